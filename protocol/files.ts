@@ -1,0 +1,62 @@
+import { z } from "zod";
+import { ContentId, Digest, InlineContent } from "./content.ts";
+import { Name } from "./names.ts";
+
+/** Most operations that one commit takes. */
+export const MAX_COMMIT_OPERATIONS = 10_000;
+/** Most contents in one reserve or inline-contents call. */
+export const MAX_CONTENTS_PER_CALL = 1000;
+/** Most entries in one page of a listing. */
+export const MAX_LIST_ENTRIES = 1000;
+
+/** User metadata as S3 has it: lower-case names without `x-amz-meta-`. */
+export const Attributes = z.strictObject({
+  contentType: z.string().optional(),
+  metadata: z.record(z.string(), z.string()).optional(),
+});
+export type Attributes = z.infer<typeof Attributes>;
+
+/** `POST /api/v1/uploads`: opens an upload. With `lease`, the upload belongs to that datum lease. */
+export const OpenUpload = z.strictObject({ repo: Name, branch: Name, lease: z.string().optional() });
+export const UploadOpened = z.object({ upload: z.string() });
+
+/** `POST /api/v1/uploads/{id}/reserve`: keeps the contents that the branch has for this upload; names those it lacks. */
+export const ReserveContents = z.strictObject({ contents: z.array(ContentId).max(MAX_CONTENTS_PER_CALL) });
+export const ContentsReserved = z.object({ missing: z.array(ContentId) });
+
+/** `POST /api/v1/uploads/{id}/contents`: many small contents in one call. `PUT …/contents?digest=&size=` takes one of any size as its body. */
+export const AddInlineContents = z.strictObject({
+  contents: z.array(InlineContent).max(MAX_CONTENTS_PER_CALL),
+});
+export const ContentAdded = ContentId;
+
+const PutFile = z.strictObject({
+  put: z.string(),
+  digest: Digest,
+  size: z.int().nonnegative(),
+  attributes: Attributes.optional(),
+});
+const DeleteFile = z.strictObject({ delete: z.string() });
+
+/** `POST /api/v1/repos/{repo}/branches/{branch}/commits`: many puts and deletes as one commit. A path ending in `/` puts an empty directory (size 0). */
+export const CreateCommit = z.strictObject({
+  upload: z.string(),
+  operations: z
+    .array(z.union([PutFile, DeleteFile]))
+    .min(1)
+    .max(MAX_COMMIT_OPERATIONS),
+});
+export type CreateCommit = z.infer<typeof CreateCommit>;
+/** `commit` is null where nothing would change and so no commit was made. */
+export const CommitCreated = z.object({ commit: z.string().nullable() });
+
+/** `GET /api/v1/repos/{repo}/branches/{branch}/commits/{id}/files?prefix=&after=&limit=`: files in path order. */
+export const FileEntry = z.object({
+  path: z.string(),
+  kind: z.enum(["file", "dir"]),
+  digest: Digest,
+  size: z.int(),
+});
+export type FileEntry = z.infer<typeof FileEntry>;
+export const FilePage = z.object({ files: z.array(FileEntry), next: z.string().nullable() });
+export type FilePage = z.infer<typeof FilePage>;

@@ -1,0 +1,123 @@
+import { z } from "zod";
+import { ContentId, InlineContent } from "./content.ts";
+import { Name } from "./names.ts";
+import { Transform } from "./spec.ts";
+
+/** How long a datum lease lasts without renewal. Runners renew at a third of it. */
+export const LEASE_MS = 30_000;
+/** How often a node says that it lives; a node that has been silent for NODE_TTL_MS counts as dead. */
+export const HEARTBEAT_MS = 2_000;
+export const NODE_TTL_MS = 10_000;
+/** Longest time a lease call waits for a datum before it answers empty. */
+export const LEASE_WAIT_MS = 20_000;
+/** Most datums one lease call hands out, most results one finish call takes. */
+export const MAX_BATCH = 64;
+/** Most files one datum may write while a commit takes no more. */
+export const MAX_OUTPUTS_PER_DATUM = 10_000;
+/** Bytes of stdout and stderr that are kept of a failed datum: the end of it. */
+export const LOG_TAIL_BYTES = 4096;
+
+/** `POST /api/v1/runner/heartbeat` */
+export const Heartbeat = z.strictObject({
+  node: Name,
+  executor: z.string(),
+  capacity: z.int().min(1),
+});
+/** What this node should run: so many workers of each pipeline. A pipeline that is not named has none here. */
+export const Assignment = z.object({
+  workers: z.array(z.object({ pipeline: z.string(), count: z.int().min(1) })),
+});
+export type Assignment = z.infer<typeof Assignment>;
+
+/** `POST /api/v1/runner/lease`: asks for datums for one worker; waits up to LEASE_WAIT_MS for one. `worker` is unique per slot, e.g. `node-1/edges/0/<random>`. */
+export const LeaseRequest = z.strictObject({
+  pipeline: Name,
+  node: Name,
+  worker: z.string().min(1).max(200),
+  max: z.int().min(1).max(MAX_BATCH),
+});
+export const LeasedInput = z.object({
+  name: z.string(),
+  repo: z.string(),
+  branch: z.string(),
+  commit: z.string(),
+  /** The match, as a path from the root of the repo: "" is the root itself, a directory has no trailing slash. */
+  path: z.string(),
+  kind: z.enum(["file", "dir"]),
+  /** The content of a file. A directory is listed at `commit`, by prefix. */
+  content: ContentId.nullable(),
+});
+export const LeasedDatum = z.object({
+  lease: z.string(),
+  job: z.string(),
+  datum: z.string(),
+  inputs: z.array(LeasedInput),
+});
+export type LeasedDatum = z.infer<typeof LeasedDatum>;
+export const Lease = z.object({
+  /** False where this pipeline has all the workers it should have, so that this one gets nothing. */
+  slot: z.boolean(),
+  transform: Transform,
+  output: z.object({ repo: z.string(), branch: z.string() }),
+  datums: z.array(LeasedDatum),
+});
+export type Lease = z.infer<typeof Lease>;
+
+/** `POST /api/v1/runner/renew`: keeps leases and the worker's slot; names the leases that are lost. */
+export const RenewRequest = z.strictObject({
+  pipeline: Name,
+  worker: z.string(),
+  leases: z.array(z.string()).max(MAX_BATCH),
+});
+export const Renewed = z.object({ lost: z.array(z.string()) });
+
+/** A file or, with a trailing slash, an empty directory that a datum left in `/pfs/out`. `bytes` (base64) where it is small; else the content was uploaded under the lease before. */
+export const Output = z.strictObject({
+  path: z.string(),
+  digest: ContentId.shape.digest,
+  size: ContentId.shape.size,
+  bytes: InlineContent.shape.bytes.optional(),
+});
+export type Output = z.infer<typeof Output>;
+
+export const Outcome = z.discriminatedUnion("state", [
+  z.strictObject({
+    lease: z.string(),
+    state: z.literal("success"),
+    exitCode: z.int(),
+    outputs: z.array(Output).max(MAX_OUTPUTS_PER_DATUM),
+    /** The upload that holds contents too large to travel here. */
+    upload: z.string().optional(),
+    millis: z.int().nonnegative(),
+  }),
+  z.strictObject({
+    lease: z.string(),
+    state: z.literal("failed"),
+    /** Null where the command did not start or was killed. */
+    exitCode: z.int().nullable(),
+    reason: z.string().max(2000),
+    log: z.string().max(2 * LOG_TAIL_BYTES),
+    millis: z.int().nonnegative(),
+  }),
+  /** The runner gives it back, unharmed: it is shutting down. */
+  z.strictObject({ lease: z.string(), state: z.literal("returned") }),
+]);
+export type Outcome = z.infer<typeof Outcome>;
+
+/** `POST /api/v1/runner/finish` */
+export const FinishRequest = z.strictObject({
+  pipeline: Name,
+  worker: z.string(),
+  outcomes: z.array(Outcome).min(1).max(MAX_BATCH),
+});
+/** Leases whose outcome was not recorded because they were lost before. */
+export const Finished = z.object({ lost: z.array(z.string()) });
+
+export const Node = z.object({
+  name: z.string(),
+  executor: z.string(),
+  capacity: z.int(),
+  seenAt: z.int(),
+  live: z.boolean(),
+});
+export type Node = z.infer<typeof Node>;

@@ -1,0 +1,236 @@
+import type { ContentId } from "../../protocol/content.ts";
+import type { Attributes, FileEntry } from "../../protocol/files.ts";
+import type { PathFault } from "../../protocol/paths.ts";
+import type { Body, Content } from "../blobs/content.ts";
+
+/**
+ * What a Branch object answers to the gateway and to Pipeline objects. Failures are data: `reason` is a closed
+ * union. Every method may be called on a name that was never created; reading leaves no trace there.
+ */
+export interface BranchApi {
+  /** Makes the branch; the catalogue knows it before this answers. `flushed: false`: it is made but the catalogue does not know yet (503). */
+  create(): Promise<Made | Refused<"already-exists" | "catalogue-unavailable">>;
+  /** Deletes the branch, empty or not (spec §4.1): a tombstone; the next create is a new generation. */
+  destroy(): Promise<Done | Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable">>;
+  status(): Promise<BranchStatus | Refused<"no-such-branch">>;
+
+  /** One file at HEAD, or at a commit. */
+  read(request: ReadFile): Promise<FileRead | Refused<"no-such-branch" | "no-such-version" | "no-such-file">>;
+  /** One page of the tree, in byte order of the path. */
+  list(request: ListFiles): Promise<FileList | Refused<"no-such-branch" | "no-such-version">>;
+  /** Where a content's bytes are, in any generation. */
+  content(id: ContentId): Promise<{ ok: true; body: Body } | Refused<"no-such-content">>;
+
+  /** Opens an upload: its blobs are named under `prefix` and end in `.<upload>`. With `lease`, only for the output branch of a pipeline. */
+  openUpload(request: {
+    lease?: string;
+  }): Promise<UploadOpened | Refused<"no-such-branch" | "pipeline-output">>;
+  /** Keeps a long upload open: to be called well within UPLOAD_LEASE_MS. */
+  renewUpload(request: { upload: string }): Promise<Done | Refused<"no-such-upload">>;
+  /** Gives an upload up: what it alone kept is condemned. Fine where it is closed already. */
+  abortUpload(request: { upload: string }): Promise<void>;
+  /** Registers contents whose bytes are up (or inline) and keeps them for the upload. With `lease`, the upload of that lease is opened if need be. */
+  addContents(request: {
+    upload: string;
+    contents: readonly Content[];
+  }): Promise<Done | Refused<"no-such-upload">>;
+  /** Keeps, for the upload, the contents that the branch has; answers those it lacks. */
+  reserve(request: {
+    upload: string;
+    contents: readonly ContentId[];
+  }): Promise<{ ok: true; missing: ContentId[] } | Refused<"no-such-upload">>;
+
+  /** Writes one file as one commit: the path of PutObject. Calls that wait together share a transaction. */
+  put(request: PutFile): Promise<Committed | CommitRefused>;
+  /** Many operations as one commit. Later operations on a path win. Nothing to change: `commit` is null and no commit is made. */
+  commit(request: CommitRequest): Promise<Committed | CommitRefused>;
+
+  /** From now on, doorbells for this pipeline. Makes the object's tables if need be; not the branch. Idempotent. */
+  subscribe(request: Subscriber): Promise<{ ok: true; cursor: Cursor; exists: boolean }>;
+  unsubscribe(request: { uid: string }): Promise<void>;
+  /** What happened after a cursor, oldest first, about `limit` changes. */
+  feed(request: { cursor: Cursor; limit: number }): Promise<FeedPage>;
+  /** The rest of a commit whose changes did not fit its feed page: those with a path greater than `after`. */
+  changes(
+    request: CommitPosition & { after: string; limit: number },
+  ): Promise<{ changes: Change[]; next: string | null }>;
+  /** The files at a position whose path starts with `prefix`, after `after`. For pipelines: by position, not by commit id. */
+  filesAt(
+    request: CommitPosition & { prefix: string; after: string; limit: number },
+  ): Promise<{ files: FileEntry[]; next: string | null }>;
+  /** One digest over everything under a directory ("" is the root, else without trailing slash) at a position; null where nothing is there. */
+  fingerprint(request: CommitPosition & { path: string }): Promise<ContentId | null>;
+
+  /** Makes (if need be) and takes the branch as a pipeline's output. A higher epoch fences every earlier holder. */
+  claim(request: {
+    pipeline: string;
+    uid: string;
+  }): Promise<
+    { ok: true; epoch: number } | Refused<"already-claimed" | "already-exists" | "catalogue-unavailable">
+  >;
+  /** Gives the claim up; with `destroy` the branch goes too. */
+  release(request: { uid: string; destroy: boolean }): Promise<void>;
+  /** The commit of a job: unique per `origin`, so that asking twice answers the first one. Made also when it changes nothing. */
+  commitOutput(request: OutputCommit): Promise<Committed | CommitRefused>;
+}
+
+export interface Done {
+  readonly ok: true;
+}
+export interface Refused<R extends string> {
+  readonly ok: false;
+  readonly reason: R;
+}
+export interface Made {
+  readonly ok: true;
+  readonly uid: string;
+  readonly createdAt: number;
+}
+
+export interface BranchStatus {
+  readonly ok: true;
+  readonly uid: string;
+  readonly createdAt: number;
+  /** Time of the newest commit; of the creation where there is none. Milliseconds since 1970. */
+  readonly modifiedAt: number;
+  /** The newest commit; null where there is none. */
+  readonly head: string | null;
+  /** The pipeline whose output this is. */
+  readonly writer: string | null;
+}
+
+export interface ReadFile {
+  readonly path: string;
+  /** A commit id; HEAD where absent. */
+  readonly commit?: string;
+}
+export interface FileRead {
+  readonly ok: true;
+  readonly kind: "file" | "dir";
+  readonly digest: string;
+  readonly size: number;
+  readonly attributes: Attributes;
+  readonly body: Body;
+  /** Time of the branch's newest commit (spec §4.4), or of the asked commit. */
+  readonly modifiedAt: number;
+  /** The commit that was read: HEAD's id or the asked one. */
+  readonly commit: string;
+}
+
+export interface ListFiles {
+  readonly prefix: string;
+  /** "/" folds; absent lists flat. */
+  readonly delimiter?: "/";
+  /** Only entries after this one: a path, or a common prefix (ends in "/"), whose whole subtree is then skipped when `delimiter` is set. */
+  readonly after?: string;
+  /** At most 1,000. */
+  readonly limit: number;
+  readonly commit?: string;
+  /** Also find commits of earlier generations of the branch (jobs read those). */
+  readonly anyGeneration?: boolean;
+}
+export type ListEntry =
+  | { readonly kind: "file" | "dir"; readonly path: string; readonly digest: string; readonly size: number }
+  | { readonly kind: "prefix"; readonly path: string };
+export interface FileList {
+  readonly ok: true;
+  readonly entries: readonly ListEntry[];
+  readonly truncated: boolean;
+  /** What to pass as `after` for the next page; set exactly when truncated. */
+  readonly next: string | null;
+  readonly modifiedAt: number;
+}
+
+export interface UploadOpened {
+  readonly ok: true;
+  /** `<branch>.<repo>.<ulid>` */
+  readonly upload: string;
+  /** Uid of the branch's generation; part of blob names. */
+  readonly uid: string;
+}
+
+export interface PutFile {
+  readonly path: string;
+  readonly content: Content;
+  readonly attributes: Attributes;
+  /** The upload that the content's blobs carry; absent for inline content. */
+  readonly upload?: string;
+}
+
+export type Operation =
+  | { readonly put: string; readonly digest: string; readonly size: number; readonly attributes?: Attributes }
+  | { readonly delete: string };
+
+export interface CommitRequest {
+  readonly operations: readonly Operation[];
+  /** Where the contents came by an upload: closed by the commit. */
+  readonly upload?: string;
+}
+
+export interface Committed {
+  readonly ok: true;
+  /** The commit, or null where nothing changed and none was made. */
+  readonly commit: string | null;
+  readonly modifiedAt: number;
+}
+
+export type CommitRefused =
+  | Refused<
+      | "no-such-branch"
+      | "no-such-upload"
+      | "pipeline-output"
+      | "too-many-operations"
+      | "branch-full"
+      | "lost-claim"
+    >
+  | { readonly ok: false; readonly reason: "bad-path"; readonly path: string; readonly fault: PathFault }
+  /** A file where a directory is, or the other way round. `other` is the path that is in the way. */
+  | { readonly ok: false; readonly reason: "path-conflict"; readonly path: string; readonly other: string }
+  /** The content is not in the branch. */
+  | { readonly ok: false; readonly reason: "no-such-content"; readonly path: string };
+
+export interface OutputCommit {
+  readonly uid: string;
+  readonly epoch: number;
+  /** The job's id. */
+  readonly origin: string;
+  readonly operations: readonly Operation[];
+}
+
+export interface Subscriber {
+  readonly uid: string;
+  readonly pipeline: string;
+}
+
+/** A position in a branch's history: its generation (0 before the first) and the commit in it (0 before the first). */
+export interface Cursor {
+  readonly generation: number;
+  readonly seq: number;
+}
+export interface CommitPosition {
+  readonly generation: number;
+  readonly seq: number;
+}
+
+export interface Change {
+  readonly path: string;
+  /** What is there now; null: nothing any more. */
+  readonly now: { readonly kind: "file" | "dir"; readonly digest: string; readonly size: number } | null;
+}
+export interface FeedEvent extends CommitPosition {
+  /** The commit id; for a deletion an id of its own. */
+  readonly id: string;
+  readonly createdAt: number;
+  /** `deletion`: the branch was deleted, everything in it is gone; it counts as a commit (spec §4.1, design §3). */
+  readonly kind: "commit" | "deletion";
+  readonly changes: readonly Change[];
+  /** Path to continue after with `changes`, where not all fit. */
+  readonly next: string | null;
+}
+export interface FeedPage {
+  readonly events: readonly FeedEvent[];
+  /** The object's clock when it answered: every later commit has a later time. */
+  readonly now: number;
+  /** More events wait. */
+  readonly more: boolean;
+}

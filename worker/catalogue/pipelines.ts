@@ -1,0 +1,87 @@
+import type { BranchAddress } from "../../protocol/names.ts";
+import type { ParallelismSpec } from "../../protocol/spec.ts";
+
+export interface PipelineRow {
+  readonly name: string;
+  readonly uid: string;
+  readonly state: "creating" | "active" | "deleting";
+  /** Milliseconds since 1970. */
+  readonly createdAt: number;
+  readonly inputs: readonly BranchAddress[];
+  readonly output: BranchAddress;
+  readonly parallelism: ParallelismSpec;
+}
+
+export interface PipelineRecord extends PipelineRow {
+  /** Grows with each change of the pipeline, across deletion and re-creation. */
+  readonly version: number;
+  readonly deleted: boolean;
+}
+
+interface StoredRow {
+  name: string;
+  uid: string;
+  state: PipelineRow["state"];
+  created_at: number;
+  inputs: string;
+  output_repo: string;
+  output_branch: string;
+  parallelism: string;
+}
+
+const COLUMNS = "name, uid, state, created_at, inputs, output_repo, output_branch, parallelism";
+
+/** Which pipelines there are, what they read and write, and how many workers each wants. */
+export class PipelineTable {
+  readonly #db: D1Database;
+
+  constructor(db: D1Database) {
+    this.#db = db;
+  }
+
+  /** Writes what a Pipeline object says of itself; a version older than the stored one changes nothing. */
+  async record(pipeline: PipelineRecord): Promise<void> {
+    await this.#db
+      .prepare(
+        `INSERT INTO pipelines (${COLUMNS}, version, deleted) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+         ON CONFLICT (name) DO UPDATE SET
+           uid = excluded.uid, state = excluded.state, created_at = excluded.created_at, inputs = excluded.inputs,
+           output_repo = excluded.output_repo, output_branch = excluded.output_branch,
+           parallelism = excluded.parallelism, version = excluded.version, deleted = excluded.deleted
+         WHERE excluded.version > pipelines.version`,
+      )
+      .bind(
+        pipeline.name,
+        pipeline.uid,
+        pipeline.state,
+        pipeline.createdAt,
+        JSON.stringify(pipeline.inputs),
+        pipeline.output.repo,
+        pipeline.output.branch,
+        JSON.stringify(pipeline.parallelism),
+        pipeline.version,
+        pipeline.deleted ? 1 : 0,
+      )
+      .run();
+  }
+
+  /** Every pipeline that is not deleted, by name. */
+  async list(): Promise<PipelineRow[]> {
+    const { results } = await this.#db
+      .prepare(`SELECT ${COLUMNS} FROM pipelines WHERE deleted = 0 ORDER BY name`)
+      .all<StoredRow>();
+    return results.map(pipelineRow);
+  }
+}
+
+function pipelineRow(row: StoredRow): PipelineRow {
+  return {
+    name: row.name,
+    uid: row.uid,
+    state: row.state,
+    createdAt: row.created_at,
+    inputs: JSON.parse(row.inputs),
+    output: { repo: row.output_repo, branch: row.output_branch },
+    parallelism: JSON.parse(row.parallelism),
+  };
+}
