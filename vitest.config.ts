@@ -3,6 +3,7 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig(async () => ({
   test: {
+    reporters: ["default", "./test/support/reporter.ts"],
     projects: [
       {
         plugins: [

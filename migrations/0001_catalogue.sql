@@ -9,6 +9,7 @@ CREATE TABLE branches (
   created_at INTEGER NOT NULL,
   PRIMARY KEY (repo, branch)
 ) WITHOUT ROWID;
+CREATE INDEX branches_live ON branches (repo, branch) WHERE deleted = 0;
 
 CREATE TABLE pipelines (
   name TEXT NOT NULL PRIMARY KEY,

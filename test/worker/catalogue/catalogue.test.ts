@@ -1,0 +1,135 @@
+import { env } from "cloudflare:test";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Job } from "../../../protocol/pipelines.ts";
+import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
+import type { PipelineRecord } from "../../../worker/catalogue/pipelines.ts";
+
+const catalogue = openCatalogue(env.DB);
+
+beforeEach(async () => {
+  await env.DB.batch(
+    ["branches", "pipelines", "jobs", "nodes"].map((table) => env.DB.prepare(`DELETE FROM ${table}`)),
+  );
+});
+
+describe("branches", () => {
+  const record = { repo: "images", branch: "master", createdAt: 1000 };
+
+  test("a branch is listed from its creation to its deletion, and its repo exists as long", async () => {
+    await catalogue.branches.record({ ...record, version: 1, deleted: false });
+    expect(await catalogue.branches.list({ limit: 10 })).toEqual([record]);
+    expect(await catalogue.branches.hasRepo("images")).toBe(true);
+    await catalogue.branches.record({ ...record, version: 2, deleted: true });
+    expect(await catalogue.branches.list({ limit: 10 })).toEqual([]);
+    expect(await catalogue.branches.hasRepo("images")).toBe(false);
+  });
+
+  test("a late write of an older version does not bring a deleted branch back", async () => {
+    await catalogue.branches.record({ ...record, version: 2, deleted: true });
+    await catalogue.branches.record({ ...record, version: 1, deleted: false });
+    expect(await catalogue.branches.list({ limit: 10 })).toEqual([]);
+  });
+
+  test("pages go on after the last branch of the page before, in order of repo and branch", async () => {
+    for (const [repo, branch] of [
+      ["b", "x"],
+      ["a", "z"],
+      ["a", "y"],
+    ] as const)
+      await catalogue.branches.record({ repo, branch, createdAt: 1, version: 1, deleted: false });
+    const first = await catalogue.branches.list({ limit: 2 });
+    expect(first.map(({ repo, branch }) => `${branch}.${repo}`)).toEqual(["y.a", "z.a"]);
+    const second = await catalogue.branches.list({ limit: 2, after: { repo: "a", branch: "z" } });
+    expect(second.map(({ repo, branch }) => `${branch}.${repo}`)).toEqual(["x.b"]);
+  });
+
+  test("a page is read from the index of live branches, not past tombstones", async () => {
+    const plan = await env.DB.prepare(
+      `EXPLAIN QUERY PLAN SELECT repo, branch, created_at AS createdAt FROM branches
+       WHERE (repo, branch) > ('a', 'b') AND deleted = 0 ORDER BY repo, branch LIMIT 3`,
+    ).all<{ detail: string }>();
+    expect(plan.results.map((row) => row.detail).join("\n")).toContain(
+      "SEARCH branches USING INDEX branches_live",
+    );
+  });
+});
+
+describe("pipelines", () => {
+  const record: PipelineRecord = {
+    name: "edges",
+    uid: "01A",
+    state: "active",
+    createdAt: 5,
+    inputs: [{ repo: "images", branch: "master" }],
+    output: { repo: "edges", branch: "master" },
+    parallelism: { strategy: "CONSTANT", constant: 2 },
+    version: 1,
+    deleted: false,
+  };
+
+  test("a pipeline is listed with what it reads and writes until it is deleted", async () => {
+    await catalogue.pipelines.record(record);
+    const { version: _version, deleted: _deleted, ...row } = record;
+    expect(await catalogue.pipelines.list()).toEqual([row]);
+    await catalogue.pipelines.record({ ...record, version: 2, deleted: true });
+    expect(await catalogue.pipelines.list()).toEqual([]);
+  });
+
+  test("an older version changes nothing", async () => {
+    await catalogue.pipelines.record({ ...record, version: 3 });
+    await catalogue.pipelines.record({ ...record, version: 2, state: "creating" });
+    expect((await catalogue.pipelines.list())[0]?.state).toBe("active");
+  });
+});
+
+describe("jobs", () => {
+  function job(id: string, pipeline: string, state: Job["state"]): Job {
+    return {
+      id,
+      pipeline,
+      state,
+      reason: null,
+      inputs: [],
+      outputCommit: null,
+      datums: { total: 0, processed: 0, skipped: 0, failed: 0 },
+      createdAt: 1,
+      startedAt: null,
+      finishedAt: null,
+    };
+  }
+
+  test("jobs are listed newest first, by pipeline and state, page by page", async () => {
+    await catalogue.jobs.record(
+      [job("1", "a", "success"), job("2", "b", "running"), job("3", "a", "running")].map((j) => ({
+        job: j,
+        version: 1,
+      })),
+    );
+    const ids = async (query: Parameters<typeof catalogue.jobs.list>[0]) =>
+      (await catalogue.jobs.list(query)).map(({ id }) => id);
+    expect(await ids({ limit: 10 })).toEqual(["3", "2", "1"]);
+    expect(await ids({ limit: 10, pipeline: "a" })).toEqual(["3", "1"]);
+    expect(await ids({ limit: 10, pipeline: "a", state: "running" })).toEqual(["3"]);
+    expect(await ids({ limit: 1, after: "3" })).toEqual(["2"]);
+    expect(await catalogue.jobs.pipelineOf("2")).toBe("b");
+    expect(await catalogue.jobs.pipelineOf("9")).toBeNull();
+  });
+
+  test("an older version of a job changes nothing", async () => {
+    await catalogue.jobs.record([{ job: job("1", "a", "success"), version: 5 }]);
+    await catalogue.jobs.record([{ job: job("1", "a", "running"), version: 4 }]);
+    expect((await catalogue.jobs.list({ limit: 1 }))[0]?.state).toBe("success");
+  });
+});
+
+describe("nodes", () => {
+  test("a node is live from the time it was last seen until it says good-bye", async () => {
+    const node = { name: "n1", executor: "process", capacity: 2, seenAt: 100 };
+    await catalogue.nodes.record(node);
+    await catalogue.nodes.record({ ...node, seenAt: 200 });
+    expect(await catalogue.nodes.seenSince(150)).toEqual([{ ...node, seenAt: 200 }]);
+    expect(await catalogue.nodes.seenSince(201)).toEqual([]);
+    await catalogue.nodes.remove("n1");
+    expect(await catalogue.nodes.seenSince(0)).toEqual([]);
+  });
+});
