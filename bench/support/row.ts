@@ -1,0 +1,21 @@
+import type { Figure } from "./figure.ts";
+import type { Trees } from "./trees.ts";
+
+/** One measurement of design §9. */
+export interface Row {
+  /** What `--only` takes. */
+  readonly name: string;
+  readonly title: string;
+  run(bench: Bench): Promise<Figure[]>;
+}
+
+/** How this run measures, and what its rows share. */
+export interface Bench {
+  readonly scale: "full" | "quick";
+  /** Pairs that count, of each comparison. */
+  readonly pairs: number;
+  /** One gateway with a branch of each size, filled when first asked for. */
+  trees(): Promise<Trees>;
+  /** Tells the person who waits what is going on. */
+  say(message: string): void;
+}

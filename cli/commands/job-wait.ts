@@ -1,0 +1,66 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Command } from "commander";
+import { Job } from "../../protocol/pipelines.ts";
+import { type Client, encodePath } from "../client.ts";
+import { CliError } from "../failure.ts";
+import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../options.ts";
+import { printJson } from "../output.ts";
+import { printJob } from "../show-job.ts";
+import { withClient } from "../with-client.ts";
+
+interface Options extends ClientOptions {
+  /** Seconds. */
+  readonly timeout?: number;
+}
+
+const MAX_TIMEOUT_SECONDS = 7 * 24 * 3600;
+const PROBE_EVERY_MS = 500;
+
+/** `sluice job wait` */
+export function addJobWait(group: Command): void {
+  const command = group
+    .command("wait")
+    .description(
+      "Waits until a job has ended and shows it. Exit code 0 when it succeeded, 1 when it failed or time is up.",
+    )
+    .argument("<id>", "the job")
+    .option(
+      "--timeout <seconds>",
+      "wait no longer than this",
+      wholeNumber({ min: 1, max: MAX_TIMEOUT_SECONDS }),
+    )
+    .action((id: string, options: Options) =>
+      withClient(options, async (client) => {
+        const job = await waitForEnd(client, { id, timeoutSeconds: options.timeout });
+        if (options.json) printJson(job);
+        else printJob(job);
+        if (job.state === "failure") process.exitCode = 1;
+      }),
+    );
+  withExamples(
+    withClientOptions(command),
+    "sluice job wait 01KAR…",
+    "sluice job wait 01KAR… --timeout 600 && sluice ls s3://master.edges",
+  );
+}
+
+async function waitForEnd(
+  client: Client,
+  { id, timeoutSeconds }: { id: string; timeoutSeconds: number | undefined },
+): Promise<Job> {
+  const deadline =
+    timeoutSeconds === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeoutSeconds * 1000;
+  for (;;) {
+    const job = await client.call(Job, { method: "GET", path: `/jobs/${encodePath(id)}` });
+    if (job.finishedAt !== null) return job;
+    if (Date.now() >= deadline) {
+      throw new CliError(
+        `job ${id} is still ${job.state} after ${timeoutSeconds} s${job.reason ? `: ${job.reason}` : ""}`,
+        {
+          code: "Timeout",
+        },
+      );
+    }
+    await pause(Math.min(PROBE_EVERY_MS, Math.max(1, deadline - Date.now())));
+  }
+}

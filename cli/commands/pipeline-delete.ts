@@ -1,0 +1,34 @@
+import type { Command } from "commander";
+import { type ClientOptions, name, withClientOptions, withExamples } from "../options.ts";
+import { printJson, printLine } from "../output.ts";
+import { withClient } from "../with-client.ts";
+
+interface Options extends ClientOptions {
+  readonly keepOutput?: true;
+}
+
+/** `sluice pipeline delete` */
+export function addPipelineDelete(group: Command): void {
+  const command = group
+    .command("delete")
+    .description("Deletes a pipeline: its jobs end, and its output branch goes with it.")
+    .argument("<name>", "the pipeline", name)
+    .option("--keep-output", "leave the output branch, as a branch like any other")
+    .action((pipelineName: string, options: Options) =>
+      withClient(options, async (client) => {
+        const answer = await client.send({
+          method: "DELETE",
+          path: `/api/v1/pipelines/${pipelineName}`,
+          query: options.keepOutput ? { keepOutput: "true" } : {},
+        });
+        await answer.body.dump();
+        if (options.json) printJson({ deleted: pipelineName });
+        else printLine(`deleted ${pipelineName}`);
+      }),
+    );
+  withExamples(
+    withClientOptions(command),
+    "sluice pipeline delete edges",
+    "sluice pipeline delete --keep-output edges",
+  );
+}

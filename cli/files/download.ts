@@ -1,0 +1,48 @@
+import { createWriteStream } from "node:fs";
+import { mkdir, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { contentName } from "../../protocol/content.ts";
+import { TreeHash } from "../../runner/tree-hash.ts";
+import type { Address } from "../address.ts";
+import { showAddress } from "../address.ts";
+import type { Client } from "../client.ts";
+import { CliError } from "../failure.ts";
+import { etagOf, getFile } from "../objects.ts";
+import type { Progress } from "./progress.ts";
+
+/**
+ * Writes a file of a branch to this machine; answers its size. The bytes go under another name first and are held to
+ * their digest, so that what is there under `target` is always whole.
+ */
+export async function downloadFile(
+  client: Client,
+  { from, target, progress }: { from: Address; target: string; progress: Progress },
+): Promise<number> {
+  const answer = await getFile(client, from);
+  const hash = new TreeHash();
+  const measure = new Transform({
+    transform(piece: Buffer, _encoding, done) {
+      hash.update(piece);
+      progress.advance(piece.length);
+      done(null, piece);
+    },
+  });
+  const draft = `${target}.sluice-${process.pid}`;
+  await mkdir(dirname(target), { recursive: true });
+  try {
+    await pipeline(answer.body, measure, createWriteStream(draft));
+    const content = hash.finish();
+    if (contentName(content) !== etagOf(answer)) {
+      throw new CliError(`${showAddress(from, from.path)} came damaged: not the bytes of its ETag`, {
+        code: "Damaged",
+      });
+    }
+    await rename(draft, target);
+    return content.size;
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+}

@@ -1,0 +1,63 @@
+import type { Dirent } from "node:fs";
+import { lstat, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
+import { CliError } from "../failure.ts";
+
+/** A file or an empty directory on this machine that is to be put. */
+export interface LocalEntry {
+  /** Where it is here. */
+  readonly source: string;
+  /** Where it goes: a path in the branch; a directory's ends in `/`. */
+  readonly target: string;
+  readonly size: number;
+}
+
+export interface WalkOptions {
+  /** Path in the branch: "" or ending in `/`. */
+  readonly into: string;
+  /** Leave out what is neither a file nor a folder, instead of refusing. */
+  readonly skipSpecial: boolean;
+}
+
+/** Everything under a folder, names in order. Symbolic links are not followed. Throws a CliError that names what can't be stored. */
+export async function* walkFolder(folder: string, options: WalkOptions): AsyncGenerator<LocalEntry> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  let kept = 0;
+  for (const entry of entries) {
+    if (!isPlain(entry) && options.skipSpecial) continue;
+    kept++;
+    yield* walkEntry(entry, join(folder, entry.name), options);
+  }
+  if (kept === 0 && options.into !== "") yield { source: folder, target: options.into, size: 0 };
+}
+
+async function* walkEntry(entry: Dirent, source: string, options: WalkOptions): AsyncGenerator<LocalEntry> {
+  if (!isPlain(entry)) {
+    throw new CliError(
+      `${source} is ${describe(entry)}, which a branch can't hold: remove it, or leave such out with --skip-special`,
+    );
+  }
+  const target = `${options.into}${entry.name}`;
+  checkTarget(source, target);
+  if (entry.isDirectory()) yield* walkFolder(source, { ...options, into: `${target}/` });
+  else yield { source, target, size: (await lstat(source)).size };
+}
+
+/** Throws a CliError where the tree can't hold a path of that name. */
+export function checkTarget(source: string, target: string): void {
+  const fault = pathFault(target);
+  if (fault) throw new CliError(`${source} can't be stored as '${target}': ${PATH_FAULT_TEXT[fault]}`);
+}
+
+function isPlain(entry: Dirent): boolean {
+  return entry.isFile() || entry.isDirectory();
+}
+
+function describe(entry: Dirent): string {
+  if (entry.isSymbolicLink()) return "a symbolic link";
+  if (entry.isFIFO()) return "a named pipe";
+  if (entry.isSocket()) return "a socket";
+  return "a device";
+}

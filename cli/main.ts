@@ -1,0 +1,18 @@
+import { reportFailure } from "./failure.ts";
+import { buildProgram } from "./program.ts";
+
+/** Runs one command line (without `node` and the script); sets the exit code: 0, 1 failed, 2 wrong usage. */
+export async function main(args: readonly string[]): Promise<void> {
+  // `sluice ls | head`: whoever reads us has seen enough.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    throw error;
+  });
+  try {
+    await buildProgram().parseAsync(args, { from: "user" });
+  } catch (error) {
+    const { exitCode, text } = reportFailure(error, { json: args.includes("--json") });
+    process.stderr.write(text);
+    process.exitCode = exitCode;
+  }
+}

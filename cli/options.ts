@@ -1,0 +1,45 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { NAME_PATTERN } from "../protocol/names.ts";
+import { DEFAULT_DATA } from "./door.ts";
+
+/** What every command that talks to a gateway takes. */
+export interface ClientOptions {
+  readonly data: string;
+  readonly json?: true;
+}
+
+/** Adds `--json` and `--data`. */
+export function withClientOptions(command: Command): Command {
+  return withJson(command).option(
+    "--data <folder>",
+    "data folder of a local gateway, for its key and endpoint",
+    DEFAULT_DATA,
+  );
+}
+
+export function withJson(command: Command): Command {
+  return command.option("--json", "print JSON, also for errors");
+}
+
+/** Examples at the end of a command's help. */
+export function withExamples(command: Command, ...examples: readonly string[]): Command {
+  const lines = examples.map((example) => `  $ ${example}`).join("\n");
+  return command.addHelpText("after", `\nExamples:\n${lines}`);
+}
+
+/** A parser of whole numbers in a range, for commander. */
+export function wholeNumber({ min, max }: { min: number; max: number }): (value: string) => number {
+  return (value) => {
+    const number = /^[0-9]{1,15}$/.test(value) ? Number(value) : Number.NaN;
+    if (number >= min && number <= max) return number;
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max}.`);
+  };
+}
+
+/** A parser of names (design §2). */
+export function name(value: string): string {
+  if (NAME_PATTERN.test(value)) return value;
+  throw new InvalidArgumentError(
+    "It must start with a letter or digit and hold only letters, digits, '_' and '-'.",
+  );
+}

@@ -1,0 +1,48 @@
+/** What commands print, on stdout. */
+export function printLine(line: string): void {
+  process.stdout.write(`${line}\n`);
+}
+
+/** One JSON document on one line. */
+export function printJson(value: unknown): void {
+  printLine(JSON.stringify(value));
+}
+
+/** Columns padded to their widest cell; the first row is the heading. */
+export function printTable(rows: readonly (readonly string[])[]): void {
+  const widths: number[] = [];
+  for (const row of rows) {
+    for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length);
+  }
+  for (const row of rows) {
+    printLine(
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    );
+  }
+}
+
+/** Milliseconds since 1970 as `2026-01-31 12:00:00` in UTC. */
+export function showTime(millis: number | null): string {
+  return millis === null ? "-" : new Date(millis).toISOString().slice(0, 19).replace("T", " ");
+}
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+/** Bytes for people. */
+export function showSize(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  return `${unit === 0 ? value : value.toFixed(1)} ${UNITS[unit]}`;
+}
+
+/** `1 file`, `2 files`. */
+export function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}

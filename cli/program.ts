@@ -1,0 +1,55 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Command } from "commander";
+import { addCat } from "./commands/cat.ts";
+import { addCp } from "./commands/cp.ts";
+import { addDev } from "./commands/dev.ts";
+import { addEnv } from "./commands/env.ts";
+import { addJob } from "./commands/job.ts";
+import { addLs } from "./commands/ls.ts";
+import { addMb } from "./commands/mb.ts";
+import { addPipeline } from "./commands/pipeline.ts";
+import { addRb } from "./commands/rb.ts";
+import { addRm } from "./commands/rm.ts";
+import { addRunner } from "./commands/runner.ts";
+import { withExamples } from "./options.ts";
+
+const PACKAGE = join(import.meta.dirname, "../package.json");
+
+/** The whole command line. Failures are thrown, not printed: main reports them. */
+export function buildProgram(): Command {
+  const { version } = JSON.parse(readFileSync(PACKAGE, "utf8")) as { version: string };
+  const program = new Command("sluice")
+    .description("Versioned object storage that speaks S3, and pipelines that run when data lands.")
+    .version(version)
+    .exitOverride()
+    .configureOutput({ outputError: () => {} })
+    .helpCommand(false);
+  withExamples(
+    program,
+    "sluice dev",
+    "sluice mb s3://master.images",
+    "sluice cp -r photos s3://master.images/",
+    "sluice pipeline create -f edges.json",
+    "sluice job list --pipeline edges",
+  ).addHelpText(
+    "after",
+    "\nWhere the gateway is, is read from SLUICE_ENDPOINT, SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY\n(else from the AWS_ names, else from the data folder of a gateway on this machine).",
+  );
+  for (const add of [
+    addDev,
+    addRunner,
+    addEnv,
+    addPipeline,
+    addJob,
+    addMb,
+    addRb,
+    addLs,
+    addCp,
+    addCat,
+    addRm,
+  ]) {
+    add(program);
+  }
+  return program;
+}

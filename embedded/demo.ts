@@ -1,0 +1,62 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client } from "../cli/client.ts";
+import { reportFailure } from "../cli/failure.ts";
+import { terminalLog } from "../cli/log.ts";
+import { runnerConfig } from "../cli/runner-config.ts";
+import { stopRequests } from "../cli/stop-requests.ts";
+import { type Runner, startRunner } from "../runner/main.ts";
+import { tellStory } from "./demo/story.ts";
+import { DemoError } from "./demo/watch.ts";
+import { type Gateway, startGateway } from "./host.ts";
+
+/** `npm run demo`: the whole service for a minute, on free ports and in a temporary folder, over real files. */
+
+/** Only against hanging: it takes seconds. */
+const GIVE_UP_MS = 180_000;
+
+const started = Date.now();
+
+function say(line: string): void {
+  const seconds = ((Date.now() - started) / 1000).toFixed(1).padStart(5);
+  process.stdout.write(`[${seconds} s] ${line}\n`);
+}
+
+async function demo(): Promise<void> {
+  const log = terminalLog({ SLUICE_LOG: process.env.SLUICE_LOG ?? "warn" });
+  const dataDir = mkdtempSync(join(tmpdir(), "sluice-demo-"));
+  const stop = stopRequests();
+  let gateway: Gateway | undefined;
+  let runner: Runner | undefined;
+  let client: Client | undefined;
+  try {
+    gateway = await startGateway({ host: "127.0.0.1", port: 0, dataDir, log });
+    const door = { endpoint: gateway.endpoint, ...gateway.rootKey, keySource: "the demo" };
+    say(`gateway at ${door.endpoint}, data in ${dataDir}`);
+    const flags = { node: "demo", executor: "process", data: join(dataDir, "runner") };
+    runner = await startRunner(runnerConfig(flags, door), { log });
+    say("one runner, process executor");
+    client = new Client(door);
+    const interrupted = stop.drain.then(() => {
+      throw new DemoError("interrupted");
+    });
+    await Promise.race([tellStory(client, { deadline: started + GIVE_UP_MS, say }), interrupted]);
+  } finally {
+    await client?.close();
+    runner?.kill();
+    await runner?.done;
+    await gateway?.stop();
+    rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 });
+    stop.forget();
+  }
+}
+
+try {
+  await demo();
+  say("done: gateway and runner stopped, data removed");
+} catch (error) {
+  const { text, exitCode } = reportFailure(error, { json: false });
+  process.stderr.write(text);
+  process.exitCode = exitCode;
+}

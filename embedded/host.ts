@@ -1,0 +1,130 @@
+import { mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import type { Miniflare } from "miniflare";
+import { bundleWorker } from "./bundle.ts";
+import { type DataLock, lockDataFolder } from "./data-lock.ts";
+import { waitUntilHealthy } from "./health.ts";
+import type { HostLog } from "./host-log.ts";
+import { applyMigrations } from "./migrations.ts";
+import { claimPort } from "./port.ts";
+import { keptRootKey, type RootKey } from "./root-key.ts";
+import { type Binding, type RuntimeOptions, startRuntime, WORKER_NAME } from "./runtime.ts";
+import { endOrphan, workerdEnvironment } from "./workerd.ts";
+import { readRuntimeConfig } from "./wrangler-config.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+const DATABASE: Binding = { type: "d1", id: "sluice" };
+const MIGRATOR = "export default { fetch: () => new Response(null, { status: 404 }) };";
+
+export interface GatewayOptions {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  /** Everything that lasts is in this folder; it is made where it is absent. One gateway at a time. */
+  readonly dataDir: string;
+  /** Absent: the key that the data folder keeps, made at the first start. */
+  readonly rootKey?: RootKey;
+  readonly log: HostLog;
+}
+
+export interface Gateway {
+  /** `http://<host>:<port>`, as this machine reaches it. */
+  readonly endpoint: string;
+  readonly rootKey: RootKey;
+  /** Ends it. Acknowledged writes stay; requests under way are cut. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts the gateway on this machine (design §1): the Worker on workerd, its data in a folder. Ready, which means that
+ * `GET /healthz` is 200, when this answers. Throws a HostError where the folder or the port can't be had.
+ */
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const dataDir = resolve(options.dataDir);
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const lock = lockDataFolder(dataDir);
+  try {
+    return await startLocked({ ...options, dataDir }, lock);
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
+async function startLocked(options: GatewayOptions, lock: DataLock): Promise<Gateway> {
+  const { host, dataDir, log } = options;
+  await endOrphan(dataDir);
+  const port = await claimPort(host, options.port);
+  const endpoint = `http://${reachableHost(host)}:${port}`;
+  const rootKey = options.rootKey ?? keptRootKey(dataDir);
+  const blobsDir = join(dataDir, "blobs");
+  const stateDir = join(dataDir, "state");
+  for (const folder of [blobsDir, stateDir]) mkdirSync(folder, { recursive: true });
+
+  const base = {
+    ...readRuntimeConfig(join(ROOT, "wrangler.toml")),
+    stateDir,
+    workerdEnv: workerdEnvironment(dataDir),
+    log,
+  };
+  const [code] = await Promise.all([bundleWorker(join(ROOT, "worker/index.ts")), migrate(base)]);
+  const runtime = await startRuntime({
+    ...base,
+    code,
+    bindings: gatewayBindings({ rootKey, blobsDir }),
+    objectClasses: ["Branch", "Pipeline"],
+    listen: { host, port },
+  });
+  try {
+    await waitUntilHealthy(endpoint);
+  } catch (error) {
+    await runtime.dispose();
+    throw error;
+  }
+  lock.announce(endpoint);
+  return { endpoint, rootKey, stop: () => stop(runtime, lock) };
+}
+
+/** How a gateway that listens on `host` is reached from this machine, as part of a URL. */
+function reachableHost(host: string): string {
+  if (host === "0.0.0.0") return "127.0.0.1";
+  if (host === "::") return "[::1]";
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+// Before the gateway's own start, so that nobody ever meets a gateway whose catalogue is not there yet.
+async function migrate(base: Omit<RuntimeOptions, "code" | "bindings" | "objectClasses">): Promise<void> {
+  const runtime = await startRuntime({
+    ...base,
+    code: MIGRATOR,
+    bindings: { DB: DATABASE },
+    objectClasses: [],
+  });
+  try {
+    const applied = await applyMigrations(await runtime.getD1Database("DB"), join(ROOT, "migrations"));
+    for (const file of applied) base.log.debug(`applied ${file}`);
+  } finally {
+    await runtime.dispose();
+  }
+}
+
+function gatewayBindings(from: { rootKey: RootKey; blobsDir: string }): Record<string, Binding> {
+  const object = (exportName: string): Binding => ({
+    type: "durable-object",
+    worker: WORKER_NAME,
+    exportName,
+  });
+  return {
+    BRANCH: object("Branch"),
+    PIPELINE: object("Pipeline"),
+    DB: DATABASE,
+    DISK: { type: "disk", path: from.blobsDir, writable: true },
+    SLUICE_ACCESS_KEY_ID: { type: "text", value: from.rootKey.accessKeyId },
+    SLUICE_SECRET_ACCESS_KEY: { type: "text", value: from.rootKey.secretAccessKey },
+  };
+}
+
+async function stop(runtime: Miniflare, lock: DataLock): Promise<void> {
+  await runtime.dispose();
+  lock.release();
+}

@@ -1,0 +1,152 @@
+import { join } from "node:path";
+import type { Lease, LeasedDatum, Outcome } from "../protocol/runner.ts";
+import { LONG_BATCH_MS } from "./batch-size.ts";
+import { concludeDatum, type DatumDeps, type DatumWork, runDatum, stageDatum } from "./datum.ts";
+import { messageOf } from "./fault.ts";
+import type { Leases } from "./leases.ts";
+import type { Log } from "./log.ts";
+import { removeTree } from "./pfs/remove.ts";
+import type { Reporter } from "./reporter.ts";
+import type { Settling } from "./settling.ts";
+
+export interface BatchDeps extends DatumDeps {
+  readonly leases: Leases;
+  readonly reporter: Reporter;
+  /** Of the worker: what ended commands left is collected and reported while the next ones run. */
+  readonly settling: Settling;
+  readonly log: Log;
+  readonly pipeline: string;
+  /** The worker's folder. */
+  readonly dir: string;
+}
+
+export interface Signals {
+  /** Begin nothing new. */
+  readonly drain: AbortSignal;
+  /** Stop what runs, too. Comes with `drain`. */
+  readonly kill: AbortSignal;
+}
+
+interface Task {
+  readonly work: DatumWork;
+  /** Settles when the inputs are laid out, with the failure where that can't be done. */
+  staged: Promise<Outcome | undefined> | undefined;
+}
+
+// Ended commands whose outputs are being collected, at most: bounds disk and memory where that is the slower part.
+const SETTLING_AT_ONCE = 2;
+
+/**
+ * Runs the datums of one lease call, one at a time: the next one's inputs are laid out while the present one runs.
+ * When one takes long, those that have not begun are given back, so that no datum waits behind it while another
+ * worker is idle. Returns when the last command has ended; its outputs may still be on their way.
+ */
+export async function runBatch(deps: BatchDeps, lease: Lease, signals: Signals): Promise<void> {
+  const batch = new Batch(deps, { lease, signals });
+  const giveBack = () => batch.giveBack();
+  signals.drain.addEventListener("abort", giveBack, { once: true });
+  try {
+    await batch.run();
+  } finally {
+    signals.drain.removeEventListener("abort", giveBack);
+    void deps.settling.idle().then(() => deps.reporter.flush());
+  }
+}
+
+class Batch {
+  readonly #deps: BatchDeps;
+  readonly #signals: Signals;
+  /** Those that have not begun; the first may be staged. */
+  #queue: Task[];
+
+  constructor(deps: BatchDeps, { lease, signals }: { lease: Lease; signals: Signals }) {
+    this.#deps = deps;
+    this.#signals = signals;
+    this.#queue = lease.datums.map((datum) => this.#task(lease, datum));
+  }
+
+  async run(): Promise<void> {
+    if (this.#signals.drain.aborted) this.giveBack();
+    this.#stageFirst();
+    for (let task = this.#queue[0]; task; task = this.#queue[0]) {
+      const timer = setTimeout(() => this.#giveBackAllBut(task), LONG_BATCH_MS);
+      await this.#perform(task);
+      clearTimeout(timer);
+    }
+  }
+
+  /** Returns every datum whose command has not been started. */
+  giveBack(): void {
+    this.#giveBackAllBut(undefined);
+  }
+
+  #giveBackAllBut(kept: Task | undefined): void {
+    const given = this.#queue.filter((task) => task !== kept);
+    this.#queue = this.#queue.filter((task) => task === kept);
+    for (const task of given) {
+      this.#giveBackOne(task);
+      this.#deps.settling.add(this.#discard(task));
+    }
+    if (given.length > 0) void this.#deps.reporter.flush();
+  }
+
+  /** After a kill the worker gives back all that it holds, in one short call. */
+  #giveBackOne({ work }: Task): void {
+    if (this.#signals.kill.aborted) return;
+    const { lease } = work.datum;
+    if (this.#deps.leases.stop(lease, "yielded")) this.#deps.reporter.add({ lease, state: "returned" });
+  }
+
+  async #perform(task: Task): Promise<void> {
+    const failure = await task.staged;
+    // It may have been given back meanwhile; what was given back is no longer ours to touch.
+    if (this.#queue[0] !== task) return;
+    this.#queue.shift();
+    this.#stageFirst();
+    if (failure || task.work.signal.aborted) return this.#settle(task, async () => failure);
+    const ran = await runDatum(this.#deps, task.work);
+    await this.#settle(task, () => concludeDatum(this.#deps, task.work, ran));
+  }
+
+  async #settle(task: Task, conclude: () => Promise<Outcome | undefined>): Promise<void> {
+    await this.#deps.settling.room(SETTLING_AT_ONCE);
+    this.#deps.settling.add(this.#report(task, conclude));
+  }
+
+  /** Nothing is reported of work that was stopped: its lease is lost, or is returned by who stopped it. */
+  async #report(task: Task, conclude: () => Promise<Outcome | undefined>): Promise<void> {
+    const { signal } = task.work;
+    const outcome = signal.aborted ? undefined : await conclude();
+    if (outcome && !signal.aborted) this.#deps.reporter.add(outcome);
+    await this.#discard(task);
+  }
+
+  async #discard({ work, staged }: Task): Promise<void> {
+    await staged;
+    await removeTree(work.pfs).catch((error: unknown) => {
+      this.#deps.log.warn(
+        { folder: work.pfs, reason: messageOf(error) },
+        "a datum's folder could not be removed",
+      );
+    });
+  }
+
+  #stageFirst(): void {
+    const [first] = this.#queue;
+    if (first) first.staged ??= stageDatum(this.#deps, first.work);
+  }
+
+  #task({ transform, output }: Lease, datum: LeasedDatum): Task {
+    const { leases, pipeline, dir } = this.#deps;
+    const signal = AbortSignal.any([this.#signals.kill, leases.hold(datum.lease)]);
+    const pfs = join(dir, `datum-${nextFolder()}`);
+    return { work: { pipeline, datum, transform, output, pfs, signal }, staged: undefined };
+  }
+}
+
+let folders = 0;
+
+function nextFolder(): number {
+  folders += 1;
+  return folders;
+}

@@ -1,0 +1,34 @@
+/** Works through items, at most `limit` at a time; the first failure ends it, once what had begun has ended. */
+export async function forEachLimited<T>(
+  items: readonly T[],
+  { limit, work }: { limit: number; work: (item: T) => Promise<void> },
+): Promise<void> {
+  let next = 0;
+  let failed = false;
+  const lane = async () => {
+    while (!failed && next < items.length) {
+      const item = items[next++] as T;
+      await work(item).catch((error: unknown) => {
+        failed = true;
+        throw error;
+      });
+    }
+  };
+  const lanes = Array.from({ length: Math.min(limit, items.length) }, lane);
+  const settled = await Promise.allSettled(lanes);
+  const broken = settled.find((result) => result.status === "rejected");
+  if (broken) throw broken.reason;
+}
+
+/** The promise's result, or the signal's reason as soon as it is aborted. What the promise does goes on. */
+export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(signal.reason);
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}

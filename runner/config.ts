@@ -1,0 +1,108 @@
+import { hostname } from "node:os";
+import { resolve } from "node:path";
+import { z } from "zod";
+import { Name } from "../protocol/names.ts";
+
+/** Names of executors that `--executor` takes; "auto" is the best one that works here. */
+export const EXECUTORS = ["auto", "process"] as const;
+export type ExecutorChoice = (typeof EXECUTORS)[number];
+
+export interface RunnerConfig {
+  /** Origin of the gateway, e.g. `http://127.0.0.1:8787`. */
+  readonly endpoint: string;
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  /** Unique in the cluster: two agents of one name count as one node. */
+  readonly node: string;
+  readonly executor: ExecutorChoice;
+  /** Absolute path of the folder for the cache and the datums at work. Agents may share it. */
+  readonly dataDir: string;
+}
+
+/** What the command line gave; absent where it was silent. */
+export interface RunnerFlags {
+  readonly node?: string;
+  readonly executor?: string;
+  readonly data?: string;
+}
+
+/** A setting that can't be used; the message names it, its value where that is no secret, and what it should be. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+/** The runner's settings from the command line and the environment. Throws ConfigError. */
+export function readRunnerConfig(flags: RunnerFlags, env: NodeJS.ProcessEnv): RunnerConfig {
+  return {
+    ...readGatewayAccess(env),
+    node: readNode(flags.node),
+    executor: readExecutor(flags.executor ?? "auto"),
+    dataDir: resolve(flags.data ?? ".sluice/runner"),
+  };
+}
+
+/** Where the gateway is and the key for it: `SLUICE_*`, else the AWS names. Throws ConfigError. */
+export function readGatewayAccess(
+  env: NodeJS.ProcessEnv,
+): Pick<RunnerConfig, "endpoint" | "accessKeyId" | "secretAccessKey"> {
+  return { endpoint: readEndpoint(env), ...readKey(env) };
+}
+
+const DEFAULT_ENDPOINT = "http://127.0.0.1:8787";
+
+const Origin = z
+  .url({ protocol: /^https?$/ })
+  .refine((url) => ["", "/"].includes(new URL(url).pathname) && !/[?#]/.test(url))
+  .transform((url) => new URL(url).origin);
+
+function readEndpoint(env: NodeJS.ProcessEnv): string {
+  const variable = env.SLUICE_ENDPOINT || !env.AWS_ENDPOINT_URL ? "SLUICE_ENDPOINT" : "AWS_ENDPOINT_URL";
+  const value = env[variable] || DEFAULT_ENDPOINT;
+  const parsed = Origin.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new ConfigError(
+    `${variable} is "${value}"; it must be the gateway's address without a path, such as ${DEFAULT_ENDPOINT}`,
+  );
+}
+
+/** Both halves come from one family of names: an id of one with a secret of the other is never what is meant. */
+function readKey(env: NodeJS.ProcessEnv): Pick<RunnerConfig, "accessKeyId" | "secretAccessKey"> {
+  const own = env.SLUICE_ACCESS_KEY_ID || env.SLUICE_SECRET_ACCESS_KEY;
+  const family = own || !env.AWS_ACCESS_KEY_ID ? "SLUICE" : "AWS";
+  return {
+    accessKeyId: required(env, `${family}_ACCESS_KEY_ID`),
+    secretAccessKey: required(env, `${family}_SECRET_ACCESS_KEY`),
+  };
+}
+
+function required(env: NodeJS.ProcessEnv, variable: string): string {
+  const value = env[variable];
+  if (value) return value;
+  throw new ConfigError(
+    `${variable} is not set; it must hold the gateway's key, which \`sluice env\` prints`,
+  );
+}
+
+function readNode(flag: string | undefined): string {
+  const parsed = Name.safeParse(flag ?? nodeNameOf(hostname()));
+  if (parsed.success) return parsed.data;
+  throw new ConfigError(`--node is "${flag}"; it ${parsed.error.issues[0]?.message}`);
+}
+
+/** A node name made of a host name: what a name can't hold becomes `-`. */
+export function nodeNameOf(host: string): string {
+  const name = host
+    .replace(/[^A-Za-z0-9_-]/g, "-")
+    .replace(/^[_-]+/, "")
+    .slice(0, 63);
+  return name === "" ? "node" : name;
+}
+
+const ExecutorName = z.enum(EXECUTORS);
+
+function readExecutor(choice: string): ExecutorChoice {
+  const parsed = ExecutorName.safeParse(choice);
+  if (parsed.success) return parsed.data;
+  const problem = ["docker", "podman"].includes(choice) ? "is not there yet" : "is not known";
+  throw new ConfigError(`--executor "${choice}" ${problem}; take one of: ${EXECUTORS.join(", ")}`);
+}

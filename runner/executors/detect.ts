@@ -1,0 +1,120 @@
+import { mkdir, mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
+import { removeTree } from "../pfs/remove.ts";
+import { bubblewrap } from "./bubblewrap.ts";
+import type { Executor } from "./executor.ts";
+import type { Jail } from "./jail.ts";
+import { processExecutor } from "./process.ts";
+import { type RootEntries, readRootEntries } from "./root-entries.ts";
+import { findTool } from "./tools.ts";
+import { type UnshareTools, unshare } from "./unshare.ts";
+
+/** Nothing on this machine can run commands; the message says what to install. */
+export class NoExecutorError extends Error {
+  override readonly name = "NoExecutorError";
+}
+
+export interface DetectOptions {
+  /** The node's data folder: absolute, and without links on the way. */
+  readonly dataDir: string;
+  /** A folder for the tries, inside `dataDir`. */
+  readonly scratch: string;
+}
+
+export interface Detected {
+  readonly executor: Executor;
+  /** The tool that it uses. */
+  readonly tool: string;
+}
+
+/** The process executor with the best tool that works here: each is tried by really running `true`. Throws NoExecutorError. */
+export async function detectProcessExecutor({ dataDir, scratch }: DetectOptions): Promise<Detected> {
+  const root = await readRootEntries();
+  const problems: string[] = [];
+  for (const find of [findBubblewrap, findUnshare]) {
+    const found = await find({ root, dataDir });
+    const problem = typeof found === "string" ? found : await problemWith(found, scratch);
+    if (problem === undefined && typeof found !== "string") {
+      return { executor: processExecutor(found), tool: found.tool };
+    }
+    problems.push(problem ?? "");
+  }
+  throw new NoExecutorError([...problems, ADVICE].join("\n"));
+}
+
+const ADVICE = [
+  "Commands need a private /pfs, which one of these tools makes. Install bubblewrap:",
+  "  Debian, Ubuntu   apt-get install bubblewrap",
+  "  Fedora           dnf install bubblewrap",
+  "  Alpine           apk add bubblewrap",
+  "Inside a container, or where AppArmor restricts it, user namespaces must be allowed as well (Ubuntu 24.04:",
+  "sysctl kernel.apparmor_restrict_unprivileged_userns=0). On other systems than Linux, run the agent in a Linux VM.",
+].join("\n");
+
+interface FindOptions {
+  readonly root: RootEntries;
+  readonly dataDir: string;
+}
+
+/** The jail, or why there is none. */
+export async function findBubblewrap({ root, dataDir }: FindOptions): Promise<Jail | string> {
+  const bwrap = await findTool("bwrap");
+  if (!bwrap) return "bubblewrap: there is no bwrap here";
+  return bubblewrap({ bwrap, root, dataDir, superuser: userId() === 0 ? "yes" : "no" });
+}
+
+/** The jail, or why there is none. */
+export async function findUnshare({ root, dataDir }: FindOptions): Promise<Jail | string> {
+  const tools: Record<string, string> = {};
+  for (const name of UNSHARE_TOOLS) {
+    const path = await findTool(name);
+    if (!path) return `unshare: there is no ${name} here (package util-linux, in Alpine also setpriv)`;
+    tools[name] = path;
+  }
+  return unshare({
+    tools: tools as Record<keyof UnshareTools, string>,
+    root,
+    dataDir,
+    uid: userId(),
+    gid: process.getgid?.() ?? 0,
+  });
+}
+
+const UNSHARE_TOOLS: readonly (keyof UnshareTools)[] = [
+  "unshare",
+  "setpriv",
+  "mount",
+  "umount",
+  "pivot_root",
+  "sh",
+  "env",
+  "mkdir",
+  "ln",
+];
+
+function userId(): number {
+  return process.getuid?.() ?? 0;
+}
+
+/** Runs `true` in it. Answers what went wrong, or undefined. */
+async function problemWith(jail: Jail, scratch: string): Promise<string | undefined> {
+  const dir = await mkdtemp(join(scratch, "try-"));
+  try {
+    const pfs = join(dir, "pfs");
+    await mkdir(join(pfs, "out"), { recursive: true });
+    const sandbox = await processExecutor(jail).prepare({ dir, image: "" });
+    const env = { PATH: process.env.PATH ?? "/usr/bin:/bin" };
+    const run = await sandbox.run({
+      pfs,
+      cmd: ["true"],
+      stdin: null,
+      env,
+      signal: new AbortController().signal,
+    });
+    await sandbox.close();
+    if (run.kind === "not-started") return `${jail.tool}: ${run.reason}`;
+    return run.code === 0 ? undefined : `${jail.tool}: "true" ended with ${run.code}: ${run.log}`;
+  } finally {
+    await removeTree(dir);
+  }
+}

@@ -1,0 +1,35 @@
+/** A tool that starts a command in the machine's own root with a private `/pfs` and its own process ids. */
+export interface Jail {
+  readonly tool: string;
+  /** Makes the files that every launch from `dir` needs. */
+  prepare(dir: string): Promise<void>;
+  launch(request: LaunchRequest): Launch;
+  /** Understands what the tool wrote to file descriptor 3; `log` is what came on stdout and stderr. */
+  read(said: { report: string; log: string }): Started;
+}
+
+export interface LaunchRequest {
+  /** The worker's folder, as given to `prepare`. */
+  readonly dir: string;
+  readonly pfs: string;
+  readonly cmd: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface Launch {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface Started {
+  /** `no-command`: the command itself could not be executed; `no-jail`: the tool did not get that far. */
+  readonly kind: "started" | "no-command" | "no-jail";
+  /** The process, as this machine sees it, whose end is the end of all the others; null where there is none, or the tool waits for it itself. */
+  readonly init: number | null;
+}
+
+/** Variables that the dynamic loader obeys: meant for the command, they must not act on the tool that starts it. */
+export function isLoaderVariable(name: string): boolean {
+  return name.startsWith("LD_");
+}

@@ -1,0 +1,20 @@
+import { constants } from "node:fs";
+import { access } from "node:fs/promises";
+import { join } from "node:path";
+
+// Where administrators' tools are, which the PATH of an ordinary user may lack.
+const SYSTEM_FOLDERS = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"];
+
+/** The absolute path of a program, or undefined where this machine lacks it. */
+export async function findTool(name: string): Promise<string | undefined> {
+  const folders = (process.env.PATH ?? "").split(":").filter((folder) => folder.startsWith("/"));
+  for (const folder of [...folders, ...SYSTEM_FOLDERS]) {
+    const path = join(folder, name);
+    const runs = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (runs) return path;
+  }
+  return undefined;
+}

@@ -1,0 +1,127 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Jail, Launch, LaunchRequest, Started } from "./jail.ts";
+import type { RootEntries } from "./root-entries.ts";
+
+/** Absolute paths of util-linux's tools, and of the POSIX ones. */
+export interface UnshareTools {
+  readonly unshare: string;
+  readonly setpriv: string;
+  readonly mount: string;
+  readonly umount: string;
+  readonly pivot_root: string;
+  readonly sh: string;
+  readonly env: string;
+  readonly mkdir: string;
+  readonly ln: string;
+}
+
+export interface UnshareOptions {
+  readonly tools: UnshareTools;
+  readonly root: RootEntries;
+  /** The node's data folder: hidden from commands, so that none changes the cache by mistake. */
+  readonly dataDir: string;
+  /** Who runs the agent. */
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/**
+ * The fallback without bubblewrap: util-linux makes the namespaces, and a shell script in them builds the root on a
+ * tmpfs, moves into it, and runs the command as its child. Slower, since each step is a process of its own.
+ */
+export function unshare(options: UnshareOptions): Jail {
+  const script = scriptOf(options);
+  return {
+    tool: "unshare",
+    prepare: (dir) => prepare(dir, options),
+    launch: (request) => launch(request, { options, script }),
+    read: ({ report }) => read(report),
+  };
+}
+
+async function prepare(dir: string, { root, dataDir }: UnshareOptions): Promise<void> {
+  await mkdir(join(dir, "root"));
+  const target = (path: string) => escaped(join(dir, "root", path));
+  const binds = [...root.folders, ...root.files].map(
+    (name) => `${escaped(`/${name}`)} ${target(name)} none rbind 0 0`,
+  );
+  const hidden = `sluice ${target(dataDir)} tmpfs ro 0 0`;
+  await writeFile(join(dir, "fstab"), [...binds, hidden, ""].join("\n"));
+}
+
+/** As fstab(5) wants its fields. */
+function escaped(path: string): string {
+  return path.replace(/[ \t\n\\]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
+}
+
+/**
+ * Takes the worker's folder, the folder for `/pfs`, the PATH and the name of the command, and then the words that
+ * run it. Says "missing" or "started" on file descriptor 3.
+ */
+function scriptOf({ tools, root }: UnshareOptions): string {
+  const folders = [...root.folders, "pfs", "proc", ".old"].map(quoted).join(" ");
+  return [
+    "set -e",
+    "dir=$1 pfs=$2 path=$3 name=$4; shift 4",
+    `${tools.mount} -t tmpfs -o mode=0755 sluice "$dir/root"`,
+    'cd "$dir/root"',
+    `${tools.mkdir} -- ${folders}`,
+    ...root.files.map((name) => `: > ${quoted(name)}`),
+    ...root.links.map(({ name, target }) => `${tools.ln} -s -- ${quoted(target)} ${quoted(name)}`),
+    `${tools.mount} -a -T "$dir/fstab"`,
+    `${tools.mount} -t proc proc proc`,
+    `${tools.mount} -o bind,ro "$pfs" pfs`,
+    `${tools.mount} --bind "$pfs/out" pfs/out`,
+    `${tools.pivot_root} . .old`,
+    "cd /",
+    `${tools.umount} -l /.old`,
+    'runs() { case $1 in */*) test -f "$1" && test -x "$1" ;; *) command -v -- "$1" >/dev/null ;; esac; }',
+    '(PATH=$path; runs "$name") || { echo missing >&3; exit 127; }',
+    "echo started >&3",
+    // As a child: process 1 of a pid namespace is deaf to signals. Whatever it leaves behind ends with this shell.
+    'set +e; "$@" 3>&-',
+    "exit $?",
+  ].join("\n");
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+function launch(
+  { dir, pfs, cmd, env }: LaunchRequest,
+  { options, script }: { options: UnshareOptions; script: string },
+): Launch {
+  const { tools, uid } = options;
+  const name = cmd[0] ?? "";
+  const variables = Object.entries(env).map(([key, value]) => `${key}=${value}`);
+  return {
+    file: tools.setpriv,
+    args: [
+      // With the runner's death dies `unshare`, and with it process 1 of the namespace.
+      ...["--pdeathsig", "KILL", tools.unshare, ...(uid === 0 ? [] : ["--user", "--map-root-user"])],
+      ...["--mount", "--pid", "--fork", "--kill-child"],
+      ...[tools.sh, "-c", script, "sluice", dir, pfs, env.PATH ?? "", name],
+      ...privileges(options),
+      ...[tools.env, "-i", ...variables],
+      // To env, a word with "=" is one more variable.
+      ...(name.includes("=") ? [tools.sh, "-c", 'exec "$@"', "sh"] : []),
+      ...cmd,
+    ],
+    env: {},
+  };
+}
+
+/** As root, the capability that could make the inputs writable again is dropped; anybody else gets their own id back, and with it loses all. */
+function privileges({ tools, uid, gid }: UnshareOptions): string[] {
+  if (uid === 0) {
+    return [tools.setpriv, "--no-new-privs", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--"];
+  }
+  return [tools.unshare, "--user", `--map-user=${uid}`, `--map-group=${gid}`, "--"];
+}
+
+function read(report: string): Started {
+  if (report.startsWith("started")) return { kind: "started", init: null };
+  return { kind: report.startsWith("missing") ? "no-command" : "no-jail", init: null };
+}

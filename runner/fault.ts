@@ -1,0 +1,13 @@
+/** A datum can't succeed, and this is why, for the people who read its job: its command, its outputs or its inputs are at fault. */
+export class DatumFault extends Error {
+  override readonly name = "DatumFault";
+}
+
+/** The code of a failed system call, such as "ENOENT". */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,84 @@
+import { setMaxListeners } from "node:events";
+import { mkdir, realpath } from "node:fs/promises";
+import { runAgent } from "./agent.ts";
+import { Cache, openCacheDir } from "./cache.ts";
+import { Client } from "./client.ts";
+import type { RunnerConfig } from "./config.ts";
+import { type Detected, detectProcessExecutor } from "./executors/detect.ts";
+import { Gateway } from "./gateway.ts";
+import type { Log } from "./log.ts";
+import { type AgentFolders, bootId, closeAgentFolders, openAgentFolders } from "./pfs/folders.ts";
+
+/** A running agent. */
+export interface Runner {
+  readonly node: string;
+  /** Resolves when it has ended: its workers have stopped and its folders are gone. Fails where clearing up does. */
+  readonly done: Promise<void>;
+  /** Take no new datum, finish those that run, give back the others, say good-bye. */
+  drain(): void;
+  /** As `drain`, and stop the commands that run: their datums are given back. */
+  kill(): void;
+}
+
+/** Starts an agent on this machine. Throws NoExecutorError where commands can't be run here. */
+export async function startRunner(config: RunnerConfig, { log }: { log: Log }): Promise<Runner> {
+  await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
+  const dataDir = await realpath(config.dataDir);
+  const folders = await openAgentFolders(dataDir);
+  const detected = await prepareMachine({ dataDir, folders }).catch(async (error: unknown) => {
+    await closeAgentFolders(folders);
+    throw error;
+  });
+  const { node } = config;
+  log.info({ node, executor: detected.executor.name, tool: detected.tool, data: dataDir }, "runner started");
+  const drain = new AbortController();
+  const kill = new AbortController();
+  // Every worker and every call listens to these two.
+  setMaxListeners(0, drain.signal, kill.signal);
+  const signals = { drain: drain.signal, kill: kill.signal };
+  return {
+    node,
+    done: runUntilDone(config, { log, folders, detected, signals }),
+    drain: () => drain.abort(),
+    kill: () => {
+      kill.abort();
+      drain.abort();
+    },
+  };
+}
+
+async function prepareMachine({
+  dataDir,
+  folders,
+}: {
+  dataDir: string;
+  folders: AgentFolders;
+}): Promise<Detected> {
+  await openCacheDir({ dir: folders.cache, boot: await bootId() });
+  return detectProcessExecutor({ dataDir, scratch: folders.agent });
+}
+
+interface RunOptions {
+  readonly log: Log;
+  readonly folders: AgentFolders;
+  readonly detected: Detected;
+  readonly signals: { readonly drain: AbortSignal; readonly kill: AbortSignal };
+}
+
+async function runUntilDone(
+  config: RunnerConfig,
+  { log, folders, detected, signals }: RunOptions,
+): Promise<void> {
+  const client = new Client(config);
+  const gateway = new Gateway(client);
+  const cache = new Cache({ dir: folders.cache, incoming: folders.incoming, gateway, kill: signals.kill });
+  const { node } = config;
+  const { executor } = detected;
+  try {
+    await runAgent({ gateway, cache, executor, log, node, dir: folders.agent, ...signals });
+  } finally {
+    await client.close();
+    await closeAgentFolders(folders);
+    log.info({ node }, "runner ended");
+  }
+}

@@ -1,0 +1,29 @@
+/**
+ * Paths as the bytes that Linux sees. A command may give its files names that are not UTF-8; as strings they would
+ * name other files, or none. Folders are therefore read with the encoding "latin1", which keeps each byte as one
+ * character, and opened by Buffer.
+ */
+export type RawPath = string | Buffer;
+
+/** The path of an entry of a folder; `name` as read with the encoding "latin1". */
+export function childPath(folder: RawPath, name: string): Buffer {
+  return Buffer.concat([Buffer.from(folder as string), SLASH, Buffer.from(name, "latin1")]);
+}
+
+const SLASH = Buffer.from("/");
+// Fatal, and a byte order mark is part of the name.
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** The name as text, or undefined where it is not UTF-8. */
+export function nameText(name: string): string | undefined {
+  try {
+    return utf8.decode(Buffer.from(name, "latin1"));
+  } catch {
+    return undefined;
+  }
+}
+
+/** A name for people, whatever its bytes are: what is not plain ASCII is escaped. */
+export function printable(name: string): string {
+  return name.replace(/[^\x20-\x7e]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`);
+}

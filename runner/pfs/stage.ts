@@ -1,0 +1,159 @@
+import { constants } from "node:fs";
+import { chmod, copyFile, link, mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { ContentId } from "../../protocol/content.ts";
+import type { FileEntry } from "../../protocol/files.ts";
+import { NAME_PATTERN } from "../../protocol/names.ts";
+import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
+import type { LeasedDatum } from "../../protocol/runner.ts";
+import type { Cache } from "../cache.ts";
+import { failureOf } from "../client.ts";
+import { forEachLimited, unlessAborted } from "../concurrency.ts";
+import { DatumFault, errorCode } from "../fault.ts";
+import type { Gateway } from "../gateway.ts";
+import { retrying } from "../retry.ts";
+
+export type LeasedInput = LeasedDatum["inputs"][number];
+
+export interface StageDeps {
+  readonly cache: Pick<Cache, "pathOf" | "fetch">;
+  readonly gateway: Pick<Gateway, "files">;
+}
+
+export interface StageRequest {
+  /** The folder that becomes `/pfs`; made here. */
+  readonly pfs: string;
+  readonly inputs: readonly LeasedInput[];
+  readonly signal: AbortSignal;
+}
+
+// Files of one datum that are fetched and linked at a time.
+const FILES_AT_ONCE = 8;
+const MAX_TRIES = 5;
+
+/**
+ * Builds a datum's `/pfs`: `<input>/<path of the file in its repo>` as hard links into the cache, and an empty
+ * `out`. Throws DatumFault where the datum can't be laid out here, and what fetching throws.
+ */
+export async function stage(deps: StageDeps, { pfs, inputs, signal }: StageRequest): Promise<void> {
+  await mkdir(join(pfs, "out"), { recursive: true });
+  for (const input of inputs) {
+    if (!NAME_PATTERN.test(input.name) || input.name === "out") {
+      throw new DatumFault(`input name ${JSON.stringify(input.name)} can't be a folder of /pfs`);
+    }
+    await stageInput(deps, { input, root: join(pfs, input.name), signal });
+  }
+}
+
+interface InputRequest {
+  readonly input: LeasedInput;
+  readonly root: string;
+  readonly signal: AbortSignal;
+}
+
+async function stageInput(deps: StageDeps, { input, root, signal }: InputRequest): Promise<void> {
+  await mkdir(root);
+  if (input.kind === "file") {
+    if (!input.content)
+      throw new DatumFault(`input ${input.name}: the lease names no content for ${input.path}`);
+    return placeFile(deps, { input, root, path: input.path, content: input.content, signal });
+  }
+  const prefix = input.path === "" ? "" : `${input.path}/`;
+  await makeFolder({ root, path: input.path });
+  let after: string | undefined;
+  do {
+    const page = await listPage(deps, { input, prefix, after, signal });
+    await forEachLimited(page.files, {
+      limit: FILES_AT_ONCE,
+      work: (entry) => placeEntry(deps, { input, root, entry, signal }),
+    });
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+}
+
+function listPage(
+  { gateway }: StageDeps,
+  {
+    input,
+    prefix,
+    after,
+    signal,
+  }: Omit<InputRequest, "root"> & { prefix: string; after: string | undefined },
+) {
+  const { repo, branch, commit } = input;
+  const request = { repo, branch, commit, prefix, ...(after !== undefined && { after }) };
+  return retrying(() => gateway.files(request, signal), {
+    signal,
+    classify: failureOf,
+    maxTransient: MAX_TRIES,
+  });
+}
+
+async function placeEntry(
+  deps: StageDeps,
+  { input, root, entry, signal }: InputRequest & { entry: FileEntry },
+): Promise<void> {
+  if (entry.kind === "dir") return makeFolder({ root, path: entry.path });
+  const content = { digest: entry.digest, size: entry.size };
+  await placeFile(deps, { input, root, path: entry.path, content, signal });
+}
+
+async function makeFolder({ root, path }: { root: string; path: string }): Promise<void> {
+  if (path === "") return;
+  await mkdir(join(root, checked(path)), { recursive: true });
+}
+
+async function placeFile(
+  deps: StageDeps,
+  { input, root, path, content, signal }: InputRequest & { path: string; content: ContentId },
+): Promise<void> {
+  signal.throwIfAborted();
+  const target = join(root, checked(path));
+  if (content.size === 0) return inFolder(target, () => writeFile(target, "", { flag: "wx", mode: 0o444 }));
+  const cached = deps.cache.pathOf(content);
+  try {
+    await inFolder(target, () => place(cached, target));
+  } catch (error) {
+    if (errorCode(error) !== "ENOENT") throw error;
+    const source = { repo: input.repo, branch: input.branch, content };
+    await unlessAborted(deps.cache.fetch(source), signal);
+    await place(cached, target);
+  }
+}
+
+/** The gateway checks paths when they are written; here they become paths of this machine, so they are checked again. */
+function checked(path: string): string {
+  const fault = pathFault(path);
+  if (fault)
+    throw new DatumFault(`input file ${JSON.stringify(path)} can't be laid out: ${PATH_FAULT_TEXT[fault]}`);
+  return path;
+}
+
+/** Does it; where that finds no folder or no source, makes the folder and does it once more. */
+async function inFolder(target: string, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === "ENAMETOOLONG")
+      throw new DatumFault(
+        `input file ${target} can't be laid out: a name in it is longer than this machine allows`,
+      );
+    if (code !== "ENOENT") throw error;
+    await mkdir(dirname(target), { recursive: true });
+    await work();
+  }
+}
+
+// Hard links are refused across file systems, beyond a file's link count, and by some file systems altogether.
+const NO_LINK = new Set(["EXDEV", "EMLINK", "EPERM", "ENOTSUP"]);
+
+async function place(cached: string, target: string): Promise<void> {
+  try {
+    await link(cached, target);
+  } catch (error) {
+    if (!NO_LINK.has(errorCode(error) ?? "")) throw error;
+    await copyFile(cached, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    await chmod(target, 0o444);
+  }
+}

@@ -1,0 +1,104 @@
+import { type ContentId, contentName, type InlineContent } from "../../protocol/content.ts";
+import { MAX_CONTENTS_PER_CALL } from "../../protocol/files.ts";
+import type { BranchAddress } from "../../protocol/names.ts";
+import type { Output } from "../../protocol/runner.ts";
+import { failureOf } from "../client.ts";
+import { forEachLimited } from "../concurrency.ts";
+import type { Gateway } from "../gateway.ts";
+import { retrying } from "../retry.ts";
+import { type Collected, openPlain } from "./collect.ts";
+
+export interface UploadRequest {
+  readonly collected: readonly Collected[];
+  readonly output: BranchAddress;
+  readonly lease: string;
+  readonly signal: AbortSignal;
+}
+
+export interface Sent {
+  readonly outputs: Output[];
+  /** The upload that keeps the contents that are not in `outputs`. */
+  readonly upload?: string;
+}
+
+type Uploads = Pick<Gateway, "openUpload" | "reserve" | "addInline" | "addContent">;
+
+/** Bytes of small outputs that a datum's outcome carries itself; a datum with more sends them beforehand, so that one message stays small. */
+export const INLINE_BUDGET_BYTES = 256 * 1024;
+const TRANSFERS_AT_ONCE = 4;
+const MAX_TRIES = 8;
+const READ_BYTES = 1024 * 1024;
+
+/** Brings a datum's contents to its output branch, only those that the branch lacks, and says what the outcome has to name. */
+export async function sendOutputs(gateway: Uploads, request: UploadRequest): Promise<Sent> {
+  const { collected } = request;
+  const carried = new Set(withinBudget(collected));
+  const apart = distinct(collected.filter((entry) => !carried.has(entry) && entry.content.size > 0));
+  const outputs = collected.map((entry) => outputOf(entry, carried.has(entry) ? "carried" : "apart"));
+  if (apart.length === 0) return { outputs };
+  return { outputs, upload: await upload(gateway, { ...request, collected: apart }) };
+}
+
+function withinBudget(collected: readonly Collected[]): Collected[] {
+  let left = INLINE_BUDGET_BYTES;
+  return collected.filter((entry) => {
+    if (!entry.bytes || entry.bytes.length > left) return false;
+    left -= entry.bytes.length;
+    return true;
+  });
+}
+
+function distinct(collected: readonly Collected[]): Collected[] {
+  return [...new Map(collected.map((entry) => [contentName(entry.content), entry])).values()];
+}
+
+function outputOf({ path, content, bytes }: Collected, how: "carried" | "apart"): Output {
+  return { path, ...content, ...(how === "carried" && bytes && { bytes: base64(bytes) }) };
+}
+
+async function upload(gateway: Uploads, request: UploadRequest): Promise<string> {
+  const { collected, output, lease, signal } = request;
+  const again = <T>(work: () => Promise<T>) =>
+    retrying(work, { signal, classify: failureOf, maxTransient: MAX_TRIES });
+  const id = await again(() => gateway.openUpload({ ...output, lease }, signal));
+  for (let start = 0; start < collected.length; start += MAX_CONTENTS_PER_CALL) {
+    const page = collected.slice(start, start + MAX_CONTENTS_PER_CALL);
+    const contents = page.map((entry) => entry.content);
+    const missing = new Set(
+      (await again(() => gateway.reserve({ upload: id, contents }, signal))).map(contentName),
+    );
+    const wanted = page.filter((entry) => missing.has(contentName(entry.content)));
+    const inline = wanted.flatMap(inlineOf);
+    if (inline.length > 0) await again(() => gateway.addInline({ upload: id, contents: inline }, signal));
+    await forEachLimited(
+      wanted.filter((entry) => !entry.bytes),
+      {
+        limit: TRANSFERS_AT_ONCE,
+        work: (entry) => again(() => sendFile(gateway, { upload: id, entry, signal })),
+      },
+    );
+  }
+  return id;
+}
+
+function inlineOf({ content, bytes }: Collected): InlineContent[] {
+  return bytes ? [{ ...content, bytes: base64(bytes) }] : [];
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
+}
+
+async function sendFile(
+  gateway: Uploads,
+  { upload, entry, signal }: { upload: string; entry: Collected; signal: AbortSignal },
+): Promise<void> {
+  const content: ContentId = entry.content;
+  const file = await openPlain(entry.source);
+  const bytes = file.createReadStream({ highWaterMark: READ_BYTES, autoClose: true });
+  try {
+    await gateway.addContent({ upload, content, bytes }, signal);
+  } finally {
+    bytes.destroy();
+  }
+}

@@ -1,0 +1,131 @@
+import { mkdir } from "node:fs/promises";
+import { type Lease, MAX_BATCH } from "../protocol/runner.ts";
+import { jitteredBackoff, pause } from "./backoff.ts";
+import { runBatch, type Signals } from "./batch.ts";
+import { nextBatchSize } from "./batch-size.ts";
+import type { Cache } from "./cache.ts";
+import type { Executor, Sandbox } from "./executors/executor.ts";
+import { messageOf } from "./fault.ts";
+import type { Gateway } from "./gateway.ts";
+import { Leases } from "./leases.ts";
+import type { Log } from "./log.ts";
+import { removeTree } from "./pfs/remove.ts";
+import { runRenewer } from "./renewer.ts";
+import { Reporter } from "./reporter.ts";
+import { Settling } from "./settling.ts";
+
+export interface WorkerDeps {
+  readonly gateway: Gateway;
+  readonly cache: Cache;
+  readonly executor: Executor;
+  readonly log: Log;
+  readonly node: string;
+  readonly pipeline: string;
+  /** This worker's name, used by no other worker, ever. */
+  readonly worker: string;
+  /** A folder of its own, not there yet. */
+  readonly dir: string;
+}
+
+/** `drain`: take nothing new and finish this one. `kill`: stop this one too. */
+export async function runWorker(deps: WorkerDeps, signals: Signals): Promise<void> {
+  await mkdir(deps.dir, { recursive: true });
+  const leases = new Leases();
+  const reporter = new Reporter({ ...deps, leases, kill: signals.kill });
+  const settling = new Settling();
+  const stop = new AbortController();
+  const renewing = runRenewer({ ...deps, leases }, stop.signal);
+  const sandboxes = new Sandboxes(deps);
+  try {
+    await runLoop({ ...deps, leases, reporter, settling, sandboxes }, signals);
+  } finally {
+    await settling.idle();
+    await reporter.flush();
+    if (signals.kill.aborted) await returnHeld(deps, leases);
+    stop.abort();
+    await renewing;
+    await sandboxes.close();
+    await removeTree(deps.dir);
+  }
+}
+
+interface LoopDeps extends WorkerDeps {
+  readonly leases: Leases;
+  readonly reporter: Reporter;
+  readonly settling: Settling;
+  readonly sandboxes: Sandboxes;
+}
+
+async function runLoop(deps: LoopDeps, signals: Signals): Promise<void> {
+  const backoff = jitteredBackoff({ minMs: 250, maxMs: 4000 });
+  let asked = 1;
+  while (!signals.drain.aborted) {
+    const lease = await leaseDatums(deps, { max: asked, drain: signals.drain });
+    if (!lease) {
+      await pause(backoff.next(), signals.drain);
+      continue;
+    }
+    backoff.reset();
+    const began = performance.now();
+    const sandbox = await deps.sandboxes.get(lease.transform.image);
+    await runBatch({ ...deps, sandbox }, lease, signals);
+    asked = nextBatchSize({ asked, leased: lease.datums.length, millis: performance.now() - began });
+    // Where results can't be delivered, no more of them are made.
+    if (deps.reporter.unsettled >= MAX_BATCH) await deps.reporter.flush();
+  }
+}
+
+/** Some datums, or undefined where there are none for us: the call failed, or there is no slot or nothing queued. */
+async function leaseDatums(
+  { gateway, log, node, pipeline, worker }: LoopDeps,
+  { max, drain }: { max: number; drain: AbortSignal },
+): Promise<Lease | undefined> {
+  try {
+    const lease = await gateway.lease({ pipeline, node, worker, max }, drain);
+    return lease.slot && lease.datums.length > 0 ? lease : undefined;
+  } catch (error) {
+    if (!drain.aborted) log.warn({ pipeline, worker, reason: messageOf(error) }, "no datums could be leased");
+    return undefined;
+  }
+}
+
+const RETURN_WITHIN_MS = 2000;
+
+/** After a kill: others may have at once what was stopped here. If it can't be said, they get it when the leases end. */
+async function returnHeld({ gateway, log, pipeline, worker }: WorkerDeps, leases: Leases): Promise<void> {
+  const outcomes = leases.ids.map((lease) => ({ lease, state: "returned" as const })).slice(0, MAX_BATCH);
+  if (outcomes.length === 0) return;
+  try {
+    await gateway.finish({ pipeline, worker, outcomes }, AbortSignal.timeout(RETURN_WITHIN_MS));
+  } catch (error) {
+    log.warn({ pipeline, worker, reason: messageOf(error) }, "datums could not be given back");
+  }
+}
+
+/** The worker's sandbox, made anew when the pipeline gets another image. */
+class Sandboxes {
+  readonly #deps: WorkerDeps;
+  #image: string | undefined;
+  #sandbox: Sandbox | undefined;
+  #made = 0;
+
+  constructor(deps: WorkerDeps) {
+    this.#deps = deps;
+  }
+
+  async get(image: string): Promise<Sandbox> {
+    if (this.#sandbox && this.#image === image) return this.#sandbox;
+    await this.close();
+    this.#made += 1;
+    const dir = `${this.#deps.dir}/sandbox-${this.#made}`;
+    await mkdir(dir);
+    this.#sandbox = await this.#deps.executor.prepare({ dir, image });
+    this.#image = image;
+    return this.#sandbox;
+  }
+
+  async close(): Promise<void> {
+    await this.#sandbox?.close();
+    this.#sandbox = undefined;
+  }
+}

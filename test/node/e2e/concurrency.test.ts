@@ -1,0 +1,68 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type DevServer, startDevServer } from "../../support/dev-server.ts";
+import { expectedEtag } from "../../support/expected-etag.ts";
+import { seededBytes } from "../../support/random.ts";
+import { S3 } from "../../support/s3.ts";
+
+let server: DevServer;
+let s3: S3;
+beforeAll(async () => {
+  server = await startDevServer();
+  s3 = new S3(server);
+});
+afterAll(() => server?.stop());
+
+test("fifty parallel PUTs of distinct keys are fifty commits, and none is lost", async () => {
+  await s3.createBucket("master.distinct");
+  // Every fifth is longer than a chunk, so that inline and blob-backed PUTs meet.
+  const bodies = Array.from({ length: 50 }, (_, n) => seededBytes(n % 5 === 0 ? 5_000_000 + n : 1000 + n, n));
+  const puts = await Promise.all(bodies.map((body, n) => s3.put("master.distinct", `k${n}`, body)));
+
+  expect(puts.map(({ etag }) => etag)).toEqual(bodies.map(expectedEtag));
+  expect(new Set(puts.map(({ version }) => version)).size).toBe(50);
+  expect(await s3.keys("master.distinct")).toHaveLength(50);
+  for (const [n, body] of bodies.entries()) {
+    expect((await s3.get("master.distinct", `k${n}`))?.equals(body)).toBe(true);
+  }
+});
+
+test("two parallel PUTs of one key leave one of them, whole, and both as versions", async () => {
+  await s3.createBucket("master.contended");
+  for (let round = 0; round < 10; round++) {
+    const key = `k${round}`;
+    const bodies = [
+      seededBytes(4_500_000, round),
+      seededBytes(round % 2 === 0 ? 4_500_000 : 100, -1 - round),
+    ];
+    const puts = await Promise.all(bodies.map((body) => s3.put("master.contended", key, body)));
+    const left = await s3.get("master.contended", key);
+    expect(bodies.some((body) => left?.equals(body))).toBe(true);
+    for (const [n, { version }] of puts.entries()) {
+      const old = await s3.ask("GET", `/master.contended/${key}?versionId=${version}`);
+      expect(old.body.equals(bodies[n] ?? Buffer.alloc(0))).toBe(true);
+    }
+  }
+});
+
+test("of twenty parallel creations of one bucket one succeeds and nineteen hear BucketAlreadyOwnedByYou", async () => {
+  const answers = await Promise.all(Array.from({ length: 20 }, () => s3.ask("PUT", "/master.raced")));
+  const codes = answers.map(({ status, text }) =>
+    status === 200 ? "made" : /<Code>(\w+)<\/Code>/.exec(text)?.[1],
+  );
+  expect(codes.sort()).toEqual([...Array(19).fill("BucketAlreadyOwnedByYou"), "made"]);
+  expect((await s3.buckets()).filter((name) => name === "master.raced")).toHaveLength(1);
+});
+
+test("deletions and writes of one key that meet leave it either there, whole, or gone", async () => {
+  await s3.createBucket("master.met");
+  const body = seededBytes(2_000_000, 7);
+  for (let round = 0; round < 10; round++) {
+    await Promise.all([
+      s3.put("master.met", "k", body),
+      s3.delete("master.met", "k"),
+      s3.put("master.met", "k", body),
+    ]);
+    const left = await s3.get("master.met", "k");
+    expect(left === undefined || left.equals(body)).toBe(true);
+  }
+});

@@ -1,0 +1,279 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { contentName, parseContentName } from "../../../../protocol/content.ts";
+import {
+  AddInlineContents,
+  type FileEntry,
+  OpenUpload,
+  ReserveContents,
+} from "../../../../protocol/files.ts";
+import {
+  FinishRequest,
+  Heartbeat,
+  type LeasedDatum,
+  LeaseRequest,
+  type Outcome,
+  RenewRequest,
+} from "../../../../protocol/runner.ts";
+import type { Transform } from "../../../../protocol/spec.ts";
+import { TreeHash } from "../../../../runner/tree-hash.ts";
+
+export const KEY = { accessKeyId: "test-key", secretAccessKey: "test-secret" };
+
+type Handler = (call: Call) => Promise<unknown> | unknown;
+
+export interface Call {
+  readonly method: string;
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly body: Buffer;
+  readonly headers: IncomingMessage["headers"];
+}
+
+/** An answer other than 200 with JSON. */
+export class Answer {
+  readonly status: number;
+  readonly body: Buffer | string;
+
+  constructor(status: number, body: Buffer | string) {
+    this.status = status;
+    this.body = body;
+  }
+}
+export function refusal(status: number, message: string): Answer {
+  return new Answer(status, JSON.stringify({ error: { code: "Refused", message }, requestId: "r" }));
+}
+
+interface Held {
+  readonly datum: LeasedDatum;
+  readonly worker: string;
+}
+
+/**
+ * A gateway of one pipeline, called "edges", on a real socket. It keeps all in memory, holds every request to the
+ * protocol's schemas, and lets tests break things on purpose.
+ */
+export class FakeGateway {
+  transform: Transform = { image: "none", cmd: ["true"] };
+  workers: { pipeline: string; count: number }[] = [{ pipeline: "edges", count: 1 }];
+  /** What waits to be leased, in order. */
+  readonly queue: LeasedDatum[] = [];
+  readonly held = new Map<string, Held>();
+  readonly outcomes: Outcome[] = [];
+  readonly lostOutcomes: Outcome[] = [];
+  readonly contents = new Map<string, Buffer>();
+  readonly files = new Map<string, FileEntry[]>();
+  readonly uploads = new Map<string, { lease: string; contents: Set<string> }>();
+  readonly nodes = new Set<string>();
+  /** `METHOD path` of every request, in order. */
+  readonly requests: string[] = [];
+  readonly leased: { worker: string; max: number; count: number }[] = [];
+  /** What the protocol does not allow: to be empty. */
+  readonly violations: string[] = [];
+  /** Called first; what it answers is the answer. Throwing breaks the connection. */
+  before: Handler = () => undefined;
+
+  #server: Server | undefined;
+  #port = 0;
+  #serial = 0;
+  readonly #wakers = new Set<() => void>();
+
+  get endpoint(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  async start(): Promise<void> {
+    this.#server = createServer((request, response) => void this.#serve(request, response));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#server.listen(this.#port, "127.0.0.1", resolve);
+    await promise;
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Goes down as a killed process does; `start` brings it back on the same port. */
+  async stop(): Promise<void> {
+    const server = this.#server;
+    this.#server = undefined;
+    this.wake();
+    server?.closeAllConnections();
+    await new Promise((resolve) => (server ? server.close(resolve) : resolve(undefined)));
+  }
+
+  /** Queues datums of one file each, named and filled by `name`. */
+  add(...names: string[]): void {
+    for (const name of names)
+      this.addDatum({ path: name, kind: "file", content: this.store(`content of ${name}`) });
+  }
+
+  addDatum(input: Partial<LeasedDatum["inputs"][number]>): void {
+    this.#serial += 1;
+    const whole = {
+      name: "in",
+      repo: "images",
+      branch: "master",
+      commit: "c1",
+      path: "",
+      kind: "dir" as const,
+      content: null,
+      ...input,
+    };
+    this.queue.push({ lease: "", job: "job-1", datum: `datum-${this.#serial}`, inputs: [whole] });
+    this.wake();
+  }
+
+  /** Keeps bytes as a content that inputs may name. */
+  store(text: string | Buffer): { digest: string; size: number } {
+    const bytes = Buffer.from(text);
+    const hash = new TreeHash();
+    hash.update(bytes);
+    const content = hash.finish();
+    this.contents.set(contentName(content), bytes);
+    return content;
+  }
+
+  /** The leases are given to nobody any more, as after their time. */
+  lose(...leases: string[]): void {
+    for (const lease of leases) this.held.delete(lease);
+  }
+
+  wake(): void {
+    for (const waker of this.#wakers) waker();
+  }
+
+  /** The bytes of an output that a successful outcome names. */
+  outputBytes(outcome: Outcome, path: string): Buffer | undefined {
+    const output = outcome.state === "success" ? outcome.outputs.find((one) => one.path === path) : undefined;
+    if (!output) return undefined;
+    if (output.bytes !== undefined) return Buffer.from(output.bytes, "base64");
+    const upload = outcome.state === "success" ? this.uploads.get(outcome.upload ?? "") : undefined;
+    return upload?.contents.has(contentName(output)) ? this.contents.get(contentName(output)) : undefined;
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const url = new URL(request.url ?? "/", this.endpoint);
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      const { method = "", headers } = request;
+      const call = {
+        method,
+        path: url.pathname,
+        query: url.searchParams,
+        body: Buffer.concat(chunks),
+        headers,
+      };
+      this.requests.push(`${method} ${url.pathname}`);
+      const answer = (await this.before(call)) ?? (await this.#route(call));
+      const { status, body } = answer instanceof Answer ? answer : new Answer(200, JSON.stringify(answer));
+      response.writeHead(status, { "content-length": Buffer.byteLength(body) }).end(body);
+    } catch (error) {
+      if (error instanceof Error && error.name === "ZodError") {
+        this.violations.push(`${request.method} ${request.url}: ${error.message}`);
+      }
+      response.destroy();
+    }
+  }
+
+  #route(call: Call): unknown {
+    if (!call.headers.authorization?.includes(`Credential=${KEY.accessKeyId}/`))
+      return refusal(403, "unsigned");
+    const json = () => JSON.parse(call.body.toString());
+    const name = `${call.method} ${call.path.replace(/^\/api\/v1\//, "")}`;
+    switch (name) {
+      case "POST runner/heartbeat":
+        this.nodes.add(Heartbeat.parse(json()).node);
+        return { workers: this.workers };
+      case "DELETE runner/heartbeat":
+        this.nodes.delete(call.query.get("node") ?? "");
+        return {};
+      case "POST runner/lease":
+        return this.#lease(LeaseRequest.parse(json()));
+      case "POST runner/renew":
+        return { lost: RenewRequest.parse(json()).leases.filter((lease) => !this.held.has(lease)) };
+      case "POST runner/finish":
+        return {
+          lost: FinishRequest.parse(json())
+            .outcomes.filter((one) => !this.#finish(one))
+            .map((one) => one.lease),
+        };
+      case "POST uploads":
+        return this.#openUpload(OpenUpload.parse(json()));
+      default:
+        return this.#content(call, json) ?? this.#list(call) ?? refusal(404, `no route ${name}`);
+    }
+  }
+
+  async #lease({ pipeline, worker, max }: ReturnType<typeof LeaseRequest.parse>): Promise<unknown> {
+    if (pipeline !== "edges") return refusal(404, `no pipeline "${pipeline}"`);
+    if (this.queue.length === 0) await this.#untilWoken();
+    const datums = this.queue.splice(0, max).map((datum) => ({ ...datum, lease: `lease-${++this.#serial}` }));
+    for (const datum of datums) this.held.set(datum.lease, { datum, worker });
+    if (datums.length > 0) this.leased.push({ worker, max, count: datums.length });
+    return { slot: true, transform: this.transform, output: { repo: "edges", branch: "master" }, datums };
+  }
+
+  async #untilWoken(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, 5000);
+    this.#wakers.add(resolve);
+    await promise;
+    clearTimeout(timer);
+    this.#wakers.delete(resolve);
+  }
+
+  #finish(outcome: Outcome): boolean {
+    const held = this.held.get(outcome.lease);
+    if (!held) {
+      this.lostOutcomes.push(outcome);
+      return false;
+    }
+    this.held.delete(outcome.lease);
+    this.outcomes.push(outcome);
+    if (outcome.state === "returned") this.queue.push(held.datum);
+    this.wake();
+    return true;
+  }
+
+  #openUpload({ repo, branch, lease = "" }: ReturnType<typeof OpenUpload.parse>): unknown {
+    const upload = `${branch}.${repo}.U${++this.#serial}`;
+    this.uploads.set(upload, { lease, contents: new Set() });
+    return { upload };
+  }
+
+  #content({ method, path, query, body }: Call, json: () => unknown): unknown {
+    const asked = /^\/api\/v1\/repos\/[^/]+\/branches\/[^/]+\/contents\/([^/]+)$/.exec(path)?.[1];
+    if (asked) {
+      const bytes = parseContentName(asked) && this.contents.get(asked);
+      return bytes ? new Answer(200, bytes) : refusal(404, `no content ${asked}`);
+    }
+    const [, id = "", action] = /^\/api\/v1\/uploads\/([^/]+)\/(reserve|contents)$/.exec(path) ?? [];
+    const upload = this.uploads.get(id);
+    if (!upload) return undefined;
+    if (action === "reserve") {
+      const { contents } = ReserveContents.parse(json());
+      for (const content of contents.map(contentName))
+        if (this.contents.has(content)) upload.contents.add(content);
+      return { missing: contents.filter((content) => !this.contents.has(contentName(content))) };
+    }
+    const inline = method === "POST" ? AddInlineContents.parse(json()).contents : [];
+    const added = method === "POST" ? inline.map(({ bytes }) => Buffer.from(bytes, "base64")) : [body];
+    for (const bytes of added) upload.contents.add(contentName(this.store(bytes)));
+    if (method === "PUT" && !upload.contents.has(`${query.get("digest")}-${query.get("size")}`)) {
+      this.violations.push(`PUT of ${query.get("digest")}-${query.get("size")} with other bytes`);
+    }
+    return {};
+  }
+
+  #list({ path, query }: Call): unknown {
+    const commit = /\/commits\/([^/]+)\/files$/.exec(path)?.[1];
+    const files = commit && this.files.get(commit);
+    if (!files) return undefined;
+    const after = query.get("after") ?? "";
+    const rest = files.filter((file) => file.path.startsWith(query.get("prefix") ?? "") && file.path > after);
+    const page = rest.slice(0, Math.min(Number(query.get("limit")), PAGE));
+    return { files: page, next: rest.length > page.length ? page.at(-1)?.path : null };
+  }
+}
+
+/** Small, so that tests see several pages. */
+const PAGE = 100;

@@ -1,0 +1,55 @@
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { expect } from "vitest";
+import type { RunnerConfig } from "../../../../runner/config.ts";
+import type { Log } from "../../../../runner/log.ts";
+import { type Runner, startRunner } from "../../../../runner/main.ts";
+import { removeTree } from "../../../../runner/pfs/remove.ts";
+import { FakeGateway, KEY } from "./fake-gateway.ts";
+
+/** Silent, unless somebody looks for a cause. */
+export const log: Log = pino({ level: process.env.SLUICE_TEST_LOG ?? "silent" });
+
+/** A gateway, a data folder, and the agents on them; `close` leaves nothing behind. */
+export class Stage {
+  readonly gateway = new FakeGateway();
+  readonly dataDir: string;
+  readonly #runners: Runner[] = [];
+
+  private constructor(dataDir: string) {
+    this.dataDir = dataDir;
+  }
+
+  static async open(): Promise<Stage> {
+    const stage = new Stage(await mkdtemp(join(tmpdir(), "sluice-runner-")));
+    await stage.gateway.start();
+    return stage;
+  }
+
+  config(more: Partial<RunnerConfig> = {}): RunnerConfig {
+    const { endpoint } = this.gateway;
+    return { endpoint, ...KEY, node: "n1", executor: "process", dataDir: this.dataDir, ...more };
+  }
+
+  async runner(more: Partial<RunnerConfig> = {}): Promise<Runner> {
+    const runner = await startRunner(this.config(more), { log });
+    this.#runners.push(runner);
+    return runner;
+  }
+
+  /** Waits until so many outcomes other than "returned" have been recorded. */
+  async settled(count: number): Promise<void> {
+    const settled = () => this.gateway.outcomes.filter(({ state }) => state !== "returned").length;
+    await expect.poll(settled, { timeout: 50_000, interval: 20 }).toBeGreaterThanOrEqual(count);
+  }
+
+  async close(): Promise<void> {
+    for (const runner of this.#runners) runner.kill();
+    await Promise.all(this.#runners.map((runner) => runner.done));
+    await this.gateway.stop();
+    await removeTree(this.dataDir);
+    expect(this.gateway.violations).toEqual([]);
+  }
+}

@@ -1,0 +1,88 @@
+import { join } from "node:path";
+import { eventually } from "./eventually.ts";
+import { type Door, doorVariables, ROOT_KEY } from "./keys.ts";
+import { freePort } from "./ports.ts";
+import { type Ended, run, type Started, start } from "./processes.ts";
+import { removeScratch, scratchFolder } from "./scratch.ts";
+
+/** The root of the repository. */
+export const ROOT = join(import.meta.dirname, "../..");
+
+/** A server that a test started. */
+export interface Server extends Door {
+  /** Ends it and removes its data. */
+  stop(): Promise<void>;
+}
+
+/** The embedded gateway, started as a user would. */
+export interface DevServer extends Server {
+  /** SIGKILL to the whole gateway: the host and the runtime under it. Its data stays. */
+  kill9(): Promise<void>;
+  /** Starts it again, over the same data, on the same port. */
+  restart(): Promise<void>;
+}
+
+/** Starts `sluice dev --runners 0` on a free port with data of its own; answers when it is ready. */
+export async function startDevServer(): Promise<DevServer> {
+  const data = scratchFolder();
+  const port = await freePort();
+  const endpoint = `http://127.0.0.1:${port}`;
+  const door: Door = { endpoint, ...ROOT_KEY };
+  const command = ["dev", "--runners", "0", "--port", String(port), "--data", data];
+  let started = await startSluice(command, door);
+  return {
+    ...door,
+    kill9: () => started.kill9(),
+    async restart() {
+      started = await startSluice(command, door);
+    },
+    async stop() {
+      await started.stop();
+      removeScratch(data);
+    },
+  };
+}
+
+async function startSluice(command: readonly string[], door: Door): Promise<Started> {
+  const started = start(sluiceCommand(command), { cwd: ROOT, env: sluiceEnv(door) });
+  await healthy(door.endpoint, started);
+  return started;
+}
+
+/** Waits until `GET /healthz` is 200; fails with its output where the server ends before. */
+export async function healthy(endpoint: string, server: Started): Promise<void> {
+  let gone = false;
+  void server.ended.then(() => {
+    gone = true;
+  });
+  const ready = await eventually(`${endpoint}/healthz is 200`, async () => {
+    if (gone) return "gone";
+    return (await fetch(`${endpoint}/healthz`)).status === 200 && "ready";
+  });
+  if (ready === "gone") throw new Error(`the server ended at once:\n${server.output()}`);
+}
+
+/** Starts `sluice runner` with the process executor; its data folder goes when it is stopped. */
+export function startRunner(door: Door, { node }: { node: string }): Started {
+  const data = scratchFolder();
+  const command = ["runner", "--node", node, "--executor", "process", "--data", data];
+  const started = start(sluiceCommand(command), { cwd: ROOT, env: sluiceEnv(door) });
+  void started.ended.then(() => removeScratch(data));
+  return started;
+}
+
+/** Runs one `sluice` command to its end. */
+export function sluice(door: Door, ...args: string[]): Promise<Ended> {
+  return run(sluiceCommand(args), { cwd: ROOT, env: sluiceEnv(door) });
+}
+
+function sluiceCommand(args: readonly string[]): string[] {
+  return [process.execPath, join(ROOT, "bin/sluice.js"), ...args];
+}
+
+function sluiceEnv(door: Door): Record<string, string> {
+  return { HOME: scratchHome, ...doorVariables(door) };
+}
+
+/** A home folder with no settings in it. */
+export const scratchHome = scratchFolder();

@@ -1,0 +1,149 @@
+import { createHash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { PipelineSpec } from "../../../protocol/spec.ts";
+import { type Axis, combinations } from "../../../worker/core/cross-product.ts";
+import { datumId, datumKey, datumPaths, describeDatum } from "../../../worker/core/datums.ts";
+import { assignWorkers, workerCount } from "../../../worker/core/parallelism.ts";
+import { checkSpec } from "../../../worker/core/spec.ts";
+
+function specWith(inputs: readonly object[]): PipelineSpec {
+  return PipelineSpec.parse({ pipeline: { name: "p" }, transform: { image: "i", cmd: ["c"] }, inputs });
+}
+
+describe("a specification", () => {
+  it("names an input like its repo and puts inputs in order of their names", () => {
+    const checked = checkSpec(
+      specWith([
+        { repo: { name: "zebra" }, glob: "*" },
+        { name: "first", repo: { name: "yak" }, branch: "dev", glob: "/a/" },
+      ]),
+    );
+    expect(checked).toEqual({
+      ok: true,
+      inputs: [
+        { name: "first", repo: "yak", branch: "dev", glob: "/a" },
+        { name: "zebra", repo: "zebra", branch: "master", glob: "/*" },
+      ],
+    });
+  });
+
+  it("is refused with every problem at once, each with its path", () => {
+    const checked = checkSpec(
+      specWith([
+        { name: "out", repo: { name: "a" }, glob: "/*" },
+        { repo: { name: "b" }, glob: "/[" },
+        { repo: { name: "b" }, glob: "/" },
+        { repo: { name: "p" }, glob: "/" },
+      ]),
+    );
+    expect(checked.ok ? [] : checked.issues.map(({ path }) => path)).toEqual([
+      "inputs[0].name",
+      "inputs[1].glob",
+      "inputs[2].repo.name",
+      "inputs[3].repo.name",
+    ]);
+  });
+});
+
+describe("worker counts", () => {
+  it.each([
+    [{ strategy: "CONSTANT", constant: 7 }, 0, 7],
+    [{ strategy: "CONSTANT", constant: 7 }, 100, 7],
+    [{ strategy: "COEFFICIENT", coefficient: 0.5 }, 10, 5],
+    [{ strategy: "COEFFICIENT", coefficient: 2 }, 10, 20],
+    [{ strategy: "COEFFICIENT", coefficient: 1.5 }, 3, 4],
+    [{ strategy: "COEFFICIENT", coefficient: 0.3 }, 1, 1],
+    [{ strategy: "COEFFICIENT", coefficient: 3 }, 0, 1],
+  ] as const)("%j on %i nodes: %i", (parallelism, nodes, expected) => {
+    expect(workerCount(parallelism, nodes)).toBe(expected);
+  });
+
+  it("are spread evenly, add up, and do not depend on the order of the nodes", () => {
+    const pipelines = ["a", "b", "c", "d", "e"].map((name, index) => ({
+      name,
+      parallelism: { strategy: "CONSTANT" as const, constant: index + 1 },
+    }));
+    const nodes = ["n1", "n2", "n3"];
+    const shares = assignWorkers({ pipelines, nodes });
+    for (const { name, parallelism } of pipelines) {
+      const counts = nodes.map(
+        (node) => shares.get(node)?.find(({ pipeline }) => pipeline === name)?.count ?? 0,
+      );
+      expect(counts.reduce((sum, count) => sum + count, 0)).toBe(parallelism.constant);
+      expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
+    }
+    expect(assignWorkers({ pipelines, nodes: ["n3", "n1", "n2"] })).toEqual(shares);
+    expect(assignWorkers({ pipelines, nodes: [] }).size).toBe(0);
+  });
+
+  it("do not put every pipeline of one worker on the same node", () => {
+    const pipelines = Array.from({ length: 40 }, (_, index) => ({
+      name: `pipeline-${index}`,
+      parallelism: { strategy: "CONSTANT" as const, constant: 1 },
+    }));
+    const shares = assignWorkers({ pipelines, nodes: ["n1", "n2", "n3", "n4"] });
+    for (const share of shares.values()) expect(share.length).toBeGreaterThan(2);
+  });
+});
+
+describe("datums", () => {
+  const sha256Hex = (text: string): string =>
+    createHash("sha256").update(new TextEncoder().encode(text)).digest("hex");
+
+  it("have keys whose byte order lets the first input vary fastest", () => {
+    const pairs = [
+      ["a", "x"],
+      ["b", "x"],
+      ["b/c", "x"],
+      ["a", "x y"],
+      ["b", "x/y"],
+    ];
+    const keys = pairs.map(datumKey);
+    expect(keys.toSorted()).toEqual(keys);
+    expect(keys.map(datumPaths)).toEqual(pairs);
+  });
+
+  it("have an id that hangs on names, paths, digests and sizes, and on nothing else", () => {
+    const part = { input: "in", path: "a", digest: "d1", size: 1 };
+    const id = datumId([part], sha256Hex);
+    expect(id).toMatch(/^[0-9a-f]{64}$/);
+    expect(datumId([{ ...part }], sha256Hex)).toBe(id);
+    for (const change of [{ input: "x" }, { path: "b" }, { digest: "d2" }, { size: 2 }]) {
+      expect(datumId([{ ...part, ...change }], sha256Hex)).not.toBe(id);
+    }
+  });
+
+  it("are described by their paths", () => {
+    expect(describeDatum(datumKey(["a/b"]), ["in"])).toBe("/a/b");
+    expect(describeDatum(datumKey(["a", ""]), ["x", "y"])).toBe("x:/a with y:/");
+  });
+});
+
+describe("the cross product", () => {
+  const axis = (...paths: string[]): Axis<{ path: string }> => ({
+    at: (path) => (paths.includes(path) ? { path } : undefined),
+    after: (path) => {
+      const next = path === null ? paths[0] : paths[paths.indexOf(path) + 1];
+      return next === undefined ? undefined : { path: next };
+    },
+  });
+  const texts = (from: readonly string[] | null, ...axes: Axis<{ path: string }>[]): string[] =>
+    [...combinations(axes, from)].map((items) => items.map(({ path }) => path).join(""));
+
+  it("lets the first axis vary fastest", () => {
+    expect(texts(null, axis("a", "b"), axis("1", "2"))).toEqual(["a1", "b1", "a2", "b2"]);
+  });
+
+  it("goes on from any combination", () => {
+    const axes = [axis("a", "b"), axis("1", "2", "3"), axis("x", "y")] as const;
+    const all = texts(null, ...axes);
+    expect(all).toHaveLength(12);
+    for (const [index, text] of all.entries())
+      expect(texts([...text], ...axes)).toEqual(all.slice(index + 1));
+  });
+
+  it("is empty where an axis is", () => {
+    expect(texts(null, axis("a"), axis())).toEqual([]);
+    expect(texts(null, axis(), axis("a"))).toEqual([]);
+  });
+});

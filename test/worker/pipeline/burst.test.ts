@@ -1,0 +1,107 @@
+import { describe, expect, it } from "vitest";
+import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import {
+  allJobs,
+  commit,
+  contentOf,
+  makePipeline,
+  makeRepo,
+  master,
+  pathsOf,
+  query,
+  workUntil,
+} from "./support.ts";
+
+const COMMITS = 1000;
+
+/** Takes datums until so many were handed out to all workers together; answers how many of its calls came back empty. */
+async function runner(
+  pipeline: PipelineApi,
+  { worker, handedOut }: { worker: string; handedOut: Map<string, string> },
+): Promise<number> {
+  let empty = 0;
+  while (handedOut.size < COMMITS) {
+    const leased = await pipeline.lease({
+      node: worker,
+      worker,
+      max: 16,
+      waitMs: handedOut.size ? 2_000 : 20_000,
+    });
+    if (!leased.ok) throw new Error(leased.reason);
+    if (leased.datums.length === 0 && handedOut.size < COMMITS) empty++;
+    for (const datum of leased.datums) handedOut.set(pathsOf(datum).join(), worker);
+    const outcomes = leased.datums.map(
+      ({ lease }) => ({ lease, state: "success", exitCode: 0, outputs: [], millis: 1 }) as const,
+    );
+    if (outcomes.length > 0) await pipeline.finish({ worker, outcomes });
+  }
+  return empty;
+}
+
+describe("a burst of commits of one file each", () => {
+  it("keeps both workers busy, makes a job a commit and counts right, in rows that grow with the commits", async () => {
+    await makeRepo("burst-in");
+    const pipeline = await makePipeline({ name: "burst", globs: { "burst-in": "/*" }, workers: 2 });
+    const names = Array.from({ length: COMMITS }, (_, index) => `f${String(index).padStart(4, "0")}`);
+    const writing = Promise.all(
+      names.map((path) => master("burst-in").put({ path, content: contentOf(path), attributes: {} })),
+    );
+    const handedOut = new Map<string, string>();
+    const [, ...empty] = await Promise.all([
+      writing,
+      runner(pipeline, { worker: "w1", handedOut }),
+      runner(pipeline, { worker: "w2", handedOut }),
+    ]);
+    expect(empty).toEqual([0, 0]);
+    expect(new Set(handedOut.values()).size).toBe(2);
+
+    await workUntil(pipeline, { jobs: COMMITS });
+    const jobs = await allJobs(pipeline);
+    expect(jobs).toHaveLength(COMMITS);
+    expect(jobs.every(({ state }) => state === "success")).toBe(true);
+    expect(jobs.map(({ datums }) => datums)).toEqual(
+      names.map((_, index) => ({ total: index + 1, processed: 1, skipped: index, failed: 0 })),
+    );
+    for (const table of ["attempts", "elements", "datums", "results"]) {
+      expect(await query("burst", `SELECT count(*) AS count FROM ${table}`)).toEqual([{ count: COMMITS }]);
+    }
+    expect(await query("burst", "SELECT count(*) AS count FROM touched")).toEqual([{ count: 0 }]);
+  }, 120_000);
+});
+
+describe("a commit of one file on many", () => {
+  it("touches one datum", async () => {
+    await makeRepo("many-in");
+    const files = Object.fromEntries(
+      Array.from({ length: 5000 }, (_, index) => [`d${index % 50}/f${index}`, "x"]),
+    );
+    await commit("many-in", files);
+    const pipeline = await makePipeline({ name: "many", globs: { "many-in": "/*/*" }, workers: 1 });
+    await workUntil(pipeline, { jobs: 1, max: 64, command: () => ({}) });
+    await commit("many-in", { "d7/f7": "y" });
+    await workUntil(pipeline, { jobs: 2 });
+    const [row] = await query(
+      "many",
+      `SELECT (SELECT count(*) FROM elements WHERE born = 2) AS elementsBorn,
+         (SELECT count(*) FROM elements WHERE died = 2) AS elementsDied,
+         (SELECT count(*) FROM datums WHERE born = 2) AS datumsBorn,
+         (SELECT count(*) FROM datums WHERE died = 2) AS datumsDied,
+         (SELECT count(*) FROM attempts WHERE job = 2) AS attempts,
+         (SELECT count(*) FROM attempts) AS allAttempts`,
+    );
+    expect(row).toEqual({
+      elementsBorn: 1,
+      elementsDied: 1,
+      datumsBorn: 1,
+      datumsDied: 1,
+      attempts: 1,
+      allAttempts: 5001,
+    });
+    expect((await allJobs(pipeline))[1]?.datums).toEqual({
+      total: 5000,
+      processed: 1,
+      skipped: 4999,
+      failed: 0,
+    });
+  }, 60_000);
+});

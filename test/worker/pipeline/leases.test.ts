@@ -1,0 +1,209 @@
+import { env, runDurableObjectAlarm } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import type { LeasedDatum, Outcome } from "../../../protocol/runner.ts";
+import {
+  allJobs,
+  commit,
+  echo,
+  expireLeases,
+  leaseSome,
+  makePipeline,
+  makeRepo,
+  outcomeOf,
+  pathsOf,
+  query,
+  workUntil,
+} from "./support.ts";
+
+function success(datum: LeasedDatum | undefined): Outcome {
+  return { lease: datum?.lease ?? "", state: "success", exitCode: 0, outputs: [], millis: 1 };
+}
+
+describe("a lease", () => {
+  it("that ran out can't record a result, and its datum goes to another worker", async () => {
+    await makeRepo("slow-in");
+    const pipeline = await makePipeline({ name: "slow", globs: { "slow-in": "/*" }, workers: 2 });
+    await commit("slow-in", { a: "1" });
+    const { datums } = await leaseSome(pipeline, { worker: "w1" });
+    await expireLeases("slow");
+    const other = await leaseSome(pipeline, { worker: "w2" });
+    expect(other.datums.map(pathsOf)).toEqual(datums.map(pathsOf));
+
+    const late = await pipeline.finish({ worker: "w1", outcomes: [success(datums[0])] });
+    expect(late.lost).toEqual([datums[0]?.lease]);
+    expect(await query("slow", "SELECT id FROM results")).toEqual([]);
+
+    expect((await pipeline.finish({ worker: "w2", outcomes: [success(other.datums[0])] })).lost).toEqual([]);
+    await workUntil(pipeline, { jobs: 1 });
+    expect((await allJobs(pipeline))[0]?.datums).toEqual({ total: 1, processed: 1, skipped: 0, failed: 0 });
+  });
+
+  it("that ran out can't record a result even before anybody noticed", async () => {
+    await makeRepo("unseen-in");
+    const pipeline = await makePipeline({ name: "unseen", globs: { "unseen-in": "/*" } });
+    await commit("unseen-in", { a: "1" });
+    const { datums } = await leaseSome(pipeline);
+    await expireLeases("unseen");
+    const { lost } = await pipeline.finish({ worker: "w1", outcomes: [success(datums[0])] });
+    expect(lost).toEqual([datums[0]?.lease]);
+  });
+
+  it("records one result, however often it is finished", async () => {
+    await makeRepo("again-in");
+    const pipeline = await makePipeline({ name: "again", globs: { "again-in": "/*" } });
+    await commit("again-in", { a: "1" });
+    const { datums } = await leaseSome(pipeline);
+    expect((await pipeline.finish({ worker: "w1", outcomes: [success(datums[0])] })).lost).toEqual([]);
+    expect((await pipeline.finish({ worker: "w1", outcomes: [success(datums[0])] })).lost).toHaveLength(1);
+    await workUntil(pipeline, { jobs: 1 });
+    expect((await allJobs(pipeline))[0]?.datums.processed).toBe(1);
+  });
+
+  it("lives on when it is renewed, and is named when it is lost", async () => {
+    await makeRepo("renew-in");
+    const pipeline = await makePipeline({ name: "renew", globs: { "renew-in": "/*" } });
+    await commit("renew-in", { a: "1" });
+    const { datums } = await leaseSome(pipeline);
+    const lease = datums[0]?.lease ?? "";
+    await query("renew", "UPDATE attempts SET lease_until = lease_until - 20000");
+    expect((await pipeline.renew({ worker: "w1", leases: [lease, "strange"] })).lost).toEqual(["strange"]);
+    const [row] = await query<{ left: number }>("renew", "SELECT lease_until AS left FROM attempts");
+    expect(row?.left).toBeGreaterThan(Date.now() + 20_000);
+    await expireLeases("renew");
+    expect((await pipeline.renew({ worker: "w1", leases: [lease] })).lost).toEqual([lease]);
+  });
+
+  it("that ran out is noticed by the alarm, with nobody else asking", async () => {
+    await makeRepo("alarm-in");
+    const pipeline = await makePipeline({ name: "alarm", globs: { "alarm-in": "/*" } });
+    await commit("alarm-in", { a: "1" });
+    await leaseSome(pipeline);
+    await expireLeases("alarm");
+    expect(await runDurableObjectAlarm(env.PIPELINE.getByName("alarm"))).toBe(true);
+    expect(await query("alarm", "SELECT state, lost FROM attempts")).toEqual([{ state: "queued", lost: 1 }]);
+  });
+
+  it("fails its datum when the worker vanished ten times", async () => {
+    await makeRepo("doom-in");
+    const pipeline = await makePipeline({ name: "doom", globs: { "doom-in": "/*" } });
+    await commit("doom-in", { a: "1" });
+    for (let time = 0; time < 10; time++) {
+      await leaseSome(pipeline);
+      await expireLeases("doom");
+    }
+    await workUntil(pipeline, { jobs: 1 });
+    const [job] = await allJobs(pipeline);
+    expect(job?.reason).toBe("datum /a failed: its worker was lost 10 times while it ran");
+  });
+
+  it("that is given back counts no try", async () => {
+    await makeRepo("give-in");
+    const pipeline = await makePipeline({ name: "give", globs: { "give-in": "/*" } });
+    await commit("give-in", { a: "1" });
+    for (let time = 0; time < 5; time++) {
+      const { datums } = await leaseSome(pipeline, { worker: `w${time}` });
+      const outcomes: Outcome[] = datums.map(({ lease }) => ({ lease, state: "returned" }));
+      expect((await pipeline.finish({ worker: `w${time}`, outcomes })).lost).toEqual([]);
+    }
+    await workUntil(pipeline, { jobs: 1, worker: "w9" });
+    expect((await allJobs(pipeline))[0]?.state).toBe("success");
+  });
+
+  it("is for the oldest job first, then in order of the datum's key", async () => {
+    await makeRepo("order-in");
+    const pipeline = await makePipeline({ name: "order", globs: { "order-in": "/*" } });
+    await commit("order-in", { m: "1", b: "1" });
+    await commit("order-in", { a: "1" });
+    const ran = await workUntil(pipeline, { jobs: 2, max: 1 });
+    expect(ran.map(({ paths }) => paths[0])).toEqual(["b", "m", "a"]);
+  });
+});
+
+describe("slots", () => {
+  it("go to exactly as many workers as the specification says", async () => {
+    await makeRepo("slot-in");
+    const pipeline = await makePipeline({ name: "slot", globs: { "slot-in": "/*" }, workers: 3 });
+    const asked = await Promise.all(
+      ["a", "b", "c", "d", "e"].map((worker) => pipeline.lease({ node: "n", worker, max: 1, waitMs: 0 })),
+    );
+    expect(asked.map((leased) => leased.ok && leased.slot)).toEqual([true, true, true, false, false]);
+    const again = await pipeline.lease({ node: "n", worker: "d", max: 1, waitMs: 0 });
+    expect(again.ok && again.slot).toBe(false);
+  });
+
+  it("are free again when their worker is silent for too long", async () => {
+    const pipeline = await makePipeline({ name: "free", globs: { "free-in": "/*" } });
+    await pipeline.lease({ node: "n", worker: "a", max: 1, waitMs: 0 });
+    await query("free", "UPDATE slots SET until = 1");
+    const other = await pipeline.lease({ node: "n", worker: "b", max: 1, waitMs: 0 });
+    expect(other.ok && other.slot).toBe(true);
+  });
+
+  it("are kept by a worker that renews a datum's lease", async () => {
+    await makeRepo("keep-in");
+    const pipeline = await makePipeline({ name: "keep", globs: { "keep-in": "/*" } });
+    await commit("keep-in", { a: "1" });
+    const { datums } = await leaseSome(pipeline, { worker: "a" });
+    await query("keep", "UPDATE slots SET until = until - 25000");
+    await pipeline.renew({ worker: "a", leases: datums.map(({ lease }) => lease) });
+    const [row] = await query<{ until: number }>("keep", "SELECT until FROM slots");
+    expect(row?.until).toBeGreaterThan(Date.now() + 20_000);
+  });
+
+  it("share a short queue: two workers that ask for ten get half each", async () => {
+    await makeRepo("share-in");
+    const pipeline = await makePipeline({ name: "share", globs: { "share-in": "/*" }, workers: 2 });
+    await commit("share-in", { a: "1", b: "1", c: "1", d: "1" });
+    await expect.poll(() => query("share", "SELECT id FROM attempts")).toHaveLength(4);
+    const first = await leaseSome(pipeline, { worker: "w1" });
+    expect(first.datums.map(pathsOf)).toEqual([["a"], ["b"]]);
+  });
+});
+
+describe("a lease call", () => {
+  it("waits for a datum and gets it when a commit brings one", async () => {
+    await makeRepo("poll-in");
+    const pipeline = await makePipeline({ name: "poll", globs: { "poll-in": "/*" } });
+    const waiting = pipeline.lease({ node: "n", worker: "w1", max: 5, waitMs: 20_000 });
+    await commit("poll-in", { a: "1" });
+    const leased = await waiting;
+    expect(leased.ok && leased.datums.map(pathsOf)).toEqual([["a"]]);
+  });
+
+  it("tells what to run, where outputs go and what the datum reads", async () => {
+    await makeRepo("tell-in");
+    const pipeline = await makePipeline({ name: "tell", globs: { in: "/*" }, repos: { in: "tell-in" } });
+    const id = await commit("tell-in", { a: "hello" });
+    const leased = await leaseSome(pipeline);
+    expect(leased.transform).toEqual({ image: "none", cmd: ["true"] });
+    expect(leased.output).toEqual({ repo: "tell", branch: "master" });
+    expect(leased.datums[0]?.inputs).toEqual([
+      {
+        name: "in",
+        repo: "tell-in",
+        branch: "master",
+        commit: id,
+        path: "a",
+        kind: "file",
+        content: { digest: expect.stringMatching(/^[0-9a-f]{64}$/), size: 5 },
+      },
+    ]);
+    const [datum] = leased.datums;
+    if (!datum) throw new Error("no datum");
+    const outcome = await outcomeOf(datum, { command: echo, output: leased.output });
+    expect((await pipeline.finish({ worker: "w1", outcomes: [outcome] })).lost).toEqual([]);
+  });
+
+  it("to a pipeline that is not there is refused, and leaves no trace", async () => {
+    const { pipelineOf } = await import("./support.ts");
+    const pipeline = pipelineOf("nowhere");
+    expect(await pipeline.lease({ node: "n", worker: "w", max: 1, waitMs: 0 })).toEqual({
+      ok: false,
+      reason: "no-such-pipeline",
+    });
+    expect(await pipeline.finish({ worker: "w", outcomes: [success(undefined)] })).toEqual({ lost: [""] });
+    expect(
+      await query("nowhere", "SELECT name FROM sqlite_master WHERE name NOT LIKE '\\_cf%' ESCAPE '\\'"),
+    ).toEqual([]);
+  });
+});

@@ -1,0 +1,214 @@
+import { env, runInDurableObject } from "cloudflare:test";
+import { createHash } from "node:crypto";
+import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
+import type { Job } from "../../../protocol/pipelines.ts";
+import type { LeasedDatum, Outcome, Output } from "../../../protocol/runner.ts";
+import { PipelineSpec } from "../../../protocol/spec.ts";
+import type { Content } from "../../../worker/blobs/content.ts";
+import type { BranchApi } from "../../../worker/branch/contract.ts";
+import type { Leased, PipelineApi } from "../../../worker/pipeline/contract.ts";
+
+export function branchOf(address: BranchAddress): BranchApi {
+  return env.BRANCH.getByName(bucketName(address)) as unknown as BranchApi;
+}
+
+export function pipelineOf(name: string): PipelineApi {
+  return env.PIPELINE.getByName(name) as unknown as PipelineApi;
+}
+
+/** The `master` branch of a repo. */
+export function master(repo: string): BranchApi {
+  return branchOf({ repo, branch: "master" });
+}
+
+export async function makeRepo(...repos: string[]): Promise<void> {
+  for (const repo of repos) {
+    const made = await master(repo).create();
+    if (!made.ok) throw new Error(`${repo}: ${made.reason}`);
+  }
+}
+
+export function contentOf(text: string): Content {
+  const bytes = new TextEncoder().encode(text);
+  const digest = createHash("sha256").update(bytes).digest("hex");
+  return { digest, size: bytes.length, body: { kind: "inline", bytes } };
+}
+
+/** One commit on `master`: a text writes the file, null removes it; a path ending in `/` is an empty directory. */
+export async function commit(repo: string, files: Readonly<Record<string, string | null>>): Promise<string> {
+  const branch = master(repo);
+  const opened = await branch.openUpload({});
+  if (!opened.ok) throw new Error(opened.reason);
+  const written = Object.entries(files).flatMap(([path, text]) =>
+    text === null ? [] : [{ path, content: contentOf(text) }],
+  );
+  for (let start = 0; start < written.length; start += 1000) {
+    const contents = written.slice(start, start + 1000).map(({ content }) => content);
+    await branch.addContents({ upload: opened.upload, contents });
+  }
+  const made = await branch.commit({
+    upload: opened.upload,
+    operations: Object.entries(files).map(([path, text]) => {
+      if (text === null) return { delete: path };
+      const { digest, size } = contentOf(text);
+      return { put: path, digest, size };
+    }),
+  });
+  if (!made.ok || made.commit === null) throw new Error(`no commit: ${JSON.stringify(made)}`);
+  return made.commit;
+}
+
+export interface SpecOptions {
+  readonly name: string;
+  /** Repo (or input name) to glob; the repo is named like the input unless `repos` says otherwise. */
+  readonly globs: Readonly<Record<string, string>>;
+  readonly repos?: Readonly<Record<string, string>>;
+  readonly workers?: number;
+}
+
+export function specOf({ name, globs, repos = {}, workers = 1 }: SpecOptions): PipelineSpec {
+  return PipelineSpec.parse({
+    pipeline: { name },
+    transform: { image: "none", cmd: ["true"] },
+    parallelism_spec: { strategy: "CONSTANT", constant: workers },
+    inputs: Object.entries(globs).map(([input, glob]) => ({
+      name: input,
+      repo: { name: repos[input] ?? input },
+      glob,
+    })),
+  });
+}
+
+export async function makePipeline(options: SpecOptions): Promise<PipelineApi> {
+  const pipeline = pipelineOf(options.name);
+  const made = await pipeline.create(specOf(options));
+  if (!made.ok) throw new Error(`${options.name}: ${made.reason}`);
+  return pipeline;
+}
+
+/** Looks into a pipeline's rows. */
+export async function query<Row>(name: string, sql: string): Promise<Row[]> {
+  const stub = env.PIPELINE.getByName(name);
+  return runInDurableObject(stub, (_, state) => state.storage.sql.exec(sql).toArray() as unknown as Row[]);
+}
+
+/** Makes every lease of a pipeline run out, as if its workers had been silent for long. */
+export async function expireLeases(name: string): Promise<void> {
+  await query(name, "UPDATE attempts SET lease_until = 1 WHERE lease_until IS NOT NULL");
+}
+
+/** Leases until there is something; for tests that hold on to a lease. */
+export async function leaseSome(
+  pipeline: PipelineApi,
+  { worker = "w1", max = 10 }: { worker?: string; max?: number } = {},
+): Promise<Leased> {
+  const leased = await pipeline.lease({ node: "n1", worker, max, waitMs: 10_000 });
+  if (!leased.ok || leased.datums.length === 0) throw new Error("nothing was leased");
+  return leased;
+}
+
+/** The paths of a datum, by input. */
+export function pathsOf(datum: LeasedDatum): string[] {
+  return datum.inputs.map(({ path }) => path);
+}
+
+/** What a datum writes: paths to texts. */
+export type Command = (datum: LeasedDatum) => Readonly<Record<string, string>> | "fail";
+
+/** Writes one file that is called like the datum's inputs and holds what identifies them. */
+export const echo: Command = (datum) => ({
+  [`${pathsOf(datum)
+    .map((path) => path.replaceAll("/", "_") || "root")
+    .join("+")}.out`]: datum.datum,
+});
+
+/** Does what a runner does with a leased datum: sends the contents to the output branch, then says what came out. */
+export async function outcomeOf(
+  datum: LeasedDatum,
+  { command, output }: { command: Command; output: BranchAddress },
+): Promise<Outcome> {
+  const files = command(datum);
+  if (files === "fail") {
+    return {
+      lease: datum.lease,
+      state: "failed",
+      exitCode: 3,
+      reason: "the command failed",
+      log: "one\ntwo\n",
+      millis: 1,
+    };
+  }
+  const contents = Object.values(files).map(contentOf);
+  const outputs = Object.entries(files).map(([path, text]): Output => {
+    const { digest, size } = contentOf(text);
+    return { path, digest, size };
+  });
+  const success = { lease: datum.lease, state: "success", exitCode: 0, outputs, millis: 1 } as const;
+  if (contents.length === 0) return success;
+  const branch = branchOf(output);
+  const opened = await branch.openUpload({ lease: datum.lease });
+  if (!opened.ok) throw new Error(opened.reason);
+  const added = await branch.addContents({ upload: opened.upload, contents });
+  if (!added.ok) throw new Error(added.reason);
+  return { ...success, upload: opened.upload };
+}
+
+export interface Ran {
+  readonly job: string;
+  readonly paths: readonly string[];
+}
+
+/** Works until so many jobs were made and all have ended; answers what ran, in order. */
+export async function workUntil(
+  pipeline: PipelineApi,
+  {
+    jobs,
+    command = echo,
+    worker = "w1",
+    max = 10,
+  }: { jobs: number; command?: Command; worker?: string; max?: number },
+): Promise<Ran[]> {
+  const ran: Ran[] = [];
+  for (;;) {
+    const all = await allJobs(pipeline);
+    if (all.length >= jobs && all.every(({ finishedAt }) => finishedAt !== null)) return ran;
+    ran.push(...(await workOnce(pipeline, { command, worker, max })));
+  }
+}
+
+/** One lease call and, for what it gave, one finish call. */
+export async function workOnce(
+  pipeline: PipelineApi,
+  { command = echo, worker = "w1", max = 10 }: { command?: Command; worker?: string; max?: number },
+): Promise<Ran[]> {
+  const leased = await pipeline.lease({ node: "n1", worker, max, waitMs: 20 });
+  if (!leased.ok) throw new Error(leased.reason);
+  if (leased.datums.length === 0) return [];
+  const { output } = leased;
+  const outcomes = await Promise.all(leased.datums.map((datum) => outcomeOf(datum, { command, output })));
+  const { lost } = await pipeline.finish({ worker, outcomes });
+  if (lost.length > 0) throw new Error(`lost ${lost.length} leases`);
+  return leased.datums.map((datum) => ({ job: datum.job, paths: pathsOf(datum) }));
+}
+
+/** Oldest first. */
+export async function allJobs(pipeline: PipelineApi): Promise<Job[]> {
+  const jobs: Job[] = [];
+  let after: string | null = null;
+  do {
+    const page: { jobs: Job[]; next: string | null } = await pipeline.jobs({
+      ...(after && { after }),
+      limit: 100,
+    });
+    jobs.push(...page.jobs);
+    after = page.next;
+  } while (after !== null);
+  return jobs.reverse();
+}
+
+/** The paths of a branch's files, with their texts where they are small. */
+export async function filesOf(address: BranchAddress): Promise<string[]> {
+  const listed = await branchOf(address).list({ prefix: "", limit: 1000 });
+  if (!listed.ok) throw new Error(listed.reason);
+  return listed.entries.map(({ path }) => path);
+}

@@ -1,0 +1,147 @@
+/** How a body ended: whole as far as its sender says, silent for too long, or cut off. */
+export type BodyEnd = "complete" | "idle" | "lost";
+
+export interface BodyReaderOptions {
+  /** A body that brings nothing for so long is given up, in milliseconds. */
+  readonly idleMs: number;
+  readonly now: () => number;
+}
+
+/** What one read asks for: as much as came in about this time at the last read's rate, so that silence shows. */
+const READ_MS = 100;
+
+type ByteView = Uint8Array<ArrayBuffer>;
+
+/**
+ * Reads a request's body into buffers that the caller owns. The buffer that is handed in is transferred: only the
+ * one that comes back may be used afterwards. After `end` is set, every read answers no bytes.
+ */
+export class BodyReader {
+  readonly #source: ByteSource;
+  readonly #idleMs: number;
+  readonly #now: () => number;
+  #timer: number | undefined;
+  #onIdle: (() => void) | undefined;
+  #readSince: number | undefined;
+  #bytesPerRead = 1;
+  #end: BodyEnd | null = null;
+
+  constructor(body: ReadableStream<Uint8Array>, { idleMs, now }: BodyReaderOptions) {
+    this.#source = byteSource(body);
+    this.#idleMs = idleMs;
+    this.#now = now;
+  }
+
+  /** Null while more may come. */
+  get end(): BodyEnd | null {
+    return this.#end;
+  }
+
+  /** Whether the body ended before its sender meant it to; the buffer of the last read is gone then. */
+  get broken(): boolean {
+    return this.#end === "idle" || this.#end === "lost";
+  }
+
+  /**
+   * Waits for bytes and answers them, at the start of the space that was handed in; none at the end of the body.
+   * `atLeast`: how many to wait for, or the end; where absent, as many as are likely to come soon.
+   */
+  async read(space: ByteView, atLeast = Math.min(this.#bytesPerRead, space.length)): Promise<ByteView> {
+    if (this.#end !== null) return space.subarray(0, 0);
+    const since = this.#now();
+    this.#readSince = since;
+    const bytes = await this.#orIdle(this.#source.read(space, atLeast));
+    this.#readSince = undefined;
+    if (bytes === "idle" || bytes === "lost") {
+      this.#end = bytes;
+      return new Uint8Array(0);
+    }
+    if (bytes.length < atLeast) this.#end = "complete";
+    const millis = Math.max(1, this.#now() - since);
+    this.#bytesPerRead = Math.max(1, Math.floor((bytes.length * READ_MS) / millis));
+    return bytes;
+  }
+
+  /** To be called when no more will be read: a body that has not ended is cancelled. */
+  async close(): Promise<void> {
+    if (this.#timer !== undefined) clearTimeout(this.#timer);
+    if (this.#end === "complete" || this.#end === "lost") return;
+    await this.#source.cancel().catch(() => {});
+  }
+
+  async #orIdle(read: Promise<ByteView>): Promise<ByteView | "idle" | "lost"> {
+    const { promise: idle, resolve } = Promise.withResolvers<"idle">();
+    this.#onIdle = () => resolve("idle");
+    this.#timer ??= setTimeout(() => this.#watch(), this.#idleMs);
+    return await Promise.race([read.catch(() => "lost" as const), idle]);
+  }
+
+  /** One timer for the whole body: it looks how long the present read has waited, and sleeps for the rest. */
+  #watch(): void {
+    const waited = this.#readSince === undefined ? 0 : this.#now() - this.#readSince;
+    if (waited >= this.#idleMs) this.#onIdle?.();
+    else this.#timer = setTimeout(() => this.#watch(), this.#idleMs - waited);
+  }
+}
+
+interface ByteSource {
+  /** At least `atLeast` bytes, fewer only where the body ends; none at its end. Rejects where the sender is gone. */
+  read(space: ByteView, atLeast: number): Promise<ByteView>;
+  cancel(): Promise<void>;
+}
+
+/** Bodies of requests are byte streams, which read into a buffer; those made by a transform may not be. */
+function byteSource(body: ReadableStream<Uint8Array>): ByteSource {
+  try {
+    return new DirectSource(body.getReader({ mode: "byob" }));
+  } catch (error) {
+    if (!(error instanceof TypeError) || body.locked) throw error;
+    return new CopyingSource(body.getReader());
+  }
+}
+
+class DirectSource implements ByteSource {
+  readonly #reader: ReadableStreamBYOBReader;
+
+  constructor(reader: ReadableStreamBYOBReader) {
+    this.#reader = reader;
+  }
+
+  async read(space: ByteView, atLeast: number): Promise<ByteView> {
+    const { value } = await this.#reader.readAtLeast(atLeast, space);
+    return value ?? new Uint8Array(0);
+  }
+
+  cancel(): Promise<void> {
+    return this.#reader.cancel();
+  }
+}
+
+class CopyingSource implements ByteSource {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  #left: Uint8Array = new Uint8Array(0);
+
+  constructor(reader: ReadableStreamDefaultReader<Uint8Array>) {
+    this.#reader = reader;
+  }
+
+  async read(space: ByteView, atLeast: number): Promise<ByteView> {
+    let filled = 0;
+    while (filled < atLeast) {
+      if (this.#left.length === 0) {
+        const { done, value } = await this.#reader.read();
+        if (done) break;
+        this.#left = value;
+      }
+      const part = this.#left.subarray(0, space.length - filled);
+      space.set(part, filled);
+      this.#left = this.#left.subarray(part.length);
+      filled += part.length;
+    }
+    return space.subarray(0, filled);
+  }
+
+  cancel(): Promise<void> {
+    return this.#reader.cancel();
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * How many bytes of bodies an isolate may hold at once; who wants more waits in line. Free of deadlock as long as
+ * nobody waits in `take` while holding something: every holder then ends by itself, because an idle client is
+ * timed out. Who holds something asks with `tryTake`, which never waits and never overtakes the line.
+ */
+export class ByteBudget {
+  readonly #line: { readonly bytes: number; readonly admit: () => void }[] = [];
+  #free: number;
+
+  /** `total` must be at least the largest single reservation. */
+  constructor(total: number) {
+    this.#free = total;
+  }
+
+  /** Whether somebody waits: holders should then give back what they can do without. */
+  get contended(): boolean {
+    return this.#line.length > 0;
+  }
+
+  /** Reserves at once, or not at all. */
+  tryTake(bytes: number): boolean {
+    if (this.contended || bytes > this.#free) return false;
+    this.#free -= bytes;
+    return true;
+  }
+
+  /** Reserves when it is the caller's turn: first come, first served, whatever the sizes. */
+  async take(bytes: number): Promise<void> {
+    if (this.tryTake(bytes)) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#line.push({ bytes, admit: resolve });
+    await promise;
+  }
+
+  /** Returns a reservation. */
+  give(bytes: number): void {
+    this.#free += bytes;
+    for (;;) {
+      const first = this.#line[0];
+      if (!first || first.bytes > this.#free) return;
+      this.#line.shift();
+      this.#free -= first.bytes;
+      first.admit();
+    }
+  }
+}
+
+/** Bytes of bodies held by one isolate, of the 128 MB that the platform gives it. */
+export const ISOLATE_BODY_BYTES = 48 * 1024 * 1024;
+
+/** Shared by all requests of this isolate. */
+export const isolateBudget = new ByteBudget(ISOLATE_BODY_BYTES);

@@ -1,0 +1,102 @@
+import type { Body, Chunk } from "./content.ts";
+import type { BlobStore } from "./port.ts";
+
+/** Most bytes of JSON that a list of chunks takes in a row or in one page of a manifest. */
+export const MANIFEST_BOUND_BYTES = 1024 * 1024;
+
+/**
+ * A manifest is a blob of JSON that lists pages; a page is a blob of JSON that lists chunks. Two levels, so that
+ * neither who writes nor who reads holds more than a page: a page of MANIFEST_BOUND_BYTES speaks for about 10 GiB.
+ */
+interface ManifestPage {
+  readonly blob: string;
+  /** Bytes of JSON. */
+  readonly length: number;
+  /** Bytes of content that the page's chunks make up. */
+  readonly size: number;
+}
+
+export interface ChunkListOptions {
+  /** Bytes of JSON from which the list goes to blobs. */
+  readonly bound: number;
+  /** Stores JSON as a blob and answers the blob's name. */
+  readonly store: (json: Uint8Array) => Promise<string>;
+}
+
+/** Collects a content's chunks; a list that gets too long for a row goes to a manifest, page by page. */
+export class ChunkList {
+  readonly #options: ChunkListOptions;
+  readonly #pages: ManifestPage[] = [];
+  #chunks: Chunk[] = [];
+  #jsonBytes = 2;
+
+  constructor(options: ChunkListOptions) {
+    this.#options = options;
+  }
+
+  async add(chunk: Chunk): Promise<void> {
+    this.#chunks.push(chunk);
+    this.#jsonBytes += JSON.stringify(chunk).length + 1;
+    if (this.#jsonBytes > this.#options.bound) await this.#spill();
+  }
+
+  async finish(): Promise<Body> {
+    if (this.#pages.length === 0) return { kind: "chunks", chunks: this.#chunks };
+    if (this.#chunks.length > 0) await this.#spill();
+    return { kind: "manifest", ...(await this.#write(this.#pages)) };
+  }
+
+  async #spill(): Promise<void> {
+    const size = this.#chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+    this.#pages.push({ ...(await this.#write(this.#chunks)), size });
+    this.#chunks = [];
+    this.#jsonBytes = 2;
+  }
+
+  async #write(list: readonly unknown[]): Promise<{ blob: string; length: number }> {
+    const json = new TextEncoder().encode(JSON.stringify(list));
+    return { blob: await this.#options.store(json), length: json.length };
+  }
+}
+
+/** A chunk and where in the content it starts. */
+export interface PlacedChunk {
+  readonly start: number;
+  readonly chunk: Chunk;
+}
+
+/** The chunks of a content in order; those of pages that end at or before `from` are left out. */
+export async function* chunksFrom(
+  store: BlobStore,
+  { body, from }: { body: Exclude<Body, { kind: "inline" }>; from: number },
+): AsyncGenerator<PlacedChunk> {
+  if (body.kind === "chunks") return yield* placed(body.chunks, 0);
+  let start = 0;
+  for (const page of await readJson<ManifestPage[]>(store, body)) {
+    if (start + page.size > from) yield* placed(await readJson<Chunk[]>(store, page), start);
+    start += page.size;
+  }
+}
+
+function* placed(chunks: readonly Chunk[], from: number): Generator<PlacedChunk> {
+  let start = from;
+  for (const chunk of chunks) {
+    yield { start, chunk };
+    start += chunk.length;
+  }
+}
+
+/** JSON that this file wrote. */
+async function readJson<T>(store: BlobStore, { blob, length }: { blob: string; length: number }): Promise<T> {
+  const stream = await store.get(blob, { offset: 0, length });
+  if (stream === null) throw new MissingBlobError(blob);
+  return await new Response(stream).json<T>();
+}
+
+/** A name that points at nothing: never to be seen while the invariants hold. */
+export class MissingBlobError extends Error {
+  constructor(blob: string) {
+    super(`blob ${blob} is missing from the blob store`);
+    this.name = "MissingBlobError";
+  }
+}

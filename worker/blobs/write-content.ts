@@ -1,0 +1,243 @@
+import { waitUntil } from "cloudflare:workers";
+import { type ContentId, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
+import { toHex } from "../../protocol/digest.ts";
+import { type BlobOwner, chunkBlobName, manifestBlobName } from "./blob-name.ts";
+import { BodyReader } from "./body-reader.ts";
+import { type ByteBudget, isolateBudget } from "./budget.ts";
+import { BufferPool, ChunkFlow } from "./chunk-flow.ts";
+import type { Body, Content } from "./content.ts";
+import { ContentHasher, type ContentHashes, hashSmall, sha256, type WantedHashes } from "./content-hasher.ts";
+import { ChunkList, MANIFEST_BOUND_BYTES } from "./manifest.ts";
+import type { BlobStore } from "./port.ts";
+
+/** Most bytes in one chunk, which is one blob. A multiple of LEAF_BYTES. */
+export const CHUNK_BYTES = 4 * 1024 * 1024;
+/** What is read of a body before it takes any of the isolate's budget. More than INLINE_LIMIT_BYTES. */
+const HEAD_BYTES = 2 * INLINE_LIMIT_BYTES;
+
+type Bytes = Uint8Array<ArrayBuffer>;
+
+export interface WriteOptions {
+  readonly store: BlobStore;
+  /** Called at most once: when the content turns out larger than INLINE_LIMIT_BYTES, before its first blob. */
+  readonly openUpload: () => Promise<{ readonly upload: string; readonly uid: string }>;
+  /** Called well before `uploadLeaseMs` are over, since the opening or the last renewal, while bytes come. */
+  readonly renewUpload?: (upload: string) => Promise<void>;
+  readonly uploadLeaseMs?: number;
+  /** How many bytes the sender says will come. */
+  readonly declaredSize?: number;
+  readonly expect?: ExpectedHashes;
+  readonly now: () => number;
+  /** A body that brings nothing for so long is given up, in milliseconds. */
+  readonly idleMs: number;
+  /** Bytes of JSON from which the list of chunks goes to a manifest. */
+  readonly manifestBound?: number;
+  /** What the upload's buffers are counted against. */
+  readonly budget?: ByteBudget;
+}
+
+/** Hashes that the whole content must have, where the sender stated them. */
+export interface ExpectedHashes {
+  /** 16 bytes. */
+  readonly md5?: Uint8Array;
+  /** Plain SHA-256, lower-case hex. */
+  readonly sha256?: string;
+  readonly digest?: ContentId;
+}
+
+export type WriteFailure =
+  | "incomplete-body"
+  | "body-too-long"
+  | "request-timeout"
+  | "md5-mismatch"
+  | "sha256-mismatch"
+  | "digest-mismatch";
+
+/** `upload` is what `openUpload` opened, also on failure, for the caller to abort; null where it was not needed. */
+export type WriteResult =
+  | { readonly ok: true; readonly content: Content; readonly upload: string | null }
+  | { readonly ok: false; readonly reason: WriteFailure; readonly upload: string | null };
+
+/**
+ * Takes in a body: small content comes back with its bytes, larger content is cut into chunks that are in the
+ * store when this answers. Nothing is named here: a crash, a failure or a sender that goes away leaves blobs of an
+ * upload that never commits. Holds at most one chunk in flight and one filling. Rejects where the store or a
+ * callback does.
+ */
+export async function writeContent(
+  body: ReadableStream<Uint8Array> | null,
+  options: WriteOptions,
+): Promise<WriteResult> {
+  return await new ContentWrite(body ?? new Blob([]).stream(), options).run();
+}
+
+const chunkPool = new BufferPool(CHUNK_BYTES);
+
+class ContentWrite {
+  readonly #options: WriteOptions;
+  readonly #wanted: WantedHashes;
+  readonly #reader: BodyReader;
+  #received = 0;
+  #owner: BlobOwner | null = null;
+  #leasedAt = 0;
+
+  constructor(body: ReadableStream<Uint8Array>, options: WriteOptions) {
+    this.#options = options;
+    this.#wanted = {
+      md5: options.expect?.md5 !== undefined,
+      sha256: options.expect?.sha256 !== undefined,
+    };
+    this.#reader = new BodyReader(body, options);
+  }
+
+  async run(): Promise<WriteResult> {
+    try {
+      const head = await this.#readHead();
+      return head.length > INLINE_LIMIT_BYTES ? await this.#writeChunks(head) : await this.#keepInline(head);
+    } finally {
+      await this.#reader.close();
+    }
+  }
+
+  /** As much of the body as decides whether it is inline. A body that says it is small is read in one go. */
+  async #readHead(): Promise<Bytes> {
+    const { declaredSize = INLINE_LIMIT_BYTES + 1 } = this.#options;
+    if (declaredSize > INLINE_LIMIT_BYTES) {
+      return await this.#fill(new Uint8Array(HEAD_BYTES), { filled: 0, atLeast: INLINE_LIMIT_BYTES + 1 });
+    }
+    const bytes = await this.#reader.read(new Uint8Array(declaredSize + 1), declaredSize + 1);
+    this.#received = bytes.length;
+    return bytes;
+  }
+
+  async #keepInline(head: Bytes): Promise<WriteResult> {
+    const failure = this.#bodyFailure();
+    if (failure !== null) return this.#failed(failure);
+    const hashes = await hashSmall(head, this.#wanted);
+    return this.#settled(hashes, { kind: "inline", bytes: head.slice() });
+  }
+
+  async #writeChunks(head: Bytes): Promise<WriteResult> {
+    const owner = await this.#openUpload();
+    const flow = new ChunkFlow(this.#options.budget ?? isolateBudget, chunkPool);
+    const done = this.#sendChunks(head, { owner, flow }).finally(() => flow.close());
+    // The platform may drop a request whose sender is gone; this one must first give back what it took of the budget.
+    waitUntil(done.catch(() => {}));
+    return await done;
+  }
+
+  async #sendChunks(
+    firstHead: Bytes,
+    { owner, flow }: { owner: BlobOwner; flow: ChunkFlow },
+  ): Promise<WriteResult> {
+    const hasher = new ContentHasher(this.#wanted);
+    const list = this.#chunkList(owner);
+    let head = firstHead;
+    while (head.length > 0 && this.#bodyFailure() === null) {
+      const buffer = new Uint8Array(await flow.take(this.#chunkBytes(head.length)));
+      buffer.set(head);
+      hasher.update(head);
+      const chunk = await this.#fill(buffer, { filled: head.length, atLeast: buffer.length, hasher });
+      if (this.#bodyFailure() !== null) break;
+      const { leaves, digest } = hasher.endChunk();
+      const blob = chunkBlobName({ digest, size: chunk.length }, owner);
+      await flow.send(chunk, (bytes) => this.#options.store.put(blob, bytes));
+      await list.add({ blob, offset: 0, length: chunk.length, leaves: base64(leaves) });
+      // The next buffer is taken only when there is something to put in it.
+      head = await this.#fill(new Uint8Array(head.buffer), { filled: 0, atLeast: 1 });
+    }
+    await flow.arrived();
+    const failure = this.#bodyFailure();
+    return failure === null ? this.#settled(hasher.finish(), await list.finish()) : this.#failed(failure);
+  }
+
+  #settled(hashes: ContentHashes, body: Body): WriteResult {
+    const mismatch = mismatchOf(hashes, this.#options.expect ?? {});
+    if (mismatch !== null) return this.#failed(mismatch);
+    return { ok: true, content: { ...hashes.id, body }, upload: this.#upload };
+  }
+
+  #failed(reason: WriteFailure): WriteResult {
+    return { ok: false, reason, upload: this.#upload };
+  }
+
+  get #upload(): string | null {
+    return this.#owner?.upload ?? null;
+  }
+
+  /** Reads into a buffer, behind what fills it already, until `atLeast` bytes are in it or the body ends. */
+  async #fill(
+    buffer: Bytes,
+    { filled, atLeast, hasher }: { filled: number; atLeast: number; hasher?: ContentHasher },
+  ): Promise<Bytes> {
+    let view = buffer.subarray(0, filled);
+    while (view.length < atLeast && this.#reader.end === null && !this.#tooLong) {
+      // Reading transfers the buffer: from then on the old view is empty.
+      const before = view.length;
+      const bytes = await this.#reader.read(new Uint8Array(view.buffer, before));
+      if (this.#reader.broken) return bytes;
+      hasher?.update(bytes);
+      this.#received += bytes.length;
+      view = new Uint8Array(bytes.buffer, 0, before + bytes.length);
+      await this.#keepUploadOpen();
+    }
+    return view;
+  }
+
+  /** How large a buffer the next chunk needs, whose first `head` bytes are here. */
+  #chunkBytes(head: number): number {
+    const { declaredSize } = this.#options;
+    if (declaredSize === undefined) return CHUNK_BYTES;
+    return Math.min(CHUNK_BYTES, declaredSize - this.#received + head);
+  }
+
+  get #tooLong(): boolean {
+    return this.#received > (this.#options.declaredSize ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** What is wrong with the body as far as it came; a body that has not ended is fine so far. */
+  #bodyFailure(): WriteFailure | null {
+    if (this.#tooLong) return "body-too-long";
+    if (this.#reader.end === "idle") return "request-timeout";
+    if (this.#reader.end === "lost") return "incomplete-body";
+    const short = this.#received < (this.#options.declaredSize ?? 0);
+    return this.#reader.end === "complete" && short ? "incomplete-body" : null;
+  }
+
+  async #openUpload(): Promise<BlobOwner> {
+    this.#leasedAt = this.#options.now();
+    const { upload, uid } = await this.#options.openUpload();
+    this.#owner = { upload, uid, write: crypto.randomUUID().slice(0, 8) };
+    return this.#owner;
+  }
+
+  async #keepUploadOpen(): Promise<void> {
+    const { renewUpload, uploadLeaseMs = Number.POSITIVE_INFINITY, now } = this.#options;
+    if (this.#upload === null || !renewUpload || now() - this.#leasedAt < uploadLeaseMs / 3) return;
+    this.#leasedAt = now();
+    await renewUpload(this.#upload);
+  }
+
+  #chunkList(owner: BlobOwner): ChunkList {
+    return new ChunkList({
+      bound: this.#options.manifestBound ?? MANIFEST_BOUND_BYTES,
+      store: async (json) => {
+        const name = manifestBlobName({ digest: toHex(sha256(json)), size: json.length }, owner);
+        await this.#options.store.put(name, json);
+        return name;
+      },
+    });
+  }
+}
+
+function base64(hashes: readonly Uint8Array[]): string {
+  return btoa(hashes.map((hash) => String.fromCharCode(...hash)).join(""));
+}
+
+function mismatchOf({ id, ...found }: ContentHashes, expect: ExpectedHashes): WriteFailure | null {
+  const { md5, sha256, digest } = expect;
+  if (md5 && (!found.md5 || toHex(md5) !== toHex(found.md5))) return "md5-mismatch";
+  if (sha256 !== undefined && sha256 !== found.sha256) return "sha256-mismatch";
+  if (digest && (digest.digest !== id.digest || digest.size !== id.size)) return "digest-mismatch";
+  return null;
+}

@@ -1,0 +1,51 @@
+import type { ParallelismSpec } from "../../protocol/spec.ts";
+
+/** What of a pipeline decides where its workers run. */
+export interface PipelineDemand {
+  readonly name: string;
+  readonly parallelism: ParallelismSpec;
+}
+
+/** So many workers of one pipeline, on one node. */
+export interface WorkerShare {
+  readonly pipeline: string;
+  readonly count: number;
+}
+
+/** How many workers a pipeline has (spec §2.3): exactly the constant, or coefficient × live nodes, rounded down, at least one. */
+export function workerCount(parallelism: ParallelismSpec, liveNodes: number): number {
+  if (parallelism.strategy === "CONSTANT") return parallelism.constant;
+  return Math.max(Math.floor(parallelism.coefficient * liveNodes), 1);
+}
+
+/**
+ * Which node runs how many workers of which pipeline: every pipeline spread evenly, each starting at a node of its
+ * own, so that pipelines of one worker don't all land on the first node. The same answer to every node that asks.
+ */
+export function assignWorkers({
+  pipelines,
+  nodes,
+}: {
+  pipelines: readonly PipelineDemand[];
+  nodes: readonly string[];
+}): Map<string, WorkerShare[]> {
+  const ordered = nodes.toSorted();
+  const shares = new Map<string, WorkerShare[]>(ordered.map((node) => [node, []]));
+  for (const { name, parallelism } of pipelines) {
+    const workers = workerCount(parallelism, ordered.length);
+    const start = fnv1a(name) % Math.max(ordered.length, 1);
+    for (const [index, node] of ordered.entries()) {
+      const turn = (index - start + ordered.length) % ordered.length;
+      const count = Math.floor(workers / ordered.length) + (turn < workers % ordered.length ? 1 : 0);
+      if (count > 0) shares.get(node)?.push({ pipeline: name, count });
+    }
+  }
+  return shares;
+}
+
+/** FNV-1a, 32 bits, over UTF-16 code units: a spread, not a secret. */
+function fnv1a(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+  return hash >>> 0;
+}

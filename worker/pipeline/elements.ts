@@ -1,0 +1,70 @@
+import type { Axis } from "../core/cross-product.ts";
+import type { Sql } from "./sql.ts";
+
+/** A file or directory that an input's glob matches, with what is in it. */
+export interface Element {
+  /** From the root of the repo; "" is the root; no trailing slash. */
+  readonly path: string;
+  readonly kind: "file" | "dir";
+  readonly digest: string;
+  readonly size: number;
+}
+
+/** What the globs match, by births and deaths. */
+export class ElementStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  alive(input: number, path: string): Element | undefined {
+    return this.#sql.first<Element>`
+      SELECT path, kind, digest, size FROM elements INDEXED BY elements_alive
+      WHERE input = ${input} AND path = ${path} AND died IS NULL`;
+  }
+
+  /** The element as it was at a job. */
+  at({ input, path, job }: { input: number; path: string; job: number }): Element | undefined {
+    return this.#sql.first<Element>`
+      SELECT path, kind, digest, size FROM elements
+      WHERE input = ${input} AND path = ${path} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
+  }
+
+  /** Alive paths of an input after a path, in byte order; from the first for null. */
+  alivePaths({ input, after, limit }: { input: number; after: string | null; limit: number }): string[] {
+    const rows =
+      after === null
+        ? this.#sql.all<{ path: string }>`
+            SELECT path FROM elements INDEXED BY elements_alive
+            WHERE input = ${input} AND died IS NULL ORDER BY path LIMIT ${limit}`
+        : this.#sql.all<{ path: string }>`
+            SELECT path FROM elements INDEXED BY elements_alive
+            WHERE input = ${input} AND path > ${after} AND died IS NULL ORDER BY path LIMIT ${limit}`;
+    return rows.map((row) => row.path);
+  }
+
+  /** The alive elements of an input as a side of the cross product. */
+  axis(input: number): Axis<Element> {
+    return {
+      at: (path) => this.alive(input, path),
+      after: (path) => {
+        const [next] = this.alivePaths({ input, after: path, limit: 1 });
+        return next === undefined ? undefined : this.alive(input, next);
+      },
+    };
+  }
+
+  /** Fine where it was born at this job already. */
+  bear(element: Element, { input, job }: { input: number; job: number }): void {
+    this.#sql.run`
+      INSERT OR IGNORE INTO elements (input, path, born, died, kind, digest, size)
+      VALUES (${input}, ${element.path}, ${job}, NULL, ${element.kind}, ${element.digest}, ${element.size})`;
+  }
+
+  kill({ input, path, job }: { input: number; path: string; job: number }): void {
+    this.#sql.run`
+      UPDATE elements INDEXED BY elements_alive SET died = ${job}
+      WHERE input = ${input} AND path = ${path} AND died IS NULL`;
+  }
+}

@@ -1,0 +1,160 @@
+import { continueCreation } from "./create.ts";
+import { continueDestruction } from "./destroy.ts";
+import { fillJobs } from "./fill.ts";
+import { settleFront } from "./front.ts";
+import { ALL_CARRIED } from "./jobs.ts";
+import { sweep } from "./leases.ts";
+import type { Ledger } from "./ledger.ts";
+import { Loop } from "./loop.ts";
+import { flushJobs } from "./outbox.ts";
+import { type Parts, type Peers, yieldToOthers } from "./parts.ts";
+import { pull } from "./pull.ts";
+import { purge } from "./purge.ts";
+import { Waiters } from "./waiters.ts";
+
+/** After this long the alarm looks whether something stopped half-way. */
+const WATCH_MS = 10_000;
+const FIRST_RETRY_MS = 1_000;
+const LAST_RETRY_MS = 60_000;
+
+/**
+ * What a Pipeline object does between its calls: each kind of work is a loop of its own, which finds what there is
+ * to do in the ledger. Nothing to be done is only in memory; an alarm stands while anything is to be done.
+ */
+export class Engine {
+  readonly parts: Parts;
+  readonly #saga: Loop;
+  readonly #pull: Loop;
+  readonly #fill: Loop;
+  readonly #front: Loop;
+  readonly #outbox: Loop;
+  readonly #queued = new Waiters();
+  readonly #urgent = new Waiters();
+  readonly #ends = new Map<string, Waiters>();
+  readonly #refused = new Set<string>();
+  #rings = 0;
+
+  constructor({ ledger, peers }: { ledger: Ledger; peers: Peers }) {
+    this.parts = {
+      ledger,
+      peers,
+      wakes: {
+        fill: () => void this.#fill.wake(),
+        front: () => void this.#front.wake(),
+        outbox: () => this.#flush(),
+        queued: () => this.#queued.wake(),
+        ended: (job) => this.#ends.get(job)?.wake(),
+      },
+    };
+    const failed = (error: unknown, failures: number): void => this.#retry(error, failures);
+    this.#saga = new Loop(() => this.#runSaga(), failed);
+    this.#pull = new Loop(() => pull(this.parts, () => this.#rings), failed);
+    this.#fill = new Loop(() => fillJobs(this.parts), failed);
+    this.#front = new Loop(() => settleFront(this.parts), failed);
+    this.#outbox = new Loop(() => flushJobs(this.parts, this.#urgent), failed);
+  }
+
+  /** An input may have news. The mark stays until they are read; a bell for an earlier pipeline of the name is nothing. */
+  ring(uid: string): void {
+    const { ledger } = this.parts;
+    if (ledger.active()?.uid !== uid) return;
+    this.#rings++;
+    if (!ledger.pipeline.row()?.pullDue) ledger.transaction(() => ledger.pipeline.setPullDue(1));
+    this.watch();
+    void this.#pull.wake();
+  }
+
+  /** Goes on with a creation or deletion until it is done or can't go on. */
+  async runSaga(): Promise<void> {
+    this.watch();
+    await this.#saga.wake();
+  }
+
+  /** Whether a creation ended because its output branch is somebody else's. */
+  wasRefused(uid: string): boolean {
+    return this.#refused.has(uid);
+  }
+
+  /** Makes sure that the alarm comes by, should we stop half-way. */
+  watch(): void {
+    this.parts.ledger.timers.arm("work", this.parts.peers.now() + WATCH_MS);
+  }
+
+  /** Resolves when a datum may be queued, or after so long. */
+  async datumQueued(waitMs: number): Promise<void> {
+    await this.#queued.wait(waitMs);
+  }
+
+  /** Resolves when the job has ended, or after so long. */
+  async jobEnds(id: string, waitMs: number): Promise<void> {
+    const waiters = this.#ends.get(id) ?? new Waiters();
+    this.#ends.set(id, waiters);
+    await waiters.wait(waitMs);
+    if (waiters.idle) this.#ends.delete(id);
+  }
+
+  /** Wakes every loop; resolves when all have come to rest. */
+  async resume(): Promise<void> {
+    if (!this.parts.ledger.exists) return;
+    const loops = [this.#saga, this.#pull, this.#fill, this.#front, this.#outbox];
+    await Promise.all(loops.map((loop) => loop.wake()));
+  }
+
+  async alarm(): Promise<void> {
+    const { ledger, peers } = this.parts;
+    if (!ledger.exists) return;
+    const now = peers.now();
+    while (ledger.transaction(() => sweep(this.parts, now))) await yieldToOthers();
+    ledger.timers.set("leases", ledger.attempts.nextExpiry());
+    // Should this very run die, the next one is due already.
+    ledger.timers.set("work", now + WATCH_MS);
+    ledger.timers.rearm();
+    await this.resume();
+    if (!this.#isPending()) ledger.timers.set("work", undefined);
+  }
+
+  async #runSaga(): Promise<void> {
+    const { ledger } = this.parts;
+    for (;;) {
+      switch (ledger.pipeline.row()?.state) {
+        case "creating": {
+          const uid = ledger.pipeline.definition()?.uid;
+          if ((await continueCreation(this.parts)) === "output-exists" && uid) this.#refused.add(uid);
+          else void this.resume();
+          break;
+        }
+        case "deleting":
+          await continueDestruction(this.parts);
+          break;
+        case "purging":
+          await purge(this.parts);
+          break;
+        default:
+          return;
+      }
+    }
+  }
+
+  #flush(): void {
+    if (this.parts.ledger.jobs.hasUrgent()) this.#urgent.wake();
+    void this.#outbox.wake();
+  }
+
+  #isPending(): boolean {
+    const { pipeline, jobs } = this.parts.ledger;
+    const row = pipeline.row();
+    if (row === undefined || row.state === "deleted") return false;
+    if (row.state !== "active") return true;
+    const front = jobs.front();
+    const frontGoesOn = front?.state === "running" && (front.carried !== ALL_CARRIED || front.open === 0);
+    return (
+      row.pullDue === 1 || frontGoesOn || jobs.nextToFill() !== undefined || jobs.unflushed(1).length > 0
+    );
+  }
+
+  #retry(error: unknown, failures: number): void {
+    console.warn("a pipeline's work failed and is tried again", error);
+    const delayMs = Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS);
+    this.parts.ledger.timers.arm("work", this.parts.peers.now() + delayMs);
+  }
+}

@@ -1,0 +1,34 @@
+import { describeDatum } from "../core/datums.ts";
+import type { FailedAttempt } from "./attempts.ts";
+import type { Definition } from "./definition.ts";
+
+/** A datum by its input paths, for people. */
+export function datumText(definition: Definition, key: string): string {
+  return describeDatum(
+    key,
+    definition.inputs.map(({ name }) => name),
+  );
+}
+
+/** Why a job failed whose datums did: the first one, how it ended and the last it said. */
+export function failureText(
+  definition: Definition,
+  { first, count }: { first: FailedAttempt; count: number },
+): string {
+  const { key, tries, exitCode, reason, log } = first;
+  const parts = [
+    `datum ${datumText(definition, key)} failed${tries > 0 ? ` after ${tries} tries` : ""}`,
+    exitCode === null ? undefined : `exit code ${exitCode}`,
+    reason ?? undefined,
+    lastLine(log ?? ""),
+  ];
+  const text = parts.filter((part) => part !== undefined && part !== "").join(": ");
+  return count > 1 ? `${text} (and ${count - 1} more)` : text;
+}
+
+function lastLine(log: string): string | undefined {
+  return log
+    .split("\n")
+    .map((line) => line.trim())
+    .findLast((line) => line !== "");
+}

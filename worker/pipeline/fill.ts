@@ -1,0 +1,105 @@
+import { candidates, inputsOf } from "./candidates.ts";
+import type { Fill } from "./jobs.ts";
+import { type JobContext, type Parts, yieldToOthers } from "./parts.ts";
+import { settleAndBear } from "./settle.ts";
+
+/** Paths collected in one transaction. */
+const PAGE = 500;
+
+/** Works out the datums of every job that waits for them, one job after the other, in slices. */
+export async function fillJobs(parts: Parts): Promise<void> {
+  for (;;) {
+    const definition = parts.ledger.active();
+    const job = definition && parts.ledger.jobs.nextToFill();
+    if (!definition || !job) return;
+    await fillStep(parts, { definition, job });
+    await yieldToOthers();
+  }
+}
+
+async function fillStep(parts: Parts, context: JobContext): Promise<void> {
+  const { fill } = context.job;
+  switch (fill.step) {
+    case "snapshot":
+      return collectSnapshot(parts, { ...context, at: fill });
+    case "changes":
+      return collectChanges(parts, { ...context, at: fill });
+    case "clear":
+      return collectCleared(parts, { ...context, at: fill });
+    default:
+      return settleAndBear(parts, context);
+  }
+}
+
+/** The first job: everything that is in the inputs is new. */
+async function collectSnapshot(
+  { ledger, peers }: Parts,
+  { definition, job, at }: JobContext & { at: Extract<Fill, { step: "snapshot" }> },
+): Promise<void> {
+  const address = definition.sources[at.source];
+  const position = job.positions[at.source];
+  if (!address || !position) {
+    ledger.step(definition.uid, () => setFill({ step: "settle", from: null }));
+    return;
+  }
+  const { generation, seq } = position;
+  const page = await peers
+    .branch(address)
+    .filesAt({ generation, seq, prefix: "", after: at.after, limit: PAGE });
+  const changes = page.files.map((file) => ({ path: file.path, now: file }));
+  ledger.step(definition.uid, () => {
+    ledger.touched.add(job.n, candidates(changes, inputsOf(definition.inputs, at.source)));
+    setFill(
+      page.next === null
+        ? { step: "snapshot", source: at.source + 1, after: "" }
+        : { step: "snapshot", source: at.source, after: page.next },
+    );
+  });
+
+  function setFill(fill: Fill): void {
+    ledger.jobs.setFill(job.n, { fill, total: job.total });
+  }
+}
+
+/** A commit that changed more than its feed page held. */
+async function collectChanges(
+  { ledger, peers }: Parts,
+  { definition, job, at }: JobContext & { at: Extract<Fill, { step: "changes" }> },
+): Promise<void> {
+  const address = definition.sources[job.source];
+  const position = job.positions[job.source];
+  if (!address || !position) throw new Error(`job ${job.id} has no source ${job.source}`);
+  const { generation, seq } = position;
+  const page = await peers.branch(address).changes({ generation, seq, after: at.after, limit: PAGE });
+  ledger.step(definition.uid, () => {
+    ledger.touched.add(job.n, candidates(page.changes, inputsOf(definition.inputs, job.source)));
+    const fill: Fill =
+      page.next === null ? { step: "settle", from: null } : { step: "changes", after: page.next };
+    ledger.jobs.setFill(job.n, { fill, total: job.total });
+  });
+}
+
+/** The branch was deleted: every element of its inputs is gone. */
+function collectCleared(
+  { ledger }: Parts,
+  { definition, job, at }: JobContext & { at: Extract<Fill, { step: "clear" }> },
+): void {
+  ledger.step(definition.uid, () => {
+    const cleared = definition.inputs[at.input];
+    const paths =
+      cleared?.source === job.source
+        ? ledger.elements.alivePaths({ input: at.input, after: at.after, limit: PAGE })
+        : [];
+    ledger.touched.add(
+      job.n,
+      paths.map((path) => ({ input: at.input, path, file: null, directory: false })),
+    );
+    const last = paths.at(-1);
+    const fill: Fill = !cleared
+      ? { step: "settle", from: null }
+      : last === undefined
+        ? { step: "clear", input: at.input + 1, after: null }
+        : { step: "clear", input: at.input, after: last };
+    ledger.jobs.setFill(job.n, { fill, total: job.total });
+  });
+}

@@ -1,0 +1,62 @@
+import type { Job } from "../../protocol/pipelines.ts";
+import type { Definition } from "./definition.ts";
+import { ALL_CARRIED, type JobRow } from "./jobs.ts";
+import type { Ledger } from "./ledger.ts";
+
+export interface ViewContext {
+  readonly definition: Definition;
+  /** The oldest job that has not ended. */
+  readonly front: JobRow | undefined;
+}
+
+/** A job as the control API shows it, without a reason why it waits. */
+export function viewJob(job: JobRow, { definition, front }: ViewContext): Job {
+  return {
+    id: job.id,
+    pipeline: definition.name,
+    state: job.state,
+    reason: job.reason,
+    inputs: definition.inputs.map(({ name, repo, branch, source }) => ({
+      name,
+      repo,
+      branch,
+      commit: job.positions[source]?.commit ?? null,
+    })),
+    outputCommit: job.outputCommit,
+    datums: {
+      total: job.total,
+      processed: job.processed,
+      skipped: skippedOf(job, front),
+      failed: job.failed,
+    },
+    createdAt: job.createdAt,
+    startedAt: job.startedAt,
+    finishedAt: job.finishedAt,
+  };
+}
+
+/**
+ * For the front, whatever is not open, processed or failed has its result. Behind it only those are known that a
+ * job's own new datums skip: what it inherits may still fail in a job before it.
+ */
+function skippedOf(job: JobRow, front: JobRow | undefined): number {
+  const known = job.finishedAt === null && job.n === front?.n && job.carried === ALL_CARRIED;
+  return known ? job.total - job.processed - job.failed - job.open : job.skipped;
+}
+
+/** Why a job has not ended yet, in words; null where it is simply being worked on. */
+export async function waitingReason(
+  job: JobRow,
+  {
+    ledger,
+    front,
+    liveNodes,
+  }: { ledger: Ledger; front: JobRow | undefined; liveNodes: () => Promise<number> },
+): Promise<string | null> {
+  if (job.finishedAt !== null) return job.reason;
+  if (front && front.n < job.n) return `behind job ${front.id}`;
+  if (job.state === "starting") return "its datums are being worked out";
+  if (job.open === 0) return "its output is being committed";
+  if (ledger.attempts.hasRunning() || (await liveNodes()) > 0) return null;
+  return "no live runner: start one with `sluice runner`";
+}

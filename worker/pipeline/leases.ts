@@ -1,0 +1,151 @@
+import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
+import type { LeasedDatum, Outcome } from "../../protocol/runner.ts";
+import { LEASE_MS } from "../../protocol/runner.ts";
+import { datumPaths } from "../core/datums.ts";
+import type { AttemptRow, Fault } from "./attempts.ts";
+import type { Definition } from "./definition.ts";
+import type { JobRow } from "./jobs.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Parts } from "./parts.ts";
+
+/** How often a datum may fail in one job (design §6). */
+const DATUM_TRIES = 3;
+/** How often the worker of a datum may vanish in one job before the datum is taken to be the reason. */
+const DATUM_LOSSES = 10;
+/** Expired leases swept in one transaction. */
+const SWEEP = 500;
+
+export interface LeaseRequest {
+  readonly node: string;
+  readonly worker: string;
+  readonly max: number;
+  /** How many workers the pipeline has now. */
+  readonly allowed: number;
+}
+
+/**
+ * The datums that a worker gets now: none without a slot. Where less is queued than all workers together could take,
+ * each takes its share, so that a short queue does not end up with one of them.
+ */
+export function take(
+  parts: Parts,
+  { definition, request }: { definition: Definition; request: LeaseRequest },
+): { slot: boolean; datums: LeasedDatum[] } {
+  const { ledger, peers } = parts;
+  const { worker, node, max, allowed } = request;
+  const now = peers.now();
+  const until = now + LEASE_MS;
+  if (!ledger.slots.take({ worker, node, allowed, now, until })) return { slot: false, datums: [] };
+  sweep(parts, now);
+  const share = Math.ceil(ledger.attempts.queued(allowed * max) / allowed);
+  const jobs = new Map<number, JobRow>();
+  const datums = ledger.attempts.next(Math.min(share, max)).map((attempt) => {
+    const lease = peers.id();
+    ledger.attempts.run(attempt, { lease, worker, until });
+    const job = jobs.get(attempt.job) ?? ledger.jobs.get(attempt.job);
+    if (!job) throw new Error(`an attempt of job ${attempt.job}, which is not there`);
+    jobs.set(attempt.job, job);
+    return { lease, job: job.id, datum: attempt.id, inputs: inputsOf(ledger, { definition, attempt, job }) };
+  });
+  if (datums.length > 0) ledger.timers.arm("leases", until);
+  return { slot: true, datums };
+}
+
+/** What a datum reads, as it was at its job: a later commit does not change it. */
+function inputsOf(
+  ledger: Ledger,
+  { definition, attempt, job }: { definition: Definition; attempt: AttemptRow; job: JobRow },
+): LeasedDatum["inputs"] {
+  const paths = datumPaths(attempt.key);
+  return definition.inputs.map(({ name, repo, branch, source }, input) => {
+    const path = paths[input] ?? "";
+    const element = ledger.elements.at({ input, path, job: job.n });
+    const commit = job.positions[source]?.commit;
+    if (!element || !commit)
+      throw new Error(`datum ${attempt.id} of job ${job.id} lacks its input '${name}'`);
+    const content = element.kind === "file" ? { digest: element.digest, size: element.size } : null;
+    return { name, repo, branch, commit, path, kind: element.kind, content };
+  });
+}
+
+/** Puts datums whose lease ran out back into the queue. True where there were any. */
+export function sweep({ ledger, wakes }: Parts, now: number): boolean {
+  const expired = ledger.attempts.expired(now, SWEEP);
+  for (const attempt of expired) {
+    const lost = attempt.lost + 1;
+    if (lost < DATUM_LOSSES) ledger.attempts.requeue({ ...attempt, lost });
+    else {
+      const reason = `its worker was lost ${lost} times while it ran`;
+      ledger.attempts.fail({ ...attempt, lost }, { exitCode: null, reason, log: "", now });
+    }
+  }
+  if (expired.length === 0) return false;
+  wakes.queued();
+  wakes.front();
+  return true;
+}
+
+/** Keeps leases; answers those that are lost. */
+export function renew(
+  parts: Parts,
+  { worker, leases }: { worker: string; leases: readonly string[] },
+): string[] {
+  const { ledger, peers } = parts;
+  const now = peers.now();
+  const until = now + LEASE_MS;
+  sweep(parts, now);
+  ledger.slots.renew(worker, { now, until });
+  return leases.filter((lease) => !ledger.attempts.renew(lease, until));
+}
+
+/**
+ * Records what became of one lease; false where it is lost. The lease is the fence: a worker that was given up and
+ * comes back late changes no row, whatever it thinks it finished.
+ */
+export function settle(parts: Parts, { worker, outcome }: { worker: string; outcome: Outcome }): boolean {
+  const { ledger, peers } = parts;
+  const now = peers.now();
+  sweep(parts, now);
+  const attempt = ledger.attempts.held(outcome.lease);
+  if (!attempt) return false;
+  switch (outcome.state) {
+    case "success": {
+      const fault = outputFault(outcome);
+      if (fault) return failed(ledger, { attempt, fault, now });
+      const { exitCode, millis, outputs } = outcome;
+      const { id, job } = attempt;
+      ledger.results.record({ id, job, exitCode, millis, upload: outcome.upload ?? null, outputs, now });
+      ledger.attempts.succeed(attempt, now);
+      return true;
+    }
+    case "failed":
+      return failed(ledger, { attempt, fault: outcome, now });
+    case "returned":
+      // The worker is on its way out: its slot is free for another one at once.
+      ledger.slots.release(worker);
+      ledger.attempts.requeue(attempt);
+      return true;
+  }
+}
+
+function failed(
+  ledger: Ledger,
+  { attempt, fault, now }: { attempt: AttemptRow; fault: Fault; now: number },
+): true {
+  const tries = attempt.tries + 1;
+  if (tries < DATUM_TRIES) ledger.attempts.requeue({ ...attempt, tries });
+  else {
+    const { exitCode, reason, log } = fault;
+    ledger.attempts.fail({ ...attempt, tries }, { exitCode, reason, log, now });
+  }
+  return true;
+}
+
+/** An output that the tree can't hold would fail the whole commit: it fails its datum instead. */
+function outputFault({ outputs, exitCode }: Extract<Outcome, { state: "success" }>): Fault | undefined {
+  for (const { path } of outputs) {
+    const fault = pathFault(path);
+    if (fault) return { exitCode, reason: `bad output path '${path}': ${PATH_FAULT_TEXT[fault]}`, log: "" };
+  }
+  return undefined;
+}

@@ -1,0 +1,34 @@
+import { NODE_TTL_MS } from "../../protocol/runner.ts";
+import type { Catalogue } from "../catalogue/catalogue.ts";
+
+/** How long an answer is used again. */
+const FRESH_MS = 2_000;
+
+/** How many nodes live. Asked of the catalogue at most every FRESH_MS; where it can't be reached, the last answer stands. */
+export class LiveNodes {
+  readonly #nodes: Catalogue["nodes"];
+  #asked: Promise<number> | undefined;
+  #askedAt = 0;
+  #last = 0;
+
+  constructor(nodes: Catalogue["nodes"]) {
+    this.#nodes = nodes;
+  }
+
+  async count(now: number): Promise<number> {
+    if (!this.#asked || now - this.#askedAt >= FRESH_MS) {
+      this.#askedAt = now;
+      this.#asked = this.#ask(now);
+    }
+    return this.#asked;
+  }
+
+  async #ask(now: number): Promise<number> {
+    try {
+      this.#last = (await this.#nodes.seenSince(now - NODE_TTL_MS)).length;
+    } catch (error) {
+      console.warn("the catalogue can't be asked for live nodes", error);
+    }
+    return this.#last;
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * Work that runs once at a time until nothing is left. Its body looks for what is to be done by itself, so that a
+ * wake is no message that could be lost: waking twice is as good as once, and a crash is made good by any wake.
+ */
+export class Loop {
+  readonly #body: () => Promise<void>;
+  readonly #failed: (error: unknown, failures: number) => void;
+  #running: Promise<void> | undefined;
+  #again = false;
+  #failures = 0;
+
+  constructor(body: () => Promise<void>, failed: (error: unknown, failures: number) => void) {
+    this.#body = body;
+    this.#failed = failed;
+  }
+
+  /** Runs the body, once more where it runs already; resolves when it has come to rest. Never rejects. */
+  wake(): Promise<void> {
+    this.#again = true;
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#again) {
+      this.#again = false;
+      try {
+        await this.#body();
+        this.#failures = 0;
+      } catch (error) {
+        this.#failures++;
+        this.#failed(error, this.#failures);
+        return;
+      }
+    }
+  }
+}

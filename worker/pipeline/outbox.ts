@@ -1,0 +1,62 @@
+import { MAX_JOBS_PER_WRITE } from "../catalogue/jobs.ts";
+import type { PipelineRecord } from "../catalogue/pipelines.ts";
+import type { Definition } from "./definition.ts";
+import { viewJob } from "./job-view.ts";
+import type { Ledger } from "./ledger.ts";
+import type { Parts } from "./parts.ts";
+
+/** Shortest time between two writes that tell only of progress. */
+const PROGRESS_MS = 500;
+
+/**
+ * Brings the catalogue up to date with the jobs: in batches, each job once however often it changed since. New and
+ * ended jobs go at once, progress at most twice a second; `urgent` ends the pause between.
+ */
+export async function flushJobs(
+  parts: Parts,
+  urgent: { wait(waitMs: number): Promise<void> },
+): Promise<void> {
+  for (let flushed = await flushPage(parts); flushed; flushed = await flushPage(parts)) {
+    if (!parts.ledger.jobs.hasUrgent()) await urgent.wait(PROGRESS_MS);
+  }
+}
+
+/** One batch; false where nothing was left. */
+export async function flushPage({ ledger, peers }: Parts): Promise<boolean> {
+  const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
+  if (!definition) return false;
+  const jobs = ledger.jobs.unflushed(MAX_JOBS_PER_WRITE);
+  if (jobs.length === 0) return false;
+  const front = ledger.jobs.front();
+  await peers.catalogue.jobs.record(
+    jobs.map((job) => ({ job: viewJob(job, { definition, front }), version: job.version })),
+  );
+  ledger.transaction(() => {
+    if (ledger.pipeline.definition()?.uid !== definition.uid) return;
+    for (const { n, version } of jobs) ledger.jobs.setFlushed(n, version);
+  });
+  return true;
+}
+
+/** What the catalogue is to say of the pipeline. */
+export function pipelineRecord(
+  ledger: Ledger,
+  {
+    definition,
+    state,
+    deleted,
+  }: { definition: Definition; state: PipelineRecord["state"]; deleted: boolean },
+): PipelineRecord {
+  const { name, uid, createdAt, sources, output, spec } = definition;
+  return {
+    name,
+    uid,
+    state,
+    createdAt,
+    inputs: sources,
+    output,
+    parallelism: spec.parallelism_spec,
+    version: ledger.pipeline.row()?.version ?? 0,
+    deleted,
+  };
+}

@@ -1,0 +1,36 @@
+import type { Attributes } from "../../protocol/files.ts";
+import { S3Error } from "./errors.ts";
+import { MAX_METADATA_BYTES } from "./limits.ts";
+
+const META = "x-amz-meta-";
+/** What S3 answers for an object that was put without a Content-Type. */
+const DEFAULT_CONTENT_TYPE = "binary/octet-stream";
+
+/** What is kept with a file of the headers of its PUT. Throws MetadataTooLarge. */
+export function readAttributes(headers: ReadonlyMap<string, string>): Attributes {
+  const contentType = headers.get("content-type");
+  const metadata: Record<string, string> = {};
+  let characters = 0;
+  for (const [name, value] of headers) {
+    if (!name.startsWith(META)) continue;
+    const key = name.slice(META.length);
+    metadata[key] = value;
+    characters += key.length + value.length;
+  }
+  if (characters > MAX_METADATA_BYTES) {
+    throw new S3Error("MetadataTooLarge", {
+      message: `The headers ${META}* hold ${characters} bytes, names and values together: at most ${MAX_METADATA_BYTES} are kept.`,
+    });
+  }
+  return {
+    ...(contentType ? { contentType } : {}),
+    ...(characters > 0 ? { metadata } : {}),
+  };
+}
+
+/** The same as headers of an answer. */
+export function attributeHeaders({ contentType, metadata = {} }: Attributes): Record<string, string> {
+  const headers: Record<string, string> = { "content-type": contentType ?? DEFAULT_CONTENT_TYPE };
+  for (const [key, value] of Object.entries(metadata)) headers[META + key] = value;
+  return headers;
+}

@@ -1,0 +1,40 @@
+import { authorityOf, parseTarget, type Target } from "../target.ts";
+import { SigningKeys } from "./signature.ts";
+import { type AuthResult, type VerifyOptions, verify } from "./verify.ts";
+
+export type AuthenticateOptions = Omit<VerifyOptions, "signingKeys">;
+
+const signingKeys = new SigningKeys(100);
+
+/** Who sent a request of the S3 gateway or of the control API: both are signed in the same way. */
+export function authenticate(request: Request, options: AuthenticateOptions): AuthResult {
+  const target = parseTarget(request.url);
+  if (target === undefined) {
+    return {
+      ok: false,
+      code: "InvalidURI",
+      message: "The URL's percent-encoding is broken or is not UTF-8.",
+    };
+  }
+  return authenticateTarget({ request, target, headers: signableHeaders(request) }, options);
+}
+
+/** The same where target and headers have been read already. */
+export function authenticateTarget(
+  { request, target, headers }: { request: Request; target: Target; headers: ReadonlyMap<string, string> },
+  options: AuthenticateOptions,
+): AuthResult {
+  return verify({ method: request.method, target, headers }, { ...options, signingKeys });
+}
+
+/**
+ * The headers as the client sent them, in one pass. Cloudflare and `wrangler dev` rewrite Accept-Encoding, which
+ * some clients sign, and keep the original in `request.cf`.
+ */
+export function signableHeaders(request: Request): Map<string, string> {
+  const headers = new Map(request.headers);
+  const acceptEncoding = request.cf?.clientAcceptEncoding;
+  if (typeof acceptEncoding === "string") headers.set("accept-encoding", acceptEncoding);
+  if (!headers.has("host")) headers.set("host", authorityOf(request.url));
+  return headers;
+}

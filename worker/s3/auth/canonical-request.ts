@@ -1,0 +1,72 @@
+import type { QueryPair, Target } from "../target.ts";
+import { encodeUri, encodeUriPath } from "../uri.ts";
+
+/** A request as far as a signature covers it. */
+export interface SignableRequest {
+  readonly method: string;
+  readonly target: Target;
+  /** Names in lower case. */
+  readonly headers: ReadonlyMap<string, string>;
+}
+
+export interface Signed {
+  readonly signedHeaders: readonly string[];
+  /** The value of x-amz-content-sha256. */
+  readonly payloadHash: string;
+}
+
+/** How one request can have been put into canonical form. */
+export type Reading =
+  /** As AWS describes it. */
+  | "canonical"
+  /** The platform joins a header that came twice with ", ", AWS with ",". */
+  | "joined-headers"
+  /** curl before 8 signs path and query as they go out, neither encoded nor sorted. */
+  | "as-sent";
+
+/**
+ * The readings of a request that are worth a try, the likely one first. Each covers the whole request, so that
+ * trying another gives nothing away.
+ */
+export function* canonicalRequests(request: SignableRequest, signed: Signed): Generator<string> {
+  const canonical = canonicalRequest(request, { ...signed, reading: "canonical" });
+  yield canonical;
+  for (const reading of ["joined-headers", "as-sent"] as const) {
+    const other = canonicalRequest(request, { ...signed, reading });
+    if (other !== canonical) yield other;
+  }
+}
+
+/** "Task 1: Create a Canonical Request" of AWS's "Authenticating Requests: Using the Authorization Header". */
+export function canonicalRequest(
+  { method, target, headers }: SignableRequest,
+  { signedHeaders, payloadHash, reading }: Signed & { reading: Reading },
+): string {
+  const asSent = reading === "as-sent";
+  const joined = reading === "joined-headers";
+  let lines = `${method}\n${asSent ? target.rawPath : encodeUriPath(target.path)}\n`;
+  lines += `${asSent ? target.rawQuery : canonicalQuery(target.query)}\n`;
+  for (const name of signedHeaders) {
+    const value = canonicalValue(headers.get(name) ?? "");
+    lines += `${name}:${joined ? value.replaceAll(", ", ",") : value}\n`;
+  }
+  return `${lines}\n${signedHeaders.join(";")}\n${payloadHash}`;
+}
+
+/** Trimmed, with inner runs of spaces made one. */
+function canonicalValue(value: string): string {
+  return value.trim().replace(/ {2,}/g, " ");
+}
+
+function canonicalQuery(query: readonly QueryPair[]): string {
+  if (query.length === 0) return "";
+  // Encoded text is ASCII, so that comparing strings is comparing bytes.
+  const encoded = query.map(([name, value]) => [encodeUri(name), encodeUri(value)] as const);
+  encoded.sort(([a, av], [b, bv]) => (a === b ? compare(av, bv) : compare(a, b)));
+  return encoded.map(([name, value]) => `${name}=${value}`).join("&");
+}
+
+function compare(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}

@@ -1,0 +1,90 @@
+/** Every S3 error code that the gateway answers: its status and what it says where there is nothing more precise. */
+export const S3_ERRORS = {
+  AccessDenied: { status: 403, message: "Access denied." },
+  AuthorizationHeaderMalformed: { status: 400, message: "The Authorization header is malformed." },
+  BadDigest: { status: 400, message: "The body is not what Content-MD5 says: send it again." },
+  BranchFull: {
+    status: 400,
+    message: "The branch's history is full: copy what is needed to a new branch.",
+  },
+  BucketAlreadyOwnedByYou: { status: 409, message: "The bucket exists already and is yours." },
+  IncompleteBody: {
+    status: 400,
+    message: "The body does not have the number of bytes that Content-Length says.",
+  },
+  InternalError: { status: 500, message: "Something went wrong inside: try again." },
+  InvalidAccessKeyId: { status: 403, message: "The access key id is not known here." },
+  InvalidArgument: { status: 400, message: "An argument is invalid." },
+  InvalidBucketName: {
+    status: 400,
+    message:
+      "A bucket is one branch of one repo and is named '<branch>.<repo>': each a letter or digit and up to 62 letters, digits, '_' and '-', with one dot between.",
+  },
+  InvalidDigest: { status: 400, message: "Content-MD5 must be the base64 of 16 bytes." },
+  InvalidRange: { status: 416, message: "The range lies outside of the object." },
+  InvalidRequest: { status: 400, message: "The request is invalid." },
+  InvalidToken: { status: 400, message: "The session token is not known here." },
+  InvalidURI: { status: 400, message: "The URL's percent-encoding is broken or is not UTF-8." },
+  KeyTooLongError: { status: 400, message: "The key is longer than 1024 bytes of UTF-8." },
+  MalformedXML: { status: 400, message: "The body is not the XML that this operation takes." },
+  MaxMessageLengthExceeded: { status: 400, message: "The body is too large for this operation." },
+  MetadataTooLarge: {
+    status: 400,
+    message: "The headers x-amz-meta-* hold more than 2048 bytes, names and values together.",
+  },
+  MethodNotAllowed: { status: 405, message: "The method is not allowed here." },
+  MissingContentLength: { status: 411, message: "Send Content-Length, or Transfer-Encoding: chunked." },
+  NoSuchBucket: { status: 404, message: "The bucket does not exist." },
+  NoSuchKey: { status: 404, message: "The key does not exist." },
+  NoSuchVersion: { status: 404, message: "The branch has no commit of that id." },
+  NotImplemented: { status: 501, message: "This is not implemented yet." },
+  OperationAborted: {
+    status: 409,
+    message: "The upload was given up, or its branch was deleted, while it went on: try again.",
+  },
+  PathConflict: {
+    status: 409,
+    message:
+      "A path cannot be a file and a directory at once: delete what is in the way, or take another key.",
+  },
+  PreconditionFailed: { status: 412, message: "A condition of the request does not hold." },
+  RequestTimeout: { status: 400, message: "The body stopped coming for too long: send it again." },
+  RequestTimeTooSkewed: { status: 403, message: "The request's time and the server's are too far apart." },
+  ServiceUnavailable: { status: 503, message: "The gateway cannot do this for the moment: try again." },
+  SignatureDoesNotMatch: { status: 403, message: "The signature is not the request's." },
+  SlowDown: { status: 503, message: "Too many requests for this branch: slow down and try again." },
+  XAmzContentSHA256Mismatch: {
+    status: 400,
+    message: "The body is not what x-amz-content-sha256 says: send it again.",
+  },
+} as const satisfies Record<string, { status: number; message: string }>;
+
+export type S3Code = keyof typeof S3_ERRORS;
+
+export interface S3ErrorDetails {
+  /** More precise than the code's own; names field, value and fix. */
+  readonly message?: string;
+  /** More headers of the answer. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** `text` where the spec wants a body that is not S3's XML (spec §4.4). */
+  readonly body?: "xml" | "text";
+}
+
+/** What an operation throws; render-error.ts makes the answer. */
+export class S3Error extends Error {
+  readonly code: S3Code;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: "xml" | "text";
+
+  constructor(code: S3Code, { message, headers = {}, body = "xml" }: S3ErrorDetails = {}) {
+    super(message ?? S3_ERRORS[code].message);
+    this.name = "S3Error";
+    this.code = code;
+    this.headers = headers;
+    this.body = body;
+  }
+
+  get status(): number {
+    return S3_ERRORS[this.code].status;
+  }
+}

@@ -1,0 +1,48 @@
+import type { BranchAddress } from "../../protocol/names.ts";
+import type { Caller, Context } from "../app.ts";
+import type { BranchApi } from "../branch/contract.ts";
+
+/** What a key must be allowed to do for an operation. The root key may do everything. */
+export type Permission = "list" | "read" | "write" | "admin";
+
+/** A request to the service itself. */
+export interface ServiceRequest {
+  readonly context: Context;
+  readonly caller: Caller;
+  /** Names in lower case. */
+  readonly headers: ReadonlyMap<string, string>;
+  /** Of a parameter that comes twice, the first counts. */
+  readonly query: ReadonlyMap<string, string>;
+  readonly body: ReadableStream<Uint8Array> | null;
+  /** The clock, in milliseconds since 1970. */
+  readonly now: () => number;
+  /** Whether something between us and the client compresses answers that look compressible. */
+  readonly proxied: boolean;
+}
+
+export interface BucketRequest extends ServiceRequest {
+  readonly bucket: string;
+  readonly address: BranchAddress;
+  readonly branch: BranchApi;
+}
+
+export interface ObjectRequest extends BucketRequest {
+  /** A path that the tree can hold. */
+  readonly key: string;
+}
+
+/**
+ * One S3 operation. What it does not declare is refused before it is called, so that nothing which a client asked
+ * for is ignored in silence.
+ */
+export interface Operation<Request> {
+  readonly permission: Permission;
+  /** Query parameters that it understands. */
+  readonly query?: readonly string[];
+  /** `x-amz-*` headers that it understands; one that ends in `*` stands for all with that beginning. */
+  readonly takes?: readonly string[];
+  /** Other headers that mean something to S3 here, but not yet to us. */
+  readonly refuses?: readonly string[];
+  /** Answers what went well; throws S3Error for all else. */
+  handle(request: Request): Promise<Response>;
+}

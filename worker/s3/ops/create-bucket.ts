@@ -1,0 +1,30 @@
+import { S3Error } from "../errors.ts";
+import { branchFailure } from "../failures.ts";
+import { MAX_XML_BYTES } from "../limits.ts";
+import type { BucketRequest, Operation } from "../operation.ts";
+import { readTextBody } from "../read-body.ts";
+import { parseXml, tagsOf } from "../xml.ts";
+
+/** Makes a branch, and with it its repo. The location that a client names is tolerated: there is one only. */
+export const createBucket: Operation<BucketRequest> = {
+  permission: "admin",
+  takes: ["x-amz-acl"],
+
+  async handle(request) {
+    checkConfiguration(await readTextBody(request, MAX_XML_BYTES));
+    const made = await request.branch.create();
+    if (!made.ok) throw branchFailure(made);
+    return new Response(null, { headers: { location: `/${request.bucket}` } });
+  },
+};
+
+function checkConfiguration(text: string): void {
+  if (text.trim() === "") return;
+  for (const name of tagsOf(parseXml(text, "CreateBucketConfiguration")).keys()) {
+    if (name !== "LocationConstraint") {
+      throw new S3Error("NotImplemented", {
+        message: `${name} of CreateBucketConfiguration is not implemented: leave it out.`,
+      });
+    }
+  }
+}

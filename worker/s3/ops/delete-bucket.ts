@@ -1,0 +1,13 @@
+import { branchFailure } from "../failures.ts";
+import type { BucketRequest, Operation } from "../operation.ts";
+
+/** Deletes a branch, empty or not (spec §4.1), where S3 wants it empty. */
+export const deleteBucket: Operation<BucketRequest> = {
+  permission: "admin",
+
+  async handle({ branch }) {
+    const deleted = await branch.destroy();
+    if (!deleted.ok) throw branchFailure(deleted);
+    return new Response(null, { status: 204 });
+  },
+};

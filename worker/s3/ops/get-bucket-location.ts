@@ -1,0 +1,16 @@
+import { branchFailure } from "../failures.ts";
+import { LOCATION } from "../filler.ts";
+import type { BucketRequest, Operation } from "../operation.ts";
+import { xmlAnswer } from "../xml.ts";
+
+/** The same for every bucket (spec §4.1). */
+export const getBucketLocation: Operation<BucketRequest> = {
+  permission: "list",
+  query: ["location"],
+
+  async handle({ branch }) {
+    const status = await branch.status();
+    if (!status.ok) throw branchFailure(status);
+    return xmlAnswer("LocationConstraint", LOCATION);
+  },
+};

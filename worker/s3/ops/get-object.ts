@@ -1,0 +1,22 @@
+import { readContent } from "../../blobs/read-content.ts";
+import type { ObjectRequest, Operation } from "../operation.ts";
+import { SELECT_HEADERS, SELECT_QUERY, selectObject } from "../select-object.ts";
+
+/** The bytes of a file, or a range of them. */
+export const getObject: Operation<ObjectRequest> = {
+  permission: "read",
+  query: SELECT_QUERY,
+  takes: SELECT_HEADERS,
+
+  async handle(request) {
+    const { status, headers, file, range } = await selectObject(request);
+    if (status === 304) return new Response(null, { status, headers });
+    const body = readContent(request.context.blobs, { body: file.body, size: file.size, range });
+    return new Response(body, { status, headers: request.proxied ? uncompressed(headers) : headers });
+  },
+};
+
+/** A proxy that compresses would take Content-Length away; one that sees an encoding leaves the bytes alone. */
+function uncompressed(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return { ...headers, "content-encoding": "identity" };
+}

@@ -1,0 +1,40 @@
+import { S3Error } from "./errors.ts";
+import { xmlBody } from "./xml.ts";
+
+export interface FailedRequest {
+  readonly method: string;
+  /** The request's path, as sent. */
+  readonly resource: string;
+  readonly requestId: string;
+}
+
+/** The one place where a failure becomes an answer. */
+export function renderError(error: unknown, request: FailedRequest): Response {
+  const failure = error instanceof S3Error ? error : unexpected(error, request);
+  const headers = { ...failure.headers, "x-amz-request-id": request.requestId };
+  const { status } = failure;
+  // An answer to HEAD has no body: clients take the code from the status.
+  if (request.method === "HEAD") return new Response(null, { status, headers });
+  if (failure.body === "text") {
+    return new Response(`${failure.message}\n`, {
+      status,
+      headers: { ...headers, "content-type": "text/plain; charset=utf-8" },
+    });
+  }
+  const body = xmlBody("Error", {
+    Code: failure.code,
+    Message: failure.message,
+    Resource: request.resource,
+    RequestId: request.requestId,
+  });
+  return new Response(body, { status, headers: { ...headers, "content-type": "application/xml" } });
+}
+
+/** A fault of ours or of the platform. The platform says of its own whether another try may help. */
+function unexpected(error: unknown, { method, resource, requestId }: FailedRequest): S3Error {
+  console.error("s3 request failed", { requestId, method, resource, error });
+  const told: object = typeof error === "object" && error !== null ? error : {};
+  if ("overloaded" in told && told.overloaded === true) return new S3Error("SlowDown");
+  if ("retryable" in told && told.retryable === true) return new S3Error("ServiceUnavailable");
+  return new S3Error("InternalError");
+}

@@ -1,0 +1,59 @@
+import { decodeUri } from "./uri.ts";
+
+/** One query parameter, decoded. */
+export type QueryPair = readonly [name: string, value: string];
+
+/** What a request line asks for, undone of its percent-encoding. */
+export interface Target {
+  /** As the client sent it. */
+  readonly rawPath: string;
+  readonly rawQuery: string;
+  readonly path: string;
+  /** In the order sent; a name may come twice. */
+  readonly query: readonly QueryPair[];
+}
+
+/**
+ * Reads the target from `request.url`, which the platform leaves raw but for `.` and `..` segments, which it
+ * resolves, and a few characters, which it percent-encodes. `URL` would cost more and lose the difference between
+ * `+` and `%20`. Undefined where the percent-encoding is broken or is not UTF-8.
+ */
+export function parseTarget(url: string): Target | undefined {
+  const raw = url.slice(authorityEnd(url)) || "/";
+  const mark = raw.indexOf("?");
+  const rawPath = mark === -1 ? raw : raw.slice(0, mark);
+  const rawQuery = mark === -1 ? "" : raw.slice(mark + 1);
+  const path = decodeUri(rawPath);
+  const query = parseQuery(rawQuery);
+  return path === undefined || query === undefined ? undefined : { rawPath, rawQuery, path, query };
+}
+
+/** The path of a URL, as sent. */
+export function rawPathOf(url: string): string {
+  return (url.slice(authorityEnd(url)) || "/").replace(/\?.*/s, "");
+}
+
+/** `host[:port]` of a URL. */
+export function authorityOf(url: string): string {
+  return url.slice(url.indexOf("://") + 3, authorityEnd(url));
+}
+
+function authorityEnd(url: string): number {
+  const slash = url.indexOf("/", url.indexOf("://") + 3);
+  return slash === -1 ? url.length : slash;
+}
+
+/** A `+` is a space in a query, as AWS reads it and as forms write it; a plus comes as %2B. */
+function parseQuery(raw: string): QueryPair[] | undefined {
+  const pairs: QueryPair[] = [];
+  if (raw === "") return pairs;
+  for (const part of raw.split("&")) {
+    if (part === "") continue;
+    const equals = part.indexOf("=");
+    const name = decodeUri((equals === -1 ? part : part.slice(0, equals)).replaceAll("+", " "));
+    const value = decodeUri((equals === -1 ? "" : part.slice(equals + 1)).replaceAll("+", " "));
+    if (name === undefined || value === undefined) return undefined;
+    pairs.push([name, value]);
+  }
+  return pairs;
+}
