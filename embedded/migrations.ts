@@ -32,9 +32,14 @@ export async function applyMigrations(database: Database, folder: string): Promi
     .sort();
   for (const file of pending) {
     await database.batch([
-      database.prepare(readFileSync(join(folder, file), "utf8")),
+      database.prepare(statementsOf(readFileSync(join(folder, file), "utf8"))),
       database.prepare("INSERT INTO d1_migrations (name) VALUES (?)").bind(file),
     ]);
   }
   return pending;
+}
+
+// D1 takes any number of statements in one, but stumbles over a comment after the last of them.
+function statementsOf(sql: string): string {
+  return sql.replace(/;(\s*--[^\n]*)+\s*$/, ";");
 }

@@ -12,7 +12,9 @@ export type PathFault =
   | "empty-segment"
   | "dot-segment"
   | "control-character"
-  | "not-unicode";
+  | "not-unicode"
+  /** Never of the path alone: bytes were put to a path that ends in "/". */
+  | "directory-with-bytes";
 
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
@@ -39,6 +41,7 @@ export const PATH_FAULT_TEXT: Record<PathFault, string> = {
   "dot-segment": "a path must not hold the segments '.' or '..'",
   "control-character": "a path must not hold control characters",
   "not-unicode": "a path must be valid Unicode",
+  "directory-with-bytes": "a path that ends in '/' is an empty directory and must have no bytes",
 };
 
 function utf8Length(text: string): number {

@@ -1,4 +1,5 @@
 import { bucketName } from "../../protocol/names.ts";
+import type { Door } from "../../test/support/keys.ts";
 import { Connections } from "../support/closed-loop.ts";
 import type { Figure } from "../support/figure.ts";
 import { flatness } from "../support/flatness.ts";
@@ -6,7 +7,6 @@ import type { Row } from "../support/row.ts";
 import { type SignedRequest, signed } from "../support/signing.ts";
 import { median } from "../support/stats.ts";
 import { pathOf, type Tree } from "../support/trees.ts";
-import type { Door } from "../../test/support/keys.ts";
 
 const PAGE = 1000;
 /** Requests in one half of a pair: its value is their median. */

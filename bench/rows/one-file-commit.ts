@@ -21,7 +21,7 @@ export const oneFileCommit: Row = {
     const measure = async (tree: Tree): Promise<number> => {
       const requests = await Promise.all(
         Array.from({ length: REQUESTS }, (_, i) => {
-          const path = `/${bucketName(tree)}/${folderOf((i * 19) % 1000)}/${randomBytes(8).toString("hex")}`;
+          const path = `/${bucketName(tree)}/${folderOf(i * 19)}/${randomBytes(8).toString("hex")}`;
           return signed(gateway.door, { method: "PUT", path, body: randomBytes(SIZE_BYTES) });
         }),
       );

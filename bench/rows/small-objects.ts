@@ -24,7 +24,9 @@ export const smallObjects: Row = {
     try {
       await ours.send(await signed(gateway.door, { method: "PUT", path: `/${BUCKET}` }));
       const requests = new Requests(gateway, REQUESTS[bench.scale]);
-      await ours.requestsPerSecond(await requests.puts({ folder: "read", count: READ_KEYS, payload: "signed" }));
+      await ours.requestsPerSecond(
+        await requests.puts({ folder: "read", count: READ_KEYS, payload: "signed" }),
+      );
       const compare = (prepare: () => Promise<SignedRequest[]>) =>
         compareLoads(bench, { ours, other, prepare });
       return [

@@ -3,15 +3,17 @@ import type { Pair } from "./figure.ts";
 export interface Sides {
   readonly ours: () => Promise<number>;
   readonly other: () => Promise<number>;
+  /** Turns that do not count; 1 where absent. */
+  readonly warmUps?: number;
 }
 
 /**
- * Measures both sides `count` times in turns, after one turn that does not count. Who goes first alternates, so that
+ * Measures both sides `count` times in turns, after the warm-ups. Who goes first alternates, so that
  * neither always finds the machine as the other left it.
  */
-export async function interleaved(count: number, { ours, other }: Sides): Promise<Pair[]> {
+export async function interleaved(count: number, { ours, other, warmUps = 1 }: Sides): Promise<Pair[]> {
   const pairs: Pair[] = [];
-  for (let turn = 0; turn <= count; turn++) {
+  for (let turn = 0; turn < warmUps + count; turn++) {
     let pair: Pair;
     if (turn % 2 === 0) {
       const first = await ours();
@@ -20,7 +22,7 @@ export async function interleaved(count: number, { ours, other }: Sides): Promis
       const first = await other();
       pair = { ours: await ours(), other: first };
     }
-    if (turn > 0) pairs.push(pair);
+    if (turn >= warmUps) pairs.push(pair);
   }
   return pairs;
 }

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { HostLog } from "../../embedded/host-log.ts";
 import { startGateway } from "../../embedded/host.ts";
+import type { HostLog } from "../../embedded/host-log.ts";
 import { claimPort } from "../../embedded/port.ts";
 import { startRuntime } from "../../embedded/runtime.ts";
 import { workerdEnvironment, workerdPid } from "../../embedded/workerd.ts";
@@ -11,6 +11,11 @@ import { removeScratch, scratchFolder } from "../../test/support/scratch.ts";
 
 const HOST = "127.0.0.1";
 const ROOT = join(import.meta.dirname, "../..");
+
+const BARE_WORKERS = {
+  empty: new URL("../workers/empty.js", import.meta.url),
+  streaming: new URL("../workers/streaming.js", import.meta.url),
+} as const;
 
 /** A server on workerd with a folder of its own. */
 export interface Server {
@@ -46,14 +51,14 @@ export async function startBenchGateway(): Promise<BenchGateway> {
 }
 
 /** A Worker of `bench/workers` on the same kind of host as the gateway, with the same disk service as `DISK`. */
-export async function startBareWorker(name: "empty" | "streaming"): Promise<Server> {
+export async function startBareWorker(name: keyof typeof BARE_WORKERS): Promise<Server> {
   const dataDir = scratchFolder();
   const port = await claimPort(HOST, 0);
   const [blobsDir, stateDir] = [join(dataDir, "blobs"), join(dataDir, "state")];
   for (const folder of [blobsDir, stateDir]) mkdirSync(folder);
   const runtime = await startRuntime({
     ...readRuntimeConfig(join(ROOT, "wrangler.toml")),
-    code: readFileSync(join(ROOT, "bench/workers", `${name}.js`), "utf8"),
+    code: readFileSync(BARE_WORKERS[name], "utf8"),
     stateDir,
     workerdEnv: workerdEnvironment(dataDir),
     bindings: { DISK: { type: "disk", path: blobsDir, writable: true } },

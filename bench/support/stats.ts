@@ -1,14 +1,7 @@
-/** The middle value; between two, their mean. */
+/** The middle value; of an even number of values, the mean of the middle two. */
 export function median(values: readonly number[]): number {
-  return quantile(values, 0.5);
-}
-
-/** The value below which `share` (0 to 1) of all lie; between two, on the line between them. */
-export function quantile(values: readonly number[], share: number): number {
-  if (values.length === 0) throw new Error("no values");
-  const sorted = [...values].sort((a, b) => a - b);
-  const at = (sorted.length - 1) * share;
-  const below = sorted[Math.floor(at)] as number;
-  const above = sorted[Math.ceil(at)] as number;
-  return below + (above - below) * (at - Math.floor(at));
+  const sorted = values.toSorted((a, b) => a - b);
+  const [low, high] = [sorted[Math.floor((sorted.length - 1) / 2)], sorted[Math.floor(sorted.length / 2)]];
+  if (low === undefined || high === undefined) throw new Error("there are no values");
+  return (low + high) / 2;
 }

@@ -8,14 +8,20 @@ export function table(figures: readonly Figure[]): string {
   const lines = [HEADINGS, ...figures.map(cells)];
   const widths = HEADINGS.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? "").length)));
   return lines
-    .map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd())
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
     .join("\n");
 }
 
 function cells(figure: Figure): string[] {
   const { pairs, unit, against, compare, target } = figure;
   const all = scores(figure);
-  const show = (value: number): string => (compare === "ratio" ? `${significant(value)}×` : `${value.toFixed(0)} MiB`);
+  const show = (value: number): string =>
+    compare === "ratio" ? `${significant(value)}×` : `${value.toFixed(0)} MiB`;
   return [
     figure.what,
     `${significant(median(pairs.map(({ ours }) => ours)))} ${unit}`,

@@ -30,7 +30,9 @@ export async function transfer(
     },
   });
   socket.once("error", (error) => answer.fail(error));
-  socket.once("close", () => answer.fail(new Error("the connection was closed before the answer was complete")));
+  socket.once("close", () =>
+    answer.fail(new Error("the connection was closed before the answer was complete")),
+  );
   await once(socket, "connect");
 
   const startedAt = performance.now();
@@ -44,7 +46,10 @@ export async function transfer(
   }
 }
 
-function head({ method, path, headers }: SignedRequest, { host, size }: { host: string; size: number }): string {
+function head(
+  { method, path, headers }: SignedRequest,
+  { host, size }: { host: string; size: number },
+): string {
   const fields = { ...headers, host, "content-length": String(size), connection: "close" };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
   return `${method} ${path} HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`;

@@ -1,7 +1,6 @@
-import { createHash } from "node:crypto";
-import type { InlineContent } from "../../protocol/content.ts";
-import { type CreateCommit, MAX_COMMIT_OPERATIONS, MAX_CONTENTS_PER_CALL } from "../../protocol/files.ts";
+import { MAX_COMMIT_OPERATIONS } from "../../protocol/files.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
+import { commitTexts } from "./bulk-commit.ts";
 import { Control } from "./control.ts";
 import { type BenchGateway, startBenchGateway } from "./servers.ts";
 
@@ -29,10 +28,7 @@ export interface Trees {
 }
 
 /** Starts a gateway and fills a tree of each size, through the control API. */
-export async function growTrees(
-  sizes: readonly number[],
-  say: (message: string) => void,
-): Promise<Trees> {
+export async function growTrees(sizes: readonly number[], say: (message: string) => void): Promise<Trees> {
   const gateway = await startBenchGateway();
   const control = new Control(gateway.door);
   const all: Tree[] = [];
@@ -78,38 +74,20 @@ interface Slice {
 }
 
 async function commitFiles(control: Control, slice: Slice): Promise<string> {
-  const upload = await control.openUpload(slice.address);
-  const made = Array.from({ length: slice.count }, (_, i) => {
-    const index = slice.first + i;
-    const path = pathOf(index, slice.files);
-    return { path, content: inlineContent(`${path} in its version ${slice.version}\n`) };
+  const { address, files, first, count, version } = slice;
+  const texts = Array.from({ length: count }, (_, i) => {
+    const path = pathOf(first + i, files);
+    return { path, text: `${path} in its version ${version}\n` };
   });
-  const calls: Promise<void>[] = [];
-  for (let at = 0; at < made.length; at += MAX_CONTENTS_PER_CALL) {
-    const page = made.slice(at, at + MAX_CONTENTS_PER_CALL);
-    calls.push(control.addContents(upload, page.map(({ content }) => content)));
-  }
-  await Promise.all(calls);
-  const operations: CreateCommit["operations"] = made.map(({ path, content: { digest, size } }) => ({
-    put: path,
-    digest,
-    size,
-  }));
-  return control.commit(slice.address, { upload, operations });
+  return commitTexts(control, { address, files: texts });
 }
 
-/** The path of a file of a tree, in the order of the paths: `d0042/f000042`. */
+/** The path of a file of a tree, by its place in the order of the paths, e.g. `d0042/f0000042`. */
 export function pathOf(index: number, files: number): string {
   return `${folderOf(Math.floor(index / Math.ceil(files / FOLDERS)))}/f${String(index).padStart(7, "0")}`;
 }
 
+/** One of the folders of every tree. */
 export function folderOf(index: number): string {
-  return `d${String(index).padStart(4, "0")}`;
-}
-
-/** A content of a few bytes. */
-export function inlineContent(text: string): InlineContent {
-  const bytes = Buffer.from(text);
-  const digest = createHash("sha256").update(bytes).digest("hex");
-  return { digest, size: bytes.length, bytes: bytes.toString("base64") };
+  return `d${String(index % FOLDERS).padStart(4, "0")}`;
 }

@@ -1,19 +1,8 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { EXECUTORS } from "../../runner/config.ts";
-import { startRunner } from "../../runner/main.ts";
-import { stopOnSignals } from "../../runner/signals.ts";
-import { DEFAULT_DATA, findDoor } from "../door.ts";
-import { terminalLog } from "../log.ts";
+import { DEFAULT_DATA } from "../door.ts";
 import { withExamples, withJson } from "../options.ts";
-import { printJson } from "../output.ts";
-import { runnerConfig } from "../runner-config.ts";
-
-interface Options {
-  readonly node?: string;
-  readonly executor: string;
-  readonly data: string;
-  readonly json?: true;
-}
+import type { RunnerOptions } from "../run-runner.ts";
 
 /** `sluice runner` */
 export function addRunner(program: Command): void {
@@ -24,21 +13,13 @@ export function addRunner(program: Command): void {
       "Runs one agent in the foreground. The first Ctrl-C lets it finish the datums at work, the second stops them.",
     )
     .option("--node <name>", "this node's name, unique in the cluster; default: the host's name")
-    .option("--executor <name>", `how commands are run: ${EXECUTORS.join(", ")}`, "auto")
+    .addOption(new Option("--executor <name>", "how commands are run").choices(EXECUTORS).default("auto"))
     .option("--data <folder>", "folder for the cache and the datums at work", `${DEFAULT_DATA}/runner`)
-    .action(run);
+    // Loaded only here: the other commands should start at once.
+    .action(async (options: RunnerOptions) => (await import("../run-runner.ts")).runRunner(options));
   withExamples(
     withJson(command),
     "sluice runner",
     "SLUICE_ENDPOINT=https://sluice.example.org sluice runner --node edge-7",
   );
-}
-
-async function run({ json, ...flags }: Options): Promise<void> {
-  const log = terminalLog(process.env);
-  const door = findDoor({ dataDir: DEFAULT_DATA, env: process.env });
-  const runner = await startRunner(runnerConfig(flags, door), { log });
-  stopOnSignals(runner, { log });
-  if (json) printJson({ node: runner.node, endpoint: door.endpoint });
-  await runner.done;
 }

@@ -127,7 +127,8 @@ export class Branch extends DurableObject<Env> implements contract.BranchApi {
   }
 
   async renewUpload({ upload }: { upload: string }): ReturnType<contract.BranchApi["renewUpload"]> {
-    return this.#tables && renewUpload(this.#sql, upload, Date.now()) ? { ok: true } : NO_UPLOAD;
+    const uid = this.#tables ? renewUpload(this.#sql, upload, Date.now()) : null;
+    return uid === null ? NO_UPLOAD : { ok: true, upload, uid };
   }
 
   async abortUpload({ upload }: { upload: string }): Promise<void> {

@@ -26,9 +26,14 @@ export function uploadGeneration(sql: SqlStorage, id: string): number | null {
   return sql.exec<{ gen: number }>("SELECT gen FROM uploads WHERE id = ?", id).toArray()[0]?.gen ?? null;
 }
 
-export function renewUpload(sql: SqlStorage, id: string, now: number): boolean {
-  const rows = sql.exec("UPDATE uploads SET lease_until = ? WHERE id = ? RETURNING 1", now + UPLOAD_LEASE_MS, id);
-  return rows.toArray().length > 0;
+export function renewUpload(sql: SqlStorage, id: string, now: number): string | null {
+  const rows = sql.exec<{ uid: string }>(
+    `UPDATE uploads SET lease_until = ? WHERE id = ?
+     RETURNING (SELECT uid FROM generations WHERE generations.gen = uploads.gen) AS uid`,
+    now + UPLOAD_LEASE_MS,
+    id,
+  );
+  return rows.toArray()[0]?.uid ?? null;
 }
 
 /** Ends an upload: what it kept is from now on kept by files alone. */

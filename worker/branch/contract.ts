@@ -3,6 +3,9 @@ import type { Attributes, FileEntry } from "../../protocol/files.ts";
 import type { PathFault } from "../../protocol/paths.ts";
 import type { Body, Content } from "../blobs/content.ts";
 
+/** How long an upload without a pipeline's lease stays open since it was opened, renewed or last added to; milliseconds. */
+export const UPLOAD_LEASE_MS = 60 * 60 * 1000;
+
 /**
  * What a Branch object answers to the gateway and to Pipeline objects. Failures are data: `reason` is a closed
  * union. Every method may be called on a name that was never created; reading leaves no trace there.
@@ -26,7 +29,7 @@ export interface BranchApi {
     lease?: string;
   }): Promise<UploadOpened | Refused<"no-such-branch" | "pipeline-output">>;
   /** Keeps a long upload open: to be called well within UPLOAD_LEASE_MS. */
-  renewUpload(request: { upload: string }): Promise<Done | Refused<"no-such-upload">>;
+  renewUpload(request: { upload: string }): Promise<UploadOpened | Refused<"no-such-upload">>;
   /** Gives an upload up: what it alone kept is condemned. Fine where it is closed already. */
   abortUpload(request: { upload: string }): Promise<void>;
   /** Registers contents whose bytes are up (or inline) and keeps them for the upload. With `lease`, the upload of that lease is opened if need be. */

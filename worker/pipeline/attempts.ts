@@ -151,10 +151,17 @@ export class AttemptStore {
         WHERE id = ${id} AND finished_at IS NULL ORDER BY job LIMIT 1)`;
   }
 
-  /** Failed datums of a job, by key, after one. */
+  /** Failed datums of a job, by key, after one; from the first for null. */
   failed(job: number, { after, limit }: { after: string | null; limit: number }): FailedAttempt[] {
+    if (after === null) {
+      return this.#sql.all<FailedAttempt>`
+        SELECT job, id, key, tries, lost, exit_code AS exitCode, reason, log
+        FROM attempts INDEXED BY attempts_failed
+        WHERE state = 'failed' AND job = ${job} ORDER BY key LIMIT ${limit}`;
+    }
     return this.#sql.all<FailedAttempt>`
-      SELECT job, id, key, tries, lost, exit_code AS exitCode, reason, log FROM attempts INDEXED BY attempts_failed
-      WHERE state = 'failed' AND job = ${job} AND (${after} IS NULL OR key > ${after}) ORDER BY key LIMIT ${limit}`;
+      SELECT job, id, key, tries, lost, exit_code AS exitCode, reason, log
+      FROM attempts INDEXED BY attempts_failed
+      WHERE state = 'failed' AND job = ${job} AND key > ${after} ORDER BY key LIMIT ${limit}`;
   }
 }

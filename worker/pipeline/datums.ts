@@ -5,10 +5,18 @@ export interface DatumRow {
   readonly key: string;
 }
 
-/** A place in a walk over births or deaths. Each walk begins at { job: from, key: "" }. */
+/** A place in a walk over births or deaths. */
 export interface ChangeCursor {
   readonly job: number;
   readonly key: string;
+}
+
+/** The last text in byte order: a walk that begins after a job seeks past all of that job's rows. */
+const LAST_KEY = "\u{10ffff}";
+
+/** Where a walk over what came after a job begins. */
+export function afterJob(job: number): ChangeCursor {
+  return { job, key: LAST_KEY };
 }
 
 /** The datum set, by births and deaths: at any job it is the cross product of what was alive then. */

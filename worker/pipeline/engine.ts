@@ -97,7 +97,9 @@ export class Engine {
   async resume(): Promise<void> {
     if (!this.parts.ledger.exists) return;
     const loops = [this.#saga, this.#pull, this.#fill, this.#front, this.#outbox];
-    await Promise.all(loops.map((loop) => loop.wake()));
+    for (const loop of loops) void loop.wake();
+    // One loop may wake another that was at rest already.
+    while (loops.some((loop) => loop.resting)) await Promise.all(loops.map((loop) => loop.resting));
   }
 
   async alarm(): Promise<void> {

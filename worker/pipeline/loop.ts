@@ -23,7 +23,14 @@ export class Loop {
     return this.#running;
   }
 
+  /** Until it has come to rest; at once where it rests. */
+  get resting(): Promise<void> | undefined {
+    return this.#running;
+  }
+
   async #run(): Promise<void> {
+    // Whoever wakes us may be inside a transaction: the body must not be.
+    await Promise.resolve();
     while (this.#again) {
       this.#again = false;
       try {

@@ -1,6 +1,6 @@
 import { MAX_COMMIT_OPERATIONS } from "../../protocol/files.ts";
 import type { Operation } from "../branch/contract.ts";
-import type { ChangeCursor } from "./datums.ts";
+import { afterJob, type ChangeCursor } from "./datums.ts";
 import type { Ledger } from "./ledger.ts";
 import { type JobContext, yieldToOthers } from "./parts.ts";
 import type { OutputRow } from "./results.ts";
@@ -124,7 +124,7 @@ async function* pages(
   read: (page: { after: ChangeCursor; limit: number }) => Found[],
   from: number,
 ): AsyncGenerator<Found> {
-  let after: ChangeCursor = { job: from, key: "" };
+  let after = afterJob(from);
   for (;;) {
     const page = read({ after, limit: PAGE });
     yield* page;

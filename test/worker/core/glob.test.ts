@@ -102,20 +102,21 @@ describe("a glob", () => {
   });
 });
 
-/** The dialect as a definition: a trailing `**` stands for one name or more, any other for any number. */
+/** The dialect as a definition: `**` stands for any number of names, at the end for one or more. */
 function model(glob: readonly string[], path: readonly string[]): boolean {
+  return modelNames(glob.at(-1) === "**" ? [...glob, "*"] : glob, path);
+}
+
+function modelNames(glob: readonly string[], path: readonly string[]): boolean {
   const [segment, ...rest] = glob;
   if (segment === undefined) return path.length === 0;
   if (segment === "**") {
-    const least = rest.every((next) => next === "**") ? 1 : 0;
-    if (rest.length > 0 && least === 1)
-      return model(rest, path) || (path.length > 1 && model(glob, path.slice(1)));
-    return Array.from({ length: path.length + 1 }, (_, taken) => taken).some(
-      (taken) => taken >= least && model(rest, path.slice(taken)),
+    return Array.from({ length: path.length + 1 }, (_, taken) => taken).some((taken) =>
+      modelNames(rest, path.slice(taken)),
     );
   }
   const [name, ...others] = path;
-  return name !== undefined && modelName(segment, name) && model(rest, others);
+  return name !== undefined && modelName(segment, name) && modelNames(rest, others);
 }
 
 function modelName(pattern: string, name: string): boolean {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Outcome } from "../../../protocol/runner.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import {
   allJobs,
@@ -31,7 +32,7 @@ async function runner(
     if (leased.datums.length === 0 && handedOut.size < COMMITS) empty++;
     for (const datum of leased.datums) handedOut.set(pathsOf(datum).join(), worker);
     const outcomes = leased.datums.map(
-      ({ lease }) => ({ lease, state: "success", exitCode: 0, outputs: [], millis: 1 }) as const,
+      ({ lease }): Outcome => ({ lease, state: "success", exitCode: 0, outputs: [], millis: 1 }),
     );
     if (outcomes.length > 0) await pipeline.finish({ worker, outcomes });
   }

@@ -1,0 +1,78 @@
+import { Command, Option } from "commander";
+import { datumsPerSecond } from "./rows/datums-per-second.ts";
+import { jobMemory } from "./rows/job-memory.ts";
+import { largeObjects } from "./rows/large-objects.ts";
+import { listPages } from "./rows/list-pages.ts";
+import { oneFileCommit } from "./rows/one-file-commit.ts";
+import { oneFileJob } from "./rows/one-file-job.ts";
+import { smallObjects } from "./rows/small-objects.ts";
+import { uploadMemory } from "./rows/upload-memory.ts";
+import { keepResults, type RowResult } from "./support/results.ts";
+import type { Bench, Row } from "./support/row.ts";
+import { table } from "./support/table.ts";
+import { growTrees, type Trees } from "./support/trees.ts";
+
+const ROWS: readonly Row[] = [
+  smallObjects,
+  largeObjects,
+  listPages,
+  oneFileCommit,
+  oneFileJob,
+  datumsPerSecond,
+  uploadMemory,
+  jobMemory,
+];
+const PAIRS = { full: 7, quick: 3 } as const;
+const TREE_SIZES = { full: [1000, 100_000, 1_000_000], quick: [1000, 100_000] } as const;
+
+interface Options {
+  readonly only?: readonly string[];
+  readonly quick?: true;
+}
+
+await new Command("npm run bench --")
+  .description("Measures Sluice against bare Workers and bare commands on this machine (Linux).")
+  .addOption(new Option("--only <row...>", "only these rows").choices(ROWS.map(({ name }) => name)))
+  .option("--quick", "fewer pairs, smaller sizes: a first look")
+  .action(bench)
+  .parseAsync();
+
+async function bench({ only, quick }: Options): Promise<void> {
+  const startedAt = new Date();
+  const scale = quick ? "quick" : "full";
+  let trees: Promise<Trees> | undefined;
+  const shared: Bench = {
+    scale,
+    pairs: PAIRS[scale],
+    trees() {
+      trees ??= growTrees(TREE_SIZES[scale], shared.say);
+      return trees;
+    },
+    say: (message) => console.log(`  ${message}`),
+  };
+  const rows: RowResult[] = [];
+  try {
+    for (const row of ROWS) {
+      if (!only || only.includes(row.name)) rows.push(await measured(row, shared));
+    }
+  } finally {
+    await (await trees)?.stop();
+  }
+  console.log(`\nkept in ${keepResults({ startedAt, scale, rows })}`);
+  if (rows.some(({ broken }) => broken)) process.exitCode = 1;
+}
+
+/** A row that breaks does not stop the others. */
+async function measured(row: Row, shared: Bench): Promise<RowResult> {
+  console.log(`\n${row.name}: ${row.title}`);
+  const startedAt = performance.now();
+  const since = (): number => (performance.now() - startedAt) / 1000;
+  try {
+    const figures = await row.run(shared);
+    console.log(table(figures));
+    return { row: row.name, seconds: since(), figures };
+  } catch (error) {
+    console.error(error);
+    return { row: row.name, seconds: since(), figures: [], broken: String(error) };
+  }
+}

@@ -1,0 +1,34 @@
+import { createHash } from "node:crypto";
+import { type CreateCommit, MAX_COMMIT_OPERATIONS, MAX_CONTENTS_PER_CALL } from "../../protocol/files.ts";
+import type { BranchAddress } from "../../protocol/names.ts";
+import type { Control } from "./control.ts";
+
+/** A small file to be written. */
+export interface TextFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Writes up to MAX_COMMIT_OPERATIONS small files as one commit; answers its id. */
+export async function commitTexts(
+  control: Control,
+  { address, files }: { address: BranchAddress; files: readonly TextFile[] },
+): Promise<string> {
+  if (files.length > MAX_COMMIT_OPERATIONS) throw new Error(`${files.length} files do not fit a commit`);
+  const upload = await control.openUpload(address);
+  const contents = files.map(({ text }) => inlineContent(text));
+  for (let at = 0; at < contents.length; at += MAX_CONTENTS_PER_CALL) {
+    await control.addContents(upload, contents.slice(at, at + MAX_CONTENTS_PER_CALL));
+  }
+  const operations: CreateCommit["operations"] = files.map(({ path }, i) => {
+    const { digest = "", size = 0 } = contents[i] ?? {};
+    return { put: path, digest, size };
+  });
+  return control.commit(address, { upload, operations });
+}
+
+function inlineContent(text: string) {
+  const bytes = Buffer.from(text);
+  const digest = createHash("sha256").update(bytes).digest("hex");
+  return { digest, size: bytes.length, bytes: bytes.toString("base64") };
+}

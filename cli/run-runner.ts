@@ -1,0 +1,23 @@
+import { startRunner } from "../runner/main.ts";
+import { stopOnSignals } from "../runner/signals.ts";
+import { DEFAULT_DATA, findDoor } from "./door.ts";
+import { terminalLog } from "./log.ts";
+import { printJson } from "./output.ts";
+import { runnerConfig } from "./runner-config.ts";
+
+export interface RunnerOptions {
+  readonly node?: string;
+  readonly executor: string;
+  readonly data: string;
+  readonly json?: true;
+}
+
+/** Runs one agent until it has ended. */
+export async function runRunner({ json, ...flags }: RunnerOptions): Promise<void> {
+  const log = terminalLog(process.env);
+  const door = findDoor({ dataDir: DEFAULT_DATA, env: process.env });
+  const runner = await startRunner(runnerConfig(flags, door), { log });
+  stopOnSignals(runner, { log });
+  if (json) printJson({ node: runner.node, endpoint: door.endpoint });
+  await runner.done;
+}

@@ -1,0 +1,135 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { type Gateway, type GatewayOptions, startGateway } from "../../../embedded/host.ts";
+import { HostError } from "../../../embedded/host-error.ts";
+import { signatureHeaders } from "../../support/http.ts";
+import type { Door } from "../../support/keys.ts";
+import { freePort } from "../../support/ports.ts";
+import { S3 } from "../../support/s3.ts";
+import { scratchFolder } from "../../support/scratch.ts";
+
+const log = { debug() {}, info() {}, warn() {}, error() {} };
+const running = new Set<Gateway>();
+
+async function start(options: Partial<GatewayOptions> & { dataDir: string }): Promise<Gateway> {
+  const gateway = await startGateway({ host: "127.0.0.1", port: 0, log, ...options });
+  running.add(gateway);
+  return gateway;
+}
+
+async function stop(gateway: Gateway): Promise<void> {
+  running.delete(gateway);
+  await gateway.stop();
+}
+
+function doorOf({ endpoint, rootKey }: Gateway): Door {
+  return { endpoint, ...rootKey };
+}
+
+afterEach(async () => {
+  for (const gateway of running) await stop(gateway);
+});
+
+describe("the embedded gateway", () => {
+  test("is healthy when it says that it has started", async () => {
+    const { endpoint } = await start({ dataDir: scratchFolder() });
+    expect((await fetch(`${endpoint}/healthz`)).status).toBe(200);
+  });
+
+  test("makes a random root key once and lets only its owner read it", async () => {
+    const dataDir = scratchFolder();
+    const first = await start({ dataDir });
+    const file = join(dataDir, "root-key.json");
+    expect(JSON.parse(readFileSync(file, "utf8"))).toEqual(first.rootKey);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    await stop(first);
+    const again = await start({ dataDir });
+    expect(again.rootKey).toEqual(first.rootKey);
+    const other = await start({ dataDir: scratchFolder() });
+    expect(other.rootKey).not.toEqual(first.rootKey);
+  });
+
+  test("takes a given root key and keeps none", async () => {
+    const dataDir = scratchFolder();
+    const rootKey = { accessKeyId: "given-key", secretAccessKey: "given-secret" };
+    const gateway = await start({ dataDir, rootKey });
+    expect(gateway.rootKey).toEqual(rootKey);
+    expect(existsSync(join(dataDir, "root-key.json"))).toBe(false);
+    await new S3(doorOf(gateway)).createBucket("master.given");
+  });
+
+  test("says what is wrong with a damaged key file and leaves it as it is", async () => {
+    const dataDir = scratchFolder();
+    const file = join(dataDir, "root-key.json");
+    writeFileSync(file, "{}");
+    await expect(start({ dataDir })).rejects.toThrow(file);
+    expect(readFileSync(file, "utf8")).toBe("{}");
+  });
+
+  test("keeps files, small and large, over a restart", async () => {
+    const dataDir = scratchFolder();
+    const first = await start({ dataDir });
+    const large = Buffer.alloc(9_000_000, "large ");
+    const s3 = new S3(doorOf(first));
+    await s3.createBucket("master.kept");
+    await s3.put("master.kept", "small.txt", "small");
+    await s3.put("master.kept", "large.bin", large);
+    await stop(first);
+
+    const again = new S3(doorOf(await start({ dataDir })));
+    expect((await again.get("master.kept", "small.txt"))?.toString()).toBe("small");
+    expect((await again.get("master.kept", "large.bin"))?.equals(large)).toBe(true);
+  });
+
+  test("refuses a second gateway over the same data and names the first", async () => {
+    const dataDir = scratchFolder();
+    const first = await start({ dataDir });
+    const second = start({ dataDir });
+    await expect(second).rejects.toThrow(HostError);
+    await expect(second).rejects.toThrow(`pid ${process.pid} at ${first.endpoint}`);
+    expect((await fetch(`${first.endpoint}/healthz`)).status).toBe(200);
+  });
+
+  test("refuses a port that is in use and gives the data folder up again", async () => {
+    const dataDir = scratchFolder();
+    const port = await freePort();
+    const squatter = createServer();
+    await new Promise<void>((resolve) => squatter.listen(port, "127.0.0.1", resolve));
+    await expect(start({ dataDir, port })).rejects.toThrow(`127.0.0.1:${port} is in use`);
+    await new Promise((resolve) => squatter.close(resolve));
+    await start({ dataDir, port });
+  });
+
+  test("refuses an address that is not this machine's", async () => {
+    await expect(start({ dataDir: scratchFolder(), host: "192.0.2.1" })).rejects.toThrow("--host");
+  });
+
+  test("leaves signals to whoever started it", async () => {
+    const before = process.listenerCount("SIGTERM");
+    await start({ dataDir: scratchFolder() });
+    expect(process.listenerCount("SIGTERM")).toBe(before);
+  });
+
+  test("answers `Expect: 100-continue` before the body is sent", async () => {
+    const door = doorOf(await start({ dataDir: scratchFolder() }));
+    await new S3(door).createBucket("master.expect");
+    const ask = { method: "PUT", target: "/master.expect/key", body: "waited for" };
+    const headers = await signatureHeaders(door, ask);
+    const status = await new Promise((resolve, reject) => {
+      const put = request(`${door.endpoint}${ask.target}`, {
+        method: "PUT",
+        headers: { ...headers, "content-length": ask.body.length, expect: "100-continue" },
+      });
+      // The body goes only when the gateway has asked for it.
+      put.on("continue", () => put.end(ask.body));
+      put.on("response", (answer) => resolve(answer.statusCode));
+      put.on("error", reject);
+      put.flushHeaders();
+    });
+    expect(status).toBe(200);
+    expect((await new S3(door).get("master.expect", "key"))?.toString()).toBe("waited for");
+  });
+});

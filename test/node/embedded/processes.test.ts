@@ -1,0 +1,142 @@
+import { spawn } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { endOrphan, workerdPid } from "../../../embedded/workerd.ts";
+import { healthy, ROOT } from "../../support/dev-server.ts";
+import { eventually } from "../../support/eventually.ts";
+import { type Door, doorVariables, ROOT_KEY } from "../../support/keys.ts";
+import { freePort } from "../../support/ports.ts";
+import { type Started, start } from "../../support/processes.ts";
+import { S3 } from "../../support/s3.ts";
+import { scratchFolder } from "../../support/scratch.ts";
+
+const started = new Set<Started>();
+
+afterEach(async () => {
+  for (const process of started) await process.stop();
+  started.clear();
+});
+
+interface Place {
+  readonly data: string;
+  readonly door: Door;
+}
+
+async function newPlace(): Promise<Place> {
+  return { data: scratchFolder(), door: { endpoint: `http://127.0.0.1:${await freePort()}`, ...ROOT_KEY } };
+}
+
+function launch({ data, door }: Place): Started {
+  const port = new URL(door.endpoint).port;
+  const command = [process.execPath, join(ROOT, "bin/sluice.js"), "dev", "--runners", "0", "--port", port];
+  const launched = start([...command, "--data", data], { env: doorVariables(door) });
+  started.add(launched);
+  return launched;
+}
+
+async function launchHealthy(place: Place): Promise<Started> {
+  const launched = launch(place);
+  await healthy(place.door.endpoint, launched);
+  // It may be healthy a moment before it has written its greeting, the last thing of the start.
+  await eventually("the gateway has greeted", () => launched.output().includes(place.door.endpoint));
+  return launched;
+}
+
+/** Whether a process runs; a dead one that nobody has collected yet does not. */
+function alive(pid: number): boolean {
+  try {
+    return !/^\d+ \(.*\) [ZX]/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+describe.runIf(process.platform === "linux")("the processes of the embedded gateway", () => {
+  test("end together, with 0, at SIGTERM", async () => {
+    const place = await newPlace();
+    const gateway = await launchHealthy(place);
+    const runtime = workerdPid(place.data) ?? 0;
+    expect(alive(runtime)).toBe(true);
+    process.kill(gateway.pid, "SIGTERM");
+    expect((await gateway.ended).code).toBe(0);
+    await eventually("the runtime has ended", () => !alive(runtime));
+  });
+
+  test("end together when the host is killed with -9, and a new start has what was acknowledged", async () => {
+    const place = await newPlace();
+    const gateway = await launchHealthy(place);
+    const s3 = new S3(place.door);
+    await s3.createBucket("master.crash");
+    await s3.put("master.crash", "kept.txt", "kept");
+    const runtime = workerdPid(place.data) ?? 0;
+    process.kill(gateway.pid, "SIGKILL");
+    await gateway.ended;
+    await eventually("the runtime has ended", () => !alive(runtime));
+
+    await launchHealthy(place);
+    expect((await s3.get("master.crash", "kept.txt"))?.toString()).toBe("kept");
+  });
+
+  test("are replaced by a start that comes at once after a kill -9", async () => {
+    const place = await newPlace();
+    for (let round = 0; round < 2; round++) {
+      const gateway = await launchHealthy(place);
+      process.kill(gateway.pid, "SIGKILL");
+      await gateway.ended;
+    }
+    await launchHealthy(place);
+  });
+
+  test("keep one data folder to one gateway: the second ends with 1 and names the first", async () => {
+    const place = await newPlace();
+    const first = await launchHealthy(place);
+    const second = launch({
+      ...place,
+      door: { ...place.door, endpoint: `http://127.0.0.1:${await freePort()}` },
+    });
+    const { code, stderr } = await second.ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(
+      new RegExp(`^error: the data folder .* is in use by the gateway with pid ${first.pid} at`),
+    );
+  });
+
+  test("outlive a killed runtime: the host starts another, over the same data", async () => {
+    const place = await newPlace();
+    await launchHealthy(place);
+    const s3 = new S3(place.door);
+    await s3.createBucket("master.crash");
+    await s3.put("master.crash", "kept.txt", "kept");
+    const runtime = workerdPid(place.data) ?? 0;
+    process.kill(runtime, "SIGKILL");
+    const kept = await eventually("the new runtime answers", () => s3.get("master.crash", "kept.txt"));
+    expect(kept.toString()).toBe("kept");
+    expect(workerdPid(place.data)).not.toBe(runtime);
+  });
+});
+
+describe("a runtime that was left over", () => {
+  function leave(data: string, env: Record<string, string>): number {
+    const left = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { env, stdio: "ignore" });
+    writeFileSync(join(data, "workerd.pid"), `${left.pid}\n`);
+    return left.pid ?? 0;
+  }
+
+  test("is ended by the next start", async () => {
+    const data = scratchFolder();
+    const pid = leave(data, { SLUICE_WORKERD_PID_FILE: join(data, "workerd.pid") });
+    await eventually("it runs", () => alive(pid));
+    await endOrphan(data);
+    expect(alive(pid)).toBe(false);
+  });
+
+  test("whose pid now belongs to a stranger is let be", async () => {
+    const data = scratchFolder();
+    const pid = leave(data, {});
+    await eventually("it runs", () => alive(pid));
+    await endOrphan(data);
+    expect(alive(pid)).toBe(true);
+    process.kill(pid, "SIGKILL");
+  });
+});

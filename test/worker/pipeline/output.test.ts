@@ -1,0 +1,106 @@
+import { env } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import type { Output } from "../../../protocol/runner.ts";
+import { PipelineTable } from "../../../worker/catalogue/pipelines.ts";
+import {
+  allJobs,
+  commit,
+  contentOf,
+  echo,
+  filesOf,
+  leaseSome,
+  makePipeline,
+  makeRepo,
+  master,
+  pathsOf,
+  query,
+  workUntil,
+} from "./support.ts";
+
+describe("the output commit of a job", () => {
+  it("takes its claim back when somebody else has been handed a higher epoch", async () => {
+    await makeRepo("claim-in");
+    const pipeline = await makePipeline({ name: "claim", globs: { "claim-in": "/*" } });
+    const row = (await new PipelineTable(env.DB).list()).find(({ name }) => name === "claim");
+    expect((await master("claim").claim({ pipeline: "claim", uid: row?.uid ?? "" })).ok).toBe(true);
+    await commit("claim-in", { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    expect((await allJobs(pipeline))[0]?.state).toBe("success");
+    expect(await filesOf({ repo: "claim", branch: "master" })).toEqual(["a.out"]);
+  });
+
+  it("runs a datum again whose content the output branch does not have", async () => {
+    await makeRepo("lack-in");
+    const pipeline = await makePipeline({ name: "lack", globs: { "lack-in": "/*" } });
+    await commit("lack-in", { a: "1", b: "1" });
+    const { datums } = await leaseSome(pipeline);
+    const { digest, size } = contentOf("never sent");
+    await pipeline.finish({
+      worker: "w1",
+      outcomes: datums.map((datum) => ({
+        lease: datum.lease,
+        state: "success",
+        exitCode: 0,
+        outputs: pathsOf(datum)[0] === "a" ? [{ path: "a.out", digest, size }] : [],
+        millis: 1,
+      })),
+    });
+    const ran = await workUntil(pipeline, { jobs: 1 });
+    expect(ran.map(({ paths }) => paths[0])).toEqual(["a"]);
+    expect((await allJobs(pipeline))[0]).toMatchObject({
+      state: "success",
+      datums: { total: 2, processed: 2, skipped: 0, failed: 0 },
+    });
+    expect(await filesOf({ repo: "lack", branch: "master" })).toEqual(["a.out"]);
+  });
+
+  it("fails its job with a reason where it would be too large", async () => {
+    await makeRepo("huge-in");
+    const pipeline = await makePipeline({ name: "huge", globs: { "huge-in": "/*" } });
+    await commit("huge-in", { a: "1", b: "1" });
+    const { datums } = await leaseSome(pipeline);
+    const { digest, size } = contentOf("x");
+    const outputs = (prefix: string): Output[] =>
+      Array.from({ length: 6000 }, (_, index) => ({ path: `${prefix}/${index}`, digest, size }));
+    for (const [index, { lease }] of datums.entries()) {
+      await pipeline.finish({
+        worker: "w1",
+        outcomes: [{ lease, state: "success", exitCode: 0, outputs: outputs(`${index}`), millis: 1 }],
+      });
+    }
+    await workUntil(pipeline, { jobs: 1 });
+    expect((await allJobs(pipeline))[0]).toMatchObject({ state: "failure", outputCommit: null });
+    expect((await allJobs(pipeline))[0]?.reason).toContain("more than 10000 files");
+  });
+
+  it("keeps an empty directory that any of several datums still leaves", async () => {
+    await makeRepo("shared-in");
+    const pipeline = await makePipeline({ name: "shared", globs: { "shared-in": "/*" } });
+    await commit("shared-in", { a: "1", b: "1" });
+    await workUntil(pipeline, { jobs: 1, command: () => ({ "both/": "" }) });
+    await commit("shared-in", { a: null });
+    await workUntil(pipeline, { jobs: 2 });
+    expect(await filesOf({ repo: "shared", branch: "master" })).toEqual(["both/"]);
+    await commit("shared-in", { b: null });
+    await workUntil(pipeline, { jobs: 3 });
+    expect(await filesOf({ repo: "shared", branch: "master" })).toEqual([]);
+  });
+
+  it("brings back what failed jobs between did not commit", async () => {
+    await makeRepo("gap-in");
+    const pipeline = await makePipeline({ name: "gap", globs: { "gap-in": "/*" } });
+    await commit("gap-in", { a: "1", old: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    await commit("gap-in", { evil: "1", b: "1" });
+    await commit("gap-in", { old: null, c: "1" });
+    await workUntil(pipeline, {
+      jobs: 3,
+      command: (datum) => (pathsOf(datum)[0] === "evil" ? "fail" : echo(datum)),
+    });
+    expect(await filesOf({ repo: "gap", branch: "master" })).toEqual(["a.out", "old.out"]);
+    await commit("gap-in", { evil: null });
+    expect(await workUntil(pipeline, { jobs: 4 })).toEqual([]);
+    expect(await filesOf({ repo: "gap", branch: "master" })).toEqual(["a.out", "b.out", "c.out"]);
+    expect(await query("gap", "SELECT committed FROM pipeline")).toEqual([{ committed: 4 }]);
+  });
+});

@@ -1,0 +1,45 @@
+import { z } from "zod";
+import { type CommitCreated, CreateCommit, type FilePage, MAX_LIST_ENTRIES } from "../../protocol/files.ts";
+import type { Operation } from "../branch/contract.ts";
+import { type ApiRequest, nameParam, noQuery, readQuery } from "./api-request.ts";
+import { branchFailure } from "./failures.ts";
+import { readJson } from "./read-json.ts";
+
+/** `POST /repos/{repo}/branches/{branch}/commits`: many puts and deletes as one commit. */
+export async function createCommit(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const branch = asked.context.branch({ repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") });
+  const { upload, operations } = await readJson(asked, CreateCommit);
+  const committed = await branch.commit({ upload, operations: operations.map(operationOf) });
+  if (!committed.ok) throw branchFailure(committed);
+  return Response.json({ commit: committed.commit } satisfies z.infer<typeof CommitCreated>, { status: 201 });
+}
+
+function operationOf(operation: CreateCommit["operations"][number]): Operation {
+  if ("delete" in operation) return operation;
+  const { attributes, ...put } = operation;
+  return attributes === undefined ? put : { ...put, attributes };
+}
+
+const FilesQuery = z.strictObject({
+  prefix: z.string().default(""),
+  after: z.string().optional(),
+  limit: z.coerce.number().int().min(1).max(MAX_LIST_ENTRIES).default(MAX_LIST_ENTRIES),
+});
+
+/** `GET /repos/{repo}/branches/{branch}/commits/{id}/files`: the files of a commit, also of a branch deleted since. */
+export async function listFiles(asked: ApiRequest): Promise<Response> {
+  const { prefix, after, limit } = readQuery(asked, FilesQuery);
+  const branch = asked.context.branch({ repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") });
+  const commit = asked.params.commit ?? "";
+  const list = await branch.list({
+    prefix,
+    limit,
+    commit,
+    anyGeneration: true,
+    ...(after !== undefined && { after }),
+  });
+  if (!list.ok) throw branchFailure(list);
+  const files = list.entries.filter((entry) => entry.kind !== "prefix");
+  return Response.json({ files, next: list.next } satisfies FilePage);
+}

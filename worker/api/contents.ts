@@ -1,0 +1,18 @@
+import { parseContentName } from "../../protocol/content.ts";
+import { readContent } from "../blobs/read-content.ts";
+import { type ApiRequest, nameParam, noQuery } from "./api-request.ts";
+import { ApiError } from "./errors.ts";
+
+/** `GET /repos/{repo}/branches/{branch}/contents/{digest}-{size}`: the bytes, whichever file they are. */
+export async function readContents(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { content = "" } = asked.params;
+  const id = parseContentName(content);
+  if (!id)
+    throw new ApiError("InvalidRequest", `'${content}' is not a content: it is '<64 hex digits>-<size>'.`);
+  const branch = asked.context.branch({ repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") });
+  const found = await branch.content(id);
+  if (!found.ok) throw new ApiError("NotFound", `The branch does not have the content '${content}'.`);
+  const headers = { "content-type": "application/octet-stream", "content-length": String(id.size) };
+  return new Response(readContent(asked.context.blobs, { body: found.body, size: id.size }), { headers });
+}

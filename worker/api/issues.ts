@@ -1,0 +1,53 @@
+import type { z } from "zod";
+import type { Issue } from "../../protocol/errors.ts";
+import { ApiError } from "./errors.ts";
+
+/** Fields of the pipeline specification (spec §2) that this version refuses rather than ignores. */
+const NOT_YET = new Set([
+  "egress",
+  "secrets",
+  "imagePullSecrets",
+  "lazy",
+  "from",
+  "datumTries",
+  "datumTimeout",
+  "jobTimeout",
+]);
+
+/** Every problem that zod found, each at its JSON path. */
+export function issuesOf(error: z.ZodError): Issue[] {
+  return error.issues.flatMap((issue) => {
+    if (issue.code === "unrecognized_keys")
+      return issue.keys.map((key) => unknownField([...issue.path, key]));
+    return [{ path: jsonPath(issue.path), message: issue.message }];
+  });
+}
+
+/** Holds a value to its schema, or says every problem at once. */
+export function checked<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infer<Schema> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issues = issuesOf(parsed.error);
+  throw new ApiError("InvalidRequest", `The request is not valid: ${summary(issues)}`, { issues });
+}
+
+/** The problems in one line. */
+export function summary(issues: readonly Issue[]): string {
+  return issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
+}
+
+function unknownField(path: readonly PropertyKey[]): Issue {
+  const name = String(path.at(-1));
+  const message = NOT_YET.has(name)
+    ? `'${name}' is not supported yet: leave it out`
+    : `there is no field '${name}': check its spelling or leave it out`;
+  return { path: jsonPath(path), message };
+}
+
+/** Such as `inputs[0].glob`. */
+function jsonPath(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((text, step) => {
+    if (typeof step === "number") return `${text}[${step}]`;
+    return text === "" ? String(step) : `${text}.${String(step)}`;
+  }, "");
+}

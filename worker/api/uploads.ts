@@ -1,0 +1,108 @@
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { type ContentId, Digest, type InlineContent } from "../../protocol/content.ts";
+import {
+  AddInlineContents,
+  type ContentsReserved,
+  OpenUpload,
+  ReserveContents,
+  type UploadOpened,
+} from "../../protocol/files.ts";
+import { parseUploadId } from "../../protocol/names.ts";
+import type { Content } from "../blobs/content.ts";
+import { writeContent } from "../blobs/write-content.ts";
+import type { BranchApi } from "../branch/contract.ts";
+import { type ApiRequest, noQuery, readQuery } from "./api-request.ts";
+import { ApiError } from "./errors.ts";
+import { branchFailure, writeFailure } from "./failures.ts";
+import { readJson } from "./read-json.ts";
+
+/** A body that brings nothing for so long is given up. */
+const IDLE_MS = 30_000;
+
+/** `POST /uploads` */
+export async function openUpload(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { repo, branch, lease } = await readJson(asked, OpenUpload);
+  const opened = await asked.context
+    .branch({ repo, branch })
+    .openUpload(lease === undefined ? {} : { lease });
+  if (!opened.ok) throw branchFailure(opened);
+  return Response.json({ upload: opened.upload } satisfies z.infer<typeof UploadOpened>, { status: 201 });
+}
+
+/** `POST /uploads/{id}/reserve` */
+export async function reserveContents(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { branch, upload } = uploadOf(asked);
+  const { contents } = await readJson(asked, ReserveContents);
+  const reserved = await branch.reserve({ upload, contents });
+  if (!reserved.ok) throw branchFailure(reserved);
+  return Response.json({ missing: reserved.missing } satisfies z.infer<typeof ContentsReserved>);
+}
+
+/** `POST /uploads/{id}/contents`: many small contents in one call. */
+export async function addInlineContents(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { branch, upload } = uploadOf(asked);
+  const { contents } = await readJson(asked, AddInlineContents);
+  const added = await branch.addContents({
+    upload,
+    contents: contents.map((content, index) => inlineContent(content, `contents[${index}]`)),
+  });
+  if (!added.ok) throw branchFailure(added);
+  return new Response(null, { status: 204 });
+}
+
+const ContentQuery = z.strictObject({
+  digest: Digest,
+  size: z
+    .string()
+    .regex(/^\d{1,15}$/, { error: "must be a number of bytes" })
+    .transform(Number),
+});
+
+/** `PUT /uploads/{id}/contents?digest=&size=`: one content of any size, as the body. */
+export async function addContent(asked: ApiRequest): Promise<Response> {
+  const { branch, upload } = uploadOf(asked);
+  const id = readQuery(asked, ContentQuery);
+  const { uid } = await keepOpen(branch, upload);
+  const sha256 = asked.caller.bodySha256;
+  const written = await writeContent(asked.request.body, {
+    store: asked.context.blobs,
+    openUpload: async () => ({ upload, uid }),
+    renewUpload: async () => void (await keepOpen(branch, upload)),
+    declaredSize: id.size,
+    expect: { digest: id, ...(sha256 !== null && { sha256 }) },
+    now: Date.now,
+    idleMs: IDLE_MS,
+  });
+  if (!written.ok) throw writeFailure(written.reason);
+  const added = await branch.addContents({ upload, contents: [written.content] });
+  if (!added.ok) throw branchFailure(added);
+  return Response.json(id satisfies ContentId);
+}
+
+/** A content that came inside a message, if it is what it says it is. */
+export function inlineContent({ digest, size, bytes: base64 }: InlineContent, path: string): Content {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const real = createHash("sha256").update(bytes).digest("hex");
+  if (real === digest && bytes.length === size) return { digest, size, body: { kind: "inline", bytes } };
+  const message = `bytes are ${real}-${bytes.length}, but digest and size say ${digest}-${size}`;
+  throw new ApiError("InvalidRequest", `The request is not valid: ${path}: ${message}`, {
+    issues: [{ path, message }],
+  });
+}
+
+function uploadOf({ params, context }: ApiRequest): { branch: BranchApi; upload: string } {
+  const upload = params.upload ?? "";
+  const address = parseUploadId(upload);
+  if (!address) throw branchFailure({ ok: false, reason: "no-such-upload" });
+  return { branch: context.branch(address), upload };
+}
+
+async function keepOpen(branch: BranchApi, upload: string): Promise<{ uid: string }> {
+  const renewed = await branch.renewUpload({ upload });
+  if (!renewed.ok) throw branchFailure(renewed);
+  return renewed;
+}

@@ -1,0 +1,49 @@
+/** How far a promise is written down ahead of itself, so that not each one is a write; milliseconds. */
+const PROMISED_AHEAD_MS = 1000;
+
+/** Where the bound of all promises is kept. */
+export interface PromiseStore {
+  load(): { readonly promised: number; readonly newestCommit: number };
+  save(promised: number): void;
+}
+
+/**
+ * The times of commits: never going back, and after each `now` that a feed was told (FeedPage.now), also where the
+ * host's clock goes back or the object restarts. Commits between two such answers may share a millisecond, or a burst
+ * would run ahead of the clock; their ids grow nonetheless.
+ */
+export class CommitClock {
+  readonly #store: PromiseStore;
+  /** The next commit is later than this. */
+  #floor = 0;
+  #newest = 0;
+  #saved = 0;
+
+  constructor(store: PromiseStore) {
+    this.#store = store;
+  }
+
+  /** To be called before all else, once there is something to load. After a restart nobody knows which of the written times were told: all count. */
+  load(): void {
+    const { promised, newestCommit } = this.#store.load();
+    this.#floor = Math.max(this.#floor, promised, newestCommit);
+    this.#newest = Math.max(this.#newest, newestCommit);
+    this.#saved = promised;
+  }
+
+  /** The time of a commit made at `now`. */
+  next(now: number): number {
+    this.#newest = Math.max(now, this.#floor + 1, this.#newest);
+    return this.#newest;
+  }
+
+  /** A time that every later commit is after. `durable`: whether there are tables to write it to. */
+  promise(now: number, { durable }: { durable: boolean }): number {
+    this.#floor = Math.max(now, this.#floor, this.#newest);
+    if (durable && this.#floor > this.#saved) {
+      this.#saved = this.#floor + PROMISED_AHEAD_MS;
+      this.#store.save(this.#saved);
+    }
+    return this.#floor;
+  }
+}

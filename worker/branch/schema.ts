@@ -1,0 +1,122 @@
+import type { Sql } from "./sql.ts";
+
+/**
+ * The tables of a Branch object (design §3). `gen` counts the branch's generations, `seq` the commits of one.
+ * Append only: an entry is never edited once it was released.
+ */
+export const MIGRATIONS: readonly string[] = [
+  `
+  -- Each time the branch was created. Deleted ones stay: their rows are still read by jobs.
+  CREATE TABLE generations (
+    gen INTEGER PRIMARY KEY,
+    uid TEXT NOT NULL UNIQUE,
+    created_at INTEGER NOT NULL,
+    deleted_at INTEGER
+  );
+
+  -- The parent of a commit is the row of seq - 1. The last row of a deleted generation is the deletion (kind 1).
+  CREATE TABLE commits (
+    gen INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    kind INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    -- rows of files born and died up to here
+    births INTEGER NOT NULL,
+    deaths INTEGER NOT NULL,
+    -- the job that made it
+    origin TEXT,
+    PRIMARY KEY (gen, seq)
+  ) WITHOUT ROWID;
+  CREATE UNIQUE INDEX commits_by_id ON commits (id);
+  CREATE UNIQUE INDEX commits_by_origin ON commits (gen, origin) WHERE origin IS NOT NULL;
+
+  -- Commit n is what was born at n or before and had not died by n; HEAD is what has not died.
+  CREATE TABLE files (
+    gen INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    born INTEGER NOT NULL,
+    died INTEGER,
+    -- 0 file, 1 empty directory (the path ends in a slash)
+    kind INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    -- JSON; null where there are none
+    attributes TEXT,
+    PRIMARY KEY (gen, path, born)
+  ) WITHOUT ROWID;
+  CREATE UNIQUE INDEX head ON files (gen, path) WHERE died IS NULL;
+  CREATE INDEX by_born ON files (gen, born, path);
+  CREATE INDEX by_died ON files (gen, died, path) WHERE died IS NOT NULL;
+
+  -- Where bytes are. Rows of files and holds of uploads are counted in refs; at zero the row goes.
+  CREATE TABLE contents (
+    digest BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    gen INTEGER NOT NULL,
+    refs INTEGER NOT NULL,
+    -- 0 inline: the bytes; 1 chunks, 2 manifest: JSON
+    kind INTEGER NOT NULL,
+    body BLOB NOT NULL
+  );
+  CREATE UNIQUE INDEX contents_by_id ON contents (digest, size, gen);
+  -- refs counts contents; at zero the blob is condemned. Blobs that a manifest names are not here.
+  CREATE TABLE blobs (name TEXT PRIMARY KEY, refs INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE TABLE condemned (blob TEXT PRIMARY KEY, due INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE INDEX condemned_by_due ON condemned (due);
+
+  -- Open uploads. Those of a pipeline's lease have no due: they end when the pipeline says so.
+  CREATE TABLE uploads (
+    id TEXT PRIMARY KEY,
+    gen INTEGER NOT NULL,
+    lease TEXT,
+    due INTEGER
+  ) WITHOUT ROWID;
+  CREATE UNIQUE INDEX uploads_by_lease ON uploads (lease) WHERE lease IS NOT NULL;
+  CREATE INDEX uploads_by_due ON uploads (due) WHERE due IS NOT NULL;
+  CREATE TABLE holds (
+    upload TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    PRIMARY KEY (upload, digest, size)
+  ) WITHOUT ROWID;
+
+  CREATE TABLE subscribers (uid TEXT PRIMARY KEY, pipeline TEXT NOT NULL) WITHOUT ROWID;
+  -- What others are still to be told: topic 'catalogue', or 'bell' for a subscriber. version tells a row from a later one.
+  CREATE TABLE outbox (
+    topic TEXT NOT NULL,
+    uid TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    tries INTEGER NOT NULL,
+    due INTEGER NOT NULL,
+    PRIMARY KEY (topic, uid)
+  ) WITHOUT ROWID;
+  CREATE INDEX outbox_by_due ON outbox (due);
+
+  -- One row. epoch only grows, whoever claims; uid and pipeline are null while nobody does.
+  CREATE TABLE writer (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    epoch INTEGER NOT NULL,
+    uid TEXT,
+    pipeline TEXT
+  );
+  INSERT INTO writer (one, epoch) VALUES (1, 0);
+  -- One row: no feed was told a time after promised.
+  CREATE TABLE clock (one INTEGER PRIMARY KEY CHECK (one = 1), promised INTEGER NOT NULL);
+  INSERT INTO clock (one, promised) VALUES (1, 0);
+  `,
+];
+
+/** Whether the object was ever written to: probing a name must leave no trace. */
+export function hasTables(sql: Sql): boolean {
+  return sql.first`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'` !== undefined;
+}
+
+/** Brings the tables to the newest form; to be called in a transaction. Tests pass earlier or longer lists. */
+export function migrate(sql: Sql, migrations: readonly string[] = MIGRATIONS): void {
+  sql.script("CREATE TABLE IF NOT EXISTS schema_version (one INTEGER PRIMARY KEY, version INTEGER NOT NULL)");
+  const row = sql.first<{ version: number }>`SELECT version FROM schema_version WHERE one = 1`;
+  if (row?.version === migrations.length) return;
+  for (const migration of migrations.slice(row?.version ?? 0)) sql.script(migration);
+  sql.run`INSERT OR REPLACE INTO schema_version (one, version) VALUES (1, ${migrations.length})`;
+}

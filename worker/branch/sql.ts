@@ -1,0 +1,45 @@
+export type SqlValue = string | number | null | Uint8Array;
+
+/** The object's SQLite through a bound tagged template: whatever stands in `${}` is a parameter, never text. */
+export class Sql {
+  readonly #sql: Pick<SqlStorage, "exec">;
+
+  constructor(sql: Pick<SqlStorage, "exec">) {
+    this.#sql = sql;
+  }
+
+  all<Row>(strings: TemplateStringsArray, ...values: SqlValue[]): Row[] {
+    return this.query<Row>(textOf(strings), values);
+  }
+
+  first<Row>(strings: TemplateStringsArray, ...values: SqlValue[]): Row | undefined {
+    return this.query<Row>(textOf(strings), values)[0];
+  }
+
+  run(strings: TemplateStringsArray, ...values: SqlValue[]): void {
+    this.#sql.exec(textOf(strings), ...values);
+  }
+
+  /** A query of numbered parameters (`?1`), for those that use one value in several places. */
+  query<Row>(text: string, values: readonly SqlValue[]): Row[] {
+    // The caller names the columns of its own SELECT; the platform types every row as a record of values.
+    return this.#sql.exec(text, ...values).toArray() as unknown as Row[];
+  }
+
+  /** Statements without parameters, from our own source text. */
+  script(text: string): void {
+    this.#sql.exec(text);
+  }
+}
+
+const texts = new WeakMap<TemplateStringsArray, string>();
+
+/** The same text for the same place in the source: the platform keeps prepared statements by their text. */
+function textOf(strings: TemplateStringsArray): string {
+  let text = texts.get(strings);
+  if (text === undefined) {
+    text = strings.join("?");
+    texts.set(strings, text);
+  }
+  return text;
+}
