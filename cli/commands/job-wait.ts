@@ -1,4 +1,3 @@
-import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
 import { Job } from "../../protocol/pipelines.ts";
 import { type Client, encodePath } from "../client.ts";
@@ -14,7 +13,8 @@ interface Options extends ClientOptions {
 }
 
 const MAX_TIMEOUT_SECONDS = 7 * 24 * 3600;
-const PROBE_EVERY_MS = 500;
+/** The longest that one request waits for. */
+const WAIT_SECONDS = 20;
 
 /** `sluice job wait` */
 export function addJobWait(group: Command): void {
@@ -51,16 +51,19 @@ async function waitForEnd(
   const deadline =
     timeoutSeconds === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeoutSeconds * 1000;
   for (;;) {
-    const job = await client.call(Job, { method: "GET", path: `/jobs/${encodePath(id)}` });
+    const seconds = Math.min(WAIT_SECONDS, Math.max(0, (deadline - Date.now()) / 1000));
+    // The gateway answers when the job has ended, or when this time is over.
+    const job = await client.call(Job, {
+      method: "GET",
+      path: `/jobs/${encodePath(id)}`,
+      query: { wait: String(seconds) },
+    });
     if (job.finishedAt !== null) return job;
     if (Date.now() >= deadline) {
-      throw new CliError(
-        `job ${id} is still ${job.state} after ${timeoutSeconds} s${job.reason ? `: ${job.reason}` : ""}`,
-        {
-          code: "Timeout",
-        },
-      );
+      const why = job.reason ? `: ${job.reason}` : "";
+      throw new CliError(`job ${id} is still ${job.state} after ${timeoutSeconds} s${why}`, {
+        code: "Timeout",
+      });
     }
-    await pause(Math.min(PROBE_EVERY_MS, Math.max(1, deadline - Date.now())));
   }
 }

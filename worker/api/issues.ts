@@ -19,7 +19,12 @@ export function issuesOf(error: z.ZodError): Issue[] {
   return error.issues.flatMap((issue) => {
     if (issue.code === "unrecognized_keys")
       return issue.keys.map((key) => unknownField([...issue.path, key]));
-    return [{ path: jsonPath(issue.path), message: issue.message }];
+    return [
+      {
+        path: jsonPath(issue.path),
+        message: isMissing(issue) ? `is required: a ${issue.expected}` : issue.message,
+      },
+    ];
   });
 }
 
@@ -28,12 +33,19 @@ export function checked<Schema extends z.ZodType>(schema: Schema, value: unknown
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const issues = issuesOf(parsed.error);
-  throw new ApiError("InvalidRequest", `The request is not valid: ${summary(issues)}`, { issues });
+  throw new ApiError("InvalidRequest", `The request has ${problems(issues)}.`, { issues });
 }
 
-/** The problems in one line. */
-export function summary(issues: readonly Issue[]): string {
-  return issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ");
+/** How many problems there are; each is in the answer's `issues`. */
+export function problems(issues: readonly Issue[]): string {
+  return issues.length === 1 ? "a problem" : `${issues.length} problems`;
+}
+
+type MissingField = z.core.$ZodIssueInvalidType & { readonly code: "invalid_type" };
+
+/** zod says no more of a field that is not there than that it is not of the right type. */
+function isMissing(issue: z.core.$ZodIssue): issue is MissingField {
+  return issue.code === "invalid_type" && issue.message.endsWith("received undefined");
 }
 
 function unknownField(path: readonly PropertyKey[]): Issue {

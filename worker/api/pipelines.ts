@@ -6,7 +6,7 @@ import type { PipelineRow } from "../catalogue/pipelines.ts";
 import { checkSpec } from "../core/spec.ts";
 import { type ApiRequest, nameParam, noQuery, readQuery } from "./api-request.ts";
 import { ApiError } from "./errors.ts";
-import { issuesOf, summary } from "./issues.ts";
+import { issuesOf, problems } from "./issues.ts";
 import { cycleIssue, missingRepoIssues } from "./pipeline-graph.ts";
 import { readJsonValue } from "./read-json.ts";
 
@@ -95,7 +95,7 @@ async function checkedSpec(asked: ApiRequest): Promise<PipelineSpec> {
 }
 
 function badSpec(issues: readonly Issue[]): ApiError {
-  return new ApiError("InvalidSpec", `The pipeline specification is not valid: ${summary(issues)}`, {
+  return new ApiError("InvalidSpec", `The pipeline specification has ${problems(issues)}.`, {
     issues,
   });
 }

@@ -184,11 +184,14 @@ class ContentWrite {
     return view;
   }
 
-  /** How large a buffer the next chunk needs, whose first `head` bytes are here. */
+  /**
+   * How large a buffer the next chunk needs, whose first `head` bytes are here: one byte more than should come, so
+   * that the read that brings the last byte also sees the end.
+   */
   #chunkBytes(head: number): number {
     const { declaredSize } = this.#options;
     if (declaredSize === undefined) return CHUNK_BYTES;
-    return Math.min(CHUNK_BYTES, declaredSize - this.#received + head);
+    return Math.min(CHUNK_BYTES, declaredSize - this.#received + head + 1);
   }
 
   get #tooLong(): boolean {

@@ -8,9 +8,15 @@ export interface OutboxRow {
   readonly topic: Topic;
   /** The subscriber's; empty for the catalogue. */
   readonly uid: string;
-  /** Tells the row from one that was written while it was delivered. */
-  readonly version: number;
+  /** Id of the newest commit, creation or deletion it is about: tells it from a row written while it was delivered. */
+  readonly event: string;
   readonly tries: number;
+}
+
+/** What happened, and when. */
+export interface News {
+  readonly event: string;
+  readonly now: number;
 }
 
 const FIRST_RETRY_MS = 1000;
@@ -25,23 +31,23 @@ export class Outbox {
   }
 
   /** The catalogue is to hear how the branch stands. */
-  tellCatalogue(now: number): void {
-    this.#put({ topic: "catalogue", uid: "", now });
+  tellCatalogue(news: News): void {
+    this.#put({ topic: "catalogue", uid: "" }, news);
   }
 
   /** Subscribers are to hear that there is news. */
-  ring(uids: Iterable<string>, now: number): void {
-    for (const uid of uids) this.#put({ topic: "bell", uid, now });
+  ring(subscribers: readonly Subscriber[], news: News): void {
+    for (const { uid } of subscribers) this.#put({ topic: "bell", uid }, news);
   }
 
   find({ topic, uid }: Pick<OutboxRow, "topic" | "uid">): OutboxRow | undefined {
     return this.#sql.first<OutboxRow>`
-      SELECT topic, uid, version, tries FROM outbox WHERE topic = ${topic} AND uid = ${uid}`;
+      SELECT topic, uid, event, tries FROM outbox WHERE topic = ${topic} AND uid = ${uid}`;
   }
 
   due(now: number, limit: number): OutboxRow[] {
     return this.#sql.all<OutboxRow>`
-      SELECT topic, uid, version, tries FROM outbox WHERE due <= ${now} ORDER BY due LIMIT ${limit}`;
+      SELECT topic, uid, event, tries FROM outbox WHERE due <= ${now} ORDER BY due LIMIT ${limit}`;
   }
 
   /** When the next one is due; undefined where none waits. */
@@ -50,8 +56,8 @@ export class Outbox {
   }
 
   /** It was told. News since then keeps the row. */
-  delivered({ topic, uid, version }: OutboxRow): void {
-    this.#sql.run`DELETE FROM outbox WHERE topic = ${topic} AND uid = ${uid} AND version = ${version}`;
+  delivered({ topic, uid, event }: OutboxRow): void {
+    this.#sql.run`DELETE FROM outbox WHERE topic = ${topic} AND uid = ${uid} AND event = ${event}`;
   }
 
   /** It could not be told: again later, with growing pauses. */
@@ -65,11 +71,11 @@ export class Outbox {
     this.#sql.run`DELETE FROM outbox WHERE topic = ${topic} AND uid = ${uid}`;
   }
 
-  #put({ topic, uid, now }: { topic: Topic; uid: string; now: number }): void {
+  #put({ topic, uid }: Pick<OutboxRow, "topic" | "uid">, { event, now }: News): void {
     // A receiver that could not be reached is not tried more often because there is more to tell.
     this.#sql.run`
-      INSERT INTO outbox (topic, uid, version, tries, due) VALUES (${topic}, ${uid}, 1, 0, ${now})
-      ON CONFLICT DO UPDATE SET version = version + 1`;
+      INSERT INTO outbox (topic, uid, event, tries, due) VALUES (${topic}, ${uid}, ${event}, 0, ${now})
+      ON CONFLICT DO UPDATE SET event = excluded.event`;
   }
 }
 

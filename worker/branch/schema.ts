@@ -82,11 +82,11 @@ export const MIGRATIONS: readonly string[] = [
   ) WITHOUT ROWID;
 
   CREATE TABLE subscribers (uid TEXT PRIMARY KEY, pipeline TEXT NOT NULL) WITHOUT ROWID;
-  -- What others are still to be told: topic 'catalogue', or 'bell' for a subscriber. version tells a row from a later one.
+  -- What others are still to be told: topic 'catalogue', or 'bell' for a subscriber. event: the newest it is about.
   CREATE TABLE outbox (
     topic TEXT NOT NULL,
     uid TEXT NOT NULL,
-    version INTEGER NOT NULL,
+    event TEXT NOT NULL,
     tries INTEGER NOT NULL,
     due INTEGER NOT NULL,
     PRIMARY KEY (topic, uid)

@@ -1,4 +1,5 @@
 import { MAX_COMMIT_OPERATIONS } from "../../protocol/files.ts";
+import { PATH_FAULT_TEXT } from "../../protocol/paths.ts";
 import type { CommitRefused, Committed } from "../branch/contract.ts";
 import { endJob } from "./end-job.ts";
 import { datumText } from "./failure-text.ts";
@@ -62,7 +63,7 @@ export async function commitJob(parts: Parts, context: JobContext): Promise<void
   function refusalText(refused: CommitRefused): string {
     if (refused.reason === "path-conflict") return conflictText(refused);
     if (refused.reason === "bad-path")
-      return `the output path '${refused.path}' can't be stored: ${refused.fault}`;
+      return `the output path '${refused.path}' can't be stored: ${PATH_FAULT_TEXT[refused.fault]}`;
     return `the output branch refused the commit: ${refused.reason}`;
   }
 

@@ -143,8 +143,8 @@ function failed(
 
 /** An output that the tree can't hold would fail the whole commit: it fails its datum instead. */
 function outputFault({ outputs, exitCode }: Extract<Outcome, { state: "success" }>): Fault | undefined {
-  for (const { path } of outputs) {
-    const fault = pathFault(path);
+  for (const { path, size } of outputs) {
+    const fault = pathFault(path) ?? (path.endsWith("/") && size > 0 ? "directory-with-bytes" : undefined);
     if (fault) return { exitCode, reason: `bad output path '${path}': ${PATH_FAULT_TEXT[fault]}`, log: "" };
   }
   return undefined;

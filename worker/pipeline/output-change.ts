@@ -9,7 +9,7 @@ import type { OutputRow } from "./results.ts";
 const PAGE = 200;
 
 /** Which datum wrote a path. */
-export interface Ownership {
+interface Ownership {
   readonly path: string;
   readonly id: string;
 }

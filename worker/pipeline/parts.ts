@@ -20,7 +20,7 @@ export interface Peers {
 }
 
 /** Tells those who wait in memory that rows have changed. Each call only makes them look again. */
-export interface Wakes {
+interface Wakes {
   /** A job may have to be filled. */
   fill(): void;
   /** The oldest job may be able to go on. */

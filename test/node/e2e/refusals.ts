@@ -12,7 +12,7 @@ export async function everythingIn(door: Door): Promise<object> {
     buckets: await s3.buckets(),
     keys: await s3.keys("master.data"),
     head: await s3.headCommit("master.data", "file"),
-    pipelines: await control.pipelineNames().catch(() => []),
+    pipelines: await control.pipelineNames(),
   };
 }
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Control } from "../../support/control.ts";
 import { type Server, startDevServer, startRunner } from "../../support/dev-server.ts";
 import { expectedEtag } from "../../support/expected-etag.ts";
@@ -28,20 +28,20 @@ describe.each([
 
   describe.each(TOOLS)("$name", ({ name, here, open }) => {
     let tool: S3Tool;
-    let bucket: string;
-    let scenarios = 0;
     beforeAll(() => {
       if (here) tool = open(server);
     });
     afterAll(() => tool?.close());
-    beforeEach(async () => {
-      if (!here) return;
-      bucket = `master.${name.replace(" ", "-")}-${scenarios++}`;
-      const created = await tool.call("create-bucket", { Bucket: bucket });
-      if (!created.ok) throw new Error(`the bucket could not be made: ${created.code}`);
-    });
 
-    test.skipIf(!here).each(S3_SCENARIOS)("$sentence", ({ run }) => run(tool, bucket));
+    test.skipIf(!here).each(S3_SCENARIOS)("$sentence", { timeout: 120_000 }, async ({ run, sentence }) => {
+      const s3 = new S3(server);
+      const bucket = `master.${`${name} ${sentence}`.replaceAll(/[^a-z0-9]+/g, "-").slice(0, 50)}`;
+      await s3.createBucket(bucket);
+      const fill = async (keys: readonly string[]): Promise<void> => {
+        for (const key of keys) await s3.put(bucket, key, key);
+      };
+      await run({ tool, bucket, fill });
+    });
   });
 
   test("plain curl with --aws-sigv4 writes, reads and reaches the control API", async () => {

@@ -3,18 +3,28 @@ import { expectedEtag } from "../../support/expected-etag.ts";
 import { seededBytes } from "../../support/random.ts";
 import type { S3Tool, ToolAnswer, ToolOutput } from "../../support/s3-tools.ts";
 
-/** What every S3 tool must be able to do; `bucket` is empty and the scenario's own. */
+/** What every S3 tool must be able to do. */
 export interface S3Scenario {
   readonly sentence: string;
-  run(tool: S3Tool, bucket: string): Promise<void>;
+  run(stage: S3Stage): Promise<void>;
 }
 
-const ODD_KEYS = ["a b.txt", "dir/ü-日本.txt", "p+q.txt", "100%.txt", "é%20+&=?.txt"];
+export interface S3Stage {
+  readonly tool: S3Tool;
+  /** Empty, and the scenario's own. */
+  readonly bucket: string;
+  /** Puts files that hold their own names, past the tool: a process a call takes its time. */
+  fill(keys: readonly string[]): Promise<void>;
+}
+
+const ODD_KEYS = ["a b+c.txt", "dir/ü-日本.txt", "é%20+&=?'.txt"];
 
 export const S3_SCENARIOS: readonly S3Scenario[] = [
   {
     sentence: "finds the bucket it made, and cannot make it twice",
-    async run(tool, bucket) {
+    async run({ tool, bucket: other }) {
+      const bucket = `${other}-own`;
+      good(await tool.call("create-bucket", { Bucket: bucket }));
       const { Buckets = [] } = good(await tool.call("list-buckets", {}));
       expect(Buckets.map(({ Name }) => Name)).toContain(bucket);
       good(await tool.call("head-bucket", { Bucket: bucket }));
@@ -25,7 +35,7 @@ export const S3_SCENARIOS: readonly S3Scenario[] = [
   },
   {
     sentence: "gets back the bytes, the Content-Type, the metadata and the ETag of design §4",
-    async run(tool, bucket) {
+    async run({ tool, bucket }) {
       const body = Buffer.from("name,count\nsluice,1\n");
       const attributes = { ContentType: "text/csv", Metadata: { origin: "tests", "two-words": "a b" } };
       const put = good(await tool.call("put-object", { Bucket: bucket, Key: "a.csv", ...attributes }, body));
@@ -40,7 +50,7 @@ export const S3_SCENARIOS: readonly S3Scenario[] = [
   },
   {
     sentence: "puts 5 MiB and an odd rest in one request and gets any range of it",
-    async run(tool, bucket) {
+    async run({ tool, bucket }) {
       const body = seededBytes(5 * 1024 * 1024 + 4321, 1);
       good(await tool.upload(bucket, "big/data.bin", body));
       const whole = await tool.call("get-object", { Bucket: bucket, Key: "big/data.bin" });
@@ -61,19 +71,20 @@ export const S3_SCENARIOS: readonly S3Scenario[] = [
   },
   {
     sentence: "is told 304, 412 and 416 by conditions and ranges that do not hold",
-    async run(tool, bucket) {
+    async run({ tool, bucket, fill }) {
+      await fill(["a"]);
       const at = { Bucket: bucket, Key: "a" };
-      const { ETag = "" } = good(await tool.call("put-object", at, Buffer.from("content")));
+      const ETag = expectedEtag(Buffer.from("a"));
       const get = (more: object): Promise<ToolAnswer> => tool.call("get-object", { ...at, ...more });
       expect(await get({ IfNoneMatch: ETag })).toEqual({ ok: false, code: "304" });
       expect(await get({ IfMatch: '"other"' })).toEqual({ ok: false, code: "412" });
       expect(await get({ Range: "bytes=100-" })).toEqual({ ok: false, code: "416" });
-      expect(bytesOf(await get({ IfMatch: ETag }))).toEqual(Buffer.from("content"));
+      expect(bytesOf(await get({ IfMatch: ETag }))).toEqual(Buffer.from("a"));
     },
   },
   {
     sentence: "reads an earlier commit by its version id",
-    async run(tool, bucket) {
+    async run({ tool, bucket }) {
       const at = { Bucket: bucket, Key: "a" };
       const first = good(await tool.call("put-object", at, Buffer.from("one")));
       const second = good(await tool.call("put-object", at, Buffer.from("two")));
@@ -87,7 +98,7 @@ export const S3_SCENARIOS: readonly S3Scenario[] = [
   },
   {
     sentence: "keeps keys with spaces, Unicode, plus and percent as they are",
-    async run(tool, bucket) {
+    async run({ tool, bucket }) {
       for (const Key of ODD_KEYS) {
         good(await tool.call("put-object", { Bucket: bucket, Key }, Buffer.from(Key)));
         expect(bytesOf(await tool.call("get-object", { Bucket: bucket, Key })).toString()).toBe(Key);
@@ -98,36 +109,32 @@ export const S3_SCENARIOS: readonly S3Scenario[] = [
   },
   {
     sentence: "lists in byte order by version 1 and 2, folds at a delimiter and pages by three",
-    async run(tool, bucket) {
+    async run({ tool, bucket, fill }) {
       const keys = ["a", "d+1/x", "d/1", "d/2", "d/sub/3", "e", "z1", "z2"];
-      for (const Key of keys) good(await tool.call("put-object", { Bucket: bucket, Key }, Buffer.from(Key)));
+      await fill(keys);
+      const at = { Bucket: bucket };
       for (const operation of ["list-objects", "list-objects-v2"]) {
-        expect(keysOf(await tool.walk(operation, { Bucket: bucket }, 3))).toEqual(keys);
-        expect(keysOf(await tool.call(operation, { Bucket: bucket, Prefix: "d/" }))).toEqual(
-          keys.slice(2, 5),
-        );
-
-        const folded = good(await tool.call(operation, { Bucket: bucket, Delimiter: "/" }));
+        expect(keysOf(await tool.walk(operation, at, 3))).toEqual(keys);
+        const folded = good(await tool.walk(operation, { ...at, Delimiter: "/" }, 3));
         expect(folded.Contents?.map(({ Key }) => Key)).toEqual(["a", "e", "z1", "z2"]);
         expect(folded.CommonPrefixes?.map(({ Prefix }) => Prefix)).toEqual(["d+1/", "d/"]);
-        const walked = good(await tool.walk(operation, { Bucket: bucket, Delimiter: "/" }, 3));
-        expect(walked.Contents).toHaveLength(4);
-        expect(walked.CommonPrefixes).toHaveLength(2);
       }
-      const page = good(await tool.call("list-objects-v2", { Bucket: bucket, MaxKeys: 3 }));
+      const under = await tool.call("list-objects", { ...at, Prefix: "d/", Delimiter: "/" });
+      expect(keysOf(under)).toEqual(["d/1", "d/2"]);
+      expect(good(under).CommonPrefixes).toMatchObject([{ Prefix: "d/sub/" }]);
+
+      const page = good(await tool.call("list-objects-v2", { ...at, MaxKeys: 3 }));
       expect(page).toMatchObject({ IsTruncated: true, KeyCount: 3 });
-      const next = { Bucket: bucket, MaxKeys: 3, ContinuationToken: page.NextContinuationToken };
+      const next = { ...at, MaxKeys: 3, ContinuationToken: page.NextContinuationToken };
       expect(keysOf(await tool.call("list-objects-v2", next))).toEqual(keys.slice(3, 6));
-      const after = { Bucket: bucket, StartAfter: "e" };
+      const after = { ...at, StartAfter: "e" };
       expect(keysOf(await tool.call("list-objects-v2", after))).toEqual(["z1", "z2"]);
     },
   },
   {
     sentence: "deletes one object, many objects, and the bucket with what is left in it",
-    async run(tool, bucket) {
-      for (const Key of ["1", "2", "3", "4"]) {
-        good(await tool.call("put-object", { Bucket: bucket, Key }, Buffer.from(Key)));
-      }
+    async run({ tool, bucket, fill }) {
+      await fill(["1", "2", "3", "4"]);
       good(await tool.call("delete-object", { Bucket: bucket, Key: "1" }));
       good(await tool.call("delete-object", { Bucket: bucket, Key: "1" }));
       expect(await tool.call("get-object", { Bucket: bucket, Key: "1" })).toEqual({

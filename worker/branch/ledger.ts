@@ -1,0 +1,90 @@
+import { CommitClock } from "./clock.ts";
+import { CommitStore } from "./commits.ts";
+import { ContentStore } from "./contents.ts";
+import { FileStore } from "./files.ts";
+import { GenerationStore } from "./generations.ts";
+import { Outbox, SubscriberStore } from "./outbox.ts";
+import { hasTables, migrate } from "./schema.ts";
+import { Sql } from "./sql.ts";
+import { UploadStore } from "./uploads.ts";
+import { WriterStore } from "./writer.ts";
+
+/** Of the 10 GB that an object's database may have; the rest is for deletions and what is under way. */
+const FULL_AT_BYTES = 9_500_000_000;
+
+/** What of the platform's storage the ledger uses. */
+export interface LedgerStorage {
+  readonly sql: Pick<SqlStorage, "exec" | "databaseSize">;
+  transactionSync<T>(work: () => T): T;
+}
+
+/** Everything that a Branch object has written down. */
+export class Ledger {
+  readonly sql: Sql;
+  readonly generations: GenerationStore;
+  readonly commits: CommitStore;
+  readonly files: FileStore;
+  readonly contents: ContentStore;
+  readonly uploads: UploadStore;
+  readonly writer: WriterStore;
+  readonly subscribers: SubscriberStore;
+  readonly outbox: Outbox;
+  readonly clock: CommitClock;
+  readonly #storage: LedgerStorage;
+  #ready = false;
+
+  constructor(storage: LedgerStorage) {
+    this.#storage = storage;
+    const sql = new Sql(storage.sql);
+    this.sql = sql;
+    this.generations = new GenerationStore(sql);
+    this.commits = new CommitStore(sql);
+    this.files = new FileStore(sql);
+    this.contents = new ContentStore(sql);
+    this.uploads = new UploadStore(sql, this.contents);
+    this.writer = new WriterStore(sql);
+    this.subscribers = new SubscriberStore(sql);
+    this.outbox = new Outbox(sql);
+    this.clock = new CommitClock({
+      load: () => this.#loadClock(),
+      save: (promised) => sql.run`UPDATE clock SET promised = ${promised} WHERE one = 1`,
+    });
+  }
+
+  /** Whether there are tables; false for a name that was only probed, and then nothing else may be asked here. */
+  get exists(): boolean {
+    if (!this.#ready && hasTables(this.sql)) this.makeTables();
+    return this.#ready;
+  }
+
+  /** Makes the tables, or brings them to this version's form. */
+  makeTables(): void {
+    if (this.#ready) return;
+    this.#storage.transactionSync(() => migrate(this.sql));
+    this.#ready = true;
+    this.clock.load();
+  }
+
+  /** All or nothing. What throws is undone, in memory too. */
+  transaction<T>(work: () => T): T {
+    try {
+      return this.#storage.transactionSync(work);
+    } catch (error) {
+      this.generations.forget();
+      this.writer.forget();
+      this.subscribers.forget();
+      throw error;
+    }
+  }
+
+  /** Whether the history takes no more commits (design §3). */
+  get full(): boolean {
+    return this.#storage.sql.databaseSize > FULL_AT_BYTES;
+  }
+
+  #loadClock(): { promised: number; newestCommit: number } {
+    const promised = this.sql.first<{ promised: number }>`SELECT promised FROM clock WHERE one = 1`?.promised;
+    const newest = this.generations.newest();
+    return { promised: promised ?? 0, newestCommit: newest ? this.generations.headOf(newest).modifiedAt : 0 };
+  }
+}

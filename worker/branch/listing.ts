@@ -1,0 +1,57 @@
+import type { ListEntry } from "./contract.ts";
+import { kindOf } from "./files.ts";
+import { comparePaths, justAfter, subtree } from "./path-order.ts";
+import type { Walk } from "./walk.ts";
+
+/** What a page of a listing is about; as of ListFiles. */
+export interface PageRequest {
+  readonly prefix: string;
+  readonly delimiter?: "/" | undefined;
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+export interface Page {
+  readonly entries: readonly ListEntry[];
+  /** What the next page comes after; null where there is none. */
+  readonly next: string | null;
+}
+
+/** The least path that a page may hold. */
+export function pageStart({ prefix, delimiter, after }: PageRequest): string {
+  if (after === undefined || after === "") return prefix;
+  const start = delimiter && isCommonPrefix(after, prefix) ? subtree(after).upper : justAfter(after);
+  return comparePaths(start, prefix) < 0 ? prefix : start;
+}
+
+/** Rows fetched at first: folding mostly skips, where a row would do. */
+export function firstPage({ delimiter, limit }: PageRequest): number {
+  return delimiter ? 1 : limit + 1;
+}
+
+/** One page of a walk that begins at `pageStart`: a common prefix is shown once, and its subtree skipped, not read. */
+export function readPage(walk: Walk, { prefix, delimiter, limit }: PageRequest): Page {
+  const entries: ListEntry[] = [];
+  for (let row = walk.peek(); row; row = walk.peek()) {
+    if (entries.length === limit) return { entries, next: entries.at(-1)?.path ?? null };
+    const common = delimiter && commonPrefix(row.path, prefix);
+    if (common) {
+      entries.push({ kind: "prefix", path: common });
+      walk.skipTo(subtree(common).upper);
+    } else {
+      entries.push({ kind: kindOf(row.path), path: row.path, digest: row.digest, size: row.size });
+      walk.advance();
+    }
+  }
+  return { entries, next: null };
+}
+
+/** The path up to its first "/" behind the prefix, if there is one. */
+function commonPrefix(path: string, prefix: string): string | undefined {
+  const slash = path.indexOf("/", prefix.length);
+  return slash < 0 ? undefined : path.slice(0, slash + 1);
+}
+
+function isCommonPrefix(text: string, prefix: string): boolean {
+  return text.startsWith(prefix) && commonPrefix(text, prefix) === text;
+}
