@@ -7,6 +7,7 @@ import { oneFileCommit } from "./rows/one-file-commit.ts";
 import { oneFileJob } from "./rows/one-file-job.ts";
 import { smallObjects } from "./rows/small-objects.ts";
 import { uploadMemory } from "./rows/upload-memory.ts";
+import { isMet } from "./support/figure.ts";
 import { keepResults, type RowResult } from "./support/results.ts";
 import type { Bench, Row } from "./support/row.ts";
 import { table } from "./support/table.ts";
@@ -56,9 +57,12 @@ async function bench({ only, quick }: Options): Promise<void> {
       if (!only || only.includes(row.name)) rows.push(await measured(row, shared));
     }
   } finally {
-    await (await trees)?.stop();
+    // Trees that did not grow have told so in their row, and have cleared up.
+    await (await trees?.catch(() => undefined))?.stop();
   }
-  console.log(`\nkept in ${keepResults({ startedAt, scale, rows })}`);
+  const figures = rows.flatMap((row) => row.figures);
+  console.log(`\n${figures.filter(isMet).length} of ${figures.length} targets met`);
+  console.log(`kept in ${keepResults({ startedAt, scale, rows })}`);
   if (rows.some(({ broken }) => broken)) process.exitCode = 1;
 }
 

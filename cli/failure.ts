@@ -41,8 +41,14 @@ export function reportFailure(error: unknown, { json }: { json: boolean }): Repo
   if (error instanceof CommanderError && error.exitCode === 0) return { exitCode: 0, text: "" };
   const { exitCode, code, message, issues } = failureOf(error);
   if (json) return { exitCode, text: `${JSON.stringify({ error: { code, message, issues } })}\n` };
-  const lines = issues.map((issue) => `  ${issue.path === "" ? "" : `${issue.path}: `}${issue.message}\n`);
-  return { exitCode, text: `error: ${message}\n${lines.join("")}` };
+  const lines = issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
+  const list = lines.map((line) => `  ${line}\n`).join("");
+  return { exitCode, text: `error: ${withoutTail(message, lines.join("; "))}\n${list}` };
+}
+
+// The gateway's message may end in the issues, which come below line by line.
+function withoutTail(message: string, tail: string): string {
+  return tail !== "" && message.endsWith(`: ${tail}`) ? message.slice(0, -tail.length - 2) : message;
 }
 
 interface Failure {

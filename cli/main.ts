@@ -1,5 +1,10 @@
 import { reportFailure } from "./failure.ts";
-import { buildProgram } from "./program.ts";
+import { buildProgram, type HelpOutput } from "./program.ts";
+
+const terminal: HelpOutput = {
+  out: (text) => void process.stdout.write(text),
+  err: (text) => void process.stderr.write(text),
+};
 
 /** Runs one command line (without `node` and the script); sets the exit code: 0, 1 failed, 2 wrong usage. */
 export async function main(args: readonly string[]): Promise<void> {
@@ -9,7 +14,7 @@ export async function main(args: readonly string[]): Promise<void> {
     throw error;
   });
   try {
-    await buildProgram().parseAsync(args, { from: "user" });
+    await buildProgram(terminal).parseAsync(args, { from: "user" });
   } catch (error) {
     const { exitCode, text } = reportFailure(error, { json: args.includes("--json") });
     process.stderr.write(text);

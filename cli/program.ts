@@ -16,14 +16,20 @@ import { withExamples } from "./options.ts";
 
 const PACKAGE = join(import.meta.dirname, "../package.json");
 
+/** Where help goes: asked for to `out`, and of a group that was called without a command to `err`. */
+export interface HelpOutput {
+  out(text: string): void;
+  err(text: string): void;
+}
+
 /** The whole command line. Failures are thrown, not printed: main reports them. */
-export function buildProgram(): Command {
+export function buildProgram({ out, err }: HelpOutput): Command {
   const { version } = JSON.parse(readFileSync(PACKAGE, "utf8")) as { version: string };
   const program = new Command("sluice")
     .description("Versioned object storage that speaks S3, and pipelines that run when data lands.")
     .version(version)
     .exitOverride()
-    .configureOutput({ outputError: () => {} })
+    .configureOutput({ writeOut: out, writeErr: err, outputError: () => {} })
     .helpCommand(false);
   withExamples(
     program,

@@ -15,7 +15,7 @@ export interface ContentSource extends BranchAddress {
 }
 
 /** The bytes that came are not the content that was asked for. */
-export class DamagedContent extends Error {
+class DamagedContent extends Error {
   override readonly name = "DamagedContent";
 }
 

@@ -42,7 +42,7 @@ export function readRunnerConfig(flags: RunnerFlags, env: NodeJS.ProcessEnv): Ru
 }
 
 /** Where the gateway is and the key for it: `SLUICE_*`, else the AWS names. Throws ConfigError. */
-export function readGatewayAccess(
+function readGatewayAccess(
   env: NodeJS.ProcessEnv,
 ): Pick<RunnerConfig, "endpoint" | "accessKeyId" | "secretAccessKey"> {
   return { endpoint: readEndpoint(env), ...readKey(env) };
@@ -51,9 +51,14 @@ export function readGatewayAccess(
 const DEFAULT_ENDPOINT = "http://127.0.0.1:8787";
 
 const Origin = z
-  .url({ protocol: /^https?$/ })
-  .refine((url) => ["", "/"].includes(new URL(url).pathname) && !/[?#]/.test(url))
+  .string()
+  .refine(isOrigin)
   .transform((url) => new URL(url).origin);
+
+function isOrigin(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
+}
 
 function readEndpoint(env: NodeJS.ProcessEnv): string {
   const variable = env.SLUICE_ENDPOINT || !env.AWS_ENDPOINT_URL ? "SLUICE_ENDPOINT" : "AWS_ENDPOINT_URL";

@@ -77,6 +77,7 @@ async function runUntilDone(
   try {
     await runAgent({ gateway, cache, executor, log, node, dir: folders.agent, ...signals });
   } finally {
+    await executor.close();
     await client.close();
     await closeAgentFolders(folders);
     log.info({ node }, "runner ended");

@@ -1,4 +1,6 @@
+import { bucketName } from "../../protocol/names.ts";
 import { type BigBody, bigBody, sha256Of } from "../support/big-body.ts";
+import { Control } from "../support/control.ts";
 import { interleaved } from "../support/pairs.ts";
 import type { Row } from "../support/row.ts";
 import { type BenchGateway, type Server, startBareWorker, startBenchGateway } from "../support/servers.ts";
@@ -6,7 +8,6 @@ import { signed } from "../support/signing.ts";
 import { transfer } from "../support/transfer.ts";
 
 const SIZE_BYTES = { full: 1024 ** 3, quick: 256 * 1024 ** 2 } as const;
-const OBJECT = "/master.large/object";
 
 /** Large files in and out: what the bytes cost. */
 export const largeObjects: Row = {
@@ -59,14 +60,23 @@ interface PutOptions {
   readonly instead?: Server;
 }
 
-// Each PUT goes to a bucket that was made for it and is gone afterwards, together with the blobs: the disk does not
-// fill up, and no content is there already.
+let branches = 0;
+
+/** The path of an object in a branch that holds nothing yet: what a branch has already would not be kept twice. */
+async function newObject({ door }: BenchGateway): Promise<string> {
+  branches += 1;
+  const address = { repo: `large-${branches}`, branch: "master" };
+  const control = new Control(door);
+  await control.createBranch(address);
+  await control.close();
+  return `/${bucketName(address)}/object`;
+}
+
 async function putRate(gateway: BenchGateway, { body, payload, instead }: PutOptions): Promise<number> {
   const server = instead ?? gateway;
-  if (!instead) await onBucket(gateway, "PUT");
-  const request = await signed(gateway.door, { method: "PUT", path: OBJECT, payload });
+  const path = await newObject(gateway);
+  const request = await signed(gateway.door, { method: "PUT", path, payload });
   const { seconds } = await transfer(server.endpoint, { request, pieces: body.pieces(), size: body.size });
-  if (!instead) await onBucket(gateway, "DELETE");
   server.dropBlobs();
   return megabytesPerSecond(body.size, seconds);
 }
@@ -75,24 +85,18 @@ async function compareGets(
   pairs: number,
   { gateway, bare, body }: { gateway: BenchGateway; bare: Server; body: BigBody },
 ) {
-  await onBucket(gateway, "PUT");
+  const path = await newObject(gateway);
   for (const { endpoint } of [gateway, bare]) {
-    const request = await signed(gateway.door, { method: "PUT", path: OBJECT });
+    const request = await signed(gateway.door, { method: "PUT", path });
     await transfer(endpoint, { request, pieces: body.pieces(), size: body.size });
   }
   const rate = async ({ endpoint }: Server): Promise<number> => {
-    const request = await signed(gateway.door, { method: "GET", path: OBJECT });
+    const request = await signed(gateway.door, { method: "GET", path });
     const { seconds, bodyBytes } = await transfer(endpoint, { request });
     if (bodyBytes !== body.size) throw new Error(`GET answered ${bodyBytes} bytes of ${body.size}`);
     return megabytesPerSecond(body.size, seconds);
   };
   return interleaved(pairs, { ours: () => rate(gateway), other: () => rate(bare) });
-}
-
-async function onBucket({ endpoint, door }: BenchGateway, method: "PUT" | "DELETE"): Promise<void> {
-  const { method: _, path, headers } = await signed(door, { method, path: "/master.large" });
-  const response = await fetch(`${endpoint}${path}`, { method, headers });
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
 }
 
 function megabytesPerSecond(bytes: number, seconds: number): number {

@@ -31,21 +31,23 @@ export interface Trees {
 export async function growTrees(sizes: readonly number[], say: (message: string) => void): Promise<Trees> {
   const gateway = await startBenchGateway();
   const control = new Control(gateway.door);
-  const all: Tree[] = [];
-  for (const files of sizes) {
-    const startedAt = performance.now();
-    all.push(await growTree(control, files));
-    say(`filled a branch with ${files} files in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
-  }
-  return {
-    gateway,
-    control,
-    all,
-    async stop() {
-      await control.close();
-      await gateway.stop();
-    },
+  const stop = async (): Promise<void> => {
+    await control.close();
+    await gateway.stop();
   };
+  try {
+    const all: Tree[] = [];
+    for (const files of sizes) {
+      const startedAt = performance.now();
+      all.push(await growTree(control, files));
+      const seconds = (performance.now() - startedAt) / 1000;
+      say(`filled a branch with ${files} files in ${seconds.toFixed(1)} s`);
+    }
+    return { gateway, control, all, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }
 
 async function growTree(control: Control, files: number): Promise<Tree> {

@@ -2,6 +2,7 @@ import type { Stats } from "node:fs";
 import { lstat, mkdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import type { Command } from "commander";
+import { MAX_COMMIT_OPERATIONS } from "../../protocol/files.ts";
 import { type Address, isAddress, parseAddress, parseFileAddress, showAddress } from "../address.ts";
 import type { ListedFile } from "../answers.ts";
 import { type Client, GatewayError } from "../client.ts";
@@ -95,7 +96,10 @@ async function entriesToPut(
       skipSpecial: options.skipSpecial === true,
     });
     const entries: LocalEntry[] = [];
-    for await (const entry of walk) entries.push(entry);
+    for await (const entry of walk) {
+      if (entries.length === MAX_COMMIT_OPERATIONS) throw tooMany(from);
+      entries.push(entry);
+    }
     if (entries.length === 0) throw new CliError(`${from} holds no files`);
     return entries;
   }
@@ -104,6 +108,13 @@ async function entriesToPut(
   const target = to.path === "" || to.path.endsWith("/") ? to.path + basename(from) : to.path;
   checkTarget(from, target);
   return [{ source: from, target, size: found.size }];
+}
+
+function tooMany(folder: string): CliError {
+  return new CliError(
+    `${folder} holds more than the ${MAX_COMMIT_OPERATIONS} files that one commit takes: copy folder by folder; nothing was sent`,
+    { code: "TooManyFiles" },
+  );
 }
 
 async function localStats(path: string): Promise<Stats> {

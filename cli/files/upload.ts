@@ -5,7 +5,6 @@ import {
   CommitCreated,
   ContentAdded,
   ContentsReserved,
-  MAX_COMMIT_OPERATIONS,
   MAX_CONTENTS_PER_CALL,
   UploadOpened,
 } from "../../protocol/files.ts";
@@ -38,18 +37,13 @@ interface Hashed extends LocalEntry {
 
 /**
  * Puts files as one commit: says what it has, sends what the branch lacks, then names them all at once (design §4).
- * Nothing is seen of it before the commit; a failure leaves nothing but bytes that are swept away.
+ * Nothing is seen of it before the commit; a failure leaves nothing but bytes that are swept away. At most
+ * MAX_COMMIT_OPERATIONS entries.
  */
 export async function uploadAsCommit(
   client: Client,
   { to, entries, progress }: { to: BranchAddress; entries: readonly LocalEntry[]; progress: Progress },
 ): Promise<Uploaded> {
-  if (entries.length > MAX_COMMIT_OPERATIONS) {
-    throw new CliError(
-      `${entries.length} files are more than the ${MAX_COMMIT_OPERATIONS} that one commit takes: copy folder by folder`,
-      { code: "TooManyFiles" },
-    );
-  }
   const hashed = await hashAll(entries, progress);
   const { upload } = await client.call(UploadOpened, {
     method: "POST",

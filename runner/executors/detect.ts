@@ -32,12 +32,16 @@ export async function detectProcessExecutor({ dataDir, scratch }: DetectOptions)
   const root = await readRootEntries();
   const problems: string[] = [];
   for (const find of [findBubblewrap, findUnshare]) {
-    const found = await find({ root, dataDir });
-    const problem = typeof found === "string" ? found : await problemWith(found, scratch);
-    if (problem === undefined && typeof found !== "string") {
-      return { executor: processExecutor(found), tool: found.tool };
+    const jail = await find({ root, dataDir });
+    if (typeof jail === "string") {
+      problems.push(jail);
+      continue;
     }
-    problems.push(problem ?? "");
+    const executor = processExecutor(jail);
+    const problem = await problemWith(executor, scratch);
+    if (problem === undefined) return { executor, tool: jail.tool };
+    await executor.close();
+    problems.push(`${jail.tool}: ${problem}`);
   }
   throw new NoExecutorError([...problems, ADVICE].join("\n"));
 }
@@ -97,12 +101,12 @@ function userId(): number {
 }
 
 /** Runs `true` in it. Answers what went wrong, or undefined. */
-async function problemWith(jail: Jail, scratch: string): Promise<string | undefined> {
+async function problemWith(executor: Executor, scratch: string): Promise<string | undefined> {
   const dir = await mkdtemp(join(scratch, "try-"));
   try {
     const pfs = join(dir, "pfs");
     await mkdir(join(pfs, "out"), { recursive: true });
-    const sandbox = await processExecutor(jail).prepare({ dir, image: "" });
+    const sandbox = await executor.prepare({ dir, image: "" });
     const env = { PATH: process.env.PATH ?? "/usr/bin:/bin" };
     const run = await sandbox.run({
       pfs,
@@ -112,8 +116,8 @@ async function problemWith(jail: Jail, scratch: string): Promise<string | undefi
       signal: new AbortController().signal,
     });
     await sandbox.close();
-    if (run.kind === "not-started") return `${jail.tool}: ${run.reason}`;
-    return run.code === 0 ? undefined : `${jail.tool}: "true" ended with ${run.code}: ${run.log}`;
+    if (run.kind === "not-started") return run.reason;
+    return run.code === 0 ? undefined : `"true" ended with ${run.code}: ${run.log}`;
   } finally {
     await removeTree(dir);
   }

@@ -4,6 +4,8 @@ export interface Executor {
   readonly name: string;
   /** Makes ready what the datums of one worker share. */
   prepare(request: PrepareRequest): Promise<Sandbox>;
+  /** Lets go of what its sandboxes shared. They are closed before. */
+  close(): Promise<void>;
 }
 
 export interface PrepareRequest {

@@ -1,37 +1,44 @@
-import { type ChildProcess, execFile, type StdioOptions, spawn } from "node:child_process";
-import { closeSync, constants, openSync, readFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { Socket } from "node:net";
-import { constants as os } from "node:os";
 import { join } from "node:path";
-import type { Readable } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import { errorCode } from "../fault.ts";
+import type { Ended } from "./execute.ts";
 import type { Command, Executor, PrepareRequest, Run, Sandbox } from "./executor.ts";
-import type { Jail, Launch, Started } from "./jail.ts";
-import { LogTail } from "./log-tail.ts";
-
-const { signals } = os;
+import type { Jail, Started } from "./jail.ts";
+import { Launcher } from "./launcher.ts";
 
 /** Runs commands as processes of this machine, with its own tools: the image is ignored. */
 export function processExecutor(jail: Jail): Executor {
-  return { name: "process", prepare: (request) => prepare(jail, request) };
+  const launcher = new Launcher();
+  return {
+    name: "process",
+    prepare: (request) => prepare({ jail, launcher }, request),
+    close: () => launcher.close(),
+  };
 }
 
-async function prepare(jail: Jail, { dir }: PrepareRequest): Promise<Sandbox> {
+interface Machinery {
+  readonly jail: Jail;
+  readonly launcher: Launcher;
+}
+
+async function prepare({ jail, launcher }: Machinery, { dir }: PrepareRequest): Promise<Sandbox> {
   await promisify(execFile)("mkfifo", ["-m", "600", join(dir, "log")]);
   await jail.prepare(dir);
-  return new ProcessSandbox(jail, dir);
+  return new ProcessSandbox({ jail, launcher }, dir);
 }
 
 class ProcessSandbox implements Sandbox {
   readonly #jail: Jail;
+  readonly #launcher: Launcher;
   readonly #dir: string;
   #stdin: string | null = null;
 
-  constructor(jail: Jail, dir: string) {
+  constructor({ jail, launcher }: Machinery, dir: string) {
     this.#jail = jail;
+    this.#launcher = launcher;
     this.#dir = dir;
   }
 
@@ -39,7 +46,7 @@ class ProcessSandbox implements Sandbox {
     await this.#writeStdin(stdin);
     const launch = this.#jail.launch({ dir: this.#dir, pfs, cmd, env });
     const files = { log: join(this.#dir, "log"), stdin: stdin === null ? "/dev/null" : this.#stdinFile };
-    const ended = await execute(launch, { ...files, signal });
+    const ended = await this.#launcher.execute(launch, { ...files, signal });
     const started = this.#jail.read(ended);
     if (started.init !== null) await processEnd(started.init);
     return runOf(started, { tool: this.#jail.tool, name: cmd[0] ?? "", ended });
@@ -56,87 +63,6 @@ class ProcessSandbox implements Sandbox {
     if (stdin === null || stdin === this.#stdin) return;
     await writeFile(this.#stdinFile, stdin, { mode: 0o600 });
     this.#stdin = stdin;
-  }
-}
-
-interface Ended {
-  /** Of the tool: 128 + n where signal n ended it; null where it did not start. */
-  readonly code: number | null;
-  readonly report: string;
-  readonly log: string;
-}
-
-interface ExecuteOptions {
-  /** A FIFO. */
-  readonly log: string;
-  readonly stdin: string;
-  readonly signal: AbortSignal;
-}
-
-/**
- * Starts the tool and waits until it has ended and all of its output is read.
- *
- * The command's stdin is a file and its stdout a FIFO, opened anew each time: what Node makes for "pipe" are
- * sockets, which a script can't open as /dev/stdin or /dev/stderr.
- */
-async function execute(launch: Launch, { log, stdin, signal }: ExecuteOptions): Promise<Ended> {
-  const text = readLog(openSync(log, constants.O_RDONLY | constants.O_NONBLOCK));
-  const child = start(launch, { log, stdin });
-  if (child instanceof Error) return { code: null, report: "", log: `${await text}${child.message}` };
-  const [code, report] = await Promise.all([exitOf(child, signal), readReport(child)]);
-  return { code, report, log: await text };
-}
-
-/**
- * Spawns it in a session of its own, so that Ctrl-C in the runner's terminal asks the runner to stop, and kills no
- * command. Our ends of its files are closed when this returns: the end of the command is then the end of the log.
- */
-function start(launch: Launch, { log, stdin }: Omit<ExecuteOptions, "signal">): ChildProcess | Error {
-  const input = openSync(stdin, constants.O_RDONLY);
-  // Does not block: the reader is there.
-  const output = openSync(log, constants.O_WRONLY);
-  try {
-    const stdio: StdioOptions = [input, output, output, "pipe"];
-    return spawn(launch.file, launch.args, { env: { ...launch.env }, stdio, detached: true });
-  } catch (error) {
-    // Arguments and environment beyond what the kernel takes.
-    return error instanceof Error ? error : new Error(String(error));
-  } finally {
-    closeSync(output);
-    closeSync(input);
-  }
-}
-
-/** Reads to the end, so that the command never waits for us, and keeps the last of it. */
-async function readLog(descriptor: number): Promise<string> {
-  const tail = new LogTail();
-  const socket = new Socket({ fd: descriptor, readable: true, writable: false });
-  for await (const chunk of socket as AsyncIterable<Buffer>) tail.add(chunk);
-  return tail.text();
-}
-
-async function readReport(child: ChildProcess): Promise<string> {
-  let report = "";
-  for await (const chunk of child.stdio[3] as Readable) report += String(chunk);
-  return report;
-}
-
-function exitOf(child: ChildProcess, signal: AbortSignal): Promise<number | null> {
-  const { promise, resolve } = Promise.withResolvers<number | null>();
-  const kill = () => killGroup(child.pid);
-  signal.addEventListener("abort", kill, { once: true });
-  if (signal.aborted) kill();
-  child.once("error", () => resolve(null));
-  child.once("exit", (code, name) => resolve(code ?? 128 + (name ? signals[name] : 0)));
-  return promise.finally(() => signal.removeEventListener("abort", kill));
-}
-
-function killGroup(leader: number | undefined): void {
-  if (leader === undefined) return;
-  try {
-    process.kill(-leader, "SIGKILL");
-  } catch (error) {
-    if (errorCode(error) !== "ESRCH") throw error;
   }
 }
 

@@ -109,15 +109,17 @@ async function placeFile(
 ): Promise<void> {
   signal.throwIfAborted();
   const target = join(root, checked(path));
-  if (content.size === 0) return inFolder(target, () => writeFile(target, "", { flag: "wx", mode: 0o444 }));
+  if (content.size === 0) {
+    return inFolder({ target, path }, () => writeFile(target, "", { flag: "wx", mode: 0o444 }));
+  }
   const cached = deps.cache.pathOf(content);
   try {
-    await inFolder(target, () => place(cached, target));
+    await inFolder({ target, path }, () => place(cached, target));
   } catch (error) {
     if (errorCode(error) !== "ENOENT") throw error;
     const source = { repo: input.repo, branch: input.branch, content };
     await unlessAborted(deps.cache.fetch(source), signal);
-    await place(cached, target);
+    await inFolder({ target, path }, () => place(cached, target));
   }
 }
 
@@ -130,18 +132,21 @@ function checked(path: string): string {
 }
 
 /** Does it; where that finds no folder or no source, makes the folder and does it once more. */
-async function inFolder(target: string, work: () => Promise<void>): Promise<void> {
+async function inFolder(
+  { target, path }: { target: string; path: string },
+  work: () => Promise<void>,
+): Promise<void> {
   try {
-    await work();
+    await work().catch(async (error: unknown) => {
+      if (errorCode(error) !== "ENOENT") throw error;
+      await mkdir(dirname(target), { recursive: true });
+      await work();
+    });
   } catch (error) {
-    const code = errorCode(error);
-    if (code === "ENAMETOOLONG")
-      throw new DatumFault(
-        `input file ${target} can't be laid out: a name in it is longer than this machine allows`,
-      );
-    if (code !== "ENOENT") throw error;
-    await mkdir(dirname(target), { recursive: true });
-    await work();
+    if (errorCode(error) !== "ENAMETOOLONG") throw error;
+    throw new DatumFault(
+      `input file "${path}" can't be laid out: a name in it is longer than this machine allows`,
+    );
   }
 }
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { ContentId } from "../../protocol/content.ts";
-import { CommitCreated, ContentsReserved, UploadOpened } from "../../protocol/files.ts";
+import { CommitCreated, UploadOpened } from "../../protocol/files.ts";
 import { Job, JobPage, Pipeline, PipelineList } from "../../protocol/pipelines.ts";
 import { eventually } from "./eventually.ts";
 import { type Answer, signedExchange } from "./http.ts";
@@ -48,15 +48,13 @@ export class Control {
   /** Every job of a pipeline, oldest first, page by page. */
   async jobs(pipeline: string): Promise<Job[]> {
     const newestFirst: Job[] = [];
-    let after = "";
-    for (;;) {
-      const page = await this.call("GET", `/jobs?pipeline=${pipeline}&limit=100${after}`, {
-        answers: JobPage,
-      });
+    let after: string | null = "";
+    while (after !== null) {
+      const page: JobPage = await this.#jobPage(pipeline, { limit: 100, after });
       newestFirst.push(...page.jobs);
-      if (page.next === null) return newestFirst.reverse();
-      after = `&after=${encodeURIComponent(page.next)}`;
+      after = page.next;
     }
+    return newestFirst.reverse();
   }
 
   /** The jobs of a pipeline, oldest first, once there are `count` and all have ended. */
@@ -64,14 +62,22 @@ export class Control {
     return eventually(
       `${count} jobs of ${pipeline} had ended`,
       async () => {
+        // Jobs end in order: while the newest runs, the others need not be asked for.
+        const newest = (await this.#jobPage(pipeline, { limit: 1, after: "" })).jobs[0];
+        if (newest?.finishedAt === null) throw new Error(`the newest job is ${JSON.stringify(newest)}`);
         const jobs = await this.jobs(pipeline);
         const running = jobs.filter(({ finishedAt }) => finishedAt === null).length;
-        if (jobs.length > count) throw new Error(`${jobs.length} jobs instead of ${count}`);
-        if (jobs.length < count || running > 0) throw new Error(`${jobs.length} jobs, ${running} not ended`);
+        if (jobs.length !== count || running > 0)
+          throw new Error(`${jobs.length} jobs, ${running} not ended`);
         return jobs;
       },
       withinMs === undefined ? {} : { withinMs },
     );
+  }
+
+  #jobPage(pipeline: string, { limit, after }: { limit: number; after: string }): Promise<JobPage> {
+    const from = after === "" ? "" : `&after=${encodeURIComponent(after)}`;
+    return this.call("GET", `/jobs?pipeline=${pipeline}&limit=${limit}${from}`, { answers: JobPage });
   }
 
   /** Opens an upload into a branch. */
@@ -88,11 +94,12 @@ export class Control {
     if (answer.status >= 300) throw new Error(`PUT ${target}: ${answer.status} ${answer.text}`);
   }
 
-  /** The contents of these that the branch lacks. */
-  async reserve(upload: string, contents: readonly ContentId[]): Promise<ContentId[]> {
-    const path = `/uploads/${upload}/reserve`;
-    const { missing } = await this.call("POST", path, { body: { contents }, answers: ContentsReserved });
-    return missing;
+  /** Uploads many small contents in one call; `bytes` is base64. */
+  async addInlineContents(
+    upload: string,
+    contents: readonly (ContentId & { bytes: string })[],
+  ): Promise<void> {
+    await this.call("POST", `/uploads/${upload}/contents`, { body: { contents }, answers: z.unknown() });
   }
 
   /** Many operations as one commit on `master`; answers its id. */

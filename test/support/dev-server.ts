@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "./eventually.ts";
 import { type Door, doorVariables, ROOT_KEY } from "./keys.ts";
@@ -29,16 +30,23 @@ export async function startDevServer(): Promise<DevServer> {
   const endpoint = `http://127.0.0.1:${port}`;
   const door: Door = { endpoint, ...ROOT_KEY };
   const command = ["dev", "--runners", "0", "--port", String(port), "--data", data];
+  // The host starts a runtime that died anew; a test must not pass over a crash because of that.
+  const runtime = (): string => readFileSync(join(data, "workerd.pid"), "utf8");
   let started = await startSluice(command, door);
+  let startedRuntime = runtime();
   return {
     ...door,
     kill9: () => started.kill9(),
     async restart() {
       started = await startSluice(command, door);
+      startedRuntime = runtime();
     },
     async stop() {
+      const crashed = runtime() !== startedRuntime;
       await started.stop();
       removeScratch(data);
+      if (crashed)
+        throw new Error(`the runtime died under the gateway; it had printed:\n${started.output()}`);
     },
   };
 }
@@ -46,7 +54,16 @@ export async function startDevServer(): Promise<DevServer> {
 async function startSluice(command: readonly string[], door: Door): Promise<Started> {
   const started = start(sluiceCommand(command), { cwd: ROOT, env: sluiceEnv(door) });
   await healthy(door.endpoint, started);
+  tellUnexpectedEnd(started);
   return started;
+}
+
+// A test that meets a dead gateway says little; what the gateway said before it died says more.
+function tellUnexpectedEnd(server: Started): void {
+  void server.ended.then(({ code, signal }) => {
+    if (!server.wasTold())
+      console.error(`the gateway ended by itself (${code ?? signal}):\n${server.output()}`);
+  });
 }
 
 /** Waits until `GET /healthz` is 200; fails with its output where the server ends before. */

@@ -71,3 +71,10 @@ export async function signatureHeaders(
 export async function signedExchange(door: Door, ask: Ask, signal?: AbortSignal): Promise<Answer> {
   return exchange(door.endpoint, { ...ask, headers: await signatureHeaders(door, ask) }, signal);
 }
+
+const GONE = ["ECONNREFUSED", "ECONNRESET", "EPIPE", "UND_ERR_SOCKET"];
+
+/** Whether an error is what a client sees of a gateway that was killed, while connecting, sending or reading. */
+export function isGone(error: unknown): boolean {
+  return error instanceof Error && "code" in error && GONE.includes(String(error.code));
+}

@@ -7,6 +7,8 @@ export interface Started {
   readonly ended: Promise<Ended>;
   /** What it has printed so far, stdout and stderr mixed. */
   output(): string;
+  /** Whether a signal was sent to it from here. */
+  wasTold(): boolean;
   /** Sends a signal to the whole group. */
   signal(signal: NodeJS.Signals): void;
   /** SIGTERM to the group; SIGKILL where it has not ended after STOP_GRACE_MS. Fine where it has ended already. */
@@ -67,7 +69,11 @@ export function start(command: readonly string[], { env = {}, cwd, input }: Star
     stdout: text("stdout"),
     stderr: text("stderr").toString(),
   }));
-  const signal = (name: NodeJS.Signals): void => signalGroup(pid, name);
+  let told = false;
+  const signal = (name: NodeJS.Signals): void => {
+    told = true;
+    signalGroup(pid, name);
+  };
   const kill9 = async (): Promise<void> => {
     signal("SIGKILL");
     await ended;
@@ -76,6 +82,7 @@ export function start(command: readonly string[], { env = {}, cwd, input }: Star
   return {
     pid,
     ended,
+    wasTold: () => told,
     output: () => Buffer.concat(printed.map(({ bytes }) => bytes)).toString(),
     signal,
     kill9,

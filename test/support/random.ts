@@ -1,3 +1,10 @@
+/** A new seed, printed; the environment variable SLUICE_TEST_SEED gives an old one again. */
+export function testSeed(): number {
+  const seed = Number(process.env.SLUICE_TEST_SEED ?? Date.now() % 1_000_000);
+  console.log(`SLUICE_TEST_SEED=${seed} gives the same moments again`);
+  return seed;
+}
+
 /** Repeatable random numbers in [0, 1) from a seed (mulberry32). */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;

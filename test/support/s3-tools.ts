@@ -56,6 +56,12 @@ export async function hasBoto3(): Promise<boolean> {
   return existsSync(PYTHON) && (await run([PYTHON, "-c", "import boto3"])).code === 0;
 }
 
+/** Whether this machine has a curl that signs: 7.75 or newer. */
+export async function hasCurl(): Promise<boolean> {
+  const help = await run(["sh", "-c", "curl --help all"]);
+  return help.stdout.includes("--aws-sigv4");
+}
+
 const CONFIG = `[default]
 region = us-east-1
 output = json

@@ -14,5 +14,7 @@ export async function readContents(asked: ApiRequest): Promise<Response> {
   const found = await branch.content(id);
   if (!found.ok) throw new ApiError("NotFound", `The branch does not have the content '${content}'.`);
   const headers = { "content-type": "application/octet-stream", "content-length": String(id.size) };
-  return new Response(readContent(asked.context.blobs, { body: found.body, size: id.size }), { headers });
+  return new Response(await readContent(asked.context.blobs, { body: found.body, size: id.size }), {
+    headers,
+  });
 }

@@ -50,9 +50,17 @@ export class ApiError extends Error {
 export function renderApiError(error: unknown, requestId: string): Response {
   if (!(error instanceof ApiError)) {
     console.error(`request ${requestId} failed:`, error);
+    if (isRetryable(error)) {
+      return render({ code: "Unavailable", message: "The gateway is overloaded: try again.", requestId });
+    }
     return render({ code: "InternalError", message: "The gateway failed: try again.", requestId });
   }
   return render({ ...error, code: error.code, message: error.message, headers: error.headers, requestId });
+}
+
+/** How the platform marks that an object is overloaded or was restarted: trying again is right. */
+function isRetryable(error: unknown): boolean {
+  return error instanceof Error && ("retryable" in error || "overloaded" in error);
 }
 
 /** An error whose code and status come from elsewhere: the signature check, which the S3 gateway shares. */

@@ -16,16 +16,25 @@ const NOT_YET = new Set([
 
 /** Every problem that zod found, each at its JSON path. */
 export function issuesOf(error: z.ZodError): Issue[] {
-  return error.issues.flatMap((issue) => {
-    if (issue.code === "unrecognized_keys")
-      return issue.keys.map((key) => unknownField([...issue.path, key]));
-    return [
-      {
-        path: jsonPath(issue.path),
-        message: isMissing(issue) ? `is required: a ${issue.expected}` : issue.message,
-      },
-    ];
-  });
+  return error.issues.flatMap((issue) => flattened(issue, []));
+}
+
+function flattened(issue: z.core.$ZodIssue, above: readonly PropertyKey[]): Issue[] {
+  const path = [...above, ...issue.path];
+  if (issue.code === "unrecognized_keys") return issue.keys.map((key) => unknownField([...path, key]));
+  if (issue.code === "invalid_union") {
+    // Of several shapes, the one that fits best tells what is wrong.
+    const [closest] = issue.errors.toSorted((a, b) => problemCount(a) - problemCount(b));
+    if (closest) return closest.flatMap((inner) => flattened(inner, path));
+    if ("options" in issue)
+      return [{ path: jsonPath(path), message: `must be one of ${issue.options?.join(", ")}` }];
+  }
+  const message = isMissing(issue) ? `is required: a ${issue.expected}` : issue.message;
+  return [{ path: jsonPath(path), message }];
+}
+
+function problemCount(issues: readonly z.core.$ZodIssue[]): number {
+  return issues.reduce((sum, issue) => sum + (issue.code === "unrecognized_keys" ? issue.keys.length : 1), 0);
 }
 
 /** Holds a value to its schema, or says every problem at once. */

@@ -56,10 +56,10 @@ async function readAll(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
       if (view.length === view.buffer.byteLength) view = doubled(view);
       const filled = view.length;
       const bytes = await reader.read(new Uint8Array(view.buffer, filled));
+      if (reader.broken) throw new ApiError("RequestTimeout", "The body stopped coming: send it whole.");
       view = new Uint8Array(bytes.buffer, 0, filled + bytes.length);
     }
-    if (reader.end === "complete") return view;
-    throw new ApiError("RequestTimeout", "The body stopped coming: send it whole.");
+    return view;
   } finally {
     await reader.close();
   }

@@ -9,8 +9,11 @@ const PAGE_ROWS = 1000;
 export async function listRepos(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const repos = new Map<string, string[]>();
-  for await (const { repo, branch } of allBranches(asked))
-    repos.set(repo, [...(repos.get(repo) ?? []), branch]);
+  for await (const { repo, branch } of allBranches(asked)) {
+    const branches = repos.get(repo);
+    if (branches) branches.push(branch);
+    else repos.set(repo, [branch]);
+  }
   return Response.json({ repos: [...repos].map(([name, branches]) => ({ name, branches })) });
 }
 

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
 import { Name } from "../../protocol/names.ts";
 import {
   type Assignment,
@@ -10,17 +9,14 @@ import {
   type Lease,
   LeaseRequest,
   NODE_TTL_MS,
-  type Outcome,
   type Renewed,
   RenewRequest,
 } from "../../protocol/runner.ts";
-import type { Content } from "../blobs/content.ts";
 import { assignWorkers } from "../core/parallelism.ts";
 import { type ApiRequest, noQuery, readQuery } from "./api-request.ts";
 import { ApiError } from "./errors.ts";
-import { branchFailure } from "./failures.ts";
+import { keepContents, readOutcomes } from "./outcomes.ts";
 import { readJson } from "./read-json.ts";
-import { inlineContent } from "./uploads.ts";
 
 /** `POST /runner/heartbeat`: the node lives; answers the workers it should have. */
 export async function heartbeat(asked: ApiRequest): Promise<Response> {
@@ -74,38 +70,7 @@ export async function finish(asked: ApiRequest): Promise<Response> {
   const pipeline = asked.context.pipeline(name);
   const output = await pipeline.output();
   if (!output) throw new ApiError("NoSuchPipeline", `There is no pipeline '${name}'.`);
-  await keepContents(asked, { output, outcomes });
-  const { lost } = await pipeline.finish({ worker, outcomes: outcomes.map(withoutBytes) });
+  const kept = await keepContents(asked.context.branch(output), readOutcomes(outcomes, output));
+  const { lost } = await pipeline.finish({ worker, outcomes: kept });
   return Response.json({ lost } satisfies z.infer<typeof Finished>);
-}
-
-/** Adds what came inside the message to the output branch: one upload for the call, named by its first such lease. */
-async function keepContents(
-  { context }: ApiRequest,
-  { output, outcomes }: { output: { repo: string; branch: string }; outcomes: readonly Outcome[] },
-): Promise<void> {
-  const contents = outcomes.flatMap(inlineContents);
-  const first = outcomes.find((outcome) => inlineContents(outcome).length > 0);
-  if (!first) return;
-  const branch = context.branch(output);
-  const opened = await branch.openUpload({ lease: first.lease });
-  if (!opened.ok) throw branchFailure(opened);
-  const added = await branch.addContents({ upload: opened.upload, contents });
-  if (!added.ok) throw branchFailure(added);
-}
-
-function inlineContents(outcome: Outcome, index = 0): Content[] {
-  if (outcome.state !== "success") return [];
-  return outcome.outputs.flatMap(({ path, digest, size, bytes }, at) => {
-    if (bytes === undefined || path.endsWith("/")) return [];
-    const where = `outcomes[${index}].outputs[${at}]`;
-    if (size <= INLINE_LIMIT_BYTES) return [inlineContent({ digest, size, bytes }, where)];
-    const message = `${where}.bytes: at most ${INLINE_LIMIT_BYTES} bytes travel here: upload larger contents`;
-    throw new ApiError("InvalidRequest", message, { issues: [{ path: `${where}.bytes`, message }] });
-  });
-}
-
-function withoutBytes(outcome: Outcome): Outcome {
-  if (outcome.state !== "success") return outcome;
-  return { ...outcome, outputs: outcome.outputs.map(({ bytes: _, ...named }) => named) };
 }

@@ -11,7 +11,7 @@ import {
 import { parseUploadId } from "../../protocol/names.ts";
 import type { Content } from "../blobs/content.ts";
 import { writeContent } from "../blobs/write-content.ts";
-import type { BranchApi } from "../branch/contract.ts";
+import { type BranchApi, UPLOAD_LEASE_MS } from "../branch/contract.ts";
 import { type ApiRequest, noQuery, readQuery } from "./api-request.ts";
 import { ApiError } from "./errors.ts";
 import { branchFailure, writeFailure } from "./failures.ts";
@@ -72,6 +72,7 @@ export async function addContent(asked: ApiRequest): Promise<Response> {
     store: asked.context.blobs,
     openUpload: async () => ({ upload, uid }),
     renewUpload: async () => void (await keepOpen(branch, upload)),
+    uploadLeaseMs: UPLOAD_LEASE_MS,
     declaredSize: id.size,
     expect: { digest: id, ...(sha256 !== null && { sha256 }) },
     now: Date.now,

@@ -20,7 +20,7 @@ export class BodyReader {
   readonly #source: ByteSource;
   readonly #idleMs: number;
   readonly #now: () => number;
-  #timer: number | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   #onIdle: (() => void) | undefined;
   #readSince: number | undefined;
   #bytesPerRead = 1;

@@ -12,6 +12,11 @@ export class ByteBudget {
     this.#free = total;
   }
 
+  /** Bytes that are not reserved. */
+  get free(): number {
+    return this.#free;
+  }
+
   /** Whether somebody waits: holders should then give back what they can do without. */
   get contended(): boolean {
     return this.#line.length > 0;
@@ -46,7 +51,7 @@ export class ByteBudget {
 }
 
 /** Bytes of bodies held by one isolate, of the 128 MB that the platform gives it. */
-export const ISOLATE_BODY_BYTES = 48 * 1024 * 1024;
+const ISOLATE_BODY_BYTES = 48 * 1024 * 1024;
 
 /** Shared by all requests of this isolate. */
 export const isolateBudget = new ByteBudget(ISOLATE_BODY_BYTES);

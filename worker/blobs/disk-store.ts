@@ -1,4 +1,4 @@
-import type { BlobStore, ByteRange } from "./port.ts";
+import { type BlobStore, type ByteRange, ShortBlobError } from "./port.ts";
 
 /**
  * Blobs as files in a folder that workerd's disk service serves. It writes a temporary file and renames it, so a
@@ -22,6 +22,10 @@ export class DiskBlobStore implements BlobStore {
     const response = await this.#disk.fetch(address(name), { headers });
     if (response.status === 404) return null;
     if (!response.ok || response.body === null) throw new Error(await failure("read", { name, response }));
+    if (response.headers.get("content-length") !== String(length)) {
+      await response.body.cancel();
+      throw new ShortBlobError(name, { offset, length });
+    }
     return response.body;
   }
 

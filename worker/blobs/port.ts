@@ -5,7 +5,10 @@
 export interface BlobStore {
   /** Writes a blob whole; replaces one of that name. Visible only when complete. */
   put(name: string, bytes: Uint8Array): Promise<void>;
-  /** The bytes [offset, offset + length) of a blob, or null where there is no such blob. */
+  /**
+   * The bytes [offset, offset + length) of a blob, one at least; null where there is no such blob. Rejects where
+   * the blob is too short for that.
+   */
   get(name: string, range: ByteRange): Promise<ReadableStream<Uint8Array> | null>;
   /** Removes a blob; fine where there is none. */
   delete(name: string): Promise<void>;
@@ -14,4 +17,12 @@ export interface BlobStore {
 export interface ByteRange {
   readonly offset: number;
   readonly length: number;
+}
+
+/** A blob is shorter than what refers to it says: the store lost bytes. */
+export class ShortBlobError extends Error {
+  constructor(name: string, { offset, length }: ByteRange) {
+    super(`blob ${name} does not have the bytes ${offset}-${offset + length - 1}`);
+    this.name = "ShortBlobError";
+  }
 }

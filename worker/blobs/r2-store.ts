@@ -1,4 +1,4 @@
-import type { BlobStore, ByteRange } from "./port.ts";
+import { type BlobStore, type ByteRange, ShortBlobError } from "./port.ts";
 
 /** Blobs as objects in an R2 bucket. */
 export class R2BlobStore implements BlobStore {
@@ -14,7 +14,12 @@ export class R2BlobStore implements BlobStore {
 
   async get(name: string, range: ByteRange): Promise<ReadableStream<Uint8Array> | null> {
     const object = await this.#bucket.get(name, { range });
-    return object === null ? null : object.body;
+    if (object === null) return null;
+    if (object.size < range.offset + range.length) {
+      await object.body.cancel();
+      throw new ShortBlobError(name, range);
+    }
+    return object.body;
   }
 
   async delete(name: string): Promise<void> {

@@ -10,34 +10,42 @@ export interface ContentToRead {
 }
 
 /**
- * A content's bytes, or a range of them, for `new Response(…)`, which learns the length from them. Blob follows
- * blob without passing through JavaScript. A blob that is missing or too short errors the stream, so that the
- * reader sees a broken transfer and never wrong bytes.
+ * A content's bytes, or a range of them, for `new Response(…)`, which learns the length from them. Rejects where
+ * the first blob is missing, so that the answer can still be an error; one that is missing later, or too short,
+ * errors the stream: the reader sees a broken transfer and never wrong bytes.
  */
-export function readContent(
+export async function readContent(
   store: BlobStore,
   { body, size, range = { offset: 0, length: size } }: ContentToRead,
-): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> {
-  const end = range.offset + range.length;
-  if (body.kind === "inline") return new Uint8Array(body.bytes.slice(range.offset, end));
-  if (range.length === 0) return new Uint8Array(0);
+): Promise<Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>> {
+  if (body.kind === "inline")
+    return new Uint8Array(body.bytes.slice(range.offset, range.offset + range.length));
+  const streams = blobStreams(store, { body, range });
+  const first = await streams.next();
+  if (first.done) return new Uint8Array(0);
+  if (first.value.length === range.length) return first.value.stream;
   // Never `new TransformStream()`: it passes every byte through JavaScript, at twenty times the cost.
   const { readable, writable } = new FixedLengthStream(range.length);
-  pump(blobStreams(store, { body, range }), writable).catch(() => {});
+  pump(streams, { first: first.value, writable }).catch(() => {});
   return readable;
+}
+
+interface BlobStream {
+  readonly stream: ReadableStream<Uint8Array>;
+  readonly length: number;
 }
 
 /** One blob is being sent while the next one is being opened. */
 async function pump(
-  streams: AsyncGenerator<ReadableStream<Uint8Array>>,
-  writable: WritableStream<Uint8Array>,
+  streams: AsyncGenerator<BlobStream>,
+  { first, writable }: { first: BlobStream; writable: WritableStream<Uint8Array> },
 ): Promise<void> {
-  let next = streams.next();
+  let next: Promise<IteratorResult<BlobStream>> = Promise.resolve({ done: false, value: first });
   try {
     for (let step = await next; !step.done; step = await next) {
       next = streams.next();
       next.catch(() => {});
-      await step.value.pipeTo(writable, { preventClose: true });
+      await step.value.stream.pipeTo(writable, { preventClose: true });
     }
     await writable.close();
   } catch (error) {
@@ -46,15 +54,15 @@ async function pump(
   }
 }
 
-async function discard(next: Promise<IteratorResult<ReadableStream<Uint8Array>>>): Promise<void> {
+async function discard(next: Promise<IteratorResult<BlobStream>>): Promise<void> {
   const step = await next;
-  if (!step.done) await step.value.cancel();
+  if (!step.done) await step.value.stream.cancel();
 }
 
 async function* blobStreams(
   store: BlobStore,
   { body, range }: { body: Exclude<Body, { kind: "inline" }>; range: ByteRange },
-): AsyncGenerator<ReadableStream<Uint8Array>> {
+): AsyncGenerator<BlobStream> {
   const end = range.offset + range.length;
   for await (const { start, chunk } of chunksFrom(store, { body, from: range.offset })) {
     if (start >= end) return;
@@ -63,6 +71,6 @@ async function* blobStreams(
     if (length <= 0) continue;
     const stream = await store.get(chunk.blob, { offset: chunk.offset + skip, length });
     if (stream === null) throw new MissingBlobError(chunk.blob);
-    yield stream;
+    yield { stream, length };
   }
 }

@@ -37,7 +37,7 @@ export interface WriteOptions {
 }
 
 /** Hashes that the whole content must have, where the sender stated them. */
-export interface ExpectedHashes {
+interface ExpectedHashes {
   /** 16 bytes. */
   readonly md5?: Uint8Array;
   /** Plain SHA-256, lower-case hex. */

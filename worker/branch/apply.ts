@@ -1,20 +1,29 @@
+import type { OwnedContent } from "./contents.ts";
 import { kindOf } from "./files.ts";
 import type { Head, Live } from "./generations.ts";
 import type { Ledger } from "./ledger.ts";
 import type { PlannedChange } from "./plan.ts";
 
 /** What identifies a commit. */
-export interface CommitStamp {
+interface CommitStamp {
   readonly id: string;
   readonly createdAt: number;
   readonly origin?: string;
 }
 
-/** Writes a planned commit: the next seq, a death for what it replaces or deletes, a birth for what it puts. To be called in the transaction of its plan. */
-export function applyCommit(
-  ledger: Ledger,
-  { live, changes, stamp }: { live: Live; changes: readonly PlannedChange[]; stamp: CommitStamp },
-): Head {
+export interface Application {
+  readonly live: Live;
+  readonly changes: readonly PlannedChange[];
+  readonly stamp: CommitStamp;
+  /** Lets a file that is born have its content. */
+  readonly keep: (content: OwnedContent) => void;
+}
+
+/**
+ * Writes a planned commit: the next seq, a death for what it replaces or deletes, a birth for what it puts. To be
+ * called in the transaction of its plan.
+ */
+export function applyCommit(ledger: Ledger, { live, changes, stamp, keep }: Application): Head {
   const { gen, head } = live;
   const seq = head.seq + 1;
   let { births, deaths } = head;
@@ -26,7 +35,7 @@ export function applyCommit(
     if (now) {
       ledger.files.bear(path, { gen, seq, state: now });
       // The dead row keeps its content: the past is still read.
-      if (kindOf(path) === "file") ledger.contents.keep({ ...now, gen });
+      if (kindOf(path) === "file") keep({ ...now, gen });
       births++;
     }
   }

@@ -2,7 +2,7 @@
 const PROMISED_AHEAD_MS = 1000;
 
 /** Where the bound of all promises is kept. */
-export interface PromiseStore {
+interface PromiseStore {
   load(): { readonly promised: number; readonly newestCommit: number };
   save(promised: number): void;
 }

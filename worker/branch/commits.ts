@@ -1,8 +1,8 @@
 import type { Sql } from "./sql.ts";
 
 /** The kind of a row of `commits`, by its number. */
-export const COMMIT_KINDS = ["commit", "deletion"] as const;
-export type CommitKind = (typeof COMMIT_KINDS)[number];
+const COMMIT_KINDS = ["commit", "deletion"] as const;
+type CommitKind = (typeof COMMIT_KINDS)[number];
 
 /** A position in the history: a generation and a commit in it. */
 export interface Position {
@@ -20,7 +20,7 @@ export interface CommitRow extends Position {
   readonly deaths: number;
 }
 
-export interface NewCommit extends CommitRow {
+interface NewCommit extends CommitRow {
   /** The job that made it. */
   readonly origin?: string | undefined;
 }

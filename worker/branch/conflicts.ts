@@ -24,9 +24,9 @@ export function conflictOf(
   const own = above.find((ancestor) => view.puts(ancestor));
   if (own !== undefined || !isNew) return own;
   for (const ancestor of above) {
-    if (view.isFile(ancestor)) return ancestor;
     // HEAD has no conflicts: what has something below it is a directory, and so is everything above it.
     if (view.hasBelowAtHead(`${ancestor}/`)) break;
+    if (view.isFile(ancestor)) return ancestor;
   }
   return kindOf(path) === "file" ? view.anyBelow(`${path}/`) : undefined;
 }

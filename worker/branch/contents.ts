@@ -3,14 +3,14 @@ import type { Body, Content } from "../blobs/content.ts";
 import type { Sql, SqlValue } from "./sql.ts";
 
 /** How long a condemned blob stays for those who read it just now; milliseconds. */
-export const CONDEMNED_GRACE_MS = 60 * 60 * 1000;
+const CONDEMNED_GRACE_MS = 60 * 60 * 1000;
 
 const BODY_KINDS = ["inline", "chunks", "manifest"] as const satisfies readonly Body["kind"][];
 
 /** A content of one generation. */
 export type OwnedContent = ContentId & { readonly gen: number };
 
-export interface StoredBody {
+interface StoredBody {
   readonly kind: number;
   readonly body: ArrayBuffer | string;
 }
@@ -38,26 +38,26 @@ export class ContentStore {
   }
 
   /**
-   * Registers a content that nothing keeps yet: the caller keeps it in the same transaction. Where it is there
-   * already, that one stays and the blobs of the new one are condemned; a repeated call condemns nothing.
+   * One more file or upload has a content that comes with its bytes. Where the branch has it already, that one stays
+   * and the blobs of this one are condemned.
    */
-  add({ digest, size, body }: Content, { gen, now }: { gen: number; now: number }): void {
-    const blobs = JSON.stringify(blobsOf(body));
-    if (this.has({ digest, size, gen })) {
-      if (body.kind !== "inline") this.#condemn(blobs, now);
-      return;
-    }
+  bring(content: Content, { gen, now }: { gen: number; now: number }): void {
+    const { digest, size, body } = content;
     const [kind, stored] = writeBody(body);
-    this.#sql.run`
+    const row = this.#sql.first<{ refs: number }>`
       INSERT INTO contents (digest, size, gen, refs, kind, body)
-      VALUES (unhex(${digest}), ${size}, ${gen}, 0, ${kind}, ${stored})`;
-    if (body.kind === "inline") return;
-    this.#sql.run`
-      INSERT INTO blobs (name, refs) SELECT value, 1 FROM json_each(${blobs}) WHERE true
-      ON CONFLICT DO UPDATE SET refs = refs + 1`;
+      VALUES (unhex(${digest}), ${size}, ${gen}, 1, ${kind}, ${stored})
+      ON CONFLICT DO UPDATE SET refs = refs + 1 RETURNING refs`;
+    if (row?.refs === 1) this.#registerBlobs(body);
+    else this.spurn(content, now);
   }
 
-  /** One more file or upload has it. */
+  /** The content is here already: the blobs that this one brought are condemned, unless they are the ones that are used. */
+  spurn({ body }: Content, now: number): void {
+    if (body.kind !== "inline") this.#condemn(JSON.stringify(blobsOf(body)), now);
+  }
+
+  /** One more file or upload has a content that is here. */
   keep({ digest, size, gen }: OwnedContent): void {
     this.#sql.run`
       UPDATE contents SET refs = refs + 1
@@ -80,6 +80,14 @@ export class ContentStore {
     this.#condemn(blobs, now);
   }
 
+  #registerBlobs(body: Body): void {
+    if (body.kind === "inline") return;
+    const blobs = JSON.stringify(blobsOf(body));
+    this.#sql.run`
+      INSERT INTO blobs (name, refs) SELECT value, 1 FROM json_each(${blobs}) WHERE true
+      ON CONFLICT DO UPDATE SET refs = refs + 1`;
+  }
+
   /** `blobs`: JSON of their names. Those that a content has are spared. */
   #condemn(blobs: string, now: number): void {
     this.#sql.run`
@@ -88,10 +96,12 @@ export class ContentStore {
   }
 }
 
-export function readBody({ kind, body }: StoredBody): Body {
+function readBody({ kind, body }: StoredBody): Body {
   if (typeof body !== "string") return { kind: "inline", bytes: new Uint8Array(body) };
   const stored = JSON.parse(body);
-  return kind === BODY_KINDS.indexOf("chunks") ? { kind: "chunks", chunks: stored } : { kind: "manifest", ...stored };
+  return kind === BODY_KINDS.indexOf("chunks")
+    ? { kind: "chunks", chunks: stored }
+    : { kind: "manifest", ...stored };
 }
 
 function writeBody(body: Body): [number, SqlValue] {

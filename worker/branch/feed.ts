@@ -16,7 +16,7 @@ export const CHANGES = `
     AND NOT EXISTS (SELECT 1 FROM files WHERE gen = ?1 AND path = dead.path AND born = ?2)
   ORDER BY path LIMIT ?4`;
 
-export interface ChangePage {
+interface ChangePage {
   readonly changes: Change[];
   /** What the next page comes after; null where there is none. */
   readonly next: string | null;
@@ -73,8 +73,6 @@ function changeCount(commit: CommitRow, before: CommitRow | undefined): number {
 function eventOf(ledger: Ledger, { commit, limit }: { commit: CommitRow; limit: number }): FeedEvent {
   const { gen, seq, id, kind, createdAt } = commit;
   const page =
-    kind === "commit"
-      ? readChanges(ledger, { gen, seq, lower: "", limit })
-      : { changes: [], next: null };
+    kind === "commit" ? readChanges(ledger, { gen, seq, lower: "", limit }) : { changes: [], next: null };
   return { generation: gen, seq, id, kind, createdAt, ...page };
 }

@@ -6,8 +6,8 @@ import type { Sql } from "./sql.ts";
 export const EMPTY_DIGEST = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /** The kind of a row of `files`, by its number. */
-export const FILE_KINDS = ["file", "dir"] as const;
-export type FileKind = (typeof FILE_KINDS)[number];
+const FILE_KINDS = ["file", "dir"] as const;
+type FileKind = (typeof FILE_KINDS)[number];
 
 /** What a path is told by: "a/" is a directory. */
 export function kindOf(path: string): FileKind {
@@ -63,7 +63,8 @@ export class FileStore {
     const from = after === undefined ? lower : justAfter(after);
     return this.#sql.first<{ path: string }>`
       SELECT path FROM files INDEXED BY head
-      WHERE gen = ${gen} AND died IS NULL AND path >= ${from} AND path < ${upper} ORDER BY path LIMIT 1`?.path;
+      WHERE gen = ${gen} AND died IS NULL AND path >= ${from} AND path < ${upper} ORDER BY path LIMIT 1`
+      ?.path;
   }
 
   bear(path: string, { gen, seq, state }: { gen: number; seq: number; state: FileState }): void {

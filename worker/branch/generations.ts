@@ -1,7 +1,7 @@
 import { CommitStore } from "./commits.ts";
 import type { Sql } from "./sql.ts";
 
-export interface GenerationRow {
+interface GenerationRow {
   readonly gen: number;
   /** Part of the names of its blobs. */
   readonly uid: string;
@@ -42,6 +42,11 @@ export class GenerationStore {
     return this.#sql.first<GenerationRow>`
       SELECT gen, uid, created_at AS createdAt, deleted_at AS deletedAt
       FROM generations ORDER BY gen DESC LIMIT 1`;
+  }
+
+  get(gen: number): GenerationRow | undefined {
+    return this.#sql.first<GenerationRow>`
+      SELECT gen, uid, created_at AS createdAt, deleted_at AS deletedAt FROM generations WHERE gen = ${gen}`;
   }
 
   live(): Live | null {

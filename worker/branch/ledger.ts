@@ -13,7 +13,7 @@ import { WriterStore } from "./writer.ts";
 const FULL_AT_BYTES = 9_500_000_000;
 
 /** What of the platform's storage the ledger uses. */
-export interface LedgerStorage {
+interface LedgerStorage {
   readonly sql: Pick<SqlStorage, "exec" | "databaseSize">;
   transactionSync<T>(work: () => T): T;
 }
@@ -63,6 +63,15 @@ export class Ledger {
     this.#storage.transactionSync(() => migrate(this.sql));
     this.#ready = true;
     this.clock.load();
+  }
+
+  /** The object's own bucket name: the platform's word, which is written down, or what was written. */
+  bucket(name: string | undefined): string {
+    const stored = this.sql.first<{ bucket: string }>`SELECT bucket FROM address WHERE one = 1`?.bucket;
+    if (stored !== undefined) return stored;
+    if (name === undefined) throw new Error("a Branch object must be addressed by name");
+    this.sql.run`INSERT INTO address (one, bucket) VALUES (1, ${name})`;
+    return name;
   }
 
   /** All or nothing. What throws is undone, in memory too. */

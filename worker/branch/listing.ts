@@ -1,6 +1,6 @@
 import type { ListEntry } from "./contract.ts";
 import { kindOf } from "./files.ts";
-import { comparePaths, justAfter, subtree } from "./path-order.ts";
+import { comparePaths, justAfter, type PathRange, rangeOf, subtree } from "./path-order.ts";
 import type { Walk } from "./walk.ts";
 
 /** What a page of a listing is about; as of ListFiles. */
@@ -17,19 +17,25 @@ export interface Page {
   readonly next: string | null;
 }
 
+/** What of a commit's paths a page needs: a walk over this may leave out what the page would fold or skip. */
+export function pageScope(page: PageRequest): {
+  range: PathRange;
+  foldBelow: string | undefined;
+  rows: number;
+} {
+  const range = { ...rangeOf(page.prefix), lower: pageStart(page) };
+  // One more tells whether there is a next page.
+  return { range, foldBelow: page.delimiter && page.prefix, rows: page.limit + 1 };
+}
+
 /** The least path that a page may hold. */
-export function pageStart({ prefix, delimiter, after }: PageRequest): string {
+function pageStart({ prefix, delimiter, after }: PageRequest): string {
   if (after === undefined || after === "") return prefix;
   const start = delimiter && isCommonPrefix(after, prefix) ? subtree(after).upper : justAfter(after);
   return comparePaths(start, prefix) < 0 ? prefix : start;
 }
 
-/** Rows fetched at first: folding mostly skips, where a row would do. */
-export function firstPage({ delimiter, limit }: PageRequest): number {
-  return delimiter ? 1 : limit + 1;
-}
-
-/** One page of a walk that begins at `pageStart`: a common prefix is shown once, and its subtree skipped, not read. */
+/** One page of a walk over its `pageScope`: a common prefix is shown once, and its subtree skipped, not read. */
 export function readPage(walk: Walk, { prefix, delimiter, limit }: PageRequest): Page {
   const entries: ListEntry[] = [];
   for (let row = walk.peek(); row; row = walk.peek()) {

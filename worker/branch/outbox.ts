@@ -1,7 +1,7 @@
 import type { Subscriber } from "./contract.ts";
 import type { Sql } from "./sql.ts";
 
-export type Topic = "catalogue" | "bell";
+type Topic = "catalogue" | "bell";
 
 /** Something that another part is still to be told. */
 export interface OutboxRow {
@@ -14,7 +14,7 @@ export interface OutboxRow {
 }
 
 /** What happened, and when. */
-export interface News {
+interface News {
   readonly event: string;
   readonly now: number;
 }

@@ -6,7 +6,7 @@ import { attributesText, EMPTY_DIGEST, type FileState, type HeadRow, kindOf } fr
 import type { Ledger } from "./ledger.ts";
 
 /** The final state of each path that a commit names: null where it is to be gone. */
-export type FinalState = ReadonlyMap<string, FileState | null>;
+type FinalState = ReadonlyMap<string, FileState | null>;
 
 /** A path that is really changed. */
 export interface PlannedChange {
@@ -50,11 +50,15 @@ export function planCommit(
 }
 
 /** The final state of a file or empty directory that is put. */
-export function stateOf(
+function stateOf(
   path: string,
   { digest, size, attributes = {} }: Omit<Extract<Operation, { put: string }>, "put">,
 ): FileState {
-  return { digest: kindOf(path) === "dir" ? EMPTY_DIGEST : digest, size, attributes: attributesText(attributes) };
+  return {
+    digest: kindOf(path) === "dir" ? EMPTY_DIGEST : digest,
+    size,
+    attributes: attributesText(attributes),
+  };
 }
 
 function bytesFault(path: string, operation: Operation): "directory-with-bytes" | undefined {

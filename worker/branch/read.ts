@@ -3,10 +3,10 @@ import type { ContentId } from "../../protocol/content.ts";
 import type { FileEntry } from "../../protocol/files.ts";
 import type { CommitRow, Position } from "./commits.ts";
 import type { FileList, FileRead, ListFiles, ReadFile, Refused } from "./contract.ts";
-import type { Head } from "./generations.ts";
+import { kindOf } from "./files.ts";
+import type { Head, Live } from "./generations.ts";
 import type { Ledger } from "./ledger.ts";
-import { firstPage, type Page, type PageRequest, pageStart, readPage } from "./listing.ts";
-import { rangeOf } from "./path-order.ts";
+import { type Page, type PageRequest, pageScope, readPage } from "./listing.ts";
 import { openWalk } from "./walk.ts";
 
 /** Paths of a fingerprint that are read before other calls get their turn. */
@@ -34,21 +34,12 @@ export function readFile(
   const file = commit === undefined ? ledger.files.head(gen, path) : ledger.files.at(path, { gen, seq });
   if (!file || !view.commit) return { ok: false, reason: "no-such-file" };
   const { digest, size, attributes } = file;
-  const kind = path.endsWith("/") ? "dir" : "file";
+  const kind = kindOf(path);
   const body = kind === "file" ? ledger.contents.body({ digest, size }) : NOTHING;
   if (!body) throw new Error(`the content ${digest}-${size} of a file is not in the branch`);
   const stored = attributes === null ? {} : JSON.parse(attributes);
-  const { id } = view.commit;
-  return {
-    ok: true,
-    kind,
-    digest,
-    size,
-    attributes: stored,
-    body,
-    modifiedAt: view.modifiedAt,
-    commit: id,
-  };
+  const { modifiedAt } = view;
+  return { ok: true, kind, digest, size, attributes: stored, body, modifiedAt, commit: view.commit.id };
 }
 
 const NOTHING = { kind: "inline", bytes: new Uint8Array(0) } as const;
@@ -105,9 +96,11 @@ export async function fingerprint(
   return found ? { digest: hash.digest("hex"), size } : null;
 }
 
-function listPage(ledger: Ledger, { position, commit, head, page }: Omit<View, "ok"> & { page: PageRequest }): Page {
-  const range = { ...rangeOf(page.prefix), lower: pageStart(page) };
-  const walk = openWalk(ledger.sql, { position, commit, head, range, page: firstPage(page) });
+function listPage(
+  ledger: Ledger,
+  { position, commit, head, page }: Omit<View, "ok"> & { page: PageRequest },
+): Page {
+  const walk = openWalk(ledger.sql, { position, commit, head, ...pageScope(page) });
   return readPage(walk, page);
 }
 
@@ -126,4 +119,20 @@ function viewOf(
     return { ok: false, reason: "no-such-version" };
   }
   return positionView(ledger, commit) ?? { ok: false, reason: "no-such-version" };
+}
+
+function headView({ gen, head }: Live): View {
+  const position = { gen, seq: head.seq };
+  const { id, modifiedAt: createdAt } = head;
+  const commit = id === null ? undefined : { ...position, ...head, id, kind: "commit" as const, createdAt };
+  return { ok: true, position, commit, head, modifiedAt: createdAt };
+}
+
+function positionView(ledger: Ledger, { gen, seq }: Position): View | undefined {
+  const generation = ledger.exists ? ledger.generations.get(gen) : undefined;
+  if (!generation) return undefined;
+  const commit = ledger.commits.at({ gen, seq });
+  const head = ledger.generations.headOf(generation);
+  const modifiedAt = commit?.createdAt ?? generation.createdAt;
+  return { ok: true, position: { gen, seq }, commit, head, modifiedAt };
 }

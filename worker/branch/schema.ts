@@ -101,6 +101,8 @@ export const MIGRATIONS: readonly string[] = [
     pipeline TEXT
   );
   INSERT INTO writer (one, epoch) VALUES (1, 0);
+  -- One row: the bucket that the object is. The platform does not tell an object its name in every call.
+  CREATE TABLE address (one INTEGER PRIMARY KEY CHECK (one = 1), bucket TEXT NOT NULL);
   -- One row: no feed was told a time after promised.
   CREATE TABLE clock (one INTEGER PRIMARY KEY CHECK (one = 1), promised INTEGER NOT NULL);
   INSERT INTO clock (one, promised) VALUES (1, 0);
@@ -109,7 +111,9 @@ export const MIGRATIONS: readonly string[] = [
 
 /** Whether the object was ever written to: probing a name must leave no trace. */
 export function hasTables(sql: Sql): boolean {
-  return sql.first`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'` !== undefined;
+  return (
+    sql.first`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'` !== undefined
+  );
 }
 
 /** Brings the tables to the newest form; to be called in a transaction. Tests pass earlier or longer lists. */

@@ -17,7 +17,7 @@ export class Sql {
   }
 
   run(strings: TemplateStringsArray, ...values: SqlValue[]): void {
-    this.#sql.exec(textOf(strings), ...values);
+    this.query(textOf(strings), values);
   }
 
   /** A query of numbered parameters (`?1`), for those that use one value in several places. */

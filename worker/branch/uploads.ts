@@ -24,9 +24,15 @@ export class UploadStore {
     this.#contents = contents;
   }
 
-  open({ id, gen, lease, now }: UploadRow & { now: number }): void {
+  /** Opens an upload, or answers the id of the one that the lease has already. */
+  open({ id, gen, lease, now }: UploadRow & { now: number }): string {
+    this.#closeExpired(now);
+    const earlier = lease === null ? undefined : this.#byLease(lease);
+    if (earlier?.gen === gen) return earlier.id;
+    if (earlier) this.close(earlier.id, now);
     const due = lease === null ? now + UPLOAD_LEASE_MS : null;
     this.#sql.run`INSERT INTO uploads (id, gen, lease, due) VALUES (${id}, ${gen}, ${lease}, ${due})`;
+    return id;
   }
 
   /** The upload, where it is open and of this generation. */
@@ -34,28 +40,35 @@ export class UploadStore {
     return this.#sql.first<UploadRow>`SELECT id, gen, lease FROM uploads WHERE id = ${id} AND gen = ${gen}`;
   }
 
-  byLease(lease: string): UploadRow | undefined {
-    return this.#sql.first<UploadRow>`SELECT id, gen, lease FROM uploads WHERE lease = ${lease}`;
-  }
-
   renew(id: string, now: number): void {
     this.#sql.run`UPDATE uploads SET due = ${now + UPLOAD_LEASE_MS} WHERE id = ${id} AND due IS NOT NULL`;
   }
 
+  /** The pipeline is gone: its uploads run out like others. */
+  forgetLeases(now: number): void {
+    this.#sql.run`UPDATE uploads SET lease = NULL, due = ${now + UPLOAD_LEASE_MS} WHERE lease >= ''`;
+  }
+
   /** Registers contents and keeps them for the upload. */
   add(upload: UploadRow, { contents, now }: { contents: readonly Content[]; now: number }): void {
+    this.renew(upload.id, now);
     for (const content of contents) {
-      this.#contents.add(content, { gen: upload.gen, now });
-      this.#hold(upload, content);
+      if (this.#hold(upload, content)) this.#contents.bring(content, { gen: upload.gen, now });
+      else this.#contents.spurn(content, now);
     }
   }
 
   /** Keeps what is there; answers what is not. */
-  reserve(upload: UploadRow, contents: readonly ContentId[]): ContentId[] {
+  reserve(
+    upload: UploadRow,
+    { contents, now }: { contents: readonly ContentId[]; now: number },
+  ): ContentId[] {
+    this.renew(upload.id, now);
     const missing: ContentId[] = [];
     for (const { digest, size } of contents) {
-      if (this.#contents.has({ digest, size, gen: upload.gen })) this.#hold(upload, { digest, size });
-      else missing.push({ digest, size });
+      const content = { digest, size, gen: upload.gen };
+      if (!this.#contents.has(content)) missing.push({ digest, size });
+      else if (this.#hold(upload, content)) this.#contents.keep(content);
     }
     return missing;
   }
@@ -69,18 +82,23 @@ export class UploadStore {
     for (const content of held) this.#contents.release({ ...content, gen: upload.gen }, now);
   }
 
+  #byLease(lease: string): UploadRow | undefined {
+    return this.#sql.first<UploadRow>`SELECT id, gen, lease FROM uploads WHERE lease = ${lease}`;
+  }
+
   /** Closes some of those whose lease ran out: each opening pays for what earlier ones left behind. */
-  closeExpired(now: number): void {
+  #closeExpired(now: number): void {
     const expired = this.#sql.all<{ id: string }>`
       SELECT id FROM uploads INDEXED BY uploads_by_due
       WHERE due IS NOT NULL AND due < ${now} ORDER BY due LIMIT ${EXPIRED_PER_OPENING}`;
     for (const { id } of expired) this.close(id, now);
   }
 
-  #hold({ id, gen }: UploadRow, { digest, size }: ContentId): void {
+  /** False where the upload holds it already. */
+  #hold({ id }: UploadRow, { digest, size }: ContentId): boolean {
     const held = this.#sql.first`
       INSERT INTO holds (upload, digest, size) VALUES (${id}, unhex(${digest}), ${size})
       ON CONFLICT DO NOTHING RETURNING 1`;
-    if (held) this.#contents.keep({ digest, size, gen });
+    return held !== undefined;
   }
 }

@@ -2,12 +2,13 @@ import type { CommitRow, Position } from "./commits.ts";
 import type { Head } from "./generations.ts";
 import { comparePaths, justAfter, type PathRange } from "./path-order.ts";
 import type { Sql } from "./sql.ts";
+import { ALIVE, ALIVE_FOLDED, DIED_SINCE, PAST } from "./walk-queries.ts";
 
 /** How many changes back from HEAD a commit is read as HEAD and what died since; see `openWalk`. */
 export const NEAR_HEAD_CHANGES = 50_000;
 
 /** One path of a commit. */
-export interface WalkRow {
+interface WalkRow {
   readonly path: string;
   readonly digest: string;
   readonly size: number;
@@ -23,65 +24,56 @@ export interface Walk {
   skipTo(lower: string): void;
 }
 
-export interface WalkOptions {
+interface WalkOptions {
   readonly position: Position;
   /** The commit at the position; undefined for position 0, where nothing is. */
   readonly commit: CommitRow | undefined;
   readonly head: Head;
   readonly range: PathRange;
-  /** Rows fetched at first; more with each further fetch that is used up. */
-  readonly page: number;
+  /** Where the caller will fold: of the paths in one folder below this prefix, those after the first may be left out. */
+  readonly foldBelow?: string | undefined;
+  /** How many rows the caller means to use. */
+  readonly rows: number;
 }
 
 /**
  * The paths of a commit. The past must be listed without walking the dead (design §3): near HEAD it is what is alive
  * plus what died since; further back each path is looked up by itself, however many versions it has.
  */
-export function openWalk(sql: Sql, { position, commit, head, range, page }: WalkOptions): Walk {
-  if (!commit || commit.kind === "deletion") return new PagedWalk(() => [], { lower: range.lower, page });
+export function openWalk(sql: Sql, { position, commit, head, range, foldBelow, rows }: WalkOptions): Walk {
   const { gen, seq } = position;
-  const { upper } = range;
-  const alive = (lower: string, limit: number) =>
-    sql.query<WalkRow>(ALIVE, [gen, lower, upper, seq, limit]);
-  const diedSince = (lower: string, limit: number) =>
-    sql.query<WalkRow>(DIED_SINCE, [gen, lower, upper, seq, limit]);
-  const past = (lower: string, limit: number) => sql.query<WalkRow>(PAST, [gen, lower, upper, seq, limit]);
-  const start = { lower: range.lower, page };
-  if (head.deaths === commit.deaths && head.births === commit.births) return new PagedWalk(alive, start);
+  const { lower, upper } = range;
+  const paged = (text: string, page: number, ...more: number[]) =>
+    new PagedWalk({
+      fetch: (from, limit) => sql.query<WalkRow>(text, [gen, from, upper, seq, limit, ...more]),
+      lower,
+      page,
+    });
+  if (!commit || commit.kind === "deletion") return new PagedWalk({ fetch: () => [], lower, page: rows });
   const changes = head.births - commit.births + head.deaths - commit.deaths;
-  if (changes > NEAR_HEAD_CHANGES) return new PagedWalk(past, start);
+  // The caller skips much of what is fetched: begin with little.
+  if (changes > NEAR_HEAD_CHANGES) return paged(PAST, foldBelow === undefined ? rows : 1);
+  const alive =
+    foldBelow === undefined
+      ? paged(ALIVE, rows)
+      : paged(ALIVE_FOLDED, rows, Array.from(foldBelow).length + 1);
   // Each fetch of the dead sorts all of them: it had better bring many.
-  const dead = new PagedWalk(diedSince, { lower: range.lower, page: MAX_PAGE });
-  return new MergedWalk(new PagedWalk(alive, start), dead);
+  return head.deaths === commit.deaths ? alive : new MergedWalk(alive, paged(DIED_SINCE, MAX_PAGE));
 }
-
-export const ALIVE = `
-  SELECT path, lower(hex(digest)) AS digest, size FROM files INDEXED BY head
-  WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
-
-export const DIED_SINCE = `
-  SELECT path, lower(hex(digest)) AS digest, size FROM files INDEXED BY by_died
-  WHERE gen = ?1 AND died > ?4 AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
-
-/** A walk over distinct paths, one seek each, and a look-up of each path's version. Rows come as the walk goes: in order, and no further than the limit. */
-export const PAST = `
-  WITH RECURSIVE walk (path) AS (
-    SELECT (SELECT path FROM files WHERE gen = ?1 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT 1)
-    UNION ALL
-    SELECT (SELECT path FROM files WHERE gen = ?1 AND path > walk.path AND path < ?3 ORDER BY path LIMIT 1)
-    FROM walk WHERE walk.path IS NOT NULL
-  )
-  SELECT version.path AS path, lower(hex(version.digest)) AS digest, version.size AS size
-  FROM walk CROSS JOIN files AS version ON version.gen = ?1 AND version.path = walk.path AND version.born = (
-    SELECT max(born) FROM files WHERE gen = ?1 AND path = walk.path AND born <= ?4
-  )
-  WHERE version.died IS NULL OR version.died > ?4 LIMIT ?5`;
 
 const MAX_PAGE = 1000;
 
-/** Rows of one query, fetched in pages that grow while they are used up and start small after a skip. */
+interface PagedWalkOptions {
+  /** Rows from a path on, at most so many, in path order. */
+  readonly fetch: (from: string, limit: number) => WalkRow[];
+  readonly lower: string;
+  /** Rows fetched at first. */
+  readonly page: number;
+}
+
+/** Rows of one query, fetched in pages that grow while they are used up and start anew after a skip. */
 class PagedWalk implements Walk {
-  readonly #fetch: (lower: string, limit: number) => WalkRow[];
+  readonly #fetch: PagedWalkOptions["fetch"];
   readonly #firstPage: number;
   #page: number;
   #lower: string;
@@ -89,10 +81,7 @@ class PagedWalk implements Walk {
   #index = 0;
   #ended = false;
 
-  constructor(
-    fetch: (lower: string, limit: number) => WalkRow[],
-    { lower, page }: { lower: string; page: number },
-  ) {
+  constructor({ fetch, lower, page }: PagedWalkOptions) {
     this.#fetch = fetch;
     this.#lower = lower;
     this.#firstPage = page;

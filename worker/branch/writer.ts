@@ -1,7 +1,7 @@
 import type { Sql } from "./sql.ts";
 
 /** The pipeline whose output the branch is. */
-export interface Writer {
+interface Writer {
   readonly uid: string;
   readonly pipeline: string;
   /** Grows with each claim: who holds an earlier one has lost it. */

@@ -6,26 +6,33 @@ import { settleAndBear } from "./settle.ts";
 /** Paths collected in one transaction. */
 const PAGE = 500;
 
+/** Small jobs filled before other calls get their turn. */
+const JOBS_PER_TURN = 10;
+
 /** Works out the datums of every job that waits for them, one job after the other, in slices. */
 export async function fillJobs(parts: Parts): Promise<void> {
-  for (;;) {
+  for (let jobs = 0; ; ) {
     const definition = parts.ledger.active();
     const job = definition && parts.ledger.jobs.nextToFill();
     if (!definition || !job) return;
-    await fillStep(parts, { definition, job });
-    await yieldToOthers();
+    const filled = await fillStep(parts, { definition, job });
+    if (!filled || ++jobs % JOBS_PER_TURN === 0) await yieldToOthers();
   }
 }
 
-async function fillStep(parts: Parts, context: JobContext): Promise<void> {
+/** One slice; whether it was the job's last. */
+async function fillStep(parts: Parts, context: JobContext): Promise<boolean> {
   const { fill } = context.job;
   switch (fill.step) {
     case "snapshot":
-      return collectSnapshot(parts, { ...context, at: fill });
+      await collectSnapshot(parts, { ...context, at: fill });
+      return false;
     case "changes":
-      return collectChanges(parts, { ...context, at: fill });
+      await collectChanges(parts, { ...context, at: fill });
+      return false;
     case "clear":
-      return collectCleared(parts, { ...context, at: fill });
+      collectCleared(parts, { ...context, at: fill });
+      return false;
     default:
       return settleAndBear(parts, context);
   }

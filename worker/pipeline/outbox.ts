@@ -5,18 +5,21 @@ import { viewJob } from "./job-view.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Parts } from "./parts.ts";
 
+/** Shortest time between two writes, so that a burst of jobs goes in batches. */
+const PAUSE_MS = 50;
 /** Shortest time between two writes that tell only of progress. */
 const PROGRESS_MS = 500;
 
 /**
  * Brings the catalogue up to date with the jobs: in batches, each job once however often it changed since. New and
- * ended jobs go at once, progress at most twice a second; `urgent` ends the pause between.
+ * ended jobs go as soon as the last write allows, progress at most twice a second; `urgent` ends that pause.
  */
 export async function flushJobs(
   parts: Parts,
   urgent: { wait(waitMs: number): Promise<void> },
 ): Promise<void> {
   for (let flushed = await flushPage(parts); flushed; flushed = await flushPage(parts)) {
+    await scheduler.wait(PAUSE_MS);
     if (!parts.ledger.jobs.hasUrgent()) await urgent.wait(PROGRESS_MS);
   }
 }

@@ -85,9 +85,8 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     if (!ledger.exists) return { jobs: [], next: null };
     const rows = ledger.jobs.before(request.after ?? AFTER_ALL_IDS, request.limit + 1);
     const page = rows.slice(0, request.limit);
-    const jobs = await Promise.all(page.map((row) => this.#view(row)));
     return {
-      jobs: jobs.filter((job) => job !== null),
+      jobs: await this.#view(page),
       next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null,
     };
   }
@@ -95,7 +94,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
   async job(id: string): Promise<Job | null> {
     const { ledger } = this.#parts;
     const row = ledger.exists ? ledger.jobs.byId(id) : undefined;
-    return row ? this.#view(row) : null;
+    return row ? this.#viewOne(row) : null;
   }
 
   async waitJob(request: { id: string; waitMs: number }): Promise<Job | null> {
@@ -105,7 +104,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
       const row = ledger.exists ? ledger.jobs.byId(request.id) : undefined;
       const leftMs = deadline - peers.now();
       if (!row) return null;
-      if (row.finishedAt !== null || leftMs <= 0) return this.#view(row);
+      if (row.finishedAt !== null || leftMs <= 0) return this.#viewOne(row);
       await this.#engine.jobEnds(request.id, leftMs);
     }
   }
@@ -178,13 +177,21 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     };
   }
 
-  async #view(row: JobRow): Promise<Job | null> {
+  async #viewOne(row: JobRow): Promise<Job | null> {
+    return (await this.#view([row]))[0] ?? null;
+  }
+
+  async #view(rows: readonly JobRow[]): Promise<Job[]> {
     const { ledger, peers } = this.#parts;
     const definition = ledger.pipeline.definition();
-    if (!definition) return null;
+    if (!definition) return [];
     const front = ledger.jobs.front();
-    const reason = await waitingReason(row, { ledger, front, liveNodes: () => peers.liveNodes() });
-    return { ...viewJob(row, { definition, front }), reason };
+    const jobs: Job[] = [];
+    for (const row of rows) {
+      const reason = await waitingReason(row, { ledger, front, liveNodes: () => peers.liveNodes() });
+      jobs.push({ ...viewJob(row, { definition, front }), reason });
+    }
+    return jobs;
   }
 }
 

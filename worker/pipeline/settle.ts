@@ -14,9 +14,9 @@ const FINGERPRINTS_AT_ONCE = 8;
 /**
  * One slice of comparing touched paths with the elements that are there, and of the births that follow. Elements
  * go one at a time and every death comes before the first birth, so the alive datums are at each moment the cross
- * product of the alive elements: no pair is made twice, and none is made in vain.
+ * product of the alive elements: no pair is made twice, and none is made in vain. Answers whether the job is filled.
  */
-export async function settleAndBear(parts: Parts, context: JobContext): Promise<void> {
+export async function settleAndBear(parts: Parts, context: JobContext): Promise<boolean> {
   const { ledger, peers, wakes } = parts;
   const { definition, job } = context;
   const touched = ledger.touched.found(job.n, SLICE);
@@ -33,6 +33,7 @@ export async function settleAndBear(parts: Parts, context: JobContext): Promise<
     wakes.front();
     wakes.outbox();
   }
+  return filled ?? false;
 }
 
 /** What is at each touched path now; a directory is fingerprinted once per job, at the job's own position. */

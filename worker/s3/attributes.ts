@@ -9,23 +9,27 @@ const DEFAULT_CONTENT_TYPE = "binary/octet-stream";
 /** What is kept with a file of the headers of its PUT. Throws MetadataTooLarge. */
 export function readAttributes(headers: ReadonlyMap<string, string>): Attributes {
   const contentType = headers.get("content-type");
-  const metadata: Record<string, string> = {};
-  let characters = 0;
+  const metadata: [key: string, value: string][] = [];
+  let bytes = 0;
   for (const [name, value] of headers) {
     if (!name.startsWith(META)) continue;
     const key = name.slice(META.length);
-    metadata[key] = value;
-    characters += key.length + value.length;
+    metadata.push([key, value]);
+    bytes += utf8Length(key) + utf8Length(value);
   }
-  if (characters > MAX_METADATA_BYTES) {
+  if (bytes > MAX_METADATA_BYTES) {
     throw new S3Error("MetadataTooLarge", {
-      message: `The headers ${META}* hold ${characters} bytes, names and values together: at most ${MAX_METADATA_BYTES} are kept.`,
+      message: `The headers ${META}* hold ${bytes} bytes, names and values together: at most ${MAX_METADATA_BYTES} are kept.`,
     });
   }
   return {
     ...(contentType ? { contentType } : {}),
-    ...(characters > 0 ? { metadata } : {}),
+    ...(metadata.length > 0 ? { metadata: Object.fromEntries(metadata) } : {}),
   };
+}
+
+function utf8Length(text: string): number {
+  return new TextEncoder().encode(text).length;
 }
 
 /** The same as headers of an answer. */

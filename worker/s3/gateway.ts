@@ -86,8 +86,14 @@ function readRequest(
     query: firstOfEach(target),
     body: request.body,
     now,
-    proxied: typeof request.cf?.clientAcceptEncoding === "string",
+    compressingProxy: hasCompressingProxy(request),
   };
+}
+
+/** Cloudflare and `wrangler dev`, which say so by keeping the client's Accept-Encoding, compress for those who take it. */
+function hasCompressingProxy({ cf }: Request): boolean {
+  const accepted = cf?.clientAcceptEncoding;
+  return typeof accepted === "string" && /gzip|br|zstd|deflate|\*/.test(accepted);
 }
 
 function firstOfEach({ query }: Target): ReadonlyMap<string, string> {

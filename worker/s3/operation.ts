@@ -3,7 +3,7 @@ import type { Caller, Context } from "../app.ts";
 import type { BranchApi } from "../branch/contract.ts";
 
 /** What a key must be allowed to do for an operation. The root key may do everything. */
-export type Permission = "list" | "read" | "write" | "admin";
+type Permission = "list" | "read" | "write" | "admin";
 
 /** A request to the service itself. */
 export interface ServiceRequest {
@@ -16,8 +16,8 @@ export interface ServiceRequest {
   readonly body: ReadableStream<Uint8Array> | null;
   /** The clock, in milliseconds since 1970. */
   readonly now: () => number;
-  /** Whether something between us and the client compresses answers that look compressible. */
-  readonly proxied: boolean;
+  /** Whether a proxy stands between us and the client that compresses answers whose type looks compressible. */
+  readonly compressingProxy: boolean;
 }
 
 export interface BucketRequest extends ServiceRequest {

@@ -21,7 +21,8 @@ export interface Selected {
 }
 
 /** Finds a file at HEAD or at `versionId`, and applies the request's conditions and range to it. */
-export async function selectObject({ branch, key, query, headers }: ObjectRequest): Promise<Selected> {
+export async function selectObject(request: ObjectRequest): Promise<Selected> {
+  const { branch, key, query, headers } = request;
   const commit = versionId(query);
   const file = await branch.read({ path: key, ...(commit === undefined ? {} : { commit }) });
   if (!file.ok) throw branchFailure(file);
@@ -39,11 +40,19 @@ export async function selectObject({ branch, key, query, headers }: ObjectReques
   const asked = rangeApplies(headers, validators) ? headers.get("range") : undefined;
   const range = parseRange(asked, file.size);
   if (range === "unsatisfiable") throw invalidRange(file.size);
-  const described = { ...always, "accept-ranges": "bytes", ...attributeHeaders(file.attributes) };
+  const described = {
+    ...always,
+    "accept-ranges": "bytes",
+    ...attributeHeaders(file.attributes),
+    ...(request.compressingProxy ? UNTOUCHED : {}),
+  };
   if (range === null) return { status: 200, headers: described, file, range: whole };
   const partial = { ...described, "content-range": contentRange(range, file.size) };
   return { status: 206, headers: partial, file, range };
 }
+
+/** A proxy that compresses would take Content-Length away; one that sees an encoding leaves the bytes alone. */
+const UNTOUCHED = { "content-encoding": "identity" };
 
 /** The ETag of a content (design §4). */
 export function etag(content: { readonly digest: string; readonly size: number }): string {

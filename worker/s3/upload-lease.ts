@@ -1,4 +1,4 @@
-import type { BranchApi } from "../branch/contract.ts";
+import { type BranchApi, UPLOAD_LEASE_MS } from "../branch/contract.ts";
 import { branchFailure } from "./failures.ts";
 
 /** The upload that a body too large for a row needs, opened when that shows and given up when the request fails. */
@@ -15,6 +15,7 @@ export class UploadLease {
     return {
       openUpload: () => this.#open(),
       renewUpload: (upload: string) => this.#renew(upload),
+      uploadLeaseMs: UPLOAD_LEASE_MS,
     };
   }
 

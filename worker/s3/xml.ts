@@ -2,7 +2,7 @@ import { XMLParser, XMLValidator } from "fast-xml-parser";
 import { S3Error } from "./errors.ts";
 
 /** What a tag holds: text, further tags in order, or one of these for each time that the tag is there. */
-export type XmlValue = string | number | boolean | undefined | XmlTags | readonly XmlValue[];
+type XmlValue = string | number | boolean | undefined | XmlTags | readonly XmlValue[];
 export interface XmlTags {
   readonly [tag: string]: XmlValue;
 }
@@ -50,7 +50,7 @@ const ESCAPED: Readonly<Record<string, string>> = {
 };
 
 /** Text for XML 1.0. A character that it cannot carry becomes U+FFFD: clients ask for encoding-type=url where it matters. */
-export function escapeXml(text: string): string {
+function escapeXml(text: string): string {
   if (PLAIN.test(text)) return text;
   return text.replace(SPECIAL, (character) => ESCAPED[character] ?? "\ufffd");
 }

@@ -67,7 +67,13 @@ describe("a pipeline spec that cannot be right is refused with the path of each 
     },
     {
       what: "two inputs of one name",
-      spec: { ...good, inputs: [input, input] },
+      spec: {
+        ...good,
+        inputs: [
+          { ...input, name: "data" },
+          { ...input, name: "data" },
+        ],
+      },
       path: "inputs[1].name",
       says: /data/,
     },

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { Pipeline } from "../../../protocol/pipelines.ts";
+import { Control } from "../../support/control.ts";
 import { type DevServer, startDevServer } from "../../support/dev-server.ts";
 import { expectedEtag } from "../../support/expected-etag.ts";
+import type { Answer } from "../../support/http.ts";
 import { seededBytes } from "../../support/random.ts";
 import { S3 } from "../../support/s3.ts";
 
@@ -65,4 +68,48 @@ test("deletions and writes of one key that meet leave it either there, whole, or
     const left = await s3.get("master.met", "k");
     expect(left === undefined || left.equals(body)).toBe(true);
   }
+});
+
+test("creations, deletions and writes of one bucket that meet are each done or refused, and the listing tells what is left", async () => {
+  for (let round = 0; round < 5; round++) {
+    const answers = await Promise.all(
+      Array.from({ length: 18 }, (_, n) => {
+        if (n % 3 === 0) return s3.ask("DELETE", "/master.torn");
+        if (n % 3 === 1) return s3.ask("PUT", "/master.torn");
+        return s3.ask("PUT", `/master.torn/k${n}`, seededBytes(n % 2 === 0 ? 10 : 9000, n));
+      }),
+    );
+    expect([200, 204, 404, 409]).toEqual(
+      expect.arrayContaining([...new Set(answers.map(({ status }) => status))]),
+    );
+    const { status } = await s3.ask("HEAD", "/master.torn");
+    expect((await s3.buckets()).includes("master.torn")).toBe(status === 200);
+    for (const key of status === 200 ? await s3.keys("master.torn") : []) {
+      const n = Number(key.slice(1));
+      expect((await s3.get("master.torn", key))?.equals(seededBytes(n % 2 === 0 ? 10 : 9000, n))).toBe(true);
+    }
+  }
+});
+
+test("of parallel creations of one pipeline with specs of their own one succeeds, also while others delete it", async () => {
+  const control = new Control(server);
+  await s3.createBucket("master.wanted");
+  const create = (n: number): Promise<Answer> =>
+    control.ask("POST", "/pipelines", {
+      pipeline: { name: "wanted-by-many" },
+      transform: { image: "busybox", cmd: ["true"], env: { NUMBER: String(n) } },
+      inputs: [{ repo: { name: "wanted" }, glob: "/*" }],
+    });
+  const remove = (): Promise<Answer> => control.ask("DELETE", "/pipelines/wanted-by-many");
+  const first = await Promise.all(Array.from({ length: 10 }, (_, n) => create(n)));
+  expect(first.map(({ status }) => status).sort()).toEqual([201, ...Array(9).fill(409)]);
+  const winner = first.findIndex(({ status }) => status === 201);
+  const { spec } = await control.call("GET", "/pipelines/wanted-by-many", { answers: Pipeline });
+  expect(spec.transform.env).toEqual({ NUMBER: String(winner) });
+
+  const mixed = await Promise.all(Array.from({ length: 12 }, (_, n) => (n % 2 === 0 ? remove() : create(n))));
+  for (const { status, text } of mixed) expect([201, 204, 404, 409], text).toContain(status);
+  await remove();
+  expect(await control.pipelineNames()).toEqual([]);
+  expect((await create(0)).status).toBe(201);
 });

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type DevServer, startDevServer } from "../../support/dev-server.ts";
-import { seededRandom } from "../../support/random.ts";
+import { seededRandom, testSeed } from "../../support/random.ts";
 import { KillLoad } from "./kill-load.ts";
 
 const ROUNDS = 20;
@@ -17,9 +17,7 @@ afterAll(() => server?.stop());
 test("a gateway killed at 20 random moments keeps every acknowledged PUT whole and every commit whole or absent", {
   timeout: 240_000,
 }, async () => {
-  const seed = Number(process.env.SLUICE_TEST_SEED ?? Date.now() % 1_000_000);
-  console.log(`SLUICE_TEST_SEED=${seed} gives the same moments again`);
-  const random = seededRandom(seed);
+  const random = seededRandom(testSeed());
   const load = new KillLoad(server);
   await load.createBucket();
 

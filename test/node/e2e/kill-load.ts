@@ -2,6 +2,7 @@ import type { ContentId } from "../../../protocol/content.ts";
 import { parseContentName } from "../../../protocol/content.ts";
 import { Control } from "../../support/control.ts";
 import { expectedEtag } from "../../support/expected-etag.ts";
+import { isGone } from "../../support/http.ts";
 import type { Door } from "../../support/keys.ts";
 import { S3 } from "../../support/s3.ts";
 import { describeWhole, selfDescribing } from "../../support/self-describing.ts";
@@ -53,15 +54,17 @@ export class KillLoad {
       // Keys of their own, and keys that are written over and over.
       ...SIZES.map((size) => this.#untilGone((n) => this.#put(`fresh/${round}-${size}-${n}`, size))),
       ...SIZES.map((_, first) => this.#untilGone((n) => this.#put(`again/${first}`, sizeAt(first + n)))),
-      ...[0, 1].map((writer) => this.#untilGone((n) => this.#commit(`commit-${round}-${writer}-${n}`))),
+      this.#untilGone((n) => this.#commit(`commit-${round}-${n}`)),
+      this.#untilGone(() => this.#commit("together")),
     ]);
   }
 
   /** Holds the gateway to its promises since `from`; an error says which it broke. */
   async verify(from: { puts: number; commits: number }): Promise<void> {
     const puts = Map.groupBy(this.#puts.slice(from.puts), ({ key }) => key);
+    const commits = Map.groupBy(this.#commits.slice(from.commits), ({ key }) => key);
     await inTurns([...puts], ([key, sent]) => this.#verifyPut(key, sent));
-    await inTurns(this.#commits.slice(from.commits), (commit) => this.#verifyCommit(commit));
+    await inTurns([...commits], ([folder, sent]) => this.#verifyCommit(folder, sent));
   }
 
   async #untilGone(write: (n: number) => Promise<void>): Promise<void> {
@@ -86,7 +89,12 @@ export class KillLoad {
     this.#commits.push(sent);
     const files = filesOf(sent).map(({ key, body }) => ({ key, body, id: contentId(body) }));
     const upload = await this.#control.openUpload(REPO);
-    for (const { body, id } of files) await this.#control.addContent(upload, body, id);
+    const [large, ...small] = files;
+    if (large) await this.#control.addContent(upload, large.body, large.id);
+    await this.#control.addInlineContents(
+      upload,
+      small.map(({ body, id }) => ({ ...id, bytes: body.toString("base64") })),
+    );
     await this.#control.commit(
       REPO,
       upload,
@@ -95,36 +103,41 @@ export class KillLoad {
     sent.acknowledged = true;
   }
 
-  // One writer a key, one PUT after the other: the last acknowledged one is there, or the one that was under way.
   async #verifyPut(key: string, sent: readonly Sent[]): Promise<void> {
-    const last = sent.findLast(({ acknowledged }) => acknowledged);
     const bytes = await this.#s3.get(BUCKET, key);
-    if (bytes === undefined) {
-      if (last) throw new Error(`${key} was acknowledged and is gone`);
-      return;
-    }
-    const { nonce } = describeWhole(key, bytes);
-    const allowed = sent.filter(
-      (one) => one === last || (!one.acknowledged && one.nonce > (last?.nonce ?? -1)),
-    );
-    const earlier = last === undefined && !sent.some((one) => one.nonce === nonce);
-    if (!earlier && !allowed.some((one) => one.nonce === nonce)) {
-      throw new Error(`${key} went back to write ${nonce}; ${last?.nonce} was acknowledged`);
-    }
+    expectOneOf(key, sent, bytes && describeWhole(key, bytes).nonce);
   }
 
-  async #verifyCommit(commit: Sent): Promise<void> {
-    const keys = await this.#s3.keys(BUCKET, `${commit.key}/`);
-    if (keys.length === 0 && !commit.acknowledged) return;
-    const files = filesOf(commit);
-    if (keys.length !== files.length) {
-      const promise = commit.acknowledged ? "acknowledged" : "not acknowledged";
-      throw new Error(`${commit.key} (${promise}) has ${keys.length} of ${files.length} files`);
+  async #verifyCommit(folder: string, sent: readonly Sent[]): Promise<void> {
+    const keys = await this.#s3.keys(BUCKET, `${folder}/`);
+    const nonces = new Set<number>();
+    for (const key of keys) {
+      const bytes = (await this.#s3.get(BUCKET, key)) ?? Buffer.alloc(0);
+      nonces.add(describeWhole(key, bytes).nonce);
     }
-    for (const { key, body } of files) {
-      if (!(await this.#s3.get(BUCKET, key))?.equals(body))
-        throw new Error(`${key} is not what was committed`);
+    const whole = keys.length === FILES_PER_COMMIT && nonces.size === 1;
+    if (keys.length > 0 && !whole) {
+      throw new Error(
+        `${folder} has ${keys.length} of ${FILES_PER_COMMIT} files, of writes ${[...nonces].join(", ")}`,
+      );
     }
+    expectOneOf(folder, sent, [...nonces][0]);
+  }
+}
+
+/**
+ * One writer a name, one write after the other: what is there must be the last acknowledged write, or the one that was
+ * under way when the gateway died; `sent` may begin after writes that are allowed where none of it was acknowledged.
+ */
+function expectOneOf(name: string, sent: readonly Sent[], found: number | undefined): void {
+  const last = sent.findLast(({ acknowledged }) => acknowledged);
+  if (last === undefined && (found === undefined || found < (sent[0]?.nonce ?? 0))) return;
+  if (found === undefined) throw new Error(`${name} was acknowledged and is gone`);
+  const underWay = sent.some(
+    ({ nonce, acknowledged }) => nonce === found && !acknowledged && nonce > (last?.nonce ?? -1),
+  );
+  if (found !== last?.nonce && !underWay) {
+    throw new Error(`${name} holds write ${found}, though write ${last?.nonce} was acknowledged`);
   }
 }
 
@@ -141,13 +154,6 @@ function sizeAt(n: number): number {
 
 function contentId(bytes: Buffer): ContentId {
   return parseContentName(expectedEtag(bytes).slice(1, -1)) as ContentId;
-}
-
-// What undici reports of a server that was killed, while connecting, sending or reading.
-const GONE = ["ECONNREFUSED", "ECONNRESET", "EPIPE", "UND_ERR_SOCKET"];
-
-function isGone(error: unknown): boolean {
-  return error instanceof Error && "code" in error && GONE.includes(String(error.code));
 }
 
 /** Four at a time, so that the check of many files neither crawls nor floods. */

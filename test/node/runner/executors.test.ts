@@ -1,19 +1,22 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmod, lstat, mkdir, mkdtemp, readdir, readFile, realpath, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { LOG_TAIL_BYTES } from "../../../protocol/runner.ts";
 import { findBubblewrap, findUnshare } from "../../../runner/executors/detect.ts";
-import type { Command, Run, Sandbox } from "../../../runner/executors/executor.ts";
+import type { Command, Executor, Run, Sandbox } from "../../../runner/executors/executor.ts";
 import { processExecutor } from "../../../runner/executors/process.ts";
 import { readRootEntries } from "../../../runner/executors/root-entries.ts";
 import { findTool } from "../../../runner/executors/tools.ts";
 import { collect } from "../../../runner/pfs/collect.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
-import { stillRuns } from "./support/processes.ts";
+import { childrenOf, stillRuns } from "./support/processes.ts";
 
 const PATH = process.env.PATH ?? "/usr/bin:/bin";
+const SANDBOX = join(import.meta.dirname, "support/sandbox-process.ts");
+const setpriv = await findTool("setpriv");
 const JAILS = [
   { name: "bubblewrap", find: findBubblewrap, tool: "bwrap" },
   { name: "unshare", find: findUnshare, tool: "setpriv" },
@@ -26,6 +29,7 @@ for (const { name, find, tool } of JAILS) {
     const needs = test.skipIf(absent);
     let dir: string;
     let pfs: string;
+    let executor: Executor;
     let sandbox: Sandbox;
 
     beforeEach(async () => {
@@ -38,11 +42,13 @@ for (const { name, find, tool } of JAILS) {
       if (absent) return;
       const jail = await find({ root: await readRootEntries(), dataDir: dir });
       if (typeof jail === "string") throw new Error(jail);
-      sandbox = await processExecutor(jail).prepare({ dir: join(dir, "worker"), image: "any" });
+      executor = processExecutor(jail);
+      sandbox = await executor.prepare({ dir: join(dir, "worker"), image: "any" });
     });
 
     afterEach(async () => {
       await sandbox?.close();
+      await executor?.close();
       await removeTree(dir);
     });
 
@@ -212,10 +218,45 @@ for (const { name, find, tool } of JAILS) {
       expect(await run(["echo", "again"])).toEqual({ kind: "exited", code: 0, log: "again\n" });
     });
 
+    needs(
+      `${name}: a lost launcher takes its command with it, and the next command gets a new one`,
+      async () => {
+        const mark = `sluice-test-${process.pid}-${Date.now()}`;
+        const running = sh(`while :; do sleep 0.05; done; : ${mark}`).catch((error: Error) => error.message);
+        await expect.poll(() => stillRuns(mark)).toBe(true);
+        const [launcher = 0] = await childrenOf("launcher-process");
+        process.kill(launcher, "SIGKILL");
+        expect(await running).toBe("the launcher's process ended");
+        await expect.poll(() => stillRuns(mark)).toBe(false);
+        expect(await run(["echo", "again"])).toEqual({ kind: "exited", code: 0, log: "again\n" });
+      },
+    );
+
     needs(`${name}: a command sees no process of the machine`, async () => {
       const run = await sh(`test ! -e /proc/${process.pid}/environ`);
       expect(run).toMatchObject({ code: 0 });
     });
+
+    for (const user of ["root", "nobody"]) {
+      const asUser = test.skipIf(absent || process.getuid?.() !== 0 || !setpriv);
+      asUser(
+        `${name}, setpriv, for ${user}: runs a command, and kills it when the runner is killed -9`,
+        async () => {
+          const mark = `sluice-test-${process.pid}-${Date.now()}`;
+          const started = join(pfs, "out", "started");
+          const script = `id -un > ${started.replace(pfs, "/pfs")}; (trap "" TERM; while :; do sleep 0.05; done) & while :; do sleep 0.05; done; : ${mark}`;
+          execFileSync("chown", ["-R", user, dir]);
+          const args = [`--reuid=${user}`, "--clear-groups", process.execPath, SANDBOX, name, dir, script];
+          const runner = spawn("setpriv", args, { stdio: ["ignore", "inherit", "inherit"] });
+          const ended = once(runner, "exit");
+          await expect.poll(() => readFile(started, "utf8").catch(() => "")).toBe(`${user}\n`);
+          expect(await stillRuns(mark)).toBe(true);
+          runner.kill("SIGKILL");
+          await ended;
+          await expect.poll(() => stillRuns(mark)).toBe(false);
+        },
+      );
+    }
 
     needs(`${name}: keeps the user's id`, async () => {
       expect((await run(["id", "-u"])).log).toBe(`${execFileSync("id", ["-u"])}`);

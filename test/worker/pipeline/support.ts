@@ -1,5 +1,6 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
+import { vi } from "vitest";
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import type { Job } from "../../../protocol/pipelines.ts";
 import type { LeasedDatum, Outcome, Output } from "../../../protocol/runner.ts";
@@ -7,6 +8,9 @@ import { PipelineSpec } from "../../../protocol/spec.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
 import type { Leased, PipelineApi } from "../../../worker/pipeline/contract.ts";
+
+// Tests wait for what happens, however slow the machine is at the moment.
+vi.setConfig({ testTimeout: 30_000 });
 
 export function branchOf(address: BranchAddress): BranchApi {
   return env.BRANCH.getByName(bucketName(address)) as unknown as BranchApi;

@@ -32,7 +32,10 @@ export function authenticateTarget(
  * some clients sign, and keep the original in `request.cf`.
  */
 export function signableHeaders(request: Request): Map<string, string> {
-  const headers = new Map(request.headers);
+  const headers = new Map<string, string>();
+  request.headers.forEach((value, name) => {
+    headers.set(name, value);
+  });
   const acceptEncoding = request.cf?.clientAcceptEncoding;
   if (typeof acceptEncoding === "string") headers.set("accept-encoding", acceptEncoding);
   if (!headers.has("host")) headers.set("host", authorityOf(request.url));

@@ -4,7 +4,7 @@ export interface AuthFailure {
   readonly message: string;
 }
 
-export type AuthFailureCode =
+type AuthFailureCode =
   | "AccessDenied"
   | "AuthorizationHeaderMalformed"
   | "InvalidAccessKeyId"

@@ -13,8 +13,7 @@ export interface Authorization {
 }
 
 const ALGORITHM = "AWS4-HMAC-SHA256";
-const FIELDS = ["Credential", "SignedHeaders", "Signature"] as const;
-type Fields = Record<(typeof FIELDS)[number], string>;
+type Fields = Record<"Credential" | "SignedHeaders" | "Signature", string>;
 
 /** Reads the header `Authorization: AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`. */
 export function parseAuthorization(
@@ -33,15 +32,17 @@ export function parseAuthorization(
   return typeof fields === "string" ? malformed(fields) : fromFields(fields);
 }
 
+const FIELD = {
+  Credential: /(?:^|[\s,])Credential=([^,]+)/,
+  SignedHeaders: /(?:^|[\s,])SignedHeaders=([^,]+)/,
+  Signature: /(?:^|[\s,])Signature=([^,]+)/,
+};
+
 /** The three fields, or what is wrong. */
 function readFields(text: string): Fields | string {
-  const found = new Map<string, string>();
-  for (const part of text.split(",")) {
-    const field = part.trim();
-    const equals = field.indexOf("=");
-    if (equals > 0) found.set(field.slice(0, equals), field.slice(equals + 1));
-  }
-  const [Credential, SignedHeaders, Signature] = FIELDS.map((name) => found.get(name));
+  const Credential = FIELD.Credential.exec(text)?.[1]?.trim();
+  const SignedHeaders = FIELD.SignedHeaders.exec(text)?.[1]?.trim();
+  const Signature = FIELD.Signature.exec(text)?.[1]?.trim();
   if (!Credential) return "it has no Credential";
   if (!SignedHeaders) return "it has no SignedHeaders";
   if (!Signature) return "it has no Signature";

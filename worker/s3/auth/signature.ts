@@ -1,4 +1,4 @@
-import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createHmac, hash, timingSafeEqual } from "node:crypto";
 
 /** What a signing key is for. The service is always s3. */
 export interface KeyScope {
@@ -13,12 +13,12 @@ export function stringToSign(
   canonicalRequest: string,
   { time, date, region }: { time: string; date: string; region: string },
 ): string {
-  const hash = createHash("sha256").update(canonicalRequest, "utf8").digest("hex");
-  return `AWS4-HMAC-SHA256\n${time}\n${date}/${region}/s3/aws4_request\n${hash}`;
+  const digest = hash("sha256", canonicalRequest, "hex");
+  return `AWS4-HMAC-SHA256\n${time}\n${date}/${region}/s3/aws4_request\n${digest}`;
 }
 
 /** "Task 3", its first half: the key derived from a secret. */
-export function deriveSigningKey({ secret, date, region }: KeyScope): Uint8Array {
+function deriveSigningKey({ secret, date, region }: KeyScope): Uint8Array {
   return [date, region, "s3", "aws4_request"].reduce<Uint8Array>(
     hmac,
     new TextEncoder().encode(`AWS4${secret}`),

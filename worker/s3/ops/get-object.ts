@@ -11,12 +11,7 @@ export const getObject: Operation<ObjectRequest> = {
   async handle(request) {
     const { status, headers, file, range } = await selectObject(request);
     if (status === 304) return new Response(null, { status, headers });
-    const body = readContent(request.context.blobs, { body: file.body, size: file.size, range });
-    return new Response(body, { status, headers: request.proxied ? uncompressed(headers) : headers });
+    const body = await readContent(request.context.blobs, { body: file.body, size: file.size, range });
+    return new Response(body, { status, headers });
   },
 };
-
-/** A proxy that compresses would take Content-Length away; one that sees an encoding leaves the bytes alone. */
-function uncompressed(headers: Readonly<Record<string, string>>): Record<string, string> {
-  return { ...headers, "content-encoding": "identity" };
-}

@@ -1,4 +1,4 @@
-import { mkdtemp } from "node:fs/promises";
+import { mkdir, mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
@@ -15,17 +15,27 @@ export const log: Log = pino({ level: process.env.SLUICE_TEST_LOG ?? "silent" })
 /** A gateway, a data folder, and the agents on them; `close` leaves nothing behind. */
 export class Stage {
   readonly gateway = new FakeGateway();
-  readonly dataDir: string;
+  readonly #dir: string;
   readonly #runners: Runner[] = [];
 
-  private constructor(dataDir: string) {
-    this.dataDir = dataDir;
+  private constructor(dir: string) {
+    this.#dir = dir;
   }
 
   static async open(): Promise<Stage> {
     const stage = new Stage(await mkdtemp(join(tmpdir(), "sluice-runner-")));
+    await mkdir(stage.dataDir);
     await stage.gateway.start();
     return stage;
+  }
+
+  get dataDir(): string {
+    return join(this.#dir, "data");
+  }
+
+  /** A file that commands may wait for. It is not there yet. */
+  get gate(): string {
+    return join(this.#dir, "gate");
   }
 
   config(more: Partial<RunnerConfig> = {}): RunnerConfig {
@@ -49,7 +59,7 @@ export class Stage {
     for (const runner of this.#runners) runner.kill();
     await Promise.all(this.#runners.map((runner) => runner.done));
     await this.gateway.stop();
-    await removeTree(this.dataDir);
+    await removeTree(this.#dir);
     expect(this.gateway.violations).toEqual([]);
   }
 }

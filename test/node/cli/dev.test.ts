@@ -1,0 +1,100 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, describe, expect, test } from "vitest";
+import { ROOT } from "../../support/dev-server.ts";
+import { eventually } from "../../support/eventually.ts";
+import { mustRun, run, type Started, start } from "../../support/processes.ts";
+import { S3 } from "../../support/s3.ts";
+import { scratchFolder } from "../../support/scratch.ts";
+
+const SLUICE = [process.execPath, join(ROOT, "bin/sluice.js")];
+const started = new Set<Started>();
+
+afterEach(async () => {
+  for (const process of started) await process.stop();
+  started.clear();
+});
+
+/** Starts `sluice dev` in a folder of its own, without a key in its environment; answers what it printed when it was ready. */
+async function dev(cwd: string, ...args: string[]): Promise<{ greeting: Greeting; process: Started }> {
+  const launched = start([...SLUICE, "dev", "--port", "0", "--json", ...args], { cwd });
+  started.add(launched);
+  const line = await eventually(
+    "sluice dev has greeted",
+    () => /^\{"endpoint".*\}$/m.exec(launched.output())?.[0],
+  );
+  return { greeting: JSON.parse(line), process: launched };
+}
+
+interface Greeting {
+  readonly endpoint: string;
+  readonly data: string;
+  readonly key: string;
+  readonly runners: number;
+}
+
+describe("sluice dev", () => {
+  test("makes a key, and the other commands find gateway and key by the data folder alone", async () => {
+    const cwd = scratchFolder();
+    const { greeting } = await dev(cwd, "--runners", "0");
+    expect(greeting).toMatchObject({ data: ".sluice", key: ".sluice/root-key.json", runners: 0 });
+    expect(await mustRun([...SLUICE, "mb", "s3://master.found"], { cwd })).toBe("made s3://master.found\n");
+    const elsewhere = scratchFolder();
+    const data = join(cwd, ".sluice");
+    expect(await mustRun([...SLUICE, "ls", "--data", data], { cwd: elsewhere })).toContain("master.found");
+  });
+
+  test("runs pipelines with as many runners as asked, and ends with 0 at SIGTERM", async () => {
+    const cwd = scratchFolder();
+    const { greeting, process } = await dev(cwd, "--runners", "2", "--executor", "process");
+    const nodes = await eventually("two nodes live", async () => {
+      const door = { endpoint: greeting.endpoint, ...rootKey(cwd) };
+      const answer = await new S3(door).ask("GET", "/api/v1/nodes");
+      const list: { name: string; live: boolean }[] = JSON.parse(answer.text).nodes;
+      return list.length === 2 && list.every(({ live }) => live) && list;
+    });
+    expect(nodes.map(({ name }) => name).sort()).toEqual(["local-1", "local-2"]);
+    process.signal("SIGTERM");
+    expect((await process.ended).code).toBe(0);
+    expect(existsSync(join(cwd, ".sluice/gateway.json"))).toBe(false);
+  });
+
+  test("tells a port that is in use and ends with 1", async () => {
+    const { greeting } = await dev(scratchFolder(), "--runners", "0");
+    const { port } = new URL(greeting.endpoint);
+    const { code, stderr } = await run([...SLUICE, "dev", "--port", port], { cwd: scratchFolder() });
+    expect(stderr).toBe(
+      `error: 127.0.0.1:${port} is in use: choose another with --port, or stop what listens there\n`,
+    );
+    expect(code).toBe(1);
+  });
+});
+
+describe("sluice env", () => {
+  test("prints exports that a shell understands, whatever is in the key", async () => {
+    const env = {
+      SLUICE_ENDPOINT: "http://127.0.0.1:1234",
+      SLUICE_ACCESS_KEY_ID: "key",
+      SLUICE_SECRET_ACCESS_KEY: 'it\'s $HOME `odd` "quoted"',
+    };
+    const script =
+      'eval "$("$@")"; printf "%s\\n" "$AWS_ENDPOINT_URL" "$AWS_ACCESS_KEY_ID" "$AWS_SECRET_ACCESS_KEY"';
+    expect(await mustRun(["sh", "-euc", script, "sh", ...SLUICE, "env"], { env })).toBe(
+      `${env.SLUICE_ENDPOINT}\nkey\n${env.SLUICE_SECRET_ACCESS_KEY}\n`,
+    );
+  });
+
+  test("takes the AWS names where ours are not set, and with --json prints an object", async () => {
+    const env = { AWS_ACCESS_KEY_ID: "aws", AWS_SECRET_ACCESS_KEY: "aws-secret" };
+    const variables = JSON.parse(await mustRun([...SLUICE, "env", "--json"], { env, cwd: scratchFolder() }));
+    expect(variables).toMatchObject({
+      SLUICE_ENDPOINT: "http://127.0.0.1:8787",
+      SLUICE_ACCESS_KEY_ID: "aws",
+      RCLONE_CONFIG_SLUICE_SECRET_ACCESS_KEY: "aws-secret",
+    });
+  });
+});
+
+function rootKey(cwd: string): { accessKeyId: string; secretAccessKey: string } {
+  return JSON.parse(readFileSync(join(cwd, ".sluice/root-key.json"), "utf8"));
+}

@@ -1,0 +1,272 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type DevServer, sluice, startDevServer } from "../../support/dev-server.ts";
+import type { Ended } from "../../support/processes.ts";
+import { S3 } from "../../support/s3.ts";
+import { scratchFolder } from "../../support/scratch.ts";
+
+let server: DevServer;
+let s3: S3;
+
+beforeAll(async () => {
+  server = await startDevServer();
+  s3 = new S3(server);
+});
+afterAll(() => server.stop());
+
+function cli(...args: string[]): Promise<Ended> {
+  return sluice(server, ...args);
+}
+
+/** Runs a command that must end with 0; answers what it printed. */
+async function ok(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await cli(...args);
+  expect(stderr).toBe("");
+  expect(code).toBe(0);
+  return stdout.toString();
+}
+
+async function okJson(...args: string[]): Promise<Record<string, unknown>> {
+  return JSON.parse(await ok(...args, "--json"));
+}
+
+/** Runs a command that must end with 1; answers what it said. */
+async function refused(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await cli(...args);
+  expect(stdout.toString()).toBe("");
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/^error: .+\n$/);
+  return stderr;
+}
+
+function folderOf(files: Record<string, string | Buffer>): string {
+  const folder = scratchFolder();
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), content);
+  }
+  return folder;
+}
+
+describe("sluice mb and rb", () => {
+  test("make and remove a bucket", async () => {
+    expect(await okJson("mb", "s3://master.made")).toEqual({ bucket: "master.made" });
+    expect(await ok("ls")).toContain("s3://master.made\n");
+    expect(await ok("rb", "s3://master.made")).toBe("removed s3://master.made\n");
+    expect(await ok("ls")).not.toContain("master.made");
+  });
+
+  test("say what is in the way", async () => {
+    await ok("mb", "s3://master.twice");
+    expect(JSON.parse((await cli("mb", "s3://master.twice", "--json")).stderr)).toMatchObject({
+      error: { code: "BucketAlreadyOwnedByYou" },
+    });
+    await s3.put("master.twice", "file", "x");
+    expect(await refused("rb", "s3://master.twice")).toContain("--force");
+    await ok("rb", "--force", "s3://master.twice");
+    await refused("rb", "--force", "s3://master.twice");
+  });
+});
+
+describe("sluice ls", () => {
+  beforeAll(async () => {
+    await s3.createBucket("master.listed");
+    for (const key of ["a.txt", "dir/b.txt", "dir/deep/c.txt", "odd &<>\"' ☃ +%.txt", "z/"]) {
+      await s3.put("master.listed", key, key.endsWith("/") ? "" : "12345");
+    }
+  });
+
+  async function names(...args: string[]): Promise<unknown[]> {
+    const lines = (await ok("ls", ...args, "--json")).trimEnd().split("\n").filter(Boolean);
+    return lines.map((line) => JSON.parse(line)).map((entry) => entry.prefix ?? entry.path);
+  }
+
+  test("shows one level, or with -r all", async () => {
+    expect((await names("s3://master.listed")).sort()).toEqual(
+      ["a.txt", "dir/", "odd &<>\"' ☃ +%.txt", "z/"].sort(),
+    );
+    expect(await names("s3://master.listed/dir/")).toEqual(["dir/deep/", "dir/b.txt"]);
+    expect(await names("-r", "s3://master.listed/dir")).toEqual(["dir/b.txt", "dir/deep/c.txt"]);
+  });
+
+  test("prints time, size and name for people", async () => {
+    const text = await ok("ls", "s3://master.listed/");
+    expect(text).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +5 {2}a\.txt$/m);
+    expect(text).toMatch(/^ +dir {2}dir\/$/m);
+  });
+
+  test("of a bucket that is not there ends with 1", async () => {
+    await refused("ls", "s3://master.nowhere");
+  });
+});
+
+describe("sluice cp", () => {
+  test("copies a folder up as one commit and down again as it was", async () => {
+    const files = {
+      "top.txt": "top",
+      "dir/small.bin": Buffer.from([0, 255, 10, 13]),
+      "dir/large.bin": Buffer.alloc(3_500_000, "0123456789"),
+      "dir/same.bin": Buffer.alloc(3_500_000, "0123456789"),
+      "dir/empty": "",
+      "with space+plus%.txt": "odd",
+    };
+    const folder = folderOf(files);
+    mkdirSync(join(folder, "hollow"));
+    const put = await okJson("cp", "-r", "--create", folder, "s3://master.tree/in/here");
+    expect(put).toMatchObject({ files: 7, bytes: 7_000_010, sentBytes: 3_500_010 });
+    expect(put.commit).toBe(await s3.headCommit("master.tree", "in/here/top.txt"));
+    expect(await s3.keys("master.tree")).toContain("in/here/hollow/");
+
+    const down = join(scratchFolder(), "down");
+    await ok("cp", "-r", "s3://master.tree/in/here", down);
+    for (const [path, content] of Object.entries(files)) {
+      expect(readFileSync(join(down, path)).equals(Buffer.from(content))).toBe(true);
+    }
+    expect(statSync(join(down, "hollow")).isDirectory()).toBe(true);
+    expect(readdirSync(join(down, "dir")).sort()).toEqual(["empty", "large.bin", "same.bin", "small.bin"]);
+  });
+
+  test("sends nothing again that the branch has, and makes no commit where nothing changes", async () => {
+    const folder = folderOf({ a: "a", "b/large": Buffer.alloc(100_000, "large") });
+    await ok("cp", "-r", "--create", folder, "s3://master.again");
+    expect(await okJson("cp", "-r", folder, "s3://master.again")).toEqual({
+      commit: null,
+      files: 2,
+      bytes: 100_001,
+      sentBytes: 0,
+    });
+    writeFileSync(join(folder, "c"), "new");
+    expect(await okJson("cp", "-r", folder, "s3://master.again")).toMatchObject({
+      files: 3,
+      sentBytes: 3,
+      commit: expect.any(String),
+    });
+  });
+
+  test("puts a file under the name that is asked, or under its own", async () => {
+    await s3.createBucket("master.single");
+    const file = join(folderOf({ "one.txt": "one" }), "one.txt");
+    await ok("cp", file, "s3://master.single");
+    await ok("cp", file, "s3://master.single/dir/");
+    await ok("cp", file, "s3://master.single/two.txt");
+    expect(await s3.keys("master.single")).toEqual(["dir/one.txt", "one.txt", "two.txt"]);
+
+    const down = scratchFolder();
+    await ok("cp", "s3://master.single/two.txt", down);
+    await ok("cp", "s3://master.single/two.txt", join(down, "deep/three.txt"));
+    expect(readFileSync(join(down, "two.txt"), "utf8")).toBe("one");
+    expect(readFileSync(join(down, "deep/three.txt"), "utf8")).toBe("one");
+  });
+
+  test("says how to make a bucket that is not there", async () => {
+    const file = join(folderOf({ a: "a" }), "a");
+    expect(await refused("cp", file, "s3://master.absent")).toContain("--create");
+  });
+
+  test("refuses links and pipes by name, or leaves them out when told so", async () => {
+    const folder = folderOf({ kept: "kept" });
+    symlinkSync("/etc/hostname", join(folder, "link"));
+    expect(await refused("cp", "-r", "--create", folder, "s3://master.special")).toContain("a symbolic link");
+    execFileSync("rm", [join(folder, "link")]);
+    execFileSync("mkfifo", [join(folder, "pipe")]);
+    expect(await refused("cp", "-r", "--create", folder, "s3://master.special")).toContain("a named pipe");
+    expect(await ok("ls")).not.toContain("master.special");
+    await ok("cp", "-r", "--create", "--skip-special", folder, "s3://master.special");
+    expect(await s3.keys("master.special")).toEqual(["kept"]);
+  });
+
+  test("refuses more files than a commit takes before it makes or sends anything", async () => {
+    const folder = scratchFolder();
+    for (let number = 0; number <= 10_000; number++) writeFileSync(join(folder, String(number)), "");
+    const said = await refused("cp", "-r", "--create", folder, "s3://master.many");
+    expect(said).toContain("more than the 10000 files");
+    expect(await ok("ls")).not.toContain("master.many");
+  });
+
+  test("refuses names that a branch can't hold", async () => {
+    const folder = folderOf({ "bad\u0001name": "x" });
+    expect(await refused("cp", "-r", "--create", folder, "s3://master.names")).toContain(
+      "control characters",
+    );
+  });
+
+  test.each([
+    ["a folder without -r", (folder: string) => ["cp", folder, "s3://master.x"]],
+    ["a file with -r", (folder: string) => ["cp", "-r", join(folder, "a"), "s3://master.x"]],
+  ])("refuses %s", async (_what, args) => {
+    const { code, stderr } = await cli(...args(folderOf({ a: "a" })));
+    expect(code).toBe(2);
+    expect(stderr).toContain("-r");
+  });
+
+  test("says what is not there", async () => {
+    expect(await refused("cp", "/nonexistent/file", "s3://master.single")).toContain(
+      "/nonexistent/file does not exist",
+    );
+    await refused("cp", "s3://master.single/absent", scratchFolder());
+    expect(await refused("cp", "-r", "s3://master.single/absent", scratchFolder())).toContain(
+      "holds no files",
+    );
+  });
+
+  test("refuses to put a file where a directory is, and changes nothing", async () => {
+    const folder = folderOf({ "new.txt": "new", dir: "a file" });
+    const before = await s3.keys("master.single");
+    expect(await refused("cp", "-r", folder, "s3://master.single")).toContain("dir");
+    expect(await s3.keys("master.single")).toEqual(before);
+  });
+});
+
+describe("sluice cat", () => {
+  test("prints bytes as they are, also of an earlier commit", async () => {
+    await s3.createBucket("master.printed");
+    const bytes = Buffer.from([0, 1, 2, 253, 254, 255]);
+    const { version } = await s3.put("master.printed", "f", bytes);
+    await s3.put("master.printed", "f", "later");
+    expect(await ok("cat", "s3://master.printed/f")).toBe("later");
+    const earlier = await cli("cat", "--commit", version, "s3://master.printed/f");
+    expect(earlier.stdout.equals(bytes)).toBe(true);
+  });
+
+  test("with --json tells about the file", async () => {
+    const { etag, version } = await s3.put("master.printed", "told.txt", "told");
+    expect(await okJson("cat", "s3://master.printed/told.txt")).toMatchObject({
+      bucket: "master.printed",
+      path: "told.txt",
+      size: 4,
+      etag: etag.replaceAll('"', ""),
+      commit: version,
+    });
+  });
+
+  test("of a file that is not there ends with 1", async () => {
+    await refused("cat", "s3://master.printed/absent");
+  });
+});
+
+describe("sluice rm", () => {
+  test("removes a file, or with -r a folder in one commit", async () => {
+    await s3.createBucket("master.removed");
+    for (const key of ["a", "dir/b", "dir/c", "dirty"]) await s3.put("master.removed", key, key);
+    expect(await ok("rm", "s3://master.removed/a")).toMatch(/^removed 1 file/);
+    expect(await okJson("rm", "-r", "s3://master.removed/dir")).toEqual({
+      files: 2,
+      commit: expect.any(String),
+    });
+    expect(await s3.keys("master.removed")).toEqual(["dirty"]);
+  });
+
+  test("says when there is nothing to remove", async () => {
+    expect(await refused("rm", "s3://master.removed/absent")).toContain("there is nothing at");
+    expect(await refused("rm", "-r", "s3://master.removed/absent")).toContain("there is nothing at");
+  });
+});
+
+test("a wrong secret is told with the key and where it came from", async () => {
+  const wrong = { ...server, secretAccessKey: "wrong-secret" };
+  const { code, stderr } = await sluice(wrong, "ls");
+  expect(code).toBe(1);
+  expect(stderr).toContain(`(the key is ${server.accessKeyId}, from SLUICE_ACCESS_KEY_ID)`);
+});

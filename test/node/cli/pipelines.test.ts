@@ -1,0 +1,177 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Job, JobPage, Pipeline, PipelineList } from "../../../protocol/pipelines.ts";
+import { Control } from "../../support/control.ts";
+import { type DevServer, sluice, startDevServer, startRunner } from "../../support/dev-server.ts";
+import { eventually } from "../../support/eventually.ts";
+import type { Ended, Started } from "../../support/processes.ts";
+import { S3 } from "../../support/s3.ts";
+import { scratchFolder } from "../../support/scratch.ts";
+
+let server: DevServer;
+let runner: Started;
+let s3: S3;
+
+beforeAll(async () => {
+  server = await startDevServer();
+  s3 = new S3(server);
+});
+afterAll(async () => {
+  await runner?.stop();
+  await server.stop();
+});
+
+function cli(...args: string[]): Promise<Ended> {
+  return sluice(server, ...args);
+}
+
+async function ok(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await cli(...args);
+  expect(stderr).toBe("");
+  expect(code).toBe(0);
+  return stdout.toString();
+}
+
+async function okJson(...args: string[]): Promise<unknown> {
+  return JSON.parse(await ok(...args, "--json"));
+}
+
+function spec(name: string, script: string): Record<string, unknown> {
+  return {
+    pipeline: { name },
+    transform: { image: "busybox", cmd: ["sh", "-eu"], stdin: [script] },
+    inputs: [{ repo: { name: `${name}-in` }, glob: "/*" }],
+  };
+}
+
+function specFile(content: unknown): string {
+  const file = join(scratchFolder(), "spec.json");
+  writeFileSync(file, JSON.stringify(content));
+  return file;
+}
+
+async function createPipeline(name: string, script: string): Promise<void> {
+  await s3.createBucket(`master.${name}-in`);
+  await ok("pipeline", "create", "-f", specFile(spec(name, script)));
+}
+
+/** The id of a pipeline's first job. */
+function firstJob(pipeline: string): Promise<string> {
+  return eventually(`${pipeline} has a job`, async () => (await new Control(server).jobs(pipeline))[0]?.id);
+}
+
+describe("sluice pipeline", () => {
+  test("creates, lists, inspects and deletes", async () => {
+    await createPipeline("whole", "true");
+    const list = PipelineList.parse(await okJson("pipeline", "list"));
+    expect(list.pipelines.find(({ name }) => name === "whole")).toMatchObject({
+      inputs: ["master.whole-in"],
+      output: "master.whole",
+    });
+    expect(await ok("pipeline", "list")).toMatch(/^whole +active +master\.whole-in +master\.whole /m);
+    expect(Pipeline.parse(await okJson("pipeline", "inspect", "whole"))).toMatchObject({
+      name: "whole",
+      spec: { parallelism_spec: { strategy: "COEFFICIENT", coefficient: 1 } },
+    });
+    expect(await ok("pipeline", "inspect", "whole")).toContain("s3://master.whole\n");
+    expect(await okJson("pipeline", "delete", "whole")).toEqual({ deleted: "whole" });
+    expect(await ok("ls")).not.toContain("s3://master.whole\n");
+    expect((await cli("pipeline", "inspect", "whole")).code).toBe(1);
+  });
+
+  test("can leave the output when it deletes", async () => {
+    await createPipeline("left", "true");
+    await ok("pipeline", "delete", "left", "--keep-output");
+    expect(await ok("ls")).toContain("s3://master.left\n");
+  });
+
+  test("tells every problem of a spec with its path, a line each", async () => {
+    const wrong = { pipeline: { name: "wrong" }, transform: { image: "busybox", cmd: [] }, speed: "fast" };
+    const file = specFile(wrong);
+    const { code, stderr } = await cli("pipeline", "create", "-f", file);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^error: [^\n]+\n/);
+    expect(stderr).toMatch(/^ {2}transform\.cmd: /m);
+    expect(stderr).toMatch(/^ {2}speed: /m);
+    const asJson = await cli("pipeline", "create", "-f", file, "--json");
+    expect(
+      JSON.parse(asJson.stderr)
+        .error.issues.map(({ path }: { path: string }) => path)
+        .sort(),
+    ).toEqual(["speed", "transform.cmd"]);
+  });
+
+  test("reads a spec from stdin", async () => {
+    await s3.createBucket("master.piped-in");
+    const file = specFile(spec("piped", "true"));
+    const { code, stderr } = await cli("pipeline", "create", "-f", "-");
+    expect(stderr).toContain("stdin is not JSON");
+    expect(code).toBe(1);
+    await ok("pipeline", "create", "-f", file);
+  });
+});
+
+describe("sluice job", () => {
+  test("shows that a job waits for a runner, and gives up waiting for it when time is up", async () => {
+    await createPipeline("waiting", "true");
+    await s3.put("master.waiting-in", "file", "x");
+    const id = await firstJob("waiting");
+    const { code, stderr } = await cli("job", "wait", id, "--timeout", "1");
+    expect(stderr).toMatch(new RegExp(`^error: job ${id} is still (starting|running) after 1 s`));
+    expect(code).toBe(1);
+  });
+
+  test("of an id that is not there ends with 1", async () => {
+    for (const verb of ["inspect", "wait"]) {
+      const { code, stderr } = await cli("job", verb, "01AAAAAAAAAAAAAAAAAAAAAAAA");
+      expect(stderr).toContain("01AAAAAAAAAAAAAAAAAAAAAAAA");
+      expect(code).toBe(1);
+    }
+  });
+
+  describe("with a runner", () => {
+    beforeAll(() => {
+      runner = startRunner(server, { node: "cli-test" });
+    });
+
+    test("waits for a job that succeeds with 0, and shows and lists it", async () => {
+      await createPipeline("good", "cp /pfs/good-in/* /pfs/out/");
+      await s3.put("master.good-in", "file", "content");
+      const id = await firstJob("good");
+      const job = Job.parse(await okJson("job", "wait", id));
+      expect(job).toMatchObject({ state: "success", datums: { processed: 1, skipped: 0, failed: 0 } });
+      expect(await okJson("job", "inspect", id)).toEqual(job);
+      expect(await ok("job", "inspect", id)).toContain("1 processed, 0 skipped, 0 failed of 1");
+      expect(JobPage.parse(await okJson("job", "list", "--pipeline", "good")).jobs).toEqual([job]);
+      expect(await ok("job", "list", "--pipeline", "good")).toContain(`${id}  good      success`);
+      expect(await ok("cat", "s3://master.good/file")).toBe("content");
+    });
+
+    test("waits for a job that fails with 1 and says why", async () => {
+      await createPipeline("bad", "echo no luck >&2; exit 3");
+      await s3.put("master.bad-in", "file", "content");
+      const { code, stdout } = await cli("job", "wait", await firstJob("bad"));
+      expect(stdout.toString()).toMatch(/^state +failure \(.+\)$/m);
+      expect(code).toBe(1);
+    });
+
+    test("lists by state, page by page", async () => {
+      await createPipeline("many", "true");
+      for (const file of ["a", "b", "c"]) await s3.put("master.many-in", file, file);
+      await new Control(server).ended("many", { count: 3 });
+      const one = JobPage.parse(await okJson("job", "list", "--pipeline", "many", "--limit", "2"));
+      expect(one.jobs.length).toBe(2);
+      const two = JobPage.parse(await okJson("job", "list", "--pipeline", "many", "--after", one.next ?? ""));
+      expect(two.jobs.length).toBe(1);
+      expect(await ok("job", "list", "--pipeline", "many", "--limit", "2")).toContain(
+        `more with --after ${one.next}`,
+      );
+      // The catalogue, which knows the jobs of all pipelines, may be a moment behind.
+      await eventually("the catalogue knows", async () => {
+        const list = JobPage.parse(await okJson("job", "list", "--state", "success"));
+        return list.jobs.filter(({ pipeline }) => pipeline === "many").length === 3;
+      });
+    });
+  });
+});

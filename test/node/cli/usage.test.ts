@@ -1,0 +1,183 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { reportFailure } from "../../../cli/failure.ts";
+import { buildProgram } from "../../../cli/program.ts";
+import { ROOT } from "../../support/dev-server.ts";
+import { doorVariables, ROOT_KEY } from "../../support/keys.ts";
+import { freePort } from "../../support/ports.ts";
+import { type Ended, run } from "../../support/processes.ts";
+import { scratchFolder } from "../../support/scratch.ts";
+
+/** Runs the CLI where there is no gateway, no key and no data folder. */
+function sluice(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  cwd = scratchFolder(),
+): Promise<Ended> {
+  return run([process.execPath, join(ROOT, "bin/sluice.js"), ...args], { cwd, env });
+}
+
+/** Parses a command line in this process, up to where it would act; answers what would be printed and the exit code. */
+async function parse(args: readonly string[]): Promise<{ code: number; printed: string; failure: string }> {
+  let printed = "";
+  const write = (text: string): void => {
+    printed += text;
+  };
+  try {
+    await buildProgram({ out: write, err: write }).parseAsync(args, { from: "user" });
+    throw new Error(`'${args.join(" ")}' was taken`);
+  } catch (error) {
+    const { exitCode, text } = reportFailure(error, { json: false });
+    return { code: exitCode, printed, failure: text };
+  }
+}
+
+/** A door where nobody answers. */
+async function closedDoor(): Promise<Record<string, string>> {
+  return doorVariables({ endpoint: `http://127.0.0.1:${await freePort()}`, ...ROOT_KEY });
+}
+
+const COMMANDS = [
+  ["dev"],
+  ["runner"],
+  ["env"],
+  ["pipeline", "create"],
+  ["pipeline", "list"],
+  ["pipeline", "inspect"],
+  ["pipeline", "delete"],
+  ["job", "list"],
+  ["job", "inspect"],
+  ["job", "wait"],
+  ["mb"],
+  ["rb"],
+  ["ls"],
+  ["cp"],
+  ["cat"],
+  ["rm"],
+];
+
+describe("help", () => {
+  test("lists every command", async () => {
+    const { code, printed } = await parse(["--help"]);
+    expect(code).toBe(0);
+    for (const [name] of COMMANDS) expect(printed).toMatch(new RegExp(`^  ${name}\\b`, "m"));
+  });
+
+  test.each(
+    COMMANDS.map((command) => [command.join(" ")]),
+  )("of `%s` has examples and --json", async (command) => {
+    const { code, printed } = await parse([...command.split(" "), "--help"]);
+    expect(code).toBe(0);
+    expect(printed).toContain(`$ sluice ${command}`);
+    expect(printed).toContain("--json");
+  });
+
+  test("tells the version", async () => {
+    const { code, stdout } = await sluice(["--version"]);
+    expect(code).toBe(0);
+    expect(stdout.toString()).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+});
+
+const WRONG: readonly (readonly [args: string, mention: string])[] = [
+  ["", "name a command"],
+  ["pipeline", "name a command"],
+  ["lss", "unknown command 'lss' (Did you mean ls?)"],
+  ["ls --bogus", "unknown option '--bogus'"],
+  ["ls one two", "too many arguments"],
+  ["ls master.images", "'master.images' must be s3://<branch>.<repo>/<path>"],
+  ["ls s3://images", "'images' in 's3://images' must be <branch>.<repo>"],
+  ["ls s3://a.b.c/x", "'a.b.c'"],
+  ["mb s3://master.images/x", "must name a bucket alone"],
+  ["cat s3://master.images", "must name a file"],
+  ["cat s3://master.images/a//b", "must not start with '/' or hold '//'"],
+  ["cat s3://master.images/../b", "'.' or '..'"],
+  ["rm s3://master.images/folder/", "must name a file"],
+  ["cp a b", "one of 'a' and 'b' must be s3://"],
+  ["cp s3://a.b/x s3://a.b/y", "the other a local path"],
+  ["cp", "missing required argument 'from'"],
+  [
+    "dev --port 65536",
+    "'--port <number>' argument '65536' is invalid. It must be a whole number from 0 to 65535.",
+  ],
+  ["dev --port 80x", "'80x'"],
+  ["dev --runners -1", "'-1'"],
+  ["dev --executor rocket", "Allowed choices are auto, process."],
+  ["runner --executor rocket", "Allowed choices are auto, process."],
+  ["job list --state happy", "Allowed choices are starting, running, success, failure."],
+  ["job list --limit 0", "from 1 to 1000"],
+  ["job list --pipeline a.b", "argument 'a.b' is invalid"],
+  ["job wait x --timeout 1.5", "'1.5'"],
+  ["pipeline create", "required option '-f, --file <spec>' not specified"],
+  ["pipeline inspect a/b", "'a/b' is invalid for argument 'name'"],
+];
+
+describe("wrong usage", () => {
+  test.each(WRONG)("`sluice %s` ends with 2 and says: %s", async (args, mention) => {
+    const { code, failure } = await parse(args.split(" ").filter(Boolean));
+    expect(failure).toContain(mention);
+    expect(failure).toMatch(/^error: .+\n$/);
+    expect(code).toBe(2);
+  });
+
+  test("with --json is told as JSON on stderr", async () => {
+    const { code, stderr, stdout } = await sluice(["job", "list", "--limit", "x", "--json"]);
+    expect(code).toBe(2);
+    expect(stdout.toString()).toBe("");
+    expect(JSON.parse(stderr)).toEqual({
+      error: { code: "Usage", message: expect.stringContaining("--limit"), issues: [] },
+    });
+  });
+
+  test.each([
+    ["SLUICE_ENDPOINT", "localhost:8787"],
+    ["SLUICE_ENDPOINT", "http://127.0.0.1:8787/path"],
+    ["AWS_ENDPOINT_URL", "ftp://127.0.0.1"],
+  ])("of %s (%s) names the variable", async (variable, value) => {
+    const { code, stderr } = await sluice(["ls"], { ...keyVariables, [variable]: value });
+    expect(stderr).toBe(`error: ${variable} is '${value}': it must be http(s)://host[:port] and no more\n`);
+    expect(code).toBe(2);
+  });
+
+  test("of half a key names the missing half", async () => {
+    const { code, stderr } = await sluice(["ls"], { SLUICE_ACCESS_KEY_ID: "half" });
+    expect(stderr).toContain("SLUICE_SECRET_ACCESS_KEY is not set");
+    expect(code).toBe(2);
+  });
+});
+
+const keyVariables = {
+  SLUICE_ACCESS_KEY_ID: ROOT_KEY.accessKeyId,
+  SLUICE_SECRET_ACCESS_KEY: ROOT_KEY.secretAccessKey,
+};
+
+describe("a command that can't reach its gateway", () => {
+  test("ends with 1 and says where it looked and what to do", async () => {
+    const door = await closedDoor();
+    const { code, stderr } = await sluice(["ls"], door);
+    expect(stderr).toBe(
+      `error: no gateway answers at ${door.SLUICE_ENDPOINT}; start one with 'sluice dev', or set SLUICE_ENDPOINT\n`,
+    );
+    expect(code).toBe(1);
+  });
+
+  test("for want of a key ends with 1 and says where keys come from", async () => {
+    const { code, stderr } = await sluice(["ls"]);
+    expect(stderr).toMatch(/^error: no key: set SLUICE_ACCESS_KEY_ID .*--data/);
+    expect(code).toBe(1);
+  });
+});
+
+describe("a spec that can't be read", () => {
+  test.each([
+    ["absent.json", undefined, "absent.json"],
+    ["broken.json", "{ not json", "broken.json is not JSON"],
+  ])("(%s) ends with 1 and names the file", async (name, content, mention) => {
+    const folder = mkdtempSync(join(scratchFolder(), "spec-"));
+    if (content !== undefined) writeFileSync(join(folder, name), content);
+    const { code, stderr } = await sluice(["pipeline", "create", "-f", name], await closedDoor(), folder);
+    expect(stderr).toContain(mention);
+    expect(code).toBe(1);
+  });
+});

@@ -1,0 +1,88 @@
+import { expect, test } from "vitest";
+import { ConfigError, nodeNameOf, readRunnerConfig } from "../../../runner/config.ts";
+
+const KEYS = { SLUICE_ACCESS_KEY_ID: "id", SLUICE_SECRET_ACCESS_KEY: "secret" };
+
+test("the runner's settings come from its own variables", () => {
+  const env = { ...KEYS, SLUICE_ENDPOINT: "http://gateway:9000/", AWS_ACCESS_KEY_ID: "other" };
+  const config = readRunnerConfig({ node: "n1", data: "/data/x" }, env);
+  expect(config).toEqual({
+    endpoint: "http://gateway:9000",
+    accessKeyId: "id",
+    secretAccessKey: "secret",
+    node: "n1",
+    executor: "auto",
+    dataDir: "/data/x",
+  });
+});
+
+test("the AWS names work where Sluice's are absent", () => {
+  const env = { AWS_ENDPOINT_URL: "https://s", AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b" };
+  expect(readRunnerConfig({}, env)).toMatchObject({
+    endpoint: "https://s",
+    accessKeyId: "a",
+    secretAccessKey: "b",
+  });
+});
+
+test("without an endpoint it is the one of `sluice dev`", () => {
+  expect(readRunnerConfig({}, KEYS).endpoint).toBe("http://127.0.0.1:8787");
+});
+
+test("a bad setting names itself, its value and the fix", () => {
+  const cases: [Parameters<typeof readRunnerConfig>, string[]][] = [
+    [
+      [{}, {}],
+      ["SLUICE_ACCESS_KEY_ID", "not set"],
+    ],
+    [
+      [{}, { SLUICE_ACCESS_KEY_ID: "id" }],
+      ["SLUICE_SECRET_ACCESS_KEY", "not set"],
+    ],
+    [[{}, { SLUICE_ACCESS_KEY_ID: "id", AWS_SECRET_ACCESS_KEY: "b" }], ["SLUICE_SECRET_ACCESS_KEY"]],
+    [
+      [{}, { ...KEYS, SLUICE_ENDPOINT: "gateway:1" }],
+      ["SLUICE_ENDPOINT", '"gateway:1"', "http://"],
+    ],
+    [
+      [{}, { ...KEYS, SLUICE_ENDPOINT: "http://g/path" }],
+      ["SLUICE_ENDPOINT", "without a path"],
+    ],
+    [
+      [{}, { ...KEYS, AWS_ENDPOINT_URL: "s3" }],
+      ["AWS_ENDPOINT_URL", '"s3"'],
+    ],
+    [
+      [{ node: "a.b" }, KEYS],
+      ["--node", '"a.b"', "letters, digits"],
+    ],
+    [
+      [{ executor: "docker" }, KEYS],
+      ["--executor", '"docker"', "not there yet", "process"],
+    ],
+    [
+      [{ executor: "podman" }, KEYS],
+      ['"podman"', "not there yet"],
+    ],
+    [
+      [{ executor: "vm" }, KEYS],
+      ['"vm"', "not known", "auto, process"],
+    ],
+  ];
+  for (const [[flags, env], words] of cases) {
+    const read = () => readRunnerConfig(flags, env);
+    expect(read).toThrow(ConfigError);
+    for (const word of words) expect(read).toThrow(word);
+  }
+});
+
+test("the secret is in no message", () => {
+  expect(() => readRunnerConfig({}, { SLUICE_SECRET_ACCESS_KEY: "hush" })).not.toThrow("hush");
+});
+
+test("any host name makes a node name", () => {
+  expect(nodeNameOf("worker-1.example.org")).toBe("worker-1-example-org");
+  expect(nodeNameOf("-_x")).toBe("x");
+  expect(nodeNameOf("é")).toBe("node");
+  expect(nodeNameOf("a".repeat(100))).toHaveLength(63);
+});

@@ -1,0 +1,19 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { findBubblewrap, findUnshare } from "../../../../runner/executors/detect.ts";
+import { processExecutor } from "../../../../runner/executors/process.ts";
+import { readRootEntries } from "../../../../runner/executors/root-entries.ts";
+
+/** Runs one shell script in a sandbox, as a process of its own. `argv`: tool, folder with `datum` in it, script. */
+const [, , tool, dir = "", script = ""] = process.argv;
+const find = tool === "bubblewrap" ? findBubblewrap : findUnshare;
+const jail = await find({ root: await readRootEntries(), dataDir: dir });
+if (typeof jail === "string") throw new Error(jail);
+await mkdir(join(dir, "own"));
+const executor = processExecutor(jail);
+const sandbox = await executor.prepare({ dir: join(dir, "own"), image: "any" });
+const env = { PATH: process.env.PATH ?? "/usr/bin:/bin" };
+const signal = new AbortController().signal;
+const cmd = ["sh", "-c", script];
+console.error(await sandbox.run({ pfs: join(dir, "datum"), cmd, stdin: null, env, signal }));
+await executor.close();

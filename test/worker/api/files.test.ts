@@ -1,0 +1,266 @@
+import { describe, expect, test } from "vitest";
+import { randomBytes, referenceDigest, sameBytes } from "../blobs/reference.ts";
+import {
+  api,
+  commitFiles,
+  contentOf,
+  contentPath,
+  failed,
+  good,
+  LARGE_BYTES,
+  makeBranch,
+  paths,
+} from "./support.ts";
+
+async function newBranch(repo: string): Promise<{ repo: string; branch: string; upload: string }> {
+  const address = { repo, branch: "master" };
+  await makeBranch(address);
+  const { upload } = await good("POST /uploads", { body: address });
+  return { ...address, upload };
+}
+
+describe("files by content", () => {
+  test("small and large go up, become one commit, and come back", async () => {
+    const { upload, ...address } = await newBranch("whole");
+    const small = await contentOf("hello");
+    const bytes = randomBytes(5 * 1024 * 1024 + 7, 1);
+    const large = { digest: await referenceDigest(bytes), size: bytes.length };
+    const both = { contents: [small.id, large] };
+    expect(await good(`POST /uploads/${upload}/reserve`, { body: both })).toEqual({ missing: both.contents });
+
+    await good(`POST /uploads/${upload}/contents`, {
+      body: { contents: [{ ...small.id, bytes: small.bytes }] },
+    });
+    const query = `digest=${large.digest}&size=${large.size}`;
+    expect(await good(`PUT /uploads/${upload}/contents?${query}`, { body: bytes })).toEqual(large);
+    expect(await good(`POST /uploads/${upload}/reserve`, { body: both })).toEqual({ missing: [] });
+
+    const operations = [
+      { put: "a/small.txt", ...small.id, attributes: { contentType: "text/plain", metadata: { by: "me" } } },
+      { put: "large.bin", ...large },
+      { put: "empty/", ...(await contentOf("")).id },
+    ];
+    const commits = "/repos/whole/branches/master/commits";
+    const made = await api(`POST ${commits}`, { body: { upload, operations } });
+    expect(made.status).toBe(201);
+    const { commit } = await made.json<{ commit: string }>();
+    expect(await good(`GET ${commits}/${commit}/files`)).toEqual({
+      files: [
+        { path: "a/small.txt", kind: "file", ...small.id },
+        { path: "empty/", kind: "dir", ...(await contentOf("")).id },
+        { path: "large.bin", kind: "file", ...large },
+      ],
+      next: null,
+    });
+    const back = await api(`GET ${contentPath(address, large)}`);
+    expect(back.headers.get("content-length")).toBe(String(large.size));
+    expect(sameBytes(new Uint8Array(await back.arrayBuffer()), bytes)).toBe(true);
+    const inline = await (await api(`GET ${contentPath(address, small.id)}`)).arrayBuffer();
+    expect(new TextDecoder().decode(inline)).toBe("hello");
+  });
+
+  test("of a commit are listed by prefix and in pages", async () => {
+    const address = { repo: "pages", branch: "master" };
+    await makeBranch(address);
+    const commit = await commitFiles(address, { "a/1": "1", "a/2": "2", "a/3": "3", b: "4" });
+    await commitFiles(address, { "a/4": "later" });
+    const files = `/repos/pages/branches/master/commits/${commit}/files`;
+    const names = (page: { files: { path: string }[] }) => page.files.map(({ path }) => path);
+    const first = await good(`GET ${files}?prefix=a/&limit=2`);
+    expect(names(first)).toEqual(["a/1", "a/2"]);
+    const second = await good(`GET ${files}?prefix=a/&limit=2&after=${encodeURIComponent(first.next)}`);
+    expect({ names: names(second), next: second.next }).toEqual({ names: ["a/3"], next: null });
+    for (const limit of ["0", "1001", "many"])
+      expect(await failed(`GET ${files}?limit=${limit}`)).toMatchObject({
+        status: 400,
+        issues: [{ path: "limit" }],
+      });
+    expect(await failed("GET /repos/pages/branches/master/commits/none/files")).toMatchObject({
+      status: 404,
+      code: "NoSuchCommit",
+    });
+    expect(await failed("GET /repos/none/branches/master/commits/none/files")).toMatchObject({ status: 404 });
+  });
+});
+
+describe("a content that is not what it says it is", () => {
+  test("inside a message is refused by its path, and none of the message is kept", async () => {
+    const { upload, ...address } = await newBranch("lies");
+    const [honest, other] = [await contentOf("honest"), await contentOf("other")];
+    const contents = [
+      { ...honest.id, bytes: honest.bytes },
+      { ...honest.id, bytes: other.bytes },
+    ];
+    const error = await failed(`POST /uploads/${upload}/contents`, { body: { contents } });
+    expect(error).toMatchObject({ status: 400, issues: [{ path: "contents[1]" }] });
+    expect(await failed(`GET ${contentPath(address, honest.id)}`)).toMatchObject({ status: 404 });
+  });
+
+  test("inside a message must be small and base64", async () => {
+    const { upload } = await newBranch("shapes");
+    const { id, bytes } = await contentOf("x".repeat(LARGE_BYTES));
+    const error = await failed(`POST /uploads/${upload}/contents`, {
+      body: {
+        contents: [
+          { ...id, bytes },
+          { digest: id.digest, size: 1, bytes: "?" },
+          { digest: "AB", size: -1, bytes: "" },
+        ],
+      },
+    });
+    expect(error.status).toBe(400);
+    expect(paths(error)).toEqual([
+      "contents[0].size",
+      "contents[1].bytes",
+      "contents[2].digest",
+      "contents[2].size",
+    ]);
+  });
+
+  test("as a body is refused: other bytes, too few, too many", async () => {
+    const { upload, ...address } = await newBranch("bodies");
+    for (const size of [100, LARGE_BYTES]) {
+      const bytes = randomBytes(size, 1);
+      const digest = await referenceDigest(bytes);
+      for (const [body, said] of [
+        [randomBytes(size, 2), size],
+        [bytes.slice(1), size],
+        [bytes, size - 1],
+        [bytes, size + 1],
+      ] as const) {
+        const query = `digest=${digest}&size=${said}`;
+        expect(await failed(`PUT /uploads/${upload}/contents?${query}`, { body })).toMatchObject({
+          status: 400,
+          code: "InvalidRequest",
+        });
+      }
+      expect(await failed(`GET ${contentPath(address, { digest, size })}`)).toMatchObject({ status: 404 });
+    }
+  });
+
+  test("as a body must have the SHA-256 that was signed", async () => {
+    const { upload } = await newBranch("signed-body");
+    const body = randomBytes(100, 1);
+    const query = `digest=${await referenceDigest(body)}&size=100`;
+    const caller = { bodySha256: "0".repeat(64) };
+    expect(await failed(`PUT /uploads/${upload}/contents?${query}`, { body, caller })).toMatchObject({
+      status: 400,
+    });
+  });
+
+  test("is asked for by digest and size, and nothing else", async () => {
+    const { upload } = await newBranch("asked");
+    for (const query of [
+      "",
+      `digest=${"0".repeat(64)}`,
+      "digest=x&size=1",
+      `digest=${"0".repeat(64)}&size=-1`,
+    ])
+      expect(
+        await failed(`PUT /uploads/${upload}/contents?${query}`, { body: new Uint8Array(1) }),
+      ).toMatchObject({
+        status: 400,
+      });
+    for (const name of ["x", "0".repeat(64), `${"0".repeat(64)}-01`])
+      expect(await failed(`GET /repos/asked/branches/master/contents/${name}`)).toMatchObject({
+        status: 400,
+      });
+    expect(await failed(`GET /repos/asked/branches/master/contents/${"0".repeat(64)}-1`)).toMatchObject({
+      status: 404,
+    });
+  });
+});
+
+describe("an upload", () => {
+  test("is opened for a branch that is there, and known by its id alone", async () => {
+    expect(await failed("POST /uploads", { body: { repo: "none", branch: "master" } })).toMatchObject({
+      status: 404,
+      code: "NoSuchBranch",
+    });
+    await newBranch("known");
+    const { id, bytes } = await contentOf("x");
+    for (const upload of ["nonsense", "master.known.01ARZ3NDEKTSV4RRFFQ69G5FAV", "a.b.c.d"]) {
+      for (const [target, body] of [
+        [`POST /uploads/${upload}/reserve`, { contents: [id] }],
+        [`POST /uploads/${upload}/contents`, { contents: [{ ...id, bytes }] }],
+        [`PUT /uploads/${upload}/contents?digest=${id.digest}&size=1`, new Uint8Array(1)],
+      ] as const)
+        expect(await failed(target, { body })).toMatchObject({ status: 404, code: "NoSuchUpload" });
+    }
+  });
+});
+
+describe("a commit", () => {
+  const commits = (repo: string) => `POST /repos/${repo}/branches/master/commits`;
+
+  test("puts and deletes at once, closes its upload, and is null where nothing changes", async () => {
+    const address = { repo: "edit", branch: "master" };
+    await makeBranch(address);
+    await commitFiles(address, { old: "1", kept: "2" });
+    const { upload } = await good("POST /uploads", { body: address });
+    const { id, bytes } = await contentOf("3");
+    await good(`POST /uploads/${upload}/contents`, { body: { contents: [{ ...id, bytes }] } });
+    const operations = [{ delete: "old" }, { put: "new", ...id }];
+    const { commit } = await good(commits("edit"), { body: { upload, operations } });
+    const { files } = await good(`GET /repos/edit/branches/master/commits/${commit}/files`);
+    expect(files.map(({ path }: { path: string }) => path)).toEqual(["kept", "new"]);
+    expect(await failed(commits("edit"), { body: { upload, operations } })).toMatchObject({
+      code: "NoSuchUpload",
+    });
+
+    const { upload: again } = await good("POST /uploads", { body: address });
+    const nothing = { upload: again, operations: [{ delete: "not-there" }] };
+    expect(await good(commits("edit"), { body: nothing })).toEqual({ commit: null });
+  });
+
+  test("is refused whole where one operation can't be", async () => {
+    const { upload } = await newBranch("strict");
+    const { id, bytes } = await contentOf("x");
+    await good(`POST /uploads/${upload}/contents`, { body: { contents: [{ ...id, bytes }] } });
+    for (const [operations, code, word] of [
+      [
+        [
+          { put: "a", ...id },
+          { put: "a/b", ...id },
+        ],
+        "PathConflict",
+        "a",
+      ],
+      [
+        [
+          { put: "ok", ...id },
+          { put: "/lead", ...id },
+        ],
+        "InvalidRequest",
+        "/lead",
+      ],
+      [
+        [
+          { put: "ok", ...id },
+          { put: "a/../b", ...id },
+        ],
+        "InvalidRequest",
+        "a/../b",
+      ],
+      [
+        [
+          { put: "ok", ...id },
+          { put: "gone", digest: "0".repeat(64), size: 1 },
+        ],
+        "NoSuchContent",
+        "gone",
+      ],
+    ] as const) {
+      const error = await failed(commits("strict"), { body: { upload, operations } });
+      expect(error).toMatchObject({ status: 400, code });
+      expect(error.message).toContain(`'${word}`);
+    }
+    expect(await failed(commits("strict"), { body: { upload, operations: [] } })).toMatchObject({
+      status: 400,
+      issues: [{ path: "operations" }],
+    });
+    expect(await failed(commits("none"), { body: { upload, operations: [{ delete: "a" }] } })).toMatchObject({
+      status: 404,
+    });
+  });
+});

@@ -1,0 +1,200 @@
+import { describe, expect, test } from "vitest";
+import type { LeasedDatum } from "../../../protocol/runner.ts";
+import { randomBytes, referenceDigest } from "../blobs/reference.ts";
+import {
+  api,
+  commitFiles,
+  contentOf,
+  contentPath,
+  failed,
+  good,
+  LARGE_BYTES,
+  makeBranch,
+} from "./support.ts";
+
+const beat = (node: string) =>
+  good("POST /runner/heartbeat", { body: { node, executor: "process", capacity: 2 } });
+
+/** A pipeline over an input of its own, with so many workers. */
+async function pipelineOf(name: string, constant = 1): Promise<{ repo: string; branch: string }> {
+  const input = { repo: `${name}-in`, branch: "master" };
+  await makeBranch(input);
+  await good("POST /pipelines", {
+    body: {
+      pipeline: { name },
+      transform: { image: "busybox", cmd: ["true"] },
+      parallelism_spec: { strategy: "CONSTANT", constant },
+      inputs: [{ repo: { name: input.repo }, glob: "/*" }],
+    },
+  });
+  return input;
+}
+
+interface Leased {
+  readonly worker: string;
+  readonly slot: boolean;
+  readonly datums: readonly LeasedDatum[];
+}
+
+async function lease(pipeline: string, max = 64): Promise<Leased> {
+  const worker = `node-1/${pipeline}/0/x`;
+  return {
+    worker,
+    ...(await good("POST /runner/lease", { body: { pipeline, node: "node-1", worker, max } })),
+  };
+}
+
+const done = { state: "success", exitCode: 0, millis: 1 } as const;
+
+async function endOf(
+  job: string,
+): Promise<{ state: string; reason: string | null; outputCommit: string | null }> {
+  return await good(`GET /jobs/${job}?wait=10`);
+}
+
+describe("a node", () => {
+  test("that beats is shown as live, gets its share of the workers, and gives it up when it leaves", async () => {
+    await pipelineOf("shared", 3);
+    await beat("node-a");
+    await beat("node-b");
+    const shares = await Promise.all(["node-a", "node-b"].map(beat));
+    const counts = shares.map(({ workers }) =>
+      workers.find((each: { pipeline: string }) => each.pipeline === "shared"),
+    );
+    expect(counts.map((share) => share.count).sort()).toEqual([1, 2]);
+    const { nodes } = await good("GET /nodes");
+    expect(nodes).toContainEqual({
+      name: "node-a",
+      executor: "process",
+      capacity: 2,
+      seenAt: expect.any(Number),
+      live: true,
+    });
+
+    expect((await api("DELETE /runner/heartbeat?node=node-b")).status).toBe(204);
+    const { workers } = await beat("node-a");
+    expect(workers).toContainEqual({ pipeline: "shared", count: 3 });
+    expect((await good("GET /nodes")).nodes.map(({ name }: { name: string }) => name)).not.toContain(
+      "node-b",
+    );
+  });
+
+  test("says who it is, within bounds", async () => {
+    for (const [body, path] of [
+      [{ node: "a b", executor: "x", capacity: 1 }, "node"],
+      [{ node: "a", executor: "x", capacity: 0 }, "capacity"],
+      [{ node: "a", capacity: 1 }, "executor"],
+    ] as const)
+      expect(await failed("POST /runner/heartbeat", { body })).toMatchObject({
+        status: 400,
+        issues: [{ path }],
+      });
+    expect(await failed("DELETE /runner/heartbeat")).toMatchObject({
+      status: 400,
+      issues: [{ path: "node" }],
+    });
+  });
+});
+
+describe("a worker", () => {
+  test("leases datums, keeps them, and its small and large outputs become the job's commit", async () => {
+    const input = await pipelineOf("work");
+    await commitFiles(input, { a: "1", b: "2" });
+    const { worker, slot, datums } = await lease("work");
+    expect(slot).toBe(true);
+    const [first, second] = datums;
+    if (!first || !second) throw new Error(`${datums.length} datums`);
+    const renewal = { pipeline: "work", worker, leases: [first.lease, "no-such-lease"] };
+    expect(await good("POST /runner/renew", { body: renewal })).toEqual({ lost: ["no-such-lease"] });
+
+    const output = { repo: "work", branch: "master" };
+    const small = await contentOf("small");
+    const bytes = randomBytes(LARGE_BYTES, 1);
+    const large = { digest: await referenceDigest(bytes), size: bytes.length };
+    const { upload } = await good("POST /uploads", { body: { ...output, lease: second.lease } });
+    await good(`PUT /uploads/${upload}/contents?digest=${large.digest}&size=${large.size}`, { body: bytes });
+    const outcomes = [
+      { lease: first.lease, ...done, outputs: [{ path: "from-a", ...small.id, bytes: small.bytes }] },
+      {
+        lease: second.lease,
+        ...done,
+        upload,
+        outputs: [
+          { path: "large", ...large },
+          { path: "from-b", ...small.id, bytes: small.bytes },
+          { path: "empty/", ...(await contentOf("")).id },
+        ],
+      },
+    ];
+    expect(await good("POST /runner/finish", { body: { pipeline: "work", worker, outcomes } })).toEqual({
+      lost: [],
+    });
+
+    const job = await endOf(first.job);
+    expect(job).toMatchObject({ state: "success", reason: null });
+    const { files } = await good(`GET /repos/work/branches/master/commits/${job.outputCommit}/files`);
+    expect(files.map(({ path }: { path: string }) => path)).toEqual(["empty/", "from-a", "from-b", "large"]);
+    expect((await api(`GET ${contentPath(output, large)}`)).status).toBe(200);
+  });
+
+  test("whose lease is lost is told so, and what it says changes nothing", async () => {
+    await pipelineOf("lost");
+    const small = await contentOf("late");
+    const outcomes = [{ lease: "gone", ...done, outputs: [{ path: "x", ...small.id, bytes: small.bytes }] }];
+    const body = { pipeline: "lost", worker: "w", outcomes };
+    expect(await good("POST /runner/finish", { body })).toEqual({ lost: ["gone"] });
+  });
+
+  test("can't settle a datum with outputs that are not what they say, and may try again", async () => {
+    const input = await pipelineOf("honest");
+    await commitFiles(input, { a: "1" });
+    const { worker, datums } = await lease("honest");
+    const [datum] = datums;
+    if (!datum) throw new Error("no datum");
+    const [right, wrong] = [await contentOf("right"), await contentOf("wrong")];
+    const finish = (outputs: object[], more: object = {}) => ({
+      body: { pipeline: "honest", worker, outcomes: [{ lease: datum.lease, ...done, outputs, ...more }] },
+    });
+    for (const [call, path] of [
+      [finish([{ path: "o", ...right.id, bytes: wrong.bytes }]), "outcomes[0].outputs[0]"],
+      [
+        finish([{ path: "o", ...right.id, size: LARGE_BYTES, bytes: right.bytes }]),
+        "outcomes[0].outputs[0].bytes",
+      ],
+      [finish([], { upload: "master.other.01ARZ3NDEKTSV4RRFFQ69G5FAV" }), "outcomes[0].upload"],
+      [finish([], { state: "odd" }), "outcomes[0].state"],
+    ] as const)
+      expect(await failed("POST /runner/finish", call)).toMatchObject({ status: 400, issues: [{ path }] });
+    const good200 = finish([{ path: "o", ...right.id, bytes: right.bytes }]);
+    expect(await good("POST /runner/finish", good200)).toEqual({ lost: [] });
+    expect(await endOf(datum.job)).toMatchObject({ state: "success" });
+  });
+
+  test("of a pipeline that is not there is told so", async () => {
+    const asked = { pipeline: "none", node: "n", worker: "w", max: 1 };
+    expect(await failed("POST /runner/lease", { body: asked })).toMatchObject({
+      status: 404,
+      code: "NoSuchPipeline",
+    });
+    const outcomes = [{ lease: "l", state: "returned" }];
+    expect(
+      await failed("POST /runner/finish", { body: { pipeline: "none", worker: "w", outcomes } }),
+    ).toMatchObject({
+      status: 404,
+    });
+  });
+
+  test("asks within bounds", async () => {
+    const asked = { pipeline: "p", node: "n", worker: "w", max: 1 };
+    for (const [more, path] of [
+      [{ max: 65 }, "max"],
+      [{ worker: "" }, "worker"],
+      [{ pipeline: "a.b" }, "pipeline"],
+      [{ extra: 1 }, "extra"],
+    ] as const)
+      expect(await failed("POST /runner/lease", { body: { ...asked, ...more } })).toMatchObject({
+        status: 400,
+        issues: [{ path }],
+      });
+  });
+});

@@ -1,0 +1,148 @@
+import { runInDurableObject } from "cloudflare:test";
+import { describe, expect, test } from "vitest";
+import { CommitClock } from "../../../worker/branch/clock.ts";
+import { commitChanges, putFile } from "../../../worker/branch/commit-changes.ts";
+import { Ledger } from "../../../worker/branch/ledger.ts";
+import { comparePaths, justAfter, rangeOf, subtree } from "../../../worker/branch/path-order.ts";
+import { PutQueue } from "../../../worker/branch/put-queue.ts";
+import { freshBranch, inline } from "./support.ts";
+
+describe("the clock of commits", () => {
+  function clockOver(stored = { promised: 0, newestCommit: 0 }) {
+    const saved: number[] = [];
+    const clock = new CommitClock({ load: () => stored, save: (promised) => saved.push(promised) });
+    clock.load();
+    return { clock, saved };
+  }
+  const durable = { durable: true };
+
+  test("a commit is later than every `now` that was told, also when the clock goes back", () => {
+    const { clock } = clockOver();
+    expect(clock.promise(100, durable)).toBe(100);
+    expect(clock.next(100)).toBe(101);
+    expect(clock.next(50)).toBe(101);
+    expect(clock.promise(50, durable)).toBe(101);
+    expect(clock.next(60)).toBe(102);
+  });
+
+  test("a burst of commits does not run ahead of the clock", () => {
+    const { clock } = clockOver();
+    expect([clock.next(100), clock.next(100), clock.next(100)]).toEqual([100, 100, 100]);
+  });
+
+  test("not each promise is a write, and after a restart none is broken", () => {
+    const { clock, saved } = clockOver();
+    for (let now = 1000; now < 1500; now++) clock.promise(now, durable);
+    expect(saved).toHaveLength(1);
+    const { clock: restarted } = clockOver({ promised: saved[0] ?? 0, newestCommit: 0 });
+    expect(restarted.next(900)).toBeGreaterThan(1499);
+  });
+
+  test("after a restart with the clock back, a commit is later than the newest one", () => {
+    const { clock } = clockOver({ promised: 0, newestCommit: 500 });
+    expect(clock.next(100)).toBe(501);
+  });
+});
+
+describe("the order of paths", () => {
+  const byOrder = [
+    "",
+    "a",
+    "a-",
+    "a/",
+    "a/b",
+    "a0",
+    "b",
+    "\u007f",
+    "é",
+    "\uD7FF",
+    "\uE000",
+    "\uFFFF",
+    "\u{10000}",
+    "\u{1F600}",
+  ];
+
+  test("is that of the bytes", () => {
+    expect(byOrder.toReversed().sort(comparePaths)).toEqual(byOrder);
+    expect(comparePaths("a", "a")).toBe(0);
+  });
+
+  test.each([
+    "a",
+    "\uD7FF",
+    "\u{1F600}",
+    "a\u{10FFFF}",
+  ])("a prefix's range ends right behind what starts with %j", (prefix) => {
+    const { lower, upper } = rangeOf(prefix);
+    if (typeof upper !== "string") throw new Error("no end");
+    for (const inside of [prefix, `${prefix}\u{10FFFF}`]) {
+      expect(comparePaths(inside, lower)).toBeGreaterThanOrEqual(0);
+      expect(comparePaths(inside, upper)).toBeLessThan(0);
+    }
+    expect(upper.startsWith(prefix)).toBe(false);
+  });
+
+  test("no prefix, and one of the last character, have no end", () => {
+    expect([rangeOf("").upper, rangeOf("\u{10FFFF}").upper]).toEqual([new Uint8Array(0), new Uint8Array(0)]);
+  });
+
+  test("a subtree holds what is below a directory, and nothing beside it", () => {
+    const { lower, upper } = subtree("a/");
+    expect(byOrder.filter((path) => path >= lower && path < upper)).toEqual(["a/", "a/b"]);
+    expect(justAfter("a") < "a-").toBe(true);
+  });
+});
+
+describe("the queue of puts", () => {
+  test("what comes while a batch is made durable is the next batch", async () => {
+    const batches: number[][] = [];
+    const gate = Promise.withResolvers<void>();
+    const queue = new PutQueue<number, number>({
+      run: (items) => {
+        batches.push([...items]);
+        return items.map((item) => item * 10);
+      },
+      durable: () => gate.promise,
+      turn: async () => {},
+    });
+    const answers = [1, 2, 3].map((item) => queue.add(item));
+    expect(batches).toEqual([[1]]);
+    gate.resolve();
+    expect(await Promise.all(answers)).toEqual([10, 20, 30]);
+    expect(batches).toEqual([[1], [2, 3]]);
+  });
+
+  test("of a batch that throws, only the item at fault fails", async () => {
+    const queue = new PutQueue<string, string>({
+      run: (items) => {
+        if (items.includes("bad")) throw new Error("at fault");
+        return [...items];
+      },
+      durable: async () => {},
+      turn: async () => {},
+    });
+    const settled = await Promise.allSettled(
+      ["first", "good", "bad", "better"].map((item) => queue.add(item)),
+    );
+    expect(settled.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "rejected", "fulfilled"]);
+  });
+});
+
+describe("a full branch", () => {
+  test("takes no commit and no put, and can still be read", async () => {
+    const branch = await freshBranch();
+    await runInDurableObject(branch, (_, { storage }) => {
+      const ledger = new Ledger({
+        sql: { exec: storage.sql.exec.bind(storage.sql), databaseSize: 9_900_000_000 },
+        transactionSync: storage.transactionSync.bind(storage),
+      });
+      const stamps = { now: 1, id: () => "id" };
+      expect(ledger.exists).toBe(true);
+      const put = { path: "a", content: inline("a"), attributes: {} };
+      const full = { ok: false, reason: "branch-full" };
+      expect(putFile(ledger, { put, stamps })).toEqual(full);
+      expect(commitChanges(ledger, { request: { operations: [{ delete: "a" }] }, stamps })).toEqual(full);
+    });
+    expect((await branch.status()).ok).toBe(true);
+  });
+});

@@ -1,0 +1,96 @@
+import { env } from "cloudflare:test";
+import { createHash } from "node:crypto";
+import type { Content } from "../../../worker/blobs/content.ts";
+import type { CommitRefused, Committed, ListEntry, ListFiles } from "../../../worker/branch/contract.ts";
+import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
+
+/** Bucket names of this test file that no other test of it uses. */
+let names = 0;
+export function freshBucket(): string {
+  names++;
+  return `master.repo-${names}`;
+}
+
+export function branchOf(bucket: string) {
+  return env.BRANCH.getByName(bucket);
+}
+export type BranchStub = ReturnType<typeof branchOf>;
+
+/** A branch that was created. */
+export async function freshBranch(bucket = freshBucket()): Promise<BranchStub> {
+  const branch = branchOf(bucket);
+  const made = await branch.create();
+  if (!made.ok) throw new Error(`create answered ${made.reason}`);
+  return branch;
+}
+
+/** A small content, kept in the row. */
+export function inline(text: string): Content {
+  const bytes = new TextEncoder().encode(text);
+  return { ...idOf(bytes), body: { kind: "inline", bytes } };
+}
+
+/** A content whose bytes are said to be in these blobs. */
+export function chunked(text: string, blobs: readonly string[]): Content {
+  const bytes = new TextEncoder().encode(text);
+  const chunks = blobs.map((blob) => ({ blob, offset: 0, length: bytes.length, leaves: "" }));
+  return { ...idOf(bytes), body: { kind: "chunks", chunks } };
+}
+
+function idOf(bytes: Uint8Array): { digest: string; size: number } {
+  return { digest: createHash("sha256").update(bytes).digest("hex"), size: bytes.length };
+}
+
+export async function put(branch: BranchStub, path: string, text = path): Promise<string | null> {
+  return committed(await branch.put({ path, content: inline(text), attributes: {} }));
+}
+
+/** Fails the test where the commit was refused. */
+export function committed(answer: Committed | CommitRefused): string | null {
+  if (!answer.ok) throw new Error(`refused: ${JSON.stringify(answer)}`);
+  return answer.commit;
+}
+
+/** Uploads contents and commits operations on them. */
+export async function commitFiles(
+  branch: BranchStub,
+  { puts = {}, deletes = [] }: { puts?: Record<string, string>; deletes?: readonly string[] },
+) {
+  const opened = await branch.openUpload({});
+  if (!opened.ok) throw new Error(`openUpload answered ${opened.reason}`);
+  const { upload } = opened;
+  const contents = Object.entries(puts).map(([path, text]) => ({ path, content: inline(text) }));
+  await branch.addContents({ upload, contents: contents.map(({ content }) => content) });
+  const operations = [
+    ...deletes.map((path) => ({ delete: path })),
+    ...contents.map(({ path, content: { digest, size } }) => ({ put: path, digest, size })),
+  ];
+  return await branch.commit({ upload, operations });
+}
+
+/** The entries of one page, a common prefix in brackets. */
+export async function listed(branch: BranchStub, request: Partial<ListFiles> = {}): Promise<string[]> {
+  const page = await branch.list({ prefix: "", limit: 1000, ...request });
+  if (!page.ok) throw new Error(`list answered ${page.reason}`);
+  return page.entries.map(shown);
+}
+
+export function shown(entry: ListEntry): string {
+  return entry.kind === "prefix" ? `[${entry.path}]` : entry.path;
+}
+
+/** Makes the catalogue unreachable while `work` runs. */
+export async function withoutCatalogue<T>(work: () => Promise<T>): Promise<T> {
+  await env.DB.exec("ALTER TABLE branches RENAME TO branches_away");
+  try {
+    return await work();
+  } finally {
+    await env.DB.exec("ALTER TABLE branches_away RENAME TO branches");
+  }
+}
+
+/** Whether the catalogue lists a bucket's branch. */
+export async function isCatalogued(bucket: string): Promise<boolean> {
+  const rows = await openCatalogue(env.DB).branches.list({ limit: 1000 });
+  return rows.some(({ repo, branch }) => `${branch}.${repo}` === bucket);
+}

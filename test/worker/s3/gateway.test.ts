@@ -1,0 +1,142 @@
+import { describe, expect, test } from "vitest";
+import { answer, failure, good, ROOT_KEY, s3, signed, unsigned } from "./support.ts";
+
+const EVERY_OPERATION = [
+  "GET /",
+  "PUT /master.closed",
+  "HEAD /master.closed",
+  "GET /master.closed",
+  "GET /master.closed?list-type=2",
+  "GET /master.closed?location",
+  "GET /master.closed?versioning",
+  "POST /master.closed?delete",
+  "DELETE /master.closed",
+  "PUT /master.closed/key",
+  "GET /master.closed/key",
+  "HEAD /master.closed/key",
+  "DELETE /master.closed/key",
+];
+
+describe("every operation is refused", () => {
+  test.each(EVERY_OPERATION)("unsigned: %s", async (line) => {
+    const response = await answer(unsigned(line));
+    expect(response.status).toBe(403);
+    if (!line.startsWith("HEAD")) expect((await failure(response)).Code).toBe("AccessDenied");
+  });
+
+  test.each(EVERY_OPERATION)("signed with a wrong secret: %s", async (line) => {
+    const response = await s3(line, { key: { ...ROOT_KEY, secret: "not-the-secret" } });
+    expect(response.status).toBe(403);
+    if (!line.startsWith("HEAD")) expect((await failure(response)).Code).toBe("SignatureDoesNotMatch");
+  });
+
+  test.each(EVERY_OPERATION)("signed with a key that nobody has: %s", async (line) => {
+    const response = await s3(line, { key: { id: "nobody", secret: ROOT_KEY.secret } });
+    expect(response.status).toBe(403);
+    if (!line.startsWith("HEAD")) expect((await failure(response)).Code).toBe("InvalidAccessKeyId");
+  });
+});
+
+describe("a signature", () => {
+  const withHeader = async (name: string, value: string | null): Promise<Request> => {
+    const request = await signed("GET /");
+    const headers = new Headers(request.headers);
+    if (value === null) headers.delete(name);
+    else headers.set(name, value);
+    return new Request(request.url, { headers });
+  };
+
+  test("is refused when the clocks are more than 15 minutes apart", async () => {
+    const request = await signed("GET /");
+    const refused = await failure(answer(request, () => Date.now() + 16 * 60_000));
+    expect(refused).toMatchObject({ status: 403, Code: "RequestTimeTooSkewed" });
+  });
+
+  test("is refused in the forms that are not implemented, by name", async () => {
+    const presigned = "GET /master.data/k?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=0";
+    expect(await failure(answer(unsigned(presigned)))).toMatchObject({ status: 501, Code: "NotImplemented" });
+    const version2 = "GET /master.data/k?AWSAccessKeyId=a&Signature=b&Expires=1";
+    expect(await failure(answer(unsigned(version2)))).toMatchObject({ status: 400, Code: "InvalidRequest" });
+    const streaming = { "x-amz-content-sha256": "STREAMING-AWS4-HMAC-SHA256-PAYLOAD" };
+    expect(await failure(s3("PUT /master.data/k", { headers: streaming, body: "x" }))).toMatchObject({
+      status: 501,
+      Code: "NotImplemented",
+    });
+  });
+
+  test.each([
+    ["authorization", "AWS AKIA:c2ln", 400, "InvalidRequest"],
+    ["authorization", "AWS4-HMAC-SHA256 nonsense", 400, "AuthorizationHeaderMalformed"],
+    ["x-amz-content-sha256", null, 400, "InvalidRequest"],
+    ["x-amz-content-sha256", "abc", 400, "InvalidArgument"],
+    ["x-amz-date", null, 403, "AccessDenied"],
+    ["x-amz-date", "today", 403, "AccessDenied"],
+    ["x-amz-acl", "private", 403, "AccessDenied"],
+  ])("whose request then has the header %s: %s is refused", async (name, value, status, Code) => {
+    expect(await failure(answer(await withHeader(name, value)))).toMatchObject({ status, Code });
+  });
+
+  test("may cover a session token, but there are no sessions here", async () => {
+    const headers = { "x-amz-security-token": "abc" };
+    expect(await failure(s3("GET /", { headers }))).toMatchObject({ status: 400, Code: "InvalidToken" });
+  });
+
+  test("covers Accept-Encoding as the client sent it, though a proxy rewrote it", async () => {
+    const request = await signed("GET /", { headers: { "accept-encoding": "identity" } });
+    const headers = new Headers(request.headers);
+    headers.set("accept-encoding", "br, gzip");
+    const proxied = new Request(request.url, { headers, cf: { clientAcceptEncoding: "identity" } });
+    expect((await answer(proxied)).status).toBe(200);
+    expect((await answer(new Request(request.url, { headers }))).status).toBe(403);
+  });
+
+  test("covers a header that came twice, however it was joined on the way", async () => {
+    await good("PUT /master.twice");
+    const request = await signed("PUT /master.twice/k", { headers: { "x-amz-meta-a": "1,2" }, body: "x" });
+    const headers = new Headers(request.headers);
+    headers.set("x-amz-meta-a", "1, 2");
+    expect((await answer(new Request(request, { headers }))).status).toBe(200);
+  });
+});
+
+describe("an error", () => {
+  test("has a code, a message, the resource and the id of the request, which is a header, too", async () => {
+    const response = await s3("GET /master.nowhere/a%20b?versionId=x");
+    const header = response.headers.get("x-amz-request-id");
+    expect(response.headers.get("content-type")).toBe("application/xml");
+    const { RequestId, ...rest } = await failure(response);
+    expect(rest).toEqual({
+      status: 404,
+      Code: "NoSuchBucket",
+      Message: "The bucket does not exist.",
+      Resource: "/master.nowhere/a%20b",
+    });
+    expect(RequestId).toBe(header);
+  });
+
+  test("has no body in an answer to HEAD", async () => {
+    const response = await s3("HEAD /master.nowhere/key");
+    expect([response.status, response.body]).toEqual([404, null]);
+    expect(response.headers.get("x-amz-request-id")).not.toBeNull();
+  });
+
+  test("is told of the first fault in the order that is contract", async () => {
+    const codeOf = async (response: Promise<Response>) => (await failure(response)).Code;
+    const wrong = { key: { ...ROOT_KEY, secret: "not-the-secret" } };
+    const cached = { headers: { "cache-control": "no-store" } };
+    // Address before signature before bucket before operation before headers before values.
+    expect(await codeOf(answer(unsigned("PATCH /bad/%zz")))).toBe("InvalidURI");
+    expect(await codeOf(s3("DELETE /bad?acl", wrong))).toBe("SignatureDoesNotMatch");
+    expect(await codeOf(s3("POST /bad/key"))).toBe("InvalidBucketName");
+    expect(await codeOf(s3("POST /master.data/key?acl", cached))).toBe("MethodNotAllowed");
+    expect(await codeOf(s3("PUT /master.data//key", { ...cached, body: "x" }))).toBe("NotImplemented");
+    expect(await codeOf(s3("PUT /master.nowhere//key", { body: "x" }))).toBe("InvalidArgument");
+    expect(await codeOf(s3("PUT /master.nowhere/key", { body: "x" }))).toBe("NoSuchBucket");
+  });
+});
+
+test("a method that S3 does not have is 405 and says which there are", async () => {
+  const response = await s3("PATCH /master.data/key", { body: "x" });
+  expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD, PUT, DELETE"]);
+  expect((await failure(response)).Code).toBe("MethodNotAllowed");
+});

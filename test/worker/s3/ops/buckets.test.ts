@@ -1,0 +1,114 @@
+import { env } from "cloudflare:test";
+import { beforeAll, describe, expect, test } from "vitest";
+import { openCatalogue } from "../../../../worker/catalogue/catalogue.ts";
+import { failure, good, s3, xml } from "../support.ts";
+
+describe("CreateBucket", () => {
+  test("makes the branch, which is then there and listed", async () => {
+    const made = await good("PUT /master.created");
+    expect([made.status, made.headers.get("location")]).toEqual([200, "/master.created"]);
+    expect((await s3("HEAD /master.created")).status).toBe(200);
+    const { ListAllMyBucketsResult } = await xml(good("GET /"));
+    expect(ListAllMyBucketsResult.Buckets.Bucket).toContainEqual({
+      Name: "master.created",
+      CreationDate: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    });
+  });
+
+  test("answers BucketAlreadyOwnedByYou the second time", async () => {
+    await good("PUT /master.twice");
+    expect(await failure(s3("PUT /master.twice"))).toMatchObject({
+      status: 409,
+      Code: "BucketAlreadyOwnedByYou",
+    });
+  });
+
+  test("takes any location", async () => {
+    const body =
+      '<CreateBucketConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><LocationConstraint>eu-west-1</LocationConstraint></CreateBucketConfiguration>';
+    expect((await s3("PUT /master.located/", { body })).status).toBe(200);
+  });
+
+  test.each([
+    ["MalformedXML", 400, "<CreateBucketConfiguration>"],
+    ["MalformedXML", 400, "<Other/>"],
+    ["NotImplemented", 501, "<CreateBucketConfiguration><Tags><Tag/></Tags></CreateBucketConfiguration>"],
+  ])("answers %s (%d) to the body %s, and makes nothing", async (Code, status, body) => {
+    expect(await failure(s3("PUT /master.refused", { body }))).toMatchObject({ status, Code });
+    expect((await s3("HEAD /master.refused")).status).toBe(404);
+  });
+});
+
+describe("DeleteBucket", () => {
+  test("deletes a branch with files in it, and what is made anew is empty", async () => {
+    await good("PUT /master.doomed");
+    await good("PUT /master.doomed/key", { body: "x" });
+    expect((await good("DELETE /master.doomed")).status).toBe(204);
+    expect((await s3("HEAD /master.doomed")).status).toBe(404);
+    await good("PUT /master.doomed");
+    expect((await failure(s3("GET /master.doomed/key"))).Code).toBe("NoSuchKey");
+  });
+
+  test("answers NoSuchBucket where there is none", async () => {
+    expect(await failure(s3("DELETE /master.missing"))).toMatchObject({ status: 404, Code: "NoSuchBucket" });
+  });
+});
+
+describe("what is asked of a bucket that is not there", () => {
+  test.each([
+    "GET /master.missing",
+    "GET /master.missing?list-type=2",
+    "GET /master.missing?max-keys=0",
+    "GET /master.missing?location",
+    "GET /master.missing?versioning",
+    "GET /master.missing/key",
+    "DELETE /master.missing/key",
+  ])("%s is NoSuchBucket", async (line) => {
+    expect(await failure(s3(line))).toMatchObject({ status: 404, Code: "NoSuchBucket" });
+  });
+
+  test("reading leaves no bucket behind", async () => {
+    await s3("HEAD /master.probed");
+    await s3("GET /master.probed/key");
+    const { ListAllMyBucketsResult } = await xml(good("GET /"));
+    const names = ListAllMyBucketsResult.Buckets.Bucket.map(({ Name }: { Name: string }) => Name);
+    expect(names).not.toContain("master.probed");
+  });
+});
+
+test("GetBucketLocation is the same for all, and versioning is on", async () => {
+  await good("PUT /master.asked");
+  expect(await (await good("GET /master.asked?location")).text()).toContain(
+    '<LocationConstraint xmlns="http://s3.amazonaws.com/doc/2006-03-01/"></LocationConstraint>',
+  );
+  const { VersioningConfiguration } = await xml(good("GET /master.asked?versioning"));
+  expect(VersioningConfiguration.Status).toBe("Enabled");
+});
+
+describe("ListBuckets", () => {
+  beforeAll(async () => {
+    const { branches } = openCatalogue(env.DB);
+    for (let i = 0; i < 5; i++) {
+      await branches.record({ repo: `paged-${i}`, branch: "b", version: 1, deleted: false, createdAt: i });
+    }
+  });
+
+  test("pages by max-buckets and continuation-token, and names each bucket once", async () => {
+    const names: string[] = [];
+    let token = "";
+    do {
+      const { ListAllMyBucketsResult: page } = await xml(good(`GET /?max-buckets=2${token}`));
+      const found: { Name: string }[] = page.Buckets.Bucket ?? [];
+      expect(found.length).toBeLessThanOrEqual(2);
+      names.push(...found.map(({ Name }) => Name));
+      token = page.ContinuationToken ? `&continuation-token=${page.ContinuationToken}` : "";
+    } while (token !== "");
+    const { ListAllMyBucketsResult: all } = await xml(good("GET /"));
+    expect(names).toEqual(all.Buckets.Bucket.map(({ Name }: { Name: string }) => Name));
+    expect(names).toEqual(expect.arrayContaining(["b.paged-0", "b.paged-4"]));
+  });
+
+  test.each(["max-buckets=0", "max-buckets=x", "continuation-token=x"])("refuses %s", async (query) => {
+    expect(await failure(s3(`GET /?${query}`))).toMatchObject({ status: 400, Code: "InvalidArgument" });
+  });
+});

@@ -1,0 +1,132 @@
+import type { Subscriber } from "./contract.ts";
+import type { Ledger } from "./ledger.ts";
+import type { OutboxRow } from "./outbox.ts";
+
+/** Deliveries at the same time, and most in one alarm. */
+const BATCH = 20;
+/** How long after something was written down the alarm looks whether it was delivered. */
+const WATCH_MS = 10_000;
+
+/** How others are told. Each rejects where they can't be reached. */
+export interface Receivers {
+  /** Tells the catalogue how the branch stands now. */
+  catalogue(): Promise<void>;
+  bell(subscriber: Subscriber): Promise<void>;
+}
+
+interface CourierOptions {
+  readonly ledger: Ledger;
+  readonly receivers: Receivers;
+  readonly now: () => number;
+  readonly setAlarm: (at: number) => void;
+}
+
+/**
+ * Delivers the outbox: at once, and from the alarm what could not be delivered or was cut off by a crash. Delivering
+ * twice does no harm; a row goes only when it was delivered.
+ */
+export class Courier {
+  readonly #options: CourierOptions;
+  #dispatching = false;
+  #catalogue: Promise<unknown> = Promise.resolve();
+  /** When the alarm is set for, as far as this instance knows. */
+  #alarmAt: number | undefined;
+
+  constructor(options: CourierOptions) {
+    this.#options = options;
+  }
+
+  /** The alarm will look after what was just written down. To be called in the same turn, so that both are written or neither. */
+  watch(): void {
+    this.#arm(this.#options.now() + WATCH_MS);
+  }
+
+  /** Delivers what is due, until nothing is; where that is going on already, it takes the new rows along. */
+  async dispatch(): Promise<void> {
+    if (this.#dispatching) return;
+    this.#dispatching = true;
+    const { ledger, now } = this.#options;
+    try {
+      // What fails is due later: this ends.
+      for (
+        let rows = ledger.outbox.due(now(), BATCH);
+        rows.length > 0;
+        rows = ledger.outbox.due(now(), BATCH)
+      ) {
+        await this.#deliverBatch(rows);
+      }
+    } finally {
+      this.#dispatching = false;
+    }
+    this.#rearm();
+  }
+
+  /** One bounded batch; another alarm where something is left. */
+  async alarm(): Promise<void> {
+    this.#alarmAt = undefined;
+    const { ledger, now } = this.#options;
+    if (!ledger.exists) return;
+    await this.#deliverBatch(ledger.outbox.due(now(), BATCH));
+    this.#rearm();
+  }
+
+  /** Tells the catalogue now, after whatever it is being told already. Answers whether it knows all. */
+  flushCatalogue(): Promise<boolean> {
+    const flushed = this.#catalogue.then(async () => {
+      const row = this.#pendingCatalogue();
+      if (row) await this.#deliverOne(row);
+      this.#rearm();
+      return !this.catalogueWaits;
+    });
+    this.#catalogue = flushed.catch(() => {});
+    return flushed;
+  }
+
+  /** Whether the catalogue is still to be told something. */
+  get catalogueWaits(): boolean {
+    return this.#pendingCatalogue() !== undefined;
+  }
+
+  #pendingCatalogue(): OutboxRow | undefined {
+    return this.#options.ledger.outbox.find({ topic: "catalogue", uid: "" });
+  }
+
+  async #deliverBatch(rows: readonly OutboxRow[]): Promise<void> {
+    await Promise.all(
+      rows.map((row) => (row.topic === "catalogue" ? this.flushCatalogue() : this.#deliverOne(row))),
+    );
+  }
+
+  async #deliverOne(row: OutboxRow): Promise<void> {
+    const { ledger, receivers, now } = this.#options;
+    try {
+      if (row.topic === "catalogue") await receivers.catalogue();
+      else await this.#ring(row);
+      ledger.transaction(() => ledger.outbox.delivered(row));
+    } catch (error) {
+      const receiver = row.topic === "bell" ? `pipeline ${row.uid}` : "the catalogue";
+      console.warn(`${receiver} could not be told and is tried again: ${error}`);
+      ledger.transaction(() => ledger.outbox.failed(row, now()));
+    }
+  }
+
+  async #ring(row: OutboxRow): Promise<void> {
+    const { ledger, receivers } = this.#options;
+    const subscriber = ledger.subscribers.all().find(({ uid }) => uid === row.uid);
+    if (subscriber) await receivers.bell(subscriber);
+  }
+
+  #rearm(): void {
+    const { ledger, now } = this.#options;
+    const due = ledger.outbox.nextDue();
+    if (due !== undefined) this.#arm(Math.max(due, now() + 1));
+  }
+
+  /** An alarm that is set for earlier looks after this, too: it is not written for each commit. */
+  #arm(at: number): void {
+    const { now, setAlarm } = this.#options;
+    if (this.#alarmAt !== undefined && this.#alarmAt <= at && this.#alarmAt > now()) return;
+    this.#alarmAt = at;
+    setAlarm(at);
+  }
+}
