@@ -12,7 +12,7 @@ export interface Door {
   readonly keySource: string;
 }
 
-export const DEFAULT_ENDPOINT = "http://127.0.0.1:8787";
+const DEFAULT_ENDPOINT = "http://127.0.0.1:8787";
 export const DEFAULT_DATA = ".sluice";
 
 type Variables = Readonly<Record<string, string | undefined>>;

@@ -32,3 +32,23 @@ export async function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal)
     signal.removeEventListener("abort", onAbort);
   }
 }
+
+/** Does `work` with a signal that is aborted `graceMs` after `signal` is. */
+export async function withGrace<T>(
+  { signal, graceMs }: { signal: AbortSignal; graceMs: number },
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const late = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const onAbort = () => {
+    timer = setTimeout(() => late.abort(signal.reason), graceMs);
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  try {
+    return await work(late.signal);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", onAbort);
+  }
+}

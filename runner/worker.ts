@@ -4,6 +4,7 @@ import { jitteredBackoff, pause } from "./backoff.ts";
 import { runBatch, type Signals } from "./batch.ts";
 import { nextBatchSize } from "./batch-size.ts";
 import type { Cache } from "./cache.ts";
+import { withGrace } from "./concurrency.ts";
 import type { Executor, Sandbox } from "./executors/executor.ts";
 import { messageOf } from "./fault.ts";
 import type { Gateway } from "./gateway.ts";
@@ -60,7 +61,7 @@ async function runLoop(deps: LoopDeps, signals: Signals): Promise<void> {
   const backoff = jitteredBackoff({ minMs: 250, maxMs: 4000 });
   let asked = 1;
   while (!signals.drain.aborted) {
-    const lease = await leaseDatums(deps, { max: asked, drain: signals.drain });
+    const lease = await leaseDatums(deps, { max: asked, signals });
     if (!lease) {
       await pause(backoff.next(), signals.drain);
       continue;
@@ -75,13 +76,19 @@ async function runLoop(deps: LoopDeps, signals: Signals): Promise<void> {
   }
 }
 
+// When the worker is to end, an answer may be on its way: its datums are given back, instead of being nobody's until
+// their leases end.
+const LAST_ANSWER_MS = 500;
+
 /** Some datums, or undefined where there are none for us: the call failed, or there is no slot or nothing queued. */
 async function leaseDatums(
   { gateway, log, node, pipeline, worker }: LoopDeps,
-  { max, drain }: { max: number; drain: AbortSignal },
+  { max, signals: { drain, kill } }: { max: number; signals: Signals },
 ): Promise<Lease | undefined> {
+  const call = (late: AbortSignal) =>
+    gateway.lease({ pipeline, node, worker, max }, AbortSignal.any([late, kill]));
   try {
-    const lease = await gateway.lease({ pipeline, node, worker, max }, drain);
+    const lease = await withGrace({ signal: drain, graceMs: LAST_ANSWER_MS }, call);
     return lease.slot && lease.datums.length > 0 ? lease : undefined;
   } catch (error) {
     if (!drain.aborted) log.warn({ pipeline, worker, reason: messageOf(error) }, "no datums could be leased");

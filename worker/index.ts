@@ -6,7 +6,7 @@ import { authenticate } from "./s3/auth/authenticate.ts";
 import { S3_ERRORS } from "./s3/errors.ts";
 import { handleS3 } from "./s3/gateway.ts";
 
-export { Branch } from "./branch-interim/branch.ts";
+export { Branch } from "./branch/branch.ts";
 export { Pipeline } from "./pipeline/pipeline.ts";
 
 export default {

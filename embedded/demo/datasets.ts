@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 
-const FOLDER = join(import.meta.dirname, "../../node_modules/vega-datasets/data");
+// The package exports only its index, which lies beside the folder of the files.
+const FOLDER = new URL("../data/", import.meta.resolve("vega-datasets"));
 
 /** Real files that come with the npm package vega-datasets: US films, cars, flights, share prices, weather. */
 export const FIRST_FILES = [
@@ -18,5 +18,5 @@ export const LATER_FILE = "seattle-weather.csv";
 
 /** The bytes of one of the files. */
 export function readDataset(name: string): Buffer {
-  return readFileSync(join(FOLDER, name));
+  return readFileSync(new URL(name, FOLDER));
 }

@@ -8,6 +8,7 @@ import type { Ended } from "./execute.ts";
 import type { Command, Executor, PrepareRequest, Run, Sandbox } from "./executor.ts";
 import type { Jail, Started } from "./jail.ts";
 import { Launcher } from "./launcher.ts";
+import { killStrays } from "./strays.ts";
 
 /** Runs commands as processes of this machine, with its own tools: the image is ignored. */
 export function processExecutor(jail: Jail): Executor {
@@ -46,7 +47,10 @@ class ProcessSandbox implements Sandbox {
     await this.#writeStdin(stdin);
     const launch = this.#jail.launch({ dir: this.#dir, pfs, cmd, env });
     const files = { log: join(this.#dir, "log"), stdin: stdin === null ? "/dev/null" : this.#stdinFile };
-    const ended = await this.#launcher.execute(launch, { ...files, signal });
+    const ended = await this.#launcher.execute(launch, { ...files, signal }).catch(async (error: unknown) => {
+      await killStrays(pfs);
+      throw error;
+    });
     const started = this.#jail.read(ended);
     if (started.init !== null) await processEnd(started.init);
     return runOf(started, { tool: this.#jail.tool, name: cmd[0] ?? "", ended });

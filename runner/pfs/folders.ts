@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { errorCode } from "../fault.ts";
+import { killStrays } from "../executors/strays.ts";
 import { removeTree } from "./remove.ts";
 
 /**
@@ -38,27 +38,6 @@ async function removeDead(agents: string): Promise<void> {
     if ((await startOf(Number(pid))) === start) continue;
     await killStrays(join(agents, name));
     await removeTree(join(agents, name));
-  }
-}
-
-/**
- * Commands die with their agent, but an agent that is killed in the instant in which a jail is being made leaves
- * its tool waiting for ever. Nothing but such a tool has a dead agent's folder among its arguments.
- */
-async function killStrays(folder: string): Promise<void> {
-  for (const pid of await readdir("/proc")) {
-    if (!/^[0-9]+$/.test(pid)) continue;
-    const line = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
-    if (line.split("\0").some((word) => word.startsWith(`${folder}/`))) kill(Number(pid));
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch (error) {
-    // Gone meanwhile, or of another user.
-    if (!["ESRCH", "EPERM"].includes(errorCode(error) ?? "")) throw error;
   }
 }
 

@@ -8,10 +8,11 @@ import { readJson } from "./read-json.ts";
 /** `POST /repos/{repo}/branches/{branch}/commits`: many puts and deletes as one commit. */
 export async function createCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  const branch = asked.context.branch({ repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") });
+  const address = { repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") };
+  const branch = asked.context.branch(address);
   const { upload, operations } = await readJson(asked, CreateCommit);
   const committed = await branch.commit({ upload, operations: operations.map(operationOf) });
-  if (!committed.ok) throw branchFailure(committed);
+  if (!committed.ok) throw branchFailure(committed, address);
   return Response.json({ commit: committed.commit } satisfies z.infer<typeof CommitCreated>, { status: 201 });
 }
 
@@ -30,7 +31,8 @@ const FilesQuery = z.strictObject({
 /** `GET /repos/{repo}/branches/{branch}/commits/{id}/files`: the files of a commit, also of a branch deleted since. */
 export async function listFiles(asked: ApiRequest): Promise<Response> {
   const { prefix, after, limit } = readQuery(asked, FilesQuery);
-  const branch = asked.context.branch({ repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") });
+  const address = { repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") };
+  const branch = asked.context.branch(address);
   const commit = asked.params.commit ?? "";
   const list = await branch.list({
     prefix,
@@ -39,7 +41,7 @@ export async function listFiles(asked: ApiRequest): Promise<Response> {
     anyGeneration: true,
     ...(after !== undefined && { after }),
   });
-  if (!list.ok) throw branchFailure(list);
+  if (!list.ok) throw branchFailure(list, address);
   const files = list.entries.filter((entry) => entry.kind !== "prefix");
   return Response.json({ files, next: list.next } satisfies FilePage);
 }

@@ -1,3 +1,4 @@
+import { type BranchAddress, bucketName } from "../../protocol/names.ts";
 import { PATH_FAULT_TEXT } from "../../protocol/paths.ts";
 import type { WriteFailure } from "../blobs/write-content.ts";
 import type { CommitRefused } from "../branch/contract.ts";
@@ -25,8 +26,15 @@ const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
 
 type BranchFailure = CommitRefused | { readonly ok: false; readonly reason: PlainReason };
 
-/** A branch said no. */
-export function branchFailure(failure: BranchFailure): ApiError {
+/** A branch said no; `address` is the one that the client named. */
+export function branchFailure(failure: BranchFailure, address?: BranchAddress): ApiError {
+  if (failure.reason === "no-such-branch" && address) {
+    const bucket = bucketName(address);
+    return new ApiError(
+      "NoSuchBranch",
+      `There is no branch '${bucket}': create the bucket '${bucket}' first.`,
+    );
+  }
   if (failure.reason === "bad-path")
     return new ApiError(
       "InvalidRequest",

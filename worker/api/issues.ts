@@ -60,7 +60,7 @@ function isMissing(issue: z.core.$ZodIssue): issue is MissingField {
 function unknownField(path: readonly PropertyKey[]): Issue {
   const name = String(path.at(-1));
   const message = NOT_YET.has(name)
-    ? `'${name}' is not supported yet: leave it out`
+    ? `'${name}' is not yet supported: leave it out`
     : `there is no field '${name}': check its spelling or leave it out`;
   return { path: jsonPath(path), message };
 }

@@ -17,7 +17,7 @@ const NOT_YET = ["update", "reprocess", "dryRun"];
 export async function createPipeline(asked: ApiRequest): Promise<Response> {
   const later = NOT_YET.find((name) => asked.query.has(name));
   if (later !== undefined)
-    throw new ApiError("NotImplementedYet", `'?${later}' is not supported yet: leave it out.`);
+    throw new ApiError("NotImplementedYet", `'?${later}' is not yet supported: leave it out.`);
   noQuery(asked);
   const spec = await checkedSpec(asked);
   const { name } = spec.pipeline;

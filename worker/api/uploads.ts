@@ -27,7 +27,7 @@ export async function openUpload(asked: ApiRequest): Promise<Response> {
   const opened = await asked.context
     .branch({ repo, branch })
     .openUpload(lease === undefined ? {} : { lease });
-  if (!opened.ok) throw branchFailure(opened);
+  if (!opened.ok) throw branchFailure(opened, { repo, branch });
   return Response.json({ upload: opened.upload } satisfies z.infer<typeof UploadOpened>, { status: 201 });
 }
 

@@ -70,13 +70,16 @@ export class Courier {
     this.#rearm();
   }
 
-  /** Tells the catalogue now, after whatever it is being told already. Answers whether it knows all. */
+  /**
+   * Tells the catalogue now, after whatever it is being told already. Answers whether it knows all that waited when
+   * this was called; what is added meanwhile is for its own caller to know.
+   */
   flushCatalogue(): Promise<boolean> {
     const flushed = this.#catalogue.then(async () => {
       const row = this.#pendingCatalogue();
-      if (row) await this.#deliverOne(row);
+      const known = row ? await this.#deliverOne(row) : true;
       this.#rearm();
-      return !this.catalogueWaits;
+      return known;
     });
     this.#catalogue = flushed.catch(() => {});
     return flushed;
@@ -97,16 +100,19 @@ export class Courier {
     );
   }
 
-  async #deliverOne(row: OutboxRow): Promise<void> {
+  /** Answers whether it arrived. */
+  async #deliverOne(row: OutboxRow): Promise<boolean> {
     const { ledger, receivers, now } = this.#options;
     try {
       if (row.topic === "catalogue") await receivers.catalogue();
       else await this.#ring(row);
       ledger.transaction(() => ledger.outbox.delivered(row));
+      return true;
     } catch (error) {
       const receiver = row.topic === "bell" ? `pipeline ${row.uid}` : "the catalogue";
       console.warn(`${receiver} could not be told and is tried again: ${error}`);
       ledger.transaction(() => ledger.outbox.failed(row, now()));
+      return false;
     }
   }
 

@@ -1,6 +1,7 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
+import { Control } from "../../support/control.ts";
 import { ROOT } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import { mustRun, run, type Started, start } from "../../support/processes.ts";
@@ -67,6 +68,53 @@ describe("sluice dev", () => {
       `error: 127.0.0.1:${port} is in use: choose another with --port, or stop what listens there\n`,
     );
     expect(code).toBe(1);
+  });
+});
+
+describe("sluice dev with a datum at work", () => {
+  /** Starts it with one runner, whose command has begun and waits for the file `go` in the folder that is answered. */
+  async function atWork(): Promise<{ process: Started; folder: string; cwd: string }> {
+    const cwd = scratchFolder();
+    const folder = scratchFolder();
+    const { greeting, process } = await dev(cwd, "--executor", "process");
+    const door = { endpoint: greeting.endpoint, ...rootKey(cwd) };
+    const s3 = new S3(door);
+    await s3.createBucket("master.in");
+    await s3.put("master.in", "file", "content");
+    // Outside /pfs the process executor shows the host's own files, so the command and the test meet there.
+    const wait = `touch ${folder}/started; until [ -e ${folder}/go ]; do sleep 0.1; done; cp /pfs/in/* /pfs/out/`;
+    await new Control(door).createPipeline({
+      pipeline: { name: "slow" },
+      transform: { image: "busybox", cmd: ["sh", "-eu"], stdin: [wait] },
+      inputs: [{ repo: { name: "in" }, glob: "/*" }],
+    });
+    await eventually("the command has started", () => existsSync(join(folder, "started")));
+    return { process, folder, cwd };
+  }
+
+  /** The state and datums of the one job, as the data folder holds them. */
+  async function jobKept(cwd: string): Promise<unknown> {
+    const { greeting } = await dev(cwd, "--runners", "0");
+    const [job] = await new Control({ endpoint: greeting.endpoint, ...rootKey(cwd) }).jobs("slow");
+    return { state: job?.state, processed: job?.datums.processed };
+  }
+
+  test("finishes it at the first Ctrl-C, which reaches the whole process group", async () => {
+    const { process, folder, cwd } = await atWork();
+    process.signal("SIGINT");
+    await eventually("it drains", () => process.output().includes("draining"));
+    writeFileSync(join(folder, "go"), "");
+    expect((await process.ended).code).toBe(0);
+    expect(await jobKept(cwd)).toEqual({ state: "success", processed: 1 });
+  });
+
+  test("gives it back at the second", async () => {
+    const { process, cwd } = await atWork();
+    process.signal("SIGINT");
+    await eventually("it drains", () => process.output().includes("draining"));
+    process.signal("SIGINT");
+    expect((await process.ended).code).toBe(0);
+    expect(await jobKept(cwd)).toEqual({ state: "running", processed: 0 });
   });
 });
 

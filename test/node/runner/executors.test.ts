@@ -13,6 +13,7 @@ import { findTool } from "../../../runner/executors/tools.ts";
 import { collect } from "../../../runner/pfs/collect.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import { childrenOf, stillRuns } from "./support/processes.ts";
+import { soon } from "./support/running.ts";
 
 const PATH = process.env.PATH ?? "/usr/bin:/bin";
 const SANDBOX = join(import.meta.dirname, "support/sandbox-process.ts");
@@ -203,10 +204,10 @@ for (const { name, find, tool } of JAILS) {
       const abort = new AbortController();
       const script = `trap "" TERM HUP INT; (trap "" TERM; echo up; while :; do sleep 0.01; done; : ${mark}) & while :; do sleep 0.01; done; : ${mark}`;
       const running = sh(`echo > /pfs/out/up; ${script}`, { signal: abort.signal });
-      await expect.poll(() => readdir(join(pfs, "out"))).toContain("up");
+      await soon(() => readdir(join(pfs, "out"))).toContain("up");
       abort.abort();
       await running;
-      await expect.poll(() => stillRuns(mark)).toBe(false);
+      await soon(() => stillRuns(mark)).toBe(false);
     });
 
     needs(`${name}: starts nothing for a signal that is aborted already`, async () => {
@@ -223,11 +224,11 @@ for (const { name, find, tool } of JAILS) {
       async () => {
         const mark = `sluice-test-${process.pid}-${Date.now()}`;
         const running = sh(`while :; do sleep 0.05; done; : ${mark}`).catch((error: Error) => error.message);
-        await expect.poll(() => stillRuns(mark)).toBe(true);
+        await soon(() => stillRuns(mark)).toBe(true);
         const [launcher = 0] = await childrenOf("launcher-process");
         process.kill(launcher, "SIGKILL");
         expect(await running).toBe("the launcher's process ended");
-        await expect.poll(() => stillRuns(mark)).toBe(false);
+        await soon(() => stillRuns(mark)).toBe(false);
         expect(await run(["echo", "again"])).toEqual({ kind: "exited", code: 0, log: "again\n" });
       },
     );
@@ -249,11 +250,11 @@ for (const { name, find, tool } of JAILS) {
           const args = [`--reuid=${user}`, "--clear-groups", process.execPath, SANDBOX, name, dir, script];
           const runner = spawn("setpriv", args, { stdio: ["ignore", "inherit", "inherit"] });
           const ended = once(runner, "exit");
-          await expect.poll(() => readFile(started, "utf8").catch(() => "")).toBe(`${user}\n`);
+          await soon(() => readFile(started, "utf8").catch(() => "")).toBe(`${user}\n`);
           expect(await stillRuns(mark)).toBe(true);
           runner.kill("SIGKILL");
           await ended;
-          await expect.poll(() => stillRuns(mark)).toBe(false);
+          await soon(() => stillRuns(mark)).toBe(false);
         },
       );
     }

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findTool } from "../../../runner/executors/tools.ts";
 import { KEY } from "./support/fake-gateway.ts";
 import { stillRuns } from "./support/processes.ts";
-import { Stage } from "./support/running.ts";
+import { Stage, soon } from "./support/running.ts";
 
 const AGENT = join(import.meta.dirname, "support/agent-process.ts");
 const NOBODY = 65534;
@@ -26,7 +26,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   for (const agent of agents) await end(agent, "SIGKILL");
-  await expect.poll(() => stillRuns(mark)).toBe(false);
+  await soon(() => stillRuns(mark)).toBe(false);
   await stage.close();
 });
 
@@ -67,9 +67,9 @@ describe("an agent's process (bubblewrap or unshare)", () => {
     stubborn();
     stage.gateway.add("stuck");
     const agent = await start();
-    await expect.poll(() => stillRuns(mark), { timeout: 20_000 }).toBe(true);
+    await soon(() => stillRuns(mark)).toBe(true);
     await end(agent, "SIGKILL");
-    await expect.poll(() => stillRuns(mark), { timeout: 20_000 }).toBe(false);
+    await soon(() => stillRuns(mark)).toBe(false);
     expect(await readdir(join(stage.dataDir, "agents"))).toHaveLength(1);
 
     stage.gateway.held.clear();
@@ -96,7 +96,7 @@ describe("an agent's process (bubblewrap or unshare)", () => {
     stubborn();
     stage.gateway.add("stuck");
     const first = await start();
-    await expect.poll(() => stillRuns(mark), { timeout: 20_000 }).toBe(true);
+    await soon(() => stillRuns(mark)).toBe(true);
     stage.gateway.add("a");
     await start();
     await stage.settled(1);
@@ -110,9 +110,9 @@ describe("an agent's process (bubblewrap or unshare)", () => {
     stubborn();
     stage.gateway.add("stuck");
     const agent = await start();
-    await expect.poll(() => stillRuns(mark), { timeout: 20_000 }).toBe(true);
+    await soon(() => stillRuns(mark)).toBe(true);
     agent.kill("SIGINT");
-    await expect.poll(() => stage.gateway.requests).toContain("DELETE /api/v1/runner/heartbeat");
+    await soon(() => stage.gateway.requests).toContain("DELETE /api/v1/runner/heartbeat");
     expect(await stillRuns(mark)).toBe(true);
     expect(await end(agent, "SIGINT")).toBe(0);
     expect(await stillRuns(mark)).toBe(false);

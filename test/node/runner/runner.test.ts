@@ -6,7 +6,7 @@ import { LOG_TAIL_BYTES, MAX_BATCH, type Outcome } from "../../../protocol/runne
 import { findTool } from "../../../runner/executors/tools.ts";
 import { Answer, refusal } from "./support/fake-gateway.ts";
 import { stillRuns } from "./support/processes.ts";
-import { Stage } from "./support/running.ts";
+import { Stage, soon } from "./support/running.ts";
 
 const absent = (await findTool("bwrap")) === undefined && (await findTool("setpriv")) === undefined;
 const needs = test.skipIf(absent);
@@ -205,7 +205,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
   needs("drops the workers of a pipeline that is gone, and takes those of a new one", async () => {
     stage.gateway.workers = [{ pipeline: "gone", count: 2 }];
     await stage.runner();
-    await expect.poll(() => stage.gateway.requests).toContain("POST /api/v1/runner/lease");
+    await soon(() => stage.gateway.requests).toContain("POST /api/v1/runner/lease");
     stage.gateway.workers = [{ pipeline: "edges", count: 1 }];
     stage.gateway.add("a");
     await stage.settled(1);
@@ -220,9 +220,9 @@ describe(`leases (${ANY_TOOL})`, () => {
       sh(`case $in in */stuck) sh -c 'trap "" TERM; while :; do sleep 0.05; done; : ${mark}' ;; esac`);
       stage.gateway.add("stuck");
       await stage.runner();
-      await expect.poll(() => stillRuns(mark), { timeout: 20_000 }).toBe(true);
+      await soon(() => stillRuns(mark)).toBe(true);
       stage.gateway.lose(...stage.gateway.held.keys());
-      await expect.poll(() => stillRuns(mark), { timeout: 30_000 }).toBe(false);
+      await soon(() => stillRuns(mark)).toBe(false);
       stage.gateway.add("next");
       await stage.settled(1);
       expect(stage.gateway.requests).toContain("POST /api/v1/runner/renew");
@@ -237,7 +237,7 @@ describe(`leases (${ANY_TOOL})`, () => {
       if (path.endsWith("/finish")) stage.gateway.lose(...stage.gateway.held.keys());
     };
     await stage.runner();
-    await expect.poll(() => stage.gateway.lostOutcomes.length).toBe(1);
+    await soon(() => stage.gateway.lostOutcomes.length).toBe(1);
     stage.gateway.before = () => undefined;
     stage.gateway.add("b");
     await stage.settled(1);
@@ -264,14 +264,14 @@ describe(`leases (${ANY_TOOL})`, () => {
 
 describe(`trouble (${ANY_TOOL})`, () => {
   needs("a gateway that goes away and comes back finds the results of what ran meanwhile", async () => {
-    sh('while [ ! -e "$GATE" ]; do sleep 0.02; done; touch "$GATE.passed"');
+    sh('touch "$GATE.up"; while [ ! -e "$GATE" ]; do sleep 0.02; done; touch "$GATE.passed"');
     stage.gateway.transform = { ...stage.gateway.transform, env: { GATE: stage.gate } };
     stage.gateway.add("a", "b", "c");
     await stage.runner();
-    await expect.poll(() => stage.gateway.held.size).toBeGreaterThan(0);
+    await soon(() => existsSync(`${stage.gate}.up`)).toBe(true);
     await stage.gateway.stop();
     await writeFile(stage.gate, "");
-    await expect.poll(() => existsSync(`${stage.gate}.passed`)).toBe(true);
+    await soon(() => existsSync(`${stage.gate}.passed`)).toBe(true);
     await stage.gateway.start();
     await stage.settled(3);
     expect(failures()).toEqual([]);
@@ -298,13 +298,13 @@ describe(`trouble (${ANY_TOOL})`, () => {
 
 describe(`stopping (${ANY_TOOL})`, () => {
   needs("draining finishes the running datum, gives back the others, and says good-bye", async () => {
-    sh('case $in in */slow) while [ ! -e "$GATE" ]; do sleep 0.02; done ;; esac');
+    sh('case $in in */slow) touch "$GATE.up"; while [ ! -e "$GATE" ]; do sleep 0.02; done ;; esac');
     stage.gateway.transform = { ...stage.gateway.transform, env: { GATE: stage.gate } };
     stage.gateway.add("slow", "b", "c");
     const runner = await stage.runner();
-    await expect.poll(() => stage.gateway.held.size).toBe(1);
+    await soon(() => existsSync(`${stage.gate}.up`)).toBe(true);
     runner.drain();
-    await expect.poll(() => stage.gateway.requests).toContain("DELETE /api/v1/runner/heartbeat");
+    await soon(() => stage.gateway.requests).toContain("DELETE /api/v1/runner/heartbeat");
     expect([...stage.gateway.nodes]).toEqual([]);
     await writeFile(stage.gate, "");
     await runner.done;
@@ -316,7 +316,7 @@ describe(`stopping (${ANY_TOOL})`, () => {
   needs("draining in the middle of a batch gives back what has not begun", async () => {
     stage.gateway.add(...Array.from({ length: 400 }, (_, i) => `f${i}`));
     const runner = await stage.runner();
-    await expect.poll(() => stage.gateway.leased.some(({ count }) => count >= 8)).toBe(true);
+    await soon(() => stage.gateway.leased.some(({ count }) => count >= 8)).toBe(true);
     runner.drain();
     await runner.done;
     expect(stage.gateway.held.size).toBe(0);
@@ -330,7 +330,7 @@ describe(`stopping (${ANY_TOOL})`, () => {
     sh(`sh -c 'trap "" TERM INT; while :; do sleep 0.05; done; : ${mark}'`);
     stage.gateway.add("a");
     const runner = await stage.runner();
-    await expect.poll(() => stillRuns(mark), { timeout: 20_000 }).toBe(true);
+    await soon(() => stillRuns(mark)).toBe(true);
     runner.kill();
     await runner.done;
     expect(await stillRuns(mark)).toBe(false);
@@ -342,7 +342,7 @@ describe(`stopping (${ANY_TOOL})`, () => {
     sh("sleep 1000");
     stage.gateway.add("a");
     const runner = await stage.runner();
-    await expect.poll(() => stage.gateway.held.size).toBe(1);
+    await soon(() => stage.gateway.held.size).toBe(1);
     await stage.gateway.stop();
     runner.kill();
     await runner.done;

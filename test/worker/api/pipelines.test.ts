@@ -148,7 +148,7 @@ describe("a pipeline specification", () => {
       "transform.imagePullSecrets",
       "transform.secrets",
     ]);
-    for (const { message } of error.issues) expect(message).toContain("not supported yet");
+    for (const { message } of error.issues) expect(message).toContain("not yet supported");
   });
 
   test("must agree with itself and with the repos there are, all of it said at once", async () => {

@@ -9,6 +9,11 @@ import { type Runner, startRunner } from "../../../../runner/main.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import { FakeGateway, KEY } from "./fake-gateway.ts";
 
+/** An expectation that comes true sooner or later; the time only bounds a hang. */
+export function soon<T>(probe: () => T) {
+  return expect.poll(probe, { timeout: 45_000, interval: 20 });
+}
+
 /** Silent, unless somebody looks for a cause. */
 export const log: Log = pino({ level: process.env.SLUICE_TEST_LOG ?? "silent" });
 
@@ -52,7 +57,7 @@ export class Stage {
   /** Waits until so many outcomes other than "returned" have been recorded. */
   async settled(count: number): Promise<void> {
     const settled = () => this.gateway.outcomes.filter(({ state }) => state !== "returned").length;
-    await expect.poll(settled, { timeout: 50_000, interval: 20 }).toBeGreaterThanOrEqual(count);
+    await soon(settled).toBeGreaterThanOrEqual(count);
   }
 
   async close(): Promise<void> {
