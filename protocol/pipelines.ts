@@ -25,7 +25,7 @@ export type Job = z.infer<typeof Job>;
 export const JobPage = z.object({ jobs: z.array(Job), next: z.string().nullable() });
 export type JobPage = z.infer<typeof JobPage>;
 
-export const PipelineState = z.enum(["creating", "active", "deleting"]);
+const PipelineState = z.enum(["creating", "active", "deleting"]);
 
 export const Pipeline = z.object({
   name: z.string(),

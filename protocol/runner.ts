@@ -36,7 +36,7 @@ export const LeaseRequest = z.strictObject({
   worker: z.string().min(1).max(200),
   max: z.int().min(1).max(MAX_BATCH),
 });
-export const LeasedInput = z.object({
+const LeasedInput = z.object({
   name: z.string(),
   repo: z.string(),
   branch: z.string(),

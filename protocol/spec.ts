@@ -28,7 +28,7 @@ export const ParallelismSpec = z.discriminatedUnion("strategy", [
 ]);
 export type ParallelismSpec = z.infer<typeof ParallelismSpec>;
 
-export const Input = z.strictObject({
+const Input = z.strictObject({
   name: Name.optional(),
   repo: z.strictObject({ name: Name }),
   branch: Name.default("master"),

@@ -5,7 +5,7 @@ import { Name } from "../protocol/names.ts";
 
 /** Names of executors that `--executor` takes; "auto" is the best one that works here. */
 export const EXECUTORS = ["auto", "process"] as const;
-export type ExecutorChoice = (typeof EXECUTORS)[number];
+type ExecutorChoice = (typeof EXECUTORS)[number];
 
 export interface RunnerConfig {
   /** Origin of the gateway, e.g. `http://127.0.0.1:8787`. */

@@ -13,7 +13,7 @@ export type Answer =
   | { readonly id: number; readonly ended: Ended }
   | { readonly id: number; readonly error: string };
 
-export type ExecuteFiles = Omit<ExecuteOptions, "signal">;
+type ExecuteFiles = Omit<ExecuteOptions, "signal">;
 
 type Settle = PromiseWithResolvers<Ended>;
 

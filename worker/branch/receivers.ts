@@ -9,7 +9,7 @@ import type { Ledger } from "./ledger.ts";
  * Where a branch leaves its trace outside of the catalogue, so that its object can be found should that be lost. It
  * stays when the branch is deleted, as the object does.
  */
-export function markerName({ repo, branch }: { repo: string; branch: string }): string {
+function markerName({ repo, branch }: { repo: string; branch: string }): string {
   return `m/branches/${repo}/${branch}`;
 }
 
