@@ -68,6 +68,8 @@ export const RenewRequest = z.strictObject({
   pipeline: Name,
   worker: z.string(),
   leases: z.array(z.string()).max(MAX_BATCH),
+  /** The worker ends and holds no lease any more: its slot is free at once. */
+  leaving: z.literal(true).optional(),
 });
 export const Renewed = z.object({ lost: z.array(z.string()) });
 

@@ -45,6 +45,7 @@ export async function runWorker(deps: WorkerDeps, signals: Signals): Promise<voi
     if (signals.kill.aborted) await returnHeld(deps, leases);
     stop.abort();
     await renewing;
+    await leave(deps);
     await sandboxes.close();
     await removeTree(deps.dir);
   }
@@ -106,6 +107,16 @@ async function returnHeld({ gateway, log, pipeline, worker }: WorkerDeps, leases
     await gateway.finish({ pipeline, worker, outcomes }, AbortSignal.timeout(RETURN_WITHIN_MS));
   } catch (error) {
     log.warn({ pipeline, worker, reason: messageOf(error) }, "datums could not be given back");
+  }
+}
+
+/** Its slot is free for another worker at once, which else would wait for the end of this one's time. */
+async function leave({ gateway, log, pipeline, worker }: WorkerDeps): Promise<void> {
+  try {
+    const signal = AbortSignal.timeout(RETURN_WITHIN_MS);
+    await gateway.renew({ pipeline, worker, leases: [], leaving: true }, signal);
+  } catch (error) {
+    log.info({ pipeline, worker, reason: messageOf(error) }, "the slot could not be given back");
   }
 }
 

@@ -6,6 +6,8 @@ export interface Row {
   /** What `--only` takes. */
   readonly name: string;
   readonly title: string;
+  /** Takes so long that it is left out of a run that names no rows. */
+  readonly onlyWhenNamed?: true;
   run(bench: Bench): Promise<Figure[]>;
 }
 

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
+import type { Job } from "../../protocol/pipelines.ts";
 import { type LeasedDatum, MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
 import type { Control } from "./control.ts";
 import { newestJobEnd } from "./job-end.ts";
@@ -8,9 +9,9 @@ export const SETTLERS = 2;
 
 /**
  * Settles every datum of the first job of a pipeline without running anything: as a success without output, leased
- * and finished in full batches.
+ * and finished in full batches. Answers the job as it ended.
  */
-export async function settleFirstJob(control: Control, pipeline: string): Promise<void> {
+export async function settleFirstJob(control: Control, pipeline: string): Promise<Job> {
   const ended = new AbortController();
   const settlers = Array.from({ length: SETTLERS }, (_, i) =>
     settle(control, { pipeline, worker: `settler/${pipeline}/${i}`, ended: ended.signal }),
@@ -18,7 +19,7 @@ export async function settleFirstJob(control: Control, pipeline: string): Promis
   // A settler that fails ends the wait; one that is told to stop does not.
   const failed = Promise.all(settlers).then(() => new Promise<never>(() => {}));
   try {
-    await Promise.race([newestJobEnd(control, { pipeline, probeEveryMs: 250 }), failed]);
+    return await Promise.race([newestJobEnd(control, { pipeline, probeEveryMs: 250 }), failed]);
   } finally {
     ended.abort();
     await Promise.allSettled(settlers);

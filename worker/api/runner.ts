@@ -55,8 +55,10 @@ export async function lease(asked: ApiRequest): Promise<Response> {
 /** `POST /runner/renew` */
 export async function renew(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  const { pipeline, worker, leases } = await readJson(asked, RenewRequest);
-  const { lost } = await asked.context.pipeline(pipeline).renew({ worker, leases });
+  const { pipeline, worker, leases, leaving } = await readJson(asked, RenewRequest);
+  const { lost } = await asked.context
+    .pipeline(pipeline)
+    .renew({ worker, leases, ...(leaving && { leaving }) });
   return Response.json({ lost } satisfies z.infer<typeof Renewed>);
 }
 

@@ -32,11 +32,18 @@ export interface PipelineApi {
     max: number;
     waitMs: number;
   }): Promise<Leased | Refused<"no-such-pipeline">>;
-  renew(request: { worker: string; leases: readonly string[] }): Promise<{ lost: string[] }>;
+  renew(request: Renewal): Promise<{ lost: string[] }>;
   /** Records outcomes; the lease is the fence. Output contents were added to the output branch before. */
   finish(request: { worker: string; outcomes: readonly Outcome[] }): Promise<{ lost: string[] }>;
   /** Where outputs go. */
   output(): Promise<{ repo: string; branch: string } | null>;
+}
+
+export interface Renewal {
+  readonly worker: string;
+  readonly leases: readonly string[];
+  /** The worker ends: its slot is free at once. */
+  readonly leaving?: true;
 }
 
 export interface Leased {

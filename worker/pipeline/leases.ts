@@ -3,6 +3,7 @@ import type { LeasedDatum, Outcome } from "../../protocol/runner.ts";
 import { LEASE_MS } from "../../protocol/runner.ts";
 import { datumPaths } from "../core/datums.ts";
 import type { AttemptRow, Fault } from "./attempts.ts";
+import type { Renewal } from "./contract.ts";
 import type { Definition } from "./definition.ts";
 import type { JobRow } from "./jobs.ts";
 import type { Ledger } from "./ledger.ts";
@@ -85,16 +86,14 @@ export function sweep({ ledger, wakes }: Parts, now: number): boolean {
   return true;
 }
 
-/** Keeps leases; answers those that are lost. */
-export function renew(
-  parts: Parts,
-  { worker, leases }: { worker: string; leases: readonly string[] },
-): string[] {
+/** Keeps leases; answers those that are lost. A worker that leaves keeps its slot no longer. */
+export function renew(parts: Parts, { worker, leases, leaving }: Renewal): string[] {
   const { ledger, peers } = parts;
   const now = peers.now();
   const until = now + LEASE_MS;
   sweep(parts, now);
-  ledger.slots.renew(worker, { now, until });
+  if (leaving) ledger.slots.release(worker);
+  else ledger.slots.renew(worker, { now, until });
   return leases.filter((lease) => !ledger.attempts.renew(lease, until));
 }
 

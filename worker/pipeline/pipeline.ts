@@ -5,7 +5,7 @@ import type { PipelineSpec } from "../../protocol/spec.ts";
 import type { Done, Refused } from "../branch/contract.ts";
 import { workerCount } from "../core/parallelism.ts";
 import type { Env } from "../env.ts";
-import type { Leased, PipelineApi } from "./contract.ts";
+import type { Leased, PipelineApi, Renewal } from "./contract.ts";
 import { beginCreation } from "./create.ts";
 import type { Definition } from "./definition.ts";
 import { beginDestruction } from "./destroy.ts";
@@ -135,7 +135,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     }
   }
 
-  async renew(request: { worker: string; leases: readonly string[] }): Promise<{ lost: string[] }> {
+  async renew(request: Renewal): Promise<{ lost: string[] }> {
     const { ledger } = this.#parts;
     if (!ledger.active()) return { lost: [...request.leases] };
     return { lost: ledger.transaction(() => renew(this.#parts, request)) };

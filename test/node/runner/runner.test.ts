@@ -308,6 +308,7 @@ describe(`stopping (${ANY_TOOL})`, () => {
     expect([...stage.gateway.nodes]).toEqual([]);
     await writeFile(stage.gate, "");
     await runner.done;
+    expect(stage.gateway.left).toHaveLength(1);
     expect(stage.gateway.outcomes).toMatchObject([{ state: "success" }]);
     expect(stage.gateway.queue.map(({ inputs }) => inputs[0]?.path)).toEqual(["b", "c"]);
     expect(await leftovers()).toEqual([]);

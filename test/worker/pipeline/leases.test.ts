@@ -139,6 +139,16 @@ describe("slots", () => {
     expect(other.ok && other.slot).toBe(true);
   });
 
+  it("are free at once when their worker says that it leaves", async () => {
+    const pipeline = await makePipeline({ name: "leave", globs: { "leave-in": "/*" } });
+    await pipeline.lease({ node: "n", worker: "a", max: 1, waitMs: 0 });
+    const before = await pipeline.lease({ node: "n", worker: "b", max: 1, waitMs: 0 });
+    expect(before.ok && before.slot).toBe(false);
+    await pipeline.renew({ worker: "a", leases: [], leaving: true });
+    const after = await pipeline.lease({ node: "n", worker: "b", max: 1, waitMs: 0 });
+    expect(after.ok && after.slot).toBe(true);
+  });
+
   it("are kept by a worker that renews a datum's lease", async () => {
     await makeRepo("keep-in");
     const pipeline = await makePipeline({ name: "keep", globs: { "keep-in": "/*" } });

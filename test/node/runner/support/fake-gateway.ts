@@ -65,6 +65,8 @@ export class FakeGateway {
   readonly files = new Map<string, FileEntry[]>();
   readonly uploads = new Map<string, { lease: string; contents: Set<string> }>();
   readonly nodes = new Set<string>();
+  /** Workers that gave their slot back. */
+  readonly left: string[] = [];
   /** `METHOD path` of every request, in order. */
   readonly requests: string[] = [];
   readonly leased: { worker: string; max: number; count: number }[] = [];
@@ -189,7 +191,7 @@ export class FakeGateway {
       case "POST runner/lease":
         return this.#lease(LeaseRequest.parse(json()));
       case "POST runner/renew":
-        return { lost: RenewRequest.parse(json()).leases.filter((lease) => !this.held.has(lease)) };
+        return { lost: this.#renew(RenewRequest.parse(json())) };
       case "POST runner/finish":
         return {
           lost: FinishRequest.parse(json())
@@ -201,6 +203,11 @@ export class FakeGateway {
       default:
         return this.#content(call, json) ?? this.#list(call) ?? refusal(404, `no route ${name}`);
     }
+  }
+
+  #renew({ worker, leases, leaving }: ReturnType<typeof RenewRequest.parse>): string[] {
+    if (leaving) this.left.push(worker);
+    return leases.filter((lease) => !this.held.has(lease));
   }
 
   async #lease({ pipeline, worker, max }: ReturnType<typeof LeaseRequest.parse>): Promise<unknown> {
