@@ -101,7 +101,7 @@ export function renew(parts: Parts, { worker, leases, leaving }: Renewal): strin
  * Records what became of one lease; false where it is lost. The lease is the fence: a worker that was given up and
  * comes back late changes no row, whatever it thinks it finished.
  */
-export function settle(parts: Parts, { worker, outcome }: { worker: string; outcome: Outcome }): boolean {
+export function settle(parts: Parts, outcome: Outcome): boolean {
   const { ledger, peers } = parts;
   const now = peers.now();
   sweep(parts, now);
@@ -120,8 +120,7 @@ export function settle(parts: Parts, { worker, outcome }: { worker: string; outc
     case "failed":
       return failed(ledger, { attempt, fault: outcome, now });
     case "returned":
-      // The worker is on its way out: its slot is free for another one at once.
-      ledger.slots.release(worker);
+      // The worker keeps its slot: it may only have been given more than it gets to. One that ends says so (renew).
       ledger.attempts.requeue(attempt);
       return true;
   }

@@ -146,7 +146,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     if (!ledger.active()) return { lost: request.outcomes.map(({ lease }) => lease) };
     const lost: string[] = [];
     for (const outcome of request.outcomes) {
-      const recorded = ledger.transaction(() => settle(this.#parts, { worker: request.worker, outcome }));
+      const recorded = ledger.transaction(() => settle(this.#parts, outcome));
       if (!recorded) lost.push(outcome.lease);
     }
     this.#engine.watch();

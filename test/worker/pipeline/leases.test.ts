@@ -104,6 +104,7 @@ describe("a lease", () => {
       const { datums } = await leaseSome(pipeline, { worker: `w${time}` });
       const outcomes: Outcome[] = datums.map(({ lease }) => ({ lease, state: "returned" }));
       expect((await pipeline.finish({ worker: `w${time}`, outcomes })).lost).toEqual([]);
+      await pipeline.renew({ worker: `w${time}`, leases: [], leaving: true });
     }
     await workUntil(pipeline, { jobs: 1, worker: "w9" });
     expect((await allJobs(pipeline))[0]?.state).toBe("success");
@@ -137,6 +138,17 @@ describe("slots", () => {
     await query("free", "UPDATE slots SET until = 1");
     const other = await pipeline.lease({ node: "n", worker: "b", max: 1, waitMs: 0 });
     expect(other.ok && other.slot).toBe(true);
+  });
+
+  it("are kept by a worker that gives datums back and goes on", async () => {
+    await makeRepo("goes-on-in");
+    const pipeline = await makePipeline({ name: "goes-on", globs: { "goes-on-in": "/*" } });
+    await commit("goes-on-in", { a: "1" });
+    const { datums } = await leaseSome(pipeline, { worker: "a" });
+    const outcomes: Outcome[] = datums.map(({ lease }) => ({ lease, state: "returned" }));
+    await pipeline.finish({ worker: "a", outcomes });
+    const other = await pipeline.lease({ node: "n", worker: "b", max: 1, waitMs: 0 });
+    expect(other.ok && other.slot).toBe(false);
   });
 
   it("are free at once when their worker says that it leaves", async () => {
