@@ -1,26 +1,36 @@
+import { basename } from "node:path";
 import { build, stop } from "esbuild";
+import type { WorkerCode } from "./runtime.ts";
 
 /**
- * The whole Worker as one ES module, resolved the way `wrangler` resolves it. Inline source maps make stack traces name
- * the real files.
+ * The whole Worker, resolved the way `wrangler` resolves it: one ES module, with the WebAssembly modules beside it, which
+ * the platform compiles only if they come as modules. Inline source maps make stack traces name the real files.
  */
-export async function bundleWorker(entry: string): Promise<string> {
+export async function bundleWorker(entry: string): Promise<WorkerCode> {
   const result = await build({
     entryPoints: [entry],
     bundle: true,
     write: false,
+    // Nothing is written there: it gives the names of the modules something to be relative to.
+    outdir: "/",
     format: "esm",
     platform: "browser",
     target: "es2024",
     conditions: ["workerd", "worker", "browser"],
     external: ["cloudflare:*", "node:*"],
+    loader: { ".wasm": "copy" },
     keepNames: true,
     sourcemap: "inline",
     logLevel: "silent",
   });
   // Else esbuild's service process lives as long as we do.
   await stop();
-  const [output] = result.outputFiles;
-  if (!output) throw new Error(`${entry} made no output`);
-  return output.text;
+  const outputs = result.outputFiles;
+  const main = outputs.find(({ path }) => path.endsWith(".js"));
+  if (!main) throw new Error(`${entry} made no output`);
+  const wasm = outputs.filter(({ path }) => path.endsWith(".wasm"));
+  return {
+    main: main.text,
+    wasm: new Map(wasm.map(({ path, contents }) => [basename(path), new Uint8Array(contents)])),
+  };
 }

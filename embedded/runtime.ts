@@ -2,9 +2,15 @@ import { Miniflare, type WorkerdStructuredLog } from "miniflare";
 import type { HostLog } from "./host-log.ts";
 import type { RuntimeConfig } from "./wrangler-config.ts";
 
+/** A Worker: one ES module, and the WebAssembly modules that it imports as `./<name>`. */
+export interface WorkerCode {
+  readonly main: string;
+  readonly wasm: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
+}
+
 export interface RuntimeOptions extends RuntimeConfig {
-  /** The Worker: one ES module. */
-  readonly code: string;
+  /** The Worker; a text is an ES module that imports nothing. */
+  readonly code: WorkerCode | string;
   /** Where Durable Objects and D1 live. */
   readonly stateDir: string;
   /** Environment of the workerd process. */
@@ -23,7 +29,8 @@ export type Binding =
   | { readonly type: "text"; readonly value: string }
   | { readonly type: "d1"; readonly id: string }
   | { readonly type: "durable-object"; readonly worker: string; readonly exportName: string }
-  | { readonly type: "disk"; readonly path: string; readonly writable: boolean };
+  | { readonly type: "disk"; readonly path: string; readonly writable: boolean }
+  | { readonly type: "r2"; readonly name: string };
 
 /**
  * Starts workerd through Miniflare. Requests reach the Worker by a direct socket, past Miniflare's own entry Worker,
@@ -47,10 +54,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Miniflare> 
           name: WORKER_NAME,
           compatibilityDate: options.compatibilityDate,
           compatibilityFlags: options.compatibilityFlags,
-          manifest: {
-            mainModule: "index.js",
-            modules: { "index.js": { type: "esm", contents: options.code } },
-          },
+          manifest: modulesOf(options.code),
           env: { ...options.bindings },
           exports: Object.fromEntries(
             options.objectClasses.map((name) => [
@@ -76,6 +80,15 @@ export async function startRuntime(options: RuntimeOptions): Promise<Miniflare> 
     throw error;
   }
   return miniflare;
+}
+
+function modulesOf(code: WorkerCode | string) {
+  const { main, wasm } = typeof code === "string" ? { main: code, wasm: new Map() } : code;
+  const compiled = [...wasm].map(([name, contents]) => [name, { type: "wasm" as const, contents }]);
+  return {
+    mainModule: "index.js",
+    modules: { "index.js": { type: "esm" as const, contents: main }, ...Object.fromEntries(compiled) },
+  };
 }
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

@@ -9,10 +9,24 @@ export const MAX_CONTENTS_PER_CALL = 1000;
 /** Most entries in one page of a listing. */
 export const MAX_LIST_ENTRIES = 1000;
 
-/** User metadata as S3 has it: lower-case names without `x-amz-meta-`. */
+/** What an answer can carry as the value of a header (RFC 9110 §5.5). */
+const HeaderText = z
+  .string()
+  .regex(/^[^\u0000-\u0008\u000a-\u001f\u007f]*$/, { error: "must not hold control characters" });
+/** What can stand behind `x-amz-meta-` in the name of a header (RFC 9110 §5.6.2). */
+const MetadataName = z
+  .string()
+  .regex(/^[!#$%&'*+.^_`|~0-9a-z-]+$/, { error: "must be the name of a header, in lower case" });
+
+/** What is kept with a file beside its bytes: the headers that HTTP knows, and user metadata as S3 has it, in lower-case names without `x-amz-meta-`. */
 export const Attributes = z.strictObject({
-  contentType: z.string().optional(),
-  metadata: z.record(z.string(), z.string()).optional(),
+  contentType: HeaderText.optional(),
+  cacheControl: HeaderText.optional(),
+  contentDisposition: HeaderText.optional(),
+  contentEncoding: HeaderText.optional(),
+  contentLanguage: HeaderText.optional(),
+  expires: HeaderText.optional(),
+  metadata: z.record(MetadataName, HeaderText).optional(),
 });
 export type Attributes = z.infer<typeof Attributes>;
 

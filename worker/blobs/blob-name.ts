@@ -27,6 +27,11 @@ export function manifestBlobName(manifest: ContentId, owner: BlobOwner): string 
   return `${folder(manifest, owner)}/${contentName(manifest)}.manifest.${owner.write}.${uploadUlid(owner.upload)}`;
 }
 
+/** What is `write` of a new write. */
+export function newWrite(): string {
+  return crypto.randomUUID().slice(0, 8);
+}
+
 function folder({ digest }: ContentId, { uid }: BlobOwner): string {
   return `b/${digest.slice(0, 2)}/${uid}`;
 }

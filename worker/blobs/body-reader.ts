@@ -26,8 +26,8 @@ export class BodyReader {
   #bytesPerRead = 1;
   #end: BodyEnd | null = null;
 
-  constructor(body: ReadableStream<Uint8Array>, { idleMs, now }: BodyReaderOptions) {
-    this.#source = byteSource(body);
+  constructor(source: ByteSource, { idleMs, now }: BodyReaderOptions) {
+    this.#source = source;
     this.#idleMs = idleMs;
     this.#now = now;
   }
@@ -84,14 +84,20 @@ export class BodyReader {
   }
 }
 
-interface ByteSource {
-  /** At least `atLeast` bytes, fewer only where the body ends; none at its end. Rejects where the sender is gone. */
+/** Bytes that come one after the other, read into buffers that the caller owns. One read at a time. */
+export interface ByteSource {
+  /**
+   * At least `atLeast` bytes, which `space` has room for, at the start of `space`; fewer only where the body ends,
+   * none at its end. The buffer of `space` is transferred: only the one that comes back may be used afterwards.
+   * Rejects where the sender is gone or what it sent cannot be decoded.
+   */
   read(space: ByteView, atLeast: number): Promise<ByteView>;
+  /** Nothing more will be read. */
   cancel(): Promise<void>;
 }
 
-/** Bodies of requests are byte streams, which read into a buffer; those made by a transform may not be. */
-function byteSource(body: ReadableStream<Uint8Array>): ByteSource {
+/** A stream as a source. Bodies of requests are byte streams, which read into a buffer; those made by a transform may not be. */
+export function byteSource(body: ReadableStream<Uint8Array>): ByteSource {
   try {
     return new DirectSource(body.getReader({ mode: "byob" }));
   } catch (error) {

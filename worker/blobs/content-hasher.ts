@@ -1,14 +1,17 @@
-import { createHash, type Hash } from "node:crypto";
+import { createHash, type Hash, hash } from "node:crypto";
 import type { ContentId } from "../../protocol/content.ts";
-import { LEAF_BYTES, type Sha256, toHex, treeRoot } from "../../protocol/digest.ts";
-
-/** Plain SHA-256. */
-export const sha256: Sha256 = (bytes) => createHash("sha256").update(bytes).digest();
+import { LEAF_BYTES, toHex, treeRoot } from "../../protocol/digest.ts";
+import { encodeBase64 } from "../core/base64.ts";
+import type { ChecksumAlgorithm } from "../core/checksums.ts";
+import { fromHex } from "../core/hex.ts";
+import { type ChecksumHasher, createChecksum } from "./checksum-hasher.ts";
+import { sha256, TreeStack } from "./tree-stack.ts";
 
 /** Which hashes over the whole content are wanted next to its tree digest. */
 export interface WantedHashes {
-  readonly md5: boolean;
-  readonly sha256: boolean;
+  readonly md5?: boolean;
+  readonly sha256?: boolean;
+  readonly checksums?: Iterable<ChecksumAlgorithm>;
 }
 
 /** What a content is, and those of its other hashes that were wanted. */
@@ -18,20 +21,30 @@ export interface ContentHashes {
   readonly md5: Uint8Array | null;
   /** Plain SHA-256, lower-case hex. */
   readonly sha256: string | null;
+  /** Base64. */
+  readonly checksums: ReadonlyMap<ChecksumAlgorithm, string>;
 }
 
 /** Hashes a content of at most LEAF_BYTES, whose digest is its plain SHA-256. For small content the cheapest way. */
-export async function hashSmall(bytes: Uint8Array, wanted: WantedHashes): Promise<ContentHashes> {
-  const md5 = wanted.md5 ? new Uint8Array(await crypto.subtle.digest("MD5", bytes)) : null;
-  const digest = toHex(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
-  return { id: { digest, size: bytes.length }, md5, sha256: wanted.sha256 ? digest : null };
+export function hashSmall(bytes: Uint8Array, wanted: WantedHashes): ContentHashes {
+  const plain = hash("sha256", bytes, "hex");
+  const checksums = new WantedChecksums(wanted.checksums);
+  checksums.update(bytes);
+  return {
+    id: { digest: plain, size: bytes.length },
+    md5: wanted.md5 ? hash("md5", bytes, "buffer") : null,
+    sha256: wanted.sha256 ? plain : null,
+    checksums: checksums.digest(plain),
+  };
 }
 
 /** Hashes a content as it streams by. Holds a few hash states and O(log size) hashes, never bytes. */
 export class ContentHasher {
   readonly #tree = new TreeStack();
+  readonly #wanted: WantedHashes;
   readonly #md5: Hash | undefined;
-  readonly #wantsPlain: boolean;
+  readonly #checksums: WantedChecksums;
+  readonly #needsPlain: boolean;
   /** Plain SHA-256 of everything. It branches off the first leaf, whose bytes are so hashed once. */
   #plain: Hash | undefined;
   #leaf: Hash | undefined;
@@ -40,13 +53,16 @@ export class ContentHasher {
   #size = 0;
 
   constructor(wanted: WantedHashes) {
+    this.#wanted = wanted;
     this.#md5 = wanted.md5 ? createHash("md5") : undefined;
-    this.#wantsPlain = wanted.sha256;
+    this.#checksums = new WantedChecksums(wanted.checksums);
+    this.#needsPlain = wanted.sha256 === true || this.#checksums.needPlain;
   }
 
   /** The next bytes, split wherever they come. */
   update(bytes: Uint8Array): void {
     this.#md5?.update(bytes);
+    this.#checksums.update(bytes);
     let rest = bytes;
     while (rest.length > 0) {
       if (this.#leafBytes === LEAF_BYTES) this.#closeLeaf();
@@ -76,40 +92,42 @@ export class ContentHasher {
     return {
       id: { digest, size: this.#size },
       md5: this.#md5?.digest() ?? null,
-      sha256: this.#wantsPlain ? plain : null,
+      sha256: this.#wanted.sha256 ? plain : null,
+      checksums: this.#checksums.digest(plain),
     };
   }
 
   #closeLeaf(): void {
     if (!this.#leaf) return;
-    if (this.#wantsPlain) this.#plain ??= this.#leaf.copy();
-    const hash = this.#leaf.digest();
-    this.#tree.push(hash);
-    this.#chunkLeaves.push(hash);
+    if (this.#needsPlain) this.#plain ??= this.#leaf.copy();
+    const leaf = this.#leaf.digest();
+    this.#tree.push(leaf);
+    this.#chunkLeaves.push(leaf);
     this.#leaf = undefined;
     this.#leafBytes = 0;
   }
 }
 
-/**
- * The root that `treeRoot` gives, leaf by leaf: a stack of full subtrees, the largest first, that holds at most
- * one of each height.
- */
-class TreeStack {
-  readonly #subtrees: { hash: Uint8Array; height: number }[] = [];
+/** The additional checksums that are wanted. SHA256 is the plain SHA-256, which is not computed a second time. */
+class WantedChecksums {
+  readonly needPlain: boolean;
+  readonly #hashers: ReadonlyMap<ChecksumAlgorithm, ChecksumHasher>;
 
-  push(leaf: Uint8Array): void {
-    let top = { hash: leaf, height: 0 };
-    for (let left = this.#subtrees.at(-1); left?.height === top.height; left = this.#subtrees.at(-1)) {
-      this.#subtrees.pop();
-      top = { hash: treeRoot([left.hash, top.hash], sha256), height: top.height + 1 };
-    }
-    this.#subtrees.push(top);
+  constructor(wanted: Iterable<ChecksumAlgorithm> = []) {
+    const algorithms = new Set(wanted);
+    this.needPlain = algorithms.delete("SHA256");
+    this.#hashers = new Map([...algorithms].map((algorithm) => [algorithm, createChecksum(algorithm)]));
   }
 
-  /** What is left over on the right is hashed into its larger neighbour on the left, one after the other. */
-  root(): Uint8Array {
-    const [last = sha256(new Uint8Array(0)), ...lefts] = this.#subtrees.map(({ hash }) => hash).reverse();
-    return lefts.reduce((right, left) => treeRoot([left, right], sha256), last);
+  update(bytes: Uint8Array): void {
+    for (const hasher of this.#hashers.values()) hasher.update(bytes);
+  }
+
+  /** `plain`: the plain SHA-256, in hex. */
+  digest(plain: string): Map<ChecksumAlgorithm, string> {
+    const values = new Map<ChecksumAlgorithm, string>();
+    for (const [algorithm, hasher] of this.#hashers) values.set(algorithm, encodeBase64(hasher.digest()));
+    if (this.needPlain) values.set("SHA256", encodeBase64(fromHex(plain)));
+    return values;
   }
 }

@@ -1,11 +1,17 @@
+import type { ContentId } from "../../protocol/content.ts";
+
 /** A run of bytes inside one blob. */
 export interface Chunk {
   readonly blob: string;
   /** Where in the blob it starts. */
   readonly offset: number;
   readonly length: number;
-  /** SHA-256 of each 1 MiB leaf, base64 of 32 bytes each, in order: what a concatenation is re-hashed from. */
-  readonly leaves: string;
+  /**
+   * SHA-256 of each 1 MiB from the chunk's start on, the last of what is left, as far as they are known: base64 of
+   * 32 bytes each. They are leaves of the content, but the last where the chunk ends within one: what a concatenation
+   * is re-hashed from. Null where the chunk does not begin at a leaf of its content.
+   */
+  readonly leaves: string | null;
 }
 
 /** Where a content's bytes are: in the row itself, in blobs, or in blobs named by a manifest that got too long for a row. */
@@ -14,9 +20,17 @@ export type Body =
   | { readonly kind: "chunks"; readonly chunks: readonly Chunk[] }
   | { readonly kind: "manifest"; readonly blob: string; readonly length: number };
 
+/** A body whose bytes are in blobs. */
+export type ChunkedBody = Exclude<Body, { readonly kind: "inline" }>;
+
 /** A content and where its bytes are. */
 export interface Content {
   readonly digest: string;
   readonly size: number;
   readonly body: Body;
+  /**
+   * Contents of the same branch that own the blobs of the body's chunks: they live as long as this one does. Absent
+   * where the content owns its blobs itself. Blobs of the manifest are its own in any case.
+   */
+  readonly keeps?: readonly ContentId[];
 }

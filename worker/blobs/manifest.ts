@@ -1,8 +1,11 @@
-import type { Body, Chunk } from "./content.ts";
-import type { BlobStore } from "./port.ts";
+import { toHex } from "../../protocol/digest.ts";
+import { type BlobOwner, manifestBlobName } from "./blob-name.ts";
+import type { Chunk, ChunkedBody } from "./content.ts";
+import type { BlobStore, ByteRange } from "./port.ts";
+import { sha256 } from "./tree-stack.ts";
 
 /** Most bytes of JSON that a list of chunks takes in a row or in one page of a manifest. */
-export const MANIFEST_BOUND_BYTES = 1024 * 1024;
+const MANIFEST_BOUND_BYTES = 1024 * 1024;
 
 /**
  * A manifest is a blob of JSON that lists pages; a page is a blob of JSON that lists chunks. Two levels, so that
@@ -17,10 +20,11 @@ interface ManifestPage {
 }
 
 export interface ChunkListOptions {
-  /** Bytes of JSON from which the list goes to blobs. */
-  readonly bound: number;
-  /** Stores JSON as a blob and answers the blob's name. */
-  readonly store: (json: Uint8Array) => Promise<string>;
+  /** Where manifests go, and whose they are. */
+  readonly store: BlobStore;
+  readonly owner: BlobOwner;
+  /** Bytes of JSON from which the list goes to blobs; the store's where absent. */
+  readonly bound?: number;
 }
 
 /** Collects a content's chunks; a list that gets too long for a row goes to a manifest, page by page. */
@@ -37,10 +41,11 @@ export class ChunkList {
   async add(chunk: Chunk): Promise<void> {
     this.#chunks.push(chunk);
     this.#jsonBytes += JSON.stringify(chunk).length + 1;
-    if (this.#jsonBytes > this.#options.bound) await this.#spill();
+    const { bound = this.#options.store.manifestBound ?? MANIFEST_BOUND_BYTES } = this.#options;
+    if (this.#jsonBytes > bound) await this.#spill();
   }
 
-  async finish(): Promise<Body> {
+  async finish(): Promise<ChunkedBody> {
     if (this.#pages.length === 0) return { kind: "chunks", chunks: this.#chunks };
     if (this.#chunks.length > 0) await this.#spill();
     return { kind: "manifest", ...(await this.#write(this.#pages)) };
@@ -54,8 +59,11 @@ export class ChunkList {
   }
 
   async #write(list: readonly unknown[]): Promise<{ blob: string; length: number }> {
+    const { store, owner } = this.#options;
     const json = new TextEncoder().encode(JSON.stringify(list));
-    return { blob: await this.#options.store(json), length: json.length };
+    const blob = manifestBlobName({ digest: toHex(sha256(json)), size: json.length }, owner);
+    await store.put(blob, json);
+    return { blob, length: json.length };
   }
 }
 
@@ -68,13 +76,34 @@ export interface PlacedChunk {
 /** The chunks of a content in order; those of pages that end at or before `from` are left out. */
 export async function* chunksFrom(
   store: BlobStore,
-  { body, from }: { body: Exclude<Body, { kind: "inline" }>; from: number },
+  { body, from }: { body: ChunkedBody; from: number },
 ): AsyncGenerator<PlacedChunk> {
   if (body.kind === "chunks") return yield* placed(body.chunks, 0);
   let start = 0;
   for (const page of await readJson<ManifestPage[]>(store, body)) {
     if (start + page.size > from) yield* placed(await readJson<Chunk[]>(store, page), start);
     start += page.size;
+  }
+}
+
+/** A chunk and which of its bytes, [from, to), are asked for. */
+export interface ChunkPart {
+  readonly chunk: Chunk;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** What of its chunks a range of a content is made of, in order. */
+export async function* chunksWithin(
+  store: BlobStore,
+  { body, range }: { body: ChunkedBody; range: ByteRange },
+): AsyncGenerator<ChunkPart> {
+  const end = range.offset + range.length;
+  for await (const { start, chunk } of chunksFrom(store, { body, from: range.offset })) {
+    if (start >= end) return;
+    const from = Math.max(0, range.offset - start);
+    const to = Math.min(chunk.length, end - start);
+    if (from < to) yield { chunk, from, to };
   }
 }
 

@@ -10,5 +10,12 @@ declare module "node:crypto" {
     /** A hash that goes on from here by itself. */
     copy(): Hash;
   }
-  export function createHash(algorithm: "md5" | "sha256"): Hash;
+  export function createHash(algorithm: "md5" | "sha1" | "sha256"): Hash;
+  /** In one go: for a few KiB cheaper than a Hash object, and than `crypto.subtle` with its promise. */
+  export function hash(
+    algorithm: "md5" | "sha1" | "sha256",
+    bytes: Uint8Array,
+    encoding: "buffer",
+  ): Uint8Array<ArrayBuffer>;
+  export function hash(algorithm: "sha256", bytes: Uint8Array, encoding: "hex"): string;
 }

@@ -3,6 +3,8 @@
  * conformance suite holds both to what is said here.
  */
 export interface BlobStore {
+  /** Bytes of JSON from which a list of chunks is better kept as a blob than in a row; the usual where absent. */
+  readonly manifestBound?: number;
   /** Writes a blob whole; replaces one of that name. Visible only when complete. */
   put(name: string, bytes: Uint8Array): Promise<void>;
   /**

@@ -1,5 +1,5 @@
-import type { Body } from "./content.ts";
-import { chunksFrom, MissingBlobError } from "./manifest.ts";
+import type { Body, ChunkedBody } from "./content.ts";
+import { chunksWithin, MissingBlobError } from "./manifest.ts";
 import type { BlobStore, ByteRange } from "./port.ts";
 
 export interface ContentToRead {
@@ -61,15 +61,11 @@ async function discard(next: Promise<IteratorResult<BlobStream>>): Promise<void>
 
 async function* blobStreams(
   store: BlobStore,
-  { body, range }: { body: Exclude<Body, { kind: "inline" }>; range: ByteRange },
+  { body, range }: { body: ChunkedBody; range: ByteRange },
 ): AsyncGenerator<BlobStream> {
-  const end = range.offset + range.length;
-  for await (const { start, chunk } of chunksFrom(store, { body, from: range.offset })) {
-    if (start >= end) return;
-    const skip = Math.max(0, range.offset - start);
-    const length = Math.min(chunk.length, end - start) - skip;
-    if (length <= 0) continue;
-    const stream = await store.get(chunk.blob, { offset: chunk.offset + skip, length });
+  for await (const { chunk, from, to } of chunksWithin(store, { body, range })) {
+    const length = to - from;
+    const stream = await store.get(chunk.blob, { offset: chunk.offset + from, length });
     if (stream === null) throw new MissingBlobError(chunk.blob);
     yield { stream, length };
   }

@@ -1,13 +1,15 @@
 import { waitUntil } from "cloudflare:workers";
 import { type ContentId, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
 import { toHex } from "../../protocol/digest.ts";
-import { type BlobOwner, chunkBlobName, manifestBlobName } from "./blob-name.ts";
-import { BodyReader } from "./body-reader.ts";
+import type { ChecksumAlgorithm } from "../core/checksums.ts";
+import { type BlobOwner, chunkBlobName, newWrite } from "./blob-name.ts";
+import { BodyReader, type ByteSource } from "./body-reader.ts";
 import { type ByteBudget, isolateBudget } from "./budget.ts";
 import { BufferPool, ChunkFlow } from "./chunk-flow.ts";
 import type { Body, Content } from "./content.ts";
-import { ContentHasher, type ContentHashes, hashSmall, sha256, type WantedHashes } from "./content-hasher.ts";
-import { ChunkList, MANIFEST_BOUND_BYTES } from "./manifest.ts";
+import { ContentHasher, type ContentHashes, hashSmall, type WantedHashes } from "./content-hasher.ts";
+import { encodeLeaves } from "./leaves.ts";
+import { ChunkList } from "./manifest.ts";
 import type { BlobStore } from "./port.ts";
 
 /** Most bytes in one chunk, which is one blob. A multiple of LEAF_BYTES. */
@@ -27,6 +29,10 @@ export interface WriteOptions {
   /** How many bytes the sender says will come. */
   readonly declaredSize?: number;
   readonly expect?: ExpectedHashes;
+  /** The additional checksum that is wanted of the content. */
+  readonly checksum?: ChecksumAlgorithm;
+  /** Small content goes to a blob as well, and empty content is an empty list of chunks. */
+  readonly inline?: "never";
   readonly now: () => number;
   /** A body that brings nothing for so long is given up, in milliseconds. */
   readonly idleMs: number;
@@ -37,12 +43,14 @@ export interface WriteOptions {
 }
 
 /** Hashes that the whole content must have, where the sender stated them. */
-interface ExpectedHashes {
+export interface ExpectedHashes {
   /** 16 bytes. */
   readonly md5?: Uint8Array;
   /** Plain SHA-256, lower-case hex. */
   readonly sha256?: string;
   readonly digest?: ContentId;
+  /** `value`: base64. It is asked when the body has ended, because it may come behind it; null where none came. */
+  readonly checksum?: { readonly algorithm: ChecksumAlgorithm; readonly value: () => string | null };
 }
 
 export type WriteFailure =
@@ -51,11 +59,18 @@ export type WriteFailure =
   | "request-timeout"
   | "md5-mismatch"
   | "sha256-mismatch"
+  | "checksum-mismatch"
   | "digest-mismatch";
 
 /** `upload` is what `openUpload` opened, also on failure, for the caller to abort; null where it was not needed. */
 export type WriteResult =
-  | { readonly ok: true; readonly content: Content; readonly upload: string | null }
+  | {
+      readonly ok: true;
+      readonly content: Content;
+      /** Base64; null where none was wanted. */
+      readonly checksum: string | null;
+      readonly upload: string | null;
+    }
   | { readonly ok: false; readonly reason: WriteFailure; readonly upload: string | null };
 
 /**
@@ -64,12 +79,11 @@ export type WriteResult =
  * upload that never commits. Holds at most one chunk in flight and one filling. Rejects where the store or a
  * callback does.
  */
-export async function writeContent(
-  body: ReadableStream<Uint8Array> | null,
-  options: WriteOptions,
-): Promise<WriteResult> {
-  return await new ContentWrite(body ?? new Blob([]).stream(), options).run();
+export async function writeContent(source: ByteSource | null, options: WriteOptions): Promise<WriteResult> {
+  return await new ContentWrite(source ?? NO_BYTES, options).run();
 }
+
+const NO_BYTES: ByteSource = { read: async (space) => space.subarray(0, 0), cancel: async () => {} };
 
 const chunkPool = new BufferPool(CHUNK_BYTES);
 
@@ -81,19 +95,21 @@ class ContentWrite {
   #owner: BlobOwner | null = null;
   #leasedAt = 0;
 
-  constructor(body: ReadableStream<Uint8Array>, options: WriteOptions) {
+  constructor(source: ByteSource, options: WriteOptions) {
+    const { expect, checksum } = options;
     this.#options = options;
     this.#wanted = {
-      md5: options.expect?.md5 !== undefined,
-      sha256: options.expect?.sha256 !== undefined,
+      md5: expect?.md5 !== undefined,
+      sha256: expect?.sha256 !== undefined,
+      checksums: [checksum, expect?.checksum?.algorithm].filter((wanted) => wanted !== undefined),
     };
-    this.#reader = new BodyReader(body, options);
+    this.#reader = new BodyReader(source, options);
   }
 
   async run(): Promise<WriteResult> {
     try {
       const head = await this.#readHead();
-      return head.length > INLINE_LIMIT_BYTES ? await this.#writeChunks(head) : await this.#keepInline(head);
+      return this.#fitsRow(head) ? this.#keepInRow(head) : await this.#writeChunks(head);
     } finally {
       await this.#reader.close();
     }
@@ -110,10 +126,15 @@ class ContentWrite {
     return bytes;
   }
 
-  async #keepInline(head: Bytes): Promise<WriteResult> {
+  #fitsRow({ length }: Bytes): boolean {
+    return this.#options.inline === "never" ? length === 0 : length <= INLINE_LIMIT_BYTES;
+  }
+
+  #keepInRow(head: Bytes): WriteResult {
     const failure = this.#bodyFailure();
     if (failure !== null) return this.#failed(failure);
-    const hashes = await hashSmall(head, this.#wanted);
+    const hashes = hashSmall(head, this.#wanted);
+    if (this.#options.inline === "never") return this.#settled(hashes, { kind: "chunks", chunks: [] });
     return this.#settled(hashes, { kind: "inline", bytes: head.slice() });
   }
 
@@ -131,7 +152,8 @@ class ContentWrite {
     { owner, flow }: { owner: BlobOwner; flow: ChunkFlow },
   ): Promise<WriteResult> {
     const hasher = new ContentHasher(this.#wanted);
-    const list = this.#chunkList(owner);
+    const { store, manifestBound: bound } = this.#options;
+    const list = new ChunkList({ store, owner, ...(bound !== undefined && { bound }) });
     let head = firstHead;
     while (head.length > 0 && this.#bodyFailure() === null) {
       const buffer = new Uint8Array(await flow.take(this.#chunkBytes(head.length)));
@@ -141,8 +163,8 @@ class ContentWrite {
       if (this.#bodyFailure() !== null) break;
       const { leaves, digest } = hasher.endChunk();
       const blob = chunkBlobName({ digest, size: chunk.length }, owner);
-      await flow.send(chunk, (bytes) => this.#options.store.put(blob, bytes));
-      await list.add({ blob, offset: 0, length: chunk.length, leaves: base64(leaves) });
+      await flow.send(chunk, (bytes) => store.put(blob, bytes));
+      await list.add({ blob, offset: 0, length: chunk.length, leaves: encodeLeaves(leaves) });
       // The next buffer is taken only when there is something to put in it.
       head = await this.#fill(new Uint8Array(head.buffer), { filled: 0, atLeast: 1 });
     }
@@ -154,7 +176,9 @@ class ContentWrite {
   #settled(hashes: ContentHashes, body: Body): WriteResult {
     const mismatch = mismatchOf(hashes, this.#options.expect ?? {});
     if (mismatch !== null) return this.#failed(mismatch);
-    return { ok: true, content: { ...hashes.id, body }, upload: this.#upload };
+    const { checksum: wanted } = this.#options;
+    const checksum = (wanted && hashes.checksums.get(wanted)) ?? null;
+    return { ok: true, content: { ...hashes.id, body }, checksum, upload: this.#upload };
   }
 
   #failed(reason: WriteFailure): WriteResult {
@@ -210,7 +234,7 @@ class ContentWrite {
   async #openUpload(): Promise<BlobOwner> {
     this.#leasedAt = this.#options.now();
     const { upload, uid } = await this.#options.openUpload();
-    this.#owner = { upload, uid, write: crypto.randomUUID().slice(0, 8) };
+    this.#owner = { upload, uid, write: newWrite() };
     return this.#owner;
   }
 
@@ -220,27 +244,15 @@ class ContentWrite {
     this.#leasedAt = now();
     await renewUpload(this.#upload);
   }
-
-  #chunkList(owner: BlobOwner): ChunkList {
-    return new ChunkList({
-      bound: this.#options.manifestBound ?? MANIFEST_BOUND_BYTES,
-      store: async (json) => {
-        const name = manifestBlobName({ digest: toHex(sha256(json)), size: json.length }, owner);
-        await this.#options.store.put(name, json);
-        return name;
-      },
-    });
-  }
-}
-
-function base64(hashes: readonly Uint8Array[]): string {
-  return btoa(hashes.map((hash) => String.fromCharCode(...hash)).join(""));
 }
 
 function mismatchOf({ id, ...found }: ContentHashes, expect: ExpectedHashes): WriteFailure | null {
-  const { md5, sha256, digest } = expect;
+  const { md5, sha256, checksum, digest } = expect;
   if (md5 && (!found.md5 || toHex(md5) !== toHex(found.md5))) return "md5-mismatch";
   if (sha256 !== undefined && sha256 !== found.sha256) return "sha256-mismatch";
+  const value = checksum?.value() ?? null;
+  if (checksum && value !== null && value !== found.checksums.get(checksum.algorithm))
+    return "checksum-mismatch";
   if (digest && (digest.digest !== id.digest || digest.size !== id.size)) return "digest-mismatch";
   return null;
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
+import { byteSource } from "../../../worker/blobs/body-reader.ts";
 import { ByteBudget } from "../../../worker/blobs/budget.ts";
 import type { BlobStore } from "../../../worker/blobs/port.ts";
 import { CHUNK_BYTES, type WriteResult, writeContent } from "../../../worker/blobs/write-content.ts";
@@ -122,7 +123,7 @@ function write(
   body: ReadableStream<Uint8Array>,
   options: { budget: ByteBudget; store?: BlobStore; declaredSize?: number; idleMs?: number },
 ): Promise<WriteResult> {
-  return writeContent(body, {
+  return writeContent(byteSource(body), {
     store: noStore,
     openUpload: async () => ({ upload: "master.repo.01U", uid: "u" }),
     now: Date.now,

@@ -1,10 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { treeRoot } from "../../../protocol/digest.ts";
-import { ContentHasher, hashSmall, sha256 } from "../../../worker/blobs/content-hasher.ts";
+import { ContentHasher, hashSmall } from "../../../worker/blobs/content-hasher.ts";
+import { sha256 } from "../../../worker/blobs/tree-stack.ts";
+import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm } from "../../../worker/core/checksums.ts";
+import { checksumOf } from "./checksums.ts";
 import { hash, hex, MIB, randomBytes, referenceDigest } from "./reference.ts";
 import { pieces } from "./senders.ts";
 
-const ALL = { md5: true, sha256: true };
+const ALL = { md5: true, sha256: true, checksums: CHECKSUM_ALGORITHMS };
+
+function checksumsOf(bytes: Uint8Array): Map<ChecksumAlgorithm, string> {
+  return new Map(CHECKSUM_ALGORITHMS.map((algorithm) => [algorithm, checksumOf(algorithm, bytes)]));
+}
 
 describe("the hashes of a streamed content", () => {
   test("do not depend on how it is split", async () => {
@@ -14,6 +21,7 @@ describe("the hashes of a streamed content", () => {
         id: { digest: await referenceDigest(bytes), size },
         md5: hex(await hash("MD5", bytes)),
         sha256: hex(await hash("SHA-256", bytes)),
+        checksums: checksumsOf(bytes),
       };
       for (const seed of [1, 2]) {
         const hasher = new ContentHasher(ALL);
@@ -55,21 +63,18 @@ describe("the hashes of a streamed content", () => {
     });
   });
 
-  test("are the same for a small content, hashed in one go", async () => {
+  test("are the same for a small content, hashed in one go", () => {
     for (const size of [0, 1, 4096]) {
       const bytes = randomBytes(size, 5);
       const hasher = new ContentHasher(ALL);
       hasher.update(bytes);
       const { md5, ...others } = hasher.finish();
-      const small = await hashSmall(bytes, ALL);
+      const small = hashSmall(bytes, ALL);
       expect({ ...small, md5: hex(small.md5 ?? new Uint8Array(0)) }).toEqual({
         ...others,
         md5: hex(md5 ?? new Uint8Array(0)),
       });
-      expect(await hashSmall(bytes, { md5: false, sha256: false })).toMatchObject({
-        md5: null,
-        sha256: null,
-      });
+      expect(hashSmall(bytes, {})).toMatchObject({ md5: null, sha256: null, checksums: new Map() });
     }
   });
 });

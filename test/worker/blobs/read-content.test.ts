@@ -40,14 +40,16 @@ beforeAll(async () => {
 
 async function manifestOf(chunks: readonly Chunk[]): Promise<Body> {
   let pages = 0;
-  const list = new ChunkList({
-    bound: 150,
-    store: async (json) => {
-      const name = `read/page-${pages++}.U`;
-      await store.put(name, json);
-      return name;
+  const counting: BlobStore = {
+    get: (name, range) => store.get(name, range),
+    delete: (name) => store.delete(name),
+    put(name, json) {
+      pages++;
+      return store.put(name, json);
     },
-  });
+  };
+  const owner = { uid: "uid", upload: "master.repo.READ", write: "0badcafe" };
+  const list = new ChunkList({ bound: 150, store: counting, owner });
   for (const chunk of chunks) await list.add(chunk);
   const body = await list.finish();
   expect(pages).toBeGreaterThan(2);

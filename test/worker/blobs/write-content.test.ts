@@ -1,5 +1,6 @@
 import { env } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
+import { type ByteSource, byteSource } from "../../../worker/blobs/body-reader.ts";
 import { ByteBudget } from "../../../worker/blobs/budget.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type { BlobStore } from "../../../worker/blobs/port.ts";
@@ -11,6 +12,8 @@ import {
   type WriteResult,
   writeContent,
 } from "../../../worker/blobs/write-content.ts";
+import { CHECKSUM_ALGORITHMS } from "../../../worker/core/checksums.ts";
+import { checksumOf } from "./checksums.ts";
 import { hash, hex, MIB, randomBytes, referenceDigest, sameBytes } from "./reference.ts";
 import { nativeBody, scriptedBody, stalledBody } from "./senders.ts";
 
@@ -24,7 +27,11 @@ function write(
   body: ReadableStream<Uint8Array> | null,
   options: Partial<WriteOptions> = {},
 ): Promise<WriteResult> {
-  return writeContent(body, {
+  return writeFrom(body && byteSource(body), options);
+}
+
+function writeFrom(source: ByteSource | null, options: Partial<WriteOptions>): Promise<WriteResult> {
+  return writeContent(source, {
     store,
     openUpload: async () => ({ upload: `master.repo.U${uploads++}`, uid: "branch-uid" }),
     now: Date.now,
@@ -244,6 +251,85 @@ describe("hashes that the sender stated", () => {
           reason,
         });
     });
+});
+
+describe("an additional checksum", () => {
+  for (const algorithm of CHECKSUM_ALGORITHMS)
+    test(`is computed where it is wanted, and held against what the sender stated: ${algorithm}`, async () => {
+      for (const size of [0, 1000, 5000, 5 * MIB + 3]) {
+        const bytes = randomBytes(size, size);
+        const right = checksumOf(algorithm, bytes);
+        const wrong = checksumOf(algorithm, randomBytes(size + 1, size));
+        expect(await write(nativeBody(bytes), { checksum: algorithm })).toMatchObject({ checksum: right });
+        const stated = (value: string | null) => ({ checksum: { algorithm, value: () => value } });
+        for (const value of [right, null])
+          expect(await write(nativeBody(bytes), { expect: stated(value) })).toMatchObject({
+            ok: true,
+            checksum: null,
+          });
+        const result = await write(nativeBody(bytes), { expect: stated(wrong), checksum: algorithm });
+        expect(result).toMatchObject({ ok: false, reason: "checksum-mismatch" });
+      }
+    });
+
+  test("may be another than the one that the sender stated", async () => {
+    for (const size of [1000, MIB + 1]) {
+      const bytes = randomBytes(size, 1);
+      const checksum = { algorithm: "CRC32" as const, value: () => checksumOf("CRC32", bytes) };
+      const result = await write(nativeBody(bytes), { checksum: "SHA256", expect: { checksum } });
+      expect(result).toMatchObject({ ok: true, checksum: checksumOf("SHA256", bytes) });
+    }
+  });
+
+  test("is not computed where nobody wants it", async () => {
+    expect(await write(nativeBody(randomBytes(5000, 1)))).toMatchObject({ ok: true, checksum: null });
+  });
+
+  test("that comes behind the body is asked for when the body has ended", async () => {
+    for (const size of [1000, 5 * MIB]) {
+      const bytes = randomBytes(size, 2);
+      let ended = false;
+      const source = byteSource(nativeBody(bytes));
+      const trailing: ByteSource = {
+        cancel: () => source.cancel(),
+        async read(space, atLeast) {
+          const read = await source.read(space, atLeast);
+          ended = read.length < atLeast;
+          return read;
+        },
+      };
+      const value = () => (ended ? checksumOf("CRC32C", bytes) : "too early");
+      const checksum = { algorithm: "CRC32C" as const, value };
+      const result = await writeFrom(trailing, { declaredSize: size, expect: { checksum } });
+      expect(result).toMatchObject({ ok: true });
+    }
+  });
+});
+
+describe("content that may not be inline", () => {
+  test("goes to a blob even if it is small, and comes back the same", async () => {
+    for (const size of [1, 100, 4096, 4097]) {
+      const bytes = randomBytes(size, size);
+      for (const declared of [{ declaredSize: size }, {}]) {
+        const content = await written(nativeBody(bytes), { ...declared, inline: "never" });
+        expect(content.digest).toBe(await referenceDigest(bytes));
+        expect(content.body).toMatchObject({ kind: "chunks", chunks: [{ length: size }] });
+        expect(sameBytes(await readBack(content), bytes)).toBe(true);
+      }
+    }
+  });
+
+  test("is an empty list of chunks where it is empty, without an upload", async () => {
+    for (const body of [null, nativeBody(new Uint8Array(0))]) {
+      const result = await write(body, { inline: "never", openUpload: refuse, store: noStore });
+      const digest = await referenceDigest(new Uint8Array(0));
+      expect(result).toMatchObject({
+        upload: null,
+        content: { digest, size: 0, body: { kind: "chunks", chunks: [] } },
+      });
+      if (result.ok) expect(await readBack(result.content)).toEqual(new Uint8Array(0));
+    }
+  });
 });
 
 describe("a long list of chunks", () => {

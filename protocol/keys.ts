@@ -1,0 +1,48 @@
+import { z } from "zod";
+import { Name } from "./names.ts";
+
+/** What an access key may do: each level includes those before it. */
+export const KeyLevel = z.enum(["read", "write", "admin"], { error: "must be one of read, write, admin" });
+export type KeyLevel = z.infer<typeof KeyLevel>;
+
+/** Most repos that one key can be limited to. */
+const MAX_KEY_REPOS = 100;
+/** Longest description of a key, in characters. */
+export const MAX_KEY_DESCRIPTION = 200;
+/** Most keys in one page of a list. */
+export const MAX_LIST_KEYS = 1000;
+
+/** `POST /api/v1/keys`: makes an access key. `repos` null: for all repos, and for what belongs to none. */
+export const CreateKey = z.strictObject({
+  level: KeyLevel,
+  repos: z
+    .array(Name)
+    .min(1, { error: "must name a repo, or be null for all of them" })
+    .max(MAX_KEY_REPOS, { error: `must name at most ${MAX_KEY_REPOS} repos` })
+    .nullable()
+    .default(null),
+  description: z
+    .string()
+    .max(MAX_KEY_DESCRIPTION, { error: `must be at most ${MAX_KEY_DESCRIPTION} characters long` })
+    .default(""),
+});
+export type CreateKey = z.infer<typeof CreateKey>;
+
+/** An access key as it is shown: without its secret. */
+export const Key = z.object({
+  id: z.string(),
+  level: KeyLevel,
+  repos: z.array(z.string()).nullable(),
+  description: z.string(),
+  /** Milliseconds since 1970. */
+  createdAt: z.int(),
+});
+export type Key = z.infer<typeof Key>;
+
+/** The answer to the creation of a key: the only one that ever holds its secret. */
+export const KeyCreated = z.object({ ...Key.shape, secret: z.string() });
+export type KeyCreated = z.infer<typeof KeyCreated>;
+
+/** `GET /api/v1/keys?limit=&after=`: keys by id; `next` goes into `after`. The root key is not among them. */
+export const KeyPage = z.object({ keys: z.array(Key), next: z.string().nullable() });
+export type KeyPage = z.infer<typeof KeyPage>;

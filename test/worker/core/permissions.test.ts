@@ -1,0 +1,57 @@
+import { describe, expect, test } from "vitest";
+import type { KeyLevel } from "../../../protocol/keys.ts";
+import { type Permission, permits, refusalText } from "../../../worker/core/permissions.ts";
+
+const PERMISSIONS: readonly Permission[] = ["list", "read", "write", "admin"];
+
+function allowed(level: KeyLevel, repos: readonly string[] | null, repo: string | null): Permission[] {
+  return PERMISSIONS.filter((permission) => permits({ level, repos }, { permission, repo }));
+}
+
+describe("a key", () => {
+  test.each([
+    ["read", ["list", "read"]],
+    ["write", ["list", "read", "write"]],
+    ["admin", ["list", "read", "write", "admin"]],
+  ] as const)("of level %s may %j, and in its repos only", (level, may) => {
+    expect(allowed(level, null, "images")).toEqual(may);
+    expect(allowed(level, null, null)).toEqual(may);
+    expect(allowed(level, ["labels", "images"], "images")).toEqual(may);
+    expect(allowed(level, ["labels"], "images")).toEqual([]);
+    expect(allowed(level, [], "images")).toEqual([]);
+    // A list of what belongs to no repo: whoever answers it shows only what is in the key's repos.
+    expect(allowed(level, ["images"], null)).toEqual(["list"]);
+  });
+
+  test("is for the repo of exactly that name", () => {
+    for (const repo of ["image", "imagess", "Images", "", "images "])
+      expect(allowed("admin", ["images"], repo)).toEqual([]);
+  });
+});
+
+describe("a refusal", () => {
+  test.each([
+    [
+      { level: "read", repos: null },
+      { permission: "write", repo: "images" },
+      "The access key allows read everywhere; this needs write in the repo 'images': use a key that has it.",
+    ],
+    [
+      { level: "write", repos: ["a"] },
+      { permission: "read", repo: "b" },
+      "The access key allows write in the repo 'a'; this needs read in the repo 'b': use a key that has it.",
+    ],
+    [
+      { level: "admin", repos: ["a", "b"] },
+      { permission: "admin", repo: null },
+      "The access key allows admin in the repos 'a', 'b'; this needs admin on what belongs to no repo: use a key that has it.",
+    ],
+    [
+      { level: "write", repos: ["a", "b", "c", "d", "e", "f", "g"] },
+      { permission: "admin" },
+      "The access key allows write in the repos 'a', 'b', 'c', 'd', 'e', 2 more; this needs admin: use a key that has it.",
+    ],
+  ] as const)("of %j for %j says what the key has and what was needed", (scope, need, text) => {
+    expect(refusalText(scope, need)).toBe(text);
+  });
+});

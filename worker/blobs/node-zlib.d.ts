@@ -1,0 +1,5 @@
+/** What we use of Node's zlib, which workerd has (nodejs_compat); for why these types are our own see node-crypto.d.ts. */
+declare module "node:zlib" {
+  /** CRC-32 of the bytes behind those whose CRC-32 is `value`. */
+  export function crc32(bytes: Uint8Array, value?: number): number;
+}
