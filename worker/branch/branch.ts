@@ -5,25 +5,37 @@ import { MAX_LIST_ENTRIES } from "../../protocol/files.ts";
 import type { Body, Content } from "../blobs/content.ts";
 import type { Env } from "../env.ts";
 import { commitChanges, commitOutput, putFile } from "./commit-changes.ts";
+import { Committer } from "./committer.ts";
+import { completeMultipart } from "./complete-multipart.ts";
+import { COMPLETION_KEPT_MS } from "./completions.ts";
 import type * as Contract from "./contract.ts";
 import { Courier } from "./courier.ts";
-import { Creation } from "./creation.ts";
 import { readChanges, readEvents } from "./feed.ts";
 import { Ledger } from "./ledger.ts";
-import { claimBranch, endGeneration, type Moment, releaseBranch } from "./lifecycle.ts";
+import type { Moment } from "./lifecycle.ts";
+import { LifecycleCalls } from "./lifecycle-calls.ts";
+import { MultipartCalls } from "./multipart-calls.ts";
 import { justAfter } from "./path-order.ts";
 import { PutQueue } from "./put-queue.ts";
-import { filesAt, fingerprint, listFiles, readFile } from "./read.ts";
+import { filesAt, fingerprint, listFiles } from "./read.ts";
+import { readFile } from "./read-file.ts";
 import { openReceivers } from "./receivers.ts";
-import type { UploadRow } from "./uploads.ts";
+import { earliest, nextTidy, tidy } from "./tidy.ts";
+import { UploadCalls } from "./upload-calls.ts";
+import { listVersions } from "./versions.ts";
+import { Wakeup } from "./wakeup.ts";
 
 type CommitAnswer = Contract.Committed | Contract.CommitRefused;
 
 /** One per branch. Owns the clock, the ids and the alarm; the ledger and its stores own the rules. */
 export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   readonly #ledger: Ledger;
+  readonly #wakeup: Wakeup;
+  readonly #uploads: UploadCalls;
+  readonly #multiparts: MultipartCalls;
+  readonly #committer: Committer;
   readonly #courier: Courier;
-  readonly #creation: Creation;
+  readonly #lifecycle: LifecycleCalls;
   readonly #puts: PutQueue<Contract.PutFile, CommitAnswer>;
   /** Ids that grow, also within a millisecond. */
   readonly #ulid = monotonicFactory();
@@ -32,13 +44,29 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     super(ctx, env);
     const ledger = new Ledger(ctx.storage);
     this.#ledger = ledger;
+    this.#wakeup = new Wakeup({
+      now: Date.now,
+      nextDue: () => earliest(ledger.outbox.nextDue(), nextTidy(ledger, Date.now())),
+      setAlarm: (at) => void ctx.storage.setAlarm(at),
+    });
+    const wake = (at: number) => this.#wakeup.by(at);
     this.#courier = new Courier({
       ledger,
       receivers: openReceivers({ ledger, env: () => this.env, bucket: () => this.#bucket() }),
       now: Date.now,
-      setAlarm: (at) => void ctx.storage.setAlarm(at),
+      wake,
     });
-    this.#creation = new Creation(ledger, this.#courier);
+    const calls = { ledger, now: Date.now, newId: (now: number) => this.#uploadId(now), wake };
+    this.#uploads = new UploadCalls(calls);
+    this.#multiparts = new MultipartCalls(calls);
+    const acting = {
+      ledger,
+      courier: this.#courier,
+      moment: () => this.#moment(),
+      later: (work: Promise<unknown>) => ctx.waitUntil(work),
+    };
+    this.#committer = new Committer(acting);
+    this.#lifecycle = new LifecycleCalls({ ...acting, wake });
     this.#puts = new PutQueue({
       run: (puts) => this.#putAll(puts),
       durable: () => ctx.storage.sync(),
@@ -47,26 +75,24 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   }
 
   override async alarm(): Promise<void> {
-    await this.#courier.alarm();
+    this.#wakeup.rang();
+    if (!this.#ledger.exists) return;
+    this.#ledger.transaction(() => tidy(this.#ledger, Date.now()));
+    await this.#courier.deliverDue();
+    this.#wakeup.renew();
   }
 
   async create() {
     this.#makeTables();
-    return await this.#creation.create(this.#moment());
+    return await this.#lifecycle.create();
   }
 
-  async destroy(): Promise<
-    Contract.Done | Contract.Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable">
-  > {
-    const live = this.#live();
-    if (!live) return refused("no-such-branch");
-    if (this.#ledger.writer.get()) return refused("pipeline-output");
-    this.#ledger.transaction(() => endGeneration(this.#ledger, { live, moment: this.#moment() }));
-    return (await this.#announceDeletion()) ? { ok: true } : refused("catalogue-unavailable");
+  async destroy() {
+    return await this.#lifecycle.destroy();
   }
 
   async status(): Promise<Contract.BranchStatus | Contract.Refused<"no-such-branch">> {
-    const live = this.#live();
+    const { live } = this.#ledger;
     if (!live) return refused("no-such-branch");
     const { uid, createdAt, head } = live;
     const writer = this.#ledger.writer.get()?.pipeline ?? null;
@@ -81,53 +107,76 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return listFiles(this.#ledger, { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) });
   }
 
+  async listVersions(request: Contract.ListVersions) {
+    return listVersions(this.#ledger, { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) });
+  }
+
   async content(id: ContentId): Promise<{ ok: true; body: Body } | Contract.Refused<"no-such-content">> {
     const body = this.#ledger.exists ? this.#ledger.contents.body(id) : undefined;
     return body ? { ok: true, body } : refused("no-such-content");
   }
 
-  async openUpload({
-    lease,
-  }: {
-    lease?: string;
-  }): Promise<Contract.UploadOpened | Contract.Refused<"no-such-branch" | "pipeline-output">> {
-    const live = this.#live();
-    const claimed = live !== null && this.#ledger.writer.get() !== null;
-    // A lease of a pipeline that is gone has no output branch to upload to.
-    if (!live || (lease !== undefined && !claimed)) return refused("no-such-branch");
-    if (lease === undefined && claimed) return refused("pipeline-output");
-    const now = Date.now();
-    const id = `${this.#bucket()}.${this.#ulid(now)}`;
-    const upload = this.#ledger.transaction(() =>
-      this.#ledger.uploads.open({ id, gen: live.gen, lease: lease ?? null, now }),
-    );
-    return { ok: true, upload, uid: live.uid };
+  async openUpload(request: { lease?: string }) {
+    const answer = this.#uploads.open(request);
+    this.#tidyLater();
+    return answer;
   }
 
-  async renewUpload({ upload }: { upload: string }) {
-    return this.#withUpload(upload, (row, uid): Contract.UploadOpened => {
-      this.#ledger.uploads.renew(row.id, Date.now());
-      return { ok: true, upload, uid };
-    });
+  async renewUpload(request: { upload: string }) {
+    return this.#uploads.renew(request);
   }
 
-  async abortUpload({ upload }: { upload: string }): Promise<void> {
-    if (!this.#ledger.exists) return;
-    this.#ledger.transaction(() => this.#ledger.uploads.close(upload, Date.now()));
+  async abortUpload(request: { upload: string }): Promise<void> {
+    this.#uploads.abort(request);
+    this.#tidyLater();
   }
 
-  async addContents({ upload, contents }: { upload: string; contents: readonly Content[] }) {
-    return this.#withUpload(upload, (row) => {
-      this.#ledger.uploads.add(row, { contents, now: Date.now() });
-      return { ok: true } as const;
-    });
+  async addContents(request: { upload: string; contents: readonly Content[] }) {
+    return this.#uploads.add(request);
   }
 
-  async reserve({ upload, contents }: { upload: string; contents: readonly ContentId[] }) {
-    return this.#withUpload(upload, (row) => {
-      const missing = this.#ledger.uploads.reserve(row, { contents, now: Date.now() });
-      return { ok: true, missing } as const;
-    });
+  async reserve(request: { upload: string; contents: readonly ContentId[] }) {
+    return this.#uploads.reserve(request);
+  }
+
+  async createMultipart(request: Contract.CreateMultipart) {
+    return this.#multiparts.create(request);
+  }
+
+  async multipart(request: { upload: string }) {
+    return this.#multiparts.status(request);
+  }
+
+  async addPart(request: Contract.AddPart) {
+    return this.#multiparts.addPart(request);
+  }
+
+  async listParts(request: { upload: string; after: number; limit: number }) {
+    return this.#multiparts.listParts(request);
+  }
+
+  async partBodies(request: { upload: string; numbers: readonly number[] }) {
+    return this.#multiparts.bodies(request);
+  }
+
+  async listMultiparts(request: Contract.ListMultiparts) {
+    return this.#multiparts.list(request);
+  }
+
+  async saveProgress(request: { upload: string; progress: string }) {
+    return this.#multiparts.saveProgress(request);
+  }
+
+  async completeMultipart(request: Contract.CompleteMultipart) {
+    const answer = this.#commit((stamps) => completeMultipart(this.#ledger, { request, stamps }));
+    if (answer.ok) this.#wakeup.by(Date.now() + COMPLETION_KEPT_MS);
+    return answer;
+  }
+
+  async abortMultipart(request: { upload: string }) {
+    const answer = this.#multiparts.abort(request);
+    this.#tidyLater();
+    return answer;
   }
 
   async put(request: Contract.PutFile): Promise<CommitAnswer> {
@@ -135,7 +184,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   }
 
   async commit(request: Contract.CommitRequest): Promise<CommitAnswer> {
-    return this.#commitOne((stamps) => commitChanges(this.#ledger, { request, stamps }));
+    return this.#commit((stamps) => commitChanges(this.#ledger, { request, stamps }));
   }
 
   async subscribe({ uid, pipeline }: Contract.Subscriber) {
@@ -186,42 +235,17 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     });
   }
 
-  async claim({
-    pipeline,
-    uid,
-  }: {
-    pipeline: string;
-    uid: string;
-  }): Promise<
-    | { ok: true; epoch: number }
-    | Contract.Refused<"already-claimed" | "already-exists" | "catalogue-unavailable">
-  > {
+  async claim(owner: { pipeline: string; uid: string }) {
     this.#makeTables();
-    const claimed = this.#ledger.transaction(() =>
-      claimBranch(this.#ledger, { pipeline, uid, moment: this.#moment() }),
-    );
-    if (!claimed.ok || !this.#courier.catalogueWaits) return claimed;
-    this.#courier.watch();
-    return (await this.#courier.flushCatalogue()) ? claimed : refused("catalogue-unavailable");
+    return await this.#lifecycle.claim(owner);
   }
 
-  async release({ uid, destroy }: { uid: string; destroy: boolean }): Promise<void> {
-    if (!this.#ledger.exists || this.#ledger.writer.get()?.uid !== uid) return;
-    const live = this.#ledger.generations.live();
-    const moment = this.#moment();
-    this.#ledger.transaction(() => {
-      releaseBranch(this.#ledger, moment);
-      if (destroy && live) endGeneration(this.#ledger, { live, moment });
-    });
-    if (destroy && live) await this.#announceDeletion();
+  async release(request: { uid: string; destroy: boolean }): Promise<void> {
+    await this.#lifecycle.release(request);
   }
 
   async commitOutput(request: Contract.OutputCommit): Promise<CommitAnswer> {
-    return this.#commitOne((stamps) => commitOutput(this.#ledger, { request, stamps }));
-  }
-
-  #live() {
-    return this.#ledger.exists ? this.#ledger.generations.live() : null;
+    return this.#commit((stamps): CommitAnswer => commitOutput(this.#ledger, { request, stamps }));
   }
 
   #makeTables(): void {
@@ -233,59 +257,33 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return this.#ledger.bucket(this.ctx.id.name);
   }
 
+  #uploadId(now: number): string {
+    return `${this.#bucket()}.${this.#ulid(now)}`;
+  }
+
   #moment(): Moment {
     return { now: Date.now(), id: (createdAt) => this.#ulid(createdAt) };
   }
 
-  /** Works on an upload of the live branch that is open, in a transaction. */
-  #withUpload<A>(
-    upload: string,
-    work: (row: UploadRow, uid: string) => A,
-  ): A | Contract.Refused<"no-such-upload"> {
-    const live = this.#live();
-    if (!live) return refused("no-such-upload");
-    return this.#ledger.transaction(() => {
-      const row = this.#ledger.uploads.find(upload, live.gen);
-      return row ? work(row, live.uid) : refused("no-such-upload");
-    });
+  /** Only where there are tables. */
+  #commit<A extends Contract.Completed | CommitAnswer | Contract.Refused<string>>(
+    work: (moment: Moment) => A,
+  ): A | Contract.Refused<"no-such-branch"> {
+    if (!this.#ledger.exists) return refused("no-such-branch");
+    const answer = this.#committer.one(work);
+    this.#tidyLater();
+    return answer;
   }
 
   #putAll(puts: readonly Contract.PutFile[]): CommitAnswer[] {
-    return this.#committing((moment) => puts.map((put) => putFile(this.#ledger, { put, stamps: moment })));
-  }
-
-  #commitOne(work: (moment: Moment) => CommitAnswer): CommitAnswer {
-    if (!this.#ledger.exists) return refused("no-such-branch");
-    return this.#committing((moment) => [work(moment)])[0] as CommitAnswer;
-  }
-
-  /** Commits, and the doorbells that they ring, in one transaction. */
-  #committing(work: (moment: Moment) => CommitAnswer[]): CommitAnswer[] {
-    const subscribers = this.#ledger.subscribers.all();
-    const moment = this.#moment();
-    const answers = this.#ledger.transaction(() => {
-      const answers = work(moment);
-      const event = answers.findLast((answer) => answer.ok && answer.commit !== null);
-      if (event?.ok && event.commit !== null) {
-        this.#ledger.outbox.ring(subscribers, { event: event.commit, now: moment.now });
-      }
-      return answers;
-    });
-    if (subscribers.length > 0) this.#dispatch();
+    const answers = this.#committer.each(puts, (put, stamps) => putFile(this.#ledger, { put, stamps }));
+    this.#tidyLater();
     return answers;
   }
 
-  /** The catalogue first: a caller waits for it. */
-  async #announceDeletion(): Promise<boolean> {
-    this.#courier.watch();
-    const announced = this.#courier.flushCatalogue();
-    this.ctx.waitUntil(announced.then(() => this.#courier.dispatch()));
-    return await announced;
-  }
-
-  #dispatch(): void {
-    this.#courier.watch();
-    this.ctx.waitUntil(this.#courier.dispatch());
+  /** What a call left to tidy is for the alarm. */
+  #tidyLater(): void {
+    if (this.#ledger.contents.isLeft) this.#wakeup.by(Date.now());
   }
 }
 

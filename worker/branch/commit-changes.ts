@@ -1,13 +1,14 @@
 import { type Application, applyCommit } from "./apply.ts";
+import { holdingOperations } from "./conditions.ts";
 import type { CommitRefused, CommitRequest, Committed, OutputCommit, PutFile } from "./contract.ts";
 import type { Live } from "./generations.ts";
 import type { Ledger } from "./ledger.ts";
-import { type PlannedChange, planCommit, reduceOperations } from "./plan.ts";
+import { type FinalState, finalState, type PlannedChange, pathRefusal, planCommit } from "./plan.ts";
 
 type Answer = Committed | CommitRefused;
 
 /** Where a commit's time and id come from. */
-interface Stamps {
+export interface Stamps {
   readonly now: number;
   /** An id that sorts after all earlier ones, for a commit of this time. */
   readonly id: (createdAt: number) => string;
@@ -15,27 +16,39 @@ interface Stamps {
 
 /** Writes one file as a commit of its own. To be called in a transaction. */
 export function putFile(ledger: Ledger, { put, stamps }: { put: PutFile; stamps: Stamps }): Answer {
-  const { path, content, attributes, upload } = put;
+  const { path, content, upload } = put;
+  const refusal = pathRefusal([{ put: path, digest: content.digest, size: content.size }]);
+  if (refusal) return refusal;
+  const writable = writableBranch(ledger, 1);
+  if (!writable.ok) return writable;
+  const { live } = writable;
+  if (!isOpen(ledger, { upload, live })) return { ok: false, reason: "no-such-upload" };
+  if (ledger.contents.lacksKept(content, live.gen)) return { ok: false, reason: "no-such-content", path };
+  return putContent(ledger, { live, put, stamps });
+}
+
+/**
+ * Writes one file as a commit of its own, and closes the upload that its content came by. To be called in a transaction,
+ * where the branch is writable, the path can be stored, the upload is open and what the content keeps is there.
+ */
+export function putContent(
+  ledger: Ledger,
+  { live, put, stamps }: { live: Live; put: PutFile; stamps: Stamps },
+): Answer {
+  const { path, content, attributes, upload, condition } = put;
+  const { gen } = live;
+  const { now } = stamps;
   const { digest, size } = content;
-  const reduced = reduceOperations([{ put: path, digest, size, attributes }]);
-  if (!reduced.ok) return reduced;
-  const live = writable(ledger);
-  if (!live.ok) return live;
-  const { gen } = live.live;
-  if (upload !== undefined && !ledger.uploads.find(upload, gen))
-    return { ok: false, reason: "no-such-upload" };
-  const planned = planCommit(ledger, { gen, state: reduced.state, contentComes: "with-it" });
+  const operation = { put: path, digest, size, attributes, ...(condition && { condition }) };
+  const holding = holdingOperations(ledger, { gen, request: { operations: [operation] } });
+  if (!holding.ok) return holding;
+  const state = finalState(holding.operations);
+  const planned = planCommit(ledger, { gen, state, contentComes: "with-it" });
   if (!planned.ok) return planned;
   const { changes } = planned;
-  const { now } = stamps;
   if (changes.length === 0) ledger.contents.spurn(content, now);
-  return conclude(ledger, {
-    ...live,
-    changes,
-    upload,
-    stamps,
-    keep: () => ledger.contents.bring(content, { gen, now }),
-  });
+  const keep = () => ledger.contents.bring(content, { gen, now });
+  return conclude(ledger, { live, changes, upload, stamps, keep });
 }
 
 /** Many operations as one commit. To be called in a transaction. */
@@ -43,17 +56,21 @@ export function commitChanges(
   ledger: Ledger,
   { request, stamps }: { request: CommitRequest; stamps: Stamps },
 ): Answer {
-  const reduced = reduceOperations(request.operations);
-  if (!reduced.ok) return reduced;
-  const live = writable(ledger);
-  if (!live.ok) return live;
-  const { gen } = live.live;
-  const { upload } = request;
-  if (upload !== undefined && !ledger.uploads.find(upload, gen))
-    return { ok: false, reason: "no-such-upload" };
-  const planned = planCommit(ledger, { gen, state: reduced.state, contentComes: "before" });
+  const { operations, upload, onFailedCondition } = request;
+  const refusal = pathRefusal(operations);
+  if (refusal) return refusal;
+  const writable = writableBranch(ledger, operations.length);
+  if (!writable.ok) return writable;
+  const { live } = writable;
+  const { gen } = live;
+  if (!isOpen(ledger, { upload, live })) return { ok: false, reason: "no-such-upload" };
+  const holding = holdingOperations(ledger, { gen, request });
+  if (!holding.ok) return holding;
+  const planned = planHere(ledger, { gen, state: finalState(holding.operations) });
   if (!planned.ok) return planned;
-  return conclude(ledger, { ...live, changes: planned.changes, upload, stamps, keep: keeper(ledger) });
+  const { changes } = planned;
+  const answer = conclude(ledger, { live, changes, upload, stamps, keep: keeper(ledger) });
+  return onFailedCondition === "leave-out" ? { ...answer, leftOut: holding.leftOut } : answer;
 }
 
 /** The commit of a job, once. To be called in a transaction. */
@@ -69,22 +86,31 @@ export function commitOutput(
   if (!holds) return { ok: false, reason: "lost-claim" };
   const made = ledger.commits.byOrigin(live.gen, request.origin);
   if (made) return { ok: true, commit: made.id, modifiedAt: made.createdAt };
-  const reduced = reduceOperations(request.operations);
-  if (!reduced.ok) return reduced;
-  if (ledger.full) return { ok: false, reason: "branch-full" };
-  const planned = planCommit(ledger, { gen: live.gen, state: reduced.state, contentComes: "before" });
+  const refusal = pathRefusal(request.operations);
+  if (refusal) return refusal;
+  if (ledger.isFull(request.operations.length)) return { ok: false, reason: "branch-full" };
+  const planned = planHere(ledger, { gen: live.gen, state: finalState(request.operations) });
   if (!planned.ok) return planned;
   const { origin } = request;
   return apply(ledger, { live, changes: planned.changes, stamps, origin, keep: keeper(ledger) });
 }
 
-/** The live branch, where everybody may write to it. */
-function writable(ledger: Ledger): { ok: true; live: Live } | CommitRefused {
+/** The live branch, where everybody may write so many operations to it. */
+export function writableBranch(ledger: Ledger, operations: number): { ok: true; live: Live } | CommitRefused {
   const live = ledger.generations.live();
   if (!live) return { ok: false, reason: "no-such-branch" };
   if (ledger.writer.get()) return { ok: false, reason: "pipeline-output" };
-  if (ledger.full) return { ok: false, reason: "branch-full" };
+  if (ledger.isFull(operations)) return { ok: false, reason: "branch-full" };
   return { ok: true, live };
+}
+
+/** Also where there is none to be. */
+function isOpen(ledger: Ledger, { upload, live }: { upload: string | undefined; live: Live }): boolean {
+  return upload === undefined || ledger.uploads.find(upload, live.gen) !== undefined;
+}
+
+function planHere(ledger: Ledger, { gen, state }: { gen: number; state: FinalState }) {
+  return planCommit(ledger, { gen, state, contentComes: "before" });
 }
 
 interface Conclusion {
@@ -101,13 +127,16 @@ function keeper(ledger: Ledger): Application["keep"] {
 }
 
 /** Commits what changes, if anything does, and closes the upload: only now, when files keep what it kept. */
-function conclude(ledger: Ledger, { live, changes, upload, stamps, keep }: Conclusion): Answer {
+function conclude(ledger: Ledger, { live, changes, upload, stamps, keep }: Conclusion): Committed {
   const { modifiedAt } = live.head;
-  const answer: Answer =
+  const answer: Committed =
     changes.length === 0
       ? { ok: true, commit: null, modifiedAt }
       : apply(ledger, { live, changes, stamps, keep });
-  if (upload !== undefined) ledger.uploads.close(upload, stamps.now);
+  if (upload !== undefined) {
+    ledger.uploads.close(upload);
+    ledger.contents.buryReleased(stamps.now);
+  }
   return answer;
 }
 

@@ -20,6 +20,12 @@ export interface CommitRow extends Position {
   readonly deaths: number;
 }
 
+/** What tells a commit from others, and when it was. */
+export interface CommitStamp {
+  readonly id: string;
+  readonly createdAt: number;
+}
+
 interface NewCommit extends CommitRow {
   /** The job that made it. */
   readonly origin?: string | undefined;
@@ -62,6 +68,19 @@ export class CommitStore {
       this.#sql.first<StoredRow>`
         SELECT gen, seq, id, kind, created_at AS createdAt, births, deaths FROM commits WHERE id = ${id}`,
     );
+  }
+
+  /** The ids and times of some of a generation's commits, which are there, by number. */
+  stamps(gen: number, seqs: readonly number[]): (seq: number) => CommitStamp {
+    const rows = this.#sql.all<CommitStamp & { seq: number }>`
+      SELECT seq, id, created_at AS createdAt FROM commits
+      WHERE gen = ${gen} AND seq IN (SELECT value FROM json_each(${JSON.stringify(seqs)}))`;
+    const stamps = new Map(rows.map(({ seq, id, createdAt }) => [seq, { id, createdAt }]));
+    return (seq) => {
+      const stamp = stamps.get(seq);
+      if (!stamp) throw new Error(`commit ${seq} of generation ${gen} is not there`);
+      return stamp;
+    };
   }
 
   /** The commit that a job made already. */

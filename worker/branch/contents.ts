@@ -1,23 +1,31 @@
-import type { ContentId } from "../../protocol/content.ts";
+import { type ContentId, contentName } from "../../protocol/content.ts";
 import type { Body, Content } from "../blobs/content.ts";
-import type { Sql, SqlValue } from "./sql.ts";
+import type { Sql } from "./sql.ts";
+import { isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
 
 /** How long a condemned blob stays for those who read it just now; milliseconds. */
 const CONDEMNED_GRACE_MS = 60 * 60 * 1000;
-
-const BODY_KINDS = ["inline", "chunks", "manifest"] as const satisfies readonly Body["kind"][];
+/** Most contents, and about as many blobs, that one burial takes: what a transaction of some milliseconds takes. */
+const BURIED_CONTENTS = 500;
+const BURIED_BLOBS = 5000;
 
 /** A content of one generation. */
 export type OwnedContent = ContentId & { readonly gen: number };
 
-interface StoredBody {
-  readonly kind: number;
-  readonly body: ArrayBuffer | string;
+interface DeadRow extends StoredBody {
+  readonly id: number;
+  readonly gen: number;
+  readonly keeps: string | null;
 }
 
-/** What contents are, and the blobs that they are made of. Equal contents need not have equal chunks: the first one stays. */
+/**
+ * What contents are, and the blobs that they are made of. Equal contents need not have equal chunks: the first one
+ * stays. Files, uploads and contents put together from others are counted in a content's refs; at zero it is dead, and
+ * `bury` takes it and its blobs away. Until then it may come to life again.
+ */
 export class ContentStore {
   readonly #sql: Sql;
+  #mayBeDead = false;
 
   constructor(sql: Sql) {
     this.#sql = sql;
@@ -37,24 +45,35 @@ export class ContentStore {
     return row && readBody(row);
   }
 
+  /** Whether one of the contents that this one is to keep is not there. */
+  lacksKept({ keeps = [] }: Content, gen: number): boolean {
+    return keeps.some(({ digest, size }) => !this.has({ digest, size, gen }));
+  }
+
   /**
    * One more file or upload has a content that comes with its bytes. Where the branch has it already, that one stays
-   * and the blobs of this one are condemned.
+   * and the blobs of this one are condemned. What it keeps must be there.
    */
   bring(content: Content, { gen, now }: { gen: number; now: number }): void {
     const { digest, size, body } = content;
     const [kind, stored] = writeBody(body);
-    const row = this.#sql.first<{ refs: number }>`
-      INSERT INTO contents (digest, size, gen, refs, kind, body)
-      VALUES (unhex(${digest}), ${size}, ${gen}, 1, ${kind}, ${stored})
-      ON CONFLICT DO UPDATE SET refs = refs + 1 RETURNING refs`;
-    if (row?.refs === 1) this.#registerBlobs(body);
-    else this.spurn(content, now);
+    const keeps = namesOf(content.keeps);
+    const isNew = this.#sql.run`
+      INSERT INTO contents (digest, size, gen, refs, kind, body, keeps)
+      VALUES (unhex(${digest}), ${size}, ${gen}, 1, ${kind}, ${stored}, ${keeps}) ON CONFLICT DO NOTHING`;
+    if (isNew) {
+      this.#registerBlobs(ownBlobs({ body, keeps }));
+      if (keeps !== null) this.#addRefs(keeps, { gen, refs: 1 });
+    } else {
+      this.keep({ digest, size, gen });
+      this.spurn(content, now);
+    }
   }
 
   /** The content is here already: the blobs that this one brought are condemned, unless they are the ones that are used. */
-  spurn({ body }: Content, now: number): void {
-    if (body.kind !== "inline") this.#condemn(JSON.stringify(blobsOf(body)), now);
+  spurn({ body, keeps }: Content, now: number): void {
+    const brought = { body, keeps: namesOf(keeps) };
+    this.#condemn(ownBlobs(brought), { now, borrowed: isBorrowed(brought) });
   }
 
   /** One more file or upload has a content that is here. */
@@ -64,56 +83,100 @@ export class ContentStore {
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
   }
 
-  /** One less has it; what nothing has any more goes, and blobs that then nothing has are condemned. */
-  release({ digest, size, gen }: OwnedContent, now: number): void {
-    const row = this.#sql.first<StoredBody & { id: number; refs: number }>`
+  /** One less has it. */
+  release({ digest, size, gen }: OwnedContent): void {
+    this.#mayBeDead = true;
+    this.#sql.run`
       UPDATE contents SET refs = refs - 1
-      WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}
-      RETURNING rowid AS id, refs, kind, body`;
-    if (!row || row.refs > 0) return;
-    this.#sql.run`DELETE FROM contents WHERE rowid = ${row.id}`;
-    const body = readBody(row);
-    if (body.kind === "inline") return;
-    const blobs = JSON.stringify(blobsOf(body));
-    this.#sql.run`UPDATE blobs SET refs = refs - 1 WHERE name IN (SELECT value FROM json_each(${blobs}))`;
-    this.#sql.run`DELETE FROM blobs WHERE name IN (SELECT value FROM json_each(${blobs})) AND refs = 0`;
-    this.#condemn(blobs, now);
+      WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
   }
 
-  #registerBlobs(body: Body): void {
-    if (body.kind === "inline") return;
-    const blobs = JSON.stringify(blobsOf(body));
+  /** An upload no longer has what it holds. Answers whether it held anything. */
+  releaseHeld(upload: string, gen: number): boolean {
+    const released = this.#sql.run`
+      UPDATE contents SET refs = refs - 1 FROM holds
+      WHERE holds.upload = ${upload} AND contents.digest = holds.digest AND contents.size = holds.size
+        AND contents.gen = ${gen}`;
+    this.#mayBeDead ||= released;
+    return released;
+  }
+
+  /**
+   * Takes away what is dead, and what then is, as far as one transaction should: their rows go, and blobs that then
+   * nothing has are condemned. What is left is for another transaction.
+   */
+  bury(now: number): void {
+    let blobs = 0;
+    for (let contents = 0; contents < BURIED_CONTENTS && blobs < BURIED_BLOBS; contents++) {
+      // One at a time: rows may be large.
+      const dead = this.#sql.first<DeadRow>`
+        SELECT rowid AS id, gen, kind, body, keeps FROM contents INDEXED BY contents_dead
+        WHERE refs = 0 LIMIT 1`;
+      if (!dead) {
+        this.#mayBeDead = false;
+        return;
+      }
+      blobs += this.#buryOne(dead, now);
+    }
+  }
+
+  /** As `bury`, where this instance released anything since nothing was dead. */
+  buryReleased(now: number): void {
+    if (this.#mayBeDead) this.bury(now);
+  }
+
+  /** Whether this instance left something that another transaction should bury. */
+  get isLeft(): boolean {
+    return this.#mayBeDead;
+  }
+
+  /** Whether something is to be buried, whoever left it. */
+  get hasDead(): boolean {
+    return (
+      this.#sql.first`SELECT 1 FROM contents INDEXED BY contents_dead WHERE refs = 0 LIMIT 1` !== undefined
+    );
+  }
+
+  /** Answers how many blobs it had. */
+  #buryOne({ id, gen, keeps, ...stored }: DeadRow, now: number): number {
+    this.#sql.run`DELETE FROM contents WHERE rowid = ${id}`;
+    if (keeps !== null) this.#addRefs(keeps, { gen, refs: -1 });
+    const dead = { body: readBody(stored), keeps };
+    const blobs = ownBlobs(dead);
+    if (blobs.length === 0) return 0;
+    const names = JSON.stringify(blobs);
+    this.#sql.run`UPDATE blobs SET refs = refs - 1 WHERE name IN (SELECT value FROM json_each(${names}))`;
+    this.#sql.run`DELETE FROM blobs WHERE name IN (SELECT value FROM json_each(${names})) AND refs = 0`;
+    this.#condemn(blobs, { now, borrowed: isBorrowed(dead) });
+    return blobs.length;
+  }
+
+  /** `names`: JSON of the names of contents that are here. */
+  #addRefs(names: string, { gen, refs }: { gen: number; refs: 1 | -1 }): void {
     this.#sql.run`
-      INSERT INTO blobs (name, refs) SELECT value, 1 FROM json_each(${blobs}) WHERE true
+      UPDATE contents SET refs = refs + ${refs} FROM json_each(${names}) AS kept
+      WHERE contents.digest = unhex(substr(kept.value, 1, 64))
+        AND contents.size = CAST(substr(kept.value, 66) AS INTEGER) AND contents.gen = ${gen}`;
+  }
+
+  #registerBlobs(blobs: readonly string[]): void {
+    if (blobs.length === 0) return;
+    this.#sql.run`
+      INSERT INTO blobs (name, refs) SELECT value, 1 FROM json_each(${JSON.stringify(blobs)}) WHERE true
       ON CONFLICT DO UPDATE SET refs = refs + 1`;
   }
 
-  /** `blobs`: JSON of their names. Those that a content has are spared. */
-  #condemn(blobs: string, now: number): void {
+  /** Those that a content has are spared. */
+  #condemn(blobs: readonly string[], { now, borrowed }: { now: number; borrowed: boolean }): void {
+    if (blobs.length === 0) return;
     this.#sql.run`
-      INSERT INTO condemned (blob, due) SELECT value, ${now + CONDEMNED_GRACE_MS} FROM json_each(${blobs})
+      INSERT INTO condemned (blob, due, borrowed)
+      SELECT value, ${now + CONDEMNED_GRACE_MS}, ${Number(borrowed)} FROM json_each(${JSON.stringify(blobs)})
       WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE name = value) ON CONFLICT DO NOTHING`;
   }
 }
 
-function readBody({ kind, body }: StoredBody): Body {
-  if (typeof body !== "string") return { kind: "inline", bytes: new Uint8Array(body) };
-  const stored = JSON.parse(body);
-  return kind === BODY_KINDS.indexOf("chunks")
-    ? { kind: "chunks", chunks: stored }
-    : { kind: "manifest", ...stored };
-}
-
-function writeBody(body: Body): [number, SqlValue] {
-  const kind = BODY_KINDS.indexOf(body.kind);
-  if (body.kind === "inline") return [kind, body.bytes];
-  if (body.kind === "chunks") return [kind, JSON.stringify(body.chunks)];
-  return [kind, JSON.stringify({ blob: body.blob, length: body.length })];
-}
-
-/** The blobs that a body names itself; those that a manifest lists are found through it. */
-function blobsOf(body: Body): string[] {
-  if (body.kind === "inline") return [];
-  if (body.kind === "manifest") return [body.blob];
-  return [...new Set(body.chunks.map(({ blob }) => blob))];
+/** JSON of the names of what a content keeps, each once; null where it owns its blobs itself. */
+function namesOf(keeps: readonly ContentId[] | undefined): string | null {
+  return keeps?.length ? JSON.stringify([...new Set(keeps.map(contentName))]) : null;
 }

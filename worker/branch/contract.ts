@@ -2,6 +2,7 @@ import type { ContentId } from "../../protocol/content.ts";
 import type { Attributes, FileEntry } from "../../protocol/files.ts";
 import type { PathFault } from "../../protocol/paths.ts";
 import type { Body, Content } from "../blobs/content.ts";
+import type { Checksum, ChecksumAlgorithm, ChecksumType } from "../core/checksums.ts";
 
 /** How long an upload without a pipeline's lease stays open since it was opened, renewed or last added to; milliseconds. */
 export const UPLOAD_LEASE_MS = 60 * 60 * 1000;
@@ -21,6 +22,8 @@ export interface BranchApi {
   read(request: ReadFile): Promise<FileRead | Refused<"no-such-branch" | "no-such-version" | "no-such-file">>;
   /** One page of the tree, in byte order of the path. */
   list(request: ListFiles): Promise<FileList | Refused<"no-such-branch" | "no-such-version">>;
+  /** One page of the history of the paths: every version and every deletion, by path, the newest first. */
+  listVersions(request: ListVersions): Promise<VersionList | Refused<"no-such-branch">>;
   /** Where a content's bytes are, in any generation. */
   content(id: ContentId): Promise<{ ok: true; body: Body } | Refused<"no-such-content">>;
 
@@ -42,6 +45,37 @@ export interface BranchApi {
     upload: string;
     contents: readonly ContentId[];
   }): Promise<{ ok: true; missing: ContentId[] } | Refused<"no-such-upload">>;
+
+  /** Begins a multipart upload. Its id is an upload's id: parts are written under it, and abortUpload ends it too. */
+  createMultipart(
+    request: CreateMultipart,
+  ): Promise<UploadOpened | Refused<"no-such-branch" | "pipeline-output"> | BadPath>;
+  /** What was said when a multipart upload began; also of one that was completed lately. */
+  multipart(request: { upload: string }): Promise<MultipartStatus | Refused<"no-such-upload">>;
+  /** Registers a part whose bytes are up and renews the upload. A part of that number that was there before goes. `no-such-content`: what it keeps is not there. */
+  addPart(request: AddPart): Promise<Done | Refused<"no-such-upload" | "no-such-content">>;
+  /** Parts by number, greater than `after`. */
+  listParts(request: {
+    upload: string;
+    after: number;
+    limit: number;
+  }): Promise<PartList | Refused<"no-such-upload">>;
+  /** Where the bytes of parts are: of those of the numbers asked for that are there, in the order asked, and no more than fit one answer; at least one. */
+  partBodies(request: {
+    upload: string;
+    numbers: readonly number[];
+  }): Promise<{ ok: true; parts: PartBody[] } | Refused<"no-such-upload">>;
+  /** Multipart uploads in progress, by path, then by id. */
+  listMultiparts(request: ListMultiparts): Promise<MultipartList | Refused<"no-such-branch">>;
+  /** Writes down how far a long completion came, for whoever goes on with it; at most 1 MiB of text. Renews the upload. */
+  saveProgress(request: { upload: string; progress: string }): Promise<Done | Refused<"no-such-upload">>;
+  /**
+   * Makes the object of a multipart upload, one commit, and ends the upload; what was asked before is answered again.
+   * Refused with `part-changed` where a part named is not there (any more) with that content.
+   */
+  completeMultipart(request: CompleteMultipart): Promise<Completed | CommitRefused | Refused<"part-changed">>;
+  /** Ends a multipart upload and forgets its parts. */
+  abortMultipart(request: { upload: string }): Promise<Done | Refused<"no-such-upload">>;
 
   /** Writes one file as one commit: the path of PutObject. Calls that wait together share a transaction. */
   put(request: PutFile): Promise<Committed | CommitRefused>;
@@ -106,18 +140,35 @@ export interface ReadFile {
   readonly path: string;
   /** A commit id; HEAD where absent. */
   readonly commit?: string;
+  /** Whose time `modifiedAt` is; the branch's where absent. */
+  readonly modified?: ModifiedOf;
 }
+/** The branch's newest (or the asked) commit, as the spec says (§4.4), or the commit that wrote the file. */
+type ModifiedOf = "branch" | "file";
 export interface FileRead {
   readonly ok: true;
   readonly kind: "file" | "dir";
   readonly digest: string;
   readonly size: number;
-  readonly attributes: Attributes;
+  readonly attributes: StoredAttributes;
   readonly body: Body;
-  /** Time of the branch's newest commit (spec §4.4), or of the asked commit. */
+  /** As `modified` asks: of the branch's newest commit (spec §4.4) or the asked one; or of the one that wrote the file. */
   readonly modifiedAt: number;
-  /** The commit that was read: HEAD's id or the asked one. */
+  /** The version: the asked commit; of a read at HEAD, the commit that wrote the file. */
   readonly commit: string;
+}
+
+/** What a file's row keeps beside its content. */
+export interface StoredAttributes extends Attributes {
+  readonly checksum?: Checksum;
+  readonly parts?: PartLayout;
+}
+/** Of what parts a multipart upload was put together. */
+export interface PartLayout {
+  /** Sizes in order, as runs of equal ones: [bytes, how many][]. */
+  readonly sizes: readonly (readonly [size: number, count: number])[];
+  /** Base64, one a part, of the algorithm of the object's checksum; absent where it has none. */
+  readonly checksums?: readonly string[];
 }
 
 export interface ListFiles {
@@ -131,9 +182,18 @@ export interface ListFiles {
   readonly commit?: string;
   /** Also find commits of earlier generations of the branch (jobs read those). */
   readonly anyGeneration?: boolean;
+  /** With "file", each entry has its own `modifiedAt`. */
+  readonly modified?: ModifiedOf;
 }
 export type ListEntry =
-  | { readonly kind: "file" | "dir"; readonly path: string; readonly digest: string; readonly size: number }
+  | {
+      readonly kind: "file" | "dir";
+      readonly path: string;
+      readonly digest: string;
+      readonly size: number;
+      /** Set where the request asks for the file's own. */
+      readonly modifiedAt?: number;
+    }
   | { readonly kind: "prefix"; readonly path: string };
 export interface FileList {
   readonly ok: true;
@@ -142,6 +202,135 @@ export interface FileList {
   /** What to pass as `after` for the next page; set exactly when truncated. */
   readonly next: string | null;
   readonly modifiedAt: number;
+}
+
+export interface ListVersions {
+  readonly prefix: string;
+  readonly delimiter?: "/";
+  /** Only what comes after this: a path with all its versions, a common prefix with its subtree, or with `version` one version of a path. */
+  readonly after?: VersionMark;
+  /** At most 1,000. */
+  readonly limit: number;
+}
+export interface VersionMark {
+  readonly path: string;
+  /** A version's commit, whose older ones of the path still come. */
+  readonly version?: string;
+}
+export type VersionEntry =
+  | {
+      readonly kind: "version";
+      readonly path: string;
+      /** The commit that wrote it. */
+      readonly version: string;
+      readonly latest: boolean;
+      readonly digest: string;
+      readonly size: number;
+      readonly modifiedAt: number;
+    }
+  | {
+      readonly kind: "deletion";
+      readonly path: string;
+      /** The commit that deleted it. */
+      readonly version: string;
+      readonly latest: boolean;
+      readonly modifiedAt: number;
+    }
+  | { readonly kind: "prefix"; readonly path: string };
+export interface VersionList {
+  readonly ok: true;
+  readonly entries: readonly VersionEntry[];
+  readonly truncated: boolean;
+  /** Set exactly when truncated. */
+  readonly next: VersionMark | null;
+}
+
+export interface CreateMultipart {
+  readonly path: string;
+  readonly attributes: Attributes;
+  /** What the object's checksum is to be, where the client said. */
+  readonly checksum?: { readonly algorithm: ChecksumAlgorithm; readonly type: ChecksumType };
+  /** An upload to which nothing is added for so long is given up, in milliseconds. */
+  readonly ttlMs: number;
+}
+export interface MultipartStatus {
+  readonly ok: true;
+  readonly path: string;
+  readonly uid: string;
+  readonly attributes: Attributes;
+  readonly checksum: { readonly algorithm: ChecksumAlgorithm; readonly type: ChecksumType } | null;
+  readonly initiatedAt: number;
+  /** As the last saveProgress wrote it. */
+  readonly progress: string | null;
+  /** Set where it was completed already. */
+  readonly completed: Completed | null;
+}
+export interface AddPart {
+  readonly upload: string;
+  /** 1 to 10,000. */
+  readonly number: number;
+  readonly content: Content;
+  /** Base64, of the upload's algorithm. */
+  readonly checksum?: string;
+}
+export interface Part extends ContentId {
+  readonly number: number;
+  readonly checksum: string | null;
+  readonly modifiedAt: number;
+}
+export interface PartList {
+  readonly ok: true;
+  readonly path: string;
+  readonly initiatedAt: number;
+  readonly checksum: MultipartStatus["checksum"];
+  readonly parts: readonly Part[];
+  readonly truncated: boolean;
+}
+export interface PartBody extends ContentId {
+  readonly number: number;
+  readonly body: Body;
+}
+export interface ListMultiparts {
+  readonly prefix: string;
+  /** Only uploads after this path, or with `upload` after this upload of the path. */
+  readonly after?: { readonly path: string; readonly upload?: string };
+  /** At most 1,000. */
+  readonly limit: number;
+}
+export interface MultipartList {
+  readonly ok: true;
+  readonly uploads: readonly {
+    readonly upload: string;
+    readonly path: string;
+    readonly initiatedAt: number;
+    readonly checksum: MultipartStatus["checksum"];
+  }[];
+  readonly truncated: boolean;
+}
+export interface CompleteMultipart {
+  readonly upload: string;
+  /** In order: each must still be there with this content. */
+  readonly parts: readonly (ContentId & { readonly number: number })[];
+  /** All parts together; it `keeps` them. */
+  readonly content: Content;
+  /** Those of the upload are kept too. */
+  readonly attributes: Pick<StoredAttributes, "checksum" | "parts">;
+  readonly condition?: WriteCondition;
+}
+export interface Completed extends ContentId {
+  readonly ok: true;
+  readonly path: string;
+  /** Null where the same object was there already and no commit was made. */
+  readonly commit: string | null;
+  readonly checksum: Checksum | null;
+}
+
+/** What must hold of the present state of a path for a write to be done (S3 User Guide, "Conditional writes"). */
+export interface WriteCondition {
+  /** One of these must be there; "any": something must. Refused with `no-such-file` where nothing is, else with `condition-failed`. */
+  readonly match?: readonly ContentId[] | "any";
+  /** None of these may be there; "any": nothing may. */
+  readonly noneMatch?: readonly ContentId[] | "any";
 }
 
 export interface UploadOpened {
@@ -155,17 +344,26 @@ export interface UploadOpened {
 export interface PutFile {
   readonly path: string;
   readonly content: Content;
-  readonly attributes: Attributes;
+  readonly attributes: StoredAttributes;
   /** The upload that the content's blobs carry; absent for inline content. */
   readonly upload?: string;
+  readonly condition?: WriteCondition;
 }
 
 export type Operation =
-  | { readonly put: string; readonly digest: string; readonly size: number; readonly attributes?: Attributes }
-  | { readonly delete: string };
+  | {
+      readonly put: string;
+      readonly digest: string;
+      readonly size: number;
+      readonly attributes?: StoredAttributes;
+      readonly condition?: WriteCondition;
+    }
+  | { readonly delete: string; readonly condition?: WriteCondition };
 
 export interface CommitRequest {
   readonly operations: readonly Operation[];
+  /** What becomes of an operation whose condition does not hold: nothing is committed (the default), or the rest is. */
+  readonly onFailedCondition?: "refuse" | "leave-out";
   /** Where the contents came by an upload: closed by the commit. */
   readonly upload?: string;
 }
@@ -175,9 +373,15 @@ export interface Committed {
   /** The commit, or null where nothing changed and none was made. */
   readonly commit: string | null;
   readonly modifiedAt: number;
+  /** The paths whose conditions did not hold, where they were to be left out. */
+  readonly leftOut?: readonly { readonly path: string; readonly reason: ConditionFailure }[];
 }
 
+export type ConditionFailure = "condition-failed" | "no-such-file";
+
 export type CommitRefused =
+  | BadPath
+  | { readonly ok: false; readonly reason: ConditionFailure; readonly path: string }
   | Refused<
       | "no-such-branch"
       | "no-such-upload"
@@ -186,11 +390,17 @@ export type CommitRefused =
       | "branch-full"
       | "lost-claim"
     >
-  | { readonly ok: false; readonly reason: "bad-path"; readonly path: string; readonly fault: PathFault }
   /** A file where a directory is, or the other way round. `other` is the path that is in the way. */
   | { readonly ok: false; readonly reason: "path-conflict"; readonly path: string; readonly other: string }
   /** The content is not in the branch. */
   | { readonly ok: false; readonly reason: "no-such-content"; readonly path: string };
+
+export interface BadPath {
+  readonly ok: false;
+  readonly reason: "bad-path";
+  readonly path: string;
+  readonly fault: PathFault;
+}
 
 export interface OutputCommit {
   readonly uid: string;

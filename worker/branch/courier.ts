@@ -18,7 +18,8 @@ interface CourierOptions {
   readonly ledger: Ledger;
   readonly receivers: Receivers;
   readonly now: () => number;
-  readonly setAlarm: (at: number) => void;
+  /** Sees to it that `deliverDue` is called at this time or before. */
+  readonly wake: (at: number) => void;
 }
 
 /**
@@ -29,8 +30,6 @@ export class Courier {
   readonly #options: CourierOptions;
   #dispatching = false;
   #catalogue: Promise<unknown> = Promise.resolve();
-  /** When the alarm is set for, as far as this instance knows. */
-  #alarmAt: number | undefined;
 
   constructor(options: CourierOptions) {
     this.#options = options;
@@ -38,7 +37,7 @@ export class Courier {
 
   /** The alarm will look after what was just written down. To be called in the same turn, so that both are written or neither. */
   watch(): void {
-    this.#arm(this.#options.now() + WATCH_MS);
+    this.#options.wake(this.#options.now() + WATCH_MS);
   }
 
   /** Delivers what is due, until nothing is; where that is going on already, it takes the new rows along. */
@@ -61,11 +60,9 @@ export class Courier {
     this.#rearm();
   }
 
-  /** One bounded batch; another alarm where something is left. */
-  async alarm(): Promise<void> {
-    this.#alarmAt = undefined;
+  /** One bounded batch; what is left is for the next alarm. */
+  async deliverDue(): Promise<void> {
     const { ledger, now } = this.#options;
-    if (!ledger.exists) return;
     await this.#deliverBatch(ledger.outbox.due(now(), BATCH));
     this.#rearm();
   }
@@ -123,16 +120,8 @@ export class Courier {
   }
 
   #rearm(): void {
-    const { ledger, now } = this.#options;
+    const { ledger, wake } = this.#options;
     const due = ledger.outbox.nextDue();
-    if (due !== undefined) this.#arm(Math.max(due, now() + 1));
-  }
-
-  /** An alarm that is set for earlier looks after this, too: it is not written for each commit. */
-  #arm(at: number): void {
-    const { now, setAlarm } = this.#options;
-    if (this.#alarmAt !== undefined && this.#alarmAt <= at && this.#alarmAt > now()) return;
-    this.#alarmAt = at;
-    setAlarm(at);
+    if (due !== undefined) wake(due);
   }
 }

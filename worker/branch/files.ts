@@ -1,5 +1,5 @@
-import type { Attributes } from "../../protocol/files.ts";
-import { justAfter, subtree } from "./path-order.ts";
+import { directoryOf, justAfter, subtree } from "./path-order.ts";
+import type { ReadCache } from "./read-cache.ts";
 import type { Sql } from "./sql.ts";
 
 /** SHA-256 of nothing: what an empty directory has for a digest. */
@@ -26,20 +26,38 @@ export interface HeadRow extends FileState {
   readonly born: number;
 }
 
-/** One text for one set of attributes, so that equal ones are seen to be equal; null for none. */
-export function attributesText({ contentType, metadata = {} }: Attributes): string | null {
-  const names = Object.keys(metadata).sort();
-  if (contentType === undefined && names.length === 0) return null;
-  const sorted = Object.fromEntries(names.map((name) => [name, metadata[name]]));
-  return JSON.stringify({ contentType, ...(names.length > 0 && { metadata: sorted }) });
+/** What is at a path at HEAD, and what of its surroundings a new file there could be in conflict with. */
+export interface Around {
+  readonly path: string;
+  readonly before: HeadRow | undefined;
+  /** Whether anything is in its `directoryOf`. */
+  readonly hasSiblings: boolean;
+  /** Whether anything is below the path. */
+  readonly hasBelow: boolean;
 }
+
+type AroundRow = { readonly siblings: number; readonly below: number } & (HeadRow | { readonly born: null });
+
+/** Of (?1 gen, ?2 path, ?3 and ?4 the subtree of its directory, ?5 and ?6 its own subtree). */
+const AROUND = `
+  SELECT
+    EXISTS (
+      SELECT 1 FROM files INDEXED BY head WHERE gen = ?1 AND died IS NULL AND path >= ?3 AND path < ?4
+    ) AS siblings,
+    EXISTS (
+      SELECT 1 FROM files INDEXED BY head WHERE gen = ?1 AND died IS NULL AND path >= ?5 AND path < ?6
+    ) AS below,
+    born, lower(hex(digest)) AS digest, size, attributes
+  FROM (SELECT 1) LEFT JOIN files AS there INDEXED BY head ON gen = ?1 AND path = ?2 AND died IS NULL`;
 
 /** The rows of `files`: births and deaths (design §3). */
 export class FileStore {
   readonly #sql: Sql;
+  readonly #reads: ReadCache;
 
-  constructor(sql: Sql) {
+  constructor(sql: Sql, reads: ReadCache) {
     this.#sql = sql;
+    this.#reads = reads;
   }
 
   /** What is at a path at HEAD. */
@@ -49,12 +67,20 @@ export class FileStore {
       WHERE gen = ${gen} AND path = ${path} AND died IS NULL`;
   }
 
-  /** What was at a path at a commit. */
-  at(path: string, { gen, seq }: { gen: number; seq: number }): FileState | undefined {
-    const row = this.#sql.first<FileState & { died: number | null }>`
-      SELECT died, lower(hex(digest)) AS digest, size, attributes FROM files
-      WHERE gen = ${gen} AND path = ${path} AND born <= ${seq} ORDER BY born DESC LIMIT 1`;
-    return row && (row.died === null || row.died > seq) ? row : undefined;
+  /** All that a put must know of a path, in one statement. */
+  around(gen: number, path: string): Around {
+    const parent = subtree(directoryOf(path));
+    const below = subtree(`${path}/`);
+    const [row] = this.#sql.query<AroundRow>(AROUND, [
+      gen,
+      path,
+      parent.lower,
+      parent.upper,
+      below.lower,
+      below.upper,
+    ]);
+    const before = row && row.born !== null ? row : undefined;
+    return { path, before, hasSiblings: row?.siblings === 1, hasBelow: row?.below === 1 };
   }
 
   /** The first path at HEAD below a directory (given with its slash), after `after`. */
@@ -69,12 +95,14 @@ export class FileStore {
 
   bear(path: string, { gen, seq, state }: { gen: number; seq: number; state: FileState }): void {
     const { digest, size, attributes } = state;
+    this.#reads.drop(path);
     this.#sql.run`
       INSERT INTO files (gen, path, born, died, kind, digest, size, attributes)
       VALUES (${gen}, ${path}, ${seq}, NULL, ${FILE_KINDS.indexOf(kindOf(path))}, unhex(${digest}), ${size}, ${attributes})`;
   }
 
   kill(path: string, { gen, born, seq }: { gen: number; born: number; seq: number }): void {
+    this.#reads.drop(path);
     this.#sql.run`UPDATE files SET died = ${seq} WHERE gen = ${gen} AND path = ${path} AND born = ${born}`;
   }
 }

@@ -1,9 +1,12 @@
 import { CommitClock } from "./clock.ts";
 import { CommitStore } from "./commits.ts";
+import { CompletionStore } from "./completions.ts";
 import { ContentStore } from "./contents.ts";
 import { FileStore } from "./files.ts";
-import { GenerationStore } from "./generations.ts";
+import { GenerationStore, type Live } from "./generations.ts";
+import { MultipartStore } from "./multiparts.ts";
 import { Outbox, SubscriberStore } from "./outbox.ts";
+import { ReadCache } from "./read-cache.ts";
 import { hasTables, migrate } from "./schema.ts";
 import { Sql } from "./sql.ts";
 import { UploadStore } from "./uploads.ts";
@@ -11,6 +14,8 @@ import { WriterStore } from "./writer.ts";
 
 /** Of the 10 GB that an object's database may have; the rest is for deletions and what is under way. */
 const FULL_AT_BYTES = 9_500_000_000;
+/** How many operations are committed before the size is looked at again, which takes a query: they can't fill the rest. */
+const OPERATIONS_PER_LOOK = 64;
 
 /** What of the platform's storage the ledger uses. */
 interface LedgerStorage {
@@ -26,12 +31,16 @@ export class Ledger {
   readonly files: FileStore;
   readonly contents: ContentStore;
   readonly uploads: UploadStore;
+  readonly multiparts: MultipartStore;
+  readonly completions: CompletionStore;
   readonly writer: WriterStore;
   readonly subscribers: SubscriberStore;
   readonly outbox: Outbox;
   readonly clock: CommitClock;
+  readonly reads = new ReadCache();
   readonly #storage: LedgerStorage;
   #ready = false;
+  #operationsToLook = 0;
 
   constructor(storage: LedgerStorage) {
     this.#storage = storage;
@@ -39,9 +48,11 @@ export class Ledger {
     this.sql = sql;
     this.generations = new GenerationStore(sql);
     this.commits = new CommitStore(sql);
-    this.files = new FileStore(sql);
+    this.files = new FileStore(sql, this.reads);
     this.contents = new ContentStore(sql);
-    this.uploads = new UploadStore(sql, this.contents);
+    this.multiparts = new MultipartStore(sql);
+    this.uploads = new UploadStore(sql, { contents: this.contents, multiparts: this.multiparts });
+    this.completions = new CompletionStore(sql);
     this.writer = new WriterStore(sql);
     this.subscribers = new SubscriberStore(sql);
     this.outbox = new Outbox(sql);
@@ -55,6 +66,11 @@ export class Ledger {
   get exists(): boolean {
     if (!this.#ready && hasTables(this.sql)) this.makeTables();
     return this.#ready;
+  }
+
+  /** The generation that lives; null where none does, also where nothing was ever written. */
+  get live(): Live | null {
+    return this.exists ? this.generations.live() : null;
   }
 
   /** Makes the tables, or brings them to this version's form. */
@@ -86,9 +102,13 @@ export class Ledger {
     }
   }
 
-  /** Whether the history takes no more commits (design §3). */
-  get full(): boolean {
-    return this.#storage.sql.databaseSize > FULL_AT_BYTES;
+  /** Whether the history takes no more commits (design §3). To be asked once for each, with its number of operations. */
+  isFull(operations: number): boolean {
+    this.#operationsToLook -= operations;
+    if (this.#operationsToLook >= 0) return false;
+    const isFull = this.#storage.sql.databaseSize > FULL_AT_BYTES;
+    this.#operationsToLook = isFull ? 0 : OPERATIONS_PER_LOOK;
+    return isFull;
   }
 
   #loadClock(): { promised: number; newestCommit: number } {

@@ -1,4 +1,4 @@
-import type { ListEntry } from "./contract.ts";
+import type { FileEntry } from "../../protocol/files.ts";
 import { kindOf } from "./files.ts";
 import { comparePaths, justAfter, type PathRange, rangeOf, subtree } from "./path-order.ts";
 import type { Walk } from "./walk.ts";
@@ -11,8 +11,14 @@ export interface PageRequest {
   readonly limit: number;
 }
 
+export interface PageFile extends FileEntry {
+  /** The commit that wrote it, by its number. */
+  readonly born: number;
+}
+type PageEntry = PageFile | { readonly kind: "prefix"; readonly path: string };
+
 export interface Page {
-  readonly entries: readonly ListEntry[];
+  readonly entries: readonly PageEntry[];
   /** What the next page comes after; null where there is none. */
   readonly next: string | null;
 }
@@ -29,7 +35,7 @@ export function pageScope(page: PageRequest): {
 }
 
 /** The least path that a page may hold. */
-function pageStart({ prefix, delimiter, after }: PageRequest): string {
+export function pageStart({ prefix, delimiter, after }: Omit<PageRequest, "limit">): string {
   if (after === undefined || after === "") return prefix;
   const start = delimiter && isCommonPrefix(after, prefix) ? subtree(after).upper : justAfter(after);
   return comparePaths(start, prefix) < 0 ? prefix : start;
@@ -37,7 +43,7 @@ function pageStart({ prefix, delimiter, after }: PageRequest): string {
 
 /** One page of a walk over its `pageScope`: a common prefix is shown once, and its subtree skipped, not read. */
 export function readPage(walk: Walk, { prefix, delimiter, limit }: PageRequest): Page {
-  const entries: ListEntry[] = [];
+  const entries: PageEntry[] = [];
   for (let row = walk.peek(); row; row = walk.peek()) {
     if (entries.length === limit) return { entries, next: entries.at(-1)?.path ?? null };
     const common = delimiter && commonPrefix(row.path, prefix);
@@ -45,7 +51,8 @@ export function readPage(walk: Walk, { prefix, delimiter, limit }: PageRequest):
       entries.push({ kind: "prefix", path: common });
       walk.skipTo(subtree(common).upper);
     } else {
-      entries.push({ kind: kindOf(row.path), path: row.path, digest: row.digest, size: row.size });
+      const { path, digest, size, born } = row;
+      entries.push({ kind: kindOf(path), path, digest, size, born });
       walk.advance();
     }
   }
@@ -53,11 +60,11 @@ export function readPage(walk: Walk, { prefix, delimiter, limit }: PageRequest):
 }
 
 /** The path up to its first "/" behind the prefix, if there is one. */
-function commonPrefix(path: string, prefix: string): string | undefined {
+export function commonPrefix(path: string, prefix: string): string | undefined {
   const slash = path.indexOf("/", prefix.length);
   return slash < 0 ? undefined : path.slice(0, slash + 1);
 }
 
-function isCommonPrefix(text: string, prefix: string): boolean {
+export function isCommonPrefix(text: string, prefix: string): boolean {
   return text.startsWith(prefix) && commonPrefix(text, prefix) === text;
 }

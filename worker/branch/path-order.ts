@@ -39,6 +39,11 @@ export function subtree(directory: string): { lower: string; upper: string } {
   return { lower: directory, upper: `${directory.slice(0, -1)}0` };
 }
 
+/** The directory that a file is in, with its slash; "" at the root. Of an empty directory, itself. */
+export function directoryOf(path: string): string {
+  return path.slice(0, path.lastIndexOf("/") + 1);
+}
+
 /** The least text that a path greater than `path` can be equal to: paths hold no control characters. */
 export function justAfter(path: string): string {
   return `${path}\u0001`;

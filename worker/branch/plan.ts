@@ -1,12 +1,14 @@
 import { MAX_COMMIT_OPERATIONS } from "../../protocol/files.ts";
 import { pathFault } from "../../protocol/paths.ts";
+import { attributesText } from "./attributes.ts";
 import { type ConflictView, conflictOf } from "./conflicts.ts";
 import type { CommitRefused, Operation } from "./contract.ts";
-import { attributesText, EMPTY_DIGEST, type FileState, type HeadRow, kindOf } from "./files.ts";
+import { type Around, EMPTY_DIGEST, type FileState, type HeadRow, kindOf } from "./files.ts";
 import type { Ledger } from "./ledger.ts";
+import { directoryOf } from "./path-order.ts";
 
 /** The final state of each path that a commit names: null where it is to be gone. */
-type FinalState = ReadonlyMap<string, FileState | null>;
+export type FinalState = ReadonlyMap<string, FileState | null>;
 
 /** A path that is really changed. */
 export interface PlannedChange {
@@ -15,19 +17,25 @@ export interface PlannedChange {
   readonly now: FileState | null;
 }
 
-/** One operation per path: the last one wins (design §3). Refuses what no tree can hold. */
-export function reduceOperations(
-  operations: readonly Operation[],
-): { ok: true; state: FinalState } | CommitRefused {
+/** Why no tree can hold what these operations put, or there are too many of them; undefined where it can. */
+export function pathRefusal(operations: readonly Operation[]): CommitRefused | undefined {
   if (operations.length > MAX_COMMIT_OPERATIONS) return { ok: false, reason: "too-many-operations" };
-  const state = new Map<string, FileState | null>();
   for (const operation of operations) {
     const path = "put" in operation ? operation.put : operation.delete;
     const fault = pathFault(path) ?? bytesFault(path, operation);
     if (fault) return { ok: false, reason: "bad-path", path, fault };
-    state.set(path, "put" in operation ? stateOf(path, operation) : null);
   }
-  return { ok: true, state };
+  return undefined;
+}
+
+/** One operation per path: the last one wins (design §3). */
+export function finalState(operations: readonly Operation[]): FinalState {
+  const state = new Map<string, FileState | null>();
+  for (const operation of operations) {
+    if ("put" in operation) state.set(operation.put, stateOf(operation.put, operation));
+    else state.set(operation.delete, null);
+  }
+  return state;
 }
 
 /** What a commit would change at HEAD, or why it can't. Writes nothing. `contentComes`: its bytes are brought along, not in the branch yet. */
@@ -36,13 +44,18 @@ export function planCommit(
   { gen, state, contentComes }: { gen: number; state: FinalState; contentComes: "with-it" | "before" },
 ): { ok: true; changes: readonly PlannedChange[] } | CommitRefused {
   const changes: PlannedChange[] = [];
-  const view = viewOf(ledger, { gen, state });
   for (const [path, now] of state) {
-    const before = ledger.files.head(gen, path);
-    if (now && contentComes === "before" && lacksContent(ledger, { gen, path, now })) {
+    if (!now) {
+      const before = ledger.files.head(gen, path);
+      if (before) changes.push({ path, before, now });
+      continue;
+    }
+    const around = ledger.files.around(gen, path);
+    const { before } = around;
+    if (contentComes === "before" && lacksContent(ledger, { gen, path, now })) {
       return { ok: false, reason: "no-such-content", path };
     }
-    const other = now ? conflictOf(path, { view, isNew: before === undefined }) : undefined;
+    const other = conflictOf(path, { view: viewOf(ledger, { gen, state, around }), isNew: !before });
     if (other !== undefined) return { ok: false, reason: "path-conflict", path, other };
     if (!isSame(before, now)) changes.push({ path, before, now });
   }
@@ -73,18 +86,23 @@ function lacksContent(
   return kindOf(path) === "file" && !ledger.contents.has({ ...now, gen });
 }
 
-function isSame(before: FileState | undefined, now: FileState | null): boolean {
-  if (!before || !now) return !before && !now;
-  return before.digest === now.digest && before.size === now.size && before.attributes === now.attributes;
+function isSame(before: FileState | undefined, now: FileState): boolean {
+  return before?.digest === now.digest && before.size === now.size && before.attributes === now.attributes;
 }
 
-function viewOf(ledger: Ledger, { gen, state }: { gen: number; state: FinalState }): ConflictView {
+function viewOf(
+  ledger: Ledger,
+  { gen, state, around }: { gen: number; state: FinalState; around: Around },
+): ConflictView {
   const { files } = ledger;
+  const own = directoryOf(around.path);
   return {
     puts: (path) => Boolean(state.get(path)),
     isFile: (path) => state.get(path) !== null && files.head(gen, path) !== undefined,
-    hasBelowAtHead: (directory) => files.firstBelow(gen, { directory }) !== undefined,
+    hasBelowAtHead: (directory) =>
+      directory === own ? around.hasSiblings : files.firstBelow(gen, { directory }) !== undefined,
     anyBelow(directory) {
+      if (!around.hasBelow) return undefined;
       let found = files.firstBelow(gen, { directory });
       while (found !== undefined && state.get(found) === null) {
         found = files.firstBelow(gen, { directory, after: found });

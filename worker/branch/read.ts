@@ -2,11 +2,10 @@ import { createHash } from "node:crypto";
 import type { ContentId } from "../../protocol/content.ts";
 import type { FileEntry } from "../../protocol/files.ts";
 import type { CommitRow, Position } from "./commits.ts";
-import type { FileList, FileRead, ListFiles, ReadFile, Refused } from "./contract.ts";
-import { kindOf } from "./files.ts";
+import type { FileList, ListEntry, ListFiles, Refused } from "./contract.ts";
 import type { Head, Live } from "./generations.ts";
 import type { Ledger } from "./ledger.ts";
-import { type Page, type PageRequest, pageScope, readPage } from "./listing.ts";
+import { type Page, type PageFile, type PageRequest, pageScope, readPage } from "./listing.ts";
 import { openWalk } from "./walk.ts";
 
 /** Paths of a fingerprint that are read before other calls get their turn. */
@@ -23,35 +22,17 @@ interface View {
   readonly modifiedAt: number;
 }
 
-/** One file at HEAD or at a commit of the live generation. */
-export function readFile(
-  ledger: Ledger,
-  { path, commit }: ReadFile,
-): FileRead | NotThere | Refused<"no-such-file"> {
-  const view = viewOf(ledger, { commit, anyGeneration: false });
-  if (!view.ok) return view;
-  const { gen, seq } = view.position;
-  const file = commit === undefined ? ledger.files.head(gen, path) : ledger.files.at(path, { gen, seq });
-  if (!file || !view.commit) return { ok: false, reason: "no-such-file" };
-  const { digest, size, attributes } = file;
-  const kind = kindOf(path);
-  const body = kind === "file" ? ledger.contents.body({ digest, size }) : NOTHING;
-  if (!body) throw new Error(`the content ${digest}-${size} of a file is not in the branch`);
-  const stored = attributes === null ? {} : JSON.parse(attributes);
-  const { modifiedAt } = view;
-  return { ok: true, kind, digest, size, attributes: stored, body, modifiedAt, commit: view.commit.id };
-}
-
-const NOTHING = { kind: "inline", bytes: new Uint8Array(0) } as const;
-
 /** One page of the tree at HEAD or at a commit. */
 export function listFiles(
   ledger: Ledger,
-  { commit, anyGeneration = false, ...page }: ListFiles,
+  { commit, anyGeneration = false, modified = "branch", ...page }: ListFiles,
 ): FileList | NotThere {
   const view = viewOf(ledger, { commit, anyGeneration });
   if (!view.ok) return view;
-  const { entries, next } = listPage(ledger, { ...view, page });
+  const found = listPage(ledger, { ...view, page });
+  const { next } = found;
+  const entries =
+    modified === "file" ? timedEntries(ledger, { gen: view.position.gen, page: found }) : shownEntries(found);
   return { ok: true, entries, truncated: next !== null, next, modifiedAt: view.modifiedAt };
 }
 
@@ -63,7 +44,8 @@ export function filesAt(
   const view = positionView(ledger, position);
   if (!view) return { files: [], next: null };
   const { entries, next } = listPage(ledger, { ...view, page });
-  return { files: entries.filter((entry) => entry.kind !== "prefix"), next };
+  const files = entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [withoutBirth(entry)]));
+  return { files, next };
 }
 
 /**
@@ -96,6 +78,24 @@ export async function fingerprint(
   return found ? { digest: hash.digest("hex"), size } : null;
 }
 
+function shownEntries({ entries }: Page): ListEntry[] {
+  return entries.map((entry) => (entry.kind === "prefix" ? entry : withoutBirth(entry)));
+}
+
+/** With the times of the commits that wrote them. */
+function timedEntries(ledger: Ledger, { gen, page }: { gen: number; page: Page }): ListEntry[] {
+  const births = page.entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [entry.born]));
+  const stampOf = ledger.commits.stamps(gen, births);
+  return page.entries.map((entry) => {
+    if (entry.kind === "prefix") return entry;
+    return { ...withoutBirth(entry), modifiedAt: stampOf(entry.born).createdAt };
+  });
+}
+
+function withoutBirth({ kind, path, digest, size }: PageFile): FileEntry {
+  return { kind, path, digest, size };
+}
+
 function listPage(
   ledger: Ledger,
   { position, commit, head, page }: Omit<View, "ok"> & { page: PageRequest },
@@ -109,7 +109,7 @@ function viewOf(
   ledger: Ledger,
   { commit: id, anyGeneration }: { commit: string | undefined; anyGeneration: boolean },
 ): View | NotThere {
-  const live = ledger.exists ? ledger.generations.live() : null;
+  const { live } = ledger;
   if (!live && (!ledger.exists || id === undefined || !anyGeneration)) {
     return { ok: false, reason: "no-such-branch" };
   }

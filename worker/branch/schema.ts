@@ -107,6 +107,52 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE clock (one INTEGER PRIMARY KEY CHECK (one = 1), promised INTEGER NOT NULL);
   INSERT INTO clock (one, promised) VALUES (1, 0);
   `,
+  `
+  -- JSON, ["<digest>-<size>", ...]: contents of the same generation that own the blobs of this one's chunks. Each is
+  -- counted in the refs of the kept content as long as this row is here.
+  ALTER TABLE contents ADD COLUMN keeps TEXT;
+  -- Those that nothing has any more: they go in slices, with their blobs.
+  CREATE INDEX contents_dead ON contents (refs) WHERE refs = 0;
+  -- 1: a manifest whose blobs other contents own: they stay when it goes.
+  ALTER TABLE condemned ADD COLUMN borrowed INTEGER NOT NULL DEFAULT 0;
+
+  -- How long an upload stays open since something was added; milliseconds.
+  ALTER TABLE uploads ADD COLUMN ttl INTEGER NOT NULL DEFAULT 3600000;
+  -- 1: it has a row of multiparts.
+  ALTER TABLE uploads ADD COLUMN multipart INTEGER NOT NULL DEFAULT 0;
+  -- Multipart uploads in progress: what was said when they began.
+  CREATE TABLE multiparts (
+    upload TEXT PRIMARY KEY,
+    gen INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    initiated_at INTEGER NOT NULL,
+    -- JSON each; null where there are none
+    checksum TEXT,
+    attributes TEXT,
+    -- how far a long completion came, in its own words
+    progress TEXT
+  );
+  CREATE UNIQUE INDEX multiparts_by_path ON multiparts (gen, path, upload);
+  -- A part's content is among the holds of its upload; parts with the same content share the hold.
+  CREATE TABLE parts (
+    upload TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    checksum TEXT,
+    modified_at INTEGER NOT NULL,
+    PRIMARY KEY (upload, number)
+  ) WITHOUT ROWID;
+  CREATE INDEX parts_by_content ON parts (upload, digest, size);
+  -- Multipart uploads that were completed lately, for those who ask again. status: JSON of a MultipartStatus.
+  CREATE TABLE completions (
+    upload TEXT PRIMARY KEY,
+    gen INTEGER NOT NULL,
+    due INTEGER NOT NULL,
+    status TEXT NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX completions_by_due ON completions (due);
+  `,
 ];
 
 /** Whether the object was ever written to: probing a name must leave no trace. */

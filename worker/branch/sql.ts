@@ -16,14 +16,20 @@ export class Sql {
     return this.query<Row>(textOf(strings), values)[0];
   }
 
-  run(strings: TemplateStringsArray, ...values: SqlValue[]): void {
-    this.query(textOf(strings), values);
+  /** Answers whether anything was written. */
+  run(strings: TemplateStringsArray, ...values: SqlValue[]): boolean {
+    return this.execute(textOf(strings), values).rowsWritten > 0;
   }
 
   /** A query of numbered parameters (`?1`), for those that use one value in several places. */
   query<Row>(text: string, values: readonly SqlValue[]): Row[] {
     // The caller names the columns of its own SELECT; the platform types every row as a record of values.
-    return this.#sql.exec(text, ...values).toArray() as unknown as Row[];
+    return this.execute(text, values).toArray() as unknown as Row[];
+  }
+
+  /** Every statement with parameters goes through here. */
+  execute(text: string, values: readonly SqlValue[]) {
+    return this.#sql.exec(text, ...values);
   }
 
   /** Statements without parameters, from our own source text. */

@@ -5,7 +5,7 @@
 
 /** What is alive at HEAD and was at the commit. */
 export const ALIVE = `
-  SELECT path, lower(hex(digest)) AS digest, size FROM files INDEXED BY head
+  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY head
   WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
 
 /**
@@ -29,14 +29,14 @@ export const ALIVE_FOLDED = `
     )
     FROM walk WHERE walk.path IS NOT NULL
   )
-  SELECT alive.path AS path, lower(hex(alive.digest)) AS digest, alive.size AS size
+  SELECT alive.path AS path, lower(hex(alive.digest)) AS digest, alive.size AS size, alive.born AS born
   FROM walk CROSS JOIN files AS alive INDEXED BY head
     ON alive.gen = ?1 AND alive.path = walk.path AND alive.died IS NULL
   LIMIT ?5`;
 
 /** What was alive at the commit and died since. Sorts all of it. */
 export const DIED_SINCE = `
-  SELECT path, lower(hex(digest)) AS digest, size FROM files INDEXED BY by_died
+  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY by_died
   WHERE gen = ?1 AND died > ?4 AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
 
 /**
@@ -50,7 +50,7 @@ export const PAST = `
     SELECT (SELECT path FROM files WHERE gen = ?1 AND path > walk.path AND path < ?3 ORDER BY path LIMIT 1)
     FROM walk WHERE walk.path IS NOT NULL
   )
-  SELECT version.path AS path, lower(hex(version.digest)) AS digest, version.size AS size
+  SELECT version.path AS path, lower(hex(version.digest)) AS digest, version.size AS size, version.born AS born
   FROM walk CROSS JOIN files AS version ON version.gen = ?1 AND version.path = walk.path AND version.born = (
     SELECT max(born) FROM files WHERE gen = ?1 AND path = walk.path AND born <= ?4
   )

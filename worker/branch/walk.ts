@@ -12,6 +12,8 @@ interface WalkRow {
   readonly path: string;
   readonly digest: string;
   readonly size: number;
+  /** The commit that wrote it, by its number. */
+  readonly born: number;
 }
 
 /** Goes through the paths of one commit in order. */

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { chunked, commitFiles, committed, freshBranch, inline, listed, put } from "./support.ts";
 
 describe("reading", () => {
-  test("a file comes back with its bytes, attributes and the commit that was read", async () => {
+  test("a file comes back with its bytes, attributes and the commit that wrote it", async () => {
     const branch = await freshBranch();
     const content = inline("hello");
     const attributes = { contentType: "text/plain", metadata: { b: "2", a: "1" } };
@@ -20,10 +20,10 @@ describe("reading", () => {
     expect(read.ok && read.body).toEqual(content.body);
   });
 
-  test("a file is read as of a commit, and HEAD's time is that of the newest commit whatever it changed", async () => {
+  test("a file is read as of a commit; at HEAD its version is what wrote it, and its time that of the newest commit", async () => {
     const branch = await freshBranch();
     const first = await put(branch, "a", "1");
-    await put(branch, "a", "2");
+    const second = await put(branch, "a", "2");
     const last = await branch.put({ path: "b", content: inline("b"), attributes: {} });
     expect(await branch.read({ path: "a", commit: first ?? "" })).toMatchObject({ ok: true, ...inline("1") });
     expect(await branch.read({ path: "b", commit: first ?? "" })).toEqual({
@@ -33,7 +33,7 @@ describe("reading", () => {
     expect(await branch.read({ path: "a" })).toMatchObject({
       ...inline("2"),
       modifiedAt: last.ok && last.modifiedAt,
-      commit: last.ok && last.commit,
+      commit: second,
     });
   });
 

@@ -4,24 +4,21 @@ import type { ListFiles } from "../../../worker/branch/contract.ts";
 import { Ledger } from "../../../worker/branch/ledger.ts";
 import { pageScope, readPage } from "../../../worker/branch/listing.ts";
 import { NEAR_HEAD_CHANGES, openWalk } from "../../../worker/branch/walk.ts";
-import { type BranchStub, commitFiles, committed, freshBranch, shown } from "./support.ts";
+import {
+  type BranchStub,
+  byBytes,
+  commitFiles,
+  committed,
+  freshBranch,
+  randomNumbers,
+  shown,
+} from "./support.ts";
 
 const COMMITS = 60;
 const SEGMENTS = ["a", "a-1", "a.b", "a0", "b", "foo", "foo+1", "\u{1F600}", "\uE000", "\uFFFD", "é", "z"];
 const PREFIXES = ["", "a", "a/", "a-", "foo", "foo/", "foo/a", "\u{1F600}", "\uE000/", "é", "zz"];
 
 type Tree = ReadonlyMap<string, string>;
-
-/** The order of S3: bytes of UTF-8. */
-function byBytes(a: string, b: string): number {
-  const encoder = new TextEncoder();
-  const [left, right] = [encoder.encode(a), encoder.encode(b)];
-  for (let i = 0; i < Math.min(left.length, right.length); i++) {
-    const difference = (left[i] ?? 0) - (right[i] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return left.length - right.length;
-}
 
 /** The whole listing as S3 describes it, with nothing clever. */
 function naive(tree: Tree, { prefix, delimiter }: { prefix: string; delimiter: "/" | undefined }): string[] {
@@ -32,15 +29,6 @@ function naive(tree: Tree, { prefix, delimiter }: { prefix: string; delimiter: "
     entries.add(slash < 0 ? path : `[${path.slice(0, slash + 1)}]`);
   }
   return [...entries];
-}
-
-/** Numbers from 0 up to 1, the same ones each run. */
-function randomNumbers(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state * 1664525 + 1013904223) % 2 ** 32;
-    return state / 2 ** 32;
-  };
 }
 
 function isFree(path: string, tree: Tree): boolean {

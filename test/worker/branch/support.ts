@@ -1,7 +1,13 @@
-import { env } from "cloudflare:test";
+import { env, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import type { Content } from "../../../worker/blobs/content.ts";
-import type { CommitRefused, Committed, ListEntry, ListFiles } from "../../../worker/branch/contract.ts";
+import type {
+  CommitRefused,
+  Committed,
+  CreateMultipart,
+  ListEntry,
+  ListFiles,
+} from "../../../worker/branch/contract.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 
 /** Bucket names of this test file that no other test of it uses. */
@@ -93,4 +99,75 @@ export async function withoutCatalogue<T>(work: () => Promise<T>): Promise<T> {
 export async function isCatalogued(bucket: string): Promise<boolean> {
   const rows = await openCatalogue(env.DB).branches.list({ limit: 1000 });
   return rows.some(({ repo, branch }) => `${branch}.${repo}` === bucket);
+}
+
+/** What the tables say of bytes. */
+export function ledgerOf(branch: BranchStub) {
+  return runInDurableObject(branch, (_, { storage: { sql } }) => ({
+    refs: sql
+      .exec("SELECT size, refs FROM contents ORDER BY size")
+      .toArray()
+      .map(({ size, refs }) => [size, refs]),
+    blobs: sql
+      .exec("SELECT name, refs FROM blobs ORDER BY name")
+      .toArray()
+      .map(({ name, refs }) => [name, refs]),
+    condemned: sql
+      .exec("SELECT blob FROM condemned ORDER BY blob")
+      .toArray()
+      .map(({ blob }) => blob),
+    holds: sql.exec("SELECT count(*) AS n FROM holds").one().n,
+    uploads: sql.exec("SELECT count(*) AS n FROM uploads").one().n,
+  }));
+}
+
+/** A multipart upload that has begun. */
+export async function begin(branch: BranchStub, request: Partial<CreateMultipart> = {}): Promise<string> {
+  const opened = await branch.createMultipart({ path: "big", attributes: {}, ttlMs: DAY_MS, ...request });
+  if (!opened.ok) throw new Error(`createMultipart answered ${opened.reason}`);
+  return opened.upload;
+}
+
+export const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** The whole of these parts, in one piece, with its own manifest blob where one is named. */
+export function joined(parts: readonly Content[], manifest?: string): Content {
+  const id = idOf(new TextEncoder().encode(parts.map(({ digest }) => digest).join()));
+  const size = parts.reduce((sum, part) => sum + part.size, 0);
+  const keeps = parts.map(({ digest, size }) => ({ digest, size }));
+  const chunks = parts.flatMap(({ body }) => (body.kind === "chunks" ? body.chunks : []));
+  const body = manifest
+    ? ({ kind: "manifest", blob: manifest, length: 1 } as const)
+    : ({ kind: "chunks", chunks } as const);
+  return { digest: id.digest, size, body, keeps };
+}
+
+/** What a completion is asked with that names these parts, by number. */
+export function completion(upload: string, parts: Record<number, Content>, manifest?: string) {
+  const named = Object.entries(parts).map(([number, { digest, size }]) => ({
+    number: Number(number),
+    digest,
+    size,
+  }));
+  return { upload, parts: named, content: joined(Object.values(parts), manifest), attributes: {} };
+}
+
+/** The order of S3: bytes of UTF-8. */
+export function byBytes(a: string, b: string): number {
+  const encoder = new TextEncoder();
+  const [left, right] = [encoder.encode(a), encoder.encode(b)];
+  for (let i = 0; i < Math.min(left.length, right.length); i++) {
+    const difference = (left[i] ?? 0) - (right[i] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return left.length - right.length;
+}
+
+/** Numbers from 0 up to 1, the same ones each run. */
+export function randomNumbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 1664525 + 1013904223) % 2 ** 32;
+    return state / 2 ** 32;
+  };
 }

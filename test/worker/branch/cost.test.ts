@@ -1,0 +1,75 @@
+import { runInDurableObject } from "cloudflare:test";
+import { describe, expect, test, vi } from "vitest";
+import type { BranchApi, ListFiles, ListVersions } from "../../../worker/branch/contract.ts";
+import { Sql } from "../../../worker/branch/sql.ts";
+import { type BranchStub, commitFiles, freshBranch, put } from "./support.ts";
+
+/** How many rows the database read for a call. */
+function rowsRead(branch: BranchStub, call: (object: BranchApi) => Promise<unknown>): Promise<number> {
+  return runInDurableObject(branch, async (object: BranchApi) => {
+    const statements = vi.spyOn(Sql.prototype, "execute");
+    try {
+      await call(object);
+      const cursors = statements.mock.results.map(({ value }) => value as SqlStorageCursor<never>);
+      return cursors.reduce((rows, cursor) => rows + cursor.rowsRead, 0);
+    } finally {
+      statements.mockRestore();
+    }
+  });
+}
+
+/** A branch with so many files in one directory, and one beside it. */
+async function withFolder(files: number, versions: number): Promise<BranchStub> {
+  const branch = await freshBranch();
+  const paths = Array.from({ length: files }, (_, n) => `dir/${n.toString().padStart(5, "0")}`);
+  for (let version = 0; version < versions; version++) {
+    const puts = Object.fromEntries([...paths, "e"].map((path) => [path, `version ${version}`]));
+    await commitFiles(branch, { puts });
+  }
+  return branch;
+}
+
+describe("what is read for a page", () => {
+  const folded = { prefix: "", delimiter: "/", limit: 10 } as const;
+
+  test.each<[string, (object: BranchApi) => Promise<unknown>]>([
+    ["files", (object) => object.list(folded)],
+    ["files after a common prefix", (object) => object.list({ ...folded, after: "dir/" })],
+    ["versions", (object) => object.listVersions(folded)],
+    [
+      "versions after a common prefix",
+      (object) => object.listVersions({ ...folded, after: { path: "dir/" } }),
+    ],
+  ])("of %s does not grow with what a common prefix stands for", async (_, call) => {
+    const [small, large] = [await withFolder(1, 2), await withFolder(1500, 2)];
+    expect(await rowsRead(large, call)).toBe(await rowsRead(small, call));
+  });
+
+  test("of files, flat, is what the page shows, wherever in the tree", async () => {
+    const branch = await withFolder(1500, 1);
+    for (const after of ["", "dir/00700"]) {
+      const page: ListFiles = { prefix: "dir/", limit: 10, after };
+      expect(await rowsRead(branch, (object) => object.list(page))).toBeLessThan(30);
+    }
+  });
+
+  test("of versions, flat, is about what the page shows, however many versions a path has", async () => {
+    const branch = await freshBranch();
+    const commits: (string | null)[] = [];
+    for (let n = 0; n < 300; n++) commits.push(await put(branch, "hot", `${n}`));
+    const marks = [undefined, { path: "hot", version: commits[150] ?? "" }];
+    for (const after of marks) {
+      const page: ListVersions = { prefix: "", limit: 10, ...(after && { after }) };
+      expect(await rowsRead(branch, (object) => object.listVersions(page))).toBeLessThan(60);
+    }
+    const beside: ListVersions = { ...folded, after: { path: "hot" } };
+    expect(await rowsRead(branch, (object) => object.listVersions(beside))).toBeLessThan(10);
+  });
+
+  test("of multipart uploads is what the page shows", async () => {
+    const branch = await freshBranch();
+    for (let n = 0; n < 100; n++) await branch.createMultipart({ path: `p${n}`, attributes: {}, ttlMs: 1e6 });
+    const page = { prefix: "p", limit: 5, after: { path: "p50" } };
+    expect(await rowsRead(branch, (object) => object.listMultiparts(page))).toBeLessThan(20);
+  });
+});

@@ -1,0 +1,196 @@
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { describe, expect, test } from "vitest";
+import type { Branch } from "../../../worker/branch/branch.ts";
+import { type BranchApi, UPLOAD_LEASE_MS } from "../../../worker/branch/contract.ts";
+import { Wakeup } from "../../../worker/branch/wakeup.ts";
+import {
+  type BranchStub,
+  begin,
+  chunked,
+  completion,
+  DAY_MS,
+  freshBranch,
+  ledgerOf,
+  put,
+} from "./support.ts";
+
+const REFUSED = { ok: false, reason: "no-such-upload" };
+
+/** As if so much time had passed for what waits in these tables. */
+async function passed(branch: BranchStub, ms: number): Promise<void> {
+  await runInDurableObject(branch, (_, { storage: { sql } }) => {
+    for (const table of ["uploads", "completions"]) sql.exec(`UPDATE ${table} SET due = due - ?`, ms);
+  });
+}
+
+function alarmOf(branch: BranchStub): Promise<number | null> {
+  return runInDurableObject(branch, (_, { storage }) => storage.getAlarm());
+}
+
+describe("what runs out", () => {
+  test("a multipart upload to which nothing was added for its time, with its parts", async () => {
+    const branch = await freshBranch();
+    const upload = await begin(branch, { ttlMs: 7 * DAY_MS });
+    await branch.addPart({ upload, number: 1, content: chunked("one", ["b/1"]) });
+    await passed(branch, 6 * DAY_MS);
+    await runDurableObjectAlarm(branch);
+    expect(await branch.multipart({ upload })).toMatchObject({ ok: true });
+    await passed(branch, DAY_MS + 1000);
+    expect(await runDurableObjectAlarm(branch)).toBe(true);
+    expect(await branch.multipart({ upload })).toEqual(REFUSED);
+    expect(await ledgerOf(branch)).toEqual({
+      refs: [],
+      blobs: [],
+      condemned: ["b/1"],
+      holds: 0,
+      uploads: 0,
+    });
+    expect(await alarmOf(branch)).toBeNull();
+  });
+
+  test.each([
+    [
+      "a part",
+      (branch: BranchStub, upload: string) =>
+        branch.addPart({ upload, number: 1, content: chunked("one", ["b/1"]) }),
+    ],
+    ["progress", (branch: BranchStub, upload: string) => branch.saveProgress({ upload, progress: "half" })],
+    ["a renewal", (branch: BranchStub, upload: string) => branch.renewUpload({ upload })],
+  ])("%s keeps a multipart upload open for its whole time again", async (_, renew) => {
+    const branch = await freshBranch();
+    const upload = await begin(branch, { ttlMs: 7 * DAY_MS });
+    await passed(branch, 6 * DAY_MS);
+    expect(await renew(branch, upload)).toMatchObject({ ok: true });
+    await passed(branch, 6 * DAY_MS);
+    await runDurableObjectAlarm(branch);
+    expect(await branch.multipart({ upload })).toMatchObject({ ok: true });
+  });
+
+  test("a completion that nobody asks for in a day is forgotten, its object stays", async () => {
+    const branch = await freshBranch();
+    const upload = await begin(branch);
+    const one = chunked("one", ["b/1"]);
+    await branch.addPart({ upload, number: 1, content: one });
+    const request = completion(upload, { 1: one });
+    await branch.completeMultipart(request);
+    await passed(branch, DAY_MS + 1000);
+    await runDurableObjectAlarm(branch);
+    expect(await branch.multipart({ upload })).toEqual(REFUSED);
+    expect(await branch.completeMultipart(request)).toEqual(REFUSED);
+    expect(await branch.read({ path: "big" })).toMatchObject({ ok: true });
+  });
+
+  test("many uploads go in slices, one alarm after another", async () => {
+    const branch = await freshBranch();
+    for (let n = 0; n < 12; n++) {
+      const upload = await begin(branch, { path: `p${n}` });
+      await branch.addPart({ upload, number: 1, content: chunked(`one ${n}`, [`b/${n}`]) });
+    }
+    await passed(branch, DAY_MS + 1000);
+    const left = await runInDurableObject(branch, async (object: Branch, { storage: { sql } }) => {
+      const counts: unknown[] = [];
+      while (counts.at(-1) !== 0) {
+        await object.alarm();
+        counts.push(sql.exec("SELECT count(*) AS n FROM uploads").one().n);
+      }
+      return counts;
+    });
+    expect(left).toEqual([7, 2, 0]);
+    expect(await ledgerOf(branch)).toMatchObject({ refs: [], blobs: [], holds: 0, uploads: 0 });
+  });
+
+  test("what is left of an upload too large to end at once is for the alarm, and comes to life where it is needed", async () => {
+    const branch = await freshBranch();
+    const opened = await branch.openUpload({});
+    if (!opened.ok) throw new Error(opened.reason);
+    const { upload } = opened;
+    const contents = Array.from({ length: 700 }, (_, n) => chunked(`content ${n}`, [`b/${n}`]));
+    await branch.addContents({ upload, contents });
+    const again = await branch.openUpload({});
+    if (!again.ok) throw new Error(again.reason);
+    const wanted = contents.map(({ digest, size }) => ({ digest, size }));
+    const missing = await runInDurableObject(branch, async (object: BranchApi) => {
+      await object.abortUpload({ upload });
+      const reserved = await object.reserve({ upload: again.upload, contents: wanted });
+      return reserved.ok && reserved.missing;
+    });
+    expect(missing).toHaveLength(500);
+    while ((await ledgerOf(branch)).blobs.length > 200)
+      expect(await runDurableObjectAlarm(branch)).toBe(true);
+    const { refs, blobs, condemned } = await ledgerOf(branch);
+    expect(refs.map(([, count]) => count)).toEqual(Array.from({ length: 200 }, () => 1));
+    expect(blobs).toHaveLength(200);
+    expect(condemned).toHaveLength(500);
+    expect(condemned.filter((blob) => blobs.some(([name]) => name === blob))).toEqual([]);
+  });
+
+  test("uploads of a branch that was deleted", async () => {
+    const branch = await freshBranch();
+    const upload = await begin(branch, { ttlMs: 7 * DAY_MS });
+    await branch.addPart({ upload, number: 1, content: chunked("one", ["b/1"]) });
+    await branch.destroy();
+    await branch.create();
+    const own = await begin(branch);
+    expect(await runDurableObjectAlarm(branch)).toBe(true);
+    expect(await ledgerOf(branch)).toMatchObject({ blobs: [], condemned: ["b/1"], uploads: 1 });
+    expect(await branch.multipart({ upload: own })).toMatchObject({ ok: true });
+  });
+});
+
+describe("the alarm", () => {
+  test("is for the earliest of what waits, and is set anew for the next", async () => {
+    const branch = await freshBranch();
+    await runDurableObjectAlarm(branch);
+    const start = Date.now();
+    await begin(branch, { ttlMs: 7 * DAY_MS });
+    expect(await alarmOf(branch)).toBeGreaterThan(start + DAY_MS);
+    await branch.openUpload({});
+    const alarm = await alarmOf(branch);
+    expect(alarm).toBeLessThanOrEqual(Date.now() + UPLOAD_LEASE_MS);
+    await runDurableObjectAlarm(branch);
+    expect(await alarmOf(branch)).toBe(alarm);
+    await passed(branch, UPLOAD_LEASE_MS + 1000);
+    await runDurableObjectAlarm(branch);
+    expect(await alarmOf(branch)).toBeGreaterThan(start + DAY_MS);
+  });
+
+  test("for a bell that waits is not put off by an upload, nor the other way round", async () => {
+    const branch = await freshBranch();
+    await branch.subscribe({ uid: "u", pipeline: "no-such-pipeline" });
+    await runInDurableObject(branch, (_, { storage: { sql } }) => {
+      sql.exec(
+        "INSERT INTO outbox (topic, uid, event, tries, due) VALUES ('bell', 'u', 'e', 0, ?)",
+        Date.now(),
+      );
+    });
+    await begin(branch, { ttlMs: 7 * DAY_MS });
+    expect(await alarmOf(branch)).toBeLessThan(Date.now() + DAY_MS);
+    await put(branch, "a");
+    while ((await alarmOf(branch)) !== null && ((await alarmOf(branch)) ?? 0) < Date.now() + DAY_MS) {
+      await runInDurableObject(
+        branch,
+        (_, { storage: { sql } }) => void sql.exec("UPDATE outbox SET due = 0"),
+      );
+      await runDurableObjectAlarm(branch);
+    }
+    expect(await alarmOf(branch)).toBeGreaterThan(Date.now() + DAY_MS);
+  });
+
+  test("of an earlier instance is not put off by a later one that sets it", () => {
+    const set: number[] = [];
+    const wakeup = new Wakeup({ now: () => 1000, nextDue: () => 20_000, setAlarm: (at) => set.push(at) });
+    wakeup.by(50_000);
+    wakeup.by(60_000);
+    wakeup.by(15_000);
+    wakeup.rang();
+    wakeup.renew();
+    expect(set).toEqual([20_000, 15_000, 20_000]);
+  });
+
+  test("is never set for the past", () => {
+    const set: number[] = [];
+    const wakeup = new Wakeup({ now: () => 1000, nextDue: () => undefined, setAlarm: (at) => set.push(at) });
+    wakeup.by(3);
+    expect(set).toEqual([1001]);
+  });
+});

@@ -1,0 +1,232 @@
+import { runDurableObjectAlarm } from "cloudflare:test";
+import { describe, expect, test } from "vitest";
+import { type ContentId, contentName } from "../../../protocol/content.ts";
+import type { Content } from "../../../worker/blobs/content.ts";
+import { type BranchStub, begin, chunked, freshBranch, ledgerOf, randomNumbers } from "./support.ts";
+
+const STEPS = 250;
+const PATHS = ["a", "b", "c"];
+
+/** How a content is stored: the blobs that are its own, and the contents that it keeps. */
+interface Form {
+  readonly id: ContentId;
+  readonly own: readonly string[];
+  readonly keeps: readonly ContentId[];
+}
+
+/**
+ * What must be there, with nothing clever: whatever a file ever was or a part of an open upload is, and what that
+ * keeps. All else that was ever brought must be condemned.
+ */
+class Model {
+  readonly versions: ContentId[] = [];
+  readonly files = new Map<string, ContentId>();
+  readonly uploads = new Map<string, Map<number, ContentId>>();
+  readonly #brought = new Set<string>();
+  #forms = new Map<string, Form>();
+
+  /** The first form of a content that is there stays. */
+  bring(content: Content): void {
+    const own = ownBlobs(content);
+    for (const blob of own) this.#brought.add(blob);
+    const { digest, size } = content;
+    const name = contentName(content);
+    if (!this.#forms.has(name)) {
+      this.#forms.set(name, { id: { digest, size }, own, keeps: content.keeps ?? [] });
+    }
+  }
+
+  write(path: string, { digest, size }: ContentId): void {
+    this.files.set(path, { digest, size });
+    this.versions.push({ digest, size });
+  }
+
+  /** Forgets what nothing needs; answers the blobs that must be there and those that must be condemned. */
+  settle(): { live: string[]; condemned: string[] } {
+    const needed = new Map<string, Form>();
+    const todo = [...this.versions, ...[...this.uploads.values()].flatMap((parts) => [...parts.values()])];
+    for (let id = todo.pop(); id; id = todo.pop()) {
+      const form = this.#forms.get(contentName(id));
+      if (!form || needed.has(contentName(id))) continue;
+      needed.set(contentName(id), form);
+      todo.push(...form.keeps);
+    }
+    this.#forms = needed;
+    const live = new Set([...needed.values()].flatMap(({ own }) => own));
+    return { live: [...live].sort(), condemned: [...this.#brought].filter((blob) => !live.has(blob)).sort() };
+  }
+
+  /** All contents that are there. */
+  get contents(): ContentId[] {
+    return [...this.#forms.values()].map(({ id }) => id);
+  }
+}
+
+function ownBlobs({ body, keeps }: Content): string[] {
+  if (body.kind === "manifest") return [body.blob];
+  return body.kind === "chunks" && !keeps ? body.chunks.map(({ blob }) => blob) : [];
+}
+
+/** Does random things to a branch and a model alike. */
+class Play {
+  readonly #branch: BranchStub;
+  readonly #random: () => number;
+  readonly #model = new Model();
+  #blobs = 0;
+
+  constructor(branch: BranchStub, seed: number) {
+    this.#branch = branch;
+    this.#random = randomNumbers(seed);
+  }
+
+  async step(): Promise<void> {
+    const steps = [
+      () => this.#putFile(),
+      () => this.#begin(),
+      () => this.#addPart(),
+      () => this.#addPart(),
+      () => this.#copyPart(),
+      () => this.#complete(),
+      () => this.#abort(),
+      () => this.#copyFile(),
+      () => this.#deleteFile(),
+      () => this.#restart(),
+    ];
+    await this.#pick(steps)?.();
+    const { live, condemned } = this.#model.settle();
+    const ledger = await ledgerOf(this.#branch);
+    expect(ledger.blobs.map(([name]) => name)).toEqual(live);
+    expect(ledger.condemned).toEqual(condemned);
+  }
+
+  /** Every content that is needed says where its bytes are, and none of it is condemned. */
+  async check(): Promise<void> {
+    const { condemned } = this.#model.settle();
+    for (const id of this.#model.contents) {
+      const answer = await this.#branch.content(id);
+      if (!answer.ok) throw new Error(`${contentName(id)}: ${answer.reason}`);
+      const { body } = answer;
+      const blobs = body.kind === "chunks" ? body.chunks.map(({ blob }) => blob) : [];
+      expect(blobs.filter((blob) => condemned.includes(blob))).toEqual([]);
+    }
+  }
+
+  async #putFile(): Promise<void> {
+    const opened = await this.#branch.openUpload({});
+    if (!opened.ok) throw new Error(opened.reason);
+    const [path, content] = [this.#pick(PATHS) ?? "", this.#content()];
+    this.#model.bring(content);
+    const { upload } = opened;
+    expect(await this.#branch.put({ path, content, attributes: {}, upload })).toMatchObject({ ok: true });
+    this.#model.write(path, content);
+  }
+
+  async #begin(): Promise<void> {
+    const upload = await begin(this.#branch, { path: this.#pick(PATHS) ?? "" });
+    this.#model.uploads.set(upload, new Map());
+  }
+
+  async #addPart(content = this.#content()): Promise<void> {
+    const upload = this.#anyUpload();
+    if (!upload) return;
+    this.#model.bring(content);
+    const number = 1 + Math.floor(this.#random() * 4);
+    expect(await this.#branch.addPart({ upload, number, content })).toEqual({ ok: true });
+    const { digest, size } = content;
+    this.#model.uploads.get(upload)?.set(number, { digest, size });
+  }
+
+  /** A part of bytes that other contents have: of files, of parts, of what was itself put together. */
+  async #copyPart(): Promise<void> {
+    const source = this.#pick(this.#model.contents);
+    if (source) await this.#addPart(await this.#whole([source]));
+  }
+
+  async #complete(): Promise<void> {
+    const upload = this.#anyUpload();
+    const all = [...(this.#model.uploads.get(upload ?? "") ?? [])];
+    const named = all.filter(() => this.#random() < 0.7);
+    if (!upload || named.length === 0) return;
+    const content = await this.#whole(named.map(([, id]) => id));
+    const parts = named.map(([number, id]) => ({ number, ...id }));
+    const request = { upload, parts, content, attributes: {} };
+    const first = await this.#branch.completeMultipart(request);
+    if (!first.ok) throw new Error(first.reason);
+    this.#model.bring(content);
+    this.#model.write(first.path, content);
+    this.#model.uploads.delete(upload);
+    if (this.#random() < 0.3) expect(await this.#branch.completeMultipart(request)).toEqual(first);
+  }
+
+  async #abort(): Promise<void> {
+    const upload = this.#anyUpload();
+    if (!upload) return;
+    expect(await this.#branch.abortMultipart({ upload })).toEqual({ ok: true });
+    this.#model.uploads.delete(upload);
+  }
+
+  async #copyFile(): Promise<void> {
+    const [source, path] = [this.#pick([...this.#model.files.values()]), this.#pick(PATHS) ?? ""];
+    if (!source) return;
+    expect(await this.#branch.commit({ operations: [{ put: path, ...source }] })).toMatchObject({ ok: true });
+    this.#model.write(path, source);
+  }
+
+  async #deleteFile(): Promise<void> {
+    const path = this.#pick(PATHS) ?? "";
+    await this.#branch.commit({ operations: [{ delete: path }] });
+    this.#model.files.delete(path);
+  }
+
+  async #restart(): Promise<void> {
+    await runDurableObjectAlarm(this.#branch);
+  }
+
+  /** One of a few contents, in blobs that nobody else writes. */
+  #content(): Content {
+    const text = `content ${Math.floor(this.#random() * 12)}`;
+    return chunked(text, this.#random() < 0.5 ? [this.#blob()] : [this.#blob(), this.#blob()]);
+  }
+
+  /** These contents together, in the form that the branch has them in. */
+  async #whole(ids: readonly ContentId[]): Promise<Content> {
+    const chunks = [];
+    for (const id of ids) {
+      const answer = await this.#branch.content(id);
+      if (!answer.ok) throw new Error(answer.reason);
+      if (answer.body.kind === "chunks") chunks.push(...answer.body.chunks);
+    }
+    const { digest, size } = chunked(ids.map(contentName).join(), []);
+    const body =
+      this.#random() < 0.3
+        ? ({ kind: "manifest", blob: this.#blob(), length: 1 } as const)
+        : ({ kind: "chunks", chunks } as const);
+    return { digest, size, body, keeps: ids };
+  }
+
+  #blob(): string {
+    this.#blobs += 1;
+    return `b/${this.#blobs}`;
+  }
+
+  #anyUpload(): string | undefined {
+    return this.#pick([...this.#model.uploads.keys()]);
+  }
+
+  #pick<T>(from: readonly T[]): T | undefined {
+    return from[Math.floor(this.#random() * from.length)];
+  }
+}
+
+describe.each([
+  1, 2, 3, 4,
+])("random uploads, parts, completions, copies, overwrites and deletions %i", (seed) => {
+  test("condemn what nothing needs, all of it, and nothing else", async () => {
+    const play = new Play(await freshBranch(), seed);
+    for (let step = 0; step < STEPS; step++) {
+      await play.step();
+      if (step % 25 === 0) await play.check();
+    }
+    await play.check();
+  }, 60_000);
+});
