@@ -6,6 +6,7 @@ import { addCp } from "./commands/cp.ts";
 import { addDev } from "./commands/dev.ts";
 import { addEnv } from "./commands/env.ts";
 import { addJob } from "./commands/job.ts";
+import { addKey } from "./commands/key.ts";
 import { addLs } from "./commands/ls.ts";
 import { addMb } from "./commands/mb.ts";
 import { addPipeline } from "./commands/pipeline.ts";
@@ -48,6 +49,7 @@ export function buildProgram({ out, err }: HelpOutput): Command {
     addEnv,
     addPipeline,
     addJob,
+    addKey,
     addMb,
     addRb,
     addLs,

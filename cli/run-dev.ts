@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { type Gateway, startGateway } from "../embedded/host.ts";
 import { RootKey, rootKeyFile } from "../embedded/root-key.ts";
+import { type GatewaySettings, readSettings } from "../embedded/settings.ts";
 import type { Log } from "../runner/log.ts";
 import { type Runner, startRunner } from "../runner/main.ts";
 import { DEFAULT_DATA } from "./door.ts";
@@ -23,12 +24,14 @@ export interface DevOptions {
 export async function runDev(options: DevOptions): Promise<void> {
   const log = terminalLog(process.env);
   const rootKey = rootKeyFrom(process.env);
+  const settings = settingsFrom(process.env);
   const stop = stopRequests();
   const gateway = await startGateway({
     host: options.host,
     port: options.port,
     dataDir: options.data,
     ...(rootKey ? { rootKey } : {}),
+    settings,
     log,
   });
   const runners: Runner[] = [];
@@ -75,6 +78,12 @@ function rootKeyFrom(env: NodeJS.ProcessEnv): RootKey | undefined {
   throw new UsageError(
     "SLUICE_ACCESS_KEY_ID (3 characters at least) and SLUICE_SECRET_ACCESS_KEY (8 at least) must be set both or neither",
   );
+}
+
+function settingsFrom(env: NodeJS.ProcessEnv): GatewaySettings {
+  const read = readSettings(env);
+  if (read.ok) return read.settings;
+  throw new UsageError(read.problem);
 }
 
 function greet(gateway: Gateway, { options, key }: { options: DevOptions; key: string }): void {

@@ -3,12 +3,14 @@ import { join, resolve } from "node:path";
 import type { Miniflare } from "miniflare";
 import { bundleWorker } from "./bundle.ts";
 import { type DataLock, lockDataFolder } from "./data-lock.ts";
+import { keptEncryptionKey } from "./encryption-key.ts";
 import { waitUntilHealthy } from "./health.ts";
 import type { HostLog } from "./host-log.ts";
 import { applyMigrations } from "./migrations.ts";
 import { claimPort } from "./port.ts";
 import { keptRootKey, type RootKey } from "./root-key.ts";
 import { type Binding, type RuntimeOptions, startRuntime, WORKER_NAME } from "./runtime.ts";
+import type { GatewaySettings } from "./settings.ts";
 import { endOrphan, workerdEnvironment } from "./workerd.ts";
 import { readRuntimeConfig } from "./wrangler-config.ts";
 
@@ -24,6 +26,8 @@ export interface GatewayOptions {
   readonly dataDir: string;
   /** Absent: the key that the data folder keeps, made at the first start. */
   readonly rootKey?: RootKey;
+  /** Variables of the gateway. Where no encryption key is among them, the data folder keeps one, made at the first start. */
+  readonly settings?: GatewaySettings;
   readonly log: HostLog;
 }
 
@@ -57,6 +61,8 @@ async function startLocked(options: GatewayOptions, lock: DataLock): Promise<Gat
   const port = await claimPort(host, options.port);
   const endpoint = `http://${reachableHost(host)}:${port}`;
   const rootKey = options.rootKey ?? keptRootKey(dataDir);
+  const { SLUICE_ENCRYPTION_KEY = keptEncryptionKey(dataDir), ...others } = options.settings ?? {};
+  const settings = { ...others, SLUICE_ENCRYPTION_KEY };
   const blobsDir = join(dataDir, "blobs");
   const stateDir = join(dataDir, "state");
   for (const folder of [blobsDir, stateDir]) mkdirSync(folder, { recursive: true });
@@ -71,7 +77,7 @@ async function startLocked(options: GatewayOptions, lock: DataLock): Promise<Gat
   const runtime = await startRuntime({
     ...base,
     code,
-    bindings: gatewayBindings({ rootKey, blobsDir }),
+    bindings: gatewayBindings({ rootKey, settings, blobsDir }),
     objectClasses: ["Branch", "Pipeline"],
     listen: { host, port },
   });
@@ -108,7 +114,12 @@ async function migrate(base: Omit<RuntimeOptions, "code" | "bindings" | "objectC
   }
 }
 
-function gatewayBindings(from: { rootKey: RootKey; blobsDir: string }): Record<string, Binding> {
+function gatewayBindings(from: {
+  rootKey: RootKey;
+  settings: GatewaySettings;
+  blobsDir: string;
+}): Record<string, Binding> {
+  const text = (value: string): Binding => ({ type: "text", value });
   const object = (exportName: string): Binding => ({
     type: "durable-object",
     worker: WORKER_NAME,
@@ -119,8 +130,9 @@ function gatewayBindings(from: { rootKey: RootKey; blobsDir: string }): Record<s
     PIPELINE: object("Pipeline"),
     DB: DATABASE,
     DISK: { type: "disk", path: from.blobsDir, writable: true },
-    SLUICE_ACCESS_KEY_ID: { type: "text", value: from.rootKey.accessKeyId },
-    SLUICE_SECRET_ACCESS_KEY: { type: "text", value: from.rootKey.secretAccessKey },
+    SLUICE_ACCESS_KEY_ID: text(from.rootKey.accessKeyId),
+    SLUICE_SECRET_ACCESS_KEY: text(from.rootKey.secretAccessKey),
+    ...Object.fromEntries(Object.entries(from.settings).map(([name, value]) => [name, text(value)])),
   };
 }
 

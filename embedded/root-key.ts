@@ -1,8 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { HostError } from "./host-error.ts";
+import { keep, readKept } from "./kept-file.ts";
 
 /** The key that may do everything (design §5). */
 export const RootKey = z.object({ accessKeyId: z.string().min(3), secretAccessKey: z.string().min(8) });
@@ -20,21 +19,12 @@ export function keptRootKey(dataDir: string): RootKey {
 
 /** The root key that a data folder keeps, or undefined where it keeps none. */
 export function readRootKey(dataDir: string): RootKey | undefined {
-  const file = rootKeyFile(dataDir);
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw error;
-  }
-  const key = RootKey.safeParse(parsedJson(text));
-  if (!key.success) {
-    throw new HostError(
-      `${file} does not hold a key ({"accessKeyId": …, "secretAccessKey": …}): repair it, or remove it to have a new key made`,
-    );
-  }
-  return key.data;
+  return readKept({
+    file: rootKeyFile(dataDir),
+    schema: RootKey,
+    damaged:
+      'does not hold a key ({"accessKeyId": …, "secretAccessKey": …}): repair it, or remove it to have a new key made',
+  });
 }
 
 function makeRootKey(dataDir: string): RootKey {
@@ -42,18 +32,6 @@ function makeRootKey(dataDir: string): RootKey {
     accessKeyId: `SLUICE${randomBytes(7).toString("hex").toUpperCase()}`,
     secretAccessKey: randomBytes(30).toString("base64url"),
   };
-  const file = rootKeyFile(dataDir);
-  // Written whole under another name first: a crash never leaves half a key.
-  const draft = `${file}.${process.pid}`;
-  writeFileSync(draft, `${JSON.stringify(key, null, 2)}\n`, { mode: 0o600 });
-  renameSync(draft, file);
+  keep(rootKeyFile(dataDir), key);
   return key;
-}
-
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

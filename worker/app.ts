@@ -4,31 +4,74 @@ import { openBlobStore } from "./blobs/open.ts";
 import type { BlobStore } from "./blobs/port.ts";
 import type { BranchApi } from "./branch/contract.ts";
 import { type Catalogue, openCatalogue } from "./catalogue/catalogue.ts";
-import type { Env } from "./env.ts";
+import type { KeyScope } from "./core/permissions.ts";
+import type { Config, Env } from "./env.ts";
+import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import type { PipelineApi } from "./pipeline/contract.ts";
 
 /** Who sent a request whose signature is good. */
 export interface Caller {
   readonly keyId: string;
-  /** The signed SHA-256 (hex) that the body must have; null where the client sent UNSIGNED-PAYLOAD. */
-  readonly bodySha256: string | null;
+  readonly scope: KeyScope;
+  readonly payload: Payload;
+}
+
+/** What a signature says of the body (SigV4's x-amz-content-sha256). */
+export type Payload =
+  /** As it is; `sha256` is what its SHA-256 must be, in hex, or null where it is not signed. */
+  | { readonly form: "plain"; readonly sha256: string | null }
+  /** In aws-chunked framing. */
+  | {
+      readonly form: "aws-chunked";
+      /** What the chunks are signed with; null where they are not. */
+      readonly signing: ChunkSigning | null;
+      readonly trailer: "none" | "expected";
+    };
+
+/** What the signature of the next chunk is made from ("Signature Calculations: Transferring Payload in Multiple Chunks"). */
+export interface ChunkSigning {
+  readonly key: Uint8Array;
+  /** `YYYYMMDDTHHMMSSZ` */
+  readonly time: string;
+  /** `<YYYYMMDD>/<region>/s3/aws4_request` */
+  readonly scope: string;
+  /** The request's own signature, in hex. */
+  readonly seed: string;
 }
 
 /** What S3 operations and control API handlers reach the rest through. One per request. */
 export interface Context {
   readonly requestId: string;
+  readonly config: Config;
   readonly blobs: BlobStore;
   readonly catalogue: Catalogue;
+  readonly keys: KeyRing;
   branch(address: BranchAddress): BranchApi;
   pipeline(name: string): PipelineApi;
 }
 
-/** Puts the parts together over what the platform binds. */
-export function openContext(env: Env): Context {
+/** What the requests of an isolate share. */
+type Shared = Omit<Context, "requestId">;
+
+const shared = new WeakMap<Env, Shared>();
+
+/** Puts the parts together over what the platform binds: once for all requests, but for the request's id. */
+export function openContext(env: Env, config: Config): Context {
+  let parts = shared.get(env);
+  if (parts?.config !== config) {
+    parts = openShared(env, config);
+    shared.set(env, parts);
+  }
+  return { ...parts, requestId: crypto.randomUUID() };
+}
+
+function openShared(env: Env, config: Config): Shared {
+  const catalogue = openCatalogue(env.DB);
   return {
-    requestId: crypto.randomUUID(),
+    config,
     blobs: openBlobStore(env),
-    catalogue: openCatalogue(env.DB),
+    catalogue,
+    keys: openKeyRing(config, catalogue),
     branch: (address) => env.BRANCH.getByName(bucketName(address)) as unknown as BranchApi,
     pipeline: (name) => env.PIPELINE.getByName(name) as unknown as PipelineApi,
   };

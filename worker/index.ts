@@ -1,7 +1,8 @@
 import { handleApi, isApiPath } from "./api/api.ts";
-import { foreignError } from "./api/errors.ts";
-import { openContext } from "./app.ts";
+import { foreignError, renderApiError } from "./api/errors.ts";
+import { type Context, openContext } from "./app.ts";
 import { type Env, readConfig } from "./env.ts";
+import { parseAddress } from "./s3/address.ts";
 import { authenticate } from "./s3/auth/authenticate.ts";
 import { S3_ERRORS } from "./s3/errors.ts";
 import { handleS3 } from "./s3/gateway.ts";
@@ -11,19 +12,34 @@ export { Pipeline } from "./pipeline/pipeline.ts";
 
 export default {
   async fetch(request, env): Promise<Response> {
-    const path = pathOf(request.url);
-    if (path === "/healthz") return new Response("ok\n");
     const read = readConfig(env);
+    // On a bucket's own host every path is a key, these two also.
+    const path = read.ok && isBucketHost(request, read.config.domain) ? undefined : pathOf(request.url);
+    if (path === "/healthz") return new Response("ok\n");
     if (!read.ok) return new Response(`The gateway is not set up: ${read.problem}\n`, { status: 503 });
-    const { rootKey } = read.config;
-    const context = openContext(env);
-    if (!isApiPath(path)) return handleS3(request, { context, rootKey, now: Date.now });
-    const auth = authenticate(request, { rootKey, now: Date.now() });
-    if (auth.ok) return handleApi(request, { context, caller: auth.caller });
-    const { code, message } = auth;
-    return foreignError({ code, message, status: S3_ERRORS[code].status, requestId: context.requestId });
+    const context = openContext(env, read.config);
+    if (path !== undefined && isApiPath(path)) return await answerApi(request, context);
+    return await handleS3(request, { context, now: Date.now });
   },
 } satisfies ExportedHandler<Env>;
+
+async function answerApi(request: Request, context: Context): Promise<Response> {
+  const { keys, requestId } = context;
+  try {
+    const auth = await authenticate(request, { keys, now: Date.now() });
+    if (auth.ok) return await handleApi(request, { context, caller: auth.caller });
+    const { code, message } = auth;
+    return foreignError({ code, message, status: S3_ERRORS[code].status, requestId });
+  } catch (error) {
+    return renderApiError(error, requestId);
+  }
+}
+
+function isBucketHost(request: Request, domain: string | undefined): boolean {
+  if (domain === undefined) return false;
+  const host = request.headers.get("host") ?? undefined;
+  return parseAddress({ path: "/", host }, { domain }).level !== "service";
+}
 
 /** The path of an absolute URL, as it came: parsing would rewrite it. */
 function pathOf(url: string): string {

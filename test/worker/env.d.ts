@@ -4,6 +4,8 @@ declare global {
   namespace Cloudflare {
     interface Env {
       TEST_MIGRATIONS: D1Migration[];
+      SLUICE_ACCESS_KEY_ID: string;
+      SLUICE_SECRET_ACCESS_KEY: string;
     }
   }
 }

@@ -12,6 +12,10 @@ export interface ApiRequest {
   readonly query: URLSearchParams;
   readonly context: Context;
   readonly caller: Caller;
+  /** The signed SHA-256 (hex) that the body must have; null where it is not signed. */
+  readonly bodySha256: string | null;
+  /** The body as JSON, read once however often it is asked for. */
+  readonly json: () => Promise<unknown>;
 }
 
 export type Handler = (asked: ApiRequest) => Promise<Response>;

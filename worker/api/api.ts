@@ -1,45 +1,23 @@
 import { type IRequest, Router } from "itty-router";
 import type { Caller, Context } from "../app.ts";
-import type { ApiRequest, Handler } from "./api-request.ts";
-import { createCommit, listFiles } from "./commits.ts";
-import { readContents } from "./contents.ts";
+import { admit } from "./admit.ts";
+import type { ApiRequest } from "./api-request.ts";
 import { ApiError, renderApiError } from "./errors.ts";
-import { inspectJob, listJobs } from "./jobs.ts";
-import { listNodes } from "./nodes.ts";
-import { createPipeline, deletePipeline, inspectPipeline, listPipelines } from "./pipelines.ts";
-import { listBranches, listRepos } from "./repos.ts";
-import { finish, heartbeat, lease, leave, renew } from "./runner.ts";
-import { addContent, addInlineContents, openUpload, reserveContents } from "./uploads.ts";
+import { readJsonValue } from "./read-json.ts";
+import { ROUTES } from "./routes.ts";
 
 /** Under which the control API lives. No bucket has this name: bucket names hold a dot. */
 const BASE = "/api/v1";
 
-/** Every route (design §10): path, then method to handler. */
-const ROUTES: Readonly<Record<string, Readonly<Record<string, Handler>>>> = {
-  "/pipelines": { GET: listPipelines, POST: createPipeline },
-  "/pipelines/:pipeline": { GET: inspectPipeline, DELETE: deletePipeline },
-  "/jobs": { GET: listJobs },
-  "/jobs/:job": { GET: inspectJob },
-  "/repos": { GET: listRepos },
-  "/repos/:repo/branches": { GET: listBranches },
-  "/repos/:repo/branches/:branch/commits": { POST: createCommit },
-  "/repos/:repo/branches/:branch/commits/:commit/files": { GET: listFiles },
-  "/repos/:repo/branches/:branch/contents/:content": { GET: readContents },
-  "/uploads": { POST: openUpload },
-  "/uploads/:upload/reserve": { POST: reserveContents },
-  "/uploads/:upload/contents": { POST: addInlineContents, PUT: addContent },
-  "/runner/heartbeat": { POST: heartbeat, DELETE: leave },
-  "/runner/lease": { POST: lease },
-  "/runner/renew": { POST: renew },
-  "/runner/finish": { POST: finish },
-  "/nodes": { GET: listNodes },
-};
-
 const router = Router<IRequest, [Context, Caller]>({ base: BASE });
 for (const [path, methods] of Object.entries(ROUTES)) {
-  router.all(path, (request, context, caller) => {
-    const handler = methods[request.method];
-    if (handler) return handler(apiRequest(request, { context, caller }));
+  router.all(path, async (request, context, caller) => {
+    const route = methods[request.method];
+    if (route) {
+      const asked = apiRequest(request, { context, caller });
+      await admit(asked, route);
+      return await route.handle(asked);
+    }
     const allow = Object.keys(methods).join(", ");
     throw new ApiError("MethodNotAllowed", `${request.method} is not allowed here: use ${allow}.`, {
       headers: { allow },
@@ -68,17 +46,33 @@ export async function handleApi(
 }
 
 function apiRequest(
-  request: IRequest,
+  incoming: IRequest,
   { context, caller }: { context: Context; caller: Caller },
 ): ApiRequest {
-  const params = Object.entries(request.params).map(([name, value]) => [name, decoded(value ?? "")]);
+  const request = incoming as unknown as Request;
+  const params = Object.entries(incoming.params).map(([name, value]) => [name, decoded(value ?? "")]);
+  const bodySha256 = plainBodySha256(caller);
+  let json: Promise<unknown> | undefined;
   return {
-    request: request as unknown as Request,
+    request,
     params: Object.fromEntries(params),
     query: new URL(request.url).searchParams,
     context,
     caller,
+    bodySha256,
+    json() {
+      json ??= readJsonValue({ request, bodySha256 });
+      return json;
+    },
   };
+}
+
+function plainBodySha256({ payload }: Caller): string | null {
+  if (payload.form === "plain") return payload.sha256;
+  throw new ApiError(
+    "InvalidRequest",
+    "The control API takes no aws-chunked bodies: send the body as it is, with its SHA-256 or UNSIGNED-PAYLOAD in x-amz-content-sha256.",
+  );
 }
 
 function decoded(segment: string): string {

@@ -1,11 +1,11 @@
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
 import { PATH_FAULT_TEXT } from "../../protocol/paths.ts";
 import type { WriteFailure } from "../blobs/write-content.ts";
-import type { CommitRefused } from "../branch/contract.ts";
+import type { CommitRefused, ConditionFailure } from "../branch/contract.ts";
 import { type ApiCode, ApiError } from "./errors.ts";
 
 type PlainReason =
-  | Exclude<CommitRefused["reason"], "bad-path" | "path-conflict" | "no-such-content">
+  | Exclude<CommitRefused["reason"], "bad-path" | "path-conflict" | "no-such-content" | ConditionFailure>
   | "no-such-version"
   | "catalogue-unavailable";
 
@@ -48,6 +48,10 @@ export function branchFailure(failure: BranchFailure, address?: BranchAddress): 
     const message = `The branch does not have the content of '${failure.path}': send it to the upload first.`;
     return new ApiError("NoSuchContent", message);
   }
+  if (failure.reason === "condition-failed" || failure.reason === "no-such-file") {
+    const is = failure.reason === "no-such-file" ? "is not there" : "is not as it was asked to be";
+    return new ApiError("PreconditionFailed", `'${failure.path}' ${is}: look at it, then ask again.`);
+  }
   return new ApiError(...WORDS[failure.reason]);
 }
 
@@ -60,6 +64,7 @@ const WRITE_WORDS: Record<WriteFailure, readonly [ApiCode, string]> = {
   "request-timeout": ["RequestTimeout", "The body stopped coming: send it whole."],
   "md5-mismatch": ["InvalidRequest", "The body does not have the MD5 that Content-MD5 says."],
   "sha256-mismatch": ["InvalidRequest", "The body does not have the SHA-256 that x-amz-content-sha256 says."],
+  "checksum-mismatch": ["InvalidRequest", "The body does not have the checksum that its headers say."],
   "digest-mismatch": ["InvalidRequest", "The body does not have the digest and size that the query says."],
 };
 

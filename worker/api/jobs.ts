@@ -15,7 +15,15 @@ const ListQuery = z.strictObject({
   after: z.string().optional(),
 });
 
-/** `GET /jobs`: newest first. Of one pipeline: from its object, and so up to the moment; else from the catalogue. */
+/** The repo of the pipeline whose jobs are asked for; null: those of all pipelines. */
+export function jobsRepo(asked: ApiRequest): readonly (string | null)[] {
+  return [readQuery(asked, ListQuery).pipeline ?? null];
+}
+
+/**
+ * `GET /jobs`: newest first, of those pipelines whose repo the key may read. Of one pipeline: from its object, and so
+ * up to the moment; else from the catalogue.
+ */
 export async function listJobs(asked: ApiRequest): Promise<Response> {
   const { pipeline, state, limit, after } = readQuery(asked, ListQuery);
   const before = after === undefined ? {} : { after };
@@ -24,7 +32,9 @@ export async function listJobs(asked: ApiRequest): Promise<Response> {
       (await asked.context.pipeline(pipeline).jobs({ limit, ...before })) satisfies JobPage,
     );
   }
+  const { repos } = asked.caller.scope;
   const query = {
+    ...(repos !== null && { pipelines: repos }),
     ...(pipeline !== undefined && { pipeline }),
     ...(state !== undefined && { state }),
     ...before,
@@ -42,14 +52,32 @@ const InspectQuery = z.strictObject({
   wait: z.coerce.number().min(0).max(MAX_WAIT_SECONDS).default(0),
 });
 
+/** The repo of the pipeline of the job in the path. */
+export async function jobRepo(asked: ApiRequest): Promise<readonly string[]> {
+  return [await pipelineOf(asked)];
+}
+
 /** `GET /jobs/{id}` */
 export async function inspectJob(asked: ApiRequest): Promise<Response> {
   const { wait } = readQuery(asked, InspectQuery);
-  const id = asked.params.job ?? "";
-  const pipeline = await asked.context.catalogue.jobs.pipelineOf(id);
-  const job: Job | null =
-    pipeline === null ? null : await asked.context.pipeline(pipeline).waitJob({ id, waitMs: wait * 1000 });
-  if (!job)
-    throw new ApiError("NoSuchJob", `There is no job '${id}': 'sluice job list' shows those there are.`);
+  const id = jobParam(asked);
+  const pipeline = asked.context.pipeline(await pipelineOf(asked));
+  const job: Job | null = await pipeline.waitJob({ id, waitMs: wait * 1000 });
+  if (!job) throw noSuchJob(id);
   return Response.json(job);
+}
+
+async function pipelineOf(asked: ApiRequest): Promise<string> {
+  const id = jobParam(asked);
+  const pipeline = await asked.context.catalogue.jobs.pipelineOf(id);
+  if (pipeline === null) throw noSuchJob(id);
+  return pipeline;
+}
+
+function jobParam({ params }: ApiRequest): string {
+  return params.job ?? "";
+}
+
+function noSuchJob(id: string): ApiError {
+  return new ApiError("NoSuchJob", `There is no job '${id}': 'sluice job list' shows those there are.`);
 }

@@ -3,12 +3,12 @@ import type { Issue } from "../../protocol/errors.ts";
 import type { PipelineList } from "../../protocol/pipelines.ts";
 import { PipelineSpec } from "../../protocol/spec.ts";
 import type { PipelineRow } from "../catalogue/pipelines.ts";
+import { permits } from "../core/permissions.ts";
 import { checkSpec } from "../core/spec.ts";
 import { type ApiRequest, nameParam, noQuery, readQuery } from "./api-request.ts";
 import { ApiError } from "./errors.ts";
 import { issuesOf, problems } from "./issues.ts";
 import { cycleIssue, missingRepoIssues } from "./pipeline-graph.ts";
-import { readJsonValue } from "./read-json.ts";
 
 /** Ways to submit that are not there yet: refused, never ignored. */
 const NOT_YET = ["update", "reprocess", "dryRun"];
@@ -42,11 +42,13 @@ export async function createPipeline(asked: ApiRequest): Promise<Response> {
   }
 }
 
-/** `GET /pipelines` */
+/** `GET /pipelines`: those whose repo the key may read. */
 export async function listPipelines(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const rows = await asked.context.catalogue.pipelines.list();
-  return Response.json({ pipelines: rows.map(listed) } satisfies PipelineList);
+  return Response.json({
+    pipelines: rows.filter(({ name }) => mayRead(asked, name)).map(listed),
+  } satisfies PipelineList);
 }
 
 /** `GET /pipelines/{name}` */
@@ -67,7 +69,8 @@ export async function deletePipeline(asked: ApiRequest): Promise<Response> {
   const rows = await asked.context.catalogue.pipelines.list();
   const reader = keepOutput === "true" ? undefined : readerOf(rows, name);
   if (reader !== undefined) {
-    const message = `The pipeline '${reader}' reads the output of '${name}': delete it first, or keep the output.`;
+    const which = mayRead(asked, reader) ? `The pipeline '${reader}'` : "Another pipeline";
+    const message = `${which} reads the output of '${name}': delete it first, or keep the output.`;
     throw new ApiError("InUse", message);
   }
   const destroyed = await asked.context.pipeline(name).destroy({ keepOutput: keepOutput === "true" });
@@ -79,19 +82,35 @@ export async function deletePipeline(asked: ApiRequest): Promise<Response> {
   );
 }
 
+/** The repo that the pipeline of a spec writes to: it has the pipeline's name. */
+export async function newPipelineRepo(asked: ApiRequest): Promise<readonly string[]> {
+  return [(await readSpec(asked)).pipeline.name];
+}
+
+/** The repos that the pipeline of a spec reads. */
+export async function newPipelineInputs(asked: ApiRequest): Promise<readonly string[]> {
+  return (await readSpec(asked)).inputs.map(({ repo }) => repo.name);
+}
+
+async function readSpec(asked: ApiRequest): Promise<PipelineSpec> {
+  const parsed = PipelineSpec.safeParse(await asked.json());
+  if (parsed.success) return parsed.data;
+  throw badSpec(issuesOf(parsed.error));
+}
+
 /** Everything that can be said of a spec before the pipeline is made; throws all of it at once. */
 async function checkedSpec(asked: ApiRequest): Promise<PipelineSpec> {
-  const parsed = PipelineSpec.safeParse(await readJsonValue(asked));
-  if (!parsed.success) throw badSpec(issuesOf(parsed.error));
-  const rules = checkSpec(parsed.data);
+  const spec = await readSpec(asked);
+  const rules = checkSpec(spec);
   const { catalogue } = asked.context;
-  const graph = await Promise.all([
-    missingRepoIssues(catalogue, parsed.data),
-    cycleIssue(catalogue, parsed.data),
-  ]);
+  const graph = await Promise.all([missingRepoIssues(catalogue, spec), cycleIssue(catalogue, spec)]);
   const issues = [...(rules.ok ? [] : rules.issues), ...graph.flat()];
   if (issues.length > 0) throw badSpec(issues);
-  return parsed.data;
+  return spec;
+}
+
+function mayRead({ caller }: ApiRequest, pipeline: string): boolean {
+  return permits(caller.scope, { permission: "read", repo: pipeline });
 }
 
 function badSpec(issues: readonly Issue[]): ApiError {

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { z } from "zod";
-import { BodyReader } from "../blobs/body-reader.ts";
+import { BodyReader, byteSource } from "../blobs/body-reader.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { ApiError } from "./errors.ts";
 import { checked } from "./issues.ts";
@@ -11,17 +11,19 @@ const MAX_JSON_BYTES = 16 * 1024 * 1024;
 const IDLE_MS = 30_000;
 const FIRST_BUFFER_BYTES = 64 * 1024;
 
+type SentBody = Pick<ApiRequest, "request" | "bodySha256">;
+
 /** The body of a request, held to its schema and to the signed SHA-256 where there is one. */
 export async function readJson<Schema extends z.ZodType>(
   asked: ApiRequest,
   schema: Schema,
 ): Promise<z.infer<Schema>> {
-  return checked(schema, parse(await readBytes(asked)));
+  return checked(schema, await asked.json());
 }
 
-/** The body as a JSON value, for those who report problems in their own way. */
-export async function readJsonValue(asked: ApiRequest): Promise<unknown> {
-  return parse(await readBytes(asked));
+/** Reads the body of a request as a JSON value: for ApiRequest.json. */
+export async function readJsonValue(sent: SentBody): Promise<unknown> {
+  return parse(await readBytes(sent));
 }
 
 function parse(bytes: Uint8Array): unknown {
@@ -35,11 +37,11 @@ function parse(bytes: Uint8Array): unknown {
   }
 }
 
-async function readBytes({ request, caller }: ApiRequest): Promise<Uint8Array> {
+async function readBytes({ request, bodySha256 }: SentBody): Promise<Uint8Array> {
   const declared = Number(request.headers.get("content-length") ?? 0);
   if (declared > MAX_JSON_BYTES) throw tooLarge();
   const bytes = request.body === null ? new Uint8Array(0) : await readAll(request.body);
-  if (caller.bodySha256 !== null && createHash("sha256").update(bytes).digest("hex") !== caller.bodySha256)
+  if (bodySha256 !== null && createHash("sha256").update(bytes).digest("hex") !== bodySha256)
     throw new ApiError(
       "InvalidRequest",
       "The body does not have the SHA-256 that x-amz-content-sha256 says.",
@@ -48,7 +50,7 @@ async function readBytes({ request, caller }: ApiRequest): Promise<Uint8Array> {
 }
 
 async function readAll(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
-  const reader = new BodyReader(body, { idleMs: IDLE_MS, now: Date.now });
+  const reader = new BodyReader(byteSource(body), { idleMs: IDLE_MS, now: Date.now });
   try {
     let view = new Uint8Array(new ArrayBuffer(FIRST_BUFFER_BYTES), 0, 0);
     while (reader.end === null) {

@@ -5,11 +5,11 @@ import { ApiError } from "./errors.ts";
 
 const PAGE_ROWS = 1000;
 
-/** `GET /repos` */
+/** `GET /repos`: those that the key is for. */
 export async function listRepos(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const repos = new Map<string, string[]>();
-  for await (const { repo, branch } of allBranches(asked)) {
+  for await (const { repo, branch } of branchesOf(asked, asked.caller.scope.repos)) {
     const branches = repos.get(repo);
     if (branches) branches.push(branch);
     else repos.set(repo, [branch]);
@@ -22,18 +22,24 @@ export async function listBranches(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const repo = nameParam(asked, "repo");
   const branches = [];
-  for await (const row of allBranches(asked, { repo, branch: "" })) {
-    if (row.repo !== repo) break;
-    branches.push({ name: row.branch, createdAt: row.createdAt });
-  }
+  for await (const { branch, createdAt } of branchesOf(asked, [repo]))
+    branches.push({ name: branch, createdAt });
   if (branches.length === 0) throw new ApiError("NoSuchRepo", `There is no repo '${repo}'.`);
   return Response.json({ branches });
 }
 
-async function* allBranches({ context }: ApiRequest, start?: BranchAddress): AsyncGenerator<BranchRow> {
-  let after = start;
+/** Every branch of these repos, or of all. */
+async function* branchesOf(
+  { context }: ApiRequest,
+  repos: readonly string[] | null,
+): AsyncGenerator<BranchRow> {
+  let after: BranchAddress | undefined;
   for (;;) {
-    const page = await context.catalogue.branches.list({ limit: PAGE_ROWS, ...(after && { after }) });
+    const page = await context.catalogue.branches.list({
+      limit: PAGE_ROWS,
+      ...(repos && { repos }),
+      ...(after && { after }),
+    });
     yield* page;
     after = page.at(-1);
     if (page.length < PAGE_ROWS || !after) return;

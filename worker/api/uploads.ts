@@ -8,7 +8,8 @@ import {
   ReserveContents,
   type UploadOpened,
 } from "../../protocol/files.ts";
-import { parseUploadId } from "../../protocol/names.ts";
+import { type BranchAddress, parseUploadId } from "../../protocol/names.ts";
+import { byteSource } from "../blobs/body-reader.ts";
 import type { Content } from "../blobs/content.ts";
 import { writeContent } from "../blobs/write-content.ts";
 import { type BranchApi, UPLOAD_LEASE_MS } from "../branch/contract.ts";
@@ -19,6 +20,11 @@ import { readJson } from "./read-json.ts";
 
 /** A body that brings nothing for so long is given up. */
 const IDLE_MS = 30_000;
+
+/** The repo of the branch that an upload is to be opened for. */
+export async function newUploadRepo(asked: ApiRequest): Promise<readonly string[]> {
+  return [(await readJson(asked, OpenUpload)).repo];
+}
 
 /** `POST /uploads` */
 export async function openUpload(asked: ApiRequest): Promise<Response> {
@@ -67,8 +73,9 @@ export async function addContent(asked: ApiRequest): Promise<Response> {
   const { branch, upload } = uploadOf(asked);
   const id = readQuery(asked, ContentQuery);
   const { uid } = await keepOpen(branch, upload);
-  const sha256 = asked.caller.bodySha256;
-  const written = await writeContent(asked.request.body, {
+  const { body } = asked.request;
+  const sha256 = asked.bodySha256;
+  const written = await writeContent(body && byteSource(body), {
     store: asked.context.blobs,
     openUpload: async () => ({ upload, uid }),
     renewUpload: async () => void (await keepOpen(branch, upload)),
@@ -95,11 +102,19 @@ export function inlineContent({ digest, size, bytes: base64 }: InlineContent, pa
   });
 }
 
-function uploadOf({ params, context }: ApiRequest): { branch: BranchApi; upload: string } {
-  const upload = params.upload ?? "";
-  const address = parseUploadId(upload);
+/** The repo of the upload in the path: its id names it. */
+export function uploadRepo(asked: ApiRequest): readonly string[] {
+  return [uploadAddress(asked).repo];
+}
+
+function uploadOf(asked: ApiRequest): { branch: BranchApi; upload: string } {
+  return { branch: asked.context.branch(uploadAddress(asked)), upload: asked.params.upload ?? "" };
+}
+
+function uploadAddress({ params }: ApiRequest): BranchAddress {
+  const address = parseUploadId(params.upload ?? "");
   if (!address) throw branchFailure({ ok: false, reason: "no-such-upload" });
-  return { branch: context.branch(address), upload };
+  return address;
 }
 
 async function keepOpen(branch: BranchApi, upload: string): Promise<{ uid: string }> {

@@ -11,6 +11,12 @@ export interface BranchRecord extends BranchRow {
   readonly deleted: boolean;
 }
 
+export interface ListBranches {
+  readonly after?: BranchAddress;
+  readonly limit: number;
+  readonly repos?: readonly string[];
+}
+
 /** Which branches there are. A repo exists while it has a branch. */
 export class BranchTable {
   readonly #db: D1Database;
@@ -32,14 +38,33 @@ export class BranchTable {
       .run();
   }
 
-  /** Live branches in order of (repo, branch), after `after`. */
-  async list({ after, limit }: { after?: BranchAddress; limit: number }): Promise<BranchRow[]> {
+  /** Live branches in order of (repo, branch), after `after`; only those of `repos` where they are given. */
+  async list({ after, limit, repos }: ListBranches): Promise<BranchRow[]> {
+    if (repos) return await this.#listOf(repos, { limit, ...(after && { after }) });
     const { results } = await this.#db
       .prepare(
         `SELECT repo, branch, created_at AS createdAt FROM branches
          WHERE (repo, branch) > (?1, ?2) AND deleted = 0 ORDER BY repo, branch LIMIT ?3`,
       )
       .bind(after?.repo ?? "", after?.branch ?? "", limit)
+      .all<BranchRow>();
+    return results;
+  }
+
+  // Of each repo as many as could be on the page, by the index: no branch of another repo is read.
+  async #listOf(
+    repos: readonly string[],
+    { after = { repo: "", branch: "" }, limit }: Omit<ListBranches, "repos">,
+  ): Promise<BranchRow[]> {
+    const { results } = await this.#db
+      .prepare(
+        `SELECT b.repo, b.branch, b.created_at AS createdAt
+         FROM (SELECT DISTINCT value FROM json_each(?4)) AS wanted CROSS JOIN branches AS b ON b.repo = wanted.value AND b.branch IN (
+           SELECT branch FROM branches
+           WHERE repo = wanted.value AND branch > iif(repo = ?1, ?2, '') AND deleted = 0 ORDER BY branch LIMIT ?3)
+         WHERE wanted.value >= ?1 ORDER BY b.repo, b.branch LIMIT ?3`,
+      )
+      .bind(after.repo, after.branch, limit, JSON.stringify(repos))
       .all<BranchRow>();
     return results;
   }

@@ -1,5 +1,6 @@
 import { BranchTable } from "./branches.ts";
 import { JobTable } from "./jobs.ts";
+import { KeyTable } from "./keys.ts";
 import { NodeTable } from "./nodes.ts";
 import { PipelineTable } from "./pipelines.ts";
 
@@ -9,6 +10,7 @@ export interface Catalogue {
   readonly pipelines: PipelineTable;
   readonly jobs: JobTable;
   readonly nodes: NodeTable;
+  readonly keys: KeyTable;
 }
 
 export function openCatalogue(db: D1Database): Catalogue {
@@ -17,5 +19,6 @@ export function openCatalogue(db: D1Database): Catalogue {
     pipelines: new PipelineTable(db),
     jobs: new JobTable(db),
     nodes: new NodeTable(db),
+    keys: new KeyTable(db),
   };
 }

@@ -6,6 +6,14 @@ export interface JobRecord {
   readonly version: number;
 }
 
+export interface ListJobs {
+  readonly pipeline?: string;
+  readonly pipelines?: readonly string[];
+  readonly state?: JobState;
+  readonly after?: string;
+  readonly limit: number;
+}
+
 /** Most jobs in one write. */
 export const MAX_JOBS_PER_WRITE = 50;
 
@@ -41,22 +49,22 @@ export class JobTable {
     return row?.pipeline ?? null;
   }
 
-  /** Newest first, those before `after`. */
-  async list(query: { pipeline?: string; state?: JobState; after?: string; limit: number }): Promise<Job[]> {
-    const conditions = ["id < ?1"];
-    const values: unknown[] = [query.after ?? "~"];
-    for (const column of ["pipeline", "state"] as const) {
-      const value = query[column];
-      if (value === undefined) continue;
-      values.push(value);
-      conditions.push(`${column} = ?${values.length}`);
-    }
-    values.push(query.limit);
+  /** Newest first, those before `after`; only those of the pipelines, and in the state, that are given. */
+  async list({ pipeline, pipelines, state, after = "~", limit }: ListJobs): Promise<Job[]> {
+    const wanted = pipeline === undefined ? pipelines : [pipeline];
+    const inState = state === undefined ? "" : "AND state = ?3";
+    const values = [after, limit, ...(state === undefined ? [] : [state])];
+    const page = `id < ?1 ${inState} ORDER BY id DESC LIMIT ?2`;
+    // Of each pipeline as many as could be on the page, by the index: no job of another pipeline is read.
+    const sql =
+      wanted === undefined
+        ? `SELECT job FROM jobs WHERE ${page}`
+        : `SELECT j.job FROM (SELECT DISTINCT value FROM json_each(?${values.length + 1})) AS wanted CROSS JOIN jobs AS j ON j.id IN (
+             SELECT id FROM jobs WHERE pipeline = wanted.value AND ${page})
+           ORDER BY j.id DESC LIMIT ?2`;
     const { results } = await this.#db
-      .prepare(
-        `SELECT job FROM jobs WHERE ${conditions.join(" AND ")} ORDER BY id DESC LIMIT ?${values.length}`,
-      )
-      .bind(...values)
+      .prepare(sql)
+      .bind(...values, ...(wanted === undefined ? [] : [JSON.stringify(wanted)]))
       .all<{ job: string }>();
     return results.map((row) => JSON.parse(row.job));
   }

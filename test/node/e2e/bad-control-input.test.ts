@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Control } from "../../support/control.ts";
 import { type DevServer, startDevServer } from "../../support/dev-server.ts";
 import type { Answer } from "../../support/http.ts";
+import { ROOT_KEY } from "../../support/keys.ts";
 import { S3 } from "../../support/s3.ts";
 import { everythingIn, refusedJson } from "./refusals.ts";
 
@@ -169,6 +170,9 @@ describe("control API requests that make no sense are refused", () => {
     ["GET", "/jobs?limit=many", 400],
     ["GET", "/jobs?state=happy", 400],
     ["GET", "/pipelines/a.b", 400],
+    ["GET", "/keys?limit=0", 400],
+    ["DELETE", "/keys/SLUICE00000000000000", 404],
+    ["DELETE", `/keys/${ROOT_KEY.accessKeyId}`, 400],
   ] as const)("%s %s: %d", async (method, path, status) => {
     const answer = await control.ask(method, path);
     refusedJson(answer);
@@ -197,6 +201,18 @@ describe("control API requests that make no sense are refused", () => {
     refusedJson(await commit([{ delete: "file" }], "nonsense"));
     const elsewhere = await control.ask("POST", "/uploads", { repo: "nowhere", branch: "master" });
     expect(refusedJson(elsewhere).error.message).toContain("nowhere");
+  });
+
+  test.each([
+    ["no level", {}, "level"],
+    ["a level that there is not", { level: "owner" }, "level"],
+    ["no repo in its list of repos", { level: "read", repos: [] }, "repos"],
+    ["a repo that can't be one", { level: "read", repos: ["a.b"] }, "repos[0]"],
+    ["a description too long", { level: "read", description: "x".repeat(201) }, "description"],
+    ["a secret of its own", { level: "read", secret: "x" }, "secret"],
+  ])("an access key with %s", async (_, wish, path) => {
+    const answer = await control.ask("POST", "/keys", wish);
+    expect(refusedJson(answer).error.issues).toMatchObject([{ path, message: expect.stringMatching(/\w/) }]);
   });
 
   test("content that is not what it is called", async () => {

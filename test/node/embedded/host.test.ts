@@ -5,7 +5,9 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { type Gateway, type GatewayOptions, startGateway } from "../../../embedded/host.ts";
 import { HostError } from "../../../embedded/host-error.ts";
-import { signatureHeaders } from "../../support/http.ts";
+import { KeyCreated } from "../../../protocol/keys.ts";
+import { Control } from "../../support/control.ts";
+import { exchange, signatureHeaders } from "../../support/http.ts";
 import type { Door } from "../../support/keys.ts";
 import { freePort } from "../../support/ports.ts";
 import { S3 } from "../../support/s3.ts";
@@ -50,6 +52,65 @@ describe("the embedded gateway", () => {
     expect(again.rootKey).toEqual(first.rootKey);
     const other = await start({ dataDir: scratchFolder() });
     expect(other.rootKey).not.toEqual(first.rootKey);
+  });
+
+  test("makes a random encryption key once, which only its owner may read and which keeps access keys over a restart", async () => {
+    const dataDir = scratchFolder();
+    const first = await start({ dataDir });
+    const file = join(dataDir, "encryption-key.json");
+    const kept = readFileSync(file, "utf8");
+    expect(Buffer.from(JSON.parse(kept).encryptionKey, "base64")).toHaveLength(32);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    const { id, secret } = await new Control(doorOf(first)).call("POST", "/keys", {
+      body: { level: "admin" },
+      answers: KeyCreated,
+    });
+    await stop(first);
+    const { endpoint } = await start({ dataDir });
+    expect(readFileSync(file, "utf8")).toBe(kept);
+    const s3 = new S3({ endpoint, accessKeyId: id, secretAccessKey: secret });
+    expect(await s3.buckets()).toEqual([]);
+  });
+
+  test("refuses the access keys that were made under another encryption key, and goes on", async () => {
+    const dataDir = scratchFolder();
+    const settings = { SLUICE_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString("base64") };
+    const first = await start({ dataDir, settings });
+    expect(existsSync(join(dataDir, "encryption-key.json"))).toBe(false);
+    const { id, secret } = await new Control(doorOf(first)).call("POST", "/keys", {
+      body: { level: "admin" },
+      answers: KeyCreated,
+    });
+    await stop(first);
+    const lines: string[] = [];
+    const other = await start({ dataDir, log: { ...log, error: (line: string) => lines.push(line) } });
+    const s3 = new S3({ endpoint: other.endpoint, accessKeyId: id, secretAccessKey: secret });
+    const answer = await s3.ask("GET", "/");
+    expect(answer.status).toBe(403);
+    expect(answer.text).toContain("InvalidAccessKeyId");
+    expect(lines.join("\n")).toContain(`the access key ${id} can't be used: SLUICE_ENCRYPTION_KEY is not`);
+    expect(await new S3(doorOf(other)).buckets()).toEqual([]);
+  });
+
+  test("hands its settings to the gateway", async () => {
+    const gateway = await start({ dataDir: scratchFolder(), settings: { SLUICE_DOMAIN: "s3.test" } });
+    await new S3(doorOf(gateway)).createBucket("master.virtual");
+    const ask = {
+      method: "PUT",
+      target: "/healthz",
+      headers: { host: "master.virtual.s3.test" },
+      body: "key",
+    };
+    const headers = await signatureHeaders(
+      { ...doorOf(gateway), endpoint: "http://master.virtual.s3.test" },
+      ask,
+    );
+    const answer = await exchange(gateway.endpoint, {
+      ...ask,
+      headers: { ...headers, host: ask.headers.host },
+    });
+    expect(answer.status, answer.text).toBe(200);
+    expect((await new S3(doorOf(gateway)).get("master.virtual", "healthz"))?.toString()).toBe("key");
   });
 
   test("takes a given root key and keeps none", async () => {

@@ -10,6 +10,7 @@ import {
   LARGE_BYTES,
   makeBranch,
   paths,
+  signedBody,
 } from "./support.ts";
 
 async function newBranch(repo: string): Promise<{ repo: string; branch: string; upload: string }> {
@@ -142,7 +143,7 @@ describe("a content that is not what it says it is", () => {
     const { upload } = await newBranch("signed-body");
     const body = randomBytes(100, 1);
     const query = `digest=${await referenceDigest(body)}&size=100`;
-    const caller = { bodySha256: "0".repeat(64) };
+    const caller = signedBody("0".repeat(64));
     expect(await failed(`PUT /uploads/${upload}/contents?${query}`, { body, caller })).toMatchObject({
       status: 400,
     });

@@ -1,8 +1,6 @@
-import { env } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import { handleApi } from "../../../worker/api/api.ts";
-import { openContext } from "../../../worker/app.ts";
-import { failed, makeBranch, paths } from "./support.ts";
+import { failed, makeBranch, paths, ROOT, signedBody, testContext } from "./support.ts";
 
 const text = (value: string) => Uint8Array.from(new TextEncoder().encode(value));
 
@@ -21,12 +19,12 @@ describe("the JSON body of a request", () => {
   test("must have the SHA-256 that was signed", async () => {
     await makeBranch({ repo: "signed", branch: "master" });
     const body = text('{"repo":"signed","branch":"none"}');
-    const wrong = { bodySha256: await sha256(text("other")) };
+    const wrong = signedBody(await sha256(text("other")));
     expect(await failed("POST /uploads", { body, caller: wrong })).toMatchObject({
       status: 400,
       message: expect.stringContaining("SHA-256"),
     });
-    const right = { bodySha256: await sha256(body) };
+    const right = signedBody(await sha256(body));
     expect(await failed("POST /uploads", { body, caller: right })).toMatchObject({ code: "NoSuchBranch" });
   });
 
@@ -40,8 +38,7 @@ describe("the JSON body of a request", () => {
       pull: (controller) => controller.enqueue(new Uint8Array(256 * 1024).fill(0x20)),
     });
     const request = new Request("http://gateway/api/v1/uploads", { method: "POST", body: endless });
-    const caller = { keyId: "root", bodySha256: null };
-    expect((await handleApi(request, { context: openContext(env), caller })).status).toBe(413);
+    expect((await handleApi(request, { context: testContext(), caller: ROOT })).status).toBe(413);
   });
 
   test("that breaks off is the client's failure", async () => {
@@ -52,8 +49,17 @@ describe("the JSON body of a request", () => {
       pull: (controller) => controller.error(new Error("gone")),
     });
     const request = new Request("http://gateway/api/v1/uploads", { method: "POST", body: broken });
-    const caller = { keyId: "root", bodySha256: null };
-    expect((await handleApi(request, { context: openContext(env), caller })).status).toBe(408);
+    expect((await handleApi(request, { context: testContext(), caller: ROOT })).status).toBe(408);
+  });
+
+  test("in aws-chunked framing is refused, signed or not", async () => {
+    const key = { key: new Uint8Array(32), time: "20260101T000000Z", scope: "s", seed: "0" };
+    for (const signing of [null, key]) {
+      const caller = { payload: { form: "aws-chunked", signing, trailer: "none" } } as const;
+      const error = await failed("POST /uploads", { body: text("2\r\n{}\r\n0\r\n\r\n"), caller });
+      expect(error).toMatchObject({ status: 400, code: "InvalidRequest" });
+      expect(error.message).toContain("aws-chunked");
+    }
   });
 
   test("is held to its schema: every problem is named by its path", async () => {

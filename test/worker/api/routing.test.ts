@@ -1,8 +1,6 @@
-import { env } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import { handleApi, isApiPath } from "../../../worker/api/api.ts";
-import { openContext } from "../../../worker/app.ts";
-import { api, failed, makeBranch } from "./support.ts";
+import { api, failed, makeBranch, ROOT, testContext } from "./support.ts";
 
 describe("the control API", () => {
   test("is what lies under /api/v1", () => {
@@ -50,6 +48,9 @@ describe("the control API", () => {
       "GET /repos/r/branches?x=1",
       "GET /repos/r/branches/b/commits/c/files?x=1",
       "GET /nodes?x=1",
+      "GET /keys?x=1",
+      "POST /keys?x=1",
+      "DELETE /keys/k?x=1",
       "POST /uploads?x=1",
       "POST /runner/lease?x=1",
       "DELETE /runner/heartbeat?node=n&x=1",
@@ -86,10 +87,10 @@ describe("the control API", () => {
       ] as const) {
         const response = await handleApi(new Request("http://gateway/api/v1/pipelines/p"), {
           context: {
-            ...openContext(env),
+            ...testContext(),
             pipeline: () => ({ inspect: () => Promise.reject(error) }) as never,
           },
-          caller: { keyId: "root", bodySha256: null },
+          caller: ROOT,
         });
         expect(response.status).toBe(status);
         expect(await response.text()).not.toContain("secret");

@@ -4,17 +4,47 @@ import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../../protoc
 import { ErrorBody, type Issue } from "../../../protocol/errors.ts";
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import { handleApi } from "../../../worker/api/api.ts";
-import { type Caller, openContext } from "../../../worker/app.ts";
+import { type Caller, type Context, openContext } from "../../../worker/app.ts";
+import { type Config, readConfig } from "../../../worker/env.ts";
+
+/** What the gateway under test is set up with. */
+export const CONFIG: Config = configWith({ encryptionKey: btoa("k".repeat(32)) });
+
+export function configWith(more: Partial<Config>): Config {
+  const read = readConfig(env);
+  if (!read.ok) throw new Error(read.problem);
+  return { ...read.config, ...more };
+}
+
+/** Whoever holds the root key and sent a body that is not signed. */
+export const ROOT: Caller = {
+  keyId: "root",
+  scope: { level: "admin", repos: null },
+  payload: { form: "plain", sha256: null },
+};
+
+/** A body whose SHA-256 is signed. */
+export function signedBody(sha256: string): Pick<Caller, "payload"> {
+  return { payload: { form: "plain", sha256 } };
+}
+
+export function testContext(): Context {
+  return openContext(env, CONFIG);
+}
 
 export interface Call {
   /** JSON, or the bytes themselves. */
   readonly body?: unknown;
   readonly caller?: Partial<Caller>;
+  readonly config?: Config;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** One request to the control API by a caller whose signature is good. `target`: `GET /jobs`. */
-export async function api(target: string, { body, caller, headers }: Call = {}): Promise<Response> {
+export async function api(
+  target: string,
+  { body, caller, headers, config = CONFIG }: Call = {},
+): Promise<Response> {
   const [method = "GET", path = "/"] = target.split(" ");
   const payload = body === undefined ? null : body instanceof Uint8Array ? body : JSON.stringify(body);
   const request = new Request(`http://gateway/api/v1${path}`, {
@@ -22,8 +52,8 @@ export async function api(target: string, { body, caller, headers }: Call = {}):
     body: payload,
     headers: { ...headers },
   });
-  const context = openContext(env);
-  return await handleApi(request, { context, caller: { keyId: "root", bodySha256: null, ...caller } });
+  const context = openContext(env, config);
+  return await handleApi(request, { context, caller: { ...ROOT, ...caller } });
 }
 
 /** The JSON of an answer that must be good. */
@@ -58,7 +88,7 @@ export function paths({ issues }: Failed): string[] {
 }
 
 export async function makeBranch(address: BranchAddress): Promise<void> {
-  const made = await openContext(env).branch(address).create();
+  const made = await testContext().branch(address).create();
   if (!made.ok) throw new Error(`${bucketName(address)}: ${made.reason}`);
 }
 
@@ -73,16 +103,18 @@ export async function contentOf(text: string): Promise<{ id: ContentId; bytes: s
 export async function commitFiles(
   { repo, branch }: BranchAddress,
   files: Readonly<Record<string, string>>,
+  caller: Partial<Caller> = {},
 ): Promise<string> {
-  const { upload } = await good("POST /uploads", { body: { repo, branch } });
+  const { upload } = await good("POST /uploads", { body: { repo, branch }, caller });
   const contents = await Promise.all(
     Object.entries(files).map(async ([path, text]) => ({ path, ...(await contentOf(text)) })),
   );
   const inline = contents.map(({ id, bytes }) => ({ ...id, bytes }));
-  await good(`POST /uploads/${upload}/contents`, { body: { contents: inline } });
+  await good(`POST /uploads/${upload}/contents`, { body: { contents: inline }, caller });
   const operations = contents.map(({ path, id }) => ({ put: path, ...id }));
   const { commit } = await good(`POST /repos/${repo}/branches/${branch}/commits`, {
     body: { upload, operations },
+    caller,
   });
   return commit;
 }

@@ -8,7 +8,9 @@ const catalogue = openCatalogue(env.DB);
 
 beforeEach(async () => {
   await env.DB.batch(
-    ["branches", "pipelines", "jobs", "nodes"].map((table) => env.DB.prepare(`DELETE FROM ${table}`)),
+    ["branches", "pipelines", "jobs", "nodes", "access_keys"].map((table) =>
+      env.DB.prepare(`DELETE FROM ${table}`),
+    ),
   );
 });
 
@@ -41,6 +43,23 @@ describe("branches", () => {
     expect(first.map(({ repo, branch }) => `${branch}.${repo}`)).toEqual(["y.a", "z.a"]);
     const second = await catalogue.branches.list({ limit: 2, after: { repo: "a", branch: "z" } });
     expect(second.map(({ repo, branch }) => `${branch}.${repo}`)).toEqual(["x.b"]);
+  });
+
+  test("of some repos alone are listed by those, in pages, whatever their order and whether they are there", async () => {
+    for (const address of ["x.a", "y.a", "x.b", "x.c", "y.c", "z.c", "x.d"]) {
+      const [branch = "", repo = ""] = address.split(".");
+      await catalogue.branches.record({ repo, branch, createdAt: 1, version: 1, deleted: address === "y.c" });
+    }
+    const repos = ["c", "none", "a", "d", "a"];
+    const names: string[] = [];
+    let after: { repo: string; branch: string } | undefined;
+    for (let page = 0; page < 4; page++) {
+      const rows = await catalogue.branches.list({ repos, limit: 2, ...(after && { after }) });
+      names.push(...rows.map(({ repo, branch }) => `${branch}.${repo}`), "|");
+      after = rows.at(-1) ?? after;
+    }
+    expect(names).toEqual(["x.a", "y.a", "|", "x.c", "z.c", "|", "x.d", "|", "|"]);
+    expect(await catalogue.branches.list({ repos: [], limit: 2 })).toEqual([]);
   });
 
   test("a page is read from the index of live branches, not past tombstones", async () => {
@@ -111,6 +130,11 @@ describe("jobs", () => {
     expect(await ids({ limit: 10, pipeline: "a" })).toEqual(["3", "1"]);
     expect(await ids({ limit: 10, pipeline: "a", state: "running" })).toEqual(["3"]);
     expect(await ids({ limit: 1, after: "3" })).toEqual(["2"]);
+    expect(await ids({ limit: 10, pipelines: ["b", "none", "a"] })).toEqual(["3", "2", "1"]);
+    expect(await ids({ limit: 1, pipelines: ["b", "a"], after: "3" })).toEqual(["2"]);
+    expect(await ids({ limit: 10, pipelines: ["b", "none"] })).toEqual(["2"]);
+    expect(await ids({ limit: 10, pipelines: ["a", "b"], state: "running", after: "3" })).toEqual(["2"]);
+    expect(await ids({ limit: 10, pipelines: [] })).toEqual([]);
     expect(await catalogue.jobs.pipelineOf("2")).toBe("b");
     expect(await catalogue.jobs.pipelineOf("9")).toBeNull();
   });
@@ -131,5 +155,39 @@ describe("nodes", () => {
     expect(await catalogue.nodes.seenSince(201)).toEqual([]);
     await catalogue.nodes.remove("n1");
     expect(await catalogue.nodes.seenSince(0)).toEqual([]);
+  });
+});
+
+describe("access keys", () => {
+  const row = {
+    id: "SLUICE1",
+    sealedSecret: "sealed",
+    level: "write" as const,
+    repos: ["images", "labels"],
+    description: "camera",
+    createdAt: 7,
+  };
+
+  test("a key is found with its sealed secret until it is removed, once", async () => {
+    await catalogue.keys.add(row);
+    expect(await catalogue.keys.find("SLUICE1")).toEqual(row);
+    expect(await catalogue.keys.find("SLUICE2")).toBeNull();
+    expect(await catalogue.keys.remove("SLUICE1")).toBe(true);
+    expect(await catalogue.keys.remove("SLUICE1")).toBe(false);
+    expect(await catalogue.keys.find("SLUICE1")).toBeNull();
+  });
+
+  test("keys are listed by id, page by page, without their secrets", async () => {
+    for (const id of ["B", "A", "C"]) await catalogue.keys.add({ ...row, id, repos: null });
+    const first = await catalogue.keys.list({ limit: 2 });
+    const { sealedSecret: _, ...shown } = row;
+    expect(first).toEqual(["A", "B"].map((id) => ({ ...shown, id, repos: null })));
+    expect((await catalogue.keys.list({ limit: 2, after: "B" })).map(({ id }) => id)).toEqual(["C"]);
+  });
+
+  test("an id that is taken is not taken over", async () => {
+    await catalogue.keys.add(row);
+    await expect(catalogue.keys.add({ ...row, description: "other" })).rejects.toThrow("UNIQUE");
+    expect((await catalogue.keys.find("SLUICE1"))?.description).toBe("camera");
   });
 });

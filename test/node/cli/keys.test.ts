@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Key, KeyCreated, KeyPage } from "../../../protocol/keys.ts";
+import { type DevServer, sluice, startDevServer } from "../../support/dev-server.ts";
+import { eventually } from "../../support/eventually.ts";
+import type { Door } from "../../support/keys.ts";
+import type { Ended } from "../../support/processes.ts";
+import { S3 } from "../../support/s3.ts";
+
+let server: DevServer;
+
+beforeAll(async () => {
+  server = await startDevServer();
+  for (const bucket of ["master.images", "master.labels"]) await new S3(server).createBucket(bucket);
+  await new S3(server).put("master.labels", "file", "theirs");
+});
+afterAll(() => server.stop());
+
+/** Runs a command that must end with 0; answers what it printed. */
+async function ok(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await sluice(server, ...args);
+  expect(stderr).toBe("");
+  expect(code).toBe(0);
+  return stdout.toString();
+}
+
+async function create(...args: string[]): Promise<KeyCreated> {
+  return KeyCreated.parse(JSON.parse(await ok("key", "create", ...args, "--json")));
+}
+
+function doorOf({ id, secret }: KeyCreated): Door {
+  return { endpoint: server.endpoint, accessKeyId: id, secretAccessKey: secret };
+}
+
+/** The status of one signed request, and the code of its error. */
+async function outcome(door: Door, method: string, target: string, body?: string): Promise<string> {
+  const { status, text } = await new S3(door).ask(method, target, body);
+  return `${status} ${/<Code>(.*?)<\/Code>/.exec(text)?.[1] ?? ""}`.trim();
+}
+
+describe("sluice key create", () => {
+  test("makes a key that works in its repo, and nowhere else, until it is deleted", async () => {
+    const key = await create("--level", "write", "--repo", "images", "--description", "camera");
+    expect(key).toMatchObject({ level: "write", repos: ["images"], description: "camera" });
+    const door = doorOf(key);
+    expect(await outcome(door, "PUT", "/master.images/cat", "meow")).toBe("200");
+    expect((await new S3(door).get("master.images", "cat"))?.toString()).toBe("meow");
+    expect(await outcome(door, "GET", "/master.labels/file")).toBe("403 AccessDenied");
+    expect(await outcome(door, "PUT", "/master.labels/file", "mine")).toBe("403 AccessDenied");
+    expect(await outcome(door, "DELETE", "/master.images")).toBe("403 AccessDenied");
+    expect(await outcome(door, "PUT", "/master.others")).toBe("403 AccessDenied");
+    expect(await new S3(door).buckets()).toEqual(["master.images"]);
+
+    expect(await ok("key", "delete", key.id)).toBe(`deleted ${key.id}\n`);
+    await eventually("the deleted key is refused", async () => {
+      return (await outcome(door, "GET", "/master.images/cat")) === "403 InvalidAccessKeyId";
+    });
+    expect((await new S3(server).get("master.labels", "file"))?.toString()).toBe("theirs");
+  });
+
+  test("by itself makes one that reads everything, and prints what to export", async () => {
+    const printed = await ok("key", "create");
+    expect(printed).toMatch(
+      /^export SLUICE_ACCESS_KEY_ID=SLUICE[0-9A-F]{14}\nexport SLUICE_SECRET_ACCESS_KEY=[\w-]{40}\n# read in all repos; .*\n$/,
+    );
+    const [id = "", secret = ""] = [...printed.matchAll(/=(\S+)/g)].map(([, value]) => value);
+    const door: Door = { endpoint: server.endpoint, accessKeyId: id, secretAccessKey: secret };
+    expect((await new S3(door).get("master.labels", "file"))?.toString()).toBe("theirs");
+    expect(await outcome(door, "PUT", "/master.labels/file", "mine")).toBe("403 AccessDenied");
+  });
+
+  test("and the other commands, by a key that may not handle keys, end with 1 and say what was needed", async () => {
+    const door = doorOf(await create("--level", "admin", "--repo", "images"));
+    for (const args of [["create"], ["list"], ["delete", "SLUICE00000000000000"]]) {
+      const { code, stderr } = await sluice(door, "key", ...args);
+      expect(stderr).toMatch(
+        /^error: The access key allows admin in the repo 'images'; this needs admin on what belongs to no repo/,
+      );
+      expect(code).toBe(1);
+    }
+  });
+});
+
+describe("sluice key list", () => {
+  test("shows the keys without their secrets, page by page", async () => {
+    const { secret, ...key } = await create("--level", "read", "--repo", "labels", "--repo", "images");
+    const text = await ok("key", "list", "--json");
+    expect(KeyPage.parse(JSON.parse(text)).keys).toContainEqual(Key.parse(key));
+    expect(text).not.toContain(secret);
+    expect(await ok("key", "list")).toMatch(new RegExp(`^${key.id} +read +labels images +\\d{4}-`, "m"));
+    const first = await ok("key", "list", "--limit", "1");
+    const after = /^more with --after (\S+)$/m.exec(first)?.[1] ?? "";
+    expect(await ok("key", "list", "--after", after)).not.toContain(after);
+  });
+});
+
+describe("sluice key delete", () => {
+  async function refused(...args: string[]): Promise<Ended> {
+    const ended = await sluice(server, "key", "delete", ...args);
+    expect(ended.code).toBe(1);
+    return ended;
+  }
+
+  test("deletes all that are there, and names with 1 those that are not", async () => {
+    const [one, two] = [await create(), await create()];
+    const { stdout, stderr } = await refused(one.id, "SLUICE00000000000000", two.id);
+    expect(stdout.toString()).toBe(`deleted ${one.id}\ndeleted ${two.id}\n`);
+    expect(stderr).toMatch(
+      /^error: 1 key could not be deleted\n {2}SLUICE00000000000000: There is no access key 'SLUICE00000000000000'/,
+    );
+    const json = await refused(one.id, "--json");
+    expect(JSON.parse(json.stdout.toString())).toEqual({ deleted: [] });
+    expect(JSON.parse(json.stderr).error).toMatchObject({ code: "NotDeleted", issues: [{ path: one.id }] });
+  });
+
+  test("does not delete the root key", async () => {
+    expect((await refused(server.accessKeyId)).stderr).toContain("is the root key");
+  });
+});

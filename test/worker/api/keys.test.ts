@@ -1,0 +1,156 @@
+import { env } from "cloudflare:test";
+import { AwsClient } from "aws4fetch";
+import { describe, expect, test } from "vitest";
+import { ErrorBody } from "../../../protocol/errors.ts";
+import { type Key, KeyCreated, KeyPage } from "../../../protocol/keys.ts";
+import type { KeyScope } from "../../../worker/core/permissions.ts";
+import type { Env } from "../../../worker/env.ts";
+import gateway from "../../../worker/index.ts";
+import { api, configWith, failed, good, paths, testContext } from "./support.ts";
+
+const camera = { level: "write", repos: ["images"], description: "camera" };
+
+async function made(body: object = camera): Promise<KeyCreated> {
+  return KeyCreated.parse(await good("POST /keys", { body }));
+}
+
+const ROUTES = ["GET /keys", "POST /keys", "DELETE /keys/SLUICE00000000000000"];
+
+describe("a request for keys", () => {
+  test.each(ROUTES)("that is not signed is refused: %s", async (target) => {
+    const [method = "", path = ""] = target.split(" ");
+    const response = await gateway.fetch(request(`http://gateway/api/v1${path}`, { method }), ENV);
+    expect(response.status).toBe(403);
+    expect(ErrorBody.parse(await response.json()).error.code).toBe("AccessDenied");
+  });
+
+  test.each(ROUTES)("by a key that is not an admin's of everything is refused: %s", async (target) => {
+    const scopes: KeyScope[] = [
+      { level: "read", repos: null },
+      { level: "write", repos: null },
+      { level: "admin", repos: ["images"] },
+    ];
+    for (const scope of scopes) {
+      const error = await failed(target, {
+        caller: { scope },
+        ...(target.startsWith("POST") && { body: camera }),
+      });
+      expect(error).toMatchObject({ status: 403, code: "AccessDenied" });
+      expect(error.message).toContain(`allows ${scope.level}`);
+      expect(error.message).toContain("needs admin");
+    }
+  });
+
+  test("by an admin key of everything is as good as by the root key", async () => {
+    const caller = { keyId: "SLUICE1", scope: { level: "admin", repos: null } } as const;
+    expect((await api("GET /keys", { caller })).status).toBe(200);
+  });
+});
+
+describe("POST /keys", () => {
+  test("makes a key, shows its secret this once, and lets no cache keep it", async () => {
+    const response = await api("POST /keys", { body: camera });
+    expect(response.status).toBe(201);
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    const { secret, ...key } = KeyCreated.parse(await response.json());
+    expect(key).toMatchObject(camera);
+    const listed = await (await api("GET /keys?limit=1000")).text();
+    expect(KeyPage.parse(JSON.parse(listed)).keys).toContainEqual(key);
+    expect(listed).not.toContain(secret);
+  });
+
+  test("makes a key for all repos where none is named", async () => {
+    expect(await made({ level: "read" })).toMatchObject({ level: "read", repos: null, description: "" });
+    expect(await made({ level: "admin", repos: null })).toMatchObject({ level: "admin", repos: null });
+  });
+
+  test("says every problem of a wish, by its path", async () => {
+    for (const [body, path] of [
+      [{ repos: ["a"] }, "level"],
+      [{ level: "owner" }, "level"],
+      [{ level: "read", repos: [] }, "repos"],
+      [{ level: "read", repos: ["ok", "a.b"] }, "repos[1]"],
+      [{ level: "read", repos: Array.from({ length: 101 }, (_, n) => `r${n}`) }, "repos"],
+      [{ level: "read", description: "x".repeat(201) }, "description"],
+      [{ level: "read", secret: "mine" }, "secret"],
+    ] as const) {
+      const error = await failed("POST /keys", { body });
+      expect(error.status, path).toBe(400);
+      expect(paths(error)).toEqual([path]);
+    }
+  });
+
+  test("can't be where there is no encryption key, and says which variable to set", async () => {
+    const config = configWith({ encryptionKey: undefined });
+    const error = await failed("POST /keys", { body: camera, config });
+    expect(error).toMatchObject({ status: 409, code: "NoEncryptionKey" });
+    expect(error.message).toContain("SLUICE_ENCRYPTION_KEY");
+    expect((await api("GET /keys", { config })).status).toBe(200);
+  });
+});
+
+describe("GET /keys", () => {
+  test("comes in pages by id, without the root key", async () => {
+    for (let n = 0; n < 3; n++) await made();
+    const all: Key[] = [];
+    let next: string | null = "";
+    while (next !== null) {
+      const page: KeyPage = KeyPage.parse(await good(`GET /keys?limit=2&after=${next}`));
+      expect(page.keys.length).toBeLessThanOrEqual(2);
+      all.push(...page.keys);
+      next = page.next;
+    }
+    const ids = all.map(({ id }) => id);
+    expect(ids).toEqual([...new Set(ids)].sort());
+    expect(ids.length).toBeGreaterThanOrEqual(3);
+    expect(ids).not.toContain(testContext().config.rootKey.id);
+    for (const limit of ["0", "1001", "x"])
+      expect(await failed(`GET /keys?limit=${limit}`)).toMatchObject({
+        status: 400,
+        issues: [{ path: "limit" }],
+      });
+  });
+});
+
+describe("DELETE /keys/{id}", () => {
+  test("ends a key, once", async () => {
+    const { id } = await made();
+    expect((await api(`DELETE /keys/${id}`)).status).toBe(204);
+    const { keys } = await good("GET /keys?limit=1000");
+    expect(keys.map((key: Key) => key.id)).not.toContain(id);
+    const error = await failed(`DELETE /keys/${id}`);
+    expect(error).toMatchObject({ status: 404, code: "NoSuchAccessKey" });
+    expect(error.message).toContain(id);
+  });
+
+  test("does not end the root key, and says where that comes from", async () => {
+    const error = await failed(`DELETE /keys/${testContext().config.rootKey.id}`);
+    expect(error).toMatchObject({ status: 400, code: "InvalidRequest" });
+    expect(error.message).toContain("SLUICE_ACCESS_KEY_ID");
+  });
+});
+
+describe("a request signed with a key", () => {
+  test("is let in within the key's scope, and refused outside it and with a wrong secret", async () => {
+    const { id, secret } = await made({ level: "read", repos: ["images"] });
+    const ask = async (path: string, secretAccessKey = secret) => {
+      const client = new AwsClient({ accessKeyId: id, secretAccessKey, service: "s3", region: "auto" });
+      const signed = await client.sign(`http://gateway/api/v1${path}`, {
+        headers: { "x-amz-content-sha256": "UNSIGNED-PAYLOAD" },
+      });
+      return await gateway.fetch(request(signed), ENV);
+    };
+    expect(await (await ask("/repos")).json()).toEqual({ repos: [] });
+    expect((await ask("/repos/images/branches")).status).toBe(404);
+    expect((await ask("/repos/labels/branches")).status).toBe(403);
+    const wrong = await ask("/repos", `${secret}x`);
+    expect(ErrorBody.parse(await wrong.json()).error.code).toBe("SignatureDoesNotMatch");
+    expect(wrong.status).toBe(403);
+  });
+});
+
+const ENV: Env = { ...env, SLUICE_ENCRYPTION_KEY: testContext().config.encryptionKey ?? "" };
+
+function request(input: string | Request, init?: RequestInit): Request<unknown, IncomingRequestCfProperties> {
+  return new Request(input, init) as Request<unknown, IncomingRequestCfProperties>;
+}

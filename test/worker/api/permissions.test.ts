@@ -1,0 +1,166 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { KeyLevel } from "../../../protocol/keys.ts";
+import type { Job } from "../../../protocol/pipelines.ts";
+import { ROUTES } from "../../../worker/api/routes.ts";
+import type { KeyScope } from "../../../worker/core/permissions.ts";
+import { api, commitFiles, failed, good, makeBranch, testContext } from "./support.ts";
+
+/** What every path parameter is in these tests: all about the repo `theirs`. */
+const PARAMS: Readonly<Record<string, string>> = {
+  pipeline: "theirs",
+  job: "01JOBOFTHEIRS",
+  repo: "theirs",
+  branch: "master",
+  commit: "head",
+  content: `${"0".repeat(64)}-1`,
+  upload: "master.theirs.01ARZ3NDEKTSV4RRFFQ69G5FAV",
+  key: "SLUICE00000000000000",
+};
+
+/** Bodies where they say which repo a request is about. */
+const BODIES: Readonly<Record<string, object>> = {
+  "POST /pipelines": pipelineSpec({ name: "theirs", input: "theirs-in" }),
+  "POST /uploads": { repo: "theirs", branch: "master" },
+};
+
+/** They answer every key, each with what it may see. */
+const FILTERED = ["GET /pipelines", "GET /jobs", "GET /repos"];
+
+const TARGETS = Object.entries(ROUTES).flatMap(([path, methods]) =>
+  Object.keys(methods).map((method) => {
+    const filled = path.replace(/:(\w+)/g, (_, name: string) => PARAMS[name] ?? `unknown-parameter-${name}`);
+    return { route: `${method} ${path}`, target: `${method} ${filled}`, path, method };
+  }),
+);
+const REFUSING = TARGETS.filter(({ route }) => !FILTERED.includes(route));
+
+function pipelineSpec({ name, input }: { name: string; input: string }): object {
+  return {
+    pipeline: { name },
+    transform: { image: "busybox", cmd: ["true"] },
+    inputs: [{ repo: { name: input }, glob: "/*" }],
+  };
+}
+
+const as = (level: KeyLevel, repos: readonly string[] | null) => ({
+  caller: { scope: { level, repos } as KeyScope },
+});
+
+beforeAll(async () => {
+  for (const repo of ["mine", "theirs-in"]) await makeBranch({ repo, branch: "master" });
+  await good("POST /pipelines", { body: pipelineSpec({ name: "theirs", input: "theirs-in" }) });
+  const job: Job = {
+    id: PARAMS.job ?? "",
+    pipeline: "theirs",
+    state: "success",
+    reason: null,
+    inputs: [],
+    outputCommit: null,
+    datums: { total: 0, processed: 0, skipped: 0, failed: 0 },
+    createdAt: 1,
+    startedAt: 1,
+    finishedAt: 1,
+  };
+  const mine = { ...job, id: "01JOBOFMINE", pipeline: "mine" };
+  await testContext().catalogue.jobs.record([job, mine].map((each) => ({ job: each, version: 1 })));
+});
+
+describe("a key for another repo", () => {
+  const cases = KeyLevel.options.flatMap((level) =>
+    REFUSING.map(({ route, target }) => [level, route, target]),
+  );
+
+  test.each(cases)("of level %s is refused: %s", async (level, route = "", target = "") => {
+    const body = BODIES[route];
+    const error = await failed(target, { ...as(level as KeyLevel, ["mine"]), ...(body && { body }) });
+    expect(error).toMatchObject({ status: 403, code: "AccessDenied" });
+    expect(error.message).toContain(`allows ${level} in the repo 'mine'; this needs `);
+  });
+
+  test("sees its own repos in the lists of everything, and nothing of the others", async () => {
+    for (const level of KeyLevel.options) {
+      const mine = as(level, ["mine", "not-there"]);
+      const { repos } = await good("GET /repos", mine);
+      expect(repos).toEqual([{ name: "mine", branches: ["master"] }]);
+      expect(await good("GET /pipelines", mine)).toEqual({ pipelines: [] });
+      for (const query of ["", "?state=success", "?limit=1"]) {
+        const { jobs, next } = await good(`GET /jobs${query}`, mine);
+        expect({ ids: jobs.map(({ id }: Job) => id), next }).toEqual({ ids: ["01JOBOFMINE"], next: null });
+      }
+    }
+    const theirs = await good("GET /pipelines", as("read", ["theirs"]));
+    expect(theirs.pipelines.map(({ name }: { name: string }) => name)).toEqual(["theirs"]);
+  });
+
+  test("is refused the jobs of a pipeline by its name", async () => {
+    const error = await failed("GET /jobs?pipeline=theirs", as("admin", ["mine"]));
+    expect(error).toMatchObject({ status: 403, code: "AccessDenied" });
+    expect(error.message).toContain("'theirs'");
+  });
+
+  test("makes no pipeline that reads a repo that it may not read", async () => {
+    const body = pipelineSpec({ name: "mine-out", input: "theirs-in" });
+    const error = await failed("POST /pipelines", { body, ...as("admin", ["mine-out"]) });
+    expect(error).toMatchObject({ status: 403, code: "AccessDenied" });
+    expect(error.message).toContain("needs read in the repo 'theirs-in'");
+    expect((await failed("GET /pipelines/mine-out")).status).toBe(404);
+  });
+
+  test("is not told which pipeline reads the output that it would delete", async () => {
+    await good("POST /pipelines", { body: pipelineSpec({ name: "first", input: "mine" }) });
+    await good("POST /pipelines", { body: pipelineSpec({ name: "hidden", input: "first" }) });
+    const error = await failed("DELETE /pipelines/first", as("admin", ["first"]));
+    expect(error).toMatchObject({ status: 409, code: "InUse" });
+    expect(error.message).not.toContain("hidden");
+  });
+});
+
+describe("a key for all repos", () => {
+  const level = { read: 1, list: 1, write: 2, admin: 3 };
+
+  test.each(TARGETS)("is let in by its level, and not below it: $route", async ({
+    route,
+    target,
+    path,
+    method,
+  }) => {
+    const needs = ROUTES[path]?.[method]?.needs ?? [];
+    const least = Math.max(...needs.map(({ permission }) => level[permission]));
+    for (const [index, own] of KeyLevel.options.entries()) {
+      if (index + 1 >= least) continue;
+      const body = BODIES[route];
+      expect(await failed(target, { ...as(own, null), ...(body && { body }) })).toMatchObject({
+        status: 403,
+        code: "AccessDenied",
+      });
+    }
+    // What is wrong with the request itself (here: a parameter that is not there) is told only to those who may ask.
+    const enough = KeyLevel.options[least - 1] ?? "admin";
+    const answer = await api(`${target}?unknown=1`, as(enough, null));
+    expect(answer.status).not.toBe(403);
+  });
+});
+
+describe("a key for a repo", () => {
+  test("reads and writes it as its level says, through every step of an upload", async () => {
+    await makeBranch({ repo: "own", branch: "master" });
+    const scope = { level: "write", repos: ["own"] } as const;
+    const commit = await commitFiles({ repo: "own", branch: "master" }, { a: "1" }, { scope });
+    const files = `GET /repos/own/branches/master/commits/${commit}/files`;
+    expect((await api(files, as("read", ["own"]))).status).toBe(200);
+    const upload = await failed("POST /uploads", {
+      body: { repo: "own", branch: "master" },
+      ...as("read", ["own"]),
+    });
+    expect(upload).toMatchObject({ status: 403 });
+    expect(upload.message).toContain("allows read in the repo 'own'; this needs write");
+  });
+
+  test("makes, shows and deletes a pipeline of that name", async () => {
+    await makeBranch({ repo: "made-in", branch: "master" });
+    const admin = as("admin", ["made", "made-in"]);
+    await good("POST /pipelines", { body: pipelineSpec({ name: "made", input: "made-in" }), ...admin });
+    expect(await good("GET /pipelines/made", as("read", ["made"]))).toMatchObject({ name: "made" });
+    await good("DELETE /pipelines/made", admin);
+  });
+});

@@ -1,0 +1,140 @@
+import { env } from "cloudflare:test";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import type { CreateKey } from "../../../protocol/keys.ts";
+import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
+import { KEY_MEMORY_MS, type KeyRing, openKeyRing } from "../../../worker/keys/key-ring.ts";
+import { makeKey } from "../../../worker/keys/make-key.ts";
+
+const catalogue = openCatalogue(env.DB);
+const encryptionKey = btoa("k".repeat(32));
+const rootKey = { id: "the-root", secret: "root-secret" };
+const wish: CreateKey = { level: "write", repos: ["images"], description: "camera" };
+
+/** A ring with a clock that stands still until it is moved. */
+function ringAt(options: { encryptionKey?: string | undefined } = { encryptionKey }): {
+  ring: KeyRing;
+  clock: { now: number };
+} {
+  const clock = { now: 1_000_000 };
+  const config = { rootKey, encryptionKey: options.encryptionKey };
+  return { ring: openKeyRing(config, catalogue, { now: () => clock.now }), clock };
+}
+
+const made = () => makeKey(wish, { catalogue, encryptionKey, now: 5 });
+
+afterEach(() => vi.restoreAllMocks());
+
+describe("a key that was made", () => {
+  test("is found with its secret and scope; then at once, from memory", async () => {
+    const { id, secret } = await made();
+    const { ring } = ringAt();
+    const key = { id, secret, scope: { level: "write", repos: ["images"] } };
+    expect(await ring.find(id)).toEqual(key);
+    expect(ring.find(id)).toEqual(key);
+  });
+
+  test("has an id and a secret of its own, and is for each repo once", async () => {
+    const twice = { ...wish, repos: ["b", "a", "b"] };
+    const keys = await Promise.all([1, 2].map(() => makeKey(twice, { catalogue, encryptionKey, now: 5 })));
+    expect(new Set(keys.flatMap(({ id, secret }) => [id, secret])).size).toBe(4);
+    expect(keys[0]).toEqual({
+      id: expect.stringMatching(/^SLUICE[0-9A-F]{14}$/),
+      secret: expect.stringMatching(/^[A-Za-z0-9_-]{40}$/),
+      level: "write",
+      repos: ["b", "a"],
+      description: "camera",
+      createdAt: 5,
+    });
+  });
+
+  test("is encrypted at rest: no column of its row holds the secret", async () => {
+    const { id, secret } = await made();
+    const row = await env.DB.prepare("SELECT * FROM access_keys WHERE id = ?1").bind(id).first();
+    expect(row).not.toBeNull();
+    expect(JSON.stringify(row)).not.toContain(secret);
+    expect(atob(String(row?.sealed_secret))).not.toContain(secret);
+  });
+
+  test("that is revoked is gone when its time in memory is over, also where it is used all the time", async () => {
+    const { id } = await made();
+    const { ring, clock } = ringAt();
+    await ring.find(id);
+    await catalogue.keys.remove(id);
+    for (let used = 0; used < KEY_MEMORY_MS; used += KEY_MEMORY_MS / 5) {
+      expect(await ring.find(id)).toBeDefined();
+      clock.now += KEY_MEMORY_MS / 5;
+    }
+    expect(await ring.find(id)).toBeUndefined();
+  });
+
+  test("counts its time in memory from when it was asked for, not from when D1 answered", async () => {
+    const { id } = await made();
+    const { ring, clock } = ringAt();
+    const found = ring.find(id);
+    clock.now += KEY_MEMORY_MS;
+    expect(await found).toBeDefined();
+    await catalogue.keys.remove(id);
+    expect(await ring.find(id)).toBeUndefined();
+  });
+});
+
+describe("the root key", () => {
+  test("is found at once, may do everything, and is never looked for in D1", () => {
+    const ring = openKeyRing({ rootKey, encryptionKey: undefined }, { keys: unreachable });
+    expect(ring.find("the-root")).toEqual({ ...rootKey, scope: { level: "admin", repos: null } });
+  });
+});
+
+describe("an id that is not there", () => {
+  test("is no key, and is remembered for a while", async () => {
+    const { ring, clock } = ringAt();
+    const look = vi.spyOn(catalogue.keys, "find");
+    const id = "SLUICE00000000000000";
+    for (let turn = 0; turn < 3; turn++) expect(await ring.find(id)).toBeUndefined();
+    expect(look).toHaveBeenCalledTimes(1);
+    clock.now += KEY_MEMORY_MS;
+    expect(await ring.find(id)).toBeUndefined();
+    expect(look).toHaveBeenCalledTimes(2);
+  });
+
+  test("and can't be there, for its form, is not looked for", () => {
+    const ring = openKeyRing({ rootKey, encryptionKey }, { keys: unreachable });
+    for (const id of [
+      "",
+      "AKIAIOSFODNN7EXAMPLE",
+      "sluice00000000000000",
+      "SLUICE0000000000000X",
+      "the-root2",
+    ])
+      expect(ring.find(id)).toBeUndefined();
+  });
+});
+
+describe("a key whose secret can't be read", () => {
+  test.each([
+    ["another", btoa("x".repeat(32)), "is not the one that it was made with"],
+    ["no", undefined, "is not set"],
+  ])("because there is %s encryption key is no key, and the log says why", async (_, other, why) => {
+    const { id } = await made();
+    const log = vi.spyOn(console, "error").mockImplementation(() => {});
+    const { ring } = ringAt({ encryptionKey: other });
+    expect(await ring.find(id)).toBeUndefined();
+    expect(log).toHaveBeenCalledWith(`the access key ${id} can't be used: SLUICE_ENCRYPTION_KEY ${why}`);
+  });
+});
+
+test("where D1 does not answer, looking for a key fails in a way that another try may help, and is not remembered", async () => {
+  const { id } = await made();
+  const { ring } = ringAt();
+  const look = vi.spyOn(catalogue.keys, "find").mockRejectedValueOnce(new Error("D1_ERROR: down"));
+  const failure = await Promise.resolve(ring.find(id)).catch((error: unknown) => error);
+  expect(failure).toMatchObject({ retryable: true, message: "the access keys can't be read from D1" });
+  expect(await ring.find(id)).toBeDefined();
+  expect(look).toHaveBeenCalledTimes(2);
+});
+
+const unreachable = {
+  find: () => {
+    throw new Error("not to be asked");
+  },
+} as unknown as typeof catalogue.keys;

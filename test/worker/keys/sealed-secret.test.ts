@@ -1,0 +1,31 @@
+import { describe, expect, test } from "vitest";
+import { openSecret, sealSecret } from "../../../worker/keys/sealed-secret.ts";
+
+const id = "SLUICE00000000000001";
+const encryptionKey = btoa("k".repeat(32));
+
+describe("a sealed secret", () => {
+  test("opens with its id and encryption key, whichever base64 that is in", async () => {
+    const bytes = btoa(String.fromCharCode(...new Uint8Array(32).fill(0xfb)));
+    const sealed = await sealSecret("s3cr3t/ü", { id, encryptionKey: bytes });
+    expect(await openSecret(sealed, { id, encryptionKey: bytes })).toBe("s3cr3t/ü");
+    const url = bytes.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+    expect(url).not.toBe(bytes);
+    expect(await openSecret(sealed, { id, encryptionKey: url })).toBe("s3cr3t/ü");
+  });
+
+  test("is never twice the same, and does not hold the secret", async () => {
+    const [one, two] = await Promise.all([1, 2].map(() => sealSecret("secret", { id, encryptionKey })));
+    expect(one).not.toBe(two);
+    expect(atob(one ?? "")).not.toContain("secret");
+  });
+
+  test("does not open with another encryption key, for another id, or when it was tampered with", async () => {
+    const sealed = await sealSecret("secret", { id, encryptionKey });
+    expect(await openSecret(sealed, { id, encryptionKey: btoa("x".repeat(32)) })).toBeUndefined();
+    expect(await openSecret(sealed, { id: "SLUICE00000000000002", encryptionKey })).toBeUndefined();
+    const flipped = (sealed.startsWith("A") ? "B" : "A") + sealed.slice(1);
+    for (const broken of [flipped, sealed.slice(0, 20), "", "not base64!"])
+      expect(await openSecret(broken, { id, encryptionKey })).toBeUndefined();
+  });
+});

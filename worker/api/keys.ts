@@ -1,0 +1,58 @@
+import { z } from "zod";
+import { CreateKey, type KeyCreated, type KeyPage, MAX_LIST_KEYS } from "../../protocol/keys.ts";
+import { makeKey } from "../keys/make-key.ts";
+import { type ApiRequest, noQuery, readQuery } from "./api-request.ts";
+import { ApiError } from "./errors.ts";
+import { readJson } from "./read-json.ts";
+
+const ListQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(MAX_LIST_KEYS).default(100),
+  after: z.string().optional(),
+});
+
+/** `GET /keys`: by id, without their secrets. */
+export async function listKeys(asked: ApiRequest): Promise<Response> {
+  const { limit, after } = readQuery(asked, ListQuery);
+  const keys = await asked.context.catalogue.keys.list({ limit: limit + 1, ...(after && { after }) });
+  const page = keys.slice(0, limit);
+  const next = keys.length > limit ? (page.at(-1)?.id ?? null) : null;
+  return Response.json({ keys: page, next } satisfies KeyPage);
+}
+
+/** `POST /keys`: 201, and the only answer that ever holds the secret. */
+export async function createKey(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const wish = await readJson(asked, CreateKey);
+  const { catalogue, config } = asked.context;
+  const { encryptionKey } = config;
+  if (encryptionKey === undefined) throw noEncryptionKey();
+  const key = await makeKey(wish, { catalogue, encryptionKey, now: Date.now() });
+  return Response.json(key satisfies KeyCreated, { status: 201, headers: { "cache-control": "no-store" } });
+}
+
+/** `DELETE /keys/{id}`: the key ends working within KEY_MEMORY_MS. */
+export async function deleteKey(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const id = asked.params.key ?? "";
+  const { catalogue, config } = asked.context;
+  if (id === config.rootKey.id) throw rootKeyStays(id);
+  if (await catalogue.keys.remove(id)) return new Response(null, { status: 204 });
+  throw new ApiError(
+    "NoSuchAccessKey",
+    `There is no access key '${id}': 'sluice key list' shows those there are.`,
+  );
+}
+
+function noEncryptionKey(): ApiError {
+  return new ApiError(
+    "NoEncryptionKey",
+    "No access keys can be made, because there is nothing to encrypt their secrets with: give the gateway SLUICE_ENCRYPTION_KEY, the base64 of 32 random bytes ('openssl rand -base64 32').",
+  );
+}
+
+function rootKeyStays(id: string): ApiError {
+  return new ApiError(
+    "InvalidRequest",
+    `'${id}' is the root key, which can't be deleted: change SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY of the gateway instead.`,
+  );
+}

@@ -1,0 +1,82 @@
+import { noRepo, pipelineInPath, type Route, repoInPath } from "./admit.ts";
+import { createCommit, listFiles } from "./commits.ts";
+import { readContents } from "./contents.ts";
+import { inspectJob, jobRepo, jobsRepo, listJobs } from "./jobs.ts";
+import { createKey, deleteKey, listKeys } from "./keys.ts";
+import { listNodes } from "./nodes.ts";
+import {
+  createPipeline,
+  deletePipeline,
+  inspectPipeline,
+  listPipelines,
+  newPipelineInputs,
+  newPipelineRepo,
+} from "./pipelines.ts";
+import { listBranches, listRepos } from "./repos.ts";
+import { finish, heartbeat, lease, leave, renew } from "./runner.ts";
+import {
+  addContent,
+  addInlineContents,
+  newUploadRepo,
+  openUpload,
+  reserveContents,
+  uploadRepo,
+} from "./uploads.ts";
+
+/** What a runner needs: it reads every input and writes every output. */
+const FLEET = [{ permission: "write", of: noRepo }] as const;
+/** Who may hand out keys may do everything. */
+const KEYS = [{ permission: "admin", of: noRepo }] as const;
+const TO_UPLOAD = [{ permission: "write", of: uploadRepo }] as const;
+
+/** Every route (design §10): path, then method, to what it needs and what it does. */
+export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
+  "/pipelines": {
+    GET: { needs: [{ permission: "list", of: noRepo }], handle: listPipelines },
+    POST: {
+      needs: [
+        { permission: "admin", of: newPipelineRepo },
+        { permission: "read", of: newPipelineInputs },
+      ],
+      handle: createPipeline,
+    },
+  },
+  "/pipelines/:pipeline": {
+    GET: { needs: [{ permission: "read", of: pipelineInPath }], handle: inspectPipeline },
+    DELETE: { needs: [{ permission: "admin", of: pipelineInPath }], handle: deletePipeline },
+  },
+  "/jobs": { GET: { needs: [{ permission: "list", of: jobsRepo }], handle: listJobs } },
+  "/jobs/:job": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: inspectJob } },
+  "/repos": { GET: { needs: [{ permission: "list", of: noRepo }], handle: listRepos } },
+  "/repos/:repo/branches": {
+    GET: { needs: [{ permission: "list", of: repoInPath }], handle: listBranches },
+  },
+  "/repos/:repo/branches/:branch/commits": {
+    POST: { needs: [{ permission: "write", of: repoInPath }], handle: createCommit },
+  },
+  "/repos/:repo/branches/:branch/commits/:commit/files": {
+    GET: { needs: [{ permission: "read", of: repoInPath }], handle: listFiles },
+  },
+  "/repos/:repo/branches/:branch/contents/:content": {
+    GET: { needs: [{ permission: "read", of: repoInPath }], handle: readContents },
+  },
+  "/uploads": { POST: { needs: [{ permission: "write", of: newUploadRepo }], handle: openUpload } },
+  "/uploads/:upload/reserve": { POST: { needs: TO_UPLOAD, handle: reserveContents } },
+  "/uploads/:upload/contents": {
+    POST: { needs: TO_UPLOAD, handle: addInlineContents },
+    PUT: { needs: TO_UPLOAD, handle: addContent },
+  },
+  "/runner/heartbeat": {
+    POST: { needs: FLEET, handle: heartbeat },
+    DELETE: { needs: FLEET, handle: leave },
+  },
+  "/runner/lease": { POST: { needs: FLEET, handle: lease } },
+  "/runner/renew": { POST: { needs: FLEET, handle: renew } },
+  "/runner/finish": { POST: { needs: FLEET, handle: finish } },
+  "/nodes": { GET: { needs: [{ permission: "read", of: noRepo }], handle: listNodes } },
+  "/keys": {
+    GET: { needs: KEYS, handle: listKeys },
+    POST: { needs: KEYS, handle: createKey },
+  },
+  "/keys/:key": { DELETE: { needs: KEYS, handle: deleteKey } },
+};

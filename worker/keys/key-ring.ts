@@ -1,0 +1,98 @@
+import type { Catalogue } from "../catalogue/catalogue.ts";
+import type { KeyRow } from "../catalogue/keys.ts";
+import type { KeyScope } from "../core/permissions.ts";
+import type { Config } from "../env.ts";
+import { ExpiringMap } from "./expiring-map.ts";
+import { isMadeId } from "./make-key.ts";
+import { openSecret } from "./sealed-secret.ts";
+
+/** How long a key is used, and an unknown id refused, without asking again: so long a revoked key may still work; milliseconds. */
+export const KEY_MEMORY_MS = 5_000;
+/** Most keys, and most unknown ids, that an isolate remembers. */
+const MAX_REMEMBERED = 1000;
+
+/** A key that signs requests. */
+export interface AccessKey {
+  readonly id: string;
+  readonly secret: string;
+  readonly scope: KeyScope;
+}
+
+/** Where the access keys are found: the root key, which may do everything, and those in D1. */
+export interface KeyRing {
+  /**
+   * The key of an id, or undefined where there is none (any more). At once for the root key and for those in memory.
+   * Rejects, for another try, where D1 does not answer.
+   */
+  find(id: string): AccessKey | undefined | Promise<AccessKey | undefined>;
+}
+
+/** One per isolate: what it remembers serves all requests. */
+export function openKeyRing(
+  config: Pick<Config, "rootKey" | "encryptionKey">,
+  catalogue: Pick<Catalogue, "keys">,
+  { now = Date.now }: { readonly now?: () => number } = {},
+): KeyRing {
+  return new CatalogueKeyRing({ config, catalogue, now });
+}
+
+interface KeyRingParts {
+  readonly config: Pick<Config, "rootKey" | "encryptionKey">;
+  readonly catalogue: Pick<Catalogue, "keys">;
+  readonly now: () => number;
+}
+
+class CatalogueKeyRing implements KeyRing {
+  readonly #parts: KeyRingParts;
+  readonly #rootKey: AccessKey;
+  readonly #known = new ExpiringMap<AccessKey>({ ttlMs: KEY_MEMORY_MS, maxEntries: MAX_REMEMBERED });
+  /** Apart from the known ones, which made-up ids must not push out. */
+  readonly #unknown = new ExpiringMap<true>({ ttlMs: KEY_MEMORY_MS, maxEntries: MAX_REMEMBERED });
+
+  constructor(parts: KeyRingParts) {
+    this.#parts = parts;
+    this.#rootKey = { ...parts.config.rootKey, scope: { level: "admin", repos: null } };
+  }
+
+  find(id: string): AccessKey | undefined | Promise<AccessKey | undefined> {
+    if (id === this.#rootKey.id) return this.#rootKey;
+    if (!isMadeId(id)) return undefined;
+    const now = this.#parts.now();
+    const known = this.#known.get(id, now);
+    if (known !== undefined) return known;
+    return this.#unknown.get(id, now) ? undefined : this.#lookUp(id, now);
+  }
+
+  // Requests that ask at once each look for themselves: the platform may end the one that the others would wait for.
+  async #lookUp(id: string, since: number): Promise<AccessKey | undefined> {
+    const row = await this.#read(id);
+    const key = row === null ? undefined : await this.#open(row);
+    if (key === undefined) this.#unknown.set(id, { value: true, since });
+    else this.#known.set(id, { value: key, since });
+    return key;
+  }
+
+  async #read(id: string): Promise<KeyRow | null> {
+    try {
+      return await this.#parts.catalogue.keys.find(id);
+    } catch (cause) {
+      throw new KeysUnavailable("the access keys can't be read from D1", { cause });
+    }
+  }
+
+  /** A key whose secret can't be read is as good as none, until whoever runs the gateway reads this. */
+  async #open({ id, sealedSecret, level, repos }: KeyRow): Promise<AccessKey | undefined> {
+    const { encryptionKey } = this.#parts.config;
+    const secret = encryptionKey && (await openSecret(sealedSecret, { id, encryptionKey }));
+    if (secret) return { id, secret, scope: { level, repos } };
+    const why = encryptionKey ? "is not the one that it was made with" : "is not set";
+    console.error(`the access key ${id} can't be used: SLUICE_ENCRYPTION_KEY ${why}`);
+    return undefined;
+  }
+}
+
+/** Marked as the platform marks its own: another try may help. */
+class KeysUnavailable extends Error {
+  override readonly name = "KeysUnavailable";
+  readonly retryable = true;
+}

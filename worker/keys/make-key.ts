@@ -1,0 +1,40 @@
+import { toHex } from "../../protocol/digest.ts";
+import type { CreateKey, KeyCreated } from "../../protocol/keys.ts";
+import type { Catalogue } from "../catalogue/catalogue.ts";
+import { sealSecret } from "./sealed-secret.ts";
+
+const ID_PATTERN = /^SLUICE[0-9A-F]{14}$/;
+const ID_RANDOM_BYTES = 7;
+const SECRET_BYTES = 30;
+
+export interface MakeKeyOptions {
+  readonly catalogue: Pick<Catalogue, "keys">;
+  /** 32 bytes in base64 or base64url. */
+  readonly encryptionKey: string;
+  /** Milliseconds since 1970. */
+  readonly now: number;
+}
+
+/** Makes an access key with a random id and secret. The secret is in the answer and, sealed, in D1; nowhere else. */
+export async function makeKey(
+  { level, repos, description }: CreateKey,
+  { catalogue, encryptionKey, now }: MakeKeyOptions,
+): Promise<KeyCreated> {
+  const id = `SLUICE${toHex(crypto.getRandomValues(new Uint8Array(ID_RANDOM_BYTES))).toUpperCase()}`;
+  const secret = base64url(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)));
+  const key = { id, level, repos: repos && [...new Set(repos)], description, createdAt: now };
+  await catalogue.keys.add({ ...key, sealedSecret: await sealSecret(secret, { id, encryptionKey }) });
+  return { ...key, secret };
+}
+
+/** Whether an id is of the form of those that are made here: others need not be looked for. */
+export function isMadeId(id: string): boolean {
+  return ID_PATTERN.test(id);
+}
+
+function base64url(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replaceAll("=", "");
+}

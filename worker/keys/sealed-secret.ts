@@ -1,0 +1,46 @@
+const NONCE_BYTES = 12;
+
+export interface Seal {
+  /** Whose secret it is: a sealed secret opens under no other id. */
+  readonly id: string;
+  /** 32 bytes in base64 or base64url. */
+  readonly encryptionKey: string;
+}
+
+/** Encrypts a secret with AES-256-GCM: base64 of a random nonce of 12 bytes, ciphertext and tag. */
+export async function sealSecret(secret: string, seal: Seal): Promise<string> {
+  const nonce = crypto.getRandomValues(new Uint8Array(NONCE_BYTES));
+  const key = await importKey(seal.encryptionKey);
+  const encrypted = await crypto.subtle.encrypt(
+    algorithm(nonce, seal),
+    key,
+    new TextEncoder().encode(secret),
+  );
+  return btoa(String.fromCharCode(...nonce, ...new Uint8Array(encrypted)));
+}
+
+/** The secret, or undefined where it was sealed with another key or for another id, or is damaged. */
+export async function openSecret(sealed: string, seal: Seal): Promise<string | undefined> {
+  const key = await importKey(seal.encryptionKey);
+  try {
+    const bytes = bytesOf(sealed);
+    const nonce = bytes.subarray(0, NONCE_BYTES);
+    const secret = await crypto.subtle.decrypt(algorithm(nonce, seal), key, bytes.subarray(NONCE_BYTES));
+    return new TextDecoder().decode(secret);
+  } catch {
+    return undefined;
+  }
+}
+
+function algorithm(nonce: Uint8Array<ArrayBuffer>, { id }: Seal): SubtleCryptoEncryptAlgorithm {
+  return { name: "AES-GCM", iv: nonce, additionalData: new TextEncoder().encode(id) };
+}
+
+function importKey(encryptionKey: string): Promise<CryptoKey> {
+  const base64 = encryptionKey.replaceAll("-", "+").replaceAll("_", "/");
+  return crypto.subtle.importKey("raw", bytesOf(base64), "AES-GCM", false, ["encrypt", "decrypt"]);
+}
+
+function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+}
