@@ -1,18 +1,42 @@
 import { type BranchAddress, parseBucketName } from "../../protocol/names.ts";
 import { S3Error } from "./errors.ts";
 
-/** Where a request goes: `/`, `/<bucket>[/]` or `/<bucket>/<key>` (path-style). */
+/** Where a request goes: `/`, `/<bucket>[/]` or `/<bucket>/<key>`. */
 export type Address =
   | { readonly level: "service" }
   | { readonly level: "bucket"; readonly bucket: string }
   | { readonly level: "object"; readonly bucket: string; readonly key: string };
 
-/** Splits a decoded path. Bucket and key are not yet checked. */
-export function parseAddress(path: string): Address {
+/**
+ * Where a request goes, by its decoded path and its Host. With a base domain, `<bucket>.<domain>` names the bucket
+ * and the whole path is the key (virtual-host addressing); any other Host leaves the bucket to the path. Bucket and
+ * key are not yet checked.
+ */
+export function parseAddress(
+  { path, host }: { path: string; host: string | undefined },
+  { domain }: { domain: string | undefined },
+): Address {
+  const bucket = domain === undefined || host === undefined ? undefined : bucketOfHost(host, domain);
+  return bucket === undefined ? addressOfPath(path) : bucketOrObject(bucket, path.slice(1));
+}
+
+/** Host names have no case, so that only buckets in lower case are reached by them. */
+function bucketOfHost(host: string, domain: string): string | undefined {
+  // A domain that says nothing of the port takes any.
+  const named = domain.includes(":") ? host : host.replace(/:[0-9]+$/, "");
+  const suffix = `.${domain}`.toLowerCase();
+  const name = named.toLowerCase();
+  return name.length > suffix.length && name.endsWith(suffix) ? name.slice(0, -suffix.length) : undefined;
+}
+
+function addressOfPath(path: string): Address {
   if (path === "/") return { level: "service" };
   const slash = path.indexOf("/", 1);
-  const bucket = slash === -1 ? path.slice(1) : path.slice(1, slash);
-  const key = slash === -1 ? "" : path.slice(slash + 1);
+  if (slash === -1) return bucketOrObject(path.slice(1), "");
+  return bucketOrObject(path.slice(1, slash), path.slice(slash + 1));
+}
+
+function bucketOrObject(bucket: string, key: string): Address {
   return key === "" ? { level: "bucket", bucket } : { level: "object", bucket, key };
 }
 

@@ -14,8 +14,38 @@ export function contentMd5(headers: ReadonlyMap<string, string>): Uint8Array | u
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
 
-/** The bytes that `Content-Length` announces, where it is sent. */
+/** The bytes that `Content-Length` announces, where it is sent. Throws InvalidArgument. */
 export function declaredSize(headers: ReadonlyMap<string, string>): number | undefined {
-  const text = headers.get("content-length");
-  return text === undefined ? undefined : Number(text);
+  return sizeIn(headers, "content-length");
+}
+
+/** The bytes that an aws-chunked body holds without its framing. Throws MissingContentLength and InvalidArgument. */
+export function decodedContentLength(headers: ReadonlyMap<string, string>): number {
+  const size = sizeIn(headers, "x-amz-decoded-content-length");
+  if (size !== undefined) return size;
+  throw new S3Error("MissingContentLength", {
+    message:
+      "An aws-chunked body needs x-amz-decoded-content-length: the number of its bytes without the framing.",
+  });
+}
+
+/**
+ * The `Content-Encoding` of the object: as sent, but for `aws-chunked`, which belongs to the transfer. Undefined
+ * where nothing is left.
+ */
+export function storedContentEncoding(headers: ReadonlyMap<string, string>): string | undefined {
+  const text = headers.get("content-encoding");
+  if (text === undefined || !/aws-chunked/i.test(text)) return text || undefined;
+  const codings = text.split(",").map((coding) => coding.trim());
+  const stored = codings.filter((coding) => coding !== "" && coding.toLowerCase() !== "aws-chunked");
+  return stored.join(", ") || undefined;
+}
+
+function sizeIn(headers: ReadonlyMap<string, string>, name: string): number | undefined {
+  const text = headers.get(name);
+  if (text === undefined) return undefined;
+  if (/^[0-9]{1,15}$/.test(text)) return Number(text);
+  throw new S3Error("InvalidArgument", {
+    message: `${name} is '${text}': it must be a number of bytes in decimal digits.`,
+  });
 }

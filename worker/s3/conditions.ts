@@ -1,3 +1,7 @@
+import { type ContentId, parseContentName } from "../../protocol/content.ts";
+import type { WriteCondition } from "../branch/contract.ts";
+import { S3Error } from "./errors.ts";
+
 /** What a GET or HEAD may be told about a file before its bytes. */
 export interface Validators {
   /** In quotes, as it goes out. */
@@ -56,4 +60,35 @@ function matchesAny(list: string, etag: string, comparison: "strong" | "weak"): 
 
 function wholeSeconds(at: number): number {
   return Math.floor(at / 1000) * 1000;
+}
+
+/**
+ * What a write's `If-Match` and `If-None-Match` ask of what is at the key; undefined where there are none. As on S3,
+ * If-None-Match takes `*` only. Throws NotImplemented.
+ */
+export function writeCondition(headers: ReadonlyMap<string, string>): WriteCondition | undefined {
+  const match = headers.get("if-match");
+  const noneMatch = headers.get("if-none-match");
+  if (match === undefined && noneMatch === undefined) return undefined;
+  if (noneMatch !== undefined && noneMatch.trim() !== "*") {
+    throw new S3Error("NotImplemented", {
+      message: `If-None-Match is '${noneMatch}': for a write it is implemented as '*' only, which means that nothing may be there.`,
+    });
+  }
+  return {
+    ...(match !== undefined && { match: match.trim() === "*" ? "any" : match.split(",").flatMap(ownTag) }),
+    ...(noneMatch !== undefined && { noneMatch: "any" }),
+  };
+}
+
+/** The content that an ETag of our form stands for, with its quotes or without; undefined for others. */
+export function parseEtag(text: string): ContentId | undefined {
+  const tag = text.trim();
+  return parseContentName(tag.startsWith('"') && tag.endsWith('"') ? tag.slice(1, -1) : tag);
+}
+
+/** An ETag that is not of our form is nobody's: it matches nothing. */
+function ownTag(text: string): ContentId[] {
+  const content = parseEtag(text);
+  return content === undefined ? [] : [content];
 }

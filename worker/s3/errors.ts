@@ -2,12 +2,23 @@
 export const S3_ERRORS = {
   AccessDenied: { status: 403, message: "Access denied." },
   AuthorizationHeaderMalformed: { status: 400, message: "The Authorization header is malformed." },
-  BadDigest: { status: 400, message: "The body is not what Content-MD5 says: send it again." },
+  AuthorizationQueryParametersError: {
+    status: 400,
+    message: "The signature in the URL's query is malformed.",
+  },
+  BadDigest: {
+    status: 400,
+    message: "The body is not what Content-MD5 or the checksum sent with it says: send it again.",
+  },
   BranchFull: {
     status: 400,
     message: "The branch's history is full: copy what is needed to a new branch.",
   },
   BucketAlreadyOwnedByYou: { status: 409, message: "The bucket exists already and is yours." },
+  EntityTooSmall: {
+    status: 400,
+    message: "A part other than the last is smaller than 5 MiB: upload it again, larger.",
+  },
   IncompleteBody: {
     status: 400,
     message: "The body does not have the number of bytes that Content-Length says.",
@@ -20,12 +31,26 @@ export const S3_ERRORS = {
     message:
       "A bucket is one branch of one repo and is named '<branch>.<repo>': each a letter or digit and up to 62 letters, digits, '_' and '-', with one dot between.",
   },
+  InvalidChunkSizeError: {
+    status: 403,
+    message: "A chunk of the aws-chunked body has a size that it may not have.",
+  },
   InvalidDigest: { status: 400, message: "Content-MD5 must be the base64 of 16 bytes." },
+  InvalidPart: {
+    status: 400,
+    message: "A part was not uploaded, or is not the one that the request names: list the parts.",
+  },
+  InvalidPartNumber: { status: 416, message: "The object has no part of that number." },
+  InvalidPartOrder: { status: 400, message: "The parts are not in ascending order of their numbers." },
   InvalidRange: { status: 416, message: "The range lies outside of the object." },
   InvalidRequest: { status: 400, message: "The request is invalid." },
   InvalidToken: { status: 400, message: "The session token is not known here." },
   InvalidURI: { status: 400, message: "The URL's percent-encoding is broken or is not UTF-8." },
   KeyTooLongError: { status: 400, message: "The key is longer than 1024 bytes of UTF-8." },
+  MalformedTrailerError: {
+    status: 400,
+    message: "The trailer of the aws-chunked body is malformed, or is not what x-amz-trailer announces.",
+  },
   MalformedXML: { status: 400, message: "The body is not the XML that this operation takes." },
   MaxMessageLengthExceeded: { status: 400, message: "The body is too large for this operation." },
   MetadataTooLarge: {
@@ -36,6 +61,11 @@ export const S3_ERRORS = {
   MissingContentLength: { status: 411, message: "Send Content-Length, or Transfer-Encoding: chunked." },
   NoSuchBucket: { status: 404, message: "The bucket does not exist." },
   NoSuchKey: { status: 404, message: "The key does not exist." },
+  NoSuchUpload: {
+    status: 404,
+    message:
+      "The multipart upload does not exist: it was completed, aborted, or ran out, or was never begun.",
+  },
   NoSuchVersion: { status: 404, message: "The branch has no commit of that id." },
   NotImplemented: { status: 501, message: "This is not implemented yet." },
   OperationAborted: {

@@ -1,16 +1,46 @@
 import type { PathFault } from "../../protocol/paths.ts";
 import { MAX_PATH_BYTES, PATH_FAULT_TEXT } from "../../protocol/paths.ts";
 import type { WriteFailure } from "../blobs/write-content.ts";
-import type { BranchApi, CommitRefused } from "../branch/contract.ts";
+import type { BadPath, BranchApi, CommitRefused } from "../branch/contract.ts";
 import { type S3Code, S3Error } from "./errors.ts";
 
-type Answer<M extends keyof BranchApi> = Awaited<ReturnType<BranchApi[M]>>;
 type ReasonOf<A> = A extends { ok: false; reason: infer R extends string } ? R : never;
+type ReasonsOf<M extends keyof BranchApi> = ReasonOf<Awaited<ReturnType<BranchApi[M]>>>;
 
 /** Every reason for which a Branch object refuses what the S3 operations ask of it. */
-export type BranchReason =
-  | ReasonOf<Answer<"create" | "destroy" | "status" | "read" | "list" | "openUpload" | "renewUpload">>
-  | CommitRefused["reason"];
+export type BranchReason = ReasonsOf<
+  | "create"
+  | "destroy"
+  | "status"
+  | "read"
+  | "list"
+  | "listVersions"
+  | "content"
+  | "openUpload"
+  | "renewUpload"
+  | "addContents"
+  | "reserve"
+  | "put"
+  | "commit"
+  | "createMultipart"
+  | "listMultiparts"
+>;
+
+/** Every reason for which it refuses what they ask of a multipart upload. */
+export type UploadReason = ReasonsOf<
+  | "multipart"
+  | "addPart"
+  | "listParts"
+  | "partBodies"
+  | "saveProgress"
+  | "completeMultipart"
+  | "abortMultipart"
+>;
+
+type Refusal<R extends string> =
+  | { readonly reason: Exclude<R, "bad-path" | "path-conflict"> }
+  | BadPath
+  | CommitRefused;
 
 interface Word {
   readonly code: S3Code;
@@ -29,6 +59,11 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
     code: "ServiceUnavailable",
     message: "The catalogue of buckets cannot be reached for the moment: try again.",
   },
+  "condition-failed": {
+    code: "PreconditionFailed",
+    message:
+      "If-Match or If-None-Match does not hold for what is at the key: look at its ETag, then try again.",
+  },
   "lost-claim": { code: "AccessDenied", message: OUTPUT_BRANCH },
   "no-such-branch": { code: "NoSuchBucket" },
   "no-such-content": { code: "OperationAborted" },
@@ -43,8 +78,20 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
   },
 };
 
+/** To a multipart upload, an upload that is not there means something else than to a PUT. */
+const UPLOAD_WORDS: Record<UploadReason, Word> = {
+  ...BRANCH_WORDS,
+  "no-such-upload": { code: "NoSuchUpload" },
+  "part-changed": {
+    code: "InvalidPart",
+    message:
+      "A part was uploaded again while the upload was being completed: list the parts, then complete it again.",
+  },
+};
+
 const WRITE_CODES: Record<WriteFailure, S3Code> = {
   "body-too-long": "IncompleteBody",
+  "checksum-mismatch": "BadDigest",
   "digest-mismatch": "BadDigest",
   "incomplete-body": "IncompleteBody",
   "md5-mismatch": "BadDigest",
@@ -53,12 +100,13 @@ const WRITE_CODES: Record<WriteFailure, S3Code> = {
 };
 
 /** The error for a Branch object's refusal. */
-export function branchFailure(
-  refused: { readonly reason: Exclude<BranchReason, "bad-path" | "path-conflict"> } | CommitRefused,
-): S3Error {
-  if (refused.reason === "bad-path" && "fault" in refused) return keyFailure(refused.path, refused.fault);
-  if (refused.reason === "path-conflict" && "other" in refused) return conflict(refused);
-  return new S3Error(BRANCH_WORDS[refused.reason].code, BRANCH_WORDS[refused.reason]);
+export function branchFailure(refused: Refusal<BranchReason>): S3Error {
+  return refusalError(refused, BRANCH_WORDS);
+}
+
+/** The error for what a Branch object refuses of a multipart upload. */
+export function uploadFailure(refused: Refusal<UploadReason>): S3Error {
+  return refusalError(refused, UPLOAD_WORDS);
 }
 
 /** The error for a body that could not be taken in. */
@@ -76,6 +124,13 @@ export function keyFailure(key: string, fault: PathFault): S3Error {
   return new S3Error("InvalidArgument", {
     message: `The key '${key}' cannot be stored: ${PATH_FAULT_TEXT[fault]}.`,
   });
+}
+
+function refusalError<R extends string>(refused: Refusal<R>, words: Record<R, Word>): S3Error {
+  if ("fault" in refused) return keyFailure(refused.path, refused.fault);
+  if ("other" in refused) return conflict(refused);
+  const word = words[refused.reason as R];
+  return new S3Error(word.code, word);
 }
 
 function conflict({ path, other }: { path: string; other: string }): S3Error {

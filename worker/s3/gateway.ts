@@ -1,43 +1,51 @@
 /**
- * The S3 gateway. Not there yet, and refused with 501 NotImplemented, never ignored:
- * - presigned URLs; aws-chunked bodies (`STREAMING-*`), trailers, x-amz-checksum-*
- * - multipart uploads; CopyObject; conditional PUT and DELETE
- * - Cache-Control, Content-Disposition, Content-Encoding, Content-Language and Expires of an object, response-*
- * - deleting a version; listing versions; ListBuckets' prefix
- * - virtual-host addressing (the Host is not looked at), CORS
- * - access keys other than the root key, and with them permissions: each operation declares the one it needs
- * For good: ACLs, policies, tagging, encryption, object lock, storage classes, lifecycle, website, and a
- * delimiter other than `/`.
+ * The S3 gateway. What it does not have is refused, with 501 NotImplemented where nothing else is said, and never
+ * ignored:
+ * - CORS: no answer carries Access-Control-*, and OPTIONS is 405
+ * - deleting a version (`DELETE ?versionId`): history is only added to
+ * - POST of HTML forms, SelectObjectContent, RestoreObject, RenameObject, appending (x-amz-write-offset-bytes)
+ * - session tokens (400 InvalidToken), signatures of version 2 and of version 4A (400)
+ * For good: ACLs other than private, policies, tags (`GET ?tagging` says that there are none), encryption by the service, object lock, storage classes
+ * other than STANDARD, lifecycle, notifications, website, and a delimiter other than `/` (400 InvalidArgument).
  */
 import { pathFault } from "../../protocol/paths.ts";
 import type { Context } from "../app.ts";
-import { branchOf, parseAddress } from "./address.ts";
+import { permits, refusalText } from "../core/permissions.ts";
+import { type Address, branchOf, parseAddress } from "./address.ts";
 import { authenticateTarget, signableHeaders } from "./auth/authenticate.ts";
-import { detectBucketOperation, detectObjectOperation, detectServiceOperation } from "./detect.ts";
+import { operationHeaders, operationQuery } from "./auth/presigned.ts";
+import { detectOperation, detectServiceOperation } from "./detect.ts";
 import { S3Error } from "./errors.ts";
 import { keyFailure } from "./failures.ts";
-import type { BucketRequest, Operation, ServiceRequest } from "./operation.ts";
-import { BUCKET_OPERATIONS, OBJECT_OPERATIONS, SERVICE_OPERATIONS } from "./operations.ts";
+import { keepWaiting } from "./keep-waiting.ts";
+import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
+import { BUCKET_OPERATIONS, OBJECT_OPERATIONS, SERVICE_OPERATIONS, UPLOAD_OPERATIONS } from "./operations.ts";
 import { checkExpectedOwner, refuseHeaders, refuseQuery } from "./refusals.ts";
 import { renderError } from "./render-error.ts";
 import { parseTarget, rawPathOf, type Target } from "./target.ts";
 
 export interface GatewayOptions {
   readonly context: Context;
-  readonly rootKey: { readonly id: string; readonly secret: string };
   /** The clock, in milliseconds since 1970. */
   readonly now: () => number;
 }
 
+interface AnswerOptions extends GatewayOptions {
+  /** The answer for an error. */
+  readonly fail: (error: unknown) => Response;
+}
+
 /** Answers one S3 request, whatever becomes of it: never rejects. */
-export async function handleS3(request: Request, options: GatewayOptions): Promise<Response> {
-  const { requestId } = options.context;
+export async function handleS3(request: Request, { context, now }: GatewayOptions): Promise<Response> {
+  const { requestId } = context;
+  const fail = (error: unknown): Response =>
+    renderError(error, { method: request.method, resource: rawPathOf(request.url), requestId });
   try {
-    const response = await answer(request, options);
+    const response = await answer(request, { context, now, fail });
     response.headers.set("x-amz-request-id", requestId);
     return response;
   } catch (error) {
-    return renderError(error, { method: request.method, resource: rawPathOf(request.url), requestId });
+    return fail(error);
   }
 }
 
@@ -45,45 +53,80 @@ export async function handleS3(request: Request, options: GatewayOptions): Promi
  * The order is contract (design §5), because it decides which of two faults a client hears of: address →
  * signature → bucket → operation → refused headers and sub-resources → permission → header values → body.
  */
-async function answer(request: Request, options: GatewayOptions): Promise<Response> {
+async function answer(request: Request, options: AnswerOptions): Promise<Response> {
   const target = parseTarget(request.url);
   if (target === undefined) throw new S3Error("InvalidURI");
-  const address = parseAddress(target.path);
-  const asked = readRequest(request, { target, options });
-  const { method } = request;
+  const sent = signableHeaders(request);
+  const { domain } = options.context.config;
+  const address = parseAddress({ path: target.path, host: sent.get("host") }, { domain });
+  const asked = await readRequest(request, { target, sent, options });
+  const { method, url } = request;
+  const { fail } = options;
   if (address.level === "service") {
     const operation = SERVICE_OPERATIONS[detectServiceOperation(method)];
-    admit(asked, operation);
-    return operation.handle(asked);
+    return await run(operation, { asked, repo: null, open: () => asked, fail });
   }
-  const onBucket = openBucket(asked, address.bucket);
-  if (address.level === "bucket") {
-    const operation = BUCKET_OPERATIONS[detectBucketOperation(method, asked.query)];
-    admit(asked, operation);
-    return operation.handle(onBucket);
+  const bucket = openBucket(asked, address.bucket);
+  const { repo } = bucket.address;
+  const detected = detectOperation(address.level, { method, query: asked.query, headers: asked.headers });
+  switch (detected.level) {
+    case "bucket":
+      return await run(BUCKET_OPERATIONS[detected.name], { asked, repo, open: () => bucket, fail });
+    case "object":
+      return await run(OBJECT_OPERATIONS[detected.name], {
+        asked,
+        repo,
+        open: () => openObject(bucket, address),
+        fail,
+      });
+    case "upload":
+      return await run(UPLOAD_OPERATIONS[detected.name], {
+        asked,
+        repo,
+        open: () => openUpload(bucket, { address, url }),
+        fail,
+      });
   }
-  const { key } = address;
-  const operation = OBJECT_OPERATIONS[detectObjectOperation(method, asked.query)];
-  admit(asked, operation);
-  const fault = pathFault(key);
-  if (fault !== undefined) throw keyFailure(key, fault);
-  return operation.handle({ ...onBucket, key });
+}
+
+/** What an operation is run with. */
+interface Run<R> {
+  readonly asked: ServiceRequest;
+  /** What the operation touches; null where that is no one repo. */
+  readonly repo: string | null;
+  /** The operation's own request, whose address is only looked at once the operation may be done. */
+  readonly open: () => R;
+  readonly fail: AnswerOptions["fail"];
+}
+
+async function run<R>(operation: Operation<R>, { asked, repo, open, fail }: Run<R>): Promise<Response> {
+  refuseQuery(asked.query, operation);
+  refuseHeaders(asked.headers, operation);
+  checkExpectedOwner(asked.headers);
+  const need = { permission: operation.permission, repo };
+  if (!permits(asked.caller.scope, need)) {
+    throw new S3Error("AccessDenied", { message: refusalText(asked.caller.scope, need) });
+  }
+  const answered = operation.handle(open());
+  return await (operation.mayTakeLong ? keepWaiting(answered, { fail }) : answered);
 }
 
 /** The request of a known caller. */
-function readRequest(
+async function readRequest(
   request: Request,
-  { target, options }: { target: Target; options: GatewayOptions },
-): ServiceRequest {
-  const { context, rootKey, now } = options;
-  const headers = signableHeaders(request);
-  const auth = authenticateTarget({ request, target, headers }, { rootKey, now: now() });
+  { target, sent, options }: { target: Target; sent: ReadonlyMap<string, string>; options: AnswerOptions },
+): Promise<ServiceRequest> {
+  const { context, now } = options;
+  const auth = await authenticateTarget(
+    { request, target, headers: sent },
+    { keys: context.keys, now: now() },
+  );
   if (!auth.ok) throw new S3Error(auth.code, { message: auth.message });
   return {
     context,
     caller: auth.caller,
-    headers,
-    query: firstOfEach(target),
+    headers: operationHeaders(sent, target),
+    query: operationQuery(target),
     body: request.body,
     now,
     compressingProxy: hasCompressingProxy(request),
@@ -96,18 +139,43 @@ function hasCompressingProxy({ cf }: Request): boolean {
   return typeof accepted === "string" && /gzip|br|zstd|deflate|\*/.test(accepted);
 }
 
-function firstOfEach({ query }: Target): ReadonlyMap<string, string> {
-  return new Map(query.toReversed());
-}
-
 function openBucket(asked: ServiceRequest, bucket: string): BucketRequest {
   const address = branchOf(bucket);
   return { ...asked, bucket, address, branch: asked.context.branch(address) };
 }
 
-/** Refuses what the operation does not understand. The caller has the root key, which may do everything. */
-function admit<R>({ query, headers }: ServiceRequest, operation: Operation<R>): void {
-  refuseQuery(query, operation);
-  refuseHeaders(headers, operation);
-  checkExpectedOwner(headers);
+function openObject(bucket: BucketRequest, address: Address): ObjectRequest {
+  const key = keyOf(bucket, address);
+  const fault = pathFault(key);
+  if (fault !== undefined) throw keyFailure(key, fault);
+  return { ...bucket, key };
+}
+
+/** The key in the path, or in `filepath` where an upload begins at `POST /<bucket>?uploads` (spec §4.2). */
+function keyOf({ query }: BucketRequest, address: Address): string {
+  const filepath = query.get("filepath");
+  if (address.level === "object") {
+    if (filepath === undefined) return address.key;
+    throw new S3Error("InvalidArgument", {
+      message: "The key is in the path and in 'filepath', too: give it in one of them.",
+    });
+  }
+  if (filepath) return filepath;
+  throw new S3Error("InvalidArgument", {
+    message:
+      "No key is given: begin the upload at /<bucket>/<key>?uploads, or at /<bucket>?uploads&filepath=<key>.",
+  });
+}
+
+function openUpload(
+  bucket: BucketRequest,
+  { address, url }: { address: Address; url: string },
+): UploadRequest {
+  const query = url.indexOf("?");
+  return {
+    ...bucket,
+    uploadId: bucket.query.get("uploadId") ?? "",
+    key: address.level === "object" ? address.key : undefined,
+    resource: query === -1 ? url : url.slice(0, query),
+  };
 }

@@ -2,6 +2,16 @@
 export const BODY_IDLE_MS = 20_000;
 /** Largest XML body: 1,000 keys of 1,024 bytes, escaped, fit. */
 export const MAX_XML_BYTES = 2 * 1024 * 1024;
+/** Largest XML of CompleteMultipartUpload: 10,000 parts fit, each with a checksum and in a form for people to read. */
+export const MAX_COMPLETE_XML_BYTES = 4 * 1024 * 1024;
+/** Highest number of a part (S3 User Guide, "Amazon S3 multipart upload limits"). */
+export const MAX_PART_NUMBER = 10_000;
+/** Smallest part that is not the last one (same place). */
+export const MIN_PART_BYTES = 5 * 1024 * 1024;
+/** Most parts in one page of ListParts, and most uploads in one of ListMultipartUploads (S3's bounds). */
+export const MAX_PAGE_ENTRIES = 1000;
+/** Most rows of the catalogue that one ListBuckets reads: a rare prefix is then answered over several pages. */
+export const MAX_BUCKETS_SCANNED = 10_000;
 /** Most keys in one listing or one DeleteObjects (S3's bound). */
 export const MAX_KEYS = 1000;
 /** Most buckets in one answer (S3's bound). */

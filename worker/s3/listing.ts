@@ -2,47 +2,50 @@ import type { FileList, ListEntry } from "../branch/contract.ts";
 import { S3Error } from "./errors.ts";
 import { branchFailure } from "./failures.ts";
 import { OWNER, STORAGE_CLASS } from "./filler.ts";
+import { type KeyEncoding, keyEncoding } from "./key-encoding.ts";
 import { MAX_KEYS } from "./limits.ts";
 import type { BucketRequest } from "./operation.ts";
 import { wholeNumber } from "./query-values.ts";
 import { etag } from "./select-object.ts";
-import { encodeUriPath } from "./uri.ts";
 import type { XmlTags } from "./xml.ts";
 
-/** Query parameters of both versions of a listing. */
+/** Query parameters of every listing. */
 export const LISTING_QUERY = ["delimiter", "encoding-type", "max-keys", "prefix"];
+/** What it may ask to be told is that an archived object is being restored: none ever is, so that nothing is left out. */
+export const LISTING_HEADERS = ["x-amz-optional-object-attributes"];
 
-/** What both versions of a listing ask for. */
+/** What every listing asks for. */
 export interface ListingParameters {
   readonly prefix: string;
   readonly delimiter: "/" | undefined;
   readonly maxKeys: number;
-  readonly encodingType: "url" | undefined;
+  readonly encoding: KeyEncoding;
 }
 
 /** Reads them. Throws InvalidArgument. */
-export function listingParameters(query: ReadonlyMap<string, string>): ListingParameters {
+export function listingParameters({ query, headers }: BucketRequest): ListingParameters {
+  checkOptionalAttributes(headers.get("x-amz-optional-object-attributes"));
   return {
     prefix: query.get("prefix") ?? "",
     delimiter: delimiterOf(query.get("delimiter")),
     maxKeys: wholeNumber(query, "max-keys", { min: 0, max: MAX_KEYS, absent: MAX_KEYS }),
-    encodingType: encodingTypeOf(query.get("encoding-type")),
+    encoding: keyEncoding(query),
   };
 }
 
 /** One page after `after`. Nobody is told of more after a page of no keys: S3 does the same. */
 export async function listPage(
-  branch: BucketRequest["branch"],
+  { branch, context }: BucketRequest,
   { prefix, delimiter, maxKeys, after }: ListingParameters & { readonly after: string | undefined },
 ): Promise<FileList> {
   if (maxKeys === 0) {
-    const status = await branch.status();
-    if (!status.ok) throw branchFailure(status);
-    return { ok: true, entries: [], truncated: false, next: null, modifiedAt: status.modifiedAt };
+    const { modifiedAt } = await existing(branch);
+    return { ok: true, entries: [], truncated: false, next: null, modifiedAt };
   }
   const page = await branch.list({
     prefix,
     limit: maxKeys,
+    modified: context.config.lastModified,
     ...(delimiter && { delimiter }),
     ...(after && { after }),
   });
@@ -50,30 +53,43 @@ export async function listPage(
   return page;
 }
 
-/** How keys go into the answer: as they are, or percent-encoded. */
-export function keyEncoder({ encodingType }: ListingParameters): (key: string) => string {
-  return encodingType === "url" ? encodeUriPath : (key) => key;
+/** The state of a branch. Throws NoSuchBucket where it is not there. */
+export async function existing(branch: BucketRequest["branch"]): Promise<{ readonly modifiedAt: number }> {
+  const status = await branch.status();
+  if (!status.ok) throw branchFailure(status);
+  return status;
 }
 
 /** The tags that hold a page's entries. */
 export function entryTags(
   { entries, modifiedAt }: FileList,
-  { encode, owner }: { encode: (key: string) => string; owner: "with-owner" | "without-owner" },
+  { encoding, owner }: { encoding: KeyEncoding; owner: "with-owner" | "without-owner" },
 ): XmlTags {
-  const lastModified = new Date(modifiedAt).toISOString();
+  const branchTime = isoDate(modifiedAt);
   return {
     Contents: entries.filter(isFile).map((entry) => ({
-      Key: encode(entry.path),
-      LastModified: lastModified,
+      Key: encoding.key(entry.path),
+      LastModified: entry.modifiedAt === undefined ? branchTime : isoDate(entry.modifiedAt),
       ETag: etag(entry),
       Size: entry.size,
       StorageClass: STORAGE_CLASS,
       Owner: owner === "with-owner" ? OWNER : undefined,
     })),
-    CommonPrefixes: entries
-      .filter((entry) => entry.kind === "prefix")
-      .map((entry) => ({ Prefix: encode(entry.path) })),
+    CommonPrefixes: prefixTags(entries, encoding),
   };
+}
+
+/** The tags that hold a page's common prefixes. */
+export function prefixTags(
+  entries: readonly { readonly kind: string; readonly path: string }[],
+  encoding: KeyEncoding,
+): XmlTags[] {
+  return entries.filter(({ kind }) => kind === "prefix").map(({ path }) => ({ Prefix: encoding.key(path) }));
+}
+
+/** A time, in milliseconds since 1970, as S3's XML says it. */
+export function isoDate(at: number): string {
+  return new Date(at).toISOString();
 }
 
 function isFile(entry: ListEntry): entry is Exclude<ListEntry, { kind: "prefix" }> {
@@ -86,9 +102,9 @@ function delimiterOf(text: string | undefined): "/" | undefined {
   throw new S3Error("InvalidArgument", { message: `delimiter is '${text}': only '/' delimits here.` });
 }
 
-function encodingTypeOf(text: string | undefined): "url" | undefined {
-  if (text === undefined || text === "url") return text;
+function checkOptionalAttributes(text: string | undefined): void {
+  if (text === undefined || text === "RestoreStatus") return;
   throw new S3Error("InvalidArgument", {
-    message: `encoding-type is '${text}': it must be 'url', or absent.`,
+    message: `x-amz-optional-object-attributes is '${text}': it must be RestoreStatus, or absent.`,
   });
 }

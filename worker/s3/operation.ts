@@ -1,9 +1,7 @@
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Caller, Context } from "../app.ts";
 import type { BranchApi } from "../branch/contract.ts";
-
-/** What a key must be allowed to do for an operation. The root key may do everything. */
-type Permission = "list" | "read" | "write" | "admin";
+import type { Permission } from "../core/permissions.ts";
 
 /** A request to the service itself. */
 export interface ServiceRequest {
@@ -31,6 +29,16 @@ export interface ObjectRequest extends BucketRequest {
   readonly key: string;
 }
 
+/** A request to a multipart upload: its id names it, and the key may stand in the path, or not (spec §4.2). */
+export interface UploadRequest extends BucketRequest {
+  /** As sent, whatever it is; "" where none is. */
+  readonly uploadId: string;
+  /** As the path has it; undefined where it has none. */
+  readonly key: string | undefined;
+  /** The request's URL without its query. */
+  readonly resource: string;
+}
+
 /**
  * One S3 operation. What it does not declare is refused before it is called, so that nothing which a client asked
  * for is ignored in silence.
@@ -43,6 +51,8 @@ export interface Operation<Request> {
   readonly takes?: readonly string[];
   /** Other headers that mean something to S3 here, but not yet to us. */
   readonly refuses?: readonly string[];
+  /** It answers XML and may take minutes: its client is kept waiting, and may hear of an error in a 200 (see keep-waiting.ts). */
+  readonly mayTakeLong?: true;
   /** Answers what went well; throws S3Error for all else. */
   handle(request: Request): Promise<Response>;
 }

@@ -1,29 +1,28 @@
 import { createHash } from "node:crypto";
 import { toHex } from "../../protocol/digest.ts";
 import { BodyReader } from "../blobs/body-reader.ts";
-import { contentMd5, declaredSize } from "./body-headers.ts";
+import { createChecksum } from "../blobs/checksum-hasher.ts";
+import type { ExpectedHashes } from "../blobs/write-content.ts";
+import { encodeBase64 } from "../core/base64.ts";
+import { type OpenBody, openBody } from "./body/open-body.ts";
 import { S3Error } from "./errors.ts";
 import { writeFailure } from "./failures.ts";
 import { BODY_IDLE_MS } from "./limits.ts";
 import type { ServiceRequest } from "./operation.ts";
 
 /**
- * A small body as text, once it is known to be what Content-MD5 and x-amz-content-sha256 say. Throws
+ * A small body as text, once it is known to be what its hashes, checksum and signatures say. Throws
  * MaxMessageLengthExceeded above `maxBytes`.
  */
 export async function readTextBody(request: ServiceRequest, maxBytes: number): Promise<string> {
-  const md5 = contentMd5(request.headers);
-  const declared = declaredSize(request.headers);
+  const body = openBody(request);
+  const declared = body.declaredSize;
   if (declared !== undefined && declared > maxBytes) throw tooLarge(maxBytes);
   // One byte more than may come, to see whether it does.
-  const bytes = await readAtMost(request, (declared ?? maxBytes) + 1);
+  const bytes = await readAtMost(body, { maxBytes: (declared ?? maxBytes) + 1, now: request.now });
   if (declared !== undefined && bytes.length !== declared) throw writeFailure("incomplete-body");
   if (bytes.length > maxBytes) throw tooLarge(maxBytes);
-  if (md5 && toHex(md5) !== createHash("md5").update(bytes).digest("hex")) throw writeFailure("md5-mismatch");
-  const sha256 = request.caller.bodySha256;
-  if (sha256 !== null && sha256 !== createHash("sha256").update(bytes).digest("hex")) {
-    throw writeFailure("sha256-mismatch");
-  }
+  checkHashes(bytes, body.expect);
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes);
   } catch {
@@ -31,22 +30,37 @@ export async function readTextBody(request: ServiceRequest, maxBytes: number): P
   }
 }
 
-async function readAtMost({ body, now }: ServiceRequest, maxBytes: number): Promise<Uint8Array> {
-  if (body === null) return new Uint8Array(0);
-  const reader = new BodyReader(body, { idleMs: BODY_IDLE_MS, now });
+async function readAtMost(
+  body: OpenBody,
+  { maxBytes, now }: { maxBytes: number; now: () => number },
+): Promise<Uint8Array> {
+  if (body.source === null) return new Uint8Array(0);
+  const reader = new BodyReader(body.source, { idleMs: BODY_IDLE_MS, now });
   try {
     let view = new Uint8Array(new ArrayBuffer(maxBytes), 0, 0);
     while (reader.end === null && view.length < maxBytes) {
       const before = view.length;
       const bytes = await reader.read(new Uint8Array(view.buffer, before));
       if (reader.end === "idle") throw writeFailure("request-timeout");
-      if (reader.end === "lost") throw writeFailure("incomplete-body");
+      if (reader.end === "lost") throw body.fault() ?? writeFailure("incomplete-body");
       view = new Uint8Array(bytes.buffer, 0, before + bytes.length);
     }
     return view;
   } finally {
     await reader.close();
   }
+}
+
+function checkHashes(bytes: Uint8Array, { md5, sha256, checksum }: ExpectedHashes): void {
+  if (md5 && toHex(md5) !== createHash("md5").update(bytes).digest("hex")) throw writeFailure("md5-mismatch");
+  if (sha256 !== undefined && sha256 !== createHash("sha256").update(bytes).digest("hex")) {
+    throw writeFailure("sha256-mismatch");
+  }
+  const value = checksum?.value() ?? null;
+  if (!checksum || value === null) return;
+  const hasher = createChecksum(checksum.algorithm);
+  hasher.update(bytes);
+  if (encodeBase64(hasher.digest()) !== value) throw writeFailure("checksum-mismatch");
 }
 
 function tooLarge(maxBytes: number): S3Error {

@@ -11,17 +11,35 @@ const HARMLESS = new Set([
   "x-amz-expected-bucket-owner",
 ]);
 
-/** Headers that are understood with one value only. */
+/** What an operation takes that makes an object. */
+export const OBJECT_HEADERS: readonly string[] = ["x-amz-meta-*", "x-amz-acl", "x-amz-storage-class"];
+
+/** Headers that are understood with one value only: what they ask for is so here anyway. */
 const ONLY_VALUE: ReadonlyMap<string, string> = new Map([
   ["x-amz-acl", "private"],
+  ["x-amz-bucket-object-lock-enabled", "false"],
+  ["x-amz-object-ownership", "BucketOwnerEnforced"],
   ["x-amz-storage-class", "STANDARD"],
 ]);
 
+/** What to do without a header, for those that clients send because their users set something. By beginning. */
+const FIXES: readonly (readonly [beginning: string, fix: string])[] = [
+  [
+    "x-amz-server-side-encryption",
+    "objects are kept as the blob store keeps them: leave it out, or encrypt before sending",
+  ],
+  [
+    "x-amz-copy-source-server-side-encryption",
+    "no object here is encrypted with a key of its own: leave it out",
+  ],
+  ["x-amz-object-lock", "objects cannot be locked: leave it out; every commit stays readable by its id"],
+  ["x-amz-tagging", "objects have no tags: leave it out, or send it as x-amz-meta-*"],
+  ["x-amz-grant", "there are no ACLs: leave it out, and give access keys their scope"],
+  ["x-amz-write-offset-bytes", "objects are written whole: leave it out"],
+];
+
 /** SDKs name the operation in a query parameter of this name. */
 const OPERATION_HINT = "x-id";
-
-const NEW_SDK_HINT =
-  "set AWS_REQUEST_CHECKSUM_CALCULATION=when_required for SDKs that send checksums by themselves";
 
 type Refusable = Pick<Operation<never>, "query" | "takes" | "refuses">;
 
@@ -39,16 +57,12 @@ export function refuseQuery(query: ReadonlyMap<string, string>, operation: Refus
 /** Throws NotImplemented for a header that would change what the operation does on S3 and does not do so here. */
 export function refuseHeaders(headers: ReadonlyMap<string, string>, operation: Refusable): void {
   for (const [name, value] of headers) {
-    const known = name.startsWith("x-amz-")
+    const isAmz = name.startsWith("x-amz-");
+    const known = isAmz
       ? HARMLESS.has(name) || isTaken(name, operation)
       : value === "" || !operation.refuses?.includes(name);
     if (!known) throw notImplemented(name);
-    const only = ONLY_VALUE.get(name);
-    if (only !== undefined && value !== only) {
-      throw new S3Error("NotImplemented", {
-        message: `The header ${name} is implemented with the value '${only}' only, not '${value}'.`,
-      });
-    }
+    if (isAmz) refuseOtherValue(name, value);
   }
 }
 
@@ -66,9 +80,16 @@ function isTaken(name: string, { takes = [] }: Refusable): boolean {
   return takes.some((taken) => (taken.endsWith("*") ? name.startsWith(taken.slice(0, -1)) : name === taken));
 }
 
+function refuseOtherValue(name: string, value: string): void {
+  const only = ONLY_VALUE.get(name);
+  if (only === undefined || value === only) return;
+  throw new S3Error("NotImplemented", {
+    message: `The header ${name} is implemented with the value '${only}' only, not '${value}'.`,
+  });
+}
+
 function notImplemented(name: string): S3Error {
-  const isChecksum = name.startsWith("x-amz-checksum-") || name === "x-amz-sdk-checksum-algorithm";
-  const fix = isChecksum ? `leave it out, or ${NEW_SDK_HINT}` : "leave it out";
+  const [, fix = "leave it out"] = FIXES.find(([beginning]) => name.startsWith(beginning)) ?? [];
   return new S3Error("NotImplemented", {
     message: `The header ${name} is not implemented for this operation: ${fix}.`,
   });

@@ -8,29 +8,38 @@ export interface XmlTags {
 }
 
 const NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/";
-const DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n';
+/** What every document of ours begins with. */
+export const XML_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n';
 
-/** The answer of an operation that went well: one root in S3's namespace. */
-export function xmlAnswer(root: string, value: XmlTags | string): Response {
-  return new Response(DECLARATION + element(root, value, ` xmlns="${NAMESPACE}"`), {
+/**
+ * The answer of an operation that went well: one root in S3's namespace. Of several groups of tags, one comes after
+ * the other, so that tags of different names can alternate.
+ */
+export function xmlAnswer(root: string, value: XmlTags | readonly XmlTags[] | string): Response {
+  const inner = typeof value === "string" ? escapeXml(value) : [value].flat().map(tags).join("");
+  return new Response(`${XML_DECLARATION}<${root} xmlns="${NAMESPACE}">${inner}</${root}>`, {
     headers: { "content-type": "application/xml" },
   });
 }
 
 /** An XML document without a namespace, which is how S3 sends errors. */
-export function xmlBody(root: string, tags: XmlTags): string {
-  return DECLARATION + element(root, tags);
+export function xmlBody(root: string, value: XmlTags): string {
+  return XML_DECLARATION + element(root, value);
 }
 
 /** Written by hand, because listings are hot: the XML library's builder takes six times as long over 1,000 keys. */
-function element(tag: string, value: XmlValue, attributes = ""): string {
+function element(tag: string, value: XmlValue): string {
   if (value === undefined) return "";
-  if (typeof value === "string") return `<${tag}${attributes}>${escapeXml(value)}</${tag}>`;
-  if (typeof value !== "object") return `<${tag}${attributes}>${value}</${tag}>`;
+  if (typeof value === "string") return `<${tag}>${escapeXml(value)}</${tag}>`;
+  if (typeof value !== "object") return `<${tag}>${value}</${tag}>`;
   if (isList(value)) return value.map((each) => element(tag, each)).join("");
-  let inner = "";
-  for (const name in value) inner += element(name, value[name]);
-  return `<${tag}${attributes}>${inner}</${tag}>`;
+  return `<${tag}>${tags(value)}</${tag}>`;
+}
+
+function tags(value: XmlTags): string {
+  let text = "";
+  for (const name in value) text += element(name, value[name]);
+  return text;
 }
 
 function isList(value: XmlTags | readonly XmlValue[]): value is readonly XmlValue[] {

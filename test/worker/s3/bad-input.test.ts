@@ -1,7 +1,5 @@
-import { env } from "cloudflare:test";
 import { beforeAll, describe, expect, test } from "vitest";
-import { openContext } from "../../../worker/app.ts";
-import { failure, good, s3 } from "./support.ts";
+import { type Ask, answer, failure, good, ROOT_KEY, s3, signed, testContext } from "./support.ts";
 
 beforeAll(async () => {
   await good("PUT /master.strict");
@@ -83,7 +81,7 @@ test("metadata of more than 2 KB is refused, and 2 KB is kept", async () => {
 });
 
 test("a branch that is a pipeline's output is not written, deleted or emptied by others", async () => {
-  const branch = openContext(env).branch({ repo: "output", branch: "master" });
+  const branch = testContext().branch({ repo: "output", branch: "master" });
   await branch.claim({ pipeline: "output", uid: "uid" });
   const refusals = [
     s3("PUT /master.output/key", { body: "x" }),
@@ -96,4 +94,142 @@ test("a branch that is a pipeline's output is not written, deleted or emptied by
     expect(refused).toMatchObject({ status: 403, Code: "AccessDenied" });
     expect(refused.Message).toContain("output of a pipeline");
   }
+});
+
+const XML_BOMB = `<!DOCTYPE b [<!ENTITY a "${"x".repeat(1000)}"><!ENTITY b "${"&a;".repeat(1000)}">]><Delete><Object><Key>&b;</Key></Object></Delete>`;
+const EXTERNAL = `<!DOCTYPE d [<!ENTITY e SYSTEM "file:///etc/passwd">]><Delete><Object><Key>&e;</Key></Object></Delete>`;
+const named = (keys: number) =>
+  `<Delete>${Array.from({ length: keys }, (_, key) => `<Object><Key>k${key}</Key></Object>`).join("")}</Delete>`;
+const MIB = 1024 * 1024;
+
+interface Row {
+  readonly what: string;
+  readonly line: string;
+  readonly ask?: Ask;
+  readonly status: number;
+  readonly Code: string;
+}
+
+const row = (what: string, line: string, [status, Code]: [number, string], ask: Ask = {}): Row => ({
+  what,
+  line,
+  ask,
+  status,
+  Code,
+});
+const put = (what: string, headers: Record<string, string>, expected: [number, string]): Row =>
+  row(what, "PUT /master.strict/bad", expected, { headers, body: "content" });
+const remove = (what: string, body: Ask["body"], expected: [number, string]): Row =>
+  row(what, "POST /master.strict?delete", expected, body === undefined ? {} : { body });
+
+/** What goes wrong in the world, and what S3 calls it. */
+const TABLE: readonly Row[] = [
+  row("a signature with another secret", "GET /", [403, "SignatureDoesNotMatch"], {
+    key: { ...ROOT_KEY, secret: "wrong" },
+  }),
+  row("an access key id that nobody has", "GET /", [403, "InvalidAccessKeyId"], {
+    key: { ...ROOT_KEY, id: "nobody" },
+  }),
+  put("a body that is longer than told", { "content-length": "3" }, [400, "IncompleteBody"]),
+  put("a body that is cut short", { "content-length": "70" }, [400, "IncompleteBody"]),
+  put("a length that is none", { "content-length": "-1" }, [400, "InvalidArgument"]),
+  put("a wrong MD5", { "content-md5": "1B2M2Y8AsgTpgAmY7PhCfg==" }, [400, "BadDigest"]),
+  put("an MD5 that is none", { "content-md5": "md5" }, [400, "InvalidDigest"]),
+  put("a wrong SHA-256", { "x-amz-content-sha256": "0".repeat(64) }, [400, "XAmzContentSHA256Mismatch"]),
+  put("a SHA-256 that is none", { "x-amz-content-sha256": "abc" }, [400, "InvalidArgument"]),
+  ...["crc32", "crc32c"].map((name) =>
+    put(`a wrong ${name}`, { [`x-amz-checksum-${name}`]: "AAAAAA==" }, [400, "BadDigest"]),
+  ),
+  put("a wrong crc64nvme", { "x-amz-checksum-crc64nvme": "AAAAAAAAAAA=" }, [400, "BadDigest"]),
+  put("a wrong sha1", { "x-amz-checksum-sha1": `${"A".repeat(27)}=` }, [400, "BadDigest"]),
+  put("a wrong sha256", { "x-amz-checksum-sha256": `${"A".repeat(43)}=` }, [400, "BadDigest"]),
+  put("a checksum that is none", { "x-amz-checksum-crc32": "crc" }, [400, "InvalidRequest"]),
+  put("two checksums", { "x-amz-checksum-crc32": "AAAAAA==", "x-amz-checksum-crc32c": "AAAAAA==" }, [
+    400,
+    "InvalidRequest",
+  ]),
+  put("an algorithm that nobody knows", { "x-amz-sdk-checksum-algorithm": "MD5" }, [400, "InvalidRequest"]),
+  put("metadata of 64 KiB", { "x-amz-meta-huge": "x".repeat(64 * 1024) }, [400, "MetadataTooLarge"]),
+  put("a header of 64 KiB that nobody knows", { "x-amz-huge": "x".repeat(64 * 1024) }, [
+    501,
+    "NotImplemented",
+  ]),
+  row("a PUT with neither length nor body", "PUT /master.strict/bad", [411, "MissingContentLength"]),
+  remove("no body", undefined, [400, "MalformedXML"]),
+  remove("a body that is no XML", "{}", [400, "MalformedXML"]),
+  remove("XML that is cut short", "<Delete><Object>", [400, "MalformedXML"]),
+  remove("XML with a tag that is never closed", "<Delete><Object><Key>a</Delete>", [400, "MalformedXML"]),
+  remove("bytes that are not UTF-8", new Uint8Array([0x3c, 0xff, 0xfe]), [400, "MalformedXML"]),
+  remove("entities that grow", XML_BOMB, [400, "MalformedXML"]),
+  remove("an entity from a file", EXTERNAL, [400, "MalformedXML"]),
+  remove("100,000 tags in each other", "<a>".repeat(100_000), [400, "MalformedXML"]),
+  remove("10 MB of XML", `<Delete>${" ".repeat(10 * MIB)}</Delete>`, [400, "MaxMessageLengthExceeded"]),
+  remove("10 MB that come without a length", new Blob([" ".repeat(10 * MIB)]).stream(), [
+    400,
+    "MaxMessageLengthExceeded",
+  ]),
+  remove("no key", "<Delete></Delete>", [400, "MalformedXML"]),
+  remove("1,001 keys", named(1001), [400, "MalformedXML"]),
+  ...["-1", "abc", "1.5", ""].flatMap((keys) => [
+    row(`max-keys=${keys}`, `GET /master.strict?max-keys=${keys}`, [400, "InvalidArgument"]),
+    row(`max-keys=${keys}, of v2`, `GET /master.strict?list-type=2&max-keys=${keys}`, [
+      400,
+      "InvalidArgument",
+    ]),
+  ]),
+  ...["x", "", "!!!", "////", "MQ%3D%3D%3D"].map((token) =>
+    row(`the token '${token}'`, `GET /master.strict?list-type=2&continuation-token=${token}`, [
+      400,
+      "InvalidArgument",
+    ]),
+  ),
+  row("a listing of a third kind", "GET /master.strict?list-type=3", [400, "InvalidArgument"]),
+  row("another delimiter", "GET /master.strict?delimiter=-", [400, "InvalidArgument"]),
+  row("an encoding that nobody knows", "GET /master.strict?encoding-type=x", [400, "InvalidArgument"]),
+  row("a version that is none", "GET /master.strict/file?versionId=x", [404, "NoSuchVersion"]),
+  row("a bucket that is not there", "GET /master.gone/file", [404, "NoSuchBucket"]),
+  ...["PATCH", "OPTIONS", "PROPFIND"].map((method) =>
+    row(method, `${method} /master.strict/file`, [405, "MethodNotAllowed"]),
+  ),
+  row("a PUT of the service", "PUT /", [405, "MethodNotAllowed"]),
+  row("a query of 64 KiB", `GET /master.strict?${"x".repeat(64 * 1024)}`, [501, "NotImplemented"]),
+];
+
+describe("a request is told what is wrong with it, and changes nothing", () => {
+  test.each(TABLE)("$what: $status $Code", async ({ line, ask, status, Code }) => {
+    const refused = await failure(s3(line, ask));
+    expect(refused).toMatchObject({ status, Code });
+    expect(refused.Message.length).toBeGreaterThan(20);
+    const { status: there } = await s3("HEAD /master.strict/bad");
+    expect(there).toBe(404);
+  });
+
+  test("max-keys above 1,000 counts as 1,000", async () => {
+    expect((await s3("GET /master.strict?max-keys=100000")).status).toBe(200);
+  });
+
+  test.each([
+    ["16 minutes ago", -16 * 60_000],
+    ["in 16 minutes", 16 * 60_000],
+    ["ten years ago", -10 * 365 * 24 * 3_600_000],
+  ])("signed %s", async (_, offsetMs) => {
+    const request = await signed("GET /");
+    const refused = await failure(answer(request, { now: () => Date.now() - offsetMs }));
+    expect(refused).toMatchObject({ status: 403, Code: "RequestTimeTooSkewed" });
+  });
+
+  test("412 and 416 of a GET are plain text, and so is a part that the object has not", async () => {
+    for (const [target, headers, status] of [
+      ["", { "if-match": '"x"' }, 412],
+      ["", { range: "bytes=9-" }, 416],
+      ["?partNumber=2", {}, 416],
+    ] as const) {
+      const response = await s3(`GET /master.strict/file${target}`, { headers });
+      expect([response.status, response.headers.get("content-type")]).toEqual([
+        status,
+        "text/plain; charset=utf-8",
+      ]);
+      expect((await response.text()).length).toBeGreaterThan(20);
+    }
+  });
 });

@@ -1,11 +1,17 @@
 import { env } from "cloudflare:test";
 import { AwsClient } from "aws4fetch";
 import { XMLParser } from "fast-xml-parser";
-import { openContext } from "../../../worker/app.ts";
+import { type Context, openContext } from "../../../worker/app.ts";
+import type { BlobStore } from "../../../worker/blobs/port.ts";
+import type { KeyScope } from "../../../worker/core/permissions.ts";
+import { type Config, readConfig } from "../../../worker/env.ts";
+import type { AccessKey } from "../../../worker/keys/key-ring.ts";
 import { handleS3 } from "../../../worker/s3/gateway.ts";
 
 export const ROOT_KEY = { id: "test-root", secret: "test-root-secret" };
 export const ENDPOINT = "http://sluice.test";
+/** What the gateway under test is set up with. */
+export const CONFIG: Config = readTestConfig();
 
 export interface Ask {
   readonly headers?: Record<string, string>;
@@ -36,9 +42,48 @@ export function unsigned(line: string, headers: Record<string, string> = {}): Re
   return new Request(url, { method, headers });
 }
 
+export interface Gateway {
+  /** The clock; milliseconds since 1970. */
+  readonly now?: () => number;
+  readonly config?: Partial<Config>;
+}
+
 /** The gateway's answer to a request, over real objects, blobs and catalogue. */
-export function answer(request: Request, now: () => number = Date.now): Promise<Response> {
-  return handleS3(request, { context: openContext(env), rootKey: ROOT_KEY, now });
+export function answer(request: Request, { now = Date.now, config }: Gateway = {}): Promise<Response> {
+  return handleS3(request, { context: testContext(config), now });
+}
+
+/** What a request has, with the keys of `scopedKey` beside the root key. */
+export function testContext(config: Partial<Config> = {}): Context {
+  const context = openContext(env, { ...CONFIG, ...config });
+  const blobs = manifestBound === undefined ? context.blobs : withBound(context.blobs, manifestBound);
+  return { ...context, blobs, keys: { find: (id) => scopedKeys.get(id) ?? context.keys.find(id) } };
+}
+
+let manifestBound: number | undefined;
+
+/** From now on, lists of chunks go to manifests from this many bytes of JSON. */
+export function lowerManifestBound(bytes: number): void {
+  manifestBound = bytes;
+}
+
+function withBound(store: BlobStore, bound: number): BlobStore {
+  return {
+    manifestBound: bound,
+    put: (name, bytes) => store.put(name, bytes),
+    get: (name, range) => store.get(name, range),
+    delete: (name) => store.delete(name),
+  };
+}
+
+const scopedKeys = new Map<string, AccessKey>();
+
+/** A key that may do no more than this. */
+export function scopedKey(scope: KeyScope): AccessKey {
+  const id = `test-${scope.level}-${scope.repos?.join("-") ?? "everywhere"}`;
+  const key = { id, secret: `secret-of-${id}`, scope };
+  scopedKeys.set(id, key);
+  return key;
 }
 
 /** One signed request and its answer. */
@@ -74,13 +119,22 @@ export async function xml(answered: Response | Promise<Response>): Promise<any> 
   return parser.parse(await (await answered).text());
 }
 
+/** Tags that may come several times. */
+const LISTS = new Set(["Contents", "CommonPrefixes", "Deleted", "DeleteMarker", "Part", "Upload", "Version"]);
+
 const parser = new XMLParser({
   parseTagValue: false,
   ignoreDeclaration: true,
   trimValues: false,
   processEntities: true,
-  isArray: (name) => ["Contents", "CommonPrefixes", "Bucket", "Deleted"].includes(name),
+  isArray: (name, path) => LISTS.has(name) || String(path).endsWith("Buckets.Bucket"),
 });
+
+function readTestConfig(): Config {
+  const read = readConfig(env);
+  if (!read.ok) throw new Error(read.problem);
+  return read.config;
+}
 
 function parseLine(line: string): { method: string; url: string } {
   const space = line.indexOf(" ");

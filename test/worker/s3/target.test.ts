@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { parseAddress } from "../../../worker/s3/address.ts";
 import { authorityOf, parseTarget, rawPathOf } from "../../../worker/s3/target.ts";
 
 const HOST = "http://127.0.0.1:8787";
@@ -32,16 +31,4 @@ test("a URL without a path asks for the root", () => {
   expect(parseTarget(HOST)).toMatchObject({ rawPath: "/", path: "/" });
   expect([authorityOf(HOST), authorityOf(`${HOST}/a`)]).toEqual(["127.0.0.1:8787", "127.0.0.1:8787"]);
   expect([rawPathOf(HOST), rawPathOf(`${HOST}/a%20b?c`)]).toEqual(["/", "/a%20b"]);
-});
-
-test.each([
-  ["/", { level: "service" }],
-  ["/b.r", { level: "bucket", bucket: "b.r" }],
-  ["/b.r/", { level: "bucket", bucket: "b.r" }],
-  ["/b.r/k", { level: "object", bucket: "b.r", key: "k" }],
-  ["/b.r/k/l/", { level: "object", bucket: "b.r", key: "k/l/" }],
-  ["/b.r//k", { level: "object", bucket: "b.r", key: "/k" }],
-  ["//k", { level: "object", bucket: "", key: "k" }],
-])("the path %s addresses %o", (path, address) => {
-  expect(parseAddress(path)).toEqual(address);
 });

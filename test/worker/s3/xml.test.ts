@@ -22,6 +22,13 @@ test("an answer is in S3's namespace", async () => {
   );
 });
 
+test("groups of tags keep their order", async () => {
+  const groups = [{ A: 1, B: 2 }, { C: "x" }, { A: 3 }];
+  expect(await xmlAnswer("R", groups).text()).toBe(
+    `${DECLARATION}<R xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><A>1</A><B>2</B><C>x</C><A>3</A></R>`,
+  );
+});
+
 test("what is written is read back as it was", () => {
   const text = " <&>\"' é日😀\r\n ";
   expect(tagsOf(parseXml(xmlBody("R", { A: text }), "R")).get("A")).toEqual([text]);

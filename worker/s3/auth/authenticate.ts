@@ -7,7 +7,7 @@ export type AuthenticateOptions = Omit<VerifyOptions, "signingKeys">;
 const signingKeys = new SigningKeys(100);
 
 /** Who sent a request of the S3 gateway or of the control API: both are signed in the same way. */
-export function authenticate(request: Request, options: AuthenticateOptions): AuthResult {
+export async function authenticate(request: Request, options: AuthenticateOptions): Promise<AuthResult> {
   const target = parseTarget(request.url);
   if (target === undefined) {
     return {
@@ -16,14 +16,14 @@ export function authenticate(request: Request, options: AuthenticateOptions): Au
       message: "The URL's percent-encoding is broken or is not UTF-8.",
     };
   }
-  return authenticateTarget({ request, target, headers: signableHeaders(request) }, options);
+  return await authenticateTarget({ request, target, headers: signableHeaders(request) }, options);
 }
 
 /** The same where target and headers have been read already. */
 export function authenticateTarget(
   { request, target, headers }: { request: Request; target: Target; headers: ReadonlyMap<string, string> },
   options: AuthenticateOptions,
-): AuthResult {
+): Promise<AuthResult> {
   return verify({ method: request.method, target, headers }, { ...options, signingKeys });
 }
 

@@ -4,9 +4,13 @@ export interface AuthFailure {
   readonly message: string;
 }
 
+/** An outcome that is a failure. */
+export type Failed = { readonly ok: false } & AuthFailure;
+
 type AuthFailureCode =
   | "AccessDenied"
   | "AuthorizationHeaderMalformed"
+  | "AuthorizationQueryParametersError"
   | "InvalidAccessKeyId"
   | "InvalidArgument"
   | "InvalidRequest"

@@ -1,24 +1,19 @@
-import type { AuthFailure } from "./failure.ts";
+import { type Credential, parseCredential, SIGNATURE } from "./credential.ts";
+import type { Failed } from "./failure.ts";
 
-/** What an `Authorization` header of SigV4 says. */
-export interface Authorization {
-  readonly keyId: string;
-  /** `YYYYMMDD` */
-  readonly date: string;
-  readonly region: string;
+/** What an `Authorization` header or the query of a presigned URL says of a signature. */
+export interface Authorization extends Credential {
   /** Lower-case names, in the order given. */
   readonly signedHeaders: readonly string[];
   /** 64 lower-case hex digits. */
   readonly signature: string;
 }
 
-const ALGORITHM = "AWS4-HMAC-SHA256";
+export const ALGORITHM = "AWS4-HMAC-SHA256";
 type Fields = Record<"Credential" | "SignedHeaders" | "Signature", string>;
 
 /** Reads the header `Authorization: AWS4-HMAC-SHA256 Credential=…, SignedHeaders=…, Signature=…`. */
-export function parseAuthorization(
-  header: string,
-): { ok: true; authorization: Authorization } | ({ ok: false } & AuthFailure) {
+export function parseAuthorization(header: string): { ok: true; authorization: Authorization } | Failed {
   const space = header.indexOf(" ");
   const algorithm = space === -1 ? header : header.slice(0, space);
   if (algorithm !== ALGORITHM) {
@@ -50,17 +45,10 @@ function readFields(text: string): Fields | string {
 }
 
 function fromFields({ Credential, SignedHeaders, Signature }: Fields): ReturnType<typeof parseAuthorization> {
-  const scope = Credential.split("/");
-  // The key id comes first and may hold slashes; the other four never do.
-  const [date = "", region = "", service, terminator] = scope.splice(-4);
-  const keyId = scope.join("/");
-  if (keyId === "" || terminator !== "aws4_request") {
-    return malformed("Credential must be '<access key id>/<YYYYMMDD>/<region>/s3/aws4_request'");
-  }
-  if (!/^[0-9]{8}$/.test(date)) return malformed(`Credential's date '${date}' is not YYYYMMDD`);
-  if (region === "") return malformed("Credential has no region");
-  if (service !== "s3") return malformed(`Credential's service is '${service}', it must be 's3'`);
-  if (!/^[0-9a-f]{64}$/.test(Signature)) return malformed("Signature must be 64 lower-case hex digits");
+  const credential = parseCredential(Credential);
+  if (typeof credential === "string") return malformed(credential);
+  if (!SIGNATURE.test(Signature)) return malformed("Signature must be 64 lower-case hex digits");
+  const { keyId, date, region } = credential;
   return {
     ok: true,
     authorization: {
@@ -73,7 +61,7 @@ function fromFields({ Credential, SignedHeaders, Signature }: Fields): ReturnTyp
   };
 }
 
-function malformed(what: string): { ok: false } & AuthFailure {
+function malformed(what: string): Failed {
   return {
     ok: false,
     code: "AuthorizationHeaderMalformed",

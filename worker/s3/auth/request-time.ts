@@ -12,13 +12,14 @@ const BASIC = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/;
 /** The time in `x-amz-date`, or else in `Date`; undefined where neither holds one. */
 export function requestTime(headers: ReadonlyMap<string, string>): RequestTime | undefined {
   const amzDate = headers.get("x-amz-date");
-  if (amzDate !== undefined) return fromBasic(amzDate.trim());
+  if (amzDate !== undefined) return parseBasicTime(amzDate.trim());
   const date = headers.get("date");
   if (date === undefined) return undefined;
-  return fromBasic(date.trim()) ?? fromText(date);
+  return parseBasicTime(date.trim()) ?? fromText(date);
 }
 
-function fromBasic(text: string): RequestTime | undefined {
+/** A time as SigV4 writes it; undefined where it is none. */
+export function parseBasicTime(text: string): RequestTime | undefined {
   const parts = BASIC.exec(text);
   if (!parts) return undefined;
   const [, year, month, day, hours, minutes, seconds] = parts;

@@ -1,7 +1,8 @@
-import { createHmac, hash, timingSafeEqual } from "node:crypto";
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { type HmacKey, hmac, hmacKey, sha256Hex } from "./short-sha256.ts";
 
 /** What a signing key is for. The service is always s3. */
-export interface KeyScope {
+export interface SigningScope {
   readonly secret: string;
   /** `YYYYMMDD` */
   readonly date: string;
@@ -13,22 +14,33 @@ export function stringToSign(
   canonicalRequest: string,
   { time, date, region }: { time: string; date: string; region: string },
 ): string {
-  const digest = hash("sha256", canonicalRequest, "hex");
-  return `AWS4-HMAC-SHA256\n${time}\n${date}/${region}/s3/aws4_request\n${digest}`;
+  const digest = sha256Hex(canonicalRequest);
+  return `AWS4-HMAC-SHA256\n${time}\n${credentialScope({ date, region })}\n${digest}`;
+}
+
+/** `<YYYYMMDD>/<region>/s3/aws4_request` */
+export function credentialScope({ date, region }: { date: string; region: string }): string {
+  return `${date}/${region}/s3/aws4_request`;
 }
 
 /** "Task 3", its first half: the key derived from a secret. */
-function deriveSigningKey({ secret, date, region }: KeyScope): Uint8Array {
+function deriveSigningKey({ secret, date, region }: SigningScope): Uint8Array {
   return [date, region, "s3", "aws4_request"].reduce<Uint8Array>(
-    hmac,
+    hmacOfAnyKey,
     new TextEncoder().encode(`AWS4${secret}`),
   );
 }
 
 /** "Task 3", its second half: the signature, 32 bytes. */
 export function sign(text: string, signingKey: Uint8Array): Uint8Array {
-  return hmac(signingKey, text);
+  const known = preparedKeys.get(signingKey);
+  const prepared = known ?? hmacKey(signingKey);
+  if (!known) preparedKeys.set(signingKey, prepared);
+  return hmac(prepared, text);
 }
+
+/** Signing keys, ready for use: one signs many requests. */
+const preparedKeys = new WeakMap<Uint8Array, HmacKey>();
 
 /** Compares in a time that tells nothing about where they differ. `hex` is 64 hex digits. */
 export function signatureIs(signature: Uint8Array, hex: string): boolean {
@@ -41,7 +53,7 @@ function fromHex(hex: string): Uint8Array {
   return bytes;
 }
 
-function hmac(key: Uint8Array, text: string): Uint8Array {
+function hmacOfAnyKey(key: Uint8Array, text: string): Uint8Array {
   return createHmac("sha256", key).update(text, "utf8").digest();
 }
 
@@ -54,7 +66,7 @@ export class SigningKeys {
     this.#max = max;
   }
 
-  get(scope: KeyScope): Uint8Array {
+  get(scope: SigningScope): Uint8Array {
     const name = `${scope.date}/${scope.region}/${scope.secret}`;
     const known = this.#keys.get(name);
     if (known) return known;

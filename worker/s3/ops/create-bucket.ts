@@ -1,3 +1,4 @@
+import { BODY_HEADERS } from "../body/open-body.ts";
 import { S3Error } from "../errors.ts";
 import { branchFailure } from "../failures.ts";
 import { MAX_XML_BYTES } from "../limits.ts";
@@ -8,7 +9,7 @@ import { parseXml, tagsOf } from "../xml.ts";
 /** Makes a branch, and with it its repo. The location that a client names is tolerated: there is one only. */
 export const createBucket: Operation<BucketRequest> = {
   permission: "admin",
-  takes: ["x-amz-acl"],
+  takes: [...BODY_HEADERS, "x-amz-acl", "x-amz-bucket-object-lock-enabled", "x-amz-object-ownership"],
 
   async handle(request) {
     checkConfiguration(await readTextBody(request, MAX_XML_BYTES));

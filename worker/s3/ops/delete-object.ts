@@ -1,15 +1,25 @@
+import { writeCondition } from "../conditions.ts";
+import { NO_VERSION_GOES } from "../delete-request.ts";
+import { S3Error } from "../errors.ts";
 import { branchFailure } from "../failures.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 
 /** One commit; none, and as good an answer, where the key is missing (S3's DeleteObject). */
 export const deleteObject: Operation<ObjectRequest> = {
   permission: "write",
-  refuses: ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"],
+  query: ["versionId"],
+  refuses: ["if-none-match", "if-modified-since", "if-unmodified-since"],
 
-  async handle({ branch, key }) {
-    const done = await branch.commit({ operations: [{ delete: key }] });
+  async handle({ branch, key, headers, query }) {
+    if (query.has("versionId")) throw new S3Error("NotImplemented", { message: NO_VERSION_GOES });
+    const condition = writeCondition(headers);
+    const done = await branch.commit({ operations: [{ delete: key, ...(condition && { condition }) }] });
     if (!done.ok) throw branchFailure(done);
-    const headers: HeadersInit = done.commit === null ? {} : { "x-amz-version-id": done.commit };
-    return new Response(null, { status: 204, headers });
+    return new Response(null, { status: 204, headers: deletionHeaders(done.commit) });
   },
 };
+
+/** The commit is what S3 calls a delete marker; without one there is none. */
+function deletionHeaders(commit: string | null): Record<string, string> {
+  return commit === null ? {} : { "x-amz-delete-marker": "true", "x-amz-version-id": commit };
+}

@@ -2,7 +2,7 @@ import { readContent } from "../../blobs/read-content.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { SELECT_HEADERS, SELECT_QUERY, selectObject } from "../select-object.ts";
 
-/** The bytes of a file, or a range of them. */
+/** The bytes of a file, or a range or a part of them. */
 export const getObject: Operation<ObjectRequest> = {
   permission: "read",
   query: SELECT_QUERY,
@@ -12,6 +12,7 @@ export const getObject: Operation<ObjectRequest> = {
     const { status, headers, file, range } = await selectObject(request);
     if (status === 304) return new Response(null, { status, headers });
     const body = await readContent(request.context.blobs, { body: file.body, size: file.size, range });
-    return new Response(body, { status, headers });
+    // The platform would compress bytes that a Content-Encoding says are compressed already.
+    return new Response(body, { status, headers, encodeBody: "manual" });
   },
 };

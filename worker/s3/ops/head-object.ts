@@ -9,7 +9,7 @@ export const headObject: Operation<ObjectRequest> = {
 
   async handle(request) {
     const { status, headers, range } = await selectObject(request);
-    if (status === 304) return new Response(null, { status, headers });
-    return new Response(null, { status, headers: { ...headers, "content-length": String(range.length) } });
+    if (status !== 304) headers["content-length"] = String(range.length);
+    return new Response(null, { status, headers, encodeBody: "manual" });
   },
 };

@@ -1,4 +1,4 @@
-import { entryTags, keyEncoder, LISTING_QUERY, listingParameters, listPage } from "../listing.ts";
+import { entryTags, LISTING_HEADERS, LISTING_QUERY, listingParameters, listPage } from "../listing.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import { decodeToken, encodeToken } from "../query-values.ts";
 import { xmlAnswer } from "../xml.ts";
@@ -7,27 +7,29 @@ import { xmlAnswer } from "../xml.ts";
 export const listObjectsV2: Operation<BucketRequest> = {
   permission: "list",
   query: [...LISTING_QUERY, "list-type", "continuation-token", "start-after", "fetch-owner"],
+  takes: LISTING_HEADERS,
 
-  async handle({ branch, bucket, query }) {
-    const asked = listingParameters(query);
+  async handle(request) {
+    const { bucket, query } = request;
+    const asked = listingParameters(request);
     const token = query.get("continuation-token");
     const startAfter = query.get("start-after");
     const after = token === undefined ? startAfter : decodeToken(token);
-    const page = await listPage(branch, { ...asked, after });
-    const encode = keyEncoder(asked);
+    const page = await listPage(request, { ...asked, after });
+    const { encoding } = asked;
     return xmlAnswer("ListBucketResult", {
       Name: bucket,
-      Prefix: encode(asked.prefix),
-      StartAfter: startAfter === undefined ? undefined : encode(startAfter),
+      Prefix: encoding.key(asked.prefix),
+      StartAfter: startAfter === undefined ? undefined : encoding.key(startAfter),
       ContinuationToken: token,
       NextContinuationToken: page.next === null ? undefined : encodeToken(page.next),
       KeyCount: page.entries.length,
       MaxKeys: asked.maxKeys,
       Delimiter: asked.delimiter,
-      EncodingType: asked.encodingType,
+      EncodingType: encoding.type,
       IsTruncated: page.truncated,
       ...entryTags(page, {
-        encode,
+        encoding,
         owner: query.get("fetch-owner") === "true" ? "with-owner" : "without-owner",
       }),
     });

@@ -1,4 +1,4 @@
-import { entryTags, keyEncoder, LISTING_QUERY, listingParameters, listPage } from "../listing.ts";
+import { entryTags, LISTING_HEADERS, LISTING_QUERY, listingParameters, listPage } from "../listing.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import { xmlAnswer } from "../xml.ts";
 
@@ -6,22 +6,24 @@ import { xmlAnswer } from "../xml.ts";
 export const listObjects: Operation<BucketRequest> = {
   permission: "list",
   query: [...LISTING_QUERY, "marker"],
+  takes: LISTING_HEADERS,
 
-  async handle({ branch, bucket, query }) {
-    const asked = listingParameters(query);
+  async handle(request) {
+    const { bucket, query } = request;
+    const asked = listingParameters(request);
     const marker = query.get("marker") ?? "";
-    const page = await listPage(branch, { ...asked, after: marker });
-    const encode = keyEncoder(asked);
+    const page = await listPage(request, { ...asked, after: marker });
+    const { encoding } = asked;
     return xmlAnswer("ListBucketResult", {
       Name: bucket,
-      Prefix: encode(asked.prefix),
-      Marker: encode(marker),
-      NextMarker: page.next === null ? undefined : encode(page.next),
+      Prefix: encoding.key(asked.prefix),
+      Marker: encoding.key(marker),
+      NextMarker: page.next === null ? undefined : encoding.key(page.next),
       MaxKeys: asked.maxKeys,
       Delimiter: asked.delimiter,
-      EncodingType: asked.encodingType,
+      EncodingType: encoding.type,
       IsTruncated: page.truncated,
-      ...entryTags(page, { encode, owner: "with-owner" }),
+      ...entryTags(page, { encoding, owner: "with-owner" }),
     });
   },
 };

@@ -1,73 +1,106 @@
 import type { Content } from "../../blobs/content.ts";
 import { writeContent } from "../../blobs/write-content.ts";
+import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
 import { readAttributes } from "../attributes.ts";
-import { contentMd5, declaredSize } from "../body-headers.ts";
+import { BODY_HEADERS, type OpenBody, openBody } from "../body/open-body.ts";
+import { BroughtBlobs } from "../brought-blobs.ts";
+import { checksumHeader } from "../checksum-names.ts";
+import { writeCondition } from "../conditions.ts";
 import { S3Error } from "../errors.ts";
 import { branchFailure, writeFailure } from "../failures.ts";
 import { BODY_IDLE_MS } from "../limits.ts";
+import { askedAlgorithm } from "../multipart/asked-checksum.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
+import { OBJECT_HEADERS } from "../refusals.ts";
 import { etag } from "../select-object.ts";
 import { UploadLease } from "../upload-lease.ts";
+import { versionHeader } from "../written-version.ts";
 
 /**
  * Bytes first, name second: a crash in between leaves blobs of an upload that never commits, and never a name
- * that points at nothing. The PUT is one commit.
+ * that points at nothing. The PUT is one commit. Its conditions are looked at when it commits.
  */
 export const putObject: Operation<ObjectRequest> = {
   permission: "write",
-  takes: ["x-amz-meta-*", "x-amz-acl", "x-amz-storage-class"],
-  refuses: [
-    "cache-control",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "expires",
-    "if-match",
-    "if-none-match",
-    "if-modified-since",
-    "if-unmodified-since",
-  ],
+  takes: [...OBJECT_HEADERS, ...BODY_HEADERS, "x-amz-checksum-algorithm"],
+  refuses: ["if-modified-since", "if-unmodified-since"],
 
   async handle(request) {
-    const { headers, body, branch, key, caller, context, now } = request;
-    const attributes = readAttributes(headers);
-    const md5 = contentMd5(headers);
-    const size = announcedSize(request);
-    const sha256 = caller.bodySha256;
+    const { headers, branch, key } = request;
+    const attributes = readAttributes(headers, key);
+    const condition = writeCondition(headers);
+    const body = openBody(request);
+    const algorithm = body.checksum ?? askedAlgorithm(headers);
+    checkSize(key, body);
     const lease = new UploadLease(branch);
+    const blobs = new BroughtBlobs(request.context.blobs);
     try {
-      const written = await writeContent(body, {
-        store: context.blobs,
-        ...lease.callbacks,
-        ...(size === undefined ? {} : { declaredSize: size }),
-        expect: { ...(md5 && { md5 }), ...(sha256 !== null && { sha256 }) },
-        now,
-        idleMs: BODY_IDLE_MS,
-      });
-      if (!written.ok) throw writeFailure(written.reason);
-      const { content, upload } = written;
+      const { content, upload, checksum } = await write(request, { body, lease, blobs, algorithm });
       refuseDirectoryBytes(key, content);
-      const put = await branch.put({ path: key, content, attributes, ...(upload !== null && { upload }) });
+      const file = {
+        path: key,
+        content,
+        attributes: checksum ? { ...attributes, checksum } : attributes,
+        ...(upload !== null && { upload }),
+        ...(condition && { condition }),
+      };
+      const put = await blobs.handOver(() => branch.put(file));
       if (!put.ok) throw branchFailure(put);
-      return new Response(null, { headers: answerHeaders(content, put.commit) });
+      const version = await versionHeader(branch, { path: key, content, commit: put.commit });
+      return new Response(null, { headers: { ...contentHeaders(content, checksum), ...version } });
     } catch (error) {
       await lease.abort();
+      await blobs.discard();
       throw error;
     }
   },
 };
 
-/** Null where nothing changed: then there is no version of this PUT. */
-function answerHeaders(content: Content, commit: string | null): Record<string, string> {
-  return commit === null ? { etag: etag(content) } : { etag: etag(content), "x-amz-version-id": commit };
+interface Written {
+  readonly content: Content;
+  readonly upload: string | null;
+  readonly checksum: Checksum | undefined;
 }
 
-/** Content-Length; undefined for a chunked body. Throws where there is neither. */
-function announcedSize({ headers, body, key }: ObjectRequest): number | undefined {
-  const size = declaredSize(headers);
-  if (size === undefined && body === null) throw new S3Error("MissingContentLength");
-  if (size !== undefined) refuseDirectoryBytes(key, { size });
-  return size;
+interface Writing {
+  readonly body: OpenBody;
+  readonly lease: UploadLease;
+  readonly blobs: BroughtBlobs;
+  readonly algorithm: ChecksumAlgorithm | undefined;
+}
+
+async function write({ now }: ObjectRequest, { body, lease, blobs, algorithm }: Writing): Promise<Written> {
+  const { source, declaredSize, expect } = body;
+  const written = await writeContent(source, {
+    store: blobs,
+    ...lease.callbacks,
+    ...(declaredSize !== undefined && { declaredSize }),
+    expect,
+    ...(algorithm && { checksum: algorithm }),
+    now,
+    idleMs: BODY_IDLE_MS,
+  });
+  const fault = body.fault();
+  if (fault) throw fault;
+  if (!written.ok) throw writeFailure(written.reason);
+  const { content, upload, checksum: value } = written;
+  const has = algorithm !== undefined && value !== null;
+  return { content, upload, checksum: has ? { algorithm, type: "FULL_OBJECT", value } : undefined };
+}
+
+function contentHeaders(content: Content, checksum: Checksum | undefined): Record<string, string> {
+  const headers: Record<string, string> = { etag: etag(content) };
+  if (checksum) {
+    headers[checksumHeader(checksum.algorithm)] = checksum.value;
+    headers["x-amz-checksum-type"] = checksum.type;
+  }
+  return headers;
+}
+
+/** A body has a length, or comes in chunks until it ends. Throws where there is neither. */
+function checkSize(key: string, { declaredSize, source }: OpenBody): void {
+  if (declaredSize !== undefined) refuseDirectoryBytes(key, { size: declaredSize });
+  else if (source === null) throw new S3Error("MissingContentLength");
 }
 
 function refuseDirectoryBytes(key: string, { size }: { readonly size: number }): void {

@@ -1,16 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { canonicalRequest } from "../../../../worker/s3/auth/canonical-request.ts";
 import { parseAuthorization } from "../../../../worker/s3/auth/parse-authorization.ts";
-import { SigningKeys } from "../../../../worker/s3/auth/signature.ts";
 import { verify } from "../../../../worker/s3/auth/verify.ts";
-import { parseTarget, type Target } from "../../../../worker/s3/target.ts";
+import { EXAMPLE_KEY, EXAMPLE_NOW, EXAMPLE_SCOPE, EXAMPLE_TIME, options, targetOf } from "./support.ts";
 
 /**
  * The worked examples of AWS, "Authenticating Requests: Using the Authorization Header (AWS Signature Version 4)":
  * bucket examplebucket, 24 May 2013, us-east-1.
  */
-const ROOT_KEY = { id: "AKIAIOSFODNN7EXAMPLE", secret: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY" };
-const NOW = Date.UTC(2013, 4, 24);
 const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 const WELCOME = "44ce7dd67c959e0d3524ffac1771dfbba87d2b6b4b4e99e42034a8b803f8b072";
 
@@ -62,33 +59,25 @@ function requestOf(example: Example, target: string = example.target) {
     headers: new Map<string, string>([
       ...Object.entries(example.headers),
       ["host", "examplebucket.s3.amazonaws.com"],
-      ["x-amz-date", "20130524T000000Z"],
+      ["x-amz-date", EXAMPLE_TIME],
       [
         "authorization",
-        `AWS4-HMAC-SHA256 Credential=${ROOT_KEY.id}/20130524/us-east-1/s3/aws4_request,SignedHeaders=${example.signedHeaders},Signature=${example.signature}`,
+        `AWS4-HMAC-SHA256 Credential=${EXAMPLE_KEY.id}/${EXAMPLE_SCOPE},SignedHeaders=${example.signedHeaders},Signature=${example.signature}`,
       ],
     ]),
   };
 }
 
-function targetOf(target: string): Target {
-  const parsed = parseTarget(`https://examplebucket.s3.amazonaws.com${target}`);
-  if (parsed === undefined) throw new Error(`no target: ${target}`);
-  return parsed;
-}
-
-const options = (now = NOW) => ({ rootKey: ROOT_KEY, now, signingKeys: new SigningKeys(10) });
-
 describe.each(EXAMPLES)("AWS's worked example $name", (example) => {
-  test("is let in", () => {
-    const { "x-amz-content-sha256": bodySha256 } = example.headers;
-    expect(verify(requestOf(example), options())).toEqual({
+  test("is let in", async () => {
+    const { "x-amz-content-sha256": sha256 } = example.headers;
+    expect(await verify(requestOf(example), options())).toEqual({
       ok: true,
-      caller: { keyId: ROOT_KEY.id, bodySha256 },
+      caller: { keyId: EXAMPLE_KEY.id, scope: EXAMPLE_KEY.scope, payload: { form: "plain", sha256 } },
     });
   });
 
-  test("is not let in with another secret, path, query, method, header value or body", () => {
+  test("is not let in with another secret, path, query, method, header value or body", async () => {
     const request = requestOf(example);
     const changed = [
       { ...request, method: "DELETE" },
@@ -98,10 +87,10 @@ describe.each(EXAMPLES)("AWS's worked example $name", (example) => {
       { ...request, headers: new Map(request.headers).set("x-amz-content-sha256", "0".repeat(64)) },
     ];
     for (const each of changed) {
-      expect(verify(each, options())).toMatchObject({ ok: false, code: "SignatureDoesNotMatch" });
+      expect(await verify(each, options())).toMatchObject({ ok: false, code: "SignatureDoesNotMatch" });
     }
-    const otherSecret = { ...options(), rootKey: { ...ROOT_KEY, secret: `${ROOT_KEY.secret}x` } };
-    expect(verify(request, otherSecret)).toMatchObject({ ok: false, code: "SignatureDoesNotMatch" });
+    const otherSecret = options({ key: { ...EXAMPLE_KEY, secret: `${EXAMPLE_KEY.secret}x` } });
+    expect(await verify(request, otherSecret)).toMatchObject({ ok: false, code: "SignatureDoesNotMatch" });
   });
 });
 
@@ -148,12 +137,13 @@ test("header values are trimmed and their inner spaces made one", () => {
   expect(canonical.split("\n")[3]).toBe("x-amz-meta-a:b c");
 });
 
-test("a clock may be 15 minutes off and no more, in either direction", () => {
+test("a clock may be 15 minutes off and no more, in either direction", async () => {
   const [example] = EXAMPLES;
-  const minutes = (count: number) => verify(requestOf(example), options(NOW + count * 60_000));
-  expect(minutes(15).ok && minutes(-15).ok).toBe(true);
-  expect(minutes(15.1)).toMatchObject({ ok: false, code: "RequestTimeTooSkewed" });
-  expect(minutes(-15.1)).toMatchObject({ ok: false, code: "RequestTimeTooSkewed" });
+  const minutes = (count: number) =>
+    verify(requestOf(example), options({ now: EXAMPLE_NOW + count * 60_000 }));
+  expect((await minutes(15)).ok && (await minutes(-15)).ok).toBe(true);
+  expect(await minutes(15.1)).toMatchObject({ ok: false, code: "RequestTimeTooSkewed" });
+  expect(await minutes(-15.1)).toMatchObject({ ok: false, code: "RequestTimeTooSkewed" });
 });
 
 test.each([

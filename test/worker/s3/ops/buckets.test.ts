@@ -1,7 +1,7 @@
 import { env } from "cloudflare:test";
 import { beforeAll, describe, expect, test } from "vitest";
 import { openCatalogue } from "../../../../worker/catalogue/catalogue.ts";
-import { failure, good, s3, xml } from "../support.ts";
+import { failure, good, s3, scopedKey, xml } from "../support.ts";
 
 describe("CreateBucket", () => {
   test("makes the branch, which is then there and listed", async () => {
@@ -106,6 +106,36 @@ describe("ListBuckets", () => {
     const { ListAllMyBucketsResult: all } = await xml(good("GET /"));
     expect(names).toEqual(all.Buckets.Bucket.map(({ Name }: { Name: string }) => Name));
     expect(names).toEqual(expect.arrayContaining(["b.paged-0", "b.paged-4"]));
+  });
+
+  test("finds buckets by the beginning of their name, among others and in pages", async () => {
+    for (const name of ["one.found", "two.found", "one.other", "ones.found"]) await good(`PUT /${name}`);
+    const names = async (query: string): Promise<string[]> => {
+      const { ListAllMyBucketsResult: page } = await xml(good(`GET /?${query}`));
+      return (page.Buckets.Bucket ?? []).map(({ Name }: { Name: string }) => Name);
+    };
+    expect(await names("prefix=one")).toEqual(["one.found", "ones.found", "one.other"]);
+    expect(await names("prefix=one.")).toEqual(["one.found", "one.other"]);
+    expect(await names("prefix=one.f")).toEqual(["one.found"]);
+    expect(await names("prefix=none")).toEqual([]);
+    const { ListAllMyBucketsResult: first } = await xml(good("GET /?prefix=one&max-buckets=2"));
+    expect([first.Prefix, first.Buckets.Bucket.length]).toEqual(["one", 2]);
+    const rest = `prefix=one&continuation-token=${first.ContinuationToken}`;
+    expect(await names(rest)).toEqual(["one.other"]);
+  });
+
+  test("shows a key for some repos those, page by page", async () => {
+    for (const name of ["a.mine", "b.mine", "a.yours", "a.also-mine"]) await good(`PUT /${name}`);
+    const key = scopedKey({ level: "read", repos: ["mine", "also-mine", "not-there"] });
+    const { ListAllMyBucketsResult: first } = await xml(good("GET /?max-buckets=2", { key }));
+    const { ListAllMyBucketsResult: second } = await xml(
+      good(`GET /?max-buckets=2&continuation-token=${first.ContinuationToken}`, { key }),
+    );
+    const names = [first, second].flatMap((page) =>
+      page.Buckets.Bucket.map(({ Name }: { Name: string }) => Name),
+    );
+    expect(names).toEqual(["a.also-mine", "a.mine", "b.mine"]);
+    expect(second.ContinuationToken).toBeUndefined();
   });
 
   test.each(["max-buckets=0", "max-buckets=x", "continuation-token=x"])("refuses %s", async (query) => {

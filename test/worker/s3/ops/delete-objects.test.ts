@@ -1,5 +1,7 @@
+import { env } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { beforeAll, expect, test } from "vitest";
+import type { BranchApi } from "../../../../worker/branch/contract.ts";
 import { failure, good, s3, xml } from "../support.ts";
 
 const BUCKET = "/master.deletions";
@@ -9,8 +11,11 @@ beforeAll(async () => {
 
 const put = (...keys: string[]): Promise<unknown> =>
   Promise.all(keys.map((key) => good(`PUT ${BUCKET}/${encodeURIComponent(key)}`, { body: key })));
-const headCommit = async (): Promise<string | null> =>
-  (await good(`GET ${BUCKET}/marker`)).headers.get("x-amz-version-id");
+const branch = env.BRANCH.getByName("master.deletions") as unknown as BranchApi;
+const headCommit = async (): Promise<string | null> => {
+  const status = await branch.status();
+  return status.ok ? status.head : null;
+};
 const objects = (...keys: string[]): string =>
   keys.map((key) => `<Object><Key>${key}</Key></Object>`).join("");
 const ask = (inner: string): Promise<Response> =>
@@ -18,11 +23,13 @@ const ask = (inner: string): Promise<Response> =>
     body: `<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${inner}</Delete>`,
   });
 
+const keysIn = (tags: readonly { Key: string }[]): string[] => tags.map(({ Key }) => Key);
+
 test("many keys go in one commit, and a missing one counts as deleted", async () => {
   await put("marker", "1", "a&b", "3");
   const before = await headCommit();
   const { DeleteResult } = await xml(ask(objects("1", "a&amp;b", "never-there")));
-  expect(DeleteResult.Deleted).toEqual([{ Key: "1" }, { Key: "a&b" }, { Key: "never-there" }]);
+  expect(keysIn(DeleteResult.Deleted)).toEqual(["1", "a&b", "never-there"]);
   expect(DeleteResult.Error).toBeUndefined();
   expect((await s3(`HEAD ${BUCKET}/1`)).status).toBe(404);
   expect((await s3(`HEAD ${BUCKET}/3`)).status).toBe(200);
@@ -52,7 +59,7 @@ test("a key that the tree cannot hold, or a version, is an error of its own", as
   const { DeleteResult } = await xml(
     ask(`${objects("goes", "../up", "x".repeat(1025)) + version}<Object><Key></Key></Object>`),
   );
-  expect(DeleteResult.Deleted).toEqual([{ Key: "goes" }]);
+  expect(keysIn(DeleteResult.Deleted)).toEqual(["goes"]);
   expect(DeleteResult.Error.map(({ Code }: { Code: string }) => Code)).toEqual([
     "InvalidArgument",
     "KeyTooLongError",
@@ -60,6 +67,69 @@ test("a key that the tree cannot hold, or a version, is an error of its own", as
     "InvalidArgument",
   ]);
   expect((await s3(`HEAD ${BUCKET}/kept`)).status).toBe(200);
+});
+
+test("what is deleted names the commit as its delete marker; where there is no commit, none", async () => {
+  await put("marked");
+  const text = await (await ask(objects("marked"))).text();
+  expect(text).toContain("<DeleteMarker>true</DeleteMarker>");
+  const version = /<DeleteMarkerVersionId>(.+)<\/DeleteMarkerVersionId>/.exec(text)?.[1];
+  expect((await failure(s3(`GET ${BUCKET}/marked?versionId=${version}`))).Code).toBe("NoSuchKey");
+  expect(await (await ask(objects("marked"))).text()).not.toContain("DeleteMarker");
+});
+
+test("an error tells which version it is about", async () => {
+  const { DeleteResult } = await xml(ask("<Object><Key>k</Key><VersionId>01X</VersionId></Object>"));
+  expect(DeleteResult.Error).toMatchObject({ Key: "k", VersionId: "01X", Code: "NotImplemented" });
+});
+
+test("an ETag lets only that content go, and keeps no other key back", async () => {
+  await put("marker", "same", "changed", "free");
+  const etag = (await good(`HEAD ${BUCKET}/same`)).headers.get("etag") ?? "";
+  const withTag = (key: string, tag: string): string =>
+    `<Object><Key>${key}</Key><ETag>${tag.replaceAll('"', "&quot;")}</ETag></Object>`;
+  const { DeleteResult } = await xml(
+    ask(
+      withTag("same", etag) +
+        withTag("changed", etag) +
+        withTag("free", "*") +
+        withTag("not-there", etag) +
+        withTag("marker", "d41d8cd98f00b204e9800998ecf8427e"),
+    ),
+  );
+  expect(keysIn(DeleteResult.Deleted)).toEqual(["same", "free"]);
+  expect(DeleteResult.Error.map((error: { Key: string; Code: string }) => [error.Key, error.Code])).toEqual([
+    ["changed", "PreconditionFailed"],
+    ["not-there", "NoSuchKey"],
+    ["marker", "PreconditionFailed"],
+  ]);
+  expect((await s3(`HEAD ${BUCKET}/changed`)).status).toBe(200);
+  expect((await s3(`HEAD ${BUCKET}/same`)).status).toBe(404);
+});
+
+test("only conditions that do not hold make no commit", async () => {
+  await put("marker");
+  const before = await headCommit();
+  expect((await ask("<Object><Key>marker</Key><ETag>other</ETag></Object>")).status).toBe(200);
+  expect(await headCommit()).toBe(before);
+});
+
+test("a key that is named twice is deleted once and answered twice", async () => {
+  await put("twice");
+  const { DeleteResult } = await xml(ask(objects("twice", "twice")));
+  expect(keysIn(DeleteResult.Deleted)).toEqual(["twice", "twice"]);
+});
+
+test("conditions that S3 has for directory buckets only are an error of their own", async () => {
+  await put("sized");
+  const { DeleteResult } = await xml(ask("<Object><Key>sized</Key><Size>5</Size></Object>"));
+  expect(DeleteResult.Error).toMatchObject({ Key: "sized", Code: "NotImplemented" });
+  expect((await s3(`HEAD ${BUCKET}/sized`)).status).toBe(200);
+});
+
+test("a bucket that is not there is told before its keys", async () => {
+  const body = `<Delete>${objects("bad//key")}</Delete>`;
+  expect((await failure(s3("POST /master.nowhere?delete", { body }))).Code).toBe("NoSuchBucket");
 });
 
 test("a thousand keys are taken and one more is not", async () => {

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { failure, good, s3, xml } from "../support.ts";
+import { answer, failure, good, s3, signed, xml } from "../support.ts";
 
 const BUCKET = "/master.listed";
 const KEYS = ["a", "a&<b>", "d+1/x", "d/1", "d/2", "d/sub/3", "e", "empty/", "z 1", "zü"];
@@ -107,6 +107,55 @@ describe("paging", () => {
     const page = await list("marker=d/2&encoding-type=url");
     expect(page.Marker).toBe("d/2");
   });
+});
+
+test.each([
+  "",
+  "list-type=2&",
+])("each entry has the time that the gateway is set up for (%s)", async (version) => {
+  const times = async (lastModified: "branch" | "file"): Promise<Set<string>> => {
+    const request = await signed(`GET ${BUCKET}?${version}`);
+    const { ListBucketResult } = await xml(answer(request, { config: { lastModified } }));
+    return new Set(ListBucketResult.Contents.map((entry: { LastModified: string }) => entry.LastModified));
+  };
+  expect((await times("branch")).size).toBe(1);
+  // One commit a key, each at a time of its own.
+  expect((await times("file")).size).toBe(KEYS.length);
+});
+
+test.each([
+  ["marker", "Marker"],
+  ["list-type=2&start-after", "StartAfter"],
+])("%s goes back encoded like the keys, as does every other name", async (parameter, tag) => {
+  const page = await list(`${parameter}=a%26&prefix=z%20&delimiter=/&encoding-type=url`);
+  expect([page[tag], page.Prefix, page.Delimiter]).toEqual(["a%26", "z%20", "/"]);
+  const folded = await list(`${parameter}=a%26&delimiter=/&encoding-type=url`);
+  expect(prefixesOf(folded)).toEqual(["d%2B1/", "d/", "empty/"]);
+});
+
+test("a start inside a folder shows what is left of it, a start at a folder's name skips it", async () => {
+  for (const parameter of ["marker", "list-type=2&start-after"]) {
+    expect(prefixesOf(await list(`${parameter}=d/1&delimiter=/`))).toEqual(["d/", "empty/"]);
+    expect(prefixesOf(await list(`${parameter}=d/&delimiter=/`))).toEqual(["empty/"]);
+    expect(keysOf(await list(`${parameter}=d/`))).toEqual(KEYS.slice(KEYS.indexOf("d/1")));
+  }
+});
+
+test("x-amz-optional-object-attributes asks for what no object has", async () => {
+  const ask = (wanted: string) =>
+    s3(`GET ${BUCKET}?list-type=2`, { headers: { "x-amz-optional-object-attributes": wanted } });
+  expect((await ask("RestoreStatus")).status).toBe(200);
+  expect(await failure(ask("Tags"))).toMatchObject({ status: 400, Code: "InvalidArgument" });
+});
+
+test("a continuation token is good for as long as the bucket is, whatever is written meanwhile", async () => {
+  const first = await list("list-type=2&max-keys=3");
+  const token = first.NextContinuationToken;
+  await good(`PUT ${BUCKET}/0-before`, { body: "x" });
+  const next = await list(`list-type=2&continuation-token=${token}`);
+  expect([keysOf(next), next.ContinuationToken]).toEqual([KEYS.slice(3), token]);
+  expect((await list("list-type=2&max-keys=4")).NextContinuationToken).toBe(token);
+  await good(`DELETE ${BUCKET}/0-before`);
 });
 
 describe("version 2", () => {

@@ -1,0 +1,191 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import type { KeyLevel } from "../../../protocol/keys.ts";
+import type { Permission } from "../../../worker/core/permissions.ts";
+import type {
+  BucketOperationName,
+  ObjectOperationName,
+  ServiceOperationName,
+  UploadOperationName,
+} from "../../../worker/s3/detect.ts";
+import {
+  BUCKET_OPERATIONS,
+  OBJECT_OPERATIONS,
+  SERVICE_OPERATIONS,
+  UPLOAD_OPERATIONS,
+} from "../../../worker/s3/operations.ts";
+import { type Ask, answer, failure, good, ROOT_KEY, s3, scopedKey, unsigned, xml } from "./support.ts";
+
+type Name = ServiceOperationName | BucketOperationName | ObjectOperationName | UploadOperationName;
+
+/** A request that works, once what it needs is there. */
+interface Example {
+  readonly line: string;
+  readonly ask?: Ask;
+  /** What a good answer has. */
+  readonly status?: number;
+}
+
+const BUCKET = "/master.every";
+const OPERATIONS = {
+  ...SERVICE_OPERATIONS,
+  ...BUCKET_OPERATIONS,
+  ...OBJECT_OPERATIONS,
+  ...UPLOAD_OPERATIONS,
+};
+const NAMES = Object.keys(OPERATIONS) as Name[];
+
+const onKey = { "x-amz-copy-source": `${BUCKET}/key` };
+let uploads = 0;
+
+/** Begins an upload and uploads its first part. */
+async function upload(): Promise<{ target: string; etag: string }> {
+  const key = `${BUCKET}/parts-${uploads++}`;
+  const begun = await xml(good(`POST ${key}?uploads`));
+  const target = `${key}?uploadId=${begun.InitiateMultipartUploadResult.UploadId}`;
+  const part = await good(`PUT ${target}&partNumber=1`, { body: "part" });
+  return { target, etag: part.headers.get("etag") ?? "" };
+}
+
+/** One for each operation there is: without it, the test does not compile. */
+const EXAMPLES: Record<Name, () => Promise<Example>> = {
+  ListBuckets: async () => ({ line: "GET /" }),
+  CreateBucket: async () => ({ line: "PUT /made.every" }),
+  DeleteBucket: async () => {
+    await s3("PUT /doomed.every");
+    return { line: "DELETE /doomed.every", status: 204 };
+  },
+  HeadBucket: async () => ({ line: `HEAD ${BUCKET}` }),
+  GetBucketLocation: async () => ({ line: `GET ${BUCKET}?location` }),
+  GetBucketVersioning: async () => ({ line: `GET ${BUCKET}?versioning` }),
+  ListObjects: async () => ({ line: `GET ${BUCKET}` }),
+  ListObjectsV2: async () => ({ line: `GET ${BUCKET}?list-type=2` }),
+  ListObjectVersions: async () => ({ line: `GET ${BUCKET}?versions` }),
+  ListMultipartUploads: async () => ({ line: `GET ${BUCKET}?uploads` }),
+  DeleteObjects: async () => ({
+    line: `POST ${BUCKET}?delete`,
+    ask: { body: "<Delete><Object><Key>absent</Key></Object></Delete>" },
+  }),
+  PutObject: async () => ({ line: `PUT ${BUCKET}/put`, ask: { body: "x" } }),
+  CopyObject: async () => ({ line: `PUT ${BUCKET}/copy`, ask: { headers: onKey } }),
+  GetObject: async () => ({ line: `GET ${BUCKET}/key` }),
+  HeadObject: async () => ({ line: `HEAD ${BUCKET}/key` }),
+  GetObjectAttributes: async () => ({
+    line: `GET ${BUCKET}/key?attributes`,
+    ask: { headers: { "x-amz-object-attributes": "ETag" } },
+  }),
+  GetObjectTagging: async () => ({ line: `GET ${BUCKET}/key?tagging` }),
+  DeleteObject: async () => {
+    await good(`PUT ${BUCKET}/gone`, { body: "x" });
+    return { line: `DELETE ${BUCKET}/gone`, status: 204 };
+  },
+  CreateMultipartUpload: async () => ({ line: `POST ${BUCKET}/key?uploads` }),
+  UploadPart: async () => {
+    const { target } = await upload();
+    return { line: `PUT ${target}&partNumber=1`, ask: { body: "x" } };
+  },
+  UploadPartCopy: async () => {
+    const { target } = await upload();
+    return { line: `PUT ${target}&partNumber=1`, ask: { headers: onKey } };
+  },
+  ListParts: async () => ({ line: `GET ${(await upload()).target}` }),
+  CompleteMultipartUpload: async () => {
+    const { target, etag } = await upload();
+    const part = `<Part><PartNumber>1</PartNumber><ETag>${etag}</ETag></Part>`;
+    return {
+      line: `POST ${target}`,
+      ask: { body: `<CompleteMultipartUpload>${part}</CompleteMultipartUpload>` },
+    };
+  },
+  AbortMultipartUpload: async () => ({ line: `DELETE ${(await upload()).target}`, status: 204 }),
+};
+
+beforeAll(async () => {
+  await good(`PUT ${BUCKET}`);
+  await good(`PUT ${BUCKET}/key`, { body: "x" });
+});
+
+describe.each(NAMES)("%s", (name) => {
+  const { permission } = OPERATIONS[name];
+
+  test("is refused without a signature", async () => {
+    const { line, ask } = await EXAMPLES[name]();
+    const response = await answer(unsigned(line, ask?.headers));
+    expect(response.status).toBe(403);
+    if (hasBody(line)) expect((await failure(response)).Code).toBe("AccessDenied");
+  });
+
+  test("is refused with a wrong secret, and with a key that nobody has", async () => {
+    const { line, ask } = await EXAMPLES[name]();
+    const wrong = await s3(line, { ...ask, key: { ...ROOT_KEY, secret: "not-the-secret" } });
+    const nobody = await s3(line, { ...ask, key: { id: "nobody", secret: ROOT_KEY.secret } });
+    expect([wrong.status, nobody.status]).toEqual([403, 403]);
+    if (!hasBody(line)) return;
+    expect((await failure(wrong)).Code).toBe("SignatureDoesNotMatch");
+    expect((await failure(nobody)).Code).toBe("InvalidAccessKeyId");
+  });
+
+  test("is done for a key that has just the right to it", async () => {
+    const { line, ask, status = 200 } = await EXAMPLES[name]();
+    const key = scopedKey({ level: levelFor(permission), repos: ["every"] });
+    const response = await s3(line, { ...ask, key });
+    expect([response.status, await response.text()]).toEqual([
+      status,
+      expect.not.stringContaining("<Error>"),
+    ]);
+    expect(response.headers.get("x-amz-request-id")).toBeTruthy();
+  });
+});
+
+/** The list of buckets belongs to no repo: it shows less, and refuses nobody. */
+const OF_A_REPO = NAMES.filter((name) => name !== "ListBuckets");
+
+test.each(OF_A_REPO)("%s is refused to a key of another repo", async (name) => {
+  const { line, ask } = await EXAMPLES[name]();
+  const refused = await s3(line, { ...ask, key: scopedKey({ level: "admin", repos: ["other"] }) });
+  expect(refused.status).toBe(403);
+  if (!hasBody(line)) return;
+  const { Code, Message } = await failure(refused);
+  expect([Code, Message]).toEqual([
+    "AccessDenied",
+    expect.stringContaining(`needs ${OPERATIONS[name].permission}`),
+  ]);
+});
+
+test.each(
+  NAMES.filter((name) => levelBelow(OPERATIONS[name].permission)),
+)("%s is refused to a key of the level below", async (name) => {
+  const { line, ask } = await EXAMPLES[name]();
+  const level = levelBelow(OPERATIONS[name].permission) ?? "read";
+  expect(await failure(s3(line, { ...ask, key: scopedKey({ level, repos: ["every"] }) }))).toMatchObject({
+    status: 403,
+    Code: "AccessDenied",
+    Message: expect.stringContaining(`allows ${level}`),
+  });
+});
+
+test("ListBuckets shows a key no bucket of another repo", async () => {
+  await good("PUT /master.hidden");
+  const key = scopedKey({ level: "read", repos: ["every", "absent"] });
+  const { ListAllMyBucketsResult: seen } = await xml(good("GET /", { key }));
+  const names = seen.Buckets.Bucket.map(({ Name }: { Name: string }) => Name);
+  expect(names).toContain("master.every");
+  expect(names.filter((name: string) => !name.endsWith(".every"))).toEqual([]);
+});
+
+test("there is an example for every operation in the tables, and none besides", () => {
+  expect(Object.keys(EXAMPLES).sort()).toEqual([...NAMES].sort());
+});
+
+function hasBody(line: string): boolean {
+  return !line.startsWith("HEAD");
+}
+
+/** The lowest level that gives a permission. */
+function levelFor(permission: Permission): KeyLevel {
+  return permission === "list" ? "read" : permission;
+}
+
+function levelBelow(permission: Permission): KeyLevel | undefined {
+  const below: Record<KeyLevel, KeyLevel | undefined> = { read: undefined, write: "read", admin: "write" };
+  return below[levelFor(permission)];
+}

@@ -1,0 +1,83 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import { answer, failure, good, s3, unsigned } from "../support.ts";
+
+const BUCKET = "/master.deleted";
+beforeAll(async () => {
+  await good(`PUT ${BUCKET}`);
+});
+const put = (key: string, body = key) => good(`PUT ${BUCKET}/${key}`, { body });
+const remove = (key: string, headers: Record<string, string> = {}) =>
+  s3(`DELETE ${BUCKET}/${key}`, { headers });
+
+test("a deletion answers the commit that it is, as S3 does a delete marker", async () => {
+  await put("gone");
+  const { status, headers } = await remove("gone");
+  expect([status, headers.get("x-amz-delete-marker")]).toEqual([204, "true"]);
+  const version = headers.get("x-amz-version-id");
+  expect((await failure(s3(`GET ${BUCKET}/gone?versionId=${version}`))).Code).toBe("NoSuchKey");
+});
+
+test("a key that is not there makes no commit and no delete marker", async () => {
+  const { status, headers } = await remove("never-there");
+  expect(status).toBe(204);
+  expect([headers.get("x-amz-delete-marker"), headers.get("x-amz-version-id")]).toEqual([null, null]);
+});
+
+test("a directory is deleted by its key with the slash, a file below it stays", async () => {
+  await put("dir/", "");
+  expect((await remove("dir/")).status).toBe(204);
+  expect((await s3(`HEAD ${BUCKET}/dir/`)).status).toBe(404);
+  await put("full/file");
+  expect((await remove("full/")).status).toBe(204);
+  expect((await s3(`HEAD ${BUCKET}/full/file`)).status).toBe(200);
+});
+
+describe("If-Match", () => {
+  test("lets only that content be deleted", async () => {
+    const etag = (await put("matched")).headers.get("etag") ?? "";
+    expect(await failure(remove("matched", { "if-match": '"other"' }))).toMatchObject({
+      status: 412,
+      Code: "PreconditionFailed",
+    });
+    expect((await s3(`HEAD ${BUCKET}/matched`)).status).toBe(200);
+    expect((await remove("matched", { "if-match": etag })).status).toBe(204);
+    expect((await s3(`HEAD ${BUCKET}/matched`)).status).toBe(404);
+  });
+
+  test("of * lets anything be deleted that is there", async () => {
+    await put("any");
+    expect((await remove("any", { "if-match": "*" })).status).toBe(204);
+    expect(await failure(remove("any", { "if-match": "*" }))).toMatchObject({
+      status: 404,
+      Code: "NoSuchKey",
+    });
+  });
+});
+
+describe("is refused", () => {
+  test("for a version, because history stays", async () => {
+    const version = (await put("kept")).headers.get("x-amz-version-id");
+    for (const query of [`versionId=${version}`, "versionId=", "versionId=null"]) {
+      expect(await failure(s3(`DELETE ${BUCKET}/kept?${query}`))).toMatchObject({
+        status: 501,
+        Code: "NotImplemented",
+        Message: expect.stringContaining("commit"),
+      });
+    }
+    expect((await s3(`HEAD ${BUCKET}/kept`)).status).toBe(200);
+  });
+
+  test("with conditions that S3 does not know here", async () => {
+    await put("kept-too");
+    for (const name of ["if-none-match", "if-modified-since", "if-unmodified-since", "x-amz-if-match-size"]) {
+      expect((await remove("kept-too", { [name]: "x" })).status).toBe(501);
+    }
+    expect((await s3(`HEAD ${BUCKET}/kept-too`)).status).toBe(200);
+  });
+
+  test("without a signature", async () => {
+    await put("unsigned");
+    expect((await answer(unsigned(`DELETE ${BUCKET}/unsigned`))).status).toBe(403);
+    expect((await s3(`HEAD ${BUCKET}/unsigned`)).status).toBe(200);
+  });
+});

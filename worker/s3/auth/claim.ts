@@ -1,0 +1,168 @@
+import type { Target } from "../target.ts";
+import type { SignableRequest } from "./canonical-request.ts";
+import type { AuthFailure, Failed } from "./failure.ts";
+import { type Authorization, parseAuthorization } from "./parse-authorization.ts";
+import { payloadFault, UNSIGNED } from "./payload.ts";
+import {
+  hasSessionToken,
+  isPresigned,
+  operationHeaders,
+  type Presigned,
+  parsePresigned,
+  withoutSignature,
+} from "./presigned.ts";
+import { MAX_SKEW_MS, type RequestTime, requestTime } from "./request-time.ts";
+
+/** What a request says of its signature, in header or query, as far as it can be judged without the secret. */
+export interface Claim extends Authorization {
+  readonly time: RequestTime;
+  /** The value of x-amz-content-sha256, or what counts where it is absent. */
+  readonly payloadHash: string;
+  /** As it was signed. */
+  readonly target: Target;
+}
+
+type ReadClaim = { readonly ok: true; readonly claim: Claim } | Failed;
+
+/** Part of what is signed in any case by the form with the header. */
+const COVERED_BY_HEADER: ReadonlySet<string> = new Set(["x-amz-content-sha256", "x-amz-date"]);
+const COVERED_BY_QUERY: ReadonlySet<string> = new Set();
+/** The query parameter that marks a signature of version 2. */
+const VERSION_2 = "AWSAccessKeyId";
+
+/** Reads and checks the claim. `now` is in milliseconds since 1970. */
+export function readClaim(request: SignableRequest, now: number): ReadClaim {
+  const header = request.headers.get("authorization");
+  const presigned = isPresigned(request.target);
+  if (header !== undefined && presigned) {
+    return {
+      ok: false,
+      code: "InvalidArgument",
+      message:
+        "Only one authentication mechanism is allowed: the Authorization header or the X-Amz-* query parameters.",
+    };
+  }
+  if (header !== undefined) return claimOfHeader(request, { header, now });
+  return presigned ? claimOfQuery(request, now) : unsigned(request);
+}
+
+function claimOfHeader(
+  request: SignableRequest,
+  { header, now }: { header: string; now: number },
+): ReadClaim {
+  const parsed = parseAuthorization(header);
+  if (!parsed.ok) return parsed;
+  const { authorization } = parsed;
+  const time = requestTime(request.headers);
+  if (time === undefined) {
+    return failed({
+      code: "AccessDenied",
+      message: "The request has no valid time: send x-amz-date as YYYYMMDDTHHMMSSZ, or Date.",
+    });
+  }
+  const payloadHash = request.headers.get("x-amz-content-sha256")?.trim();
+  if (payloadHash === undefined) {
+    return failed({
+      code: "InvalidRequest",
+      message: `The header x-amz-content-sha256 is missing: send the body's SHA-256 in hex, or ${UNSIGNED}.`,
+    });
+  }
+  const fault =
+    skewFault(authorization, { time, now }) ??
+    payloadFault(payloadHash) ??
+    unsignedHeaderFault(request.headers, { ...authorization, covered: COVERED_BY_HEADER });
+  if (fault) return failed(fault);
+  const { keyId, date, region, signedHeaders, signature } = authorization;
+  const { target } = request;
+  return { ok: true, claim: { keyId, date, region, signedHeaders, signature, time, payloadHash, target } };
+}
+
+function claimOfQuery({ target, headers }: SignableRequest, now: number): ReadClaim {
+  const parsed = parsePresigned(target);
+  if (!parsed.ok) return parsed;
+  const { presigned } = parsed;
+  const payloadHash = operationHeaders(headers, target).get("x-amz-content-sha256")?.trim() ?? UNSIGNED;
+  const fault =
+    validityFault(presigned, now) ??
+    payloadFault(payloadHash) ??
+    unsignedHeaderFault(headers, { ...presigned, covered: COVERED_BY_QUERY }) ??
+    (hasSessionToken(target) ? UNKNOWN_TOKEN : undefined);
+  if (fault) return failed(fault);
+  return { ok: true, claim: { ...presigned, payloadHash, target: withoutSignature(target) } };
+}
+
+function unsigned({ target }: SignableRequest): Failed {
+  if (target.query.some(([name]) => name === VERSION_2)) {
+    return failed({
+      code: "InvalidRequest",
+      message: "Signature version 2 is not supported: sign with AWS4-HMAC-SHA256 (signature version 4).",
+    });
+  }
+  return failed({
+    code: "AccessDenied",
+    message:
+      "The request is not signed: send an Authorization header of AWS Signature Version 4, or use a presigned URL.",
+  });
+}
+
+function skewFault(
+  { date }: Authorization,
+  { time, now }: { time: RequestTime; now: number },
+): AuthFailure | undefined {
+  if (Math.abs(now - time.at) > MAX_SKEW_MS) {
+    return {
+      code: "RequestTimeTooSkewed",
+      message: `The request's time ${time.basic} and the server's ${new Date(now).toISOString()} are more than 15 minutes apart: set the clock.`,
+    };
+  }
+  if (!time.basic.startsWith(date)) {
+    return {
+      code: "AuthorizationHeaderMalformed",
+      message: `The Authorization header is malformed: Credential's date ${date} is not the day of ${time.basic}.`,
+    };
+  }
+  return undefined;
+}
+
+/** The signer's clock may run ahead of ours; how long the URL holds is its own to say. */
+function validityFault({ time, expires }: Presigned, now: number): AuthFailure | undefined {
+  const server = new Date(now).toISOString();
+  if (now < time.at - MAX_SKEW_MS) {
+    return {
+      code: "AccessDenied",
+      message: `Request is not yet valid: X-Amz-Date is ${time.basic}, and the server's time is ${server}.`,
+    };
+  }
+  const until = time.at + expires * 1000;
+  if (now <= until) return undefined;
+  return {
+    code: "AccessDenied",
+    message: `Request has expired: it was valid until ${new Date(until).toISOString()}, and the server's time is ${server}.`,
+  };
+}
+
+const UNKNOWN_TOKEN: AuthFailure = {
+  code: "InvalidToken",
+  message: "Session tokens are not known here: unset AWS_SESSION_TOKEN.",
+};
+
+/** What is not signed could have been added on the way: `host` and what changes an answer must be signed. */
+function unsignedHeaderFault(
+  headers: ReadonlyMap<string, string>,
+  { signedHeaders, covered }: { signedHeaders: readonly string[]; covered: ReadonlySet<string> },
+): AuthFailure | undefined {
+  const isOpen = (name: string): boolean => !covered.has(name) && !signedHeaders.includes(name);
+  if (isOpen("host")) return notSigned("host");
+  for (const name of headers.keys()) {
+    if (name.startsWith("x-amz-") && isOpen(name)) return notSigned(name);
+  }
+  return headers.has("x-amz-security-token") ? UNKNOWN_TOKEN : undefined;
+}
+
+function notSigned(name: string): AuthFailure {
+  return { code: "AccessDenied", message: `The header ${name} is not signed: name it in SignedHeaders.` };
+}
+
+function failed(fault: AuthFailure): Failed {
+  return { ok: false, ...fault };
+}

@@ -1,0 +1,139 @@
+import type { QueryPair, Target } from "../target.ts";
+import { parseCredential, SIGNATURE } from "./credential.ts";
+import type { Failed } from "./failure.ts";
+import { ALGORITHM, type Authorization } from "./parse-authorization.ts";
+import { parseBasicTime, type RequestTime } from "./request-time.ts";
+
+/** What the query of a presigned URL says of its signature. */
+export interface Presigned extends Authorization {
+  readonly time: RequestTime;
+  /** How long after `time` it holds, in seconds. */
+  readonly expires: number;
+}
+
+/** Longest life of a presigned URL, in seconds: a week. */
+const MAX_EXPIRES = 7 * 24 * 60 * 60;
+const REQUIRED = [
+  "X-Amz-Algorithm",
+  "X-Amz-Credential",
+  "X-Amz-Date",
+  "X-Amz-Expires",
+  "X-Amz-SignedHeaders",
+  "X-Amz-Signature",
+] as const;
+/** One of them, and the URL means to be signed. */
+const MARKS: ReadonlySet<string> = new Set(["X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature"]);
+/** In lower case: they say who signed and are no business of the operation. */
+const SIGNING_PARAMETERS: ReadonlySet<string> = new Set([
+  ...REQUIRED.map((name) => name.toLowerCase()),
+  "x-amz-security-token",
+]);
+
+/**
+ * Checksums of no bytes. SDKs that compute one by themselves put it into a URL that they presign without knowing
+ * the body; S3 lets every body pass there (github.com/aws/aws-sdk-go-v2/issues/2610).
+ */
+const EMPTY_CHECKSUMS: ReadonlyMap<string, string> = new Map([
+  ["x-amz-checksum-crc32", "AAAAAA=="],
+  ["x-amz-checksum-crc32c", "AAAAAA=="],
+  ["x-amz-checksum-crc64nvme", "AAAAAAAAAAA="],
+  ["x-amz-checksum-sha1", "2jmj7l5rSw0yVb/vlWAYkK/YBwk="],
+  ["x-amz-checksum-sha256", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="],
+]);
+
+/** Whether the query carries a signature of version 4, be it whole or not. */
+export function isPresigned({ query }: Target): boolean {
+  return query.some(([name]) => MARKS.has(name));
+}
+
+/** Reads the query of a presigned URL ("Authenticating Requests: Using Query Parameters"). */
+export function parsePresigned({ query }: Target): { ok: true; presigned: Presigned } | Failed {
+  const values = new Map(query.toReversed());
+  const missing = REQUIRED.filter((name) => !values.get(name));
+  if (missing.length > 0) {
+    return faulty(`a presigned URL needs ${REQUIRED.join(", ")}, and it has no ${missing.join(", no ")}`);
+  }
+  const value = (name: (typeof REQUIRED)[number]): string => values.get(name) ?? "";
+  const algorithm = value("X-Amz-Algorithm");
+  if (algorithm !== ALGORITHM) return faulty(`X-Amz-Algorithm is '${algorithm}', it must be ${ALGORITHM}`);
+  const credential = parseCredential(value("X-Amz-Credential"));
+  if (typeof credential === "string") return faulty(`X-Amz-Credential is malformed: ${credential}`);
+  const time = parseBasicTime(value("X-Amz-Date"));
+  if (time === undefined) {
+    return faulty(`X-Amz-Date is '${value("X-Amz-Date")}', it must be YYYYMMDDTHHMMSSZ`);
+  }
+  if (!time.basic.startsWith(credential.date)) {
+    return faulty(
+      `the date ${credential.date} in X-Amz-Credential is not the day of X-Amz-Date ${time.basic}`,
+    );
+  }
+  const expires = parseExpires(value("X-Amz-Expires"));
+  if (typeof expires === "string") return faulty(expires);
+  const signature = value("X-Amz-Signature");
+  if (!SIGNATURE.test(signature)) return faulty("X-Amz-Signature must be 64 lower-case hex digits");
+  const signedHeaders = value("X-Amz-SignedHeaders").toLowerCase().split(";");
+  return { ok: true, presigned: { ...credential, signedHeaders, signature, time, expires } };
+}
+
+/** Seconds, or what is wrong. */
+function parseExpires(text: string): number | string {
+  const seconds = /^-?[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (seconds >= 1 && seconds <= MAX_EXPIRES) return seconds;
+  return `X-Amz-Expires is '${text}', it must be a number of seconds from 1 to ${MAX_EXPIRES}`;
+}
+
+/** The target that was signed: all of it but the signature. */
+export function withoutSignature(target: Target): Target {
+  return {
+    ...target,
+    query: target.query.filter(([name]) => name !== "X-Amz-Signature"),
+    rawQuery: target.rawQuery
+      .split("&")
+      .filter((part) => !part.startsWith("X-Amz-Signature="))
+      .join("&"),
+  };
+}
+
+/**
+ * The query as an operation is to see it: of a parameter that comes twice the first counts, and a presigned URL's
+ * `x-amz-*` are left out, which are its signature or stand for headers.
+ */
+export function operationQuery(target: Target): ReadonlyMap<string, string> {
+  const pairs = isPresigned(target) ? target.query.filter((pair) => !isAmz(pair)) : target.query;
+  return new Map(pairs.toReversed());
+}
+
+/**
+ * The headers as an operation is to see them: signers move `x-amz-*` headers into the query of a presigned URL,
+ * where they mean the same, but for the checksum of no bytes. A header that was sent goes before.
+ */
+export function operationHeaders(
+  headers: ReadonlyMap<string, string>,
+  target: Target,
+): ReadonlyMap<string, string> {
+  if (!isPresigned(target)) return headers;
+  const moved = new Map<string, string>();
+  for (const pair of target.query.toReversed()) {
+    const name = pair[0].toLowerCase();
+    const counts = !SIGNING_PARAMETERS.has(name) && EMPTY_CHECKSUMS.get(name) !== pair[1];
+    if (isAmz(pair) && counts) moved.set(name, pair[1]);
+  }
+  return moved.size === 0 ? headers : new Map([...moved, ...headers]);
+}
+
+/** The token in the query, where there is one. */
+export function hasSessionToken({ query }: Target): boolean {
+  return query.some(([name]) => name.toLowerCase() === "x-amz-security-token");
+}
+
+function isAmz([name]: QueryPair): boolean {
+  return name.toLowerCase().startsWith("x-amz-");
+}
+
+function faulty(what: string): Failed {
+  return {
+    ok: false,
+    code: "AuthorizationQueryParametersError",
+    message: `The URL's signature is malformed: ${what}.`,
+  };
+}

@@ -1,0 +1,139 @@
+import { S3Error } from "../errors.ts";
+import { type ChunkHead, parseChunkHead } from "./chunk-head.ts";
+import type { ChunkSignatures } from "./chunk-signatures.ts";
+import type { Trailer } from "./trailer.ts";
+
+/** Longest line before or behind a chunk, in bytes; a signed one has about 100. */
+const MAX_LINE_BYTES = 1024;
+/** Most bytes behind the last chunk. */
+const MAX_TRAILER_BYTES = 8 * 1024;
+/** Smallest signed chunk but the last, in bytes (S3's bound): a signature each makes smaller ones dear. */
+const MIN_SIGNED_CHUNK_BYTES = 8 * 1024;
+const LINE_FEED = 10;
+
+export interface ChunkDecoderOptions {
+  /** What x-amz-decoded-content-length says. */
+  readonly decodedSize: number;
+  /** Set where chunks are signed. */
+  readonly signatures: ChunkSignatures | undefined;
+  readonly trailer: Trailer;
+}
+
+/**
+ * Undoes aws-chunked framing: bytes go in split wherever they come, those of the chunks come out. Throws S3Error
+ * for what is wrong with the framing, a signature or the trailer. A chunk's bytes come out before its signature is
+ * known to be good, so that after an error all that came out is void.
+ */
+export class ChunkDecoder {
+  readonly #options: ChunkDecoderOptions;
+  #state: "head" | "data" | "data-end" | "trailer" = "head";
+  #head: ChunkHead = { size: 0, signature: undefined };
+  /** Bytes of the present chunk that are still to come. */
+  #left = 0;
+  /** Bytes of all chunks so far, the present one as a whole. */
+  #announced = 0;
+  /** Of a line whose end has not come. */
+  #line = "";
+  #trailerBytes = 0;
+
+  constructor(options: ChunkDecoderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Takes in bytes of the body as far as `out` has room. `out` may be `raw` itself: what comes out never overtakes
+   * what goes in.
+   */
+  decode(raw: Uint8Array, out: Uint8Array): { read: number; written: number } {
+    let read = 0;
+    let written = 0;
+    while (read < raw.length) {
+      if (this.#state !== "data") {
+        read += this.#readLine(raw.subarray(read, read + MAX_LINE_BYTES));
+        continue;
+      }
+      const part = raw.subarray(read, read + Math.min(this.#left, out.length - written));
+      if (part.length === 0) break;
+      this.#options.signatures?.update(part);
+      if (out !== raw || read !== written) out.set(part, written);
+      read += part.length;
+      written += part.length;
+      this.#left -= part.length;
+      if (this.#left === 0) this.#endChunk("data-end");
+    }
+    return { read, written };
+  }
+
+  /** To be called when the body has ended. */
+  end(): void {
+    if (this.#state !== "trailer" || this.#line !== "") throw broken("it ends in the middle");
+    this.#options.trailer.end();
+  }
+
+  /** How many of the bytes belong to the line that it takes in. */
+  #readLine(bytes: Uint8Array): number {
+    const feed = bytes.indexOf(LINE_FEED);
+    const end = feed === -1 ? bytes.length : feed;
+    this.#line += String.fromCharCode(...bytes.subarray(0, end));
+    const taken = feed === -1 ? end : end + 1;
+    if (this.#state === "trailer") this.#trailerBytes += taken;
+    if (this.#line.length > MAX_LINE_BYTES || this.#trailerBytes > MAX_TRAILER_BYTES) throw this.#tooLong();
+    if (feed === -1) return taken;
+    const line = this.#line.endsWith("\r") ? this.#line.slice(0, -1) : this.#line;
+    this.#line = "";
+    this.#takeLine(line);
+    return taken;
+  }
+
+  #takeLine(line: string): void {
+    if (this.#state === "trailer") this.#options.trailer.line(line);
+    else if (this.#state === "head") this.#beginChunk(line);
+    else if (line !== "") throw broken("a chunk does not end where its size says");
+    else this.#state = "head";
+  }
+
+  #beginChunk(line: string): void {
+    const head = parseChunkHead(line);
+    if (typeof head === "string") throw broken(head);
+    const { decodedSize, signatures } = this.#options;
+    if (signatures && head.signature === undefined) throw broken("a chunk has no chunk-signature");
+    if (signatures && head.size > 0) refuseSmall(this.#head.size);
+    this.#announced += head.size;
+    const ends = head.size === 0;
+    if (this.#announced > decodedSize || (ends && this.#announced < decodedSize)) {
+      const held = `${ends ? "" : "at least "}${this.#announced} bytes`;
+      throw broken(`x-amz-decoded-content-length is ${decodedSize}, but its chunks hold ${held}`);
+    }
+    this.#head = head;
+    this.#left = head.size;
+    if (ends) this.#endChunk("trailer");
+    else this.#state = "data";
+  }
+
+  #endChunk(next: "data-end" | "trailer"): void {
+    this.#state = next;
+    const { signatures } = this.#options;
+    if (!signatures || signatures.endChunk(this.#head.signature ?? "")) return;
+    throw new S3Error("SignatureDoesNotMatch", {
+      message:
+        "The signature of a chunk of the body is not the one that it has with the secret key: check that nothing changes the body on its way.",
+    });
+  }
+
+  #tooLong(): S3Error {
+    return this.#state === "trailer"
+      ? new S3Error("MalformedTrailerError", { message: "The trailer of the aws-chunked body is too long." })
+      : broken(`a line is longer than ${MAX_LINE_BYTES} bytes`);
+  }
+}
+
+function refuseSmall(size: number): void {
+  if (size === 0 || size >= MIN_SIGNED_CHUNK_BYTES) return;
+  throw new S3Error("InvalidChunkSizeError", {
+    message: `A signed chunk has ${size} bytes: only the last may have fewer than ${MIN_SIGNED_CHUNK_BYTES}.`,
+  });
+}
+
+function broken(what: string): S3Error {
+  return new S3Error("IncompleteBody", { message: `The aws-chunked body is malformed: ${what}.` });
+}

@@ -1,0 +1,114 @@
+import type { Payload } from "../../app.ts";
+import { type ByteSource, byteSource } from "../../blobs/body-reader.ts";
+import type { ExpectedHashes } from "../../blobs/write-content.ts";
+import type { ChecksumAlgorithm } from "../../core/checksums.ts";
+import { contentMd5, declaredSize, decodedContentLength } from "../body-headers.ts";
+import { checksumHeader } from "../checksum-names.ts";
+import { S3Error } from "../errors.ts";
+import type { ServiceRequest } from "../operation.ts";
+import { AwsChunkedSource } from "./aws-chunked-source.ts";
+import { type AskedChecksum, askedChecksum, checksumFault } from "./checksum-headers.ts";
+import { ChunkDecoder } from "./chunk-decoder.ts";
+import { ChunkSignatures } from "./chunk-signatures.ts";
+import { Trailer } from "./trailer.ts";
+
+/** A request's body, whatever form it came in. */
+export interface OpenBody {
+  /** Its bytes, framing undone and signatures of chunks checked; null where the request has no body. */
+  readonly source: ByteSource | null;
+  /** Of those bytes, where the client says how many come. */
+  readonly declaredSize: number | undefined;
+  readonly expect: ExpectedHashes;
+  /** Of the checksum that the client sent, announced, or wants computed. */
+  readonly checksum: ChecksumAlgorithm | undefined;
+  /** After the read ended: what framing, a signature or the trailer did wrong. Goes before any other reason. */
+  fault(): S3Error | undefined;
+}
+
+type OpenRequest = Pick<ServiceRequest, "caller" | "headers" | "body">;
+type Chunked = Extract<Payload, { form: "aws-chunked" }>;
+/** A body as it comes out of its form. */
+type Unframed = Pick<OpenBody, "source" | "declaredSize" | "fault"> & {
+  readonly trailer: Trailer | undefined;
+};
+
+/** `x-amz-*` headers that openBody understands. */
+export const BODY_HEADERS: readonly string[] = [
+  "x-amz-checksum-crc32",
+  "x-amz-checksum-crc32c",
+  "x-amz-checksum-crc64nvme",
+  "x-amz-checksum-sha1",
+  "x-amz-checksum-sha256",
+  "x-amz-decoded-content-length",
+  "x-amz-sdk-checksum-algorithm",
+  "x-amz-trailer",
+];
+
+/**
+ * What the headers say of the body, and its bytes. Reads nothing by itself. Throws S3Error for headers that are
+ * malformed or contradict each other.
+ */
+export function openBody(request: OpenRequest): OpenBody {
+  const { headers, caller } = request;
+  const { payload } = caller;
+  const md5 = contentMd5(headers);
+  const checksum = askedChecksum(headers);
+  if (checksum?.value === "trailer" && (payload.form === "plain" || payload.trailer === "none")) {
+    throw new S3Error("InvalidRequest", {
+      message: "x-amz-trailer announces a trailer, but x-amz-content-sha256 does not end in '-TRAILER'.",
+    });
+  }
+  const { source, declaredSize, fault, trailer } =
+    payload.form === "plain" ? plainBody(request) : chunkedBody(request, { payload, checksum });
+  return {
+    source,
+    declaredSize,
+    fault,
+    checksum: checksum?.algorithm,
+    expect: {
+      ...(md5 && { md5 }),
+      ...(payload.form === "plain" && payload.sha256 !== null && { sha256: payload.sha256 }),
+      ...(checksum?.value !== undefined && {
+        checksum: { algorithm: checksum.algorithm, value: valueReader(checksum.value, trailer) },
+      }),
+    },
+  };
+}
+
+function valueReader(
+  value: NonNullable<AskedChecksum["value"]>,
+  trailer: Trailer | undefined,
+): () => string | null {
+  return value === "trailer" ? () => trailer?.value ?? null : () => value.header;
+}
+
+function plainBody({ headers, body }: OpenRequest): Unframed {
+  return {
+    source: body && byteSource(body),
+    declaredSize: declaredSize(headers),
+    fault: () => undefined,
+    trailer: undefined,
+  };
+}
+
+function chunkedBody(
+  { headers, body }: OpenRequest,
+  { payload, checksum }: { payload: Chunked; checksum: AskedChecksum | undefined },
+): Unframed {
+  const decodedSize = decodedContentLength(headers);
+  if (body === null) {
+    throw new S3Error("IncompleteBody", {
+      message: "The request has no body, not even an empty aws-chunked one.",
+    });
+  }
+  const signatures = payload.signing ? new ChunkSignatures(payload.signing) : undefined;
+  const announced = checksum?.value === "trailer" ? checksum.algorithm : undefined;
+  const trailer = new Trailer({
+    announced: announced && checksumHeader(announced),
+    valueFault: (value) => announced && checksumFault(announced, value),
+    signatures: payload.trailer === "expected" ? signatures : undefined,
+  });
+  const decoder = new ChunkDecoder({ decodedSize, signatures, trailer });
+  const source = new AwsChunkedSource(byteSource(body), decoder);
+  return { source, declaredSize: decodedSize, fault: () => source.fault, trailer };
+}

@@ -1,0 +1,78 @@
+import { SIGNATURE } from "../auth/credential.ts";
+import { S3Error } from "../errors.ts";
+import type { ChunkSignatures } from "./chunk-signatures.ts";
+
+const SIGNATURE_NAME = "x-amz-trailer-signature";
+
+export interface TrailerRules {
+  /** The header that x-amz-trailer announces, in lower case; undefined where it announces none. */
+  readonly announced: string | undefined;
+  /** Says what is wrong with a value. */
+  readonly valueFault: (value: string) => string | undefined;
+  /** Set where the trailer is signed. */
+  readonly signatures: ChunkSignatures | undefined;
+}
+
+/** The headers behind the last chunk of an aws-chunked body. Throws MalformedTrailerError and SignatureDoesNotMatch. */
+export class Trailer {
+  readonly #rules: TrailerRules;
+  #value: string | undefined;
+  #canonical = "";
+  #signature: string | undefined;
+
+  constructor(rules: TrailerRules) {
+    this.#rules = rules;
+  }
+
+  /** What the announced header says, once it came. */
+  get value(): string | undefined {
+    return this.#value;
+  }
+
+  /** The next line, without its end. Clients differ in where they put empty ones. */
+  line(text: string): void {
+    if (text === "") return;
+    const colon = text.indexOf(":");
+    if (colon < 1) throw malformed("a line is not '<name>:<value>'");
+    const name = text.slice(0, colon).trim().toLowerCase();
+    const value = text.slice(colon + 1).trim();
+    if (this.#signature !== undefined) throw malformed(`'${name}' comes after ${SIGNATURE_NAME}`);
+    if (name === SIGNATURE_NAME && this.#rules.signatures) this.#takeSignature(value);
+    else this.#takeHeader(name, value);
+  }
+
+  /** To be called at the end of the body. */
+  end(): void {
+    const { announced, signatures } = this.#rules;
+    if (announced !== undefined && this.#value === undefined) {
+      throw malformed(`x-amz-trailer announces '${announced}', which did not come`);
+    }
+    if (!signatures) return;
+    if (this.#signature === undefined) throw malformed(`it has no ${SIGNATURE_NAME}`);
+    if (!signatures.endTrailer(this.#signature, this.#canonical)) {
+      throw new S3Error("SignatureDoesNotMatch", {
+        message: `${SIGNATURE_NAME} is not the one that the trailer has with the secret key.`,
+      });
+    }
+  }
+
+  #takeSignature(value: string): void {
+    if (!SIGNATURE.test(value)) throw malformed(`${SIGNATURE_NAME} is not 64 lower-case hex digits`);
+    this.#signature = value;
+  }
+
+  #takeHeader(name: string, value: string): void {
+    if (name !== this.#rules.announced) throw malformed(`'${name}' is not announced by x-amz-trailer`);
+    if (this.#value !== undefined) throw malformed(`'${name}' comes twice`);
+    const fault = this.#rules.valueFault(value);
+    if (fault !== undefined) throw new S3Error("InvalidRequest", { message: fault });
+    this.#value = value;
+    this.#canonical += `${name}:${value}\n`;
+  }
+}
+
+function malformed(what: string): S3Error {
+  return new S3Error("MalformedTrailerError", {
+    message: `The trailer of the aws-chunked body is malformed: ${what}.`,
+  });
+}

@@ -1,0 +1,119 @@
+import { type BranchAddress, bucketName } from "../../protocol/names.ts";
+import { pathFault } from "../../protocol/paths.ts";
+import type { BranchApi, FileRead } from "../branch/contract.ts";
+import { permits, refusalText } from "../core/permissions.ts";
+import { branchOf } from "./address.ts";
+import { evaluateConditions } from "./conditions.ts";
+import { S3Error } from "./errors.ts";
+import { branchFailure, keyFailure } from "./failures.ts";
+import { OWNER_ID } from "./filler.ts";
+import type { BucketRequest } from "./operation.ts";
+import { etag } from "./select-object.ts";
+import { decodeUri } from "./uri.ts";
+
+const CONDITIONS = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
+const EXPECTED_OWNER = "x-amz-source-expected-bucket-owner";
+
+/** What every copy takes. */
+export const COPY_HEADERS: readonly string[] = [
+  "x-amz-copy-source",
+  ...CONDITIONS.map((name) => `x-amz-copy-source-${name}`),
+  EXPECTED_OWNER,
+];
+
+/** What `x-amz-copy-source` names. */
+export interface SourceName {
+  readonly address: BranchAddress;
+  readonly key: string;
+  /** Undefined for HEAD. */
+  readonly commit: string | undefined;
+}
+
+/** A file that is to be copied. */
+export interface CopySource extends SourceName {
+  readonly file: FileRead;
+  /** Whether it is in the branch that it is copied to. */
+  readonly place: "same-branch" | "other-branch";
+}
+
+/**
+ * Finds the file that a copy is made of. Throws AccessDenied where the caller may not read it, and PreconditionFailed
+ * where an `x-amz-copy-source-if-*` does not hold.
+ */
+export async function openSource(request: BucketRequest): Promise<CopySource> {
+  const { caller, context, headers, address, branch } = request;
+  const name = parseSource(headers.get("x-amz-copy-source") ?? "");
+  const need = { permission: "read", repo: name.address.repo } as const;
+  if (!permits(caller.scope, need)) {
+    throw new S3Error("AccessDenied", {
+      message: `Of x-amz-copy-source: ${refusalText(caller.scope, need)}`,
+    });
+  }
+  checkOwner(headers.get(EXPECTED_OWNER));
+  const isSame = bucketName(name.address) === bucketName(address);
+  const file = await readSource(isSame ? branch : context.branch(name.address), {
+    name,
+    modified: context.config.lastModified,
+  });
+  checkConditions(headers, file);
+  return { ...name, file, place: isSame ? "same-branch" : "other-branch" };
+}
+
+const VERSION = "?versionId=";
+
+/**
+ * `[/]<bucket>/<key>[?versionId=<commit>]`, percent-encoded. A `+` is a plus, and a `?` that no version follows is
+ * part of the key, for clients that do not encode. Throws InvalidArgument, and what is wrong with bucket or key.
+ */
+export function parseSource(header: string): SourceName {
+  const mark = header.lastIndexOf(VERSION);
+  const path = decodeUri(mark === -1 ? header : header.slice(0, mark));
+  const commit = mark === -1 ? undefined : decodeUri(header.slice(mark + VERSION.length));
+  const [, bucket, key] = /^\/?([^/]+)\/(.+)$/s.exec(path ?? "") ?? [];
+  if (bucket === undefined || key === undefined || commit === "") throw invalidSource(header);
+  const address = branchOf(bucket);
+  const fault = pathFault(key);
+  if (fault !== undefined) throw keyFailure(key, fault);
+  return { address, key, commit };
+}
+
+function invalidSource(header: string): S3Error {
+  return new S3Error("InvalidArgument", {
+    message: `x-amz-copy-source is '${header}': it must be '<bucket>/<key>', percent-encoded, and may end in '?versionId=<commit>'.`,
+  });
+}
+
+async function readSource(
+  branch: BranchApi,
+  { name, modified }: { name: SourceName; modified: "branch" | "file" },
+): Promise<FileRead> {
+  const { key: path, commit } = name;
+  const file = await branch.read({ path, modified, ...(commit !== undefined && { commit }) });
+  if (file.ok) return file;
+  const { code, message } = branchFailure(file);
+  throw new S3Error(code, {
+    message: `The copy source '${bucketName(name.address)}/${path}' cannot be read: ${message}`,
+  });
+}
+
+/** Every bucket has the same owner. */
+function checkOwner(expected: string | undefined): void {
+  if (expected === undefined || expected === OWNER_ID) return;
+  throw new S3Error("AccessDenied", {
+    message: `${EXPECTED_OWNER} is '${expected}', but every bucket here belongs to '${OWNER_ID}'.`,
+  });
+}
+
+/** Whatever does not hold is a 412: a copy has no "not modified". */
+function checkConditions(headers: ReadonlyMap<string, string>, file: FileRead): void {
+  const asked = new Map<string, string>();
+  for (const name of CONDITIONS) {
+    const value = headers.get(`x-amz-copy-source-${name}`);
+    if (value !== undefined) asked.set(name, value);
+  }
+  if (asked.size === 0) return;
+  if (evaluateConditions(asked, { etag: etag(file), modifiedAt: file.modifiedAt }) === "proceed") return;
+  throw new S3Error("PreconditionFailed", {
+    message: `x-amz-copy-source-${[...asked.keys()].join(" or x-amz-copy-source-")} does not hold for the copy source.`,
+  });
+}

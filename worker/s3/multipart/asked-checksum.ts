@@ -1,0 +1,56 @@
+import {
+  CHECKSUM_ALGORITHMS,
+  type ChecksumAlgorithm,
+  type ChecksumType,
+  checksumTypes,
+  defaultChecksumType,
+} from "../../core/checksums.ts";
+import { S3Error } from "../errors.ts";
+
+type Headers = ReadonlyMap<string, string>;
+
+/** What an object's checksum is to be. */
+export interface AskedChecksum {
+  readonly algorithm: ChecksumAlgorithm;
+  readonly type: ChecksumType;
+}
+
+/** `x-amz-checksum-algorithm` and `x-amz-checksum-type`; undefined where neither is there. Throws InvalidRequest. */
+export function askedChecksum(headers: Headers): AskedChecksum | undefined {
+  const algorithm = askedAlgorithm(headers);
+  const type = askedType(headers);
+  if (algorithm === undefined) {
+    if (type === undefined) return undefined;
+    throw new S3Error("InvalidRequest", {
+      message: "x-amz-checksum-type needs x-amz-checksum-algorithm beside it.",
+    });
+  }
+  const usual = defaultChecksumType(algorithm);
+  if (type === undefined) return { algorithm, type: usual };
+  if (checksumTypes(algorithm).includes(type)) return { algorithm, type };
+  throw new S3Error("InvalidRequest", {
+    message: `x-amz-checksum-type is '${type}', which ${algorithm} cannot be of an object in parts: ask for ${usual}.`,
+  });
+}
+
+/** `x-amz-checksum-algorithm`; undefined where it is absent. Throws InvalidRequest. */
+export function askedAlgorithm(headers: Headers): ChecksumAlgorithm | undefined {
+  const text = headers.get("x-amz-checksum-algorithm");
+  if (text === undefined) return undefined;
+  const algorithm = CHECKSUM_ALGORITHMS.find((each) => each === text.toUpperCase());
+  if (algorithm !== undefined) return algorithm;
+  throw new S3Error("InvalidRequest", {
+    message: `x-amz-checksum-algorithm is '${text}': it must be one of ${CHECKSUM_ALGORITHMS.join(", ")}.`,
+  });
+}
+
+/** `x-amz-checksum-type`; undefined where it is absent. Throws InvalidRequest. */
+export function askedType(headers: Headers): ChecksumType | undefined {
+  const text = headers.get("x-amz-checksum-type");
+  if (text === undefined) return undefined;
+  const type = text.toUpperCase();
+  if (type === "COMPOSITE" || type === "FULL_OBJECT") return type;
+  throw new S3Error("InvalidRequest", {
+    message: `x-amz-checksum-type is '${text}': it must be COMPOSITE or FULL_OBJECT.`,
+  });
+}

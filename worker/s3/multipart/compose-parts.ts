@@ -1,0 +1,83 @@
+import { composeContent, type Slice } from "../../blobs/compose-content.ts";
+import type { Content } from "../../blobs/content.ts";
+import type { BlobStore } from "../../blobs/port.ts";
+import type { BranchApi, MultipartStatus, Part, PartBody, PartLayout } from "../../branch/contract.ts";
+import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
+import { uploadFailure } from "../failures.ts";
+import type { UploadRequest } from "../operation.ts";
+
+/** Most parts whose bodies are asked for at once. */
+const PARTS_PER_CALL = 500;
+
+interface Composition {
+  readonly status: MultipartStatus;
+  /** In order. */
+  readonly parts: readonly Part[];
+  /** Where blobs go that this makes. */
+  readonly blobs: BlobStore;
+  /** A checksum over all bytes, where one is wanted that the parts do not give. */
+  readonly algorithm: ChecksumAlgorithm | undefined;
+}
+
+/** The content that parts make together, and its checksum in base64 where one was asked for. A part alone is its own content. */
+export async function composeParts(
+  request: UploadRequest,
+  { status, parts, blobs, algorithm }: Composition,
+): Promise<{ content: Content; checksum: string | null }> {
+  const { branch, uploadId: upload } = request;
+  const bodies = partBodies(branch, { upload, parts });
+  if (parts.length === 1 && algorithm === undefined) {
+    const { value } = await bodies.next();
+    if (!value) throw uploadFailure({ reason: "part-changed" });
+    return { content: { digest: value.digest, size: value.size, body: value.body }, checksum: null };
+  }
+  const { content, checksum } = await composeContent(bodies, {
+    store: blobs,
+    owner: { uid: status.uid, upload },
+    ...(algorithm && { checksum: algorithm }),
+    progress: { load: () => status.progress, save: (progress) => saveProgress(branch, { upload, progress }) },
+  });
+  const keeps = new Map(parts.map(({ digest, size }) => [`${digest}-${size}`, { digest, size }]));
+  return { content: { ...content, keeps: [...keeps.values()] }, checksum };
+}
+
+/** Of what parts an object is, as it is kept with it. */
+export function layoutOf(parts: readonly Part[], checksum: Checksum | undefined): PartLayout {
+  const sizes: [size: number, count: number][] = [];
+  for (const { size } of parts) {
+    const last = sizes.at(-1);
+    if (last?.[0] === size) last[1] += 1;
+    else sizes.push([size, 1]);
+  }
+  const checksums = parts.flatMap((part) => part.checksum ?? []);
+  const isWhole = checksum !== undefined && checksums.length === parts.length;
+  return { sizes, ...(isWhole && { checksums }) };
+}
+
+/** Where the parts' bytes are, a few hundred at a time. Rejects where one is not there any more. */
+async function* partBodies(
+  branch: BranchApi,
+  { upload, parts }: { upload: string; parts: readonly Part[] },
+): AsyncGenerator<Slice & PartBody, undefined> {
+  let next = 0;
+  while (next < parts.length) {
+    const numbers = parts.slice(next, next + PARTS_PER_CALL).map(({ number }) => number);
+    const page = await branch.partBodies({ upload, numbers });
+    if (!page.ok) throw uploadFailure(page);
+    if (page.parts.length === 0) throw uploadFailure({ reason: "part-changed" });
+    for (const body of page.parts) {
+      const part = parts[next++];
+      const isSame = part?.number === body.number && part.digest === body.digest && part.size === body.size;
+      if (!isSame) throw uploadFailure({ reason: "part-changed" });
+      yield body;
+    }
+  }
+}
+
+async function saveProgress(
+  branch: BranchApi,
+  { upload, progress }: { upload: string; progress: string },
+): Promise<void> {
+  const saved = await branch.saveProgress({ upload, progress });
+  if (!saved.ok) throw uploadFailure(saved);
+}

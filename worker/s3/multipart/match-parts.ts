@@ -1,0 +1,90 @@
+import { contentName } from "../../../protocol/content.ts";
+import type { BranchApi, Part } from "../../branch/contract.ts";
+import type { ChecksumAlgorithm } from "../../core/checksums.ts";
+import { checksumTag } from "../checksum-names.ts";
+import { S3Error } from "../errors.ts";
+import { uploadFailure } from "../failures.ts";
+import { MAX_PAGE_ENTRIES, MIN_PART_BYTES } from "../limits.ts";
+import type { NamedPart } from "./parse-completion.ts";
+
+interface Upload {
+  readonly upload: string;
+  /** The algorithm of the checksums that parts have. */
+  readonly algorithm: ChecksumAlgorithm | undefined;
+}
+
+/**
+ * The uploaded parts that a completion names, in its order. Throws InvalidPart where one was not uploaded or is
+ * another than it is said to be, and EntityTooSmall where one that is not the last is below S3's bound.
+ */
+export async function matchParts(
+  branch: BranchApi,
+  { named, ...upload }: Upload & { named: readonly NamedPart[] },
+): Promise<Part[]> {
+  const uploaded = await uploadedParts(branch, { upload: upload.upload, named });
+  return named.map((name, index) => {
+    const part = uploaded.get(name.number);
+    if (!part) throw notUploaded(name.number);
+    checkPart(name, { part, algorithm: upload.algorithm });
+    if (index < named.length - 1 && part.size < MIN_PART_BYTES) throw tooSmall(part);
+    return part;
+  });
+}
+
+/** Those of the parts named that there are, by number; page by page, and no further than the last one named. */
+async function uploadedParts(
+  branch: BranchApi,
+  { upload, named }: { upload: string; named: readonly NamedPart[] },
+): Promise<Map<number, Part>> {
+  const wanted = new Set(named.map(({ number }) => number));
+  const found = new Map<number, Part>();
+  const last = named.at(-1)?.number ?? 0;
+  let after = (named[0]?.number ?? 1) - 1;
+  while (after < last) {
+    const page = await branch.listParts({ upload, after, limit: MAX_PAGE_ENTRIES });
+    if (!page.ok) throw uploadFailure(page);
+    for (const part of page.parts) {
+      if (wanted.has(part.number)) found.set(part.number, part);
+    }
+    const end = page.parts.at(-1);
+    if (!page.truncated || !end) break;
+    after = end.number;
+  }
+  return found;
+}
+
+function checkPart(
+  { number, content, checksums }: NamedPart,
+  { part, algorithm }: { part: Part; algorithm: ChecksumAlgorithm | undefined },
+): void {
+  if (content !== undefined && (content.digest !== part.digest || content.size !== part.size)) {
+    throw new S3Error("InvalidPart", {
+      message: `Part ${number} has the ETag "${contentName(part)}", not "${contentName(content)}": list the parts, or upload it again.`,
+    });
+  }
+  for (const { algorithm: said, value } of checksums) {
+    const tag = checksumTag(said);
+    if (said !== algorithm) {
+      throw new S3Error("InvalidRequest", {
+        message: `Part ${number} has a ${tag}, but the upload was begun ${algorithm ? `for ${algorithm}` : "without a checksum algorithm"}: leave it out.`,
+      });
+    }
+    if (value !== part.checksum) {
+      throw new S3Error("InvalidPart", {
+        message: `Part ${number} has the ${tag} '${part.checksum}', not '${value}': upload it again.`,
+      });
+    }
+  }
+}
+
+function notUploaded(number: number): S3Error {
+  return new S3Error("InvalidPart", {
+    message: `Part ${number} was not uploaded: upload it, or leave it out.`,
+  });
+}
+
+function tooSmall({ number, size }: Part): S3Error {
+  return new S3Error("EntityTooSmall", {
+    message: `Part ${number} has ${size} bytes: every part but the last needs at least ${MIN_PART_BYTES}. Upload it again, larger.`,
+  });
+}
