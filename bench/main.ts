@@ -1,10 +1,12 @@
 import { Command, Option } from "commander";
+import { copyObject } from "./rows/copy-object.ts";
 import { datumsPerSecond } from "./rows/datums-per-second.ts";
 import { jobMemory } from "./rows/job-memory.ts";
 import { largeObjects } from "./rows/large-objects.ts";
 import { listPages } from "./rows/list-pages.ts";
 import { oneFileCommit } from "./rows/one-file-commit.ts";
 import { oneFileJob, oneFileJobAllDatums } from "./rows/one-file-job.ts";
+import { r2Objects } from "./rows/r2-objects.ts";
 import { smallObjects } from "./rows/small-objects.ts";
 import { uploadMemory } from "./rows/upload-memory.ts";
 import { isMet } from "./support/figure.ts";
@@ -16,6 +18,8 @@ import { growTrees, type Trees } from "./support/trees.ts";
 const ROWS: readonly Row[] = [
   smallObjects,
   largeObjects,
+  r2Objects,
+  copyObject,
   listPages,
   oneFileCommit,
   oneFileJob,

@@ -1,11 +1,15 @@
 import type { Figure } from "./figure.ts";
 import { interleaved } from "./pairs.ts";
 import type { Bench } from "./row.ts";
-import type { Tree } from "./trees.ts";
 
 const FLAT = 1.5;
 
-export interface Curve {
+/** A branch of some size. */
+interface Sized {
+  readonly files: number;
+}
+
+export interface Curve<Tree extends Sized> {
   readonly what: string;
   readonly unit: string;
   /** Smallest first. */
@@ -14,9 +18,9 @@ export interface Curve {
 }
 
 /** Each larger tree against the smallest one: flat is within 1.5 times. */
-export async function flatness(
+export async function flatness<Tree extends Sized>(
   { pairs }: Pick<Bench, "pairs">,
-  { what, unit, trees, measure }: Curve,
+  { what, unit, trees, measure }: Curve<Tree>,
 ): Promise<Figure[]> {
   const [smallest, ...larger] = trees;
   if (!smallest) return [];

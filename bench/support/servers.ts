@@ -3,14 +3,15 @@ import { join } from "node:path";
 import { startGateway } from "../../embedded/host.ts";
 import type { HostLog } from "../../embedded/host-log.ts";
 import { claimPort } from "../../embedded/port.ts";
-import { startRuntime } from "../../embedded/runtime.ts";
+import { type Binding, startRuntime } from "../../embedded/runtime.ts";
 import { workerdEnvironment, workerdPid } from "../../embedded/workerd.ts";
 import { readRuntimeConfig } from "../../embedded/wrangler-config.ts";
 import { type Door, ROOT_KEY } from "../../test/support/keys.ts";
 import { removeScratch, scratchFolder } from "../../test/support/scratch.ts";
 
-const HOST = "127.0.0.1";
-const ROOT = join(import.meta.dirname, "../..");
+export const HOST = "127.0.0.1";
+/** The root of the repository. */
+export const ROOT = join(import.meta.dirname, "../..");
 
 const BARE_WORKERS = {
   empty: new URL("../workers/empty.js", import.meta.url),
@@ -33,7 +34,8 @@ export interface BenchGateway extends Server {
   readonly door: Door;
 }
 
-const log: HostLog = {
+/** Tells what goes wrong, and nothing else. */
+export const log: HostLog = {
   debug() {},
   info() {},
   warn: (message) => console.error(message),
@@ -46,33 +48,56 @@ export async function startBenchGateway(): Promise<BenchGateway> {
   return {
     endpoint: gateway.endpoint,
     door: { endpoint: gateway.endpoint, ...ROOT_KEY },
-    ...inFolder(dataDir, () => gateway.stop()),
+    ...inFolder(dataDir, { store: "disk", end: () => gateway.stop() }),
   };
 }
 
-/** A Worker of `bench/workers` on the same kind of host as the gateway, with the same disk service as `DISK`. */
-export async function startBareWorker(name: keyof typeof BARE_WORKERS): Promise<Server> {
+/** Where a server keeps what it is sent. */
+export type Store = "disk" | "r2";
+
+const R2_BUCKET = "blobs";
+
+/** A Worker of `bench/workers` on the same kind of host as the gateway, with the same disk service as `DISK`, or a bucket of R2's simulator as `BLOBS`. */
+export async function startBareWorker(
+  name: keyof typeof BARE_WORKERS,
+  { store = "disk" }: { store?: Store } = {},
+): Promise<Server> {
   const dataDir = scratchFolder();
   const port = await claimPort(HOST, 0);
-  const [blobsDir, stateDir] = [join(dataDir, "blobs"), join(dataDir, "state")];
-  for (const folder of [blobsDir, stateDir]) mkdirSync(folder);
+  const stateDir = join(dataDir, "state");
+  mkdirSync(stateDir);
   const runtime = await startRuntime({
     ...readRuntimeConfig(join(ROOT, "wrangler.toml")),
     code: readFileSync(BARE_WORKERS[name], "utf8"),
     stateDir,
     workerdEnv: workerdEnvironment(dataDir),
-    bindings: { DISK: { type: "disk", path: blobsDir, writable: true } },
+    bindings: blobBinding(store, dataDir),
     objectClasses: [],
     listen: { host: HOST, port },
     log,
   });
-  return { endpoint: `http://${HOST}:${port}`, ...inFolder(dataDir, () => runtime.dispose()) };
+  return {
+    endpoint: `http://${HOST}:${port}`,
+    ...inFolder(dataDir, { store, end: () => runtime.dispose() }),
+  };
 }
 
-function inFolder(dataDir: string, end: () => Promise<void>): Omit<Server, "endpoint"> {
+/** Binds a store in a data folder; makes what it needs there. */
+export function blobBinding(store: Store, dataDir: string): Record<string, Binding> {
+  if (store === "r2") return { BLOBS: { type: "r2", name: R2_BUCKET } };
+  const path = join(dataDir, "blobs");
+  mkdirSync(path);
+  return { DISK: { type: "disk", path, writable: true } };
+}
+
+/** What servers over a data folder have in common. */
+export function inFolder(
+  dataDir: string,
+  { store, end }: { store: Store; end: () => Promise<void> },
+): Omit<Server, "endpoint"> {
   const pid = workerdPid(dataDir);
   if (pid === undefined) throw new Error(`no workerd runs over ${dataDir}`);
-  const blobsDir = join(dataDir, "blobs");
+  const blobsDir = join(dataDir, store === "disk" ? "blobs" : `state/r2/${R2_BUCKET}/blobs`);
   return {
     pid,
     dropBlobs() {

@@ -15,6 +15,7 @@ export interface ToSign {
   /** The SHA-256 of the body in hex, or UNSIGNED-PAYLOAD, which is the default. */
   readonly payload?: string;
   readonly body?: Buffer;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** Signing keys of the day. */
@@ -23,12 +24,12 @@ const keys = new Map<string, ArrayBuffer>();
 /** Signs beforehand, so that no measurement holds the cost of our own signing. */
 export async function signed(
   { endpoint, accessKeyId, secretAccessKey }: Door,
-  { method, path, payload = "UNSIGNED-PAYLOAD", body }: ToSign,
+  { method, path, payload = "UNSIGNED-PAYLOAD", body, headers: more }: ToSign,
 ): Promise<SignedRequest> {
   const signer = new AwsV4Signer({
     method,
     url: `${endpoint}${path}`,
-    headers: { "x-amz-content-sha256": payload },
+    headers: { ...more, "x-amz-content-sha256": payload },
     accessKeyId,
     secretAccessKey,
     service: "s3",

@@ -1,18 +1,19 @@
 /**
- * Streams to and from the disk service and does nothing else: no names, no hashes, no signatures. The fastest way
- * that bodies go through a Worker on this host: in, read into two 4 MiB buffers, of which one is on its way while
- * the other fills; out, stream after stream, without touching the bytes.
+ * Streams to and from the disk service (DISK) or an R2 bucket (BLOBS) and does nothing else: no names, no hashes, no
+ * signatures. The fastest way that bodies go through a Worker on this host: in, read into two 4 MiB buffers, of which
+ * one is on its way while the other fills; out, stream after stream, without touching the bytes.
  */
 const CHUNK_BYTES = 4 * 1024 * 1024;
 
 export default {
-  fetch(request, { DISK }) {
+  fetch(request, { DISK, BLOBS }) {
+    const store = BLOBS ? bucket(BLOBS) : folder(DISK);
     const { pathname } = new URL(request.url);
-    return request.method === "PUT" ? take(request, { DISK, pathname }) : send({ DISK, pathname });
+    return request.method === "PUT" ? take(request, { store, pathname }) : send({ store, pathname });
   },
 };
 
-async function take(request, { DISK, pathname }) {
+async function take(request, { store, pathname }) {
   const size = Number(request.headers.get("content-length"));
   const reader = request.body.getReader({ mode: "byob" });
   const buffers = [new ArrayBuffer(CHUNK_BYTES), new ArrayBuffer(CHUNK_BYTES)];
@@ -23,36 +24,48 @@ async function take(request, { DISK, pathname }) {
     const { value } = await reader.readAtLeast(length, new Uint8Array(buffers[turn], 0, length));
     buffers[turn] = value.buffer;
     await inFlight;
-    inFlight = put(DISK, { name: `${pathname}/${start}`, bytes: value });
+    inFlight = store.put(`${pathname}/${start}`, value);
   }
   await inFlight;
-  await put(DISK, { name: `${pathname}/size`, bytes: String(size) });
+  await store.put(`${pathname}/size`, String(size));
   return new Response();
 }
 
-async function put(DISK, { name, bytes }) {
-  const { ok, status } = await DISK.fetch(`http://disk${name}`, { method: "PUT", body: bytes });
-  if (!ok) throw new Error(`the disk service answered ${status}`);
-}
-
-async function send({ DISK, pathname }) {
-  const size = Number(await (await get(DISK, `${pathname}/size`)).text());
+async function send({ store, pathname }) {
+  const size = Number(await new Response(await store.get(`${pathname}/size`)).text());
   const { readable, writable } = new FixedLengthStream(size);
-  pump(writable, { DISK, pathname, size }).catch(() => {});
+  pump(writable, { store, pathname, size }).catch(() => {});
   return new Response(readable);
 }
 
-async function pump(writable, { DISK, pathname, size }) {
-  let next = get(DISK, `${pathname}/0`);
+async function pump(writable, { store, pathname, size }) {
+  let next = store.get(`${pathname}/0`);
   for (let start = 0; start < size; start += CHUNK_BYTES) {
-    const { body } = await next;
+    const body = await next;
     const after = start + CHUNK_BYTES;
-    if (after < size) next = get(DISK, `${pathname}/${after}`);
+    if (after < size) next = store.get(`${pathname}/${after}`);
     await body.pipeTo(writable, { preventClose: true });
   }
   await writable.close();
 }
 
-function get(DISK, name) {
-  return DISK.fetch(`http://disk${name}`);
+function folder(disk) {
+  return {
+    async put(name, body) {
+      const { ok, status } = await disk.fetch(`http://disk${name}`, { method: "PUT", body });
+      if (!ok) throw new Error(`the disk service answered ${status}`);
+    },
+    async get(name) {
+      return (await disk.fetch(`http://disk${name}`)).body;
+    },
+  };
+}
+
+function bucket(blobs) {
+  return {
+    put: (name, body) => blobs.put(name, body),
+    async get(name) {
+      return (await blobs.get(name)).body;
+    },
+  };
 }

@@ -23,8 +23,12 @@ export interface DevServer extends Server {
   restart(): Promise<void>;
 }
 
-/** Starts `sluice dev --runners 0` on a free port with data of its own; answers when it is ready. */
-export async function startDevServer(): Promise<DevServer> {
+/** Starts `sluice dev --runners 0` on a free port with data of its own; answers when it is ready. `variables`: of the gateway, beside its key. */
+export async function startDevServer({
+  variables = {},
+}: {
+  readonly variables?: Readonly<Record<string, string>>;
+} = {}): Promise<DevServer> {
   const data = scratchFolder();
   const port = await freePort();
   const endpoint = `http://127.0.0.1:${port}`;
@@ -32,13 +36,13 @@ export async function startDevServer(): Promise<DevServer> {
   const command = ["dev", "--runners", "0", "--port", String(port), "--data", data];
   // The host starts a runtime that died anew; a test must not pass over a crash because of that.
   const runtime = (): string => readFileSync(join(data, "workerd.pid"), "utf8");
-  let started = await startSluice(command, door);
+  let started = await startSluice(command, { door, variables });
   let startedRuntime = runtime();
   return {
     ...door,
     kill9: () => started.kill9(),
     async restart() {
-      started = await startSluice(command, door);
+      started = await startSluice(command, { door, variables });
       startedRuntime = runtime();
     },
     async stop() {
@@ -51,8 +55,12 @@ export async function startDevServer(): Promise<DevServer> {
   };
 }
 
-async function startSluice(command: readonly string[], door: Door): Promise<Started> {
-  const started = start(sluiceCommand(command), { cwd: ROOT, env: sluiceEnv(door) });
+async function startSluice(
+  command: readonly string[],
+  { door, variables }: { door: Door; variables: Readonly<Record<string, string>> },
+): Promise<Started> {
+  const env = { ...sluiceEnv(door), ...variables };
+  const started = start(sluiceCommand(command), { cwd: ROOT, env });
   await healthy(door.endpoint, started);
   tellUnexpectedEnd(started);
   return started;

@@ -1,11 +1,11 @@
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { AWS, hasAws } from "../../support/clients/aws-api.ts";
 import { Control } from "../../support/control.ts";
 import { type DevServer, ROOT, startDevServer, startRunner } from "../../support/dev-server.ts";
 import { doorVariables } from "../../support/keys.ts";
 import { mustRun, type Started } from "../../support/processes.ts";
-import { AWS, hasAws } from "../../support/s3-tools.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 
 let server: DevServer;

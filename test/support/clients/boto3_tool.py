@@ -9,11 +9,12 @@ import json
 import sys
 
 import boto3
-from boto3.s3.transfer import TransferConfig
+from boto3.exceptions import Boto3Error
+from botocore.config import Config
 from botocore.exceptions import ClientError
 
-# S3Transfer's own limit is 8 MiB; the tests want one PUT.
-ONE_PUT = TransferConfig(multipart_threshold=256 * 1024 * 1024)
+# Without this, boto3 of these years makes links with signature version 2.
+V4 = Config(signature_version="s3v4")
 
 
 def call(client, request, received):
@@ -39,19 +40,38 @@ def walk(client, request, _received):
 
 
 def upload(client, request, _received):
-    client.upload_file(request["send"], request["bucket"], request["key"], Config=ONE_PUT)
+    client.upload_file(request["file"], request["bucket"], request["key"], ExtraArgs=request.get("extra"))
     return {}
 
 
+def download(client, request, _received):
+    client.download_file(request["bucket"], request["key"], request["file"])
+    return {}
+
+
+def copy(client, request, _received):
+    client.copy(request["source"], request["bucket"], request["key"])
+    return {}
+
+
+def presign(client, request, _received):
+    method = request["operation"].replace("-", "_")
+    return {"Url": client.generate_presigned_url(method, Params=request["parameters"])}
+
+
+ACTIONS = {"call": call, "walk": walk, "upload": upload, "download": download, "copy": copy, "presign": presign}
+
+
 def main(endpoint, received):
-    client = boto3.client("s3", endpoint_url=endpoint)
-    actions = {"call": call, "walk": walk, "upload": upload}
+    client = boto3.client("s3", endpoint_url=endpoint, config=V4)
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            answer = {"output": actions[request["do"]](client, request, received)}
+            answer = {"output": ACTIONS[request["do"]](client, request, received)}
         except ClientError as error:
             answer = {"code": error.response["Error"]["Code"]}
+        except Boto3Error as error:
+            answer = {"code": str(error)}
         print(json.dumps(answer, default=str), flush=True)
 
 

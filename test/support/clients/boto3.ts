@@ -1,0 +1,70 @@
+import { spawn } from "node:child_process";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Door } from "../keys.ts";
+import { run } from "../processes.ts";
+import { scratchFolder } from "../scratch.ts";
+import { good, type Sdk, type ToolAnswer } from "./api-tool.ts";
+import { awsEnvironment } from "./aws-environment.ts";
+import { parametersOf } from "./client-over-sdk.ts";
+
+const PYTHON = "/usr/bin/python3";
+
+/** Whether this machine has boto3. */
+export async function hasBoto3(): Promise<boolean> {
+  return existsSync(PYTHON) && (await run([PYTHON, "-c", "import boto3"])).code === 0;
+}
+
+/** boto3, one Python process for all calls: a line of JSON a request, one an answer. */
+export function boto3(door: Door): Sdk {
+  const folder = scratchFolder();
+  const [sent, received] = [join(folder, "sent"), join(folder, "received")];
+  const python = spawn(PYTHON, [join(import.meta.dirname, "boto3_tool.py"), door.endpoint, received], {
+    env: { PATH: process.env.PATH ?? "", ...awsEnvironment(door, folder) },
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const lines = createInterface({ input: python.stdout })[Symbol.asyncIterator]();
+
+  const ask = async (request: object): Promise<ToolAnswer> => {
+    rmSync(received, { force: true });
+    python.stdin.write(`${JSON.stringify(request)}\n`);
+    const { value, done } = await lines.next();
+    if (done) throw new Error("the boto3 process ended");
+    const { output, code } = JSON.parse(value);
+    if (code !== undefined) return { ok: false, code };
+    const bytes = existsSync(received) ? readFileSync(received) : Buffer.alloc(0);
+    return { ok: true, output, bytes };
+  };
+  return {
+    async call(operation, parameters, send) {
+      if (send) writeFileSync(sent, send);
+      return ask({ do: "call", operation, parameters, ...(send ? { send: sent } : {}) });
+    },
+    walk: (operation, parameters, pageSize) => ask({ do: "walk", operation, parameters, pageSize }),
+    async upload(file, { bucket, key, description }) {
+      const extra = description ? { extra: parametersOf(description) } : {};
+      good(await ask({ do: "upload", file, bucket, key, ...extra }));
+    },
+    async download({ bucket, key }, file) {
+      good(await ask({ do: "download", file, bucket, key }));
+    },
+    async copy(from, { bucket, key }) {
+      good(await ask({ do: "copy", source: { Bucket: from.bucket, Key: from.key }, bucket, key }));
+    },
+    async presign(operation, { bucket, key }) {
+      const request = { do: "presign", operation, parameters: { Bucket: bucket, Key: key } };
+      return linkOf(good(await ask(request)));
+    },
+    close: () =>
+      new Promise((resolve) => {
+        python.once("close", () => resolve());
+        python.stdin.end();
+      }),
+  };
+}
+
+function linkOf(output: object): string {
+  if ("Url" in output && typeof output.Url === "string") return output.Url;
+  throw new Error("boto3 made no link");
+}
