@@ -19,7 +19,6 @@ export async function bundleWorker(entry: string): Promise<WorkerCode> {
     conditions: ["workerd", "worker", "browser"],
     external: ["cloudflare:*", "node:*"],
     loader: { ".wasm": "copy" },
-    keepNames: true,
     sourcemap: "inline",
     logLevel: "silent",
   });

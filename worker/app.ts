@@ -28,9 +28,15 @@ export type Payload =
       readonly trailer: "none" | "expected";
     };
 
+/** A key that signs texts: derived from a secret, for one day and region. */
+export interface SigningKey {
+  /** 32 bytes. */
+  sign(text: string): Uint8Array;
+}
+
 /** What the signature of the next chunk is made from ("Signature Calculations: Transferring Payload in Multiple Chunks"). */
 export interface ChunkSigning {
-  readonly key: Uint8Array;
+  readonly key: SigningKey;
   /** `YYYYMMDDTHHMMSSZ` */
   readonly time: string;
   /** `<YYYYMMDD>/<region>/s3/aws4_request` */

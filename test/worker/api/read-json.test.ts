@@ -53,7 +53,12 @@ describe("the JSON body of a request", () => {
   });
 
   test("in aws-chunked framing is refused, signed or not", async () => {
-    const key = { key: new Uint8Array(32), time: "20260101T000000Z", scope: "s", seed: "0" };
+    const key = {
+      key: { sign: () => new Uint8Array(32) },
+      time: "20260101T000000Z",
+      scope: "s",
+      seed: "0",
+    };
     for (const signing of [null, key]) {
       const caller = { payload: { form: "aws-chunked", signing, trailer: "none" } } as const;
       const error = await failed("POST /uploads", { body: text("2\r\n{}\r\n0\r\n\r\n"), caller });

@@ -1,10 +1,10 @@
-import type { Caller, ChunkSigning } from "../../app.ts";
+import type { Caller, ChunkSigning, SigningKey } from "../../app.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { canonicalRequests, type SignableRequest } from "./canonical-request.ts";
 import { type Claim, readClaim } from "./claim.ts";
 import type { Failed } from "./failure.ts";
 import { payloadOf } from "./payload.ts";
-import { credentialScope, type SigningKeys, sign, signatureIs, stringToSign } from "./signature.ts";
+import { credentialScope, type SigningKeys, signatureIs, stringToSign } from "./signature.ts";
 
 export interface VerifyOptions {
   readonly keys: KeyRing;
@@ -41,17 +41,17 @@ export async function verify(request: SignableRequest, options: VerifyOptions): 
 
 function matches(
   { method, headers }: SignableRequest,
-  { claim, signingKey }: { claim: Claim; signingKey: Uint8Array },
+  { claim, signingKey }: { claim: Claim; signingKey: SigningKey },
 ): boolean {
   const { date, region, signature, time, target } = claim;
   for (const canonical of canonicalRequests({ method, headers, target }, claim)) {
     const text = stringToSign(canonical, { time: time.basic, date, region });
-    if (signatureIs(sign(text, signingKey), signature)) return true;
+    if (signatureIs(signingKey.sign(text), signature)) return true;
   }
   return false;
 }
 
-function chunkSigning(claim: Claim, key: Uint8Array): ChunkSigning {
+function chunkSigning(claim: Claim, key: SigningKey): ChunkSigning {
   return { key, time: claim.time.basic, scope: credentialScope(claim), seed: claim.signature };
 }
 

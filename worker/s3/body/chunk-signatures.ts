@@ -1,6 +1,6 @@
 import { createHash, type Hash } from "node:crypto";
 import type { ChunkSigning } from "../../app.ts";
-import { sign, signatureIs } from "../auth/signature.ts";
+import { signatureIs } from "../auth/signature.ts";
 
 const EMPTY_SHA256 = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
@@ -45,6 +45,6 @@ export class ChunkSignatures {
     const { key, time, scope } = this.#signing;
     const text = `${name}\n${time}\n${scope}\n${this.#previous}\n${hashes}`;
     this.#previous = signature;
-    return signatureIs(sign(text, key), signature);
+    return signatureIs(key.sign(text), signature);
   }
 }

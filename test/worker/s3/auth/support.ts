@@ -2,7 +2,7 @@ import { toHex } from "../../../../protocol/digest.ts";
 import type { Caller } from "../../../../worker/app.ts";
 import type { AccessKey, KeyRing } from "../../../../worker/keys/key-ring.ts";
 import { canonicalRequest, type SignableRequest } from "../../../../worker/s3/auth/canonical-request.ts";
-import { SigningKeys, sign, stringToSign } from "../../../../worker/s3/auth/signature.ts";
+import { SigningKeys, stringToSign } from "../../../../worker/s3/auth/signature.ts";
 import { type VerifyOptions, verify } from "../../../../worker/s3/auth/verify.ts";
 import { parseTarget, type Target } from "../../../../worker/s3/target.ts";
 
@@ -48,7 +48,7 @@ export function presignedPut({
   const scope = { date: "20130524", region: "us-east-1" };
   const canonical = canonicalRequest(request, { signedHeaders: ["host"], payloadHash, reading: "canonical" });
   const key = new SigningKeys(1).get({ secret: EXAMPLE_KEY.secret, ...scope });
-  const signature = toHex(sign(stringToSign(canonical, { time: EXAMPLE_TIME, ...scope }), key));
+  const signature = toHex(key.sign(stringToSign(canonical, { time: EXAMPLE_TIME, ...scope })));
   return { ...request, target: targetOf(`${unsigned}&X-Amz-Signature=${signature}`) };
 }
 

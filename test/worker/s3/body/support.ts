@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { toHex } from "../../../../protocol/digest.ts";
 import type { ChunkSigning, Payload } from "../../../../worker/app.ts";
 import type { ByteSource } from "../../../../worker/blobs/body-reader.ts";
-import { SigningKeys, sign } from "../../../../worker/s3/auth/signature.ts";
+import { SigningKeys } from "../../../../worker/s3/auth/signature.ts";
 import { type OpenBody, openBody } from "../../../../worker/s3/body/open-body.ts";
 import { S3Error } from "../../../../worker/s3/errors.ts";
 import { EXAMPLE_KEY, EXAMPLE_SCOPE, EXAMPLE_TIME } from "../auth/support.ts";
@@ -40,7 +40,7 @@ export function framed(
   let previous = framing.signing?.seed ?? "";
   const next = (name: string, hashes: string): string => {
     const { key, time, scope } = framing.signing as ChunkSigning;
-    previous = toHex(sign(`AWS4-HMAC-SHA256-${name}\n${time}\n${scope}\n${previous}\n${hashes}`, key));
+    previous = toHex(key.sign(`AWS4-HMAC-SHA256-${name}\n${time}\n${scope}\n${previous}\n${hashes}`));
     return previous;
   };
   const head = (chunk: Uint8Array): string => {
