@@ -1,7 +1,7 @@
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import type { Body, Content } from "../blobs/content.ts";
 import type { Sql } from "./sql.ts";
-import { isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
+import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
 
 /** How long a condemned blob stays for those who read it just now; milliseconds. */
 const CONDEMNED_GRACE_MS = 60 * 60 * 1000;
@@ -66,7 +66,7 @@ export class ContentStore {
       if (keeps !== null) this.#addRefs(keeps, { gen, refs: 1 });
     } else {
       this.keep({ digest, size, gen });
-      this.spurn(content, now);
+      if (!this.#leaveRow(content, gen)) this.spurn(content, now);
     }
   }
 
@@ -135,6 +135,20 @@ export class ContentStore {
     return (
       this.#sql.first`SELECT 1 FROM contents INDEXED BY contents_dead WHERE refs = 0 LIMIT 1` !== undefined
     );
+  }
+
+  /**
+   * Bytes in a row give way to the same bytes in a blob, which is how a part comes: what is put together from parts
+   * lists blobs that its parts own. Answers whether it was so.
+   */
+  #leaveRow({ digest, size, body, keeps = [] }: Content, gen: number): boolean {
+    if (body.kind === "inline" || keeps.length > 0) return false;
+    const [kind, stored] = writeBody(body);
+    const left = this.#sql.run`
+      UPDATE contents SET kind = ${kind}, body = ${stored}
+      WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen} AND kind = ${INLINE_KIND}`;
+    if (left) this.#registerBlobs(ownBlobs({ body, keeps: null }));
+    return left;
   }
 
   /** Answers how many blobs it had. */

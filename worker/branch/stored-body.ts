@@ -3,6 +3,9 @@ import type { SqlValue } from "./sql.ts";
 
 const BODY_KINDS = ["inline", "chunks", "manifest"] as const satisfies readonly Body["kind"][];
 
+/** The kind of a body whose bytes are in its row. */
+export const INLINE_KIND = BODY_KINDS.indexOf("inline");
+
 /** A body as a row of `contents` has it. */
 export interface StoredBody {
   readonly kind: number;

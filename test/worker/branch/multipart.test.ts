@@ -177,6 +177,26 @@ describe("parts", () => {
     });
   });
 
+  test("a part whose bytes the branch has in a row takes them out of it, so that its blob is what is counted", async () => {
+    const branch = await freshBranch();
+    await put(branch, "small", "same");
+    const upload = await begin(branch);
+    const [first, last] = [part("first"), part("same")];
+    await add(branch, { upload, parts: { 1: first, 2: last } });
+    const bodies = await branch.partBodies({ upload, numbers: [2] });
+    expect(bodies).toMatchObject({ parts: [{ number: 2, body: { kind: "chunks" } }] });
+    await branch.completeMultipart(completion(upload, { 1: first, 2: last }));
+    await branch.commit({ operations: [{ delete: "small" }] });
+    expect(await ledgerOf(branch)).toMatchObject({
+      blobs: [
+        ["b/first", 1],
+        ["b/same", 1],
+      ],
+      condemned: [],
+    });
+    expect(await branch.read({ path: "small" })).toMatchObject({ reason: "no-such-file" });
+  });
+
   test("a part copied from a file keeps the file's content, also when the file's upload is long gone", async () => {
     const branch = await freshBranch();
     const source = part("source");
