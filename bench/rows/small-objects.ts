@@ -56,6 +56,8 @@ export const smallObjects: Row = {
   },
 };
 
+/** Each kind of request is fast only after some thousands of them, on either side. */
+const WARM_UPS = 3;
 const COMMON = { unit: "req/s", against: "empty Worker", compare: "ratio" } as const;
 
 interface Loads {
@@ -68,6 +70,7 @@ function compareLoads({ pairs }: Bench, { ours, other, prepare }: Loads) {
   return interleaved(pairs, {
     ours: async () => ours.requestsPerSecond(await prepare()),
     other: async () => other.requestsPerSecond(await prepare()),
+    warmUps: WARM_UPS,
   });
 }
 

@@ -11,7 +11,7 @@ export interface PutAnswer {
 const xml = new XMLParser({
   ignoreAttributes: true,
   parseTagValue: false,
-  isArray: (name) => ["Contents", "CommonPrefixes", "Bucket"].includes(name),
+  isArray: (name) => ["Contents", "CommonPrefixes", "Bucket", "Version", "DeleteMarker"].includes(name),
 });
 
 /** A bare S3 client for tests: one signed request a call, no retries; anything but success is an error with the answer in it. */
@@ -42,10 +42,22 @@ export class S3 {
     return answer.status === 404 ? undefined : expectStatus(answer, 200).body;
   }
 
-  /** The newest commit of the branch, as a HEAD of one of its files tells it. */
-  async headCommit(bucket: string, key: string): Promise<string> {
-    const answer = expectStatus(await this.ask("HEAD", objectTarget(bucket, key)), 200);
-    return answer.headers["x-amz-version-id"] ?? "";
+  /** The newest commit that put or deleted a file of the branch: versions are commits, whose ids grow. */
+  async headCommit(bucket: string): Promise<string> {
+    let newest = "";
+    let marker = "";
+    for (;;) {
+      const answer = expectStatus(await this.ask("GET", `/${bucket}?versions${marker}`), 200);
+      const result = xml.parse(answer.text).ListVersionsResult;
+      const ids = [...(result.Version ?? []), ...(result.DeleteMarker ?? [])].map(
+        ({ VersionId }) => VersionId,
+      );
+      newest = ids.reduce((last, id) => (id > last ? id : last), newest);
+      if (result.IsTruncated !== "true") return newest;
+      const key = encodeSegment(result.NextKeyMarker);
+      const version = result.NextVersionIdMarker;
+      marker = `&key-marker=${key}${version ? `&version-id-marker=${version}` : ""}`;
+    }
   }
 
   async delete(bucket: string, key: string): Promise<void> {

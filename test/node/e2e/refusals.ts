@@ -11,7 +11,7 @@ export async function everythingIn(door: Door): Promise<object> {
   return {
     buckets: await s3.buckets(),
     keys: await s3.keys("master.data"),
-    head: await s3.headCommit("master.data", "file"),
+    head: await s3.headCommit("master.data"),
     pipelines: await control.pipelineNames(),
   };
 }
