@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { PipelineSpec } from "./spec.ts";
 
-export const JobState = z.enum(["starting", "running", "success", "failure"]);
+/** `killed`: it was stopped, by itself or with its pipeline. */
+export const JobState = z.enum(["starting", "running", "success", "failure", "killed"]);
 export type JobState = z.infer<typeof JobState>;
 
 /** A job as the control API shows it. Times are milliseconds since 1970; `reason` says in words why it failed or what it waits for. */
@@ -21,15 +22,52 @@ export const Job = z.object({
 });
 export type Job = z.infer<typeof Job>;
 
+/** `killed`: its job ended before it was done. */
+const DatumState = z.enum(["queued", "running", "success", "skipped", "failed", "killed"]);
+
+/** A datum of a job. While it is tried again, `exitCode` and `reason` are of the last try that failed. */
+export const JobDatum = z.object({
+  id: z.string(),
+  state: DatumState,
+  /** Tries that failed. */
+  tries: z.int(),
+  exitCode: z.int().nullable(),
+  reason: z.string().nullable(),
+  /** Where it runs, or ran. */
+  node: z.string().nullable(),
+  /** `path`: the match, from the root of the repo; "" is the root itself. */
+  inputs: z.array(z.object({ name: z.string(), path: z.string(), commit: z.string().nullable() })),
+});
+export type JobDatum = z.infer<typeof JobDatum>;
+
+/** A page of a job's datums: those that it ran or is to run, then those that it skipped. `next` goes into `after`. */
+export const DatumPage = z.object({ datums: z.array(JobDatum), next: z.string().nullable() });
+export type DatumPage = z.infer<typeof DatumPage>;
+
+/** One line of what a job's datum wrote on stdout or stderr (NDJSON). */
+export const LogLine = z.object({ datum: z.string(), line: z.string() });
+export type LogLine = z.infer<typeof LogLine>;
+
 /** A page of jobs, newest first; `next` goes into `after`. */
 export const JobPage = z.object({ jobs: z.array(Job), next: z.string().nullable() });
 export type JobPage = z.infer<typeof JobPage>;
 
-const PipelineState = z.enum(["creating", "active", "deleting"]);
+/** What ends in "ing" goes on by itself. A pipeline that is stopped makes no jobs and follows no input. */
+const PipelineState = z.enum([
+  "creating",
+  "active",
+  "stopping",
+  "stopped",
+  "starting",
+  "updating",
+  "deleting",
+]);
 
 export const Pipeline = z.object({
   name: z.string(),
   state: PipelineState,
+  /** Of its specification: 1, and one more with each update. */
+  version: z.int(),
   createdAt: z.int(),
   spec: PipelineSpec,
   outputRepo: z.string(),

@@ -58,6 +58,8 @@ export const Lease = z.object({
   /** False where this pipeline has all the workers it should have, so that this one gets nothing. */
   slot: z.boolean(),
   transform: Transform,
+  /** How long one run of the command may take, as in the specification (protocol/duration.ts). Absent: as long as it likes. */
+  datumTimeout: z.string().optional(),
   output: z.object({ repo: z.string(), branch: z.string() }),
   datums: z.array(LeasedDatum),
 });

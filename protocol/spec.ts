@@ -1,47 +1,137 @@
 import { z } from "zod";
+import { Duration } from "./duration.ts";
 import { Name } from "./names.ts";
+
+/** Most inputs of a pipeline: each is a repo to look for and a factor of the cross product. */
+export const MAX_INPUTS = 64;
+/** Most workers that a pipeline may ask for, and most of them on each node. */
+const MAX_WORKERS = 10_000;
+const MAX_WORKERS_PER_NODE = 1000;
+
+/** What a process can be given: the system ends arguments and variables at a null byte. */
+const ProcessText = z.string().regex(/^[^\u0000]*$/, { error: "must not hold null bytes" });
+
+const EnvName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, {
+  error: "must be a name that a shell can use: letters, digits and '_', no digit first",
+});
 
 /**
  * The pipeline specification (spec §2). Strict: a field that is not here is refused. The gateway adds the rules
- * that need more than one field (worker/core/spec.ts) and those that need the catalogue.
+ * that need more than one field (worker/core/spec.ts) and those that need the catalogue. What the fields say of
+ * themselves is what the JSON Schema, and so an editor, shows.
  */
 export const Transform = z.strictObject({
-  image: z.string().min(1),
-  cmd: z.array(z.string()).min(1),
-  stdin: z.array(z.string()).optional(),
-  env: z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), z.string()).optional(),
-  acceptReturnCode: z.array(z.int().min(0).max(255)).optional(),
+  image: z
+    .string()
+    .regex(/\S/, { error: "must name a container image" })
+    .describe("Container image that the command runs in. Executors without containers ignore it."),
+  cmd: z
+    .array(ProcessText)
+    .min(1, { error: "must hold the command to run and its arguments" })
+    .refine(([command]) => command !== "", { error: "must name the command to run", path: [0] })
+    .describe(
+      "Command and its arguments. It does not run in a shell: for `*`, `|` and `>`, make it a shell and give a script in `stdin`.",
+    ),
+  stdin: z
+    .array(z.string())
+    .optional()
+    .describe("Lines for the command's standard input, each ended by a newline. Absent: it is empty."),
+  env: z
+    .record(EnvName, ProcessText)
+    .optional()
+    .describe("Environment variables of the command, name to value."),
+  acceptReturnCode: z
+    .array(z.int().min(0).max(255))
+    .optional()
+    .describe("Exit codes that count as success, beside 0."),
+  workingDir: ProcessText.regex(/^\//, { error: "must be an absolute path: one that begins with '/'" })
+    .optional()
+    .describe("Directory that the command starts in: an absolute path."),
 });
 export type Transform = z.infer<typeof Transform>;
 
-export const ParallelismSpec = z.discriminatedUnion("strategy", [
-  z.strictObject({
-    strategy: z.literal("CONSTANT"),
-    constant: z.int().min(1),
-    coefficient: z.number().optional(),
-  }),
-  z.strictObject({
-    strategy: z.literal("COEFFICIENT"),
-    coefficient: z.number().positive(),
-    constant: z.int().optional(),
-  }),
-]);
+const STRATEGIES =
+  "must be CONSTANT, with the number in 'constant', or COEFFICIENT, with it in 'coefficient'";
+const Strategy = "Chooses how the number of workers is computed.";
+const Ignored = z.unknown().optional();
+
+const ConstantWorkers = z
+  .strictObject({
+    strategy: z.literal("CONSTANT").describe(Strategy),
+    constant: z.int().min(1).max(MAX_WORKERS).describe("How many workers there are, whatever the nodes."),
+    coefficient: Ignored.describe("Ignored with this strategy."),
+  })
+  .transform(({ strategy, constant }) => ({ strategy, constant }));
+
+const WorkersPerNode = z
+  .strictObject({
+    strategy: z.literal("COEFFICIENT").describe(Strategy),
+    coefficient: z
+      .number()
+      .positive()
+      .max(MAX_WORKERS_PER_NODE)
+      .describe("Workers per live node. The product is rounded down; there is always one worker at least."),
+    constant: Ignored.describe("Ignored with this strategy."),
+  })
+  .transform(({ strategy, coefficient }) => ({ strategy, coefficient }));
+
+/** The field that the strategy does not name is ignored, whatever it holds, and left out of what is kept. */
+export const ParallelismSpec = z.discriminatedUnion("strategy", [ConstantWorkers, WorkersPerNode], {
+  error: ({ code }) => (code === "invalid_union" ? STRATEGIES : undefined),
+});
 export type ParallelismSpec = z.infer<typeof ParallelismSpec>;
 
 const Input = z.strictObject({
-  name: Name.optional(),
-  repo: z.strictObject({ name: Name }),
-  branch: Name.default("master"),
-  glob: z.string().min(1),
+  name: Name.optional().describe(
+    "Name of the input, seen at `/pfs/<name>`. Unique among the inputs; not `out`. Default: the name of the repo.",
+  ),
+  repo: z
+    .strictObject({ name: Name.describe("Name of the repo.") })
+    .describe("The repo to read. It must be there."),
+  branch: Name.default("master").describe(
+    "Branch of the repo: its commits trigger the pipeline. It need not be there yet.",
+  ),
+  glob: z
+    .string()
+    .min(1, { error: "must be a pattern: '/' is the whole repo as one datum, '/*' each entry of its root" })
+    .describe(
+      "Pattern, applied to the root of the repo. Every file or directory that it matches is one datum.",
+    ),
 });
 
 /** As submitted, with the spec's defaults filled in where they are constant. */
 export const PipelineSpec = z.strictObject({
-  pipeline: z.strictObject({ name: Name }),
-  transform: Transform,
-  parallelism_spec: ParallelismSpec.default({ strategy: "COEFFICIENT", coefficient: 1 }),
-  inputs: z.array(Input).default([]),
-  outputBranch: Name.default("master"),
+  $schema: z
+    .string()
+    .optional()
+    .describe("The JSON Schema of this file, for editors. The gateway ignores it."),
+  pipeline: z
+    .strictObject({ name: Name.describe("Unique among pipelines. The output repo is named the same.") })
+    .describe("What the pipeline is called."),
+  transform: Transform.describe("What runs for each datum."),
+  parallelism_spec: ParallelismSpec.default({ strategy: "COEFFICIENT", coefficient: 1 }).describe(
+    "How many workers run the datums.",
+  ),
+  inputs: z
+    .array(Input)
+    .max(MAX_INPUTS)
+    .default([])
+    .describe("What the pipeline reads. A job processes every combination of one datum from each input."),
+  outputBranch: Name.default("master").describe(
+    "Branch that the pipeline writes its commits to, in the repo that is named like the pipeline.",
+  ),
+  datumTries: z
+    .int()
+    .min(1)
+    .max(100)
+    .default(3)
+    .describe("How often a datum is tried before it counts as failed."),
+  datumTimeout: Duration.optional().describe(
+    "How long one try of a datum may take, such as `30s` or `1h30m`. Absent: as long as it likes.",
+  ),
+  jobTimeout: Duration.optional().describe(
+    "How long a job may take, such as `30s` or `1h30m`. Absent: as long as it likes.",
+  ),
 });
 export type PipelineSpec = z.infer<typeof PipelineSpec>;
 

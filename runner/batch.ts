@@ -136,11 +136,11 @@ class Batch {
     if (first) first.staged ??= stageDatum(this.#deps, first.work);
   }
 
-  #task({ transform, output }: Lease, datum: LeasedDatum): Task {
+  #task({ transform, datumTimeout, output }: Lease, datum: LeasedDatum): Task {
     const { leases, pipeline, dir } = this.#deps;
     const signal = AbortSignal.any([this.#signals.kill, leases.hold(datum.lease)]);
     const pfs = join(dir, `datum-${nextFolder()}`);
-    return { work: { pipeline, datum, transform, output, pfs, signal }, staged: undefined };
+    return { work: { pipeline, datum, transform, datumTimeout, output, pfs, signal }, staged: undefined };
   }
 }
 

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { parseDuration } from "../protocol/duration.ts";
 import type { LeasedDatum, Outcome } from "../protocol/runner.ts";
 import type { Transform } from "../protocol/spec.ts";
 import { commandEnv, commandStdin } from "./command-env.ts";
@@ -19,6 +20,8 @@ export interface DatumWork {
   readonly pipeline: string;
   readonly datum: LeasedDatum;
   readonly transform: Transform;
+  /** As in the specification: how long the command may run. */
+  readonly datumTimeout?: string | undefined;
   readonly output: { readonly repo: string; readonly branch: string };
   /** The folder that is `/pfs` to the command. */
   readonly pfs: string;
@@ -41,16 +44,38 @@ export async function stageDatum(deps: DatumDeps, work: DatumWork): Promise<Outc
 export interface Ran {
   readonly run: Run;
   readonly millis: number;
+  /** Set where it was killed because it took longer than this (datumTimeout). */
+  readonly timedOut?: string | undefined;
 }
 
 /** Runs the command to its end. */
 export async function runDatum({ sandbox }: DatumDeps, work: DatumWork): Promise<Ran> {
-  const { transform, pfs, signal } = work;
+  const { transform, pfs, datumTimeout, signal: stop } = work;
+  const { cmd, workingDir = "/" } = transform;
   const began = performance.now();
   const env = commandEnv({ ...work, own: process.env });
   const stdin = commandStdin(transform);
-  const run = await sandbox.run({ pfs, cmd: transform.cmd, stdin, env, signal }).catch(broken);
-  return { run, millis: Math.round(performance.now() - began) };
+  const { signal, over, clear } = timeLimit(datumTimeout, stop);
+  const run = await sandbox.run({ pfs, cmd, workingDir, stdin, env, signal }).catch(broken);
+  clear();
+  const late = over() && !stop.aborted;
+  return { run, millis: Math.round(performance.now() - began), ...(late && { timedOut: datumTimeout }) };
+}
+
+/** A signal that is aborted with `stop`, or when a run has taken as long as it may. */
+function timeLimit(
+  datumTimeout: string | undefined,
+  stop: AbortSignal,
+): { signal: AbortSignal; over: () => boolean; clear: () => void } {
+  const limitMs = datumTimeout === undefined ? undefined : parseDuration(datumTimeout);
+  if (limitMs === undefined) return { signal: stop, over: () => false, clear: () => {} };
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), limitMs);
+  return {
+    signal: AbortSignal.any([stop, late.signal]),
+    over: () => late.signal.aborted,
+    clear: () => clearTimeout(timer),
+  };
 }
 
 function broken(error: unknown): Run {
@@ -61,8 +86,12 @@ function broken(error: unknown): Run {
 export async function concludeDatum(
   deps: DatumDeps,
   work: DatumWork,
-  { run, millis }: Ran,
+  { run, millis, timedOut }: Ran,
 ): Promise<Outcome> {
+  if (timedOut !== undefined) {
+    const reason = `the command ran longer than ${timedOut} (datumTimeout)`;
+    return failed(work, { reason, log: run.log, millis });
+  }
   const verdict = verdictOf(run, work.transform);
   if (verdict.kind === "failed") return failed(work, { ...verdict, log: run.log, millis });
   const { datum, output, pfs, signal } = work;

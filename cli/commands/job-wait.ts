@@ -21,7 +21,7 @@ export function addJobWait(group: Command): void {
   const command = group
     .command("wait")
     .description(
-      "Waits until a job has ended and shows it. Exit code 0 when it succeeded, 1 when it failed or time is up.",
+      "Waits until a job has ended and shows it. Exit code 0 when it succeeded, 1 when it failed, was stopped or time is up.",
     )
     .argument("<id>", "the job")
     .option(
@@ -34,7 +34,7 @@ export function addJobWait(group: Command): void {
         const job = await waitForEnd(client, { id, timeoutSeconds: options.timeout });
         if (options.json) printJson(job);
         else printJob(job);
-        if (job.state === "failure") process.exitCode = 1;
+        if (job.state !== "success") process.exitCode = 1;
       }),
     );
   withExamples(

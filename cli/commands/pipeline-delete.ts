@@ -5,6 +5,7 @@ import { withClient } from "../with-client.ts";
 
 interface Options extends ClientOptions {
   readonly keepOutput?: true;
+  readonly force?: true;
 }
 
 /** `sluice pipeline delete` */
@@ -14,12 +15,16 @@ export function addPipelineDelete(group: Command): void {
     .description("Deletes a pipeline: its jobs end, and its output branch goes with it.")
     .argument("<name>", "the pipeline", name)
     .option("--keep-output", "leave the output branch, as a branch like any other")
+    .option("--force", "even where another pipeline reads the output, which is then deleted under it")
     .action((pipelineName: string, options: Options) =>
       withClient(options, async (client) => {
         const answer = await client.send({
           method: "DELETE",
           path: `/api/v1/pipelines/${pipelineName}`,
-          query: options.keepOutput ? { keepOutput: "true" } : {},
+          query: {
+            ...(options.keepOutput ? { keepOutput: "true" } : {}),
+            ...(options.force ? { force: "true" } : {}),
+          },
         });
         await answer.body.dump();
         if (options.json) printJson({ deleted: pipelineName });

@@ -16,6 +16,7 @@ export function addPipelineInspect(group: Command): void {
         if (options.json) return printJson(pipeline);
         printLine(`name     ${pipeline.name}`);
         printLine(`state    ${pipeline.state}`);
+        printLine(`version  ${pipeline.version}`);
         printLine(`created  ${showTime(pipeline.createdAt)}`);
         printLine(`output   s3://${pipeline.outputBranch}.${pipeline.outputRepo}`);
         printLine(`spec     ${JSON.stringify(pipeline.spec, null, 2)}`);

@@ -33,14 +33,14 @@ function commonArguments({ root, dataDir, superuser }: BubblewrapOptions): strin
     ...[...root.folders, ...root.files].flatMap((name) => ["--dev-bind-try", `/${name}`, `/${name}`]),
     ...["--tmpfs", dataDir],
     ...["--unshare-pid", "--proc", "/proc"],
-    ...["--die-with-parent", "--chdir", "/", "--json-status-fd", "3"],
+    ...["--die-with-parent", "--json-status-fd", "3"],
     // As root, this capability could make the inputs writable again; container engines withhold it as well.
     ...(superuser === "yes" ? ["--cap-drop", "CAP_SYS_ADMIN"] : []),
   ];
 }
 
 function launch(
-  { pfs, cmd, env }: LaunchRequest,
+  { pfs, cmd, workingDir = "/", env }: LaunchRequest,
   { bwrap, common }: { bwrap: string; common: string[] },
 ): Launch {
   const variables = Object.entries(env);
@@ -51,6 +51,7 @@ function launch(
     args: [
       ...common,
       ...["--ro-bind", pfs, "/pfs", "--bind", `${pfs}/out`, "/pfs/out"],
+      ...["--chdir", workingDir],
       ...loader.flatMap(([name, value]) => ["--setenv", name, value]),
       "--",
       ...cmd,
@@ -70,5 +71,6 @@ function read({ report, log }: { report: string; log: string }): Started {
 
 function kindOf(status: z.infer<typeof StatusLine>, log: string): Started["kind"] {
   if (status["exit-code"] !== undefined) return "started";
+  if (/^bwrap: Can't chdir to /m.test(log)) return "no-folder";
   return /^bwrap: execvp /m.test(log) ? "no-command" : "no-jail";
 }

@@ -28,8 +28,10 @@ export interface Sandbox {
 export interface Command {
   /** The folder that is `/pfs`: read-only but for `out` in it. */
   readonly pfs: string;
-  /** Executed as it is, without a shell. The working directory is `/`. */
+  /** Executed as it is, without a shell. */
   readonly cmd: readonly string[];
+  /** Where it starts: an absolute path, as the command sees it; `/` where absent. */
+  readonly workingDir?: string;
   /** What the command reads; null is nothing. */
   readonly stdin: string | null;
   /** All of its environment. */

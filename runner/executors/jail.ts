@@ -13,6 +13,8 @@ export interface LaunchRequest {
   readonly dir: string;
   readonly pfs: string;
   readonly cmd: readonly string[];
+  /** As of Command. */
+  readonly workingDir?: string;
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -23,8 +25,11 @@ export interface Launch {
 }
 
 export interface Started {
-  /** `no-command`: the command itself could not be executed; `no-jail`: the tool did not get that far. */
-  readonly kind: "started" | "no-command" | "no-jail";
+  /**
+   * `no-folder`: the working directory is none; `no-command`: the command itself could not be executed; `no-jail`: the
+   * tool did not get that far.
+   */
+  readonly kind: "started" | "no-folder" | "no-command" | "no-jail";
   /** The process, as this machine sees it, whose end is the end of all the others; null where there is none, or the tool waits for it itself. */
   readonly init: number | null;
 }

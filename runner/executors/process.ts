@@ -43,9 +43,9 @@ class ProcessSandbox implements Sandbox {
     this.#dir = dir;
   }
 
-  async run({ pfs, cmd, env, stdin, signal }: Command): Promise<Run> {
+  async run({ pfs, cmd, workingDir = "/", env, stdin, signal }: Command): Promise<Run> {
     await this.#writeStdin(stdin);
-    const launch = this.#jail.launch({ dir: this.#dir, pfs, cmd, env });
+    const launch = this.#jail.launch({ dir: this.#dir, pfs, cmd, workingDir, env });
     const files = { log: join(this.#dir, "log"), stdin: stdin === null ? "/dev/null" : this.#stdinFile };
     const ended = await this.#launcher.execute(launch, { ...files, signal }).catch(async (error: unknown) => {
       await killStrays(pfs);
@@ -53,7 +53,7 @@ class ProcessSandbox implements Sandbox {
     });
     const started = this.#jail.read(ended);
     if (started.init !== null) await processEnd(started.init);
-    return runOf(started, { tool: this.#jail.tool, name: cmd[0] ?? "", ended });
+    return runOf(started, { tool: this.#jail.tool, name: cmd[0] ?? "", workingDir, ended });
   }
 
   async close(): Promise<void> {}
@@ -93,11 +93,22 @@ const OWN_TOOLS = "The process executor ignores the image and uses this machine'
 
 function runOf(
   started: Started,
-  { tool, name, ended: { code, log } }: { tool: string; name: string; ended: Ended },
+  {
+    tool,
+    name,
+    workingDir,
+    ended: { code, log },
+  }: { tool: string; name: string; workingDir: string; ended: Ended },
 ): Run {
   switch (started.kind) {
     case "started":
       return { kind: "exited", code: code ?? 0, log };
+    case "no-folder":
+      return {
+        kind: "not-started",
+        reason: `the working directory "${workingDir}" is not there or can't be entered`,
+        log,
+      };
     case "no-command":
       return {
         kind: "not-started",

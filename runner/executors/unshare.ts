@@ -56,14 +56,14 @@ function escaped(path: string): string {
 }
 
 /**
- * Takes the worker's folder, the folder for `/pfs`, the PATH and the name of the command, and then the words that
- * run it. Says "missing" or "started" on file descriptor 3.
+ * Takes the worker's folder, the folder for `/pfs`, the PATH and the name of the command, where it starts, and then
+ * the words that run it. Says "no-folder", "missing" or "started" on file descriptor 3.
  */
 function scriptOf({ tools, root }: UnshareOptions): string {
   const folders = [...root.folders, "pfs", "proc", ".old"].map(quoted).join(" ");
   return [
     "set -e",
-    "dir=$1 pfs=$2 path=$3 name=$4; shift 4",
+    "dir=$1 pfs=$2 path=$3 name=$4 start=$5; shift 5",
     `${tools.mount} -t tmpfs -o mode=0755 sluice "$dir/root"`,
     'cd "$dir/root"',
     `${tools.mkdir} -- ${folders}`,
@@ -76,6 +76,7 @@ function scriptOf({ tools, root }: UnshareOptions): string {
     `${tools.pivot_root} . .old`,
     "cd /",
     `${tools.umount} -l /.old`,
+    'cd -- "$start" 2>/dev/null || { echo no-folder >&3; exit 127; }',
     'runs() { case $1 in */*) test -f "$1" && test -x "$1" ;; *) command -v -- "$1" >/dev/null ;; esac; }',
     '(PATH=$path; runs "$name") || { echo missing >&3; exit 127; }',
     "echo started >&3",
@@ -90,7 +91,7 @@ function quoted(text: string): string {
 }
 
 function launch(
-  { dir, pfs, cmd, env }: LaunchRequest,
+  { dir, pfs, cmd, workingDir = "/", env }: LaunchRequest,
   { options, script }: { options: UnshareOptions; script: string },
 ): Launch {
   const { tools, uid } = options;
@@ -102,7 +103,7 @@ function launch(
       // With the runner's death dies `unshare`, and with it process 1 of the namespace.
       ...["--pdeathsig", "KILL", tools.unshare, ...(uid === 0 ? [] : ["--user", "--map-root-user"])],
       ...["--mount", "--pid", "--fork", "--kill-child"],
-      ...[tools.sh, "-c", script, "sluice", dir, pfs, env.PATH ?? "", name],
+      ...[tools.sh, "-c", script, "sluice", dir, pfs, env.PATH ?? "", name, workingDir],
       ...privileges(options),
       ...[tools.env, "-i", ...variables],
       // To env, a word with "=" is one more variable.
@@ -123,5 +124,6 @@ function privileges({ tools, uid, gid }: UnshareOptions): string[] {
 
 function read(report: string): Started {
   if (report.startsWith("started")) return { kind: "started", init: null };
+  if (report.startsWith("no-folder")) return { kind: "no-folder", init: null };
   return { kind: report.startsWith("missing") ? "no-command" : "no-jail", init: null };
 }

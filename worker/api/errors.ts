@@ -20,6 +20,7 @@ const STATUS = {
   RequestTimeout: 408,
   AlreadyExists: 409,
   InUse: 409,
+  JobEnded: 409,
   NoEncryptionKey: 409,
   PreconditionFailed: 412,
   BodyTooLarge: 413,

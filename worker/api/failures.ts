@@ -55,6 +55,16 @@ export function branchFailure(failure: BranchFailure, address?: BranchAddress): 
   return new ApiError(...WORDS[failure.reason]);
 }
 
+const STOP_WORDS: Record<"job-ended" | "job-ending", string> = {
+  "job-ended": "has ended: only a job that has not can be stopped",
+  "job-ending": "is committing its output, which can't be stopped any more: it ends in a moment",
+};
+
+/** A job can't be stopped. */
+export function stopFailure(reason: keyof typeof STOP_WORDS, job: string): ApiError {
+  return new ApiError("JobEnded", `The job '${job}' ${STOP_WORDS[reason]}.`);
+}
+
 const WRITE_WORDS: Record<WriteFailure, readonly [ApiCode, string]> = {
   "incomplete-body": [
     "InvalidRequest",

@@ -1,47 +1,41 @@
-import type { z } from "zod";
+import { z } from "zod";
 import type { Issue } from "../../protocol/errors.ts";
+import { nearest } from "../core/nearest.ts";
 import { ApiError } from "./errors.ts";
+import { problemWords } from "./problem-words.ts";
 
 /** Fields of the pipeline specification (spec §2) that this version refuses rather than ignores. */
 const NOT_YET = new Set([
   "egress",
-  "secrets",
-  "imagePullSecrets",
-  "lazy",
-  "from",
-  "datumTries",
-  "datumTimeout",
-  "jobTimeout",
+  "inputs[].lazy",
+  "inputs[].from",
+  "transform.secrets",
+  "transform.imagePullSecrets",
 ]);
 
-/** Every problem that zod found, each at its JSON path. */
-export function issuesOf(error: z.ZodError): Issue[] {
-  return error.issues.flatMap((issue) => flattened(issue, []));
-}
+/** An answer names so many problems, and how many more there are. */
+const MAX_ISSUES = 100;
+/** Of what a request calls things, so much is said again. */
+const MAX_SHOWN_CHARACTERS = 100;
 
-function flattened(issue: z.core.$ZodIssue, above: readonly PropertyKey[]): Issue[] {
-  const path = [...above, ...issue.path];
-  if (issue.code === "unrecognized_keys") return issue.keys.map((key) => unknownField([...path, key]));
-  if (issue.code === "invalid_union") {
-    // Of several shapes, the one that fits best tells what is wrong.
-    const [closest] = issue.errors.toSorted((a, b) => problemCount(a) - problemCount(b));
-    if (closest) return closest.flatMap((inner) => flattened(inner, path));
-    if ("options" in issue)
-      return [{ path: jsonPath(path), message: `must be one of ${issue.options?.join(", ")}` }];
+/** Every problem that zod found with a value of this schema, each at its JSON path. */
+export function issuesOf(error: z.ZodError, schema: z.ZodType): Issue[] {
+  const issues: Issue[] = [];
+  let more = 0;
+  for (const issue of error.issues) {
+    for (const problem of flattened(issue, [])) {
+      if (issues.length < MAX_ISSUES) issues.push(issueOf(problem, schema));
+      else more++;
+    }
   }
-  const message = isMissing(issue) ? `is required: a ${issue.expected}` : issue.message;
-  return [{ path: jsonPath(path), message }];
-}
-
-function problemCount(issues: readonly z.core.$ZodIssue[]): number {
-  return issues.reduce((sum, issue) => sum + (issue.code === "unrecognized_keys" ? issue.keys.length : 1), 0);
+  return more === 0 ? issues : [...issues, { path: "", message: `there are ${more} more problems` }];
 }
 
 /** Holds a value to its schema, or says every problem at once. */
 export function checked<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infer<Schema> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const issues = issuesOf(parsed.error);
+  const issues = issuesOf(parsed.error, schema);
   throw new ApiError("InvalidRequest", `The request has ${problems(issues)}.`, { issues });
 }
 
@@ -50,25 +44,81 @@ export function problems(issues: readonly Issue[]): string {
   return issues.length === 1 ? "a problem" : `${issues.length} problems`;
 }
 
-type MissingField = z.core.$ZodIssueInvalidType & { readonly code: "invalid_type" };
+type Path = readonly PropertyKey[];
 
-/** zod says no more of a field that is not there than that it is not of the right type. */
-function isMissing(issue: z.core.$ZodIssue): issue is MissingField {
-  return issue.code === "invalid_type" && issue.message.endsWith("received undefined");
+type Problem =
+  | { readonly kind: "unknown"; readonly path: Path }
+  | { readonly kind: "wrong"; readonly path: Path; readonly issue: z.core.$ZodIssue };
+
+function* flattened(issue: z.core.$ZodIssue, above: Path): Generator<Problem> {
+  const path = [...above, ...issue.path];
+  if (issue.code === "unrecognized_keys") {
+    for (const key of issue.keys) yield { kind: "unknown", path: [...path, key] };
+  } else if (issue.code === "invalid_key") {
+    // What is wrong with the key of an entry; the path names the key.
+    for (const inner of issue.issues) yield { kind: "wrong", path, issue: inner };
+  } else if (issue.code === "invalid_union" && issue.errors.length > 0) {
+    // Of several shapes, the one that fits best tells what is wrong.
+    const [closest = []] = issue.errors.toSorted((a, b) => problemCount(a) - problemCount(b));
+    for (const inner of closest) yield* flattened(inner, path);
+  } else yield { kind: "wrong", path, issue };
 }
 
-function unknownField(path: readonly PropertyKey[]): Issue {
+function problemCount(issues: readonly z.core.$ZodIssue[]): number {
+  return issues.reduce((sum, issue) => sum + (issue.code === "unrecognized_keys" ? issue.keys.length : 1), 0);
+}
+
+function issueOf(problem: Problem, schema: z.ZodType): Issue {
+  const path = jsonPath(problem.path);
+  if (problem.kind === "wrong") return { path, message: problemWords(problem.issue) };
+  return { path, message: unknownField(problem.path, schema) };
+}
+
+function unknownField(path: Path, schema: z.ZodType): string {
   const name = String(path.at(-1));
-  const message = NOT_YET.has(name)
-    ? `'${name}' is not yet supported: leave it out`
-    : `there is no field '${name}': check its spelling or leave it out`;
-  return { path: jsonPath(path), message };
+  if (NOT_YET.has(jsonPath(path.map((step) => (typeof step === "number" ? "" : step)))))
+    return `'${name}' is not implemented yet: leave it out`;
+  const known = fieldsAt(schema, path.slice(0, -1));
+  const near = nearest(name, known);
+  const remedy =
+    near === undefined ? `leave it out; there are ${known.join(", ")}` : `did you mean '${near}'?`;
+  return `there is no field '${shown(name)}': ${remedy}`;
+}
+
+/** The fields that an object may have at a path of a schema. */
+function fieldsAt(schema: z.ZodType, path: Path): string[] {
+  const [step, ...rest] = path;
+  const shapes = shapesOf(schema);
+  if (step === undefined) {
+    return [
+      ...new Set(shapes.flatMap((shape) => (shape instanceof z.ZodObject ? Object.keys(shape.shape) : []))),
+    ];
+  }
+  const inner = shapes.map((shape) => {
+    if (shape instanceof z.ZodObject) return shape.shape[String(step)];
+    return shape instanceof z.ZodArray ? shape.element : undefined;
+  });
+  return [...new Set(inner.flatMap((one) => (one ? fieldsAt(one as z.ZodType, rest) : [])))];
+}
+
+/** What a schema is under its wrappers; of a union, each of its options. */
+function shapesOf(schema: z.ZodType): z.ZodType[] {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) {
+    return shapesOf(schema.unwrap() as z.ZodType);
+  }
+  if (schema instanceof z.ZodPipe) return shapesOf(schema.in as z.ZodType);
+  if (schema instanceof z.ZodUnion) return schema.options.flatMap((option) => shapesOf(option as z.ZodType));
+  return [schema];
 }
 
 /** Such as `inputs[0].glob`. */
-function jsonPath(path: readonly PropertyKey[]): string {
+function jsonPath(path: Path): string {
   return path.reduce<string>((text, step) => {
-    if (typeof step === "number") return `${text}[${step}]`;
-    return text === "" ? String(step) : `${text}.${String(step)}`;
+    if (typeof step === "number" || step === "") return `${text}[${String(step)}]`;
+    return text === "" ? shown(String(step)) : `${text}.${shown(String(step))}`;
   }, "");
+}
+
+function shown(name: string): string {
+  return name.length > MAX_SHOWN_CHARACTERS ? `${name.slice(0, MAX_SHOWN_CHARACTERS)}…` : name;
 }

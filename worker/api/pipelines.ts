@@ -1,39 +1,69 @@
 import { z } from "zod";
-import type { Issue } from "../../protocol/errors.ts";
+import type { PipelineCheck } from "../../protocol/pipeline-check.ts";
 import type { PipelineList } from "../../protocol/pipelines.ts";
-import { PipelineSpec } from "../../protocol/spec.ts";
+import type { PipelineSpec } from "../../protocol/spec.ts";
 import type { PipelineRow } from "../catalogue/pipelines.ts";
 import { permits } from "../core/permissions.ts";
-import { checkSpec } from "../core/spec.ts";
 import { type ApiRequest, nameParam, noQuery, readQuery } from "./api-request.ts";
 import { ApiError } from "./errors.ts";
-import { issuesOf, problems } from "./issues.ts";
-import { cycleIssue, missingRepoIssues } from "./pipeline-graph.ts";
+import { updatePipeline } from "./pipeline-changes.ts";
+import {
+  badSpec,
+  nameTaken,
+  obstacleTo,
+  obstructed,
+  outputTaken,
+  type Purpose,
+  readSubmission,
+  submittedSpec,
+} from "./pipeline-submission.ts";
+import { previewPipeline } from "./preview-pipeline.ts";
 
-/** Ways to submit that are not there yet: refused, never ignored. */
-const NOT_YET = ["update", "reprocess", "dryRun"];
+const Flag = z.enum(["true", "false"]).default("false");
 
-/** `POST /pipelines`: submits a spec. 201, or 400 with every problem found. */
+/** How a spec is submitted. */
+const SubmitQuery = z
+  .strictObject({ dryRun: Flag, update: Flag, reprocess: Flag })
+  .refine(({ update, reprocess }) => update === "true" || reprocess === "false", {
+    path: ["reprocess"],
+    error: "is for an update: send update=true with it",
+  });
+
+/**
+ * `POST /pipelines`: submits a spec. 201, or 400 with every problem found. With `?update=true` it is the next version
+ * of a pipeline that is there (200); with `?dryRun=true` nothing is made.
+ */
 export async function createPipeline(asked: ApiRequest): Promise<Response> {
-  const later = NOT_YET.find((name) => asked.query.has(name));
-  if (later !== undefined)
-    throw new ApiError("NotImplementedYet", `'?${later}' is not yet supported: leave it out.`);
-  noQuery(asked);
-  const spec = await checkedSpec(asked);
+  const { dryRun, update, reprocess } = readQuery(asked, SubmitQuery);
+  const purpose = update === "true" ? "update" : "create";
+  const spec = await submittedSpec(asked, purpose);
+  if (dryRun === "true") return await tryPipeline(asked, { spec, purpose });
+  if (purpose === "update") return await updatePipeline(asked, { spec, reprocess: reprocess === "true" });
+  return await makePipeline(asked, spec);
+}
+
+async function tryPipeline(
+  asked: ApiRequest,
+  { spec, purpose }: { spec: PipelineSpec; purpose: Purpose },
+): Promise<Response> {
+  const outline = { pipeline: spec.pipeline.name, outputBranch: spec.outputBranch };
+  const obstacle = await obstacleTo(purpose, { asked, outline });
+  if (obstacle) throw obstructed(obstacle);
+  return Response.json((await previewPipeline(asked.context, spec)) satisfies PipelineCheck);
+}
+
+async function makePipeline(asked: ApiRequest, spec: PipelineSpec): Promise<Response> {
   const { name } = spec.pipeline;
   const created = await asked.context.pipeline(name).create(spec);
   if (created.ok) return Response.json(created.pipeline, { status: 201 });
   switch (created.reason) {
     case "already-exists":
-      throw new ApiError(
-        "AlreadyExists",
-        `pipeline.name: there is a pipeline '${name}' already: delete it first, or choose another name.`,
-      );
+      throw obstructed({ code: "AlreadyExists", issue: nameTaken(name) });
     case "output-exists":
-      throw new ApiError(
-        "AlreadyExists",
-        `outputBranch: the branch '${spec.outputBranch}' of repo '${name}' exists and is not this pipeline's: choose another outputBranch or pipeline.name.`,
-      );
+      throw obstructed({
+        code: "AlreadyExists",
+        issue: outputTaken({ repo: name, branch: spec.outputBranch }),
+      });
     case "unavailable":
       throw new ApiError(
         "Unavailable",
@@ -60,17 +90,20 @@ export async function inspectPipeline(asked: ApiRequest): Promise<Response> {
   return Response.json(found.pipeline);
 }
 
-const DeleteQuery = z.strictObject({ keepOutput: z.enum(["true", "false"]).default("false") });
+const DeleteQuery = z.strictObject({ keepOutput: Flag, force: Flag });
 
-/** `DELETE /pipelines/{name}?keepOutput=true`: the output branch goes too, unless it is kept. */
+/**
+ * `DELETE /pipelines/{name}?keepOutput=true`: the output branch goes too, unless it is kept. Refused while another
+ * pipeline reads what would go, unless `force=true`: to that one its input is then empty.
+ */
 export async function deletePipeline(asked: ApiRequest): Promise<Response> {
-  const { keepOutput } = readQuery(asked, DeleteQuery);
+  const { keepOutput, force } = readQuery(asked, DeleteQuery);
   const name = nameParam(asked, "pipeline");
   const rows = await asked.context.catalogue.pipelines.list();
-  const reader = keepOutput === "true" ? undefined : readerOf(rows, name);
+  const reader = keepOutput === "true" || force === "true" ? undefined : readerOf(rows, name);
   if (reader !== undefined) {
     const which = mayRead(asked, reader) ? `The pipeline '${reader}'` : "Another pipeline";
-    const message = `${which} reads the output of '${name}': delete it first, or keep the output.`;
+    const message = `${which} reads the output of '${name}': delete it first, keep the output (keepOutput=true) or force the deletion (force=true).`;
     throw new ApiError("InUse", message);
   }
   const destroyed = await asked.context.pipeline(name).destroy({ keepOutput: keepOutput === "true" });
@@ -84,39 +117,22 @@ export async function deletePipeline(asked: ApiRequest): Promise<Response> {
 
 /** The repo that the pipeline of a spec writes to: it has the pipeline's name. */
 export async function newPipelineRepo(asked: ApiRequest): Promise<readonly string[]> {
-  return [(await readSpec(asked)).pipeline.name];
+  const { outline, issues } = readSubmission(await asked.json());
+  if (outline.pipeline === undefined) throw badSpec(issues);
+  return [outline.pipeline];
 }
 
 /** The repos that the pipeline of a spec reads. */
 export async function newPipelineInputs(asked: ApiRequest): Promise<readonly string[]> {
-  return (await readSpec(asked)).inputs.map(({ repo }) => repo.name);
-}
-
-async function readSpec(asked: ApiRequest): Promise<PipelineSpec> {
-  const parsed = PipelineSpec.safeParse(await asked.json());
-  if (parsed.success) return parsed.data;
-  throw badSpec(issuesOf(parsed.error));
-}
-
-/** Everything that can be said of a spec before the pipeline is made; throws all of it at once. */
-async function checkedSpec(asked: ApiRequest): Promise<PipelineSpec> {
-  const spec = await readSpec(asked);
-  const rules = checkSpec(spec);
-  const { catalogue } = asked.context;
-  const graph = await Promise.all([missingRepoIssues(catalogue, spec), cycleIssue(catalogue, spec)]);
-  const issues = [...(rules.ok ? [] : rules.issues), ...graph.flat()];
-  if (issues.length > 0) throw badSpec(issues);
-  return spec;
+  const { outline, issues } = readSubmission(await asked.json());
+  return outline.inputs.map(({ repo }) => {
+    if (repo === undefined) throw badSpec(issues);
+    return repo;
+  });
 }
 
 function mayRead({ caller }: ApiRequest, pipeline: string): boolean {
   return permits(caller.scope, { permission: "read", repo: pipeline });
-}
-
-function badSpec(issues: readonly Issue[]): ApiError {
-  return new ApiError("InvalidSpec", `The pipeline specification has ${problems(issues)}.`, {
-    issues,
-  });
 }
 
 function noSuchPipeline(name: string): ApiError {

@@ -1,9 +1,10 @@
 import { noRepo, pipelineInPath, type Route, repoInPath } from "./admit.ts";
 import { createCommit, listFiles } from "./commits.ts";
 import { readContents } from "./contents.ts";
-import { inspectJob, jobRepo, jobsRepo, listJobs } from "./jobs.ts";
+import { inspectJob, jobRepo, jobsRepo, listDatums, listJobs, readLogs, stopJob } from "./jobs.ts";
 import { createKey, deleteKey, listKeys } from "./keys.ts";
 import { listNodes } from "./nodes.ts";
+import { startPipeline, stopPipeline } from "./pipeline-changes.ts";
 import {
   createPipeline,
   deletePipeline,
@@ -45,8 +46,17 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     GET: { needs: [{ permission: "read", of: pipelineInPath }], handle: inspectPipeline },
     DELETE: { needs: [{ permission: "admin", of: pipelineInPath }], handle: deletePipeline },
   },
+  "/pipelines/:pipeline/stop": {
+    POST: { needs: [{ permission: "admin", of: pipelineInPath }], handle: stopPipeline },
+  },
+  "/pipelines/:pipeline/start": {
+    POST: { needs: [{ permission: "admin", of: pipelineInPath }], handle: startPipeline },
+  },
   "/jobs": { GET: { needs: [{ permission: "list", of: jobsRepo }], handle: listJobs } },
   "/jobs/:job": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: inspectJob } },
+  "/jobs/:job/stop": { POST: { needs: [{ permission: "admin", of: jobRepo }], handle: stopJob } },
+  "/jobs/:job/datums": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: listDatums } },
+  "/jobs/:job/logs": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: readLogs } },
   "/repos": { GET: { needs: [{ permission: "list", of: noRepo }], handle: listRepos } },
   "/repos/:repo/branches": {
     GET: { needs: [{ permission: "list", of: repoInPath }], handle: listBranches },

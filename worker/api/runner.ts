@@ -13,10 +13,12 @@ import {
   RenewRequest,
 } from "../../protocol/runner.ts";
 import { assignWorkers } from "../core/parallelism.ts";
+import type { Leased } from "../pipeline/contract.ts";
 import { type ApiRequest, noQuery, readQuery } from "./api-request.ts";
 import { ApiError } from "./errors.ts";
 import { keepContents, readOutcomes } from "./outcomes.ts";
 import { readJson } from "./read-json.ts";
+import { slowJson } from "./slow-json.ts";
 
 /** `POST /runner/heartbeat`: the node lives; answers the workers it should have. */
 export async function heartbeat(asked: ApiRequest): Promise<Response> {
@@ -42,14 +44,31 @@ export async function leave(asked: ApiRequest): Promise<Response> {
   return new Response(null, { status: 204 });
 }
 
-/** `POST /runner/lease` */
+/** `POST /runner/lease`: at once where a datum is queued, or where there is no slot; else when one is, or empty in the end. */
 export async function lease(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  const { pipeline, node, worker, max } = await readJson(asked, LeaseRequest);
-  const leased = await asked.context.pipeline(pipeline).lease({ node, worker, max, waitMs: LEASE_WAIT_MS });
-  if (!leased.ok) throw new ApiError("NoSuchPipeline", `There is no pipeline '${pipeline}'.`);
-  const { slot, transform, output, datums } = leased;
-  return Response.json({ slot, transform, output, datums: [...datums] } satisfies Lease);
+  const { pipeline: name, node, worker, max } = await readJson(asked, LeaseRequest);
+  const pipeline = asked.context.pipeline(name);
+  const call = { node, worker, max };
+  const first = await pipeline.lease({ ...call, waitMs: 0 });
+  if (!first.ok) throw new ApiError("NoSuchPipeline", `There is no pipeline '${name}'.`);
+  if (!first.slot || first.datums.length > 0) return Response.json(leaseOf(first));
+  let here = true;
+  // Called back before datums are leased after a wait: a runner that has gone gets none.
+  const present = async (): Promise<void> => {
+    if (!here) throw new Error("the caller has gone");
+  };
+  const later = pipeline.lease({ ...call, waitMs: LEASE_WAIT_MS, present });
+  // A pipeline that is deleted meanwhile is told of at the next call: this answer has begun.
+  const answer = later.then((leased) => leaseOf(leased.ok ? leased : { ...first, slot: false }));
+  return slowJson(answer, () => {
+    here = false;
+  });
+}
+
+function leaseOf({ slot, transform, datumTimeout, output, datums }: Leased): Lease {
+  const terms = { slot, transform, output, ...(datumTimeout !== undefined && { datumTimeout }) };
+  return { ...terms, datums: [...datums] };
 }
 
 /** `POST /runner/renew` */

@@ -4,7 +4,7 @@ import type { ParallelismSpec } from "../../protocol/spec.ts";
 export interface PipelineRow {
   readonly name: string;
   readonly uid: string;
-  readonly state: "creating" | "active" | "deleting";
+  readonly state: "creating" | "active" | "stopped" | "deleting";
   /** Milliseconds since 1970. */
   readonly createdAt: number;
   readonly inputs: readonly BranchAddress[];

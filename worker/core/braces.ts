@@ -1,32 +1,53 @@
-import { classEnd } from "./glob-segments.ts";
+import { classEnd } from "./glob-class.ts";
 
-export type Expanded = { ok: true; patterns: string[] } | { ok: false; problem: string };
+/** What is wrong with a pattern, in words, and where: an index into it. */
+export interface GlobFault {
+  readonly ok: false;
+  readonly problem: string;
+  readonly at: number;
+}
+
+export type Expanded = { readonly ok: true; readonly patterns: string[] } | GlobFault;
+
+/** Bounds on what braces may stand for. */
+export interface BraceLimits {
+  readonly patterns: number;
+  /** Of all patterns together. */
+  readonly characters: number;
+}
 
 /**
  * What a pattern with alternatives stands for: `a{b,c/d}` is `ab` and `ac/d`. Braces nest; `\{` is the character,
- * and inside `[…]` a brace is one too. More than `limit` patterns are refused.
+ * and inside `[…]` a brace is one too. More than the limits is refused.
  */
-export function expandBraces(pattern: string, limit: number): Expanded {
+export function expandBraces(pattern: string, limits: BraceLimits): Expanded {
   const open = firstBrace(pattern);
   if (open === -1) return { ok: true, patterns: [pattern] };
   if (pattern.charAt(open) === "}")
-    return bad("has a '}' without its '{': write '\\}' for the character itself");
+    return fault("has a '}' without its '{': write '\\}' for the character itself", open);
   const group = readGroup(pattern, open);
-  if (!group) return bad("has a '{' without its '}': write '\\{' for the character itself");
-  if (group.choices.length === 1 && /^[^\\]+\.\.[^\\]+$/.test(group.choices[0] as string)) {
-    return bad(`has the range '{${group.choices[0]}}': list its members, '{1,2,3}'`);
+  if (!group) return fault("has a '{' without its '}': write '\\{' for the character itself", open);
+  const [only, ...others] = group.choices;
+  if (only && others.length === 0 && /^[^\\]+\.\.[^\\]+$/.test(only.text)) {
+    return fault(`has the range '{${only.text}}': list its members, '{1,2,3}'`, open);
   }
-  const rest = expandBraces(pattern.slice(group.end + 1), limit);
+  const rest = moved(expandBraces(pattern.slice(group.end + 1), limits), group.end + 1);
   if (!rest.ok) return rest;
+  const before = pattern.slice(0, open);
   const patterns: string[] = [];
-  for (const choice of group.choices) {
-    const inner = expandBraces(choice, limit);
+  let characters = 0;
+  for (const { text, at } of group.choices) {
+    const inner = moved(expandBraces(text, limits), at);
     if (!inner.ok) return inner;
-    if (patterns.length + inner.patterns.length * rest.patterns.length > limit) {
-      return bad(`stands for more than ${limit} patterns: use fewer braces`);
-    }
     for (const middle of inner.patterns) {
-      for (const tail of rest.patterns) patterns.push(pattern.slice(0, open) + middle + tail);
+      for (const tail of rest.patterns) {
+        characters += before.length + middle.length + tail.length;
+        if (patterns.push(before + middle + tail) > limits.patterns || characters > limits.characters)
+          return fault(
+            `stands for more than ${limits.patterns} patterns, or for very long ones: use fewer braces`,
+            open,
+          );
+      }
     }
   }
   return { ok: true, patterns };
@@ -40,8 +61,13 @@ function firstBrace(pattern: string): number {
   return -1;
 }
 
-function readGroup(pattern: string, open: number): { end: number; choices: string[] } | undefined {
-  const choices: string[] = [];
+interface Choice {
+  readonly text: string;
+  readonly at: number;
+}
+
+function readGroup(pattern: string, open: number): { end: number; choices: Choice[] } | undefined {
+  const choices: Choice[] = [];
   let depth = 0;
   let start = open + 1;
   for (let at = open; at < pattern.length; at = next(pattern, at)) {
@@ -49,7 +75,7 @@ function readGroup(pattern: string, open: number): { end: number; choices: strin
     if (character === "{") depth++;
     else if (character === "}") depth--;
     if (depth === 0 || (depth === 1 && character === ",")) {
-      choices.push(pattern.slice(start, at));
+      choices.push({ text: pattern.slice(start, at), at: start });
       start = at + 1;
     }
     if (depth === 0) return { end: at, choices };
@@ -64,6 +90,10 @@ function next(pattern: string, at: number): number {
   return Math.max(classEnd(pattern, at), at) + 1;
 }
 
-function bad(problem: string): { ok: false; problem: string } {
-  return { ok: false, problem };
+function moved(expanded: Expanded, by: number): Expanded {
+  return expanded.ok ? expanded : { ...expanded, at: expanded.at + by };
+}
+
+function fault(problem: string, at: number): GlobFault {
+  return { ok: false, problem, at };
 }

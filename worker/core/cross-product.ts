@@ -6,6 +6,13 @@ export interface Axis<T extends { readonly path: string }> {
   after(path: string | null): T | undefined;
 }
 
+/** A side that is held whole; its items are in order of their path. */
+export function axisOf<T extends { readonly path: string }>(items: readonly T[]): Axis<T> {
+  const indexOf = new Map(items.map(({ path }, index) => [path, index]));
+  const at = (path: string): T | undefined => items[indexOf.get(path) ?? -1];
+  return { at, after: (path) => items[path === null ? 0 : (indexOf.get(path) ?? -2) + 1] };
+}
+
 /**
  * Every combination of one item from each axis, the first axis varying fastest, beginning after `from` (the paths of
  * the last one that was taken) or at the start for null. The axes may not change between `from` and now.

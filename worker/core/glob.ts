@@ -1,54 +1,59 @@
-import picomatch from "picomatch/posix.js";
-import { expandBraces } from "./braces.ts";
-import { splitSegments } from "./glob-segments.ts";
+import { expandBraces, type GlobFault } from "./braces.ts";
+import { literalStart, segmentMatcher } from "./glob-match.ts";
+import { parseSegments, type Segment } from "./glob-segments.ts";
 
 /**
  * Which files and directories of an input are datums (spec §2.6). A glob is applied to the root of the repo: `/`
  * is the root itself, `/*` every entry directly under it. Within a segment: `*`, `?`, `[a-z]`, `[!a-z]`,
- * `[[:digit:]]`, `@(a|b)`, `!(a)`, `+(a)`, `*(a)`, `?(a)`; braces `{a,b}` may span segments; `\` takes the next
- * character as it is. Nothing within a segment matches `/`. A segment `**` stands for any number of segments; at the
- * end for at least one, so that `/a/**` is what lies in `/a` and not `/a` itself. Dot files match like any other.
+ * `[[:digit:]]`, `@(a|b)`, `+(a)`, `*(a)`, `?(a)`, at its end `!(a)`; braces `{a,b}` may span segments; `\` takes the
+ * next character as it is. Nothing within a segment matches `/`. A segment `**` stands for any number of segments; at
+ * the end for at least one, so that `/a/**` is what lies in `/a` and not `/a` itself. Dot files match like any other;
+ * a character is a Unicode code point.
  */
 export interface Glob {
   /** As it is kept and shown: with a leading slash, without a trailing one. */
   readonly text: string;
+  /** What every path that matches begins with. */
+  readonly prefix: string;
   /** Whether a path belongs to the glob: no leading or trailing slash, "" for the root. */
   matches(path: string): boolean;
+  /** Whether something below a directory could belong to the glob. */
+  mayMatchBelow(directory: string): boolean;
 }
 
-export type ParsedGlob = { ok: true; glob: Glob } | { ok: false; problem: string };
+export type ParsedGlob =
+  | { readonly ok: true; readonly glob: Glob }
+  | { readonly ok: false; readonly problem: string };
 
-/** Most patterns that braces may stand for. */
-const MAX_ALTERNATIVES = 256;
+const BRACE_LIMITS = { patterns: 256, characters: 65_536 };
 const MAX_GLOB_CHARACTERS = 1024;
 const ROOT = "/";
 
-type Segment = "**" | ((name: string) => boolean);
+/** A segment, ready to be used. */
+type Step = "**" | ((name: string) => boolean);
 
-/** Leading slash added, trailing ones removed: "" and "/" are both the root, "*" is "/*". */
+/** Leading slash added, trailing one removed: "" and "/" are both the root, "*" is "/*". */
 export function normaliseGlob(text: string): string {
-  return `/${text.replace(/^\/|(?<!\\)\/$/g, "")}`;
+  return `/${text.replace(/^\/|(?<=(?<!\\)(?:\\\\)*)\/$/g, "")}`;
 }
 
-/** Reads a glob; a bad one answers what is wrong with it, in words for the writer of the spec. */
+/** Reads a glob; a bad one answers what is wrong with it and where, in words for the writer of the spec. */
 export function parseGlob(text: string): ParsedGlob {
   const normal = normaliseGlob(text);
-  if (normal === ROOT) return { ok: true, glob: { text: ROOT, matches: (path) => path === "" } };
-  if (normal.length > MAX_GLOB_CHARACTERS) return bad(`is longer than ${MAX_GLOB_CHARACTERS} characters`);
-  const expanded = expandBraces(normal.slice(1), MAX_ALTERNATIVES);
-  if (!expanded.ok) return expanded;
+  if (normal === ROOT) return { ok: true, glob: ROOT_GLOB };
+  if (normal.length > MAX_GLOB_CHARACTERS)
+    return { ok: false, problem: `is longer than ${MAX_GLOB_CHARACTERS} characters` };
+  if (!normal.isWellFormed()) return { ok: false, problem: "is not valid Unicode" };
+  const pattern = normal.slice(1);
+  const expanded = expandBraces(pattern, BRACE_LIMITS);
+  if (!expanded.ok) return located(expanded, { text });
   const patterns: Segment[][] = [];
-  for (const pattern of expanded.patterns) {
-    const parsed = parsePattern(pattern);
-    if (!parsed.ok) return parsed;
+  for (const alternative of expanded.patterns) {
+    const parsed = parseSegments(alternative);
+    if (!parsed.ok) return located(parsed, alternative === pattern ? { text } : { text, alternative });
     patterns.push(parsed.segments);
   }
-  const matches = (path: string): boolean => {
-    if (path === "") return false;
-    const names = path.split("/");
-    return patterns.some((segments) => matchSegments(segments, names));
-  };
-  return { ok: true, glob: { text: normal, matches } };
+  return { ok: true, glob: globOf(normal, patterns) };
 }
 
 /** The directories above a path, from the root down: "a/b/c" gives "", "a", "a/b"; the empty directory "a/b/" too. */
@@ -58,58 +63,85 @@ export function ancestors(path: string): string[] {
   return path.endsWith("/") ? above.slice(0, -1) : above;
 }
 
-type ParsedPattern = { ok: true; segments: Segment[] } | { ok: false; problem: string };
+const ROOT_GLOB: Glob = {
+  text: ROOT,
+  prefix: "",
+  matches: (path) => path === "",
+  mayMatchBelow: () => false,
+};
 
-function parsePattern(pattern: string): ParsedPattern {
-  const split = splitSegments(pattern);
-  if (!split.ok) return split;
-  const segments: Segment[] = [];
-  for (const text of split.segments) {
-    if (text === "") return bad("has an empty segment: '//' matches nothing");
-    if (text === "." || text === "..") return bad(`has the segment '${text}', which no path has`);
-    if (text === "**") segments.push("**");
-    else segments.push(segmentMatcher(text));
+function globOf(text: string, patterns: readonly (readonly Segment[])[]): Glob {
+  const walks = patterns.map(stepsOf);
+  return {
+    text,
+    prefix: patterns.map(prefixOf).reduce(commonStart),
+    matches: (path) =>
+      path !== "" && walks.some((steps) => reached(steps, path.split("/")).has(steps.length)),
+    mayMatchBelow(directory) {
+      const names = directory === "" ? [] : directory.split("/");
+      return walks.some((steps) => [...reached(steps, names)].some((step) => step < steps.length));
+    },
+  };
+}
+
+function stepsOf(segments: readonly Segment[]): Step[] {
+  const steps = segments.map((segment): Step => (segment === "**" ? "**" : segmentMatcher(segment)));
+  // What is in a directory, not the directory itself: one name at least.
+  if (steps.at(-1) === "**") steps.push(() => true);
+  return steps;
+}
+
+/** How many steps may be behind us after these names: several answers where there is a `**`. */
+function reached(steps: readonly Step[], names: readonly string[]): ReadonlySet<number> {
+  let here = pastStars(steps, [0]);
+  for (const name of names) {
+    const next: number[] = [];
+    for (const at of here) {
+      const step = steps[at];
+      if (step === "**") next.push(at);
+      else if (step?.(name)) next.push(at + 1);
+    }
+    if (next.length === 0) return new Set();
+    here = pastStars(steps, next);
   }
-  // What is in a directory, not the directory itself: one segment at least.
-  if (segments.at(-1) === "**") segments.push(() => true);
-  return { ok: true, segments };
+  return here;
 }
 
-function segmentMatcher(text: string): Segment {
-  const expression = picomatch.makeRe(text, {
-    dot: true,
-    nobrace: true,
-    noglobstar: true,
-    nonegate: true,
-    posix: true,
-    strictSlashes: true,
-  });
-  return (name) => expression.test(name);
+/** A `**` may stand for nothing. */
+function pastStars(steps: readonly Step[], from: readonly number[]): Set<number> {
+  const here = new Set(from);
+  for (const at of here) if (steps[at] === "**") here.add(at + 1);
+  return here;
 }
 
-/** The usual wildcard walk, a segment at a time: on a mismatch the last `**` takes one more name. */
-function matchSegments(segments: readonly Segment[], names: readonly string[]): boolean {
-  let segment = 0;
-  let name = 0;
-  let star = -1;
-  let resume = 0;
-  while (name < names.length) {
-    const wanted = segments[segment];
-    if (wanted === "**") {
-      star = segment++;
-      resume = name;
-    } else if (wanted?.(names[name] as string)) {
-      segment++;
-      name++;
-    } else if (star !== -1) {
-      segment = star + 1;
-      name = ++resume;
-    } else return false;
+function prefixOf(segments: readonly Segment[]): string {
+  let prefix = "";
+  for (const [index, segment] of segments.entries()) {
+    if (segment === "**") return prefix;
+    const { text, whole } = literalStart(segment);
+    prefix += text;
+    if (!whole) return prefix;
+    // Something always follows: a `**` at the end stands for one name at least.
+    if (index < segments.length - 1) prefix += "/";
   }
-  while (segments[segment] === "**") segment++;
-  return segment === segments.length;
+  return prefix;
 }
 
-function bad(problem: string): { ok: false; problem: string } {
-  return { ok: false, problem };
+function commonStart(a: string, b: string): string {
+  let length = 0;
+  while (length < a.length && a[length] === b[length]) length++;
+  const common = a.slice(0, length);
+  return common.isWellFormed() ? common : common.slice(0, -1);
+}
+
+/** Says where, in the text as it was written; in what braces stand for, where it is only there. */
+function located(
+  { problem, at }: GlobFault,
+  { text, alternative }: { text: string; alternative?: string },
+): ParsedGlob {
+  if (alternative !== undefined) {
+    return { ok: false, problem: `${problem} (in '/${alternative}', which its braces stand for)` };
+  }
+  const character = at + (text.startsWith("/") ? 2 : 1);
+  return { ok: false, problem: `${problem} (at character ${character})` };
 }

@@ -15,7 +15,12 @@ export interface WorkerShare {
 /** How many workers a pipeline has (spec §2.3): exactly the constant, or coefficient × live nodes, rounded down, at least one. */
 export function workerCount(parallelism: ParallelismSpec, liveNodes: number): number {
   if (parallelism.strategy === "CONSTANT") return parallelism.constant;
-  return Math.max(Math.floor(parallelism.coefficient * liveNodes), 1);
+  return Math.max(Math.floor(exactly(parallelism.coefficient * liveNodes)), 1);
+}
+
+/** A product of decimals as people reckon it: 0.29 × 100 is 29, where doubles have a little less. */
+function exactly(product: number): number {
+  return Number(product.toPrecision(12));
 }
 
 /**

@@ -1,6 +1,8 @@
 import type { Issue } from "../../protocol/errors.ts";
+import { bucketName } from "../../protocol/names.ts";
 import type { PipelineSpec, ResolvedInput } from "../../protocol/spec.ts";
-import { parseGlob } from "./glob.ts";
+import { normaliseGlob, parseGlob } from "./glob.ts";
+import { type InputOutline, outlineOf, type SpecOutline } from "./spec-outline.ts";
 
 /** `/pfs/out` is where a job writes (spec §2.8), so no input may be called that. */
 const RESERVED_INPUT = "out";
@@ -12,36 +14,54 @@ export type CheckedSpec = { ok: true; inputs: ResolvedInput[] } | { ok: false; i
  * default filled in, by name, or all problems at once, each with its JSON path.
  */
 export function checkSpec(spec: PipelineSpec): CheckedSpec {
-  const issues: Issue[] = [];
-  const inputs: ResolvedInput[] = [];
-  const indexOf = new Map<string, number>();
-  for (const [index, input] of spec.inputs.entries()) {
-    const name = input.name ?? input.repo.name;
-    const namePath = input.name === undefined ? `inputs[${index}].repo.name` : `inputs[${index}].name`;
-    if (name === RESERVED_INPUT) {
-      issues.push({
-        path: namePath,
-        message: "an input can't be called 'out', which is where a job writes: give it another name",
-      });
-    }
-    const other = indexOf.get(name);
-    if (other !== undefined) {
-      issues.push({
-        path: namePath,
-        message: `the input '${name}' has the name of inputs[${other}]: give each its own name`,
-      });
-    } else indexOf.set(name, index);
-    if (input.repo.name === spec.pipeline.name && input.branch === spec.outputBranch) {
-      issues.push({
-        path: `inputs[${index}].repo.name`,
-        message: `the pipeline would read its own output, ${input.branch} of ${input.repo.name}: read another repo`,
-      });
-    }
-    const glob = parseGlob(input.glob);
-    if (!glob.ok) {
-      issues.push({ path: `inputs[${index}].glob`, message: `the glob '${input.glob}' ${glob.problem}` });
-    } else inputs.push({ name, repo: input.repo.name, branch: input.branch, glob: glob.glob.text });
-  }
+  const issues = ruleIssues(outlineOf(spec));
   if (issues.length > 0) return { ok: false, issues };
+  const inputs = spec.inputs.map(({ name, repo, branch, glob }): ResolvedInput => {
+    return { name: name ?? repo.name, repo: repo.name, branch, glob: normaliseGlob(glob) };
+  });
   return { ok: true, inputs: inputs.sort((a, b) => (a.name < b.name ? -1 : 1)) };
+}
+
+/** What of a specification breaks those rules, as far as it could be read. */
+export function ruleIssues(outline: SpecOutline): Issue[] {
+  const indexOf = new Map<string, number>();
+  return outline.inputs.flatMap((input, index) => {
+    const other = input.name === undefined ? undefined : indexOf.get(input.name);
+    if (input.name !== undefined && other === undefined) indexOf.set(input.name, index);
+    const found = [
+      ...nameProblems(input, other).map((message) => ({ path: input.namedBy, message })),
+      ...loopProblems(input, outline).map((message) => ({ path: "repo.name", message })),
+      ...globProblems(input).map((message) => ({ path: "glob", message })),
+    ];
+    return found.map(({ path, message }) => ({ path: `inputs[${index}].${path}`, message }));
+  });
+}
+
+/** The specification with the defaults that hang on other fields filled in too, and globs as they are kept. */
+export function resolveSpec(spec: PipelineSpec): PipelineSpec {
+  const inputs = spec.inputs.map((input) => ({
+    ...input,
+    name: input.name ?? input.repo.name,
+    glob: normaliseGlob(input.glob),
+  }));
+  return { ...spec, inputs };
+}
+
+function nameProblems({ name, namedBy }: InputOutline, other: number | undefined): string[] {
+  const remedy = namedBy === "name" ? "give it another name" : "give it a name of its own with 'name'";
+  if (name === RESERVED_INPUT) {
+    return [`an input can't be called '${RESERVED_INPUT}', which is where a job writes: ${remedy}`];
+  }
+  return other === undefined ? [] : [`the input '${name}' has the name of inputs[${other}]: ${remedy}`];
+}
+
+function loopProblems({ repo, branch }: InputOutline, { pipeline, outputBranch }: SpecOutline): string[] {
+  if (repo === undefined || branch === undefined) return [];
+  if (repo !== pipeline || branch !== outputBranch) return [];
+  return [`the pipeline would read its own output, '${bucketName({ repo, branch })}': read another repo`];
+}
+
+function globProblems({ glob }: InputOutline): string[] {
+  const parsed = glob === undefined ? undefined : parseGlob(glob);
+  return parsed && !parsed.ok ? [`the glob '${glob}' ${parsed.problem}`] : [];
 }

@@ -15,6 +15,12 @@ export interface FailedAttempt extends AttemptRow {
   readonly log: string | null;
 }
 
+/** An attempt for people. */
+export interface ShownAttempt extends FailedAttempt {
+  readonly state: "queued" | "waiting" | "running" | "success" | "skipped" | "failed" | "killed";
+  readonly node: string | null;
+}
+
 /** Why an attempt did not succeed. */
 export interface Fault {
   readonly exitCode: number | null;
@@ -63,6 +69,13 @@ export class AttemptStore {
     this.#count(job, { open: 1, processed: settled.state === "success" ? -1 : 0 });
   }
 
+  /** A datum without a result in a job that has ended before it could run: a later job takes it over. */
+  addKilled(job: number, { id, key }: { id: string; key: string }, { now }: { now: number }): void {
+    this.#sql.run`
+      INSERT OR IGNORE INTO attempts (job, id, key, state, tries, lost, finished_at)
+      VALUES (${job}, ${id}, ${key}, 'killed', 0, 0, ${now})`;
+  }
+
   /** How many are queued, counted up to `limit`. */
   queued(limit: number): number {
     return (
@@ -72,31 +85,49 @@ export class AttemptStore {
     );
   }
 
-  /** The next ones to run: oldest job first, then by key. */
-  next(limit: number): AttemptRow[] {
-    return this.#sql.all<AttemptRow>`
-      SELECT job, id, key, tries, lost FROM attempts INDEXED BY attempts_queued
-      WHERE state = 'queued' ORDER BY job, key LIMIT ${limit}`;
+  /** The next ones to run: oldest job first, then by key; none of the jobs `but`, which are in ascending order. */
+  next(limit: number, but: readonly number[]): AttemptRow[] {
+    const found: AttemptRow[] = [];
+    let after = 0;
+    // By ranges between them: what is queued in a job that has ended may be more than could be passed over.
+    for (const before of [...but, Number.MAX_SAFE_INTEGER]) {
+      if (found.length === limit) break;
+      found.push(
+        ...this.#sql.all<AttemptRow>`
+          SELECT job, id, key, tries, lost FROM attempts INDEXED BY attempts_queued
+          WHERE state = 'queued' AND job > ${after} AND job < ${before}
+          ORDER BY job, key LIMIT ${limit - found.length}`,
+      );
+      after = before;
+    }
+    return found;
   }
 
-  run(attempt: AttemptRow, { lease, worker, until }: { lease: string; worker: string; until: number }): void {
+  run(
+    attempt: AttemptRow,
+    { lease, worker, node, until }: { lease: string; worker: string; node: string; until: number },
+  ): void {
     this.#sql.run`
-      UPDATE attempts SET state = 'running', lease = ${lease}, worker = ${worker}, lease_until = ${until}
+      UPDATE attempts SET state = 'running', lease = ${lease}, worker = ${worker}, node = ${node},
+        lease_until = ${until}
       WHERE job = ${attempt.job} AND id = ${attempt.id} AND state = 'queued'`;
   }
 
-  /** The attempt that a lease holds. The lease is the fence: a lost one finds nothing. */
+  /** The attempt that a lease holds. The lease is the fence: a lost one, or one whose job has ended, finds nothing. */
   held(lease: string): AttemptRow | undefined {
     return this.#sql.first<AttemptRow>`
-      SELECT job, id, key, tries, lost FROM attempts WHERE lease = ${lease} AND state = 'running'`;
+      SELECT job, id, key, tries, lost FROM attempts
+      WHERE lease = ${lease} AND state = 'running'
+        AND EXISTS (SELECT 1 FROM jobs WHERE n = attempts.job AND finished_at IS NULL)`;
   }
 
   /** False where the lease is lost. */
   renew(lease: string, until: number): boolean {
     return (
       this.#sql.first`
-        UPDATE attempts SET lease_until = ${until} WHERE lease = ${lease} AND state = 'running' RETURNING job` !==
-      undefined
+        UPDATE attempts SET lease_until = ${until} WHERE lease = ${lease} AND state = 'running'
+          AND EXISTS (SELECT 1 FROM jobs WHERE n = attempts.job AND finished_at IS NULL)
+        RETURNING job` !== undefined
     );
   }
 
@@ -120,15 +151,23 @@ export class AttemptStore {
   /** Back into the queue, with what it has behind it. */
   requeue({ job, id, tries, lost }: AttemptRow): void {
     this.#sql.run`
-      UPDATE attempts SET state = 'queued', lease = NULL, worker = NULL, lease_until = NULL,
+      UPDATE attempts SET state = 'queued', lease = NULL, worker = NULL, node = NULL, lease_until = NULL,
         tries = ${tries}, lost = ${lost}
       WHERE job = ${job} AND id = ${id}`;
   }
 
-  /** The result is recorded: whoever waited for the same datum need not run it. */
-  succeed({ job, id }: AttemptRow, now: number): void {
+  /** Keeps what went wrong with a try, while it is tried again and after it has failed. */
+  note({ job, id }: AttemptRow, { exitCode, reason, log }: Fault): void {
     this.#sql.run`
-      UPDATE attempts SET state = 'success', lease = NULL, lease_until = NULL, finished_at = ${now}
+      UPDATE attempts SET exit_code = ${exitCode}, reason = ${reason}, log = ${log}
+      WHERE job = ${job} AND id = ${id}`;
+  }
+
+  /** The result is recorded: whoever waited for the same datum need not run it. */
+  succeed({ job, id }: AttemptRow, { exitCode, now }: { exitCode: number; now: number }): void {
+    this.#sql.run`
+      UPDATE attempts SET state = 'success', lease = NULL, lease_until = NULL, finished_at = ${now},
+        exit_code = ${exitCode}, reason = NULL, log = NULL
       WHERE job = ${job} AND id = ${id}`;
     this.#count(job, { processed: 1, open: -1 });
     const spared = this.#sql.all<{ job: number }>`
@@ -138,30 +177,83 @@ export class AttemptStore {
   }
 
   /** For good, in this job: the next job that waited for the datum tries for itself. */
-  fail(attempt: AttemptRow, { exitCode, reason, log, now }: Fault & { now: number }): void {
+  fail(attempt: AttemptRow, fault: Fault & { now: number }): void {
     const { job, id, tries, lost } = attempt;
+    this.note(attempt, fault);
     this.#sql.run`
       UPDATE attempts SET state = 'failed', lease = NULL, lease_until = NULL, tries = ${tries}, lost = ${lost},
-        exit_code = ${exitCode}, reason = ${reason}, log = ${log}, finished_at = ${now}
+        finished_at = ${fault.now}
       WHERE job = ${job} AND id = ${id}`;
     this.#count(job, { failed: 1, open: -1 });
-    this.#sql.run`
-      UPDATE attempts SET state = 'queued' WHERE id = ${id} AND job = (
-        SELECT job FROM attempts INDEXED BY attempts_unsettled
-        WHERE id = ${id} AND finished_at IS NULL ORDER BY job LIMIT 1)`;
+    this.#promote(id);
+  }
+
+  /**
+   * Calls off what is not settled of a job that has ended, one slice of its attempts; the next job that waited for a
+   * datum runs it. Answers what the next slice comes after; null: that was the last.
+   */
+  callOff(job: number, { after, limit, now }: { after: string; limit: number; now: number }): string | null {
+    const rows = this.#sql.all<{ id: string; finishedAt: number | null }>`
+      SELECT id, finished_at AS finishedAt FROM attempts WHERE job = ${job} AND id > ${after}
+      ORDER BY id LIMIT ${limit}`;
+    for (const { id } of rows.filter(({ finishedAt }) => finishedAt === null)) {
+      this.#sql.run`
+        UPDATE attempts SET state = 'killed', lease = NULL, lease_until = NULL, finished_at = ${now}
+        WHERE job = ${job} AND id = ${id}`;
+      this.#promote(id);
+    }
+    return rows.length < limit ? null : (rows.at(-1)?.id ?? null);
   }
 
   /** Failed datums of a job, by key, after one; from the first for null. */
   failed(job: number, { after, limit }: { after: string | null; limit: number }): FailedAttempt[] {
-    if (after === null) {
-      return this.#sql.all<FailedAttempt>`
-        SELECT job, id, key, tries, lost, exit_code AS exitCode, reason, log
-        FROM attempts INDEXED BY attempts_failed
-        WHERE state = 'failed' AND job = ${job} ORDER BY key LIMIT ${limit}`;
-    }
+    const first = after === null ? 1 : 0;
     return this.#sql.all<FailedAttempt>`
       SELECT job, id, key, tries, lost, exit_code AS exitCode, reason, log
       FROM attempts INDEXED BY attempts_failed
-      WHERE state = 'failed' AND job = ${job} AND key > ${after} ORDER BY key LIMIT ${limit}`;
+      WHERE state = 'failed' AND job = ${job} AND key >= ${after ?? ""} AND (${first} OR key > ${after})
+      ORDER BY key LIMIT ${limit}`;
+  }
+
+  /** Datums of a job that ended before they were settled, by key, after one; from the first for null. */
+  killed(job: number, { after, limit }: { after: string | null; limit: number }): AttemptRow[] {
+    const first = after === null ? 1 : 0;
+    return this.#sql.all<AttemptRow>`
+      SELECT job, id, key, tries, lost FROM attempts INDEXED BY attempts_killed
+      WHERE state = 'killed' AND job = ${job} AND key >= ${after ?? ""} AND (${first} OR key > ${after})
+      ORDER BY key LIMIT ${limit}`;
+  }
+
+  /** What a job ran or is to run, by id, after one. */
+  ofJob(job: number, { after, limit }: { after: string; limit: number }): ShownAttempt[] {
+    return this.#sql.all<ShownAttempt>`
+      SELECT job, id, key, state, tries, lost, node, exit_code AS exitCode, reason, log
+      FROM attempts WHERE job = ${job} AND id > ${after} ORDER BY id LIMIT ${limit}`;
+  }
+
+  get(job: number, id: string): ShownAttempt | undefined {
+    return this.#sql.first<ShownAttempt>`
+      SELECT job, id, key, state, tries, lost, node, exit_code AS exitCode, reason, log
+      FROM attempts WHERE job = ${job} AND id = ${id}`;
+  }
+
+  /** Removes some rows of jobs before one; false where none is left. */
+  trim(before: number, limit: number): boolean {
+    return (
+      this.#sql.all`
+        DELETE FROM attempts WHERE (job, id) IN (
+          SELECT job, id FROM attempts WHERE job < ${before} ORDER BY job, id LIMIT ${limit})
+        RETURNING 1`.length === limit
+    );
+  }
+
+  /** The oldest job that waited for a datum which nobody is to run any more runs it. */
+  #promote(id: string): void {
+    const unsettled = this.#sql.all<{ job: number; state: string }>`
+      SELECT job, state FROM attempts INDEXED BY attempts_unsettled
+      WHERE id = ${id} AND finished_at IS NULL ORDER BY job`;
+    const [oldest] = unsettled;
+    if (!oldest || unsettled.some(({ state }) => state !== "waiting")) return;
+    this.#sql.run`UPDATE attempts SET state = 'queued' WHERE job = ${oldest.job} AND id = ${id}`;
   }
 }

@@ -3,12 +3,15 @@ import { PATH_FAULT_TEXT } from "../../protocol/paths.ts";
 import type { CommitRefused, Committed } from "../branch/contract.ts";
 import { endJob } from "./end-job.ts";
 import { datumText } from "./failure-text.ts";
+import { runningStep } from "./job-steps.ts";
 import { type OutputChange, outputChange } from "./output-change.ts";
 import type { JobContext, Parts } from "./parts.ts";
 
 /**
  * The output commit of the front, all of whose datums have a result. The branch knows the commit by the job's id, so
- * a crash between its commit and our row only asks again. Throws where a peer can't be reached: tried again later.
+ * a crash between its commit and our row only asks again. From the moment that we ask, the job can end by the answer
+ * alone: whoever wants to stop it before that comes first or too late. Throws where a peer can't be reached: tried
+ * again later.
  */
 export async function commitJob(parts: Parts, context: JobContext): Promise<void> {
   const { ledger } = parts;
@@ -24,19 +27,25 @@ export async function commitJob(parts: Parts, context: JobContext): Promise<void
     return fail(reason);
   }
   const { change } = built;
+  if (job.committing === 0 && !beginCommit()) return;
   const answer = await commitOutput(parts, { ...context, change });
   if (typeof answer === "string") return fail(answer);
   if (answer.ok) return succeed(answer.commit);
   if (answer.reason === "no-such-content") return redo(change.putBy.get(answer.path));
   return fail(refusalText(answer));
 
+  /** False where the job was ended meanwhile. */
+  function beginCommit(): boolean {
+    return runningStep(ledger, context, () => ledger.jobs.setCommitting(job.n, 1)) ?? false;
+  }
+
   function succeed(commit: string | null): void {
     endJob(parts, {
       ...context,
       end: { state: "success", reason: null, outputCommit: commit },
       also: () => {
-        for (const { path, id } of change.lost) ledger.published.remove(path, id);
-        for (const { path, id } of change.gained) ledger.published.add(path, id);
+        for (const { path, ...owner } of change.lost) ledger.published.remove(path, owner);
+        for (const { path, ...owner } of change.gained) ledger.published.add(path, owner);
         ledger.pipeline.setCommitted(job.n);
       },
     });
@@ -53,7 +62,8 @@ export async function commitJob(parts: Parts, context: JobContext): Promise<void
       fail("the content of an output is gone");
       return;
     }
-    ledger.step(definition.uid, () => {
+    ledger.endingStep(definition, () => {
+      if (!ledger.jobs.setCommitting(job.n, 0)) return;
       ledger.results.drop(id);
       ledger.attempts.redo(job.n, { id, key });
     });
@@ -78,7 +88,7 @@ export async function commitJob(parts: Parts, context: JobContext): Promise<void
     const under = [...change.putBy.keys()].find((put) => put.startsWith(`${plain}/`)) ?? "";
     const candidates = [path, plain, under, at];
     const id = candidates
-      .flatMap((name) => [change.putBy.get(name), ...ledger.published.owners(name)])
+      .flatMap((name) => [change.putBy.get(name), ...ledger.published.owners(name).map((owner) => owner.id)])
       .find((owner) => owner !== undefined && ledger.datums.aliveAt(owner, job.n));
     return id === undefined ? "an unknown datum" : `datum ${named(id)}`;
   }
@@ -105,6 +115,6 @@ async function commitOutput(
     if (claim.reason === "catalogue-unavailable") throw new Error("the catalogue can't be reached");
     return `the output branch can't be claimed: ${claim.reason}`;
   }
-  ledger.step(uid, () => ledger.pipeline.setEpoch(claim.epoch));
+  ledger.endingStep(definition, () => ledger.pipeline.setEpoch(claim.epoch));
   return branch.commitOutput({ uid, epoch: claim.epoch, origin: job.id, operations });
 }

@@ -1,4 +1,4 @@
-import type { Job, Pipeline as PipelineInfo } from "../../protocol/pipelines.ts";
+import type { DatumPage, Job, Pipeline as PipelineInfo } from "../../protocol/pipelines.ts";
 import type { LeasedDatum, Outcome } from "../../protocol/runner.ts";
 import type { PipelineSpec, Transform } from "../../protocol/spec.ts";
 import type { Done, Refused } from "../branch/contract.ts";
@@ -12,7 +12,19 @@ export interface PipelineApi {
     /** The output branch exists and is not this pipeline's. */
     | Refused<"output-exists">
   >;
-  inspect(): Promise<{ ok: true; pipeline: PipelineInfo } | Refused<"no-such-pipeline">>;
+  inspect(): Promise<Found | Refused<"no-such-pipeline">>;
+  /** Ends the jobs and follows the inputs no more; fine where it is stopped. `unavailable`: it goes on by itself. */
+  stop(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">>;
+  /** Follows the inputs again, with one job for their HEADs where those moved; fine where it runs. */
+  start(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">>;
+  /**
+   * A new version of the specification, which was checked (update.ts). With `reprocess`, results count no more even
+   * where nothing else changes. `other-output`: the output branch can't change.
+   */
+  update(request: {
+    spec: PipelineSpec;
+    reprocess: boolean;
+  }): Promise<Found | Refused<"no-such-pipeline" | "unavailable" | "other-output">>;
   /** Stops everything and releases the output branch, which is deleted unless `keepOutput`. */
   destroy(request: { keepOutput: boolean }): Promise<Done | Refused<"no-such-pipeline" | "unavailable">>;
 
@@ -22,21 +34,48 @@ export interface PipelineApi {
   /** Newest first, those before `after`. */
   jobs(request: { after?: string; limit: number }): Promise<{ jobs: Job[]; next: string | null }>;
   job(id: string): Promise<Job | null>;
+  /**
+   * Ends a job at once, `killed`; fine where it was killed before. `job-ended`: it has ended otherwise; `job-ending`:
+   * its output is being committed.
+   */
+  stopJob(id: string): Promise<{ ok: true; job: Job } | Refused<"no-such-job" | "job-ended" | "job-ending">>;
+  /** What a job ran and skipped (job-datums.ts). Pages may be short; `next` says whether that was all. */
+  datums(request: {
+    job: string;
+    after?: string;
+    limit: number;
+  }): Promise<({ ok: true } & DatumPage) | Refused<"no-such-job" | "no-such-place">>;
+  /** The last lines of datums that failed; of one datum, of its last try. */
+  logs(request: {
+    job: string;
+    datum?: string;
+    after: string | null;
+    limit: number;
+  }): Promise<({ ok: true } & LogPage) | Refused<"no-such-job" | "no-such-datum">>;
   /** The job when it has ended, or as it is after `waitMs`. */
   waitJob(request: { id: string; waitMs: number }): Promise<Job | null>;
 
-  /** Datums for a worker; waits up to `waitMs` for one. Never empty while a datum is queued and the worker has a slot. */
-  lease(request: {
-    node: string;
-    worker: string;
-    max: number;
-    waitMs: number;
-  }): Promise<Leased | Refused<"no-such-pipeline">>;
+  /**
+   * Datums for a worker; waits up to `waitMs` for one. Never empty while a datum is queued and the worker has a slot.
+   * `present` is asked after a wait: where it does not answer, the caller has gone, and nothing is leased to it.
+   */
+  lease(request: LeaseCall): Promise<Leased | Refused<"no-such-pipeline">>;
   renew(request: Renewal): Promise<{ lost: string[] }>;
   /** Records outcomes; the lease is the fence. Output contents were added to the output branch before. */
   finish(request: { worker: string; outcomes: readonly Outcome[] }): Promise<{ lost: string[] }>;
   /** Where outputs go. */
   output(): Promise<{ repo: string; branch: string } | null>;
+}
+
+export interface Found {
+  readonly ok: true;
+  readonly pipeline: PipelineInfo;
+}
+
+/** By the datum's key; `next` goes into `after`. */
+export interface LogPage {
+  readonly logs: readonly { readonly datum: string; readonly log: string }[];
+  readonly next: string | null;
 }
 
 export interface Renewal {
@@ -46,10 +85,20 @@ export interface Renewal {
   readonly leaving?: true;
 }
 
+export interface LeaseCall {
+  readonly node: string;
+  readonly worker: string;
+  readonly max: number;
+  readonly waitMs: number;
+  readonly present?: () => Promise<void>;
+}
+
 export interface Leased {
   readonly ok: true;
   readonly slot: boolean;
   readonly transform: Transform;
+  /** As in the specification. */
+  readonly datumTimeout?: string;
   readonly output: { readonly repo: string; readonly branch: string };
   readonly datums: readonly LeasedDatum[];
 }

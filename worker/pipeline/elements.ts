@@ -67,4 +67,23 @@ export class ElementStore {
       UPDATE elements INDEXED BY elements_alive SET died = ${job}
       WHERE input = ${input} AND path = ${path} AND died IS NULL`;
   }
+
+  /** Ends the lives of some that were alive before a job; answers of how many. */
+  killSome(job: number, limit: number): number {
+    return this.#sql.all`
+      UPDATE elements SET died = ${job} WHERE (input, path, born) IN (
+        SELECT input, path, born FROM elements INDEXED BY elements_alive WHERE died IS NULL LIMIT ${limit})
+      RETURNING 1`.length;
+  }
+
+  /** Removes some that died at a job or before; answers whether there may be more. */
+  trim(job: number, limit: number): boolean {
+    return (
+      this.#sql.all`
+        DELETE FROM elements WHERE (input, path, born) IN (
+          SELECT input, path, born FROM elements INDEXED BY elements_by_died
+          WHERE died IS NOT NULL AND died <= ${job} ORDER BY died LIMIT ${limit})
+        RETURNING 1`.length === limit
+    );
+  }
 }

@@ -1,21 +1,64 @@
+import { skippedOf } from "./job-view.ts";
+import type { JobEnd, JobRow } from "./jobs.ts";
 import type { JobContext, Parts } from "./parts.ts";
 
-/** How a job ends; recorded once, and only while it has not ended. */
+/** How a job ends that was let run to its end. */
 export interface End {
   readonly state: "success" | "failure";
   readonly reason: string | null;
   readonly outputCommit: string | null;
 }
 
-/** Ends a job in one transaction with `also`, and tells everybody. */
+/** Ends the front, recorded once, in one transaction with `also`; tells everybody. */
 export function endJob(
-  { ledger, peers, wakes }: Parts,
+  parts: Parts,
   { definition, job, end, also }: JobContext & { end: End; also?: () => void },
 ): void {
-  ledger.step(definition.uid, () => {
+  const { ledger, peers, wakes } = parts;
+  ledger.endingStep(definition, () => {
+    const current = ledger.jobs.get(job.n);
+    if (current?.finishedAt !== null) return;
     also?.();
-    ledger.jobs.end(job.n, { ...end, now: peers.now() });
+    // Whatever has been neither processed nor failed had its result.
+    const skipped = current.total - current.processed - current.failed;
+    ledger.jobs.end(job.n, { ...end, skipped, now: peers.now() });
   });
   wakes.ended(job.id);
   wakes.outbox();
+  wakes.trim();
+}
+
+/**
+ * Ends a job before its time, whichever place it has: what it runs loses its lease, what it queued goes. Its datums
+ * stay in the set, so that the next job that has them runs those without a result. False where it is too late: it has
+ * ended, or its output may have been committed. To be called in a transaction; `tellOfCut` comes after it.
+ */
+export function cutShort(
+  { ledger, peers }: Parts,
+  { job, state, reason }: { job: JobRow; state: Exclude<JobEnd["state"], "success">; reason: string },
+): boolean {
+  if (job.committing === 1) return false;
+  const skipped = skippedOf(job, ledger.jobs.front());
+  return ledger.jobs.end(job.n, { state, reason, outputCommit: null, skipped, now: peers.now() });
+}
+
+/** Stops one job, whatever state it is in. To be called in a transaction. */
+export function stopJob(
+  parts: Parts,
+  id: string,
+): "stopped" | "was-stopped" | "no-such-job" | "job-ended" | "job-ending" {
+  const job = parts.ledger.jobs.byId(id);
+  if (!job) return "no-such-job";
+  if (job.state === "killed") return "was-stopped";
+  if (job.finishedAt !== null) return "job-ended";
+  return cutShort(parts, { job, state: "killed", reason: "it was stopped" }) ? "stopped" : "job-ending";
+}
+
+/** Wakes whoever has to do with a job that was cut short. */
+export function tellOfCut({ wakes }: Parts, job: string): void {
+  wakes.ended(job);
+  wakes.outbox();
+  wakes.reap();
+  wakes.front();
+  wakes.queued();
 }

@@ -2,14 +2,19 @@ import { continueCreation } from "./create.ts";
 import { continueDestruction } from "./destroy.ts";
 import { fillJobs } from "./fill.ts";
 import { settleFront } from "./front.ts";
+import { checkJobTime } from "./job-time.ts";
 import { ALL_CARRIED } from "./jobs.ts";
 import { sweep } from "./leases.ts";
 import type { Ledger } from "./ledger.ts";
 import { Loop } from "./loop.ts";
-import { flushJobs } from "./outbox.ts";
+import { flushJobs, tellOfPipeline } from "./outbox.ts";
 import { type Parts, type Peers, yieldToOthers } from "./parts.ts";
 import { pull } from "./pull.ts";
 import { purge } from "./purge.ts";
+import { reapJobs } from "./reap.ts";
+import { continueStart, continueStop } from "./stop-start.ts";
+import { trim } from "./trim.ts";
+import { continueUpdate } from "./update.ts";
 import { Waiters } from "./waiters.ts";
 
 /** After this long the alarm looks whether something stopped half-way. */
@@ -27,6 +32,8 @@ export class Engine {
   readonly #pull: Loop;
   readonly #fill: Loop;
   readonly #front: Loop;
+  readonly #reap: Loop;
+  readonly #trim: Loop;
   readonly #outbox: Loop;
   readonly #queued = new Waiters();
   readonly #urgent = new Waiters();
@@ -41,6 +48,8 @@ export class Engine {
       wakes: {
         fill: () => void this.#fill.wake(),
         front: () => void this.#front.wake(),
+        reap: () => void this.#reap.wake(),
+        trim: () => void this.#trim.wake(),
         outbox: () => this.#flush(),
         queued: () => this.#queued.wake(),
         ended: (job) => this.#ends.get(job)?.wake(),
@@ -51,6 +60,8 @@ export class Engine {
     this.#pull = new Loop(() => pull(this.parts, () => this.#rings), failed);
     this.#fill = new Loop(() => fillJobs(this.parts), failed);
     this.#front = new Loop(() => settleFront(this.parts), failed);
+    this.#reap = new Loop(() => reapJobs(this.parts), failed);
+    this.#trim = new Loop(() => trim(this.parts), failed);
     this.#outbox = new Loop(() => flushJobs(this.parts, this.#urgent), failed);
   }
 
@@ -64,7 +75,7 @@ export class Engine {
     void this.#pull.wake();
   }
 
-  /** Goes on with a creation or deletion until it is done or can't go on. */
+  /** Goes on with a change of the pipeline's state until it is done or can't go on. */
   async runSaga(): Promise<void> {
     this.watch();
     await this.#saga.wake();
@@ -96,7 +107,7 @@ export class Engine {
   /** Wakes every loop; resolves when all have come to rest. */
   async resume(): Promise<void> {
     if (!this.parts.ledger.exists) return;
-    const loops = [this.#saga, this.#pull, this.#fill, this.#front, this.#outbox];
+    const loops = [this.#saga, this.#pull, this.#fill, this.#front, this.#reap, this.#trim, this.#outbox];
     for (const loop of loops) void loop.wake();
     // One loop may wake another that was at rest already.
     while (loops.some((loop) => loop.resting)) await Promise.all(loops.map((loop) => loop.resting));
@@ -110,6 +121,7 @@ export class Engine {
     ledger.timers.set("leases", ledger.attempts.nextExpiry());
     // Should this very run die, the next one is due already.
     ledger.timers.set("work", now + WATCH_MS);
+    checkJobTime(this.parts, now);
     ledger.timers.rearm();
     await this.resume();
     if (!this.#isPending()) ledger.timers.set("work", undefined);
@@ -118,13 +130,30 @@ export class Engine {
   async #runSaga(): Promise<void> {
     const { ledger } = this.parts;
     for (;;) {
-      switch (ledger.pipeline.row()?.state) {
+      const row = ledger.pipeline.row();
+      switch (row?.state) {
         case "creating": {
           const uid = ledger.pipeline.definition()?.uid;
           if ((await continueCreation(this.parts)) === "output-exists" && uid) this.#refused.add(uid);
           else void this.resume();
           break;
         }
+        case "stopping":
+          await continueStop(this.parts);
+          break;
+        case "starting":
+          await continueStart(this.parts);
+          void this.resume();
+          break;
+        case "updating":
+          await continueUpdate(this.parts);
+          void this.resume();
+          break;
+        case "active":
+        case "stopped":
+          if (row.told >= row.version) return;
+          await tellOfPipeline(this.parts);
+          break;
         case "deleting":
           await continueDestruction(this.parts);
           break;
@@ -146,12 +175,12 @@ export class Engine {
     const { pipeline, jobs } = this.parts.ledger;
     const row = pipeline.row();
     if (row === undefined || row.state === "deleted") return false;
-    if (row.state !== "active") return true;
+    if (row.state !== "active" && row.state !== "stopped") return true;
+    if (row.told < row.version || jobs.reaping(1).length > 0 || jobs.unflushed(1).length > 0) return true;
+    if (row.state === "stopped") return false;
     const front = jobs.front();
     const frontGoesOn = front?.state === "running" && (front.carried !== ALL_CARRIED || front.open === 0);
-    return (
-      row.pullDue === 1 || frontGoesOn || jobs.nextToFill() !== undefined || jobs.unflushed(1).length > 0
-    );
+    return row.pullDue === 1 || frontGoesOn || jobs.nextToFill() !== undefined;
   }
 
   #retry(error: unknown, failures: number): void {

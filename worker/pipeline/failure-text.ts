@@ -17,13 +17,18 @@ export function failureText(
 ): string {
   const { key, tries, exitCode, reason, log } = first;
   const parts = [
-    `datum ${datumText(definition, key)} failed${tries > 0 ? ` after ${tries} tries` : ""}`,
+    `datum ${datumText(definition, key)} failed${triesText(tries)}`,
     exitCode === null ? undefined : `exit code ${exitCode}`,
     reason ?? undefined,
     lastLine(log ?? ""),
   ];
   const text = parts.filter((part) => part !== undefined && part !== "").join(": ");
   return count > 1 ? `${text} (and ${count - 1} more)` : text;
+}
+
+function triesText(tries: number): string {
+  if (tries === 0) return "";
+  return tries === 1 ? " after 1 try" : ` after ${tries} tries`;
 }
 
 function lastLine(log: string): string | undefined {

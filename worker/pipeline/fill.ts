@@ -1,4 +1,5 @@
 import { candidates, inputsOf } from "./candidates.ts";
+import { fillingStep } from "./job-steps.ts";
 import type { Fill } from "./jobs.ts";
 import { type JobContext, type Parts, yieldToOthers } from "./parts.ts";
 import { settleAndBear } from "./settle.ts";
@@ -24,6 +25,9 @@ export async function fillJobs(parts: Parts): Promise<void> {
 async function fillStep(parts: Parts, context: JobContext): Promise<boolean> {
   const { fill } = context.job;
   switch (fill.step) {
+    case "forget":
+      forget(parts, context);
+      return false;
     case "snapshot":
       await collectSnapshot(parts, { ...context, at: fill });
       return false;
@@ -38,15 +42,30 @@ async function fillStep(parts: Parts, context: JobContext): Promise<boolean> {
   }
 }
 
-/** The first job: everything that is in the inputs is new. */
+/**
+ * The job reads its inputs whole: what was there before ends, and what is still there is born again. What has a
+ * result keeps it, and the output commit is the difference between results, so that nothing is done in vain.
+ */
+function forget({ ledger }: Parts, context: JobContext): void {
+  const { job } = context;
+  fillingStep(ledger, context, () => {
+    const datums = ledger.datums.killSome(job.n, PAGE);
+    const done = datums < PAGE && ledger.elements.killSome(job.n, PAGE) < PAGE;
+    const fill: Fill = done ? { step: "snapshot", source: 0, after: "" } : { step: "forget" };
+    ledger.jobs.setFill(job.n, { fill, total: ledger.pipeline.addAlive(-datums) });
+  });
+}
+
+/** Everything that is in the inputs is new. */
 async function collectSnapshot(
   { ledger, peers }: Parts,
-  { definition, job, at }: JobContext & { at: Extract<Fill, { step: "snapshot" }> },
+  context: JobContext & { at: Extract<Fill, { step: "snapshot" }> },
 ): Promise<void> {
+  const { definition, job, at } = context;
   const address = definition.sources[at.source];
   const position = job.positions[at.source];
   if (!address || !position) {
-    ledger.step(definition.uid, () => setFill({ step: "settle", from: null }));
+    fillingStep(ledger, context, () => setFill({ step: "settle", from: null }));
     return;
   }
   const { generation, seq } = position;
@@ -54,7 +73,7 @@ async function collectSnapshot(
     .branch(address)
     .filesAt({ generation, seq, prefix: "", after: at.after, limit: PAGE });
   const changes = page.files.map((file) => ({ path: file.path, now: file }));
-  ledger.step(definition.uid, () => {
+  fillingStep(ledger, context, () => {
     ledger.touched.add(job.n, candidates(changes, inputsOf(definition.inputs, at.source)));
     setFill(
       page.next === null
@@ -71,14 +90,15 @@ async function collectSnapshot(
 /** A commit that changed more than its feed page held. */
 async function collectChanges(
   { ledger, peers }: Parts,
-  { definition, job, at }: JobContext & { at: Extract<Fill, { step: "changes" }> },
+  context: JobContext & { at: Extract<Fill, { step: "changes" }> },
 ): Promise<void> {
+  const { definition, job, at } = context;
   const address = definition.sources[job.source];
   const position = job.positions[job.source];
   if (!address || !position) throw new Error(`job ${job.id} has no source ${job.source}`);
   const { generation, seq } = position;
   const page = await peers.branch(address).changes({ generation, seq, after: at.after, limit: PAGE });
-  ledger.step(definition.uid, () => {
+  fillingStep(ledger, context, () => {
     ledger.touched.add(job.n, candidates(page.changes, inputsOf(definition.inputs, job.source)));
     const fill: Fill =
       page.next === null ? { step: "settle", from: null } : { step: "changes", after: page.next };
@@ -89,9 +109,10 @@ async function collectChanges(
 /** The branch was deleted: every element of its inputs is gone. */
 function collectCleared(
   { ledger }: Parts,
-  { definition, job, at }: JobContext & { at: Extract<Fill, { step: "clear" }> },
+  context: JobContext & { at: Extract<Fill, { step: "clear" }> },
 ): void {
-  ledger.step(definition.uid, () => {
+  const { definition, job, at } = context;
+  fillingStep(ledger, context, () => {
     const cleared = definition.inputs[at.input];
     const paths =
       cleared?.source === job.source

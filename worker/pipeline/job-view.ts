@@ -1,16 +1,17 @@
 import type { Job } from "../../protocol/pipelines.ts";
-import type { Definition } from "./definition.ts";
 import { ALL_CARRIED, type JobRow } from "./jobs.ts";
 import type { Ledger } from "./ledger.ts";
 
 export interface ViewContext {
-  readonly definition: Definition;
+  readonly ledger: Ledger;
   /** The oldest job that has not ended. */
   readonly front: JobRow | undefined;
 }
 
-/** A job as the control API shows it, without a reason why it waits. */
-export function viewJob(job: JobRow, { definition, front }: ViewContext): Job {
+/** A job as the control API shows it, without a reason why it waits: its inputs are those of its own version of the pipeline. */
+export function viewJob(job: JobRow, { ledger, front }: ViewContext): Job {
+  const definition = ledger.pipeline.definitionAt(job.revision);
+  if (!definition) throw new Error(`job ${job.id} is of version ${job.revision}, which is not there`);
   return {
     id: job.id,
     pipeline: definition.name,
@@ -39,7 +40,7 @@ export function viewJob(job: JobRow, { definition, front }: ViewContext): Job {
  * For the front, whatever is not open, processed or failed has its result. Behind it only those are known that a
  * job's own new datums skip: what it inherits may still fail in a job before it.
  */
-function skippedOf(job: JobRow, front: JobRow | undefined): number {
+export function skippedOf(job: JobRow, front: JobRow | undefined): number {
   const known = job.finishedAt === null && job.n === front?.n && job.carried === ALL_CARRIED;
   return known ? job.total - job.processed - job.failed - job.open : job.skipped;
 }

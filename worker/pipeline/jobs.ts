@@ -4,10 +4,12 @@ import type { Sql } from "./sql.ts";
 
 /**
  * What is left to do until a job's datums are known. Paths of changes are collected (from the commit, from a
- * snapshot of every source, or from an input that was emptied), then settled: compared with what was there, deaths
- * first, births last. `from` is how far the cross product of the element at hand got.
+ * snapshot of every source once all that was there is forgotten, or from an input that was emptied), then settled:
+ * compared with what was there, deaths first, births last. `from` is how far the cross product of the element at
+ * hand got.
  */
 export type Fill =
+  | { step: "forget" }
   | { step: "snapshot"; source: number; after: string }
   | { step: "changes"; after: string }
   | { step: "clear"; input: number; after: string | null }
@@ -19,12 +21,17 @@ export interface JobRow {
   readonly id: string;
   readonly state: JobState;
   readonly reason: string | null;
-  /** Index of the source whose event made it; CREATION where it came with the pipeline. */
+  /** The version of the specification that it was made for. */
+  readonly revision: number;
+  /** Index of the source whose event made it; PIPELINE where it came with the creation, start or update. */
   readonly source: number;
   /** By source. */
   readonly positions: readonly Position[];
   readonly fill: Fill;
+  readonly filled: number;
   readonly carried: number;
+  readonly turnAt: number | null;
+  readonly committing: number;
   readonly total: number;
   readonly processed: number;
   readonly skipped: number;
@@ -37,8 +44,8 @@ export interface JobRow {
   readonly version: number;
 }
 
-/** The source of a job that was made for what lay in the inputs when the pipeline was created. */
-export const CREATION = -1;
+/** The source of a job that was made for what lay in the inputs when the pipeline was created, started or updated. */
+export const PIPELINE = -1;
 
 /** `carried` of a front that took over what there was to take over. */
 export const ALL_CARRIED = 1;
@@ -48,6 +55,15 @@ export interface Counts {
   readonly skipped?: number;
   readonly failed?: number;
   readonly open?: number;
+}
+
+/** How a job ends. */
+export interface JobEnd {
+  readonly state: "success" | "failure" | "killed";
+  readonly reason: string | null;
+  readonly outputCommit: string | null;
+  readonly skipped: number;
+  readonly now: number;
 }
 
 type StoredJob = Omit<JobRow, "positions" | "fill"> & { positions: string; fill: string };
@@ -63,6 +79,7 @@ export class JobStore {
   /** One job for an event; undefined where that event has its job. */
   insert(job: {
     id: string;
+    revision: number;
     source: number;
     at: { generation: number; seq: number };
     positions: readonly Position[];
@@ -73,12 +90,12 @@ export class JobStore {
       job.positions.map(({ generation, seq, commit }): Position => ({ generation, seq, commit })),
     );
     return this.#sql.first<{ n: number }>`
-      INSERT INTO jobs (n, id, state, reason, source, generation, seq, positions, fill, carried, total, processed,
-        skipped, failed, open, output_commit, created_at, started_at, finished_at, version, flushed)
-      VALUES ((SELECT coalesce(max(n), 0) + 1 FROM jobs), ${job.id}, 'starting', NULL, ${job.source},
-        ${job.at.generation}, ${job.at.seq}, ${positions}, ${JSON.stringify(job.fill)}, 0, 0, 0, 0, 0, 0, NULL,
-        ${job.now}, NULL, NULL, 1, 0)
-      ON CONFLICT (source, generation, seq) DO NOTHING RETURNING n`?.n;
+      INSERT INTO jobs (n, id, state, revision, source, generation, seq, positions, fill, filled, carried, committing,
+        reaping, total, processed, skipped, failed, open, created_at, version, flushed)
+      VALUES ((SELECT coalesce(max(n), 0) + 1 FROM jobs), ${job.id}, 'starting', ${job.revision}, ${job.source},
+        ${job.at.generation}, ${job.at.seq}, ${positions}, ${JSON.stringify(job.fill)}, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, ${job.now}, 1, 0)
+      ON CONFLICT (revision, source, generation, seq) DO NOTHING RETURNING n`?.n;
   }
 
   get(n: number): JobRow | undefined {
@@ -100,7 +117,27 @@ export class JobStore {
 
   /** The oldest job whose datums are not all known. */
   nextToFill(): JobRow | undefined {
-    return this.#one(`state = 'starting' ORDER BY n LIMIT 1`);
+    return this.#one(`filled = 0 ORDER BY n LIMIT 1`);
+  }
+
+  /** The job whose output commit may have been made without our knowing; there is never more than one. */
+  committing(): JobRow | undefined {
+    const front = this.front();
+    return front?.committing === 1 ? front : undefined;
+  }
+
+  /** Jobs that have ended with attempts that are yet to be called off, oldest first. */
+  reaping(limit: number): number[] {
+    return this.#sql.all<{ n: number }>`
+      SELECT n FROM jobs WHERE reaping = 1 ORDER BY n LIMIT ${limit}`.map((row) => row.n);
+  }
+
+  /** The newest job that took over what had failed before it: what is older has nothing that is still wanted. */
+  lastCarried(): number {
+    return (
+      this.#sql.first<{ n: number }>`
+        SELECT n FROM jobs WHERE carried = ${ALL_CARRIED} ORDER BY n DESC LIMIT 1`?.n ?? 0
+    );
   }
 
   /** Newest first, those before an id. */
@@ -129,41 +166,65 @@ export class JobStore {
     this.#sql.run`UPDATE jobs SET fill = ${JSON.stringify(fill)}, total = ${total} WHERE n = ${n}`;
   }
 
+  /** Its datums are known: it runs, unless it has ended before. */
   start(n: number, now: number): void {
     this.#sql.run`
-      UPDATE jobs SET state = 'running', started_at = ${now}, version = version + 1 WHERE n = ${n}`;
+      UPDATE jobs SET filled = 1, version = version + 1,
+        state = CASE WHEN finished_at IS NULL THEN 'running' ELSE state END,
+        started_at = CASE WHEN finished_at IS NULL THEN ${now} END
+      WHERE n = ${n}`;
   }
 
-  setCarried(n: number): void {
-    this.#sql.run`UPDATE jobs SET carried = ${ALL_CARRIED} WHERE n = ${n}`;
+  /** Its datums will not be worked out: nothing builds upon it any more. */
+  setFilled(n: number): void {
+    this.#sql.run`UPDATE jobs SET filled = 1 WHERE n = ${n}`;
   }
 
-  /** Counters are kept, never counted. */
+  /** It took over what there was to take over: from now on it is its turn. */
+  setCarried(n: number, now: number): void {
+    this.#sql.run`UPDATE jobs SET carried = ${ALL_CARRIED}, turn_at = ${now} WHERE n = ${n}`;
+  }
+
+  /** False where it has ended. */
+  setCommitting(n: number, committing: 0 | 1): boolean {
+    return (
+      this.#sql.first`
+        UPDATE jobs SET committing = ${committing} WHERE n = ${n} AND finished_at IS NULL RETURNING n` !==
+      undefined
+    );
+  }
+
+  setReaped(n: number): void {
+    this.#sql.run`UPDATE jobs SET reaping = 0 WHERE n = ${n}`;
+  }
+
+  /** Counters are kept, never counted. Those of a job that has ended stay as they are. */
   count(n: number, { processed = 0, skipped = 0, failed = 0, open = 0 }: Counts): void {
     this.#sql.run`
       UPDATE jobs SET processed = processed + ${processed}, skipped = skipped + ${skipped},
         failed = failed + ${failed}, open = open + ${open}, version = version + 1
-      WHERE n = ${n}`;
+      WHERE n = ${n} AND finished_at IS NULL`;
   }
 
-  /** Ends a job: what was neither processed nor failed was skipped. */
-  end(
-    n: number,
-    end: { state: "success" | "failure"; reason: string | null; outputCommit: string | null; now: number },
-  ): void {
-    this.#sql.run`
-      UPDATE jobs SET state = ${end.state}, reason = ${end.reason}, output_commit = ${end.outputCommit},
-        finished_at = ${end.now}, skipped = total - processed - failed, version = version + 1
-      WHERE n = ${n}`;
-  }
-
-  /** Ends jobs of a pipeline that is being deleted; answers the ids of those it ended. */
-  abandon({ limit, reason, now }: { limit: number; reason: string; now: number }): string[] {
-    return this.#sql.all<{ id: string }>`
-        UPDATE jobs SET state = 'failure', reason = ${reason}, finished_at = ${now}, version = version + 1
-        WHERE n IN (SELECT n FROM jobs WHERE finished_at IS NULL ORDER BY n LIMIT ${limit}) RETURNING id`.map(
-      (row) => row.id,
+  /** Ends a job; false where it has ended. Attempts that are not settled are to be called off. */
+  end(n: number, end: JobEnd): boolean {
+    return (
+      this.#sql.first`
+        UPDATE jobs SET state = ${end.state}, reason = ${end.reason}, output_commit = ${end.outputCommit},
+          finished_at = ${end.now}, skipped = ${end.skipped}, committing = 0, reaping = open > 0,
+          version = version + 1
+        WHERE n = ${n} AND finished_at IS NULL RETURNING n` !== undefined
     );
+  }
+
+  /** Jobs that have not ended, oldest first. */
+  unfinished(limit: number): JobRow[] {
+    return this.#many(`finished_at IS NULL ORDER BY n LIMIT ?`, limit);
+  }
+
+  /** Jobs whose datums are not all known, oldest first. */
+  unfilled(limit: number): JobRow[] {
+    return this.#many(`filled = 0 ORDER BY n LIMIT ?`, limit);
   }
 
   #one(condition: string, ...values: (string | number)[]): JobRow | undefined {
@@ -178,5 +239,6 @@ export class JobStore {
   }
 }
 
-const COLUMNS = `n, id, state, reason, source, positions, fill, carried, total, processed, skipped, failed, open,
-  output_commit AS outputCommit, created_at AS createdAt, started_at AS startedAt, finished_at AS finishedAt, version`;
+const COLUMNS = `n, id, state, reason, revision, source, positions, fill, filled, carried, turn_at AS turnAt, committing,
+  total, processed, skipped, failed, open, output_commit AS outputCommit, created_at AS createdAt,
+  started_at AS startedAt, finished_at AS finishedAt, version`;

@@ -9,10 +9,10 @@ import type { JobRow } from "./jobs.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Parts } from "./parts.ts";
 
-/** How often a datum may fail in one job (design §6). */
-const DATUM_TRIES = 3;
 /** How often the worker of a datum may vanish in one job before the datum is taken to be the reason. */
 const DATUM_LOSSES = 10;
+/** Jobs that were cut short and are being cleared up, at most, that a lease call passes over. */
+const MAX_REAPING = 1000;
 /** Expired leases swept in one transaction. */
 const SWEEP = 500;
 
@@ -38,11 +38,12 @@ export function take(
   const until = now + LEASE_MS;
   if (!ledger.slots.take({ worker, node, allowed, now, until })) return { slot: false, datums: [] };
   sweep(parts, now);
+  const ended = ledger.jobs.reaping(MAX_REAPING);
   const share = Math.ceil(ledger.attempts.queued(allowed * max) / allowed);
   const jobs = new Map<number, JobRow>();
-  const datums = ledger.attempts.next(Math.min(share, max)).map((attempt) => {
+  const datums = ledger.attempts.next(Math.min(share, max), ended).map((attempt) => {
     const lease = peers.id();
-    ledger.attempts.run(attempt, { lease, worker, until });
+    ledger.attempts.run(attempt, { lease, worker, node, until });
     const job = jobs.get(attempt.job) ?? ledger.jobs.get(attempt.job);
     if (!job) throw new Error(`an attempt of job ${attempt.job}, which is not there`);
     jobs.set(attempt.job, job);
@@ -114,7 +115,7 @@ export function settle(parts: Parts, outcome: Outcome): boolean {
       const { exitCode, millis, outputs } = outcome;
       const { id, job } = attempt;
       ledger.results.record({ id, job, exitCode, millis, upload: outcome.upload ?? null, outputs, now });
-      ledger.attempts.succeed(attempt, now);
+      ledger.attempts.succeed(attempt, { exitCode, now });
       return true;
     }
     case "failed":
@@ -131,11 +132,13 @@ function failed(
   { attempt, fault, now }: { attempt: AttemptRow; fault: Fault; now: number },
 ): true {
   const tries = attempt.tries + 1;
-  if (tries < DATUM_TRIES) ledger.attempts.requeue({ ...attempt, tries });
-  else {
-    const { exitCode, reason, log } = fault;
+  const { exitCode, reason, log } = fault;
+  if (tries >= (ledger.active()?.spec.datumTries ?? tries)) {
     ledger.attempts.fail({ ...attempt, tries }, { exitCode, reason, log, now });
+    return true;
   }
+  ledger.attempts.note(attempt, { exitCode, reason, log });
+  ledger.attempts.requeue({ ...attempt, tries });
   return true;
 }
 

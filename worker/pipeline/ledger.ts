@@ -3,7 +3,7 @@ import { DatumStore } from "./datums.ts";
 import type { Definition } from "./definition.ts";
 import { ElementStore } from "./elements.ts";
 import { JobStore } from "./jobs.ts";
-import { PipelineStore } from "./pipeline-store.ts";
+import { PipelineStore, type StoredState } from "./pipeline-store.ts";
 import { PublishedStore, ResultStore } from "./results.ts";
 import { hasTables, migrate } from "./schema.ts";
 import { SlotStore } from "./slots.ts";
@@ -70,10 +70,29 @@ export class Ledger {
   }
 
   /**
-   * A step that was prepared while others could run: done only if the same pipeline is still active, so that
-   * nothing of a deleted pipeline ends up in one of the same name. Undefined where it was not done.
+   * A step that was prepared while others could run: done only if the same version of the same pipeline is still
+   * active, so that nothing of a deleted pipeline ends up in one of the same name. Undefined where it was not done.
    */
-  step<T>(uid: string, work: () => T): T | undefined {
-    return this.transaction(() => (this.pipeline.active()?.uid === uid ? work() : undefined));
+  step<T>(prepared: Definition, work: () => T): T | undefined {
+    return this.#while(RUNNING, { prepared, work });
+  }
+
+  /** A step that ends a job whose output may be committed already: it is also done while jobs are being ended. */
+  endingStep<T>(prepared: Definition, work: () => T): T | undefined {
+    return this.#while(ENDING, { prepared, work });
+  }
+
+  #while<T>(
+    states: readonly StoredState[],
+    { prepared, work }: { prepared: Definition; work: () => T },
+  ): T | undefined {
+    return this.transaction(() => {
+      const row = this.pipeline.row();
+      const same = row?.revision === prepared.revision && this.pipeline.definition()?.uid === prepared.uid;
+      return same && states.includes(row.state) ? work() : undefined;
+    });
   }
 }
+
+const RUNNING: readonly StoredState[] = ["active"];
+const ENDING: readonly StoredState[] = ["active", "stopping", "updating", "deleting"];

@@ -32,13 +32,23 @@ export async function flushPage({ ledger, peers }: Parts): Promise<boolean> {
   if (jobs.length === 0) return false;
   const front = ledger.jobs.front();
   await peers.catalogue.jobs.record(
-    jobs.map((job) => ({ job: viewJob(job, { definition, front }), version: job.version })),
+    jobs.map((job) => ({ job: viewJob(job, { ledger, front }), version: job.version })),
   );
   ledger.transaction(() => {
     if (ledger.pipeline.definition()?.uid !== definition.uid) return;
     for (const { n, version } of jobs) ledger.jobs.setFlushed(n, version);
   });
   return true;
+}
+
+/** Brings the catalogue up to date with a pipeline that runs or is stopped. Throws where it can't be reached. */
+export async function tellOfPipeline({ ledger, peers }: Parts): Promise<void> {
+  const definition = ledger.pipeline.definition();
+  const row = ledger.pipeline.row();
+  if (!definition || !row) return;
+  const state = row.state === "stopped" ? "stopped" : "active";
+  await peers.catalogue.pipelines.record(pipelineRecord(ledger, { definition, state, deleted: false }));
+  ledger.transaction(() => ledger.pipeline.setTold(row.version));
 }
 
 /** What the catalogue is to say of the pipeline. */

@@ -3,15 +3,14 @@ import type { Operation } from "../branch/contract.ts";
 import { afterJob, type ChangeCursor } from "./datums.ts";
 import type { Ledger } from "./ledger.ts";
 import { type JobContext, yieldToOthers } from "./parts.ts";
-import type { OutputRow } from "./results.ts";
+import type { OutputRow, Owner } from "./results.ts";
 
 /** Datums looked at before other calls get their turn. */
 const PAGE = 200;
 
-/** Which datum wrote a path. */
-interface Ownership {
+/** Which datum's result wrote a path. */
+interface Ownership extends Owner {
   readonly path: string;
-  readonly id: string;
 }
 
 /** What a job's commit does to the output branch, and to what we know of it. */
@@ -41,12 +40,12 @@ export async function outputChange(
 ): Promise<BuiltChange> {
   const span = { from: committed, to: job.n };
   const builder = new ChangeBuilder(ledger, job.n);
-  for await (const { id } of pages((page) => ledger.datums.born(span, page), committed)) {
-    const problem = builder.addBorn(id);
+  for await (const datum of pages((page) => ledger.datums.born(span, page), committed)) {
+    const problem = builder.addBorn(datum);
     if (problem) return problem;
   }
-  for await (const { id } of pages((page) => ledger.datums.died(span, page), committed)) {
-    const problem = builder.addDied(id);
+  for await (const datum of pages((page) => ledger.datums.died(span, page), committed)) {
+    const problem = builder.addDied(datum);
     if (problem) return problem;
   }
   return { ok: true, change: builder.build() };
@@ -67,22 +66,25 @@ class ChangeBuilder {
     this.#n = n;
   }
 
-  addBorn(id: string): Problem | undefined {
+  addBorn({ id, salt }: Owner): Problem | undefined {
     if (!this.#ledger.results.has(id)) return { ok: false, reason: "no-result", id };
-    for (const output of this.#ledger.results.outputs(id)) {
+    for (const output of this.#ledger.results.outputs(id, salt)) {
       const { path } = output;
+      // It died and came back since: what it wrote is there.
+      if (this.#isPublished(path, { id, salt })) continue;
       const other = this.#otherWriter(path, id);
       if (other !== undefined) return { ok: false, reason: "same-path", path, ids: [other, id] };
       this.#puts.set(path, { ...output, id });
-      this.#gained.push({ path, id });
+      this.#gained.push({ path, id, salt });
     }
     return this.#tooMany();
   }
 
   /** After all births: a path that a new datum writes as well is not deleted. */
-  addDied(id: string): Problem | undefined {
-    for (const { path } of this.#ledger.results.outputs(id)) {
-      this.#lost.push({ path, id });
+  addDied({ id, salt }: Owner): Problem | undefined {
+    if (this.#ledger.datums.saltAt(id, this.#n) === salt) return undefined;
+    for (const { path } of this.#ledger.results.outputs(id, salt)) {
+      this.#lost.push({ path, id, salt });
       if (!this.#puts.has(path) && this.#owners(path).length === 0) this.#deletes.add(path);
     }
     return this.#tooMany();
@@ -109,7 +111,15 @@ class ChangeBuilder {
 
   /** Datums of the last committed job that wrote the path and belong to this job too. */
   #owners(path: string): string[] {
-    return this.#ledger.published.owners(path).filter((id) => this.#ledger.datums.aliveAt(id, this.#n));
+    const { published, datums } = this.#ledger;
+    return published
+      .owners(path)
+      .filter(({ id, salt }) => datums.saltAt(id, this.#n) === salt)
+      .map(({ id }) => id);
+  }
+
+  #isPublished(path: string, { id, salt }: Owner): boolean {
+    return this.#ledger.published.owners(path).some((owner) => owner.id === id && owner.salt === salt);
   }
 
   #tooMany(): Problem | undefined {
@@ -118,7 +128,7 @@ class ChangeBuilder {
   }
 }
 
-type Found = { readonly id: string } & ChangeCursor;
+type Found = Owner & ChangeCursor;
 
 async function* pages(
   read: (page: { after: ChangeCursor; limit: number }) => Found[],

@@ -27,6 +27,10 @@ interface Wakes {
   front(): void;
   /** A datum may be queued. */
   queued(): void;
+  /** A job was cut short: its attempts are to be called off. */
+  reap(): void;
+  /** Rows may have become of no use. */
+  trim(): void;
   /** The catalogue is behind. */
   outbox(): void;
   /** A job has ended. */

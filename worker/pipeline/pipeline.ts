@@ -1,21 +1,25 @@
 import { DurableObject } from "cloudflare:workers";
-import type { Job, Pipeline as PipelineInfo } from "../../protocol/pipelines.ts";
+import type { DatumPage, Job } from "../../protocol/pipelines.ts";
 import type { Outcome } from "../../protocol/runner.ts";
 import type { PipelineSpec } from "../../protocol/spec.ts";
 import type { Done, Refused } from "../branch/contract.ts";
-import { workerCount } from "../core/parallelism.ts";
 import type { Env } from "../env.ts";
-import type { Leased, PipelineApi, Renewal } from "./contract.ts";
+import type { Found, LeaseCall, Leased, LogPage, PipelineApi, Renewal } from "./contract.ts";
 import { beginCreation } from "./create.ts";
-import type { Definition } from "./definition.ts";
 import { beginDestruction } from "./destroy.ts";
+import { stopJob, tellOfCut } from "./end-job.ts";
 import { Engine } from "./engine.ts";
+import { listDatums, listLogs } from "./job-datums.ts";
 import { viewJob, waitingReason } from "./job-view.ts";
 import type { JobRow } from "./jobs.ts";
-import { renew, settle, take } from "./leases.ts";
+import { leaseDatums } from "./lease-call.ts";
+import { renew, settle } from "./leases.ts";
 import { Ledger } from "./ledger.ts";
 import type { Parts } from "./parts.ts";
 import { openPeers } from "./peers.ts";
+import { describePipeline, foundPipeline, restingPipeline } from "./pipeline-view.ts";
+import { beginStart, beginStop } from "./stop-start.ts";
+import { beginUpdate, type Update } from "./update.ts";
 
 /** Greater than every job id. */
 const AFTER_ALL_IDS = "~";
@@ -39,11 +43,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
 
   async create(
     spec: PipelineSpec,
-  ): Promise<
-    | { ok: true; pipeline: PipelineInfo }
-    | Refused<"already-exists" | "unavailable">
-    | Refused<"output-exists">
-  > {
+  ): Promise<Found | Refused<"already-exists" | "unavailable"> | Refused<"output-exists">> {
     const { ledger } = this.#parts;
     if (!(await beginCreation(this.#parts, spec))) return { ok: false, reason: "already-exists" };
     const uid = ledger.pipeline.definition()?.uid ?? "";
@@ -51,17 +51,33 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     if (this.#engine.wasRefused(uid)) return { ok: false, reason: "output-exists" };
     const made = ledger.active();
     if (made?.uid !== uid) return { ok: false, reason: "unavailable" };
-    return { ok: true, pipeline: describe(made, "active") };
+    return { ok: true, pipeline: describePipeline(made, "active") };
   }
 
-  async inspect(): Promise<{ ok: true; pipeline: PipelineInfo } | Refused<"no-such-pipeline">> {
-    const { ledger } = this.#parts;
-    const state = ledger.exists ? ledger.pipeline.row()?.state : undefined;
-    const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
-    if (!definition || (state !== "creating" && state !== "active" && state !== "deleting")) {
-      return { ok: false, reason: "no-such-pipeline" };
-    }
-    return { ok: true, pipeline: describe(definition, state) };
+  async inspect(): Promise<Found | Refused<"no-such-pipeline">> {
+    return foundPipeline(this.#parts.ledger) ?? { ok: false, reason: "no-such-pipeline" };
+  }
+
+  async stop(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">> {
+    return this.#become("stopped", () => beginStop(this.#parts));
+  }
+
+  async start(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">> {
+    return this.#become("active", () => beginStart(this.#parts));
+  }
+
+  async update(
+    request: Update,
+  ): Promise<Found | Refused<"no-such-pipeline" | "unavailable" | "other-output">> {
+    if (!foundPipeline(this.#parts.ledger)) return { ok: false, reason: "no-such-pipeline" };
+    // Whatever change is under way comes first.
+    await this.#engine.runSaga();
+    const begun = beginUpdate(this.#parts, request);
+    if (begun === "other-output") return { ok: false, reason: "other-output" };
+    if (begun === "busy") return { ok: false, reason: "unavailable" };
+    await this.#engine.runSaga();
+    void this.#engine.resume();
+    return restingPipeline(this.#parts.ledger) ?? { ok: false, reason: "unavailable" };
   }
 
   async destroy(request: {
@@ -97,6 +113,44 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return row ? this.#viewOne(row) : null;
   }
 
+  async stopJob(
+    id: string,
+  ): Promise<{ ok: true; job: Job } | Refused<"no-such-job" | "job-ended" | "job-ending">> {
+    const { ledger } = this.#parts;
+    const stopped = ledger.exists ? ledger.transaction(() => stopJob(this.#parts, id)) : "no-such-job";
+    if (stopped !== "stopped" && stopped !== "was-stopped") return { ok: false, reason: stopped };
+    this.#engine.watch();
+    if (stopped === "stopped") tellOfCut(this.#parts, id);
+    const job = await this.job(id);
+    return job ? { ok: true, job } : { ok: false, reason: "no-such-job" };
+  }
+
+  async datums(request: {
+    job: string;
+    after?: string;
+    limit: number;
+  }): Promise<({ ok: true } & DatumPage) | Refused<"no-such-job" | "no-such-place">> {
+    const { ledger } = this.#parts;
+    const job = ledger.exists ? ledger.jobs.byId(request.job) : undefined;
+    if (!job) return { ok: false, reason: "no-such-job" };
+    const page = listDatums(ledger, { job, after: request.after, limit: request.limit });
+    return page ? { ok: true, ...page } : { ok: false, reason: "no-such-place" };
+  }
+
+  async logs(request: {
+    job: string;
+    datum?: string;
+    after: string | null;
+    limit: number;
+  }): Promise<({ ok: true } & LogPage) | Refused<"no-such-job" | "no-such-datum">> {
+    const { ledger } = this.#parts;
+    const job = ledger.exists ? ledger.jobs.byId(request.job) : undefined;
+    if (!job) return { ok: false, reason: "no-such-job" };
+    const { datum, after, limit } = request;
+    const page = listLogs(ledger, { job, datum, after, limit });
+    return page ? { ok: true, ...page } : { ok: false, reason: "no-such-datum" };
+  }
+
   async waitJob(request: { id: string; waitMs: number }): Promise<Job | null> {
     const { ledger, peers } = this.#parts;
     const deadline = peers.now() + request.waitMs;
@@ -109,30 +163,11 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     }
   }
 
-  async lease(request: {
-    node: string;
-    worker: string;
-    max: number;
-    waitMs: number;
-  }): Promise<Leased | Refused<"no-such-pipeline">> {
-    const { ledger, peers } = this.#parts;
-    const { node, worker, max } = request;
-    const deadline = peers.now() + request.waitMs;
-    const nodes = await peers.liveNodes();
-    for (;;) {
-      const definition = ledger.active();
-      if (!definition) return this.#idle();
-      const { spec, output } = definition;
-      const allowed = workerCount(spec.parallelism_spec, nodes);
-      const taken = ledger.transaction(() =>
-        take(this.#parts, { definition, request: { node, worker, max, allowed } }),
-      );
-      const leftMs = deadline - peers.now();
-      if (!taken.slot || taken.datums.length > 0 || leftMs <= 0) {
-        return { ok: true, ...taken, transform: spec.transform, output };
-      }
-      await this.#engine.datumQueued(leftMs);
-    }
+  async lease(request: LeaseCall): Promise<Leased | Refused<"no-such-pipeline">> {
+    return leaseDatums(this.#parts, {
+      request,
+      datumQueued: (waitMs) => this.#engine.datumQueued(waitMs),
+    });
   }
 
   async renew(request: Renewal): Promise<{ lost: string[] }> {
@@ -161,20 +196,18 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return (ledger.exists ? ledger.pipeline.definition()?.output : undefined) ?? null;
   }
 
-  /** No datums: either there is no such pipeline, or it is still being made. */
-  #idle(): Leased | Refused<"no-such-pipeline"> {
-    const { ledger } = this.#parts;
-    const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
-    if (!definition || ledger.pipeline.row()?.state !== "creating") {
-      return { ok: false, reason: "no-such-pipeline" };
-    }
-    return {
-      ok: true,
-      slot: false,
-      transform: definition.spec.transform,
-      output: definition.output,
-      datums: [],
-    };
+  /** Goes on to a state, after whatever is under way; fine where the pipeline is in it. */
+  async #become(
+    state: "active" | "stopped",
+    begin: () => boolean,
+  ): Promise<Found | Refused<"no-such-pipeline" | "unavailable">> {
+    if (!foundPipeline(this.#parts.ledger)) return { ok: false, reason: "no-such-pipeline" };
+    await this.#engine.runSaga();
+    if (begin()) this.#parts.wakes.queued();
+    await this.#engine.runSaga();
+    if (!foundPipeline(this.#parts.ledger)) return { ok: false, reason: "no-such-pipeline" };
+    const found = restingPipeline(this.#parts.ledger);
+    return found?.pipeline.state === state ? found : { ok: false, reason: "unavailable" };
   }
 
   async #viewOne(row: JobRow): Promise<Job | null> {
@@ -183,19 +216,12 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
 
   async #view(rows: readonly JobRow[]): Promise<Job[]> {
     const { ledger, peers } = this.#parts;
-    const definition = ledger.pipeline.definition();
-    if (!definition) return [];
     const front = ledger.jobs.front();
     const jobs: Job[] = [];
     for (const row of rows) {
       const reason = await waitingReason(row, { ledger, front, liveNodes: () => peers.liveNodes() });
-      jobs.push({ ...viewJob(row, { definition, front }), reason });
+      jobs.push({ ...viewJob(row, { ledger, front }), reason });
     }
     return jobs;
   }
-}
-
-function describe(definition: Definition, state: PipelineInfo["state"]): PipelineInfo {
-  const { name, createdAt, spec, output } = definition;
-  return { name, state, createdAt, spec, outputRepo: output.repo, outputBranch: output.branch };
 }

@@ -2,6 +2,7 @@ import type { BranchApi, CommitPosition, FeedEvent } from "../branch/contract.ts
 import { candidates, inputsOf } from "./candidates.ts";
 import type { Definition } from "./definition.ts";
 import type { Fill } from "./jobs.ts";
+import { insertJob, insertWholeJob } from "./make-job.ts";
 import { merge } from "./merge.ts";
 import { type Parts, yieldToOthers } from "./parts.ts";
 
@@ -29,8 +30,11 @@ export async function pull(parts: Parts, rings: () => number): Promise<void> {
       await scheduler.wait(pauseMs);
     } else pauseMs = 0;
     if (rest || taken > 0 || rings() !== heard) continue;
-    ledger.step(definition.uid, () => ledger.pipeline.setPullDue(0));
-    return;
+    const rested = ledger.step(definition, () => {
+      ledger.pipeline.setPullDue(0);
+      return true;
+    });
+    if (rested) return;
   }
 }
 
@@ -62,29 +66,27 @@ async function pullOnce(parts: Parts, definition: Definition): Promise<{ taken: 
 
 /** One event: the cursor moves and the job is there, or neither. */
 async function take(
-  { ledger, peers }: Parts,
+  parts: Parts,
   { definition, source, event }: { definition: Definition; source: number; event: FeedEvent },
 ): Promise<void> {
-  const first = ledger.jobs.newest() === undefined;
+  const { ledger, peers } = parts;
+  const first = ledger.pipeline.row()?.begun !== 1;
   const address = definition.sources[source];
   const hasData =
     !first ||
     (address !== undefined &&
       (await holdsFiles(peers.branch(address), { event, before: ledger.sources.hasData(source) })));
-  ledger.step(definition.uid, () => {
+  ledger.step(definition, () => {
     const commit = event.kind === "commit" ? event.id : null;
     if (!ledger.sources.advance(source, { generation: event.generation, seq: event.seq, commit })) return;
     ledger.sources.setHasData(source, hasData);
     if (first && !ledger.sources.allHaveData()) return;
-    const n = ledger.jobs.insert({
-      id: peers.id(ledger.jobs.newest()?.id),
-      source,
-      at: event,
-      positions: ledger.sources.all(),
-      fill: first ? { step: "snapshot", source: 0, after: "" } : fillOf(event),
-      now: peers.now(),
-    });
-    if (n === undefined || first) return;
+    if (first) {
+      insertWholeJob(parts, { definition, source, at: event });
+      return;
+    }
+    const n = insertJob(parts, { definition, source, at: event, fill: fillOf(event) });
+    if (n === undefined) return;
     ledger.touched.add(n, candidates(event.changes, inputsOf(definition.inputs, source)));
   });
 }

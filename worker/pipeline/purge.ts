@@ -5,6 +5,7 @@ const SLICE = 1000;
 
 /** Tables that belong to one life of a pipeline, and their primary keys. */
 const TABLES: readonly (readonly [table: string, key: string])[] = [
+  ["revisions", "revision"],
   ["sources", "source"],
   ["jobs", "n"],
   ["touched", "job, stage, input, path"],

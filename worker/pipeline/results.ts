@@ -27,8 +27,9 @@ export class ResultStore {
     this.#salt = salt;
   }
 
-  has(id: string): boolean {
-    return this.#sql.first`SELECT 1 FROM results WHERE id = ${id} AND salt = ${this.#salt()}` !== undefined;
+  /** Under the present salt, unless another one is asked for. */
+  has(id: string, salt: string = this.#salt()): boolean {
+    return this.#sql.first`SELECT 1 FROM results WHERE id = ${id} AND salt = ${salt}` !== undefined;
   }
 
   record({ id, job, exitCode, millis, upload, outputs, now }: Result): void {
@@ -49,11 +50,33 @@ export class ResultStore {
     this.#sql.run`DELETE FROM results WHERE id = ${id} AND salt = ${this.#salt()}`;
   }
 
-  outputs(id: string): OutputRow[] {
+  /** Of the result under a salt. */
+  outputs(id: string, salt: string): OutputRow[] {
     return this.#sql.all<OutputRow>`
-      SELECT path, digest, size FROM outputs WHERE id = ${id} AND salt = ${this.#salt()} ORDER BY path`;
+      SELECT path, digest, size FROM outputs WHERE id = ${id} AND salt = ${salt} ORDER BY path`;
+  }
+
+  /** Forgets the results of other salts among the next `limit` after a place; answers the place after them, null at the end. */
+  trim(after: ResultKey, limit: number): ResultKey | null {
+    const salt = this.#salt();
+    const keys = this.#sql.all<ResultKey>`
+      SELECT id, salt FROM results WHERE (id, salt) > (${after.id}, ${after.salt}) ORDER BY id, salt LIMIT ${limit}`;
+    for (const stale of keys.filter((key) => key.salt !== salt)) {
+      this.#sql.run`DELETE FROM outputs WHERE id = ${stale.id} AND salt = ${stale.salt}`;
+      this.#sql.run`DELETE FROM results WHERE id = ${stale.id} AND salt = ${stale.salt}`;
+    }
+    return keys.length < limit ? null : (keys.at(-1) ?? null);
   }
 }
+
+/** A result's place among all of them. */
+export interface ResultKey {
+  readonly id: string;
+  readonly salt: string;
+}
+
+/** A datum's result that wrote a path. */
+export type Owner = ResultKey;
 
 /** Which datums each path of the output branch came from, as of the last committed job. */
 export class PublishedStore {
@@ -63,9 +86,9 @@ export class PublishedStore {
     this.#sql = sql;
   }
 
-  /** The datums that wrote a path: one for a file, any number for an empty directory. */
-  owners(path: string): string[] {
-    return this.#sql.all<{ id: string }>`SELECT id FROM published WHERE path = ${path}`.map((row) => row.id);
+  /** The results that wrote a path: one for a file, any number for an empty directory. */
+  owners(path: string): Owner[] {
+    return this.#sql.all<Owner>`SELECT id, salt FROM published WHERE path = ${path}`;
   }
 
   /** The first published path under a directory. */
@@ -75,11 +98,11 @@ export class PublishedStore {
       ?.path;
   }
 
-  add(path: string, id: string): void {
-    this.#sql.run`INSERT OR IGNORE INTO published (path, id) VALUES (${path}, ${id})`;
+  add(path: string, { id, salt }: Owner): void {
+    this.#sql.run`INSERT OR REPLACE INTO published (path, id, salt) VALUES (${path}, ${id}, ${salt})`;
   }
 
-  remove(path: string, id: string): void {
-    this.#sql.run`DELETE FROM published WHERE path = ${path} AND id = ${id}`;
+  remove(path: string, { id, salt }: Owner): void {
+    this.#sql.run`DELETE FROM published WHERE path = ${path} AND id = ${id} AND salt = ${salt}`;
   }
 }

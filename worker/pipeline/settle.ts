@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { type Axis, combinations } from "../core/cross-product.ts";
 import { datumId, datumKey } from "../core/datums.ts";
 import type { Element } from "./elements.ts";
+import { fillingStep } from "./job-steps.ts";
 import type { Ledger } from "./ledger.ts";
 import type { JobContext, Parts } from "./parts.ts";
 import type { Touched } from "./touched.ts";
@@ -18,11 +19,11 @@ const FINGERPRINTS_AT_ONCE = 8;
  */
 export async function settleAndBear(parts: Parts, context: JobContext): Promise<boolean> {
   const { ledger, peers, wakes } = parts;
-  const { definition, job } = context;
+  const { job } = context;
   const touched = ledger.touched.found(job.n, SLICE);
   const now = await resolve(parts, { ...context, touched });
-  const filled = ledger.step(definition.uid, () => {
-    const slice = new Slice(parts, context);
+  const filled = fillingStep(ledger, context, () => {
+    const slice = new Slice(parts, { ...context, job: ledger.jobs.get(job.n) ?? job });
     const done = slice.settle(touched, now) && touched.length < SLICE && slice.bear();
     slice.save(done);
     if (done) ledger.jobs.start(job.n, peers.now());
@@ -64,13 +65,15 @@ async function resolve(
 class Slice {
   readonly #ledger: Ledger;
   readonly #context: JobContext;
+  readonly #now: number;
   #left = SLICE;
   #alive = 0;
   #skipped = 0;
   #from: readonly string[] | null;
 
-  constructor({ ledger }: Parts, context: JobContext) {
+  constructor({ ledger, peers }: Parts, context: JobContext) {
     this.#ledger = ledger;
+    this.#now = peers.now();
     this.#context = context;
     this.#from = context.job.fill.step === "settle" ? context.job.fill.from : null;
   }
@@ -134,10 +137,11 @@ class Slice {
     const key = datumKey(parts.map(({ path }) => path));
     const named = parts.map((part, index) => ({ ...part, input: definition.inputs[index]?.name ?? "" }));
     const id = datumId(named, sha256Hex);
-    datums.bear({ id, key }, job.n);
+    datums.bear({ id, key, salt: definition.salt }, job.n);
     this.#alive++;
     if (results.has(id)) this.#skipped++;
-    else attempts.add(job.n, { id, key });
+    else if (job.finishedAt === null) attempts.add(job.n, { id, key });
+    else attempts.addKilled(job.n, { id, key }, { now: this.#now });
   }
 
   /** Every datum of one element with the alive ones of the other inputs, from where the last slice stopped. */

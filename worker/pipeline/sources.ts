@@ -1,3 +1,4 @@
+import type { BranchAddress } from "../../protocol/names.ts";
 import type { CommitPosition } from "../branch/contract.ts";
 import type { Sql } from "./sql.ts";
 
@@ -20,6 +21,23 @@ export class SourceStore {
     this.#sql = sql;
   }
 
+  /** Other branches take the place of these; what is known of one that is among both stays known. */
+  replace(addresses: readonly BranchAddress[]): void {
+    const known = this.#sql.all<Source & { subscribed: number; hasData: number }>`
+      SELECT source, repo, branch, generation, seq, commit_id AS "commit", subscribed, has_data AS hasData
+      FROM sources`;
+    this.#sql.run`DELETE FROM sources`;
+    for (const [source, { repo, branch }] of addresses.entries()) {
+      this.insert({ source, repo, branch });
+      const same = known.find((row) => row.repo === repo && row.branch === branch);
+      if (!same) continue;
+      this.#sql.run`
+        UPDATE sources SET subscribed = ${same.subscribed}, generation = ${same.generation}, seq = ${same.seq},
+          commit_id = ${same.commit}, has_data = ${same.hasData}
+        WHERE source = ${source}`;
+    }
+  }
+
   insert({ source, repo, branch }: { source: number; repo: string; branch: string }): void {
     this.#sql.run`
       INSERT INTO sources (source, repo, branch, subscribed, generation, seq, commit_id, has_data)
@@ -35,6 +53,11 @@ export class SourceStore {
     return this.#sql.all<Source>`
       SELECT source, repo, branch, generation, seq, commit_id AS "commit" FROM sources
       WHERE subscribed = 0 ORDER BY source`;
+  }
+
+  /** The branches do not ring for us any more. */
+  setUnsubscribed(): void {
+    this.#sql.run`UPDATE sources SET subscribed = 0`;
   }
 
   subscribed(source: number, at: Position & { hasData: boolean }): void {

@@ -1,7 +1,7 @@
 import type { Sql } from "./sql.ts";
 
-/** `work`: loops may have something to go on with; `leases`: a lease runs out. */
-export type TimerKind = "work" | "leases";
+/** `work`: loops may have something to go on with; `leases`: a lease runs out; `jobs`: a job's time does. */
+export type TimerKind = "work" | "leases" | "jobs";
 
 /** All timers of the object over its one alarm. Set in the same turn as the rows they are for, they survive with them. */
 export class TimerStore {

@@ -70,4 +70,14 @@ export class TouchedStore {
     this.#sql.run`
       DELETE FROM touched WHERE job = ${job} AND stage = ${TO_BE_BORN} AND input = ${input} AND path = ${path}`;
   }
+
+  /** Forgets some of what a job would have looked at; answers whether there may be more. */
+  clear(job: number, limit: number): boolean {
+    return (
+      this.#sql.all`
+        DELETE FROM touched WHERE (job, stage, input, path) IN (
+          SELECT job, stage, input, path FROM touched WHERE job = ${job} LIMIT ${limit})
+        RETURNING 1`.length === limit
+    );
+  }
 }

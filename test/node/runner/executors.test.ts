@@ -75,6 +75,23 @@ for (const { name, find, tool } of JAILS) {
       expect(await readdir("/")).toEqual(before);
     });
 
+    needs(`${name}: starts the command in the folder that it was told, or in the root`, async () => {
+      expect(await run(["pwd"])).toMatchObject({ log: "/\n" });
+      expect(await run(["pwd"], { workingDir: "/pfs/out" })).toMatchObject({ log: "/pfs/out\n" });
+      expect(await run(["cat", "file"], { workingDir: "/pfs/in" })).toMatchObject({ code: 0, log: "given" });
+    });
+
+    needs(`${name}: says of a folder that is not there that it is not`, async () => {
+      for (const workingDir of ["/no/such folder", "/pfs/in/file"]) {
+        const ran = await run(["touch", "/pfs/out/started"], { workingDir });
+        expect(ran).toMatchObject({ kind: "not-started" });
+        expect(ran.kind === "not-started" && ran.reason).toBe(
+          `the working directory "${workingDir}" is not there or can't be entered`,
+        );
+      }
+      await expect(out("started")).rejects.toThrow("ENOENT");
+    });
+
     needs(`${name}: passes words as they are, without a shell`, async () => {
       const words = ["*", "$HOME", "a b", "", "'", '"', "--", "x=y"];
       await run(["sh", "-c", 'printf "%s\\n" "$@" > /pfs/out/words', "sh", ...words]);

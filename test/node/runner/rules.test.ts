@@ -54,6 +54,24 @@ describe("the environment of a command", () => {
       SLUICE_PIPELINE: "p",
       SLUICE_JOB_ID: "j1",
       SLUICE_DATUM_ID: "d1",
+      PPS_PIPELINE_NAME: "p",
+      PACH_JOB_ID: "j1",
+      PACH_DATUM_ID: "d1",
+    });
+  });
+
+  test("gives an input whose name no shell can use a second name that it can", () => {
+    const inputs = datum({ "my-photos": "x", my_photos: "y", "a-b": "z", "2024": "w" });
+    const env = commandEnv({ pipeline: "p", datum: inputs, transform, own: {} });
+    expect(env).toMatchObject({
+      "my-photos": "/pfs/my-photos/x",
+      "my-photos_COMMIT": "c9",
+      my_photos: "/pfs/my_photos/y",
+      "a-b": "/pfs/a-b/z",
+      a_b: "/pfs/a-b/z",
+      a_b_COMMIT: "c9",
+      "2024": "/pfs/2024/w",
+      _2024: "/pfs/2024/w",
     });
   });
 
@@ -71,11 +89,16 @@ describe("the environment of a command", () => {
     expect(Object.values(env)).not.toContain("s");
   });
 
-  test("lets the spec's variables win, and an input called PATH do no harm", () => {
+  test("lets what the datum is win over the spec's variables, and those over the machine's", () => {
     const own = { PATH: "/p", HOME: "/h" };
-    const spec = { ...transform, env: { HOME: "/mine", a: "set" } };
+    const spec = { ...transform, env: { HOME: "/mine", a: "set", PACH_JOB_ID: "mine" } };
     const env = commandEnv({ pipeline: "p", datum: datum({ PATH: "x", a: "y" }), transform: spec, own });
-    expect(env).toMatchObject({ PATH: "/p", HOME: "/mine", a: "set" });
+    expect(env).toMatchObject({ HOME: "/mine", a: "/pfs/a/y", PACH_JOB_ID: "j1" });
+  });
+
+  test("lets an input called PATH do no harm", () => {
+    const env = commandEnv({ pipeline: "p", datum: datum({ PATH: "x" }), transform, own: { PATH: "/p" } });
+    expect(env).toMatchObject({ PATH: "/p", PATH_COMMIT: "c9" });
   });
 
   test("always has a PATH", () => {
@@ -84,6 +107,7 @@ describe("the environment of a command", () => {
 
   test("stdin is the lines with a newline after each, or nothing", () => {
     expect(commandStdin({ ...transform, stdin: ["a", "b"] })).toBe("a\nb\n");
+    expect(commandStdin({ ...transform, stdin: [""] })).toBe("\n");
     expect(commandStdin({ ...transform, stdin: [] })).toBeNull();
     expect(commandStdin(transform)).toBeNull();
   });

@@ -72,6 +72,31 @@ describe(`an agent (${ANY_TOOL})`, () => {
     expect(told).not.toContain("hush");
   });
 
+  needs("kills a command that runs longer than it may, with all that it started, and says so", async () => {
+    sh("case $(basename $in) in slow) echo begun; sleep 600 & sleep 600 ;; *) touch /pfs/out/quick ;; esac");
+    stage.gateway.datumTimeout = "1s500ms";
+    stage.gateway.add("slow", "quick");
+    await stage.runner();
+    await stage.settled(2);
+    expect(failures()).toMatchObject([
+      {
+        exitCode: null,
+        reason: "the command ran longer than 1s500ms (datumTimeout)",
+        log: "begun\n",
+      },
+    ]);
+    expect(outputText("quick")).toBe("");
+  });
+
+  needs("starts a command in the folder that the spec names", async () => {
+    const cmd = ["sh", "-c", "pwd > told"];
+    stage.gateway.transform = { image: "any", cmd, workingDir: "/pfs/out" };
+    stage.gateway.add("a");
+    await stage.runner();
+    await stage.settled(1);
+    expect(outputText("told")).toBe("/pfs/out\n");
+  });
+
   needs("uploads large outputs under the lease before it reports them", async () => {
     sh("head -c 3000000 /dev/zero | tr '\\0' x > /pfs/out/large");
     stage.gateway.add("a");

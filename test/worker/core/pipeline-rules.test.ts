@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import { PipelineSpec } from "../../../protocol/spec.ts";
 import { type Axis, combinations } from "../../../worker/core/cross-product.ts";
 import { datumId, datumKey, datumPaths, describeDatum } from "../../../worker/core/datums.ts";
-import { assignWorkers, workerCount } from "../../../worker/core/parallelism.ts";
 import { checkSpec } from "../../../worker/core/spec.ts";
 
 function specWith(inputs: readonly object[]): PipelineSpec {
@@ -42,47 +41,6 @@ describe("a specification", () => {
       "inputs[2].repo.name",
       "inputs[3].repo.name",
     ]);
-  });
-});
-
-describe("worker counts", () => {
-  it.each([
-    [{ strategy: "CONSTANT", constant: 7 }, 0, 7],
-    [{ strategy: "CONSTANT", constant: 7 }, 100, 7],
-    [{ strategy: "COEFFICIENT", coefficient: 0.5 }, 10, 5],
-    [{ strategy: "COEFFICIENT", coefficient: 2 }, 10, 20],
-    [{ strategy: "COEFFICIENT", coefficient: 1.5 }, 3, 4],
-    [{ strategy: "COEFFICIENT", coefficient: 0.3 }, 1, 1],
-    [{ strategy: "COEFFICIENT", coefficient: 3 }, 0, 1],
-  ] as const)("%j on %i nodes: %i", (parallelism, nodes, expected) => {
-    expect(workerCount(parallelism, nodes)).toBe(expected);
-  });
-
-  it("are spread evenly, add up, and do not depend on the order of the nodes", () => {
-    const pipelines = ["a", "b", "c", "d", "e"].map((name, index) => ({
-      name,
-      parallelism: { strategy: "CONSTANT" as const, constant: index + 1 },
-    }));
-    const nodes = ["n1", "n2", "n3"];
-    const shares = assignWorkers({ pipelines, nodes });
-    for (const { name, parallelism } of pipelines) {
-      const counts = nodes.map(
-        (node) => shares.get(node)?.find(({ pipeline }) => pipeline === name)?.count ?? 0,
-      );
-      expect(counts.reduce((sum, count) => sum + count, 0)).toBe(parallelism.constant);
-      expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
-    }
-    expect(assignWorkers({ pipelines, nodes: ["n3", "n1", "n2"] })).toEqual(shares);
-    expect(assignWorkers({ pipelines, nodes: [] }).size).toBe(0);
-  });
-
-  it("do not put every pipeline of one worker on the same node", () => {
-    const pipelines = Array.from({ length: 40 }, (_, index) => ({
-      name: `pipeline-${index}`,
-      parallelism: { strategy: "CONSTANT" as const, constant: 1 },
-    }));
-    const shares = assignWorkers({ pipelines, nodes: ["n1", "n2", "n3", "n4"] });
-    for (const share of shares.values()) expect(share.length).toBeGreaterThan(2);
   });
 });
 

@@ -1,5 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { allJobs, commit, filesOf, makePipeline, makeRepo, master, workUntil } from "./support.ts";
+import {
+  allJobs,
+  commit,
+  echo,
+  filesOf,
+  leaseSome,
+  makePipeline,
+  makeRepo,
+  master,
+  outcomeOf,
+  workUntil,
+} from "./support.ts";
 
 describe("jobs of a pipeline with one input", () => {
   it("runs one datum per new file and skips the others", async () => {
@@ -128,6 +139,43 @@ describe("jobs of a pipeline with one input", () => {
     ]);
     expect(jobs[1]?.inputs[0]?.commit).toBeNull();
     expect(await filesOf({ repo: "del", branch: "master" })).toEqual(["b.out", "c.out"]);
+  });
+
+  it("finishes what runs on an input that is deleted meanwhile, in the order of the commits", async () => {
+    await makeRepo("under-in");
+    const pipeline = await makePipeline({ name: "under", globs: { "under-in": "/*" }, workers: 2 });
+    await commit("under-in", { a: "1", b: "1" });
+    const held = await leaseSome(pipeline, { worker: "w1", max: 1 });
+    expect((await master("under-in").destroy()).ok).toBe(true);
+    await makeRepo("under-in");
+    await commit("under-in", { a: "1" });
+    const outcomes = await Promise.all(
+      held.datums.map((datum) => outcomeOf(datum, { command: echo, output: held.output })),
+    );
+    expect((await pipeline.finish({ worker: "w1", outcomes })).lost).toEqual([]);
+    await workUntil(pipeline, { jobs: 3, worker: "w2" });
+    const jobs = await allJobs(pipeline);
+    expect(jobs.map(({ state, datums }) => [state, datums.total, datums.skipped])).toEqual([
+      ["success", 2, 0],
+      ["success", 0, 0],
+      ["success", 1, 1],
+    ]);
+    expect(await filesOf({ repo: "under", branch: "master" })).toEqual(["a.out"]);
+  });
+
+  it("goes on with an input that is emptied file by file and filled again", async () => {
+    await makeRepo("drain-in");
+    const pipeline = await makePipeline({ name: "drain", globs: { "drain-in": "/*" } });
+    await commit("drain-in", { a: "1" });
+    await commit("drain-in", { a: null });
+    await commit("drain-in", { a: "1", b: "1" });
+    await workUntil(pipeline, { jobs: 3 });
+    expect((await allJobs(pipeline)).map(({ state, datums }) => [state, datums.total])).toEqual([
+      ["success", 1],
+      ["success", 0],
+      ["success", 2],
+    ]);
+    expect(await filesOf({ repo: "drain", branch: "master" })).toEqual(["a.out", "b.out"]);
   });
 
   it("reads a datum as it was at its job's commit, also when a later commit replaced it", async () => {

@@ -192,6 +192,28 @@ describe("a lease call", () => {
     expect(leased.ok && leased.datums.map(pathsOf)).toEqual([["a"]]);
   });
 
+  it("leases nothing to a caller that has gone while it waited", async () => {
+    await makeRepo("went-in");
+    const pipeline = await makePipeline({ name: "went", globs: { "went-in": "/*" } });
+    let asked = 0;
+    const waiting = pipeline.lease({
+      node: "n",
+      worker: "w1",
+      max: 5,
+      waitMs: 20_000,
+      present: async () => {
+        asked++;
+        throw new Error("its connection is closed");
+      },
+    });
+    await commit("went-in", { a: "1" });
+    expect(await waiting).toMatchObject({ ok: true, slot: false, datums: [] });
+    expect(asked).toBe(1);
+    const present = async (): Promise<void> => {};
+    const next = await pipeline.lease({ node: "n", worker: "w1", max: 5, waitMs: 20_000, present });
+    expect(next.ok && next.datums.map(pathsOf)).toEqual([["a"]]);
+  });
+
   it("tells what to run, where outputs go and what the datum reads", async () => {
     await makeRepo("tell-in");
     const pipeline = await makePipeline({ name: "tell", globs: { in: "/*" }, repos: { in: "tell-in" } });

@@ -117,7 +117,7 @@ describe("deleting a pipeline", () => {
     expect(await waiting).toEqual({ ok: false, reason: "no-such-pipeline" });
     await ended;
     const [row] = await catalogue.jobs.list({ pipeline: "wake", limit: 1 });
-    expect(row).toMatchObject({ id, state: "failure", reason: "the pipeline was deleted" });
+    expect(row).toMatchObject({ id, state: "killed", reason: "the pipeline was deleted" });
   });
 
   it("lets a new one of the name start from nothing; bells for the old one are ignored", async () => {

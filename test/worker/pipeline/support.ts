@@ -1,6 +1,7 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { vi } from "vitest";
+import type { z } from "zod";
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import type { Job } from "../../../protocol/pipelines.ts";
 import type { LeasedDatum, Outcome, Output } from "../../../protocol/runner.ts";
@@ -68,9 +69,11 @@ export interface SpecOptions {
   readonly globs: Readonly<Record<string, string>>;
   readonly repos?: Readonly<Record<string, string>>;
   readonly workers?: number;
+  /** Fields of the specification that are not as these tests have them. */
+  readonly more?: Partial<z.input<typeof PipelineSpec>>;
 }
 
-export function specOf({ name, globs, repos = {}, workers = 1 }: SpecOptions): PipelineSpec {
+export function specOf({ name, globs, repos = {}, workers = 1, more = {} }: SpecOptions): PipelineSpec {
   return PipelineSpec.parse({
     pipeline: { name },
     transform: { image: "none", cmd: ["true"] },
@@ -80,6 +83,7 @@ export function specOf({ name, globs, repos = {}, workers = 1 }: SpecOptions): P
       repo: { name: repos[input] ?? input },
       glob,
     })),
+    ...more,
   });
 }
 

@@ -55,6 +55,8 @@ interface Held {
  */
 export class FakeGateway {
   transform: Transform = { image: "none", cmd: ["true"] };
+  /** How long a command may run, where it may not run as long as it likes. */
+  datumTimeout: string | undefined;
   workers: { pipeline: string; count: number }[] = [{ pipeline: "edges", count: 1 }];
   /** What waits to be leased, in order. */
   readonly queue: LeasedDatum[] = [];
@@ -216,7 +218,8 @@ export class FakeGateway {
     const datums = this.queue.splice(0, max).map((datum) => ({ ...datum, lease: `lease-${++this.#serial}` }));
     for (const datum of datums) this.held.set(datum.lease, { datum, worker });
     if (datums.length > 0) this.leased.push({ worker, max, count: datums.length });
-    return { slot: true, transform: this.transform, output: { repo: "edges", branch: "master" }, datums };
+    const { transform, datumTimeout } = this;
+    return { slot: true, transform, datumTimeout, output: { repo: "edges", branch: "master" }, datums };
   }
 
   async #untilWoken(): Promise<void> {

@@ -1,0 +1,38 @@
+import { z } from "zod";
+import { PipelineSpec } from "./spec.ts";
+
+/** Most datums that a check shows. */
+export const MAX_CHECKED_DATUMS = 10;
+
+const CheckedInput = z.object({
+  name: z.string(),
+  repo: z.string(),
+  branch: z.string(),
+  glob: z.string(),
+  /** The newest commit of the branch, which is what was looked at; null where there is none. */
+  commit: z.string().nullable(),
+  /** Whether the branch holds a file. No job begins before every input does. */
+  hasData: z.boolean(),
+  /** How many files and directories the glob was seen to match. */
+  matches: z.int(),
+  /** Whether those are all: a look at a large branch ends early. */
+  complete: z.boolean(),
+});
+
+/** `POST /api/v1/pipelines?dryRun=true`: what a specification would come to. Nothing is made. */
+export const PipelineCheck = z.object({
+  /** With every default filled in. */
+  spec: PipelineSpec,
+  workers: z.object({ count: z.int(), liveNodes: z.int() }),
+  /** By name, as the datums have them. */
+  inputs: z.array(CheckedInput),
+  datums: z.object({
+    /** The first ones that were seen; a path begins with "/". */
+    first: z
+      .array(z.object({ inputs: z.array(z.object({ name: z.string(), path: z.string() })) }))
+      .max(MAX_CHECKED_DATUMS),
+    /** Null where not everything was looked at. */
+    total: z.int().nullable(),
+  }),
+});
+export type PipelineCheck = z.infer<typeof PipelineCheck>;

@@ -1,0 +1,198 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { jsonFault } from "../../../cli/json-fault.ts";
+import { parseSpec } from "../../../cli/spec-file.ts";
+import { PipelineCheck } from "../../../protocol/pipeline-check.ts";
+import { type DevServer, sluice, startDevServer } from "../../support/dev-server.ts";
+import type { Ended } from "../../support/processes.ts";
+import { seededRandom } from "../../support/random.ts";
+import { S3 } from "../../support/s3.ts";
+import { scratchFolder } from "../../support/scratch.ts";
+
+describe("a text that is not JSON", () => {
+  test.each([
+    ["", 1, 1, "the text ends too early"],
+    ['{\n  "a": 1,\n}', 2, 9, "there is a comma behind the last entry"],
+    ['{\n  "a": 1\n  "b": 2\n}', 3, 3, "expected ',' or '}'"],
+    ["{\n  a: 1\n}", 2, 3, 'expected a name in double quotes, such as "glob"'],
+    ["{\n  'a': 1\n}", 2, 3, 'expected a name in double quotes, such as "glob"'],
+    ["{\"a\": 'b'}", 1, 7, "strings stand in double quotes"],
+    ['{"a" 1}', 1, 6, "expected ':' behind the name"],
+    ['{"a": [1, 2', 1, 12, "the text ends before the ']' to the '[' of line 1"],
+    ['{\n"a": {\n"b": 1\n', 4, 1, "the text ends before the '}' to the '{' of line 2"],
+    ['{"a": "b\n"}', 1, 9, "a string can't hold this: write \\n, \\t or \\u…"],
+    ['{"a": "b', 1, 7, "the text ends inside this string"],
+    ['{"a": "\\d"}', 1, 8, "'\\' is followed by what JSON does not know"],
+    ['{"a": yes}', 1, 7, "'yes' is no value"],
+    ['{"a": 01}', 1, 7, "'01' is no value"],
+    ['{"a": }', 1, 7, "'}' is no value"],
+    ['// a\n{"a": 1}', 1, 1, "JSON has no comments"],
+    ['{"a": 1 # b\n}', 1, 9, "JSON has no comments"],
+    ['{"a": 1} {"b": 2}', 1, 10, "there is more text behind the end"],
+    ["[".repeat(201), 1, 201, "this nests too deep"],
+  ])("%j is wrong at line %i, column %i", (text, line, column, problem) => {
+    expect(jsonFault(text)).toEqual({ line, column, problem });
+  });
+
+  test("is told from JSON as the platform tells it", () => {
+    const random = seededRandom(4);
+    const pieces = [
+      "{",
+      "}",
+      "[",
+      "]",
+      ",",
+      ":",
+      '"a"',
+      '"\\n"',
+      "1",
+      "-1.5e3",
+      "true",
+      "null",
+      " ",
+      "\n",
+      '"',
+      "\\",
+      "x",
+      "0",
+    ];
+    const pick = (): string => pieces[Math.floor(random() * pieces.length)] ?? "";
+    const good = JSON.stringify({ a: [1, { b: "c\n" }, null, []], d: { e: true } });
+    let accepted = 0;
+    for (let round = 0; round < 20_000; round++) {
+      const at = Math.floor(random() * good.length);
+      const text =
+        round % 2 === 0
+          ? Array.from({ length: Math.floor(random() * 7) }, pick).join("")
+          : good.slice(0, at) + pick() + good.slice(at + Math.floor(random() * 2));
+      const isJson = parses(text);
+      expect(jsonFault(text) === undefined, text).toBe(isJson);
+      if (isJson) accepted++;
+    }
+    expect(accepted).toBeGreaterThan(500);
+  });
+});
+
+function parses(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe("a specification file", () => {
+  test.each([
+    ["spec.json", "", "spec.json is not JSON: it is empty"],
+    ["spec.yaml", "pipeline:\n  name: edges\n", "it looks like YAML, and a specification is JSON"],
+    [
+      "-",
+      "---\npipeline:\n  name: edges\n",
+      "stdin is not JSON: line 1, column 1: '---' is no value; it looks like YAML",
+    ],
+    [
+      "spec.json",
+      '{ "pipeline": { "name": "edges", } }',
+      "spec.json is not JSON: line 1, column 32: there is a comma",
+    ],
+    ["spec.json", "[{}, {}]", "spec.json holds a list of 2: a specification is one object"],
+  ])("%s of %j is refused with a hint", (file, content, says) => {
+    expect(() => parseSpec(content, file)).toThrow(says);
+  });
+
+  test("that is JSON is no YAML", () => {
+    expect(() => parseSpec('{\n  "a": 1,\n  b: 2\n}', "spec.json")).toThrow(/^(?!.*YAML)/);
+  });
+});
+
+describe("sluice pipeline check", () => {
+  let server: DevServer;
+
+  beforeAll(async () => {
+    server = await startDevServer();
+    const s3 = new S3(server);
+    await s3.createBucket("master.images");
+    await s3.createBucket("master.settings");
+    for (const file of ["b.png", "a.png", "notes/1"]) await s3.put("master.images", file, file);
+  });
+  afterAll(() => server.stop());
+
+  const check = (content: unknown, ...args: string[]): Promise<Ended> => {
+    const file = join(scratchFolder(), "spec.json");
+    // Editors on Windows begin a file so.
+    writeFileSync(file, `\ufeff${JSON.stringify(content)}`);
+    return sluice(server, "pipeline", "check", "-f", file, ...args);
+  };
+  const spec = (...inputs: object[]): object => ({
+    pipeline: { name: "edges" },
+    transform: { image: "busybox", cmd: ["true"] },
+    inputs,
+  });
+  const images = { repo: { name: "images" }, glob: "*" };
+
+  test("shows workers, inputs, first datums and the specification with its defaults", async () => {
+    const { code, stdout, stderr } = await check(spec(images));
+    expect([stderr, code]).toEqual(["", 0]);
+    const [head = "", resolved = ""] = stdout.toString().split("spec     ");
+    expect(head.split("\n")).toEqual([
+      "edges is good",
+      "workers  1 (no node lives)",
+      "output   s3://master.edges",
+      "input    images: /* in s3://master.images, 3 matches",
+      "datums   3",
+      "  /a.png",
+      "  /b.png",
+      "  /notes",
+      "",
+    ]);
+    expect(JSON.parse(resolved)).toMatchObject({ datumTries: 3, inputs: [{ name: "images", glob: "/*" }] });
+  });
+
+  test("says which input is empty, and pairs datums of several", async () => {
+    const settings = { repo: { name: "settings" }, glob: "/" };
+    const waiting = (await check(spec(images, settings))).stdout.toString();
+    expect(waiting).toContain("datums   none yet: the first job waits for data in settings\n");
+    const other = { ...images, name: "other", glob: "/?.png" };
+    expect((await check(spec(images, other))).stdout.toString()).toContain(
+      "\n  images:/b.png with other:/a.png\n",
+    );
+  });
+
+  test("with --json is one document", async () => {
+    const { stdout } = await check(spec(images), "--json");
+    expect(PipelineCheck.parse(JSON.parse(stdout.toString())).datums.total).toBe(3);
+  });
+
+  test("tells every problem, as creating would, and ends with 1", async () => {
+    const { code, stdout, stderr } = await check({
+      ...spec({ repo: { name: "imges" }, glob: "/*.[ch" }),
+      stdIn: [],
+    });
+    expect([stdout.toString(), code]).toEqual(["", 1]);
+    expect(stderr.split("\n")).toEqual([
+      "error: The pipeline specification has 3 problems.",
+      expect.stringMatching(/^ {2}stdIn: there is no field 'stdIn': leave it out/),
+      "  inputs[0].glob: the glob '/*.[ch' has a '[' without its ']': write '\\[' for the character itself (at character 4)",
+      "  inputs[0].repo.name: there is no repo 'imges': did you mean 'images'?",
+      "",
+    ]);
+  });
+
+  test("makes nothing", async () => {
+    await check(spec(images));
+    expect((await sluice(server, "pipeline", "list", "--json")).stdout.toString()).toBe('{"pipelines":[]}\n');
+  });
+
+  test("with --update asks for a pipeline that is there", async () => {
+    const { code, stderr } = await check(spec(images), "--update");
+    expect(stderr).toContain("there is no pipeline 'edges' to update");
+    expect(code).toBe(1);
+  });
+
+  test("has help with examples", async () => {
+    const { stdout } = await sluice(server, "pipeline", "check", "--help");
+    expect(stdout.toString()).toContain("$ sluice pipeline check -f edges.json");
+  });
+});

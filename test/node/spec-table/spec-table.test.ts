@@ -1,0 +1,90 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { pipelineJsonSchema } from "../../../protocol/spec-schema.ts";
+import { ROOT } from "../../support/dev-server.ts";
+import { EVERY_FIELD, FIELDS, type Held, OPEN, RULES } from "./table.ts";
+
+/** Spec §2.1 to §2.5: every field there, by its path. */
+const SPECIFIED = [
+  "pipeline",
+  "pipeline.name",
+  "transform",
+  "transform.image",
+  "transform.cmd",
+  "transform.stdin",
+  "transform.env",
+  "transform.secrets",
+  "transform.imagePullSecrets",
+  "transform.acceptReturnCode",
+  "parallelism_spec",
+  "parallelism_spec.strategy",
+  "parallelism_spec.constant",
+  "parallelism_spec.coefficient",
+  "inputs",
+  "inputs[].name",
+  "inputs[].repo",
+  "inputs[].repo.name",
+  "inputs[].branch",
+  "inputs[].glob",
+  "inputs[].lazy",
+  "inputs[].from",
+  "outputBranch",
+  "egress",
+  "egress.URL",
+];
+
+interface Schema {
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly items?: Schema;
+  readonly oneOf?: readonly Schema[];
+}
+
+function fieldsOf(schema: Schema, above = ""): string[] {
+  const fields = Object.entries(schema.properties ?? {}).flatMap(([name, field]) => {
+    const path = above === "" ? name : `${above}.${name}`;
+    return [path, ...fieldsOf(field, path)];
+  });
+  const items = schema.items ? fieldsOf(schema.items, `${above}[]`) : [];
+  const options = (schema.oneOf ?? []).flatMap((option) => fieldsOf(option, above));
+  return [...new Set([...fields, ...items, ...options])];
+}
+
+const IMPLEMENTED = fieldsOf(pipelineJsonSchema() as Schema);
+
+describe("the table of the specification", () => {
+  test("names every field that is specified, as held or as open", () => {
+    const named = new Set([...FIELDS.map(([path]) => path), ...OPEN]);
+    expect(SPECIFIED.filter((path) => !named.has(path))).toEqual([]);
+  });
+
+  test("names a test for every field that is accepted, and for no other", () => {
+    expect([...new Set(FIELDS.map(([path]) => path))].toSorted()).toEqual(IMPLEMENTED.toSorted());
+  });
+
+  test("calls open only what is not accepted, and nothing that is held", () => {
+    const held = new Set([...FIELDS, ...RULES].map(([rule]) => rule));
+    expect(OPEN.filter((rule) => held.has(rule) || IMPLEMENTED.includes(rule))).toEqual([]);
+  });
+
+  test("has something for each section of §2 and for §3", () => {
+    const sections = [...RULES.map(([rule]) => rule), ...OPEN].map((rule) => /^[23](\.\d)?/.exec(rule)?.[0]);
+    for (const section of ["2.1", "2.2", "2.3", "2.4", "2.5", "2.6", "2.7", "2.8", "2.9", "3"])
+      expect(sections).toContain(section);
+  });
+
+  test.each([EVERY_FIELD, ...FIELDS, ...RULES])("%s: there is the test, in %s: %s", (...held: Held) => {
+    const [, file, name] = held;
+    const path = join(ROOT, "test", file);
+    expect(existsSync(path), `${file} is there`).toBe(true);
+    const source = readFileSync(path, "utf8");
+    expect(titlesOf(source), `${file} has the test`).toContain(name);
+    expect(source, `${file} leaves nothing out`).not.toMatch(/\b(describe|test|it)\.(skip|only|todo)\b/);
+  });
+});
+
+/** What tests are called: the first argument of `test(…)`, `it(…)`, `needs(…)`, and of the call behind `.each(…)`. */
+function titlesOf(source: string): string[] {
+  const titles = source.matchAll(/(?:\b(?:test|it|needs)|\))\(\s*("(?:[^"\\]|\\.)*")\s*,/g);
+  return [...titles].map(([, title = '""']) => JSON.parse(title) as string);
+}

@@ -1,0 +1,212 @@
+import { describe, expect, test } from "vitest";
+import { DatumPage, Job, LogLine, Pipeline } from "../../../protocol/pipelines.ts";
+import type { LeasedDatum } from "../../../protocol/runner.ts";
+import { api, commitFiles, failed, good, makeBranch } from "./support.ts";
+
+function spec(name: string, more: object = {}): Record<string, unknown> {
+  return {
+    pipeline: { name },
+    transform: { image: "busybox", cmd: ["true"] },
+    parallelism_spec: { strategy: "CONSTANT", constant: 1 },
+    inputs: [{ repo: { name: `${name}-in` }, glob: "/*" }],
+    ...more,
+  };
+}
+
+/** A pipeline with a commit of two files, of which a worker holds one. */
+async function running(name: string, more: object = {}): Promise<{ worker: string; datum: LeasedDatum }> {
+  const input = { repo: `${name}-in`, branch: "master" };
+  await makeBranch(input);
+  await good("POST /pipelines", { body: spec(name, more) });
+  await commitFiles(input, { a: "1", b: "2" });
+  const worker = `n1/${name}/0/x`;
+  const body = { pipeline: name, node: "n1", worker, max: 1 };
+  const { datums } = await good("POST /runner/lease", { body });
+  return { worker, datum: datums[0] };
+}
+
+/** Asks until there is an answer: the catalogue, by which jobs are found and listed, may be a moment behind. */
+async function soon<T>(ask: () => Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    const answer = await ask();
+    if (answer !== undefined) return answer;
+    await scheduler.wait(10);
+  }
+}
+
+async function known(job: string): Promise<void> {
+  await soon(async () => ((await api(`GET /jobs/${job}`)).ok ? true : undefined));
+}
+
+describe("POST /jobs/{id}/stop", () => {
+  test("kills a job, takes its leases away and answers the job; again it answers the same", async () => {
+    const { worker, datum } = await running("halt");
+    await known(datum.job);
+    const job = Job.parse(await good(`POST /jobs/${datum.job}/stop`));
+    expect(job).toMatchObject({
+      id: datum.job,
+      state: "killed",
+      reason: "it was stopped",
+      outputCommit: null,
+    });
+    expect(await good(`POST /jobs/${datum.job}/stop`)).toEqual(job);
+    const renewal = { pipeline: "halt", worker, leases: [datum.lease] };
+    expect(await good("POST /runner/renew", { body: renewal })).toEqual({ lost: [datum.lease] });
+    const killed = await soon(async () => (await good("GET /jobs?state=killed&pipeline=halt")).jobs[0]);
+    expect(killed.id).toBe(datum.job);
+  });
+
+  test("refuses a job that has ended, and one that is not there", async () => {
+    const input = { repo: "over-in", branch: "master" };
+    await makeBranch(input);
+    await good("POST /pipelines", {
+      body: spec("over", { inputs: [{ repo: { name: "over-in" }, glob: "/x*" }] }),
+    });
+    await commitFiles(input, { a: "1" });
+    const id: string = await soon(
+      async () => (await good("GET /jobs?pipeline=over&state=success")).jobs[0]?.id,
+    );
+    const error = await failed(`POST /jobs/${id}/stop`);
+    expect(error).toMatchObject({ status: 409, code: "JobEnded" });
+    expect(error.message).toContain(id);
+    expect(await failed("POST /jobs/01ARZ3NDEKTSV4RRFFQ69G5FAV/stop")).toMatchObject({
+      status: 404,
+      code: "NoSuchJob",
+    });
+    expect(await failed(`GET /jobs/${id}/stop`)).toMatchObject({ status: 405 });
+  });
+});
+
+describe("GET /jobs/{id}/datums and /logs", () => {
+  test("tell of each datum how it ended, and what a failed one wrote", async () => {
+    const { worker, datum } = await running("tell", { datumTries: 1 });
+    await known(datum.job);
+    const outcome = {
+      lease: datum.lease,
+      state: "failed",
+      exitCode: 7,
+      reason: "no luck",
+      log: "x\ny\n",
+      millis: 1,
+    };
+    await good("POST /runner/finish", { body: { pipeline: "tell", worker, outcomes: [outcome] } });
+    const page = DatumPage.parse(await good(`GET /jobs/${datum.job}/datums`));
+    expect(page.datums.find(({ id }) => id === datum.datum)).toMatchObject({
+      state: "failed",
+      tries: 1,
+      exitCode: 7,
+      reason: "no luck",
+      node: "n1",
+      inputs: [{ name: "tell-in", path: datum.inputs[0]?.path, commit: datum.inputs[0]?.commit }],
+    });
+    expect(page.datums.map(({ state }) => state).sort()).toEqual(["failed", "queued"]);
+    for (const query of ["", `?datum=${datum.datum}`]) {
+      const response = await api(`GET /jobs/${datum.job}/logs${query}`);
+      expect(response.headers.get("content-type")).toBe("application/x-ndjson");
+      const lines = (await response.text())
+        .trimEnd()
+        .split("\n")
+        .map((line) => LogLine.parse(JSON.parse(line)));
+      expect(lines).toEqual([
+        { datum: datum.datum, line: "x" },
+        { datum: datum.datum, line: "y" },
+      ]);
+    }
+  });
+
+  test("are asked for within bounds", async () => {
+    const { datum } = await running("bound");
+    await known(datum.job);
+    for (const [target, path] of [
+      ["datums?limit=0", "limit"],
+      ["datums?limit=1001", "limit"],
+      ["datums?after=zzz", "after"],
+      ["datums?after=r%3D%25", "after"],
+      ["datums?state=failed", "state"],
+      ["logs?follow=true", "follow"],
+    ] as const)
+      expect(await failed(`GET /jobs/${datum.job}/${target}`)).toMatchObject({
+        status: 400,
+        issues: [{ path }],
+      });
+    expect(await failed(`GET /jobs/${datum.job}/logs?datum=none`)).toMatchObject({ status: 404 });
+    expect(await failed("GET /jobs/nope/datums")).toMatchObject({ status: 404, code: "NoSuchJob" });
+    expect(await failed("GET /jobs/nope/logs")).toMatchObject({ status: 404, code: "NoSuchJob" });
+  });
+});
+
+describe("POST /pipelines/{name}/stop and /start", () => {
+  test("show the state, also in lists, and may be repeated", async () => {
+    const { datum } = await running("rest");
+    const stopped = Pipeline.parse(await good("POST /pipelines/rest/stop"));
+    expect(stopped).toMatchObject({ name: "rest", state: "stopped" });
+    expect(await good("POST /pipelines/rest/stop")).toEqual(stopped);
+    expect(await good("GET /pipelines/rest")).toMatchObject({ state: "stopped" });
+    const listed = (await good("GET /pipelines")).pipelines.find(
+      ({ name }: { name: string }) => name === "rest",
+    );
+    expect(listed).toMatchObject({ state: "stopped" });
+    await known(datum.job);
+    expect(await good(`GET /jobs/${datum.job}`)).toMatchObject({ state: "killed" });
+    const beat = { node: "n1", executor: "process", capacity: 1 };
+    expect((await good("POST /runner/heartbeat", { body: beat })).workers).not.toContainEqual(
+      expect.objectContaining({ pipeline: "rest" }),
+    );
+    expect(await good("POST /pipelines/rest/start")).toMatchObject({ state: "active" });
+    expect((await good("POST /runner/heartbeat", { body: beat })).workers).toContainEqual({
+      pipeline: "rest",
+      count: 1,
+    });
+  });
+
+  test("are refused for what is not there, and with a query", async () => {
+    for (const verb of ["stop", "start"]) {
+      expect(await failed(`POST /pipelines/absent/${verb}`)).toMatchObject({
+        status: 404,
+        code: "NoSuchPipeline",
+      });
+      expect(await failed(`POST /pipelines/absent/${verb}?now=1`)).toMatchObject({ status: 400 });
+    }
+  });
+});
+
+describe("POST /pipelines?update=true", () => {
+  test("makes the next version of a pipeline", async () => {
+    await running("next");
+    const body = spec("next", { transform: { image: "busybox", cmd: ["false"] } });
+    const updated = await api("POST /pipelines?update=true", { body });
+    expect(updated.status).toBe(200);
+    expect(Pipeline.parse(await updated.json())).toMatchObject({ version: 2, state: "active" });
+    expect(await good("POST /pipelines?update=true", { body })).toMatchObject({ version: 2 });
+    expect(await good("POST /pipelines?update=true&reprocess=true", { body })).toMatchObject({ version: 3 });
+  });
+
+  test("can't move the output, and needs a pipeline", async () => {
+    await running("move");
+    const error = await failed("POST /pipelines?update=true", {
+      body: spec("move", { outputBranch: "other" }),
+    });
+    expect(error).toMatchObject({ status: 400, code: "InvalidSpec", issues: [{ path: "outputBranch" }] });
+    await makeBranch({ repo: "none-in", branch: "master" });
+    expect(await failed("POST /pipelines?update=true", { body: spec("none") })).toMatchObject({
+      status: 404,
+      code: "NoSuchPipeline",
+    });
+  });
+});
+
+describe("DELETE /pipelines/{name}?force=true", () => {
+  test("takes the output from under the pipeline that reads it, which goes on with nothing", async () => {
+    await makeBranch({ repo: "up-in", branch: "master" });
+    await good("POST /pipelines", { body: spec("up") });
+    await good("POST /pipelines", {
+      body: spec("down", { inputs: [{ repo: { name: "up" }, glob: "/*" }] }),
+    });
+    const error = await failed("DELETE /pipelines/up");
+    expect(error).toMatchObject({ status: 409, code: "InUse" });
+    expect(error.message).toContain("force=true");
+    await good("DELETE /pipelines/up?force=true");
+    expect(await failed("GET /pipelines/up")).toMatchObject({ status: 404 });
+    expect(await good("GET /pipelines/down")).toMatchObject({ state: "active" });
+  });
+});

@@ -1,0 +1,314 @@
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Issue } from "../../../protocol/errors.ts";
+import type { KeyScope } from "../../../worker/core/permissions.ts";
+import { failed, good, makeBranch } from "./support.ts";
+
+const DRY = "POST /pipelines?dryRun=true";
+
+interface Parts {
+  readonly pipeline?: object;
+  readonly transform?: object;
+  readonly more?: object;
+}
+
+function spec({ pipeline, transform, more }: Parts = {}): object {
+  return {
+    pipeline: { name: "fresh", ...pipeline },
+    transform: { image: "busybox", cmd: ["true"], ...transform },
+    ...more,
+  };
+}
+
+/** The issues that a submission is refused with; the same ones, with and without `dryRun`. */
+async function refused(body: unknown): Promise<Record<string, string>> {
+  const [made, tried] = [await failed("POST /pipelines", { body }), await failed(DRY, { body })];
+  expect(made).toMatchObject({ status: 400, code: "InvalidSpec" });
+  expect(tried.issues).toEqual(made.issues);
+  return Object.fromEntries(made.issues.map(({ path, message }: Issue) => [path, message]));
+}
+
+describe("a field", () => {
+  test.each([
+    ["at the top", spec({ more: { output_branch: "x" } }), "output_branch", "did you mean 'outputBranch'?"],
+    ["of another spelling", spec({ transform: { stdIn: [] } }), "transform.stdIn", "did you mean 'stdin'?"],
+    [
+      "mistyped",
+      spec({ transform: { accptReturnCode: [] } }),
+      "transform.accptReturnCode",
+      "'acceptReturnCode'",
+    ],
+    [
+      "of an input",
+      spec({ more: { inputs: [{ repo: { name: "a" }, glob: "/", brnach: "x" }] } }),
+      "inputs[0].brnach",
+      "'branch'",
+    ],
+    [
+      "of a strategy",
+      spec({ more: { parallelism_spec: { strategy: "CONSTANT", constant: 1, constnat: 2 } } }),
+      "parallelism_spec.constnat",
+      "'constant'",
+    ],
+    [
+      "like no other",
+      spec({ transform: { colour: "red" } }),
+      "transform.colour",
+      "leave it out; there are image, cmd, stdin",
+    ],
+  ])("that is not known, %s, is refused with the nearest one that is", async (_, body, path, says) => {
+    expect((await refused(body))[path]).toMatch(
+      new RegExp(`^there is no field '\\w+': .*${says.replace("?", "\\?")}`),
+    );
+  });
+
+  test.each([
+    ["a number", { image: 7 }, "transform.image", "must be a string, not a number"],
+    ["null", { cmd: null }, "transform.cmd", "must be a list, not null"],
+    ["a list of numbers", { stdin: [1] }, "transform.stdin[0]", "must be a string, not a number"],
+    ["a number as a variable", { env: { N: 8 } }, "transform.env.N", "must be a string, not a number"],
+    [
+      "a variable that is none",
+      { env: { "a-b": "x" } },
+      "transform.env.a-b",
+      "must be a name that a shell can use: letters, digits and '_', no digit first",
+    ],
+    ["a null byte", { cmd: ["a\u0000b"] }, "transform.cmd[0]", "must not hold null bytes"],
+    ["no image", { image: " " }, "transform.image", "must name a container image"],
+    ["no command", { cmd: [] }, "transform.cmd", "must hold the command to run and its arguments"],
+    ["an empty command", { cmd: ["", "x"] }, "transform.cmd[0]", "must name the command to run"],
+    [
+      "an exit code beyond 255",
+      { acceptReturnCode: [256] },
+      "transform.acceptReturnCode[0]",
+      "must be at most 255",
+    ],
+    [
+      "half an exit code",
+      { acceptReturnCode: [1.5] },
+      "transform.acceptReturnCode[0]",
+      "must be a whole number",
+    ],
+    [
+      "a folder that is relative",
+      { workingDir: "data" },
+      "transform.workingDir",
+      "must be an absolute path: one that begins with '/'",
+    ],
+  ])("of the transform that is %s is refused in words", async (_, transform, path, says) => {
+    expect(await refused(spec({ transform }))).toEqual({ [path]: says });
+  });
+
+  test("that is required is asked for", async () => {
+    expect(await refused({})).toEqual({
+      pipeline: "is required: an object",
+      transform: "is required: an object",
+    });
+  });
+
+  test.each([
+    ["bad.name", "must start with a letter or digit"],
+    ["-x", "must start with a letter or digit"],
+    ["x".repeat(64), "63 characters at most"],
+    ["", "must start with a letter or digit"],
+  ])("with the name '%s' is refused", async (name, says) => {
+    expect((await refused(spec({ pipeline: { name } })))["pipeline.name"]).toContain(says);
+  });
+});
+
+describe("the parallelism", () => {
+  const strategies =
+    "must be CONSTANT, with the number in 'constant', or COEFFICIENT, with it in 'coefficient'";
+  test.each([
+    [{ strategy: "CONSTANT", constant: 0 }, "constant", "must be at least 1"],
+    [{ strategy: "CONSTANT", constant: -1 }, "constant", "must be at least 1"],
+    [{ strategy: "CONSTANT", constant: 1.5 }, "constant", "must be a whole number"],
+    [{ strategy: "CONSTANT", constant: 10_001 }, "constant", "must be at most 10000"],
+    [{ strategy: "CONSTANT", coefficient: 2 }, "constant", "is required: a number"],
+    [{ strategy: "COEFFICIENT", coefficient: 0 }, "coefficient", "must be more than 0"],
+    [{ strategy: "COEFFICIENT", coefficient: -0.5 }, "coefficient", "must be more than 0"],
+    [{ strategy: "COEFFICIENT", constant: 2 }, "coefficient", "is required: a number"],
+    [{ strategy: "constant", constant: 2 }, "strategy", strategies],
+    [{ constant: 2 }, "strategy", strategies],
+    [{}, "strategy", strategies],
+  ])("%j is refused", async (parallelism_spec, field, says) => {
+    expect(await refused(spec({ more: { parallelism_spec } }))).toEqual({
+      [`parallelism_spec.${field}`]: says,
+    });
+  });
+
+  test.each([
+    [
+      { strategy: "CONSTANT", constant: 3, coefficient: -1 },
+      { strategy: "CONSTANT", constant: 3 },
+    ],
+    [
+      { strategy: "COEFFICIENT", coefficient: 0.5, constant: "many" },
+      { strategy: "COEFFICIENT", coefficient: 0.5 },
+    ],
+  ])("%j ignores the number that its strategy does not name", async (parallelism_spec, kept) => {
+    const check = await good(DRY, { body: spec({ more: { parallelism_spec } }) });
+    expect(check.spec.parallelism_spec).toEqual(kept);
+  });
+});
+
+describe("tries and times", () => {
+  test.each([
+    ["datumTries", 0, "must be at least 1"],
+    ["datumTries", 101, "must be at most 100"],
+    ["datumTries", 2.5, "must be a whole number"],
+    ["datumTimeout", "5", "must be a length of time"],
+    ["datumTimeout", "-5s", "must be a length of time"],
+    ["datumTimeout", 30, "must be a string"],
+    ["jobTimeout", "0s", "must be longer than nothing"],
+    ["jobTimeout", "577h", "must be at most 576h"],
+  ])("%s of %j is refused", async (field, value, says) => {
+    expect((await refused(spec({ more: { [field]: value } })))[field]).toContain(says);
+  });
+});
+
+describe("inputs", () => {
+  beforeAll(() => makeBranch({ repo: "globs", branch: "master" }));
+
+  const input = (repo: string, more: object = {}): object => ({ repo: { name: repo }, glob: "/*", ...more });
+
+  test("whose repo is not there are told of one with a name that is near", async () => {
+    await makeBranch({ repo: "photographs", branch: "master" });
+    expect(await refused(spec({ more: { inputs: [input("fotographs"), input("zzz")] } }))).toEqual({
+      "inputs[0].repo.name": "there is no repo 'fotographs': did you mean 'photographs'?",
+      "inputs[1].repo.name": "there is no repo 'zzz': create a bucket such as 'master.zzz' first",
+    });
+  });
+
+  test("say nothing of repos that are not the key's", async () => {
+    await makeBranch({ repo: "secret-plans", branch: "master" });
+    const scope: KeyScope = { level: "admin", repos: ["fresh", "secret-plan"] };
+    const error = await failed(DRY, {
+      body: spec({ more: { inputs: [input("secret-plan")] } }),
+      caller: { scope },
+    });
+    expect(error.issues).toMatchObject([{ path: "inputs[0].repo.name" }]);
+    expect(error.issues[0]?.message).not.toContain("secret-plans");
+  });
+
+  test("have names of their own, none of them 'out'", async () => {
+    await makeBranch({ repo: "named", branch: "master" });
+    const inputs = [
+      input("named"),
+      input("named"),
+      input("named", { name: "out" }),
+      input("named", { name: "named" }),
+    ];
+    expect(await refused(spec({ more: { inputs } }))).toEqual({
+      "inputs[1].repo.name":
+        "the input 'named' has the name of inputs[0]: give it a name of its own with 'name'",
+      "inputs[2].name": "an input can't be called 'out', which is where a job writes: give it another name",
+      "inputs[3].name": "the input 'named' has the name of inputs[0]: give it another name",
+    });
+  });
+
+  test("are 64 at most", async () => {
+    await makeBranch({ repo: "crowd", branch: "master" });
+    const inputs = Array.from({ length: 65 }, (_, n) => input("crowd", { name: `i${n}` }));
+    expect(await refused(spec({ more: { inputs } }))).toEqual({ inputs: "must hold at most 64 entries" });
+  });
+
+  test.each([
+    ["/a[b", "has a '[' without its ']': write '\\[' for the character itself (at character 3)"],
+    ["a]", "has a ']' without its '[': write '\\]' for the character itself (at character 2)"],
+    ["/x/{a,b", "has a '{' without its '}': write '\\{' for the character itself (at character 4)"],
+    [
+      "/{a,[z-a]}",
+      "has the range 'z-a', which runs backwards, in '[z-a]' (in '/[z-a]', which its braces stand for)",
+    ],
+  ])("with the glob %s are told what is wrong and where", async (glob, says) => {
+    expect(await refused(spec({ more: { inputs: [input("globs", { glob })] } }))).toEqual({
+      "inputs[0].glob": `the glob '${glob}' ${says}`,
+    });
+  });
+
+  test("that lead back to the pipeline are refused with the way", async () => {
+    await makeBranch({ repo: "ring", branch: "seed" });
+    const link = (name: string, from: string, branch = "master"): object => ({
+      ...spec({ pipeline: { name } }),
+      inputs: [input(from, { branch })],
+    });
+    await good("POST /pipelines", { body: link("ring-1", "ring", "seed") });
+    await good("POST /pipelines", { body: link("ring-2", "ring-1") });
+    const body = { ...link("ring", "ring-2"), outputBranch: "seed" };
+    const way = "'master.ring-2' is made from 'seed.ring', the output of this pipeline, by";
+    expect((await refused(body))["inputs[0].repo.name"]).toBe(
+      `pipelines can't go in a circle: ${way} 'ring-1' and then 'ring-2'`,
+    );
+    const scope: KeyScope = { level: "admin", repos: ["ring", "ring-2"] };
+    const error = await failed(DRY, { body, caller: { scope } });
+    expect(error.issues[0]?.message).toContain("by another pipeline and then 'ring-2'");
+  });
+});
+
+describe("a submission", () => {
+  test("is told what is wrong with its form, its rules and its surroundings at once", async () => {
+    await makeBranch({ repo: "all-at-once", branch: "taken" });
+    const body = {
+      pipeline: { name: "all-at-once" },
+      transform: { image: "busybox", cmd: [], secrets: [] },
+      outputBranch: "taken",
+      inputs: [{ name: "out", repo: { name: "nowhere" }, glob: "/[", lazy: true }, "an input"],
+    };
+    expect(Object.keys(await refused(body)).toSorted()).toEqual([
+      "inputs[0].glob",
+      "inputs[0].lazy",
+      "inputs[0].name",
+      "inputs[0].repo.name",
+      "inputs[1]",
+      "outputBranch",
+      "transform.cmd",
+      "transform.secrets",
+    ]);
+  });
+
+  test("that is a list of specifications is told to be one object", async () => {
+    expect(await refused([spec()])).toEqual({
+      "": "a specification is one object, not a list: submit the pipelines of a list one by one",
+    });
+  });
+
+  test.each([["text"], [7], [null]])("of %j is refused", async (body) => {
+    expect((await refused(body))[""]).toMatch(/^must be an object/);
+  });
+
+  test("that is too large to be kept is refused", async () => {
+    const body = spec({ transform: { stdin: ["x".repeat(1_000_000)] } });
+    expect((await refused(body))[""]).toMatch(/^the specification has 1000\d{3} bytes/);
+  });
+
+  test("that nests without end is refused, or ignored where it may hold anything", async () => {
+    const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
+    const text = (field: string): Uint8Array =>
+      new TextEncoder().encode(JSON.stringify(spec()).replace(/}$/, `,${field}}`));
+    expect(Object.keys(await refused(text(`"deep":${deep}`)))).toEqual(["deep"]);
+    const ignored = `"parallelism_spec":{"strategy":"CONSTANT","constant":1,"coefficient":${deep}}`;
+    expect(await good(DRY, { body: text(ignored) })).toMatchObject({ workers: { count: 1 } });
+  });
+
+  test("of very many problems is told a hundred of them, and how many more there are", async () => {
+    const body = spec({ more: Object.fromEntries(Array.from({ length: 250 }, (_, n) => [`wrong${n}`, 1])) });
+    const { issues } = await failed("POST /pipelines", { body });
+    expect(issues.length).toBe(101);
+    expect(issues.at(-1)?.message).toBe("there are 150 more problems");
+  });
+
+  test("under a name that is taken is a conflict, tried or made", async () => {
+    await makeBranch({ repo: "twofold-in", branch: "master" });
+    await good("POST /pipelines", { body: spec({ pipeline: { name: "twofold" } }) });
+    await makeBranch({ repo: "settled", branch: "master" });
+    for (const [name, path] of [
+      ["twofold", "pipeline.name"],
+      ["settled", "outputBranch"],
+    ]) {
+      for (const target of ["POST /pipelines", DRY]) {
+        const error = await failed(target, { body: spec({ pipeline: { name } }) });
+        expect(error).toMatchObject({ status: 409, code: "AlreadyExists", issues: [{ path }] });
+      }
+    }
+  });
+});

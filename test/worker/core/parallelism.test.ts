@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import { PipelineSpec } from "../../../protocol/spec.ts";
+import { assignWorkers, workerCount } from "../../../worker/core/parallelism.ts";
+
+describe("worker counts", () => {
+  it.each([
+    [{ strategy: "CONSTANT", constant: 7 }, 0, 7],
+    [{ strategy: "CONSTANT", constant: 7 }, 100, 7],
+    [{ strategy: "COEFFICIENT", coefficient: 0.5 }, 10, 5],
+    [{ strategy: "COEFFICIENT", coefficient: 2 }, 10, 20],
+    [{ strategy: "COEFFICIENT", coefficient: 1.5 }, 3, 4],
+    [{ strategy: "COEFFICIENT", coefficient: 0.3 }, 1, 1],
+    [{ strategy: "COEFFICIENT", coefficient: 3 }, 0, 1],
+    [{ strategy: "COEFFICIENT", coefficient: 0.001 }, 10, 1],
+    [{ strategy: "COEFFICIENT", coefficient: 0.29 }, 100, 29],
+    [{ strategy: "COEFFICIENT", coefficient: 2.999 }, 1, 2],
+  ] as const)("%j on %i nodes: %i", (parallelism, nodes, expected) => {
+    expect(workerCount(parallelism, nodes)).toBe(expected);
+  });
+
+  it("are spread evenly, add up, and do not depend on the order of the nodes", () => {
+    const pipelines = ["a", "b", "c", "d", "e"].map((name, index) => ({
+      name,
+      parallelism: { strategy: "CONSTANT" as const, constant: index + 1 },
+    }));
+    const nodes = ["n1", "n2", "n3"];
+    const shares = assignWorkers({ pipelines, nodes });
+    for (const { name, parallelism } of pipelines) {
+      const counts = nodes.map(
+        (node) => shares.get(node)?.find(({ pipeline }) => pipeline === name)?.count ?? 0,
+      );
+      expect(counts.reduce((sum, count) => sum + count, 0)).toBe(parallelism.constant);
+      expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
+    }
+    expect(assignWorkers({ pipelines, nodes: ["n3", "n1", "n2"] })).toEqual(shares);
+    expect(assignWorkers({ pipelines, nodes: [] }).size).toBe(0);
+  });
+
+  it("are one on each node by default", () => {
+    const { parallelism_spec: parallelism } = PipelineSpec.parse({
+      pipeline: { name: "p" },
+      transform: { image: "i", cmd: ["c"] },
+    });
+    const shares = assignWorkers({ pipelines: [{ name: "p", parallelism }], nodes: ["n1", "n2", "n3"] });
+    expect([...shares.values()]).toEqual([1, 2, 3].map(() => [{ pipeline: "p", count: 1 }]));
+  });
+
+  it("are two on each node with a coefficient of 2", () => {
+    const pipelines = [{ name: "p", parallelism: { strategy: "COEFFICIENT" as const, coefficient: 2 } }];
+    for (let live = 1; live <= 5; live++) {
+      const nodes = Array.from({ length: live }, (_, n) => `n${n}`);
+      const shares = assignWorkers({ pipelines, nodes });
+      expect([...shares.values()]).toEqual(nodes.map(() => [{ pipeline: "p", count: 2 }]));
+    }
+  });
+
+  it("are spread anew over the nodes there are, always as many as the rule says", () => {
+    const parallelisms = [
+      { strategy: "CONSTANT" as const, constant: 7 },
+      { strategy: "COEFFICIENT" as const, coefficient: 0.4 },
+      { strategy: "COEFFICIENT" as const, coefficient: 1.7 },
+    ];
+    const pipelines = parallelisms.map((parallelism, n) => ({ name: `p${n}`, parallelism }));
+    const nodes = Array.from({ length: 12 }, (_, n) => `node-${n}`);
+    for (let live = 1; live <= nodes.length; live++) {
+      const shares = [...assignWorkers({ pipelines, nodes: nodes.slice(0, live) }).values()];
+      for (const { name, parallelism } of pipelines) {
+        const counts = shares.map((share) => share.find(({ pipeline }) => pipeline === name)?.count ?? 0);
+        expect(counts.reduce((sum, count) => sum + count, 0)).toBe(workerCount(parallelism, live));
+        expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
+      }
+    }
+  });
+
+  it("do not put every pipeline of one worker on the same node", () => {
+    const pipelines = Array.from({ length: 40 }, (_, index) => ({
+      name: `pipeline-${index}`,
+      parallelism: { strategy: "CONSTANT" as const, constant: 1 },
+    }));
+    const shares = assignWorkers({ pipelines, nodes: ["n1", "n2", "n3", "n4"] });
+    for (const share of shares.values()) expect(share.length).toBeGreaterThan(2);
+  });
+});

@@ -1,0 +1,85 @@
+import { env, runInDurableObject } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import { MIGRATIONS, migrate } from "../../../worker/pipeline/schema.ts";
+import { Sql } from "../../../worker/pipeline/sql.ts";
+import { allJobs, commit, makeRepo, master, pipelineOf, specOf, workUntil } from "./support.ts";
+
+const DIGEST = "d".repeat(64);
+
+/** A specification as it was stored before it could say how often a datum is tried. */
+function storedSpec(name: string): string {
+  const { datumTries: _, ...spec } = specOf({ name, globs: { [`${name}-in`]: "/*" } });
+  return JSON.stringify(spec).replaceAll("'", "''");
+}
+
+/** Rows that an object of each earlier version may hold, by version: one entry more with each migration. */
+function rowsOf(name: string): readonly (readonly string[])[] {
+  const positions = '[{"generation":1,"seq":1,"commit":"c"}]';
+  const job = (n: number, rest: string): string =>
+    `INSERT INTO jobs (n, id, state, reason, source, generation, seq, positions, fill, carried, total, processed,
+       skipped, failed, open, output_commit, created_at, started_at, finished_at, version, flushed)
+     VALUES (${n}, '0${n}', ${rest})`;
+  return [
+    [
+      `INSERT INTO pipeline (one, name, uid, state, spec, created_at, version, salt, epoch, keep_output, pull_due, alive, committed)
+       VALUES (1, '${name}', 'uid', 'active', '${storedSpec(name)}', 5, 2, 'uid', 1, 0, 1, 1, 1)`,
+      `INSERT INTO sources (source, repo, branch, subscribed, generation, seq, commit_id, has_data)
+       VALUES (0, '${name}-in', 'master', 1, 1, 1, 'c', 1)`,
+      job(
+        1,
+        `'success', NULL, -1, 0, 0, '${positions}', '{"step":"done"}', 1, 1, 1, 0, 0, 0, 'o', 6, 6, 7, 3, 3`,
+      ),
+      `INSERT INTO elements (input, path, born, died, kind, digest, size) VALUES (0, 'a', 1, NULL, 'file', '${DIGEST}', 1)`,
+      "INSERT INTO datums (key, born, died, id) VALUES ('a', 1, NULL, 'i')",
+      "INSERT INTO attempts (job, id, key, state, tries, lost, finished_at) VALUES (1, 'i', 'a', 'success', 0, 0, 7)",
+      "INSERT INTO results (id, salt, job, exit_code, millis, upload, finished_at) VALUES ('i', 'uid', 1, 0, 1, NULL, 7)",
+      `INSERT INTO outputs (id, salt, path, digest, size) VALUES ('i', 'uid', 'a.out', '${DIGEST}', 1)`,
+      "INSERT INTO published (path, id) VALUES ('a.out', 'i')",
+    ],
+    ["UPDATE pipeline SET begun = 1"],
+  ];
+}
+
+describe("migrations", () => {
+  it("have rows to start from for each version that ever was", () => {
+    expect(rowsOf("any")).toHaveLength(MIGRATIONS.length);
+  });
+
+  it.each(
+    MIGRATIONS.map((_, index) => ({ version: index + 1 })),
+  )("bring an object of version $version with rows to the newest version, and it goes on", async ({
+    version,
+  }) => {
+    const name = `from-${version}`;
+    await makeRepo(`${name}-in`);
+    await commit(`${name}-in`, { a: "1" });
+    await runInDurableObject(env.PIPELINE.getByName(name), (_, { storage }) => {
+      const sql = new Sql(storage.sql);
+      for (let at = 1; at <= version; at++) {
+        storage.transactionSync(() => migrate(sql, MIGRATIONS.slice(0, at)));
+        for (const row of rowsOf(name)[at - 1] ?? []) storage.sql.exec(row);
+      }
+    });
+    try {
+      await runInDurableObject(env.PIPELINE.getByName(name), (_, state) => state.abort("start anew"));
+    } catch {
+      // The call that ends the object ends with it.
+    }
+    const pipeline = pipelineOf(name);
+    expect(await pipeline.inspect()).toMatchObject({
+      ok: true,
+      pipeline: { name, state: "active", version: 1, spec: { datumTries: 3 } },
+    });
+    expect(await allJobs(pipeline)).toMatchObject([
+      { id: "01", state: "success", outputCommit: "o", inputs: [{ commit: "c" }], datums: { processed: 1 } },
+    ]);
+    await master(name).claim({ pipeline: name, uid: "uid" });
+    await master(`${name}-in`).subscribe({ uid: "uid", pipeline: name });
+    await commit(`${name}-in`, { a: null, b: "1" });
+    await workUntil(pipeline, { jobs: 2 });
+    expect((await allJobs(pipeline))[1]).toMatchObject({
+      state: "success",
+      datums: { total: 1, processed: 1 },
+    });
+  });
+});

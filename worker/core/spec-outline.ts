@@ -1,0 +1,61 @@
+import { Name } from "../../protocol/names.ts";
+import { MAX_INPUTS } from "../../protocol/spec.ts";
+
+/**
+ * What could be read of a specification, whatever is wrong with the rest of it: the rules that need more than one
+ * field are held against this, so that their problems are told together with those of single fields. A part that is
+ * not there or not right is undefined; its own problem is told by the schema.
+ */
+export interface SpecOutline {
+  readonly pipeline: string | undefined;
+  readonly outputBranch: string | undefined;
+  /** One for each entry of `inputs`, in order. */
+  readonly inputs: readonly InputOutline[];
+}
+
+export interface InputOutline {
+  /** The input's name, its own or its repo's. */
+  readonly name: string | undefined;
+  /** Where in the specification its name comes from. */
+  readonly namedBy: "name" | "repo.name";
+  readonly repo: string | undefined;
+  readonly branch: string | undefined;
+  readonly glob: string | undefined;
+}
+
+const DEFAULT_BRANCH = "master";
+
+/** Reads what can be read of any value. */
+export function outlineOf(value: unknown): SpecOutline {
+  const { pipeline, outputBranch, inputs } = fieldsOf(value);
+  return {
+    pipeline: nameOf(fieldsOf(pipeline).name),
+    outputBranch: branchOf(outputBranch),
+    inputs: Array.isArray(inputs) ? inputs.slice(0, MAX_INPUTS).map(inputOf) : [],
+  };
+}
+
+function inputOf(value: unknown): InputOutline {
+  const { name, repo, branch, glob } = fieldsOf(value);
+  const repoName = nameOf(fieldsOf(repo).name);
+  return {
+    name: name === undefined ? repoName : nameOf(name),
+    namedBy: name === undefined ? "repo.name" : "name",
+    repo: repoName,
+    branch: branchOf(branch),
+    glob: typeof glob === "string" && glob !== "" ? glob : undefined,
+  };
+}
+
+function branchOf(value: unknown): string | undefined {
+  return value === undefined ? DEFAULT_BRANCH : nameOf(value);
+}
+
+function nameOf(value: unknown): string | undefined {
+  const parsed = Name.safeParse(value);
+  return parsed.success ? parsed.data : undefined;
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}

@@ -1,0 +1,20 @@
+import type { Ledger } from "./ledger.ts";
+import type { JobContext } from "./parts.ts";
+
+/** A step of working out a job's datums: done only while they are not known and still wanted. */
+export function fillingStep<T>(
+  ledger: Ledger,
+  { definition, job }: JobContext,
+  work: () => T,
+): T | undefined {
+  return ledger.step(definition, () => (ledger.jobs.get(job.n)?.filled === 0 ? work() : undefined));
+}
+
+/** A step of a job's work: done only while it has not ended. */
+export function runningStep<T>(
+  ledger: Ledger,
+  { definition, job }: JobContext,
+  work: () => T,
+): T | undefined {
+  return ledger.step(definition, () => (ledger.jobs.get(job.n)?.finishedAt === null ? work() : undefined));
+}

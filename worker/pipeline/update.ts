@@ -1,0 +1,112 @@
+import { type BranchAddress, bucketName } from "../../protocol/names.ts";
+import type { PipelineSpec } from "../../protocol/spec.ts";
+import type { Definition, Revision } from "./definition.ts";
+import { endJobs } from "./end-jobs.ts";
+import { insertJob, insertWholeJob, pipelineEvent } from "./make-job.ts";
+import type { Parts } from "./parts.ts";
+import { whileIn } from "./saga-step.ts";
+import { type SpecChange, specChange } from "./spec-change.ts";
+import { subscribe } from "./subscribe.ts";
+
+export interface Update {
+  readonly spec: PipelineSpec;
+  /** Datums that have a result run again, whether the specification changed or not. */
+  readonly reprocess: boolean;
+}
+
+/** `busy`: the pipeline neither runs nor is stopped; `begun`: done, or written down to be done. */
+export type UpdateBegun = "busy" | "other-output" | "unchanged" | "begun";
+
+/**
+ * Begins an update.
+ *
+ * What only says how the work is done (workers, tries, times) holds from now on, for the jobs that run as well, and
+ * one job is made for where the inputs were read to. What says what is computed, or from what, ends the jobs of the
+ * version before; the one job that is made then reads the inputs whole, so what those would have done is in it. A
+ * stopped pipeline stays stopped: its start makes that job. An update that changes nothing is none.
+ */
+export function beginUpdate(parts: Parts, { spec, reprocess }: Update): UpdateBegun {
+  const { ledger, peers } = parts;
+  return ledger.transaction(() => {
+    const state = ledger.pipeline.row()?.state;
+    const definition = ledger.pipeline.definition();
+    if (!definition || (state !== "active" && state !== "stopped")) return "busy";
+    const change = specChange(definition.spec, spec);
+    if (change.outputBranch) return "other-output";
+    const anew = reprocess || change.transform || change.inputs;
+    if (!anew && !change.settings) return "unchanged";
+    ledger.pipeline.wish(nextVersion(definition, { spec, reprocess, change }), peers.now());
+    if (state === "stopped") {
+      revise(parts, definition);
+      if (anew) ledger.pipeline.setOwed(1);
+    } else if (anew) ledger.pipeline.setState("updating");
+    else {
+      revise(parts, definition);
+      repeat(parts);
+    }
+    return "begun";
+  });
+}
+
+/** Results are kept for a version that computes the same. */
+function nextVersion(
+  before: Definition,
+  { spec, reprocess, change }: Update & { change: SpecChange },
+): Revision {
+  const revision = before.revision + 1;
+  return { revision, spec, salt: reprocess || change.transform ? String(revision) : before.salt };
+}
+
+/** One job for where the inputs are, in which nothing has changed. */
+function repeat(parts: Parts): void {
+  const { ledger, peers } = parts;
+  const definition = ledger.pipeline.definition();
+  // The time that jobs may take may be another one now.
+  ledger.timers.arm("jobs", peers.now());
+  if (!definition || ledger.pipeline.row()?.begun !== 1) return;
+  insertJob(parts, { ...pipelineEvent(parts, definition), fill: { step: "settle", from: null } });
+}
+
+/** Rolls an update forward; each step may be done again. Throws where a peer can't be reached. */
+export async function continueUpdate(parts: Parts): Promise<void> {
+  const { ledger, peers } = parts;
+  const before = ledger.pipeline.definition();
+  if (!before || ledger.pipeline.row()?.state !== "updating") return;
+  const { uid } = before;
+  if (ledger.pipeline.hasWish()) {
+    await endJobs(parts, { definition: before, reason: "the pipeline was updated" });
+    whileIn(ledger, { uid, state: "updating", work: () => revise(parts, before) });
+  }
+  const definition = ledger.pipeline.definition();
+  if (definition?.uid !== uid) return;
+  for (const source of leftBehind(parts, definition)) await peers.branch(source).unsubscribe({ uid });
+  for (const source of ledger.sources.unsubscribed()) {
+    await subscribe(parts, { definition, state: "updating", source });
+  }
+  whileIn(ledger, { uid, state: "updating", work: () => run(parts, definition) });
+}
+
+/** The version that was wished for takes the place of this one; a branch that both read is read on from where it was. */
+function revise({ ledger }: Parts, before: Definition): void {
+  ledger.pipeline.revise();
+  const present = ledger.pipeline.definition();
+  if (!present || !specChange(before.spec, present.spec).inputs) return;
+  ledger.sources.replace(present.sources);
+  ledger.pipeline.setBegun(0);
+}
+
+/** What only the version before read. */
+function leftBehind({ ledger }: Parts, { revision, sources }: Definition): BranchAddress[] {
+  const present = new Set(sources.map(bucketName));
+  const before = ledger.pipeline.definitionAt(revision - 1)?.sources ?? [];
+  return before.filter((source) => !present.has(bucketName(source)));
+}
+
+function run(parts: Parts, definition: Definition): void {
+  const { pipeline, sources } = parts.ledger;
+  pipeline.setState("active");
+  pipeline.setPullDue(1);
+  if (pipeline.row()?.begun === 1 || sources.allHaveData()) {
+    insertWholeJob(parts, pipelineEvent(parts, definition));
+  }
+}
