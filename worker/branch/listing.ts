@@ -1,6 +1,7 @@
 import type { FileEntry } from "../../protocol/files.ts";
+import { comparePaths } from "../core/path-order.ts";
 import { kindOf } from "./files.ts";
-import { comparePaths, justAfter, type PathRange, rangeOf, subtree } from "./path-order.ts";
+import { justAfter, type PathRange, rangeOf, subtree } from "./path-order.ts";
 import type { Walk } from "./walk.ts";
 
 /** What a page of a listing is about; as of ListFiles. */

@@ -1,8 +1,9 @@
 import type { Attributes } from "../../protocol/files.ts";
+import { comparePaths } from "../core/path-order.ts";
 import { attributesText, readAttributes } from "./attributes.ts";
 import type { ListMultiparts, MultipartList, MultipartStatus } from "./contract.ts";
 import { PartStore } from "./parts.ts";
-import { comparePaths, justAfter, rangeOf } from "./path-order.ts";
+import { justAfter, rangeOf } from "./path-order.ts";
 import type { Sql } from "./sql.ts";
 
 type WantedChecksum = MultipartStatus["checksum"];

@@ -1,6 +1,7 @@
+import { comparePaths } from "../core/path-order.ts";
 import type { CommitRow, Position } from "./commits.ts";
 import type { Head } from "./generations.ts";
-import { comparePaths, justAfter, type PathRange } from "./path-order.ts";
+import { justAfter, type PathRange } from "./path-order.ts";
 import type { Sql } from "./sql.ts";
 import { ALIVE, ALIVE_FOLDED, DIED_SINCE, PAST } from "./walk-queries.ts";
 

@@ -1,13 +1,20 @@
 /**
- * The order of paths, that of their UTF-8 bytes: negative where `a` comes before `b`, zero where they are the same.
- * JavaScript compares UTF-16 units, where a character beyond U+FFFF sorts before U+E000 to U+FFFF.
+ * The order of paths: that of their UTF-8 bytes, which is S3's and SQLite's BINARY. JavaScript compares UTF-16
+ * units, where a character beyond U+FFFF sorts before U+E000 to U+FFFF.
  */
+
+/** Negative where `a` comes before `b`, zero where they are the same. */
 export function comparePaths(a: string, b: string): number {
-  const [left, right] = [a[Symbol.iterator](), b[Symbol.iterator]()];
-  for (;;) {
-    const [from, to] = [left.next(), right.next()];
-    if (from.done || to.done) return Number(to.done ?? false) - Number(from.done ?? false);
-    const difference = (from.value.codePointAt(0) ?? 0) - (to.value.codePointAt(0) ?? 0);
-    if (difference !== 0) return difference;
+  const length = Math.min(a.length, b.length);
+  for (let i = 0; i < length; i++) {
+    const left = a.charCodeAt(i);
+    const right = b.charCodeAt(i);
+    if (left !== right) return rank(left) - rank(right);
   }
+  return a.length - b.length;
+}
+
+/** Moves surrogates, which stand for U+10000 and above, behind all other units. */
+function rank(unit: number): number {
+  return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit;
 }

@@ -3,8 +3,9 @@ import { describe, expect, test } from "vitest";
 import { CommitClock } from "../../../worker/branch/clock.ts";
 import { commitChanges, putFile } from "../../../worker/branch/commit-changes.ts";
 import { Ledger } from "../../../worker/branch/ledger.ts";
-import { comparePaths, justAfter, rangeOf, subtree } from "../../../worker/branch/path-order.ts";
+import { justAfter, rangeOf, subtree } from "../../../worker/branch/path-order.ts";
 import { PutQueue } from "../../../worker/branch/put-queue.ts";
+import { comparePaths } from "../../../worker/core/path-order.ts";
 import { freshBranch, inline } from "./support.ts";
 
 describe("the clock of commits", () => {
