@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { ContentId, Digest, InlineContent } from "./content.ts";
-import { Name } from "./names.ts";
+import { Duration } from "./duration.ts";
+import { Name, SessionId } from "./names.ts";
 
-/** Most operations that one commit takes. */
+/** Most operations in one call; a commit of more is staged in a session, call by call. */
 export const MAX_COMMIT_OPERATIONS = 10_000;
 /** Most contents in one reserve or inline-contents call. */
 export const MAX_CONTENTS_PER_CALL = 1000;
@@ -52,17 +53,52 @@ const PutFile = z.strictObject({
 });
 const DeleteFile = z.strictObject({ delete: z.string() });
 
-/** `POST /api/v1/repos/{repo}/branches/{branch}/commits`: many puts and deletes as one commit. A path ending in `/` puts an empty directory (size 0). */
+/**
+ * `POST /api/v1/repos/{repo}/branches/{branch}/commits`: many puts and deletes as one commit, or with `session` staged
+ * in that open commit. A path ending in `/` puts an empty directory (size 0).
+ */
 export const CreateCommit = z.strictObject({
   upload: z.string(),
+  session: SessionId.optional(),
   operations: z
     .array(z.union([PutFile, DeleteFile]))
     .min(1)
-    .max(MAX_COMMIT_OPERATIONS),
+    .max(MAX_COMMIT_OPERATIONS, {
+      error: `must be at most ${MAX_COMMIT_OPERATIONS} in one call: for a commit of more, open a session (POST …/sessions), send them in several calls that name it, and finish it`,
+    }),
 });
 export type CreateCommit = z.infer<typeof CreateCommit>;
-/** `commit` is null where nothing would change and so no commit was made. */
+/** `commit` is null where nothing would change and so no commit was made, and where the operations were staged in a session. */
 export const CommitCreated = z.object({ commit: z.string().nullable() });
+
+/** `POST /api/v1/repos/{repo}/branches/{branch}/sessions`: opens a commit that is filled by many writes. `ttl`: it expires when nothing is added for so long. */
+export const OpenSession = z.strictObject({ ttl: Duration.optional() });
+/** `bucket` is the S3 bucket by which tools fill it. */
+export const SessionOpened = z.object({ session: z.string(), bucket: z.string() });
+
+/** `GET …/sessions/{session}` */
+export const Session = z.object({
+  session: z.string(),
+  bucket: z.string(),
+  /** `applying`: it is being published, which no longer can be stopped. */
+  state: z.enum(["open", "applying", "finished"]),
+  /** Paths that it holds an operation for. */
+  operations: z.int(),
+  /** Both in milliseconds since 1970; `dueAt` is when it expires unless something is added, null where it does not. */
+  openedAt: z.number(),
+  dueAt: z.number().nullable(),
+  /** Set where it is finished and changed something. */
+  commit: z.string().nullable(),
+});
+export type Session = z.infer<typeof Session>;
+
+/** `POST …/sessions/{session}/finish`. While the state is `applying`, ask again. */
+export const SessionEnd = z.object({
+  state: z.enum(["applying", "finished"]),
+  /** Null where nothing changed, and while it is applying. */
+  commit: z.string().nullable(),
+});
+export type SessionEnd = z.infer<typeof SessionEnd>;
 
 /** `GET /api/v1/repos/{repo}/branches/{branch}/commits/{id}/files?prefix=&after=&limit=`: files in path order. */
 export const FileEntry = z.object({

@@ -4,14 +4,20 @@ import { PipelineSpec } from "./spec.ts";
 /** Most datums that a check shows. */
 export const MAX_CHECKED_DATUMS = 10;
 
+/** Most datums that a job with several inputs may have (design §6): what one object can keep of them. */
+export const MAX_PAIRS = 5_000_000;
+
 const CheckedInput = z.object({
   name: z.string(),
   repo: z.string(),
   branch: z.string(),
   glob: z.string(),
+  lazy: z.boolean(),
+  /** The commit after which a file must have been written to belong to the input; null: all belong. */
+  from: z.string().nullable(),
   /** The newest commit of the branch, which is what was looked at; null where there is none. */
   commit: z.string().nullable(),
-  /** Whether the branch holds a file. No job begins before every input does. */
+  /** Whether a file belongs to the input. No job begins before that is so of every input. */
   hasData: z.boolean(),
   /** How many files and directories the glob was seen to match. */
   matches: z.int(),
@@ -33,6 +39,8 @@ export const PipelineCheck = z.object({
       .max(MAX_CHECKED_DATUMS),
     /** Null where not everything was looked at. */
     total: z.int().nullable(),
+    /** Most that a job may have: one with more fails. Null with a single input, where there is no such bound. */
+    limit: z.int().nullable(),
   }),
 });
 export type PipelineCheck = z.infer<typeof PipelineCheck>;

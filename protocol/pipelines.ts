@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { PipelineSpec } from "./spec.ts";
 
-/** `killed`: it was stopped, by itself or with its pipeline. */
-export const JobState = z.enum(["starting", "running", "success", "failure", "killed"]);
+/** `egressing`: its output is committed and is being pushed to the external store. `killed`: it was stopped, by itself or with its pipeline. */
+export const JobState = z.enum(["starting", "running", "egressing", "success", "failure", "killed"]);
 export type JobState = z.infer<typeof JobState>;
 
 /** A job as the control API shows it. Times are milliseconds since 1970; `reason` says in words why it failed or what it waits for. */

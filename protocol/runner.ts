@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ContentId, InlineContent } from "./content.ts";
 import { Name } from "./names.ts";
-import { Transform } from "./spec.ts";
+import { Egress, Transform } from "./spec.ts";
 
 /** How long a datum lease lasts without renewal. Runners renew at a third of it. */
 export const LEASE_MS = 30_000;
@@ -46,6 +46,10 @@ const LeasedInput = z.object({
   kind: z.enum(["file", "dir"]),
   /** The content of a file. A directory is listed at `commit`, by prefix. */
   content: ContentId.nullable(),
+  /** Files are shown as named pipes (spec §2.4). */
+  lazy: z.boolean(),
+  /** The commit after which a directory's files must have been written to belong to it; null: all belong. */
+  from: z.string().nullable(),
 });
 export const LeasedDatum = z.object({
   lease: z.string(),
@@ -54,6 +58,33 @@ export const LeasedDatum = z.object({
   inputs: z.array(LeasedInput),
 });
 export type LeasedDatum = z.infer<typeof LeasedDatum>;
+/** Most contents that one merge puts together, and most entries that one egress task pushes. */
+export const MAX_MERGE_PARTS = 1000;
+export const MAX_EGRESS_ENTRIES = 500;
+
+/** What a job has to do beside running its command. A runner does it itself; a lease of its own fences it. */
+export const Task = z.discriminatedUnion("kind", [
+  /** Contents of the output branch, put together in this order: what several datums wrote to one path. */
+  z.object({
+    kind: z.literal("merge"),
+    lease: z.string(),
+    job: z.string(),
+    parts: z.array(ContentId).min(2).max(MAX_MERGE_PARTS),
+  }),
+  /** Files of the output branch, to be put in the external store or, where the content is null, to be removed there. */
+  z.object({
+    kind: z.literal("egress"),
+    lease: z.string(),
+    job: z.string(),
+    egress: Egress,
+    entries: z
+      .array(z.object({ path: z.string(), content: ContentId.nullable() }))
+      .min(1)
+      .max(MAX_EGRESS_ENTRIES),
+  }),
+]);
+export type Task = z.infer<typeof Task>;
+
 export const Lease = z.object({
   /** False where this pipeline has all the workers it should have, so that this one gets nothing. */
   slot: z.boolean(),
@@ -62,6 +93,8 @@ export const Lease = z.object({
   datumTimeout: z.string().optional(),
   output: z.object({ repo: z.string(), branch: z.string() }),
   datums: z.array(LeasedDatum),
+  /** Done before the datums. */
+  tasks: z.array(Task),
 });
 export type Lease = z.infer<typeof Lease>;
 
@@ -102,7 +135,21 @@ export const Outcome = z.discriminatedUnion("state", [
     reason: z.string().max(2000),
     log: z.string().max(2 * LOG_TAIL_BYTES),
     millis: z.int().nonnegative(),
+    /** No datum of the job can run, and trying again is of no use (a secret that is not there): the job ends with this reason. */
+    endsJob: z.literal(true).optional(),
   }),
+  /** A merge task is done. The content is in the output branch, or comes along as `bytes` (base64) where it is small. */
+  z.strictObject({
+    lease: z.string(),
+    state: z.literal("merged"),
+    content: ContentId,
+    bytes: InlineContent.shape.bytes.optional(),
+    /** The upload that holds it, where it is too large to travel here. */
+    upload: z.string().optional(),
+    millis: z.int().nonnegative(),
+  }),
+  /** An egress task is done: every entry of it is in the external store. */
+  z.strictObject({ lease: z.string(), state: z.literal("pushed"), millis: z.int().nonnegative() }),
   /** The runner gives it back, unharmed: it is shutting down. */
   z.strictObject({ lease: z.string(), state: z.literal("returned") }),
 ]);
@@ -125,3 +172,7 @@ export const Node = z.object({
   live: z.boolean(),
 });
 export type Node = z.infer<typeof Node>;
+
+/** `GET /api/v1/nodes`: those that were heard of in the last day. */
+export const NodeList = z.object({ nodes: z.array(Node) });
+export type NodeList = z.infer<typeof NodeList>;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Duration } from "./duration.ts";
 
 /** The variables that say how a gateway behaves, all of them optional: checked where it starts and where it runs. */
 export const Settings = z.object({
@@ -17,6 +18,10 @@ export const Settings = z.object({
     .number({ error: "must be a number of days above 0" })
     .positive({ error: "must be a number of days above 0" })
     .default(7),
+  /** How long an open commit to which nothing is added is kept, where its opener does not say. */
+  SLUICE_SESSION_TTL: Duration.default("24h"),
+  /** The longest that its opener may ask for. */
+  SLUICE_SESSION_MAX_TTL: Duration.default("168h"),
   /** Whose time Last-Modified is: the branch's newest commit (spec §4.3, §4.4), or the commit that wrote the object. */
   SLUICE_LAST_MODIFIED: z
     .enum(["branch", "object"], { error: "must be 'branch' or 'object'" })

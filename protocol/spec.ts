@@ -7,6 +7,10 @@ export const MAX_INPUTS = 64;
 /** Most workers that a pipeline may ask for, and most of them on each node. */
 const MAX_WORKERS = 10_000;
 const MAX_WORKERS_PER_NODE = 1000;
+/** The id of a commit: a ULID. */
+export const COMMIT_ID_PATTERN = /^[0-9A-HJKMNP-TV-Z]{26}$/;
+/** Most secrets of one kind that a pipeline may ask for. */
+const MAX_SECRETS = 100;
 
 /** What a process can be given: the system ends arguments and variables at a null byte. */
 const ProcessText = z.string().regex(/^[^\u0000]*$/, { error: "must not hold null bytes" });
@@ -15,11 +19,26 @@ const EnvName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, {
   error: "must be a name that a shell can use: letters, digits and '_', no digit first",
 });
 
+/** As Kubernetes names secrets: RFC 1123, in lower case. */
+const SecretName = z.string().regex(/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/, {
+  error: "must be the name of a secret: lower-case letters, digits, '-' and '.', up to 253 characters",
+});
+
 /**
  * The pipeline specification (spec §2). Strict: a field that is not here is refused. The gateway adds the rules
  * that need more than one field (worker/core/spec.ts) and those that need the catalogue. What the fields say of
  * themselves is what the JSON Schema, and so an editor, shows.
  */
+const SecretMount = z.strictObject({
+  name: SecretName.describe("Name of the secret."),
+  mountPath: ProcessText.regex(/^\/./, {
+    error: "must be an absolute path: one that begins with '/'",
+  }).describe(
+    "Directory that shows the secret: an absolute path. Each of the secret's keys is a file in it.",
+  ),
+});
+export type SecretMount = z.infer<typeof SecretMount>;
+
 export const Transform = z.strictObject({
   image: z
     .string()
@@ -40,6 +59,18 @@ export const Transform = z.strictObject({
     .record(EnvName, ProcessText)
     .optional()
     .describe("Environment variables of the command, name to value."),
+  secrets: z
+    .array(SecretMount)
+    .max(MAX_SECRETS)
+    .optional()
+    .describe("Secrets that the command sees as read-only files, such as credentials."),
+  imagePullSecrets: z
+    .array(SecretName)
+    .max(MAX_SECRETS)
+    .optional()
+    .describe(
+      "Secrets with the credentials of the image's registry. Executors without containers ignore them.",
+    ),
   acceptReturnCode: z
     .array(z.int().min(0).max(255))
     .optional()
@@ -97,7 +128,48 @@ const Input = z.strictObject({
     .describe(
       "Pattern, applied to the root of the repo. Every file or directory that it matches is one datum.",
     ),
+  lazy: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Show files as named pipes: nothing is fetched until the command opens one. A pipe can't be read from the middle.",
+    ),
+  from: z
+    .strictObject({
+      repo: z
+        .strictObject({ name: Name.describe("The input's own repo.") })
+        .describe("The repo that the commit is in."),
+      ID: z
+        .string()
+        .regex(COMMIT_ID_PATTERN, {
+          error: "must be the id of a commit, such as 'sluice commit list' shows them",
+        })
+        .describe("The commit's id."),
+    })
+    .optional()
+    .describe(
+      "Commit of the input's branch to start after: it, and what was written up to it, is not processed.",
+    ),
 });
+
+/** Where a job's results are pushed to once its command has run (spec §2.5). */
+export const Egress = z.strictObject({
+  URL: z
+    .string()
+    .regex(/^((s3|gs):\/\/[^/?#\s:@]+|(wasbs?|as):\/\/[^/?#\s:@]+(@[^/?#\s:@]+)?)(\/[^?#]*)?$/, {
+      error:
+        "must be <scheme>://<bucket>/<dir> with the scheme s3, gs, wasb or as; credentials come from 'secret' or the runner",
+    })
+    .describe("Where results are pushed to: `s3://`, `gs://` or `wasb://`, then `<bucket>/<dir>`."),
+  endpoint: z
+    .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
+    .optional()
+    .describe("Address of the store, where it is not the one of the cloud that the scheme stands for."),
+  secret: SecretName.optional().describe(
+    "Secret with the credentials. Absent: those in the environment of the runner.",
+  ),
+});
+export type Egress = z.infer<typeof Egress>;
 
 /** As submitted, with the spec's defaults filled in where they are constant. */
 export const PipelineSpec = z.strictObject({
@@ -120,6 +192,9 @@ export const PipelineSpec = z.strictObject({
   outputBranch: Name.default("master").describe(
     "Branch that the pipeline writes its commits to, in the repo that is named like the pipeline.",
   ),
+  egress: Egress.optional().describe(
+    "Where results are pushed to before a job is successful. Absent: they stay in the output branch alone.",
+  ),
   datumTries: z
     .int()
     .min(1)
@@ -141,4 +216,7 @@ export interface ResolvedInput {
   readonly repo: string;
   readonly branch: string;
   readonly glob: string;
+  readonly lazy: boolean;
+  /** The commit that the input starts after; null: the whole branch. */
+  readonly from: string | null;
 }

@@ -1,0 +1,96 @@
+import { z } from "zod";
+import { COMMIT_ID_PATTERN } from "./spec.ts";
+
+/** The id of a commit: a ULID. */
+export const CommitId = z.string().regex(COMMIT_ID_PATTERN, {
+  error: "must be the id of a commit, such as 'sluice commit list' shows them",
+});
+
+/** Most commits, changes and datums in one page. */
+export const MAX_LIST_COMMITS = 1000;
+export const MAX_LIST_CHANGES = 1000;
+export const MAX_LIST_MAKERS = 100;
+
+/** A commit as it is listed. */
+export const Commit = z.object({
+  id: z.string(),
+  /** Null: it is the first of its branch. */
+  parent: z.string().nullable(),
+  /** Milliseconds since 1970. */
+  createdAt: z.int(),
+  /** The job whose output it is; null where no job made it. */
+  job: z.string().nullable(),
+  /** Files that it wrote, and files that it replaced or deleted: what is replaced counts in both. */
+  changes: z.object({ written: z.int(), ended: z.int() }),
+});
+export type Commit = z.infer<typeof Commit>;
+
+/** `GET /api/v1/repos/{repo}/branches/{branch}/commits?limit=&after=`: newest first; `next` goes into `after`. */
+export const CommitPage = z.object({ commits: z.array(Commit), next: z.string().nullable() });
+export type CommitPage = z.infer<typeof CommitPage>;
+
+const InputCommit = z.object({
+  name: z.string(),
+  repo: z.string(),
+  branch: z.string(),
+  /** Null where the branch was not there. */
+  commit: z.string().nullable(),
+});
+
+/** `GET …/commits/{id}`: a commit with what it was made from. */
+export const CommitDetail = Commit.extend({
+  /** The pipeline of the job. */
+  pipeline: z.string().nullable(),
+  /** What the job read, by name; none where no job made the commit. */
+  inputs: z.array(InputCommit),
+});
+export type CommitDetail = z.infer<typeof CommitDetail>;
+
+const FileState = z.object({ digest: z.string(), size: z.int() });
+
+/** What two commits have differently at one path. `changed` with the same content: other attributes. */
+export const PathChange = z.object({
+  path: z.string(),
+  change: z.enum(["added", "changed", "deleted"]),
+  /** Null where it was added. */
+  before: FileState.nullable(),
+  /** Null where it was deleted. */
+  after: FileState.nullable(),
+});
+export type PathChange = z.infer<typeof PathChange>;
+
+/** `GET …/commits/{id}/diff?from=&after=&limit=`: by path, from the parent unless `from` says otherwise. Pages may be short. */
+export const DiffPage = z.object({
+  /** Null: what there was before the first commit, which is nothing. */
+  from: z.string().nullable(),
+  to: z.string(),
+  changes: z.array(PathChange),
+  next: z.string().nullable(),
+});
+export type DiffPage = z.infer<typeof DiffPage>;
+
+/** A datum that made an output file. */
+export const Maker = z.object({
+  /** The datum's id. */
+  id: z.string(),
+  /** `skipped`: an earlier job ran it, and this one took its result. */
+  state: z.enum(["success", "skipped"]),
+  /** The job that ran it, where it ran and how its command ended; null where that is kept no more. */
+  job: z.string().nullable(),
+  node: z.string().nullable(),
+  exitCode: z.int().nullable(),
+  /** What it read, by name. `path` is from the root of the repo; "" is the root itself. */
+  inputs: z.array(InputCommit.extend({ path: z.string(), kind: z.enum(["file", "dir"]) })),
+});
+export type Maker = z.infer<typeof Maker>;
+
+/** `GET …/commits/{id}/provenance?path=&after=&limit=`: what made a file of a commit, by the datums' inputs. */
+export const Provenance = z.object({
+  path: z.string(),
+  /** Null: no job made the commit, so there are no datums. */
+  job: z.string().nullable(),
+  /** Several where they all wrote to the path; in the order in which they are in the file. */
+  datums: z.array(Maker),
+  next: z.string().nullable(),
+});
+export type Provenance = z.infer<typeof Provenance>;
