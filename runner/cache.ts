@@ -1,22 +1,20 @@
-import { mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { type FileHandle, mkdir, open, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
 import { type ContentId, contentName } from "../protocol/content.ts";
 import type { BranchAddress } from "../protocol/names.ts";
 import { failureOf } from "./client.ts";
+import { unlessAborted } from "./concurrency.ts";
 import { errorCode } from "./fault.ts";
 import type { Gateway } from "./gateway.ts";
+import { DamagedContent, ResumableContent, WrongContent } from "./resumable.ts";
 import { type Failure, retrying } from "./retry.ts";
 import { TreeHash } from "./tree-hash.ts";
 
 /** A content and a branch that has it. */
 export interface ContentSource extends BranchAddress {
   readonly content: ContentId;
-}
-
-/** The bytes that came are not the content that was asked for. */
-class DamagedContent extends Error {
-  override readonly name = "DamagedContent";
 }
 
 export interface CacheOptions {
@@ -31,6 +29,7 @@ export interface CacheOptions {
 
 // A damaged body or a failing gateway is asked again this often before the datum fails.
 const MAX_TRIES = 5;
+const SMALL_BYTES = 64 * 1024;
 
 /**
  * Contents of inputs, each fetched once per node: `<dir>/<xx>/<digest>-<size>`, mode 0444. A file appears there by
@@ -60,15 +59,69 @@ export class Cache {
     return fetch;
   }
 
+  /**
+   * The bytes of a content that is there and no larger than what a pipe holds. Synchronous: to wait for it would take
+   * longer.
+   */
+  readSmall(content: ContentId): Buffer | undefined {
+    if (content.size === 0) return Buffer.alloc(0);
+    if (content.size > SMALL_BYTES) return undefined;
+    try {
+      return readFileSync(this.pathOf(content));
+    } catch {
+      // It is not there, or `read` says what is wrong.
+      return undefined;
+    }
+  }
+
+  /**
+   * A content's bytes: from the cache where it is there, else as they come, and what came to its end is there from
+   * then on, if there is room for it. Ends with `signal`.
+   */
+  async *read(source: ContentSource, signal: AbortSignal): AsyncGenerator<Buffer, void> {
+    // Where somebody fetches it, it is not to be fetched twice. How that one fares does not matter.
+    const running = this.#fetches.get(contentName(source.content));
+    if (running) await unlessAborted(running, signal).catch(() => signal.throwIfAborted());
+    const file = await openIfThere(this.pathOf(source.content));
+    if (file) yield* file.createReadStream() as AsyncIterable<Buffer>;
+    else yield* this.#readThrough(source, signal);
+  }
+
+  async *#readThrough(source: ContentSource, signal: AbortSignal): AsyncGenerator<Buffer, void> {
+    const { gateway } = this.#options;
+    const temporary = this.#temporary();
+    const bytes = new ResumableContent(source.content, () => gateway.content(source, signal));
+    const next = () => retrying(() => bytes.next(), { signal, classify, maxTransient: MAX_TRIES });
+    const file = await open(temporary, "wx", 0o444);
+    let whole = true;
+    let kept = false;
+    try {
+      for (let piece = await next(); piece; piece = await next()) {
+        whole &&= await writes(file, piece);
+        yield piece;
+      }
+      if (whole) await renameInto(temporary, this.pathOf(source.content));
+      kept = whole;
+    } finally {
+      bytes.close();
+      await file.close();
+      if (!kept) await rm(temporary, { force: true });
+    }
+  }
+
+  #temporary(): string {
+    this.#made += 1;
+    return join(this.#options.incoming, String(this.#made));
+  }
+
   #fetchWithRetries(source: ContentSource): Promise<void> {
     const { kill } = this.#options;
     return retrying(() => this.#fetchOnce(source), { signal: kill, classify, maxTransient: MAX_TRIES });
   }
 
   async #fetchOnce(source: ContentSource): Promise<void> {
-    const { gateway, incoming, kill } = this.#options;
-    this.#made += 1;
-    const temporary = join(incoming, String(this.#made));
+    const { gateway, kill } = this.#options;
+    const temporary = this.#temporary();
     try {
       await writeVerified({
         body: await gateway.content(source, kill),
@@ -83,7 +136,7 @@ export class Cache {
 }
 
 function classify(error: unknown): Failure {
-  if (error instanceof DamagedContent) return "transient";
+  if (error instanceof DamagedContent) return error instanceof WrongContent ? "final" : "transient";
   // Of this machine's disk: full, read-only. Trying again at once does not help.
   if (["ENOSPC", "EROFS", "EACCES", "EDQUOT", "EIO"].includes(errorCode(error) ?? "")) return "final";
   return failureOf(error);
@@ -103,7 +156,7 @@ async function writeVerified({
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
       hash.update(chunk);
-      if (hash.size > content.size) throw damaged(content, `more than ${content.size} bytes came`);
+      if (hash.size > content.size) throw new DamagedContent(content, `more than ${content.size} bytes came`);
       await file.writeFile(chunk);
     }
   } finally {
@@ -111,12 +164,25 @@ async function writeVerified({
     await file.close();
   }
   const found = hash.finish();
-  if (found.size !== content.size) throw damaged(content, `${found.size} bytes came`);
-  if (found.digest !== content.digest) throw damaged(content, `the bytes have the digest ${found.digest}`);
+  if (found.size !== content.size) throw new DamagedContent(content, `${found.size} bytes came`);
+  if (found.digest !== content.digest)
+    throw new DamagedContent(content, `the bytes have the digest ${found.digest}`);
 }
 
-function damaged(content: ContentId, how: string): DamagedContent {
-  return new DamagedContent(`content ${contentName(content)} came damaged: ${how}`);
+async function writes(file: FileHandle, bytes: Buffer): Promise<boolean> {
+  return file.writeFile(bytes).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function openIfThere(path: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(path);
+  } catch (error) {
+    if (errorCode(error) !== "ENOENT") throw error;
+    return undefined;
+  }
 }
 
 async function renameInto(from: string, to: string): Promise<void> {

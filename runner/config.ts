@@ -17,6 +17,8 @@ export interface RunnerConfig {
   readonly executor: ExecutorChoice;
   /** Absolute path of the folder for the cache and the datums at work. Agents may share it. */
   readonly dataDir: string;
+  /** Where secrets are: a folder of `<name>/<key>` files, or `kubernetes[:namespace]`. Absent: there are none. */
+  readonly secrets?: string;
 }
 
 /** What the command line gave; absent where it was silent. */
@@ -24,6 +26,7 @@ export interface RunnerFlags {
   readonly node?: string;
   readonly executor?: string;
   readonly data?: string;
+  readonly secrets?: string;
 }
 
 /** A setting that can't be used; the message names it, its value where that is no secret, and what it should be. */
@@ -38,7 +41,17 @@ export function readRunnerConfig(flags: RunnerFlags, env: NodeJS.ProcessEnv): Ru
     node: readNode(flags.node),
     executor: readExecutor(flags.executor ?? "auto"),
     dataDir: resolve(flags.data ?? ".sluice/runner"),
+    ...readSecrets(flags.secrets ?? env.SLUICE_SECRETS),
   };
+}
+
+/** A folder is looked at when a secret is asked for: it may be mounted later than the runner starts. */
+function readSecrets(value: string | undefined): Pick<RunnerConfig, "secrets"> {
+  if (!value) return {};
+  if (value !== "kubernetes:") return { secrets: value };
+  throw new ConfigError(
+    '--secrets is "kubernetes:"; behind the colon must stand a namespace, or leave the colon out',
+  );
 }
 
 /** Where the gateway is and the key for it: `SLUICE_*`, else the AWS names. Throws ConfigError. */

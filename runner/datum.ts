@@ -2,17 +2,25 @@ import { join } from "node:path";
 import { parseDuration } from "../protocol/duration.ts";
 import type { LeasedDatum, Outcome } from "../protocol/runner.ts";
 import type { Transform } from "../protocol/spec.ts";
+import type { Cache } from "./cache.ts";
 import { commandEnv, commandStdin } from "./command-env.ts";
-import type { Run, Sandbox } from "./executors/executor.ts";
+import type { MountedSecret, Run, Sandbox } from "./executors/executor.ts";
 import { messageOf } from "./fault.ts";
 import type { Gateway } from "./gateway.ts";
 import { collect } from "./pfs/collect.ts";
+import type { LazyFiles } from "./pfs/lazy-file.ts";
+import type { PipeStore } from "./pfs/pipe-store.ts";
+import { PipeService } from "./pfs/serve-pipes.ts";
 import { type StageDeps, stage } from "./pfs/stage.ts";
 import { sendOutputs } from "./pfs/upload.ts";
+import { SecretMissing, type SecretSource } from "./secrets/source.ts";
 import { boundedReason, verdictOf } from "./verdict.ts";
 
 export interface DatumDeps extends StageDeps {
   readonly gateway: Pick<Gateway, "files" | "openUpload" | "reserve" | "addInline" | "addContent">;
+  readonly cache: Pick<Cache, "pathOf" | "fetch" | "readSmall" | "read">;
+  readonly pipes: PipeStore;
+  readonly secrets: SecretSource;
   readonly sandbox: Sandbox;
 }
 
@@ -29,14 +37,19 @@ export interface DatumWork {
   readonly signal: AbortSignal;
 }
 
-/** Lays out the inputs. Answers the failure where that can't be done. */
-export async function stageDatum(deps: DatumDeps, work: DatumWork): Promise<Outcome | undefined> {
+/** The inputs are laid out, or can't be. */
+export type Staged =
+  | { readonly ok: true; readonly lazy: LazyFiles }
+  | { readonly ok: false; readonly failure: Outcome };
+
+/** Lays out the inputs. Never fails. */
+export async function stageDatum(deps: DatumDeps, work: DatumWork): Promise<Staged> {
   const { datum, pfs, signal } = work;
   try {
-    await stage(deps, { pfs, inputs: datum.inputs, signal });
-    return undefined;
+    return { ok: true, lazy: await stage(deps, { pfs, inputs: datum.inputs, signal }) };
   } catch (error) {
-    return failed(work, { reason: `the inputs could not be laid out: ${messageOf(error)}` });
+    const reason = `the inputs could not be laid out: ${messageOf(error)}`;
+    return { ok: false, failure: failed(work, { reason }) };
   }
 }
 
@@ -44,22 +57,59 @@ export async function stageDatum(deps: DatumDeps, work: DatumWork): Promise<Outc
 export interface Ran {
   readonly run: Run;
   readonly millis: number;
-  /** Set where it was killed because it took longer than this (datumTimeout). */
-  readonly timedOut?: string | undefined;
+  /** Why the datum has failed whatever the command says: it took too long, or a lazy input could not be served. */
+  readonly fault?: string | undefined;
 }
 
 /** Runs the command to its end. */
-export async function runDatum({ sandbox }: DatumDeps, work: DatumWork): Promise<Ran> {
+export async function runDatum(deps: DatumDeps, work: DatumWork, lazy: LazyFiles): Promise<Ran> {
+  const began = performance.now();
+  const ran = await mountedSecrets(deps, work).then(
+    (secrets) => runWith(deps, work, { lazy, secrets }),
+    (error: unknown) => ({ run: withoutSecrets(error) }),
+  );
+  return { ...ran, millis: Math.round(performance.now() - began) };
+}
+
+async function mountedSecrets(
+  { secrets }: DatumDeps,
+  { transform, signal }: DatumWork,
+): Promise<MountedSecret[]> {
+  const wanted = transform.secrets ?? [];
+  return Promise.all(
+    wanted.map(async ({ name, mountPath }) => ({
+      name,
+      mountPath,
+      secret: await secrets.read(name, signal),
+    })),
+  );
+}
+
+function withoutSecrets(error: unknown): Run {
+  const hopeless = error instanceof SecretMissing;
+  return { kind: "not-started", reason: messageOf(error), log: "", ...(hopeless && { hopeless }) };
+}
+
+async function runWith(
+  { sandbox, cache, pipes }: DatumDeps,
+  work: DatumWork,
+  { lazy, secrets }: { lazy: LazyFiles; secrets: MountedSecret[] },
+): Promise<Omit<Ran, "millis">> {
   const { transform, pfs, datumTimeout, signal: stop } = work;
   const { cmd, workingDir = "/" } = transform;
-  const began = performance.now();
   const env = commandEnv({ ...work, own: process.env });
   const stdin = commandStdin(transform);
-  const { signal, over, clear } = timeLimit(datumTimeout, stop);
-  const run = await sandbox.run({ pfs, cmd, workingDir, stdin, env, signal }).catch(broken);
-  clear();
-  const late = over() && !stop.aborted;
-  return { run, millis: Math.round(performance.now() - began), ...(late && { timedOut: datumTimeout }) };
+  const limit = timeLimit(datumTimeout, stop);
+  const service = new PipeService({ lazy, cache, pipes });
+  const signal = AbortSignal.any([limit.signal, service.failed]);
+  const run = await sandbox.run({ pfs, cmd, workingDir, stdin, env, secrets, signal }).catch(broken);
+  limit.clear();
+  const unserved = await service.close();
+  const late = limit.over() && !stop.aborted;
+  return {
+    run,
+    fault: unserved ?? (late ? `the command ran longer than ${datumTimeout} (datumTimeout)` : undefined),
+  };
 }
 
 /** A signal that is aborted with `stop`, or when a run has taken as long as it may. */
@@ -86,14 +136,14 @@ function broken(error: unknown): Run {
 export async function concludeDatum(
   deps: DatumDeps,
   work: DatumWork,
-  { run, millis, timedOut }: Ran,
+  { run, millis, fault }: Ran,
 ): Promise<Outcome> {
-  if (timedOut !== undefined) {
-    const reason = `the command ran longer than ${timedOut} (datumTimeout)`;
-    return failed(work, { reason, log: run.log, millis });
-  }
+  if (fault !== undefined) return failed(work, { reason: fault, log: run.log, millis });
   const verdict = verdictOf(run, work.transform);
-  if (verdict.kind === "failed") return failed(work, { ...verdict, log: run.log, millis });
+  const endsJob = run.kind === "not-started" && run.hopeless;
+  if (verdict.kind === "failed") {
+    return failed(work, { ...verdict, log: run.log, millis, ...(endsJob && { endsJob }) });
+  }
   const { datum, output, pfs, signal } = work;
   const { lease } = datum;
   try {
@@ -111,8 +161,13 @@ interface Failure {
   readonly exitCode?: number | null;
   readonly log?: string;
   readonly millis?: number;
+  readonly endsJob?: true;
 }
 
-function failed({ datum }: DatumWork, { reason, exitCode = null, log = "", millis = 0 }: Failure): Outcome {
-  return { lease: datum.lease, state: "failed", exitCode, reason: boundedReason(reason), log, millis };
+function failed({ datum }: DatumWork, failure: Failure): Outcome {
+  const { reason, exitCode = null, log = "", millis = 0, endsJob } = failure;
+  return {
+    ...{ lease: datum.lease, state: "failed", exitCode, reason: boundedReason(reason), log, millis },
+    ...(endsJob && { endsJob }),
+  };
 }

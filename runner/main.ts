@@ -8,6 +8,8 @@ import { type Detected, detectProcessExecutor } from "./executors/detect.ts";
 import { Gateway } from "./gateway.ts";
 import type { Log } from "./log.ts";
 import { type AgentFolders, bootId, closeAgentFolders, openAgentFolders } from "./pfs/folders.ts";
+import { PipeStore } from "./pfs/pipe-store.ts";
+import { openSecrets } from "./secrets/open.ts";
 
 /** A running agent. */
 export interface Runner {
@@ -74,8 +76,11 @@ async function runUntilDone(
   const cache = new Cache({ dir: folders.cache, incoming: folders.incoming, gateway, kill: signals.kill });
   const { node } = config;
   const { executor } = detected;
+  const pipes = new PipeStore(folders.pipes);
+  const secrets = openSecrets(config.secrets, signals.kill);
+  const deps = { gateway, cache, executor, pipes, secrets, log, node, dir: folders.agent };
   try {
-    await runAgent({ gateway, cache, executor, log, node, dir: folders.agent, ...signals });
+    await runAgent({ ...deps, ...signals });
   } finally {
     await executor.close();
     await client.close();

@@ -1,11 +1,19 @@
 import { z } from "zod";
-import { isLoaderVariable, type Jail, type Launch, type LaunchRequest, type Started } from "./jail.ts";
-import type { RootEntries } from "./root-entries.ts";
+import {
+  FIRST_DATA_FD,
+  isLoaderVariable,
+  type Jail,
+  type Launch,
+  type LaunchRequest,
+  type Started,
+} from "./jail.ts";
+import type { FolderEntries } from "./root-entries.ts";
+import type { OpenedFolder, SecretFolder, SecretMounts } from "./secret-mounts.ts";
 
 export interface BubblewrapOptions {
   /** Absolute path of `bwrap`. */
   readonly bwrap: string;
-  readonly root: RootEntries;
+  readonly root: FolderEntries;
   /** The node's data folder: hidden from commands, so that none changes the cache by mistake. */
   readonly dataDir: string;
   readonly superuser: "yes" | "no";
@@ -20,8 +28,9 @@ export function bubblewrap(options: BubblewrapOptions): Jail {
   const common = commonArguments(options);
   return {
     tool: "bubblewrap",
+    dataDir: options.dataDir,
     prepare: async () => {},
-    launch: (request) => launch(request, { bwrap: options.bwrap, common }),
+    launch: (request) => launch(request, { options, common }),
     read,
   };
 }
@@ -40,16 +49,17 @@ function commonArguments({ root, dataDir, superuser }: BubblewrapOptions): strin
 }
 
 function launch(
-  { pfs, cmd, workingDir = "/", env }: LaunchRequest,
-  { bwrap, common }: { bwrap: string; common: string[] },
+  { pfs, cmd, workingDir = "/", env, secrets }: LaunchRequest,
+  { options, common }: { options: BubblewrapOptions; common: string[] },
 ): Launch {
   const variables = Object.entries(env);
   const loader = variables.filter(([name]) => isLoaderVariable(name));
   const plain = variables.filter(([name]) => !isLoaderVariable(name));
   return {
-    file: bwrap,
+    file: options.bwrap,
     args: [
       ...common,
+      ...secretArguments(secrets, options),
       ...["--ro-bind", pfs, "/pfs", "--bind", `${pfs}/out`, "/pfs/out"],
       ...["--chdir", workingDir],
       ...loader.flatMap(([name, value]) => ["--setenv", name, value]),
@@ -57,7 +67,38 @@ function launch(
       ...cmd,
     ],
     env: Object.fromEntries(plain),
+    data: secrets.folders.flatMap(({ files }) =>
+      files.map(({ bytes }) => Buffer.from(bytes).toString("base64")),
+    ),
   };
+}
+
+function secretArguments({ opened, folders }: SecretMounts, { dataDir }: BubblewrapOptions): string[] {
+  let descriptor = FIRST_DATA_FD;
+  const secretFolder = ({ path, files }: SecretFolder) => [
+    ...["--tmpfs", path],
+    // It writes what it reads there into memory, mode 0600, and binds that.
+    ...files.flatMap(({ name }) => ["--ro-bind-data", String(descriptor++), `${path}/${name}`]),
+    ...["--remount-ro", path],
+  ];
+  return [
+    ...opened.flatMap(openedFolder),
+    // An opened folder may have shown it again.
+    ...(opened.length > 0 ? ["--tmpfs", dataDir] : []),
+    ...folders.flatMap(secretFolder),
+  ];
+}
+
+function openedFolder({ path, mode, entries }: OpenedFolder): string[] {
+  return [
+    // The default of every version; older ones know no --perms.
+    ...(mode === 0o755 ? [] : ["--perms", mode.toString(8)]),
+    ...["--tmpfs", path],
+    ...entries.links.flatMap(({ name, target }) => ["--symlink", target, `${path}/${name}`]),
+    ...[...entries.folders, ...entries.files].flatMap((name) => [
+      ...["--dev-bind-try", `${path}/${name}`, `${path}/${name}`],
+    ]),
+  ];
 }
 
 const StatusLine = z.object({ "child-pid": z.int().optional(), "exit-code": z.int().optional() });

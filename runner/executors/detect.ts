@@ -5,7 +5,7 @@ import { bubblewrap } from "./bubblewrap.ts";
 import type { Executor } from "./executor.ts";
 import type { Jail } from "./jail.ts";
 import { processExecutor } from "./process.ts";
-import { type RootEntries, readRootEntries } from "./root-entries.ts";
+import { type FolderEntries, readRootEntries } from "./root-entries.ts";
 import { findTool } from "./tools.ts";
 import { type UnshareTools, unshare } from "./unshare.ts";
 
@@ -56,7 +56,7 @@ const ADVICE = [
 ].join("\n");
 
 interface FindOptions {
-  readonly root: RootEntries;
+  readonly root: FolderEntries;
   readonly dataDir: string;
 }
 
@@ -94,6 +94,7 @@ const UNSHARE_TOOLS: readonly (keyof UnshareTools)[] = [
   "env",
   "mkdir",
   "ln",
+  "dd",
 ];
 
 function userId(): number {

@@ -2,9 +2,9 @@ import { type ChildProcess, type StdioOptions, spawn } from "node:child_process"
 import { closeSync, constants, openSync } from "node:fs";
 import { Socket } from "node:net";
 import { constants as os } from "node:os";
-import type { Readable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import { errorCode } from "../fault.ts";
-import type { Launch } from "./jail.ts";
+import { FIRST_DATA_FD, type Launch } from "./jail.ts";
 import { LogTail } from "./log-tail.ts";
 
 const { signals } = os;
@@ -34,6 +34,7 @@ export async function execute(launch: Launch, { log, stdin, signal }: ExecuteOpt
   const text = readLog(openSync(log, constants.O_RDONLY | constants.O_NONBLOCK));
   const child = start(launch, { log, stdin });
   if (child instanceof Error) return { code: null, report: "", log: `${await text}${child.message}` };
+  writeData(child, launch);
   const [code, report] = await Promise.all([exitOf(child, signal), readReport(child)]);
   return { code, report, log: await text };
 }
@@ -47,7 +48,7 @@ function start(launch: Launch, { log, stdin }: Omit<ExecuteOptions, "signal">): 
   // Does not block: the reader is there.
   const output = openSync(log, constants.O_WRONLY);
   try {
-    const stdio: StdioOptions = [input, output, output, "pipe"];
+    const stdio: StdioOptions = [input, output, output, "pipe", ...launch.data.map(() => "pipe" as const)];
     return spawn(launch.file, launch.args, { env: { ...launch.env }, stdio, detached: true });
   } catch (error) {
     // Arguments and environment beyond what the kernel takes.
@@ -70,6 +71,15 @@ async function readReport(child: ChildProcess): Promise<string> {
   let report = "";
   for await (const chunk of child.stdio[3] as Readable) report += String(chunk);
   return report;
+}
+
+function writeData(child: ChildProcess, { data }: Launch): void {
+  for (const [index, bytes] of data.entries()) {
+    const to = child.stdio[FIRST_DATA_FD + index] as Writable;
+    // A tool that ends before it has read it has more to say itself.
+    to.on("error", () => undefined);
+    to.end(Buffer.from(bytes, "base64"));
+  }
 }
 
 function exitOf(child: ChildProcess, signal: AbortSignal): Promise<number | null> {

@@ -1,3 +1,6 @@
+import type { SecretMount } from "../../protocol/spec.ts";
+import type { Secret } from "../secrets/source.ts";
+
 /** A way to run the commands of datums, each with its own `/pfs`. What one does, a conformance suite holds all to. */
 export interface Executor {
   /** What the node's list shows. */
@@ -36,10 +39,23 @@ export interface Command {
   readonly stdin: string | null;
   /** All of its environment. */
   readonly env: Readonly<Record<string, string>>;
+  /** Shown to the command read-only, and kept in memory alone. */
+  readonly secrets?: readonly MountedSecret[];
   readonly signal: AbortSignal;
+}
+
+/** A secret and the folder that shows it, each key as a file. */
+export interface MountedSecret extends Readonly<SecretMount> {
+  readonly secret: Secret;
 }
 
 export type Run =
   /** `code` is 128 + n where signal n killed the command: shells and container engines say it so too. */
   | { readonly kind: "exited"; readonly code: number; readonly log: string }
-  | { readonly kind: "not-started"; readonly reason: string; readonly log: string };
+  | {
+      readonly kind: "not-started";
+      readonly reason: string;
+      readonly log: string;
+      /** It would be the same for every datum of the job. */
+      readonly hopeless?: true;
+    };

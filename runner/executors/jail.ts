@@ -1,6 +1,10 @@
+import type { SecretMounts } from "./secret-mounts.ts";
+
 /** A tool that starts a command in the machine's own root with a private `/pfs` and its own process ids. */
 export interface Jail {
   readonly tool: string;
+  /** The node's data folder, which commands do not see. */
+  readonly dataDir: string;
   /** Makes the files that every launch from `dir` needs. */
   prepare(dir: string): Promise<void>;
   launch(request: LaunchRequest): Launch;
@@ -16,13 +20,19 @@ export interface LaunchRequest {
   /** As of Command. */
   readonly workingDir?: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly secrets: SecretMounts;
 }
 
+/** Plain data: it crosses to the launcher's process. */
 export interface Launch {
   readonly file: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** What the tool reads from file descriptor FIRST_DATA_FD and those after it, each to its end, in base64: what nobody may see among its arguments. */
+  readonly data: readonly string[];
 }
+
+export const FIRST_DATA_FD = 4;
 
 export interface Started {
   /**

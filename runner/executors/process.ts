@@ -8,6 +8,7 @@ import type { Ended } from "./execute.ts";
 import type { Command, Executor, PrepareRequest, Run, Sandbox } from "./executor.ts";
 import type { Jail, Started } from "./jail.ts";
 import { Launcher } from "./launcher.ts";
+import { planSecretMounts } from "./secret-mounts.ts";
 import { killStrays } from "./strays.ts";
 
 /** Runs commands as processes of this machine, with its own tools: the image is ignored. */
@@ -43,9 +44,12 @@ class ProcessSandbox implements Sandbox {
     this.#dir = dir;
   }
 
-  async run({ pfs, cmd, workingDir = "/", env, stdin, signal }: Command): Promise<Run> {
+  async run({ pfs, cmd, workingDir = "/", env, stdin, secrets = [], signal }: Command): Promise<Run> {
+    const planned = await planSecretMounts(secrets, this.#jail);
+    if (!planned.ok) return { kind: "not-started", reason: planned.reason, log: "", hopeless: true };
     await this.#writeStdin(stdin);
-    const launch = this.#jail.launch({ dir: this.#dir, pfs, cmd, workingDir, env });
+    const request = { dir: this.#dir, pfs, cmd, workingDir, env, secrets: planned.mounts };
+    const launch = this.#jail.launch(request);
     const files = { log: join(this.#dir, "log"), stdin: stdin === null ? "/dev/null" : this.#stdinFile };
     const ended = await this.#launcher.execute(launch, { ...files, signal }).catch(async (error: unknown) => {
       await killStrays(pfs);
@@ -120,6 +124,8 @@ function runOf(
   }
 }
 
+/** What the tool said last; lines that are set in only explain the one before. */
 function lastLine(log: string): string {
-  return log.trimEnd().split("\n").at(-1) || "it ended without a word";
+  const lines = log.split("\n").filter((line) => /^\S/.test(line));
+  return lines.at(-1) ?? "it ended without a word";
 }

@@ -1,7 +1,8 @@
 import { lstat, readdir, readlink } from "node:fs/promises";
+import { join } from "node:path";
 
-/** What is in the machine's `/`, by name, to be rebuilt around a private `/pfs`. */
-export interface RootEntries {
+/** What is in a folder, by name, so that it can be shown again somewhere else, entry by entry. */
+export interface FolderEntries {
   readonly folders: readonly string[];
   readonly files: readonly string[];
   readonly links: readonly { readonly name: string; readonly target: string }[];
@@ -10,14 +11,20 @@ export interface RootEntries {
 // These two are made anew for every command.
 const OWN = new Set(["pfs", "proc"]);
 
-export async function readRootEntries(): Promise<RootEntries> {
+/** What is in the machine's `/`, to be rebuilt around a private `/pfs`. */
+export function readRootEntries(): Promise<FolderEntries> {
+  return readEntries("/", OWN);
+}
+
+export async function readEntries(folder: string, except: ReadonlySet<string>): Promise<FolderEntries> {
   const folders: string[] = [];
   const files: string[] = [];
   const links: { name: string; target: string }[] = [];
-  for (const name of await readdir("/")) {
-    if (OWN.has(name)) continue;
-    const stat = await lstat(`/${name}`);
-    if (stat.isSymbolicLink()) links.push({ name, target: await readlink(`/${name}`) });
+  for (const name of await readdir(folder)) {
+    if (except.has(name)) continue;
+    const path = join(folder, name);
+    const stat = await lstat(path);
+    if (stat.isSymbolicLink()) links.push({ name, target: await readlink(path) });
     else (stat.isDirectory() ? folders : files).push(name);
   }
   return { folders, files, links };

@@ -1,7 +1,9 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Jail, Launch, LaunchRequest, Started } from "./jail.ts";
-import type { RootEntries } from "./root-entries.ts";
+import type { FolderEntries } from "./root-entries.ts";
+import { secretData, secretScript } from "./unshare-secrets.ts";
+import { escaped, quoted } from "./words.ts";
 
 /** Absolute paths of util-linux's tools, and of the POSIX ones. */
 export interface UnshareTools {
@@ -14,11 +16,12 @@ export interface UnshareTools {
   readonly env: string;
   readonly mkdir: string;
   readonly ln: string;
+  readonly dd: string;
 }
 
 export interface UnshareOptions {
   readonly tools: UnshareTools;
-  readonly root: RootEntries;
+  readonly root: FolderEntries;
   /** The node's data folder: hidden from commands, so that none changes the cache by mistake. */
   readonly dataDir: string;
   /** Who runs the agent. */
@@ -31,11 +34,11 @@ export interface UnshareOptions {
  * tmpfs, moves into it, and runs the command as its child. Slower, since each step is a process of its own.
  */
 export function unshare(options: UnshareOptions): Jail {
-  const script = scriptOf(options);
   return {
     tool: "unshare",
+    dataDir: options.dataDir,
     prepare: (dir) => prepare(dir, options),
-    launch: (request) => launch(request, { options, script }),
+    launch: (request) => launch(request, options),
     read: ({ report }) => read(report),
   };
 }
@@ -50,16 +53,11 @@ async function prepare(dir: string, { root, dataDir }: UnshareOptions): Promise<
   await writeFile(join(dir, "fstab"), [...binds, hidden, ""].join("\n"));
 }
 
-/** As fstab(5) wants its fields. */
-function escaped(path: string): string {
-  return path.replace(/[ \t\n\\]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
-}
-
 /**
  * Takes the worker's folder, the folder for `/pfs`, the PATH and the name of the command, where it starts, and then
  * the words that run it. Says "no-folder", "missing" or "started" on file descriptor 3.
  */
-function scriptOf({ tools, root }: UnshareOptions): string {
+function scriptOf({ tools, root }: UnshareOptions, secrets: readonly string[]): string {
   const folders = [...root.folders, "pfs", "proc", ".old"].map(quoted).join(" ");
   return [
     "set -e",
@@ -70,6 +68,7 @@ function scriptOf({ tools, root }: UnshareOptions): string {
     ...root.files.map((name) => `: > ${quoted(name)}`),
     ...root.links.map(({ name, target }) => `${tools.ln} -s -- ${quoted(target)} ${quoted(name)}`),
     `${tools.mount} -a -T "$dir/fstab"`,
+    ...secrets,
     `${tools.mount} -t proc proc proc`,
     `${tools.mount} -o bind,ro "$pfs" pfs`,
     `${tools.mount} --bind "$pfs/out" pfs/out`,
@@ -86,15 +85,12 @@ function scriptOf({ tools, root }: UnshareOptions): string {
   ].join("\n");
 }
 
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
-}
-
 function launch(
-  { dir, pfs, cmd, workingDir = "/", env }: LaunchRequest,
-  { options, script }: { options: UnshareOptions; script: string },
+  { dir, pfs, cmd, workingDir = "/", env, secrets }: LaunchRequest,
+  options: UnshareOptions,
 ): Launch {
-  const { tools, uid } = options;
+  const { tools, uid, dataDir } = options;
+  const script = scriptOf(options, secretScript(secrets, { tools, root: join(dir, "root"), dataDir }));
   const name = cmd[0] ?? "";
   const variables = Object.entries(env).map(([key, value]) => `${key}=${value}`);
   return {
@@ -111,6 +107,7 @@ function launch(
       ...cmd,
     ],
     env: {},
+    data: secretData(secrets),
   };
 }
 

@@ -9,12 +9,15 @@ import { removeTree } from "./remove.ts";
  *   cache/<xx>/<digest>-<size>    contents of inputs, shared and kept
  *   agents/<pid>-<start>/         of one running agent; goes with it
  *     incoming/                   fetches that are not whole yet
+ *     pipes/                      named pipes in stock
  *     worker-<n>/                 of one worker: its executor's files, and a folder for each datum at work
  */
 export interface AgentFolders {
   readonly cache: string;
   readonly agent: string;
   readonly incoming: string;
+  /** Made with the first pipe. */
+  readonly pipes: string;
 }
 
 /** Makes the folders of this process, and clears away those of agents that are dead, however they died. */
@@ -25,7 +28,7 @@ export async function openAgentFolders(dataDir: string): Promise<AgentFolders> {
   const agent = join(agents, `${process.pid}-${await startOf(process.pid)}-${Date.now().toString(36)}`);
   const incoming = join(agent, "incoming");
   await mkdir(incoming, { recursive: true });
-  return { cache: join(dataDir, "cache"), agent, incoming };
+  return { cache: join(dataDir, "cache"), agent, incoming, pipes: join(agent, "pipes") };
 }
 
 export async function closeAgentFolders(folders: AgentFolders): Promise<void> {

@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { chmod, copyFile, link, mkdir, writeFile } from "node:fs/promises";
+import { chmod, copyFile, link, mkdir, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { ContentId } from "../../protocol/content.ts";
 import type { FileEntry } from "../../protocol/files.ts";
@@ -12,12 +12,15 @@ import { forEachLimited, unlessAborted } from "../concurrency.ts";
 import { DatumFault, errorCode } from "../fault.ts";
 import type { Gateway } from "../gateway.ts";
 import { retrying } from "../retry.ts";
+import { type LazyFile, type LazyFiles, lazyFiles } from "./lazy-file.ts";
+import type { PipeStore } from "./pipe-store.ts";
 
 export type LeasedInput = LeasedDatum["inputs"][number];
 
 export interface StageDeps {
   readonly cache: Pick<Cache, "pathOf" | "fetch">;
   readonly gateway: Pick<Gateway, "files">;
+  readonly pipes: Pick<PipeStore, "get">;
 }
 
 export interface StageRequest {
@@ -32,31 +35,37 @@ const FILES_AT_ONCE = 8;
 const MAX_TRIES = 5;
 
 /**
- * Builds a datum's `/pfs`: `<input>/<path of the file in its repo>` as hard links into the cache, and an empty
- * `out`. Throws DatumFault where the datum can't be laid out here, and what fetching throws.
+ * Builds a datum's `/pfs`: `<input>/<path of the file in its repo>` as hard links into the cache, as named pipes
+ * where the input is lazy, and an empty `out`. Answers the pipes. Throws DatumFault where the datum can't be laid out
+ * here, and what fetching throws.
  */
-export async function stage(deps: StageDeps, { pfs, inputs, signal }: StageRequest): Promise<void> {
+export async function stage(deps: StageDeps, { pfs, inputs, signal }: StageRequest): Promise<LazyFiles> {
+  const lazy: LazyFile[] = [];
   await mkdir(join(pfs, "out"), { recursive: true });
   for (const input of inputs) {
     if (!NAME_PATTERN.test(input.name) || input.name === "out") {
       throw new DatumFault(`input name ${JSON.stringify(input.name)} can't be a folder of /pfs`);
     }
-    await stageInput(deps, { input, root: join(pfs, input.name), signal });
+    await stageInput(deps, { input, root: join(pfs, input.name), lazy, signal });
   }
+  return lazyFiles(pfs, lazy);
 }
 
 interface InputRequest {
   readonly input: LeasedInput;
   readonly root: string;
+  /** Where pipes are added, in the order of their paths. */
+  readonly lazy: LazyFile[];
   readonly signal: AbortSignal;
 }
 
-async function stageInput(deps: StageDeps, { input, root, signal }: InputRequest): Promise<void> {
+async function stageInput(deps: StageDeps, request: InputRequest): Promise<void> {
+  const { input, root, signal } = request;
   await mkdir(root);
   if (input.kind === "file") {
     if (!input.content)
       throw new DatumFault(`input ${input.name}: the lease names no content for ${input.path}`);
-    return placeFile(deps, { input, root, path: input.path, content: input.content, signal });
+    return placeFile(deps, { ...request, path: input.path, content: input.content });
   }
   const prefix = input.path === "" ? "" : `${input.path}/`;
   await makeFolder({ root, path: input.path });
@@ -64,8 +73,9 @@ async function stageInput(deps: StageDeps, { input, root, signal }: InputRequest
   do {
     const page = await listPage(deps, { input, prefix, after, signal });
     await forEachLimited(page.files, {
-      limit: FILES_AT_ONCE,
-      work: (entry) => placeEntry(deps, { input, root, entry, signal }),
+      // Pipes are kept in order.
+      limit: input.lazy ? 1 : FILES_AT_ONCE,
+      work: (entry) => placeEntry(deps, { ...request, entry }),
     });
     after = page.next ?? undefined;
   } while (after !== undefined);
@@ -78,10 +88,14 @@ function listPage(
     prefix,
     after,
     signal,
-  }: Omit<InputRequest, "root"> & { prefix: string; after: string | undefined },
+  }: Pick<InputRequest, "input" | "signal"> & { prefix: string; after: string | undefined },
 ) {
-  const { repo, branch, commit } = input;
-  const request = { repo, branch, commit, prefix, ...(after !== undefined && { after }) };
+  const { repo, branch, commit, from } = input;
+  const request = {
+    ...{ repo, branch, commit, prefix },
+    ...(from !== null && { since: from }),
+    ...(after !== undefined && { after }),
+  };
   return retrying(() => gateway.files(request, signal), {
     signal,
     classify: failureOf,
@@ -91,11 +105,11 @@ function listPage(
 
 async function placeEntry(
   deps: StageDeps,
-  { input, root, entry, signal }: InputRequest & { entry: FileEntry },
+  { entry, ...request }: InputRequest & { entry: FileEntry },
 ): Promise<void> {
-  if (entry.kind === "dir") return makeFolder({ root, path: entry.path });
+  if (entry.kind === "dir") return makeFolder({ root: request.root, path: entry.path });
   const content = { digest: entry.digest, size: entry.size };
-  await placeFile(deps, { input, root, path: entry.path, content, signal });
+  await placeFile(deps, { ...request, path: entry.path, content });
 }
 
 async function makeFolder({ root, path }: { root: string; path: string }): Promise<void> {
@@ -105,10 +119,17 @@ async function makeFolder({ root, path }: { root: string; path: string }): Promi
 
 async function placeFile(
   deps: StageDeps,
-  { input, root, path, content, signal }: InputRequest & { path: string; content: ContentId },
+  { input, root, lazy, path, content, signal }: InputRequest & { path: string; content: ContentId },
 ): Promise<void> {
   signal.throwIfAborted();
   const target = join(root, checked(path));
+  if (input.lazy) {
+    const fresh = await deps.pipes.get();
+    await inFolder({ target, path }, () => rename(fresh, target));
+    const { repo, branch } = input;
+    lazy.push({ pipe: target, path, source: { repo, branch, content } });
+    return;
+  }
   if (content.size === 0) {
     return inFolder({ target, path }, () => writeFile(target, "", { flag: "wx", mode: 0o444 }));
   }

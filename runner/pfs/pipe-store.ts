@@ -1,0 +1,63 @@
+import { execFile } from "node:child_process";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+
+/** Pipes made by one call of mkfifo, which costs a process: twice as many each time, up to what its arguments may hold. */
+const FEWEST_AT_ONCE = 64;
+const MOST_AT_ONCE = 1000;
+/** With fewer than this in stock, more are made. */
+const LOW = 32;
+
+/**
+ * Named pipes in stock, since Node can't make them: each is to be moved to where it is wanted, on the same file
+ * system. Only the agent's own user may write to them.
+ */
+export class PipeStore {
+  readonly #dir: string;
+  readonly #stock: string[] = [];
+  #making: Promise<void> | undefined;
+  #made = 0;
+  #batch = FEWEST_AT_ONCE;
+
+  /** `dir` is a folder for the stock alone; it need not be there yet. */
+  constructor(dir: string) {
+    this.#dir = dir;
+  }
+
+  /** The path of a pipe that is nobody else's. Fails as mkfifo does. */
+  async get(): Promise<string> {
+    for (;;) {
+      const pipe = this.take();
+      if (pipe !== undefined) return pipe;
+      await this.#restock();
+    }
+  }
+
+  /** As `get`, at once; undefined where none is in stock. */
+  take(): string | undefined {
+    const pipe = this.#stock.pop();
+    // Where it fails, who finds nothing in stock tries it again, and is told.
+    if (pipe !== undefined && this.#stock.length < LOW) this.#restock().catch(() => undefined);
+    return pipe;
+  }
+
+  /** Those who ask while pipes are made wait for the same ones. */
+  #restock(): Promise<void> {
+    this.#making ??= this.#make(this.#batch).finally(() => {
+      this.#making = undefined;
+    });
+    return this.#making;
+  }
+
+  async #make(count: number): Promise<void> {
+    const names = Array.from({ length: count }, (_, index) => String(this.#made + index));
+    this.#made += count;
+    this.#batch = Math.min(2 * count, MOST_AT_ONCE);
+    await mkdir(this.#dir, { recursive: true });
+    await run("mkfifo", ["-m", "644", ...names], { cwd: this.#dir });
+    this.#stock.push(...names.map((name) => join(this.#dir, name)));
+  }
+}

@@ -1,0 +1,45 @@
+import type { Dirent } from "node:fs";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { errorCode } from "../fault.ts";
+import { checkedSecret, type Secret, SecretMissing, type SecretSource } from "./source.ts";
+
+/**
+ * Secrets as a folder holds them: `<folder>/<name>/<key>`. Links are followed, and names that begin with ".." are
+ * none of ours: a secret that Kubernetes has mounted is made of both.
+ */
+export function folderSecrets(folder: string): SecretSource {
+  return { read: (name, signal) => read({ folder, name }, signal) };
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: "is not there",
+  ENOTDIR: "is not a folder",
+  EACCES: "may not be read by this runner",
+  EPERM: "may not be read by this runner",
+};
+
+async function read(
+  { folder, name }: { folder: string; name: string },
+  signal: AbortSignal,
+): Promise<Secret> {
+  const path = join(folder, name);
+  try {
+    const entries = await readdir(path, { withFileTypes: true });
+    const keys = entries.filter((entry) => !entry.name.startsWith("..")).sort(byName);
+    const secret = new Map<string, Uint8Array>();
+    for (const { name: key } of keys) {
+      signal.throwIfAborted();
+      const file = join(path, key);
+      if ((await stat(file)).isFile()) secret.set(key, await readFile(file, { signal }));
+    }
+    return checkedSecret(secret, { name, where: `in ${path}` });
+  } catch (error) {
+    const reason = REASONS[errorCode(error) ?? ""];
+    throw reason ? new SecretMissing(`secret "${name}" ${reason}: looked for ${path}`) : error;
+  }
+}
+
+function byName(a: Dirent, b: Dirent): number {
+  return a.name < b.name ? -1 : 1;
+}

@@ -1,0 +1,27 @@
+import { unlessAborted } from "../concurrency.ts";
+import type { Secret, SecretSource } from "./source.ts";
+
+/** A secret that was replaced is seen this much later, at most. */
+const FRESH_MS = 30_000;
+
+export interface RememberOptions {
+  /** Ends questions: they outlive the datum that asked first, since others may wait for the same secret. */
+  readonly kill: AbortSignal;
+  /** A clock, in milliseconds. */
+  readonly now: () => number;
+}
+
+/** The same secrets, each asked for once in a while: not for every datum. Failures are not remembered. In memory only. */
+export function remembered(source: SecretSource, { kill, now }: RememberOptions): SecretSource {
+  const known = new Map<string, { readonly at: number; readonly secret: Promise<Secret> }>();
+  const ask = (name: string): Promise<Secret> => {
+    const before = known.get(name);
+    if (before && now() - before.at < FRESH_MS) return before.secret;
+    const secret = source.read(name, kill);
+    const entry = { at: now(), secret };
+    known.set(name, entry);
+    secret.catch(() => known.get(name) === entry && known.delete(name));
+    return secret;
+  };
+  return { read: (name, signal) => unlessAborted(ask(name), signal) };
+}
