@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Lease, LeasedDatum, Outcome } from "../protocol/runner.ts";
 import { LONG_BATCH_MS } from "./batch-size.ts";
-import { concludeDatum, type DatumDeps, type DatumWork, runDatum, stageDatum } from "./datum.ts";
+import { concludeDatum, type DatumDeps, type DatumWork, runDatum, type Staged, stageDatum } from "./datum.ts";
 import { messageOf } from "./fault.ts";
 import type { Leases } from "./leases.ts";
 import type { Log } from "./log.ts";
@@ -29,8 +29,8 @@ export interface Signals {
 
 interface Task {
   readonly work: DatumWork;
-  /** Settles when the inputs are laid out, with the failure where that can't be done. */
-  staged: Promise<Outcome | undefined> | undefined;
+  /** Settles when the inputs are laid out, or can't be. */
+  staged: Promise<Staged> | undefined;
 }
 
 // Ended commands whose outputs are being collected, at most: bounds disk and memory where that is the slower part.
@@ -98,13 +98,13 @@ class Batch {
   }
 
   async #perform(task: Task): Promise<void> {
-    const failure = await task.staged;
+    const staged = await task.staged;
     // It may have been given back meanwhile; what was given back is no longer ours to touch.
     if (this.#queue[0] !== task) return;
     this.#queue.shift();
     this.#stageFirst();
-    if (failure || task.work.signal.aborted) return this.#settle(task, async () => failure);
-    const ran = await runDatum(this.#deps, task.work);
+    if (!staged?.ok || task.work.signal.aborted) return this.#settle(task, async () => failureOf(staged));
+    const ran = await runDatum(this.#deps, task.work, staged.lazy);
     await this.#settle(task, () => concludeDatum(this.#deps, task.work, ran));
   }
 
@@ -142,6 +142,10 @@ class Batch {
     const pfs = join(dir, `datum-${nextFolder()}`);
     return { work: { pipeline, datum, transform, datumTimeout, output, pfs, signal }, staged: undefined };
   }
+}
+
+function failureOf(staged: Staged | undefined): Outcome | undefined {
+  return staged?.ok === false ? staged.failure : undefined;
 }
 
 let folders = 0;

@@ -19,6 +19,8 @@ export interface FilesRequest extends BranchAddress {
   readonly commit: string;
   /** "" is everything; a directory ends in `/`. */
   readonly prefix: string;
+  /** A commit of the branch: only what was written after it. */
+  readonly since?: string;
   /** `next` of the page before. */
   readonly after?: string;
 }
@@ -55,9 +57,15 @@ export class Gateway {
   }
 
   /** One page of the files under a prefix, in path order. */
-  files({ repo, branch, commit, prefix, after }: FilesRequest, signal: AbortSignal): Promise<FilePage> {
+  files(request: FilesRequest, signal: AbortSignal): Promise<FilePage> {
+    const { repo, branch, commit, prefix, since, after } = request;
     const path = `/api/v1/repos/${repo}/branches/${branch}/commits/${encodeURIComponent(commit)}/files`;
-    const query = { prefix, limit: String(MAX_LIST_ENTRIES), ...(after !== undefined && { after }) };
+    const query = {
+      prefix,
+      limit: String(MAX_LIST_ENTRIES),
+      ...(since !== undefined && { since }),
+      ...(after !== undefined && { after }),
+    };
     return this.#client.call(FilePage, { method: "GET", path, query, signal });
   }
 

@@ -85,11 +85,12 @@ export class Reporter {
     }
   }
 
-  /** One bad outcome must not take the others with it, and must not run again and again unseen: it is its datum's failure. */
+  /** One bad outcome must not take the others with it, and must not run again and again unseen: it is its datum's or task's failure. */
   async #sendApart(outcomes: readonly Outcome[], error: GatewayError): Promise<void> {
     const [first, ...others] = outcomes;
     if (first && others.length === 0) {
-      if (first.state === "success") return this.#deliver([refused(first, error)]);
+      if (first.state !== "returned" && first.state !== "failed")
+        return this.#deliver([refused(first, error)]);
       const { pipeline, worker, log } = this.#deps;
       return log.error({ pipeline, worker, reason: error.message }, "result refused");
     }
@@ -101,13 +102,17 @@ function isBadOutcome(error: unknown): error is GatewayError {
   return error instanceof GatewayError && [400, 409, 413, 422].includes(error.status);
 }
 
-function refused({ lease, millis }: Extract<Outcome, { state: "success" }>, error: GatewayError): Outcome {
-  const reason = boundedReason(`the gateway refused the datum's result: ${error.message}`);
+type Done = Extract<Outcome, { state: "success" | "merged" | "pushed" }>;
+
+function refused({ lease, state, millis }: Done, error: GatewayError): Outcome {
+  const whose = state === "success" ? "the datum's result" : "the task's result";
+  const reason = boundedReason(`the gateway refused ${whose}: ${error.message}`);
   return { lease, state: "failed", exitCode: null, reason, log: "", millis };
 }
 
 function weightOf(outcome: Outcome): number {
-  if (outcome.state === "returned") return 0;
+  if (outcome.state === "returned" || outcome.state === "pushed") return 0;
   if (outcome.state === "failed") return outcome.log.length;
+  if (outcome.state === "merged") return outcome.bytes?.length ?? 0;
   return outcome.outputs.reduce((sum, { path, bytes = "" }) => sum + path.length + bytes.length + 128, 0);
 }

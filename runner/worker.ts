@@ -10,15 +10,21 @@ import { messageOf } from "./fault.ts";
 import type { Gateway } from "./gateway.ts";
 import { Leases } from "./leases.ts";
 import type { Log } from "./log.ts";
+import type { PipeStore } from "./pfs/pipe-store.ts";
 import { removeTree } from "./pfs/remove.ts";
 import { runRenewer } from "./renewer.ts";
 import { Reporter } from "./reporter.ts";
+import type { SecretSource } from "./secrets/source.ts";
 import { Settling } from "./settling.ts";
+import { runTasks } from "./tasks/run-tasks.ts";
 
 export interface WorkerDeps {
   readonly gateway: Gateway;
   readonly cache: Cache;
   readonly executor: Executor;
+  readonly secrets: SecretSource;
+  /** Of this node: the named pipes of lazy inputs. */
+  readonly pipes: PipeStore;
   readonly log: Log;
   readonly node: string;
   readonly pipeline: string;
@@ -69,9 +75,14 @@ async function runLoop(deps: LoopDeps, signals: Signals): Promise<void> {
     }
     backoff.reset();
     const began = performance.now();
-    const sandbox = await deps.sandboxes.get(lease.transform.image);
-    await runBatch({ ...deps, sandbox }, lease, signals);
-    asked = nextBatchSize({ asked, leased: lease.datums.length, millis: performance.now() - began });
+    const datums = await runTasks({ ...deps, env: process.env }, { lease, signals });
+    // Tasks need no image: it is not fetched for them.
+    if (datums.length > 0) {
+      const sandbox = await deps.sandboxes.get(lease.transform.image);
+      await runBatch({ ...deps, sandbox }, { ...lease, datums: [...datums] }, signals);
+    }
+    const leased = lease.tasks.length + lease.datums.length;
+    asked = nextBatchSize({ asked, leased, millis: performance.now() - began });
     // Where results can't be delivered, no more of them are made.
     if (deps.reporter.unsettled >= MAX_BATCH) await deps.reporter.flush();
   }
@@ -81,7 +92,7 @@ async function runLoop(deps: LoopDeps, signals: Signals): Promise<void> {
 // their leases end.
 const LAST_ANSWER_MS = 500;
 
-/** Some datums, or undefined where there are none for us: the call failed, or there is no slot or nothing queued. */
+/** Some work, or undefined where there is none for us: the call failed, or there is no slot or nothing queued. */
 async function leaseDatums(
   { gateway, log, node, pipeline, worker }: LoopDeps,
   { max, signals: { drain, kill } }: { max: number; signals: Signals },
@@ -90,7 +101,7 @@ async function leaseDatums(
     gateway.lease({ pipeline, node, worker, max }, AbortSignal.any([late, kill]));
   try {
     const lease = await withGrace({ signal: drain, graceMs: LAST_ANSWER_MS }, call);
-    return lease.slot && lease.datums.length > 0 ? lease : undefined;
+    return lease.slot && lease.tasks.length + lease.datums.length > 0 ? lease : undefined;
   } catch (error) {
     if (!drain.aborted) log.warn({ pipeline, worker, reason: messageOf(error) }, "no datums could be leased");
     return undefined;

@@ -87,11 +87,14 @@ export async function healthy(endpoint: string, server: Started): Promise<void> 
   if (ready === "gone") throw new Error(`the server ended at once:\n${server.output()}`);
 }
 
-/** Starts `sluice runner` with the process executor; its data folder goes when it is stopped. */
-export function startRunner(door: Door, { node }: { node: string }): Started {
+/** Starts `sluice runner` with the process executor; its data folder goes when it is stopped. `variables`: of the runner, beside its key. */
+export function startRunner(
+  door: Door,
+  { node, variables = {} }: { node: string; variables?: Readonly<Record<string, string>> },
+): Started {
   const data = scratchFolder();
   const command = ["runner", "--node", node, "--executor", "process", "--data", data];
-  const started = start(sluiceCommand(command), { cwd: ROOT, env: sluiceEnv(door) });
+  const started = start(sluiceCommand(command), { cwd: ROOT, env: { ...sluiceEnv(door), ...variables } });
   void started.ended.then(() => removeScratch(data));
   return started;
 }

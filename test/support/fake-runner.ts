@@ -9,16 +9,19 @@ import {
   type Output,
 } from "../../protocol/runner.ts";
 import { Control } from "./control.ts";
+import { signatureHeaders } from "./http.ts";
 import type { Door } from "./keys.ts";
 
 type Leased = z.infer<typeof Lease>;
 
 /** A runner that speaks the wire and runs nothing: what a datum "does" is a function of the test. */
 export class FakeRunner {
+  readonly #door: Door;
   readonly #control: Control;
   readonly #node: string;
 
   constructor(door: Door, { node }: { node: string }) {
+    this.#door = door;
     this.#control = new Control(door);
     this.#node = node;
   }
@@ -39,6 +42,28 @@ export class FakeRunner {
       answers: Lease,
       ...(signal ? { signal } : {}),
     });
+  }
+
+  /**
+   * Asks as `lease` does: answers as soon as the call waits for something to do, with what comes of it; undefined
+   * where the call does not wait. It goes on until `signal`.
+   */
+  async beginToWait(
+    pipeline: string,
+    { signal }: { signal?: AbortSignal } = {},
+  ): Promise<{ leased: Promise<Leased> } | undefined> {
+    const target = "/api/v1/runner/lease";
+    const body = JSON.stringify({ pipeline, node: this.#node, worker: this.#worker, max: 1 });
+    const ask = { method: "POST", target, headers: { "content-type": "application/json" }, body };
+    const headers = await signatureHeaders(this.#door, ask);
+    const request = { method: "POST", headers, body, ...(signal && { signal }) };
+    const response = await fetch(`${this.#door.endpoint}${target}`, request);
+    if (!response.ok || !response.body) throw new Error(`${response.status} ${await response.text()}`);
+    // Who waits is sent a space now and then (worker/api/slow-json.ts).
+    const chunks = response.body.pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]();
+    const first = await chunks.next();
+    if (first.done || !first.value.startsWith(" ")) return undefined;
+    return { leased: restOf(chunks).then((rest) => Lease.parse(JSON.parse(first.value + rest))) };
   }
 
   /** Reports outcomes; answers the leases that were lost before. */
@@ -90,4 +115,10 @@ export function nameOf({ inputs }: LeasedDatum): string {
 function namesAsOutput(datum: LeasedDatum): Output[] {
   const name = nameOf(datum);
   return [smallOutput(name.replaceAll(/[^A-Za-z0-9]/g, "-"), name)];
+}
+
+async function restOf(chunks: AsyncIterator<string>): Promise<string> {
+  let text = "";
+  for (let next = await chunks.next(); !next.done; next = await chunks.next()) text += next.value;
+  return text;
 }

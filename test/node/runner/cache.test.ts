@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, realpath, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { contentName } from "../../../protocol/content.ts";
 import { Cache, openCacheDir } from "../../../runner/cache.ts";
@@ -83,4 +84,31 @@ test("what an earlier boot of the machine left is dropped, what this one left is
   expect(await readdir(dir)).toContain("file");
   await openCacheDir({ dir, boot: "boot-2" });
   expect(await readdir(dir)).toEqual(["boot"]);
+});
+
+test("a content that is read as it comes is fetched once for those who want it whole", async () => {
+  const content = stage.gateway.store("shared");
+  const signal = new AbortController().signal;
+  const fetching = cache.fetch({ ...from, content });
+  expect(await text(cache.read({ ...from, content }, signal))).toBe("shared");
+  await fetching;
+  expect(stage.gateway.requests).toHaveLength(1);
+});
+
+test("reading goes on by itself where a fetch that it waited for has failed", async () => {
+  const content = stage.gateway.store("shared");
+  const answers = [new Answer(404, "")];
+  stage.gateway.before = () => answers.shift();
+  const fetching = cache.fetch({ ...from, content }).catch(() => "failed");
+  expect(await text(cache.read({ ...from, content }, new AbortController().signal))).toBe("shared");
+  expect(await fetching).toBe("failed");
+});
+
+test("what is small and there is had at once", async () => {
+  const [small, large] = ["small", "x".repeat(100_000)].map((bytes) => stage.gateway.store(bytes));
+  if (!small || !large) throw new Error("not stored");
+  expect(cache.readSmall(small)).toBeUndefined();
+  for (const content of [small, large]) await cache.fetch({ ...from, content });
+  expect(cache.readSmall(small)?.toString()).toBe("small");
+  expect(cache.readSmall(large)).toBeUndefined();
 });

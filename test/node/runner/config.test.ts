@@ -29,6 +29,13 @@ test("without an endpoint it is the one of `sluice dev`", () => {
   expect(readRunnerConfig({}, KEYS).endpoint).toBe("http://127.0.0.1:8787");
 });
 
+test("secrets come from the flag, else from the variable, else from nowhere", () => {
+  const env = { ...KEYS, SLUICE_SECRETS: "kubernetes:team" };
+  expect(readRunnerConfig({ secrets: "/run/secrets" }, env).secrets).toBe("/run/secrets");
+  expect(readRunnerConfig({}, env).secrets).toBe("kubernetes:team");
+  expect(readRunnerConfig({}, { ...KEYS, SLUICE_SECRETS: "" })).not.toHaveProperty("secrets");
+});
+
 test("a bad setting names itself, its value and the fix", () => {
   const cases: [Parameters<typeof readRunnerConfig>, string[]][] = [
     [
@@ -63,6 +70,10 @@ test("a bad setting names itself, its value and the fix", () => {
     [
       [{ executor: "podman" }, KEYS],
       ['"podman"', "not there yet"],
+    ],
+    [
+      [{ secrets: "kubernetes:" }, KEYS],
+      ["--secrets", '"kubernetes:"', "namespace"],
     ],
     [
       [{ executor: "vm" }, KEYS],

@@ -19,6 +19,7 @@ import { Cache } from "../../../runner/cache.ts";
 import { Client } from "../../../runner/client.ts";
 import { Gateway } from "../../../runner/gateway.ts";
 import { collect } from "../../../runner/pfs/collect.ts";
+import { PipeStore } from "../../../runner/pfs/pipe-store.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import { type LeasedInput, stage as stageInputs } from "../../../runner/pfs/stage.ts";
 import { INLINE_BUDGET_BYTES, sendOutputs } from "../../../runner/pfs/upload.ts";
@@ -40,7 +41,7 @@ describe("laying out inputs", () => {
   let client: Client;
   let cache: Cache;
   let gateway: Gateway;
-  const from = { name: "in", repo: "images", branch: "master", commit: "c1" };
+  const from = { name: "in", repo: "images", branch: "master", commit: "c1", lazy: false, from: null };
 
   beforeEach(async () => {
     stage = await Stage.open();
@@ -57,7 +58,10 @@ describe("laying out inputs", () => {
   });
 
   const layOut = (...inputs: LeasedInput[]) =>
-    stageInputs({ cache, gateway }, { pfs: join(dir, "pfs"), inputs, signal });
+    stageInputs(
+      { cache, gateway, pipes: new PipeStore(join(dir, "pipes")) },
+      { pfs: join(dir, "pfs"), inputs, signal },
+    );
   const file = (path: string, text: string) => ({
     path,
     kind: "file" as const,

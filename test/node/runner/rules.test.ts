@@ -35,7 +35,15 @@ describe("the size of batches", () => {
 });
 
 describe("the environment of a command", () => {
-  const input = { repo: "r", branch: "b", commit: "c9", kind: "file" as const, content: null };
+  const input = {
+    repo: "r",
+    branch: "b",
+    commit: "c9",
+    kind: "file" as const,
+    content: null,
+    lazy: false,
+    from: null,
+  };
   const datum = (names: Record<string, string>) => ({
     lease: "l",
     job: "j1",

@@ -14,6 +14,7 @@ import {
   LeaseRequest,
   type Outcome,
   RenewRequest,
+  type Task,
 } from "../../../../protocol/runner.ts";
 import type { Transform } from "../../../../protocol/spec.ts";
 import { TreeHash } from "../../../../runner/tree-hash.ts";
@@ -45,7 +46,8 @@ export function refusal(status: number, message: string): Answer {
 }
 
 interface Held {
-  readonly datum: LeasedDatum;
+  readonly datum?: LeasedDatum;
+  readonly task?: Task;
   readonly worker: string;
 }
 
@@ -60,6 +62,8 @@ export class FakeGateway {
   workers: { pipeline: string; count: number }[] = [{ pipeline: "edges", count: 1 }];
   /** What waits to be leased, in order. */
   readonly queue: LeasedDatum[] = [];
+  /** Tasks that wait to be leased, in order; they go before the datums. */
+  readonly tasks: Task[] = [];
   readonly held = new Map<string, Held>();
   readonly outcomes: Outcome[] = [];
   readonly lostOutcomes: Outcome[] = [];
@@ -119,9 +123,16 @@ export class FakeGateway {
       path: "",
       kind: "dir" as const,
       content: null,
+      lazy: false,
+      from: null,
       ...input,
     };
     this.queue.push({ lease: "", job: "job-1", datum: `datum-${this.#serial}`, inputs: [whole] });
+    this.wake();
+  }
+
+  addTask(task: Task): void {
+    this.tasks.push(task);
     this.wake();
   }
 
@@ -214,12 +225,21 @@ export class FakeGateway {
 
   async #lease({ pipeline, worker, max }: ReturnType<typeof LeaseRequest.parse>): Promise<unknown> {
     if (pipeline !== "edges") return refusal(404, `no pipeline "${pipeline}"`);
-    if (this.queue.length === 0) await this.#untilWoken();
+    if (this.queue.length + this.tasks.length === 0) await this.#untilWoken();
+    const tasks = this.tasks.splice(0, max).map((task) => ({ ...task, lease: `lease-${++this.#serial}` }));
+    for (const task of tasks) this.held.set(task.lease, { task, worker });
     const datums = this.queue.splice(0, max).map((datum) => ({ ...datum, lease: `lease-${++this.#serial}` }));
     for (const datum of datums) this.held.set(datum.lease, { datum, worker });
     if (datums.length > 0) this.leased.push({ worker, max, count: datums.length });
     const { transform, datumTimeout } = this;
-    return { slot: true, transform, datumTimeout, output: { repo: "edges", branch: "master" }, datums };
+    return {
+      slot: true,
+      transform,
+      datumTimeout,
+      output: { repo: "edges", branch: "master" },
+      datums,
+      tasks,
+    };
   }
 
   async #untilWoken(): Promise<void> {
@@ -239,7 +259,8 @@ export class FakeGateway {
     }
     this.held.delete(outcome.lease);
     this.outcomes.push(outcome);
-    if (outcome.state === "returned") this.queue.push(held.datum);
+    if (outcome.state === "returned" && held.datum) this.queue.push(held.datum);
+    if (outcome.state === "returned" && held.task) this.tasks.push(held.task);
     this.wake();
     return true;
   }

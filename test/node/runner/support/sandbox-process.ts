@@ -4,8 +4,8 @@ import { findBubblewrap, findUnshare } from "../../../../runner/executors/detect
 import { processExecutor } from "../../../../runner/executors/process.ts";
 import { readRootEntries } from "../../../../runner/executors/root-entries.ts";
 
-/** Runs one shell script in a sandbox, as a process of its own. `argv`: tool, folder with `datum` in it, script. */
-const [, , tool, dir = "", script = ""] = process.argv;
+/** Runs one shell script in a sandbox, as a process of its own. `argv`: tool, folder with `datum` in it, script, where secrets are mounted. */
+const [, , tool, dir = "", script = "", ...mountPaths] = process.argv;
 const find = tool === "bubblewrap" ? findBubblewrap : findUnshare;
 const jail = await find({ root: await readRootEntries(), dataDir: dir });
 if (typeof jail === "string") throw new Error(jail);
@@ -15,5 +15,10 @@ const sandbox = await executor.prepare({ dir: join(dir, "own"), image: "any" });
 const env = { PATH: process.env.PATH ?? "/usr/bin:/bin" };
 const signal = new AbortController().signal;
 const cmd = ["sh", "-c", script];
-console.error(await sandbox.run({ pfs: join(dir, "datum"), cmd, stdin: null, env, signal }));
+const secrets = mountPaths.map((mountPath) => ({
+  name: "key",
+  mountPath,
+  secret: new Map([["key", Buffer.from("value")]]),
+}));
+console.error(await sandbox.run({ pfs: join(dir, "datum"), cmd, stdin: null, env, secrets, signal }));
 await executor.close();

@@ -1,0 +1,68 @@
+import { Readable } from "node:stream";
+import { type ContentId, contentName } from "../../protocol/content.ts";
+import type { BranchAddress } from "../../protocol/names.ts";
+import { failureOf } from "../client.ts";
+import { messageOf } from "../fault.ts";
+import type { Gateway } from "../gateway.ts";
+import { DamagedContent, ResumableContent, WrongContent } from "../resumable.ts";
+import { type Failure, retrying } from "../retry.ts";
+
+type Contents = Pick<Gateway, "content">;
+
+/** A content of a branch could not be read to its end, or its bytes are not what its name says. `failure`: whether reading it from its beginning may help. */
+export class ContentBroken extends Error {
+  override readonly name = "ContentBroken";
+  readonly failure: Failure;
+
+  constructor(content: ContentId, cause: unknown) {
+    super(`content ${contentName(content)} could not be read: ${messageOf(cause)}`);
+    this.failure = cause instanceof WrongContent ? "transient" : "final";
+  }
+}
+
+export interface ContentRequest {
+  readonly address: BranchAddress;
+  readonly content: ContentId;
+  readonly signal: AbortSignal;
+}
+
+const MAX_TRIES = 5;
+
+/**
+ * The bytes of a content, as they come from the gateway; where its connection breaks they go on behind the last one.
+ * Ends well only where they have its digest and its size: whoever reads to the end has them right. Throws
+ * ContentBroken, and what `signal` is aborted with.
+ */
+export async function* contentBytes(
+  gateway: Contents,
+  { address, content, signal }: ContentRequest,
+): AsyncGenerator<Buffer> {
+  if (content.size === 0) return;
+  const bytes = new ResumableContent(content, () => gateway.content({ ...address, content }, signal));
+  const next = () => retrying(() => bytes.next(), { signal, classify, maxTransient: MAX_TRIES });
+  try {
+    for (let piece = await next(); piece; piece = await next()) yield piece;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw new ContentBroken(content, error);
+  } finally {
+    bytes.close();
+  }
+}
+
+function classify(error: unknown): Failure {
+  if (error instanceof WrongContent) return "final";
+  return error instanceof DamagedContent ? "transient" : failureOf(error);
+}
+
+/** All of it in memory: for small ones. */
+export async function contentBuffer(gateway: Contents, request: ContentRequest): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of contentBytes(gateway, request)) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+/** The same as a stream that is read as fast as it is taken. */
+export function contentStream(gateway: Contents, request: ContentRequest): Readable {
+  return Readable.from(contentBytes(gateway, request), { objectMode: false });
+}

@@ -1,0 +1,101 @@
+import type { SecretSource } from "../secrets/source.ts";
+import { EgressFault } from "./fault.ts";
+
+/**
+ * What a store's client needs to be let in, by the names that the vendors' tools know (`AWS_ACCESS_KEY_ID`, …):
+ * from the environment of the runner or from a secret whose keys have these names.
+ */
+export interface Credentials {
+  /** The secret's name; null: the environment, where a client may look further, as its vendor's tools do. */
+  readonly secret: string | null;
+  get(name: string): string | undefined;
+  /** A value that must be there. Throws EgressFault, which names what lacks. */
+  need(name: string): string;
+  /** The text without any part of these credentials. */
+  redact(text: string): string;
+}
+
+/** Those in the environment of the runner. */
+export function environmentCredentials(env: NodeJS.ProcessEnv): Credentials {
+  const values = new Map(Object.entries(env).flatMap(([name, value]) => (value ? [[name, value]] : [])));
+  return credentialsOf({ secret: null, values });
+}
+
+/** Those in a secret. Throws what reading it throws. */
+export async function secretCredentials(
+  secrets: SecretSource,
+  { name, signal }: { name: string; signal: AbortSignal },
+): Promise<Credentials> {
+  const values = new Map<string, string>();
+  for (const [key, bytes] of await secrets.read(name, signal)) values.set(key, textOf(bytes));
+  return credentialsOf({ secret: name, values });
+}
+
+/** Files of keys end in a newline more often than not. */
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("utf8").trim();
+}
+
+function credentialsOf({
+  secret,
+  values,
+}: {
+  secret: string | null;
+  values: ReadonlyMap<string, string>;
+}): Credentials {
+  const origin = secret === null ? "the environment of the runner" : `secret "${secret}"`;
+  const hidden = hiddenParts(values);
+  return {
+    secret,
+    get: (name) => values.get(name),
+    need(name) {
+      const value = values.get(name);
+      if (value === undefined || value === "") throw new EgressFault(`${origin} has no ${name}`);
+      return value;
+    },
+    redact: (text) => hidden.reduce((left, part) => left.replaceAll(part, "***"), text),
+  };
+}
+
+/** Key of a secret that holds the JSON of a Google service account; the first is taken. */
+export const GOOGLE_JSON_KEYS = ["GOOGLE_APPLICATION_CREDENTIALS_JSON", "service-account.json"] as const;
+
+/** What of each value is to be hidden. Names that are not here hold nothing secret: an account, a region. */
+const HIDDEN: Readonly<Record<string, (value: string) => string[]>> = {
+  AWS_ACCESS_KEY_ID: (value) => [value],
+  AWS_SECRET_ACCESS_KEY: (value) => [value],
+  AWS_SESSION_TOKEN: (value) => [value],
+  AZURE_STORAGE_KEY: (value) => [value],
+  AZURE_STORAGE_SAS_TOKEN: signatureParts,
+  AZURE_STORAGE_CONNECTION_STRING: connectionParts,
+  ...Object.fromEntries(GOOGLE_JSON_KEYS.map((key) => [key, privateKeyParts])),
+};
+
+// Shorter ones are no keys; to replace them would only garble the text.
+const MIN_HIDDEN_CHARACTERS = 8;
+
+function hiddenParts(values: ReadonlyMap<string, string>): string[] {
+  const parts = [...values].flatMap(([name, value]) => HIDDEN[name]?.(value) ?? []);
+  const forms = parts.flatMap((part) => [part, encodeURIComponent(part)]);
+  // The longest first: a part may hold another.
+  return [...new Set(forms)]
+    .filter((part) => part.length >= MIN_HIDDEN_CHARACTERS)
+    .sort((a, b) => b.length - a.length);
+}
+
+function signatureParts(token: string): string[] {
+  const signature = /(?:^|[?&])sig=([^&]*)/.exec(token)?.[1] ?? "";
+  return [token, signature, new URLSearchParams(token).get("sig") ?? ""];
+}
+
+function connectionParts(text: string): string[] {
+  const key = /(?:^|;)AccountKey=([^;]*)/i.exec(text)?.[1] ?? "";
+  const token = /(?:^|;)SharedAccessSignature=([^;]*)/i.exec(text)?.[1] ?? "";
+  return [text, key, ...signatureParts(token)];
+}
+
+/** Lines of the key, so that no piece of it is shown either. */
+function privateKeyParts(json: string): string[] {
+  const key = /"private_key"\s*:\s*"((?:[^"\\]|\\.)*)"/.exec(json)?.[1] ?? "";
+  return [json, ...key.split("\\n").filter((line) => !line.startsWith("-----"))];
+}

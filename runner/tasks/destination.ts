@@ -1,0 +1,56 @@
+import { EgressFault } from "./fault.ts";
+
+/** What an egress URL says (spec §2.5). */
+export interface Destination {
+  readonly kind: "s3" | "gs" | "azure";
+  /** A bucket; of Azure, a container. */
+  readonly bucket: string;
+  /** Folder that the results go to: "" is the root; no slash at either end. */
+  readonly dir: string;
+  /** Of Azure: the account, where the URL names it as Hadoop's does, and its host where that is given too. */
+  readonly account?: { readonly name: string; readonly host?: string };
+}
+
+const KINDS: Readonly<Record<string, Destination["kind"]>> = {
+  s3: "s3",
+  gs: "gs",
+  wasb: "azure",
+  wasbs: "azure",
+  as: "azure",
+};
+
+const SHAPE = "<scheme>://<bucket>/<dir> with the scheme s3, gs, wasb or as";
+// Wide enough for every store; what looks like a key in front of the bucket is no bucket, and is not repeated.
+const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
+
+/**
+ * Reads `<scheme>://<bucket>/<dir>`; for Azure also `<container>@<account>` and
+ * `<container>@<account>.blob.core.windows.net`, as Hadoop writes them. The folder is taken as it is written, not
+ * percent-decoded. Throws EgressFault.
+ */
+export function parseDestination(url: string): Destination {
+  const [, scheme = "", authority = "", path = ""] = /^([a-z0-9]+):\/\/([^/]+)(.*)$/.exec(url) ?? [];
+  const kind = KINDS[scheme];
+  const [bucket = "", host, ...rest] = authority.split("@");
+  if (!kind || !BUCKET.test(bucket) || rest.length > 0) throw new EgressFault(`egress.URL must be ${SHAPE}`);
+  const place = { kind, bucket, dir: path.replace(/^\/+|\/+$/g, "") };
+  if (host === undefined) return place;
+  if (kind !== "azure" || !BUCKET.test(host)) {
+    throw new EgressFault(`egress.URL must be ${SHAPE}: only Azure's may have an account, behind an '@'`);
+  }
+  const [name = ""] = host.split(".");
+  return { ...place, account: host === name ? { name } : { name, host } };
+}
+
+/** The name of a file in the store. */
+export function objectKey({ dir }: Destination, path: string): string {
+  return dir === "" ? path : `${dir}/${path}`;
+}
+
+const SCHEMES: Readonly<Record<Destination["kind"], string>> = { s3: "s3", gs: "gs", azure: "wasb" };
+
+/** The store and the folder in it, for people. */
+export function placeText({ kind, bucket, dir, account }: Destination): string {
+  const authority = account ? `${bucket}@${account.host ?? account.name}` : bucket;
+  return `${SCHEMES[kind]}://${authority}${dir === "" ? "" : `/${dir}`}`;
+}

@@ -1,0 +1,188 @@
+import { Transform } from "node:stream";
+import type { ContentId } from "../../protocol/content.ts";
+import type { BranchAddress } from "../../protocol/names.ts";
+import type { Task } from "../../protocol/runner.ts";
+import { forEachLimited } from "../concurrency.ts";
+import type { Gateway } from "../gateway.ts";
+import { type Failure, retrying } from "../retry.ts";
+import type { SecretSource } from "../secrets/source.ts";
+import { ContentBroken, contentBuffer, contentStream } from "./contents.ts";
+import { type Credentials, environmentCredentials, secretCredentials } from "./credentials.ts";
+import { type Destination, objectKey, parseDestination, placeText } from "./destination.ts";
+import { EgressFault } from "./fault.ts";
+import { type Progress, whileItGoesOn } from "./progress.ts";
+import { openStore } from "./stores/open.ts";
+import { type Store, WHOLE_BYTES } from "./stores/store.ts";
+import { statusOf, storeFailureOf, wordsOf } from "./words.ts";
+
+type EgressTask = Extract<Task, { kind: "egress" }>;
+type Entry = EgressTask["entries"][number];
+
+export interface EgressDeps {
+  readonly gateway: Pick<Gateway, "content">;
+  readonly secrets: SecretSource;
+  /** Where credentials are looked for, unless the egress names a secret. */
+  readonly env: NodeJS.ProcessEnv;
+  /** How long a store may take no byte and give no answer. */
+  readonly stallMs?: number;
+}
+
+export interface EgressRequest {
+  readonly task: EgressTask;
+  /** The branch that has the contents. */
+  readonly output: BranchAddress;
+  readonly signal: AbortSignal;
+}
+
+// Requests for small objects that are on their way, and large objects: both bound memory.
+const SMALL_AT_ONCE = 8;
+const LARGE_AT_ONCE = 2;
+const MAX_TRIES = 5;
+const STALL_MS = 5 * 60_000;
+
+/**
+ * Makes the external store hold what the entries say. What is there already, put by an earlier try, costs one
+ * question. Removals come first: a store that is a tree, as Sluice is, has no room for a file where a folder still
+ * is. Throws EgressFault with the path, the store and its words; SecretMissing; what `signal` is aborted with.
+ */
+export async function pushEntries(deps: EgressDeps, { task, output, signal }: EgressRequest): Promise<void> {
+  const { egress, entries } = task;
+  const destination = parseDestination(egress.URL);
+  const credentials = await credentialsFor(deps, { name: egress.secret, signal });
+  const store = await opened({ task, destination, credentials });
+  const push = new Push(deps, { store, destination, credentials, output, signal });
+  const large = (entry: Entry) => entry.content !== null && entry.content.size > WHOLE_BYTES;
+  try {
+    await forEachLimited(
+      entries.filter(({ content }) => content === null),
+      { limit: SMALL_AT_ONCE, work: (entry) => push.remove(entry) },
+    );
+    await forEachLimited(
+      entries.filter((entry) => !large(entry)),
+      { limit: SMALL_AT_ONCE, work: (entry) => push.put(entry) },
+    );
+    await forEachLimited(entries.filter(large), {
+      limit: LARGE_AT_ONCE,
+      work: (entry) => push.put(entry),
+    });
+  } finally {
+    store.close();
+  }
+}
+
+async function credentialsFor(
+  { secrets, env }: EgressDeps,
+  { name, signal }: { name: string | undefined; signal: AbortSignal },
+): Promise<Credentials> {
+  return name === undefined ? environmentCredentials(env) : secretCredentials(secrets, { name, signal });
+}
+
+/** Opening asks nobody, so what goes wrong is how the egress is set up. */
+async function opened({
+  task: { egress },
+  destination,
+  credentials,
+}: {
+  task: EgressTask;
+  destination: Destination;
+  credentials: Credentials;
+}): Promise<Store> {
+  try {
+    return await openStore({ destination, egress, credentials });
+  } catch (error) {
+    const words = wordsOf(error, credentials.redact);
+    throw new EgressFault(`${placeText(destination)} can't be used: ${words}`);
+  }
+}
+
+interface PushOptions {
+  readonly store: Store;
+  readonly destination: Destination;
+  readonly credentials: Credentials;
+  readonly output: BranchAddress;
+  readonly signal: AbortSignal;
+}
+
+/** One entry after another, each with its tries. */
+class Push {
+  readonly #deps: EgressDeps;
+  readonly #options: PushOptions;
+
+  constructor(deps: EgressDeps, options: PushOptions) {
+    this.#deps = deps;
+    this.#options = options;
+  }
+
+  async remove({ path }: Entry): Promise<void> {
+    const { store, destination } = this.#options;
+    const key = objectKey(destination, path);
+    await this.#tried({ path, what: "removed from" }, ({ signal }) => store.remove({ key, signal }));
+  }
+
+  async put({ path, content }: Entry): Promise<void> {
+    if (content === null) return;
+    const key = objectKey(this.#options.destination, path);
+    await this.#tried({ path, what: "put to" }, (progress) => this.#put({ key, content }, progress));
+  }
+
+  async #put({ key, content }: { key: string; content: ContentId }, progress: Progress): Promise<void> {
+    const { store, output: address } = this.#options;
+    const { signal } = progress;
+    if (await isThere(store, { key, content, signal })) return;
+    const request = { address, content, signal };
+    if (content.size <= WHOLE_BYTES) {
+      const body = await contentBuffer(this.#deps.gateway, request);
+      return store.put({ key, content, body, signal });
+    }
+    const source = contentStream(this.#deps.gateway, request);
+    const body = told(progress);
+    source.on("error", (error) => body.destroy(error)).pipe(body);
+    try {
+      await store.put({ key, content, body, signal });
+    } finally {
+      source.destroy();
+      body.destroy();
+    }
+  }
+
+  async #tried(
+    { path, what }: { path: string; what: string },
+    work: (progress: Progress) => Promise<void>,
+  ): Promise<void> {
+    const { signal, destination, credentials } = this.#options;
+    const { stallMs = STALL_MS } = this.#deps;
+    const once = () => whileItGoesOn({ stop: signal, stallMs }, work);
+    try {
+      await retrying(once, { signal, classify: failureOf, maxTransient: MAX_TRIES });
+    } catch (error) {
+      signal.throwIfAborted();
+      const words = wordsOf(error, credentials.redact);
+      throw new EgressFault(`"${path}" could not be ${what} ${placeText(destination)}: ${words}`);
+    }
+  }
+}
+
+/** Bytes that pass, each piece of them a sign that the store takes them. */
+function told({ alive }: Progress): Transform {
+  return new Transform({
+    transform(chunk, _encoding, done) {
+      alive();
+      done(null, chunk);
+    },
+  });
+}
+
+/** A key that may only write is asked in vain: then the object is put, and a refusal of that is told in words. */
+async function isThere(store: Store, object: Parameters<Store["has"]>[0]): Promise<boolean> {
+  try {
+    return await store.has(object);
+  } catch (error) {
+    const status = statusOf(error);
+    if (status !== undefined && status < 500 && storeFailureOf(error) === "final") return false;
+    throw error;
+  }
+}
+
+function failureOf(error: unknown): Failure {
+  return error instanceof ContentBroken ? error.failure : storeFailureOf(error);
+}

@@ -1,0 +1,133 @@
+import { createReadStream } from "node:fs";
+import { type FileHandle, open, readFile, rm } from "node:fs/promises";
+import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
+import type { BranchAddress } from "../../protocol/names.ts";
+import type { Outcome, Task } from "../../protocol/runner.ts";
+import { forEachLimited } from "../concurrency.ts";
+import type { Gateway } from "../gateway.ts";
+import { sendOutputs } from "../pfs/upload.ts";
+import { type Failure, retrying } from "../retry.ts";
+import { TreeHash } from "../tree-hash.ts";
+import { ContentBroken, contentBytes } from "./contents.ts";
+
+type MergeTask = Extract<Task, { kind: "merge" }>;
+
+export interface MergeDeps {
+  readonly gateway: Pick<Gateway, "content" | "openUpload" | "reserve" | "addInline" | "addContent">;
+}
+
+export interface MergeRequest {
+  readonly task: MergeTask;
+  /** The branch that has the parts and gets the whole. */
+  readonly output: BranchAddress;
+  /** A file that may be made here; it is gone afterwards. */
+  readonly file: string;
+  readonly signal: AbortSignal;
+}
+
+type Merged = Pick<Extract<Outcome, { state: "merged" }>, "content" | "bytes" | "upload">;
+
+const FETCHES_AT_ONCE = 8;
+const MAX_TRIES = 5;
+const READ_BYTES = 1024 * 1024;
+
+/**
+ * Puts the parts one after the other into one content, and brings it to the output branch under the lease. The
+ * whole is built in a file, so that memory is bounded whatever its size.
+ */
+export async function mergeParts(deps: MergeDeps, request: MergeRequest): Promise<Merged> {
+  const { file, output, task, signal } = request;
+  const { lease } = task;
+  try {
+    await build(deps, request);
+    const content = await identify(file, signal);
+    const bytes = content.size <= INLINE_LIMIT_BYTES ? await readFile(file) : null;
+    const collected = [{ path: "", content, bytes, source: file }];
+    const { outputs, upload } = await sendOutputs(deps.gateway, { collected, output, lease, signal });
+    const carried = outputs[0]?.bytes;
+    return {
+      content,
+      ...(carried !== undefined && { bytes: carried }),
+      ...(upload !== undefined && { upload }),
+    };
+  } finally {
+    await rm(file, { force: true });
+  }
+}
+
+/** A content, and where in the whole it belongs: several datums may write the same line. */
+interface Piece {
+  readonly content: ContentId;
+  readonly offsets: number[];
+}
+
+async function build(deps: MergeDeps, { task, file, output, signal }: MergeRequest): Promise<void> {
+  const whole = await open(file, "wx", 0o600);
+  try {
+    await forEachLimited(piecesOf(task.parts), {
+      limit: FETCHES_AT_ONCE,
+      work: (piece) =>
+        retrying(() => fetchPiece(deps, { piece, whole, output, signal }), {
+          signal,
+          classify: failureOf,
+          maxTransient: MAX_TRIES,
+        }),
+    });
+  } finally {
+    await whole.close();
+  }
+}
+
+function piecesOf(parts: readonly ContentId[]): Piece[] {
+  const pieces = new Map<string, Piece>();
+  let offset = 0;
+  for (const content of parts) {
+    const name = contentName(content);
+    const piece = pieces.get(name) ?? { content, offsets: [] };
+    pieces.set(name, piece);
+    piece.offsets.push(offset);
+    offset += content.size;
+  }
+  return [...pieces.values()];
+}
+
+interface PieceRequest {
+  readonly piece: Piece;
+  readonly whole: FileHandle;
+  readonly output: BranchAddress;
+  readonly signal: AbortSignal;
+}
+
+/** Writes a content to every place where it belongs; a second try writes over the first. */
+async function fetchPiece(
+  { gateway }: MergeDeps,
+  { piece: { content, offsets }, whole, output, signal }: PieceRequest,
+): Promise<void> {
+  let done = 0;
+  for await (const chunk of contentBytes(gateway, { address: output, content, signal })) {
+    for (const offset of offsets) await writeAt(whole, { bytes: chunk, position: offset + done });
+    done += chunk.length;
+  }
+}
+
+async function writeAt(
+  file: FileHandle,
+  { bytes, position }: { bytes: Buffer; position: number },
+): Promise<void> {
+  let written = 0;
+  while (written < bytes.length) {
+    const { bytesWritten } = await file.write(bytes, written, bytes.length - written, position + written);
+    written += bytesWritten;
+  }
+}
+
+async function identify(file: string, signal: AbortSignal): Promise<ContentId> {
+  const hash = new TreeHash();
+  for await (const chunk of createReadStream(file, { highWaterMark: READ_BYTES, signal })) hash.update(chunk);
+  return hash.finish();
+}
+
+/** What is not the gateway's fault is that of this machine's disk: full, or read-only. */
+function failureOf(error: unknown): Failure {
+  return error instanceof ContentBroken ? error.failure : "final";
+}

@@ -1,0 +1,102 @@
+import { join } from "node:path";
+import type { Lease, LeasedDatum, Task } from "../../protocol/runner.ts";
+import { LONG_BATCH_MS } from "../batch-size.ts";
+import { forEachLimited } from "../concurrency.ts";
+import type { Leases } from "../leases.ts";
+import type { Reporter } from "../reporter.ts";
+import { performTask, type TaskDeps } from "./perform.ts";
+
+export interface RunTasksDeps extends TaskDeps {
+  readonly leases: Leases;
+  readonly reporter: Reporter;
+  /** The worker's folder. */
+  readonly dir: string;
+}
+
+interface Signals {
+  readonly drain: AbortSignal;
+  readonly kill: AbortSignal;
+}
+
+interface RoundOptions {
+  readonly lease: Lease;
+  readonly signals: Signals;
+}
+
+// They wait for others most of the time; each bounds what it has on its way itself.
+const TASKS_AT_ONCE = 2;
+
+/**
+ * Does the tasks of one lease call, which come before its datums, and answers the datums that are still this
+ * worker's. When the tasks take long, whatever has not begun is given back, so that nothing waits here while
+ * another worker is idle; and all of it when this worker is to end. Outcomes may still be on their way afterwards.
+ */
+export async function runTasks(
+  deps: RunTasksDeps,
+  { lease, signals }: RoundOptions,
+): Promise<readonly LeasedDatum[]> {
+  if (lease.tasks.length === 0) return lease.datums;
+  const round = new Round(deps, { lease, signals });
+  const giveBack = () => round.giveBack();
+  const timer = setTimeout(giveBack, LONG_BATCH_MS);
+  signals.drain.addEventListener("abort", giveBack, { once: true });
+  if (signals.drain.aborted) giveBack();
+  try {
+    return await round.run();
+  } finally {
+    clearTimeout(timer);
+    signals.drain.removeEventListener("abort", giveBack);
+    void deps.reporter.flush();
+  }
+}
+
+class Round {
+  readonly #deps: RunTasksDeps;
+  readonly #lease: Lease;
+  readonly #kill: AbortSignal;
+  /** Leases of what has not begun, each with what stops it. */
+  readonly #waiting: Map<string, AbortSignal>;
+
+  constructor(deps: RunTasksDeps, { lease, signals }: RoundOptions) {
+    this.#deps = deps;
+    this.#lease = lease;
+    this.#kill = signals.kill;
+    const ids = [...lease.tasks, ...lease.datums].map((leased) => leased.lease);
+    this.#waiting = new Map(ids.map((id) => [id, AbortSignal.any([signals.kill, deps.leases.hold(id)])]));
+  }
+
+  async run(): Promise<LeasedDatum[]> {
+    const { tasks, datums } = this.#lease;
+    await forEachLimited(tasks, { limit: TASKS_AT_ONCE, work: (task) => this.#perform(task) });
+    return datums.filter(({ lease }) => this.#waiting.get(lease)?.aborted === false);
+  }
+
+  /** After a kill the worker gives back all that it holds, in one short call. */
+  giveBack(): void {
+    const given = [...this.#waiting.keys()];
+    this.#waiting.clear();
+    if (this.#kill.aborted || given.length === 0) return;
+    const { leases, reporter } = this.#deps;
+    for (const lease of given) {
+      if (leases.stop(lease, "yielded")) reporter.add({ lease, state: "returned" });
+    }
+    void reporter.flush();
+  }
+
+  /** Nothing is reported of work that was stopped: its lease is lost, or is returned by who stopped it. */
+  async #perform(task: Task): Promise<void> {
+    const signal = this.#waiting.get(task.lease);
+    this.#waiting.delete(task.lease);
+    if (!signal || signal.aborted) return;
+    const file = join(this.#deps.dir, `task-${nextFile()}`);
+    const outcome = await performTask(this.#deps, { task, output: this.#lease.output, file, signal });
+    if (!signal.aborted) this.#deps.reporter.add(outcome);
+  }
+}
+
+let files = 0;
+
+function nextFile(): number {
+  files += 1;
+  return files;
+}

@@ -1,0 +1,93 @@
+import type { S3ClientConfig } from "@aws-sdk/client-s3";
+import { contentName } from "../../../protocol/content.ts";
+import type { Credentials } from "../credentials.ts";
+import { DIGEST_METADATA, type ObjectPut, PARTS_AT_ONCE, partBytes, type Store } from "./store.ts";
+
+/** S3's bound, of which one is kept in reserve. */
+const MAX_PARTS = 9_999;
+const CONNECT_MS = 10_000;
+/** A connection on which nothing is said for so long is given up. */
+const SILENCE_MS = 120_000;
+/** How long a store may take to drop the parts of an upload that was given up. */
+const TIDY_MS = 3000;
+const DEFAULT_REGION = "us-east-1";
+
+/** Amazon S3, or with `endpoint` whatever speaks like it. */
+export async function openS3({
+  bucket,
+  endpoint,
+  credentials,
+}: {
+  readonly bucket: string;
+  readonly endpoint: string | undefined;
+  readonly credentials: Credentials;
+}): Promise<Store> {
+  const s3 = await import("@aws-sdk/client-s3");
+  const { Upload } = await import("@aws-sdk/lib-storage");
+  const config: S3ClientConfig = {
+    ...access(credentials),
+    requestHandler: { connectionTimeout: CONNECT_MS, socketTimeout: SILENCE_MS },
+    ...(endpoint !== undefined && { endpoint, forcePathStyle: true }),
+  };
+  const region = await regionOf(new s3.S3Client(config), credentials);
+  const client = new s3.S3Client({ ...config, region });
+
+  // The SDK's uploader can't stop a request that is on its way. What an upload leaves behind is still tidied up after.
+  const sendUntil = (signal: AbortSignal) => (command: Parameters<typeof client.send>[0]) => {
+    const tidies = command instanceof s3.AbortMultipartUploadCommand;
+    return client.send(command, { abortSignal: tidies ? AbortSignal.timeout(TIDY_MS) : signal });
+  };
+
+  return {
+    async has({ key, content, signal }) {
+      const command = new s3.HeadObjectCommand({ Bucket: bucket, Key: key });
+      const { ContentLength, Metadata } = await client.send(command, { abortSignal: signal });
+      return ContentLength === content.size && Metadata?.[DIGEST_METADATA] === contentName(content);
+    },
+    async put({ key, content, body, signal }: ObjectPut) {
+      const Metadata = { [DIGEST_METADATA]: contentName(content) };
+      const params = { Bucket: bucket, Key: key, Body: body, Metadata };
+      if (Buffer.isBuffer(body)) {
+        await client.send(new s3.PutObjectCommand(params), { abortSignal: signal });
+        return;
+      }
+      const partSize = partBytes({ size: content.size, maxParts: MAX_PARTS });
+      const stoppable = Object.create(client, { send: { value: sendUntil(signal) } });
+      await new Upload({ client: stoppable, params, partSize, queueSize: PARTS_AT_ONCE }).done();
+    },
+    async remove({ key, signal }) {
+      const command = new s3.DeleteObjectCommand({ Bucket: bucket, Key: key });
+      await client.send(command, { abortSignal: signal });
+    },
+    close: () => client.destroy(),
+  };
+}
+
+/** From the environment the SDK reads them itself, with profiles, roles and all else that it knows. */
+function access(credentials: Credentials): Pick<S3ClientConfig, "credentials" | "region"> {
+  if (credentials.secret === null) return {};
+  const sessionToken = credentials.get("AWS_SESSION_TOKEN");
+  const region = credentials.get("AWS_REGION") ?? credentials.get("AWS_DEFAULT_REGION");
+  return {
+    credentials: {
+      accessKeyId: credentials.need("AWS_ACCESS_KEY_ID"),
+      secretAccessKey: credentials.need("AWS_SECRET_ACCESS_KEY"),
+      ...(sessionToken !== undefined && { sessionToken }),
+    },
+    ...(region !== undefined && { region }),
+  };
+}
+
+/** Where none is set up: the first of all, which stores other than Amazon's take as well. */
+async function regionOf(
+  client: { config: { region: () => Promise<string> }; destroy(): void },
+  credentials: Credentials,
+): Promise<string> {
+  try {
+    return await client.config.region();
+  } catch {
+    return credentials.get("AWS_DEFAULT_REGION") ?? DEFAULT_REGION;
+  } finally {
+    client.destroy();
+  }
+}

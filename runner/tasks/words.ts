@@ -1,0 +1,86 @@
+import { errorCode } from "../fault.ts";
+import type { Failure } from "../retry.ts";
+import { EgressFault } from "./fault.ts";
+
+const MAX_WORDS_CHARACTERS = 500;
+
+/**
+ * What a store's client said of a failure: its code and its words, in one line, behind `redact`. Queries of URLs are
+ * left out: they may carry a signature.
+ */
+export function wordsOf(error: unknown, redact: (text: string) => string): string {
+  const root = rootOf(error);
+  const label = labelOf(root);
+  const text = textOf(root);
+  const words = label === undefined || text.includes(label) ? text : `${label}: ${text}`;
+  // Shortened last: what is to be hidden must not be cut in two before it is found.
+  return redact(words.replaceAll(/(https?:\/\/[^\s?"']*)\?[^\s"']*/g, "$1?…"))
+    .slice(0, MAX_WORDS_CHARACTERS)
+    .toWellFormed();
+}
+
+/** Where several addresses of a host were tried, or one error tells of another, the innermost says most. */
+function rootOf(error: unknown): unknown {
+  if (error instanceof AggregateError && error.errors.length > 0) return rootOf(error.errors[0]);
+  if (error instanceof Error && error.cause instanceof Error && statusOf(error) === undefined) {
+    return rootOf(error.cause);
+  }
+  return error;
+}
+
+/** The vendor's code, such as "AccessDenied", else the status of the answer. */
+function labelOf(error: unknown): string | undefined {
+  const code = errorCode(error);
+  if (code !== undefined && !GENERIC.has(code)) return code;
+  const status = statusOf(error);
+  if (status === undefined) return undefined;
+  const named = error instanceof Error && /^[A-Z][A-Za-z]+$/.test(error.name) && !GENERIC.has(error.name);
+  return named ? error.name : String(status);
+}
+
+const GENERIC = new Set(["Error", "RestError", "ApiError", "GaxiosError", "Unknown", "UnknownError"]);
+
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const text = error.message.replace(/\s+/g, " ").trim();
+  if (text !== "" && !GENERIC.has(text)) return text;
+  return statusOf(error) === undefined ? error.name : "the store said nothing more";
+}
+
+/** Errors of 400 that are about this one try: bytes that were lost or came too slowly. */
+const TRANSIENT_CODES = new Set([
+  "BadDigest",
+  "IncompleteBody",
+  "InternalError",
+  "Md5Mismatch",
+  "OperationAborted",
+  "RequestTimeout",
+  "SlowDown",
+  "XAmzContentSHA256Mismatch",
+]);
+
+/** Whether a store's failure may go better next time. No answer at all counts as one that may, a number of times. */
+export function storeFailureOf(error: unknown): Failure {
+  if (error instanceof EgressFault) return "final";
+  if (error instanceof Error && error.name === "CredentialsProviderError") return "final";
+  if (TRANSIENT_CODES.has(labelOf(error) ?? "")) return "transient";
+  const status = statusOf(error);
+  if (status === undefined) return "transient";
+  return status >= 500 || status === 429 || status === 408 ? "transient" : "final";
+}
+
+/** The status of the store's answer; undefined where there was none. Each vendor keeps it elsewhere. */
+export function statusOf(error: unknown): number | undefined {
+  if (typeof error !== "object" || error === null) return undefined;
+  const { $metadata, response, statusCode, status, code } = error as Statuses;
+  const found = [$metadata?.httpStatusCode, response?.status, statusCode, status, code];
+  return found.map(Number).find((number) => Number.isInteger(number) && number >= 100 && number < 600);
+}
+
+interface Statuses {
+  readonly $metadata?: { readonly httpStatusCode?: unknown };
+  readonly response?: { readonly status?: unknown };
+  readonly statusCode?: unknown;
+  readonly status?: unknown;
+  readonly code?: unknown;
+}

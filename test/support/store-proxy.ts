@@ -1,0 +1,120 @@
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import type { AddressInfo } from "node:net";
+
+/** A request that went through, or was to. */
+export interface Seen {
+  readonly method: string;
+  /** Path and query, as they were on the wire. */
+  readonly target: string;
+}
+
+/** What a test does to a request: breaks its connection after so many bytes of its body, answers it, or lets it hang. */
+export type Trouble = { readonly cutAfterBytes: number } | { readonly status: number } | "silence";
+
+/**
+ * Stands between a client and a server, hands on what they say, and counts. Signatures stay good: the `Host` that
+ * the client signed is handed on as well.
+ */
+export class StoreProxy {
+  readonly #target: URL;
+  #server: Server | undefined;
+  #port = 0;
+  #open = 0;
+  readonly requests: Seen[] = [];
+  /** Most requests that were open at a time. */
+  peak = 0;
+  /** Bytes of bodies that came from clients. */
+  received = 0;
+  /** Asked for every request. */
+  trouble: (seen: Seen) => Trouble | undefined = () => undefined;
+
+  constructor(target: string) {
+    this.#target = new URL(target);
+  }
+
+  get endpoint(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  async start(): Promise<void> {
+    this.#server = createServer((request, response) => this.#serve(request, response));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#server.listen(this.#port, "127.0.0.1", resolve);
+    await promise;
+    this.#port = (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Goes down, breaking what is open; `start` brings it back on the same port. */
+  async stop(): Promise<void> {
+    const server = this.#server;
+    this.#server = undefined;
+    if (!server) return;
+    const closed = new Promise((resolve) => server.close(resolve));
+    server.closeAllConnections();
+    await closed;
+  }
+
+  /** Forgets what was counted and makes no trouble any more. */
+  reset(): void {
+    this.requests.length = 0;
+    this.peak = 0;
+    this.received = 0;
+    this.trouble = () => undefined;
+  }
+
+  #serve(request: IncomingMessage, response: ServerResponse): void {
+    const seen = { method: request.method ?? "", target: request.url ?? "/" };
+    this.requests.push(seen);
+    this.#open += 1;
+    this.peak = Math.max(this.peak, this.#open);
+    response.once("close", () => {
+      this.#open -= 1;
+    });
+    const trouble = this.trouble(seen);
+    request.on("data", (chunk: Buffer) => {
+      this.received += chunk.length;
+    });
+    if (trouble === "silence") request.resume();
+    else if (trouble && "status" in trouble) refuse({ request, response, status: trouble.status });
+    else
+      this.#handOn({ request, response, cutAfterBytes: trouble?.cutAfterBytes ?? Number.POSITIVE_INFINITY });
+  }
+
+  #handOn({ request, response, cutAfterBytes }: HandOn): void {
+    const { expect: _nobodyWaits, ...headers } = request.headers;
+    const { hostname: host, port } = this.#target;
+    const { method, url: path } = request;
+    const onward = httpRequest({ host, port, method, path, headers, agent: false }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+      answer.on("error", () => response.destroy());
+    });
+    onward.on("error", () => response.destroy());
+    response.on("error", () => onward.destroy());
+    let passed = 0;
+    request.on("data", (chunk: Buffer) => {
+      passed += chunk.length;
+      if (passed <= cutAfterBytes) return;
+      request.socket.destroy();
+      onward.destroy();
+    });
+    request.pipe(onward);
+  }
+}
+
+interface HandOn {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly cutAfterBytes: number;
+}
+
+function refuse({ request, response, status }: Omit<HandOn, "cutAfterBytes"> & { status: number }): void {
+  request.resume();
+  response.writeHead(status, { "content-length": 0 }).end();
+}
