@@ -1,11 +1,13 @@
-import { bucketName, parseBucketName } from "../protocol/names.ts";
+import { bucketName, openCommitBucket, parseBucket } from "../protocol/names.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../protocol/paths.ts";
 import { UsageError } from "./failure.ts";
 
-/** A place in a branch: `s3://<branch>.<repo>/<path>`. The path may be empty, and may end in `/`. */
+/** A place in a branch: `s3://<branch>.<repo>/<path>`, or in an open commit. The path may be empty, and may end in `/`. */
 export interface Address {
   readonly repo: string;
   readonly branch: string;
+  /** The open commit, where it is one. */
+  readonly session?: string;
   readonly bucket: string;
   readonly path: string;
 }
@@ -16,22 +18,25 @@ export function isAddress(text: string): boolean {
   return text.startsWith(SCHEME);
 }
 
-/** Reads `s3://<branch>.<repo>[/<path>]`; a UsageError says what is wrong with it. */
+/** Reads `s3://[<session>.]<branch>.<repo>[/<path>]`; a UsageError says what is wrong with it. */
 export function parseAddress(text: string): Address {
   if (!isAddress(text)) throw new UsageError(`'${text}' must be s3://<branch>.<repo>/<path>`);
   const rest = text.slice(SCHEME.length);
   const slash = rest.indexOf("/");
   const bucket = slash < 0 ? rest : rest.slice(0, slash);
   const path = slash < 0 ? "" : rest.slice(slash + 1);
-  const branch = parseBucketName(bucket);
-  if (!branch) {
+  const found = parseBucket(bucket);
+  if (!found) {
     throw new UsageError(
-      `'${bucket}' in '${text}' must be <branch>.<repo>: two names of letters, digits, '_' and '-', e.g. master.images`,
+      `'${bucket}' in '${text}' must be <branch>.<repo>: two names of letters, digits, '_' and '-', e.g. master.images; an open commit's is <session>.<branch>.<repo>`,
     );
   }
   const fault = path === "" ? undefined : pathFault(path);
   if (fault) throw new UsageError(`the path in '${text}' can't be stored: ${PATH_FAULT_TEXT[fault]}`);
-  return { ...branch, bucket: bucketName(branch), path };
+  const { repo, branch, session } = found;
+  return session === undefined
+    ? { repo, branch, bucket: bucketName(found), path }
+    : { repo, branch, session, bucket: openCommitBucket({ repo, branch, session }), path };
 }
 
 /** An address that must name a file. */
@@ -48,6 +53,15 @@ export function parseBucketAddress(text: string): Address {
   const address = parseAddress(text);
   if (address.path !== "") throw new UsageError(`'${text}' must name a bucket alone: s3://<branch>.<repo>`);
   return address;
+}
+
+/** An address that must name the bucket of an open commit. */
+export function parseOpenCommit(text: string): Required<Address> {
+  const { session, ...address } = parseBucketAddress(text);
+  if (session !== undefined) return { ...address, session };
+  throw new UsageError(
+    `'${text}' must be the bucket of an open commit, as 'sluice commit start' printed it: s3://<session>.<branch>.<repo>`,
+  );
 }
 
 /** For people. */

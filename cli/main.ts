@@ -1,5 +1,6 @@
-import { reportFailure } from "./failure.ts";
+import { CliError, reportFailure } from "./failure.ts";
 import { buildProgram, type HelpOutput } from "./program.ts";
+import { INTERRUPTED } from "./sessions.ts";
 
 const terminal: HelpOutput = {
   out: (text) => void process.stdout.write(text),
@@ -18,6 +19,8 @@ export async function main(args: readonly string[]): Promise<void> {
   } catch (error) {
     const { exitCode, text } = reportFailure(error, { json: args.includes("--json") });
     process.stderr.write(text);
+    // What was under way when somebody stopped us is given up with the process.
+    if (error instanceof CliError && error.code === INTERRUPTED) process.exit(exitCode);
     process.exitCode = exitCode;
   }
 }

@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Command } from "commander";
+import { addBranch } from "./commands/branch-list.ts";
 import { addCat } from "./commands/cat.ts";
+import { addCommit } from "./commands/commit.ts";
 import { addCp } from "./commands/cp.ts";
 import { addDev } from "./commands/dev.ts";
 import { addEnv } from "./commands/env.ts";
@@ -9,8 +11,10 @@ import { addJob } from "./commands/job.ts";
 import { addKey } from "./commands/key.ts";
 import { addLs } from "./commands/ls.ts";
 import { addMb } from "./commands/mb.ts";
+import { addNode } from "./commands/node-list.ts";
 import { addPipeline } from "./commands/pipeline.ts";
 import { addRb } from "./commands/rb.ts";
+import { addRepo } from "./commands/repo-list.ts";
 import { addRm } from "./commands/rm.ts";
 import { addRunner } from "./commands/runner.ts";
 import { withExamples } from "./options.ts";
@@ -49,6 +53,10 @@ export function buildProgram({ out, err }: HelpOutput): Command {
     addEnv,
     addPipeline,
     addJob,
+    addCommit,
+    addRepo,
+    addBranch,
+    addNode,
     addKey,
     addMb,
     addRb,

@@ -17,6 +17,7 @@ export interface DevOptions {
   readonly data: string;
   readonly runners: number;
   readonly executor: string;
+  readonly secrets?: string;
   readonly json?: true;
 }
 
@@ -57,7 +58,11 @@ function startLocalRunner(
   gateway: Gateway,
   { number, options, log }: { number: number; options: DevOptions; log: Log },
 ): Promise<Runner> {
-  const flags = { node: `local-${number}`, executor: options.executor, data: join(options.data, "runner") };
+  const { executor, secrets } = options;
+  const flags = {
+    ...{ node: `local-${number}`, executor, data: join(options.data, "runner") },
+    ...(secrets !== undefined && { secrets }),
+  };
   return startRunner(runnerConfig(flags, { endpoint: gateway.endpoint, ...gateway.rootKey }), { log });
 }
 

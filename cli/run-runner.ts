@@ -9,6 +9,7 @@ export interface RunnerOptions {
   readonly node?: string;
   readonly executor: string;
   readonly data: string;
+  readonly secrets?: string;
   readonly json?: true;
 }
 

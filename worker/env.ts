@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseDuration } from "../protocol/duration.ts";
 import { Settings } from "../protocol/settings.ts";
 
 /** What the platform binds to the Worker. Exactly one of BLOBS (R2) and DISK (embedded: workerd's disk service) is there. */
@@ -23,6 +24,8 @@ export interface Config {
   /** The base domain of virtual-host addressing, with its port where it has one. */
   readonly domain: string | undefined;
   readonly uploadTtlMs: number;
+  /** Of open commits to which nothing is added: what is meant where nobody says, and the most that may be asked for. */
+  readonly sessionTtl: { readonly defaultMs: number; readonly maxMs: number };
   readonly lastModified: "branch" | "file";
 }
 
@@ -48,6 +51,8 @@ function checkVars(env: Env): ReadConfig {
     return { ok: false, problem };
   }
   const { data } = vars;
+  const maxSessionMs = parseDuration(data.SLUICE_SESSION_MAX_TTL) ?? 0;
+  const sessionMs = parseDuration(data.SLUICE_SESSION_TTL) ?? 0;
   return {
     ok: true,
     config: {
@@ -55,6 +60,7 @@ function checkVars(env: Env): ReadConfig {
       encryptionKey: data.SLUICE_ENCRYPTION_KEY,
       domain: data.SLUICE_DOMAIN,
       uploadTtlMs: data.SLUICE_UPLOAD_DAYS * DAY_MS,
+      sessionTtl: { defaultMs: Math.min(sessionMs, maxSessionMs), maxMs: maxSessionMs },
       lastModified: data.SLUICE_LAST_MODIFIED === "object" ? "file" : "branch",
     },
   };

@@ -1,19 +1,21 @@
 import type { Stats } from "node:fs";
 import { lstat, mkdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import type { Command } from "commander";
-import { MAX_COMMIT_OPERATIONS } from "../../protocol/files.ts";
+import { Readable } from "node:stream";
+import { type Command, Option } from "commander";
 import { type Address, isAddress, parseAddress, parseFileAddress, showAddress } from "../address.ts";
 import type { ListedFile } from "../answers.ts";
 import { type Client, GatewayError } from "../client.ts";
 import { CliError, UsageError } from "../failure.ts";
 import { downloadFile } from "../files/download.ts";
+import { type EntryPage, inPages } from "../files/entry-pages.ts";
 import { checkTarget, type LocalEntry, walkFolder } from "../files/local-tree.ts";
 import { inParallel } from "../files/parallel.ts";
 import { type Progress, progressFor } from "../files/progress.ts";
-import { uploadAsCommit } from "../files/upload.ts";
+import { SPLIT_KINDS, type SplitKind, splitFile } from "../files/split/split-file.ts";
+import { type Uploaded, uploadAsCommit } from "../files/upload.ts";
 import { createBucket, directoryPrefix, listPages } from "../objects.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../options.ts";
+import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../options.ts";
 import { count, printJson, printLine, showSize } from "../output.ts";
 import { withClient } from "../with-client.ts";
 
@@ -21,7 +23,12 @@ interface Options extends ClientOptions {
   readonly recursive?: true;
   readonly create?: true;
   readonly skipSpecial?: true;
+  readonly split?: SplitKind;
+  /** Records in one file. */
+  readonly perFile?: number;
 }
+
+const MAX_PER_FILE = 1_000_000_000;
 
 const DOWNLOAD_LANES = 4;
 
@@ -31,18 +38,26 @@ export function addCp(program: Command): void {
     .command("cp")
     .summary("copy files to or from a bucket")
     .description(
-      "Copies a file, or with -r what is in a folder, between this machine and a bucket. Files that go up together are one commit, and what the branch has already is not sent again.",
+      "Copies a file, or with -r what is in a folder, between this machine and a bucket. Files that go up together are one commit, however many they are, and what the branch has already is not sent again. Into the bucket of an open commit ('sluice commit start') they are staged.\n\nWith --split, a file or, as -, what comes on stdin is cut into many files in one commit: behind each line, or between JSON values, which come one after the other or as the elements of one array. They are named 0000000000000000, 0000000000000001 and so on, with the ending of the file.",
     )
     .argument("<from>", "a local path, or s3://<branch>.<repo>/<path>")
     .argument("<to>", "the other of the two; a file put to a path that ends in / keeps its name")
     .option("-r, --recursive", "a whole folder")
     .option("--create", "make the bucket where it is absent")
     .option("--skip-special", "leave out symbolic links, pipes and devices instead of refusing them")
+    .addOption(new Option("--split <by>", "cut one file into many").choices(SPLIT_KINDS))
+    .option(
+      "--per-file <number>",
+      "with --split: lines or JSON values in one file (default: 1)",
+      wholeNumber({ min: 1, max: MAX_PER_FILE }),
+    )
     .action((from: string, to: string, options: Options) => copy({ from, to }, options));
   withExamples(
     withClientOptions(command),
     "sluice cp cat.png s3://master.images/pets/",
     "sluice cp -r --create photos s3://master.images/2026",
+    "sluice cp --split json --per-file 100 events.json s3://master.events/2026/",
+    "zcat log.gz | sluice cp --split line --per-file 1000 - s3://master.logs/today/",
     "sluice cp s3://master.report/report.txt .",
     "sluice cp -r s3://master.edges ./edges",
   );
@@ -54,6 +69,8 @@ async function copy({ from, to }: { from: string; to: string }, options: Options
       `one of '${from}' and '${to}' must be s3://<branch>.<repo>/<path> and the other a local path`,
     );
   }
+  if (options.split && isAddress(from))
+    throw new UsageError("--split cuts a file of this machine, not of a bucket");
   await withClient(options, (client) =>
     isAddress(to)
       ? copyUp(client, { from, to: parseAddress(to), options })
@@ -67,54 +84,67 @@ async function copyUp(
   client: Client,
   { from, to, options }: { from: string; to: Address; options: Options },
 ): Promise<void> {
-  const entries = await entriesToPut(from, { to, options });
-  if (options.create) await ensureBucket(client, to.bucket);
+  const pages = await pagesToPut(from, { to, options });
+  const { value: first } = await pages.next();
+  if (!first)
+    throw new CliError(`${from === "-" ? "stdin" : from} holds ${options.split ? "nothing" : "no files"}`);
   const progress = progressFor(options);
   try {
-    const done = await uploadAsCommit(client, { to, entries, progress });
+    if (options.create) await ensureBucket(client, to.bucket);
+    const done = await uploadAsCommit(client, { to, first, rest: pages, progress });
     if (options.json) return printJson(done);
-    const outcome = done.commit === null ? "nothing changed" : `commit ${done.commit}`;
     printLine(
-      `${count(done.files, "file")}, ${showSize(done.bytes)} (${showSize(done.sentBytes)} sent): ${outcome}`,
+      `${count(done.files, "file")}, ${showSize(done.bytes)} (${showSize(done.sentBytes)} sent): ${outcome(done, to)}`,
     );
   } catch (error) {
     throw isNoSuchBucket(error) ? noSuchBucket(to) : error;
   } finally {
     progress.end();
+    // Not waited for: it may be waiting for input itself.
+    pages.return(undefined).catch(() => {});
   }
+}
+
+function outcome({ commit, staged }: Uploaded, { bucket }: Address): string {
+  if (staged) return `staged; publish it with 'sluice commit finish s3://${bucket}'`;
+  return commit === null ? "nothing changed" : `commit ${commit}`;
+}
+
+async function pagesToPut(
+  from: string,
+  { to, options }: { to: Address; options: Options },
+): Promise<AsyncGenerator<EntryPage>> {
+  const { recursive, split, perFile } = options;
+  if (perFile !== undefined && split === undefined) throw new UsageError("--per-file goes with --split only");
+  if (split === undefined) return inPages(await entriesToPut(from, { to, options }));
+  if (recursive) throw new UsageError("--split cuts one file: leave -r out");
+  // A read of a named pipe that waits would keep the program from ending; of stdin it does not.
+  if (from !== "-" && !(await localStats(from)).isFile()) {
+    throw new UsageError(
+      `--split cuts one file, and ${from} is none: send what comes from elsewhere to stdin, and give -`,
+    );
+  }
+  return splitFile({ from, by: split, perFile: perFile ?? 1, into: directoryPrefix(to.path) });
 }
 
 async function entriesToPut(
   from: string,
   { to, options }: { to: Address; options: Options },
-): Promise<readonly LocalEntry[]> {
+): Promise<AsyncIterable<LocalEntry>> {
+  if (from === "-") throw new UsageError("stdin (-) can be copied with --split only");
   const found = await localStats(from);
   if (found.isDirectory()) {
     if (!options.recursive) throw new UsageError(`${from} is a folder: copy it with -r`);
-    const walk = walkFolder(from, {
+    return walkFolder(from, {
       into: directoryPrefix(to.path),
       skipSpecial: options.skipSpecial === true,
     });
-    const entries: LocalEntry[] = [];
-    for await (const entry of walk) {
-      if (entries.length === MAX_COMMIT_OPERATIONS) throw tooMany(from);
-      entries.push(entry);
-    }
-    if (entries.length === 0) throw new CliError(`${from} holds no files`);
-    return entries;
   }
   if (!found.isFile()) throw new CliError(`${from} is neither a file nor a folder`);
   if (options.recursive) throw new UsageError(`${from} is a file: copy it without -r`);
   const target = to.path === "" || to.path.endsWith("/") ? to.path + basename(from) : to.path;
   checkTarget(from, target);
-  return [{ source: from, target, size: found.size }];
-}
-
-function tooMany(folder: string): CliError {
-  return new CliError(
-    `${folder} holds more than the ${MAX_COMMIT_OPERATIONS} files that one commit takes: copy folder by folder; nothing was sent`,
-    { code: "TooManyFiles" },
-  );
+  return Readable.from([{ source: from, target, size: found.size }]);
 }
 
 async function localStats(path: string): Promise<Stats> {

@@ -65,9 +65,14 @@ function inputLine({
   hasData,
   matches,
   complete,
+  lazy,
+  from,
 }: PipelineCheck["inputs"][number]): string {
   const found = `${complete ? "" : "at least "}${matches} ${matches === 1 ? "match" : "matches"}`;
-  return `${name}: ${glob} in s3://${branch}.${repo}, ${hasData ? found : "which is empty"}`;
+  const start = from === null ? "" : ` after ${from}`;
+  const nothing = from === null ? "which is empty" : "where nothing was written since";
+  const place = `${glob} in s3://${branch}.${repo}${start}`;
+  return `${name}: ${place}, ${hasData ? found : nothing}${lazy ? ", as pipes" : ""}`;
 }
 
 function datumsLine({ inputs, datums }: Pick<PipelineCheck, "inputs" | "datums">): string {
@@ -75,6 +80,9 @@ function datumsLine({ inputs, datums }: Pick<PipelineCheck, "inputs" | "datums">
   const empty = inputs.filter(({ hasData }) => !hasData).map(({ name }) => name);
   if (empty.length > 0) return `none yet: the first job waits for data in ${empty.join(" and ")}`;
   if (datums.total === 0) return "none: nothing matches";
+  if (datums.total !== null && datums.limit !== null && datums.total > datums.limit) {
+    return `${datums.total}, more than the ${datums.limit} that a job may have: it would fail; the first ones:`;
+  }
   const total = datums.total === null ? "too many to count here" : String(datums.total);
   return datums.total === datums.first.length ? total : `${total}; the first ones:`;
 }

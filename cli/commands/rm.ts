@@ -1,8 +1,9 @@
 import type { Command } from "commander";
-import { CommitCreated, MAX_COMMIT_OPERATIONS, UploadOpened } from "../../protocol/files.ts";
 import { type Address, parseAddress, parseFileAddress, showAddress } from "../address.ts";
 import { type Client, GatewayError } from "../client.ts";
 import { CliError } from "../failure.ts";
+import { inPages } from "../files/entry-pages.ts";
+import { type Removed, removeAsCommit } from "../files/remove.ts";
 import { deleteFile, directoryPrefix, headFile, listFiles } from "../objects.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../options.ts";
 import { count, printJson, printLine } from "../output.ts";
@@ -18,7 +19,7 @@ export function addRm(program: Command): void {
     .command("rm")
     .summary("remove files")
     .description(
-      "Removes a file, or with -r all that is under a path, as one commit. Earlier commits still hold them.",
+      "Removes a file, or with -r all that is under a path, as one commit, however many they are. Earlier commits still hold them. In the bucket of an open commit that is staged.",
     )
     .argument("<address>", "s3://<branch>.<repo>/<path>")
     .option("-r, --recursive", "all that is under the path")
@@ -40,11 +41,6 @@ export function addRm(program: Command): void {
   );
 }
 
-interface Removed {
-  readonly files: number;
-  readonly commit: string | null;
-}
-
 async function removeFile(client: Client, address: Address): Promise<Removed> {
   // S3's delete does not say whether there was anything to delete.
   await headFile(client, address).catch((error: unknown) => {
@@ -54,29 +50,11 @@ async function removeFile(client: Client, address: Address): Promise<Removed> {
 }
 
 async function removeFolder(client: Client, address: Address): Promise<Removed> {
-  const { repo, branch, bucket, path } = address;
-  const operations: { delete: string }[] = [];
-  for await (const file of listFiles(client, { bucket, prefix: directoryPrefix(path) })) {
-    if (operations.length === MAX_COMMIT_OPERATIONS) {
-      throw new CliError(
-        `more than the ${MAX_COMMIT_OPERATIONS} files that one commit takes: remove folder by folder; nothing was removed`,
-        { code: "TooManyFiles" },
-      );
-    }
-    operations.push({ delete: file.path });
-  }
-  if (operations.length === 0) throw nothingThere(address);
-  const { upload } = await client.call(UploadOpened, {
-    method: "POST",
-    path: "/uploads",
-    json: { repo, branch },
-  });
-  const { commit } = await client.call(CommitCreated, {
-    method: "POST",
-    path: `/repos/${repo}/branches/${branch}/commits`,
-    json: { upload, operations },
-  });
-  return { files: operations.length, commit };
+  const files = listFiles(client, { bucket: address.bucket, prefix: directoryPrefix(address.path) });
+  const pages = inPages(files);
+  const { value: first } = await pages.next();
+  if (!first) throw nothingThere(address);
+  return await removeAsCommit(client, { from: address, first, rest: pages });
 }
 
 function nothingThere(address: Address): CliError {

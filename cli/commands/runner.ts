@@ -3,6 +3,7 @@ import { EXECUTORS } from "../../runner/config.ts";
 import { DEFAULT_DATA } from "../door.ts";
 import { withExamples, withJson } from "../options.ts";
 import type { RunnerOptions } from "../run-runner.ts";
+import { secretsOption } from "../secrets-option.ts";
 
 /** `sluice runner` */
 export function addRunner(program: Command): void {
@@ -15,11 +16,13 @@ export function addRunner(program: Command): void {
     .option("--node <name>", "this node's name, unique in the cluster; default: the host's name")
     .addOption(new Option("--executor <name>", "how commands are run").choices(EXECUTORS).default("auto"))
     .option("--data <folder>", "folder for the cache and the datums at work", `${DEFAULT_DATA}/runner`)
+    .addOption(secretsOption())
     // Loaded only here: the other commands should start at once.
     .action(async (options: RunnerOptions) => (await import("../run-runner.ts")).runRunner(options));
   withExamples(
     withJson(command),
     "sluice runner",
     "SLUICE_ENDPOINT=https://sluice.example.org sluice runner --node edge-7",
+    "sluice runner --secrets kubernetes:production",
   );
 }

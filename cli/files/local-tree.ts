@@ -1,16 +1,19 @@
 import type { Dirent } from "node:fs";
-import { lstat, readdir } from "node:fs/promises";
+import { lstat, opendir } from "node:fs/promises";
 import { join } from "node:path";
+import type { ContentId } from "../../protocol/content.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
 import { CliError } from "../failure.ts";
 
-/** A file or an empty directory on this machine that is to be put. */
+/** A file or an empty directory that is to be put. */
 export interface LocalEntry {
-  /** Where it is here. */
-  readonly source: string;
+  /** Where it is on this machine, or its bytes. */
+  readonly source: string | Buffer;
   /** Where it goes: a path in the branch; a directory's ends in `/`. */
   readonly target: string;
   readonly size: number;
+  /** What its bytes are, where that is known beforehand. */
+  readonly content?: ContentId;
 }
 
 export interface WalkOptions {
@@ -20,12 +23,13 @@ export interface WalkOptions {
   readonly skipSpecial: boolean;
 }
 
-/** Everything under a folder, names in order. Symbolic links are not followed. Throws a CliError that names what can't be stored. */
+/** Names of a folder that are read at a time. */
+const NAMES_AT_A_TIME = 1000;
+
+/** Everything under a folder, in no order: a folder of a million names is never held as a whole. Symbolic links are not followed. Throws a CliError that names what can't be stored. */
 export async function* walkFolder(folder: string, options: WalkOptions): AsyncGenerator<LocalEntry> {
-  const entries = await readdir(folder, { withFileTypes: true });
-  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
   let kept = 0;
-  for (const entry of entries) {
+  for await (const entry of await opendir(folder, { bufferSize: NAMES_AT_A_TIME })) {
     if (!isPlain(entry) && options.skipSpecial) continue;
     kept++;
     yield* walkEntry(entry, join(folder, entry.name), options);

@@ -13,11 +13,19 @@ type PlainReason =
 const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
   "no-such-branch": ["NoSuchBranch", "There is no such branch: create the bucket '<branch>.<repo>' first."],
   "no-such-upload": ["NoSuchUpload", "There is no such upload, or it is closed: open a new one."],
+  "no-such-session": [
+    "NoSuchSession",
+    "There is no such open commit: it was finished, was aborted, ran out or was never there. Open one with POST …/sessions.",
+  ],
+  busy: [
+    "Unavailable",
+    "A large commit is being made in the branch, and other writes wait for it: try again.",
+  ],
   "no-such-version": ["NoSuchCommit", "The branch has no such commit."],
   "pipeline-output": ["AccessDenied", "The branch is the output of a pipeline: only its jobs write to it."],
   "too-many-operations": [
     "InvalidRequest",
-    "A commit takes at most 10,000 operations: make several commits.",
+    "One call takes at most 10,000 operations: for a commit of more, open a session (POST …/sessions), send them in several calls that name it, and finish it.",
   ],
   "branch-full": ["BranchFull", "The branch is full: delete its history or start a new branch."],
   "lost-claim": ["AccessDenied", "The branch belongs to another pipeline by now."],

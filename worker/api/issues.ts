@@ -4,15 +4,6 @@ import { nearest } from "../core/nearest.ts";
 import { ApiError } from "./errors.ts";
 import { problemWords } from "./problem-words.ts";
 
-/** Fields of the pipeline specification (spec §2) that this version refuses rather than ignores. */
-const NOT_YET = new Set([
-  "egress",
-  "inputs[].lazy",
-  "inputs[].from",
-  "transform.secrets",
-  "transform.imagePullSecrets",
-]);
-
 /** An answer names so many problems, and how many more there are. */
 const MAX_ISSUES = 100;
 /** Of what a request calls things, so much is said again. */
@@ -76,8 +67,6 @@ function issueOf(problem: Problem, schema: z.ZodType): Issue {
 
 function unknownField(path: Path, schema: z.ZodType): string {
   const name = String(path.at(-1));
-  if (NOT_YET.has(jsonPath(path.map((step) => (typeof step === "number" ? "" : step)))))
-    return `'${name}' is not implemented yet: leave it out`;
   const known = fieldsAt(schema, path.slice(0, -1));
   const near = nearest(name, known);
   const remedy =

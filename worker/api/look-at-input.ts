@@ -3,8 +3,8 @@ import type { Glob } from "../core/glob.ts";
 import { comparePaths } from "../core/path-order.ts";
 
 /** Pages of a listing that one look reads, and entries in each: so much it costs, however large the branch is. */
-const MAX_PAGES = 16;
-const PAGE_ENTRIES = 1000;
+export const MAX_PAGES = 16;
+export const PAGE_ENTRIES = 1000;
 
 /** What a branch holds for an input now. */
 export interface Look {
@@ -18,7 +18,7 @@ export interface Look {
   readonly complete: boolean;
 }
 
-const NOTHING: Look = { commit: null, hasData: false, paths: [], complete: true };
+export const NOTHING: Look = { commit: null, hasData: false, paths: [], complete: true };
 
 /**
  * Looks at the newest commit of a branch, directory by directory, into those alone that may hold a match: a directory

@@ -1,4 +1,4 @@
-import { NODE_TTL_MS, type Node } from "../../protocol/runner.ts";
+import { NODE_TTL_MS, type Node, type NodeList } from "../../protocol/runner.ts";
 import { type ApiRequest, noQuery } from "./api-request.ts";
 
 /** Nodes that have been silent for longer are not shown. */
@@ -10,5 +10,5 @@ export async function listNodes(asked: ApiRequest): Promise<Response> {
   const now = Date.now();
   const rows = await asked.context.catalogue.nodes.seenSince(now - SHOWN_MS);
   const nodes: Node[] = rows.map((row) => ({ ...row, live: row.seenAt >= now - NODE_TTL_MS }));
-  return Response.json({ nodes });
+  return Response.json({ nodes } satisfies NodeList);
 }

@@ -3,6 +3,7 @@ import type { Refused } from "../branch/contract.ts";
 import type { Found } from "../pipeline/contract.ts";
 import { type ApiRequest, nameParam, noQuery } from "./api-request.ts";
 import { ApiError } from "./errors.ts";
+import { badSpec, COMMIT_GONE } from "./pipeline-submission.ts";
 
 /** `POST /pipelines/{name}/stop`: its jobs end, and no commit makes one until it is started. */
 export async function stopPipeline(asked: ApiRequest): Promise<Response> {
@@ -28,7 +29,7 @@ export async function updatePipeline(
   return answer(updated, { name, change: "update" });
 }
 
-type Changed = Found | Refused<"no-such-pipeline" | "unavailable" | "other-output">;
+type Changed = Found | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit">;
 
 function answer(changed: Changed, { name, change }: { name: string; change: string }): Response {
   if (changed.ok) return Response.json(changed.pipeline);
@@ -43,6 +44,8 @@ function answer(changed: Changed, { name, change }: { name: string; change: stri
         "Unavailable",
         `The ${change} of the pipeline '${name}' is not done yet; it goes on by itself: ask again in a while.`,
       );
+    case "no-such-commit":
+      throw badSpec([COMMIT_GONE]);
     case "other-output": {
       const message = "can't be changed by an update: keep it, or make another pipeline";
       throw new ApiError("InvalidSpec", "The pipeline specification has a problem.", {

@@ -5,6 +5,7 @@ import { ruleIssues } from "../core/spec.ts";
 import { outlineOf, type SpecOutline } from "../core/spec-outline.ts";
 import type { ApiRequest } from "./api-request.ts";
 import { ApiError } from "./errors.ts";
+import { fromIssues } from "./from-issues.ts";
 import { issuesOf, problems } from "./issues.ts";
 import { cycleIssues, missingRepoIssues } from "./pipeline-graph.ts";
 
@@ -35,7 +36,11 @@ interface Obstacle {
 export async function submittedSpec(asked: ApiRequest, purpose: Purpose): Promise<PipelineSpec> {
   const { spec, outline, issues: own } = readSubmission(await asked.json());
   const around = { catalogue: asked.context.catalogue, scope: asked.caller.scope };
-  const others = await Promise.all([missingRepoIssues(around, outline), cycleIssues(around, outline)]);
+  const others = await Promise.all([
+    missingRepoIssues(around, outline),
+    cycleIssues(around, outline),
+    fromIssues(asked.context, outline),
+  ]);
   const issues = [...own, ...others.flat()];
   if (spec && issues.length === 0) return spec;
   const obstacle = await obstacleTo(purpose, { asked, outline });
@@ -81,6 +86,12 @@ function noPipeline(pipeline: string): Issue {
   const message = `there is no pipeline '${pipeline}' to update: 'sluice pipeline list' shows those there are`;
   return { path: "pipeline.name", message };
 }
+
+/** A commit that was there when the specification was checked. */
+export const COMMIT_GONE: Issue = {
+  path: "inputs",
+  message: "a commit to start after is not there any more: look at the branches, then submit again",
+};
 
 const OTHER_OUTPUT: Issue = {
   path: "outputBranch",

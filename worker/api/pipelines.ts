@@ -9,6 +9,7 @@ import { ApiError } from "./errors.ts";
 import { updatePipeline } from "./pipeline-changes.ts";
 import {
   badSpec,
+  COMMIT_GONE,
   nameTaken,
   obstacleTo,
   obstructed,
@@ -64,6 +65,8 @@ async function makePipeline(asked: ApiRequest, spec: PipelineSpec): Promise<Resp
         code: "AlreadyExists",
         issue: outputTaken({ repo: name, branch: spec.outputBranch }),
       });
+    case "no-such-commit":
+      throw badSpec([COMMIT_GONE]);
     case "unavailable":
       throw new ApiError(
         "Unavailable",

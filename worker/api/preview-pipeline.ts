@@ -1,4 +1,4 @@
-import { MAX_CHECKED_DATUMS, type PipelineCheck } from "../../protocol/pipeline-check.ts";
+import { MAX_CHECKED_DATUMS, MAX_PAIRS, type PipelineCheck } from "../../protocol/pipeline-check.ts";
 import { NODE_TTL_MS } from "../../protocol/runner.ts";
 import type { PipelineSpec, ResolvedInput } from "../../protocol/spec.ts";
 import type { Context } from "../app.ts";
@@ -6,6 +6,7 @@ import { axisOf, combinations } from "../core/cross-product.ts";
 import { parseGlob } from "../core/glob.ts";
 import { workerCount } from "../core/parallelism.ts";
 import { checkSpec, resolveSpec } from "../core/spec.ts";
+import { lookAfter } from "./look-after.ts";
 import { type Look, lookAtInput } from "./look-at-input.ts";
 
 /** What a good specification would come to now: its workers and its first datums. Makes nothing. */
@@ -18,14 +19,21 @@ export async function previewPipeline(context: Context, spec: PipelineSpec): Pro
     spec: resolveSpec(spec),
     workers: { count: workerCount(spec.parallelism_spec, nodes.length), liveNodes: nodes.length },
     inputs: inputs.map((input, index) => checkedInput(input, looks[index] as Look)),
-    datums: { first: firstDatums(inputs, looks), total: totalOf(looks) },
+    datums: {
+      first: firstDatums(inputs, looks),
+      total: totalOf(looks),
+      limit: inputs.length > 1 ? MAX_PAIRS : null,
+    },
   };
 }
 
-async function look(context: Context, { repo, branch, glob }: ResolvedInput): Promise<Look> {
+async function look(context: Context, { repo, branch, glob, from }: ResolvedInput): Promise<Look> {
   const parsed = parseGlob(glob);
   if (!parsed.ok) throw new Error(`the glob '${glob}' of a checked specification ${parsed.problem}`);
-  return await lookAtInput(context.branch({ repo, branch }), parsed.glob);
+  const there = context.branch({ repo, branch });
+  return from === null
+    ? await lookAtInput(there, parsed.glob)
+    : await lookAfter(there, { glob: parsed.glob, from });
 }
 
 function checkedInput(input: ResolvedInput, look: Look): PipelineCheck["inputs"][number] {

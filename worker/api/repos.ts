@@ -1,4 +1,5 @@
 import type { BranchAddress } from "../../protocol/names.ts";
+import type { BranchList, RepoList } from "../../protocol/repos.ts";
 import type { BranchRow } from "../catalogue/branches.ts";
 import { type ApiRequest, nameParam, noQuery } from "./api-request.ts";
 import { ApiError } from "./errors.ts";
@@ -14,7 +15,8 @@ export async function listRepos(asked: ApiRequest): Promise<Response> {
     if (branches) branches.push(branch);
     else repos.set(repo, [branch]);
   }
-  return Response.json({ repos: [...repos].map(([name, branches]) => ({ name, branches })) });
+  const list = [...repos].map(([name, branches]) => ({ name, branches }));
+  return Response.json({ repos: list } satisfies RepoList);
 }
 
 /** `GET /repos/{repo}/branches` */
@@ -25,7 +27,7 @@ export async function listBranches(asked: ApiRequest): Promise<Response> {
   for await (const { branch, createdAt } of branchesOf(asked, [repo]))
     branches.push({ name: branch, createdAt });
   if (branches.length === 0) throw new ApiError("NoSuchRepo", `There is no repo '${repo}'.`);
-  return Response.json({ branches });
+  return Response.json({ branches } satisfies BranchList);
 }
 
 /** Every branch of these repos, or of all. */

@@ -1,4 +1,6 @@
 import { noRepo, pipelineInPath, type Route, repoInPath } from "./admit.ts";
+import { diffCommit, inspectCommit, listCommits } from "./commit-log.ts";
+import { readProvenance } from "./commit-provenance.ts";
 import { createCommit, listFiles } from "./commits.ts";
 import { readContents } from "./contents.ts";
 import { inspectJob, jobRepo, jobsRepo, listDatums, listJobs, readLogs, stopJob } from "./jobs.ts";
@@ -15,6 +17,7 @@ import {
 } from "./pipelines.ts";
 import { listBranches, listRepos } from "./repos.ts";
 import { finish, heartbeat, lease, leave, renew } from "./runner.ts";
+import { abortSession, finishSession, inspectSession, openSession } from "./sessions.ts";
 import {
   addContent,
   addInlineContents,
@@ -28,6 +31,8 @@ import {
 const FLEET = [{ permission: "write", of: noRepo }] as const;
 /** Who may hand out keys may do everything. */
 const KEYS = [{ permission: "admin", of: noRepo }] as const;
+const TO_REPO = [{ permission: "write", of: repoInPath }] as const;
+const TO_READ_REPO = [{ permission: "read", of: repoInPath }] as const;
 const TO_UPLOAD = [{ permission: "write", of: uploadRepo }] as const;
 
 /** Every route (design §10): path, then method, to what it needs and what it does. */
@@ -62,10 +67,30 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     GET: { needs: [{ permission: "list", of: repoInPath }], handle: listBranches },
   },
   "/repos/:repo/branches/:branch/commits": {
+    GET: { needs: TO_READ_REPO, handle: listCommits },
     POST: { needs: [{ permission: "write", of: repoInPath }], handle: createCommit },
+  },
+  "/repos/:repo/branches/:branch/commits/:commit": {
+    GET: { needs: TO_READ_REPO, handle: inspectCommit },
+  },
+  "/repos/:repo/branches/:branch/commits/:commit/diff": {
+    GET: { needs: TO_READ_REPO, handle: diffCommit },
+  },
+  "/repos/:repo/branches/:branch/commits/:commit/provenance": {
+    GET: { needs: TO_READ_REPO, handle: readProvenance },
   },
   "/repos/:repo/branches/:branch/commits/:commit/files": {
     GET: { needs: [{ permission: "read", of: repoInPath }], handle: listFiles },
+  },
+  "/repos/:repo/branches/:branch/sessions": {
+    POST: { needs: TO_REPO, handle: openSession },
+  },
+  "/repos/:repo/branches/:branch/sessions/:session": {
+    GET: { needs: TO_REPO, handle: inspectSession },
+    DELETE: { needs: TO_REPO, handle: abortSession },
+  },
+  "/repos/:repo/branches/:branch/sessions/:session/finish": {
+    POST: { needs: TO_REPO, handle: finishSession },
   },
   "/repos/:repo/branches/:branch/contents/:content": {
     GET: { needs: [{ permission: "read", of: repoInPath }], handle: readContents },

@@ -44,31 +44,34 @@ export async function leave(asked: ApiRequest): Promise<Response> {
   return new Response(null, { status: 204 });
 }
 
-/** `POST /runner/lease`: at once where a datum is queued, or where there is no slot; else when one is, or empty in the end. */
+/** `POST /runner/lease`: at once where a datum or task is queued, or where there is no slot; else when one is, or empty in the end. */
 export async function lease(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { pipeline: name, node, worker, max } = await readJson(asked, LeaseRequest);
   const pipeline = asked.context.pipeline(name);
-  const call = { node, worker, max };
+  const visit = crypto.randomUUID();
+  const call = { node, worker, max, visit };
   const first = await pipeline.lease({ ...call, waitMs: 0 });
   if (!first.ok) throw new ApiError("NoSuchPipeline", `There is no pipeline '${name}'.`);
-  if (!first.slot || first.datums.length > 0) return Response.json(leaseOf(first));
+  if (!first.slot || first.datums.length + first.tasks.length > 0) return Response.json(leaseOf(first));
   let here = true;
-  // Called back before datums are leased after a wait: a runner that has gone gets none.
+  // Called back before anything is leased after a wait: a runner that has gone gets none.
   const present = async (): Promise<void> => {
     if (!here) throw new Error("the caller has gone");
   };
   const later = pipeline.lease({ ...call, waitMs: LEASE_WAIT_MS, present });
   // A pipeline that is deleted meanwhile is told of at the next call: this answer has begun.
   const answer = later.then((leased) => leaseOf(leased.ok ? leased : { ...first, slot: false }));
-  return slowJson(answer, () => {
+  return slowJson(answer, async () => {
     here = false;
+    // Its slot is another one's at once, instead of when its time is over.
+    await pipeline.vacate({ worker, visit });
   });
 }
 
-function leaseOf({ slot, transform, datumTimeout, output, datums }: Leased): Lease {
+function leaseOf({ slot, transform, datumTimeout, output, datums, tasks }: Leased): Lease {
   const terms = { slot, transform, output, ...(datumTimeout !== undefined && { datumTimeout }) };
-  return { ...terms, datums: [...datums] };
+  return { ...terms, datums: [...datums], tasks: [...tasks] };
 }
 
 /** `POST /runner/renew` */

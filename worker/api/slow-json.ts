@@ -1,12 +1,15 @@
+import { waitUntil } from "cloudflare:workers";
+
 /** How often a caller that waits is sent something. */
 const SPACE_EVERY_MS = 1000;
 const SPACE = new Uint8Array([0x20]);
 
 /**
  * An answer in JSON that takes its time. While it does, a space goes out now and then, which JSON allows in front: a
- * connection whose other end has gone is noticed only by writing to it. `gone` is then called, at the latest.
+ * connection whose other end has gone is noticed only by writing to it. `gone` is then called, and may take its
+ * time; whatever it is, it must be as well where it fails.
  */
-export function slowJson(answer: Promise<unknown>, gone: () => void): Response {
+export function slowJson(answer: Promise<unknown>, gone: () => Promise<void>): Response {
   // Where nobody reads to the end, nobody hears of its failure either.
   answer.catch(() => {});
   const body = new ReadableStream<Uint8Array>({
@@ -17,7 +20,7 @@ export function slowJson(answer: Promise<unknown>, gone: () => void): Response {
       controller.enqueue(new TextEncoder().encode(JSON.stringify(ready)));
       controller.close();
     },
-    cancel: gone,
+    cancel: () => waitUntil(gone().catch(() => {})),
   });
   return new Response(body, { headers: { "content-type": "application/json" } });
 }

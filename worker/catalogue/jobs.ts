@@ -49,6 +49,15 @@ export class JobTable {
     return row?.pipeline ?? null;
   }
 
+  /** A job by its id, or null. */
+  async find(id: string): Promise<Job | null> {
+    const row = await this.#db
+      .prepare(`SELECT job FROM jobs WHERE id = ?1`)
+      .bind(id)
+      .first<{ job: string }>();
+    return row ? JSON.parse(row.job) : null;
+  }
+
   /** Newest first, those before `after`; only those of the pipelines, and in the state, that are given. */
   async list({ pipeline, pipelines, state, after = "~", limit }: ListJobs): Promise<Job[]> {
     const wanted = pipeline === undefined ? pipelines : [pipeline];

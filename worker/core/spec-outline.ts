@@ -1,5 +1,5 @@
 import { Name } from "../../protocol/names.ts";
-import { MAX_INPUTS } from "../../protocol/spec.ts";
+import { COMMIT_ID_PATTERN, MAX_INPUTS } from "../../protocol/spec.ts";
 
 /**
  * What could be read of a specification, whatever is wrong with the rest of it: the rules that need more than one
@@ -21,6 +21,14 @@ export interface InputOutline {
   readonly repo: string | undefined;
   readonly branch: string | undefined;
   readonly glob: string | undefined;
+  /** The commit that it starts after. */
+  readonly from: FromOutline;
+}
+
+interface FromOutline {
+  readonly repo: string | undefined;
+  /** Of the form of a commit's id. */
+  readonly id: string | undefined;
 }
 
 const DEFAULT_BRANCH = "master";
@@ -36,7 +44,7 @@ export function outlineOf(value: unknown): SpecOutline {
 }
 
 function inputOf(value: unknown): InputOutline {
-  const { name, repo, branch, glob } = fieldsOf(value);
+  const { name, repo, branch, glob, from } = fieldsOf(value);
   const repoName = nameOf(fieldsOf(repo).name);
   return {
     name: name === undefined ? repoName : nameOf(name),
@@ -44,6 +52,15 @@ function inputOf(value: unknown): InputOutline {
     repo: repoName,
     branch: branchOf(branch),
     glob: typeof glob === "string" && glob !== "" ? glob : undefined,
+    from: fromOf(from),
+  };
+}
+
+function fromOf(value: unknown): FromOutline {
+  const { repo, ID } = fieldsOf(value);
+  return {
+    repo: nameOf(fieldsOf(repo).name),
+    id: typeof ID === "string" && COMMIT_ID_PATTERN.test(ID) ? ID : undefined,
   };
 }
 

@@ -16,9 +16,16 @@ export type CheckedSpec = { ok: true; inputs: ResolvedInput[] } | { ok: false; i
 export function checkSpec(spec: PipelineSpec): CheckedSpec {
   const issues = ruleIssues(outlineOf(spec));
   if (issues.length > 0) return { ok: false, issues };
-  const inputs = spec.inputs.map(({ name, repo, branch, glob }): ResolvedInput => {
-    return { name: name ?? repo.name, repo: repo.name, branch, glob: normaliseGlob(glob) };
-  });
+  const inputs = spec.inputs.map(
+    ({ name, repo, branch, glob, lazy, from }): ResolvedInput => ({
+      name: name ?? repo.name,
+      repo: repo.name,
+      branch,
+      glob: normaliseGlob(glob),
+      lazy,
+      from: from?.ID ?? null,
+    }),
+  );
   return { ok: true, inputs: inputs.sort((a, b) => (a.name < b.name ? -1 : 1)) };
 }
 
@@ -32,6 +39,7 @@ export function ruleIssues(outline: SpecOutline): Issue[] {
       ...nameProblems(input, other).map((message) => ({ path: input.namedBy, message })),
       ...loopProblems(input, outline).map((message) => ({ path: "repo.name", message })),
       ...globProblems(input).map((message) => ({ path: "glob", message })),
+      ...fromProblems(input).map((message) => ({ path: "from.repo.name", message })),
     ];
     return found.map(({ path, message }) => ({ path: `inputs[${index}].${path}`, message }));
   });
@@ -64,4 +72,10 @@ function loopProblems({ repo, branch }: InputOutline, { pipeline, outputBranch }
 function globProblems({ glob }: InputOutline): string[] {
   const parsed = glob === undefined ? undefined : parseGlob(glob);
   return parsed && !parsed.ok ? [`the glob '${glob}' ${parsed.problem}`] : [];
+}
+
+/** The commit that an input starts after is one of its own branch (spec §2.4). */
+function fromProblems({ repo, from }: InputOutline): string[] {
+  if (repo === undefined || from.repo === undefined || from.repo === repo) return [];
+  return [`an input starts after a commit of its own repo, '${repo}', not of '${from.repo}'`];
 }

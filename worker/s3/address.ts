@@ -1,4 +1,4 @@
-import { type BranchAddress, parseBucketName } from "../../protocol/names.ts";
+import { type BucketAddress, parseBucket } from "../../protocol/names.ts";
 import { S3Error } from "./errors.ts";
 
 /** Where a request goes: `/`, `/<bucket>[/]` or `/<bucket>/<key>`. */
@@ -40,9 +40,9 @@ function bucketOrObject(bucket: string, key: string): Address {
   return key === "" ? { level: "bucket", bucket } : { level: "object", bucket, key };
 }
 
-/** The branch that a bucket stands for. Throws InvalidBucketName. */
-export function branchOf(bucket: string): BranchAddress {
-  const address = parseBucketName(bucket);
+/** What a bucket stands for: a branch, or one of its open commits. Throws InvalidBucketName. */
+export function addressOf(bucket: string): BucketAddress {
+  const address = parseBucket(bucket);
   if (address === undefined) throw new S3Error("InvalidBucketName");
   return address;
 }

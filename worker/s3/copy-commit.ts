@@ -14,19 +14,19 @@ export interface Copy {
   readonly condition?: WriteCondition;
 }
 
-/** Makes the copy at the request's key, in one commit. Throws what the branch refuses, and then leaves nothing behind. */
+/** Makes the copy at the request's key, in one commit, or in the open one. Throws what the branch refuses, and then leaves nothing behind. */
 export async function commitCopy(request: ObjectRequest, copy: Copy): Promise<Committed> {
   return await (copy.source.place === "same-branch" ? refer(request, copy) : bring(request, copy));
 }
 
 /** A commit that refers to a content that the branch has; `upload` is what keeps it, where it is not a file's. */
 async function refer(
-  { branch, key }: ObjectRequest,
+  { tree, key }: ObjectRequest,
   { source, attributes, condition, upload }: Copy & { readonly upload?: string },
 ): Promise<Committed> {
   const { digest, size } = source.file;
   const operation = { put: key, digest, size, attributes, ...(condition && { condition }) };
-  const done = await branch.commit({ operations: [operation], ...(upload !== undefined && { upload }) });
+  const done = await tree.commit({ operations: [operation], ...(upload !== undefined && { upload }) });
   if (!done.ok) throw branchFailure(done);
   return done;
 }
@@ -34,7 +34,7 @@ async function refer(
 async function bring(request: ObjectRequest, copy: Copy): Promise<Committed> {
   const { digest, size, body } = copy.source.file;
   if (body.kind === "inline") return await putCopy(request, { ...copy, content: { digest, size, body } });
-  const lease = new UploadLease(request.branch);
+  const lease = new UploadLease(request);
   const blobs = new BroughtBlobs(request.context.blobs);
   try {
     const { upload, uid } = await lease.callbacks.openUpload();
@@ -63,7 +63,7 @@ interface BroughtCopy extends Copy {
 }
 
 async function putCopy(
-  { branch, key }: ObjectRequest,
+  { tree, key }: ObjectRequest,
   { content, attributes, condition, brought }: BroughtCopy,
 ): Promise<Committed> {
   const file = {
@@ -73,7 +73,7 @@ async function putCopy(
     ...(condition && { condition }),
     ...(brought && { upload: brought.upload }),
   };
-  const put = () => branch.put(file);
+  const put = () => tree.put(file);
   const done = await (brought ? brought.blobs.handOver(put) : put());
   if (!done.ok) throw branchFailure(done);
   return done;

@@ -1,8 +1,9 @@
-import { type BranchAddress, bucketName } from "../../protocol/names.ts";
+import { type BucketAddress, bucketName } from "../../protocol/names.ts";
 import { pathFault } from "../../protocol/paths.ts";
-import type { BranchApi, FileRead } from "../branch/contract.ts";
+import type { FileRead } from "../branch/contract.ts";
 import { permits, refusalText } from "../core/permissions.ts";
-import { branchOf } from "./address.ts";
+import { addressOf } from "./address.ts";
+import { openTree } from "./bucket-tree.ts";
 import { evaluateConditions } from "./conditions.ts";
 import { S3Error } from "./errors.ts";
 import { branchFailure, keyFailure } from "./failures.ts";
@@ -23,7 +24,9 @@ export const COPY_HEADERS: readonly string[] = [
 
 /** What `x-amz-copy-source` names. */
 export interface SourceName {
-  readonly address: BranchAddress;
+  /** As the client wrote it. */
+  readonly bucket: string;
+  readonly address: BucketAddress;
   readonly key: string;
   /** Undefined for HEAD. */
   readonly commit: string | undefined;
@@ -41,7 +44,7 @@ export interface CopySource extends SourceName {
  * where an `x-amz-copy-source-if-*` does not hold.
  */
 export async function openSource(request: BucketRequest): Promise<CopySource> {
-  const { caller, context, headers, address, branch } = request;
+  const { caller, headers, address } = request;
   const name = parseSource(headers.get("x-amz-copy-source") ?? "");
   const need = { permission: "read", repo: name.address.repo } as const;
   if (!permits(caller.scope, need)) {
@@ -51,10 +54,7 @@ export async function openSource(request: BucketRequest): Promise<CopySource> {
   }
   checkOwner(headers.get(EXPECTED_OWNER));
   const isSame = bucketName(name.address) === bucketName(address);
-  const file = await readSource(isSame ? branch : context.branch(name.address), {
-    name,
-    modified: context.config.lastModified,
-  });
+  const file = await readSource(request, name);
   checkConditions(headers, file);
   return { ...name, file, place: isSame ? "same-branch" : "other-branch" };
 }
@@ -71,10 +71,17 @@ export function parseSource(header: string): SourceName {
   const commit = mark === -1 ? undefined : decodeUri(header.slice(mark + VERSION.length));
   const [, bucket, key] = /^\/?([^/]+)\/(.+)$/s.exec(path ?? "") ?? [];
   if (bucket === undefined || key === undefined || commit === "") throw invalidSource(header);
-  const address = branchOf(bucket);
+  const address = addressOf(bucket);
+  if (address.session !== undefined && commit !== undefined) throw noVersions(header);
   const fault = pathFault(key);
   if (fault !== undefined) throw keyFailure(key, fault);
-  return { address, key, commit };
+  return { bucket, address, key, commit };
+}
+
+function noVersions(header: string): S3Error {
+  return new S3Error("InvalidRequest", {
+    message: `x-amz-copy-source is '${header}', but an open commit has no versions: leave versionId out, or copy from the branch's own bucket.`,
+  });
 }
 
 function invalidSource(header: string): S3Error {
@@ -84,16 +91,24 @@ function invalidSource(header: string): S3Error {
 }
 
 async function readSource(
-  branch: BranchApi,
-  { name, modified }: { name: SourceName; modified: "branch" | "file" },
+  { context }: BucketRequest,
+  { bucket, address, key: path, commit }: SourceName,
 ): Promise<FileRead> {
-  const { key: path, commit } = name;
-  const file = await branch.read({ path, modified, ...(commit !== undefined && { commit }) });
+  const file = await openTree(context, address).read({
+    path,
+    modified: context.config.lastModified,
+    ...(commit !== undefined && { commit }),
+  });
   if (file.ok) return file;
   const { code, message } = branchFailure(file);
   throw new S3Error(code, {
-    message: `The copy source '${bucketName(name.address)}/${path}' cannot be read: ${message}`,
+    message: `The copy source '${bucket}/${path}' cannot be read: ${message}`,
   });
+}
+
+/** `x-amz-copy-source-version-id`: what is in an open commit has none. */
+export function sourceVersion({ address, file }: CopySource): Record<string, string> {
+  return address.session === undefined ? { "x-amz-copy-source-version-id": file.commit } : {};
 }
 
 /** Every bucket has the same owner. */

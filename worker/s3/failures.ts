@@ -24,6 +24,7 @@ export type BranchReason = ReasonsOf<
   | "commit"
   | "createMultipart"
   | "listMultiparts"
+  | "session"
 >;
 
 /** Every reason for which it refuses what they ask of a multipart upload. */
@@ -55,6 +56,10 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
   "already-exists": { code: "BucketAlreadyOwnedByYou" },
   "bad-path": { code: "InvalidArgument" },
   "branch-full": { code: "BranchFull" },
+  busy: {
+    code: "SlowDown",
+    message: "A large commit is being made in this branch, and other writes wait for it: try again.",
+  },
   "catalogue-unavailable": {
     code: "ServiceUnavailable",
     message: "The catalogue of buckets cannot be reached for the moment: try again.",
@@ -68,13 +73,19 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
   "no-such-branch": { code: "NoSuchBucket" },
   "no-such-content": { code: "OperationAborted" },
   "no-such-file": { code: "NoSuchKey" },
+  "no-such-session": {
+    code: "NoSuchBucket",
+    message:
+      "The bucket '<session>.<branch>.<repo>' is that of an open commit, which was finished, was aborted, ran out or was never there: open one with 'sluice commit start s3://<branch>.<repo>'.",
+  },
   "no-such-upload": { code: "OperationAborted" },
   "no-such-version": { code: "NoSuchVersion" },
   "path-conflict": { code: "PathConflict" },
   "pipeline-output": { code: "AccessDenied", message: OUTPUT_BRANCH },
   "too-many-operations": {
     code: "InvalidRequest",
-    message: "The request changes more files than one commit takes: send fewer at a time.",
+    message:
+      "The request changes more files than one request takes: send fewer at a time, into an open commit ('sluice commit start') where they are to be one commit.",
   },
 };
 

@@ -8,19 +8,21 @@
  * For good: ACLs other than private, policies, tags (`GET ?tagging` says that there are none), encryption by the service, object lock, storage classes
  * other than STANDARD, lifecycle, notifications, website, and a delimiter other than `/` (400 InvalidArgument).
  */
+import type { BucketAddress } from "../../protocol/names.ts";
 import { pathFault } from "../../protocol/paths.ts";
 import type { Context } from "../app.ts";
 import { permits, refusalText } from "../core/permissions.ts";
-import { type Address, branchOf, parseAddress } from "./address.ts";
+import { type Address, addressOf, parseAddress } from "./address.ts";
 import { authenticateTarget, signableHeaders } from "./auth/authenticate.ts";
 import { operationHeaders, operationQuery } from "./auth/presigned.ts";
+import { openTree } from "./bucket-tree.ts";
 import { detectOperation, detectServiceOperation } from "./detect.ts";
 import { S3Error } from "./errors.ts";
 import { keyFailure } from "./failures.ts";
 import { keepWaiting } from "./keep-waiting.ts";
 import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
 import { BUCKET_OPERATIONS, OBJECT_OPERATIONS, SERVICE_OPERATIONS, UPLOAD_OPERATIONS } from "./operations.ts";
-import { checkExpectedOwner, refuseHeaders, refuseQuery } from "./refusals.ts";
+import { checkExpectedOwner, refuseHeaders, refuseOnOpenCommit, refuseQuery } from "./refusals.ts";
 import { renderError } from "./render-error.ts";
 import { parseTarget, rawPathOf, type Target } from "./target.ts";
 
@@ -64,25 +66,29 @@ async function answer(request: Request, options: AnswerOptions): Promise<Respons
   const { fail } = options;
   if (address.level === "service") {
     const operation = SERVICE_OPERATIONS[detectServiceOperation(method)];
-    return await run(operation, { asked, repo: null, open: () => asked, fail });
+    return await run(operation, { asked, address: null, open: () => asked, fail });
   }
   const bucket = openBucket(asked, address.bucket);
-  const { repo } = bucket.address;
   const detected = detectOperation(address.level, { method, query: asked.query, headers: asked.headers });
   switch (detected.level) {
     case "bucket":
-      return await run(BUCKET_OPERATIONS[detected.name], { asked, repo, open: () => bucket, fail });
+      return await run(BUCKET_OPERATIONS[detected.name], {
+        asked,
+        address: bucket.address,
+        open: () => bucket,
+        fail,
+      });
     case "object":
       return await run(OBJECT_OPERATIONS[detected.name], {
         asked,
-        repo,
+        address: bucket.address,
         open: () => openObject(bucket, address),
         fail,
       });
     case "upload":
       return await run(UPLOAD_OPERATIONS[detected.name], {
         asked,
-        repo,
+        address: bucket.address,
         open: () => openUpload(bucket, { address, url }),
         fail,
       });
@@ -93,17 +99,18 @@ async function answer(request: Request, options: AnswerOptions): Promise<Respons
 interface Run<R> {
   readonly asked: ServiceRequest;
   /** What the operation touches; null where that is no one repo. */
-  readonly repo: string | null;
+  readonly address: BucketAddress | null;
   /** The operation's own request, whose address is only looked at once the operation may be done. */
   readonly open: () => R;
   readonly fail: AnswerOptions["fail"];
 }
 
-async function run<R>(operation: Operation<R>, { asked, repo, open, fail }: Run<R>): Promise<Response> {
+async function run<R>(operation: Operation<R>, { asked, address, open, fail }: Run<R>): Promise<Response> {
   refuseQuery(asked.query, operation);
+  if (address?.session !== undefined) refuseOnOpenCommit(asked.query, operation);
   refuseHeaders(asked.headers, operation);
   checkExpectedOwner(asked.headers);
-  const need = { permission: operation.permission, repo };
+  const need = { permission: operation.permission, repo: address?.repo ?? null };
   if (!permits(asked.caller.scope, need)) {
     throw new S3Error("AccessDenied", { message: refusalText(asked.caller.scope, need) });
   }
@@ -140,8 +147,9 @@ function hasCompressingProxy({ cf }: Request): boolean {
 }
 
 function openBucket(asked: ServiceRequest, bucket: string): BucketRequest {
-  const address = branchOf(bucket);
-  return { ...asked, bucket, address, branch: asked.context.branch(address) };
+  const { context } = asked;
+  const address = addressOf(bucket);
+  return { ...asked, bucket, address, tree: openTree(context, address), branch: context.branch(address) };
 }
 
 function openObject(bucket: BucketRequest, address: Address): ObjectRequest {

@@ -35,14 +35,14 @@ export function listingParameters({ query, headers }: BucketRequest): ListingPar
 
 /** One page after `after`. Nobody is told of more after a page of no keys: S3 does the same. */
 export async function listPage(
-  { branch, context }: BucketRequest,
+  { tree, context }: BucketRequest,
   { prefix, delimiter, maxKeys, after }: ListingParameters & { readonly after: string | undefined },
 ): Promise<FileList> {
   if (maxKeys === 0) {
-    const { modifiedAt } = await existing(branch);
+    const { modifiedAt } = await existing(tree);
     return { ok: true, entries: [], truncated: false, next: null, modifiedAt };
   }
-  const page = await branch.list({
+  const page = await tree.list({
     prefix,
     limit: maxKeys,
     modified: context.config.lastModified,
@@ -53,9 +53,9 @@ export async function listPage(
   return page;
 }
 
-/** The state of a branch. Throws NoSuchBucket where it is not there. */
-export async function existing(branch: BucketRequest["branch"]): Promise<{ readonly modifiedAt: number }> {
-  const status = await branch.status();
+/** The state of a bucket. Throws NoSuchBucket where it is not there. */
+export async function existing(tree: BucketRequest["tree"]): Promise<{ readonly modifiedAt: number }> {
+  const status = await tree.status();
   if (!status.ok) throw branchFailure(status);
   return status;
 }

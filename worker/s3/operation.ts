@@ -1,7 +1,7 @@
-import type { BranchAddress } from "../../protocol/names.ts";
+import type { BucketAddress } from "../../protocol/names.ts";
 import type { Caller, Context } from "../app.ts";
-import type { BranchApi } from "../branch/contract.ts";
 import type { Permission } from "../core/permissions.ts";
+import type { BesideTree, BucketTree } from "./bucket-tree.ts";
 
 /** A request to the service itself. */
 export interface ServiceRequest {
@@ -19,9 +19,11 @@ export interface ServiceRequest {
 }
 
 export interface BucketRequest extends ServiceRequest {
+  /** As the client wrote it. */
   readonly bucket: string;
-  readonly address: BranchAddress;
-  readonly branch: BranchApi;
+  readonly address: BucketAddress;
+  readonly tree: BucketTree;
+  readonly branch: BesideTree;
 }
 
 export interface ObjectRequest extends BucketRequest {
@@ -51,6 +53,8 @@ export interface Operation<Request> {
   readonly takes?: readonly string[];
   /** Other headers that mean something to S3 here, but not yet to us. */
   readonly refuses?: readonly string[];
+  /** It has no meaning for the bucket of an open commit: what to do instead. */
+  readonly notOnOpenCommit?: string;
   /** It answers XML and may take minutes: its client is kept waiting, and may hear of an error in a 200 (see keep-waiting.ts). */
   readonly mayTakeLong?: true;
   /** Answers what went well; throws S3Error for all else. */

@@ -54,6 +54,18 @@ export function refuseQuery(query: ReadonlyMap<string, string>, operation: Refus
   }
 }
 
+/** Throws InvalidRequest for what has no meaning for the bucket of an open commit. */
+export function refuseOnOpenCommit(
+  query: ReadonlyMap<string, string>,
+  { notOnOpenCommit }: Pick<Operation<never>, "notOnOpenCommit">,
+): void {
+  if (notOnOpenCommit !== undefined) throw new S3Error("InvalidRequest", { message: notOnOpenCommit });
+  if (query.has("versionId")) throw new S3Error("InvalidRequest", { message: NO_VERSIONS });
+}
+
+const NO_VERSIONS =
+  "An open commit has no versions: leave versionId out, or read the version in the branch's own bucket.";
+
 /** Throws NotImplemented for a header that would change what the operation does on S3 and does not do so here. */
 export function refuseHeaders(headers: ReadonlyMap<string, string>, operation: Refusable): void {
   for (const [name, value] of headers) {

@@ -8,7 +8,7 @@ import { S3Error } from "./errors.ts";
 import { branchFailure } from "./failures.ts";
 import { httpDate } from "./http-date.ts";
 import { partNumberOf } from "./multipart/find-upload.ts";
-import type { ObjectRequest } from "./operation.ts";
+import type { BucketRequest, ObjectRequest } from "./operation.ts";
 import { partCount, partRange } from "./part-layout.ts";
 import { contentRange, parseRange } from "./range.ts";
 
@@ -39,7 +39,7 @@ export async function selectObject(request: ObjectRequest): Promise<Selected> {
   const part = query.has("partNumber") ? partNumberOf(request) : undefined;
   if (part !== undefined && headers.has("range")) throw rangeOfPart();
   const file = await readVersion(request, versionId(query));
-  const answered = describeVersion(file);
+  const answered = describeVersion(file, request);
   const validators = { etag: etag(file), modifiedAt: file.modifiedAt };
   const verdict = evaluateConditions(headers, validators);
   if (verdict === "precondition-failed") throw preconditionFailed();
@@ -53,11 +53,11 @@ export async function selectObject(request: ObjectRequest): Promise<Selected> {
 
 /** The file at the request's key, at HEAD or at a commit. */
 export async function readVersion(
-  { branch, key, context }: ObjectRequest,
+  { tree, key, context }: ObjectRequest,
   commit: string | undefined,
 ): Promise<FileRead> {
   const modified = context.config.lastModified;
-  const file = await branch.read(
+  const file = await tree.read(
     commit === undefined ? { path: key, modified } : { path: key, modified, commit },
   );
   if (!file.ok) throw branchFailure(file);
@@ -65,12 +65,17 @@ export async function readVersion(
 }
 
 /** What every answer about a file says, also one without its bytes. */
-function describeVersion(file: FileRead): Record<string, string> {
+function describeVersion(file: FileRead, request: ObjectRequest): Record<string, string> {
   return {
     etag: etag(file),
     "last-modified": httpDate(file.modifiedAt),
-    "x-amz-version-id": file.commit,
+    ...readVersionHeader(request, file),
   };
+}
+
+/** `x-amz-version-id` of what was read: in an open commit nothing has a version. */
+export function readVersionHeader({ address }: BucketRequest, { commit }: FileRead): Record<string, string> {
+  return address.session === undefined ? { "x-amz-version-id": commit } : {};
 }
 
 /** The ETag of a content (design §4). */

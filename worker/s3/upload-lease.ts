@@ -1,13 +1,14 @@
-import { type BranchApi, UPLOAD_LEASE_MS } from "../branch/contract.ts";
+import { UPLOAD_LEASE_MS } from "../branch/contract.ts";
 import { branchFailure } from "./failures.ts";
+import type { BucketRequest } from "./operation.ts";
 
 /** The upload that a body too large for a row needs, opened when that shows and given up when the request fails. */
 export class UploadLease {
-  readonly #branch: BranchApi;
+  readonly #bucket: Pick<BucketRequest, "tree" | "branch">;
   #upload: string | undefined;
 
-  constructor(branch: BranchApi) {
-    this.#branch = branch;
+  constructor(bucket: Pick<BucketRequest, "tree" | "branch">) {
+    this.#bucket = bucket;
   }
 
   /** What `writeContent` asks for. */
@@ -22,18 +23,18 @@ export class UploadLease {
   /** Best effort: an upload that is not given up runs out by itself. */
   async abort(): Promise<void> {
     if (this.#upload === undefined) return;
-    await this.#branch.abortUpload({ upload: this.#upload }).catch(() => {});
+    await this.#bucket.branch.abortUpload({ upload: this.#upload }).catch(() => {});
   }
 
   async #open(): Promise<{ upload: string; uid: string }> {
-    const opened = await this.#branch.openUpload({});
+    const opened = await this.#bucket.tree.openUpload({});
     if (!opened.ok) throw branchFailure(opened);
     this.#upload = opened.upload;
     return { upload: opened.upload, uid: opened.uid };
   }
 
   async #renew(upload: string): Promise<void> {
-    const renewed = await this.#branch.renewUpload({ upload });
+    const renewed = await this.#bucket.branch.renewUpload({ upload });
     if (!renewed.ok) throw branchFailure(renewed);
   }
 }

@@ -1,5 +1,5 @@
 import type { ContentId } from "../../protocol/content.ts";
-import type { BranchApi } from "../branch/contract.ts";
+import type { BucketRequest } from "./operation.ts";
 
 /** What a write did. */
 interface Write {
@@ -11,21 +11,22 @@ interface Write {
 
 /**
  * `x-amz-version-id` of a write: its commit, or where it changed nothing the commit that had written what it found.
- * That one is looked up only then; where something else was written since, it is left out.
+ * That one is looked up only then; where something else was written since, and in an open commit, it is left out.
  */
 export async function versionHeader(
-  branch: BranchApi,
+  { address, tree }: Pick<BucketRequest, "address" | "tree">,
   { path, content, commit }: Write,
 ): Promise<Record<string, string>> {
-  const version = commit ?? (await versionThere(branch, { path, content }));
+  if (address.session !== undefined) return {};
+  const version = commit ?? (await versionThere(tree, { path, content }));
   return version === undefined ? {} : { "x-amz-version-id": version };
 }
 
 async function versionThere(
-  branch: BranchApi,
+  tree: BucketRequest["tree"],
   { path, content }: Omit<Write, "commit">,
 ): Promise<string | undefined> {
-  const file = await branch.read({ path });
+  const file = await tree.read({ path });
   const same = file.ok && file.digest === content.digest && file.size === content.size;
   return same ? file.commit : undefined;
 }

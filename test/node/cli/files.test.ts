@@ -177,14 +177,6 @@ describe("sluice cp", () => {
     expect(await s3.keys("master.special")).toEqual(["kept"]);
   });
 
-  test("refuses more files than a commit takes before it makes or sends anything", async () => {
-    const folder = scratchFolder();
-    for (let number = 0; number <= 10_000; number++) writeFileSync(join(folder, String(number)), "");
-    const said = await refused("cp", "-r", "--create", folder, "s3://master.many");
-    expect(said).toContain("more than the 10000 files");
-    expect(await ok("ls")).not.toContain("master.many");
-  });
-
   test("refuses names that a branch can't hold", async () => {
     const folder = folderOf({ "bad\u0001name": "x" });
     expect(await refused("cp", "-r", "--create", folder, "s3://master.names")).toContain(

@@ -14,6 +14,7 @@ const PARAMS: Readonly<Record<string, string>> = {
   commit: "head",
   content: `${"0".repeat(64)}-1`,
   upload: "master.theirs.01ARZ3NDEKTSV4RRFFQ69G5FAV",
+  session: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
   key: "SLUICE00000000000000",
 };
 

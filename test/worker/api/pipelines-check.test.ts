@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import doc from "../../../docs/pipeline-spec.md?raw";
-import { PipelineCheck } from "../../../protocol/pipeline-check.ts";
+import { MAX_PAIRS, PipelineCheck } from "../../../protocol/pipeline-check.ts";
 import { PipelineSpec } from "../../../protocol/spec.ts";
 import type { KeyScope } from "../../../worker/core/permissions.ts";
 import { api, commitFiles, failed, good, makeBranch, testContext } from "./support.ts";
@@ -40,7 +40,7 @@ describe("a dry run", () => {
       pipeline: { name: "tried" },
       transform: { image: "busybox", cmd: ["true"] },
       parallelism_spec: { strategy: "COEFFICIENT", coefficient: 1 },
-      inputs: [{ name: "defaults", repo: { name: "defaults" }, branch: "master", glob: "/*" }],
+      inputs: [{ name: "defaults", repo: { name: "defaults" }, branch: "master", glob: "/*", lazy: false }],
       outputBranch: "master",
       datumTries: 3,
     });
@@ -136,7 +136,7 @@ describe("a dry run", () => {
         { name: "c", repo: { name: "half" }, branch: "later", glob: "/*" },
       ],
     });
-    expect(checked.datums).toEqual({ first: [], total: 0 });
+    expect(checked.datums).toEqual({ first: [], total: 0, limit: MAX_PAIRS });
     expect(checked.inputs.map(({ hasData, commit }) => [hasData, commit !== null])).toEqual([
       [true, true],
       [false, false],
@@ -144,8 +144,35 @@ describe("a dry run", () => {
     ]);
   });
 
+  test("shows of an input with a `from` what was written after it, and how it is read", async () => {
+    const from = await filled("after", ["a", "d/x", "e/x"]);
+    const head = await commitFiles({ repo: "after", branch: "master" }, { b: "1", "d/y": "1", "f/": "" });
+    const input = (ID: string) => ({
+      repo: { name: "after" },
+      glob: "/*",
+      lazy: true,
+      from: { repo: { name: "after" }, ID },
+    });
+    const checked = await check({ inputs: [input(from)] });
+    expect(first(checked)).toEqual(["after:/b", "after:/d", "after:/f"]);
+    expect(checked.inputs).toMatchObject([
+      { commit: head, hasData: true, matches: 3, complete: true, lazy: true, from },
+    ]);
+    const nothing = await check({ inputs: [input(head)] });
+    expect(nothing.inputs).toMatchObject([{ hasData: false, matches: 0 }]);
+    expect(nothing.datums).toMatchObject({ first: [], total: 0 });
+  });
+
+  test("says how many datums a cross product has, and how many it may have", async () => {
+    const files = (count: number) => Array.from({ length: count }, (_, n) => `f${n}`);
+    await filled("wide", files(25));
+    const inputs = ["a", "b"].map((name) => ({ name, repo: { name: "wide" }, glob: "/*" }));
+    expect((await check({ inputs })).datums).toMatchObject({ total: 625, limit: MAX_PAIRS });
+    expect((await check({ inputs: inputs.slice(1) })).datums).toMatchObject({ total: 25, limit: null });
+  });
+
   test("of a specification without inputs shows the one datum that a run would have", async () => {
-    expect((await check({})).datums).toEqual({ first: [{ inputs: [] }], total: 1 });
+    expect((await check({})).datums).toEqual({ first: [{ inputs: [] }], total: 1, limit: null });
   });
 
   test("needs what creating needs", async () => {
@@ -236,9 +263,10 @@ describe("a dry run over a large branch", () => {
 describe("the examples of docs/pipeline-spec.md", () => {
   const examples = [...doc.matchAll(/```json\n([\s\S]*?)```/g)].map(([, text = ""]) => JSON.parse(text));
   const [smallest] = examples;
+  let head = "";
 
   beforeAll(async () => {
-    await makeBranch({ repo: "images", branch: "master" });
+    head = await filled("images", ["liberty.png"]);
   });
 
   test("are many", () => {
@@ -248,9 +276,11 @@ describe("the examples of docs/pipeline-spec.md", () => {
   test.each(
     examples.map((example) => [JSON.stringify(example), example] as const),
   )("%s is good", async (_, part) => {
-    const body = laidOver(smallest, part);
+    // The commit that an example names is not in these tests.
+    const own = JSON.parse(JSON.stringify(part).replace(/"ID":"\w+"/, `"ID":"${head}"`));
+    const body = laidOver(smallest, own);
     const checked = PipelineCheck.parse(await good(DRY, { body }));
-    expect(checked.spec).toMatchObject(part.parallelism_spec ? { pipeline: body.pipeline } : part);
+    expect(checked.spec).toMatchObject(part.parallelism_spec ? { pipeline: body.pipeline } : own);
   });
 });
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Issue } from "../../../protocol/errors.ts";
 import type { KeyScope } from "../../../worker/core/permissions.ts";
-import { failed, good, makeBranch } from "./support.ts";
+import { commitFiles, failed, good, makeBranch, testContext } from "./support.ts";
 
 const DRY = "POST /pipelines?dryRun=true";
 
@@ -226,6 +226,43 @@ describe("inputs", () => {
     });
   });
 
+  test("start after a commit of their own branch, and no other", async () => {
+    const own = { repo: "starts", branch: "master" };
+    const other = { repo: "starts", branch: "other" };
+    for (const address of [own, other]) await makeBranch(address);
+    const commit = await commitFiles(own, { a: "1" });
+    const stray = await commitFiles(other, { a: "1" });
+    const from = (ID: string, name = "starts"): object => ({ from: { repo: { name }, ID } });
+    const unknown = (bucket: string, id: string): string =>
+      `'${bucket}' has no commit '${id}': 'sluice commit list ${bucket}' shows those it has`;
+    const inputs = [
+      input("starts", { name: "good", ...from(commit) }),
+      input("starts", { name: "stray", ...from(stray) }),
+      input("starts", { name: "later", branch: "later", ...from(commit) }),
+      input("starts", { name: "alien", ...from(commit, "globs") }),
+      input("starts", { name: "form", ...from("head") }),
+      input("starts", { name: "bare", from: commit }),
+    ];
+    const problems = {
+      "inputs[1].from.ID": unknown("master.starts", stray),
+      "inputs[2].from.ID": unknown("later.starts", commit),
+      "inputs[3].from.repo.name": "an input starts after a commit of its own repo, 'starts', not of 'globs'",
+      "inputs[4].from.ID": "must be the id of a commit, such as 'sluice commit list' shows them",
+      "inputs[5].from": "must be an object, not a string",
+    };
+    expect(await refused(spec({ more: { inputs } }))).toEqual(problems);
+    expect(await testContext().branch({ repo: "starts", branch: "later" }).status()).toMatchObject({
+      ok: false,
+    });
+    await good("POST /pipelines", {
+      body: { ...spec({ pipeline: { name: "started" } }), inputs: [inputs[0]] },
+    });
+    const update = await failed("POST /pipelines?update=true", {
+      body: { ...spec({ pipeline: { name: "started" } }), inputs: [inputs[1]] },
+    });
+    expect(update.issues).toEqual([{ path: "inputs[0].from.ID", message: problems["inputs[1].from.ID"] }]);
+  });
+
   test("that lead back to the pipeline are refused with the way", async () => {
     await makeBranch({ repo: "ring", branch: "seed" });
     const link = (name: string, from: string, branch = "master"): object => ({
@@ -250,9 +287,9 @@ describe("a submission", () => {
     await makeBranch({ repo: "all-at-once", branch: "taken" });
     const body = {
       pipeline: { name: "all-at-once" },
-      transform: { image: "busybox", cmd: [], secrets: [] },
+      transform: { image: "busybox", cmd: [], secrets: {} },
       outputBranch: "taken",
-      inputs: [{ name: "out", repo: { name: "nowhere" }, glob: "/[", lazy: true }, "an input"],
+      inputs: [{ name: "out", repo: { name: "nowhere" }, glob: "/[", lazy: "yes" }, "an input"],
     };
     expect(Object.keys(await refused(body)).toSorted()).toEqual([
       "inputs[0].glob",

@@ -14,7 +14,7 @@ describe("the control API", () => {
   });
 
   test("answers 404 for a path that it does not have, and names it", async () => {
-    for (const path of ["/", "/nothing", "/pipelines/a/b/c", "/repos/a/branches/b/commits/c", "/Jobs"]) {
+    for (const path of ["/", "/nothing", "/pipelines/a/b/c", "/repos/a/branches/b/commits/c/d", "/Jobs"]) {
       const error = await failed(`GET ${path}`);
       expect(error).toMatchObject({ status: 404, code: "NotFound" });
       expect(error.message).toContain(path);
@@ -46,6 +46,10 @@ describe("the control API", () => {
       "GET /jobs/j?x=1",
       "GET /repos?x=1",
       "GET /repos/r/branches?x=1",
+      "GET /repos/r/branches/b/commits?x=1",
+      "GET /repos/r/branches/b/commits/c?x=1",
+      "GET /repos/r/branches/b/commits/c/diff?x=1",
+      "GET /repos/r/branches/b/commits/c/provenance?path=p&x=1",
       "GET /repos/r/branches/b/commits/c/files?x=1",
       "GET /nodes?x=1",
       "GET /keys?x=1",

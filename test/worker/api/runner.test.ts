@@ -1,5 +1,6 @@
-import { describe, expect, test } from "vitest";
-import type { LeasedDatum } from "../../../protocol/runner.ts";
+import { env, runInDurableObject } from "cloudflare:test";
+import { describe, expect, test, vi } from "vitest";
+import type { LeasedDatum, Task } from "../../../protocol/runner.ts";
 import { randomBytes, referenceDigest } from "../blobs/reference.ts";
 import {
   api,
@@ -34,6 +35,7 @@ interface Leased {
   readonly worker: string;
   readonly slot: boolean;
   readonly datums: readonly LeasedDatum[];
+  readonly tasks: readonly Task[];
 }
 
 async function lease(pipeline: string, max = 64): Promise<Leased> {
@@ -45,6 +47,13 @@ async function lease(pipeline: string, max = 64): Promise<Leased> {
 }
 
 const done = { state: "success", exitCode: 0, millis: 1 } as const;
+
+/** Who holds a slot of a pipeline. */
+async function slotsOf(pipeline: string): Promise<unknown[]> {
+  return runInDurableObject(env.PIPELINE.getByName(pipeline), (_, { storage }) =>
+    storage.sql.exec("SELECT worker FROM slots").toArray(),
+  );
+}
 
 async function endOf(
   job: string,
@@ -168,6 +177,93 @@ describe("a worker", () => {
     const good200 = finish([{ path: "o", ...right.id, bytes: right.bytes }]);
     expect(await good("POST /runner/finish", good200)).toEqual({ lost: [] });
     expect(await endOf(datum.job)).toMatchObject({ state: "success" });
+  });
+
+  test("merges what several datums wrote to one path, and sends the content along where it is small", async () => {
+    const input = await pipelineOf("merge");
+    await commitFiles(input, { a: "1", b: "2" });
+    const { worker, datums } = await lease("merge");
+    const texts = await Promise.all(["left ", "right"].map(contentOf));
+    const outcomes = datums.map(({ lease, inputs }) => {
+      const part = texts[inputs[0]?.path === "a" ? 0 : 1];
+      return { lease, ...done, outputs: [{ path: "all", ...part?.id, bytes: part?.bytes }] };
+    });
+    await good("POST /runner/finish", { body: { pipeline: "merge", worker, outcomes } });
+    const { tasks } = await lease("merge");
+    expect(tasks).toEqual([
+      {
+        kind: "merge",
+        lease: expect.any(String),
+        job: datums[0]?.job,
+        parts: texts.map(({ id }) => id),
+      },
+    ]);
+    const whole = await contentOf("left right");
+    const finish = (more: object) => ({
+      body: {
+        pipeline: "merge",
+        worker,
+        outcomes: [{ lease: tasks[0]?.lease, state: "merged", content: whole.id, millis: 1, ...more }],
+      },
+    });
+    for (const [call, path] of [
+      [finish({ bytes: texts[0]?.bytes }), "outcomes[0]"],
+      [finish({ upload: "master.other.01ARZ3NDEKTSV4RRFFQ69G5FAV" }), "outcomes[0].upload"],
+    ] as const)
+      expect(await failed("POST /runner/finish", call)).toMatchObject({ status: 400, issues: [{ path }] });
+    expect(await good("POST /runner/finish", finish({ bytes: whole.bytes }))).toEqual({ lost: [] });
+    expect(await endOf(datums[0]?.job ?? "")).toMatchObject({ state: "success" });
+    const output = { repo: "merge", branch: "master" };
+    const content = await api(`GET ${contentPath(output, whole.id)}`);
+    expect(new TextDecoder().decode(await content.arrayBuffer())).toBe("left right");
+  });
+
+  test("pushes a job's output to the external store before the job is successful", async () => {
+    const input = { repo: "push-in", branch: "master" };
+    await makeBranch(input);
+    await good("POST /pipelines", {
+      body: {
+        pipeline: { name: "push" },
+        transform: { image: "busybox", cmd: ["true"] },
+        inputs: [{ repo: { name: input.repo }, glob: "/*" }],
+        egress: { URL: "s3://bucket/dir", secret: "key" },
+      },
+    });
+    await beat("node-1");
+    await commitFiles(input, { a: "1" });
+    const { worker, datums } = await lease("push");
+    const small = await contentOf("small");
+    const outputs = [{ path: "o", ...small.id, bytes: small.bytes }];
+    const outcomes = datums.map(({ lease }) => ({ lease, ...done, outputs }));
+    await good("POST /runner/finish", { body: { pipeline: "push", worker, outcomes } });
+    const { tasks } = await lease("push");
+    const job = datums[0]?.job ?? "";
+    expect(await good(`GET /jobs/${job}`)).toMatchObject({
+      state: "egressing",
+      outputCommit: expect.any(String),
+    });
+    expect(tasks).toEqual([
+      {
+        kind: "egress",
+        lease: expect.any(String),
+        job,
+        egress: { URL: "s3://bucket/dir", secret: "key" },
+        entries: [{ path: "o", content: small.id }],
+      },
+    ]);
+    const pushed = [{ lease: tasks[0]?.lease, state: "pushed", millis: 1 }];
+    await good("POST /runner/finish", { body: { pipeline: "push", worker, outcomes: pushed } });
+    expect(await endOf(job)).toMatchObject({ state: "success" });
+  });
+
+  test("that goes away while it waits leaves its slot to another one", async () => {
+    await pipelineOf("leave");
+    const asked = { pipeline: "leave", node: "node-1", max: 1 };
+    const waiting = await api("POST /runner/lease", { body: { ...asked, worker: "gone" } });
+    const other = { body: { ...asked, worker: "other" } };
+    expect(await good("POST /runner/lease", other)).toMatchObject({ slot: false });
+    await waiting.body?.cancel();
+    await vi.waitUntil(async () => (await slotsOf("leave")).length === 0, { timeout: 25_000 });
   });
 
   test("of a pipeline that is not there is told so", async () => {

@@ -9,19 +9,22 @@ function specWith(inputs: readonly object[]): PipelineSpec {
   return PipelineSpec.parse({ pipeline: { name: "p" }, transform: { image: "i", cmd: ["c"] }, inputs });
 }
 
+/** A commit that an input starts after. */
+const START = { repo: { name: "yak" }, ID: "01ARZ3NDEKTSV4RRFFQ69G5FAV" };
+
 describe("a specification", () => {
   it("names an input like its repo and puts inputs in order of their names", () => {
     const checked = checkSpec(
       specWith([
         { repo: { name: "zebra" }, glob: "*" },
-        { name: "first", repo: { name: "yak" }, branch: "dev", glob: "/a/" },
+        { name: "first", repo: { name: "yak" }, branch: "dev", glob: "/a/", lazy: true, from: START },
       ]),
     );
     expect(checked).toEqual({
       ok: true,
       inputs: [
-        { name: "first", repo: "yak", branch: "dev", glob: "/a" },
-        { name: "zebra", repo: "zebra", branch: "master", glob: "/*" },
+        { name: "first", repo: "yak", branch: "dev", glob: "/a", lazy: true, from: START.ID },
+        { name: "zebra", repo: "zebra", branch: "master", glob: "/*", lazy: false, from: null },
       ],
     });
   });

@@ -55,6 +55,7 @@ describe("the JSON Schema", () => {
       parallelism_spec: { strategy: "COEFFICIENT", coefficient: 1 },
       inputs: [],
       "inputs[].branch": "master",
+      "inputs[].lazy": false,
       outputBranch: "master",
       datumTries: 3,
     });

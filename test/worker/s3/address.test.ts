@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseAddress } from "../../../worker/s3/address.ts";
+import { addressOf, parseAddress } from "../../../worker/s3/address.ts";
 
 const PATHS = [
   ["/", { level: "service" }],
@@ -54,4 +54,29 @@ test("a base domain with a port is met with that port only", () => {
   expect(at("master.data.localhost:9999")).toEqual({ level: "bucket", bucket: "k" });
   expect(at("master.data.localhost")).toEqual({ level: "bucket", bucket: "k" });
   expect(at("localhost:8787")).toEqual({ level: "bucket", bucket: "k" });
+});
+
+const SESSION = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+
+test("a bucket stands for a branch, or with a session in any case for one of its open commits", () => {
+  expect(addressOf("master.data")).toEqual({ branch: "master", repo: "data" });
+  for (const word of [SESSION, SESSION.toLowerCase()]) {
+    expect(addressOf(`${word}.Master.data`)).toEqual({ session: SESSION, branch: "Master", repo: "data" });
+  }
+  // A branch may be named as a session is.
+  expect(addressOf(`${SESSION}.data`)).toEqual({ branch: SESSION, repo: "data" });
+});
+
+test.each([
+  "",
+  "data",
+  ".master.data",
+  `${SESSION}.master`.concat(".data.more"),
+  `${SESSION}0.master.data`,
+  `8${SESSION.slice(1)}.master.data`,
+  `${SESSION.slice(0, -1)}U.master.data`,
+  `${SESSION}..data`,
+  `${SESSION}.master.`,
+])("a bucket of another form stands for nothing: %s", (bucket) => {
+  expect(() => addressOf(bucket)).toThrow("'<session>.<branch>.<repo>'");
 });

@@ -1,8 +1,9 @@
 import { composeContent, type Slice } from "../../blobs/compose-content.ts";
 import type { Content } from "../../blobs/content.ts";
 import type { BlobStore } from "../../blobs/port.ts";
-import type { BranchApi, MultipartStatus, Part, PartBody, PartLayout } from "../../branch/contract.ts";
+import type { MultipartStatus, Part, PartBody, PartLayout } from "../../branch/contract.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
+import type { BesideTree } from "../bucket-tree.ts";
 import { uploadFailure } from "../failures.ts";
 import type { UploadRequest } from "../operation.ts";
 
@@ -56,7 +57,7 @@ export function layoutOf(parts: readonly Part[], checksum: Checksum | undefined)
 
 /** Where the parts' bytes are, a few hundred at a time. Rejects where one is not there any more. */
 async function* partBodies(
-  branch: BranchApi,
+  branch: BesideTree,
   { upload, parts }: { upload: string; parts: readonly Part[] },
 ): AsyncGenerator<Slice & PartBody, undefined> {
   let next = 0;
@@ -75,7 +76,7 @@ async function* partBodies(
 }
 
 async function saveProgress(
-  branch: BranchApi,
+  branch: BesideTree,
   { upload, progress }: { upload: string; progress: string },
 ): Promise<void> {
   const saved = await branch.saveProgress({ upload, progress });

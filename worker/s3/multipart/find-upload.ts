@@ -15,6 +15,8 @@ export async function findUpload(request: UploadRequest): Promise<MultipartStatu
   const upload = uploadIdOf(request);
   const status = await request.branch.multipart({ upload });
   if (!status.ok) throw uploadFailure(status);
+  const isHere = status.completed !== null || status.session === request.address.session;
+  if (!isHere) throw new S3Error("NoSuchUpload");
   checkKey(request, status);
   return status;
 }
@@ -39,7 +41,7 @@ export function uploadIdOf({ query, uploadId, address }: UploadRequest): string 
 }
 
 /** Throws NoSuchUpload where the path has a key that is not the upload's. */
-export function checkKey({ key }: UploadRequest, upload: { readonly path: string }): void {
+function checkKey({ key }: UploadRequest, upload: { readonly path: string }): void {
   if (key !== undefined && key !== upload.path) {
     throw new S3Error("NoSuchUpload", {
       message: `The multipart upload is none of the key '${key}': give the key that it was begun with, or none.`,

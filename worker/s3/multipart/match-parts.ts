@@ -1,6 +1,7 @@
 import { contentName } from "../../../protocol/content.ts";
-import type { BranchApi, Part } from "../../branch/contract.ts";
+import type { Part } from "../../branch/contract.ts";
 import type { ChecksumAlgorithm } from "../../core/checksums.ts";
+import type { BesideTree } from "../bucket-tree.ts";
 import { checksumTag } from "../checksum-names.ts";
 import { S3Error } from "../errors.ts";
 import { uploadFailure } from "../failures.ts";
@@ -18,7 +19,7 @@ interface Upload {
  * another than it is said to be, and EntityTooSmall where one that is not the last is below S3's bound.
  */
 export async function matchParts(
-  branch: BranchApi,
+  branch: BesideTree,
   { named, ...upload }: Upload & { named: readonly NamedPart[] },
 ): Promise<Part[]> {
   const uploaded = await uploadedParts(branch, { upload: upload.upload, named });
@@ -33,7 +34,7 @@ export async function matchParts(
 
 /** Those of the parts named that there are, by number; page by page, and no further than the last one named. */
 async function uploadedParts(
-  branch: BranchApi,
+  branch: BesideTree,
   { upload, named }: { upload: string; named: readonly NamedPart[] },
 ): Promise<Map<number, Part>> {
   const wanted = new Set(named.map(({ number }) => number));

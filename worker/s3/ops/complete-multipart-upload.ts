@@ -22,6 +22,7 @@ import type { Operation, UploadRequest } from "../operation.ts";
 import { wholeNumber } from "../query-values.ts";
 import { readTextBody } from "../read-body.ts";
 import { etag } from "../select-object.ts";
+import { setHeaders } from "../set-headers.ts";
 import { encodeUriPath } from "../uri.ts";
 import { versionHeader } from "../written-version.ts";
 import { xmlAnswer } from "../xml.ts";
@@ -114,7 +115,8 @@ function checkSize(parts: readonly Part[], expected: number | undefined): void {
   });
 }
 
-async function answer({ branch, bucket, key, resource }: UploadRequest, completed: Completed) {
+async function answer(request: UploadRequest, completed: Completed) {
+  const { bucket, key, resource } = request;
   const { path, checksum, commit } = completed;
   const response = xmlAnswer("CompleteMultipartUploadResult", {
     Location: key === undefined ? `${resource.replace(/\/$/, "")}/${encodeUriPath(path)}` : resource,
@@ -123,7 +125,7 @@ async function answer({ branch, bucket, key, resource }: UploadRequest, complete
     ETag: etag(completed),
     ...(checksum && { [checksumTag(checksum.algorithm)]: checksum.value, ChecksumType: checksum.type }),
   });
-  const version = await versionHeader(branch, { path, content: completed, commit });
-  for (const [name, value] of Object.entries(version)) response.headers.set(name, value);
+  const version = await versionHeader(request, { path, content: completed, commit });
+  setHeaders(response, version);
   return response;
 }

@@ -5,13 +5,14 @@ import { checksumTag } from "../checksum-names.ts";
 import { writeCondition } from "../conditions.ts";
 import { computeChecksum } from "../copy-checksum.ts";
 import { type Copy, commitCopy } from "../copy-commit.ts";
-import { COPY_HEADERS, type CopySource, openSource } from "../copy-source.ts";
+import { COPY_HEADERS, type CopySource, openSource, sourceVersion } from "../copy-source.ts";
 import { S3Error } from "../errors.ts";
 import { isoDate } from "../listing.ts";
 import { askedAlgorithm } from "../multipart/asked-checksum.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { OBJECT_HEADERS } from "../refusals.ts";
 import { etag } from "../select-object.ts";
+import { setHeaders } from "../set-headers.ts";
 import { versionHeader } from "../written-version.ts";
 import { xmlAnswer } from "../xml.ts";
 
@@ -62,8 +63,12 @@ function directiveOf(headers: ReadonlyMap<string, string>): Directive {
 }
 
 /** A copy of what is at a key onto that key must say what it is to change. */
-function refuseNoChange({ key, headers }: ObjectRequest, { place, commit, ...source }: CopySource): void {
-  const isItself = place === "same-branch" && source.key === key && commit === undefined;
+function refuseNoChange({ key, headers, address }: ObjectRequest, source: CopySource): void {
+  const isItself =
+    source.place === "same-branch" &&
+    source.address.session === address.session &&
+    source.key === key &&
+    source.commit === undefined;
   if (!isItself || headers.has("x-amz-storage-class")) return;
   throw new S3Error("InvalidRequest", {
     message: `The copy of '${key}' onto itself changes nothing: send x-amz-metadata-directive: REPLACE with the new metadata.`,
@@ -89,17 +94,17 @@ async function copiedAttributes(
 }
 
 async function answer(
-  { branch, key }: ObjectRequest,
-  { source: { file }, attributes: { checksum }, done }: Copy & { readonly done: Committed },
+  request: ObjectRequest,
+  { source, attributes: { checksum }, done }: Copy & { readonly done: Committed },
 ): Promise<Response> {
+  const { file } = source;
   const response = xmlAnswer("CopyObjectResult", {
     ETag: etag(file),
     LastModified: isoDate(done.modifiedAt),
     ...(checksum && checksumTags(checksum)),
   });
-  const version = await versionHeader(branch, { path: key, content: file, commit: done.commit });
-  response.headers.set("x-amz-copy-source-version-id", file.commit);
-  for (const name in version) response.headers.set(name, version[name] as string);
+  const version = await versionHeader(request, { path: request.key, content: file, commit: done.commit });
+  setHeaders(response, { ...sourceVersion(source), ...version });
   return response;
 }
 

@@ -13,7 +13,7 @@ export const createMultipartUpload: Operation<ObjectRequest> = {
   takes: [...OBJECT_HEADERS, "x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-metadata-directive"],
   refuses: ["if-match", "if-none-match"],
 
-  async handle({ branch, bucket, key, headers, context }) {
+  async handle({ tree, bucket, key, headers, context }) {
     const attributes = readAttributes(headers, key);
     const checksum = askedChecksum(headers);
     checkDirective(headers.get("x-amz-metadata-directive"));
@@ -22,7 +22,7 @@ export const createMultipartUpload: Operation<ObjectRequest> = {
         message: `The key '${key}' ends in '/', which makes an empty directory: put it without a body, or drop the slash.`,
       });
     }
-    const opened = await branch.createMultipart({
+    const opened = await tree.createMultipart({
       path: key,
       attributes,
       ...(checksum && { checksum }),

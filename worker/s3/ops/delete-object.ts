@@ -10,10 +10,10 @@ export const deleteObject: Operation<ObjectRequest> = {
   query: ["versionId"],
   refuses: ["if-none-match", "if-modified-since", "if-unmodified-since"],
 
-  async handle({ branch, key, headers, query }) {
+  async handle({ tree, key, headers, query }) {
     if (query.has("versionId")) throw new S3Error("NotImplemented", { message: NO_VERSION_GOES });
     const condition = writeCondition(headers);
-    const done = await branch.commit({ operations: [{ delete: key, ...(condition && { condition }) }] });
+    const done = await tree.commit({ operations: [{ delete: key, ...(condition && { condition }) }] });
     if (!done.ok) throw branchFailure(done);
     return new Response(null, { status: 204, headers: deletionHeaders(done.commit) });
   },

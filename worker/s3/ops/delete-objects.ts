@@ -33,16 +33,16 @@ export const deleteObjects: Operation<BucketRequest> = {
 
 type Outcome = Pick<Committed, "commit" | "leftOut">;
 
-async function commitDeletions({ branch }: BucketRequest, deletions: readonly Deletion[]): Promise<Outcome> {
+async function commitDeletions({ tree }: BucketRequest, deletions: readonly Deletion[]): Promise<Outcome> {
   if (deletions.length === 0) {
-    await existing(branch);
+    await existing(tree);
     return { commit: null };
   }
   const operations = deletions.map(({ key, condition }) => ({
     delete: key,
     ...(condition && { condition }),
   }));
-  const done = await branch.commit({ operations, onFailedCondition: "leave-out" });
+  const done = await tree.commit({ operations, onFailedCondition: "leave-out" });
   if (!done.ok) throw branchFailure(done);
   return done;
 }

@@ -8,8 +8,8 @@ export const getBucketLocation: Operation<BucketRequest> = {
   permission: "list",
   query: ["location"],
 
-  async handle({ branch }) {
-    const status = await branch.status();
+  async handle({ tree }) {
+    const status = await tree.status();
     if (!status.ok) throw branchFailure(status);
     return xmlAnswer("LocationConstraint", LOCATION);
   },

@@ -2,14 +2,14 @@ import { branchFailure } from "../failures.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import { xmlAnswer } from "../xml.ts";
 
-/** Always on: every commit stays readable by its id. */
+/** On: every commit stays readable by its id. Of an open commit there are no versions. */
 export const getBucketVersioning: Operation<BucketRequest> = {
   permission: "list",
   query: ["versioning"],
 
-  async handle({ branch }) {
-    const status = await branch.status();
+  async handle({ tree, address }) {
+    const status = await tree.status();
     if (!status.ok) throw branchFailure(status);
-    return xmlAnswer("VersioningConfiguration", { Status: "Enabled" });
+    return xmlAnswer("VersioningConfiguration", address.session === undefined ? { Status: "Enabled" } : {});
   },
 };

@@ -9,7 +9,8 @@ import { MAX_KEYS } from "../limits.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { partCount, partSizes } from "../part-layout.ts";
 import { wholeNumber } from "../query-values.ts";
-import { readVersion, versionId } from "../select-object.ts";
+import { readVersion, readVersionHeader, versionId } from "../select-object.ts";
+import { setHeaders } from "../set-headers.ts";
 import { type XmlTags, xmlAnswer } from "../xml.ts";
 
 const ATTRIBUTES = ["ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"] as const;
@@ -34,7 +35,7 @@ export const getObjectAttributes: Operation<ObjectRequest> = {
     const file = await readVersion(request, versionId(query));
     const answer = xmlAnswer("GetObjectAttributesResponse", describe(file, { asked, page }));
     answer.headers.set("last-modified", httpDate(file.modifiedAt));
-    answer.headers.set("x-amz-version-id", file.commit);
+    setHeaders(answer, readVersionHeader(request, file));
     return answer;
   },
 };

@@ -1,5 +1,6 @@
 import type { ObjectRequest, Operation } from "../operation.ts";
-import { readVersion, versionId } from "../select-object.ts";
+import { readVersion, readVersionHeader, versionId } from "../select-object.ts";
+import { setHeaders } from "../set-headers.ts";
 import { xmlAnswer } from "../xml.ts";
 
 /** Always none: objects have no tags. aws-cli version 2 asks before it copies a large object, and gives up on a 501. */
@@ -10,7 +11,7 @@ export const getObjectTagging: Operation<ObjectRequest> = {
   async handle(request) {
     const file = await readVersion(request, versionId(request.query));
     const answer = xmlAnswer("Tagging", { TagSet: "" });
-    answer.headers.set("x-amz-version-id", file.commit);
+    setHeaders(answer, readVersionHeader(request, file));
     return answer;
   },
 };

@@ -5,8 +5,8 @@ import type { BucketRequest, Operation } from "../operation.ts";
 export const headBucket: Operation<BucketRequest> = {
   permission: "list",
 
-  async handle({ branch }) {
-    const status = await branch.status();
+  async handle({ tree }) {
+    const status = await tree.status();
     if (!status.ok) throw branchFailure(status);
     return new Response(null);
   },

@@ -15,7 +15,7 @@ export const listMultipartUploads: Operation<BucketRequest> = {
   permission: "list",
   query: ["uploads", "prefix", "key-marker", "upload-id-marker", "max-uploads", "encoding-type", "delimiter"],
 
-  async handle({ branch, bucket, query }) {
+  async handle({ tree, bucket, query }) {
     refuseDelimiter(query.get("delimiter"));
     const limit = wholeNumber(query, "max-uploads", {
       min: 0,
@@ -25,7 +25,7 @@ export const listMultipartUploads: Operation<BucketRequest> = {
     const prefix = query.get("prefix") ?? "";
     const after = markerOf(query);
     const encode = keyEncoding(query);
-    const page = await pageOf(branch, { prefix, limit, ...(after && { after }) });
+    const page = await pageOf(tree, { prefix, limit, ...(after && { after }) });
     const last = page.truncated ? page.uploads.at(-1) : undefined;
     return xmlAnswer("ListMultipartUploadsResult", {
       Bucket: bucket,
@@ -59,13 +59,13 @@ function markerOf(query: ReadonlyMap<string, string>): ListMultiparts["after"] {
 }
 
 /** Nobody is told of more after a page of no uploads, as with listings of keys. */
-async function pageOf(branch: BucketRequest["branch"], asked: ListMultiparts): Promise<MultipartList> {
+async function pageOf(tree: BucketRequest["tree"], asked: ListMultiparts): Promise<MultipartList> {
   if (asked.limit === 0) {
-    const status = await branch.status();
+    const status = await tree.status();
     if (!status.ok) throw branchFailure(status);
     return { ok: true, uploads: [], truncated: false };
   }
-  const page = await branch.listMultiparts(asked);
+  const page = await tree.listMultiparts(asked);
   if (!page.ok) throw branchFailure(page);
   return page;
 }

@@ -21,6 +21,7 @@ export const listObjectVersions: Operation<BucketRequest> = {
   permission: "list",
   query: [...LISTING_QUERY, "versions", "key-marker", "version-id-marker"],
   takes: LISTING_HEADERS,
+  notOnOpenCommit: "An open commit has no versions: list those of the branch's own bucket.",
 
   async handle(request) {
     const { bucket, query } = request;
@@ -58,11 +59,11 @@ function markOf(query: ReadonlyMap<string, string>): VersionMark | undefined {
 }
 
 async function listVersions(
-  { branch }: BucketRequest,
+  { tree, branch }: BucketRequest,
   { prefix, delimiter, maxKeys, after }: ListingParameters & { readonly after: VersionMark | undefined },
 ): Promise<VersionList> {
   if (maxKeys === 0) {
-    await existing(branch);
+    await existing(tree);
     return { ok: true, entries: [], truncated: false, next: null };
   }
   const page = await branch.listVersions({

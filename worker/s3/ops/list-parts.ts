@@ -1,10 +1,10 @@
-import type { PartList } from "../../branch/contract.ts";
+import type { MultipartStatus, PartList } from "../../branch/contract.ts";
 import { checksumTag } from "../checksum-names.ts";
 import { uploadFailure } from "../failures.ts";
 import { OWNER, STORAGE_CLASS } from "../filler.ts";
 import { keyEncoding } from "../key-encoding.ts";
 import { MAX_PAGE_ENTRIES, MAX_PART_NUMBER } from "../limits.ts";
-import { checkKey, findOpenUpload, uploadIdOf } from "../multipart/find-upload.ts";
+import { findOpenUpload, uploadIdOf } from "../multipart/find-upload.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { wholeNumber } from "../query-values.ts";
 import { etag } from "../select-object.ts";
@@ -25,10 +25,9 @@ export const listParts: Operation<UploadRequest> = {
       absent: MAX_PAGE_ENTRIES,
     });
     const encode = keyEncoding(query);
-    const page =
-      limit === 0 ? await emptyPage(request) : await request.branch.listParts({ upload, after, limit });
+    const begun = await findOpenUpload(request);
+    const page = limit === 0 ? emptyPage(begun) : await request.branch.listParts({ upload, after, limit });
     if (!page.ok) throw uploadFailure(page);
-    checkKey(request, page);
     return xmlAnswer("ListPartsResult", {
       Bucket: bucket,
       Key: encode.key(page.path),
@@ -49,8 +48,7 @@ export const listParts: Operation<UploadRequest> = {
 };
 
 /** Nobody is told of more after a page of no parts, as with listings of keys. */
-async function emptyPage(request: UploadRequest): Promise<PartList> {
-  const { path, initiatedAt, checksum } = await findOpenUpload(request);
+function emptyPage({ path, initiatedAt, checksum }: MultipartStatus): PartList {
   return { ok: true, path, initiatedAt, checksum, parts: [], truncated: false };
 }
 

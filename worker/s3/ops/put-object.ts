@@ -26,13 +26,13 @@ export const putObject: Operation<ObjectRequest> = {
   refuses: ["if-modified-since", "if-unmodified-since"],
 
   async handle(request) {
-    const { headers, branch, key } = request;
+    const { headers, tree, key } = request;
     const attributes = readAttributes(headers, key);
     const condition = writeCondition(headers);
     const body = openBody(request);
     const algorithm = body.checksum ?? askedAlgorithm(headers);
     checkSize(key, body);
-    const lease = new UploadLease(branch);
+    const lease = new UploadLease(request);
     const blobs = new BroughtBlobs(request.context.blobs);
     try {
       const { content, upload, checksum } = await write(request, { body, lease, blobs, algorithm });
@@ -44,9 +44,9 @@ export const putObject: Operation<ObjectRequest> = {
         ...(upload !== null && { upload }),
         ...(condition && { condition }),
       };
-      const put = await blobs.handOver(() => branch.put(file));
+      const put = await blobs.handOver(() => tree.put(file));
       if (!put.ok) throw branchFailure(put);
-      const version = await versionHeader(branch, { path: key, content, commit: put.commit });
+      const version = await versionHeader(request, { path: key, content, commit: put.commit });
       return new Response(null, { headers: { ...contentHeaders(content, checksum), ...version } });
     } catch (error) {
       await lease.abort();

@@ -1,16 +1,17 @@
 import { composeContent } from "../../blobs/compose-content.ts";
 import type { ByteRange } from "../../blobs/port.ts";
-import { type BranchApi, type MultipartStatus, UPLOAD_LEASE_MS } from "../../branch/contract.ts";
+import { type MultipartStatus, UPLOAD_LEASE_MS } from "../../branch/contract.ts";
 import { BroughtBlobs } from "../brought-blobs.ts";
 import { checksumTag } from "../checksum-names.ts";
 import { type CopiedBytes, copyBytes } from "../copy-bytes.ts";
 import { parseCopyRange } from "../copy-range.ts";
-import { COPY_HEADERS, type CopySource, openSource } from "../copy-source.ts";
+import { COPY_HEADERS, type CopySource, openSource, sourceVersion } from "../copy-source.ts";
 import { uploadFailure } from "../failures.ts";
 import { isoDate } from "../listing.ts";
 import { findOpenUpload, partNumberOf } from "../multipart/find-upload.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { etag } from "../select-object.ts";
+import { setHeaders } from "../set-headers.ts";
 import { xmlAnswer } from "../xml.ts";
 
 interface PartCopy {
@@ -43,7 +44,7 @@ export const uploadPartCopy: Operation<UploadRequest> = {
       ETag: etag(content),
       ...(upload.checksum && { [checksumTag(upload.checksum.algorithm)]: checksum ?? undefined }),
     });
-    response.headers.set("x-amz-copy-source-version-id", source.file.commit);
+    setHeaders(response, sourceVersion(source));
     return response;
   },
 };
@@ -102,7 +103,7 @@ async function addBytes(request: UploadRequest, copy: PartBringing): Promise<Cop
 function addPart(
   { branch, uploadId }: UploadRequest,
   { number, blobs, part }: PartBringing & { readonly part: CopiedBytes },
-): ReturnType<BranchApi["addPart"]> {
+): ReturnType<UploadRequest["branch"]["addPart"]> {
   const { content, checksum } = part;
   const request = { upload: uploadId, number, content, ...(checksum !== null && { checksum }) };
   return blobs.handOver(() => branch.addPart(request));

@@ -1,6 +1,6 @@
 import type { Content } from "../../blobs/content.ts";
 import { writeContent } from "../../blobs/write-content.ts";
-import { type BranchApi, type MultipartStatus, UPLOAD_LEASE_MS } from "../../branch/contract.ts";
+import { type MultipartStatus, UPLOAD_LEASE_MS } from "../../branch/contract.ts";
 import { BODY_HEADERS, type OpenBody, openBody } from "../body/open-body.ts";
 import { BroughtBlobs } from "../brought-blobs.ts";
 import { checksumHeader } from "../checksum-names.ts";
@@ -74,7 +74,7 @@ async function writePart(
   return written;
 }
 
-async function renew(branch: BranchApi, upload: string): Promise<void> {
+async function renew(branch: UploadRequest["branch"], upload: string): Promise<void> {
   const renewed = await branch.renewUpload({ upload });
   if (!renewed.ok) throw uploadFailure(renewed);
 }

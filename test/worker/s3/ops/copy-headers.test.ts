@@ -26,7 +26,7 @@ describe("x-amz-copy-source", () => {
     ["master.data/q?x=1", "q?x=1", undefined],
     ["master.data/q%3FversionId=1?versionId=2", "q?versionId=1", "2"],
   ])("'%s' names the key '%s' at %s", (header, key, commit) => {
-    expect(parseSource(header)).toEqual({ address, key, commit });
+    expect(parseSource(header)).toEqual({ bucket: "master.data", address, key, commit });
   });
 
   test.each([
@@ -38,6 +38,7 @@ describe("x-amz-copy-source", () => {
     ["master.data/%zz", "InvalidArgument"],
     ["master.data/%FF", "InvalidArgument"],
     ["data/key", "InvalidBucketName"],
+    ["01ARZ3NDEKTSV4RRFFQ69G5FAV.master.data/key?versionId=1", "InvalidRequest"],
     ["arn:aws:s3:us-east-1:1:accesspoint/a/object/key", "InvalidBucketName"],
     ["master.data/a//b", "InvalidArgument"],
     ["master.data/../b", "InvalidArgument"],

@@ -1,0 +1,60 @@
+import { CommitCreated, UploadOpened } from "../../protocol/files.ts";
+import type { BucketAddress } from "../../protocol/names.ts";
+import type { ListedFile } from "../answers.ts";
+import type { Client } from "../client.ts";
+import { commitThroughSession } from "../sessions.ts";
+import type { EntryPage } from "./entry-pages.ts";
+
+export interface Removed {
+  readonly files: number;
+  /** The one commit that removed them; null where that was staged in an open commit. */
+  readonly commit: string | null;
+}
+
+export interface Removal {
+  /** A branch, or one of its open commits. */
+  readonly from: BucketAddress;
+  readonly first: EntryPage<ListedFile>;
+  /** The pages behind the first. */
+  readonly rest: AsyncIterable<EntryPage<ListedFile>>;
+}
+
+/** Removes files as one commit, however many they are; of those of an open commit, that is staged. */
+export async function removeAsCommit(client: Client, { from, first, rest }: Removal): Promise<Removed> {
+  let files = 0;
+  const remove = (place: BucketAddress, { entries }: EntryPage<ListedFile>): Promise<string | null> => {
+    files += entries.length;
+    return removePage(client, { from: place, entries });
+  };
+  const removeAll = async (place: BucketAddress): Promise<void> => {
+    await remove(place, first);
+    for await (const page of rest) await remove(place, page);
+  };
+  if (from.session !== undefined) {
+    await removeAll(from);
+    return { files, commit: null };
+  }
+  const commit = first.isLast
+    ? await remove(from, first)
+    : await commitThroughSession(client, { to: from, fill: removeAll });
+  return { files, commit };
+}
+
+async function removePage(
+  client: Client,
+  { from, entries }: { from: BucketAddress; entries: readonly ListedFile[] },
+): Promise<string | null> {
+  const { repo, branch, session } = from;
+  const { upload } = await client.call(UploadOpened, {
+    method: "POST",
+    path: "/uploads",
+    json: { repo, branch },
+  });
+  const operations = entries.map(({ path }) => ({ delete: path }));
+  const { commit } = await client.call(CommitCreated, {
+    method: "POST",
+    path: `/repos/${repo}/branches/${branch}/commits`,
+    json: { upload, operations, ...(session !== undefined && { session }) },
+  });
+  return commit;
+}

@@ -1,0 +1,199 @@
+import { createReadStream } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { Readable } from "node:stream";
+import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
+import {
+  CommitCreated,
+  ContentAdded,
+  ContentsReserved,
+  MAX_CONTENTS_PER_CALL,
+  UploadOpened,
+} from "../../protocol/files.ts";
+import type { BucketAddress } from "../../protocol/names.ts";
+import { contentIdOf } from "../../runner/tree-hash.ts";
+import type { Client } from "../client.ts";
+import { CliError } from "../failure.ts";
+import { hashBytes, hashFile } from "./hash-file.ts";
+import type { LocalEntry } from "./local-tree.ts";
+import { inParallel, pages } from "./parallel.ts";
+import type { Progress } from "./progress.ts";
+
+/** Large contents on their way at once, and files read at once for their hash. */
+const LANES = 4;
+/** Bytes of small contents in one call. */
+const INLINE_BATCH_BYTES = 1024 * 1024;
+const NO_BYTES = Buffer.alloc(0);
+
+interface Hashed extends LocalEntry {
+  readonly content: ContentId;
+}
+
+/** What was done with a page. */
+export interface PageDone {
+  /** The commit that holds it; null where nothing changed, and where it was staged. */
+  readonly commit: string | null;
+  readonly bytes: number;
+  /** Bytes that the branch did not have yet. */
+  readonly sentBytes: number;
+}
+
+/**
+ * Puts entries as one commit, or into an open one: says what it has, sends what the branch lacks, then names them all
+ * at once (design §4). A failure leaves nothing but bytes that are swept away. At most MAX_COMMIT_OPERATIONS entries.
+ */
+export async function uploadPage(
+  client: Client,
+  { to, entries, progress }: { to: BucketAddress; entries: readonly LocalEntry[]; progress: Progress },
+): Promise<PageDone> {
+  const { repo, branch, session } = to;
+  const hashed = await hashAll(entries, progress);
+  const { upload } = await client.call(UploadOpened, {
+    method: "POST",
+    path: "/uploads",
+    json: { repo, branch },
+  });
+  const missing = await reserve(client, { upload, hashed });
+  await sendSmall(client, { upload, missing });
+  await sendLarge(client, { upload, missing, progress });
+  const operations = hashed.map(({ target, content }) => ({ put: target, ...content }));
+  const { commit } = await client.call(CommitCreated, {
+    method: "POST",
+    path: `/repos/${repo}/branches/${branch}/commits`,
+    json: { upload, operations, ...(session !== undefined && { session }) },
+  });
+  return { commit, bytes: totalSize(hashed), sentBytes: totalSize(missing) };
+}
+
+async function hashAll(entries: readonly LocalEntry[], progress: Progress): Promise<Hashed[]> {
+  progress.begin("reading", totalSize(entries.filter(({ content }) => content === undefined)));
+  const hashed: Hashed[] = [];
+  await inParallel(entries.entries(), {
+    lanes: LANES,
+    act: async ([index, entry]) => {
+      const content = entry.content ?? (await contentOf(entry, progress));
+      hashed[index] = { ...entry, size: content.size, content };
+    },
+  });
+  progress.end();
+  return hashed;
+}
+
+async function contentOf({ source, target }: LocalEntry, progress: Progress): Promise<ContentId> {
+  if (target.endsWith("/")) return contentIdOf(NO_BYTES);
+  return await (typeof source === "string"
+    ? hashFile(source, (bytes) => progress.advance(bytes))
+    : hashBytes(source));
+}
+
+/** One file of each content that the branch lacks. */
+async function reserve(
+  client: Client,
+  { upload, hashed }: { upload: string; hashed: readonly Hashed[] },
+): Promise<Hashed[]> {
+  const byContent = new Map(hashed.map((file) => [contentName(file.content), file]));
+  const lacking: Hashed[] = [];
+  for (const page of pages([...byContent.values()], MAX_CONTENTS_PER_CALL)) {
+    const { missing } = await client.call(ContentsReserved, {
+      method: "POST",
+      path: `/uploads/${upload}/reserve`,
+      json: { contents: page.map(({ content }) => content) },
+      repeatable: true,
+    });
+    for (const content of missing) {
+      const file = byContent.get(contentName(content));
+      if (file) lacking.push(file);
+    }
+  }
+  return lacking;
+}
+
+async function sendSmall(
+  client: Client,
+  { upload, missing }: { upload: string; missing: readonly Hashed[] },
+): Promise<void> {
+  for (const batch of inlineBatches(missing.filter(({ size }) => size <= INLINE_LIMIT_BYTES))) {
+    const contents = await Promise.all(
+      batch.map(async ({ source, target, content }) => {
+        const bytes = target.endsWith("/") ? NO_BYTES : await bytesOf(source);
+        if (contentIdOf(bytes).digest !== content.digest) throw changed(source);
+        return { ...content, bytes: bytes.toString("base64") };
+      }),
+    );
+    const answer = await client.send({
+      method: "POST",
+      path: `/api/v1/uploads/${upload}/contents`,
+      json: { contents },
+      repeatable: true,
+    });
+    await answer.body.dump();
+  }
+}
+
+function* inlineBatches(files: readonly Hashed[]): Generator<Hashed[]> {
+  let batch: Hashed[] = [];
+  let bytes = 0;
+  for (const file of files) {
+    if (batch.length === MAX_CONTENTS_PER_CALL || bytes + file.size > INLINE_BATCH_BYTES) {
+      yield batch;
+      batch = [];
+      bytes = 0;
+    }
+    batch.push(file);
+    bytes += file.size;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+async function sendLarge(
+  client: Client,
+  { upload, missing, progress }: { upload: string; missing: readonly Hashed[]; progress: Progress },
+): Promise<void> {
+  const large = missing.filter(({ size }) => size > INLINE_LIMIT_BYTES);
+  progress.begin("sending", totalSize(large));
+  await inParallel(large, {
+    lanes: LANES,
+    act: async ({ source, content }) => {
+      try {
+        await client.call(ContentAdded, {
+          method: "PUT",
+          path: `/uploads/${upload}/contents`,
+          query: { digest: content.digest, size: String(content.size) },
+          headers: { "content-type": "application/octet-stream", "content-length": String(content.size) },
+          stream: () => Readable.from(piecesOf(source, progress), { objectMode: false }),
+        });
+      } catch (error) {
+        // The gateway refuses bytes that are not what they were said to be; mostly somebody has written to the file.
+        const isSame = typeof source !== "string" || (await stillHolds(source, content));
+        throw isSame ? error : changed(source);
+      }
+    },
+  });
+  progress.end();
+}
+
+function bytesOf(source: LocalEntry["source"]): Buffer | Promise<Buffer> {
+  return typeof source === "string" ? readFile(source) : source;
+}
+
+/** Counted as they are asked for: who listens to a stream makes it flow, whether its reader is ready or not. */
+async function* piecesOf(source: LocalEntry["source"], progress: Progress): AsyncGenerator<Buffer> {
+  const pieces = typeof source === "string" ? createReadStream(source) : [source];
+  for await (const piece of pieces) {
+    progress.advance(piece.length);
+    yield piece as Buffer;
+  }
+}
+
+async function stillHolds(file: string, content: ContentId): Promise<boolean> {
+  return contentName(await hashFile(file, () => {})) === contentName(content);
+}
+
+function changed(source: LocalEntry["source"]): CliError {
+  return new CliError(`${source} changed while it was copied; nothing was committed`, {
+    code: "FileChanged",
+  });
+}
+
+function totalSize(files: readonly LocalEntry[]): number {
+  return files.reduce((sum, { size }) => sum + size, 0);
+}

@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CommitDetail, CommitPage, DiffPage, Provenance } from "../../../protocol/commits.ts";
+import { BranchList, RepoList } from "../../../protocol/repos.ts";
+import { NodeList } from "../../../protocol/runner.ts";
+import { Control } from "../../support/control.ts";
+import { type DevServer, sluice, startDevServer } from "../../support/dev-server.ts";
+import { FakeRunner } from "../../support/fake-runner.ts";
+import type { Ended } from "../../support/processes.ts";
+import { S3 } from "../../support/s3.ts";
+
+let server: DevServer;
+let control: Control;
+let s3: S3;
+let runner: FakeRunner;
+
+beforeAll(async () => {
+  server = await startDevServer();
+  control = new Control(server);
+  s3 = new S3(server);
+  runner = new FakeRunner(server, { node: "n1" });
+});
+afterAll(() => server?.stop());
+
+function cli(...args: string[]): Promise<Ended> {
+  return sluice(server, ...args);
+}
+
+async function ok(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await cli(...args);
+  expect(stderr).toBe("");
+  expect(code).toBe(0);
+  return stdout.toString();
+}
+
+async function okJson(...args: string[]): Promise<unknown> {
+  return JSON.parse(await ok(...args, "--json"));
+}
+
+/** A bucket with a commit for each file; answers the commits. */
+async function filled(bucket: string, ...files: [path: string, text: string][]): Promise<string[]> {
+  await s3.createBucket(bucket);
+  const commits: string[] = [];
+  for (const [path, text] of files) {
+    await s3.put(bucket, path, text);
+    commits.push(await s3.headCommit(bucket));
+  }
+  return commits;
+}
+
+/** A pipeline over one input whose only datum writes one empty file. */
+async function ran(name: string, { input, path }: { input: string; path: string }): Promise<void> {
+  await control.createPipeline({
+    pipeline: { name },
+    transform: { image: "none", cmd: ["true"] },
+    inputs: [{ repo: { name: input }, glob: "/*" }],
+  });
+  const digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+  await runner.work(name, { count: 1, outputs: () => [{ path, digest, size: 0, bytes: "" }] });
+  await control.ended(name, { count: 1 });
+}
+
+describe("sluice commit list", () => {
+  test("shows a branch's commits, newest first, with or without s3:// before it", async () => {
+    const [first, second] = await filled("master.log", ["a", "1"], ["a", "2"]);
+    const lines = (await ok("commit", "list", "master.log")).trimEnd().split("\n");
+    expect(lines[0]).toMatch(/^ID +CREATED +FILES +JOB$/);
+    expect(lines[1]).toMatch(new RegExp(`^${second} .* 1 written, 1 replaced or deleted +-$`));
+    expect(lines[2]).toMatch(new RegExp(`^${first} `));
+    expect(await ok("commit", "list", "s3://master.log", "--limit", "1")).toContain(
+      `more with --after ${second}`,
+    );
+    const page = CommitPage.parse(await okJson("commit", "list", "master.log", "--after", second ?? ""));
+    expect(page).toMatchObject({ commits: [{ id: first, parent: null, job: null }], next: null });
+  });
+
+  test("fails in words where there is nothing to list, or the address is none", async () => {
+    const unknown = await cli("commit", "list", "master.nowhere");
+    expect(unknown.code).toBe(1);
+    expect(unknown.stderr).toContain("master.nowhere");
+    for (const text of ["nowhere", "master.log/a", "01ARZ3NDEKTSV4RRFFQ69G5FAV.master.log"])
+      expect(await cli("commit", "list", text)).toMatchObject({ code: 2 });
+    expect(await cli("commit", "list", "master.log", "--limit", "0")).toMatchObject({ code: 2 });
+  });
+});
+
+describe("sluice commit diff", () => {
+  test("shows what the newest commit did, or what two commits have differently", async () => {
+    const [first, second] = await filled("master.diff", ["a", "1"], ["a", "22"], ["b", "1"]);
+    expect(await ok("commit", "diff", "master.diff")).toBe("CHANGE  SIZE  PATH\nadded   1 B   b\n");
+    const rows = (await ok("commit", "diff", "master.diff", first ?? "")).trimEnd().split("\n");
+    expect(rows.slice(1)).toEqual(["changed  1 B -> 2 B  a", "added    1 B         b"]);
+    const page = DiffPage.parse(await okJson("commit", "diff", "master.diff", second ?? "", first ?? ""));
+    expect(page).toMatchObject({
+      from: second,
+      to: first,
+      changes: [{ path: "a", change: "changed" }],
+      next: null,
+    });
+    const limited = await ok("commit", "diff", "master.diff", first ?? "", "--limit", "1");
+    expect(limited).toContain("more with --after 'a'");
+    expect(await ok("commit", "diff", "master.diff", first ?? "", "--after", "a")).not.toContain(" a\n");
+    expect((await cli("commit", "diff", "master.diff", "01ARZ3NDEKTSV4RRFFQ69G5FAV")).code).toBe(1);
+  });
+});
+
+describe("sluice commit inspect", () => {
+  test("leads from an output file to its datum and input files, and on upstream", async () => {
+    const [input] = await filled("master.photos", ["liberty.png", "1"]);
+    await ran("edges", { input: "photos", path: "edges.png" });
+    await ran("album", { input: "edges", path: "album.html" });
+    const text = await ok("commit", "inspect", "master.album/album.html");
+    expect(text).toMatch(/^branch {4}s3:\/\/master\.album$/m);
+    expect(text).toMatch(/^job {7}\w{26} of album$/m);
+    expect(text).toMatch(/^datum {5}[0-9a-f]{64} \(this job ran it on n1, exit code 0\)$/m);
+    const [, edges = ""] =
+      /^ {2}from {4}edges: s3:\/\/master\.edges\/edges\.png at (\w{26})$/m.exec(text) ?? [];
+    const upstream = await ok("commit", "inspect", "s3://master.edges", edges, "--path", "edges.png");
+    expect(upstream).toContain(`photos: s3://master.photos/liberty.png at ${input}\n`);
+
+    const json = await okJson("commit", "inspect", "master.edges/edges.png");
+    const detail = CommitDetail.extend({ provenance: Provenance }).parse(json);
+    expect(detail).toMatchObject({
+      id: edges,
+      pipeline: "edges",
+      inputs: [{ name: "photos", repo: "photos", branch: "master", commit: input }],
+      provenance: { datums: [{ inputs: [{ path: "liberty.png", kind: "file", commit: input }] }] },
+    });
+    expect(await ok("commit", "inspect", "master.photos/liberty.png")).toMatch(
+      /^job {7}- \(no job made it\)$/m,
+    );
+  });
+
+  test("fails in words where the commit, or the file in it, is not there", async () => {
+    await filled("master.gaps", ["a", "1"]);
+    await s3.createBucket("master.bare");
+    const none = await cli("commit", "inspect", "master.bare");
+    expect(none).toMatchObject({ code: 1 });
+    expect(none.stderr).toContain("s3://master.bare has no commit yet");
+    expect((await cli("commit", "inspect", "master.gaps/b")).stderr).toContain("has no file 'b'");
+    expect((await cli("commit", "inspect", "master.gaps", "01ARZ3NDEKTSV4RRFFQ69G5FAV")).code).toBe(1);
+    expect(await cli("commit", "inspect", "master.gaps/a", "--path", "b")).toMatchObject({ code: 2 });
+  });
+});
+
+describe("the other lists", () => {
+  test("show repos with their branches", async () => {
+    for (const bucket of ["master.lists", "dev.lists"]) await s3.createBucket(bucket);
+    expect(await ok("repo", "list")).toMatch(/^lists +dev master$/m);
+    const { repos } = RepoList.parse(await okJson("repo", "list"));
+    expect(repos).toContainEqual({ name: "lists", branches: ["dev", "master"] });
+    expect(await ok("branch", "list", "lists")).toMatch(/^dev +s3:\/\/dev\.lists +\d{4}-/m);
+    const { branches } = BranchList.parse(await okJson("branch", "list", "lists"));
+    expect(branches.map(({ name }) => name)).toEqual(["dev", "master"]);
+    expect((await cli("branch", "list", "nobody")).stderr).toContain("nobody");
+    expect(await cli("branch", "list", "no.body")).toMatchObject({ code: 2 });
+  });
+
+  test("show nodes and whether they live", async () => {
+    await runner.heartbeat();
+    expect(await ok("node", "list")).toMatch(/^n1 +live +fake +1 +\d{4}-/m);
+    const { nodes } = NodeList.parse(await okJson("node", "list"));
+    expect(nodes).toMatchObject([{ name: "n1", live: true }]);
+  });
+});

@@ -1,0 +1,191 @@
+import { describe, expect, test } from "vitest";
+import { CommitDetail, CommitPage, DiffPage, type Maker, Provenance } from "../../../protocol/commits.ts";
+import { FilePage } from "../../../protocol/files.ts";
+import { LEASE_MS } from "../../../protocol/runner.ts";
+import { commitFiles, contentOf, failed, good, makeBranch, paths, testContext } from "./support.ts";
+
+const UNKNOWN = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+
+async function filled(repo: string, ...commits: Record<string, string>[]): Promise<string[]> {
+  const address = { repo, branch: "master" };
+  await makeBranch(address);
+  const ids: string[] = [];
+  for (const files of commits) ids.push(await commitFiles(address, files));
+  return ids;
+}
+
+function commitsOf(repo: string): string {
+  return `GET /repos/${repo}/branches/master/commits`;
+}
+
+/** Runs the only datum of a pipeline's next job, which writes one small file. */
+async function runOne(name: string, output: { path: string; text: string }): Promise<void> {
+  const { id, bytes } = await contentOf(output.text);
+  const pipeline = testContext().pipeline(name);
+  for (;;) {
+    const leased = await pipeline.lease({ node: "n1", worker: "w1", max: 1, waitMs: LEASE_MS });
+    if (!leased.ok) throw new Error(leased.reason);
+    const [datum] = leased.datums;
+    if (!datum) continue;
+    const branch = testContext().branch(leased.output);
+    const opened = await branch.openUpload({ lease: datum.lease });
+    if (!opened.ok) throw new Error(opened.reason);
+    const body = { kind: "inline" as const, bytes: Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0)) };
+    await branch.addContents({ upload: opened.upload, contents: [{ ...id, body }] });
+    const outputs = [{ path: output.path, ...id }];
+    await pipeline.finish({
+      worker: "w1",
+      outcomes: [
+        { lease: datum.lease, state: "success", exitCode: 0, outputs, upload: opened.upload, millis: 1 },
+      ],
+    });
+    await pipeline.waitJob({ id: datum.job, waitMs: LEASE_MS });
+    return;
+  }
+}
+
+function spec(name: string, input: string): object {
+  return {
+    pipeline: { name },
+    transform: { image: "busybox", cmd: ["true"] },
+    inputs: [{ repo: { name: input }, glob: "/*" }],
+  };
+}
+
+describe("the commits of a branch", () => {
+  test("are listed newest first and in pages", async () => {
+    const [first, second] = await filled("log", { a: "1" }, { a: "2", b: "1" });
+    const page = CommitPage.parse(await good(`${commitsOf("log")}?limit=1`));
+    expect(page).toMatchObject({
+      commits: [{ id: second, parent: first, job: null, changes: { written: 2, ended: 1 } }],
+      next: second,
+    });
+    expect(await good(`${commitsOf("log")}?after=${second}`)).toMatchObject({
+      commits: [{ id: first, parent: null }],
+      next: null,
+    });
+  });
+
+  test("are not there where the branch is not, or has no such commit", async () => {
+    await filled("gone", { a: "1" });
+    expect(await failed(commitsOf("never"))).toMatchObject({ status: 404, code: "NoSuchBranch" });
+    expect(await failed(`${commitsOf("gone")}?after=${UNKNOWN}`)).toMatchObject({ code: "NoSuchCommit" });
+    for (const rest of ["", "/diff", "/provenance?path=a"])
+      expect(await failed(`${commitsOf("gone")}/${UNKNOWN}${rest}`)).toMatchObject({
+        status: 404,
+        code: "NoSuchCommit",
+      });
+    const [head] = (await good(commitsOf("gone"))).commits;
+    expect(await failed(`${commitsOf("gone")}/${head.id}/diff?from=${UNKNOWN}`)).toMatchObject({
+      status: 404,
+    });
+    expect(await failed(`${commitsOf("gone")}/${head.id}/provenance?path=b`)).toMatchObject({
+      status: 404,
+      code: "NotFound",
+    });
+  });
+
+  test("are asked for within bounds", async () => {
+    const [id] = await filled("bounds", { a: "1" });
+    for (const query of ["limit=0", "limit=1001", "after=x"])
+      expect(paths(await failed(`${commitsOf("bounds")}?${query}`))).toEqual([query.split("=")[0]]);
+    for (const query of ["limit=0", "from=x"])
+      expect(paths(await failed(`${commitsOf("bounds")}/${id}/diff?${query}`))).toEqual([
+        query.split("=")[0],
+      ]);
+    for (const query of ["path=", "path=a&limit=101"])
+      expect(await failed(`${commitsOf("bounds")}/${id}/provenance?${query}`)).toMatchObject({ status: 400 });
+    expect(paths(await failed(`${commitsOf("bounds")}/${id}/provenance`))).toEqual(["path"]);
+  });
+});
+
+describe("a difference", () => {
+  test("is from the parent, or from the commit that is named, and in pages", async () => {
+    const [first, , last] = await filled("diff", { a: "1" }, { b: "1" }, { a: "2", c: "1" });
+    const own = DiffPage.parse(await good(`${commitsOf("diff")}/${last}/diff`));
+    expect(own.changes.map(({ change, path }) => [change, path])).toEqual([
+      ["changed", "a"],
+      ["added", "c"],
+    ]);
+    const page = await good(`${commitsOf("diff")}/${last}/diff?from=${first}&limit=2`);
+    expect(page).toMatchObject({ from: first, to: last, changes: [{ path: "a" }, { path: "b" }], next: "b" });
+    const rest = await good(`${commitsOf("diff")}/${last}/diff?from=${first}&limit=2&after=b`);
+    expect(rest).toMatchObject({ changes: [{ path: "c", before: null }], next: null });
+    const back = await good(`${commitsOf("diff")}/${first}/diff?from=${last}`);
+    expect(back.changes).toMatchObject([{ change: "changed" }, { change: "deleted" }, { change: "deleted" }]);
+    expect(await good(`${commitsOf("diff")}/${first}/diff`)).toMatchObject({
+      from: null,
+      changes: [{ path: "a" }],
+    });
+  });
+});
+
+describe("an output commit", () => {
+  test("leads to its job, to what that read, and each file to its datums and their inputs", async () => {
+    const [input] = await filled("prov-in", { "a.txt": "1" });
+    await good("POST /pipelines", { body: spec("prov", "prov-in") });
+    await good("POST /pipelines", { body: spec("next", "prov") });
+    await runOne("prov", { path: "a.out", text: "x" });
+    await runOne("next", { path: "b.out", text: "y" });
+    const [head] = CommitPage.parse(await good(commitsOf("next"))).commits;
+    const detail = CommitDetail.parse(await good(`${commitsOf("next")}/${head?.id}`));
+    expect(detail).toMatchObject({
+      pipeline: "next",
+      job: expect.any(String),
+      inputs: [{ name: "prov", repo: "prov", branch: "master" }],
+    });
+    const made = Provenance.parse(await good(`${commitsOf("next")}/${head?.id}/provenance?path=b.out`));
+    expect(made).toMatchObject({ job: detail.job, datums: [{ state: "success", exitCode: 0, node: "n1" }] });
+    // Upstream, by what the answers say alone.
+    const up = (made.datums[0] as Maker).inputs[0];
+    expect(up).toMatchObject({ repo: "prov", path: "a.out", kind: "file", commit: detail.inputs[0]?.commit });
+    const source = await good(`${commitsOf("prov")}/${up?.commit}/provenance?path=${up?.path}`);
+    expect(source.datums[0].inputs).toEqual([
+      { name: "prov-in", repo: "prov-in", branch: "master", commit: input, path: "a.txt", kind: "file" },
+    ]);
+    expect(await good(`${commitsOf("prov-in")}/${input}/provenance?path=a.txt`)).toEqual({
+      path: "a.txt",
+      job: null,
+      datums: [],
+      next: null,
+    });
+    expect(await good(`${commitsOf("prov-in")}/${input}`)).toMatchObject({
+      job: null,
+      pipeline: null,
+      inputs: [],
+    });
+  });
+
+  test("of a pipeline that was deleted still names its job, and says that more is kept no more", async () => {
+    await filled("old-in", { a: "1" });
+    await good("POST /pipelines", { body: spec("old", "old-in") });
+    await runOne("old", { path: "a.out", text: "x" });
+    await good("DELETE /pipelines/old?keepOutput=true");
+    const [head] = CommitPage.parse(await good(commitsOf("old"))).commits;
+    const detail = await good(`${commitsOf("old")}/${head?.id}`);
+    expect(detail).toMatchObject({ job: head?.job, pipeline: "old", inputs: [{ repo: "old-in" }] });
+    const error = await failed(`${commitsOf("old")}/${head?.id}/provenance?path=a.out`);
+    expect(error).toMatchObject({ status: 409, code: "NotKept" });
+    expect(error.message).toContain("the pipeline of the job");
+  });
+});
+
+describe("the files of a commit", () => {
+  test("may be those alone that were written after another one", async () => {
+    const [first, , last] = await filled(
+      "since",
+      { a: "1", "d/a": "1" },
+      { b: "1", "d/b": "1" },
+      { a: "2", c: "1" },
+    );
+    const files = `${commitsOf("since")}/${last}/files`;
+    const listed = async (query: string) =>
+      FilePage.parse(await good(`${files}?${query}`)).files.map(({ path }) => path);
+    expect(await listed(`since=${first}`)).toEqual(["a", "b", "c", "d/b"]);
+    expect(await listed(`since=${first}&prefix=d/`)).toEqual(["d/b"]);
+    expect(await listed(`since=${last}`)).toEqual([]);
+    expect(await listed(`since=${first}&limit=2&after=a`)).toEqual(["b", "c"]);
+    expect(await failed(`${files}?since=${UNKNOWN}`)).toMatchObject({ status: 404, code: "NoSuchCommit" });
+    expect(paths(await failed(`${files}?since=x`))).toEqual(["since"]);
+  });
+});

@@ -1,0 +1,66 @@
+import type { BucketAddress } from "../../protocol/names.ts";
+import type { Context } from "../app.ts";
+import type * as Branch from "../branch/contract.ts";
+
+type Narrowed = "read" | "list" | "put" | "commit" | "createMultipart";
+type Absent = Branch.Refused<"no-such-branch" | "no-such-session">;
+type Status = { readonly ok: true; readonly modifiedAt: number } | Absent;
+
+/** What a bucket shows and takes: the newest state of its branch, or that of one of the branch's open commits. */
+export interface BucketTree extends Pick<Branch.BranchApi, Narrowed> {
+  /** Whether it is there. `modifiedAt`: time of the branch's newest commit. */
+  status(): Promise<Status>;
+  /** For a body that is to be put. */
+  openUpload(request: {
+    readonly lease?: never;
+  }): Promise<Branch.UploadOpened | Absent | Branch.Refused<"pipeline-output">>;
+  /** The multipart uploads whose objects go into it. */
+  listMultiparts(request: Branch.ListMultiparts): Promise<Branch.MultipartList | Absent>;
+}
+
+/** What of a branch has nothing to do with what its bucket shows: uploads and their parts, versions, the branch itself. */
+export type BesideTree = Omit<Branch.BranchApi, keyof BucketTree>;
+
+/** What is behind a bucket. Asks nothing yet. */
+export function openTree(
+  context: Pick<Context, "branch">,
+  { session, ...address }: BucketAddress,
+): BucketTree {
+  const branch = context.branch(address);
+  return session === undefined ? branch : openCommitTree(branch, session);
+}
+
+/**
+ * A branch as one of its open commits shows it. That every read and write names the session is held here alone: a
+ * write that did not would be seen at once.
+ */
+function openCommitTree(branch: Branch.BranchApi, session: string): BucketTree {
+  const status = async (): Promise<Status> => {
+    const found = await branch.session({ session });
+    if (!found.ok) return found;
+    return found.state === "open" ? await told(branch.status()) : NO_SESSION;
+  };
+  return {
+    status,
+    read: (request) => told(branch.read({ ...request, session })),
+    list: (request) => told(branch.list({ ...request, session })),
+    put: (request) => told(branch.put({ ...request, session })),
+    commit: (request) => told(branch.commit({ ...request, session })),
+    openUpload: (request) => told(branch.openUpload(request)),
+    createMultipart: (request) => told(branch.createMultipart({ ...request, session })),
+    async listMultiparts(request) {
+      const found = await status();
+      return found.ok ? await told(branch.listMultiparts({ ...request, session })) : found;
+    },
+  };
+}
+
+const NO_SESSION = { ok: false, reason: "no-such-session" } as const;
+
+/** A branch that is not there has no open commits: that is what whoever asked for one is told. */
+async function told<A extends { readonly ok: true } | { readonly ok: false; readonly reason: string }>(
+  answer: Promise<A>,
+): Promise<A | typeof NO_SESSION> {
+  const found = await answer;
+  return !found.ok && found.reason === "no-such-branch" ? NO_SESSION : found;
+}
