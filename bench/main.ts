@@ -1,11 +1,14 @@
 import { Command, Option } from "commander";
+import { bulkCommit, bulkCommitMillion } from "./rows/bulk-commit.ts";
+import { burst } from "./rows/burst.ts";
 import { copyObject } from "./rows/copy-object.ts";
-import { datumsPerSecond } from "./rows/datums-per-second.ts";
+import { crossProduct } from "./rows/cross-product.ts";
+import { datumRate } from "./rows/datum-rate.ts";
+import { jobLatency } from "./rows/job-latency.ts";
 import { jobMemory } from "./rows/job-memory.ts";
 import { largeObjects } from "./rows/large-objects.ts";
 import { listPages } from "./rows/list-pages.ts";
 import { oneFileCommit } from "./rows/one-file-commit.ts";
-import { oneFileJob, oneFileJobAllDatums } from "./rows/one-file-job.ts";
 import { r2Objects } from "./rows/r2-objects.ts";
 import { smallObjects } from "./rows/small-objects.ts";
 import { uploadMemory } from "./rows/upload-memory.ts";
@@ -22,9 +25,12 @@ const ROWS: readonly Row[] = [
   copyObject,
   listPages,
   oneFileCommit,
-  oneFileJob,
-  oneFileJobAllDatums,
-  datumsPerSecond,
+  jobLatency,
+  datumRate,
+  burst,
+  crossProduct,
+  bulkCommit,
+  bulkCommitMillion,
   uploadMemory,
   jobMemory,
 ];
@@ -66,7 +72,8 @@ async function bench({ only, quick }: Options): Promise<void> {
     await (await trees?.catch(() => undefined))?.stop();
   }
   const figures = rows.flatMap((row) => row.figures);
-  console.log(`\n${figures.filter(isMet).length} of ${figures.length} targets met`);
+  const asked = figures.filter(({ target }) => target !== null);
+  console.log(`\n${asked.filter(isMet).length} of ${asked.length} targets met`);
   console.log(`kept in ${keepResults({ startedAt, scale, rows })}`);
   if (rows.some(({ broken }) => broken)) process.exitCode = 1;
 }

@@ -2,7 +2,7 @@ import { type BranchAddress, bucketName } from "../../protocol/names.ts";
 import type { Door } from "../../test/support/keys.ts";
 import { Connections } from "../support/closed-loop.ts";
 import type { Figure } from "../support/figure.ts";
-import { flatness } from "../support/flatness.ts";
+import { filesIn, flatness } from "../support/flatness.ts";
 import { type FoldedBranch, growFolded } from "../support/folded-branch.ts";
 import type { Row } from "../support/row.ts";
 import { type SignedRequest, signed } from "../support/signing.ts";
@@ -29,12 +29,12 @@ export const listPages: Row = {
       const figures: Figure[] = [];
       for (const { what, request } of PAGES) {
         const measure = async (tree: Tree): Promise<number> => latency(await request(gateway.door, tree));
-        figures.push(...(await flatness(bench, { what, unit: "ms", trees: all, measure })));
+        figures.push(...(await flatness(bench, { what, unit: "ms", sizes: all, name: filesIn, measure })));
       }
       const measure = async (branch: FoldedBranch): Promise<number> =>
         latency(await s3List(gateway.door, { tree: branch, query: "delimiter=%2F&list-type=2" }));
       const what = "delimiter, one prefix folds";
-      figures.push(...(await flatness(bench, { what, unit: "ms", trees: folded, measure })));
+      figures.push(...(await flatness(bench, { what, unit: "ms", sizes: folded, name: filesIn, measure })));
       return figures;
     } finally {
       await connections.close();

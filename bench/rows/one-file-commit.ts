@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { bucketName } from "../../protocol/names.ts";
 import { Connections } from "../support/closed-loop.ts";
-import { flatness } from "../support/flatness.ts";
+import { filesIn, flatness } from "../support/flatness.ts";
 import type { Row } from "../support/row.ts";
 import { signed } from "../support/signing.ts";
 import { median } from "../support/stats.ts";
@@ -28,7 +28,7 @@ export const oneFileCommit: Row = {
       return median(await connections.latencies(requests));
     };
     try {
-      return await flatness(bench, { what: "PUT 100 B", unit: "ms", trees: all, measure });
+      return await flatness(bench, { what: "PUT 100 B", unit: "ms", sizes: all, name: filesIn, measure });
     } finally {
       await connections.close();
     }

@@ -36,7 +36,8 @@ export async function bareCommand({ cmd, stdin = [], input }: CommandToRun): Pro
 
   const jail = await findJail(dir);
   await jail.prepare(dir);
-  const launch = jail.launch({ dir, pfs, cmd, env: { PATH: process.env.PATH ?? "/usr/bin:/bin" } });
+  const env = { PATH: process.env.PATH ?? "/usr/bin:/bin" };
+  const launch = jail.launch({ dir, pfs, cmd, env, secrets: { opened: [], folders: [] } });
   return { tool: jail.tool, run: () => timeOf(launch, stdinFile), remove: () => removeScratch(dir) };
 }
 

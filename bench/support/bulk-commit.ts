@@ -9,22 +9,37 @@ export interface TextFile {
   readonly text: string;
 }
 
+interface Files {
+  readonly address: BranchAddress;
+  readonly files: readonly TextFile[];
+}
+
 /** Writes up to MAX_COMMIT_OPERATIONS small files as one commit; answers its id. */
-export async function commitTexts(
-  control: Control,
-  { address, files }: { address: BranchAddress; files: readonly TextFile[] },
-): Promise<string> {
+export async function commitTexts(control: Control, { address, files }: Files): Promise<string> {
   if (files.length > MAX_COMMIT_OPERATIONS) throw new Error(`${files.length} files do not fit a commit`);
+  return control.commit(address, await uploadTexts(control, { address, files }));
+}
+
+/** Adds up to MAX_COMMIT_OPERATIONS small files to an open commit. */
+export async function stageTexts(
+  control: Control,
+  { address, session, files }: Files & { session: string },
+): Promise<void> {
+  await control.stage(address, { ...(await uploadTexts(control, { address, files })), session });
+}
+
+/** Brings the contents to the branch; answers the commit that names them. */
+async function uploadTexts(control: Control, { address, files }: Files): Promise<CreateCommit> {
   const upload = await control.openUpload(address);
   const contents = files.map(({ text }) => inlineContent(text));
   for (let at = 0; at < contents.length; at += MAX_CONTENTS_PER_CALL) {
     await control.addContents(upload, contents.slice(at, at + MAX_CONTENTS_PER_CALL));
   }
-  const operations: CreateCommit["operations"] = files.map(({ path }, i) => {
+  const operations = files.map(({ path }, i) => {
     const { digest = "", size = 0 } = contents[i] ?? {};
     return { put: path, digest, size };
   });
-  return control.commit(address, { upload, operations });
+  return { upload, operations };
 }
 
 function inlineContent(text: string) {

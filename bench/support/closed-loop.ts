@@ -1,5 +1,10 @@
-import { Pool } from "undici";
+import { type Dispatcher, Pool } from "undici";
 import type { SignedRequest } from "./signing.ts";
+
+export interface Answer {
+  readonly headers: Dispatcher.ResponseData["headers"];
+  readonly bytes: Buffer;
+}
 
 /** A number of connections to one server that are kept open. */
 export class Connections {
@@ -13,13 +18,19 @@ export class Connections {
 
   /** Sends all requests, on every connection the next one as soon as the one before is answered; answers requests per second. */
   async requestsPerSecond(requests: readonly SignedRequest[]): Promise<number> {
+    const startedAt = performance.now();
+    await this.each(requests, () => {});
+    return (requests.length * 1000) / (performance.now() - startedAt);
+  }
+
+  /** Sends all requests in that way and shows each answer. */
+  async each(requests: readonly SignedRequest[], show: (answer: Answer) => void): Promise<void> {
     let next = 0;
     const loop = async (): Promise<void> => {
-      for (let request = requests[next++]; request; request = requests[next++]) await this.send(request);
+      for (let request = requests[next++]; request; request = requests[next++])
+        show(await this.exchange(request));
     };
-    const startedAt = performance.now();
     await Promise.all(Array.from({ length: this.#count }, loop));
-    return (requests.length * 1000) / (performance.now() - startedAt);
   }
 
   /** Sends the requests one after the other; answers how long each took, in milliseconds. */
@@ -34,11 +45,16 @@ export class Connections {
   }
 
   /** One request that must succeed; answers its body. */
-  async send({ method, path, headers, body }: SignedRequest): Promise<Buffer> {
+  async send(request: SignedRequest): Promise<Buffer> {
+    return (await this.exchange(request)).bytes;
+  }
+
+  /** One request that must succeed. */
+  async exchange({ method, path, headers, body }: SignedRequest): Promise<Answer> {
     const response = await this.#pool.request({ method, path, headers, body });
     const bytes = Buffer.from(await response.body.arrayBuffer());
     if (response.statusCode >= 300) throw new Error(`${method} ${path}: ${response.statusCode} ${bytes}`);
-    return bytes;
+    return { headers: response.headers, bytes };
   }
 
   async close(): Promise<void> {

@@ -1,11 +1,19 @@
 import { z } from "zod";
 import type { InlineContent } from "../../protocol/content.ts";
-import { CommitCreated, type CreateCommit, UploadOpened } from "../../protocol/files.ts";
+import {
+  CommitCreated,
+  type CreateCommit,
+  SessionEnd,
+  SessionOpened,
+  UploadOpened,
+} from "../../protocol/files.ts";
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
 import { type Job, JobPage } from "../../protocol/pipelines.ts";
 import { Client, type Request } from "../../runner/client.ts";
 import { Gateway } from "../../runner/gateway.ts";
 import type { Door } from "../../test/support/keys.ts";
+
+const GIVE_UP_MS = 20 * 60 * 1000;
 
 /** What the rows and their fixtures ask of the control API; whatever is not a success is an error. */
 export class Control {
@@ -54,8 +62,37 @@ export class Control {
     return commit;
   }
 
+  /** Opens a commit that is filled by many calls; answers its id. */
+  async openSession({ repo, branch }: BranchAddress): Promise<string> {
+    const path = `/repos/${repo}/branches/${branch}/sessions`;
+    return (await this.#post(SessionOpened, { path, body: {} })).session;
+  }
+
+  /** Adds operations to an open commit. */
+  async stage({ repo, branch }: BranchAddress, body: CreateCommit & { session: string }): Promise<void> {
+    await this.#post(CommitCreated, { path: `/repos/${repo}/branches/${branch}/commits`, body });
+  }
+
+  /** Publishes an open commit. */
+  async finishSession({ repo, branch }: BranchAddress, session: string): Promise<void> {
+    const path = `/repos/${repo}/branches/${branch}/sessions/${session}/finish`;
+    const giveUpAt = performance.now() + GIVE_UP_MS;
+    for (let state = "applying"; state !== "finished"; ) {
+      if (performance.now() > giveUpAt) throw new Error(`the session ${session} was not published in time`);
+      ({ state } = await this.#post(SessionEnd, { path, body: {} }));
+    }
+  }
+
   async createPipeline(spec: unknown): Promise<void> {
     await this.#post(z.unknown(), { path: "/pipelines", body: spec });
+  }
+
+  /** Asks for something below `/api/v1` and drops the answer. */
+  async get(path: string): Promise<void> {
+    const { pathname, searchParams } = new URL(path, "http://gateway");
+    const query = Object.fromEntries(searchParams);
+    const response = await this.#send({ method: "GET", path: `/api/v1${pathname}`, query });
+    await response.body.dump();
   }
 
   async newestJob(pipeline: string): Promise<Job | undefined> {

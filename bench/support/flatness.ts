@@ -4,33 +4,30 @@ import type { Bench } from "./row.ts";
 
 const FLAT = 1.5;
 
-/** A branch of some size. */
-interface Sized {
-  readonly files: number;
-}
-
-export interface Curve<Tree extends Sized> {
+export interface Curve<T> {
   readonly what: string;
   readonly unit: string;
   /** Smallest first. */
-  readonly trees: readonly Tree[];
-  measure(tree: Tree): Promise<number>;
+  readonly sizes: readonly T[];
+  /** What a size is called, e.g. `100k files`. */
+  name(size: T): string;
+  measure(size: T): Promise<number>;
 }
 
-/** Each larger tree against the smallest one: flat is within 1.5 times. */
-export async function flatness<Tree extends Sized>(
+/** Each larger size against the smallest one: flat is within 1.5 times. */
+export async function flatness<T>(
   { pairs }: Pick<Bench, "pairs">,
-  { what, unit, trees, measure }: Curve<Tree>,
+  { what, unit, sizes, name, measure }: Curve<T>,
 ): Promise<Figure[]> {
-  const [smallest, ...larger] = trees;
-  if (!smallest) return [];
+  const [smallest, ...larger] = sizes;
+  if (smallest === undefined) return [];
   const figures: Figure[] = [];
-  for (const tree of larger) {
+  for (const size of larger) {
     figures.push({
-      what: `${what}, ${shortCount(tree.files)} files`,
+      what: `${what}, ${name(size)}`,
       unit,
-      against: `${shortCount(smallest.files)} files`,
-      pairs: await interleaved(pairs, { ours: () => measure(tree), other: () => measure(smallest) }),
+      against: name(smallest),
+      pairs: await interleaved(pairs, { ours: () => measure(size), other: () => measure(smallest) }),
       compare: "ratio",
       target: { atMost: FLAT },
     });
@@ -38,6 +35,13 @@ export async function flatness<Tree extends Sized>(
   return figures;
 }
 
-function shortCount(count: number): string {
-  return count >= 1e6 ? `${count / 1e6}M` : `${count / 1e3}k`;
+/** A tree's size for people. */
+export function filesIn({ files }: { readonly files: number }): string {
+  return `${shortCount(files)} files`;
+}
+
+/** `100k`, `1M`. */
+export function shortCount(count: number): string {
+  if (count >= 1e6) return `${count / 1e6}M`;
+  return count >= 1e3 ? `${count / 1e3}k` : String(count);
 }

@@ -24,7 +24,7 @@ export function keepResults({ startedAt, scale, rows }: Results): string {
   const file = join(FOLDER, `${startedAt.toISOString().replaceAll(":", "-")}.json`);
   const judged = rows.map((row) => ({
     ...row,
-    figures: row.figures.map((figure) => ({ ...figure, score: score(figure), met: isMet(figure) })),
+    figures: row.figures.map((figure) => ({ ...figure, score: score(figure), met: isMet(figure) ?? null })),
   }));
   writeFileSync(file, `${JSON.stringify({ startedAt, scale, machine: machine(), rows: judged }, null, 2)}\n`);
   return file;

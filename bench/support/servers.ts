@@ -42,8 +42,8 @@ export const log: HostLog = {
   error: (message) => console.error(message),
 };
 
-export async function startBenchGateway(): Promise<BenchGateway> {
-  const dataDir = scratchFolder();
+/** `dataDir`: a scratch folder, empty or left by an earlier gateway; it is removed in the end. */
+export async function startBenchGateway(dataDir: string = scratchFolder()): Promise<BenchGateway> {
   const gateway = await startGateway({ host: HOST, port: 0, dataDir, rootKey: ROOT_KEY, log });
   return {
     endpoint: gateway.endpoint,

@@ -1,25 +1,30 @@
+import { createHash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Job } from "../../protocol/pipelines.ts";
 import { type LeasedDatum, MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
 import type { Control } from "./control.ts";
-import { newestJobEnd } from "./job-end.ts";
 
 /** Workers that the pipeline must have: one leases while another's results are recorded. */
-export const SETTLERS = 2;
+const SETTLERS = 2;
+/** Before a worker asks again that got nothing. */
+const PAUSE_MS = 10;
 
 /**
- * Settles every datum of the first job of a pipeline without running anything: as a success without output, leased
- * and finished in full batches. Answers the job as it ended.
+ * Has the datums of a pipeline with one input settled while `work` goes on, without a command being run: each as a
+ * success with one small output, at the path of its input. Leased and finished in full batches, so that what is left
+ * is what the gateway takes. The workers leave in the end: their slots are free at once.
  */
-export async function settleFirstJob(control: Control, pipeline: string): Promise<Job> {
+export async function withSettlers<T>(
+  control: Control,
+  { pipeline, work }: { pipeline: string; work: () => Promise<T> },
+): Promise<T> {
   const ended = new AbortController();
   const settlers = Array.from({ length: SETTLERS }, (_, i) =>
     settle(control, { pipeline, worker: `settler/${pipeline}/${i}`, ended: ended.signal }),
   );
-  // A settler that fails ends the wait; one that is told to stop does not.
+  // A settler that fails ends the work; one that is told to stop does not.
   const failed = Promise.all(settlers).then(() => new Promise<never>(() => {}));
   try {
-    return await Promise.race([newestJobEnd(control, { pipeline, probeEveryMs: 250 }), failed]);
+    return await Promise.race([work(), failed]);
   } finally {
     ended.abort();
     await Promise.allSettled(settlers);
@@ -30,17 +35,26 @@ async function settle(
   control: Control,
   { pipeline, worker, ended }: { pipeline: string; worker: string; ended: AbortSignal },
 ): Promise<void> {
+  const { runner, signal } = control;
   while (!ended.aborted) {
     const request = { pipeline, node: "settler", worker, max: MAX_BATCH };
-    const { datums } = await control.runner.lease(request, ended).catch((error: unknown) => {
+    const { datums } = await runner.lease(request, ended).catch((error: unknown) => {
       if (ended.aborted) return { datums: [] };
       throw error;
     });
-    if (datums.length === 0) await pause(10);
-    else await control.runner.finish({ pipeline, worker, outcomes: datums.map(success) }, control.signal);
+    if (datums.length === 0) await pause(PAUSE_MS);
+    else await runner.finish({ pipeline, worker, outcomes: datums.map(success) }, signal);
   }
+  await runner.renew({ pipeline, worker, leases: [], leaving: true }, signal);
 }
 
-function success({ lease }: LeasedDatum): Outcome {
-  return { lease, state: "success", exitCode: 0, outputs: [], millis: 1 };
+function success({ lease, datum, inputs }: LeasedDatum): Outcome {
+  const bytes = Buffer.from(`${datum}\n`);
+  const output = {
+    path: inputs[0]?.path ?? "",
+    digest: createHash("sha256").update(bytes).digest("hex"),
+    size: bytes.length,
+    bytes: bytes.toString("base64"),
+  };
+  return { lease, state: "success", exitCode: 0, outputs: [output], millis: 1 };
 }

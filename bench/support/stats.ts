@@ -5,3 +5,10 @@ export function median(values: readonly number[]): number {
   if (low === undefined || high === undefined) throw new Error("there are no values");
   return (low + high) / 2;
 }
+
+/** The median of `count` measurements, one after the other. */
+export async function medianOf(count: number, measure: () => Promise<number>): Promise<number> {
+  const all: number[] = [];
+  for (let i = 0; i < count; i++) all.push(await measure());
+  return median(all);
+}

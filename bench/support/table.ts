@@ -18,19 +18,52 @@ export function table(figures: readonly Figure[]): string {
 }
 
 function cells(figure: Figure): string[] {
-  const { pairs, unit, against, compare, target } = figure;
   const all = scores(figure);
-  const show = (value: number): string =>
-    compare === "ratio" ? `${significant(value)}×` : `${value.toFixed(0)} MiB`;
+  const show = showIn(figure);
   return [
     figure.what,
-    `${significant(median(pairs.map(({ ours }) => ours)))} ${unit}`,
-    `${significant(median(pairs.map(({ other }) => other)))} ${unit} (${against})`,
+    ...sides(figure),
     show(score(figure)),
     `${show(Math.min(...all))} … ${show(Math.max(...all))}`,
-    `${bound(target)} ${compare === "ratio" ? "×" : "MiB more"}`.replace(" ×", "×"),
-    isMet(figure) ? "met" : "MISSED",
+    wish(figure),
+    VERDICTS[String(isMet(figure))] ?? "",
   ];
+}
+
+const VERDICTS: Readonly<Record<string, string>> = { true: "met", false: "MISSED" };
+
+/** What was measured: ours, and what it is held against. */
+function sides(figure: Figure): [string, string] {
+  const { unit } = figure;
+  if (figure.compare === "nothing") return [`${significant(median(figure.values))} ${unit}`, "–"];
+  const { pairs, against } = figure;
+  return [
+    `${significant(median(pairs.map(({ ours }) => ours)))} ${unit}`,
+    `${significant(median(pairs.map(({ other }) => other)))} ${unit} (${against})`,
+  ];
+}
+
+function showIn({ compare, unit }: Figure): (value: number) => string {
+  switch (compare) {
+    case "ratio":
+      return (value) => `${significant(value)}×`;
+    case "difference":
+      return (value) => `${value.toFixed(0)} MiB`;
+    case "nothing":
+      return (value) => `${significant(value)} ${unit}`;
+  }
+}
+
+function wish({ target, compare, unit }: Figure): string {
+  if (target === null) return "–";
+  switch (compare) {
+    case "ratio":
+      return `${bound(target)}×`;
+    case "difference":
+      return `${bound(target)} MiB more`;
+    case "nothing":
+      return `${bound(target)} ${unit}`;
+  }
 }
 
 function bound(target: Target): string {

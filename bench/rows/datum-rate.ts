@@ -14,8 +14,8 @@ const PIPELINE = "trivial";
 const CMD = ["true"];
 
 /** What a datum costs beside its command. */
-export const datumsPerSecond: Row = {
-  name: "datums-per-second",
+export const datumRate: Row = {
+  name: "datum-rate",
   title: "datums per second, trivial command, one node, one worker, process executor",
   async run({ pairs, scale }) {
     const gateway = await startBenchGateway();

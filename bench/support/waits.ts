@@ -1,0 +1,58 @@
+import type { Figure } from "./figure.ts";
+
+/** One kind of call that must always be answered soon. */
+export interface Probe {
+  readonly what: string;
+  call(): Promise<unknown>;
+}
+
+/** How long the calls of one probe took; milliseconds. */
+export interface Waits {
+  readonly what: string;
+  readonly count: number;
+  readonly longest: number;
+}
+
+/** Makes each of the calls in turn, again and again without a pause, for as long as `work` takes. */
+export async function probeDuring<T>(
+  probes: readonly Probe[],
+  work: () => Promise<T>,
+): Promise<{ result: T; waits: Waits[] }> {
+  const over = new AbortController();
+  const probing = probeUntil(probes, over.signal);
+  // Probes that fail end the work; those that are told to stop do not.
+  const failed = probing.then(() => new Promise<never>(() => {}));
+  try {
+    const result = await Promise.race([work(), failed]);
+    over.abort();
+    return { result, waits: await probing };
+  } finally {
+    over.abort();
+    await Promise.allSettled([probing]);
+  }
+}
+
+async function probeUntil(probes: readonly Probe[], over: AbortSignal): Promise<Waits[]> {
+  const counts = probes.map(() => 0);
+  const longest = probes.map(() => 0);
+  while (!over.aborted) {
+    for (const [i, { call }] of probes.entries()) {
+      const startedAt = performance.now();
+      await call();
+      counts[i] = (counts[i] ?? 0) + 1;
+      longest[i] = Math.max(longest[i] ?? 0, performance.now() - startedAt);
+    }
+  }
+  return probes.map(({ what }, i) => ({ what, count: counts[i] ?? 0, longest: longest[i] ?? 0 }));
+}
+
+/** The longest wait of each probe as a line of the report. */
+export function waitFigures(waits: readonly Waits[], { atMostMs }: { atMostMs: number }): Figure[] {
+  return waits.map(({ what, count, longest }) => ({
+    what: `longest of ${count}: ${what}`,
+    unit: "ms",
+    values: [longest],
+    compare: "nothing",
+    target: { atMost: atMostMs },
+  }));
+}
