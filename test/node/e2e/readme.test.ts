@@ -48,6 +48,8 @@ test.skipIf(!(await hasAws()))(
     const printed = await type(`${exports}\n${script.slice(look)}`);
     expect(printed).toMatch(/success/);
     expect(printed.trimEnd()).toMatch(/\b6$/);
+    const more = commandsUnder("## Many files as one commit").join("\n");
+    expect(await type(`${exports}\n${more}`)).toMatch(/texts.*hamlet\.txt/);
     removeScratch(folder);
   },
 );
