@@ -4,28 +4,26 @@ import type { ContentId } from "../../protocol/content.ts";
 import { MAX_LIST_ENTRIES } from "../../protocol/files.ts";
 import type { Body, Content } from "../blobs/content.ts";
 import type { Env } from "../env.ts";
-import { commitChanges, commitOutput, putFile } from "./commit-changes.ts";
+import { Applier } from "./applier.ts";
+import { diffCommits, inspectCommit, listCommits } from "./commit-log.ts";
 import { Committer } from "./committer.ts";
-import { completeMultipart } from "./complete-multipart.ts";
-import { COMPLETION_KEPT_MS } from "./completions.ts";
 import type * as Contract from "./contract.ts";
 import { Courier } from "./courier.ts";
-import { readChanges, readEvents } from "./feed.ts";
+import { Gate } from "./gate.ts";
+import { HistoryCalls } from "./history-calls.ts";
 import { Ledger } from "./ledger.ts";
 import type { Moment } from "./lifecycle.ts";
 import { LifecycleCalls } from "./lifecycle-calls.ts";
 import { MultipartCalls } from "./multipart-calls.ts";
-import { justAfter } from "./path-order.ts";
-import { PutQueue } from "./put-queue.ts";
-import { filesAt, fingerprint, listFiles } from "./read.ts";
+import { listFiles } from "./read.ts";
 import { readFile } from "./read-file.ts";
 import { openReceivers } from "./receivers.ts";
+import { SessionCalls } from "./session-calls.ts";
 import { earliest, nextTidy, tidy } from "./tidy.ts";
 import { UploadCalls } from "./upload-calls.ts";
 import { listVersions } from "./versions.ts";
 import { Wakeup } from "./wakeup.ts";
-
-type CommitAnswer = Contract.Committed | Contract.CommitRefused;
+import { WriteCalls } from "./write-calls.ts";
 
 /** One per branch. Owns the clock, the ids and the alarm; the ledger and its stores own the rules. */
 export class Branch extends DurableObject<Env> implements Contract.BranchApi {
@@ -33,10 +31,12 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   readonly #wakeup: Wakeup;
   readonly #uploads: UploadCalls;
   readonly #multiparts: MultipartCalls;
-  readonly #committer: Committer;
+  readonly #sessions: SessionCalls;
+  readonly #history: HistoryCalls;
+  readonly #writes: WriteCalls;
+  readonly #applier: Applier;
   readonly #courier: Courier;
   readonly #lifecycle: LifecycleCalls;
-  readonly #puts: PutQueue<Contract.PutFile, CommitAnswer>;
   /** Ids that grow, also within a millisecond. */
   readonly #ulid = monotonicFactory();
 
@@ -65,19 +65,38 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
       moment: () => this.#moment(),
       later: (work: Promise<unknown>) => ctx.waitUntil(work),
     };
-    this.#committer = new Committer(acting);
-    this.#lifecycle = new LifecycleCalls({ ...acting, wake });
-    this.#puts = new PutQueue({
-      run: (puts) => this.#putAll(puts),
-      durable: () => ctx.storage.sync(),
-      turn: () => scheduler.wait(0),
+    const turn = () => scheduler.wait(0);
+    this.#history = new HistoryCalls({ ledger, now: Date.now, turn });
+    this.#sessions = new SessionCalls({ ledger, moment: acting.moment, wake });
+    const gate = new Gate({ isClosed: () => ledger.exists && ledger.applying.get() !== null });
+    const committer = new Committer(acting);
+    this.#applier = new Applier({
+      ...acting,
+      committer,
+      now: Date.now,
+      pause: (ms) => scheduler.wait(ms),
+      over: () => gate.opened(),
     });
+    this.#lifecycle = new LifecycleCalls({ ...acting, gate, wake });
+    this.#writes = new WriteCalls({
+      ledger,
+      committer,
+      gate,
+      applier: this.#applier,
+      now: Date.now,
+      durable: () => ctx.storage.sync(),
+      turn,
+      wake,
+    });
+    // Whoever wakes the object after a crash wakes what was cut off.
+    if (ledger.exists) this.#applier.goOn();
   }
 
   override async alarm(): Promise<void> {
     this.#wakeup.rang();
     if (!this.#ledger.exists) return;
     this.#ledger.transaction(() => tidy(this.#ledger, Date.now()));
+    this.#applier.goOn();
     await this.#courier.deliverDue();
     this.#wakeup.renew();
   }
@@ -107,6 +126,18 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return listFiles(this.#ledger, { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) });
   }
 
+  async commits(request: { after?: string; limit: number }) {
+    return listCommits(this.#ledger, { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) });
+  }
+
+  async commitEntry(request: { commit: string }) {
+    return inspectCommit(this.#ledger, request);
+  }
+
+  async diff(request: Contract.DiffCommits) {
+    return diffCommits(this.#ledger, { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) });
+  }
+
   async listVersions(request: Contract.ListVersions) {
     return listVersions(this.#ledger, { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) });
   }
@@ -118,7 +149,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
 
   async openUpload(request: { lease?: string }) {
     const answer = this.#uploads.open(request);
-    this.#tidyLater();
+    this.#writes.tidyLater();
     return answer;
   }
 
@@ -128,7 +159,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
 
   async abortUpload(request: { upload: string }): Promise<void> {
     this.#uploads.abort(request);
-    this.#tidyLater();
+    this.#writes.tidyLater();
   }
 
   async addContents(request: { upload: string; contents: readonly Content[] }) {
@@ -168,84 +199,87 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   }
 
   async completeMultipart(request: Contract.CompleteMultipart) {
-    const answer = this.#commit((stamps) => completeMultipart(this.#ledger, { request, stamps }));
-    if (answer.ok) this.#wakeup.by(Date.now() + COMPLETION_KEPT_MS);
-    return answer;
+    return await this.#writes.completeMultipart(request);
   }
 
   async abortMultipart(request: { upload: string }) {
     const answer = this.#multiparts.abort(request);
-    this.#tidyLater();
+    this.#writes.tidyLater();
     return answer;
   }
 
-  async put(request: Contract.PutFile): Promise<CommitAnswer> {
-    return this.#ledger.exists ? await this.#puts.add(request) : refused("no-such-branch");
+  async put(request: Contract.PutFile) {
+    return await this.#writes.put(request);
   }
 
-  async commit(request: Contract.CommitRequest): Promise<CommitAnswer> {
-    return this.#commit((stamps) => commitChanges(this.#ledger, { request, stamps }));
+  async commit(request: Contract.CommitRequest) {
+    return await this.#writes.commit(request);
   }
 
-  async subscribe({ uid, pipeline }: Contract.Subscriber) {
+  async openSession(request: { ttlMs: number }) {
+    return this.#sessions.open(request);
+  }
+
+  async session(request: { session: string }) {
+    return this.#sessions.status(request);
+  }
+
+  async finishSession(request: { session: string }) {
+    return await this.#writes.finishSession(request);
+  }
+
+  async abortSession(request: { session: string }) {
+    const answer = this.#sessions.abort(request);
+    if (this.#ledger.exists) this.#applier.goOn();
+    return answer;
+  }
+
+  async subscribe(request: Contract.Subscriber) {
     this.#makeTables();
-    this.#ledger.transaction(() => this.#ledger.subscribers.add({ uid, pipeline }));
-    const generation = this.#ledger.generations.newest();
-    const seq = generation ? this.#ledger.generations.headOf(generation).seq : 0;
-    const cursor = { generation: generation?.gen ?? 0, seq };
-    return { ok: true as const, cursor, exists: generation?.deletedAt === null };
+    return this.#history.subscribe(request);
   }
 
-  async unsubscribe({ uid }: { uid: string }): Promise<void> {
-    if (!this.#ledger.exists) return;
-    this.#ledger.transaction(() => {
-      this.#ledger.subscribers.remove(uid);
-      this.#ledger.outbox.drop({ topic: "bell", uid });
-    });
+  async unsubscribe(request: { uid: string }): Promise<void> {
+    this.#history.unsubscribe(request);
   }
 
-  async feed({ cursor, limit }: { cursor: Contract.Cursor; limit: number }): Promise<Contract.FeedPage> {
-    const durable = this.#ledger.exists;
-    const { generation: gen, seq } = cursor;
-    const page = durable ? readEvents(this.#ledger, { gen, seq, limit }) : { events: [], more: false };
-    return { ...page, now: this.#ledger.clock.promise(Date.now(), { durable }) };
+  async feed(request: { cursor: Contract.Cursor; limit: number }) {
+    return this.#history.feed(request);
   }
 
-  async changes({
-    generation: gen,
-    seq,
-    after,
-    limit,
-  }: Contract.CommitPosition & { after: string; limit: number }) {
-    if (!this.#ledger.exists) return { changes: [], next: null };
-    return readChanges(this.#ledger, { gen, seq, lower: after === "" ? "" : justAfter(after), limit });
+  async changes(request: Contract.CommitPosition & { after: string; limit: number }) {
+    return this.#history.changes(request);
   }
 
-  async filesAt(request: Contract.CommitPosition & { prefix: string; after: string; limit: number }) {
-    const { generation: gen, seq, prefix, after } = request;
-    const page = { prefix, after, limit: Math.min(request.limit, MAX_LIST_ENTRIES) };
-    return filesAt(this.#ledger, { position: { gen, seq }, page });
+  async filesAt(request: Parameters<Contract.BranchApi["filesAt"]>[0]) {
+    return this.#history.filesAt(request);
   }
 
-  async fingerprint({ generation: gen, seq, path }: Contract.CommitPosition & { path: string }) {
-    return await fingerprint(this.#ledger, {
-      position: { gen, seq },
-      path,
-      pause: () => scheduler.wait(0),
-    });
+  async fingerprint(request: Parameters<Contract.BranchApi["fingerprint"]>[0]) {
+    return await this.#history.fingerprint(request);
+  }
+
+  async position(request: { commit: string }) {
+    return this.#history.position(request);
   }
 
   async claim(owner: { pipeline: string; uid: string }) {
     this.#makeTables();
-    return await this.#lifecycle.claim(owner);
+    const claimed = await this.#lifecycle.claim(owner);
+    this.#applier.goOn();
+    return claimed;
   }
 
   async release(request: { uid: string; destroy: boolean }): Promise<void> {
     await this.#lifecycle.release(request);
   }
 
-  async commitOutput(request: Contract.OutputCommit): Promise<CommitAnswer> {
-    return this.#commit((stamps): CommitAnswer => commitOutput(this.#ledger, { request, stamps }));
+  async commitOutput(request: Contract.OutputCommit) {
+    return await this.#writes.commitOutput(request);
+  }
+
+  async stageOutput(request: Parameters<Contract.BranchApi["stageOutput"]>[0]) {
+    return await this.#writes.stageOutput(request);
   }
 
   #makeTables(): void {
@@ -263,27 +297,6 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
 
   #moment(): Moment {
     return { now: Date.now(), id: (createdAt) => this.#ulid(createdAt) };
-  }
-
-  /** Only where there are tables. */
-  #commit<A extends Contract.Completed | CommitAnswer | Contract.Refused<string>>(
-    work: (moment: Moment) => A,
-  ): A | Contract.Refused<"no-such-branch"> {
-    if (!this.#ledger.exists) return refused("no-such-branch");
-    const answer = this.#committer.one(work);
-    this.#tidyLater();
-    return answer;
-  }
-
-  #putAll(puts: readonly Contract.PutFile[]): CommitAnswer[] {
-    const answers = this.#committer.each(puts, (put, stamps) => putFile(this.#ledger, { put, stamps }));
-    this.#tidyLater();
-    return answers;
-  }
-
-  /** What a call left to tidy is for the alarm. */
-  #tidyLater(): void {
-    if (this.#ledger.contents.isLeft) this.#wakeup.by(Date.now());
   }
 }
 

@@ -4,15 +4,9 @@ import type { CommitRefused, CommitRequest, Committed, OutputCommit, PutFile } f
 import type { Live } from "./generations.ts";
 import type { Ledger } from "./ledger.ts";
 import { type FinalState, finalState, type PlannedChange, pathRefusal, planCommit } from "./plan.ts";
+import { claimedBranch, closeUpload, isUploadOpen, type Stamps, writableBranch } from "./writable.ts";
 
 type Answer = Committed | CommitRefused;
-
-/** Where a commit's time and id come from. */
-export interface Stamps {
-  readonly now: number;
-  /** An id that sorts after all earlier ones, for a commit of this time. */
-  readonly id: (createdAt: number) => string;
-}
 
 /** Writes one file as a commit of its own. To be called in a transaction. */
 export function putFile(ledger: Ledger, { put, stamps }: { put: PutFile; stamps: Stamps }): Answer {
@@ -22,7 +16,7 @@ export function putFile(ledger: Ledger, { put, stamps }: { put: PutFile; stamps:
   const writable = writableBranch(ledger, 1);
   if (!writable.ok) return writable;
   const { live } = writable;
-  if (!isOpen(ledger, { upload, live })) return { ok: false, reason: "no-such-upload" };
+  if (!isUploadOpen(ledger, { upload, live })) return { ok: false, reason: "no-such-upload" };
   if (ledger.contents.lacksKept(content, live.gen)) return { ok: false, reason: "no-such-content", path };
   return putContent(ledger, { live, put, stamps });
 }
@@ -40,7 +34,7 @@ export function putContent(
   const { now } = stamps;
   const { digest, size } = content;
   const operation = { put: path, digest, size, attributes, ...(condition && { condition }) };
-  const holding = holdingOperations(ledger, { gen, request: { operations: [operation] } });
+  const holding = holdingOperations({ operations: [operation] }, (there) => ledger.files.head(gen, there));
   if (!holding.ok) return holding;
   const state = finalState(holding.operations);
   const planned = planCommit(ledger, { gen, state, contentComes: "with-it" });
@@ -63,8 +57,8 @@ export function commitChanges(
   if (!writable.ok) return writable;
   const { live } = writable;
   const { gen } = live;
-  if (!isOpen(ledger, { upload, live })) return { ok: false, reason: "no-such-upload" };
-  const holding = holdingOperations(ledger, { gen, request });
+  if (!isUploadOpen(ledger, { upload, live })) return { ok: false, reason: "no-such-upload" };
+  const holding = holdingOperations(request, (path) => ledger.files.head(gen, path));
   if (!holding.ok) return holding;
   const planned = planHere(ledger, { gen, state: finalState(holding.operations) });
   if (!planned.ok) return planned;
@@ -78,35 +72,18 @@ export function commitOutput(
   ledger: Ledger,
   { request, stamps }: { request: OutputCommit; stamps: Stamps },
 ): Answer {
-  const live = ledger.generations.live();
-  if (!live) return { ok: false, reason: "no-such-branch" };
-  // The epoch is the fence: whoever claimed since then is the only writer.
-  const writer = ledger.writer.get();
-  const holds = writer?.uid === request.uid && writer.epoch === request.epoch;
-  if (!holds) return { ok: false, reason: "lost-claim" };
-  const made = ledger.commits.byOrigin(live.gen, request.origin);
+  const claimed = claimedBranch(ledger, request);
+  if (!claimed.ok) return claimed;
+  const { live } = claimed;
+  const { origin, operations } = request;
+  const made = ledger.commits.byOrigin(live.gen, origin);
   if (made) return { ok: true, commit: made.id, modifiedAt: made.createdAt };
-  const refusal = pathRefusal(request.operations);
+  const refusal = pathRefusal(operations);
   if (refusal) return refusal;
-  if (ledger.isFull(request.operations.length)) return { ok: false, reason: "branch-full" };
-  const planned = planHere(ledger, { gen: live.gen, state: finalState(request.operations) });
+  if (ledger.isFull(operations.length)) return { ok: false, reason: "branch-full" };
+  const planned = planHere(ledger, { gen: live.gen, state: finalState(operations) });
   if (!planned.ok) return planned;
-  const { origin } = request;
-  return apply(ledger, { live, changes: planned.changes, stamps, origin, keep: keeper(ledger) });
-}
-
-/** The live branch, where everybody may write so many operations to it. */
-export function writableBranch(ledger: Ledger, operations: number): { ok: true; live: Live } | CommitRefused {
-  const live = ledger.generations.live();
-  if (!live) return { ok: false, reason: "no-such-branch" };
-  if (ledger.writer.get()) return { ok: false, reason: "pipeline-output" };
-  if (ledger.isFull(operations)) return { ok: false, reason: "branch-full" };
-  return { ok: true, live };
-}
-
-/** Also where there is none to be. */
-function isOpen(ledger: Ledger, { upload, live }: { upload: string | undefined; live: Live }): boolean {
-  return upload === undefined || ledger.uploads.find(upload, live.gen) !== undefined;
+  return applyStamped(ledger, { live, changes: planned.changes, stamps, origin, keep: keeper(ledger) });
 }
 
 function planHere(ledger: Ledger, { gen, state }: { gen: number; state: FinalState }) {
@@ -126,23 +103,21 @@ function keeper(ledger: Ledger): Application["keep"] {
   return (content) => ledger.contents.keep(content);
 }
 
-/** Commits what changes, if anything does, and closes the upload: only now, when files keep what it kept. */
+/** Commits what changes, if anything does, and closes the upload. */
 function conclude(ledger: Ledger, { live, changes, upload, stamps, keep }: Conclusion): Committed {
   const { modifiedAt } = live.head;
   const answer: Committed =
     changes.length === 0
       ? { ok: true, commit: null, modifiedAt }
-      : apply(ledger, { live, changes, stamps, keep });
-  if (upload !== undefined) {
-    ledger.uploads.close(upload);
-    ledger.contents.buryReleased(stamps.now);
-  }
+      : applyStamped(ledger, { live, changes, stamps, keep });
+  closeUpload(ledger, { upload, now: stamps.now });
   return answer;
 }
 
-function apply(
+/** Makes a commit of what was planned. To be called in the transaction of its plan. */
+export function applyStamped(
   ledger: Ledger,
-  { live, changes, stamps, keep, origin }: Omit<Conclusion, "upload"> & { origin?: string },
+  { live, changes, stamps, keep, origin }: Omit<Conclusion, "upload"> & { origin?: string | undefined },
 ): Committed {
   const createdAt = ledger.clock.next(stamps.now);
   const id = stamps.id(createdAt);

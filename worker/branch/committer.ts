@@ -3,7 +3,7 @@ import type { Ledger } from "./ledger.ts";
 import type { Moment } from "./lifecycle.ts";
 
 /** An answer that may have made a commit. */
-type Outcome = { readonly ok: true; readonly commit: string | null } | { readonly ok: false };
+export type Outcome = { readonly ok: true; readonly commit?: string | null } | { readonly ok: false };
 
 interface CommitterOptions {
   readonly ledger: Ledger;
@@ -37,7 +37,7 @@ export class Committer {
     const now = moment();
     return this.#commit(now, () => {
       const answer = items.map((item) => work(item, now));
-      return { answer, last: answer.findLast((one) => one.ok && one.commit !== null) };
+      return { answer, last: answer.findLast((one) => one.ok && one.commit) };
     });
   }
 
@@ -46,7 +46,7 @@ export class Committer {
     const subscribers = ledger.subscribers.all();
     const answer = ledger.transaction(() => {
       const { answer, last } = work();
-      if (last?.ok && last.commit !== null) ledger.outbox.ring(subscribers, { event: last.commit, now });
+      if (last?.ok && last.commit) ledger.outbox.ring(subscribers, { event: last.commit, now });
       return answer;
     });
     if (subscribers.length > 0) {

@@ -1,8 +1,10 @@
 import { type ContentId, contentName } from "../../protocol/content.ts";
-import { putContent, type Stamps, writableBranch } from "./commit-changes.ts";
+import { putContent } from "./commit-changes.ts";
 import type { CommitRefused, Completed, CompleteMultipart, Refused } from "./contract.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Multipart } from "./multiparts.ts";
+import { openedSession, stageContent } from "./stage.ts";
+import { type Stamps, writableBranch } from "./writable.ts";
 
 type Answer = Completed | CommitRefused | Refused<"part-changed">;
 
@@ -29,12 +31,16 @@ function completeOpen(
   const writable = writableBranch(ledger, 1);
   if (!writable.ok) return writable;
   const { live } = writable;
+  const session = openedSession(ledger, multipart.session);
+  if (session === undefined) return { ok: false, reason: "no-such-session" };
   const { upload, content, condition } = request;
   if (!hasParts(ledger, { request, gen: live.gen })) return { ok: false, reason: "part-changed" };
   const { path, initiatedAt, checksum } = multipart;
   const attributes = { ...multipart.attributes, ...request.attributes };
   const put = { path, content, attributes, upload, ...(condition && { condition }) };
-  const answer = putContent(ledger, { live, put, stamps });
+  const answer = session
+    ? stageContent(ledger, { live, session, put, stamps })
+    : putContent(ledger, { live, put, stamps });
   if (!answer.ok) return answer;
   const completed: Completed = {
     ok: true,

@@ -7,7 +7,6 @@ import type {
   Operation,
   WriteCondition,
 } from "./contract.ts";
-import type { Ledger } from "./ledger.ts";
 
 type LeftOut = NonNullable<Committed["leftOut"]>;
 
@@ -24,12 +23,12 @@ export function failedCondition(
 }
 
 /**
- * The operations whose conditions hold at HEAD, each by itself, and those that are left out where that was asked; else
- * the first that fails refuses them all.
+ * The operations whose conditions hold, each by itself, where `there` says what is at a path now, and those that are
+ * left out where that was asked; else the first that fails refuses them all.
  */
 export function holdingOperations(
-  ledger: Ledger,
-  { gen, request }: { gen: number; request: CommitRequest },
+  request: Pick<CommitRequest, "operations" | "onFailedCondition">,
+  there: (path: string) => ContentId | undefined,
 ): { ok: true; operations: readonly Operation[]; leftOut: LeftOut } | CommitRefused {
   const { operations, onFailedCondition = "refuse" } = request;
   const holding: Operation[] = [];
@@ -37,7 +36,7 @@ export function holdingOperations(
   for (const operation of operations) {
     const path = "put" in operation ? operation.put : operation.delete;
     const { condition } = operation;
-    const reason = condition && failedCondition(condition, ledger.files.head(gen, path));
+    const reason = condition && failedCondition(condition, there(path));
     if (!reason) holding.push(operation);
     else if (onFailedCondition === "refuse") return { ok: false, reason, path };
     else leftOut.push({ path, reason });

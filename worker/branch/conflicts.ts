@@ -20,7 +20,7 @@ export function conflictOf(
   path: string,
   { view, isNew }: { view: ConflictView; isNew: boolean },
 ): string | undefined {
-  const above = ancestors(path);
+  const above = ancestorsOf(path);
   const own = above.find((ancestor) => view.puts(ancestor));
   if (own !== undefined || !isNew) return own;
   for (const ancestor of above) {
@@ -32,7 +32,7 @@ export function conflictOf(
 }
 
 /** The directories that a path is in, without their slash, the nearest first. */
-function ancestors(path: string): string[] {
+export function ancestorsOf(path: string): string[] {
   const found: string[] = [];
   for (let slash = path.lastIndexOf("/"); slash > 0; slash = path.lastIndexOf("/", slash - 1)) {
     found.push(path.slice(0, slash));

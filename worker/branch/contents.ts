@@ -83,6 +83,14 @@ export class ContentStore {
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
   }
 
+  /** More files or uploads have contents that are here: so many of each, by name. */
+  keepMany(named: readonly (readonly [name: string, refs: number])[], gen: number): void {
+    this.#sql.run`
+      UPDATE contents SET refs = refs + (kept.value ->> 1) FROM json_each(${JSON.stringify(named)}) AS kept
+      WHERE contents.digest = unhex(substr(kept.value ->> 0, 1, 64))
+        AND contents.size = CAST(substr(kept.value ->> 0, 66) AS INTEGER) AND contents.gen = ${gen}`;
+  }
+
   /** One less has it. */
   release({ digest, size, gen }: OwnedContent): void {
     this.#mayBeDead = true;

@@ -15,14 +15,18 @@ export interface BranchApi {
   /** Makes the branch; the catalogue knows it before this answers. `flushed: false`: it is made but the catalogue does not know yet (503). */
   create(): Promise<Made | Refused<"already-exists" | "catalogue-unavailable">>;
   /** Deletes the branch, empty or not (spec §4.1): a tombstone; the next create is a new generation. */
-  destroy(): Promise<Done | Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable">>;
+  destroy(): Promise<Done | Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable" | "busy">>;
   status(): Promise<BranchStatus | Refused<"no-such-branch">>;
 
   /** One file at HEAD, or at a commit. */
-  read(request: ReadFile): Promise<FileRead | Refused<"no-such-branch" | "no-such-version" | "no-such-file">>;
-  /** One page of the tree, in byte order of the path. */
-  list(request: ListFiles): Promise<FileList | Refused<"no-such-branch" | "no-such-version">>;
-  /** One page of the history of the paths: every version and every deletion, by path, the newest first. */
+  read(
+    request: ReadFile,
+  ): Promise<FileRead | Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-session">>;
+  /** One page of the tree, in byte order of the path. It may be short, and even empty, where much has to be passed over; `next` says whether that was all. */
+  list(
+    request: ListFiles,
+  ): Promise<FileList | Refused<"no-such-branch" | "no-such-version" | "no-such-session">>;
+  /** One page of the history of the paths: every version and every deletion, by path, the newest first. It may be short like one of `list`. */
   listVersions(request: ListVersions): Promise<VersionList | Refused<"no-such-branch">>;
   /** Where a content's bytes are, in any generation. */
   content(id: ContentId): Promise<{ ok: true; body: Body } | Refused<"no-such-content">>;
@@ -49,7 +53,7 @@ export interface BranchApi {
   /** Begins a multipart upload. Its id is an upload's id: parts are written under it, and abortUpload ends it too. */
   createMultipart(
     request: CreateMultipart,
-  ): Promise<UploadOpened | Refused<"no-such-branch" | "pipeline-output"> | BadPath>;
+  ): Promise<UploadOpened | Refused<"no-such-branch" | "pipeline-output" | "no-such-session"> | BadPath>;
   /** What was said when a multipart upload began; also of one that was completed lately. */
   multipart(request: { upload: string }): Promise<MultipartStatus | Refused<"no-such-upload">>;
   /** Registers a part whose bytes are up and renews the upload. A part of that number that was there before goes. `no-such-content`: what it keeps is not there. */
@@ -82,6 +86,20 @@ export interface BranchApi {
   /** Many operations as one commit. Later operations on a path win. Nothing to change: `commit` is null and no commit is made. */
   commit(request: CommitRequest): Promise<Committed | CommitRefused>;
 
+  /** Opens a session: an open commit, filled by writes that name it and published by finishSession. */
+  openSession(request: {
+    ttlMs: number;
+  }): Promise<SessionOpened | Refused<"no-such-branch" | "pipeline-output">>;
+  /** How a session stands; also of one that was finished lately. */
+  session(request: { session: string }): Promise<SessionStatus | Refused<"no-such-session">>;
+  /**
+   * Publishes what a session holds as one commit; may be asked again. `applying`: it goes on by itself, ask again;
+   * `commit` null: nothing would change, none was made. Refused: the session is open as before.
+   */
+  finishSession(request: { session: string }): Promise<SessionEnd | CommitRefused>;
+  /** Forgets a session and what it alone kept; fine where it is gone. `applying`: too late. */
+  abortSession(request: { session: string }): Promise<Done | Refused<"applying">>;
+
   /** From now on, doorbells for this pipeline. Makes the object's tables if need be; not the branch. Idempotent. */
   subscribe(request: Subscriber): Promise<{ ok: true; cursor: Cursor; exists: boolean }>;
   unsubscribe(request: { uid: string }): Promise<void>;
@@ -91,12 +109,25 @@ export interface BranchApi {
   changes(
     request: CommitPosition & { after: string; limit: number },
   ): Promise<{ changes: Change[]; next: string | null }>;
-  /** The files at a position whose path starts with `prefix`, after `after`. For pipelines: by position, not by commit id. */
+  /** The files at a position whose path starts with `prefix`, after `after`; with `since`, only those that were written after that position. For pipelines: by position, not by commit id. Pages may be short; `next` says whether that was all. */
   filesAt(
-    request: CommitPosition & { prefix: string; after: string; limit: number },
+    request: CommitPosition & { prefix: string; after: string; limit: number; since?: CommitPosition },
   ): Promise<{ files: FileEntry[]; next: string | null }>;
   /** One digest over everything under a directory ("" is the root, else without trailing slash) at a position; null where nothing is there. */
-  fingerprint(request: CommitPosition & { path: string }): Promise<ContentId | null>;
+  fingerprint(request: CommitPosition & { path: string; since?: CommitPosition }): Promise<ContentId | null>;
+  /** Commits of the branch, the newest first, those before `after`. */
+  commits(request: {
+    after?: string;
+    limit: number;
+  }): Promise<CommitLog | Refused<"no-such-branch" | "no-such-version">>;
+  /** One of those. */
+  commitEntry(request: {
+    commit: string;
+  }): Promise<({ ok: true } & CommitEntry) | Refused<"no-such-branch" | "no-such-version">>;
+  /** What differs between two of those, by path, after `after`. Pages may be short; `next` says whether that was all. */
+  diff(request: DiffCommits): Promise<CommitDiff | Refused<"no-such-branch" | "no-such-version">>;
+  /** Where a commit stands in the history, of any generation; null where the branch has none of that id. */
+  position(request: { commit: string }): Promise<CommitPosition | null>;
 
   /** Makes (if need be) and takes the branch as a pipeline's output. A higher epoch fences every earlier holder. */
   claim(request: {
@@ -107,8 +138,19 @@ export interface BranchApi {
   >;
   /** Gives the claim up; with `destroy` the branch goes too. */
   release(request: { uid: string; destroy: boolean }): Promise<void>;
-  /** The commit of a job: unique per `origin`, so that asking twice answers the first one. Made also when it changes nothing. */
-  commitOutput(request: OutputCommit): Promise<Committed | CommitRefused>;
+  /**
+   * The commit of a job: unique per `origin`, so that asking twice answers the first one. Made also when it changes
+   * nothing. `applying`: it is large and goes on by itself, ask again.
+   */
+  commitOutput(request: OutputCommit): Promise<Committed | CommitRefused | Refused<"applying">>;
+  /**
+   * Some of the operations of a job's commit that has more than fit one call, to be made with `staged: true` in
+   * commitOutput. The last one on a path wins; done again, it changes nothing. With `anew`, what was staged for this
+   * origin before is forgotten first (it may go in slices: the answer `applying` means ask again).
+   */
+  stageOutput(
+    request: Omit<OutputCommit, "staged"> & { anew: boolean },
+  ): Promise<Done | CommitRefused | Refused<"applying">>;
 }
 
 export interface Done {
@@ -137,6 +179,8 @@ export interface BranchStatus {
 }
 
 export interface ReadFile {
+  /** HEAD as it would be if this open commit were published now; not with `commit`. */
+  readonly session?: string;
   readonly path: string;
   /** A commit id; HEAD where absent. */
   readonly commit?: string;
@@ -172,6 +216,8 @@ export interface PartLayout {
 }
 
 export interface ListFiles {
+  /** HEAD as it would be if this open commit were published now; not with `commit`. */
+  readonly session?: string;
   readonly prefix: string;
   /** "/" folds; absent lists flat. */
   readonly delimiter?: "/";
@@ -246,6 +292,8 @@ export interface VersionList {
 }
 
 export interface CreateMultipart {
+  /** The object goes into this open commit when it is completed. */
+  readonly session?: string;
   readonly path: string;
   readonly attributes: Attributes;
   /** What the object's checksum is to be, where the client said. */
@@ -255,6 +303,8 @@ export interface CreateMultipart {
 }
 export interface MultipartStatus {
   readonly ok: true;
+  /** The open commit that the object goes into; absent where it goes into none, and once it is completed. */
+  readonly session?: string;
   readonly path: string;
   readonly uid: string;
   readonly attributes: Attributes;
@@ -291,6 +341,8 @@ export interface PartBody extends ContentId {
   readonly body: Body;
 }
 export interface ListMultiparts {
+  /** Only uploads whose objects go into this open commit; where absent, only those that go into none. */
+  readonly session?: string;
   readonly prefix: string;
   /** Only uploads after this path, or with `upload` after this upload of the path. */
   readonly after?: { readonly path: string; readonly upload?: string };
@@ -342,6 +394,8 @@ export interface UploadOpened {
 }
 
 export interface PutFile {
+  /** Into this open commit instead of a commit of its own: the answer's `commit` is then null. */
+  readonly session?: string;
   readonly path: string;
   readonly content: Content;
   readonly attributes: StoredAttributes;
@@ -361,6 +415,8 @@ export type Operation =
   | { readonly delete: string; readonly condition?: WriteCondition };
 
 export interface CommitRequest {
+  /** Into this open commit instead of a commit of its own: the answer's `commit` is then null. */
+  readonly session?: string;
   readonly operations: readonly Operation[];
   /** What becomes of an operation whose condition does not hold: nothing is committed (the default), or the rest is. */
   readonly onFailedCondition?: "refuse" | "leave-out";
@@ -381,6 +437,10 @@ export type ConditionFailure = "condition-failed" | "no-such-file";
 
 export type CommitRefused =
   | BadPath
+  /** The session is not there, or is no longer open. */
+  | Refused<"no-such-session">
+  /** A large commit is being applied and writers waited too long: try again later. */
+  | Refused<"busy">
   | { readonly ok: false; readonly reason: ConditionFailure; readonly path: string }
   | Refused<
       | "no-such-branch"
@@ -407,7 +467,72 @@ export interface OutputCommit {
   readonly epoch: number;
   /** The job's id. */
   readonly origin: string;
+  /** At most MAX_COMMIT_OPERATIONS. */
   readonly operations: readonly Operation[];
+  /** The operations were staged before (stageOutput); none come along. */
+  readonly staged?: true;
+}
+
+export interface SessionOpened {
+  readonly ok: true;
+  /** A ULID: the first word of the open commit's bucket `<session>.<branch>.<repo>`. */
+  readonly session: string;
+}
+export interface SessionStatus {
+  readonly ok: true;
+  readonly openedAt: number;
+  /** When it expires unless something is added before; null once it is applying or finished. */
+  readonly due: number | null;
+  /** Paths that it holds an operation for. */
+  readonly operations: number;
+  readonly state: "open" | "applying" | "finished";
+  /** Set where it is finished and changed something. */
+  readonly commit: string | null;
+}
+export type SessionEnd =
+  | { readonly ok: true; readonly state: "applying" }
+  | {
+      readonly ok: true;
+      readonly state: "finished";
+      readonly commit: string | null;
+      readonly modifiedAt: number;
+    };
+
+export interface CommitEntry {
+  readonly id: string;
+  /** Null: it is the first of its branch. */
+  readonly parent: string | null;
+  readonly createdAt: number;
+  /** The job that made it. */
+  readonly origin: string | null;
+  /** Files that it wrote, and files that it replaced or deleted. */
+  readonly changes: { readonly written: number; readonly ended: number };
+}
+export interface CommitLog {
+  readonly ok: true;
+  readonly commits: readonly CommitEntry[];
+  /** What to pass as `after` for the next page; null where there is none. */
+  readonly next: string | null;
+}
+
+export interface DiffCommits {
+  /** Null: what was there before the first commit, which is nothing. */
+  readonly from: string | null;
+  readonly to: string;
+  readonly after: string;
+  /** At most 1,000. */
+  readonly limit: number;
+}
+/** A path that is not the same in both: null where it is not there, other attributes where the contents are equal. */
+export interface PathDifference {
+  readonly path: string;
+  readonly before: ContentId | null;
+  readonly after: ContentId | null;
+}
+export interface CommitDiff {
+  readonly ok: true;
+  readonly changes: readonly PathDifference[];
+  readonly next: string | null;
 }
 
 export interface Subscriber {

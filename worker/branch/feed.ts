@@ -1,20 +1,30 @@
+import { comparePaths } from "../core/path-order.ts";
 import type { CommitRow, Position } from "./commits.ts";
 import type { Change, FeedEvent } from "./contract.ts";
 import { kindOf } from "./files.ts";
 import type { Ledger } from "./ledger.ts";
+import { AFTER_ALL_TEXTS } from "./path-order.ts";
 
 /** Most changes that one answer holds, whatever is asked. */
 const MAX_CHANGES = 10_000;
 
-/** Births of a commit, and its deaths without a birth, by path. */
-export const CHANGES = `
+/** Of (?1 gen, ?2 seq, ?3 lower, ?4 limit): what was born at a commit, by path. */
+const BIRTHS = `
   SELECT path, lower(hex(digest)) AS digest, size FROM files INDEXED BY by_born
-  WHERE gen = ?1 AND born = ?2 AND path >= ?3
-  UNION ALL
-  SELECT path, NULL, NULL FROM files AS dead INDEXED BY by_died
-  WHERE gen = ?1 AND died = ?2 AND path >= ?3
+  WHERE gen = ?1 AND born = ?2 AND path >= ?3 ORDER BY path LIMIT ?4`;
+
+/** As BIRTHS, up to and with ?5: what died at it and was not replaced. */
+const DELETIONS = `
+  SELECT path, NULL AS digest, 0 AS size FROM files AS dead INDEXED BY by_died
+  WHERE gen = ?1 AND died = ?2 AND path >= ?3 AND path <= ?5
     AND NOT EXISTS (SELECT 1 FROM files WHERE gen = ?1 AND path = dead.path AND born = ?2)
   ORDER BY path LIMIT ?4`;
+
+interface ChangeRow {
+  readonly path: string;
+  readonly digest: string | null;
+  readonly size: number;
+}
 
 interface ChangePage {
   readonly changes: Change[];
@@ -28,12 +38,11 @@ export function readChanges(
   { gen, seq, lower, limit }: Position & { lower: string; limit: number },
 ): ChangePage {
   const asked = Math.min(Math.max(limit, 1), MAX_CHANGES);
-  const rows = ledger.sql.query<{ path: string; digest: string | null; size: number }>(CHANGES, [
-    gen,
-    seq,
-    lower,
-    asked + 1,
-  ]);
+  const births = ledger.sql.query<ChangeRow>(BIRTHS, [gen, seq, lower, asked + 1]);
+  // No further than the births: so no more of what was replaced is passed over than was born.
+  const upper = births.length > asked ? (births.at(-1)?.path ?? lower) : AFTER_ALL_TEXTS;
+  const deletions = ledger.sql.query<ChangeRow>(DELETIONS, [gen, seq, lower, asked + 1, upper]);
+  const rows = [...births, ...deletions].sort((a, b) => comparePaths(a.path, b.path));
   const changes = rows.slice(0, asked).map(({ path, digest, size }) => ({
     path,
     now: digest === null ? null : { kind: kindOf(path), digest, size },

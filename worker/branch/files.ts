@@ -1,3 +1,4 @@
+import type { Position } from "./commits.ts";
 import { directoryOf, justAfter, subtree } from "./path-order.ts";
 import type { ReadCache } from "./read-cache.ts";
 import type { Sql } from "./sql.ts";
@@ -65,6 +66,14 @@ export class FileStore {
     return this.#sql.first<HeadRow>`
       SELECT born, lower(hex(digest)) AS digest, size, attributes FROM files INDEXED BY head
       WHERE gen = ${gen} AND path = ${path} AND died IS NULL`;
+  }
+
+  /** What was at a path at a commit. */
+  at({ gen, seq }: Position, path: string): HeadRow | undefined {
+    const row = this.#sql.first<HeadRow & { died: number | null }>`
+      SELECT born, died, lower(hex(digest)) AS digest, size, attributes FROM files
+      WHERE gen = ${gen} AND path = ${path} AND born <= ${seq} ORDER BY born DESC LIMIT 1`;
+    return row && (row.died === null || row.died > seq) ? row : undefined;
   }
 
   /** All that a put must know of a path, in one statement. */

@@ -1,14 +1,17 @@
+import { ApplyingStore } from "./applying.ts";
 import { CommitClock } from "./clock.ts";
 import { CommitStore } from "./commits.ts";
 import { CompletionStore } from "./completions.ts";
 import { ContentStore } from "./contents.ts";
-import { FileStore } from "./files.ts";
+import { FileStore, type HeadRow } from "./files.ts";
 import { GenerationStore, type Live } from "./generations.ts";
 import { MultipartStore } from "./multiparts.ts";
 import { Outbox, SubscriberStore } from "./outbox.ts";
 import { ReadCache } from "./read-cache.ts";
 import { hasTables, migrate } from "./schema.ts";
+import { SessionStore } from "./sessions.ts";
 import { Sql } from "./sql.ts";
+import { StagedStore } from "./staged.ts";
 import { UploadStore } from "./uploads.ts";
 import { WriterStore } from "./writer.ts";
 
@@ -33,6 +36,9 @@ export class Ledger {
   readonly uploads: UploadStore;
   readonly multiparts: MultipartStore;
   readonly completions: CompletionStore;
+  readonly sessions: SessionStore;
+  readonly staged: StagedStore;
+  readonly applying: ApplyingStore;
   readonly writer: WriterStore;
   readonly subscribers: SubscriberStore;
   readonly outbox: Outbox;
@@ -53,6 +59,9 @@ export class Ledger {
     this.multiparts = new MultipartStore(sql);
     this.uploads = new UploadStore(sql, { contents: this.contents, multiparts: this.multiparts });
     this.completions = new CompletionStore(sql);
+    this.sessions = new SessionStore(sql);
+    this.staged = new StagedStore(sql, this.contents);
+    this.applying = new ApplyingStore(sql);
     this.writer = new WriterStore(sql);
     this.subscribers = new SubscriberStore(sql);
     this.outbox = new Outbox(sql);
@@ -71,6 +80,11 @@ export class Ledger {
   /** The generation that lives; null where none does, also where nothing was ever written. */
   get live(): Live | null {
     return this.exists ? this.generations.live() : null;
+  }
+
+  /** What is at a path at HEAD, whatever is being written for the commit after it. */
+  presentFile({ gen, head: { seq } }: Live, path: string): HeadRow | undefined {
+    return this.applying.writesTo(gen) ? this.files.at({ gen, seq }, path) : this.files.head(gen, path);
   }
 
   /** Makes the tables, or brings them to this version's form. */
@@ -96,6 +110,7 @@ export class Ledger {
       return this.#storage.transactionSync(work);
     } catch (error) {
       this.generations.forget();
+      this.applying.forget();
       this.writer.forget();
       this.subscribers.forget();
       throw error;

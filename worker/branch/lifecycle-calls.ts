@@ -2,18 +2,24 @@ import type * as Contract from "./contract.ts";
 import { UPLOAD_LEASE_MS } from "./contract.ts";
 import type { Courier } from "./courier.ts";
 import { Creation } from "./creation.ts";
+import type { Gate } from "./gate.ts";
 import type { Ledger } from "./ledger.ts";
 import { claimBranch, endGeneration, type Moment, releaseBranch } from "./lifecycle.ts";
 
 interface LifecycleCallsOptions {
   readonly ledger: Ledger;
   readonly courier: Courier;
+  readonly gate: Gate;
   readonly moment: () => Moment;
   /** Goes on with work when the call is answered. */
   readonly later: (work: Promise<unknown>) => void;
   /** Sees to it that uploads that ran out by this time are ended soon after. */
   readonly wake: (at: number) => void;
 }
+
+type Destroyed =
+  | Contract.Done
+  | Contract.Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable">;
 
 /** What a Branch object answers about its coming and going, and whose it is; as of BranchApi. */
 export class LifecycleCalls {
@@ -30,15 +36,8 @@ export class LifecycleCalls {
     return this.#creation.create(this.#options.moment());
   }
 
-  async destroy(): Promise<
-    Contract.Done | Contract.Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable">
-  > {
-    const { ledger, moment } = this.#options;
-    const { live } = ledger;
-    if (!live) return { ok: false, reason: "no-such-branch" };
-    if (ledger.writer.get()) return { ok: false, reason: "pipeline-output" };
-    ledger.transaction(() => endGeneration(ledger, { live, moment: moment() }));
-    return (await this.#announceDeletion()) ? { ok: true } : { ok: false, reason: "catalogue-unavailable" };
+  destroy(): Promise<Destroyed | Contract.Refused<"busy">> {
+    return this.#options.gate.pass(() => this.#destroy());
   }
 
   /** There must be tables. */
@@ -56,7 +55,23 @@ export class LifecycleCalls {
     return (await courier.flushCatalogue()) ? claimed : { ok: false, reason: "catalogue-unavailable" };
   }
 
-  async release({ uid, destroy }: { uid: string; destroy: boolean }): Promise<void> {
+  /** Throws where a large commit took too long to wait for: to be done again. */
+  async release(request: { uid: string; destroy: boolean }): Promise<void> {
+    if (!request.destroy) return await this.#release(request);
+    const busy = await this.#options.gate.pass(() => this.#release(request));
+    if (busy) throw new Error("a large commit is being applied; the branch can't be deleted yet");
+  }
+
+  async #destroy(): Promise<Destroyed> {
+    const { ledger, moment } = this.#options;
+    const { live } = ledger;
+    if (!live) return { ok: false, reason: "no-such-branch" };
+    if (ledger.writer.get()) return { ok: false, reason: "pipeline-output" };
+    ledger.transaction(() => endGeneration(ledger, { live, moment: moment() }));
+    return (await this.#announceDeletion()) ? { ok: true } : { ok: false, reason: "catalogue-unavailable" };
+  }
+
+  async #release({ uid, destroy }: { uid: string; destroy: boolean }): Promise<void> {
     const { ledger, wake } = this.#options;
     if (!ledger.exists || ledger.writer.get()?.uid !== uid) return;
     const { live } = ledger;

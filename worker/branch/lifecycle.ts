@@ -1,6 +1,7 @@
 import type { Refused } from "./contract.ts";
 import type { Live } from "./generations.ts";
 import type { Ledger } from "./ledger.ts";
+import { endOutputs } from "./output.ts";
 
 /** A new id and the time, of a creation or a deletion. */
 export interface Moment {
@@ -27,6 +28,7 @@ export function endGeneration(ledger: Ledger, { live, moment }: { live: Live; mo
   ledger.commits.insert({ gen, seq: head.seq + 1, id, kind: "deletion", createdAt, births, deaths });
   ledger.generations.end(gen, createdAt);
   ledger.uploads.expireMultiparts(gen, now);
+  ledger.sessions.endGeneration(gen, now);
   ledger.outbox.tellCatalogue({ event: id, now });
   ledger.outbox.ring(ledger.subscribers.all(), { event: id, now });
 }
@@ -40,12 +42,15 @@ export function claimBranch(
   const writer = ledger.writer.get();
   if (live && !writer) return { ok: false, reason: "already-exists" };
   if (writer && writer.uid !== uid) return { ok: false, reason: "already-claimed" };
-  if (!live) beginGeneration(ledger, moment);
+  if (live) endOutputs(ledger, { gen: live.gen, now: moment.now });
+  else beginGeneration(ledger, moment);
   return { ok: true, epoch: ledger.writer.claim({ pipeline, uid }) };
 }
 
 /** The pipeline gives its output up. To be called in a transaction. */
 export function releaseBranch(ledger: Ledger, { now }: Moment): void {
+  const live = ledger.generations.live();
+  if (live) endOutputs(ledger, { gen: live.gen, now });
   ledger.writer.release();
   ledger.uploads.forgetLeases(now);
 }

@@ -13,7 +13,7 @@ export interface PageRequest {
 }
 
 export interface PageFile extends FileEntry {
-  /** The commit that wrote it, by its number. */
+  /** As of WalkRow. */
   readonly born: number;
 }
 type PageEntry = PageFile | { readonly kind: "prefix"; readonly path: string };
@@ -42,7 +42,10 @@ export function pageStart({ prefix, delimiter, after }: Omit<PageRequest, "limit
   return comparePaths(start, prefix) < 0 ? prefix : start;
 }
 
-/** One page of a walk over its `pageScope`: a common prefix is shown once, and its subtree skipped, not read. */
+/**
+ * One page of a walk over its `pageScope`: a common prefix is shown once, and its subtree skipped, not read. Where
+ * the walk gives up, the page is short.
+ */
 export function readPage(walk: Walk, { prefix, delimiter, limit }: PageRequest): Page {
   const entries: PageEntry[] = [];
   for (let row = walk.peek(); row; row = walk.peek()) {
@@ -57,7 +60,14 @@ export function readPage(walk: Walk, { prefix, delimiter, limit }: PageRequest):
       walk.advance();
     }
   }
-  return { entries, next: null };
+  return { entries, next: nextMark(entries.at(-1), walk.spentAt) };
+}
+
+/** Where a page goes on after one that ended before it was full: there is nothing more where the walk did not give up. */
+function nextMark(last: PageEntry | undefined, spentAt: string | undefined): string | null {
+  if (spentAt === undefined || !last) return spentAt ?? null;
+  const behindLast = last.kind === "prefix" ? subtree(last.path).upper : last.path;
+  return comparePaths(spentAt, behindLast) < 0 ? last.path : spentAt;
 }
 
 /** The path up to its first "/" behind the prefix, if there is one. */

@@ -3,6 +3,7 @@ import { pathFault } from "../../protocol/paths.ts";
 import type * as Contract from "./contract.ts";
 import { kindOf } from "./files.ts";
 import type { Multipart } from "./multiparts.ts";
+import { openedSession } from "./stage.ts";
 import type { UploadCallsOptions } from "./upload-calls.ts";
 
 type NoUpload = Contract.Refused<"no-such-upload">;
@@ -17,20 +18,24 @@ export class MultipartCalls {
 
   create(
     request: Contract.CreateMultipart,
-  ): Contract.UploadOpened | Contract.Refused<"no-such-branch" | "pipeline-output"> | Contract.BadPath {
-    const { path, attributes, checksum = null, ttlMs } = request;
+  ):
+    | Contract.UploadOpened
+    | Contract.Refused<"no-such-branch" | "pipeline-output" | "no-such-session">
+    | Contract.BadPath {
+    const { path, attributes, checksum = null, ttlMs, session = null } = request;
     const { ledger, newId, wake } = this.#options;
     const fault = pathFault(path) ?? (kindOf(path) === "dir" ? "directory-with-bytes" : undefined);
     if (fault) return { ok: false, reason: "bad-path", path, fault };
     const { live } = ledger;
-    if (!live) return { ok: false, reason: "no-such-branch" };
+    if (!live) return { ok: false, reason: session === null ? "no-such-branch" : "no-such-session" };
+    if (openedSession(ledger, session) === undefined) return { ok: false, reason: "no-such-session" };
     if (ledger.writer.get()) return { ok: false, reason: "pipeline-output" };
     const { gen, uid } = live;
     const now = this.#options.now();
     const upload = newId(now);
     ledger.transaction(() => {
       ledger.uploads.openMultipart({ id: upload, gen, now, ttlMs });
-      ledger.multiparts.add({ upload, gen, path, initiatedAt: now, checksum, attributes });
+      ledger.multiparts.add({ upload, gen, path, initiatedAt: now, checksum, attributes, session });
     });
     wake(now + ttlMs);
     return { ok: true, upload, uid };
@@ -40,9 +45,18 @@ export class MultipartCalls {
     const { live, multiparts, completions } = this.#options.ledger;
     const open = live && multiparts.find(upload, live.gen);
     if (!live || !open) return (live && completions.find(upload, live.gen)) ?? NO_UPLOAD;
-    const { path, attributes, checksum, initiatedAt } = open;
-    const progress = multiparts.progress(upload);
-    return { ok: true, path, uid: live.uid, attributes, checksum, initiatedAt, progress, completed: null };
+    const { path, attributes, checksum, initiatedAt, session } = open;
+    return {
+      ok: true,
+      ...(session !== null && { session }),
+      path,
+      uid: live.uid,
+      attributes,
+      checksum,
+      initiatedAt,
+      progress: multiparts.progress(upload),
+      completed: null,
+    };
   }
 
   addPart(request: Contract.AddPart): Contract.Done | Contract.Refused<"no-such-upload" | "no-such-content"> {

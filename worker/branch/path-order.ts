@@ -1,7 +1,7 @@
 /** Ranges of paths in their order (core/path-order.ts). */
 
 /** Greater than every text in SQLite: a blob. */
-const AFTER_ALL_TEXTS = new Uint8Array(0);
+export const AFTER_ALL_TEXTS = new Uint8Array(0);
 
 /** Paths from `lower` on, up to and without `upper`. */
 export interface PathRange {

@@ -60,7 +60,7 @@ let caches = 0;
  */
 export class ReadCache {
   readonly #reads: RecentReads;
-  readonly #owner = `${++caches}:`;
+  #owner = `${++caches}:`;
 
   constructor(mostBytes?: number) {
     this.#reads = mostBytes === undefined ? isolateReads : new RecentReads(mostBytes);
@@ -78,5 +78,10 @@ export class ReadCache {
 
   drop(path: string): void {
     this.#reads.delete(this.#owner + path);
+  }
+
+  /** Drops all: what is left behind is nobody's. */
+  dropAll(): void {
+    this.#owner = `${++caches}:`;
   }
 }

@@ -3,10 +3,12 @@ import type { FileRead, ReadFile, Refused } from "./contract.ts";
 import { kindOf } from "./files.ts";
 import type { Live } from "./generations.ts";
 import type { Ledger } from "./ledger.ts";
+import { readStaged, sessionTime } from "./overlay.ts";
 import type { CachedRead } from "./read-cache.ts";
-import { readBody } from "./stored-body.ts";
+import { openedSession } from "./stage.ts";
+import { NOTHING, readBody } from "./stored-body.ts";
 
-type NotFound = Refused<"no-such-branch" | "no-such-version" | "no-such-file">;
+type NotFound = Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-session">;
 
 /** A row of `files` with what it refers to. */
 interface WholeRow {
@@ -22,17 +24,42 @@ interface WholeRow {
   readonly body: ArrayBuffer | string | null;
 }
 
-/** One file at HEAD or at a commit of the live generation. */
+/** One file at HEAD, in an open commit, or at a commit of the live generation. */
 export function readFile(
   ledger: Ledger,
-  { path, commit, modified = "branch" }: ReadFile,
+  { path, commit, session, modified = "branch" }: ReadFile,
 ): FileRead | NotFound {
+  if (session !== undefined) return readInSession(ledger, { path, id: session, modified });
   const { live } = ledger;
   if (!live) return { ok: false, reason: "no-such-branch" };
   if (commit !== undefined) return readAt(ledger, { path, commit, modified, gen: live.gen });
-  const read = ledger.reads.get(live.gen, path) ?? readHead(ledger, { path, live });
+  const read = readPresent(ledger, { path, live });
   if (!read) return { ok: false, reason: "no-such-file" };
   return modified === "file" ? read : { ...read, modifiedAt: live.head.modifiedAt };
+}
+
+/** HEAD as it would be if the session were published now. */
+function readInSession(
+  ledger: Ledger,
+  { path, id, modified }: { path: string; id: string; modified: NonNullable<ReadFile["modified"]> },
+): FileRead | NotFound {
+  const { live } = ledger;
+  const session = openedSession(ledger, id);
+  if (!live || !session) return { ok: false, reason: "no-such-session" };
+  const staged = readStaged(ledger, { live, session, path });
+  const read = staged === undefined ? readPresent(ledger, { path, live }) : staged;
+  if (!read) return { ok: false, reason: "no-such-file" };
+  return modified === "file" ? read : { ...read, modifiedAt: sessionTime(live, session) };
+}
+
+/** One file at HEAD, with the time of the commit that wrote it. */
+function readPresent(ledger: Ledger, { path, live }: { path: string; live: Live }): FileRead | undefined {
+  const { gen, head } = live;
+  const cached = ledger.reads.get(gen, path);
+  if (cached) return cached;
+  if (!ledger.applying.writesTo(gen)) return readHead(ledger, { path, live });
+  const row = rowAt(ledger, { path, gen, seq: head.seq });
+  return row && wholeRead(path, row);
 }
 
 function readHead(
@@ -57,11 +84,21 @@ function readHead(
 
 function readAt(
   ledger: Ledger,
-  { path, commit: id, modified, gen }: Required<ReadFile> & { gen: number },
+  { path, commit: id, modified, gen }: Required<Omit<ReadFile, "session">> & { gen: number },
 ): FileRead | NotFound {
   const commit = ledger.commits.byId(id);
   if (commit?.kind !== "commit" || commit.gen !== gen) return { ok: false, reason: "no-such-version" };
-  const { seq } = commit;
+  const row = rowAt(ledger, { path, gen, seq: commit.seq });
+  if (!row) return { ok: false, reason: "no-such-file" };
+  const read = wholeRead(path, row);
+  return { ...read, commit: id, modifiedAt: modified === "file" ? read.modifiedAt : commit.createdAt };
+}
+
+/** What was at a path at a commit. */
+function rowAt(
+  ledger: Ledger,
+  { path, gen, seq }: { path: string; gen: number; seq: number },
+): WholeRow | undefined {
   const row = ledger.sql.first<WholeRow>`
     SELECT died, lower(hex(found.digest)) AS digest, found.size AS size, attributes, id,
       created_at AS createdAt, contents.kind AS contentKind, body
@@ -71,12 +108,8 @@ function readAt(
     CROSS JOIN commits ON commits.gen = found.gen AND commits.seq = found.born
     LEFT JOIN contents
       ON contents.digest = found.digest AND contents.size = found.size AND contents.gen = found.gen`;
-  if (!row || (row.died !== null && row.died <= seq)) return { ok: false, reason: "no-such-file" };
-  const read = wholeRead(path, row);
-  return { ...read, commit: id, modifiedAt: modified === "file" ? read.modifiedAt : commit.createdAt };
+  return row && (row.died === null || row.died > seq) ? row : undefined;
 }
-
-const NOTHING = { kind: "inline", bytes: new Uint8Array(0) } as const;
 
 function wholeRead(path: string, row: WholeRow): FileRead {
   const { digest, size, id, createdAt, contentKind, body } = row;

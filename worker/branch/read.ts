@@ -6,12 +6,17 @@ import type { FileList, ListEntry, ListFiles, Refused } from "./contract.ts";
 import type { Head, Live } from "./generations.ts";
 import type { Ledger } from "./ledger.ts";
 import { type Page, type PageFile, type PageRequest, pageScope, readPage } from "./listing.ts";
-import { openWalk } from "./walk.ts";
+import { overlaid, sessionTime } from "./overlay.ts";
+import type { Session } from "./sessions.ts";
+import { openedSession } from "./stage.ts";
+import { openWalk, type Walk } from "./walk.ts";
 
 /** Paths of a fingerprint that are read before other calls get their turn. */
 const FINGERPRINT_PAGE = 1000;
+/** Rows that are fetched at first where common prefixes are folded row by row. */
+const FOLDED_ROWS = 2;
 
-type NotThere = Refused<"no-such-branch" | "no-such-version">;
+type NotThere = Refused<"no-such-branch" | "no-such-version" | "no-such-session">;
 
 /** What a read is of: a commit of some generation, and that generation's HEAD. */
 interface View {
@@ -20,32 +25,46 @@ interface View {
   readonly commit: CommitRow | undefined;
   readonly head: Head;
   readonly modifiedAt: number;
+  /** The open commit that is laid over it. */
+  readonly session?: Session;
 }
 
-/** One page of the tree at HEAD or at a commit. */
+/** One page of the tree at HEAD, in an open commit, or at a commit. */
 export function listFiles(
   ledger: Ledger,
-  { commit, anyGeneration = false, modified = "branch", ...page }: ListFiles,
+  { session, commit, anyGeneration = false, modified = "branch", ...page }: ListFiles,
 ): FileList | NotThere {
-  const view = viewOf(ledger, { commit, anyGeneration });
+  const view =
+    session === undefined ? viewOf(ledger, { commit, anyGeneration }) : sessionView(ledger, session);
   if (!view.ok) return view;
-  const found = listPage(ledger, { ...view, page });
+  const found = readPage(walkOf(ledger, { view, page }), page);
   const { next } = found;
-  const entries =
-    modified === "file" ? timedEntries(ledger, { gen: view.position.gen, page: found }) : shownEntries(found);
+  const entries = modified === "file" ? timedEntries(ledger, { view, page: found }) : shownEntries(found);
   return { ok: true, entries, truncated: next !== null, next, modifiedAt: view.modifiedAt };
 }
 
-/** Files at a position, of any generation. A deletion has none. */
+/** Files at a position, of any generation, and with `since` only those that were written after it. A deletion has none. */
 export function filesAt(
   ledger: Ledger,
-  { position, page }: { position: Position; page: PageRequest },
+  { position, since, page }: { position: Position; since: Position | undefined; page: PageRequest },
 ): { files: FileEntry[]; next: string | null } {
   const view = positionView(ledger, position);
-  if (!view) return { files: [], next: null };
-  const { entries, next } = listPage(ledger, { ...view, page });
+  if (!view || (since && since.gen > position.gen)) return { files: [], next: null };
+  // A later generation begins with nothing.
+  const within = since?.gen === position.gen ? since : undefined;
+  const births = within && (ledger.commits.at(within)?.births ?? 0);
+  const written = within && { seq: within.seq, births: births ?? 0 };
+  const { entries, next } = readPage(walkOf(ledger, { view, page, since: written }), page);
   const files = entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [withoutBirth(entry)]));
   return { files, next };
+}
+
+interface FingerprintRequest {
+  readonly position: Position;
+  /** As of filesAt. */
+  readonly since: Position | undefined;
+  readonly path: string;
+  readonly pause: () => Promise<unknown>;
 }
 
 /**
@@ -54,7 +73,7 @@ export function filesAt(
  */
 export async function fingerprint(
   ledger: Ledger,
-  { position, path, pause }: { position: Position; path: string; pause: () => Promise<unknown> },
+  { position, since, path, pause }: FingerprintRequest,
 ): Promise<ContentId | null> {
   const hash = createHash("sha256");
   const prefix = path === "" ? "" : `${path}/`;
@@ -65,6 +84,7 @@ export async function fingerprint(
     // Each page is read anew: HEAD may have moved on, and then the position is the past.
     const page: ReturnType<typeof filesAt> = filesAt(ledger, {
       position,
+      since,
       page: { prefix, after, limit: FINGERPRINT_PAGE },
     });
     // Paths hold no control characters: no two lists of files make the same text.
@@ -82,13 +102,16 @@ function shownEntries({ entries }: Page): ListEntry[] {
   return entries.map((entry) => (entry.kind === "prefix" ? entry : withoutBirth(entry)));
 }
 
-/** With the times of the commits that wrote them. */
-function timedEntries(ledger: Ledger, { gen, page }: { gen: number; page: Page }): ListEntry[] {
-  const births = page.entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [entry.born]));
-  const stampOf = ledger.commits.stamps(gen, births);
+/** With the times of the commits that wrote them; what no commit wrote yet has that of its session. */
+function timedEntries(ledger: Ledger, { view, page }: { view: View; page: Page }): ListEntry[] {
+  const births = page.entries.flatMap((entry) =>
+    entry.kind === "prefix" || !entry.born ? [] : [entry.born],
+  );
+  const stampOf = ledger.commits.stamps(view.position.gen, births);
   return page.entries.map((entry) => {
     if (entry.kind === "prefix") return entry;
-    return { ...withoutBirth(entry), modifiedAt: stampOf(entry.born).createdAt };
+    const modifiedAt = entry.born ? stampOf(entry.born).createdAt : view.modifiedAt;
+    return { ...withoutBirth(entry), modifiedAt };
   });
 }
 
@@ -96,12 +119,22 @@ function withoutBirth({ kind, path, digest, size }: PageFile): FileEntry {
   return { kind, path, digest, size };
 }
 
-function listPage(
-  ledger: Ledger,
-  { position, commit, head, page }: Omit<View, "ok"> & { page: PageRequest },
-): Page {
-  const walk = openWalk(ledger.sql, { position, commit, head, ...pageScope(page) });
-  return readPage(walk, page);
+interface WalkRequest {
+  readonly view: View;
+  readonly page: PageRequest;
+  readonly since?: { readonly seq: number; readonly births: number } | undefined;
+}
+
+function walkOf(ledger: Ledger, { view, page, since }: WalkRequest): Walk {
+  const { position, commit, head, session } = view;
+  const scope = pageScope(page);
+  const isNextWritten = ledger.applying.writesTo(position.gen);
+  const options = { position, commit, head, isNextWritten, since, ...scope };
+  if (!session) return openWalk(ledger.sql, options);
+  // Of a folder the first path may be staged to go: none may be left out.
+  const rows = page.delimiter ? FOLDED_ROWS : scope.rows;
+  const tree = openWalk(ledger.sql, { ...options, foldBelow: undefined, rows });
+  return overlaid(ledger, { tree, session, range: scope.range, rows });
 }
 
 /** HEAD of the live generation, or a commit of it; with `anyGeneration`, of whichever generation has it. */
@@ -119,6 +152,13 @@ function viewOf(
     return { ok: false, reason: "no-such-version" };
   }
   return positionView(ledger, commit) ?? { ok: false, reason: "no-such-version" };
+}
+
+function sessionView(ledger: Ledger, id: string): View | NotThere {
+  const { live } = ledger;
+  const session = openedSession(ledger, id);
+  if (!live || !session) return { ok: false, reason: "no-such-session" };
+  return { ...headView(live), session, modifiedAt: sessionTime(live, session) };
 }
 
 function headView({ gen, head }: Live): View {

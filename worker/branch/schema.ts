@@ -1,3 +1,4 @@
+import { SESSIONS } from "./schema-sessions.ts";
 import type { Sql } from "./sql.ts";
 
 /**
@@ -153,6 +154,7 @@ export const MIGRATIONS: readonly string[] = [
   ) WITHOUT ROWID;
   CREATE INDEX completions_by_due ON completions (due);
   `,
+  SESSIONS,
 ];
 
 /** Whether the object was ever written to: probing a name must leave no trace. */

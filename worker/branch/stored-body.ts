@@ -6,6 +6,9 @@ const BODY_KINDS = ["inline", "chunks", "manifest"] as const satisfies readonly 
 /** The kind of a body whose bytes are in its row. */
 export const INLINE_KIND = BODY_KINDS.indexOf("inline");
 
+/** The bytes of an empty directory. */
+export const NOTHING = { kind: "inline", bytes: new Uint8Array(0) } as const;
+
 /** A body as a row of `contents` has it. */
 export interface StoredBody {
   readonly kind: number;

@@ -1,11 +1,14 @@
+import { comparePaths } from "../core/path-order.ts";
 import type { ListVersions, Refused, VersionEntry, VersionList, VersionMark } from "./contract.ts";
+import type { Live } from "./generations.ts";
 import type { Ledger } from "./ledger.ts";
 import { commonPrefix, isCommonPrefix, pageStart } from "./listing.ts";
-import { type PathRange, rangeOf } from "./path-order.ts";
+import { justAfter, type PathRange, rangeOf, subtree } from "./path-order.ts";
 import { OLDER_VERSIONS, VERSIONS, VERSIONS_FOLDED } from "./version-queries.ts";
 
-/** Behind the last commit that there ever can be. */
-const NEVER = Number.MAX_SAFE_INTEGER;
+/** Rows of one query while the next commit is written, and most of those queries for a page. */
+const STEP_ROWS = 500;
+const STEPS = 10;
 
 /** A row of `files`. */
 interface BirthRow {
@@ -34,11 +37,11 @@ type Entry = PathEvent | { readonly prefix: string };
 export function listVersions(ledger: Ledger, request: ListVersions): VersionList | Refused<"no-such-branch"> {
   const { live } = ledger;
   if (!live) return { ok: false, reason: "no-such-branch" };
-  const { gen } = live;
-  const found = new VersionPage(ledger, { gen, request }).read();
+  const page = new VersionPage(ledger, { live, request });
+  const found = page.read();
   const entries = found.slice(0, request.limit);
-  const shown = show(ledger, { gen, entries });
-  const next = found.length > entries.length ? markOf(shown.at(-1)) : null;
+  const shown = show(ledger, { gen: live.gen, entries });
+  const next = found.length > entries.length ? markOf(shown.at(-1)) : page.spentAt;
   return { ok: true, entries: shown, truncated: next !== null, next };
 }
 
@@ -46,13 +49,22 @@ export function listVersions(ledger: Ledger, request: ListVersions): VersionList
 class VersionPage {
   readonly #ledger: Ledger;
   readonly #gen: number;
+  /** Behind HEAD: what is written for the next commit did not happen yet. */
+  readonly #next: number;
   readonly #request: ListVersions;
   readonly #entries: Entry[] = [];
+  #spentAt: VersionMark | null = null;
 
-  constructor(ledger: Ledger, { gen, request }: { gen: number; request: ListVersions }) {
+  constructor(ledger: Ledger, { live, request }: { live: Live; request: ListVersions }) {
     this.#ledger = ledger;
-    this.#gen = gen;
+    this.#gen = live.gen;
+    this.#next = live.head.seq + 1;
     this.#request = request;
+  }
+
+  /** Where it gave up before the page was full. */
+  get spentAt(): VersionMark | null {
+    return this.#spentAt;
   }
 
   read(): readonly Entry[] {
@@ -62,7 +74,10 @@ class VersionPage {
       ...rangeOf(prefix),
       lower: pageStart({ prefix, delimiter, after: after?.path }),
     };
-    if (this.#room > 0) this.#readPaths(range);
+    if (this.#room > 0) {
+      if (this.#ledger.applying.writesTo(this.#gen)) this.#stepPaths(range);
+      else this.#readPaths(range);
+    }
     return this.#entries;
   }
 
@@ -95,10 +110,41 @@ class VersionPage {
       while (rows[end]?.path === path) end++;
       const common = delimiter && commonPrefix(path, prefix);
       if (common) this.#entries.push({ prefix: common });
-      else if (path === cut) this.#addPath(path, NEVER);
-      else this.#addEvents(rows.slice(start, end).reverse(), NEVER);
+      else if (path === cut) this.#addPath(path, this.#next);
+      else this.#addEvents(rows.slice(start, end).reverse(), this.#next);
       start = end;
     }
+  }
+
+  /** As `#readPaths`, while rows of the next commit are there: they are passed over, and may be very many. */
+  #stepPaths({ lower, upper }: PathRange): void {
+    let from = lower;
+    let mark = "";
+    for (let step = 0; step < STEPS; step++) {
+      const rows = this.#ledger.sql.query<BirthRow>(VERSIONS, [this.#gen, from, upper, STEP_ROWS]);
+      for (const { path, born } of rows) {
+        if (this.#room <= 0) return;
+        if (born >= this.#next || comparePaths(path, from) < 0) continue;
+        mark = this.#addNext(path);
+        from = mark === path ? justAfter(path) : subtree(mark).upper;
+      }
+      const last = rows.at(-1)?.path;
+      if (rows.length < STEP_ROWS || last === undefined) return;
+      if (comparePaths(last, from) >= 0) {
+        mark = last;
+        from = justAfter(last);
+      }
+    }
+    this.#spentAt = { path: mark };
+  }
+
+  /** Adds a path, or the common prefix that it is folded into; answers which. */
+  #addNext(path: string): string {
+    const { prefix, delimiter } = this.#request;
+    const common = delimiter && commonPrefix(path, prefix);
+    if (common) this.#entries.push({ prefix: common });
+    else this.#addPath(path, this.#next);
+    return common ?? path;
   }
 
   /** What happened to a path before a commit. */
@@ -113,10 +159,10 @@ class VersionPage {
     for (const row of rows) {
       const { path, born, died } = row;
       if (died !== null && died < newer) {
-        this.#entries.push({ path, seq: died, row: null, latest: newer === NEVER });
+        this.#entries.push({ path, seq: died, row: null, latest: newer === this.#next });
         newer = died;
       }
-      this.#entries.push({ path, seq: born, row, latest: newer === NEVER });
+      this.#entries.push({ path, seq: born, row, latest: newer === this.#next });
       newer = born;
     }
   }

@@ -39,9 +39,30 @@ export const DIED_SINCE = `
   SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY by_died
   WHERE gen = ?1 AND died > ?4 AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
 
+/** What is alive at HEAD, whenever it was born: for the caller to choose from. */
+export const ALIVE_ALL = `
+  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY head
+  WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
+
+/** What was alive at the commit and died at the next one. */
+export const DIED_NEXT = `
+  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY by_died
+  WHERE gen = ?1 AND died = ?4 + 1 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
+
+/** What was alive at the commit and was born after ?6. Sorts all that was born after it. */
+export const BORN_SINCE = `
+  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY by_born
+  WHERE gen = ?1 AND born > ?6 AND born <= ?4 AND path >= ?2 AND path < ?3 AND (died IS NULL OR died > ?4)
+  ORDER BY path LIMIT ?5`;
+
+/** Of (?1 session, ?2 lower, ?3 upper, ?4 whether they are deletions, ?5 limit): what a session has staged. */
+export const STAGED = `
+  SELECT path, lower(hex(digest)) AS digest, size, 0 AS born FROM staged
+  WHERE session = ?1 AND gone = ?4 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
+
 /**
  * A walk over distinct paths, one seek each, and a look-up of each path's version. Rows come as the walk goes: in
- * order, and no further than the limit.
+ * order, and no further than the limit; those of paths where nothing was at the commit have an empty digest.
  */
 export const PAST = `
   WITH RECURSIVE walk (path) AS (
@@ -50,8 +71,8 @@ export const PAST = `
     SELECT (SELECT path FROM files WHERE gen = ?1 AND path > walk.path AND path < ?3 ORDER BY path LIMIT 1)
     FROM walk WHERE walk.path IS NOT NULL
   )
-  SELECT version.path AS path, lower(hex(version.digest)) AS digest, version.size AS size, version.born AS born
-  FROM walk CROSS JOIN files AS version ON version.gen = ?1 AND version.path = walk.path AND version.born = (
+  SELECT walk.path AS path, lower(hex(version.digest)) AS digest, version.size AS size, version.born AS born
+  FROM walk LEFT JOIN files AS version ON version.gen = ?1 AND version.path = walk.path AND version.born = (
     SELECT max(born) FROM files WHERE gen = ?1 AND path = walk.path AND born <= ?4
-  )
-  WHERE version.died IS NULL OR version.died > ?4 LIMIT ?5`;
+  ) AND (version.died IS NULL OR version.died > ?4)
+  WHERE walk.path IS NOT NULL LIMIT ?5`;

@@ -3,24 +3,31 @@ import type { CommitRow, Position } from "./commits.ts";
 import type { Head } from "./generations.ts";
 import { justAfter, type PathRange } from "./path-order.ts";
 import type { Sql } from "./sql.ts";
-import { ALIVE, ALIVE_FOLDED, DIED_SINCE, PAST } from "./walk-queries.ts";
+import { ALIVE, ALIVE_ALL, ALIVE_FOLDED, BORN_SINCE, DIED_NEXT, DIED_SINCE, PAST } from "./walk-queries.ts";
 
 /** How many changes back from HEAD a commit is read as HEAD and what died since; see `openWalk`. */
 export const NEAR_HEAD_CHANGES = 50_000;
 
-/** One path of a commit. */
-interface WalkRow {
+/** Most births that are read as what was born after a commit. */
+const NEAR_BIRTHS = 10_000;
+/** Most rows of one query that a page goes through, shown or not: what takes some tens of milliseconds. */
+const PAGE_ROWS = 5000;
+
+/** One path of a tree. */
+export interface WalkRow {
   readonly path: string;
   readonly digest: string;
   readonly size: number;
-  /** The commit that wrote it, by its number. */
+  /** The commit that wrote it, by its number; 0 where it is not in one yet. */
   readonly born: number;
 }
 
-/** Goes through the paths of one commit in order. */
+/** Goes through the paths of one tree in order, as far as one page should. */
 export interface Walk {
-  /** The row it stands on; undefined at the end. */
+  /** The row it stands on; undefined at the end, and where it gives up. */
   peek(): WalkRow | undefined;
+  /** Set where it gave up: it went through all paths up to this one. */
+  readonly spentAt: string | undefined;
   /** Goes on to the next row. */
   advance(): void;
   /** Goes on to the first path that is `lower` or greater. */
@@ -37,25 +44,46 @@ interface WalkOptions {
   readonly foldBelow?: string | undefined;
   /** How many rows the caller means to use. */
   readonly rows: number;
+  /** Whether rows of the commit after HEAD may be there already. */
+  readonly isNextWritten: boolean;
+  /** Only what later commits than this one wrote. */
+  readonly since?: Since | undefined;
+}
+
+interface Since {
+  readonly seq: number;
+  /** As of CommitRow. */
+  readonly births: number;
 }
 
 /**
  * The paths of a commit. The past must be listed without walking the dead (design §3): near HEAD it is what is alive
  * plus what died since; further back each path is looked up by itself, however many versions it has.
  */
-export function openWalk(sql: Sql, { position, commit, head, range, foldBelow, rows }: WalkOptions): Walk {
+export function openWalk(sql: Sql, options: WalkOptions): Walk {
+  const { position, commit, head, range, foldBelow, rows, isNextWritten, since } = options;
   const { gen, seq } = position;
   const { lower, upper } = range;
+  const after = since?.seq ?? 0;
+  const shows = ({ digest, born }: WalkRow) => digest !== "" && born <= seq && born > after;
   const paged = (text: string, page: number, ...more: number[]) =>
     new PagedWalk({
       fetch: (from, limit) => sql.query<WalkRow>(text, [gen, from, upper, seq, limit, ...more]),
       lower,
       page,
+      shows,
     });
   if (!commit || commit.kind === "deletion") return new PagedWalk({ fetch: () => [], lower, page: rows });
-  const changes = head.births - commit.births + head.deaths - commit.deaths;
+  if (since && commit.births - since.births <= NEAR_BIRTHS) return paged(BORN_SINCE, MAX_PAGE, after);
   // The caller skips much of what is fetched: begin with little.
-  if (changes > NEAR_HEAD_CHANGES) return paged(PAST, foldBelow === undefined ? rows : 1);
+  const page = foldBelow === undefined ? rows : 1;
+  if (isNextWritten) {
+    return seq === head.seq
+      ? new MergedWalk(paged(ALIVE_ALL, page), paged(DIED_NEXT, page))
+      : paged(PAST, page);
+  }
+  const changes = head.births - commit.births + head.deaths - commit.deaths;
+  if (changes > NEAR_HEAD_CHANGES) return paged(PAST, page);
   const alive =
     foldBelow === undefined
       ? paged(ALIVE, rows)
@@ -72,28 +100,48 @@ interface PagedWalkOptions {
   readonly lower: string;
   /** Rows fetched at first. */
   readonly page: number;
+  /** Which of the rows fetched are wanted; all where absent. */
+  readonly shows?: (row: WalkRow) => boolean;
+  /** After how many rows it gives up. */
+  readonly budget?: number;
 }
 
 /** Rows of one query, fetched in pages that grow while they are used up and start anew after a skip. */
-class PagedWalk implements Walk {
+export class PagedWalk implements Walk {
   readonly #fetch: PagedWalkOptions["fetch"];
+  readonly #shows: (row: WalkRow) => boolean;
   readonly #firstPage: number;
+  #budget: number;
+  /** The last path that was fetched. */
+  #seen = "";
   #page: number;
   #lower: string;
   #rows: readonly WalkRow[] = [];
   #index = 0;
   #ended = false;
 
-  constructor({ fetch, lower, page }: PagedWalkOptions) {
+  constructor({ fetch, lower, page, shows = () => true, budget = PAGE_ROWS }: PagedWalkOptions) {
     this.#fetch = fetch;
+    this.#shows = shows;
+    this.#budget = budget;
     this.#lower = lower;
     this.#firstPage = page;
     this.#page = page;
   }
 
   peek(): WalkRow | undefined {
-    if (this.#index === this.#rows.length && !this.#ended) this.#fill();
-    return this.#rows[this.#index];
+    for (;;) {
+      const row = this.#rows[this.#index];
+      if (row && this.#shows(row)) return row;
+      if (row) this.#index++;
+      else if (this.#ended || this.#budget <= 0) return undefined;
+      else this.#fill();
+    }
+  }
+
+  get spentAt(): string | undefined {
+    const isSpent = this.#index === this.#rows.length && !this.#ended && this.#budget <= 0;
+    return isSpent ? this.#seen : undefined;
   }
 
   advance(): void {
@@ -114,8 +162,11 @@ class PagedWalk implements Walk {
     this.#index = 0;
     this.#ended = this.#rows.length < this.#page;
     this.#page = Math.min(this.#page * 2, MAX_PAGE);
+    this.#budget -= this.#rows.length;
     const last = this.#rows.at(-1);
-    if (last) this.#lower = justAfter(last.path);
+    if (!last) return;
+    this.#seen = last.path;
+    this.#lower = justAfter(last.path);
   }
 }
 
@@ -128,11 +179,17 @@ class MergedWalk implements Walk {
   }
 
   peek(): WalkRow | undefined {
-    return this.#first().peek();
+    const row = this.#first().peek();
+    const end = this.spentAt;
+    return row && end !== undefined && comparePaths(row.path, end) > 0 ? undefined : row;
+  }
+
+  get spentAt(): string | undefined {
+    return leastSpent(this.#walks);
   }
 
   advance(): void {
-    this.#first().advance();
+    if (this.peek()) this.#first().advance();
   }
 
   skipTo(lower: string): void {
@@ -145,4 +202,14 @@ class MergedWalk implements Walk {
     if (!a || !b) return a ? left : right;
     return comparePaths(a.path, b.path) < 0 ? left : right;
   }
+}
+
+/** How far several walks together went, where one of them gave up. To be asked after `peek`. */
+export function leastSpent(walks: readonly Walk[]): string | undefined {
+  let least: string | undefined;
+  for (const { spentAt } of walks) {
+    if (spentAt === undefined) continue;
+    if (least === undefined || comparePaths(spentAt, least) < 0) least = spentAt;
+  }
+  return least;
 }

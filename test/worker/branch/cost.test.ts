@@ -66,6 +66,20 @@ describe("what is read for a page", () => {
     expect(await rowsRead(branch, (object) => object.listVersions(beside))).toBeLessThan(10);
   });
 
+  test("of changes is about what the page shows, however many were replaced or deleted", async () => {
+    const branch = await withFolder(1500, 2);
+    await commitFiles(branch, {
+      puts: { "dir/00000": "new" },
+      deletes: Array.from({ length: 1400 }, (_, n) => `dir/${(n + 50).toString().padStart(5, "0")}`),
+    });
+    for (const seq of [2, 3]) {
+      for (const after of ["", "dir/00700"]) {
+        const page = { generation: 1, seq, after, limit: 10 };
+        expect(await rowsRead(branch, (object) => object.changes(page))).toBeLessThan(60);
+      }
+    }
+  });
+
   test("of multipart uploads is what the page shows", async () => {
     const branch = await freshBranch();
     for (let n = 0; n < 100; n++) await branch.createMultipart({ path: `p${n}`, attributes: {}, ttlMs: 1e6 });

@@ -114,7 +114,13 @@ describe.each([1, 2, 3])("random history %i", (seed) => {
         const delimiter = random() < 0.5 ? "/" : undefined;
         const entries = await allPages(async (after) => {
           const page = { prefix, delimiter, after, limit: 1 + Math.floor(random() * 7) } as const;
-          const walk = openWalk(ledger.sql, { position: commit, commit, head: farHead, ...pageScope(page) });
+          const walk = openWalk(ledger.sql, {
+            position: commit,
+            commit,
+            head: farHead,
+            isNextWritten: false,
+            ...pageScope(page),
+          });
           const { entries, next } = readPage(walk, page);
           return { entries: entries.map(shown), next };
         });

@@ -2,9 +2,18 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
-import { type BranchStub, begin, chunked, freshBranch, ledgerOf, randomNumbers } from "./support.ts";
+import {
+  type BranchStub,
+  begin,
+  chunked,
+  drained,
+  freshBranch,
+  ledgerOf,
+  openSession,
+  randomNumbers,
+} from "./support.ts";
 
-const STEPS = 250;
+const STEPS = 350;
 const PATHS = ["a", "b", "c"];
 
 /** How a content is stored: the blobs that are its own, and the contents that it keeps. */
@@ -22,6 +31,8 @@ class Model {
   readonly versions: ContentId[] = [];
   readonly files = new Map<string, ContentId>();
   readonly uploads = new Map<string, Map<number, ContentId>>();
+  /** What open commits do to paths; null where they delete them. */
+  readonly sessions = new Map<string, Map<string, ContentId | null>>();
   readonly #brought = new Set<string>();
   #forms = new Map<string, Form>();
 
@@ -41,10 +52,20 @@ class Model {
     this.versions.push({ digest, size });
   }
 
+  publish(session: string): void {
+    for (const [path, id] of this.sessions.get(session) ?? []) {
+      const before = this.files.get(path);
+      if (!id) this.files.delete(path);
+      else if (before?.digest !== id.digest || before.size !== id.size) this.write(path, id);
+    }
+    this.sessions.delete(session);
+  }
+
   /** Forgets what nothing needs; answers the blobs that must be there and those that must be condemned. */
   settle(): { live: string[]; condemned: string[] } {
     const needed = new Map<string, Form>();
-    const todo = [...this.versions, ...[...this.uploads.values()].flatMap((parts) => [...parts.values()])];
+    const held = [...this.uploads.values(), ...this.sessions.values()].flatMap((of) => [...of.values()]);
+    const todo = [...this.versions, ...held.filter((id) => id !== null)];
     for (let id = todo.pop(); id; id = todo.pop()) {
       const form = this.#forms.get(contentName(id));
       if (!form || needed.has(contentName(id))) continue;
@@ -91,6 +112,12 @@ class Play {
       () => this.#copyFile(),
       () => this.#deleteFile(),
       () => this.#restart(),
+      () => this.#openSession(),
+      () => this.#stageFile(),
+      () => this.#stageCopy(),
+      () => this.#stageDeletion(),
+      () => this.#finishSession(),
+      () => this.#abortSession(),
     ];
     await this.#pick(steps)?.();
     const { live, condemned } = this.#model.settle();
@@ -178,6 +205,54 @@ class Play {
     this.#model.files.delete(path);
   }
 
+  async #openSession(): Promise<void> {
+    this.#model.sessions.set(await openSession(this.#branch), new Map());
+  }
+
+  async #stageFile(): Promise<void> {
+    const session = this.#anySession();
+    const opened = await this.#branch.openUpload({});
+    if (!session || !opened.ok) return;
+    const [path, content] = [this.#pick(PATHS) ?? "", this.#content()];
+    this.#model.bring(content);
+    const { upload } = opened;
+    const put = { session, path, content, attributes: {}, upload };
+    expect(await this.#branch.put(put)).toMatchObject({ ok: true, commit: null });
+    const { digest, size } = content;
+    this.#model.sessions.get(session)?.set(path, { digest, size });
+  }
+
+  async #stageCopy(): Promise<void> {
+    const session = this.#anySession();
+    const [source, path] = [this.#pick(this.#model.contents), this.#pick(PATHS) ?? ""];
+    if (!session || !source) return;
+    const operations = [{ put: path, ...source }];
+    expect(await this.#branch.commit({ session, operations })).toMatchObject({ ok: true, commit: null });
+    this.#model.sessions.get(session)?.set(path, source);
+  }
+
+  async #stageDeletion(): Promise<void> {
+    const [session, path] = [this.#anySession(), this.#pick(PATHS) ?? ""];
+    if (!session) return;
+    await this.#branch.commit({ session, operations: [{ delete: path }] });
+    this.#model.sessions.get(session)?.set(path, null);
+  }
+
+  async #finishSession(): Promise<void> {
+    const session = this.#anySession();
+    if (!session) return;
+    expect(await this.#branch.finishSession({ session })).toMatchObject({ state: "finished" });
+    this.#model.publish(session);
+  }
+
+  async #abortSession(): Promise<void> {
+    const session = this.#anySession();
+    if (!session) return;
+    expect(await this.#branch.abortSession({ session })).toEqual({ ok: true });
+    this.#model.sessions.delete(session);
+    await drained(this.#branch);
+  }
+
   async #restart(): Promise<void> {
     await runDurableObjectAlarm(this.#branch);
   }
@@ -213,6 +288,10 @@ class Play {
     return this.#pick([...this.#model.uploads.keys()]);
   }
 
+  #anySession(): string | undefined {
+    return this.#pick([...this.#model.sessions.keys()]);
+  }
+
   #pick<T>(from: readonly T[]): T | undefined {
     return from[Math.floor(this.#random() * from.length)];
   }
@@ -220,7 +299,7 @@ class Play {
 
 describe.each([
   1, 2, 3, 4,
-])("random uploads, parts, completions, copies, overwrites and deletions %i", (seed) => {
+])("random uploads, parts, completions, copies, overwrites, deletions and open commits %i", (seed) => {
   test("condemn what nothing needs, all of it, and nothing else", async () => {
     const play = new Play(await freshBranch(), seed);
     for (let step = 0; step < STEPS; step++) {
@@ -228,5 +307,5 @@ describe.each([
       if (step % 25 === 0) await play.check();
     }
     await play.check();
-  }, 60_000);
+  }, 120_000);
 });

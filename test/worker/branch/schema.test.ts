@@ -22,6 +22,10 @@ const ROWS: readonly (readonly string[])[] = [
     "INSERT INTO parts (upload, number, digest, size, modified_at) VALUES ('x.y.m', 1, zeroblob(32), 3, 5)",
     "INSERT INTO holds (upload, digest, size) VALUES ('x.y.m', zeroblob(32), 3)",
   ],
+  [
+    "INSERT INTO sessions (number, id, gen, state, opened_at, written_at, ttl, due, operations) VALUES (1, 's', 1, 0, 5, 5, 9, 9, 1)",
+    "INSERT INTO staged (session, gone, path) VALUES (1, 1, 'a')",
+  ],
 ];
 
 describe("migrations", () => {

@@ -1,5 +1,6 @@
-import { env, runInDurableObject } from "cloudflare:test";
+import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
+import { expect } from "vitest";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type {
   CommitRefused,
@@ -7,6 +8,8 @@ import type {
   CreateMultipart,
   ListEntry,
   ListFiles,
+  Refused,
+  SessionEnd,
 } from "../../../worker/branch/contract.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 
@@ -52,7 +55,7 @@ export async function put(branch: BranchStub, path: string, text = path): Promis
 }
 
 /** Fails the test where the commit was refused. */
-export function committed(answer: Committed | CommitRefused): string | null {
+export function committed(answer: Committed | CommitRefused | Refused<"applying">): string | null {
   if (!answer.ok) throw new Error(`refused: ${JSON.stringify(answer)}`);
   return answer.commit;
 }
@@ -170,4 +173,58 @@ export function randomNumbers(seed: number): () => number {
     state = (state * 1664525 + 1013904223) % 2 ** 32;
     return state / 2 ** 32;
   };
+}
+
+/** A new open commit. */
+export async function openSession(branch: BranchStub, ttlMs = DAY_MS): Promise<string> {
+  const opened = await branch.openSession({ ttlMs });
+  if (!opened.ok) throw new Error(`openSession answered ${opened.reason}`);
+  return opened.session;
+}
+
+/** Stages files, whose text is their path, and deletions. */
+export async function stage(
+  branch: BranchStub,
+  session: string,
+  { puts = [], deletes = [] }: { puts?: readonly string[]; deletes?: readonly string[] },
+): Promise<void> {
+  for (const path of puts) {
+    const answer = await branch.put({ session, path, content: inline(path), attributes: {} });
+    expectStaged(answer);
+  }
+  if (deletes.length === 0) return;
+  expectStaged(await branch.commit({ session, operations: deletes.map((path) => ({ delete: path })) }));
+}
+
+function expectStaged(answer: Committed | CommitRefused): void {
+  if (committed(answer) !== null) throw new Error("a staged write made a commit");
+}
+
+/** Publishes a session and waits until that is done. */
+export async function finished(
+  branch: BranchStub,
+  session: string,
+): Promise<Exclude<SessionEnd, { state: "applying" }>> {
+  for (;;) {
+    const answer = await branch.finishSession({ session });
+    if (!answer.ok) throw new Error(`finishSession answered ${JSON.stringify(answer)}`);
+    if (answer.state === "finished") return answer;
+    await scheduler.wait(1);
+  }
+}
+
+/** Runs the alarm until what ended sessions staged is gone, and what they kept buried. */
+export async function drained(branch: BranchStub): Promise<void> {
+  await expect
+    .poll(
+      async () => {
+        await runDurableObjectAlarm(branch);
+        return await runInDurableObject(branch, (_, { storage: { sql } }) => {
+          const { n } = sql.exec("SELECT count(*) AS n FROM sessions WHERE state = 3").one();
+          return Number(n) + Number(sql.exec("SELECT count(*) AS n FROM contents WHERE refs = 0").one().n);
+        });
+      },
+      { timeout: 60_000 },
+    )
+    .toBe(0);
 }

@@ -1,0 +1,217 @@
+import { runInDurableObject } from "cloudflare:test";
+import { describe, expect, test } from "vitest";
+import type { PathDifference } from "../../../worker/branch/contract.ts";
+import {
+  CHANGED_IN_ONE,
+  CHANGED_IN_SPAN,
+  DIFFERENCES,
+  EVERY_PATH,
+} from "../../../worker/branch/diff-queries.ts";
+import { seededRandom } from "../../support/random.ts";
+import {
+  type BranchStub,
+  branchOf,
+  commitFiles,
+  committed,
+  freshBranch,
+  freshBucket,
+  inline,
+  put,
+} from "./support.ts";
+
+/** Every page of a difference. */
+async function diffOf(
+  branch: BranchStub,
+  { from, to, limit = 1000 }: { from: string | null; to: string; limit?: number },
+): Promise<PathDifference[]> {
+  const changes: PathDifference[] = [];
+  for (let after: string | null = ""; after !== null; ) {
+    const page: Awaited<ReturnType<BranchStub["diff"]>> = await branch.diff({ from, to, after, limit });
+    if (!page.ok) throw new Error(page.reason);
+    expect(page.changes.length).toBeLessThanOrEqual(limit);
+    changes.push(...page.changes);
+    after = page.next;
+  }
+  return changes;
+}
+
+/** `+a`, `-a`, `~a`. */
+function signed(changes: readonly PathDifference[]): string[] {
+  return changes.map(({ path, before, after }) => `${before ? (after ? "~" : "-") : "+"}${path}`);
+}
+
+/** Makes a span look as if so much changed in it that sorting it for each page would be too dear. */
+async function makeSpansLong(branch: BranchStub): Promise<void> {
+  await runInDurableObject(branch, (_, { storage }) => {
+    storage.sql.exec("UPDATE commits SET births = births + seq * 100000");
+  });
+}
+
+const PATHS = ["a", "b", "c/d", "c/e", "c0", "f/g/h", "ü", "𝒂"];
+type Tree = ReadonlyMap<string, string>;
+type Pick = (most: number) => number;
+
+function picker(seed: number): Pick {
+  const random = seededRandom(seed);
+  return (most) => Math.floor(random() * most);
+}
+
+/** Thirty commits of random puts and deletes, and the tree after each. */
+async function randomHistory(branch: BranchStub, pick: Pick): Promise<{ commits: string[]; trees: Tree[] }> {
+  const commits: string[] = [];
+  const trees: Tree[] = [];
+  while (commits.length < 30) {
+    const before = trees.at(-1) ?? new Map();
+    const { puts, deletes } = randomChange(before, pick);
+    const made = await commitFiles(branch, { puts, deletes });
+    if (!made.ok || made.commit === null) continue;
+    const kept = [...before].filter(([path]) => !deletes.includes(path));
+    trees.push(new Map([...kept, ...Object.entries(puts)]));
+    commits.push(made.commit);
+  }
+  return { commits, trees };
+}
+
+function randomChange(tree: Tree, pick: Pick): { puts: Record<string, string>; deletes: string[] } {
+  const touched = PATHS.filter(() => pick(3) === 0);
+  const deletes = touched.filter((path) => tree.has(path) && pick(2) === 0);
+  const puts = touched.filter((path) => !deletes.includes(path)).map((path) => [path, `${pick(3)}`]);
+  return { puts: Object.fromEntries(puts), deletes };
+}
+
+function naiveDiff(from: Tree, to: Tree): string[] {
+  const differing = PATHS.filter((path) => from.get(path) !== to.get(path));
+  return differing.map((path) => `${from.has(path) ? (to.has(path) ? "~" : "-") : "+"}${path}`);
+}
+
+describe("the commits of a branch", () => {
+  test("are listed newest first, in pages, with their parents and what they changed", async () => {
+    const branch = await freshBranch();
+    const first = committed(await commitFiles(branch, { puts: { a: "1", b: "1" } }));
+    const second = committed(await commitFiles(branch, { puts: { a: "2", c: "1" }, deletes: ["b"] }));
+    const log = await branch.commits({ limit: 1 });
+    if (!log.ok) throw new Error(log.reason);
+    expect(log).toMatchObject({
+      commits: [{ id: second, parent: first, origin: null, changes: { written: 2, ended: 2 } }],
+      next: second,
+    });
+    expect(await branch.commits({ limit: 1, after: second ?? "" })).toMatchObject({
+      commits: [{ id: first, parent: null, changes: { written: 2, ended: 0 } }],
+      next: null,
+    });
+    expect(await branch.commitEntry({ commit: first ?? "" })).toMatchObject({
+      ok: true,
+      id: first,
+      parent: null,
+    });
+  });
+
+  test("name the job that made them", async () => {
+    const branch = branchOf(freshBucket());
+    const claim = await branch.claim({ pipeline: "p", uid: "u" });
+    if (!claim.ok) throw new Error(claim.reason);
+    await branch.commitOutput({ uid: "u", epoch: claim.epoch, origin: "job-1", operations: [] });
+    const log = await branch.commits({ limit: 10 });
+    expect(log).toMatchObject({ commits: [{ origin: "job-1", changes: { written: 0, ended: 0 } }] });
+  });
+
+  test("are those since the branch was made last", async () => {
+    const branch = await freshBranch();
+    const before = (await put(branch, "a")) ?? "";
+    await branch.destroy();
+    expect(await branch.commits({ limit: 1 })).toEqual({ ok: false, reason: "no-such-branch" });
+    await branch.create();
+    const unknown = { ok: false, reason: "no-such-version" };
+    expect(await branch.commits({ limit: 1 })).toMatchObject({ commits: [], next: null });
+    expect(await branch.commits({ limit: 1, after: before })).toEqual(unknown);
+    expect(await branch.commitEntry({ commit: before })).toEqual(unknown);
+    const now = (await put(branch, "b")) ?? "";
+    expect(await branch.diff({ from: before, to: now, after: "", limit: 1 })).toEqual(unknown);
+    expect(await branch.diff({ from: now, to: before, after: "", limit: 1 })).toEqual(unknown);
+  });
+
+  test("of a branch that never was leave no trace of the question", async () => {
+    const branch = branchOf(freshBucket());
+    const no = { ok: false, reason: "no-such-branch" };
+    expect(await branch.commits({ limit: 1 })).toEqual(no);
+    expect(await branch.commitEntry({ commit: "x" })).toEqual(no);
+    expect(await branch.diff({ from: null, to: "x", after: "", limit: 1 })).toEqual(no);
+    const tables = await runInDurableObject(branch, (_, { storage }) =>
+      storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'files'").toArray(),
+    );
+    expect(tables).toEqual([]);
+  });
+});
+
+describe("a difference", () => {
+  test("names what was added, changed and deleted, with contents on both sides", async () => {
+    const branch = await freshBranch();
+    const one = committed(await commitFiles(branch, { puts: { a: "1", b: "1", "d/e": "1" } })) ?? "";
+    const two = committed(await commitFiles(branch, { puts: { b: "2", c: "1" }, deletes: ["d/e"] })) ?? "";
+    const [b, c, e] = await diffOf(branch, { from: one, to: two });
+    const idOf = ({ digest, size }: { digest: string; size: number }) => ({ digest, size });
+    expect(b).toEqual({ path: "b", before: idOf(inline("1")), after: idOf(inline("2")) });
+    expect(c).toEqual({ path: "c", before: null, after: idOf(inline("1")) });
+    expect(e).toEqual({ path: "d/e", before: idOf(inline("1")), after: null });
+    expect(signed(await diffOf(branch, { from: two, to: one }))).toEqual(["~b", "-c", "+d/e"]);
+    expect(signed(await diffOf(branch, { from: null, to: one }))).toEqual(["+a", "+b", "+d/e"]);
+    expect(await diffOf(branch, { from: two, to: two })).toEqual([]);
+  });
+
+  test("leaves out what came and went, or is again as it was", async () => {
+    const branch = await freshBranch();
+    const one = (await put(branch, "a", "1")) ?? "";
+    await put(branch, "a", "2");
+    await put(branch, "gone");
+    await branch.commit({ operations: [{ delete: "gone" }] });
+    const last = (await put(branch, "a", "1")) ?? "";
+    expect(await diffOf(branch, { from: one, to: last })).toEqual([]);
+  });
+
+  test("names a file whose attributes alone changed", async () => {
+    const branch = await freshBranch();
+    const one = (await put(branch, "a", "1")) ?? "";
+    const attributes = { contentType: "text/html" };
+    const two = committed(await branch.put({ path: "a", content: inline("1"), attributes })) ?? "";
+    const [change] = await diffOf(branch, { from: one, to: two });
+    expect(change?.before).toEqual(change?.after);
+  });
+
+  test("is what a naive comparison of the two trees says, whatever way it is found and however it is paged", async () => {
+    const branch = await freshBranch();
+    const pick = picker(7);
+    const { commits, trees } = await randomHistory(branch, pick);
+    const check = async (): Promise<void> => {
+      for (let time = 0; time < 40; time++) {
+        const [from, to] = [pick(commits.length), pick(commits.length)];
+        const asked = { from: commits[from] ?? "", to: commits[to] ?? "", limit: 1 + pick(4) };
+        const found = await diffOf(branch, asked);
+        expect(signed(found)).toEqual(naiveDiff(trees[from] as Tree, trees[to] as Tree));
+      }
+    };
+    await check();
+    await makeSpansLong(branch);
+    await check();
+  });
+
+  test("goes by seeks: no query of it walks a table", async () => {
+    const branch = await freshBranch();
+    await put(branch, "a");
+    const values: Record<string, unknown[]> = {
+      [CHANGED_IN_ONE]: [1, "", 10, 1],
+      [CHANGED_IN_SPAN]: [1, "", 10, 0, 1],
+      [EVERY_PATH]: [1, "", 10],
+      [DIFFERENCES]: [1, 0, 1, "[]"],
+    };
+    for (const [text, bound] of Object.entries(values)) {
+      const plan = await runInDurableObject(branch, (_, { storage }) =>
+        storage.sql
+          .exec(`EXPLAIN QUERY PLAN ${text}`, ...(bound as (string | number)[]))
+          .toArray()
+          .map(({ detail }) => String(detail)),
+      );
+      const walks = plan.filter((line) => /^SCAN (files|a|b)\b/.test(line));
+      expect(walks, text).toEqual([]);
+    }
+  });
+});
