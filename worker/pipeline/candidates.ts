@@ -1,7 +1,7 @@
 import type { ContentId } from "../../protocol/content.ts";
 import type { Change } from "../branch/contract.ts";
 import { ancestors } from "../core/glob.ts";
-import type { InputRule } from "./definition.ts";
+import type { InputRule, View } from "./definition.ts";
 
 /** A path that an input's glob matches and that changed, or under which something changed. */
 export interface Candidate {
@@ -39,6 +39,11 @@ function directoriesOf(path: string): string[] {
 }
 
 /** The inputs that read a source, by their index. */
-export function inputsOf(inputs: readonly InputRule[], source: number): Map<number, InputRule> {
+export function readersOf(inputs: readonly InputRule[], source: number): Map<number, InputRule> {
   return new Map([...inputs.entries()].filter(([, input]) => input.source === source));
+}
+
+/** The inputs of a view, by their index. */
+export function inputsOf(inputs: readonly InputRule[], view: View): Map<number, InputRule> {
+  return new Map([...inputs.entries()].filter(([index]) => view.inputs.includes(index)));
 }

@@ -1,5 +1,6 @@
+import type { Maker } from "../../protocol/commits.ts";
 import type { DatumPage, Job, Pipeline as PipelineInfo } from "../../protocol/pipelines.ts";
-import type { LeasedDatum, Outcome } from "../../protocol/runner.ts";
+import type { LeasedDatum, Outcome, Task } from "../../protocol/runner.ts";
 import type { PipelineSpec, Transform } from "../../protocol/spec.ts";
 import type { Done, Refused } from "../branch/contract.ts";
 
@@ -8,7 +9,8 @@ export interface PipelineApi {
   /** Makes the pipeline: claims its output, subscribes to its inputs, tells the catalogue; goes on by itself after a crash. Answers when it is active. */
   create(spec: PipelineSpec): Promise<
     | { ok: true; pipeline: PipelineInfo }
-    | Refused<"already-exists" | "unavailable">
+    /** `no-such-commit`: an input is to start after one that its branch does not have. */
+    | Refused<"already-exists" | "unavailable" | "no-such-commit">
     /** The output branch exists and is not this pipeline's. */
     | Refused<"output-exists">
   >;
@@ -24,7 +26,7 @@ export interface PipelineApi {
   update(request: {
     spec: PipelineSpec;
     reprocess: boolean;
-  }): Promise<Found | Refused<"no-such-pipeline" | "unavailable" | "other-output">>;
+  }): Promise<Found | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit">>;
   /** Stops everything and releases the output branch, which is deleted unless `keepOutput`. */
   destroy(request: { keepOutput: boolean }): Promise<Done | Refused<"no-such-pipeline" | "unavailable">>;
 
@@ -35,8 +37,8 @@ export interface PipelineApi {
   jobs(request: { after?: string; limit: number }): Promise<{ jobs: Job[]; next: string | null }>;
   job(id: string): Promise<Job | null>;
   /**
-   * Ends a job at once, `killed`; fine where it was killed before. `job-ended`: it has ended otherwise; `job-ending`:
-   * its output is being committed.
+   * Ends a job at once, `killed`; fine where it was killed before. What it has committed stays. `job-ended`: it has
+   * ended otherwise; `job-ending`: its output is being committed.
    */
   stopJob(id: string): Promise<{ ok: true; job: Job } | Refused<"no-such-job" | "job-ended" | "job-ending">>;
   /** What a job ran and skipped (job-datums.ts). Pages may be short; `next` says whether that was all. */
@@ -52,14 +54,26 @@ export interface PipelineApi {
     after: string | null;
     limit: number;
   }): Promise<({ ok: true } & LogPage) | Refused<"no-such-job" | "no-such-datum">>;
+  /**
+   * The datums that made a path of a job's output commit, in order of their keys, after one. `not-kept`: the job ended
+   * before that was written down; `not-yet`: its end is being written down.
+   */
+  provenance(request: {
+    job: string;
+    path: string;
+    after: string | null;
+    limit: number;
+  }): Promise<({ ok: true } & MakerPage) | Refused<"no-such-job" | "not-kept" | "not-yet">>;
   /** The job when it has ended, or as it is after `waitMs`. */
   waitJob(request: { id: string; waitMs: number }): Promise<Job | null>;
 
   /**
-   * Datums for a worker; waits up to `waitMs` for one. Never empty while a datum is queued and the worker has a slot.
+   * Tasks or datums for a worker; waits up to `waitMs` for one. Never empty while one is queued and the worker has a slot.
    * `present` is asked after a wait: where it does not answer, the caller has gone, and nothing is leased to it.
    */
   lease(request: LeaseCall): Promise<Leased | Refused<"no-such-pipeline">>;
+  /** The caller of a lease call went away while it waited: its slot is free, unless it called again or holds a lease. */
+  vacate(request: { worker: string; visit: string }): Promise<void>;
   renew(request: Renewal): Promise<{ lost: string[] }>;
   /** Records outcomes; the lease is the fence. Output contents were added to the output branch before. */
   finish(request: { worker: string; outcomes: readonly Outcome[] }): Promise<{ lost: string[] }>;
@@ -70,6 +84,12 @@ export interface PipelineApi {
 export interface Found {
   readonly ok: true;
   readonly pipeline: PipelineInfo;
+}
+
+/** By the datum's key; `next` goes into `after`. */
+export interface MakerPage {
+  readonly datums: readonly Maker[];
+  readonly next: string | null;
 }
 
 /** By the datum's key; `next` goes into `after`. */
@@ -90,6 +110,8 @@ export interface LeaseCall {
   readonly worker: string;
   readonly max: number;
   readonly waitMs: number;
+  /** Tells this call from the worker's others, for `vacate`. */
+  readonly visit?: string;
   readonly present?: () => Promise<void>;
 }
 
@@ -101,4 +123,5 @@ export interface Leased {
   readonly datumTimeout?: string;
   readonly output: { readonly repo: string; readonly branch: string };
   readonly datums: readonly LeasedDatum[];
+  readonly tasks: readonly Task[];
 }

@@ -1,4 +1,5 @@
 import type { PipelineSpec } from "../../protocol/spec.ts";
+import { checkSpec } from "../core/spec.ts";
 import type { Definition } from "./definition.ts";
 import type { Ledger } from "./ledger.ts";
 import { insertWholeJob, pipelineEvent } from "./make-job.ts";
@@ -6,6 +7,7 @@ import { pipelineRecord } from "./outbox.ts";
 import type { Parts } from "./parts.ts";
 import { purge } from "./purge.ts";
 import { whileIn } from "./saga-step.ts";
+import { findStarts } from "./starts.ts";
 import { subscribe } from "./subscribe.ts";
 
 /** Where a pipeline leaves its trace outside of the catalogue, so that it can be found should that be lost. */
@@ -13,22 +15,28 @@ export function markerName(pipeline: string): string {
   return `m/pipelines/${pipeline}`;
 }
 
-/** Writes down what is to be made. False where there is such a pipeline; one that is still being made is gone on with. */
-export async function beginCreation(parts: Parts, spec: PipelineSpec): Promise<boolean> {
+/** `already-exists`: there is such a pipeline; one that is still being made is gone on with. */
+export type CreationBegun = "begun" | "already-exists" | "no-such-commit";
+
+/** Writes down what is to be made. */
+export async function beginCreation(parts: Parts, spec: PipelineSpec): Promise<CreationBegun> {
   const { ledger, peers } = parts;
+  const checked = checkSpec(spec);
+  const starts = await findStarts(peers, checked.ok ? checked.inputs : []);
+  if (!starts) return "no-such-commit";
   ledger.makeTables();
   await purge(parts);
   return ledger.transaction(() => {
     const state = ledger.pipeline.row()?.state;
     const same = JSON.stringify(ledger.pipeline.definition()?.spec) === JSON.stringify(spec);
-    if (state === "creating" && same) return true;
-    if (state !== undefined && state !== "deleted") return false;
-    ledger.pipeline.begin({ uid: peers.id(), spec, now: peers.now() });
+    if (state === "creating" && same) return "begun";
+    if (state !== undefined && state !== "deleted") return "already-exists";
+    ledger.pipeline.begin({ uid: peers.id(), spec, starts, now: peers.now() });
     const definition = ledger.pipeline.definition();
     for (const [source, address] of (definition?.sources ?? []).entries()) {
       ledger.sources.insert({ source, ...address });
     }
-    return true;
+    return "begun";
   });
 }
 

@@ -8,17 +8,9 @@ export interface DatumRow {
 }
 
 /** A place in a walk over births or deaths. */
-export interface ChangeCursor {
+export interface ChangePlace {
   readonly job: number;
   readonly key: string;
-}
-
-/** The last text in byte order: a walk that begins after a job seeks past all of that job's rows. */
-const LAST_KEY = "\u{10ffff}";
-
-/** Where a walk over what came after a job begins. */
-export function afterJob(job: number): ChangeCursor {
-  return { job, key: LAST_KEY };
 }
 
 /** The datum set, by births and deaths: at any job it is the cross product of what was alive then. */
@@ -84,33 +76,47 @@ export class DatumStore {
     );
   }
 
-  keyOf(id: string): string | undefined {
-    return this.#sql.first<{
-      key: string;
-    }>`SELECT key FROM datums WHERE id = ${id} ORDER BY born DESC LIMIT 1`?.key;
+  /** The datum of a key that belongs to a job. */
+  at(key: string, job: number): DatumRow | undefined {
+    const row = this.#sql.first<DatumRow & { died: number | null }>`
+      SELECT id, key, salt, died FROM datums WHERE key = ${key} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
+    return row && (row.died === null || row.died > job) ? row : undefined;
   }
 
-  /** Datums of job `to` that job `from` did not have, in order of birth. */
-  born(
-    { from, to }: { from: number; to: number },
-    page: { after: ChangeCursor; limit: number },
-  ): (DatumRow & ChangeCursor)[] {
-    return this.#sql.all<DatumRow & ChangeCursor>`
+  /** Datums of job `to` that job `from` did not have, in order of birth, from a place on. */
+  born({ from, to }: Span, { place, limit }: { place: ChangePlace; limit: number }): Mover[] {
+    return this.#sql.all<Mover>`
       SELECT id, key, salt, born AS job FROM datums
-      WHERE (born, key) > (${page.after.job}, ${page.after.key}) AND born <= ${to} AND +born > ${from}
+      WHERE (born, key) >= (${place.job}, ${place.key}) AND born <= ${to} AND +born > ${from}
         AND (died IS NULL OR died > ${to})
-      ORDER BY born, key LIMIT ${page.limit}`;
+      ORDER BY born, key LIMIT ${limit}`;
   }
 
-  /** Datums of job `from` that job `to` does not have, in order of death. */
-  died(
-    { from, to }: { from: number; to: number },
-    page: { after: ChangeCursor; limit: number },
-  ): (DatumRow & ChangeCursor)[] {
-    return this.#sql.all<DatumRow & ChangeCursor>`
+  /** Datums of job `from` that job `to` does not have, in order of death, from a place on. */
+  died({ from, to }: Span, { place, limit }: { place: ChangePlace; limit: number }): Mover[] {
+    return this.#sql.all<Mover>`
       SELECT id, key, salt, died AS job FROM datums
-      WHERE died IS NOT NULL AND (died, key) > (${page.after.job}, ${page.after.key}) AND died <= ${to}
+      WHERE died IS NOT NULL AND (died, key) >= (${place.job}, ${place.key}) AND died <= ${to}
         AND +died > ${from} AND born <= ${from}
-      ORDER BY died, key LIMIT ${page.limit}`;
+      ORDER BY died, key LIMIT ${limit}`;
+  }
+
+  /** A datum of a job that is to run again is another one from that job on: it dies and is born. */
+  replace(key: string, job: number): void {
+    const row = this.#sql.first<{ id: string; salt: string; born: number; died: number | null }>`
+      SELECT id, salt, born, died FROM datums WHERE key = ${key} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
+    if (!row || row.born === job) return;
+    this.#sql.run`UPDATE datums SET died = ${job} WHERE key = ${key} AND born = ${row.born}`;
+    this.#sql.run`
+      INSERT INTO datums (key, born, died, id, salt) VALUES (${key}, ${job}, ${row.died}, ${row.id}, ${row.salt})`;
   }
 }
+
+/** From one job to a later one. */
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A datum that a job has and another one has not; `job`: where that began. */
+type Mover = DatumRow & ChangePlace;

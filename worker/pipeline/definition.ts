@@ -1,6 +1,7 @@
 import { parseDuration } from "../../protocol/duration.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { PipelineSpec, ResolvedInput } from "../../protocol/spec.ts";
+import type { CommitPosition } from "../branch/contract.ts";
 import { type Glob, parseGlob } from "../core/glob.ts";
 import { checkSpec } from "../core/spec.ts";
 
@@ -9,6 +10,16 @@ export interface InputRule extends ResolvedInput {
   /** Index among the pipeline's distinct branches. */
   readonly source: number;
   readonly rule: Glob;
+  /** Only what was written after this belongs to the input: where its `from` stands; null: all of the branch. */
+  readonly start: CommitPosition | null;
+}
+
+/** The inputs that see the same files: those of one branch that start at one place in its history. */
+export interface View {
+  readonly source: number;
+  readonly start: CommitPosition | null;
+  /** Indices of the inputs. */
+  readonly inputs: readonly number[];
 }
 
 /** One version of a specification, as it was written down. */
@@ -17,6 +28,8 @@ export interface Revision {
   readonly spec: PipelineSpec;
   /** Results are good for every version that has the salt they were made under. */
   readonly salt: string;
+  /** Where each input's `from` stands, in order of the inputs' names: written down once, with the version. */
+  readonly starts: readonly (CommitPosition | null)[];
 }
 
 /** What a pipeline is, from one update to the next. */
@@ -28,6 +41,8 @@ export interface Definition extends Revision {
   readonly inputs: readonly InputRule[];
   /** The distinct branches of the inputs. */
   readonly sources: readonly BranchAddress[];
+  /** What a job reads that reads its inputs whole, by source. */
+  readonly views: readonly View[];
   /** How long a job may take from its turn on, in milliseconds; null: as long as it likes. */
   readonly jobTimeoutMs: number | null;
 }
@@ -45,7 +60,7 @@ export function define({
   const { spec } = revision;
   const checked = checkSpec(spec);
   if (!checked.ok) throw new Error(`bad spec: ${checked.issues.map((issue) => issue.message).join("; ")}`);
-  const { inputs, sources } = resolve(checked.inputs);
+  const { inputs, sources } = resolve(checked.inputs, revision.starts);
   const { name } = spec.pipeline;
   return {
     ...revision,
@@ -55,18 +70,33 @@ export function define({
     output: { repo: name, branch: spec.outputBranch },
     inputs,
     sources,
+    views: viewsOf(inputs),
     jobTimeoutMs: spec.jobTimeout === undefined ? null : (parseDuration(spec.jobTimeout) ?? null),
   };
 }
 
-function resolve(inputs: readonly ResolvedInput[]): Pick<Definition, "inputs" | "sources"> {
+function resolve(
+  inputs: readonly ResolvedInput[],
+  starts: Revision["starts"],
+): Pick<Definition, "inputs" | "sources"> {
   const sources: BranchAddress[] = [];
-  const rules = inputs.map((input): InputRule => {
+  const rules = inputs.map((input, index): InputRule => {
     const glob = parseGlob(input.glob);
     if (!glob.ok) throw new Error(`bad glob '${input.glob}': ${glob.problem}`);
     let source = sources.findIndex(({ repo, branch }) => repo === input.repo && branch === input.branch);
     if (source === -1) source = sources.push({ repo: input.repo, branch: input.branch }) - 1;
-    return { ...input, source, rule: glob.glob };
+    return { ...input, source, rule: glob.glob, start: starts[index] ?? null };
   });
   return { inputs: rules, sources };
+}
+
+function viewsOf(inputs: readonly InputRule[]): View[] {
+  const views = new Map<string, View & { readonly inputs: number[] }>();
+  for (const [index, { source, start }] of inputs.entries()) {
+    const key = `${source} ${start?.generation} ${start?.seq}`;
+    const view = views.get(key) ?? { source, start, inputs: [] };
+    view.inputs.push(index);
+    views.set(key, view);
+  }
+  return [...views.values()].sort((a, b) => a.source - b.source);
 }

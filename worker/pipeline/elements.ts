@@ -10,6 +10,9 @@ export interface Element {
   readonly size: number;
 }
 
+/** Elements that an axis reads at once. */
+const AHEAD = 100;
+
 /** What the globs match, by births and deaths. */
 export class ElementStore {
   readonly #sql: Sql;
@@ -31,26 +34,30 @@ export class ElementStore {
       WHERE input = ${input} AND path = ${path} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
   }
 
-  /** Alive paths of an input after a path, in byte order; from the first for null. */
-  alivePaths({ input, after, limit }: { input: number; after: string | null; limit: number }): string[] {
-    const rows =
-      after === null
-        ? this.#sql.all<{ path: string }>`
-            SELECT path FROM elements INDEXED BY elements_alive
-            WHERE input = ${input} AND died IS NULL ORDER BY path LIMIT ${limit}`
-        : this.#sql.all<{ path: string }>`
-            SELECT path FROM elements INDEXED BY elements_alive
-            WHERE input = ${input} AND path > ${after} AND died IS NULL ORDER BY path LIMIT ${limit}`;
-    return rows.map((row) => row.path);
+  /** Alive elements of an input after a path, in byte order of their paths; from the first for null. */
+  aliveAfter({ input, after, limit }: { input: number; after: string | null; limit: number }): Element[] {
+    return after === null
+      ? this.#sql.all<Element>`
+          SELECT path, kind, digest, size FROM elements INDEXED BY elements_alive
+          WHERE input = ${input} AND died IS NULL ORDER BY path LIMIT ${limit}`
+      : this.#sql.all<Element>`
+          SELECT path, kind, digest, size FROM elements INDEXED BY elements_alive
+          WHERE input = ${input} AND path > ${after} AND died IS NULL ORDER BY path LIMIT ${limit}`;
   }
 
-  /** The alive elements of an input as a side of the cross product. */
+  /** The alive elements of an input as a side of the cross product. Reads ahead: for use while none is born or dies. */
   axis(input: number): Axis<Element> {
+    let ahead: Element[] = [];
+    let index = 0;
     return {
       at: (path) => this.alive(input, path),
       after: (path) => {
-        const [next] = this.alivePaths({ input, after: path, limit: 1 });
-        return next === undefined ? undefined : this.alive(input, next);
+        index = path !== null && ahead[index]?.path === path ? index + 1 : ahead.length;
+        if (index === ahead.length) {
+          ahead = this.aliveAfter({ input, after: path, limit: AHEAD });
+          index = 0;
+        }
+        return ahead[index];
       },
     };
   }

@@ -6,24 +6,27 @@ import type { JobContext, Parts } from "./parts.ts";
 export interface End {
   readonly state: "success" | "failure";
   readonly reason: string | null;
-  readonly outputCommit: string | null;
 }
 
-/** Ends the front, recorded once, in one transaction with `also`; tells everybody. */
-export function endJob(
-  parts: Parts,
-  { definition, job, end, also }: JobContext & { end: End; also?: () => void },
-): void {
-  const { ledger, peers, wakes } = parts;
-  ledger.endingStep(definition, () => {
-    const current = ledger.jobs.get(job.n);
-    if (current?.finishedAt !== null) return;
-    also?.();
-    // Whatever has been neither processed nor failed had its result.
-    const skipped = current.total - current.processed - current.failed;
-    ledger.jobs.end(job.n, { ...end, skipped, now: peers.now() });
-  });
-  wakes.ended(job.id);
+/** Ends the front, recorded once; tells everybody. */
+export function endJob(parts: Parts, { definition, job, end }: JobContext & { end: End }): void {
+  const { ledger } = parts;
+  const ended = ledger.endingStep(definition, () => endNow(parts, { job, end }));
+  if (ended) tellOfEnd(parts, job.id);
+}
+
+/** Ends the front; false where it has ended. To be called in a transaction; `tellOfEnd` comes after it. */
+export function endNow({ ledger, peers }: Parts, { job, end }: { job: JobRow; end: End }): boolean {
+  const current = ledger.jobs.get(job.n);
+  if (current?.finishedAt !== null) return false;
+  // Whatever has been neither processed nor failed had its result.
+  const skipped = current.total - current.processed - current.failed;
+  return ledger.jobs.end(job.n, { ...end, skipped, now: peers.now() });
+}
+
+/** Wakes whoever waited for the end of the front. */
+export function tellOfEnd({ wakes }: Parts, job: string): void {
+  wakes.ended(job);
   wakes.outbox();
   wakes.trim();
 }
@@ -31,7 +34,7 @@ export function endJob(
 /**
  * Ends a job before its time, whichever place it has: what it runs loses its lease, what it queued goes. Its datums
  * stay in the set, so that the next job that has them runs those without a result. False where it is too late: it has
- * ended, or its output may have been committed. To be called in a transaction; `tellOfCut` comes after it.
+ * ended, or its output is being committed. What was committed stays. To be called in a transaction; `tellOfCut` comes after it.
  */
 export function cutShort(
   { ledger, peers }: Parts,
@@ -39,7 +42,7 @@ export function cutShort(
 ): boolean {
   if (job.committing === 1) return false;
   const skipped = skippedOf(job, ledger.jobs.front());
-  return ledger.jobs.end(job.n, { state, reason, outputCommit: null, skipped, now: peers.now() });
+  return ledger.jobs.end(job.n, { state, reason, skipped, now: peers.now() });
 }
 
 /** Stops one job, whatever state it is in. To be called in a transaction. */

@@ -1,5 +1,5 @@
-import { commitJob } from "./commit-job.ts";
 import type { Definition } from "./definition.ts";
+import { endFront } from "./end-front.ts";
 import { cutShort, tellOfCut } from "./end-job.ts";
 import { type Parts, yieldToOthers } from "./parts.ts";
 import { reapJobs } from "./reap.ts";
@@ -16,8 +16,11 @@ export async function endJobs(
   { definition, reason }: { definition: Definition; reason: string },
 ): Promise<void> {
   const { ledger } = parts;
-  const committing = ledger.jobs.committing();
-  if (committing) await commitJob(parts, { definition, job: committing });
+  // Whoever began the commit lets go of it, as the pipeline does not run any more.
+  await parts.frontRests();
+  for (let job = ledger.jobs.committing(); job; job = ledger.jobs.committing()) {
+    if (!(await endFront(parts, { definition, job }))) break;
+  }
   for (let more = true; more; ) {
     const ended = ledger.transaction(() => cutSome(parts, reason));
     for (const id of ended) tellOfCut(parts, id);
@@ -35,10 +38,14 @@ function cutSome(parts: Parts, reason: string): string[] {
   return cut.map(({ id }) => id);
 }
 
-/** The next job reads its inputs whole, so nothing builds upon datums that were being worked out. */
+/**
+ * The next job reads its inputs whole, so nothing builds upon datums that were being worked out. It is owed also where
+ * the only such jobs had been stopped before.
+ */
 function dropFill({ ledger }: Parts): boolean {
   const [job] = ledger.jobs.unfilled(1);
   if (!job) return false;
+  ledger.pipeline.setOwed(1);
   if (!ledger.touched.clear(job.n, SLICE)) ledger.jobs.setFilled(job.n);
   return true;
 }

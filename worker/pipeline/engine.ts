@@ -4,7 +4,7 @@ import { fillJobs } from "./fill.ts";
 import { settleFront } from "./front.ts";
 import { checkJobTime } from "./job-time.ts";
 import { ALL_CARRIED } from "./jobs.ts";
-import { sweep } from "./leases.ts";
+import { nextExpiry, sweep } from "./leases.ts";
 import type { Ledger } from "./ledger.ts";
 import { Loop } from "./loop.ts";
 import { flushJobs, tellOfPipeline } from "./outbox.ts";
@@ -54,6 +54,7 @@ export class Engine {
         queued: () => this.#queued.wake(),
         ended: (job) => this.#ends.get(job)?.wake(),
       },
+      frontRests: async () => this.#front.resting,
     };
     const failed = (error: unknown, failures: number): void => this.#retry(error, failures);
     this.#saga = new Loop(() => this.#runSaga(), failed);
@@ -118,7 +119,7 @@ export class Engine {
     if (!ledger.exists) return;
     const now = peers.now();
     while (ledger.transaction(() => sweep(this.parts, now))) await yieldToOthers();
-    ledger.timers.set("leases", ledger.attempts.nextExpiry());
+    ledger.timers.set("leases", nextExpiry(ledger));
     // Should this very run die, the next one is due already.
     ledger.timers.set("work", now + WATCH_MS);
     checkJobTime(this.parts, now);
@@ -178,9 +179,18 @@ export class Engine {
     if (row.state !== "active" && row.state !== "stopped") return true;
     if (row.told < row.version || jobs.reaping(1).length > 0 || jobs.unflushed(1).length > 0) return true;
     if (row.state === "stopped") return false;
+    return row.pullDue === 1 || this.#frontGoesOn() || jobs.nextToFill() !== undefined;
+  }
+
+  /** Whether the front can go on without a runner. */
+  #frontGoesOn(): boolean {
+    const { jobs, tasks, egress } = this.parts.ledger;
     const front = jobs.front();
-    const frontGoesOn = front?.state === "running" && (front.carried !== ALL_CARRIED || front.open === 0);
-    return row.pullDue === 1 || frontGoesOn || jobs.nextToFill() !== undefined;
+    if (!front || front.state === "starting") return false;
+    if (front.carried !== ALL_CARRIED) return true;
+    const waits =
+      tasks.has(front.n) || (front.state === "egressing" && egress.free(1) > 0 && !egress.hasMoved);
+    return front.open === 0 && !waits;
   }
 
   #retry(error: unknown, failures: number): void {

@@ -1,8 +1,10 @@
-import { candidates, inputsOf } from "./candidates.ts";
+import { candidates, inputsOf, readersOf } from "./candidates.ts";
 import { fillingStep } from "./job-steps.ts";
 import type { Fill } from "./jobs.ts";
+import { beginAnew, excessOf, giveUp } from "./pair-limit.ts";
 import { type JobContext, type Parts, yieldToOthers } from "./parts.ts";
 import { settleAndBear } from "./settle.ts";
+import { writtenSince } from "./starts.ts";
 
 /** Paths collected in one transaction. */
 const PAGE = 500;
@@ -24,6 +26,7 @@ export async function fillJobs(parts: Parts): Promise<void> {
 /** One slice; whether it was the job's last. */
 async function fillStep(parts: Parts, context: JobContext): Promise<boolean> {
   const { fill } = context.job;
+  if (beginAnew(parts.ledger, context)) return false;
   switch (fill.step) {
     case "forget":
       forget(parts, context);
@@ -37,8 +40,10 @@ async function fillStep(parts: Parts, context: JobContext): Promise<boolean> {
     case "clear":
       collectCleared(parts, { ...context, at: fill });
       return false;
-    default:
-      return settleAndBear(parts, context);
+    default: {
+      const reason = excessOf(parts.ledger, context);
+      return reason === undefined ? settleAndBear(parts, context) : giveUp(parts, { ...context, reason });
+    }
   }
 }
 
@@ -51,34 +56,35 @@ function forget({ ledger }: Parts, context: JobContext): void {
   fillingStep(ledger, context, () => {
     const datums = ledger.datums.killSome(job.n, PAGE);
     const done = datums < PAGE && ledger.elements.killSome(job.n, PAGE) < PAGE;
-    const fill: Fill = done ? { step: "snapshot", source: 0, after: "" } : { step: "forget" };
+    if (done) ledger.sizes.clear();
+    const fill: Fill = done ? { step: "snapshot", view: 0, after: "" } : { step: "forget" };
     ledger.jobs.setFill(job.n, { fill, total: ledger.pipeline.addAlive(-datums) });
   });
 }
 
-/** Everything that is in the inputs is new. */
+/** Everything that belongs to the inputs is new. */
 async function collectSnapshot(
   { ledger, peers }: Parts,
   context: JobContext & { at: Extract<Fill, { step: "snapshot" }> },
 ): Promise<void> {
   const { definition, job, at } = context;
-  const address = definition.sources[at.source];
-  const position = job.positions[at.source];
-  if (!address || !position) {
+  const view = definition.views[at.view];
+  const address = view && definition.sources[view.source];
+  const position = view && job.positions[view.source];
+  if (!view || !address || !position) {
     fillingStep(ledger, context, () => setFill({ step: "settle", from: null }));
     return;
   }
-  const { generation, seq } = position;
   const page = await peers
     .branch(address)
-    .filesAt({ generation, seq, prefix: "", after: at.after, limit: PAGE });
+    .filesAt({ ...writtenSince(view.start, position), prefix: "", after: at.after, limit: PAGE });
   const changes = page.files.map((file) => ({ path: file.path, now: file }));
   fillingStep(ledger, context, () => {
-    ledger.touched.add(job.n, candidates(changes, inputsOf(definition.inputs, at.source)));
+    ledger.touched.add(job.n, candidates(changes, inputsOf(definition.inputs, view)));
     setFill(
       page.next === null
-        ? { step: "snapshot", source: at.source + 1, after: "" }
-        : { step: "snapshot", source: at.source, after: page.next },
+        ? { step: "snapshot", view: at.view + 1, after: "" }
+        : { step: "snapshot", view: at.view, after: page.next },
     );
   });
 
@@ -99,7 +105,7 @@ async function collectChanges(
   const { generation, seq } = position;
   const page = await peers.branch(address).changes({ generation, seq, after: at.after, limit: PAGE });
   fillingStep(ledger, context, () => {
-    ledger.touched.add(job.n, candidates(page.changes, inputsOf(definition.inputs, job.source)));
+    ledger.touched.add(job.n, candidates(page.changes, readersOf(definition.inputs, job.source)));
     const fill: Fill =
       page.next === null ? { step: "settle", from: null } : { step: "changes", after: page.next };
     ledger.jobs.setFill(job.n, { fill, total: job.total });
@@ -114,10 +120,11 @@ function collectCleared(
   const { definition, job, at } = context;
   fillingStep(ledger, context, () => {
     const cleared = definition.inputs[at.input];
-    const paths =
+    const gone =
       cleared?.source === job.source
-        ? ledger.elements.alivePaths({ input: at.input, after: at.after, limit: PAGE })
+        ? ledger.elements.aliveAfter({ input: at.input, after: at.after, limit: PAGE })
         : [];
+    const paths = gone.map(({ path }) => path);
     ledger.touched.add(
       job.n,
       paths.map((path) => ({ input: at.input, path, file: null, directory: false })),

@@ -1,4 +1,4 @@
-import { commitJob } from "./commit-job.ts";
+import { endFront } from "./end-front.ts";
 import { endJob } from "./end-job.ts";
 import { failureText } from "./failure-text.ts";
 import { runningStep } from "./job-steps.ts";
@@ -27,7 +27,7 @@ export async function settleFront(parts: Parts): Promise<void> {
     if (job.carried !== ALL_CARRIED) await carry(parts, context);
     else if (job.open > 0) return;
     else if (job.failed > 0) failJob(parts, context);
-    else await commitJob(parts, context);
+    else if (!(await endFront(parts, context))) return;
   }
 }
 
@@ -78,5 +78,5 @@ function failJob(parts: Parts, context: JobContext): void {
   const { definition, job } = context;
   const [first] = parts.ledger.attempts.failed(job.n, { after: null, limit: 1 });
   const reason = first ? failureText(definition, { first, count: job.failed }) : "a datum failed";
-  endJob(parts, { ...context, end: { state: "failure", reason, outputCommit: null } });
+  endJob(parts, { ...context, end: { state: "failure", reason } });
 }

@@ -18,3 +18,11 @@ export function runningStep<T>(
 ): T | undefined {
   return ledger.step(definition, () => (ledger.jobs.get(job.n)?.finishedAt === null ? work() : undefined));
 }
+
+/** A step of a job's end: done only while it has not ended; once its commit may have been made, also while jobs are being ended. */
+export function endStep<T>(ledger: Ledger, { definition, job }: JobContext, work: () => T): T | undefined {
+  const step = job.committing === 1 ? ledger.endingStep : ledger.step;
+  return step.call(ledger, definition, () =>
+    ledger.jobs.get(job.n)?.finishedAt === null ? work() : undefined,
+  ) as T | undefined;
+}

@@ -57,7 +57,21 @@ export async function waitingReason(
   if (job.finishedAt !== null) return job.reason;
   if (front && front.n < job.n) return `behind job ${front.id}`;
   if (job.state === "starting") return "its datums are being worked out";
-  if (job.open === 0) return "its output is being committed";
-  if (ledger.attempts.hasRunning() || (await liveNodes()) > 0) return null;
-  return "no live runner: start one with `sluice runner`";
+  const isMerging = job.state === "running" && ledger.tasks.has(job.n);
+  const needsRunner = job.open > 0 || isMerging || job.state === "egressing";
+  const isAtWork = ledger.attempts.hasRunning() || ledger.tasks.nextExpiry() !== undefined;
+  if (needsRunner && !isAtWork && (await liveNodes()) === 0)
+    return "no live runner: start one with `sluice runner`";
+  if (job.open > 0) return null;
+  if (job.state === "egressing") return pushText(job, ledger);
+  return isMerging
+    ? "what several datums wrote to one path is being put together"
+    : "its output is being committed";
+}
+
+function pushText({ n }: JobRow, { pipeline, tasks }: Ledger): string {
+  const { egress } = pipeline.definition()?.spec ?? {};
+  const fault = tasks.pushFault(n);
+  const again = fault === undefined ? "" : `, tried again after: ${fault}`;
+  return egress ? `its output is being pushed to ${egress.URL}${again}` : "its egress is being ended";
 }

@@ -4,13 +4,13 @@ import type { Sql } from "./sql.ts";
 
 /**
  * What is left to do until a job's datums are known. Paths of changes are collected (from the commit, from a
- * snapshot of every source once all that was there is forgotten, or from an input that was emptied), then settled:
+ * snapshot of every view once all that was there is forgotten, or from an input that was emptied), then settled:
  * compared with what was there, deaths first, births last. `from` is how far the cross product of the element at
  * hand got.
  */
 export type Fill =
   | { step: "forget" }
-  | { step: "snapshot"; source: number; after: string }
+  | { step: "snapshot"; view: number; after: string }
   | { step: "changes"; after: string }
   | { step: "clear"; input: number; after: string | null }
   | { step: "settle"; from: readonly string[] | null }
@@ -61,7 +61,6 @@ export interface Counts {
 export interface JobEnd {
   readonly state: "success" | "failure" | "killed";
   readonly reason: string | null;
-  readonly outputCommit: string | null;
   readonly skipped: number;
   readonly now: number;
 }
@@ -194,6 +193,18 @@ export class JobStore {
     );
   }
 
+  /** Its output is committed, which stays so however it ends. */
+  setCommitted(n: number, commit: string | null): void {
+    this.#sql.run`UPDATE jobs SET output_commit = ${commit}, version = version + 1 WHERE n = ${n}`;
+  }
+
+  /** Its output commit is done with, what remains is to push it. */
+  setEgressing(n: number): void {
+    this.#sql.run`
+      UPDATE jobs SET state = 'egressing', committing = 0, version = version + 1
+      WHERE n = ${n} AND finished_at IS NULL`;
+  }
+
   setReaped(n: number): void {
     this.#sql.run`UPDATE jobs SET reaping = 0 WHERE n = ${n}`;
   }
@@ -210,9 +221,8 @@ export class JobStore {
   end(n: number, end: JobEnd): boolean {
     return (
       this.#sql.first`
-        UPDATE jobs SET state = ${end.state}, reason = ${end.reason}, output_commit = ${end.outputCommit},
-          finished_at = ${end.now}, skipped = ${end.skipped}, committing = 0, reaping = open > 0,
-          version = version + 1
+        UPDATE jobs SET state = ${end.state}, reason = ${end.reason}, finished_at = ${end.now},
+          skipped = ${end.skipped}, committing = 0, reaping = open > 0, version = version + 1
         WHERE n = ${n} AND finished_at IS NULL RETURNING n` !== undefined
     );
   }

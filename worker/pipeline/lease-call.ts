@@ -5,13 +5,13 @@ import type { Definition } from "./definition.ts";
 import { take } from "./leases.ts";
 import type { Parts } from "./parts.ts";
 
-/** One lease call: at once where a datum is queued, else when one is, or empty when the time is up. */
+/** One lease call: at once where a datum or task is queued, else when one is, or empty when the time is up. */
 export async function leaseDatums(
   parts: Parts,
   { request, datumQueued }: { request: LeaseCall; datumQueued: (waitMs: number) => Promise<void> },
 ): Promise<Leased | Refused<"no-such-pipeline">> {
   const { ledger, peers } = parts;
-  const { node, worker, max, waitMs } = request;
+  const { node, worker, max, waitMs, visit = null } = request;
   const deadline = peers.now() + waitMs;
   const nodes = await peers.liveNodes();
   for (let waited = false; ; waited = true) {
@@ -21,10 +21,10 @@ export async function leaseDatums(
     if (!definition) return idle(parts);
     const allowed = workerCount(definition.spec.parallelism_spec, nodes);
     const taken = ledger.transaction(() =>
-      take(parts, { definition, request: { node, worker, max, allowed } }),
+      take(parts, { definition, request: { node, worker, max, allowed, visit } }),
     );
     const leftMs = deadline - peers.now();
-    if (!taken.slot || taken.datums.length > 0 || leftMs <= 0)
+    if (!taken.slot || taken.datums.length + taken.tasks.length > 0 || leftMs <= 0)
       return { ok: true, ...termsOf(definition), ...taken };
     await datumQueued(leftMs);
   }
@@ -39,16 +39,16 @@ async function isPresent({ present }: LeaseCall): Promise<boolean> {
   }
 }
 
-/** No datums: there is no such pipeline, or it is one that does not run just now. */
+/** Nothing to do: there is no such pipeline, or it is one that does not run just now. */
 function idle({ ledger }: Parts): Leased | Refused<"no-such-pipeline"> {
   const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
   const state = ledger.exists ? ledger.pipeline.row()?.state : undefined;
   const gone = state === undefined || state === "deleting" || state === "purging" || state === "deleted";
   if (!definition || gone) return { ok: false, reason: "no-such-pipeline" };
-  return { ok: true, slot: false, ...termsOf(definition), datums: [] };
+  return { ok: true, slot: false, ...termsOf(definition), datums: [], tasks: [] };
 }
 
-function termsOf({ spec, output }: Definition): Omit<Leased, "ok" | "slot" | "datums"> {
+function termsOf({ spec, output }: Definition): Omit<Leased, "ok" | "slot" | "datums" | "tasks"> {
   const { transform, datumTimeout } = spec;
   return { transform, output, ...(datumTimeout !== undefined && { datumTimeout }) };
 }

@@ -41,6 +41,8 @@ export interface Parts {
   readonly ledger: Ledger;
   readonly peers: Peers;
   readonly wakes: Wakes;
+  /** Resolves when nobody is at the end of the front: from then on only whoever asked is, unless the pipeline runs. */
+  frontRests(): Promise<void>;
 }
 
 /** A job of the pipeline, as it was when the step began. */

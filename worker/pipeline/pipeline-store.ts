@@ -1,4 +1,5 @@
 import type { PipelineSpec } from "../../protocol/spec.ts";
+import type { CommitPosition } from "../branch/contract.ts";
 import { type Definition, define, type Revision } from "./definition.ts";
 import type { Sql } from "./sql.ts";
 
@@ -29,10 +30,11 @@ export interface PipelineRow {
   readonly begun: number;
   readonly owed: number;
   readonly staleBefore: number | null;
+  /** 1: what is known of the inputs is no good, so the next job reads them whole. */
+  readonly anew: number;
+  /** The first job that the history of outputs tells of (results.ts). */
+  readonly madeFrom: number;
 }
-
-/** What specifications may lack that were stored before there was the field. */
-const LATER_FIELDS = { datumTries: 3 };
 
 /** The one row about the pipeline itself, and the versions of its specification. */
 export class PipelineStore {
@@ -48,7 +50,7 @@ export class PipelineStore {
   row(): PipelineRow | undefined {
     return this.#sql.first<PipelineRow>`
       SELECT state, version, told, revision, epoch, keep_output AS keepOutput, pull_due AS pullDue, alive, committed,
-        begun, owed, stale_before AS staleBefore
+        begun, owed, stale_before AS staleBefore, anew, made_from AS madeFrom
       FROM pipeline WHERE one = 1`;
   }
 
@@ -80,7 +82,7 @@ export class PipelineStore {
   }
 
   /** A new pipeline, on top of the tombstone of an earlier one. */
-  begin({ uid, spec, now }: { uid: string; spec: PipelineSpec; now: number }): void {
+  begin({ uid, spec, starts, now }: Pick<Revision, "spec" | "starts"> & { uid: string; now: number }): void {
     const text = JSON.stringify(spec);
     this.#sql.run`
       INSERT INTO pipeline (one, name, uid, state, spec, created_at, version, salt, epoch, keep_output, pull_due, alive, committed)
@@ -88,8 +90,8 @@ export class PipelineStore {
       ON CONFLICT (one) DO UPDATE SET
         uid = excluded.uid, state = excluded.state, spec = excluded.spec, created_at = excluded.created_at,
         version = version + 1, salt = excluded.salt, epoch = NULL, keep_output = 0, pull_due = 0, alive = 0,
-        committed = 0, revision = 1, begun = 0, owed = 0, wish = NULL, stale_before = NULL`;
-    this.#insertRevision({ revision: 1, spec, salt: "1" }, now);
+        committed = 0, revision = 1, begun = 0, owed = 0, wish = NULL, stale_before = NULL, made_from = 0, anew = 0`;
+    this.#insertRevision({ revision: 1, spec, salt: "1", starts }, now);
   }
 
   /** Whether a version waits to become the present one (revise). */
@@ -141,6 +143,10 @@ export class PipelineStore {
     this.#sql.run`UPDATE pipeline SET owed = ${owed}`;
   }
 
+  setAnew(anew: 0 | 1): void {
+    this.#sql.run`UPDATE pipeline SET anew = ${anew}`;
+  }
+
   /** Until this job is committed, the results of other salts than the present one are kept; null: there are none. */
   setStaleBefore(job: number | null): void {
     this.#sql.run`UPDATE pipeline SET stale_before = ${job}`;
@@ -158,19 +164,34 @@ export class PipelineStore {
     this.#sql.run`UPDATE pipeline SET committed = ${job}`;
   }
 
-  #insertRevision({ revision, spec, salt }: Revision, now: number): void {
+  #insertRevision({ revision, spec, salt, starts }: Revision, now: number): void {
     this.#sql.run`
-      INSERT OR REPLACE INTO revisions (revision, spec, salt, created_at)
-      VALUES (${revision}, ${JSON.stringify(spec)}, ${salt}, ${now})`;
+      INSERT OR REPLACE INTO revisions (revision, spec, salt, starts, created_at)
+      VALUES (${revision}, ${JSON.stringify(spec)}, ${salt}, ${JSON.stringify(starts)}, ${now})`;
   }
 
   #read(revision: number): Definition | undefined {
-    const row = this.#sql.first<{ uid: string; createdAt: number; spec: string; salt: string }>`
-      SELECT p.uid, p.created_at AS createdAt, r.spec, r.salt
+    const row = this.#sql.first<StoredRevision>`
+      SELECT p.uid, p.created_at AS createdAt, r.spec, r.salt, r.starts
       FROM pipeline AS p, revisions AS r WHERE p.one = 1 AND r.revision = ${revision}`;
     if (!row) return undefined;
     const { uid, createdAt, salt } = row;
-    const spec: PipelineSpec = { ...LATER_FIELDS, ...JSON.parse(row.spec) };
-    return define({ uid, createdAt, revision: { revision, spec, salt } });
+    const starts: (CommitPosition | null)[] = JSON.parse(row.starts);
+    return define({ uid, createdAt, revision: { revision, spec: storedSpec(row.spec), salt, starts } });
   }
+}
+
+interface StoredRevision {
+  readonly uid: string;
+  readonly createdAt: number;
+  readonly spec: string;
+  readonly salt: string;
+  readonly starts: string;
+}
+
+/** Fills in what a specification may lack that was stored before there was the field. */
+function storedSpec(text: string): PipelineSpec {
+  const spec: PipelineSpec = JSON.parse(text);
+  const inputs = spec.inputs.map((input) => ({ ...input, lazy: input.lazy ?? false }));
+  return { ...spec, datumTries: spec.datumTries ?? 3, inputs };
 }

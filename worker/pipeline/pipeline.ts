@@ -4,7 +4,7 @@ import type { Outcome } from "../../protocol/runner.ts";
 import type { PipelineSpec } from "../../protocol/spec.ts";
 import type { Done, Refused } from "../branch/contract.ts";
 import type { Env } from "../env.ts";
-import type { Found, LeaseCall, Leased, LogPage, PipelineApi, Renewal } from "./contract.ts";
+import type { Found, LeaseCall, Leased, LogPage, MakerPage, PipelineApi, Renewal } from "./contract.ts";
 import { beginCreation } from "./create.ts";
 import { beginDestruction } from "./destroy.ts";
 import { stopJob, tellOfCut } from "./end-job.ts";
@@ -18,6 +18,7 @@ import { Ledger } from "./ledger.ts";
 import type { Parts } from "./parts.ts";
 import { openPeers } from "./peers.ts";
 import { describePipeline, foundPipeline, restingPipeline } from "./pipeline-view.ts";
+import { makersOf } from "./provenance.ts";
 import { beginStart, beginStop } from "./stop-start.ts";
 import { beginUpdate, type Update } from "./update.ts";
 
@@ -43,9 +44,12 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
 
   async create(
     spec: PipelineSpec,
-  ): Promise<Found | Refused<"already-exists" | "unavailable"> | Refused<"output-exists">> {
+  ): Promise<
+    Found | Refused<"already-exists" | "unavailable" | "no-such-commit"> | Refused<"output-exists">
+  > {
     const { ledger } = this.#parts;
-    if (!(await beginCreation(this.#parts, spec))) return { ok: false, reason: "already-exists" };
+    const begun = await beginCreation(this.#parts, spec);
+    if (begun !== "begun") return { ok: false, reason: begun };
     const uid = ledger.pipeline.definition()?.uid ?? "";
     await this.#engine.runSaga();
     if (this.#engine.wasRefused(uid)) return { ok: false, reason: "output-exists" };
@@ -68,12 +72,12 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
 
   async update(
     request: Update,
-  ): Promise<Found | Refused<"no-such-pipeline" | "unavailable" | "other-output">> {
+  ): Promise<Found | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit">> {
     if (!foundPipeline(this.#parts.ledger)) return { ok: false, reason: "no-such-pipeline" };
     // Whatever change is under way comes first.
     await this.#engine.runSaga();
-    const begun = beginUpdate(this.#parts, request);
-    if (begun === "other-output") return { ok: false, reason: "other-output" };
+    const begun = await beginUpdate(this.#parts, request);
+    if (begun === "other-output" || begun === "no-such-commit") return { ok: false, reason: begun };
     if (begun === "busy") return { ok: false, reason: "unavailable" };
     await this.#engine.runSaga();
     void this.#engine.resume();
@@ -151,6 +155,16 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return page ? { ok: true, ...page } : { ok: false, reason: "no-such-datum" };
   }
 
+  async provenance(request: {
+    job: string;
+    path: string;
+    after: string | null;
+    limit: number;
+  }): Promise<({ ok: true } & MakerPage) | Refused<"no-such-job" | "not-kept" | "not-yet">> {
+    const page = await makersOf(this.#parts, request);
+    return typeof page === "string" ? { ok: false, reason: page } : { ok: true, ...page };
+  }
+
   async waitJob(request: { id: string; waitMs: number }): Promise<Job | null> {
     const { ledger, peers } = this.#parts;
     const deadline = peers.now() + request.waitMs;
@@ -168,6 +182,11 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
       request,
       datumQueued: (waitMs) => this.#engine.datumQueued(waitMs),
     });
+  }
+
+  async vacate({ worker, visit }: { worker: string; visit: string }): Promise<void> {
+    const { ledger } = this.#parts;
+    if (ledger.exists) ledger.transaction(() => ledger.slots.vacate(worker, visit));
   }
 
   async renew(request: Renewal): Promise<{ lost: string[] }> {

@@ -1,10 +1,11 @@
-import type { BranchApi, CommitPosition, FeedEvent } from "../branch/contract.ts";
-import { candidates, inputsOf } from "./candidates.ts";
+import type { FeedEvent } from "../branch/contract.ts";
+import { candidates, readersOf } from "./candidates.ts";
 import type { Definition } from "./definition.ts";
 import type { Fill } from "./jobs.ts";
 import { insertJob, insertWholeJob } from "./make-job.ts";
 import { merge } from "./merge.ts";
 import { type Parts, yieldToOthers } from "./parts.ts";
+import { holdsFile, isAfter, lastStart } from "./starts.ts";
 
 /** Changes asked for in one feed page. */
 const FEED_LIMIT = 500;
@@ -69,13 +70,10 @@ async function take(
   parts: Parts,
   { definition, source, event }: { definition: Definition; source: number; event: FeedEvent },
 ): Promise<void> {
-  const { ledger, peers } = parts;
+  const { ledger } = parts;
+  // Once there was a first job, every event is after the start of each input: before that they have no data.
   const first = ledger.pipeline.row()?.begun !== 1;
-  const address = definition.sources[source];
-  const hasData =
-    !first ||
-    (address !== undefined &&
-      (await holdsFiles(peers.branch(address), { event, before: ledger.sources.hasData(source) })));
+  const hasData = !first || (await hasDataAfter(parts, { definition, source, event }));
   ledger.step(definition, () => {
     const commit = event.kind === "commit" ? event.id : null;
     if (!ledger.sources.advance(source, { generation: event.generation, seq: event.seq, commit })) return;
@@ -87,7 +85,7 @@ async function take(
     }
     const n = insertJob(parts, { definition, source, at: event, fill: fillOf(event) });
     if (n === undefined) return;
-    ledger.touched.add(n, candidates(event.changes, inputsOf(definition.inputs, source)));
+    ledger.touched.add(n, candidates(event.changes, readersOf(definition.inputs, source)));
   });
 }
 
@@ -97,32 +95,17 @@ function fillOf(event: FeedEvent): Fill {
 }
 
 /**
- * Whether an input holds a file after an event (spec §2.7.3). Asked only until the first job is made, and the branch
- * only where the event itself does not tell.
+ * Whether each input of a source holds a file after an event (spec §2.7.3). Asked only until the first job is made,
+ * and the branch only where the event itself does not tell.
  */
-async function holdsFiles(
-  branch: BranchApi,
-  { event, before }: { event: FeedEvent; before: boolean },
+async function hasDataAfter(
+  { ledger, peers }: Parts,
+  { definition, source, event }: { definition: Definition; source: number; event: FeedEvent },
 ): Promise<boolean> {
-  if (event.kind === "deletion") return false;
+  const start = lastStart(definition, source);
+  const address = definition.sources[source];
+  if (!address || event.kind === "deletion" || (start && !isAfter(event, start))) return false;
   if (event.changes.some(({ now }) => now?.kind === "file")) return true;
-  if (!before && event.next === null) return false;
-  return hasFileAt(branch, event);
-}
-
-/** Whether there is a file at a position; empty directories are none. */
-export async function hasFileAt(branch: BranchApi, { generation, seq }: CommitPosition): Promise<boolean> {
-  let after: string | null = "";
-  for (let limit = 1; after !== null; limit = FEED_LIMIT) {
-    const page: Awaited<ReturnType<BranchApi["filesAt"]>> = await branch.filesAt({
-      generation,
-      seq,
-      prefix: "",
-      after,
-      limit,
-    });
-    if (page.files.some(({ kind }) => kind === "file")) return true;
-    after = page.next;
-  }
-  return false;
+  if (!ledger.sources.hasData(source) && event.next === null) return false;
+  return holdsFile(peers.branch(address), { at: event, start });
 }

@@ -14,7 +14,16 @@ const TABLES: readonly (readonly [table: string, key: string])[] = [
   ["attempts", "job, id"],
   ["results", "id, salt"],
   ["outputs", "id, salt, path"],
-  ["published", "path, id"],
+  ["published", "path, key"],
+  ["ending", "one"],
+  ["changed", "path, key"],
+  ["operations", "path"],
+  ["merges", "id"],
+  ["tasks", "id"],
+  ["egress_pending", "path"],
+  ["egress_moved", "one"],
+  ["made", "path, born, key"],
+  ["sizes", "input"],
   ["slots", "worker"],
 ];
 

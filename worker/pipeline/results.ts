@@ -44,16 +44,28 @@ export class ResultStore {
     }
   }
 
+  /** The job that a result was made in, and how the command ended. */
+  origin(id: string, salt: string): { job: number; exitCode: number } | undefined {
+    return this.#sql.first<{ job: number; exitCode: number }>`
+      SELECT job, exit_code AS exitCode FROM results WHERE id = ${id} AND salt = ${salt}`;
+  }
+
   /** Forgets a result whose contents are gone. */
   drop(id: string): void {
     this.#sql.run`DELETE FROM outputs WHERE id = ${id} AND salt = ${this.#salt()}`;
     this.#sql.run`DELETE FROM results WHERE id = ${id} AND salt = ${this.#salt()}`;
   }
 
-  /** Of the result under a salt. */
-  outputs(id: string, salt: string): OutputRow[] {
+  /** The job that ran the datum. */
+  jobOf({ id, salt }: ResultKey): number | undefined {
+    return this.#sql.first<{ job: number }>`SELECT job FROM results WHERE id = ${id} AND salt = ${salt}`?.job;
+  }
+
+  /** What a result wrote, by path, from one on. */
+  outputs({ id, salt }: ResultKey, { from, limit }: { from: string; limit: number }): OutputRow[] {
     return this.#sql.all<OutputRow>`
-      SELECT path, digest, size FROM outputs WHERE id = ${id} AND salt = ${salt} ORDER BY path`;
+      SELECT path, digest, size FROM outputs
+      WHERE id = ${id} AND salt = ${salt} AND path >= ${from} ORDER BY path LIMIT ${limit}`;
   }
 
   /** Forgets the results of other salts among the next `limit` after a place; answers the place after them, null at the end. */
@@ -77,32 +89,3 @@ export interface ResultKey {
 
 /** A datum's result that wrote a path. */
 export type Owner = ResultKey;
-
-/** Which datums each path of the output branch came from, as of the last committed job. */
-export class PublishedStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
-  /** The results that wrote a path: one for a file, any number for an empty directory. */
-  owners(path: string): Owner[] {
-    return this.#sql.all<Owner>`SELECT id, salt FROM published WHERE path = ${path}`;
-  }
-
-  /** The first published path under a directory. */
-  firstUnder(directory: string): string | undefined {
-    return this.#sql.first<{ path: string }>`
-      SELECT path FROM published WHERE path > ${`${directory}/`} AND path < ${`${directory}0`} ORDER BY path LIMIT 1`
-      ?.path;
-  }
-
-  add(path: string, { id, salt }: Owner): void {
-    this.#sql.run`INSERT OR REPLACE INTO published (path, id, salt) VALUES (${path}, ${id}, ${salt})`;
-  }
-
-  remove(path: string, { id, salt }: Owner): void {
-    this.#sql.run`DELETE FROM published WHERE path = ${path} AND id = ${id} AND salt = ${salt}`;
-  }
-}

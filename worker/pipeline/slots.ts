@@ -5,6 +5,8 @@ export interface SlotRequest {
   readonly node: string;
   /** How many workers the pipeline has now. */
   readonly allowed: number;
+  /** The lease call that takes it, where that says which it is. */
+  readonly visit: string | null;
   readonly now: number;
   readonly until: number;
 }
@@ -18,7 +20,7 @@ export class SlotStore {
   }
 
   /** Takes or keeps a slot for a worker. Where there are too many, those who came last lose theirs. */
-  take({ worker, node, allowed, now, until }: SlotRequest): boolean {
+  take({ worker, node, allowed, visit, now, until }: SlotRequest): boolean {
     this.#sql.run`DELETE FROM slots WHERE until <= ${now}`;
     const own = this.#sql.first<{ since: number }>`SELECT since FROM slots WHERE worker = ${worker}`;
     const since = own?.since ?? now;
@@ -30,14 +32,31 @@ export class SlotStore {
       return false;
     }
     this.#sql.run`
-      INSERT INTO slots (worker, node, since, until) VALUES (${worker}, ${node}, ${since}, ${until})
-      ON CONFLICT (worker) DO UPDATE SET until = excluded.until`;
+      INSERT INTO slots (worker, node, since, until, visit)
+      VALUES (${worker}, ${node}, ${since}, ${until}, ${visit})
+      ON CONFLICT (worker) DO UPDATE SET until = excluded.until, visit = excluded.visit`;
     return true;
   }
 
   /** Only where the worker has one. */
   renew(worker: string, { now, until }: { now: number; until: number }): void {
     this.#sql.run`UPDATE slots SET until = ${until} WHERE worker = ${worker} AND until > ${now}`;
+  }
+
+  /**
+   * Frees the slot of a worker that went away while it waited for something to do. Only where it has not called again
+   * since, and holds nothing: then it is at work, and only its connection broke.
+   */
+  vacate(worker: string, visit: string): boolean {
+    return (
+      this.#sql.first`
+        DELETE FROM slots WHERE worker = ${worker} AND visit = ${visit}
+          AND NOT EXISTS (SELECT 1 FROM attempts INDEXED BY attempts_by_expiry
+            WHERE lease_until IS NOT NULL AND worker = ${worker})
+          AND NOT EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_by_expiry
+            WHERE lease_until IS NOT NULL AND worker = ${worker})
+        RETURNING worker` !== undefined
+    );
   }
 
   release(worker: string): void {

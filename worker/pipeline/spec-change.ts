@@ -8,6 +8,8 @@ export interface SpecChange {
   readonly transform: boolean;
   /** Which datums there are. */
   readonly inputs: boolean;
+  /** Where results are pushed to, which is one of the settings. */
+  readonly egress: boolean;
   /** Anything else: how the work is done. */
   readonly settings: boolean;
 }
@@ -18,6 +20,7 @@ export function specChange(before: PipelineSpec, after: PipelineSpec): SpecChang
     outputBranch: before.outputBranch !== after.outputBranch,
     transform: textOf(transformOf(before)) !== textOf(transformOf(after)),
     inputs: textOf(inputsOf(before)) !== textOf(inputsOf(after)),
+    egress: textOf(destinationOf(before)) !== textOf(destinationOf(after)),
     settings: textOf(settingsOf(before)) !== textOf(settingsOf(after)),
   };
 }
@@ -31,17 +34,23 @@ function transformOf({ transform }: PipelineSpec): Transform {
 
 function inputsOf(spec: PipelineSpec): unknown {
   const checked = checkSpec(spec);
-  return checked.ok ? checked.inputs : spec.inputs;
+  return checked.ok ? checked.inputs.map(({ lazy: _, ...input }) => input) : spec.inputs;
 }
 
-function settingsOf({
-  transform: _,
-  inputs: __,
-  outputBranch: ___,
-  $schema: ____,
-  ...settings
-}: PipelineSpec): unknown {
-  return settings;
+/** How the files of each input are shown, by name. */
+function lazinessOf(spec: PipelineSpec): unknown {
+  const checked = checkSpec(spec);
+  return checked.ok ? checked.inputs.map(({ lazy }) => lazy) : null;
+}
+
+function settingsOf(spec: PipelineSpec): unknown {
+  const { transform: _, inputs: __, outputBranch: ___, $schema: ____, ...settings } = spec;
+  return { ...settings, lazy: lazinessOf(spec) };
+}
+
+/** With other credentials, results still go to the same place. */
+function destinationOf({ egress }: PipelineSpec): unknown {
+  return egress ? { URL: egress.URL, endpoint: egress.endpoint ?? null } : null;
 }
 
 /** JSON with the fields of every object in order. */

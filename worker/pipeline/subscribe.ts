@@ -1,9 +1,9 @@
 import type { Definition } from "./definition.ts";
 import type { Parts } from "./parts.ts";
 import type { StoredState } from "./pipeline-store.ts";
-import { hasFileAt } from "./pull.ts";
 import { whileIn } from "./saga-step.ts";
 import type { Source } from "./sources.ts";
+import { holdsFile, lastStart } from "./starts.ts";
 
 /**
  * From the branch's HEAD on, events come; what lies there already is read as it was at exactly that position. Where
@@ -19,7 +19,8 @@ export async function subscribe(
   const before = { generation: cursor.generation, seq: cursor.seq - 1 };
   const events = cursor.seq > 0 ? (await branch.feed({ cursor: before, limit: 1 })).events : [];
   const commit = events[0]?.kind === "commit" ? events[0].id : null;
-  const hasData = commit !== null && (await hasFileAt(branch, cursor));
+  const start = lastStart(definition, source.source);
+  const hasData = commit !== null && (await holdsFile(branch, { at: cursor, start }));
   whileIn(ledger, { uid, state, work });
 
   function work(): void {

@@ -7,12 +7,16 @@ const SLICE = 500;
 /** So many of the newest jobs keep what they ran, datum by datum; of older ones only the counts remain. */
 export const KEPT_JOBS = 1000;
 
+/** What was merged is kept until so many jobs have been committed without it. */
+const MERGES_KEPT = 100;
+
 /**
  * Removes rows that nobody will read again, so that a job costs the same after many others: elements that no
  * unfinished job has, datums that died before the last output commit, attempts of jobs long past, and results of
- * another salt once no output is made of them. In slices; a crash leaves the rest to the next job's end.
+ * another salt once no output is made of them, and what was merged long ago. In slices; a crash leaves the rest to the next job's end.
  */
-export async function trim({ ledger }: Parts): Promise<void> {
+export async function trim(parts: Parts): Promise<void> {
+  const { ledger } = parts;
   await inSlices(() => ledger.elements.trim(oldestRead(), SLICE));
   await inSlices(() => ledger.datums.trim(ledger.pipeline.row()?.committed ?? 0, SLICE));
   await inSlices(() => ledger.attempts.trim(oldestShown(), SLICE));
@@ -24,6 +28,7 @@ export async function trim({ ledger }: Parts): Promise<void> {
     if (after === null) ledger.pipeline.setStaleBefore(null);
     return after !== null;
   });
+  await trimMerges(parts);
 
   /** A job reads elements that were alive at it. */
   function oldestRead(): number {
@@ -38,5 +43,19 @@ export async function trim({ ledger }: Parts): Promise<void> {
 
   async function inSlices(slice: () => boolean): Promise<void> {
     while (ledger.active() && ledger.transaction(slice)) await yieldToOthers();
+  }
+}
+
+/** A merge is marked before the branch lets go of its content, so that no commit builds upon one in between. */
+async function trimMerges({ ledger, peers }: Parts): Promise<void> {
+  const { merges, pipeline } = ledger;
+  const oldest = (): number => (pipeline.row()?.committed ?? 0) - MERGES_KEPT;
+  while (ledger.active() && ledger.transaction(() => merges.retire(oldest(), SLICE))) await yieldToOthers();
+  for (;;) {
+    const definition = ledger.active();
+    const merge = definition && merges.retired();
+    if (!merge) return;
+    if (merge.upload !== null) await peers.branch(definition.output).abortUpload({ upload: merge.upload });
+    ledger.step(definition, () => merges.forget(merge.id));
   }
 }

@@ -1,11 +1,14 @@
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
 import type { PipelineSpec } from "../../protocol/spec.ts";
+import { checkSpec } from "../core/spec.ts";
 import type { Definition, Revision } from "./definition.ts";
 import { endJobs } from "./end-jobs.ts";
 import { insertJob, insertWholeJob, pipelineEvent } from "./make-job.ts";
 import type { Parts } from "./parts.ts";
 import { whileIn } from "./saga-step.ts";
+import type { Source } from "./sources.ts";
 import { type SpecChange, specChange } from "./spec-change.ts";
+import { findStarts, holdsFile, lastStart } from "./starts.ts";
 import { subscribe } from "./subscribe.ts";
 
 export interface Update {
@@ -15,7 +18,7 @@ export interface Update {
 }
 
 /** `busy`: the pipeline neither runs nor is stopped; `begun`: done, or written down to be done. */
-export type UpdateBegun = "busy" | "other-output" | "unchanged" | "begun";
+export type UpdateBegun = "busy" | "other-output" | "no-such-commit" | "unchanged" | "begun";
 
 /**
  * Begins an update.
@@ -25,8 +28,12 @@ export type UpdateBegun = "busy" | "other-output" | "unchanged" | "begun";
  * version before; the one job that is made then reads the inputs whole, so what those would have done is in it. A
  * stopped pipeline stays stopped: its start makes that job. An update that changes nothing is none.
  */
-export function beginUpdate(parts: Parts, { spec, reprocess }: Update): UpdateBegun {
+export async function beginUpdate(parts: Parts, { spec, reprocess }: Update): Promise<UpdateBegun> {
   const { ledger, peers } = parts;
+  const checked = checkSpec(spec);
+  const before = ledger.pipeline.definition()?.inputs;
+  const starts = await findStarts(peers, checked.ok ? checked.inputs : [], before);
+  if (!starts) return "no-such-commit";
   return ledger.transaction(() => {
     const state = ledger.pipeline.row()?.state;
     const definition = ledger.pipeline.definition();
@@ -35,10 +42,10 @@ export function beginUpdate(parts: Parts, { spec, reprocess }: Update): UpdateBe
     if (change.outputBranch) return "other-output";
     const anew = reprocess || change.transform || change.inputs;
     if (!anew && !change.settings) return "unchanged";
-    ledger.pipeline.wish(nextVersion(definition, { spec, reprocess, change }), peers.now());
+    ledger.pipeline.wish({ ...nextVersion(definition, { spec, reprocess, change }), starts }, peers.now());
     if (state === "stopped") {
       revise(parts, definition);
-      if (anew) ledger.pipeline.setOwed(1);
+      if (anew || change.egress) ledger.pipeline.setOwed(1);
     } else if (anew) ledger.pipeline.setState("updating");
     else {
       revise(parts, definition);
@@ -52,7 +59,7 @@ export function beginUpdate(parts: Parts, { spec, reprocess }: Update): UpdateBe
 function nextVersion(
   before: Definition,
   { spec, reprocess, change }: Update & { change: SpecChange },
-): Revision {
+): Omit<Revision, "starts"> {
   const revision = before.revision + 1;
   return { revision, spec, salt: reprocess || change.transform ? String(revision) : before.salt };
 }
@@ -80,9 +87,7 @@ export async function continueUpdate(parts: Parts): Promise<void> {
   const definition = ledger.pipeline.definition();
   if (definition?.uid !== uid) return;
   for (const source of leftBehind(parts, definition)) await peers.branch(source).unsubscribe({ uid });
-  for (const source of ledger.sources.unsubscribed()) {
-    await subscribe(parts, { definition, state: "updating", source });
-  }
+  for (const source of ledger.sources.all()) await follow(parts, { definition, source });
   whileIn(ledger, { uid, state: "updating", work: () => run(parts, definition) });
 }
 
@@ -90,7 +95,10 @@ export async function continueUpdate(parts: Parts): Promise<void> {
 function revise({ ledger }: Parts, before: Definition): void {
   ledger.pipeline.revise();
   const present = ledger.pipeline.definition();
-  if (!present || !specChange(before.spec, present.spec).inputs) return;
+  if (!present) return;
+  const change = specChange(before.spec, present.spec);
+  if (change.egress) ledger.egress.move();
+  if (!change.inputs) return;
   ledger.sources.replace(present.sources);
   ledger.pipeline.setBegun(0);
 }
@@ -100,6 +108,24 @@ function leftBehind({ ledger }: Parts, { revision, sources }: Definition): Branc
   const present = new Set(sources.map(bucketName));
   const before = ledger.pipeline.definitionAt(revision - 1)?.sources ?? [];
   return before.filter((source) => !present.has(bucketName(source)));
+}
+
+/** A branch that the version before read too is subscribed to; what of it belongs to the inputs may be another part. */
+async function follow(
+  parts: Parts,
+  { definition, source }: { definition: Definition; source: Source },
+): Promise<void> {
+  const { ledger, peers } = parts;
+  const { uid } = definition;
+  if (ledger.sources.unsubscribed().some((other) => other.source === source.source)) {
+    await subscribe(parts, { definition, state: "updating", source });
+    return;
+  }
+  // Since the first job nobody kept whether a branch holds files; other inputs ask that again.
+  if (ledger.pipeline.row()?.begun === 1) return;
+  const start = lastStart(definition, source.source);
+  const hasData = await holdsFile(peers.branch(source), { at: source, start });
+  whileIn(ledger, { uid, state: "updating", work: () => ledger.sources.setHasData(source.source, hasData) });
 }
 
 function run(parts: Parts, definition: Definition): void {

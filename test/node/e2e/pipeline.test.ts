@@ -190,14 +190,13 @@ describe("with a real runner", () => {
     expect(await s3.keys("master.picky")).toEqual(["bad", "good"]);
   });
 
-  test("two datums that write one path fail the job, which names both", async () => {
+  test("a file above what another datum wrote fails the job, which names both", async () => {
     startNode("conflict-node");
     await s3.createBucket("master.twins");
-    await s3.put("master.twins", "left", "l");
-    await s3.put("master.twins", "right", "r");
-    await control.createPipeline(
-      shell("clash", { repo: "twins", glob: "/*" }, "cat /pfs/twins/* > /pfs/out/same"),
-    );
+    await s3.put("master.twins", "left", "same");
+    await s3.put("master.twins", "right", "same/below");
+    const write = "name=$(cat /pfs/twins/*); mkdir -p $(dirname /pfs/out/$name); echo x > /pfs/out/$name";
+    await control.createPipeline(shell("clash", { repo: "twins", glob: "/*" }, write));
     const [job] = await control.ended("clash", { count: 1 });
     expect(job).toMatchObject({ state: "failure", outputCommit: null });
     for (const word of ["same", "left", "right"]) expect(job?.reason).toContain(word);

@@ -73,33 +73,6 @@ describe("failed datums", () => {
 });
 
 describe("outputs that are in each other's way", () => {
-  it("fail the job and name both datums and the path", async () => {
-    await makeRepo("clash-in");
-    const pipeline = await makePipeline({ name: "clash", globs: { "clash-in": "/*" } });
-    await commit("clash-in", { a: "1", b: "2" });
-    await workUntil(pipeline, { jobs: 1, command: () => ({ same: "x" }) });
-    const [first] = await allJobs(pipeline);
-    expect(first?.state).toBe("failure");
-    expect(first?.reason).toBe(
-      "the datums /a and /b both wrote 'same': let each datum write paths of its own",
-    );
-
-    await commit("clash-in", { b: null });
-    await workUntil(pipeline, { jobs: 2, command: () => "fail" });
-    expect((await allJobs(pipeline))[1]?.state).toBe("success");
-    expect(await filesOf({ repo: "clash", branch: "master" })).toEqual(["same"]);
-  });
-
-  it("are found against what an earlier job left, too", async () => {
-    await makeRepo("older-in");
-    const pipeline = await makePipeline({ name: "older", globs: { "older-in": "/*" } });
-    await commit("older-in", { a: "1" });
-    await workUntil(pipeline, { jobs: 1, command: () => ({ same: "x" }) });
-    await commit("older-in", { b: "1" });
-    await workUntil(pipeline, { jobs: 2, command: () => ({ same: "y" }) });
-    expect((await allJobs(pipeline))[1]?.reason).toContain("the datums /a and /b both wrote 'same'");
-  });
-
   it("name both datums where one wrote a file and the other a directory of that name", async () => {
     await makeRepo("kind-in");
     const pipeline = await makePipeline({ name: "kind", globs: { "kind-in": "/*" } });

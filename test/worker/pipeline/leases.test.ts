@@ -230,6 +230,8 @@ describe("a lease call", () => {
         path: "a",
         kind: "file",
         content: { digest: expect.stringMatching(/^[0-9a-f]{64}$/), size: 5 },
+        lazy: false,
+        from: null,
       },
     ]);
     const [datum] = leased.datums;

@@ -1,6 +1,5 @@
 import { env } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import type { Output } from "../../../protocol/runner.ts";
 import { PipelineTable } from "../../../worker/catalogue/pipelines.ts";
 import {
   allJobs,
@@ -52,25 +51,6 @@ describe("the output commit of a job", () => {
       datums: { total: 2, processed: 2, skipped: 0, failed: 0 },
     });
     expect(await filesOf({ repo: "lack", branch: "master" })).toEqual(["a.out"]);
-  });
-
-  it("fails its job with a reason where it would be too large", async () => {
-    await makeRepo("huge-in");
-    const pipeline = await makePipeline({ name: "huge", globs: { "huge-in": "/*" } });
-    await commit("huge-in", { a: "1", b: "1" });
-    const { datums } = await leaseSome(pipeline);
-    const { digest, size } = contentOf("x");
-    const outputs = (prefix: string): Output[] =>
-      Array.from({ length: 6000 }, (_, index) => ({ path: `${prefix}/${index}`, digest, size }));
-    for (const [index, { lease }] of datums.entries()) {
-      await pipeline.finish({
-        worker: "w1",
-        outcomes: [{ lease, state: "success", exitCode: 0, outputs: outputs(`${index}`), millis: 1 }],
-      });
-    }
-    await workUntil(pipeline, { jobs: 1 });
-    expect((await allJobs(pipeline))[0]).toMatchObject({ state: "failure", outputCommit: null });
-    expect((await allJobs(pipeline))[0]?.reason).toContain("more than 10000 files");
   });
 
   it("keeps an empty directory that any of several datums still leaves", async () => {

@@ -1,14 +1,14 @@
 import { env } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { PipelineTable } from "../../../worker/catalogue/pipelines.ts";
 import { AttemptStore } from "../../../worker/pipeline/attempts.ts";
 import { DatumStore } from "../../../worker/pipeline/datums.ts";
 import { ElementStore } from "../../../worker/pipeline/elements.ts";
 import { JobStore } from "../../../worker/pipeline/jobs.ts";
 import { PipelineStore } from "../../../worker/pipeline/pipeline-store.ts";
-import { PublishedStore } from "../../../worker/pipeline/results.ts";
+import { PublishedStore } from "../../../worker/pipeline/published.ts";
 import { SourceStore } from "../../../worker/pipeline/sources.ts";
-import { type FaultPoint, insist, killedAt } from "./faults.ts";
+import { type FaultPoint, insist, killedAt, shortenPauses } from "./faults.ts";
 import {
   allJobs,
   commit,
@@ -60,6 +60,8 @@ const JOB_STOP: FaultPoint[] = [
   { at: "the job is ended", of: JobStore.prototype, method: "end", when: "before" },
   ...JOBS_END.slice(3),
 ];
+
+beforeAll(shortenPauses);
 
 let pipelines = 0;
 

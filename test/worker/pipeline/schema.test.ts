@@ -6,10 +6,11 @@ import { allJobs, commit, makeRepo, master, pipelineOf, specOf, workUntil } from
 
 const DIGEST = "d".repeat(64);
 
-/** A specification as it was stored before it could say how often a datum is tried. */
+/** A specification as it was stored before it could say how often a datum is tried and whether an input is lazy. */
 function storedSpec(name: string): string {
   const { datumTries: _, ...spec } = specOf({ name, globs: { [`${name}-in`]: "/*" } });
-  return JSON.stringify(spec).replaceAll("'", "''");
+  const inputs = spec.inputs.map(({ lazy: __, ...input }) => input);
+  return JSON.stringify({ ...spec, inputs }).replaceAll("'", "''");
 }
 
 /** Rows that an object of each earlier version may hold, by version: one entry more with each migration. */
@@ -37,6 +38,8 @@ function rowsOf(name: string): readonly (readonly string[])[] {
       "INSERT INTO published (path, id) VALUES ('a.out', 'i')",
     ],
     ["UPDATE pipeline SET begun = 1"],
+    ["UPDATE revisions SET starts = '[null]'"],
+    ["INSERT INTO slots (worker, node, since, until, visit) VALUES ('w0', 'n0', 1, 1, 'v')"],
   ];
 }
 
@@ -68,7 +71,7 @@ describe("migrations", () => {
     const pipeline = pipelineOf(name);
     expect(await pipeline.inspect()).toMatchObject({
       ok: true,
-      pipeline: { name, state: "active", version: 1, spec: { datumTries: 3 } },
+      pipeline: { name, state: "active", version: 1, spec: { datumTries: 3, inputs: [{ lazy: false }] } },
     });
     expect(await allJobs(pipeline)).toMatchObject([
       { id: "01", state: "success", outputCommit: "o", inputs: [{ commit: "c" }], datums: { processed: 1 } },

@@ -2,9 +2,10 @@ import { env, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { vi } from "vitest";
 import type { z } from "zod";
+import type { ContentId } from "../../../protocol/content.ts";
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import type { Job } from "../../../protocol/pipelines.ts";
-import type { LeasedDatum, Outcome, Output } from "../../../protocol/runner.ts";
+import type { LeasedDatum, Outcome, Output, Task } from "../../../protocol/runner.ts";
 import { PipelineSpec } from "../../../protocol/spec.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
@@ -103,6 +104,7 @@ export async function query<Row>(name: string, sql: string): Promise<Row[]> {
 /** Makes every lease of a pipeline run out, as if its workers had been silent for long. */
 export async function expireLeases(name: string): Promise<void> {
   await query(name, "UPDATE attempts SET lease_until = 1 WHERE lease_until IS NOT NULL");
+  await query(name, "UPDATE tasks SET lease_until = 1 WHERE lease_until IS NOT NULL");
 }
 
 /** Leases until there is something; for tests that hold on to a lease. */
@@ -161,6 +163,46 @@ export async function outcomeOf(
   return { ...success, upload: opened.upload };
 }
 
+export type MergeTask = Extract<Task, { kind: "merge" }>;
+export type EgressTask = Extract<Task, { kind: "egress" }>;
+
+/** What a worker does with a slice of what is to be pushed; a text says why it could not. */
+export type Pusher = (task: EgressTask) => undefined | string;
+
+/** Does what a runner does with a leased task. */
+export async function taskOutcome(
+  task: Task,
+  { output, push }: { output: BranchAddress; push?: Pusher | undefined },
+): Promise<Outcome> {
+  if (task.kind === "merge") return mergeOutcome(task, output);
+  if (!push) throw new Error("something is to be pushed");
+  const why = push(task);
+  if (why === undefined) return { lease: task.lease, state: "pushed", millis: 1 };
+  return failedTask(task, why);
+}
+
+export function failedTask({ lease }: Task, reason: string): Outcome {
+  return { lease, state: "failed", exitCode: null, reason, log: "", millis: 1 };
+}
+
+/** Puts the parts together and sends the content to the output branch. */
+export async function mergeOutcome({ lease, parts }: MergeTask, output: BranchAddress): Promise<Outcome> {
+  const branch = branchOf(output);
+  const texts = await Promise.all(parts.map((part) => textOf(output, part)));
+  const { digest, size, body } = contentOf(texts.join(""));
+  const opened = await branch.openUpload({ lease });
+  if (!opened.ok) throw new Error(opened.reason);
+  await branch.addContents({ upload: opened.upload, contents: [{ digest, size, body }] });
+  return { lease, state: "merged", content: { digest, size }, upload: opened.upload, millis: 1 };
+}
+
+/** A small content of a branch. */
+export async function textOf(address: BranchAddress, id: ContentId): Promise<string> {
+  const found = await branchOf(address).content(id);
+  if (!found.ok || found.body.kind !== "inline") throw new Error(`no small content ${id.digest}`);
+  return new TextDecoder().decode(found.body.bytes);
+}
+
 export interface Ran {
   readonly job: string;
   readonly paths: readonly string[];
@@ -174,26 +216,35 @@ export async function workUntil(
     command = echo,
     worker = "w1",
     max = 10,
-  }: { jobs: number; command?: Command; worker?: string; max?: number },
+    push,
+  }: { jobs: number; command?: Command; worker?: string; max?: number; push?: Pusher },
 ): Promise<Ran[]> {
   const ran: Ran[] = [];
   for (;;) {
     const all = await allJobs(pipeline);
     if (all.length >= jobs && all.every(({ finishedAt }) => finishedAt !== null)) return ran;
-    ran.push(...(await workOnce(pipeline, { command, worker, max })));
+    ran.push(...(await workOnce(pipeline, { command, worker, max, ...(push && { push }) })));
   }
 }
 
-/** One lease call and, for what it gave, one finish call. */
+/** One lease call and, for what it gave, one finish call; answers the datums that ran. */
 export async function workOnce(
   pipeline: PipelineApi,
-  { command = echo, worker = "w1", max = 10 }: { command?: Command; worker?: string; max?: number },
+  {
+    command = echo,
+    worker = "w1",
+    max = 10,
+    push,
+  }: { command?: Command; worker?: string; max?: number; push?: Pusher },
 ): Promise<Ran[]> {
   const leased = await pipeline.lease({ node: "n1", worker, max, waitMs: 20 });
   if (!leased.ok) throw new Error(leased.reason);
-  if (leased.datums.length === 0) return [];
   const { output } = leased;
-  const outcomes = await Promise.all(leased.datums.map((datum) => outcomeOf(datum, { command, output })));
+  const outcomes = await Promise.all([
+    ...leased.tasks.map((task) => taskOutcome(task, { output, push })),
+    ...leased.datums.map((datum) => outcomeOf(datum, { command, output })),
+  ]);
+  if (outcomes.length === 0) return [];
   const { lost } = await pipeline.finish({ worker, outcomes });
   if (lost.length > 0) throw new Error(`lost ${lost.length} leases`);
   return leased.datums.map((datum) => ({ job: datum.job, paths: pathsOf(datum) }));

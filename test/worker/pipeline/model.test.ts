@@ -1,0 +1,20 @@
+import { describe, it } from "vitest";
+import { Run } from "./model/run.ts";
+
+/** Another first seed is another set of histories. */
+const FIRST_SEED = 1;
+const RUNS = 30;
+
+describe.concurrent("a pipeline under random commits, deletions, updates, failures and deaths", () => {
+  it.each(
+    Array.from({ length: RUNS }, (_, index) => FIRST_SEED + index),
+  )("does what a naive model says, with seed %i", async (seed) => {
+    const run = await Run.begin({ name: `model-${seed}`, seed });
+    try {
+      for (let steps = 30 + ((seed * 7) % 31); steps > 0; steps--) await run.step();
+      await run.end();
+    } catch (error) {
+      throw new Error(`seed ${seed}: ${error}\n${run.trace.join("\n")}`, { cause: error });
+    }
+  }, 120_000);
+});

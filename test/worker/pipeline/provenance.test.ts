@@ -1,0 +1,188 @@
+import { describe, expect, it } from "vitest";
+import type { Maker } from "../../../protocol/commits.ts";
+import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import {
+  allJobs,
+  type Command,
+  commit,
+  makePipeline,
+  makeRepo,
+  master,
+  pathsOf,
+  query,
+  workUntil,
+} from "./support.ts";
+
+/** What made a path of the n-th job's commit, all pages of it. */
+async function makersOf(
+  pipeline: PipelineApi,
+  { path, job, limit = 100 }: { path: string; job: number; limit?: number },
+): Promise<Maker[]> {
+  const id = (await allJobs(pipeline))[job]?.id ?? "";
+  const makers: Maker[] = [];
+  for (let after: string | null = null; ; ) {
+    const page: Awaited<ReturnType<PipelineApi["provenance"]>> = await pipeline.provenance({
+      job: id,
+      path,
+      after,
+      limit,
+    });
+    if (!page.ok) throw new Error(page.reason);
+    makers.push(...page.datums);
+    if (page.next === null) return makers;
+    after = page.next;
+  }
+}
+
+/** Input paths of each maker. */
+function readOf(makers: readonly Maker[]): string[] {
+  return makers.map(({ inputs }) => inputs.map(({ path }) => path).join("+"));
+}
+
+describe("what made an output file", () => {
+  it("is its datum: how that ended, where, and what it read at which commit", async () => {
+    await makeRepo("made-a", "made-b");
+    const pipeline = await makePipeline({ name: "made", globs: { "made-a": "/*", "made-b": "/*" } });
+    const a = await commit("made-a", { "d/x": "1" });
+    const b = await commit("made-b", { y: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    const [job] = await allJobs(pipeline);
+    const [maker, ...more] = await makersOf(pipeline, { path: "d+y.out", job: 0 });
+    expect(more).toEqual([]);
+    expect(maker).toEqual({
+      id: expect.stringMatching(/^[0-9a-f]{64}$/),
+      state: "success",
+      job: job?.id,
+      node: "n1",
+      exitCode: 0,
+      inputs: [
+        { name: "made-a", repo: "made-a", branch: "master", commit: a, path: "d", kind: "dir" },
+        { name: "made-b", repo: "made-b", branch: "master", commit: b, path: "y", kind: "file" },
+      ],
+    });
+  });
+
+  it("stays known for every commit, whatever later jobs changed", async () => {
+    await makeRepo("past-in");
+    const pipeline = await makePipeline({ name: "past", globs: { "past-in": "/*" } });
+    const same: Command = (datum) => ({ [`${pathsOf(datum)[0]}.out`]: datum.datum });
+    const commits = [
+      await commit("past-in", { a: "1", "d/f": "1" }),
+      await commit("past-in", { a: "2" }),
+      await commit("past-in", { a: null, "d/f": null, d: "1" }),
+      await commit("past-in", { a: "1" }),
+    ];
+    await workUntil(pipeline, { jobs: 4, command: same });
+    await expect
+      .poll(() => query("past", "SELECT count(*) AS n FROM datums WHERE died IS NOT NULL"))
+      .toEqual([{ n: 0 }]);
+    const jobs = await allJobs(pipeline);
+    const first = await makersOf(pipeline, { path: "a.out", job: 0 });
+    const second = await makersOf(pipeline, { path: "a.out", job: 1 });
+    const last = await makersOf(pipeline, { path: "a.out", job: 3 });
+    expect([first, second, last].map((makers) => makers.map(({ state, job }) => [state, job]))).toEqual([
+      [["success", jobs[0]?.id]],
+      [["success", jobs[1]?.id]],
+      // The datum is the one of the first job again.
+      [["skipped", jobs[0]?.id]],
+    ]);
+    expect(last[0]?.id).toBe(first[0]?.id);
+    expect(second[0]?.inputs[0]?.commit).toBe(commits[1]);
+    expect(await makersOf(pipeline, { path: "a.out", job: 2 })).toEqual([]);
+    const kinds = [0, 1, 2, 3].map(
+      async (job) => (await makersOf(pipeline, { path: "d.out", job }))[0]?.inputs[0],
+    );
+    expect((await Promise.all(kinds)).map((input) => [input?.kind, input?.commit])).toEqual([
+      ["dir", commits[0]],
+      ["dir", commits[1]],
+      ["file", commits[2]],
+      ["file", commits[3]],
+    ]);
+  });
+
+  it("is known where the input branch is gone", async () => {
+    await makeRepo("lost-in");
+    const pipeline = await makePipeline({ name: "lost", globs: { "lost-in": "/*" } });
+    const head = await commit("lost-in", { "d/f": "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    await master("lost-in").destroy();
+    await workUntil(pipeline, { jobs: 2 });
+    const [maker] = await makersOf(pipeline, { path: "d.out", job: 0 });
+    expect(maker?.inputs).toMatchObject([{ path: "d", kind: "dir", commit: head }]);
+    expect(await makersOf(pipeline, { path: "d.out", job: 1 })).toEqual([]);
+  });
+
+  it("is every datum that left the same empty directory, in pages, by what they read", async () => {
+    await makeRepo("many-in");
+    const pipeline = await makePipeline({ name: "many", globs: { "many-in": "/*" } });
+    const empty: Command = () => ({ "dir/": "" });
+    await commit("many-in", { c: "1", a: "1", b: "1" });
+    await workUntil(pipeline, { jobs: 1, command: empty });
+    await commit("many-in", { b: "2", d: "1", a: null });
+    await workUntil(pipeline, { jobs: 2, command: empty });
+    expect(readOf(await makersOf(pipeline, { path: "dir/", job: 0, limit: 2 }))).toEqual(["a", "b", "c"]);
+    expect(readOf(await makersOf(pipeline, { path: "dir/", job: 1, limit: 1 }))).toEqual(["b", "c", "d"]);
+  });
+
+  it("is every datum that wrote to it, as of each commit, where several did", async () => {
+    await makeRepo("join-in");
+    const pipeline = await makePipeline({ name: "join", globs: { "join-in": "/*" } });
+    const together: Command = (datum) => ({ all: datum.datum });
+    await commit("join-in", { c: "1", a: "1", b: "1" });
+    await workUntil(pipeline, { jobs: 1, command: together });
+    await commit("join-in", { b: "2", c: null });
+    await workUntil(pipeline, { jobs: 2, command: together });
+    const [first, second] = await Promise.all([0, 1].map((job) => makersOf(pipeline, { path: "all", job })));
+    expect(readOf(first ?? [])).toEqual(["a", "b", "c"]);
+    expect(readOf(second ?? [])).toEqual(["a", "b"]);
+    expect(second?.map(({ state }) => state)).toEqual(["skipped", "success"]);
+    expect(second?.[1]?.id).not.toBe(first?.[1]?.id);
+  });
+
+  it("is another one after an update that runs every datum again", async () => {
+    await makeRepo("anew-in");
+    const spec = { name: "anew", globs: { "anew-in": "/*" } };
+    const pipeline = await makePipeline(spec);
+    await commit("anew-in", { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    const found = await pipeline.inspect();
+    if (!found.ok) throw new Error(found.reason);
+    await pipeline.update({ spec: found.pipeline.spec, reprocess: true });
+    await workUntil(pipeline, { jobs: 2 });
+    const jobs = await allJobs(pipeline);
+    const [now] = await makersOf(pipeline, { path: "a.out", job: 1 });
+    expect(now).toMatchObject({ state: "success", job: jobs[1]?.id });
+    const [before] = await makersOf(pipeline, { path: "a.out", job: 0 });
+    expect(before).toMatchObject({ id: now?.id, inputs: [{ path: "a" }] });
+  });
+
+  it("is asked of a job that is there, has ended and is not older than what is kept", async () => {
+    await makeRepo("ask-in");
+    const pipeline = await makePipeline({ name: "ask", globs: { "ask-in": "/*" } });
+    const question = { path: "a.out", after: null, limit: 1 };
+    expect(await pipeline.provenance({ ...question, job: "none" })).toEqual({
+      ok: false,
+      reason: "no-such-job",
+    });
+    await commit("ask-in", { a: "1" });
+    await expect.poll(() => allJobs(pipeline)).toHaveLength(1);
+    const [job] = await allJobs(pipeline);
+    const asked = { ...question, job: job?.id ?? "" };
+    expect(await pipeline.provenance(asked)).toEqual({ ok: false, reason: "not-yet" });
+    await workUntil(pipeline, { jobs: 1 });
+    expect(await pipeline.provenance(asked)).toMatchObject({ ok: true, datums: [{ state: "success" }] });
+    // As in a pipeline that was made before this was kept.
+    await query("ask", "UPDATE pipeline SET made_from = 2");
+    expect(await pipeline.provenance(asked)).toEqual({ ok: false, reason: "not-kept" });
+  });
+
+  it("grows by what changes, not by what is there", async () => {
+    await makeRepo("grow-in");
+    const pipeline = await makePipeline({ name: "grow", globs: { "grow-in": "/*" } });
+    await commit("grow-in", { a: "1", b: "1", c: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    for (const text of ["2", "3"]) await commit("grow-in", { a: text });
+    await workUntil(pipeline, { jobs: 3 });
+    expect(await query("grow", "SELECT count(*) AS n FROM made")).toEqual([{ n: 5 }]);
+  });
+});
