@@ -104,6 +104,13 @@ export function sluice(door: Door, ...args: string[]): Promise<Ended> {
   return run(sluiceCommand(args), { cwd: ROOT, env: sluiceEnv(door) });
 }
 
+/** Runs a `sluice` command that must end with 0 and say nothing on stderr; answers what it printed. */
+export async function sluiceOk(door: Door, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await sluice(door, ...args);
+  if (code !== 0 || stderr !== "") throw new Error(`sluice ${args.join(" ")} ended with ${code}: ${stderr}`);
+  return stdout.toString();
+}
+
 function sluiceCommand(args: readonly string[]): string[] {
   return [process.execPath, join(ROOT, "bin/sluice.js"), ...args];
 }

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type DevServer, sluice, startDevServer } from "../../support/dev-server.ts";
+import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/dev-server.ts";
 import type { Ended } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { scratchFolder } from "../../support/scratch.ts";
@@ -20,12 +20,8 @@ function cli(...args: string[]): Promise<Ended> {
   return sluice(server, ...args);
 }
 
-/** Runs a command that must end with 0; answers what it printed. */
-async function ok(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await cli(...args);
-  expect(stderr).toBe("");
-  expect(code).toBe(0);
-  return stdout.toString();
+function ok(...args: string[]): Promise<string> {
+  return sluiceOk(server, ...args);
 }
 
 async function okJson(...args: string[]): Promise<Record<string, unknown>> {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Key, KeyCreated, KeyPage } from "../../../protocol/keys.ts";
-import { type DevServer, sluice, startDevServer } from "../../support/dev-server.ts";
+import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import type { Door } from "../../support/keys.ts";
 import type { Ended } from "../../support/processes.ts";
@@ -15,12 +15,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-/** Runs a command that must end with 0; answers what it printed. */
-async function ok(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await sluice(server, ...args);
-  expect(stderr).toBe("");
-  expect(code).toBe(0);
-  return stdout.toString();
+function ok(...args: string[]): Promise<string> {
+  return sluiceOk(server, ...args);
 }
 
 async function create(...args: string[]): Promise<KeyCreated> {

@@ -1,3 +1,4 @@
+import { ApplyingStore } from "../../../worker/branch/applying.ts";
 import { CommitStore } from "../../../worker/branch/commits.ts";
 import { Courier } from "../../../worker/branch/courier.ts";
 import { Outbox } from "../../../worker/branch/outbox.ts";
@@ -100,8 +101,49 @@ const STEPS: readonly Where[] = [
   { at: "what is over is removed", of: ElementStore.prototype, method: "trim" },
 ];
 
-/** Every step, before and after it. */
-export const LIFE_OF_A_JOB: readonly FaultPoint[] = STEPS.flatMap((step) => [
-  { ...step, when: "before" as const, at: `before ${step.at}` },
-  { ...step, when: "after" as const, at: `after ${step.at}` },
-]);
+/** What is done in slices: a job of many datums whose output is more than one call takes. */
+const SLICES: readonly Where[] = [
+  { at: "the second page of the input is noted", of: JobStore.prototype, method: "setFill", call: 3 },
+  { at: "the third page of the input is noted", of: JobStore.prototype, method: "setFill", call: 4 },
+  { at: "the second slice of paths is looked at", of: TouchedStore.prototype, method: "found", call: 2 },
+  { at: "the fourth slice of paths is looked at", of: TouchedStore.prototype, method: "found", call: 4 },
+  { at: "the second slice of changes is noted", of: EndingStore.prototype, method: "set", call: 2 },
+  { at: "the fifth slice of changes is noted", of: EndingStore.prototype, method: "set", call: 5 },
+  { at: "the first page of the output is sent", of: OperationStore.prototype, method: "page" },
+  { at: "the third page of the output is sent", of: OperationStore.prototype, method: "page", call: 3 },
+  { in: "output", at: "the output begins to be applied", of: ApplyingStore.prototype, method: "begin" },
+  {
+    in: "output",
+    at: "a slice of the output is checked",
+    of: ApplyingStore.prototype,
+    method: "saveProgress",
+    call: 2,
+  },
+  {
+    in: "output",
+    at: "the output begins to be written",
+    of: ApplyingStore.prototype,
+    method: "startWriting",
+  },
+  { in: "output", at: "the first slice is written", of: ApplyingStore.prototype, method: "count" },
+  { in: "output", at: "the third slice is written", of: ApplyingStore.prototype, method: "count", call: 3 },
+  { in: "output", at: "the large commit is made", of: CommitStore.prototype, method: "insert" },
+  { in: "output", at: "nothing more is applied", of: ApplyingStore.prototype, method: "clear" },
+  { at: "the second slice is published", of: ChangedStore.prototype, method: "take", call: 2 },
+  { at: "the tenth slice is published", of: ChangedStore.prototype, method: "take", call: 10 },
+];
+
+/** Every step of a job of a few files. */
+export const LIFE_OF_A_JOB = aroundEach(STEPS);
+/** Every slice of a large one; each is a transaction, so after it is before the next. */
+export const LIFE_OF_A_LARGE_JOB = SLICES.map(
+  (step): FaultPoint => ({ ...step, when: "before", at: `before ${step.at}` }),
+);
+
+/** The moments before and after each. */
+function aroundEach(steps: readonly Where[]): FaultPoint[] {
+  return steps.flatMap((step) => [
+    { ...step, when: "before" as const, at: `before ${step.at}` },
+    { ...step, when: "after" as const, at: `after ${step.at}` },
+  ]);
+}

@@ -8,7 +8,9 @@ beforeAll(shortenPauses);
 let lives = 0;
 
 describe("a gateway that is killed in the life of a job", () => {
-  it.each(LIFE_OF_A_JOB)("$at, makes that job once and right, and the next one", async (point) => {
+  it.each(
+    LIFE_OF_A_JOB.map((point) => [point.at, point] as const),
+  )("%s, makes that job once and right, and the next one", async (_, point) => {
     const name = `life-${++lives}`;
     const life = await begin(name, { a: "1", k: "1" });
     const { gateway } = life;

@@ -27,6 +27,9 @@ export interface Life {
   readonly gateway: Gateway;
   /** What was pushed. */
   readonly outside: Outside;
+  readonly command: Command;
+  /** Datums that a worker takes at a time. */
+  readonly max: number;
 }
 
 /** Where outputs are pushed to. */
@@ -53,6 +56,8 @@ export async function begin(name: string, files: Readonly<Record<string, string>
   const life = {
     name,
     outside: new Outside(),
+    command: COMMAND,
+    max: 1,
     gateway: { input: { repo, branch: "master" }, output: { repo: name, branch: "master" } },
   };
   await workUntil(life, { jobs: 1 });
@@ -95,12 +100,12 @@ async function hasEnded({ name }: Life, count: number): Promise<boolean> {
   return jobs.length === count && jobs.every(({ finishedAt }) => finishedAt !== null);
 }
 
-async function workOnce({ name, outside }: Life): Promise<number> {
-  const leased = await pipelineOf(name).lease({ node: "n1", worker: "w1", max: 1, waitMs: 20 });
+async function workOnce({ name, outside, command, max }: Life): Promise<number> {
+  const leased = await pipelineOf(name).lease({ node: "n1", worker: "w1", max, waitMs: 20 });
   if (!leased.ok) return 0;
   const { output } = leased;
   const outcomes = await Promise.all([
-    ...leased.datums.map((datum) => outcomeOf(datum, { command: COMMAND, output })),
+    ...leased.datums.map((datum) => outcomeOf(datum, { command, output })),
     ...leased.tasks.map((task) => taskOutcome(task, { outside, output })),
   ]);
   if (outcomes.length > 0) await pipelineOf(name).finish({ worker: "w1", outcomes });
@@ -165,7 +170,7 @@ const LEFT_OVER = [
 ];
 
 /** No row is left that somebody would still have to do something about, and no alarm stands for work. */
-async function expectRest(name: string): Promise<void> {
+export async function expectRest(name: string): Promise<void> {
   const leftOver = async (): Promise<unknown[]> => {
     await insist(async () => runDurableObjectAlarm(env.PIPELINE.getByName(name)));
     return (await Promise.all(LEFT_OVER.map((sql) => query(name, sql)))).flat();

@@ -3,7 +3,7 @@ import { Run } from "./model/run.ts";
 
 /** Another first seed is another set of histories. */
 const FIRST_SEED = 1;
-const RUNS = 30;
+const RUNS = 24;
 
 describe.concurrent("a pipeline under random commits, deletions, updates, failures and deaths", () => {
   it.each(

@@ -32,7 +32,7 @@ export function elementsOf(tree: Tree, glob: NaiveGlob): NaiveElement[] {
 }
 
 /** Everything below a directory, in order; "" is the root. */
-export function entriesBelow(tree: Tree, directory: string): [string, string][] {
+function entriesBelow(tree: Tree, directory: string): [string, string][] {
   const prefix = directory === "" ? "" : `${directory}/`;
   return [...tree].filter(([path]) => path.startsWith(prefix)).sort(([a], [b]) => (a < b ? -1 : 1));
 }
@@ -42,7 +42,7 @@ export function holdsFile(tree: Tree): boolean {
 }
 
 /** "a/b/c" and "a/b/" are both in "" and "a", and in "a/b". */
-export function directoriesAbove(path: string): string[] {
+function directoriesAbove(path: string): string[] {
   const names = path.split("/");
   return ["", ...names.slice(1).map((_, index) => names.slice(0, index + 1).join("/"))];
 }

@@ -3,9 +3,10 @@ import { Chance } from "./chance.ts";
 import { check, isTold } from "./check.ts";
 import { Inputs } from "./inputs.ts";
 import type { Position } from "./naive-branch.ts";
-import { NaivePipeline, type NaiveUpdate } from "./naive-pipeline.ts";
+import { NaivePipeline } from "./naive-pipeline.ts";
 import { RunLog } from "./run-log.ts";
 import { Stage } from "./stage.ts";
+import { commitTo, STEPS, type Step, UPDATES } from "./steps.ts";
 import { Workers } from "./workers.ts";
 
 const WORKERS = ["w1", "w2"];
@@ -14,31 +15,6 @@ const MAX_EXPIRIES = 8;
 
 /** After so many looks at a pipeline that does nothing it is taken to be stuck. */
 const MAX_IDLE = 300;
-
-/** How likely each step is. */
-const STEPS = {
-  commit: 30,
-  rewrite: 3,
-  deleteBranch: 2,
-  work: 25,
-  finish: 12,
-  renew: 3,
-  expire: 3,
-  killPipeline: 4,
-  killInput: 1,
-  killOutput: 1,
-  stop: 2,
-  update: 5,
-  stopJob: 3,
-  settle: 3,
-};
-const UPDATES: Record<NaiveUpdate, number> = {
-  settings: 4,
-  transform: 2,
-  reprocess: 2,
-  inputs: 3,
-  unchanged: 1,
-};
 
 /** One random history of a pipeline, done in reality and in the model side by side. */
 export class Run {
@@ -105,7 +81,7 @@ export class Run {
     }
   }
 
-  async #do(step: keyof typeof STEPS | "start"): Promise<void> {
+  async #do(step: Step): Promise<void> {
     switch (step) {
       case "commit":
         return await commitTo(this.#inputs, this.#chance, (what) => this.#note(what));
@@ -277,18 +253,4 @@ export class Run {
   #note(what: string): void {
     this.trace.push(what);
   }
-}
-
-/** One commit, on a branch that is made if it is not there. */
-async function commitTo(
-  inputs: Inputs,
-  chance: Chance,
-  note: (what: string) => void = () => {},
-): Promise<void> {
-  const repo = chance.repo();
-  const branch = inputs.of(repo);
-  if (!branch.exists) await inputs.create(repo);
-  const edit = chance.edit(branch.tree);
-  note(`  ${repo} ${JSON.stringify(edit)}`);
-  if (Object.keys(edit).length > 0) await inputs.commit(repo, edit);
 }
