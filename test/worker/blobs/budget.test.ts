@@ -1,13 +1,10 @@
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { byteSource } from "../../../worker/blobs/body-reader.ts";
 import { ByteBudget } from "../../../worker/blobs/budget.ts";
 import type { BlobStore } from "../../../worker/blobs/port.ts";
 import { CHUNK_BYTES, type WriteResult, writeContent } from "../../../worker/blobs/write-content.ts";
 import { MIB, randomBytes, referenceDigest } from "./reference.ts";
 import { pieces, stalledBody } from "./senders.ts";
-
-// Megabytes through a simulated R2, on a machine that may be busy.
-vi.setConfig({ testTimeout: 30_000 });
 
 describe("a byte budget", () => {
   test("admits in the order of asking: a small wish does not overtake a large one", async () => {

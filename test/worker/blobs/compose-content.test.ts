@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { LEAF_BYTES, treeRoot } from "../../../protocol/digest.ts";
 import { byteSource } from "../../../worker/blobs/body-reader.ts";
 import { ByteBudget } from "../../../worker/blobs/budget.ts";
@@ -13,9 +13,6 @@ import { seededRandom } from "../../support/random.ts";
 import { checksumOf } from "./checksums.ts";
 import { MemoryStore } from "./memory-store.ts";
 import { hex, MIB, randomBytes, referenceDigest, sameBytes } from "./reference.ts";
-
-// Hundreds of megabytes are hashed, on a machine that may be busy.
-vi.setConfig({ testTimeout: 60_000 });
 
 const owner = { uid: "uid-1", upload: "master.repo.01COMPOSE" };
 const budget = new ByteBudget(2 * CHUNK_BYTES);

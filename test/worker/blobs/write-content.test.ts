@@ -1,5 +1,5 @@
 import { env } from "cloudflare:test";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type ByteSource, byteSource } from "../../../worker/blobs/body-reader.ts";
 import { ByteBudget } from "../../../worker/blobs/budget.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
@@ -16,9 +16,6 @@ import { CHECKSUM_ALGORITHMS } from "../../../worker/core/checksums.ts";
 import { checksumOf } from "./checksums.ts";
 import { hash, hex, MIB, randomBytes, referenceDigest, sameBytes } from "./reference.ts";
 import { nativeBody, scriptedBody, stalledBody } from "./senders.ts";
-
-// Megabytes through a simulated R2, on a machine that may be busy.
-vi.setConfig({ testTimeout: 30_000 });
 
 const store = new R2BlobStore(env.BLOBS);
 let uploads = 0;

@@ -16,5 +16,5 @@ describe.concurrent("a pipeline under random commits, deletions, updates, failur
     } catch (error) {
       throw new Error(`seed ${seed}: ${error}\n${run.trace.join("\n")}`, { cause: error });
     }
-  }, 120_000);
+  }, 300_000);
 });

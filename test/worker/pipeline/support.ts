@@ -1,6 +1,5 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
-import { vi } from "vitest";
 import type { z } from "zod";
 import type { ContentId } from "../../../protocol/content.ts";
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
@@ -10,9 +9,6 @@ import { PipelineSpec } from "../../../protocol/spec.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
 import type { Leased, PipelineApi } from "../../../worker/pipeline/contract.ts";
-
-// Tests wait for what happens, however slow the machine is at the moment.
-vi.setConfig({ testTimeout: 30_000 });
 
 export function branchOf(address: BranchAddress): BranchApi {
   return env.BRANCH.getByName(bucketName(address)) as unknown as BranchApi;
