@@ -7,7 +7,8 @@ import type { Jail } from "./jail.ts";
 import { processExecutor } from "./process.ts";
 import { type FolderEntries, readRootEntries } from "./root-entries.ts";
 import { findTool } from "./tools.ts";
-import { type UnshareTools, unshare } from "./unshare.ts";
+import { unshare } from "./unshare.ts";
+import type { UnshareTools } from "./unshare-tools.ts";
 
 /** Nothing on this machine can run commands; the message says what to install. */
 export class NoExecutorError extends Error {

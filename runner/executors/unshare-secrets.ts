@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { FIRST_DATA_FD } from "./jail.ts";
 import type { OpenedFolder, SecretFolder, SecretMounts } from "./secret-mounts.ts";
-import type { UnshareTools } from "./unshare.ts";
+import type { UnshareTools } from "./unshare-tools.ts";
 import { escaped, quoted } from "./words.ts";
 
 export interface SecretScriptOptions {

@@ -3,21 +3,8 @@ import { join } from "node:path";
 import type { Jail, Launch, LaunchRequest, Started } from "./jail.ts";
 import type { FolderEntries } from "./root-entries.ts";
 import { secretData, secretScript } from "./unshare-secrets.ts";
+import type { UnshareTools } from "./unshare-tools.ts";
 import { escaped, quoted } from "./words.ts";
-
-/** Absolute paths of util-linux's tools, and of the POSIX ones. */
-export interface UnshareTools {
-  readonly unshare: string;
-  readonly setpriv: string;
-  readonly mount: string;
-  readonly umount: string;
-  readonly pivot_root: string;
-  readonly sh: string;
-  readonly env: string;
-  readonly mkdir: string;
-  readonly ln: string;
-  readonly dd: string;
-}
 
 export interface UnshareOptions {
   readonly tools: UnshareTools;
