@@ -1,0 +1,75 @@
+import type Dockerode from "dockerode";
+import { messageOf } from "../../fault.ts";
+import type { Credentials } from "./credentials.ts";
+import { ProgressReader } from "./progress-reader.ts";
+
+export interface PullOptions {
+  /** The full name. */
+  readonly image: string;
+  /** Absent: as anybody. */
+  readonly login: Credentials["login"] | undefined;
+  /** How long an engine may say nothing. */
+  readonly silenceMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** `reason` is what the registry or the engine said. */
+export type Pulled = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+
+/**
+ * Pulls an image, once. Docker tells a failure by its status, Podman by a record in a stream that began well, and
+ * either may do both. Throws only what `signal` is aborted with.
+ */
+export async function pull(
+  docker: Dockerode,
+  { image, login, silenceMs, signal }: PullOptions,
+): Promise<Pulled> {
+  const watch = new SilenceWatch(silenceMs);
+  try {
+    const abortSignal = AbortSignal.any([signal, watch.signal]);
+    const stream = await docker.createImage(login, { fromImage: image, abortSignal });
+    const reader = new ProgressReader();
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      watch.heard();
+      reader.add(chunk);
+    }
+    const reason = reader.end();
+    return reason === undefined ? { ok: true } : { ok: false, reason };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (watch.signal.aborted)
+      return { ok: false, reason: `nothing was heard of it for ${silenceMs / 1000} s` };
+    return { ok: false, reason: engineWords(error) };
+  } finally {
+    watch.close();
+  }
+}
+
+/** Aborts its signal when nothing was heard for so long. */
+class SilenceWatch {
+  readonly #controller = new AbortController();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(silenceMs: number) {
+    this.#timer = setTimeout(() => this.#controller.abort(), silenceMs);
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  heard(): void {
+    this.#timer.refresh();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+}
+
+/** The engine's own words, without what the client library puts around them. */
+export function engineWords(error: unknown): string {
+  return messageOf(error)
+    .replace(/^\(HTTP code \d+\) .*? - /s, "")
+    .trim();
+}

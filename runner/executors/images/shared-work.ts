@@ -1,0 +1,46 @@
+import { unlessAborted } from "../../concurrency.ts";
+
+interface Task {
+  readonly result: Promise<string>;
+  readonly abort: AbortController;
+  waiting: number;
+}
+
+/** Work that several callers want at the same time, and that is done once for all of them. */
+export class SharedWork {
+  readonly #tasks = new Map<string, Task>();
+
+  /**
+   * What `work` answers, which is started only where nobody waits for the same key already. A caller who aborts
+   * leaves; the work is aborted when the last one has left.
+   */
+  async get(
+    key: string,
+    { signal, work }: { signal: AbortSignal; work: (signal: AbortSignal) => Promise<string> },
+  ): Promise<string> {
+    signal.throwIfAborted();
+    const task = this.#tasks.get(key) ?? this.#start(key, work);
+    task.waiting += 1;
+    try {
+      return await unlessAborted(task.result, signal);
+    } finally {
+      task.waiting -= 1;
+      if (task.waiting === 0) this.#leave(key, task);
+    }
+  }
+
+  #start(key: string, work: (signal: AbortSignal) => Promise<string>): Task {
+    const abort = new AbortController();
+    const task: Task = { result: work(abort.signal), abort, waiting: 0 };
+    // Nobody may be waiting any more when it fails.
+    task.result.catch(() => undefined);
+    this.#tasks.set(key, task);
+    return task;
+  }
+
+  /** Whoever asks from now on is not to get what is being aborted. */
+  #leave(key: string, task: Task): void {
+    if (this.#tasks.get(key) === task) this.#tasks.delete(key);
+    task.abort.abort();
+  }
+}

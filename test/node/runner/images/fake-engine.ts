@@ -1,0 +1,51 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { join } from "node:path";
+import Dockerode from "dockerode";
+import { removeScratch, scratchFolder } from "../../../support/scratch.ts";
+
+/** One call to pull that the engine was given. */
+export interface PullCall {
+  readonly image: string;
+  /** What its header with credentials holds; undefined where it has none. */
+  readonly auth: unknown;
+  readonly response: ServerResponse;
+}
+
+/** The part of an engine's API that pulls images, to do what a real one does only when things go wrong. */
+export class FakeEngine {
+  readonly pulls: PullCall[] = [];
+  /** Names under which it has an image. */
+  readonly images = new Set<string>();
+  /** Answers a pull. */
+  onPull: (call: PullCall) => void = ({ response }) => response.end();
+  readonly #folder = scratchFolder();
+  readonly #server = createServer((request, response) => this.#answer(request, response));
+  readonly client = new Dockerode({ host: "", socketPath: join(this.#folder, "engine.sock") });
+
+  async start(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.listen(join(this.#folder, "engine.sock"), resolve));
+  }
+
+  #answer({ method, url = "", headers }: IncomingMessage, response: ServerResponse): void {
+    const { pathname, searchParams } = new URL(url, "http://engine");
+    if (method === "POST" && pathname === "/images/create") {
+      const header = headers["x-registry-auth"];
+      const auth =
+        header === undefined ? undefined : JSON.parse(Buffer.from(`${header}`, "base64url").toString());
+      const call = { image: searchParams.get("fromImage") ?? "", auth, response };
+      this.pulls.push(call);
+      this.onPull(call);
+      return;
+    }
+    const name = /^\/images\/(.+)\/json$/.exec(decodeURIComponent(pathname))?.[1] ?? "";
+    const found = this.images.has(name);
+    response.writeHead(found ? 200 : 404, { "content-type": "application/json" });
+    response.end(JSON.stringify(found ? { Id: `id of ${name}` } : { message: "no such image" }));
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+    removeScratch(this.#folder);
+  }
+}

@@ -1,0 +1,155 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type NamedSecret, NodeTrouble } from "../../../../runner/executors/executor.ts";
+import { ensureImage } from "../../../../runner/executors/images/ensure-image.ts";
+import { soon } from "../support/running.ts";
+import { FakeEngine } from "./fake-engine.ts";
+
+const IMAGE = "r.io/team/x:1";
+
+function pullSecret(name: string, auths: Record<string, { auth: string }>): NamedSecret {
+  return { name, secret: new Map([[".dockerconfigjson", Buffer.from(JSON.stringify({ auths }))]]) };
+}
+const login = (user: string) => ({ auth: btoa(`${user}:pw of ${user}`) });
+
+describe("the pull of an image", () => {
+  let engine: FakeEngine;
+  beforeEach(async () => {
+    engine = new FakeEngine();
+    await engine.start();
+  });
+  afterEach(() => engine.stop());
+
+  const never = new AbortController().signal;
+  function ask(options: { signal?: AbortSignal; pullSecrets?: NamedSecret[]; silenceMs?: number } = {}) {
+    return ensureImage(engine.client, { image: IMAGE, pullSecrets: [], signal: never, ...options });
+  }
+  async function trouble(answer: Promise<string>): Promise<string> {
+    const error = await answer.catch((error: unknown) => error);
+    expect(error).toBeInstanceOf(NodeTrouble);
+    return (error as NodeTrouble).message;
+  }
+  function succeed(): void {
+    for (const { response, image } of engine.pulls) {
+      engine.images.add(image);
+      response.end('{"status":"done"}\r\n');
+    }
+  }
+
+  test("is one for all who ask meanwhile, and none for who asks later", async () => {
+    engine.onPull = () => undefined;
+    const asked = [ask(), ask()];
+    await soon(() => engine.pulls.length).toBe(1);
+    asked.push(ask());
+    succeed();
+    expect(await Promise.all(asked)).toEqual(Array(3).fill(`id of ${IMAGE}`));
+    expect(await ask()).toBe(`id of ${IMAGE}`);
+    expect(engine.pulls).toHaveLength(1);
+  });
+
+  test("is not shared by those who have other credentials: they may fail where others do not", async () => {
+    engine.onPull = () => undefined;
+    const asked = [ask(), ask({ pullSecrets: [pullSecret("a", { "r.io": login("me") })] })];
+    await soon(() => engine.pulls.length).toBe(2);
+    succeed();
+    await Promise.all(asked);
+  });
+
+  test("goes on when one of two leaves, and ends when both have left", async () => {
+    engine.onPull = () => undefined;
+    const [one, two] = [new AbortController(), new AbortController()];
+    const asked = [ask({ signal: one.signal }), ask({ signal: two.signal })];
+    await soon(() => engine.pulls.length).toBe(1);
+    const closed = new Promise((resolve) => engine.pulls[0]?.response.once("close", resolve));
+    one.abort(new Error("one"));
+    await expect(asked[0]).rejects.toThrow("one");
+    expect(engine.pulls[0]?.response.closed).toBe(false);
+    two.abort(new Error("two"));
+    await expect(asked[1]).rejects.toThrow("two");
+    await closed;
+  });
+
+  test("is begun anew for who asks after all have left", async () => {
+    engine.onPull = () => undefined;
+    const one = new AbortController();
+    const left = ask({ signal: one.signal });
+    await soon(() => engine.pulls.length).toBe(1);
+    one.abort(new Error("one"));
+    await expect(left).rejects.toThrow("one");
+    const later = ask();
+    await soon(() => engine.pulls.length).toBe(2);
+    succeed();
+    expect(await later).toBe(`id of ${IMAGE}`);
+  });
+
+  test("tries each of the credentials that fit, in order, and then none, with user and password apart", async () => {
+    engine.onPull = ({ response }) => response.writeHead(500).end('{"message":"unauthorized: no"}');
+    const pullSecrets = [
+      pullSecret("first", { "r.io": login("a"), "r.io/team": login("b") }),
+      pullSecret("other", { "other.io": login("c") }),
+      pullSecret("last", { "*.io": login("d") }),
+    ];
+    const told = await trouble(ask({ pullSecrets }));
+    const keys = ["b", "a", "d"].map((username) => ({
+      ...{ username, password: `pw of ${username}` },
+      serveraddress: "r.io",
+    }));
+    expect(engine.pulls.map(({ auth }) => auth)).toEqual([...keys, undefined]);
+    expect(told).toBe(
+      `image "${IMAGE}" can't be pulled ` +
+        'with the credentials of secret "first": unauthorized: no; ' +
+        'with the credentials of secret "last": unauthorized: no; without credentials: unauthorized: no; 1 more failed before',
+    );
+  });
+
+  test("tries no other credentials where the registry can't be reached", async () => {
+    engine.onPull = ({ response }) => response.writeHead(500).end('{"message":"dial tcp: i/o timeout"}');
+    await trouble(ask({ pullSecrets: [pullSecret("a", { "r.io": login("a") })] }));
+    expect(engine.pulls).toHaveLength(1);
+  });
+
+  test("has failed where its stream says so, though it began well", async () => {
+    const records = [
+      '{"status":"Pulling \u00e9"}',
+      '{"errorDetail":{"message":"gone \u00e9"},"error":"gone \u00e9"}',
+    ];
+    const bytes = Buffer.from(records.join("\n"));
+    engine.onPull = ({ response }) => {
+      // Cut within a character and a record.
+      response.write(bytes.subarray(0, 20));
+      setImmediate(() => response.end(bytes.subarray(20)));
+    };
+    expect(await trouble(ask())).toBe(`image "${IMAGE}" can't be pulled without credentials: gone \u00e9`);
+  });
+
+  test("has failed where the engine does not have the image afterwards", async () => {
+    expect(await trouble(ask())).toContain("was pulled, but the container engine does not have it");
+  });
+
+  test("has failed where the engine hangs up", async () => {
+    engine.onPull = ({ response }) => {
+      response.write('{"status":"Pulling"}\n');
+      setImmediate(() => response.destroy());
+    };
+    expect(await trouble(ask())).toContain(`image "${IMAGE}" can't be pulled without credentials: `);
+  });
+
+  test("ends where nothing is heard of it", async () => {
+    engine.onPull = ({ response }) => response.write('{"status":"Pulling"}\n');
+    expect(await trouble(ask({ silenceMs: 200 }))).toContain("nothing was heard of it for 0.2 s");
+  });
+
+  test("says no more than fits, however much the registry says", async () => {
+    engine.onPull = ({ response }) => response.writeHead(500).end(`<html>${"x\n".repeat(100_000)}`);
+    const pullSecrets = [pullSecret("a", { "r.io": login("a") }), pullSecret("b", { "r.io": login("b") })];
+    const told = await trouble(ask({ pullSecrets }));
+    expect(told.length).toBeLessThan(1900);
+    expect(told).not.toContain("\n");
+  });
+
+  test("can't even be asked for where the engine is away", async () => {
+    await engine.stop();
+    expect(await trouble(ask())).toBe(
+      `the container engine can't be asked for image "${IMAGE}": it does not answer (ENOENT)`,
+    );
+  });
+});
