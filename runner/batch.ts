@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Lease, LeasedDatum, Outcome } from "../protocol/runner.ts";
 import { LONG_BATCH_MS } from "./batch-size.ts";
 import { concludeDatum, type DatumDeps, type DatumWork, runDatum, type Staged, stageDatum } from "./datum.ts";
+import { NodeTrouble } from "./executors/executor.ts";
 import { messageOf } from "./fault.ts";
 import type { Leases } from "./leases.ts";
 import type { Log } from "./log.ts";
@@ -39,14 +40,19 @@ const SETTLING_AT_ONCE = 2;
 /**
  * Runs the datums of one lease call, one at a time: the next one's inputs are laid out while the present one runs.
  * When one takes long, those that have not begun are given back, so that no datum waits behind it while another
- * worker is idle. Returns when the last command has ended; its outputs may still be on their way.
+ * worker is idle. Returns when the last command has ended; its outputs may still be on their way. Where commands
+ * can't be run here it gives back all that have not ended, and answers why.
  */
-export async function runBatch(deps: BatchDeps, lease: Lease, signals: Signals): Promise<void> {
+export async function runBatch(
+  deps: BatchDeps,
+  lease: Lease,
+  signals: Signals,
+): Promise<NodeTrouble | undefined> {
   const batch = new Batch(deps, { lease, signals });
   const giveBack = () => batch.giveBack();
   signals.drain.addEventListener("abort", giveBack, { once: true });
   try {
-    await batch.run();
+    return await batch.run();
   } finally {
     signals.drain.removeEventListener("abort", giveBack);
     void deps.settling.idle().then(() => deps.reporter.flush());
@@ -58,6 +64,7 @@ class Batch {
   readonly #signals: Signals;
   /** Those that have not begun; the first may be staged. */
   #queue: Task[];
+  #trouble: NodeTrouble | undefined;
 
   constructor(deps: BatchDeps, { lease, signals }: { lease: Lease; signals: Signals }) {
     this.#deps = deps;
@@ -65,7 +72,7 @@ class Batch {
     this.#queue = lease.datums.map((datum) => this.#task(lease, datum));
   }
 
-  async run(): Promise<void> {
+  async run(): Promise<NodeTrouble | undefined> {
     if (this.#signals.drain.aborted) this.giveBack();
     this.#stageFirst();
     for (let task = this.#queue[0]; task; task = this.#queue[0]) {
@@ -73,6 +80,7 @@ class Batch {
       await this.#perform(task);
       clearTimeout(timer);
     }
+    return this.#trouble;
   }
 
   /** Returns every datum whose command has not been started. */
@@ -83,6 +91,10 @@ class Batch {
   #giveBackAllBut(kept: Task | undefined): void {
     const given = this.#queue.filter((task) => task !== kept);
     this.#queue = this.#queue.filter((task) => task === kept);
+    this.#giveBackThese(given);
+  }
+
+  #giveBackThese(given: readonly Task[]): void {
     for (const task of given) {
       this.#giveBackOne(task);
       this.#deps.settling.add(this.#discard(task));
@@ -93,8 +105,10 @@ class Batch {
   /** After a kill the worker gives back all that it holds, in one short call. */
   #giveBackOne({ work }: Task): void {
     if (this.#signals.kill.aborted) return;
+    const { leases, reporter } = this.#deps;
     const { lease } = work.datum;
-    if (this.#deps.leases.stop(lease, "yielded")) this.#deps.reporter.add({ lease, state: "returned" });
+    if (leases.stop(lease, "yielded")) reporter.add({ lease, state: "returned" });
+    else reporter.logs.drop([lease]);
   }
 
   async #perform(task: Task): Promise<void> {
@@ -104,8 +118,16 @@ class Batch {
     this.#queue.shift();
     this.#stageFirst();
     if (!staged?.ok || task.work.signal.aborted) return this.#settle(task, async () => failureOf(staged));
-    const ran = await runDatum(this.#deps, task.work, staged.lazy);
+    const ran = await runDatum(this.#deps, task.work, staged.lazy).catch(troubleOf);
+    if (ran instanceof NodeTrouble) return this.#stopFor(ran, task);
     await this.#settle(task, () => concludeDatum(this.#deps, task.work, ran));
+  }
+
+  #stopFor(trouble: NodeTrouble, task: Task): void {
+    this.#trouble = trouble;
+    const given = [task, ...this.#queue];
+    this.#queue = [];
+    this.#giveBackThese(given);
   }
 
   async #settle(task: Task, conclude: () => Promise<Outcome | undefined>): Promise<void> {
@@ -118,6 +140,7 @@ class Batch {
     const { signal } = task.work;
     const outcome = signal.aborted ? undefined : await conclude();
     if (outcome && !signal.aborted) this.#deps.reporter.add(outcome);
+    else this.#deps.reporter.logs.drop([task.work.datum.lease]);
     await this.#discard(task);
   }
 
@@ -137,15 +160,22 @@ class Batch {
   }
 
   #task({ transform, datumTimeout, output }: Lease, datum: LeasedDatum): Task {
-    const { leases, pipeline, dir } = this.#deps;
+    const { leases, pipeline, dir, reporter } = this.#deps;
     const signal = AbortSignal.any([this.#signals.kill, leases.hold(datum.lease)]);
     const pfs = join(dir, `datum-${nextFolder()}`);
-    return { work: { pipeline, datum, transform, datumTimeout, output, pfs, signal }, staged: undefined };
+    const onOutput = reporter.logs.outputOf(datum.lease);
+    const work = { pipeline, datum, transform, datumTimeout, output, pfs, onOutput, signal };
+    return { work, staged: undefined };
   }
 }
 
 function failureOf(staged: Staged | undefined): Outcome | undefined {
   return staged?.ok === false ? staged.failure : undefined;
+}
+
+function troubleOf(error: unknown): NodeTrouble {
+  if (error instanceof NodeTrouble) return error;
+  throw error;
 }
 
 let folders = 0;

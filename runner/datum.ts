@@ -3,8 +3,8 @@ import { parseDuration } from "../protocol/duration.ts";
 import type { LeasedDatum, Outcome } from "../protocol/runner.ts";
 import type { Transform } from "../protocol/spec.ts";
 import type { Cache } from "./cache.ts";
-import { commandEnv, commandStdin } from "./command-env.ts";
-import type { MountedSecret, Run, Sandbox } from "./executors/executor.ts";
+import { commandEnv, commandStdin, machineVariables } from "./command-env.ts";
+import { type MountedSecret, NodeTrouble, type Run, type Sandbox } from "./executors/executor.ts";
 import { messageOf } from "./fault.ts";
 import type { Gateway } from "./gateway.ts";
 import { collect } from "./pfs/collect.ts";
@@ -18,7 +18,7 @@ import { boundedReason, verdictOf } from "./verdict.ts";
 
 export interface DatumDeps extends StageDeps {
   readonly gateway: Pick<Gateway, "files" | "openUpload" | "reserve" | "addInline" | "addContent">;
-  readonly cache: Pick<Cache, "pathOf" | "fetch" | "readSmall" | "read">;
+  readonly cache: Pick<Cache, "place" | "readSmall" | "read">;
   readonly pipes: PipeStore;
   readonly secrets: SecretSource;
   readonly sandbox: Sandbox;
@@ -33,6 +33,8 @@ export interface DatumWork {
   readonly output: { readonly repo: string; readonly branch: string };
   /** The folder that is `/pfs` to the command. */
   readonly pfs: string;
+  /** Given what the command prints, as it comes. */
+  readonly onOutput?: (bytes: Buffer) => void;
   /** Stops the work; its result is then of no interest. */
   readonly signal: AbortSignal;
 }
@@ -61,7 +63,7 @@ export interface Ran {
   readonly fault?: string | undefined;
 }
 
-/** Runs the command to its end. */
+/** Runs the command to its end. Throws NodeTrouble. */
 export async function runDatum(deps: DatumDeps, work: DatumWork, lazy: LazyFiles): Promise<Ran> {
   const began = performance.now();
   const ran = await mountedSecrets(deps, work).then(
@@ -95,16 +97,22 @@ async function runWith(
   work: DatumWork,
   { lazy, secrets }: { lazy: LazyFiles; secrets: MountedSecret[] },
 ): Promise<Omit<Ran, "millis">> {
-  const { transform, pfs, datumTimeout, signal: stop } = work;
-  const { cmd, workingDir = "/" } = transform;
+  const { transform, pfs, datumTimeout, onOutput, signal: stop } = work;
+  const { cmd, workingDir } = transform;
   const env = commandEnv({ ...work, own: process.env });
   const stdin = commandStdin(transform);
   const limit = timeLimit(datumTimeout, stop);
   const service = new PipeService({ lazy, cache, pipes });
   const signal = AbortSignal.any([limit.signal, service.failed]);
-  const run = await sandbox.run({ pfs, cmd, workingDir, stdin, env, secrets, signal }).catch(broken);
+  const command = {
+    ...{ pfs, cmd, stdin, env, machineEnv: machineVariables(transform), secrets, signal },
+    ...(workingDir !== undefined && { workingDir }),
+    ...(onOutput && { onOutput }),
+  };
+  const run = await sandbox.run(command).catch(broken);
   limit.clear();
   const unserved = await service.close();
+  if (run instanceof NodeTrouble) throw run;
   const late = limit.over() && !stop.aborted;
   return {
     run,
@@ -128,7 +136,8 @@ function timeLimit(
   };
 }
 
-function broken(error: unknown): Run {
+function broken(error: unknown): Run | NodeTrouble {
+  if (error instanceof NodeTrouble) return error;
   return { kind: "not-started", reason: `the executor failed: ${messageOf(error)}`, log: "" };
 }
 

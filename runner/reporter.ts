@@ -4,11 +4,12 @@ import { messageOf } from "./fault.ts";
 import type { Gateway } from "./gateway.ts";
 import type { Leases } from "./leases.ts";
 import type { Log } from "./log.ts";
+import { LogShipper } from "./logs/shipper.ts";
 import { retrying } from "./retry.ts";
 import { boundedReason } from "./verdict.ts";
 
 export interface ReporterDeps {
-  readonly gateway: Pick<Gateway, "finish">;
+  readonly gateway: Pick<Gateway, "finish" | "logs">;
   readonly leases: Leases;
   readonly log: Log;
   readonly pipeline: string;
@@ -22,8 +23,12 @@ const HOLD_MS = 500;
 /** Characters of outcomes in one call, about: keeps a message far from what the gateway's parts can pass on. */
 const MAX_WEIGHT = 4 * 1024 * 1024;
 
-/** Brings outcomes to the gateway, in batches, for as long as it takes: a result is only dropped when the gateway says that it is not wanted. */
+/**
+ * Brings outcomes to the gateway, in batches, for as long as it takes: a result is only dropped when the gateway says
+ * that it is not wanted. What the commands printed goes before their outcomes.
+ */
 export class Reporter {
+  readonly logs: LogShipper;
   readonly #deps: ReporterDeps;
   #waiting: Outcome[] = [];
   #weight = 0;
@@ -33,6 +38,7 @@ export class Reporter {
 
   constructor(deps: ReporterDeps) {
     this.#deps = deps;
+    this.logs = new LogShipper(deps);
   }
 
   /** Outcomes that the gateway has not answered to. */
@@ -64,13 +70,18 @@ export class Reporter {
     await this.#deliver(outcomes);
     // Not reported, not let go of: after a kill the worker gives its datums back.
     if (this.#deps.kill.aborted) return;
+    this.logs.settled(outcomes.map(({ lease }) => lease));
     for (const { lease } of outcomes) this.#deps.leases.release(lease);
     this.#unsettled -= outcomes.length;
   }
 
   async #deliver(outcomes: readonly Outcome[]): Promise<void> {
     const { gateway, log, pipeline, worker, kill } = this.#deps;
-    const work = () => gateway.finish({ pipeline, worker, outcomes: [...outcomes] }, kill);
+    const work = async () => {
+      // Again before each try: after an outage it is for both of them that the gateway is back.
+      await this.logs.flush(outcomes.map(({ lease }) => lease));
+      return gateway.finish({ pipeline, worker, outcomes: [...outcomes] }, kill);
+    };
     const onRetry = (error: unknown) =>
       log.warn({ pipeline, worker, reason: messageOf(error) }, "results wait");
     const retry = { signal: kill, classify: failureOf, maxTransient: Number.POSITIVE_INFINITY, onRetry };

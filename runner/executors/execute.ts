@@ -1,11 +1,9 @@
 import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
 import { closeSync, constants, openSync } from "node:fs";
-import { Socket } from "node:net";
 import { constants as os } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import { errorCode } from "../fault.ts";
 import { FIRST_DATA_FD, type Launch } from "./jail.ts";
-import { LogTail } from "./log-tail.ts";
 
 const { signals } = os;
 
@@ -13,30 +11,31 @@ const { signals } = os;
 export interface Ended {
   /** Of the tool: 128 + n where signal n ended it; null where it did not start. */
   readonly code: number | null;
+  /** What it wrote to file descriptor 3. */
   readonly report: string;
-  readonly log: string;
+  /** Why it could not be started at all. */
+  readonly refused?: string;
 }
 
 export interface ExecuteOptions {
-  /** A FIFO. */
+  /** A FIFO whose reader is there: what is printed goes into it. */
   readonly log: string;
   readonly stdin: string;
   readonly signal: AbortSignal;
 }
 
 /**
- * Starts the tool and waits until it has ended and all of its output is read.
+ * Starts the tool and waits until it has ended.
  *
  * The command's stdin is a file and its stdout a FIFO, opened anew each time: what Node makes for "pipe" are
  * sockets, which a script can't open as /dev/stdin or /dev/stderr.
  */
 export async function execute(launch: Launch, { log, stdin, signal }: ExecuteOptions): Promise<Ended> {
-  const text = readLog(openSync(log, constants.O_RDONLY | constants.O_NONBLOCK));
   const child = start(launch, { log, stdin });
-  if (child instanceof Error) return { code: null, report: "", log: `${await text}${child.message}` };
+  if (child instanceof Error) return { code: null, report: "", refused: child.message };
   writeData(child, launch);
   const [code, report] = await Promise.all([exitOf(child, signal), readReport(child)]);
-  return { code, report, log: await text };
+  return { code, report };
 }
 
 /**
@@ -44,27 +43,39 @@ export async function execute(launch: Launch, { log, stdin, signal }: ExecuteOpt
  * command. Our ends of its files are closed when this returns: the end of the command is then the end of the log.
  */
 function start(launch: Launch, { log, stdin }: Omit<ExecuteOptions, "signal">): ChildProcess | Error {
-  const input = openSync(stdin, constants.O_RDONLY);
-  // Does not block: the reader is there.
-  const output = openSync(log, constants.O_WRONLY);
+  const opened: number[] = [];
   try {
-    const stdio: StdioOptions = [input, output, output, "pipe", ...launch.data.map(() => "pipe" as const)];
+    const input = openSync(stdin, constants.O_RDONLY);
+    opened.push(input);
+    const output = openLog(log);
+    opened.push(output);
+    return spawnTool(launch, { input, output });
+  } finally {
+    for (const descriptor of opened) closeSync(descriptor);
+  }
+}
+
+function spawnTool(
+  launch: Launch,
+  { input, output }: { input: number; output: number },
+): ChildProcess | Error {
+  const stdio: StdioOptions = [input, output, output, "pipe", ...launch.data.map(() => "pipe" as const)];
+  try {
     return spawn(launch.file, launch.args, { env: { ...launch.env }, stdio, detached: true });
   } catch (error) {
     // Arguments and environment beyond what the kernel takes.
     return error instanceof Error ? error : new Error(String(error));
-  } finally {
-    closeSync(output);
-    closeSync(input);
   }
 }
 
-/** Reads to the end, so that the command never waits for us, and keeps the last of it. */
-async function readLog(descriptor: number): Promise<string> {
-  const tail = new LogTail();
-  const socket = new Socket({ fd: descriptor, readable: true, writable: false });
-  for await (const chunk of socket as AsyncIterable<Buffer>) tail.add(chunk);
-  return tail.text();
+/** To write to. The reader is the agent; should it have died in this instant, another one keeps the open from waiting for ever. */
+function openLog(log: string): number {
+  const reader = openSync(log, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    return openSync(log, constants.O_WRONLY);
+  } finally {
+    closeSync(reader);
+  }
 }
 
 async function readReport(child: ChildProcess): Promise<string> {

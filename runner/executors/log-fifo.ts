@@ -1,0 +1,86 @@
+import { execFile } from "node:child_process";
+import { constants, openSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { promisify } from "node:util";
+import { LogTail } from "./log-tail.ts";
+
+/** How long the end of what was printed may come after that of the command. Later, somebody else holds the FIFO. */
+const END_WITHIN_MS = 2000;
+/** A FIFO holds no more at a time. */
+const READ_BYTES = 64 * 1024;
+
+interface Reading<T> {
+  /** Lets a command print into the FIFO; settles when it has ended. */
+  readonly work: () => Promise<T>;
+  readonly onOutput?: ((bytes: Buffer) => void) | undefined;
+}
+
+/**
+ * What the commands of one worker print into, one after the other. The agent reads it itself, as it comes: a command
+ * never waits for its log to be shipped, and what it prints crosses no other process.
+ */
+export class LogFifo {
+  readonly path: string;
+  readonly #mode: string;
+  readonly #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+  /** Nobody but us has it open, so that the end of the next command will be the end of its log. */
+  #clean = false;
+
+  /** `path` is where it is made when it is first needed. `mode`: as for chmod; who prints needs `w`. */
+  constructor(path: string, { mode = "600" } = {}) {
+    this.path = path;
+    this.#mode = mode;
+  }
+
+  /** Reads while `work` is done and to the end of what was printed. Answers the last of it; throws what `work` throws. */
+  async during<T>({ work, onOutput }: Reading<T>): Promise<{ done: T; log: string }> {
+    if (!this.#clean) await this.#make();
+    this.#clean = false;
+    const tail = new LogTail();
+    const socket = this.#read((bytes) => {
+      tail.add(bytes);
+      onOutput?.(bytes);
+    });
+    const ended = new Promise<true>((resolve) => socket.once("close", () => resolve(true)));
+    try {
+      const done = await work();
+      this.#clean = await endOf(ended);
+      return { done, log: tail.text() };
+    } finally {
+      socket.destroy();
+    }
+  }
+
+  async #make(): Promise<void> {
+    await rm(this.path, { force: true });
+    await promisify(execFile)("mkfifo", ["-m", this.#mode, this.path]);
+  }
+
+  /** Opened before there is a writer, it waits for the first one; the end comes when the last one is gone. */
+  #read(take: (bytes: Buffer) => void): Socket {
+    const callback = (count: number, buffer: Uint8Array) => {
+      take(Buffer.from(buffer.buffer, buffer.byteOffset, count));
+      return true;
+    };
+    const fd = openSync(this.path, constants.O_RDONLY | constants.O_NONBLOCK);
+    // One buffer for all: made anew for each read, those of a command that prints a gigabyte pile up faster than
+    // they are collected.
+    const onread = { buffer: this.#buffer, callback };
+    const socket = new Socket({ fd, readable: true, writable: false, onread });
+    // Then there is nothing more to read.
+    socket.on("error", () => undefined);
+    return socket.resume();
+  }
+}
+
+async function endOf(ended: Promise<true>): Promise<boolean> {
+  const waiting = new AbortController();
+  const late = delay(END_WITHIN_MS, false, { signal: waiting.signal }).catch(() => false);
+  try {
+    return await Promise.race([ended, late]);
+  } finally {
+    waiting.abort();
+  }
+}

@@ -1,0 +1,186 @@
+import { Allowance } from "./allowance.ts";
+import { LineSplitter } from "./line-splitter.ts";
+import { Overflow } from "./overflow.ts";
+
+/** In characters, with LINE_COST for each line: what a datum may print in a burst, and each second after that. */
+const BURST = 256 * 1024;
+const EACH_SECOND = 64 * 1024;
+/** What waits to be shipped of one datum, at most, and of all datums of a worker: the gateway may be away. */
+const MAX_WAITING = 256 * 1024;
+const MAX_WAITING_IN_ALL = 2 * 1024 * 1024;
+/** Memory and message that a line takes beside its characters. */
+const LINE_COST = 64;
+/** Lines that are kept of the end of what there was no room for. */
+const LAST_LINES = 200;
+/** A line that is not finished is shipped after so long, so that what it says of progress shows. */
+const UNFINISHED_MS = 1000;
+
+interface PrintedLine {
+  /** By the clock of who writes. */
+  readonly at: number;
+  readonly text: string;
+}
+
+export interface Take {
+  /** Lines that were left out before these. */
+  readonly dropped: number;
+  readonly lines: readonly PrintedLine[];
+}
+
+/** What waits in all logs of a worker, in the unit of the bounds above. */
+export interface WaitingInAll {
+  weight: number;
+}
+
+interface WaitingLine extends PrintedLine {
+  readonly dropped: number;
+}
+
+/**
+ * What one datum prints, on its way to the gateway: its lines, as far as there is room, and the end of the rest. So
+ * its memory is bounded, what is left out is counted, and its last lines, which say why it failed, are always there.
+ * The clock is its caller's; it must not go back.
+ */
+export class DatumLog {
+  readonly #inAll: WaitingInAll;
+  readonly #allowance = new Allowance({ capacity: BURST, perSecond: EACH_SECOND });
+  #splitter = new LineSplitter();
+  #waiting: WaitingLine[] = [];
+  #weight = 0;
+  /** There is no room, and the lines before it are to be shipped first. */
+  #overflow: Overflow | undefined;
+  /** Lines that were left out before the next one. */
+  #dropped = 0;
+  #writtenAt = 0;
+  #closed = false;
+
+  constructor(inAll: WaitingInAll) {
+    this.#inAll = inAll;
+  }
+
+  /** Keeps nothing of `bytes` itself. */
+  write(bytes: Buffer, now: number): void {
+    if (this.#closed) return;
+    this.#writtenAt = now;
+    let start = 0;
+    while (start < bytes.length && this.#hasRoom(now)) {
+      const { stop, lines } = this.#splitter.next(bytes, start);
+      this.#keep(lines, now);
+      start = stop;
+    }
+    if (start === bytes.length) return;
+    this.#overflow ??= new Overflow();
+    this.#overflow.add(bytes.subarray(start), now);
+  }
+
+  /** Whether there is something to take. */
+  get isWaiting(): boolean {
+    return this.#waiting.length > 0 || this.#overflow !== undefined || this.#dropped > 0;
+  }
+
+  get isUnfinished(): boolean {
+    return this.#splitter.unfinished;
+  }
+
+  /** Has what came of a line be a line of its own, where nothing more of it has come for UNFINISHED_MS. */
+  flushUnfinished(now: number): void {
+    if (this.#overflow || now - this.#writtenAt < UNFINISHED_MS) return;
+    this.#keep(this.#splitter.flush(), this.#writtenAt);
+  }
+
+  /** The command has ended: its last line is finished. */
+  end(): void {
+    this.#settleOverflow();
+    this.#keep(this.#splitter.finish(), this.#writtenAt);
+  }
+
+  /** Takes the oldest lines, as far as nothing was left out between them, and as many as there may be. */
+  take({ lines, characters }: { lines: number; characters: number }): Take {
+    this.#settleOverflow();
+    const dropped = this.#waiting[0]?.dropped ?? this.#takeDropped();
+    const count = this.#countOf({ lines, characters });
+    const taken = this.#waiting.slice(0, count).map(({ at, text }) => ({ at, text }));
+    this.#waiting = this.#waiting.slice(count);
+    this.#weigh(-taken.reduce((sum, { text }) => sum + text.length + LINE_COST, 0));
+    return { dropped, lines: taken };
+  }
+
+  /** Lines that were taken have come to nothing. */
+  lose({ dropped, lines }: Take): void {
+    const lost = dropped + lines.length;
+    const [first, ...others] = this.#waiting;
+    if (first) this.#waiting = [{ ...first, dropped: first.dropped + lost }, ...others];
+    else this.#dropped += lost;
+  }
+
+  /** Nothing more of it is wanted. */
+  close(): void {
+    this.#closed = true;
+    this.#weigh(-this.#weight);
+    this.#waiting = [];
+    this.#overflow = undefined;
+    this.#splitter = new LineSplitter();
+    this.#dropped = 0;
+  }
+
+  #hasRoom(now: number): boolean {
+    if (this.#overflow || this.#weight >= MAX_WAITING) return false;
+    return this.#inAll.weight < MAX_WAITING_IN_ALL && this.#allowance.isLeft(now);
+  }
+
+  #keep(lines: readonly string[], at: number): void {
+    for (const text of lines) {
+      this.#waiting.push({ at, text, dropped: this.#takeDropped() });
+      this.#weigh(text.length + LINE_COST);
+      this.#allowance.spend(text.length + LINE_COST);
+    }
+  }
+
+  #settleOverflow(): void {
+    const overflow = this.#overflow;
+    if (!overflow) return;
+    this.#overflow = undefined;
+    const { bytes, dropped } = overflow.rest();
+    if (dropped > 0) {
+      // What came of its line is cut off from what follows.
+      this.#keep(this.#splitter.flush(), overflow.at);
+      this.#splitter = new LineSplitter();
+    }
+    const lines = this.#linesOf(bytes);
+    const last = lines.slice(-LAST_LINES);
+    this.#dropped += dropped + lines.length - last.length;
+    this.#keep(last, overflow.at);
+  }
+
+  #linesOf(bytes: Buffer): string[] {
+    const all: string[] = [];
+    for (let start = 0; start < bytes.length; ) {
+      const { stop, lines } = this.#splitter.next(bytes, start);
+      all.push(...lines);
+      start = stop;
+    }
+    return all;
+  }
+
+  #countOf({ lines, characters }: { lines: number; characters: number }): number {
+    let count = 0;
+    let length = 0;
+    for (const { text, dropped } of this.#waiting) {
+      length += text.length;
+      if (count === lines || length > characters || (count > 0 && dropped > 0)) break;
+      count += 1;
+    }
+    return count;
+  }
+
+  #takeDropped(): number {
+    const dropped = this.#dropped;
+    this.#dropped = 0;
+    return dropped;
+  }
+
+  #weigh(change: number): void {
+    this.#weight += change;
+    this.#inAll.weight += change;
+  }
+}

@@ -1,0 +1,47 @@
+import { ByteRing } from "./byte-ring.ts";
+
+/** What is kept of it: its end. */
+const KEPT_BYTES = 16 * 1024;
+const NEWLINE = 10;
+
+/** What a command prints beyond what there is room for. It is not made into lines, only its newlines are counted: a gigabyte costs little. */
+export class Overflow {
+  readonly #ring = new ByteRing(KEPT_BYTES);
+  #newlines = 0;
+  #at = 0;
+
+  /** When the last of it came. */
+  get at(): number {
+    return this.#at;
+  }
+
+  add(bytes: Buffer, now: number): void {
+    this.#newlines += countNewlines(bytes);
+    this.#ring.add(bytes);
+    this.#at = now;
+  }
+
+  /** Its last bytes, from the start of a line on, and how many lines are gone before them. */
+  rest(): { bytes: Buffer; dropped: number } {
+    const bytes = this.#ring.bytes();
+    if (!this.#ring.overflowed) return { bytes, dropped: 0 };
+    const whole = bytes.subarray(startOfLine(bytes));
+    return { bytes: whole, dropped: Math.max(1, this.#newlines - countNewlines(whole)) };
+  }
+}
+
+/** Where the second line starts; where there is none, the first whole character. */
+function startOfLine(bytes: Buffer): number {
+  const newline = bytes.indexOf(NEWLINE);
+  if (newline >= 0 && newline < bytes.length - 1) return newline + 1;
+  let start = 0;
+  while (start < 4 && ((bytes[start] ?? 0) & 0xc0) === 0x80) start += 1;
+  return start;
+}
+
+// A loop over the bytes: where lines are short, looking for each costs many times as much.
+function countNewlines(bytes: Buffer): number {
+  let count = 0;
+  for (let index = 0; index < bytes.length; index += 1) if (bytes[index] === NEWLINE) count += 1;
+  return count;
+}

@@ -1,0 +1,171 @@
+import type { LogsRequest } from "../../protocol/runner.ts";
+import { jitteredBackoff, pause } from "../backoff.ts";
+import { failureOf } from "../client.ts";
+import { messageOf } from "../fault.ts";
+import type { Gateway } from "../gateway.ts";
+import type { Log } from "../log.ts";
+import type { DatumLog } from "./datum-log.ts";
+import { LeaseLogs, type Parcel } from "./lease-logs.ts";
+
+export interface LogShipperDeps {
+  readonly gateway: Pick<Gateway, "logs">;
+  readonly log: Log;
+  readonly pipeline: string;
+  readonly worker: string;
+  /** Ends all shipping. */
+  readonly kill: AbortSignal;
+}
+
+/** How often lines are sent while there are some, and how soon the first ones after a silence. */
+const EVERY_MS = 1000;
+const SOON_MS = 200;
+const ANSWER_WITHIN_MS = 10_000;
+/** For how long, and how often in a row, it is tried before results go on without their logs. */
+const FLUSH_WITHIN_MS = 20_000;
+const FLUSH_TRIES = 3;
+
+/**
+ * Brings what commands print to the gateway, about once a second, the lines of all of a worker's datums together.
+ * Best effort: it never makes a command wait, keeps no more than so much while the gateway is away, and results wait
+ * for it only while there is hope.
+ */
+export class LogShipper {
+  readonly #deps: LogShipperDeps;
+  readonly #logs = new LeaseLogs();
+  /** Sent, or to be sent again just like that: it may have come, though no answer did. */
+  #parcel: Parcel = [];
+  /** Calls follow one another, so that lines stay in order. */
+  #turn: Promise<unknown> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+  #sentAt = Number.NEGATIVE_INFINITY;
+  readonly #backoff = jitteredBackoff({ minMs: 1000, maxMs: 10_000 });
+  #waitMs = EVERY_MS;
+  /** Until then results do not wait: all else works, only logs are not taken. */
+  #hopelessUntil = Number.NEGATIVE_INFINITY;
+  readonly #hopeless = jitteredBackoff({ minMs: 5000, maxMs: 60_000 });
+
+  constructor(deps: LogShipperDeps) {
+    this.#deps = deps;
+  }
+
+  /** What to give the output of a lease's command to. Until it prints, it costs nothing. */
+  outputOf(lease: string): (bytes: Buffer) => void {
+    let log: DatumLog | undefined;
+    return (bytes) => {
+      log ??= this.#logs.open(lease);
+      log.write(bytes, performance.now());
+      this.#arm();
+    };
+  }
+
+  /** To be called before the outcomes of these leases are reported: resolves when all that they printed is sent, or can't be just now. */
+  async flush(leases: readonly string[]): Promise<void> {
+    this.#logs.end(leases);
+    if (!this.#isUnsent(leases) || this.#isHopeless) return;
+    const signal = AbortSignal.any([this.#deps.kill, AbortSignal.timeout(FLUSH_WITHIN_MS)]);
+    await this.#inTurn(() => this.#flush(leases, signal));
+  }
+
+  /** The outcomes of these leases are recorded: what was not sent of them can't be any more. */
+  settled(leases: readonly string[]): void {
+    if (this.#isUnsent(leases) && !this.#isHopeless) {
+      const { log, pipeline, worker } = this.#deps;
+      log.warn({ pipeline, worker }, "logs of datums are lost: the gateway does not take them");
+      this.#hopelessUntil = performance.now() + this.#hopeless.next();
+    }
+    this.drop(leases);
+  }
+
+  /** What these leases printed is not wanted. */
+  drop(leases: readonly string[]): void {
+    this.#logs.drop(leases);
+  }
+
+  async #flush(leases: readonly string[], signal: AbortSignal): Promise<void> {
+    const backoff = jitteredBackoff({ minMs: 100, maxMs: 1000 });
+    for (let failures = 0; failures < FLUSH_TRIES && !signal.aborted; ) {
+      const sent = await this.#send(leases, signal);
+      if (sent === "nothing") return;
+      if (sent === "taken") continue;
+      failures += 1;
+      if (failures < FLUSH_TRIES) await pause(backoff.next(), signal);
+    }
+  }
+
+  #arm(): void {
+    if (this.#timer || this.#deps.kill.aborted) return;
+    const wait = Math.max(SOON_MS, this.#sentAt + this.#waitMs - performance.now());
+    this.#timer = setTimeout(() => void this.#inTurn(() => this.#tick()), wait);
+    this.#timer.unref();
+  }
+
+  async #tick(): Promise<void> {
+    this.#logs.flushUnfinished(performance.now());
+    let sent = await this.#send();
+    while (sent === "taken") sent = await this.#send();
+    this.#waitMs = sent === "failed" ? this.#backoff.next() : EVERY_MS;
+    this.#timer = undefined;
+    if (this.#parcel.length > 0 || this.#logs.isWaiting() || this.#logs.isUnfinished) this.#arm();
+  }
+
+  /** One try to send one call's worth: of these leases, or of all. */
+  async #send(leases?: readonly string[], signal = this.#deps.kill): Promise<"taken" | "nothing" | "failed"> {
+    const { gateway, pipeline, worker } = this.#deps;
+    // Of what was dropped meanwhile nothing is sent again.
+    this.#parcel = this.#parcel.filter(({ lease }) => this.#logs.has(lease));
+    if (this.#parcel.length === 0) this.#parcel = this.#logs.take(leases);
+    if (this.#parcel.length === 0) return "nothing";
+    this.#sentAt = performance.now();
+    const body = { pipeline, worker, entries: entriesOf(this.#parcel, this.#sentAt) };
+    try {
+      const { lost } = await gateway.logs(
+        body,
+        AbortSignal.any([signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]),
+      );
+      this.#taken(lost);
+      return "taken";
+    } catch (error) {
+      this.#refused(error);
+      return "failed";
+    }
+  }
+
+  #taken(lost: readonly string[]): void {
+    this.#parcel = [];
+    this.#logs.drop(lost);
+    this.#backoff.reset();
+    this.#hopeless.reset();
+    this.#hopelessUntil = Number.NEGATIVE_INFINITY;
+  }
+
+  #refused(error: unknown): void {
+    const { log, pipeline, worker, kill } = this.#deps;
+    if (!kill.aborted) log.debug({ pipeline, worker, reason: messageOf(error) }, "logs were not taken");
+    if (failureOf(error) !== "final") return;
+    this.#logs.lose(this.#parcel);
+    this.#parcel = [];
+  }
+
+  get #isHopeless(): boolean {
+    return performance.now() < this.#hopelessUntil;
+  }
+
+  #isUnsent(leases: readonly string[]): boolean {
+    return this.#logs.isWaiting(leases) || this.#parcel.some(({ lease }) => leases.includes(lease));
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(work);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+}
+
+function entriesOf(parcel: Parcel, now: number): LogsRequest["entries"] {
+  return parcel.map(({ lease, seq, dropped, lines }) => ({
+    lease,
+    seq,
+    dropped,
+    lines: lines.map(({ at, text }): [number, string] => [Math.max(0, Math.round(now - at)), text]),
+  }));
+}

@@ -1,0 +1,117 @@
+import { mkdtemp, readdir } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Lease } from "../../../protocol/runner.ts";
+import { runBatch } from "../../../runner/batch.ts";
+import { Client } from "../../../runner/client.ts";
+import { type Command, NodeTrouble, type Run } from "../../../runner/executors/executor.ts";
+import { Gateway } from "../../../runner/gateway.ts";
+import { Leases } from "../../../runner/leases.ts";
+import { PipeStore } from "../../../runner/pfs/pipe-store.ts";
+import { removeTree } from "../../../runner/pfs/remove.ts";
+import { Reporter } from "../../../runner/reporter.ts";
+import { Settling } from "../../../runner/settling.ts";
+import { openCache } from "./support/caches.ts";
+import { FakeGateway, KEY } from "./support/fake-gateway.ts";
+import { log } from "./support/running.ts";
+
+const WORKER = { pipeline: "edges", worker: "n1/edges/0/w" };
+
+let gateway: FakeGateway;
+let client: Client;
+let dir: string;
+let kill: AbortController;
+/** Of the worker. */
+let leases: Leases;
+
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), "sluice-batch-"));
+  gateway = new FakeGateway();
+  await gateway.start();
+  client = new Client({ endpoint: gateway.endpoint, ...KEY });
+  kill = new AbortController();
+  leases = new Leases();
+});
+afterEach(async () => {
+  kill.abort();
+  await client.close();
+  await gateway.stop();
+  await removeTree(dir);
+  expect(gateway.violations).toEqual([]);
+});
+
+type Runs = (command: Command, index: number) => Promise<Run>;
+
+/** Runs a batch of datums of these names in a sandbox that does as it is told, until all outcomes have been taken. */
+async function batch(names: string[], run: Runs): Promise<NodeTrouble | undefined> {
+  gateway.add(...names);
+  const api = new Gateway(client);
+  const request = { ...WORKER, node: "n1", max: names.length };
+  const lease: Lease = await api.lease(request, kill.signal);
+  const reporter = new Reporter({ ...WORKER, gateway: api, leases, log, kill: kill.signal });
+  const settling = new Settling();
+  let begun = 0;
+  const sandbox = { run: (command: Command) => run(command, begun++), close: async () => {} };
+  const deps = {
+    ...{ gateway: api, cache: openCache(dir, { gateway: api }), pipes: new PipeStore(join(dir, "pipes")) },
+    ...{ secrets: { read: () => Promise.reject(new Error("there are none")) }, sandbox },
+    ...{ leases, reporter, settling, log, pipeline: "edges", dir },
+  };
+  const signals = { drain: new AbortController().signal, kill: kill.signal };
+  const trouble = await runBatch(deps, lease, signals);
+  await settling.idle();
+  await reporter.flush();
+  expect(leases.ids).toEqual([]);
+  return trouble;
+}
+
+const good: Run = { kind: "exited", code: 0, log: "" };
+const statesOf = () => gateway.outcomes.map(({ state }) => state).sort();
+
+describe("a batch", () => {
+  test("answers nothing where commands can be run", async () => {
+    expect(await batch(["a", "b"], async () => good)).toBeUndefined();
+    expect(statesOf()).toEqual(["success", "success"]);
+  });
+
+  test("whose executor is in trouble gives back what has not ended, unharmed, and answers the trouble", async () => {
+    const trouble = new NodeTrouble("the engine is away");
+    const answered = await batch(["a", "b", "c", "d"], async ({ onOutput }, index) => {
+      if (index === 0) return good;
+      onOutput?.(Buffer.from("printed before the trouble\n"));
+      throw trouble;
+    });
+    expect(answered).toBe(trouble);
+    expect(statesOf()).toEqual(["returned", "returned", "returned", "success"]);
+    expect(gateway.queue.map(({ inputs }) => inputs[0]?.path).sort()).toEqual(["b", "c", "d"]);
+    expect((await readdir(dir)).filter((name) => name.startsWith("datum-"))).toEqual([]);
+  });
+
+  test("whose executor fails otherwise fails that datum, and goes on", async () => {
+    const answered = await batch(["a", "b"], async (_, index) => {
+      if (index === 0) throw new Error("no more descriptors");
+      return good;
+    });
+    expect(answered).toBeUndefined();
+    expect(gateway.outcomes).toMatchObject([
+      { state: "failed", reason: "the executor failed: no more descriptors" },
+      { state: "success" },
+    ]);
+  });
+
+  test("in trouble says nothing of a datum whose lease was lost meanwhile", async () => {
+    const trouble = new NodeTrouble("the engine is away");
+    const answered = await batch(["a", "b"], async ({ onOutput }) => {
+      onOutput?.(Buffer.from("printed\n"));
+      const [first = ""] = leases.ids;
+      gateway.lose(first);
+      leases.stop(first, "lost");
+      throw trouble;
+    });
+    expect(answered).toBe(trouble);
+    expect(statesOf()).toEqual(["returned"]);
+    expect(gateway.lostOutcomes).toEqual([]);
+    expect(gateway.lines).toEqual([]);
+  });
+});
