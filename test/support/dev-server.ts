@@ -23,17 +23,19 @@ export interface DevServer extends Server {
   restart(): Promise<void>;
 }
 
-/** Starts `sluice dev --runners 0` on a free port with data of its own; answers when it is ready. `variables`: of the gateway, beside its key. */
+/** Starts `sluice dev --runners 0` on a free port with data of its own; answers when it is ready. `variables`: of the gateway, beside its key. `host`: what it listens on, such as 0.0.0.0. */
 export async function startDevServer({
   variables = {},
+  host = "127.0.0.1",
 }: {
   readonly variables?: Readonly<Record<string, string>>;
+  readonly host?: string;
 } = {}): Promise<DevServer> {
   const data = scratchFolder();
   const port = await freePort();
   const endpoint = `http://127.0.0.1:${port}`;
   const door: Door = { endpoint, ...ROOT_KEY };
-  const command = ["dev", "--runners", "0", "--port", String(port), "--data", data];
+  const command = ["dev", "--runners", "0", "--host", host, "--port", String(port), "--data", data];
   // The host starts a runtime that died anew; a test must not pass over a crash because of that.
   const runtime = (): string => readFileSync(join(data, "workerd.pid"), "utf8");
   let started = await startSluice(command, { door, variables });
@@ -87,13 +89,21 @@ export async function healthy(endpoint: string, server: Started): Promise<void> 
   if (ready === "gone") throw new Error(`the server ended at once:\n${server.output()}`);
 }
 
-/** Starts `sluice runner` with the process executor; its data folder goes when it is stopped. `variables`: of the runner, beside its key. */
+/** Starts `sluice runner`; its data folder goes when it is stopped. `variables`: of the runner, beside its key. */
 export function startRunner(
   door: Door,
-  { node, variables = {} }: { node: string; variables?: Readonly<Record<string, string>> },
+  {
+    node,
+    executor = "process",
+    variables = {},
+  }: {
+    readonly node: string;
+    readonly executor?: "process" | "docker" | "podman";
+    readonly variables?: Readonly<Record<string, string>>;
+  },
 ): Started {
   const data = scratchFolder();
-  const command = ["runner", "--node", node, "--executor", "process", "--data", data];
+  const command = ["runner", "--node", node, "--executor", executor, "--data", data];
   const started = start(sluiceCommand(command), { cwd: ROOT, env: { ...sluiceEnv(door), ...variables } });
   void started.ended.then(() => removeScratch(data));
   return started;
@@ -111,11 +121,13 @@ export async function sluiceOk(door: Door, ...args: string[]): Promise<string> {
   return stdout.toString();
 }
 
-function sluiceCommand(args: readonly string[]): string[] {
+/** The command line of a `sluice` command. */
+export function sluiceCommand(args: readonly string[]): string[] {
   return [process.execPath, join(ROOT, "bin/sluice.js"), ...args];
 }
 
-function sluiceEnv(door: Door): Record<string, string> {
+/** The environment of a `sluice` command: no settings but the door. */
+export function sluiceEnv(door: Door): Record<string, string> {
   return { HOME: scratchHome, ...doorVariables(door) };
 }
 
