@@ -9,16 +9,16 @@ export type Verdict =
 /** Whether a run counts as a success (spec §2.2: 0 always does, and what acceptReturnCode names), or why not. */
 export function verdictOf(run: Run, { acceptReturnCode = [] }: Transform): Verdict {
   if (run.kind === "not-started") return { kind: "failed", exitCode: null, reason: run.reason };
-  const { code } = run;
+  const { code, fault, cause } = run;
+  if (fault !== undefined) return { kind: "failed", exitCode: null, reason: fault };
   if (code === 0 || acceptReturnCode.includes(code)) return { kind: "success", exitCode: code };
+  return { kind: "failed", ...endOf(code), ...(cause !== undefined && { reason: cause }) };
+}
+
+function endOf(code: number): { exitCode: number | null; reason: string } {
   const signal = signalOf(code);
-  if (signal)
-    return {
-      kind: "failed",
-      exitCode: null,
-      reason: `the command was killed by ${signal} (exit code ${code})`,
-    };
-  return { kind: "failed", exitCode: code, reason: `the command ended with exit code ${code}` };
+  if (!signal) return { exitCode: code, reason: `the command ended with exit code ${code}` };
+  return { exitCode: null, reason: `the command was killed by ${signal} (exit code ${code})` };
 }
 
 /** The signal that an exit code of 128 + n stands for, or undefined. */

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { ROOT_CAPABILITIES } from "./capabilities.ts";
 import {
   FIRST_DATA_FD,
   isLoaderVariable,
@@ -40,16 +41,24 @@ function commonArguments({ root, dataDir, superuser }: BubblewrapOptions): strin
     ...root.links.flatMap(({ name, target }) => ["--symlink", target, `/${name}`]),
     // An entry may go away while the runner lives.
     ...[...root.folders, ...root.files].flatMap((name) => ["--dev-bind-try", `/${name}`, `/${name}`]),
-    ...["--tmpfs", dataDir],
+    ...hidden(dataDir),
     ...["--unshare-pid", "--proc", "/proc"],
     ...["--die-with-parent", "--json-status-fd", "3"],
-    // As root, this capability could make the inputs writable again; container engines withhold it as well.
-    ...(superuser === "yes" ? ["--cap-drop", "CAP_SYS_ADMIN"] : []),
+    ...(superuser === "yes" ? ["--cap-drop", "ALL", ...ROOT_CAPABILITIES.flatMap(kept)] : []),
   ];
 }
 
+/** By an empty folder that nothing can be put into: it would fill the machine's memory. */
+function hidden(folder: string): string[] {
+  return ["--tmpfs", folder, "--remount-ro", folder];
+}
+
+function kept(capability: string): string[] {
+  return ["--cap-add", `CAP_${capability.toUpperCase()}`];
+}
+
 function launch(
-  { pfs, cmd, workingDir = "/", env, secrets }: LaunchRequest,
+  { readOnly, pfs, cmd, workingDir = "/", env, secrets }: LaunchRequest,
   { options, common }: { options: BubblewrapOptions; common: string[] },
 ): Launch {
   const variables = Object.entries(env);
@@ -59,6 +68,7 @@ function launch(
     file: options.bwrap,
     args: [
       ...common,
+      ...readOnly.flatMap((folder) => ["--ro-bind-try", folder, folder]),
       ...secretArguments(secrets, options),
       ...["--ro-bind", pfs, "/pfs", "--bind", `${pfs}/out`, "/pfs/out"],
       ...["--chdir", workingDir],
@@ -84,7 +94,7 @@ function secretArguments({ opened, folders }: SecretMounts, { dataDir }: Bubblew
   return [
     ...opened.flatMap(openedFolder),
     // An opened folder may have shown it again.
-    ...(opened.length > 0 ? ["--tmpfs", dataDir] : []),
+    ...(opened.length > 0 ? hidden(dataDir) : []),
     ...folders.flatMap(secretFolder),
   ];
 }

@@ -5,16 +5,23 @@ export interface Jail {
   readonly tool: string;
   /** The node's data folder, which commands do not see. */
   readonly dataDir: string;
-  /** Makes the files that every launch from `dir` needs. */
-  prepare(dir: string): Promise<void>;
+  /** Makes the files that every launch from there needs. */
+  prepare(place: Place): Promise<void>;
   launch(request: LaunchRequest): Launch;
   /** Understands what the tool wrote to file descriptor 3; `log` is what came on stdout and stderr. */
   read(said: { report: string; log: string }): Started;
 }
 
-export interface LaunchRequest {
-  /** The worker's folder, as given to `prepare`. */
+/** What the commands of one worker share. */
+export interface Place {
+  /** The worker's folder. */
   readonly dir: string;
+  /** Folders of the machine, each a mount of its own, that commands may read and not change. */
+  readonly readOnly: readonly string[];
+}
+
+/** The place is as given to `prepare`. */
+export interface LaunchRequest extends Place {
   readonly pfs: string;
   readonly cmd: readonly string[];
   /** As of Command. */

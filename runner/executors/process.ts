@@ -1,69 +1,123 @@
-import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
+import { constants } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { promisify } from "node:util";
+import {
+  type Confined,
+  type Confinement,
+  type ConfinementTerms,
+  openConfinement,
+} from "../limits/confinement.ts";
 import type { Ended } from "./execute.ts";
-import type { Command, Executor, PrepareRequest, Run, Sandbox } from "./executor.ts";
-import type { Jail, Started } from "./jail.ts";
+import type { Command, Executor, Run, Sandbox } from "./executor.ts";
+import type { Jail, Place, Started } from "./jail.ts";
 import { Launcher } from "./launcher.ts";
+import { LogFifo } from "./log-fifo.ts";
 import { planSecretMounts } from "./secret-mounts.ts";
 import { killStrays } from "./strays.ts";
 
-/** Runs commands as processes of this machine, with its own tools: the image is ignored. */
-export function processExecutor(jail: Jail): Executor {
+/**
+ * Runs commands as processes of this machine, with its own tools: the image is ignored. Preparing throws ConfigError
+ * where the limits can't be kept here.
+ */
+export function processExecutor(jail: Jail, terms?: ConfinementTerms): Executor {
   const launcher = new Launcher();
+  let opened: Promise<Confinement | undefined> | undefined;
+  const confinement = () => {
+    opened ??= terms ? openConfinement(terms) : Promise.resolve(undefined);
+    return opened;
+  };
   return {
     name: "process",
-    prepare: (request) => prepare({ jail, launcher }, request),
-    close: () => launcher.close(),
+    prepare: async ({ dir }) => prepare({ jail, launcher, confinement: await confinement() }, dir),
+    close: async () => {
+      await launcher.close();
+      // What could not be opened has nothing to close.
+      await (await opened?.catch(() => undefined))?.close();
+    },
   };
 }
 
 interface Machinery {
   readonly jail: Jail;
+  /** Of all the workers that have no limits. */
   readonly launcher: Launcher;
+  readonly confinement: Confinement | undefined;
 }
 
-async function prepare({ jail, launcher }: Machinery, { dir }: PrepareRequest): Promise<Sandbox> {
-  await promisify(execFile)("mkfifo", ["-m", "600", join(dir, "log")]);
-  await jail.prepare(dir);
-  return new ProcessSandbox({ jail, launcher }, dir);
+async function prepare({ jail, launcher, confinement }: Machinery, dir: string): Promise<Sandbox> {
+  const place = { dir, readOnly: confinement?.readOnly ?? [] };
+  await jail.prepare(place);
+  const confined = await confinement?.confine();
+  return new ProcessSandbox({
+    ...{ jail, place, confined },
+    launcher: confined ? new Launcher(confined.launcher) : launcher,
+  });
+}
+
+interface SandboxParts {
+  readonly jail: Jail;
+  readonly place: Place;
+  readonly launcher: Launcher;
+  /** The launcher is then this sandbox's own. */
+  readonly confined: Confined | undefined;
 }
 
 class ProcessSandbox implements Sandbox {
-  readonly #jail: Jail;
-  readonly #launcher: Launcher;
-  readonly #dir: string;
+  readonly #parts: SandboxParts;
+  readonly #log: LogFifo;
   #stdin: string | null = null;
 
-  constructor({ jail, launcher }: Machinery, dir: string) {
-    this.#jail = jail;
-    this.#launcher = launcher;
-    this.#dir = dir;
+  constructor(parts: SandboxParts) {
+    this.#parts = parts;
+    this.#log = new LogFifo(join(parts.place.dir, "log"));
   }
 
-  async run({ pfs, cmd, workingDir = "/", env, stdin, secrets = [], signal }: Command): Promise<Run> {
-    const planned = await planSecretMounts(secrets, this.#jail);
+  async run(command: Command): Promise<Run> {
+    const { confined } = this.#parts;
+    if (!confined) return this.#run(command);
+    try {
+      const run = await this.#run(command);
+      if (run.kind === "not-started" || run.code === 0) return run;
+      const cause = await confined.causeOfFailure();
+      return cause === undefined ? run : { ...run, cause };
+    } catch (error) {
+      // Among the processes that the kernel may take when memory runs out is the launcher.
+      const cause = await confined.causeOfFailure();
+      if (cause === undefined) throw error;
+      return { kind: "exited", code: KILLED, log: "", cause };
+    }
+  }
+
+  async #run(command: Command): Promise<Run> {
+    const { pfs, cmd, workingDir = "/", env, stdin, secrets = [], onOutput, signal } = command;
+    const { jail, place, launcher } = this.#parts;
+    const planned = await planSecretMounts(secrets, jail);
     if (!planned.ok) return { kind: "not-started", reason: planned.reason, log: "", hopeless: true };
     await this.#writeStdin(stdin);
-    const request = { dir: this.#dir, pfs, cmd, workingDir, env, secrets: planned.mounts };
-    const launch = this.#jail.launch(request);
-    const files = { log: join(this.#dir, "log"), stdin: stdin === null ? "/dev/null" : this.#stdinFile };
-    const ended = await this.#launcher.execute(launch, { ...files, signal }).catch(async (error: unknown) => {
+    const launch = jail.launch({ ...place, pfs, cmd, workingDir, env, secrets: planned.mounts });
+    const files = { log: this.#log.path, stdin: stdin === null ? "/dev/null" : this.#stdinFile, signal };
+    const work = () => launcher.execute(launch, files);
+    const { done, log } = await this.#log.during({ work, onOutput }).catch(async (error: unknown) => {
       await killStrays(pfs);
       throw error;
     });
-    const started = this.#jail.read(ended);
+    const ended = { ...done, log: log + (done.refused ?? "") };
+    const started = jail.read(ended);
     if (started.init !== null) await processEnd(started.init);
-    return runOf(started, { tool: this.#jail.tool, name: cmd[0] ?? "", workingDir, ended });
+    return runOf(started, { tool: jail.tool, name: cmd[0] ?? "", workingDir, ended });
   }
 
-  async close(): Promise<void> {}
+  async close(): Promise<void> {
+    const { confined, launcher } = this.#parts;
+    if (!confined) return;
+    await launcher.close();
+    await confined.close();
+  }
 
   get #stdinFile(): string {
-    return join(this.#dir, "stdin");
+    return join(this.#parts.place.dir, "stdin");
   }
 
   /** Most often it is what the datum before had. */
@@ -93,6 +147,8 @@ function isAlive(pid: number): boolean {
   }
 }
 
+const KILLED = 128 + constants.signals.SIGKILL;
+
 const OWN_TOOLS = "The process executor ignores the image and uses this machine's tools";
 
 function runOf(
@@ -102,7 +158,7 @@ function runOf(
     name,
     workingDir,
     ended: { code, log },
-  }: { tool: string; name: string; workingDir: string; ended: Ended },
+  }: { tool: string; name: string; workingDir: string; ended: Ended & { log: string } },
 ): Run {
   switch (started.kind) {
     case "started":

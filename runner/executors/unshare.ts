@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Jail, Launch, LaunchRequest, Started } from "./jail.ts";
+import { ROOT_CAPABILITIES } from "./capabilities.ts";
+import type { Jail, Launch, LaunchRequest, Place, Started } from "./jail.ts";
 import type { FolderEntries } from "./root-entries.ts";
 import { secretData, secretScript } from "./unshare-secrets.ts";
 import type { UnshareTools } from "./unshare-tools.ts";
@@ -24,20 +25,21 @@ export function unshare(options: UnshareOptions): Jail {
   return {
     tool: "unshare",
     dataDir: options.dataDir,
-    prepare: (dir) => prepare(dir, options),
+    prepare: (place) => prepare(place, options),
     launch: (request) => launch(request, options),
     read: ({ report }) => read(report),
   };
 }
 
-async function prepare(dir: string, { root, dataDir }: UnshareOptions): Promise<void> {
+async function prepare({ dir, readOnly }: Place, { root, dataDir }: UnshareOptions): Promise<void> {
   await mkdir(join(dir, "root"));
   const target = (path: string) => escaped(join(dir, "root", path));
   const binds = [...root.folders, ...root.files].map(
     (name) => `${escaped(`/${name}`)} ${target(name)} none rbind 0 0`,
   );
+  const kept = readOnly.map((path) => `${escaped(path)} ${target(path)} none bind,ro 0 0`);
   const hidden = `sluice ${target(dataDir)} tmpfs ro 0 0`;
-  await writeFile(join(dir, "fstab"), [...binds, hidden, ""].join("\n"));
+  await writeFile(join(dir, "fstab"), [...binds, ...kept, hidden, ""].join("\n"));
 }
 
 /**
@@ -98,10 +100,11 @@ function launch(
   };
 }
 
-/** As root, the capability that could make the inputs writable again is dropped; anybody else gets their own id back, and with it loses all. */
+/** As root it keeps some capabilities, and gets no more of them by any program; anybody else gets their own id back, and with it loses all. */
 function privileges({ tools, uid, gid }: UnshareOptions): string[] {
   if (uid === 0) {
-    return [tools.setpriv, "--no-new-privs", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin", "--"];
+    const kept = ["-all", ...ROOT_CAPABILITIES.map((name) => `+${name}`)].join(",");
+    return [tools.setpriv, "--no-new-privs", `--bounding-set=${kept}`, `--inh-caps=-all`, "--"];
   }
   return [tools.unshare, "--user", `--map-user=${uid}`, `--map-group=${gid}`, "--"];
 }

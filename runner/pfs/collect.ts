@@ -1,12 +1,13 @@
 import { constants } from "node:fs";
-import { type FileHandle, lstat, open, opendir } from "node:fs/promises";
+import { type FileHandle, lstat, open, opendir, statfs } from "node:fs/promises";
 import { type ContentId, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
 import { MAX_OUTPUTS_PER_DATUM } from "../../protocol/runner.ts";
 import { DatumFault, errorCode } from "../fault.ts";
+import { sizeText } from "../sizes.ts";
 import { contentIdOf, TreeHash } from "../tree-hash.ts";
 import { permitted } from "./permitted.ts";
-import { childPath, nameText, printable, type RawPath } from "./raw-path.ts";
+import { childPath, nameText, printable, quotedPath, type RawPath } from "./raw-path.ts";
 
 /** What a datum left in `/pfs/out`: a file, or with a trailing slash an empty directory. */
 export interface Collected {
@@ -30,16 +31,28 @@ export interface CollectRequest {
  */
 export async function collect({ out, signal }: CollectRequest): Promise<Collected[]> {
   const found: Collected[] = [];
+  let left = await capacityOf(out);
   for await (const entry of walk(out, "")) {
     signal.throwIfAborted();
-    if (found.length === MAX_OUTPUTS_PER_DATUM) {
-      throw new DatumFault(
-        `the command wrote more than ${MAX_OUTPUTS_PER_DATUM} files; a datum may write no more`,
-      );
-    }
-    found.push(entry.kind === "dir" ? emptyFolder(entry) : await readOutput(entry, signal));
+    if (found.length === MAX_OUTPUTS_PER_DATUM) throw tooMany();
+    const output = entry.kind === "dir" ? emptyFolder(entry) : await readOutput(entry, { left, signal });
+    left -= output.content.size;
+    found.push(output);
   }
   return found;
+}
+
+function tooMany(): DatumFault {
+  return new DatumFault(
+    `the command wrote more than ${MAX_OUTPUTS_PER_DATUM} files; a datum may write no more`,
+  );
+}
+
+/** The size of the disk, in bytes: what is larger and lies on it all the same is made of holes. */
+async function capacityOf(out: string): Promise<number> {
+  const { blocks, bsize } = await statfs(out);
+  // Some file systems do not say.
+  return blocks * bsize || Number.POSITIVE_INFINITY;
 }
 
 interface Walked {
@@ -54,23 +67,36 @@ function emptyFolder({ path, source }: Walked): Collected {
   return { path, content: contentIdOf(EMPTY), bytes: EMPTY, source };
 }
 
-/** The files, and the directories that hold nothing, below a folder. `prefix` is its path in the output: "" or ending in `/`. */
+/**
+ * The files, and the directories that hold nothing, below a folder. `prefix` is its path in the output: "" or ending
+ * in `/`. One folder is open at a time, however deep it goes, and none while its files are read.
+ */
 async function* walk(folder: RawPath, prefix: string): AsyncGenerator<Walked> {
+  const entries: Walked[] = [];
+  for await (const entry of entriesOf(folder, prefix)) {
+    // Each comes to an output at least.
+    if (entries.length === MAX_OUTPUTS_PER_DATUM) throw tooMany();
+    entries.push(entry);
+  }
+  if (entries.length === 0 && prefix !== "") {
+    yield { kind: "dir", path: checkedPath(prefix), source: folder };
+  }
+  yield* entries.filter(({ kind }) => kind === "file");
+  for (const { kind, path, source } of entries) if (kind === "dir") yield* walk(source, `${path}/`);
+}
+
+async function* entriesOf(folder: RawPath, prefix: string): AsyncGenerator<Walked> {
   const entries = await permitted({ path: folder, mode: 0o700 }, () =>
     opendir(folder, { encoding: "latin1", bufferSize: 256 }),
   );
-  let empty = true;
   for await (const entry of entries) {
-    empty = false;
     const path = prefix + checkedName(prefix, entry.name);
     const source = childPath(folder, entry.name);
     // Not every file system tells kinds in its listings.
     const plain = entry.isDirectory() || entry.isFile() ? entry : await lstat(source);
-    if (plain.isDirectory()) yield* walk(source, `${checkedPath(path)}/`);
-    else if (plain.isFile()) yield { kind: "file", path: checkedPath(path), source };
-    else throw notPlain(path);
+    if (!plain.isDirectory() && !plain.isFile()) throw notPlain(path);
+    yield { kind: plain.isFile() ? "file" : "dir", path: checkedPath(path), source };
   }
-  if (empty && prefix !== "") yield { kind: "dir", path: checkedPath(prefix), source: folder };
 }
 
 function checkedName(prefix: string, raw: string): string {
@@ -82,16 +108,26 @@ function checkedName(prefix: string, raw: string): string {
 function checkedPath(path: string): string {
   const fault = pathFault(path);
   if (fault === undefined) return path;
-  throw new DatumFault(`output file ${JSON.stringify(path)} can't be stored: ${PATH_FAULT_TEXT[fault]}`);
+  throw new DatumFault(`output file ${quotedPath(path)} can't be stored: ${PATH_FAULT_TEXT[fault]}`);
 }
 
 function notPlain(path: string): DatumFault {
   return new DatumFault(
-    `output "${path}" is a symbolic link, a pipe, a socket or a device; only files and directories can be stored`,
+    `output ${quotedPath(path)} is a symbolic link, a pipe, a socket or a device; only files and directories can be stored`,
   );
 }
 
-async function readOutput({ path, source }: Walked, signal: AbortSignal): Promise<Collected> {
+function tooLarge(path: string, { size, left }: { size: number; left: number }): DatumFault {
+  return new DatumFault(
+    `output file ${quotedPath(path)} has ${sizeText(size)}, more than the ${sizeText(left)} that the node's disk ` +
+      "could hold of it: a file is stored with its holes",
+  );
+}
+
+async function readOutput(
+  { path, source }: Walked,
+  { left, signal }: { left: number; signal: AbortSignal },
+): Promise<Collected> {
   const file = await permitted({ path: source, mode: 0o600 }, () => openPlain(source)).catch(
     (error: unknown) => {
       throw errorCode(error) === "ELOOP" ? notPlain(path) : error;
@@ -100,6 +136,7 @@ async function readOutput({ path, source }: Walked, signal: AbortSignal): Promis
   try {
     const stat = await file.stat();
     if (!stat.isFile()) throw notPlain(path);
+    if (stat.size > left) throw tooLarge(path, { size: stat.size, left });
     if (stat.size > INLINE_LIMIT_BYTES)
       return { path, source, bytes: null, content: await hashFile(file, signal) };
     const bytes = await file.readFile();

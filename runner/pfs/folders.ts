@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { killStrays } from "../executors/strays.ts";
+import { messageOf } from "../fault.ts";
 import { removeTree } from "./remove.ts";
 
 /**
@@ -18,30 +19,45 @@ export interface AgentFolders {
   readonly incoming: string;
   /** Made with the first pipe. */
   readonly pipes: string;
+  /** Folders of dead agents that could not be removed, and why. They stay, and harm nobody. */
+  readonly left: readonly { readonly folder: string; readonly reason: string }[];
 }
 
 /** Makes the folders of this process, and clears away those of agents that are dead, however they died. */
 export async function openAgentFolders(dataDir: string): Promise<AgentFolders> {
   const agents = join(dataDir, "agents");
   await mkdir(agents, { recursive: true, mode: 0o700 });
-  await removeDead(agents);
-  const agent = join(agents, `${process.pid}-${await startOf(process.pid)}-${Date.now().toString(36)}`);
+  const left = await removeDead(agents);
+  const agent = join(agents, `${await agentName()}-${Date.now().toString(36)}`);
   const incoming = join(agent, "incoming");
   await mkdir(incoming, { recursive: true });
-  return { cache: join(dataDir, "cache"), agent, incoming, pipes: join(agent, "pipes") };
+  return { cache: join(dataDir, "cache"), agent, incoming, pipes: join(agent, "pipes"), left };
 }
 
 export async function closeAgentFolders(folders: AgentFolders): Promise<void> {
   await removeTree(folders.agent);
 }
 
-async function removeDead(agents: string): Promise<void> {
+async function removeDead(agents: string): Promise<AgentFolders["left"]> {
+  const left: { folder: string; reason: string }[] = [];
   for (const name of await readdir(agents)) {
-    const [pid, start] = name.split("-");
-    if ((await startOf(Number(pid))) === start) continue;
+    if (await isAgentAlive(name)) continue;
     await killStrays(join(agents, name));
-    await removeTree(join(agents, name));
+    const folder = join(agents, name);
+    await removeTree(folder).catch((error: unknown) => left.push({ folder, reason: messageOf(error) }));
   }
+  return left;
+}
+
+/** Whether the agent runs whose folder is called so. */
+export async function isAgentAlive(name: string): Promise<boolean> {
+  const [pid, start] = name.split("-");
+  return start !== undefined && (await startOf(Number(pid))) === start;
+}
+
+/** Names this process for good. */
+export async function agentName(): Promise<string> {
+  return `${process.pid}-${await startOf(process.pid)}`;
 }
 
 /** When a process started, in ticks since boot: with the pid it names a process for good. Undefined where there is none. */

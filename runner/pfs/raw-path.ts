@@ -25,5 +25,28 @@ export function nameText(name: string): string | undefined {
 
 /** A name for people, whatever its bytes are: what is not plain ASCII is escaped. */
 export function printable(name: string): string {
-  return name.replace(/[^\x20-\x7e]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`);
+  return shortened(
+    name.replace(/[^\x20-\x7e]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`),
+  );
+}
+
+/** A path that is text, in quotes, for people: what would change the line that it stands in is escaped. */
+export function quotedPath(path: string): string {
+  const plain = JSON.stringify(path).replace(
+    UNSEEN,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  return `"${shortened(plain.slice(1, -1))}"`;
+}
+
+// Control characters that JSON leaves as they are, line separators, and what turns the direction of the text.
+const UNSEEN = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+const MAX_SHOWN = 300;
+const SHOWN_END = 100;
+
+/** The reason that a long name is part of has room for the rest of what it says. */
+function shortened(name: string): string {
+  if (name.length <= MAX_SHOWN) return name;
+  return `${name.slice(0, MAX_SHOWN - SHOWN_END)}…${name.slice(-SHOWN_END)}`.toWellFormed();
 }

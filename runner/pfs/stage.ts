@@ -1,5 +1,4 @@
-import { constants } from "node:fs";
-import { chmod, copyFile, link, mkdir, rename, writeFile } from "node:fs/promises";
+import { mkdir, rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { ContentId } from "../../protocol/content.ts";
 import type { FileEntry } from "../../protocol/files.ts";
@@ -8,7 +7,7 @@ import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
 import type { LeasedDatum } from "../../protocol/runner.ts";
 import type { Cache } from "../cache.ts";
 import { failureOf } from "../client.ts";
-import { forEachLimited, unlessAborted } from "../concurrency.ts";
+import { forEachLimited } from "../concurrency.ts";
 import { DatumFault, errorCode } from "../fault.ts";
 import type { Gateway } from "../gateway.ts";
 import { retrying } from "../retry.ts";
@@ -18,7 +17,7 @@ import type { PipeStore } from "./pipe-store.ts";
 export type LeasedInput = LeasedDatum["inputs"][number];
 
 export interface StageDeps {
-  readonly cache: Pick<Cache, "pathOf" | "fetch">;
+  readonly cache: Pick<Cache, "place">;
   readonly gateway: Pick<Gateway, "files">;
   readonly pipes: Pick<PipeStore, "get">;
 }
@@ -133,15 +132,8 @@ async function placeFile(
   if (content.size === 0) {
     return inFolder({ target, path }, () => writeFile(target, "", { flag: "wx", mode: 0o444 }));
   }
-  const cached = deps.cache.pathOf(content);
-  try {
-    await inFolder({ target, path }, () => place(cached, target));
-  } catch (error) {
-    if (errorCode(error) !== "ENOENT") throw error;
-    const source = { repo: input.repo, branch: input.branch, content };
-    await unlessAborted(deps.cache.fetch(source), signal);
-    await inFolder({ target, path }, () => place(cached, target));
-  }
+  const { repo, branch } = input;
+  await inFolder({ target, path }, () => deps.cache.place({ repo, branch, content }, { target, signal }));
 }
 
 /** The gateway checks paths when they are written; here they become paths of this machine, so they are checked again. */
@@ -152,7 +144,7 @@ function checked(path: string): string {
   return path;
 }
 
-/** Does it; where that finds no folder or no source, makes the folder and does it once more. */
+/** Does it; where that finds no folder, makes it and does it once more. */
 async function inFolder(
   { target, path }: { target: string; path: string },
   work: () => Promise<void>,
@@ -168,18 +160,5 @@ async function inFolder(
     throw new DatumFault(
       `input file "${path}" can't be laid out: a name in it is longer than this machine allows`,
     );
-  }
-}
-
-// Hard links are refused across file systems, beyond a file's link count, and by some file systems altogether.
-const NO_LINK = new Set(["EXDEV", "EMLINK", "EPERM", "ENOTSUP"]);
-
-async function place(cached: string, target: string): Promise<void> {
-  try {
-    await link(cached, target);
-  } catch (error) {
-    if (!NO_LINK.has(errorCode(error) ?? "")) throw error;
-    await copyFile(cached, target, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
-    await chmod(target, 0o444);
   }
 }

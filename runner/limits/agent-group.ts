@@ -1,0 +1,100 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ConfigError } from "../config.ts";
+import type { Limits } from "../executors/executor.ts";
+import { messageOf } from "../fault.ts";
+import { controllersFor, flagOf } from "./cgroup-files.ts";
+import { makeAgentGroup, removeAgentGroup } from "./cgroup-folders.ts";
+import { type CgroupTree, type Controller, cgroupTrees } from "./cgroup-tree.ts";
+import { WorkerGroup } from "./worker-group.ts";
+
+/** A hierarchy, and what of the limits is kept there. */
+interface Kept {
+  readonly tree: CgroupTree;
+  readonly controllers: readonly Controller[];
+}
+
+/** The control groups of one agent, with one in them for each worker. */
+export class AgentGroup {
+  readonly #limits: Limits;
+  readonly #agent: string;
+  readonly #kept: readonly (Kept & { readonly folder: string })[];
+  #workers = 0;
+
+  private constructor(
+    kept: readonly (Kept & { folder: string })[],
+    terms: { limits: Limits; agent: string },
+  ) {
+    this.#kept = kept;
+    this.#limits = terms.limits;
+    this.#agent = terms.agent;
+  }
+
+  /** Makes them in the groups that this process is in. `agent` is the name of the agent's folder. Throws ConfigError where a limit can't be kept here. */
+  static async make(terms: { limits: Limits; agent: string }): Promise<AgentGroup> {
+    const wanted = controllersFor(terms.limits);
+    const kept = await placesFor(wanted);
+    const made: (Kept & { folder: string })[] = [];
+    try {
+      for (const { tree, controllers } of kept) {
+        made.push({ tree, controllers, folder: await makeAgentGroup(tree, { ...terms, controllers }) });
+      }
+      return new AgentGroup(made, terms);
+    } catch (error) {
+      for (const { tree, controllers } of made) await removeAgentGroup(tree, { ...terms, controllers });
+      throw cannot(wanted, messageOf(error));
+    }
+  }
+
+  /** Where hierarchies are mounted in which a process could leave its groups. */
+  get points(): string[] {
+    return this.#kept.flatMap(({ tree }) => tree.points);
+  }
+
+  /** Makes those of one more worker. */
+  worker(): Promise<WorkerGroup> {
+    this.#workers += 1;
+    const name = `worker-${this.#workers}`;
+    const places = this.#kept.map(({ tree, controllers, folder }) => ({
+      ...{ version: tree.version, controllers, folder: join(folder, name) },
+    }));
+    return WorkerGroup.make(places, this.#limits);
+  }
+
+  /** Removes them all. */
+  async remove(): Promise<void> {
+    const agent = this.#agent;
+    for (const { tree, controllers } of this.#kept) await removeAgentGroup(tree, { controllers, agent });
+  }
+}
+
+/** The hierarchies that have these controllers. */
+async function placesFor(wanted: readonly Controller[]): Promise<Kept[]> {
+  const [cgroup, mountinfo] = await Promise.all(
+    ["/proc/self/cgroup", "/proc/self/mountinfo"].map((path) => readFile(path, "utf8").catch(() => "")),
+  );
+  const trees = await Promise.all(
+    cgroupTrees({ cgroup: cgroup ?? "", mountinfo: mountinfo ?? "" }).map(async (tree) => ({
+      ...{ tree, has: await controllersOf(tree) },
+    })),
+  );
+  const homeOf = (name: Controller) => trees.find(({ has }) => has.includes(name))?.tree;
+  const homeless = wanted.filter((name) => homeOf(name) === undefined);
+  if (homeless.length > 0) throw cannot(homeless, "the agent is in no control group that can bound this");
+  return trees
+    .map(({ tree }) => ({ tree, controllers: wanted.filter((name) => homeOf(name) === tree) }))
+    .filter(({ controllers }) => controllers.length > 0);
+}
+
+async function controllersOf({ version, own, controllers }: CgroupTree): Promise<readonly string[]> {
+  if (version === 1) return controllers;
+  const text = await readFile(join(own, "cgroup.controllers"), "utf8").catch(() => "");
+  return text.trim().split(/\s+/);
+}
+
+function cannot(wanted: readonly Controller[], why: string): ConfigError {
+  return new ConfigError(
+    `${wanted.map(flagOf).join(", ")} can't be enforced on this machine: ${why}. Run the agent as root, or give it a ` +
+      "control group of its own (in a systemd unit: Delegate=yes), or take --executor docker",
+  );
+}

@@ -1,0 +1,74 @@
+import { resolve } from "node:path";
+
+/** What a control group can bound, as the kernel names it. */
+export type Controller = "memory" | "cpu" | "pids";
+
+/** A hierarchy of control groups, as this process sees it. */
+export interface CgroupTree {
+  readonly version: 1 | 2;
+  /** Where it is mounted; the first place is the one that is used. */
+  readonly points: readonly string[];
+  /** The folder of the group that this process is in. */
+  readonly own: string;
+  /** Of version 1: what it controls. Of version 2 the folder tells. */
+  readonly controllers: readonly string[];
+}
+
+export interface CgroupTexts {
+  /** `/proc/self/cgroup` */
+  readonly cgroup: string;
+  /** `/proc/self/mountinfo` */
+  readonly mountinfo: string;
+}
+
+/** The hierarchies that are mounted here and hold this process: see cgroups(7) and proc(5). */
+export function cgroupTrees({ cgroup, mountinfo }: CgroupTexts): CgroupTree[] {
+  const mounts = mountinfo.split("\n").flatMap(mountOf);
+  return cgroup.split("\n").flatMap((line) => treeOf(line, mounts));
+}
+
+interface Mount {
+  readonly version: 1 | 2;
+  /** The folder of the hierarchy that is shown there. */
+  readonly root: string;
+  readonly point: string;
+  readonly options: readonly string[];
+}
+
+function mountOf(line: string): Mount[] {
+  const [before = "", behind = ""] = line.split(" - ");
+  const [, , , root = "", point = ""] = before.split(" ").map(unescaped);
+  const [type, , options = ""] = behind.split(" ");
+  if (type !== "cgroup" && type !== "cgroup2") return [];
+  return [{ version: type === "cgroup" ? 1 : 2, root, point, options: options.split(",") }];
+}
+
+/** Spaces and such stand there as `\040`. */
+function unescaped(field: string): string {
+  return field.replace(/\\([0-7]{3})/g, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 8)),
+  );
+}
+
+/** A line is `<id>:<controllers>:<path>`; version 2 is the one of no controllers. */
+function treeOf(line: string, mounts: readonly Mount[]): CgroupTree[] {
+  const [, names = "", path = ""] = /^[0-9]+:([^:]*):(.*)$/.exec(line) ?? [];
+  if (path === "") return [];
+  const version = names === "" ? 2 : 1;
+  const controllers = names.split(",").filter((name) => name !== "");
+  const shown = mounts.filter(
+    (mount) => mount.version === version && controllers.every((name) => mount.options.includes(name)),
+  );
+  const [mount] = shown;
+  const own = mount && ownFolder(path, mount);
+  return own === undefined ? [] : [{ version, points: shown.map(({ point }) => point), own, controllers }];
+}
+
+/** Undefined where the mount does not show it. */
+function ownFolder(path: string, { root, point }: Mount): string | undefined {
+  if (path.split("/").includes("..")) return undefined;
+  const prefix = root === "/" ? "" : root;
+  return path === root || path.startsWith(`${prefix}/`)
+    ? resolve(point, `.${path.slice(prefix.length)}`)
+    : undefined;
+}

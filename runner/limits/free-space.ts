@@ -1,0 +1,122 @@
+import { lstat, statfs } from "node:fs/promises";
+import { sizeText } from "../sizes.ts";
+import { folderSize } from "./folder-size.ts";
+
+/** A file system: its size and what of it is free to this user, in bytes. */
+export interface Space {
+  readonly totalBytes: number;
+  readonly freeBytes: number;
+}
+
+/** A datum whose command runs. */
+export interface RunningDatum {
+  /** Its `/pfs/out` on this machine. */
+  readonly out: string;
+  /** Ends the command; the reason is for the people who read its job. */
+  readonly stop: (reason: string) => void;
+}
+
+export interface FreeSpaceOptions {
+  readonly node: string;
+  /** Asks for the file system of the node's data folder. */
+  readonly look: () => Promise<Space>;
+}
+
+const LOOK_EVERY_MS = 1000;
+/** What a stopped datum held is free once its folder is gone; when it is not by then, the next one is stopped. */
+const MAX_LOOKS_FOR_REMOVAL = 20;
+
+const MIB = 1024 ** 2;
+
+/** What is to stay free of a file system of this size: 1 %, at least 256 MiB and at most 4 GiB, and never more than a quarter. */
+export function reserveOf(totalBytes: number): number {
+  return Math.min(Math.max(totalBytes / 100, 256 * MIB), 4096 * MIB, totalBytes / 4);
+}
+
+/**
+ * A datum that holds less than this did not fill the disk: others did, and it may end. So a disk that is nearly full
+ * for other reasons fails no small datums.
+ */
+function blamedFrom(reserveBytes: number): number {
+  return reserveBytes / 16;
+}
+
+/**
+ * Keeps the node's disk from filling up: while commands run it looks each second at what is free, and below the
+ * reserve it stops the one that has the most in `/pfs/out`. The others go on.
+ */
+export class FreeSpace {
+  readonly #options: FreeSpaceOptions;
+  readonly #running = new Set<RunningDatum>();
+  #timer: NodeJS.Timeout | undefined;
+  #stopped: { readonly out: string; looks: number } | undefined;
+
+  constructor(options: FreeSpaceOptions) {
+    this.#options = options;
+  }
+
+  /** To be called when a command starts; what it answers, when it has ended. */
+  enter(datum: RunningDatum): () => void {
+    this.#running.add(datum);
+    this.#arm();
+    return () => this.#running.delete(datum);
+  }
+
+  #arm(): void {
+    if (this.#timer || this.#running.size === 0) return;
+    this.#timer = setTimeout(() => void this.#look(), LOOK_EVERY_MS).unref();
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const space = await this.#options.look();
+      const reserve = reserveOf(space.totalBytes);
+      if (space.freeBytes < reserve && !(await this.#isFreeing())) await this.#stopLargest(space, reserve);
+    } catch {
+      // The next look tells.
+    }
+    this.#timer = undefined;
+    this.#arm();
+  }
+
+  /** Whether what a stopped datum held is still to come free. */
+  async #isFreeing(): Promise<boolean> {
+    const stopped = this.#stopped;
+    if (!stopped) return false;
+    stopped.looks += 1;
+    const there = await lstat(stopped.out).then(
+      () => true,
+      () => false,
+    );
+    if (there && stopped.looks < MAX_LOOKS_FOR_REMOVAL) return true;
+    this.#stopped = undefined;
+    return false;
+  }
+
+  async #stopLargest({ freeBytes }: Space, reserve: number): Promise<void> {
+    const largest = await this.#largest();
+    if (!largest || largest.taken < blamedFrom(reserve) || !this.#running.has(largest.datum)) return;
+    const { datum, taken } = largest;
+    this.#stopped = { out: datum.out, looks: 0 };
+    datum.stop(
+      `the disk of node ${this.#options.node} is nearly full (${sizeText(freeBytes)} are free), and of the ` +
+        `commands that ran there this one had the most in /pfs/out, ${sizeText(taken)}`,
+    );
+  }
+
+  async #largest(): Promise<{ datum: RunningDatum; taken: number } | undefined> {
+    const all = { enough: Number.POSITIVE_INFINITY, signal: new AbortController().signal };
+    let largest: { datum: RunningDatum; taken: number } | undefined;
+    for (const datum of [...this.#running]) {
+      const { taken } = await folderSize(datum.out, { ...all, command: "running" });
+      if (!largest || taken > largest.taken) largest = { datum, taken };
+    }
+    return largest;
+  }
+}
+
+/** The file system that a folder is on. */
+export async function spaceOf(folder: string): Promise<Space> {
+  const { blocks, bavail, bsize } = await statfs(folder);
+  return { totalBytes: blocks * bsize, freeBytes: bavail * bsize };
+}

@@ -1,0 +1,105 @@
+import { constants } from "node:os";
+import { join } from "node:path";
+import type { Command, Executor, Run, Sandbox } from "../executors/executor.ts";
+import { sizeText } from "../sizes.ts";
+import { folderSize } from "./folder-size.ts";
+import { FreeSpace, spaceOf } from "./free-space.ts";
+import { watchOut } from "./out-watch.ts";
+
+export interface GuardOptions {
+  /** Bytes that a datum may have in `/pfs/out`; absent: as many as the disk holds. */
+  readonly outBytes: number | undefined;
+  /** This node's name, for reasons. */
+  readonly node: string;
+  /** The node's data folder. */
+  readonly dataDir: string;
+}
+
+/**
+ * The executor, with commands stopped that write more to `/pfs/out` than a datum may, or that are about to fill the
+ * node's disk. The run then says so as its fault.
+ */
+export function guardDisk(executor: Executor, options: GuardOptions): Executor {
+  const { node, dataDir } = options;
+  const space = new FreeSpace({ node, look: () => spaceOf(dataDir) });
+  return {
+    name: executor.name,
+    prepare: async (request) => guarded(await executor.prepare(request), { ...options, space }),
+    close: () => executor.close(),
+  };
+}
+
+interface Guards extends GuardOptions {
+  readonly space: FreeSpace;
+}
+
+function guarded(sandbox: Sandbox, guards: Guards): Sandbox {
+  return {
+    run: (command) => runGuarded(sandbox, command, guards),
+    close: () => sandbox.close(),
+  };
+}
+
+async function runGuarded(sandbox: Sandbox, command: Command, guards: Guards): Promise<Run> {
+  const out = join(command.pfs, "out");
+  const halt = new AbortController();
+  const ended = new AbortController();
+  let fault: string | undefined;
+  const stop = (reason: string) => {
+    fault ??= reason;
+    halt.abort();
+  };
+  const leave = guards.space.enter({ out, stop });
+  const watching = watch({ out, stop, signal: ended.signal }, guards);
+  try {
+    const run = await sandbox.run({ ...command, signal: AbortSignal.any([command.signal, halt.signal]) });
+    fault ??= await faultAfter(run, { out, signal: command.signal }, guards);
+    return judged(run, fault, guards);
+  } finally {
+    leave();
+    ended.abort();
+    await watching;
+  }
+}
+
+function watch(
+  { out, stop, signal }: { out: string; stop: (reason: string) => void; signal: AbortSignal },
+  guards: GuardOptions,
+): Promise<void> | undefined {
+  const { outBytes } = guards;
+  if (outBytes === undefined) return undefined;
+  return watchOut({ out, quotaBytes: outBytes, onOver: () => stop(tooMuch(guards)), signal });
+}
+
+/** What it left may be too much although nobody saw it grow. Holes count here: they would be stored. */
+async function faultAfter(
+  run: Run,
+  { out, signal }: { out: string; signal: AbortSignal },
+  guards: GuardOptions,
+): Promise<string | undefined> {
+  const { outBytes } = guards;
+  if (outBytes === undefined || run.kind === "not-started") return undefined;
+  const { taken, apparent } = await folderSize(out, { enough: outBytes, command: "ended", signal });
+  return Math.max(taken, apparent) > outBytes ? tooMuch(guards) : undefined;
+}
+
+function tooMuch({ outBytes = 0, node }: GuardOptions): string {
+  return `the command wrote more than ${sizeText(outBytes)} to /pfs/out (--disk of node ${node})`;
+}
+
+// Executors set the quota as the largest size of a file as well, where they can.
+const FILE_TOO_LARGE = 128 + constants.signals.SIGXFSZ;
+
+const KILLED = 128 + constants.signals.SIGKILL;
+
+function exited(run: Run): Extract<Run, { kind: "exited" }> {
+  return run.kind === "exited" ? run : { kind: "exited", code: KILLED, log: run.log };
+}
+
+function judged(run: Run, fault: string | undefined, { outBytes, node }: GuardOptions): Run {
+  if (fault !== undefined) return { ...exited(run), fault };
+  if (run.kind === "not-started") return run;
+  if (run.code !== FILE_TOO_LARGE || outBytes === undefined || run.cause !== undefined) return run;
+  const cause = `the command wrote a file larger than ${sizeText(outBytes)} (--disk of node ${node})`;
+  return { ...run, cause };
+}
