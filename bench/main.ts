@@ -1,16 +1,19 @@
 import { Command, Option } from "commander";
 import { bulkCommit, bulkCommitMillion } from "./rows/bulk-commit.ts";
 import { burst } from "./rows/burst.ts";
+import { containerRate } from "./rows/container-rate.ts";
 import { copyObject } from "./rows/copy-object.ts";
 import { crossProduct } from "./rows/cross-product.ts";
 import { datumRate } from "./rows/datum-rate.ts";
 import { jobLatency } from "./rows/job-latency.ts";
 import { jobMemory } from "./rows/job-memory.ts";
 import { largeObjects } from "./rows/large-objects.ts";
+import { lazyPipes } from "./rows/lazy-pipes.ts";
 import { listPages } from "./rows/list-pages.ts";
 import { oneFileCommit } from "./rows/one-file-commit.ts";
 import { r2Objects } from "./rows/r2-objects.ts";
 import { smallObjects } from "./rows/small-objects.ts";
+import { staging } from "./rows/staging.ts";
 import { uploadMemory } from "./rows/upload-memory.ts";
 import { isMet } from "./support/figure.ts";
 import { keepResults, type RowResult } from "./support/results.ts";
@@ -27,6 +30,9 @@ const ROWS: readonly Row[] = [
   oneFileCommit,
   jobLatency,
   datumRate,
+  containerRate,
+  lazyPipes,
+  staging,
   burst,
   crossProduct,
   bulkCommit,

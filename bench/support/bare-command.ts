@@ -35,9 +35,10 @@ export async function bareCommand({ cmd, stdin = [], input }: CommandToRun): Pro
   writeFileSync(stdinFile, stdin.map((line) => `${line}\n`).join(""));
 
   const jail = await findJail(dir);
-  await jail.prepare(dir);
+  const place = { dir, readOnly: [] };
+  await jail.prepare(place);
   const env = { PATH: process.env.PATH ?? "/usr/bin:/bin" };
-  const launch = jail.launch({ dir, pfs, cmd, env, secrets: { opened: [], folders: [] } });
+  const launch = jail.launch({ ...place, pfs, cmd, env, secrets: { opened: [], folders: [] } });
   return { tool: jail.tool, run: () => timeOf(launch, stdinFile), remove: () => removeScratch(dir) };
 }
 
