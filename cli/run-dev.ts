@@ -9,15 +9,14 @@ import { UsageError } from "./failure.ts";
 import { terminalLog } from "./log.ts";
 import { count, printJson, printLine } from "./output.ts";
 import { runnerConfig } from "./runner-config.ts";
+import { type RunnerTerms, runnerTerms } from "./runner-options.ts";
 import { stopRequests } from "./stop-requests.ts";
 
-export interface DevOptions {
+export interface DevOptions extends RunnerTerms {
   readonly host: string;
   readonly port: number;
   readonly data: string;
   readonly runners: number;
-  readonly executor: string;
-  readonly secrets?: string;
   readonly json?: true;
 }
 
@@ -58,10 +57,9 @@ function startLocalRunner(
   gateway: Gateway,
   { number, options, log }: { number: number; options: DevOptions; log: Log },
 ): Promise<Runner> {
-  const { executor, secrets } = options;
   const flags = {
-    ...{ node: `local-${number}`, executor, data: join(options.data, "runner") },
-    ...(secrets !== undefined && { secrets }),
+    ...runnerTerms(options),
+    ...{ node: `local-${number}`, data: join(options.data, "runner") },
   };
   return startRunner(runnerConfig(flags, { endpoint: gateway.endpoint, ...gateway.rootKey }), { log });
 }

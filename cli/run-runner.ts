@@ -4,12 +4,11 @@ import { DEFAULT_DATA, findDoor } from "./door.ts";
 import { terminalLog } from "./log.ts";
 import { printJson } from "./output.ts";
 import { runnerConfig } from "./runner-config.ts";
+import type { RunnerTerms } from "./runner-options.ts";
 
-export interface RunnerOptions {
+export interface RunnerOptions extends RunnerTerms {
   readonly node?: string;
-  readonly executor: string;
   readonly data: string;
-  readonly secrets?: string;
   readonly json?: true;
 }
 
@@ -17,7 +16,7 @@ export interface RunnerOptions {
 export async function runRunner({ json, ...flags }: RunnerOptions): Promise<void> {
   const log = terminalLog(process.env);
   const door = findDoor({ dataDir: DEFAULT_DATA, env: process.env });
-  const runner = await startRunner(runnerConfig(flags, door), { log });
+  const runner = await startRunner(runnerConfig(flags, { ...door, host: process.env.SLUICE_NODE }), { log });
   stopOnSignals(runner, { log });
   if (json) printJson({ node: runner.node, endpoint: door.endpoint });
   await runner.done;

@@ -44,8 +44,19 @@ export type JobDatum = z.infer<typeof JobDatum>;
 export const DatumPage = z.object({ datums: z.array(JobDatum), next: z.string().nullable() });
 export type DatumPage = z.infer<typeof DatumPage>;
 
-/** One line of what a job's datum wrote on stdout or stderr (NDJSON). */
-export const LogLine = z.object({ datum: z.string(), line: z.string() });
+/** One line of what a job's datum wrote on stdout or stderr (NDJSON). `at`: when, in milliseconds since 1970 by the gateway's clock. */
+export const LogLine = z.object({
+  datum: z.string(),
+  /** Where it ran. */
+  node: z.string().nullable(),
+  at: z.int(),
+  /** Null: nothing that is kept follows what was left out. */
+  line: z.string().nullable(),
+  /** So many lines before this one were left out, as the datum printed more than is kept. */
+  dropped: z.int().positive().optional(),
+  /** The place behind this line: goes into `after`. */
+  next: z.string().optional(),
+});
 export type LogLine = z.infer<typeof LogLine>;
 
 /** A page of jobs, newest first; `next` goes into `after`. */
@@ -72,6 +83,8 @@ export const Pipeline = z.object({
   spec: PipelineSpec,
   outputRepo: z.string(),
   outputBranch: z.string(),
+  /** What it waits for before it makes its first job, in words; null where it waits for nothing. */
+  reason: z.string().nullable().default(null),
 });
 export type Pipeline = z.infer<typeof Pipeline>;
 

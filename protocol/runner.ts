@@ -17,13 +17,29 @@ export const MAX_OUTPUTS_PER_DATUM = 10_000;
 /** Bytes of stdout and stderr that are kept of a failed datum: the end of it. */
 export const LOG_TAIL_BYTES = 4096;
 
+/** Longest text in which a worker says why it can't work. */
+export const MAX_TROUBLE_CHARACTERS = 2000;
+/** Most pipelines of whose work one heartbeat tells. */
+export const MAX_NODE_WORK = 100;
+/** The workers of one pipeline on one node. */
+export const NodeWork = z.strictObject({
+  pipeline: z.string(),
+  workers: z.int().min(0),
+  /** Datums whose commands run now. */
+  running: z.int().min(0),
+});
+export type NodeWork = z.infer<typeof NodeWork>;
+
 /** `POST /api/v1/runner/heartbeat` */
 export const Heartbeat = z.strictObject({
   node: Name,
   executor: z.string(),
+  /** Cores. */
   capacity: z.int().min(1),
+  /** What runs there; absent: the runner is of a version that does not tell. */
+  work: z.array(NodeWork).max(MAX_NODE_WORK).optional(),
 });
-/** What this node should run: so many workers of each pipeline. A pipeline that is not named has none here. */
+/** What this node should run: so many workers of each pipeline. A pipeline that is not named has none here; none at all where the node is being drained. */
 export const Assignment = z.object({
   workers: z.array(z.object({ pipeline: z.string(), count: z.int().min(1) })),
 });
@@ -105,6 +121,8 @@ export const RenewRequest = z.strictObject({
   leases: z.array(z.string()).max(MAX_BATCH),
   /** The worker ends and holds no lease any more: its slot is free at once. */
   leaving: z.literal(true).optional(),
+  /** Why this worker can't run commands just now, for the reason of the job (its image can't be pulled); null: it can again. Absent: as it was. */
+  trouble: z.string().max(MAX_TROUBLE_CHARACTERS).nullable().optional(),
 });
 export const Renewed = z.object({ lost: z.array(z.string()) });
 
@@ -164,12 +182,49 @@ export const FinishRequest = z.strictObject({
 /** Leases whose outcome was not recorded because they were lost before. */
 export const Finished = z.object({ lost: z.array(z.string()) });
 
+/** Longest line of a log, in characters; a longer one is cut into several. */
+export const MAX_LOG_LINE_CHARACTERS = 4096;
+/** Most lines in one logs call, and about the most characters. */
+export const MAX_LOG_LINES = 2000;
+export const MAX_LOGS_CHARACTERS = 512 * 1024;
+
+/**
+ * `POST /api/v1/runner/logs`: what commands printed since the last call. Sent while the lease is held, and before its
+ * outcome. A repeated call is told by `seq`, so that no line is kept twice.
+ */
+export const LogsRequest = z.strictObject({
+  pipeline: Name,
+  worker: z.string().min(1).max(200),
+  entries: z
+    .array(
+      z.strictObject({
+        lease: z.string(),
+        /** Counts the entries of this lease: 0, 1, … */
+        seq: z.int().nonnegative(),
+        /** Lines that were left out before these, since more was printed than can be kept. */
+        dropped: z.int().nonnegative(),
+        /** How many milliseconds ago the line was printed, and the line. Ages, not times: the node's clock may be wrong. */
+        lines: z
+          .array(z.tuple([z.int().nonnegative(), z.string().max(MAX_LOG_LINE_CHARACTERS)]))
+          .max(MAX_LOG_LINES),
+      }),
+    )
+    .min(1)
+    .max(MAX_BATCH),
+});
+export type LogsRequest = z.infer<typeof LogsRequest>;
+/** Leases that are lost: what they print is not wanted any more. */
+export const LogsTaken = z.object({ lost: z.array(z.string()) });
+
 export const Node = z.object({
   name: z.string(),
   executor: z.string(),
   capacity: z.int(),
   seenAt: z.int(),
   live: z.boolean(),
+  /** It finishes what runs and gets nothing new (`sluice node drain`). */
+  draining: z.boolean(),
+  work: z.array(NodeWork),
 });
 export type Node = z.infer<typeof Node>;
 

@@ -2,10 +2,12 @@ import { hostname } from "node:os";
 import { resolve } from "node:path";
 import { z } from "zod";
 import { Name } from "../protocol/names.ts";
+import type { Limits } from "./executors/executor.ts";
+import { parseSize } from "./sizes.ts";
 
 /** Names of executors that `--executor` takes; "auto" is the best one that works here. */
-export const EXECUTORS = ["auto", "process"] as const;
-type ExecutorChoice = (typeof EXECUTORS)[number];
+export const EXECUTORS = ["auto", "process", "docker", "podman"] as const;
+export type ExecutorChoice = (typeof EXECUTORS)[number];
 
 export interface RunnerConfig {
   /** Origin of the gateway, e.g. `http://127.0.0.1:8787`. */
@@ -19,6 +21,10 @@ export interface RunnerConfig {
   readonly dataDir: string;
   /** Where secrets are: a folder of `<name>/<key>` files, or `kubernetes[:namespace]`. Absent: there are none. */
   readonly secrets?: string;
+  /** Bytes of inputs that the node keeps for later datums. */
+  readonly cacheBytes: number;
+  /** For each worker. */
+  readonly limits: Limits;
 }
 
 /** What the command line gave; absent where it was silent. */
@@ -27,6 +33,11 @@ export interface RunnerFlags {
   readonly executor?: string;
   readonly data?: string;
   readonly secrets?: string;
+  readonly cacheSize?: string;
+  readonly memory?: string;
+  readonly cpus?: string;
+  readonly pids?: string;
+  readonly disk?: string;
 }
 
 /** A setting that can't be used; the message names it, its value where that is no secret, and what it should be. */
@@ -38,11 +49,45 @@ export class ConfigError extends Error {
 export function readRunnerConfig(flags: RunnerFlags, env: NodeJS.ProcessEnv): RunnerConfig {
   return {
     ...readGatewayAccess(env),
-    node: readNode(flags.node),
+    node: readNode(flags.node, env),
     executor: readExecutor(flags.executor ?? "auto"),
     dataDir: resolve(flags.data ?? ".sluice/runner"),
     ...readSecrets(flags.secrets ?? env.SLUICE_SECRETS),
+    cacheBytes: readSize("--cache-size", flags.cacheSize ?? DEFAULT_CACHE_SIZE),
+    limits: readLimits(flags),
   };
+}
+
+const DEFAULT_CACHE_SIZE = "20g";
+
+function readLimits({ memory, cpus, pids, disk }: RunnerFlags): Limits {
+  return {
+    ...(memory !== undefined && { memoryBytes: readSize("--memory", memory) }),
+    ...(cpus !== undefined && { cpus: readCpus(cpus) }),
+    ...(pids !== undefined && { pids: readPids(pids) }),
+    ...(disk !== undefined && { outBytes: readSize("--disk", disk) }),
+  };
+}
+
+function readSize(flag: string, value: string): number {
+  const bytes = parseSize(value);
+  if (bytes !== undefined) return bytes;
+  throw new ConfigError(`${flag} is "${value}"; it must be a size above 0, such as 500m or 20g`);
+}
+
+/** The least that container engines take. */
+const LEAST_CPUS = 0.01;
+
+function readCpus(value: string): number {
+  const cpus = /^[0-9]+(\.[0-9]+)?$/.test(value) ? Number(value) : Number.NaN;
+  if (cpus >= LEAST_CPUS) return cpus;
+  throw new ConfigError(`--cpus is "${value}"; it must be a number of cores, such as 0.5 or 2`);
+}
+
+function readPids(value: string): number {
+  const pids = /^[0-9]{1,9}$/.test(value) ? Number(value) : Number.NaN;
+  if (pids >= 1) return pids;
+  throw new ConfigError(`--pids is "${value}"; it must be a whole number above 0`);
 }
 
 /** A folder is looked at when a secret is asked for: it may be mounted later than the runner starts. */
@@ -101,8 +146,9 @@ function required(env: NodeJS.ProcessEnv, variable: string): string {
   );
 }
 
-function readNode(flag: string | undefined): string {
-  const parsed = Name.safeParse(flag ?? nodeNameOf(hostname()));
+/** The flag, else a name made of `SLUICE_NODE`, which may be a host's name with its dots, else of this host's name. */
+function readNode(flag: string | undefined, env: NodeJS.ProcessEnv): string {
+  const parsed = Name.safeParse(flag ?? nodeNameOf(env.SLUICE_NODE || hostname()));
   if (parsed.success) return parsed.data;
   throw new ConfigError(`--node is "${flag}"; it ${parsed.error.issues[0]?.message}`);
 }
@@ -121,6 +167,5 @@ const ExecutorName = z.enum(EXECUTORS);
 function readExecutor(choice: string): ExecutorChoice {
   const parsed = ExecutorName.safeParse(choice);
   if (parsed.success) return parsed.data;
-  const problem = ["docker", "podman"].includes(choice) ? "is not there yet" : "is not known";
-  throw new ConfigError(`--executor "${choice}" ${problem}; take one of: ${EXECUTORS.join(", ")}`);
+  throw new ConfigError(`--executor "${choice}" is not known; take one of: ${EXECUTORS.join(", ")}`);
 }

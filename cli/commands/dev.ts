@@ -1,9 +1,8 @@
-import { type Command, Option } from "commander";
-import { EXECUTORS } from "../../runner/config.ts";
+import type { Command } from "commander";
 import { DEFAULT_DATA } from "../door.ts";
 import { wholeNumber, withExamples, withJson } from "../options.ts";
 import type { DevOptions } from "../run-dev.ts";
-import { secretsOption } from "../secrets-option.ts";
+import { withRunnerTerms } from "../runner-options.ts";
 
 const MAX_RUNNERS = 64;
 
@@ -29,12 +28,10 @@ export function addDev(program: Command): void {
       wholeNumber({ min: 0, max: MAX_RUNNERS }),
       1,
     )
-    .addOption(new Option("--executor <name>", "how commands are run").choices(EXECUTORS).default("auto"))
-    .addOption(secretsOption())
     // Loaded only here: the host is heavy, and the other commands should start at once.
     .action(async (options: DevOptions) => (await import("../run-dev.ts")).runDev(options));
   withExamples(
-    withJson(command),
+    withJson(withRunnerTerms(command)),
     "sluice dev",
     "sluice dev --port 9000 --data /srv/sluice",
     "sluice dev --runners 0",

@@ -1,9 +1,8 @@
-import { type Command, Option } from "commander";
-import { EXECUTORS } from "../../runner/config.ts";
+import type { Command } from "commander";
 import { DEFAULT_DATA } from "../door.ts";
 import { withExamples, withJson } from "../options.ts";
 import type { RunnerOptions } from "../run-runner.ts";
-import { secretsOption } from "../secrets-option.ts";
+import { withRunnerTerms } from "../runner-options.ts";
 
 /** `sluice runner` */
 export function addRunner(program: Command): void {
@@ -13,16 +12,18 @@ export function addRunner(program: Command): void {
     .description(
       "Runs one agent in the foreground. The first Ctrl-C lets it finish the datums at work, the second stops them.",
     )
-    .option("--node <name>", "this node's name, unique in the cluster; default: the host's name")
-    .addOption(new Option("--executor <name>", "how commands are run").choices(EXECUTORS).default("auto"))
+    .option(
+      "--node <name>",
+      "this node's name, unique in the cluster; default: SLUICE_NODE, else the host's name",
+    )
     .option("--data <folder>", "folder for the cache and the datums at work", `${DEFAULT_DATA}/runner`)
-    .addOption(secretsOption())
     // Loaded only here: the other commands should start at once.
     .action(async (options: RunnerOptions) => (await import("../run-runner.ts")).runRunner(options));
   withExamples(
-    withJson(command),
+    withJson(withRunnerTerms(command)),
     "sluice runner",
     "SLUICE_ENDPOINT=https://sluice.example.org sluice runner --node edge-7",
     "sluice runner --secrets kubernetes:production",
+    "sluice runner --executor docker --memory 4g --cpus 2 --cache-size 100g",
   );
 }

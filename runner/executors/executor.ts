@@ -1,11 +1,19 @@
 import type { SecretMount } from "../../protocol/spec.ts";
 import type { Secret } from "../secrets/source.ts";
 
+/**
+ * Commands can't be run here just now, through no fault of theirs: the image can't be pulled, the engine is away. The
+ * message is for people, in the words of whoever refused. The worker gives its datums back, says so, and tries again.
+ */
+export class NodeTrouble extends Error {
+  override readonly name = "NodeTrouble";
+}
+
 /** A way to run the commands of datums, each with its own `/pfs`. What one does, a conformance suite holds all to. */
 export interface Executor {
   /** What the node's list shows. */
   readonly name: string;
-  /** Makes ready what the datums of one worker share. */
+  /** Makes ready what the datums of one worker share. Throws NodeTrouble, and what `signal` is aborted with. */
   prepare(request: PrepareRequest): Promise<Sandbox>;
   /** Lets go of what its sandboxes shared. They are closed before. */
   close(): Promise<void>;
@@ -16,13 +24,35 @@ export interface PrepareRequest {
   readonly dir: string;
   /** The image that commands run in, where the executor has images. */
   readonly image: string;
+  /** Of whom it is, for people who look at what the engine runs. */
+  readonly pipeline: string;
+  /** Secrets (`.dockerconfigjson`) whose keys may be used to pull the image, in this order. */
+  readonly pullSecrets: readonly NamedSecret[];
+  readonly signal: AbortSignal;
+}
+
+/** A secret under its name. */
+export interface NamedSecret {
+  readonly name: string;
+  readonly secret: Secret;
+}
+
+/** What the commands of one worker may take of the machine; absent: as much as there is. */
+export interface Limits {
+  readonly memoryBytes?: number;
+  /** Cores, such as 1.5. */
+  readonly cpus?: number;
+  /** Processes and threads at a time. */
+  readonly pids?: number;
+  /** Bytes that a datum may have in `/pfs/out`. */
+  readonly outBytes?: number;
 }
 
 /** Where one worker's commands run, one at a time. */
 export interface Sandbox {
   /**
    * Runs a command to its end. When this answers, none of its processes is left, not in the background either.
-   * An abort kills them all. Throws only where the executor itself is broken.
+   * An abort kills them all. Throws NodeTrouble where the engine is away; else only where the executor itself is broken.
    */
   run(command: Command): Promise<Run>;
   close(): Promise<void>;
@@ -33,14 +63,21 @@ export interface Command {
   readonly pfs: string;
   /** Executed as it is, without a shell. */
   readonly cmd: readonly string[];
-  /** Where it starts: an absolute path, as the command sees it; `/` where absent. */
+  /** Where it starts: an absolute path, as the command sees it. Absent: where the image says, else `/`. */
   readonly workingDir?: string;
   /** What the command reads; null is nothing. */
   readonly stdin: string | null;
-  /** All of its environment. */
+  /** All of its environment; where the executor has images, over that of the image. */
   readonly env: Readonly<Record<string, string>>;
+  /** Names of `env` whose values are this machine's and mean nothing in an image: PATH, HOME. */
+  readonly machineEnv?: readonly string[];
   /** Shown to the command read-only, and kept in memory alone. */
   readonly secrets?: readonly MountedSecret[];
+  /**
+   * Given what the command writes on stdout and stderr as it comes, in order. Must not throw, and not wait. The bytes
+   * are only good during the call: their memory is used again.
+   */
+  readonly onOutput?: (bytes: Buffer) => void;
   readonly signal: AbortSignal;
 }
 
@@ -51,7 +88,15 @@ export interface MountedSecret extends Readonly<SecretMount> {
 
 export type Run =
   /** `code` is 128 + n where signal n killed the command: shells and container engines say it so too. */
-  | { readonly kind: "exited"; readonly code: number; readonly log: string }
+  | {
+      readonly kind: "exited";
+      readonly code: number;
+      readonly log: string;
+      /** What made it end so, where more is known than the code tells: it ran out of memory. Of no matter where the code counts as a success. */
+      readonly cause?: string;
+      /** Why the datum has failed, whatever the code: it wrote more than it may. */
+      readonly fault?: string;
+    }
   | {
       readonly kind: "not-started";
       readonly reason: string;
