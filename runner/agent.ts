@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
-import { type Assignment, HEARTBEAT_MS } from "../protocol/runner.ts";
-import { pause } from "./backoff.ts";
+import { type Assignment, HEARTBEAT_MS, NODE_TTL_MS, type NodeWork } from "../protocol/runner.ts";
+import { about, jitteredBackoff, pause } from "./backoff.ts";
 import { Crew, type CrewDeps } from "./crew.ts";
 import { messageOf } from "./fault.ts";
 
@@ -8,30 +8,35 @@ const BEAT_WITHIN_MS = 5000;
 const LEAVE_WITHIN_MS = 2000;
 
 /**
- * Says every HEARTBEAT_MS that this node lives, and keeps the workers that the gateway wants here. While the
- * gateway is away the workers stay as they are. Ends after `drain`, when every worker has.
+ * Says about every HEARTBEAT_MS that this node lives and what runs on it, and keeps the workers that the gateway
+ * wants here; where it is drained, that is none. While the gateway is away the workers stay as they are. Ends after
+ * `drain`, when every worker has.
  */
 export async function runAgent(deps: CrewDeps): Promise<void> {
+  const upkeep = deps.cache.upkeep(deps.drain);
   const crew = new Crew(deps);
+  const backoff = jitteredBackoff({ minMs: HEARTBEAT_MS, maxMs: NODE_TTL_MS });
   let trouble: string | undefined;
   while (!deps.drain.aborted) {
-    const beat = await heartbeat(deps);
+    const beat = await heartbeat(deps, crew.work());
     if (beat.ok) crew.follow(beat.assignment);
+    if (beat.ok) backoff.reset();
     trouble = logChange(deps, { before: trouble, now: beat.ok ? undefined : beat.reason });
-    await pause(HEARTBEAT_MS, deps.drain);
+    await pause(beat.ok ? about(HEARTBEAT_MS) : backoff.next(), deps.drain);
   }
   // At the start of the draining, not at its end: the others take this node's share while it finishes its last.
   await leave(deps);
   await crew.ended();
+  await upkeep;
 }
 
 type Beat =
   | { readonly ok: true; readonly assignment: Assignment }
   | { readonly ok: false; readonly reason: string };
 
-async function heartbeat({ gateway, node, executor, drain }: CrewDeps): Promise<Beat> {
+async function heartbeat({ gateway, node, executor, drain }: CrewDeps, work: NodeWork[]): Promise<Beat> {
   const signal = AbortSignal.any([drain, AbortSignal.timeout(BEAT_WITHIN_MS)]);
-  const body = { node, executor: executor.name, capacity: availableParallelism() };
+  const body = { node, executor: executor.name, capacity: availableParallelism(), work };
   try {
     return { ok: true, assignment: await gateway.heartbeat(body, signal) };
   } catch (error) {

@@ -22,6 +22,11 @@ export function jitteredBackoff({ minMs, maxMs }: { minMs: number; maxMs: number
   };
 }
 
+/** `ms`, up to a fifth more or less at random: so that a fleet does not come in step. */
+export function about(ms: number): number {
+  return Math.round(ms * (0.8 + Math.random() * 0.4));
+}
+
 /** Waits `ms`, or until `signal` is aborted, whichever comes first; never fails. */
 export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;

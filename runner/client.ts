@@ -2,7 +2,7 @@ import { AwsV4Signer } from "aws4fetch";
 import { type Dispatcher, Pool } from "undici";
 import type { z } from "zod";
 import { ErrorBody } from "../protocol/errors.ts";
-import { LEASE_WAIT_MS } from "../protocol/runner.ts";
+import { GatewayClock, SKEWED, signingTime } from "./gateway-clock.ts";
 import type { Failure } from "./retry.ts";
 
 export interface ClientOptions {
@@ -19,6 +19,8 @@ export interface Request {
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Dispatcher.DispatchOptions["body"];
+  /** Longest silence of the gateway before and within the answer, in milliseconds: then the connection counts as broken. */
+  readonly silenceMs?: number;
   readonly signal: AbortSignal;
 }
 
@@ -44,27 +46,31 @@ export class ContractError extends Error {
 export function failureOf(error: unknown): Failure {
   if (error instanceof ContractError) return "final";
   if (!(error instanceof GatewayError)) return "unreachable";
-  return error.status >= 500 || error.status === 429 || error.status === 408 ? "transient" : "final";
+  if (isAway(error)) return "unreachable";
+  // The client has learnt the time meanwhile.
+  if (error.code === SKEWED) return "transient";
+  return error.status >= 500 || error.status === 408 ? "transient" : "final";
 }
 
-// A lease call waits on purpose; every other answer comes long before.
-const ANSWER_TIMEOUT_MS = LEASE_WAIT_MS + 15_000;
-const STALLED_BODY_MS = 60_000;
+/** What stands before a gateway says that it is away (of Cloudflare: 52x and 530), or the gateway that it has too much to do. */
+function isAway({ status }: GatewayError): boolean {
+  return [429, 502, 503, 504, 530].includes(status) || (status >= 520 && status <= 527);
+}
+
+// A connection whose other end has vanished without a word is only noticed by waiting.
+const SILENCE_MS = 30_000;
 
 /** Signed requests to one gateway over kept-alive connections. One try each: who calls knows what a retry means. */
 export class Client {
   readonly #pool: Pool;
   readonly #options: ClientOptions;
+  readonly #clock = new GatewayClock();
   /** Signing keys of the day. */
   readonly #keys = new Map<string, ArrayBuffer>();
 
   constructor(options: ClientOptions) {
     this.#options = options;
-    this.#pool = new Pool(options.endpoint, {
-      headersTimeout: ANSWER_TIMEOUT_MS,
-      bodyTimeout: STALLED_BODY_MS,
-      connectTimeout: 5000,
-    });
+    this.#pool = new Pool(options.endpoint, { connectTimeout: 5000 });
   }
 
   /** The answer, held to its schema. Throws GatewayError, ContractError, or what broke the connection. */
@@ -81,16 +87,26 @@ export class Client {
 
   /** A good answer, whose body must be read or destroyed. */
   async send(request: Request): Promise<Dispatcher.ResponseData> {
+    const first = await this.#exchange(request);
+    if (isGood(first)) return first;
+    const refused = await gatewayError(first);
+    if (!this.#mayRepeat(request, { refused, date: first.headers.date })) throw refused;
+    const second = await this.#exchange(request);
+    if (isGood(second)) return second;
+    throw await gatewayError(second);
+  }
+
+  /** Where it was refused for its time, and the right one is known now. A body that is sent as it is read is gone: who has it begins anew. */
+  #mayRepeat({ body }: Request, { refused, date }: { refused: GatewayError; date: unknown }): boolean {
+    return refused.code === SKEWED && this.#clock.learn(date) && (body == null || typeof body === "string");
+  }
+
+  async #exchange(request: Request): Promise<Dispatcher.ResponseData> {
     const { path, headers } = await this.#signed(request);
-    const response = await this.#pool.request({
-      method: request.method,
-      path,
-      headers,
-      body: request.body ?? null,
-      signal: request.signal,
-    });
-    if (response.statusCode >= 200 && response.statusCode < 300) return response;
-    throw await gatewayError(response);
+    const { method, body = null, silenceMs = SILENCE_MS, signal } = request;
+    // The first one also ends a body that nobody takes any more.
+    const silence = { headersTimeout: silenceMs, bodyTimeout: silenceMs };
+    return this.#pool.request({ method, path, headers, body, signal, ...silence });
   }
 
   /** Breaks what is under way. */
@@ -109,6 +125,7 @@ export class Client {
       secretAccessKey: this.#options.secretAccessKey,
       service: "s3",
       region: "auto",
+      datetime: signingTime(this.#clock.now()),
       cache: this.#keys,
     });
     const signed = await signer.sign();
@@ -120,6 +137,10 @@ export class Client {
 function queryOf(query: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
   return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
+}
+
+function isGood({ statusCode }: Dispatcher.ResponseData): boolean {
+  return statusCode >= 200 && statusCode < 300;
 }
 
 async function gatewayError(response: Dispatcher.ResponseData): Promise<GatewayError> {

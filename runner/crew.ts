@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import type { Assignment } from "../protocol/runner.ts";
+import { type Assignment, MAX_NODE_WORK, type NodeWork } from "../protocol/runner.ts";
 import { messageOf } from "./fault.ts";
+import type { Activity } from "./sandboxes.ts";
 import { runWorker, type WorkerDeps } from "./worker.ts";
 
-export interface CrewDeps extends Omit<WorkerDeps, "pipeline" | "worker" | "dir"> {
+export interface CrewDeps extends Omit<WorkerDeps, "pipeline" | "worker" | "dir" | "activity"> {
   /** The agent's folder; each worker gets one in it. */
   readonly dir: string;
   readonly drain: AbortSignal;
@@ -17,11 +18,18 @@ interface Member {
   readonly drain: AbortController;
 }
 
+/** A worker that has not ended, whether it is still wanted or not. */
+interface Running {
+  readonly pipeline: string;
+  readonly activity: Activity;
+  readonly ended: Promise<void>;
+}
+
 /** The workers of one node: as many of each pipeline as it was told. */
 export class Crew {
   readonly #deps: CrewDeps;
   readonly #members = new Map<string, Member[]>();
-  readonly #running = new Set<Promise<void>>();
+  readonly #running = new Set<Running>();
   #started = 0;
 
   constructor(deps: CrewDeps) {
@@ -35,9 +43,19 @@ export class Crew {
     for (const [pipeline, count] of wanted) this.#resize(pipeline, count);
   }
 
+  /** What runs here now, those that only finish their last datum included. */
+  work(): NodeWork[] {
+    const byPipeline = new Map<string, NodeWork>();
+    for (const { pipeline, activity } of this.#running) {
+      const { workers, running } = byPipeline.get(pipeline) ?? { workers: 0, running: 0 };
+      byPipeline.set(pipeline, { pipeline, workers: workers + 1, running: running + activity.running });
+    }
+    return [...byPipeline.values()].slice(0, MAX_NODE_WORK);
+  }
+
   /** Resolves when no worker is left. */
   async ended(): Promise<void> {
-    while (this.#running.size > 0) await Promise.all(this.#running);
+    while (this.#running.size > 0) await Promise.all([...this.#running].map(({ ended }) => ended));
   }
 
   #resize(pipeline: string, count: number): void {
@@ -53,10 +71,11 @@ export class Crew {
     const member = { slot, drain: new AbortController() };
     const worker = `${node}/${pipeline}/${slot}/${randomBytes(6).toString("hex")}`;
     this.#started += 1;
-    const own = { ...deps, log, node, pipeline, worker, dir: join(dir, `worker-${this.#started}`) };
+    const activity: Activity = { running: 0 };
+    const own = { ...deps, log, node, pipeline, worker, activity, dir: join(dir, `worker-${this.#started}`) };
     const signals = { drain: AbortSignal.any([drain, member.drain.signal]), kill };
     log.info({ pipeline, worker }, "worker started");
-    const running = runWorker(own, signals)
+    const ended = runWorker(own, signals)
       .then(() => log.info({ pipeline, worker }, "worker ended"))
       .catch((error: unknown) =>
         log.error({ pipeline, worker, reason: messageOf(error) }, "worker broke down"),
@@ -65,6 +84,7 @@ export class Crew {
         this.#running.delete(running);
         this.#forget(pipeline, member);
       });
+    const running = { pipeline, activity, ended };
     this.#running.add(running);
     return member;
   }

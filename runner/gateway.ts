@@ -8,8 +8,11 @@ import {
   Finished,
   type FinishRequest,
   type Heartbeat,
+  LEASE_MS,
   Lease,
   type LeaseRequest,
+  type LogsRequest,
+  LogsTaken,
   Renewed,
   type RenewRequest,
 } from "../protocol/runner.ts";
@@ -24,6 +27,11 @@ export interface FilesRequest extends BranchAddress {
   /** `next` of the page before. */
   readonly after?: string;
 }
+
+// While a lease call waits, the gateway sends something every second.
+const LEASE_SILENCE_MS = 15_000;
+// Short enough for a second try within the lease, where the first went into a connection that was dead.
+const RENEW_SILENCE_MS = LEASE_MS / 4;
 
 /** The calls of the control API that a runner makes (design §10). One try each. */
 export class Gateway {
@@ -45,15 +53,19 @@ export class Gateway {
   }
 
   lease(body: z.infer<typeof LeaseRequest>, signal: AbortSignal): Promise<Lease> {
-    return this.#post(Lease, { path: "/api/v1/runner/lease", body, signal });
+    return this.#post(Lease, { path: "/api/v1/runner/lease", body, silenceMs: LEASE_SILENCE_MS, signal });
   }
 
   renew(body: z.infer<typeof RenewRequest>, signal: AbortSignal): Promise<z.infer<typeof Renewed>> {
-    return this.#post(Renewed, { path: "/api/v1/runner/renew", body, signal });
+    return this.#post(Renewed, { path: "/api/v1/runner/renew", body, silenceMs: RENEW_SILENCE_MS, signal });
   }
 
   finish(body: z.infer<typeof FinishRequest>, signal: AbortSignal): Promise<z.infer<typeof Finished>> {
     return this.#post(Finished, { path: "/api/v1/runner/finish", body, signal });
+  }
+
+  logs(body: LogsRequest, signal: AbortSignal): Promise<z.infer<typeof LogsTaken>> {
+    return this.#post(LogsTaken, { path: "/api/v1/runner/logs", body, signal });
   }
 
   /** One page of the files under a prefix, in path order. */
@@ -115,10 +127,10 @@ export class Gateway {
 
   #post<Schema extends z.ZodType>(
     answer: Schema,
-    { path, body, signal }: { path: string; body: unknown; signal: AbortSignal },
+    { body, ...request }: { path: string; body: unknown; silenceMs?: number; signal: AbortSignal },
   ): Promise<z.infer<Schema>> {
     const text = JSON.stringify(body);
-    return this.#client.call(answer, { method: "POST", path, headers: JSON_HEADERS, body: text, signal });
+    return this.#client.call(answer, { ...request, method: "POST", headers: JSON_HEADERS, body: text });
   }
 }
 

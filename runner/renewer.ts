@@ -1,9 +1,10 @@
 import { LEASE_MS, MAX_BATCH } from "../protocol/runner.ts";
-import { pause } from "./backoff.ts";
+import { about, jitteredBackoff, pause } from "./backoff.ts";
 import { messageOf } from "./fault.ts";
 import type { Gateway } from "./gateway.ts";
 import type { Leases } from "./leases.ts";
 import type { Log } from "./log.ts";
+import { boundedReason } from "./verdict.ts";
 
 export interface RenewerDeps {
   readonly gateway: Pick<Gateway, "renew">;
@@ -14,36 +15,81 @@ export interface RenewerDeps {
 }
 
 const RENEW_MS = LEASE_MS / 3;
-const TRY_AGAIN_MS = 1000;
 
 /**
- * Keeps a worker's leases until `stop`, and stops the work of those that are lost. While the gateway does not
- * answer the work goes on: whether a lease is lost is for the gateway to say, and it accepts nothing under a lost one.
+ * Keeps a worker's leases, and stops the work of those that are lost. While the gateway does not answer the work goes
+ * on: whether a lease is lost is for the gateway to say, and it accepts nothing under a lost one. Tells, too, why the
+ * worker can't work.
  */
-export async function runRenewer(deps: RenewerDeps, stop: AbortSignal): Promise<void> {
-  let wait = RENEW_MS;
-  while (!stop.aborted) {
-    await pause(wait, stop);
-    wait = (await renewAll(deps, stop)) ? RENEW_MS : TRY_AGAIN_MS;
-  }
-}
+export class Renewer {
+  readonly #deps: RenewerDeps;
+  #trouble: string | null | undefined;
+  /** How many things go on for which the worker needs its slot, though it holds no lease and asks for none. */
+  #busy = 0;
+  #hurry = new AbortController();
 
-async function renewAll(deps: RenewerDeps, stop: AbortSignal): Promise<boolean> {
-  const { gateway, leases, log, pipeline, worker } = deps;
-  const held = leases.ids;
-  try {
-    for (let start = 0; start < held.length && !stop.aborted; start += MAX_BATCH) {
-      const some = held.slice(start, start + MAX_BATCH);
-      const { lost } = await gateway.renew({ pipeline, worker, leases: some }, stop);
-      for (const lease of lost) {
-        if (leases.stop(lease, "lost"))
-          log.warn({ pipeline, worker, lease }, "lease lost: its work is stopped");
-      }
+  constructor(deps: RenewerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Renews until `stop`. */
+  async run(stop: AbortSignal): Promise<void> {
+    const backoff = jitteredBackoff({ minMs: 1000, maxMs: 4000 });
+    let waitMs = about(RENEW_MS);
+    while (!stop.aborted) {
+      await pause(waitMs, AbortSignal.any([stop, this.#hurry.signal]));
+      if (this.#hurry.signal.aborted) this.#hurry = new AbortController();
+      const renewed = await this.#renewAll(stop);
+      if (renewed) backoff.reset();
+      waitMs = renewed ? about(RENEW_MS) : backoff.next();
     }
-    return true;
-  } catch (error) {
-    if (!stop.aborted)
-      log.warn({ pipeline, worker, reason: messageOf(error) }, "leases could not be renewed");
-    return false;
+  }
+
+  /** Why the worker can't run commands; null: it can again. Told at once, and with every renewal while it is so. */
+  say(trouble: string | null): void {
+    const words = trouble === null ? null : boundedReason(trouble);
+    if (words === (this.#trouble ?? null)) return;
+    this.#trouble = words;
+    this.#hurry.abort();
+  }
+
+  /** Keeps the worker's slot while something goes on. */
+  async keepingSlot<T>(work: () => Promise<T>): Promise<T> {
+    this.#busy += 1;
+    try {
+      return await work();
+    } finally {
+      this.#busy -= 1;
+    }
+  }
+
+  async #renewAll(stop: AbortSignal): Promise<boolean> {
+    const { leases, log, pipeline, worker } = this.#deps;
+    const held = leases.ids;
+    const alone = this.#trouble !== undefined || this.#busy > 0;
+    const calls = Math.max(Math.ceil(held.length / MAX_BATCH), alone ? 1 : 0);
+    try {
+      for (let call = 0; call < calls && !stop.aborted; call += 1) {
+        await this.#renew(held.slice(call * MAX_BATCH, (call + 1) * MAX_BATCH), stop);
+      }
+      return true;
+    } catch (error) {
+      if (!stop.aborted)
+        log.warn({ pipeline, worker, reason: messageOf(error) }, "leases could not be renewed");
+      return false;
+    }
+  }
+
+  async #renew(held: string[], stop: AbortSignal): Promise<void> {
+    const { gateway, leases, log, pipeline, worker } = this.#deps;
+    const trouble = this.#trouble;
+    const said = trouble !== undefined && { trouble };
+    const { lost } = await gateway.renew({ pipeline, worker, leases: held, ...said }, stop);
+    // That it can again is told until it is heard.
+    if (trouble === null && this.#trouble === null) this.#trouble = undefined;
+    for (const lease of lost) {
+      if (leases.stop(lease, "lost"))
+        log.warn({ pipeline, worker, lease }, "lease lost: its work is stopped");
+    }
   }
 }

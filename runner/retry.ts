@@ -1,8 +1,9 @@
 import { jitteredBackoff, pause } from "./backoff.ts";
 
 /**
- * What a failure says about trying again. `unreachable`: no answer at all, so the gateway may be down for as long
- * as it likes. `transient`: an answer, or bytes, that may be better next time. `final`: it would be the same again.
+ * What a failure says about trying again. `unreachable`: nobody answered, or somebody who stands before the gateway,
+ * so it may be down for as long as it likes. `transient`: an answer, or bytes, that may be better next time. `final`:
+ * it would be the same again.
  */
 export type Failure = "unreachable" | "transient" | "final";
 

@@ -1,19 +1,21 @@
 import { mkdir } from "node:fs/promises";
 import { type Lease, MAX_BATCH } from "../protocol/runner.ts";
 import { jitteredBackoff, pause } from "./backoff.ts";
-import { runBatch, type Signals } from "./batch.ts";
+import type { Signals } from "./batch.ts";
 import { nextBatchSize } from "./batch-size.ts";
 import type { Cache } from "./cache.ts";
 import { withGrace } from "./concurrency.ts";
-import type { Executor, Sandbox } from "./executors/executor.ts";
+import type { Executor } from "./executors/executor.ts";
 import { messageOf } from "./fault.ts";
 import type { Gateway } from "./gateway.ts";
 import { Leases } from "./leases.ts";
 import type { Log } from "./log.ts";
 import type { PipeStore } from "./pfs/pipe-store.ts";
 import { removeTree } from "./pfs/remove.ts";
-import { runRenewer } from "./renewer.ts";
+import { Renewer } from "./renewer.ts";
 import { Reporter } from "./reporter.ts";
+import { runDatums } from "./run-datums.ts";
+import { type Activity, Sandboxes } from "./sandboxes.ts";
 import type { SecretSource } from "./secrets/source.ts";
 import { Settling } from "./settling.ts";
 import { runTasks } from "./tasks/run-tasks.ts";
@@ -30,6 +32,8 @@ export interface WorkerDeps {
   readonly pipeline: string;
   /** This worker's name, used by no other worker, ever. */
   readonly worker: string;
+  /** Kept up to date here, for others to look at. */
+  readonly activity: Activity;
   /** A folder of its own, not there yet. */
   readonly dir: string;
 }
@@ -41,8 +45,9 @@ export async function runWorker(deps: WorkerDeps, signals: Signals): Promise<voi
   const reporter = new Reporter({ ...deps, leases, kill: signals.kill });
   const settling = new Settling();
   const stop = new AbortController();
-  const renewing = runRenewer({ ...deps, leases }, stop.signal);
-  const sandboxes = new Sandboxes(deps);
+  const renewer = new Renewer({ ...deps, leases });
+  const renewing = renewer.run(stop.signal);
+  const sandboxes = new Sandboxes({ ...deps, renewer });
   try {
     await runLoop({ ...deps, leases, reporter, settling, sandboxes }, signals);
   } finally {
@@ -68,8 +73,10 @@ async function runLoop(deps: LoopDeps, signals: Signals): Promise<void> {
   const backoff = jitteredBackoff({ minMs: 250, maxMs: 4000 });
   let asked = 1;
   while (!signals.drain.aborted) {
+    if (!(await deps.sandboxes.recovered(signals.drain))) continue;
     const lease = await leaseDatums(deps, { max: asked, signals });
-    if (!lease) {
+    if (lease) deps.sandboxes.learn(lease.transform);
+    if (!lease?.slot || lease.tasks.length + lease.datums.length === 0) {
       await pause(backoff.next(), signals.drain);
       continue;
     }
@@ -77,10 +84,7 @@ async function runLoop(deps: LoopDeps, signals: Signals): Promise<void> {
     const began = performance.now();
     const datums = await runTasks({ ...deps, env: process.env }, { lease, signals });
     // Tasks need no image: it is not fetched for them.
-    if (datums.length > 0) {
-      const sandbox = await deps.sandboxes.get(lease.transform.image);
-      await runBatch({ ...deps, sandbox }, { ...lease, datums: [...datums] }, signals);
-    }
+    if (datums.length > 0) await runDatums(deps, { ...lease, datums: [...datums] }, signals);
     const leased = lease.tasks.length + lease.datums.length;
     asked = nextBatchSize({ asked, leased, millis: performance.now() - began });
     // Where results can't be delivered, no more of them are made.
@@ -92,7 +96,7 @@ async function runLoop(deps: LoopDeps, signals: Signals): Promise<void> {
 // their leases end.
 const LAST_ANSWER_MS = 500;
 
-/** Some work, or undefined where there is none for us: the call failed, or there is no slot or nothing queued. */
+/** What the gateway gives, or undefined where it can't be asked. */
 async function leaseDatums(
   { gateway, log, node, pipeline, worker }: LoopDeps,
   { max, signals: { drain, kill } }: { max: number; signals: Signals },
@@ -100,8 +104,7 @@ async function leaseDatums(
   const call = (late: AbortSignal) =>
     gateway.lease({ pipeline, node, worker, max }, AbortSignal.any([late, kill]));
   try {
-    const lease = await withGrace({ signal: drain, graceMs: LAST_ANSWER_MS }, call);
-    return lease.slot && lease.tasks.length + lease.datums.length > 0 ? lease : undefined;
+    return await withGrace({ signal: drain, graceMs: LAST_ANSWER_MS }, call);
   } catch (error) {
     if (!drain.aborted) log.warn({ pipeline, worker, reason: messageOf(error) }, "no datums could be leased");
     return undefined;
@@ -128,33 +131,5 @@ async function leave({ gateway, log, pipeline, worker }: WorkerDeps): Promise<vo
     await gateway.renew({ pipeline, worker, leases: [], leaving: true }, signal);
   } catch (error) {
     log.info({ pipeline, worker, reason: messageOf(error) }, "the slot could not be given back");
-  }
-}
-
-/** The worker's sandbox, made anew when the pipeline gets another image. */
-class Sandboxes {
-  readonly #deps: WorkerDeps;
-  #image: string | undefined;
-  #sandbox: Sandbox | undefined;
-  #made = 0;
-
-  constructor(deps: WorkerDeps) {
-    this.#deps = deps;
-  }
-
-  async get(image: string): Promise<Sandbox> {
-    if (this.#sandbox && this.#image === image) return this.#sandbox;
-    await this.close();
-    this.#made += 1;
-    const dir = `${this.#deps.dir}/sandbox-${this.#made}`;
-    await mkdir(dir);
-    this.#sandbox = await this.#deps.executor.prepare({ dir, image });
-    this.#image = image;
-    return this.#sandbox;
-  }
-
-  async close(): Promise<void> {
-    await this.#sandbox?.close();
-    this.#sandbox = undefined;
   }
 }

@@ -6,6 +6,7 @@ import { parseAddress } from "./s3/address.ts";
 import { authenticate } from "./s3/auth/authenticate.ts";
 import { S3_ERRORS } from "./s3/errors.ts";
 import { handleS3 } from "./s3/gateway.ts";
+import { withTime } from "./with-time.ts";
 
 export { Branch } from "./branch/branch.ts";
 export { Pipeline } from "./pipeline/pipeline.ts";
@@ -15,11 +16,13 @@ export default {
     const read = readConfig(env);
     // On a bucket's own host every path is a key, these two also.
     const path = read.ok && isBucketHost(request, read.config.domain) ? undefined : pathOf(request.url);
-    if (path === "/healthz") return new Response("ok\n");
+    // Where the gateway's clock stands is what signatures are held to: `sluice doctor` compares it.
+    if (path === "/healthz") return new Response("ok\n", { headers: { date: new Date().toUTCString() } });
     if (!read.ok) return new Response(`The gateway is not set up: ${read.problem}\n`, { status: 503 });
     const context = openContext(env, read.config);
-    if (path !== undefined && isApiPath(path)) return await answerApi(request, context);
-    return await handleS3(request, { context, now: Date.now });
+    const isApi = path !== undefined && isApiPath(path);
+    const answer = isApi ? answerApi(request, context) : handleS3(request, { context, now: Date.now });
+    return withTime(await answer, Date.now());
   },
 } satisfies ExportedHandler<Env>;
 

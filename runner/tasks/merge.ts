@@ -8,6 +8,7 @@ import type { Gateway } from "../gateway.ts";
 import { sendOutputs } from "../pfs/upload.ts";
 import { type Failure, retrying } from "../retry.ts";
 import { TreeHash } from "../tree-hash.ts";
+import { writeAt } from "../write-at.ts";
 import { ContentBroken, contentBytes } from "./contents.ts";
 
 type MergeTask = Extract<Task, { kind: "merge" }>;
@@ -107,17 +108,6 @@ async function fetchPiece(
   for await (const chunk of contentBytes(gateway, { address: output, content, signal })) {
     for (const offset of offsets) await writeAt(whole, { bytes: chunk, position: offset + done });
     done += chunk.length;
-  }
-}
-
-async function writeAt(
-  file: FileHandle,
-  { bytes, position }: { bytes: Buffer; position: number },
-): Promise<void> {
-  let written = 0;
-  while (written < bytes.length) {
-    const { bytesWritten } = await file.write(bytes, written, bytes.length - written, position + written);
-    written += bytesWritten;
   }
 }
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "vitest";
 import type { LeasedDatum, Outcome } from "../../../../protocol/runner.ts";
 import type { Transform } from "../../../../protocol/spec.ts";
-import { Cache } from "../../../../runner/cache.ts";
+import type { Cache } from "../../../../runner/cache.ts";
 import { Client } from "../../../../runner/client.ts";
 import { concludeDatum, type DatumDeps, runDatum, stageDatum } from "../../../../runner/datum.ts";
 import { findBubblewrap, findUnshare } from "../../../../runner/executors/detect.ts";
@@ -16,6 +16,7 @@ import { Gateway } from "../../../../runner/gateway.ts";
 import { PipeStore } from "../../../../runner/pfs/pipe-store.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import type { SecretSource } from "../../../../runner/secrets/source.ts";
+import { openCache } from "./caches.ts";
 import { FakeGateway, KEY } from "./fake-gateway.ts";
 
 const TOOLS = [
@@ -56,15 +57,16 @@ export class DatumStage {
 
   async #start(secrets: SecretSource): Promise<void> {
     await this.gateway.start();
-    for (const folder of ["cache", "incoming", "worker"]) await mkdir(join(this.dir, folder));
+    await mkdir(join(this.dir, "worker"));
     this.#client = new Client({ endpoint: this.gateway.endpoint, ...KEY });
     const gateway = new Gateway(this.#client);
-    const kill = new AbortController().signal;
-    const folders = { dir: join(this.dir, "cache"), incoming: join(this.dir, "incoming") };
-    const sandbox: Sandbox = await this.#executor.prepare({ dir: join(this.dir, "worker"), image: "any" });
+    const sandbox: Sandbox = await this.#executor.prepare({
+      ...{ dir: join(this.dir, "worker"), image: "any", pipeline: "edges", pullSecrets: [] },
+      signal: new AbortController().signal,
+    });
     this.#deps = {
       gateway,
-      cache: new Cache({ ...folders, gateway, kill }),
+      cache: openCache(this.dir, { gateway }),
       pipes: new PipeStore(join(this.dir, "pipes")),
       secrets,
       sandbox,
@@ -137,7 +139,7 @@ export class DatumStage {
     await this.#executor.close();
     await this.#client.close();
     await this.gateway.stop();
-    expect(await readdir(join(this.dir, "incoming"))).toEqual([]);
+    expect(await readdir(join(this.dir, "agents/1/incoming"))).toEqual([]);
     await removeTree(this.dir);
     expect(this.gateway.violations).toEqual([]);
   }

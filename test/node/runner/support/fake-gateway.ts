@@ -12,6 +12,8 @@ import {
   Heartbeat,
   type LeasedDatum,
   LeaseRequest,
+  LogsRequest,
+  type NodeWork,
   type Outcome,
   RenewRequest,
   type Task,
@@ -35,14 +37,24 @@ export interface Call {
 export class Answer {
   readonly status: number;
   readonly body: Buffer | string;
+  readonly headers: Readonly<Record<string, string>>;
 
-  constructor(status: number, body: Buffer | string) {
+  constructor(status: number, body: Buffer | string, headers: Readonly<Record<string, string>> = {}) {
     this.status = status;
     this.body = body;
+    this.headers = headers;
   }
 }
 export function refusal(status: number, message: string): Answer {
   return new Answer(status, JSON.stringify({ error: { code: "Refused", message }, requestId: "r" }));
+}
+
+/** A line as it was taken: `at` by the clock of this process, `dropped` what was left out before it. */
+export interface ShippedLine {
+  readonly lease: string;
+  readonly at: number;
+  readonly text: string;
+  readonly dropped: number;
 }
 
 interface Held {
@@ -67,10 +79,16 @@ export class FakeGateway {
   readonly held = new Map<string, Held>();
   readonly outcomes: Outcome[] = [];
   readonly lostOutcomes: Outcome[] = [];
+  /** What commands printed, in the order in which it was taken. */
+  readonly lines: ShippedLine[] = [];
   readonly contents = new Map<string, Buffer>();
   readonly files = new Map<string, FileEntry[]>();
   readonly uploads = new Map<string, { lease: string; contents: Set<string> }>();
   readonly nodes = new Set<string>();
+  /** What each node said last of its work. */
+  readonly work = new Map<string, readonly NodeWork[]>();
+  /** What workers said of their trouble, each change once. */
+  readonly troubles: (string | null)[] = [];
   /** Workers that gave their slot back. */
   readonly left: string[] = [];
   /** `METHOD path` of every request, in order. */
@@ -84,6 +102,8 @@ export class FakeGateway {
   #server: Server | undefined;
   #port = 0;
   #serial = 0;
+  /** The last entry that was taken of each lease. */
+  readonly #logEntries = new Map<string, number>();
   readonly #wakers = new Set<() => void>();
 
   get endpoint(): string {
@@ -179,8 +199,12 @@ export class FakeGateway {
       };
       this.requests.push(`${method} ${url.pathname}`);
       const answer = (await this.before(call)) ?? (await this.#route(call));
-      const { status, body } = answer instanceof Answer ? answer : new Answer(200, JSON.stringify(answer));
-      response.writeHead(status, { "content-length": Buffer.byteLength(body) }).end(body);
+      const {
+        status,
+        body,
+        headers: more,
+      } = answer instanceof Answer ? answer : new Answer(200, JSON.stringify(answer));
+      response.writeHead(status, { "content-length": Buffer.byteLength(body), ...more }).end(body);
     } catch (error) {
       if (error instanceof Error && error.name === "ZodError") {
         this.violations.push(`${request.method} ${request.url}: ${error.message}`);
@@ -196,8 +220,7 @@ export class FakeGateway {
     const name = `${call.method} ${call.path.replace(/^\/api\/v1\//, "")}`;
     switch (name) {
       case "POST runner/heartbeat":
-        this.nodes.add(Heartbeat.parse(json()).node);
-        return { workers: this.workers };
+        return this.#beat(Heartbeat.parse(json()));
       case "DELETE runner/heartbeat":
         this.nodes.delete(call.query.get("node") ?? "");
         return {};
@@ -211,6 +234,8 @@ export class FakeGateway {
             .outcomes.filter((one) => !this.#finish(one))
             .map((one) => one.lease),
         };
+      case "POST runner/logs":
+        return { lost: this.#takeLogs(LogsRequest.parse(json())) };
       case "POST uploads":
         return this.#openUpload(OpenUpload.parse(json()));
       default:
@@ -218,9 +243,33 @@ export class FakeGateway {
     }
   }
 
-  #renew({ worker, leases, leaving }: ReturnType<typeof RenewRequest.parse>): string[] {
+  #beat({ node, work = [] }: ReturnType<typeof Heartbeat.parse>): unknown {
+    this.nodes.add(node);
+    this.work.set(node, work);
+    return { workers: this.workers };
+  }
+
+  #renew({ worker, leases, leaving, trouble }: ReturnType<typeof RenewRequest.parse>): string[] {
     if (leaving) this.left.push(worker);
+    if (trouble !== undefined && trouble !== this.troubles.at(-1)) this.troubles.push(trouble);
     return leases.filter((lease) => !this.held.has(lease));
+  }
+
+  #takeLogs({ entries }: LogsRequest): string[] {
+    const now = Date.now();
+    for (const { lease, seq, dropped, lines } of entries) {
+      if (!this.held.has(lease) || seq <= (this.#logEntries.get(lease) ?? -1)) continue;
+      this.#logEntries.set(lease, seq);
+      // How long calls are on their way differs: a lease's lines never go back in time, as in the real one.
+      let last = this.lines.findLast((line) => line.lease === lease)?.at ?? 0;
+      const taken = lines.map(([age, text]) => {
+        last = Math.max(last, now - age);
+        return { lease, at: last, text, dropped: 0 };
+      });
+      const [first = { lease, at: now, text: "" }, ...others] = taken;
+      if (taken.length > 0 || dropped > 0) this.lines.push({ ...first, dropped }, ...others);
+    }
+    return entries.map(({ lease }) => lease).filter((lease) => !this.held.has(lease));
   }
 
   async #lease({ pipeline, worker, max }: ReturnType<typeof LeaseRequest.parse>): Promise<unknown> {

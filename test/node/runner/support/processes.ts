@@ -5,6 +5,11 @@ export async function stillRuns(mark: string): Promise<boolean> {
   return (await pidsOf(mark)).length > 0;
 }
 
+/** How many processes whose command lines hold `mark` are alive on this machine. */
+export async function countOf(mark: string): Promise<number> {
+  return (await pidsOf(mark)).length;
+}
+
 /** The children of this process whose command line holds `mark`. */
 export async function childrenOf(mark: string): Promise<number[]> {
   const pids = await pidsOf(mark);

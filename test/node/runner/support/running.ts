@@ -45,7 +45,8 @@ export class Stage {
 
   config(more: Partial<RunnerConfig> = {}): RunnerConfig {
     const { endpoint } = this.gateway;
-    return { endpoint, ...KEY, node: "n1", executor: "process", dataDir: this.dataDir, ...more };
+    const machine = { executor: "process", dataDir: this.dataDir, cacheBytes: 1e9, limits: {} } as const;
+    return { endpoint, ...KEY, node: "n1", ...machine, ...more };
   }
 
   async runner(more: Partial<RunnerConfig> = {}): Promise<Runner> {

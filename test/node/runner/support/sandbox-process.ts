@@ -11,9 +11,10 @@ const jail = await find({ root: await readRootEntries(), dataDir: dir });
 if (typeof jail === "string") throw new Error(jail);
 await mkdir(join(dir, "own"));
 const executor = processExecutor(jail);
-const sandbox = await executor.prepare({ dir: join(dir, "own"), image: "any" });
+const { signal } = new AbortController();
+const image = { image: "any", pipeline: "any", pullSecrets: [] };
+const sandbox = await executor.prepare({ dir: join(dir, "own"), ...image, signal });
 const env = { PATH: process.env.PATH ?? "/usr/bin:/bin" };
-const signal = new AbortController().signal;
 const cmd = ["sh", "-c", script];
 const secrets = mountPaths.map((mountPath) => ({
   name: "key",

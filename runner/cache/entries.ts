@@ -1,0 +1,95 @@
+import { constants, type Stats } from "node:fs";
+import { chmod, copyFile, link, mkdir, readdir, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { type ContentId, contentName, parseContentName } from "../../protocol/content.ts";
+import { errorCode } from "../fault.ts";
+
+/** A file of the cache. */
+export interface Entry {
+  readonly path: string;
+  readonly content: ContentId;
+  /** What it takes of the disk, in bytes. */
+  readonly bytes: number;
+  /** In milliseconds since 1970. */
+  readonly usedAt: number;
+  /** A datum that runs has it, too: to remove it here would free nothing. */
+  readonly inUse: boolean;
+}
+
+/** Folders that the cache is divided into, by the first byte of the digest. */
+export const SHARDS: readonly string[] = Array.from({ length: 256 }, (_, byte) =>
+  byte.toString(16).padStart(2, "0"),
+);
+
+export function entryPath(dir: string, content: ContentId): string {
+  return join(dir, content.digest.slice(0, 2), contentName(content));
+}
+
+const BLOCK_BYTES = 4096;
+
+/** What a file of that size takes of the disk. */
+export function bytesOnDisk(size: number): number {
+  return Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
+}
+
+const STATS_AT_ONCE = 32;
+
+/** The entries of one folder of the cache, in no order. Those that go meanwhile are left out. */
+export async function* entriesOf(dir: string, shard: string): AsyncGenerator<Entry> {
+  const folder = join(dir, shard);
+  const names = await orNothing(readdir(folder));
+  for (let start = 0; names && start < names.length; start += STATS_AT_ONCE) {
+    const some = names.slice(start, start + STATS_AT_ONCE);
+    const found = await Promise.all(some.map((name) => entryAt(join(folder, name), name)));
+    yield* found.filter((entry) => entry !== undefined);
+  }
+}
+
+/** Every entry. */
+export async function* allEntries(dir: string): AsyncGenerator<Entry> {
+  for (const shard of SHARDS) yield* entriesOf(dir, shard);
+}
+
+async function entryAt(path: string, name: string): Promise<Entry | undefined> {
+  const content = parseContentName(name);
+  const stats = content && (await orNothing(stat(path)));
+  return stats && { path, content, ...factsOf(stats) };
+}
+
+function factsOf({ size, atimeMs, nlink }: Stats): Pick<Entry, "bytes" | "usedAt" | "inUse"> {
+  return { bytes: bytesOnDisk(size), usedAt: atimeMs, inUse: nlink > 1 };
+}
+
+/** Undefined where the file or folder is not there. */
+export async function orNothing<T>(action: Promise<T>): Promise<T | undefined> {
+  try {
+    return await action;
+  } catch (error) {
+    if (errorCode(error) !== "ENOENT") throw error;
+    return undefined;
+  }
+}
+
+// Hard links are refused across file systems, beyond a file's link count, and by some file systems altogether.
+const NO_LINK = new Set(["EXDEV", "EMLINK", "EPERM", "ENOTSUP"]);
+
+/** Gives a file a second name or, where that is refused, makes a copy. Answers the path whose times are those of the first. */
+export async function linkOrCopy(from: string, to: string): Promise<string> {
+  try {
+    await link(from, to);
+    return to;
+  } catch (error) {
+    if (!NO_LINK.has(errorCode(error) ?? "")) throw error;
+    await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    await chmod(to, 0o444);
+    return from;
+  }
+}
+
+/** As linkOrCopy; where the folder is not there, it is made. */
+export async function linkInto(from: string, to: string): Promise<string> {
+  const timed = await orNothing(linkOrCopy(from, to));
+  if (timed !== undefined) return timed;
+  await mkdir(dirname(to), { recursive: true });
+  return linkOrCopy(from, to);
+}

@@ -1,0 +1,72 @@
+import { type FileHandle, open, rm } from "node:fs/promises";
+import type { Readable } from "node:stream";
+import type { ContentId } from "../../protocol/content.ts";
+import { failureOf } from "../client.ts";
+import { DatumFault, errorCode } from "../fault.ts";
+import { DamagedContent, WrongContent } from "../resumable.ts";
+import type { Failure } from "../retry.ts";
+import { TreeHash } from "../tree-hash.ts";
+import { writeAt } from "../write-at.ts";
+
+/** A file that is to become a content: at once as large as that, so that whoever counts what the disk holds counts all of it. */
+export async function openIncoming(path: string, { size }: ContentId): Promise<FileHandle> {
+  const file = await open(path, "wx", 0o444);
+  try {
+    await file.truncate(size);
+    return file;
+  } catch (error) {
+    await file.close();
+    await rm(path, { force: true });
+    throw error;
+  }
+}
+
+/** Writes a body to the beginning of the file. Throws DamagedContent where it is not the content. */
+export async function writeVerified(
+  file: FileHandle,
+  { body, content }: { body: Readable; content: ContentId },
+): Promise<void> {
+  const hash = new TreeHash();
+  // While a piece is written, the next one comes and is hashed.
+  let writing: Promise<unknown> = Promise.resolve();
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      const position = hash.size;
+      hash.update(chunk);
+      if (hash.size > content.size) throw new DamagedContent(content, `more than ${content.size} bytes came`);
+      await writing;
+      writing = writeAt(file, { bytes: chunk, position });
+      // Thrown where it is awaited.
+      writing.catch(() => undefined);
+    }
+    await writing;
+  } finally {
+    body.destroy();
+    // Nothing of this try is written into the next one.
+    await writing.catch(() => undefined);
+  }
+  const found = hash.finish();
+  if (found.size !== content.size) throw new DamagedContent(content, `${found.size} bytes came`);
+  if (found.digest !== content.digest)
+    throw new DamagedContent(content, `the bytes have the digest ${found.digest}`);
+}
+
+/** Whether the disk, or what the agent may have of it, is full. */
+export function isFull(error: unknown): boolean {
+  return ["ENOSPC", "EDQUOT"].includes(errorCode(error) ?? "");
+}
+
+export function diskFull({ size }: ContentId, dir: string): DatumFault {
+  return new DatumFault(
+    `the disk of this node is full: there is no room in ${dir} for ${size} bytes of input`,
+  );
+}
+
+/** Whether fetching again may help. */
+export function fetchFailure(error: unknown): Failure {
+  if (error instanceof DamagedContent) return error instanceof WrongContent ? "final" : "transient";
+  if (error instanceof DatumFault) return "final";
+  // Of this machine's disk: trying again at once does not help.
+  if (isFull(error) || ["EROFS", "EACCES", "EIO"].includes(errorCode(error) ?? "")) return "final";
+  return failureOf(error);
+}

@@ -1,0 +1,109 @@
+import { readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { Ages } from "./ages.ts";
+import { allEntries, bytesOnDisk, orNothing } from "./entries.ts";
+
+export interface RoomOptions {
+  readonly dir: string;
+  /** The folder of the agents that share the cache: `<agent>/incoming/` holds what they fetch. */
+  readonly agents: string;
+  readonly maxBytes: number;
+  readonly now: () => number;
+}
+
+/** The part of the cache that is kept free, for what agents add between two counts. */
+const MARGIN = 0.1;
+
+/**
+ * Keeps the cache within its bound, though several agents add to it and none of them knows of the others. Each
+ * counts what is there before it adds more than its share of the margin, and makes room then: between two counts all
+ * of them together stay within the margin. Nothing is kept in memory but that share, so a restart forgets nothing,
+ * and a count, which looks at every file, comes once for a part of the cache that was fetched anew.
+ *
+ * Last used is the time of access of a file. What running datums hold, as hard links, is counted but not evicted,
+ * since that would free nothing. Two agents that evict at once may evict too much, which costs a fetch.
+ */
+export class Room {
+  readonly #options: RoomOptions;
+  /** What this agent may add before it has to count. */
+  #left = 0;
+  #counting: Promise<void> | undefined;
+
+  constructor(options: RoomOptions) {
+    this.#options = options;
+  }
+
+  /** Takes room for a content, making it where there is none. False where it is too large to be kept at all. */
+  async take(size: number): Promise<boolean> {
+    const bytes = bytesOnDisk(size);
+    if (bytes > this.#most) return false;
+    while (this.#left < bytes) await this.count(bytes);
+    this.#left -= bytes;
+    return true;
+  }
+
+  /** What was taken for a content is not needed. */
+  giveBack(size: number): void {
+    this.#left += bytesOnDisk(size);
+  }
+
+  /** Counts, and evicts where there is no room for so many bytes. Those who call meanwhile share one count. */
+  count(bytes: number): Promise<void> {
+    this.#counting ??= this.#count(bytes).finally(() => {
+      this.#counting = undefined;
+    });
+    return this.#counting;
+  }
+
+  /** Evicts, whatever the bound: the disk is full. */
+  async free(size: number): Promise<void> {
+    const ages = new Ages(this.#options.now());
+    for await (const entry of allEntries(this.#options.dir)) if (!entry.inUse) ages.add(entry);
+    await this.#evict(ages, bytesOnDisk(size) + this.#margin);
+  }
+
+  get #margin(): number {
+    return this.#options.maxBytes * MARGIN;
+  }
+
+  get #most(): number {
+    return this.#options.maxBytes - this.#margin;
+  }
+
+  async #count(bytes: number): Promise<void> {
+    const { dir, agents, now } = this.#options;
+    const ages = new Ages(now());
+    let total = 0;
+    for await (const entry of allEntries(dir)) {
+      total += entry.bytes;
+      if (!entry.inUse) ages.add(entry);
+    }
+    const names = (await orNothing(readdir(agents))) ?? [];
+    for (const name of names) total += await bytesIn(join(agents, name, "incoming"));
+    const tooMany = total + bytes - this.#most;
+    if (tooMany > 0) await this.#evict(ages, tooMany);
+    // Half of its share: an agent that starts after this count has a share as well.
+    this.#left = bytes + this.#margin / Math.max(1, names.length) / 2;
+  }
+
+  async #evict(ages: Ages, bytes: number): Promise<void> {
+    const cut = ages.cut(bytes);
+    let left = cut.bytes;
+    for await (const { path, usedAt, inUse, bytes: own } of allEntries(this.#options.dir)) {
+      const step = ages.stepOf(usedAt);
+      if (inUse || step < cut.step || (step === cut.step && left <= 0)) continue;
+      await rm(path, { force: true });
+      if (step === cut.step) left -= own;
+    }
+  }
+}
+
+/** Of files that are not in the cache yet; they have their full size from the beginning. */
+async function bytesIn(incoming: string): Promise<number> {
+  let total = 0;
+  for (const name of (await orNothing(readdir(incoming))) ?? []) {
+    const stats = await orNothing(stat(join(incoming, name)));
+    if (stats?.nlink === 1) total += bytesOnDisk(stats.size);
+  }
+  return total;
+}

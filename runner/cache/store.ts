@@ -1,0 +1,170 @@
+import { closeSync, existsSync, fstatSync, openSync, readSync, rmSync, type Stats, statSync } from "node:fs";
+import { type FileHandle, mkdir, open, rm, utimes } from "node:fs/promises";
+import { dirname } from "node:path";
+import { type ContentId, contentName } from "../../protocol/content.ts";
+import { errorCode, messageOf } from "../fault.ts";
+import type { Log } from "../log.ts";
+import { contentIdOf } from "../tree-hash.ts";
+import { type Entry, entryPath, linkInto, linkOrCopy, orNothing } from "./entries.ts";
+import { holdsContent, openToVerify, Seals } from "./seal.ts";
+
+export interface StoreOptions {
+  readonly dir: string;
+  /** Names the present boot of the machine. */
+  readonly boot: string;
+  readonly log: Log;
+  readonly now: () => number;
+  /** Ends the reading of files that are to be verified. */
+  readonly kill: AbortSignal;
+}
+
+/** A use is written down where the last one that was is longer ago than this. */
+const TOUCH_MS = 10 * 60_000;
+
+/** The files of the cache as they lie on the disk. Hands out none that may be damaged (see Seals). */
+export class Store {
+  readonly #options: StoreOptions;
+  readonly #seals: Seals;
+
+  constructor(options: StoreOptions) {
+    this.#options = options;
+    this.#seals = new Seals(options.boot);
+  }
+
+  pathOf(content: ContentId): string {
+    return entryPath(this.#options.dir, content);
+  }
+
+  /** Links an intact entry to `target`, whose folder is made where it lacks. False where there is none. */
+  async place(content: ContentId, target: string): Promise<boolean> {
+    const timed = await this.#link(this.pathOf(content), target);
+    // Synchronous: the kernel has just had the file in its hands.
+    const stats = timed && statSync(timed, { throwIfNoEntry: false });
+    if (timed && stats && this.#seals.intact(content, stats)) {
+      await this.#touch(timed, { content, stats });
+      return true;
+    }
+    if (timed) await rm(target, { force: true });
+    return false;
+  }
+
+  /** An intact entry, opened, or undefined. */
+  async open(content: ContentId): Promise<FileHandle | undefined> {
+    const path = this.pathOf(content);
+    const file = await orNothing(open(path));
+    const stats = await file?.stat();
+    if (stats && this.#seals.intact(content, stats)) {
+      await this.#touch(path, { content, stats });
+      return file;
+    }
+    await file?.close();
+    return undefined;
+  }
+
+  /** As many bytes as can be read at once, held to their digest. Undefined where they are not there. */
+  readSmall(content: ContentId): Buffer | undefined {
+    const path = this.pathOf(content);
+    try {
+      const { bytes, stats } = readWhole(path, content.size);
+      if (bytes.length === content.size && contentIdOf(bytes).digest === content.digest) {
+        if (this.#seals.intact(content, stats)) void this.#touch(path, { content, stats });
+        return bytes;
+      }
+      this.#tell(content);
+      rmSync(path, { force: true });
+      return undefined;
+    } catch {
+      // It is not there, or who reads it next says what is wrong.
+      return undefined;
+    }
+  }
+
+  /** Gives an entry whose bytes are right, intact or not, the second name `to`. False where there is none; a damaged one is removed. */
+  async recover(content: ContentId, to: string): Promise<boolean> {
+    if ((await orNothing(linkOrCopy(this.pathOf(content), to))) === undefined) return false;
+    if (await this.#verify(to, { content, signal: this.#options.kill })) return true;
+    await rm(to, { force: true });
+    await this.#drop(content);
+    return false;
+  }
+
+  /** Seals a file whose bytes were held to their digest. */
+  seal(file: FileHandle, content: ContentId): Promise<void> {
+    return this.#seals.set(file, { content, usedAt: this.#options.now() });
+  }
+
+  /** Makes a sealed file an entry. False where there is one already, or it can't be made: what is not kept is fetched again. */
+  async keep(content: ContentId, from: string): Promise<boolean> {
+    const path = this.pathOf(content);
+    try {
+      if ((await linkInto(from, path)) !== path)
+        await this.#verify(path, { content, signal: this.#options.kill });
+      return true;
+    } catch (error) {
+      const { log } = this.#options;
+      if (errorCode(error) !== "EEXIST")
+        log.warn({ path, reason: messageOf(error) }, "an input can't be cached");
+      return false;
+    }
+  }
+
+  /** Reads an entry again; a damaged one is removed. That is no use of it. */
+  async check({ path, content }: Entry, signal: AbortSignal): Promise<void> {
+    const sound = await orNothing(this.#verify(path, { content, signal, thorough: true }));
+    if (sound === false) await this.#drop(content);
+  }
+
+  /** Whether a file is the content; sealed where it is. `thorough`: its seal counts for nothing. */
+  async #verify(
+    path: string,
+    { content, signal, thorough }: { content: ContentId; signal: AbortSignal; thorough?: true },
+  ): Promise<boolean> {
+    const file = await openToVerify(path);
+    try {
+      const stats = await file.stat();
+      const intact = this.#seals.intact(content, stats);
+      if (intact && !thorough) return true;
+      if (!(await holdsContent(file, { content, signal }))) return false;
+      if (!intact) await this.#seals.set(file, { content, usedAt: stats.atimeMs });
+      return true;
+    } finally {
+      await file.close();
+    }
+  }
+
+  async #link(path: string, target: string): Promise<string | undefined> {
+    const timed = await orNothing(linkOrCopy(path, target));
+    if (timed !== undefined || !existsSync(path)) return timed;
+    await mkdir(dirname(target), { recursive: true });
+    return orNothing(linkOrCopy(path, target));
+  }
+
+  /** Writes a use down. Where that fails, the file may go before its time. */
+  async #touch(path: string, { content, stats }: { content: ContentId; stats: Stats }): Promise<void> {
+    const now = this.#options.now();
+    if (Math.abs(now - stats.atimeMs) < TOUCH_MS) return;
+    await utimes(path, now / 1000, this.#seals.of(content)).catch(() => undefined);
+  }
+
+  async #drop(content: ContentId): Promise<void> {
+    this.#tell(content);
+    await rm(this.pathOf(content), { force: true });
+  }
+
+  #tell(content: ContentId): void {
+    const { log } = this.#options;
+    log.warn({ content: contentName(content) }, "an input in the cache is damaged: it is removed");
+  }
+}
+
+function readWhole(path: string, size: number): { bytes: Buffer; stats: Stats } {
+  const descriptor = openSync(path, "r");
+  try {
+    // One byte more than there should be shows that there is more.
+    const bytes = Buffer.allocUnsafe(size + 1);
+    const length = readSync(descriptor, bytes, 0, bytes.length, 0);
+    return { bytes: bytes.subarray(0, length), stats: fstatSync(descriptor) };
+  } finally {
+    closeSync(descriptor);
+  }
+}

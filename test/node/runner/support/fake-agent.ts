@@ -1,0 +1,58 @@
+import { join } from "node:path";
+import { runAgent } from "../../../../runner/agent.ts";
+import { Client } from "../../../../runner/client.ts";
+import type { Executor } from "../../../../runner/executors/executor.ts";
+import { Gateway } from "../../../../runner/gateway.ts";
+import { PipeStore } from "../../../../runner/pfs/pipe-store.ts";
+import type { SecretSource } from "../../../../runner/secrets/source.ts";
+import { openCache } from "./caches.ts";
+import { KEY } from "./fake-gateway.ts";
+import { log } from "./running.ts";
+
+export interface FakeAgentOptions {
+  readonly endpoint: string;
+  readonly dataDir: string;
+  readonly executor: Executor;
+  readonly secrets?: SecretSource;
+  readonly node?: string;
+}
+
+/** An agent as it is, but for its executor. */
+export interface FakeAgent {
+  drain(): void;
+  /** Ends it; what runs is stopped. */
+  kill(): Promise<void>;
+  readonly done: Promise<void>;
+}
+
+const NONE: SecretSource = {
+  read: async (name) => {
+    throw new Error(`nobody should read the secret ${name}`);
+  },
+};
+
+export function startFakeAgent({
+  endpoint,
+  dataDir,
+  executor,
+  secrets = NONE,
+  node = "n1",
+}: FakeAgentOptions): FakeAgent {
+  const client = new Client({ endpoint, ...KEY });
+  const gateway = new Gateway(client);
+  const [drain, kill] = [new AbortController(), new AbortController()];
+  const dir = join(dataDir, "agents", node);
+  const cache = openCache(dataDir, { gateway, agent: node, kill: kill.signal });
+  const pipes = new PipeStore(join(dir, "pipes"));
+  const deps = { gateway, cache, executor, secrets, pipes, log, node, dir };
+  const done = runAgent({ ...deps, drain: drain.signal, kill: kill.signal }).finally(() => client.close());
+  return {
+    done,
+    drain: () => drain.abort(),
+    async kill() {
+      kill.abort();
+      drain.abort();
+      await done;
+    },
+  };
+}
