@@ -1,44 +1,62 @@
 #!/usr/bin/env node
-// The door of the CLI. Runs the TypeScript directly where Node can (22.18 and later strip types); else runs itself
-// again with the Node that was installed beside it. Plain JavaScript, so that every Node can read this far.
+// The door of the CLI: in the repository to the TypeScript sources, in the package to the JavaScript made of them.
+// Where this Node is too old, runs itself again with the one that npm installed as an optional package. Plain
+// JavaScript, so that every Node can read this far.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const HERE = fileURLToPath(import.meta.url);
-const BUNDLED_NODE = join(dirname(HERE), "../node_modules/.bin/node");
 const SECOND_RUN = "SLUICE_SECOND_RUN";
+// A constant, since tools that follow imports would miss it in the repository.
+const COMPILED = "../dist/cli/main.js";
+const NODE_PACKAGE = `node-${process.platform}-${process.arch}`;
 
-function canRunTypeScript() {
+// What the packages need that we use; it also takes TypeScript as it is.
+function isNewEnough() {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
-  return major > 22 || (major === 22 && minor >= 18);
+  return major > 22 || (major === 22 && minor >= 19);
 }
 
-function runAgain() {
-  const child = spawn(BUNDLED_NODE, [HERE, ...process.argv.slice(2)], {
+function installedNode() {
+  try {
+    const node = join(dirname(createRequire(HERE).resolve(`${NODE_PACKAGE}/package.json`)), "bin/node");
+    return existsSync(node) ? node : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function runAgain(node) {
+  const child = spawn(node, [HERE, ...process.argv.slice(2)], {
     stdio: ["inherit", "inherit", "inherit", "ipc"],
     env: { ...process.env, [SECOND_RUN]: "1" },
   });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+  child.on("error", ({ message }) => refuse(`the one in ${node} does not start: ${message}`));
   child.on("exit", (code, signal) => process.exit(code ?? 128 + constants.signals[signal]));
 }
 
-if (canRunTypeScript()) {
+function refuse(why) {
+  console.error(`error: Sluice needs Node 22.19 or newer and this is ${process.versions.node}; ${why}`);
+  process.exit(1);
+}
+
+if (isNewEnough()) {
   if (process.env[SECOND_RUN] && process.channel) {
     // The first run was killed: without it nobody could stop this one any more.
     process.on("disconnect", () => process.kill(process.pid, "SIGTERM"));
     process.channel.unref();
   }
   delete process.env[SECOND_RUN];
-  const { main } = await import("../cli/main.ts");
+  const sources = existsSync(join(dirname(HERE), "../cli/main.ts"));
+  const { main } = await (sources ? import("../cli/main.ts") : import(COMPILED));
   await main(process.argv.slice(2));
-} else if (existsSync(BUNDLED_NODE) && !process.env[SECOND_RUN]) {
-  runAgain();
 } else {
-  console.error(
-    `error: Sluice needs Node 22.18 or newer and this is ${process.versions.node}; install one, or run npm ci`,
-  );
-  process.exit(1);
+  const node = process.env[SECOND_RUN] ? undefined : installedNode();
+  if (node) runAgain(node);
+  else refuse(`install one, or the optional packages of Sluice, of which ${NODE_PACKAGE} brings one`);
 }

@@ -6,12 +6,13 @@ import { addCat } from "./commands/cat.ts";
 import { addCommit } from "./commands/commit.ts";
 import { addCp } from "./commands/cp.ts";
 import { addDev } from "./commands/dev.ts";
+import { addDoctor } from "./commands/doctor.ts";
 import { addEnv } from "./commands/env.ts";
 import { addJob } from "./commands/job.ts";
 import { addKey } from "./commands/key.ts";
 import { addLs } from "./commands/ls.ts";
 import { addMb } from "./commands/mb.ts";
-import { addNode } from "./commands/node-list.ts";
+import { addNode } from "./commands/node.ts";
 import { addPipeline } from "./commands/pipeline.ts";
 import { addRb } from "./commands/rb.ts";
 import { addRepo } from "./commands/repo-list.ts";
@@ -51,6 +52,7 @@ export function buildProgram({ out, err }: HelpOutput): Command {
     addDev,
     addRunner,
     addEnv,
+    addDoctor,
     addPipeline,
     addJob,
     addCommit,

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { Client } from "../cli/client.ts";
 import { reportFailure } from "../cli/failure.ts";
 import { terminalLog } from "../cli/log.ts";
@@ -11,7 +12,11 @@ import { tellStory } from "./demo/story.ts";
 import { DemoError } from "./demo/watch.ts";
 import { type Gateway, startGateway } from "./host.ts";
 
-/** `npm run demo`: the whole service for a minute, on free ports and in a temporary folder, over real files. */
+/**
+ * `npm run demo`: the whole service for a minute, on free ports and in a temporary folder, over real files. By default
+ * with the process executor, which needs no image and so no network; `npm run demo -- --executor docker` runs the same
+ * specifications in containers.
+ */
 
 /** Only against hanging: it takes seconds. */
 const GIVE_UP_MS = 180_000;
@@ -23,7 +28,7 @@ function say(line: string): void {
   process.stdout.write(`[${seconds} s] ${line}\n`);
 }
 
-async function demo(): Promise<void> {
+async function demo(executor: string): Promise<void> {
   const log = terminalLog({ SLUICE_LOG: process.env.SLUICE_LOG ?? "warn" });
   const dataDir = mkdtempSync(join(tmpdir(), "sluice-demo-"));
   const stop = stopRequests();
@@ -34,9 +39,9 @@ async function demo(): Promise<void> {
     gateway = await startGateway({ host: "127.0.0.1", port: 0, dataDir, log });
     const door = { endpoint: gateway.endpoint, ...gateway.rootKey, keySource: "the demo" };
     say(`gateway at ${door.endpoint}, data in ${dataDir}`);
-    const flags = { node: "demo", executor: "process", data: join(dataDir, "runner") };
+    const flags = { node: "demo", executor, data: join(dataDir, "runner") };
     runner = await startRunner(runnerConfig(flags, door), { log });
-    say("one runner, process executor");
+    say(`one runner, executor ${executor}`);
     client = new Client(door);
     const interrupted = stop.drain.then(() => {
       throw new DemoError("interrupted");
@@ -53,7 +58,8 @@ async function demo(): Promise<void> {
 }
 
 try {
-  await demo();
+  const { values } = parseArgs({ options: { executor: { type: "string", default: "process" } } });
+  await demo(values.executor);
   say("done: gateway and runner stopped, data removed");
 } catch (error) {
   const { text, exitCode } = reportFailure(error, { json: false });

@@ -1,7 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Miniflare } from "miniflare";
-import { bundleWorker } from "./bundle.ts";
 import { type DataLock, lockDataFolder } from "./data-lock.ts";
 import { keptEncryptionKey } from "./encryption-key.ts";
 import { waitUntilHealthy } from "./health.ts";
@@ -11,6 +10,7 @@ import { claimPort } from "./port.ts";
 import { keptRootKey, type RootKey } from "./root-key.ts";
 import { type Binding, type RuntimeOptions, startRuntime, WORKER_NAME } from "./runtime.ts";
 import type { GatewaySettings } from "./settings.ts";
+import { workerCode } from "./worker-code.ts";
 import { endOrphan, workerdEnvironment } from "./workerd.ts";
 import { readRuntimeConfig } from "./wrangler-config.ts";
 
@@ -73,7 +73,7 @@ async function startLocked(options: GatewayOptions, lock: DataLock): Promise<Gat
     workerdEnv: workerdEnvironment(dataDir),
     log,
   };
-  const [code] = await Promise.all([bundleWorker(join(ROOT, "worker/index.ts")), migrate(base)]);
+  const [code] = await Promise.all([workerCode(join(ROOT, "worker")), migrate(base)]);
   const runtime = await startRuntime({
     ...base,
     code,

@@ -13,6 +13,16 @@ test("the runner's settings come from its own variables", () => {
     node: "n1",
     executor: "auto",
     dataDir: "/data/x",
+    cacheBytes: 20 * 1024 ** 3,
+    limits: {},
+  });
+});
+
+test("sizes and limits are read as people write them", () => {
+  const flags = { cacheSize: "1.5g", memory: "512m", cpus: "0.5", pids: "100", disk: "4096" };
+  expect(readRunnerConfig(flags, KEYS)).toMatchObject({
+    cacheBytes: 1.5 * 1024 ** 3,
+    limits: { memoryBytes: 512 * 1024 ** 2, cpus: 0.5, pids: 100, outBytes: 4096 },
   });
 });
 
@@ -64,12 +74,24 @@ test("a bad setting names itself, its value and the fix", () => {
       ["--node", '"a.b"', "letters, digits"],
     ],
     [
-      [{ executor: "docker" }, KEYS],
-      ["--executor", '"docker"', "not there yet", "process"],
+      [{ cacheSize: "plenty" }, KEYS],
+      ["--cache-size", '"plenty"', "20g"],
     ],
     [
-      [{ executor: "podman" }, KEYS],
-      ['"podman"', "not there yet"],
+      [{ memory: "0" }, KEYS],
+      ["--memory", "above 0"],
+    ],
+    [
+      [{ cpus: "two" }, KEYS],
+      ["--cpus", '"two"', "0.5"],
+    ],
+    [
+      [{ pids: "1.5" }, KEYS],
+      ["--pids", '"1.5"', "whole number"],
+    ],
+    [
+      [{ disk: "-1g" }, KEYS],
+      ["--disk", '"-1g"', "20g"],
     ],
     [
       [{ secrets: "kubernetes:" }, KEYS],
@@ -89,6 +111,12 @@ test("a bad setting names itself, its value and the fix", () => {
 
 test("the secret is in no message", () => {
   expect(() => readRunnerConfig({}, { SLUICE_SECRET_ACCESS_KEY: "hush" })).not.toThrow("hush");
+});
+
+test("the node is called as the flag says, else as SLUICE_NODE does, a host's name with its dots", () => {
+  const env = { ...KEYS, SLUICE_NODE: "ip-10-0-0-7.example.org" };
+  expect(readRunnerConfig({}, env).node).toBe("ip-10-0-0-7-example-org");
+  expect(readRunnerConfig({ node: "n1" }, env).node).toBe("n1");
 });
 
 test("any host name makes a node name", () => {

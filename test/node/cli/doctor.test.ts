@@ -1,0 +1,220 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { clockFinding } from "../../../cli/doctor/clock.ts";
+import { spaceFinding } from "../../../cli/doctor/data-folder.ts";
+import { machineFindings } from "../../../cli/doctor/machine.ts";
+import { userNamespacesFinding } from "../../../cli/doctor/user-namespaces.ts";
+import { type DevServer, ROOT, startDevServer } from "../../support/dev-server.ts";
+import { type Door, doorVariables } from "../../support/keys.ts";
+import { freePort } from "../../support/ports.ts";
+import { mustRun, run } from "../../support/processes.ts";
+import { removeScratch, scratchFolder } from "../../support/scratch.ts";
+
+describe("what sluice doctor says", () => {
+  const HOUR_MS = 3_600_000;
+
+  const NOON = Date.UTC(2026, 0, 31, 12);
+
+  test.each([
+    ["nothing where the second that was told lies in the exchange", NOON + 400, "ok", "as the gateway's"],
+    ["how far this clock is behind, though a little is of no matter", NOON - 5300, "ok", "5 s behind"],
+    ["that minutes are worth setting the clock", NOON - 120_300, "warn", "120 s behind"],
+    [
+      "that the gateway refuses all requests",
+      NOON + HOUR_MS + 1000,
+      "fail",
+      "3600 s ahead of the gateway's: it refuses",
+    ],
+  ])("of clocks: %s", (_, sentAt, state, words) => {
+    const finding = clockFinding({ sentAt, receivedAt: sentAt + 300, theirs: NOON });
+    expect(finding).toMatchObject({ check: "clock", state });
+    expect(finding.found).toContain(words);
+  });
+
+  test("that a disk is nearly full, or too small for the cache", () => {
+    const gib = 1024 ** 3;
+    const about = { dataDir: "/data", cacheBytes: 20 * gib };
+    const states = [500, 10, 0.1].map((free) =>
+      spaceFinding({ freeBytes: free * gib, totalBytes: 1000 * gib }, about),
+    );
+    expect(states.map(({ state }) => state)).toEqual(["ok", "warn", "fail"]);
+    expect(states[1]?.fix).toContain("--cache-size");
+    expect(states[2]?.fix).toContain("--data");
+  });
+
+  test("which setting of the kernel keeps a user from making namespaces, and that root needs none", async () => {
+    const settings = new Map([
+      ["user/max_user_namespaces", "63000"],
+      ["kernel/apparmor_restrict_unprivileged_userns", "1"],
+    ]);
+    const setting = async (path: string) => settings.get(path);
+    expect(await userNamespacesFinding({ uid: 1000, setting })).toEqual({
+      check: "namespaces",
+      state: "warn",
+      found: "kernel.apparmor_restrict_unprivileged_userns is 1: users may not make namespaces",
+      fix: "as root: sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+    });
+    expect(await userNamespacesFinding({ uid: 0, setting })).toMatchObject({ state: "ok" });
+    settings.set("kernel/apparmor_restrict_unprivileged_userns", "0");
+    expect(await userNamespacesFinding({ uid: 1000, setting })).toMatchObject({ state: "ok" });
+  });
+
+  test("that runners are for Linux", () => {
+    const machine = { platform: "darwin", release: "24.0", arch: "arm64", nodeVersion: "v24.0.0" };
+    expect(machineFindings(machine)).toContainEqual(
+      expect.objectContaining({ check: "system", state: "fail", found: "darwin 24.0, arm64" }),
+    );
+  });
+});
+
+describe("sluice doctor", () => {
+  let server: DevServer;
+  let cwd: string;
+
+  beforeAll(async () => {
+    server = await startDevServer();
+    cwd = scratchFolder();
+  });
+
+  afterAll(async () => {
+    await server?.stop();
+    removeScratch(cwd);
+  });
+
+  const NODE = [process.execPath, join(ROOT, "bin/sluice.js"), "doctor"];
+  const has = (tool: string) => existsSync(join("/usr/bin", tool));
+
+  interface Told {
+    readonly code: number | null;
+    readonly works: boolean;
+    /** By what was looked at. */
+    readonly states: Readonly<Record<string, string>>;
+    readonly text: string;
+  }
+
+  async function doctor(
+    door: Door | undefined,
+    {
+      args = [],
+      through = [],
+      env = {},
+    }: { args?: string[]; through?: string[]; env?: Record<string, string> } = {},
+  ): Promise<Told> {
+    const command = [...through, ...NODE, "--json", ...args];
+    const { code, stdout, stderr } = await run(command, {
+      cwd,
+      env: { HOME: cwd, ...(door && doorVariables(door)), ...env },
+    });
+    expect(stderr).toBe("");
+    const { works, findings } = JSON.parse(stdout.toString()) as {
+      works: boolean;
+      findings: { check: string; state: string }[];
+    };
+    const states = Object.fromEntries(findings.map(({ check, state }) => [check, state]));
+    return { code, works, states, text: stdout.toString() };
+  }
+
+  test("finds nothing wrong with a machine that runs datums, and leaves nothing behind", async () => {
+    const { code, works, states, text } = await doctor(server, { args: ["--executor", "process"] });
+    expect({ code, works, text }).toMatchObject({ code: 0, works: true });
+    const checks = ["node", "system", "data", "process", "namespaces", "gateway", "clock", "key"];
+    expect(Object.keys(states)).toEqual(checks);
+    for (const check of ["process", "gateway", "clock", "key"]) expect(states[check], text).toBe("ok");
+    expect(readdirSync(cwd)).toEqual([]);
+  });
+
+  test("prints a line for each finding, and what to do below those that are not ok", async () => {
+    const env = { HOME: cwd, ...doorVariables(server), DOCKER_HOST: "unix:///nowhere.sock" };
+    const printed = await mustRun(NODE, { cwd, env });
+    expect(printed).toMatch(/^ok {4}node {8}v\d+/m);
+    expect(printed).toMatch(
+      /^warn {2}docker {6}unix:\/\/\/nowhere\.sock \(DOCKER_HOST\): .*\n {18}install Docker/m,
+    );
+  });
+
+  test("fails where the only executor that may be used is not there", async () => {
+    const env = { DOCKER_HOST: "unix:///nowhere.sock" };
+    const { code, works, states } = await doctor(server, { args: ["--executor", "docker"], env });
+    expect({ code, works, docker: states.docker }).toEqual({ code: 1, works: false, docker: "fail" });
+    expect(states).not.toHaveProperty("process");
+  });
+
+  test("looks at everything else, too, where PATH leads to no tool", async () => {
+    const { states } = await doctor(server, { args: ["--executor", "process"], env: { PATH: cwd } });
+    expect(states).toMatchObject({ node: "ok", process: expect.stringMatching(/ok|fail/), key: "ok" });
+  });
+
+  test("tries the limits that are asked for where a process would keep them", async () => {
+    const args = ["--executor", "process", "--memory", "1g", "--pids", "100"];
+    const { code, states, text } = await doctor(server, { args });
+    // A machine may well lack control groups; then it says so.
+    expect(code, text).toBe(states.limits === "ok" ? 0 : 1);
+    expect(states.limits).toMatch(/ok|fail/);
+  });
+
+  test.skipIf(!has("bwrap"))("tells what to install where no tool can run commands", async () => {
+    const hidden = ["bwrap", "unshare"]
+      .filter(has)
+      .flatMap((tool) => ["--ro-bind", "/dev/null", `/usr/bin/${tool}`]);
+    const through = ["bwrap", "--dev-bind", "/", "/", ...hidden, "--"];
+    const { code, states, text } = await doctor(server, { through, args: ["--executor", "process"] });
+    expect({ code, process: states.process }).toEqual({ code: 1, process: "fail" });
+    for (const words of [
+      "there is no bwrap here",
+      "there is no unshare here",
+      "apt-get install bubblewrap",
+    ]) {
+      expect(text).toContain(words);
+    }
+  });
+
+  test("tells a gateway that is down", async () => {
+    const down = { ...server, endpoint: `http://127.0.0.1:${await freePort()}` };
+    const { code, states, text } = await doctor(down, { args: ["--executor", "process"] });
+    expect({ code, gateway: states.gateway }).toEqual({ code: 1, gateway: "fail" });
+    expect(text).toContain("ECONNREFUSED");
+    expect(states).not.toHaveProperty("key");
+  });
+
+  test("tells a key that the gateway does not take", async () => {
+    const stranger = { ...server, secretAccessKey: "not-the-secret" };
+    const { code, states, text } = await doctor(stranger, { args: ["--executor", "process"] });
+    expect({ code, gateway: states.gateway, key: states.key }).toEqual({
+      code: 1,
+      gateway: "ok",
+      key: "fail",
+    });
+    expect(text).not.toContain("not-the-secret");
+  });
+
+  test("tells a key that is not enough for a runner", async () => {
+    const env = { HOME: cwd, ...doorVariables(server) };
+    const sluice = [process.execPath, join(ROOT, "bin/sluice.js")];
+    const made = await mustRun([...sluice, "key", "create", "--level", "read", "--json"], { cwd, env });
+    const { id, secret } = JSON.parse(made) as { id: string; secret: string };
+    const reader = { ...server, accessKeyId: id, secretAccessKey: secret };
+    const { code, states, text } = await doctor(reader, { args: ["--executor", "process"] });
+    expect({ code, key: states.key }).toEqual({ code: 1, key: "fail" });
+    expect(text).toContain("needs write");
+  });
+
+  test("only warns on a machine that is not told of its gateway yet", async () => {
+    const { code, states } = await doctor(undefined, { args: ["--executor", "process"] });
+    expect({ code, gateway: states.gateway }).toEqual({ code: 0, gateway: "warn" });
+  });
+
+  test("fails where the data folder can't be written to", async () => {
+    const { code, states, text } = await doctor(server, {
+      args: ["--executor", "process", "--data", "/proc/x"],
+    });
+    expect({ code, data: states.data }).toEqual({ code: 1, data: "fail" });
+    expect(text).toContain("--data");
+  });
+
+  test("refuses a flag that no runner would take", async () => {
+    const { code, stderr } = await run([...NODE, "--memory", "much"], { cwd, env: { HOME: cwd } });
+    expect(code).toBe(2);
+    expect(stderr).toContain("--memory");
+  });
+});
