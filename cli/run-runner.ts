@@ -15,6 +15,8 @@ export interface RunnerOptions extends RunnerTerms {
 /** Runs one agent until it has ended. */
 export async function runRunner({ json, ...flags }: RunnerOptions): Promise<void> {
   const log = terminalLog(process.env);
+  // What it lays out must be readable to the users of images; its data folder itself is open to nobody else.
+  process.umask(0o022);
   const door = findDoor({ dataDir: DEFAULT_DATA, env: process.env });
   const runner = await startRunner(runnerConfig(flags, { ...door, host: process.env.SLUICE_NODE }), { log });
   stopOnSignals(runner, { log });

@@ -36,6 +36,11 @@ export function commandEnv({ pipeline, datum, transform, own }: CommandEnvReques
   };
 }
 
+/** Names of variables whose values are only this machine's. A container has its own PATH and HOME. */
+export function machineVariables({ env = {} }: Transform): string[] {
+  return PASSED_ON.filter((name) => !(name in env));
+}
+
 /**
  * For each input the path of its match, under the input's name, and `<input>_COMMIT`. A shell can't use every name of
  * an input: one with a dash, or with a digit in front, is there as well with `_` for each dash, and with `_` before

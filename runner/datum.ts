@@ -68,7 +68,7 @@ export async function runDatum(deps: DatumDeps, work: DatumWork, lazy: LazyFiles
   const began = performance.now();
   const ran = await mountedSecrets(deps, work).then(
     (secrets) => runWith(deps, work, { lazy, secrets }),
-    (error: unknown) => ({ run: withoutSecrets(error) }),
+    (error: unknown) => ({ run: withoutSecrets(error, work) }),
   );
   return { ...ran, millis: Math.round(performance.now() - began) };
 }
@@ -87,9 +87,12 @@ async function mountedSecrets(
   );
 }
 
-function withoutSecrets(error: unknown): Run {
-  const hopeless = error instanceof SecretMissing;
-  return { kind: "not-started", reason: messageOf(error), log: "", ...(hopeless && { hopeless }) };
+/** A secret that is not there fails the job; a cluster that does not answer just now is no fault of the datum. */
+function withoutSecrets(error: unknown, { signal }: DatumWork): Run {
+  const reason = messageOf(error);
+  if (error instanceof SecretMissing) return { kind: "not-started", reason, log: "", hopeless: true };
+  if (signal.aborted) return { kind: "not-started", reason, log: "" };
+  throw new NodeTrouble(reason);
 }
 
 async function runWith(

@@ -1,10 +1,12 @@
 import { setMaxListeners } from "node:events";
 import { mkdir, realpath } from "node:fs/promises";
+import { dirname } from "node:path";
 import { runAgent } from "./agent.ts";
-import { Cache, openCacheDir } from "./cache.ts";
+import { Cache } from "./cache.ts";
 import { Client } from "./client.ts";
 import type { RunnerConfig } from "./config.ts";
-import { type Detected, detectProcessExecutor } from "./executors/detect.ts";
+import type { Detected } from "./executors/detect.ts";
+import { clearLeftovers, findEngines, openExecutor } from "./executors/open-executor.ts";
 import { Gateway } from "./gateway.ts";
 import type { Log } from "./log.ts";
 import { type AgentFolders, bootId, closeAgentFolders, openAgentFolders } from "./pfs/folders.ts";
@@ -22,16 +24,20 @@ export interface Runner {
   kill(): void;
 }
 
-/** Starts an agent on this machine. Throws NoExecutorError where commands can't be run here. */
+/** Starts an agent on this machine. Throws NoExecutorError where commands can't be run here, and ConfigError where limits can't be kept. */
 export async function startRunner(config: RunnerConfig, { log }: { log: Log }): Promise<Runner> {
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
   const dataDir = await realpath(config.dataDir);
+  const engines = await findEngines(config.executor, process.env);
+  await clearLeftovers(engines, { dataDir, log });
   const folders = await openAgentFolders(dataDir);
-  const detected = await prepareMachine({ dataDir, folders }).catch(async (error: unknown) => {
+  for (const left of folders.left) log.warn(left, "a dead agent's folder could not be removed");
+  const { executor: choice, node, limits } = config;
+  const terms = { choice, dataDir, agentDir: folders.agent, node, limits };
+  const detected = await openExecutor(engines, terms).catch(async (error: unknown) => {
     await closeAgentFolders(folders);
     throw error;
   });
-  const { node } = config;
   log.info({ node, executor: detected.executor.name, tool: detected.tool, data: dataDir }, "runner started");
   const drain = new AbortController();
   const kill = new AbortController();
@@ -49,17 +55,6 @@ export async function startRunner(config: RunnerConfig, { log }: { log: Log }): 
   };
 }
 
-async function prepareMachine({
-  dataDir,
-  folders,
-}: {
-  dataDir: string;
-  folders: AgentFolders;
-}): Promise<Detected> {
-  await openCacheDir({ dir: folders.cache, boot: await bootId() });
-  return detectProcessExecutor({ dataDir, scratch: folders.agent });
-}
-
 interface RunOptions {
   readonly log: Log;
   readonly folders: AgentFolders;
@@ -73,8 +68,11 @@ async function runUntilDone(
 ): Promise<void> {
   const client = new Client(config);
   const gateway = new Gateway(client);
-  const cache = new Cache({ dir: folders.cache, incoming: folders.incoming, gateway, kill: signals.kill });
-  const { node } = config;
+  const { node, cacheBytes } = config;
+  const cache = new Cache({
+    ...{ dir: folders.cache, incoming: folders.incoming, agents: dirname(folders.agent) },
+    ...{ maxBytes: cacheBytes, boot: await bootId(), gateway, log, kill: signals.kill },
+  });
   const { executor } = detected;
   const pipes = new PipeStore(folders.pipes);
   const secrets = openSecrets(config.secrets, signals.kill);

@@ -1,5 +1,6 @@
 import { mkdir, mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
+import type { ConfinementTerms } from "../limits/confinement.ts";
 import { removeTree } from "../pfs/remove.ts";
 import { bubblewrap } from "./bubblewrap.ts";
 import type { Executor } from "./executor.ts";
@@ -20,6 +21,7 @@ export interface DetectOptions {
   readonly dataDir: string;
   /** A folder for the tries, inside `dataDir`. */
   readonly scratch: string;
+  readonly terms: ConfinementTerms;
 }
 
 export interface Detected {
@@ -28,8 +30,11 @@ export interface Detected {
   readonly tool: string;
 }
 
-/** The process executor with the best tool that works here: each is tried by really running `true`. Throws NoExecutorError. */
-export async function detectProcessExecutor({ dataDir, scratch }: DetectOptions): Promise<Detected> {
+/**
+ * The process executor with the best tool that works here: each is tried by really running `true`. Throws
+ * NoExecutorError, and ConfigError where the limits can't be kept.
+ */
+export async function detectProcessExecutor({ dataDir, scratch, terms }: DetectOptions): Promise<Detected> {
   const root = await readRootEntries();
   const problems: string[] = [];
   for (const find of [findBubblewrap, findUnshare]) {
@@ -38,7 +43,7 @@ export async function detectProcessExecutor({ dataDir, scratch }: DetectOptions)
       problems.push(jail);
       continue;
     }
-    const executor = processExecutor(jail);
+    const executor = processExecutor(jail, terms);
     const problem = await problemWith(executor, scratch);
     if (problem === undefined) return { executor, tool: jail.tool };
     await executor.close();
@@ -108,15 +113,10 @@ async function problemWith(executor: Executor, scratch: string): Promise<string 
   try {
     const pfs = join(dir, "pfs");
     await mkdir(join(pfs, "out"), { recursive: true });
-    const sandbox = await executor.prepare({ dir, image: "" });
+    const { signal } = new AbortController();
+    const sandbox = await executor.prepare({ dir, image: "", pipeline: "", pullSecrets: [], signal });
     const env = { PATH: process.env.PATH ?? "/usr/bin:/bin" };
-    const run = await sandbox.run({
-      pfs,
-      cmd: ["true"],
-      stdin: null,
-      env,
-      signal: new AbortController().signal,
-    });
+    const run = await sandbox.run({ pfs, cmd: ["true"], stdin: null, env, signal });
     await sandbox.close();
     if (run.kind === "not-started") return run.reason;
     return run.code === 0 ? undefined : `"true" ended with ${run.code}: ${run.log}`;

@@ -15,6 +15,9 @@ process.on("disconnect", () => {
   process.exit();
 });
 
+const there: Answer = { ready: true };
+process.send?.(there);
+
 async function perform({ id, launch, files }: Extract<Order, { do: "execute" }>): Promise<void> {
   const abort = new AbortController();
   running.set(id, abort);

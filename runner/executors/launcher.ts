@@ -8,8 +8,9 @@ export type Order =
   | { readonly do: "execute"; readonly id: number; readonly launch: Launch; readonly files: ExecuteFiles }
   | { readonly do: "kill"; readonly id: number };
 
-/** From the launcher's process, one for each `execute`. */
+/** From the launcher's process: first that it is there, then one for each `execute`. */
 export type Answer =
+  | { readonly ready: true }
   | { readonly id: number; readonly ended: Ended }
   | { readonly id: number; readonly error: string };
 
@@ -17,27 +18,42 @@ type ExecuteFiles = Omit<ExecuteOptions, "signal">;
 
 type Settle = PromiseWithResolvers<Ended>;
 
+export interface LauncherOptions {
+  /** What starts its process instead of Node: a program and words, to which those that start Node are added. */
+  readonly through?: readonly [program: string, ...words: string[]];
+  /** Is awaited when the process is there, and before it starts anything. */
+  readonly enter?: (pid: number) => Promise<void>;
+}
+
 /**
  * Starts commands in a small process of its own. Node forks to start a program, which copies the page tables of the
  * whole process and stops it meanwhile: measured, 4 ms for each 100 MB that it has in memory. The agent is large,
  * the launcher small and stays so. When the agent dies, however it does, the launcher kills what runs and ends.
  */
 export class Launcher {
+  readonly #options: LauncherOptions;
   readonly #pending = new Map<number, Settle>();
   #process: ChildProcess | undefined;
+  /** That its process is there and has entered. */
+  #there = Promise.withResolvers<void>();
   #last = 0;
+
+  constructor(options: LauncherOptions = {}) {
+    this.#options = options;
+  }
 
   /** Like `execute`, over there. */
   async execute(launch: Launch, { log, stdin, signal }: ExecuteOptions): Promise<Ended> {
     this.#process ??= this.#start();
     const child = this.#process;
+    const there = this.#there.promise;
     this.#last += 1;
     const id = this.#last;
     const settle = Promise.withResolvers<Ended>();
-    const kill = () => send(child, { do: "kill", id });
+    const kill = () => void there.then(() => send(child, { do: "kill", id }), settle.reject);
     this.#pending.set(id, settle);
     child.channel?.ref();
-    send(child, { do: "execute", id, launch, files: { log, stdin } });
+    void there.then(() => send(child, { do: "execute", id, launch, files: { log, stdin } }), settle.reject);
     signal.addEventListener("abort", kill, { once: true });
     if (signal.aborted) kill();
     try {
@@ -61,13 +77,20 @@ export class Launcher {
 
   /** In a session of its own: Ctrl-C in the agent's terminal is for the agent. It gets nothing of the agent's environment, above all no keys. */
   #start(): ChildProcess {
+    const { through: [program, ...words] = [] } = this.#options;
     const child = fork(new URL("launcher-process.ts", import.meta.url), {
       env: {},
-      execArgv: ["--disable-warning=ExperimentalWarning"],
+      ...(program && { execPath: program }),
+      execArgv: [...words, ...(program ? [process.execPath] : []), "--disable-warning=ExperimentalWarning"],
       stdio: ["ignore", "ignore", "inherit", "ipc"],
       detached: true,
     });
-    child.on("message", (answer: Answer) => this.#settle(answer));
+    this.#there = Promise.withResolvers();
+    // Who waits for it is told; perhaps nobody does.
+    this.#there.promise.catch(() => undefined);
+    child.on("message", (answer: Answer) =>
+      "ready" in answer ? void this.#enter(child) : this.#settle(answer),
+    );
     child.once("exit", () => this.#lost(child));
     child.once("error", () => this.#lost(child));
     // An agent that has nothing else to do may end.
@@ -76,7 +99,18 @@ export class Launcher {
     return child;
   }
 
-  #settle(answer: Answer): void {
+  async #enter(child: ChildProcess): Promise<void> {
+    const there = this.#there;
+    try {
+      if (child.pid !== undefined) await this.#options.enter?.(child.pid);
+      there.resolve();
+    } catch (error) {
+      there.reject(error);
+      child.kill("SIGKILL");
+    }
+  }
+
+  #settle(answer: Exclude<Answer, { ready: true }>): void {
     const settle = this.#pending.get(answer.id);
     if ("ended" in answer) settle?.resolve(answer.ended);
     else settle?.reject(new Error(answer.error));
@@ -84,8 +118,11 @@ export class Launcher {
 
   /** The next command gets a new one. */
   #lost(child: ChildProcess): void {
-    if (this.#process === child) this.#process = undefined;
-    for (const settle of this.#pending.values()) settle.reject(new Error("the launcher's process ended"));
+    if (this.#process !== child) return;
+    this.#process = undefined;
+    const ended = new Error("the launcher's process ended");
+    this.#there.reject(ended);
+    for (const settle of this.#pending.values()) settle.reject(ended);
   }
 }
 

@@ -206,7 +206,7 @@ for (const jail of JAILS) {
       const script = "head -c 5 /pfs/in/a; exec 3< /pfs/in/a; cat /pfs/in/b > /pfs/out/told";
       for (let i = 0; i < 5; i += 1) expect(text(await stage.sh(script, input))).toBe("B");
       await eventually("no descriptor is left", async () => (await openBelow(stage.dir)).length === 0);
-      expect((await readdir(stage.dir)).sort()).toEqual(["cache", "incoming", "pipes", "worker"]);
+      expect((await readdir(stage.dir)).sort()).toEqual(["agents", "cache", "pipes", "worker"]);
     });
 
     needs(`${name}: only what was written after the input's start is laid out, lazy or not`, async () => {

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { MAX_OUTPUTS_PER_DATUM } from "../../../protocol/runner.ts";
-import { Cache } from "../../../runner/cache.ts";
+import type { Cache } from "../../../runner/cache.ts";
 import { Client } from "../../../runner/client.ts";
 import { Gateway } from "../../../runner/gateway.ts";
 import { collect } from "../../../runner/pfs/collect.ts";
@@ -23,6 +23,7 @@ import { PipeStore } from "../../../runner/pfs/pipe-store.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import { type LeasedInput, stage as stageInputs } from "../../../runner/pfs/stage.ts";
 import { INLINE_BUDGET_BYTES, sendOutputs } from "../../../runner/pfs/upload.ts";
+import { openCache } from "./support/caches.ts";
 import { KEY } from "./support/fake-gateway.ts";
 import { Stage } from "./support/running.ts";
 
@@ -47,10 +48,7 @@ describe("laying out inputs", () => {
     stage = await Stage.open();
     client = new Client({ endpoint: stage.gateway.endpoint, ...KEY });
     gateway = new Gateway(client);
-    await mkdir(join(dir, "incoming"));
-    await mkdir(join(dir, "cache"));
-    const folders = { dir: join(dir, "cache"), incoming: join(dir, "incoming") };
-    cache = new Cache({ ...folders, gateway, kill: signal });
+    cache = openCache(dir, { gateway });
   });
   afterEach(async () => {
     await client.close();

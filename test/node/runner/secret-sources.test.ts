@@ -266,6 +266,38 @@ describe("the source that --secrets names", () => {
   });
 });
 
+// For those who have a cluster: SLUICE_TEST_KUBECONFIG is a kubeconfig whose user may make, read and delete secrets in its
+// context's namespace. Not registered elsewhere, as a skip would be: continuous integration has no cluster.
+const { SLUICE_TEST_KUBECONFIG } = process.env;
+if (SLUICE_TEST_KUBECONFIG) {
+  describe("secrets of a real Kubernetes cluster (SLUICE_TEST_KUBECONFIG)", () => {
+    const { KUBECONFIG } = process.env;
+    beforeAll(() => {
+      process.env.KUBECONFIG = SLUICE_TEST_KUBECONFIG;
+    });
+    afterAll(() => restore("KUBECONFIG", KUBECONFIG));
+
+    test("the keys and their bytes, and none where there is none", async () => {
+      const { CoreV1Api, KubeConfig } = await import("@kubernetes/client-node");
+      const config = new KubeConfig();
+      config.loadFromFile(SLUICE_TEST_KUBECONFIG);
+      const namespace = config.getContextObject(config.getCurrentContext())?.namespace ?? "default";
+      const api = config.makeApiClient(CoreV1Api);
+      const name = `sluice-test-${randomBytes(4).toString("hex")}`;
+      const blob = randomBytes(1000);
+      const body = { metadata: { name }, data: { blob: blob.toString("base64"), empty: "" } };
+      await api.createNamespacedSecret({ namespace, body });
+      try {
+        const secret = await kubernetesSecrets({}).read(name, signal);
+        expect(plain(secret)).toEqual({ blob, empty: Buffer.from("") });
+      } finally {
+        await api.deleteNamespacedSecret({ namespace, name });
+      }
+      await expect(kubernetesSecrets({}).read(name, signal)).rejects.toThrow(SecretMissing);
+    });
+  });
+}
+
 describe("remembering secrets", () => {
   const kill = new AbortController().signal;
 

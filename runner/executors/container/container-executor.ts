@@ -1,0 +1,57 @@
+import type { Executor, Limits, PrepareRequest, Sandbox } from "../executor.ts";
+import { ensureImage } from "../images/ensure-image.ts";
+import { Disposal } from "./disposal.ts";
+import { ask, asTrouble, type Engine } from "./engine.ts";
+import { ownerOf } from "./labels.ts";
+import type { Machinery } from "./machinery.ts";
+import { ContainerSandbox } from "./sandbox.ts";
+
+export interface ContainerExecutorOptions {
+  readonly engine: Engine;
+  /** The node's data folder, which is there. What dead agents of it left is found by it. */
+  readonly dataDir: string;
+  /** This node's name. */
+  readonly node: string;
+  readonly limits: Limits;
+}
+
+/** Runs commands in containers of an engine, in the image that the pipeline names. */
+export async function containerExecutor({
+  engine,
+  dataDir,
+  node,
+  limits,
+}: ContainerExecutorOptions): Promise<Executor> {
+  const owner = await ownerOf({ dataDir, node });
+  const disposal = new Disposal(engine);
+  const machinery: Machinery = { engine, owner, limits, disposal };
+  return {
+    name: engine.kind,
+    prepare: (request) => prepare(machinery, request),
+    // What can't be removed because the engine is away, the next agent removes.
+    close: () => disposal.sweep(),
+  };
+}
+
+async function prepare(
+  machinery: Machinery,
+  { dir, image, pipeline, pullSecrets, signal }: PrepareRequest,
+): Promise<Sandbox> {
+  const { engine } = machinery;
+  const id = await ensureImage(engine.patient, { image, pullSecrets, signal });
+  const user = await userOf(engine, id);
+  const reader = ROOT.test(user) && !engine.remapped ? "root" : "anybody";
+  return new ContainerSandbox(machinery, { worker: { dir, image, pipeline, pullSecrets }, reader });
+}
+
+/** As images name it, with or without a group. */
+const ROOT = /^(0|root)?(:.*)?$/;
+
+async function userOf(engine: Engine, image: string): Promise<string> {
+  try {
+    const { Config } = await ask(engine, () => engine.docker.getImage(image).inspect());
+    return Config.User ?? "";
+  } catch (error) {
+    throw asTrouble(error, engine);
+  }
+}

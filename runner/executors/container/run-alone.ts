@@ -1,0 +1,167 @@
+import { chmod, lstat } from "node:fs/promises";
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { ContainerCreateOptions } from "dockerode";
+import { z } from "zod";
+import type { Command, Run } from "../executor.ts";
+import { LogTail } from "../log-tail.ts";
+import { attach, Frames } from "./attach.ts";
+import { ask, asTrouble, type Engine, EngineRefusal } from "./engine.ts";
+import { imageEnv, KILLED } from "./home.ts";
+import type { Machinery, WorkerTerms } from "./machinery.ts";
+import { type Made, makeContainer } from "./make-container.ts";
+import { seesAllFiles } from "./outputs.ts";
+import { isNoProgram } from "./resident.ts";
+import type { SecretMountpoint } from "./secret-files.ts";
+import { noCommand, noFolder, outOfMemory } from "./words.ts";
+
+export interface AloneOptions {
+  readonly command: Command;
+  readonly secrets: readonly SecretMountpoint[];
+}
+
+/**
+ * Runs a command as the first process of a container of its own, for images in which no resident can live. It costs
+ * some hundred milliseconds. Throws NodeTrouble and EngineRefusal.
+ */
+export async function runAlone(
+  machinery: Machinery,
+  worker: WorkerTerms,
+  { command, secrets }: AloneOptions,
+): Promise<Run> {
+  const { cmd, workingDir, pfs, signal } = command;
+  await chmod(pfs, 0o755);
+  await chmod(join(pfs, "out"), 0o777);
+  const make = (config: ContainerCreateOptions) =>
+    makeContainer(machinery, worker, { pfs, secrets, config, signal });
+  if (workingDir !== undefined && !(await isFolder(machinery, { workingDir, pfs, make }))) {
+    return { kind: "not-started", reason: noFolder(workingDir), log: "" };
+  }
+  // To an engine, an empty entry point is that of the image.
+  if (!cmd[0]) return { kind: "not-started", reason: noCommand(""), log: "" };
+  const made = await make(configOf(command, machinery.engine));
+  try {
+    return await runIn(machinery, made, command);
+  } finally {
+    await machinery.disposal.remove(made.name);
+  }
+}
+
+function configOf(command: Command, { rootless }: Engine): ContainerCreateOptions {
+  const [name = "", ...words] = command.cmd;
+  return {
+    Entrypoint: [name],
+    Cmd: words,
+    Env: Object.entries(imageEnv(command)).map(([key, value]) => `${key}=${value}`),
+    ...(command.workingDir !== undefined && { WorkingDir: command.workingDir }),
+    ...{ OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true },
+    // Nobody in there could open its files to an agent that is another user.
+    ...(!seesAllFiles() && { User: rootless ? "0:0" : `${process.getuid?.()}:${process.getgid?.()}` }),
+  };
+}
+
+type Make = (config: ContainerCreateOptions) => Promise<Made>;
+
+/** Asked before, as engines make a working directory that is not there. */
+async function isFolder(
+  { engine, disposal }: Machinery,
+  { workingDir, pfs, make }: { workingDir: string; pfs: string; make: Make },
+): Promise<boolean> {
+  if (workingDir === "/") return true;
+  // What is mounted is not to be seen in a container that does not run.
+  const mounted = /^\/pfs(?=\/|$)/.exec(workingDir);
+  if (mounted) {
+    return lstat(join(pfs, workingDir.slice("/pfs".length))).then(
+      (entry) => entry.isDirectory(),
+      () => false,
+    );
+  }
+  const { name, container } = await make({ Entrypoint: ["/"] });
+  try {
+    const path = `${workingDir}/.`;
+    const answer: IncomingMessage = await ask(engine, () => container.infoArchive({ path }));
+    answer.resume();
+    return saysFolder(String(answer.headers["x-docker-container-path-stat"]));
+  } catch (error) {
+    if (error instanceof EngineRefusal) return false;
+    throw error;
+  } finally {
+    await disposal.remove(name);
+  }
+}
+
+const PathStat = z.object({ mode: z.number() });
+/** As Go counts the kinds of files. */
+const MODE_FOLDER = 2 ** 31;
+
+/** Podman does not mind that a file has no `.` in it. */
+function saysFolder(header: string): boolean {
+  const { mode } = PathStat.parse(JSON.parse(Buffer.from(header, "base64").toString()));
+  return mode >= MODE_FOLDER;
+}
+
+async function runIn(
+  { engine, limits, owner }: Machinery,
+  { container }: Made,
+  { cmd, stdin, onOutput, signal }: Command,
+): Promise<Run> {
+  const tail = new LogTail();
+  const kill = () => void ask(engine, () => container.kill()).catch(() => undefined);
+  let input: Socket | undefined;
+  try {
+    const output = await attach(engine, { id: container.id, streams: "stdout=1&stderr=1" });
+    const printed = readAll(output, (bytes) => {
+      tail.add(bytes);
+      onOutput?.(bytes);
+    });
+    input = await attach(engine, { id: container.id, streams: "stdin=1" });
+    // A command that ends before it has read its input is no fault.
+    input.on("error", () => undefined);
+    input.resume();
+    await ask(engine, () => container.start());
+    signal.addEventListener("abort", kill, { once: true });
+    if (signal.aborted) kill();
+    input.end(stdin ?? "");
+    await printed;
+    const state = await endOf(engine, container);
+    // Podman does not tell why a container was killed.
+    const likely =
+      engine.kind === "podman" &&
+      state.ExitCode === KILLED &&
+      limits.memoryBytes !== undefined &&
+      !signal.aborted;
+    const cause = state.OOMKilled || likely ? { cause: outOfMemory(limits, owner) } : {};
+    return { kind: "exited", code: state.ExitCode, log: tail.text(), ...cause };
+  } catch (error) {
+    if (!(error instanceof EngineRefusal)) throw error;
+    if (!isNoProgram(error.message)) throw asTrouble(error, engine);
+    return { kind: "not-started", reason: noCommand(cmd[0] ?? ""), log: tail.text() };
+  } finally {
+    signal.removeEventListener("abort", kill);
+    input?.destroy();
+  }
+}
+
+function readAll(output: Socket, onOutput: (bytes: Buffer) => void): Promise<void> {
+  const frames = new Frames(onOutput);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  output.on("data", (bytes: Buffer) => frames.add(bytes));
+  // Its engine went away; whoever asks for the end of the container is told.
+  output.on("error", () => resolve());
+  output.once("close", () => resolve());
+  return promise;
+}
+
+const FIRST_LOOK_MS = 5;
+const LONGEST_PAUSE_MS = 250;
+
+/** Asks until it has ended: the wait of one engine looks only four times a second. */
+async function endOf(engine: Engine, container: Made["container"]) {
+  for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
+    const { State } = await ask(engine, () => container.inspect());
+    if (!State.Running && State.Status !== "created") return State;
+    await delay(pauseMs);
+  }
+}

@@ -1,0 +1,102 @@
+import { basename } from "node:path";
+import type { ExecutorChoice } from "../config.ts";
+import { messageOf } from "../fault.ts";
+import { guardDisk } from "../limits/guard-disk.ts";
+import type { Log } from "../log.ts";
+import { containerExecutor } from "./container/container-executor.ts";
+import type { Engine, EngineKind } from "./container/engine.ts";
+import { findEngine } from "./container/find-engine.ts";
+import { dataFolderId } from "./container/labels.ts";
+import { removeLeftovers } from "./container/leftovers.ts";
+import { removeDeadSecrets } from "./container/secret-files.ts";
+import { type Detected, detectProcessExecutor, NoExecutorError } from "./detect.ts";
+import type { Executor, Limits } from "./executor.ts";
+
+/** Of each kind the engine that is there, or what was tried to find it. */
+export type Engines = ReadonlyMap<EngineKind, Engine | readonly string[]>;
+
+const KINDS: readonly EngineKind[] = ["docker", "podman"];
+
+/** Looks for container engines on this machine, where the choice allows any. */
+export async function findEngines(choice: ExecutorChoice, env: NodeJS.ProcessEnv): Promise<Engines> {
+  const kinds = choice === "process" ? [] : KINDS;
+  return new Map(await Promise.all(kinds.map(async (kind) => [kind, await findEngine(kind, env)] as const)));
+}
+
+/**
+ * Removes what dead agents of this data folder left in engines and in memory, whichever executor they had. To be done
+ * before their folders are removed, to which commands may still be writing.
+ */
+export async function clearLeftovers(
+  engines: Engines,
+  { dataDir, log }: { dataDir: string; log: Log },
+): Promise<void> {
+  const data = await dataFolderId(dataDir);
+  await removeDeadSecrets({ data });
+  for (const engine of engines.values()) {
+    if (!isThere(engine)) continue;
+    await removeLeftovers(engine, { data }).catch((error: unknown) =>
+      log.warn({ engine: engine.kind, reason: messageOf(error) }, "leftovers could not be removed"),
+    );
+  }
+}
+
+export interface ExecutorTerms {
+  readonly choice: ExecutorChoice;
+  /** The node's data folder: absolute, and without links on the way. */
+  readonly dataDir: string;
+  /** The agent's folder, inside `dataDir`. */
+  readonly agentDir: string;
+  /** This node's name. */
+  readonly node: string;
+  readonly limits: Limits;
+}
+
+/**
+ * The executor that was asked for; "auto" is docker, else podman, else process. Throws NoExecutorError, which says what
+ * was tried, and ConfigError where the limits can't be kept here.
+ */
+export async function openExecutor(engines: Engines, terms: ExecutorTerms): Promise<Detected> {
+  const { dataDir, node, limits } = terms;
+  const { executor, tool } = await open(engines, terms);
+  return { executor: guardDisk(executor, { outBytes: limits.outBytes, node, dataDir }), tool };
+}
+
+async function open(engines: Engines, terms: ExecutorTerms): Promise<Detected> {
+  const { choice, ...rest } = terms;
+  const problems: string[] = [];
+  for (const kind of choice === "auto" ? KINDS : KINDS.filter((one) => one === choice)) {
+    const found = engines.get(kind);
+    if (isThere(found)) return overEngine(found, await containerExecutor({ ...rest, engine: found }));
+    problems.push(...(found ?? []));
+  }
+  if (choice !== "auto" && choice !== "process") {
+    throw new NoExecutorError([...problems, ADVICE[choice]].join("\n"));
+  }
+  try {
+    return await overProcesses(terms);
+  } catch (error) {
+    if (!(error instanceof NoExecutorError)) throw error;
+    throw new NoExecutorError([...problems, error.message].join("\n"));
+  }
+}
+
+function overEngine({ version, socket }: Engine, executor: Executor): Detected {
+  return { executor, tool: `${executor.name} ${version} at ${socket}` };
+}
+
+function overProcesses({ dataDir, agentDir, node, limits }: ExecutorTerms): Promise<Detected> {
+  const terms = { limits, node, agent: basename(agentDir) };
+  return detectProcessExecutor({ dataDir, scratch: agentDir, terms });
+}
+
+function isThere(found: Engine | readonly string[] | undefined): found is Engine {
+  return found !== undefined && "kind" in found;
+}
+
+const ADVICE: Readonly<Record<EngineKind, string>> = {
+  docker:
+    "Docker must run on this machine, and its socket be open to the runner's user (group docker). DOCKER_HOST names another socket, as unix:///…",
+  podman:
+    "Podman's service must run on this machine: systemctl enable --now podman.socket (with --user for one's own). CONTAINER_HOST names another socket, as unix:///…",
+};
