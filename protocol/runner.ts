@@ -18,7 +18,7 @@ export const MAX_OUTPUTS_PER_DATUM = 10_000;
 export const LOG_TAIL_BYTES = 4096;
 
 /** Longest text in which a worker says why it can't work. */
-export const MAX_TROUBLE_CHARACTERS = 2000;
+const MAX_TROUBLE_CHARACTERS = 2000;
 /** Most pipelines of whose work one heartbeat tells. */
 export const MAX_NODE_WORK = 100;
 /** The workers of one pipeline on one node. */

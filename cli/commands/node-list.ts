@@ -2,30 +2,29 @@ import type { Command } from "commander";
 import { NodeList } from "../../protocol/runner.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../options.ts";
 import { printJson, printTable, showTime } from "../output.ts";
+import { showNodeState, showWork } from "../show-node.ts";
 import { withClient } from "../with-client.ts";
 
-/** `sluice node …` */
-export function addNode(program: Command): void {
-  const group = program
-    .command("node")
-    .summary("list the nodes that run datums")
-    .helpCommand(false)
-    .description("Nodes: machines on which 'sluice runner' is at work.");
+/** `sluice node list` */
+export function addNodeList(group: Command): void {
   const command = group
     .command("list")
-    .description("Lists the nodes that were heard of in the last day, and whether they live.")
+    .description(
+      "Lists the nodes that were heard of in the last day or are being drained: whether they live, and what runs there.",
+    )
     .action((options: ClientOptions) =>
       withClient(options, async (client) => {
         const list = await client.call(NodeList, { method: "GET", path: "/nodes" });
         if (options.json) return printJson(list);
-        const rows = list.nodes.map(({ name, live, executor, capacity, seenAt }) => [
-          name,
-          live ? "live" : "silent",
-          executor,
-          String(capacity),
-          showTime(seenAt),
+        const rows = list.nodes.map((node) => [
+          node.name,
+          showNodeState(node),
+          node.executor,
+          String(node.capacity),
+          showTime(node.seenAt),
+          showWork(node),
         ]);
-        printTable([["NAME", "STATE", "EXECUTOR", "CAPACITY", "LAST SEEN"], ...rows]);
+        printTable([["NAME", "STATE", "EXECUTOR", "CORES", "LAST SEEN", "RUNS"], ...rows]);
       }),
     );
   withExamples(

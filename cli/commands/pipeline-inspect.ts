@@ -15,7 +15,7 @@ export function addPipelineInspect(group: Command): void {
         const pipeline = await client.call(Pipeline, { method: "GET", path: `/pipelines/${pipelineName}` });
         if (options.json) return printJson(pipeline);
         printLine(`name     ${pipeline.name}`);
-        printLine(`state    ${pipeline.state}`);
+        printLine(`state    ${pipeline.state}${pipeline.reason === null ? "" : ` (${pipeline.reason})`}`);
         printLine(`version  ${pipeline.version}`);
         printLine(`created  ${showTime(pipeline.createdAt)}`);
         printLine(`output   s3://${pipeline.outputBranch}.${pipeline.outputRepo}`);

@@ -5,8 +5,11 @@ import {
   Finished,
   Lease,
   type LeasedDatum,
+  LogsTaken,
+  type NodeWork,
   type Outcome,
   type Output,
+  Renewed,
 } from "../../protocol/runner.ts";
 import { Control } from "./control.ts";
 import { signatureHeaders } from "./http.ts";
@@ -30,8 +33,8 @@ export class FakeRunner {
     return `${this.#node}/0`;
   }
 
-  heartbeat(): Promise<z.infer<typeof Assignment>> {
-    const body = { node: this.#node, executor: "fake", capacity: 1 };
+  heartbeat({ work }: { work?: readonly NodeWork[] } = {}): Promise<z.infer<typeof Assignment>> {
+    const body = { node: this.#node, executor: "fake", capacity: 1, ...(work && { work }) };
     return this.#control.call("POST", "/runner/heartbeat", { body, answers: Assignment });
   }
 
@@ -64,6 +67,22 @@ export class FakeRunner {
     const first = await chunks.next();
     if (first.done || !first.value.startsWith(" ")) return undefined;
     return { leased: restOf(chunks).then((rest) => Lease.parse(JSON.parse(first.value + rest))) };
+  }
+
+  /** Sends what a datum's command printed just now, as the entry `seq` of its lease; answers the leases that are lost. */
+  async print(
+    pipeline: string,
+    { lease, seq, lines }: { lease: string; seq: number; lines: readonly string[] },
+  ): Promise<string[]> {
+    const entry = { lease, seq, dropped: 0, lines: lines.map((line) => [0, line]) };
+    const body = { pipeline, worker: this.#worker, entries: [entry] };
+    return (await this.#control.call("POST", "/runner/logs", { body, answers: LogsTaken })).lost;
+  }
+
+  /** Says why its worker can't work; null: it can. */
+  async say(pipeline: string, trouble: string | null): Promise<void> {
+    const body = { pipeline, worker: this.#worker, leases: [], trouble };
+    await this.#control.call("POST", "/runner/renew", { body, answers: Renewed });
   }
 
   /** Reports outcomes; answers the leases that were lost before. */

@@ -16,6 +16,7 @@ const STATUS = {
   NoSuchSession: 404,
   NoSuchPipeline: 404,
   NoSuchJob: 404,
+  NoSuchNode: 404,
   NoSuchAccessKey: 404,
   MethodNotAllowed: 405,
   RequestTimeout: 408,

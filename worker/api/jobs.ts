@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { Name } from "../../protocol/names.ts";
-import { type DatumPage, type Job, type JobPage, JobState, type LogLine } from "../../protocol/pipelines.ts";
-import type { PipelineApi } from "../pipeline/contract.ts";
+import { type DatumPage, type Job, type JobPage, JobState } from "../../protocol/pipelines.ts";
 import { type ApiRequest, noQuery, readQuery } from "./api-request.ts";
 import { ApiError } from "./errors.ts";
 import { stopFailure } from "./failures.ts";
@@ -44,9 +43,31 @@ export async function listJobs(asked: ApiRequest): Promise<Response> {
   const jobs = await asked.context.catalogue.jobs.list({ ...query, limit: limit + 1 });
   const page = jobs.slice(0, limit);
   return Response.json({
-    jobs: page,
+    jobs: await withReasons(asked, page),
     next: jobs.length > limit ? (page.at(-1)?.id ?? null) : null,
   } satisfies JobPage);
+}
+
+/** Most pipelines that are asked why their jobs wait, for one list. */
+const MAX_ASKED = 50;
+
+/**
+ * The catalogue does not know why a job waits, as that changes without the job: its pipeline is asked. Where that can't
+ * answer, or more than MAX_ASKED would have to, there is no reason.
+ */
+async function withReasons({ context }: ApiRequest, jobs: readonly Job[]): Promise<Job[]> {
+  const waiting = jobs.filter(({ finishedAt }) => finishedAt === null);
+  const pipelines = [...new Set(waiting.map(({ pipeline }) => pipeline))].slice(0, MAX_ASKED);
+  const answers = await Promise.allSettled(
+    pipelines.map((name) => {
+      const ids = waiting.filter(({ pipeline }) => pipeline === name).map(({ id }) => id);
+      return context.pipeline(name).reasons(ids);
+    }),
+  );
+  const reasons = new Map(
+    answers.flatMap((answer) => (answer.status === "fulfilled" ? Object.entries(answer.value) : [])),
+  );
+  return jobs.map((job) => ({ ...job, reason: job.reason ?? reasons.get(job.id) ?? null }));
 }
 
 const InspectQuery = z.strictObject({
@@ -100,70 +121,18 @@ export async function listDatums(asked: ApiRequest): Promise<Response> {
   });
 }
 
-const LogsQuery = z.strictObject({ datum: z.string().optional() });
-
-/** `GET /jobs/{id}/logs?datum=`: a line of JSON for each line that a failed datum wrote last, or the datum that is named. */
-export async function readLogs(asked: ApiRequest): Promise<Response> {
-  const { datum } = readQuery(asked, LogsQuery);
-  const id = jobParam(asked);
-  const pipeline = asked.context.pipeline(await pipelineOf(asked));
-  const pages = logPages(pipeline, { id, ...(datum !== undefined && { datum }) });
-  // What is wrong with the request is found with the first page, before the answer begins.
-  const first = await pages.next();
-  return new Response(streamOf(first, pages), { headers: { "content-type": "application/x-ndjson" } });
-}
-
-type LogText = AsyncGenerator<string, undefined>;
-
-/** Failed datums whose logs are asked for in one call. */
-const LOGS_PER_PAGE = 100;
-
-async function* logPages(pipeline: PipelineApi, { id, datum }: { id: string; datum?: string }): LogText {
-  const which = datum === undefined ? { job: id } : { job: id, datum };
-  let after: string | null = null;
-  do {
-    const page: Awaited<ReturnType<PipelineApi["logs"]>> = await pipeline.logs({
-      ...which,
-      after,
-      limit: LOGS_PER_PAGE,
-    });
-    if (!page.ok && page.reason === "no-such-job") throw noSuchJob(id);
-    if (!page.ok) throw new ApiError("NotFound", `The job '${id}' has no datum '${datum}'.`);
-    yield page.logs.flatMap(linesOf).join("");
-    after = page.next;
-  } while (after !== null);
-}
-
-function streamOf(first: IteratorResult<string, undefined>, rest: LogText): ReadableStream<Uint8Array> {
-  const encoder = new TextEncoder();
-  let page: Promise<typeof first> = Promise.resolve(first);
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const { done, value } = await page;
-      if (done) return controller.close();
-      controller.enqueue(encoder.encode(value));
-      page = rest.next();
-    },
-  });
-}
-
-function linesOf({ datum, log }: { datum: string; log: string }): string[] {
-  const lines = log.endsWith("\n") ? log.slice(0, -1) : log;
-  if (lines === "") return [];
-  return lines.split("\n").map((line) => `${JSON.stringify({ datum, line } satisfies LogLine)}\n`);
-}
-
-async function pipelineOf(asked: ApiRequest): Promise<string> {
+/** The pipeline of the job in the path. */
+export async function pipelineOf(asked: ApiRequest): Promise<string> {
   const id = jobParam(asked);
   const pipeline = await asked.context.catalogue.jobs.pipelineOf(id);
   if (pipeline === null) throw noSuchJob(id);
   return pipeline;
 }
 
-function jobParam({ params }: ApiRequest): string {
+export function jobParam({ params }: ApiRequest): string {
   return params.job ?? "";
 }
 
-function noSuchJob(id: string): ApiError {
+export function noSuchJob(id: string): ApiError {
   return new ApiError("NoSuchJob", `There is no job '${id}': 'sluice job list' shows those there are.`);
 }

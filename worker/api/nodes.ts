@@ -1,14 +1,38 @@
 import { NODE_TTL_MS, type Node, type NodeList } from "../../protocol/runner.ts";
-import { type ApiRequest, noQuery } from "./api-request.ts";
+import type { NodeRow } from "../catalogue/nodes.ts";
+import { type ApiRequest, nameParam, noQuery } from "./api-request.ts";
+import { ApiError } from "./errors.ts";
 
-/** Nodes that have been silent for longer are not shown. */
+/** Nodes that have been silent for longer are not shown, unless they are being drained. */
 const SHOWN_MS = 24 * 60 * 60 * 1000;
 
 /** `GET /nodes` */
 export async function listNodes(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const now = Date.now();
-  const rows = await asked.context.catalogue.nodes.seenSince(now - SHOWN_MS);
-  const nodes: Node[] = rows.map((row) => ({ ...row, live: row.seenAt >= now - NODE_TTL_MS }));
-  return Response.json({ nodes } satisfies NodeList);
+  const rows = await asked.context.catalogue.nodes.list(now - SHOWN_MS);
+  return Response.json({ nodes: rows.map((row) => shown(row, now)) } satisfies NodeList);
+}
+
+/** `POST /nodes/{node}/drain`: it finishes what runs and gets nothing new, until it is resumed. */
+export async function drainNode(asked: ApiRequest): Promise<Response> {
+  return await mark(asked, 1);
+}
+
+/** `POST /nodes/{node}/resume` */
+export async function resumeNode(asked: ApiRequest): Promise<Response> {
+  return await mark(asked, 0);
+}
+
+async function mark(asked: ApiRequest, draining: 0 | 1): Promise<Response> {
+  noQuery(asked);
+  const name = nameParam(asked, "node");
+  const row = await asked.context.catalogue.nodes.setDraining(name, draining);
+  if (!row)
+    throw new ApiError("NoSuchNode", `There is no node '${name}': 'sluice node list' shows those there are.`);
+  return Response.json(shown(row, Date.now()));
+}
+
+function shown({ work, ...row }: NodeRow, now: number): Node {
+  return { ...row, work: [...work], live: row.seenAt >= now - NODE_TTL_MS };
 }

@@ -11,7 +11,8 @@ import { type Look, lookAtInput } from "./look-at-input.ts";
 
 /** What a good specification would come to now: its workers and its first datums. Makes nothing. */
 export async function previewPipeline(context: Context, spec: PipelineSpec): Promise<PipelineCheck> {
-  const nodes = await context.catalogue.nodes.seenSince(Date.now() - NODE_TTL_MS);
+  const seen = await context.catalogue.nodes.seenSince(Date.now() - NODE_TTL_MS);
+  const nodes = seen.filter(({ draining }) => !draining);
   const checked = checkSpec(spec);
   const inputs = checked.ok ? checked.inputs : [];
   const looks = await Promise.all(inputs.map((input) => look(context, input)));

@@ -3,9 +3,10 @@ import { diffCommit, inspectCommit, listCommits } from "./commit-log.ts";
 import { readProvenance } from "./commit-provenance.ts";
 import { createCommit, listFiles } from "./commits.ts";
 import { readContents } from "./contents.ts";
-import { inspectJob, jobRepo, jobsRepo, listDatums, listJobs, readLogs, stopJob } from "./jobs.ts";
+import { readLogs } from "./job-logs.ts";
+import { inspectJob, jobRepo, jobsRepo, listDatums, listJobs, stopJob } from "./jobs.ts";
 import { createKey, deleteKey, listKeys } from "./keys.ts";
-import { listNodes } from "./nodes.ts";
+import { drainNode, listNodes, resumeNode } from "./nodes.ts";
 import { startPipeline, stopPipeline } from "./pipeline-changes.ts";
 import {
   createPipeline,
@@ -16,7 +17,7 @@ import {
   newPipelineRepo,
 } from "./pipelines.ts";
 import { listBranches, listRepos } from "./repos.ts";
-import { finish, heartbeat, lease, leave, renew } from "./runner.ts";
+import { addLogs, finish, heartbeat, lease, leave, renew } from "./runner.ts";
 import { abortSession, finishSession, inspectSession, openSession } from "./sessions.ts";
 import {
   addContent,
@@ -29,8 +30,8 @@ import {
 
 /** What a runner needs: it reads every input and writes every output. */
 const FLEET = [{ permission: "write", of: noRepo }] as const;
-/** Who may hand out keys may do everything. */
-const KEYS = [{ permission: "admin", of: noRepo }] as const;
+/** What belongs to no repo and is not for everybody to change: who may hand out keys may do everything. */
+const MANAGE = [{ permission: "admin", of: noRepo }] as const;
 const TO_REPO = [{ permission: "write", of: repoInPath }] as const;
 const TO_READ_REPO = [{ permission: "read", of: repoInPath }] as const;
 const TO_UPLOAD = [{ permission: "write", of: uploadRepo }] as const;
@@ -108,10 +109,13 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/runner/lease": { POST: { needs: FLEET, handle: lease } },
   "/runner/renew": { POST: { needs: FLEET, handle: renew } },
   "/runner/finish": { POST: { needs: FLEET, handle: finish } },
+  "/runner/logs": { POST: { needs: FLEET, handle: addLogs } },
   "/nodes": { GET: { needs: [{ permission: "read", of: noRepo }], handle: listNodes } },
+  "/nodes/:node/drain": { POST: { needs: MANAGE, handle: drainNode } },
+  "/nodes/:node/resume": { POST: { needs: MANAGE, handle: resumeNode } },
   "/keys": {
-    GET: { needs: KEYS, handle: listKeys },
-    POST: { needs: KEYS, handle: createKey },
+    GET: { needs: MANAGE, handle: listKeys },
+    POST: { needs: MANAGE, handle: createKey },
   },
-  "/keys/:key": { DELETE: { needs: KEYS, handle: deleteKey } },
+  "/keys/:key": { DELETE: { needs: MANAGE, handle: deleteKey } },
 };

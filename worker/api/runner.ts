@@ -8,6 +8,8 @@ import {
   LEASE_WAIT_MS,
   type Lease,
   LeaseRequest,
+  LogsRequest,
+  type LogsTaken,
   NODE_TTL_MS,
   type Renewed,
   RenewRequest,
@@ -20,27 +22,31 @@ import { keepContents, readOutcomes } from "./outcomes.ts";
 import { readJson } from "./read-json.ts";
 import { slowJson } from "./slow-json.ts";
 
-/** `POST /runner/heartbeat`: the node lives; answers the workers it should have. */
+/** `POST /runner/heartbeat`: the node lives; answers the workers it should have, none while it is being drained. */
 export async function heartbeat(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const node = await readJson(asked, Heartbeat);
   const { nodes, pipelines } = asked.context.catalogue;
   const now = Date.now();
-  await nodes.record({ name: node.node, executor: node.executor, capacity: node.capacity, seenAt: now });
+  const { executor, capacity, work = [] } = node;
+  await nodes.record({ name: node.node, executor, capacity, seenAt: now, work });
   const [live, all] = await Promise.all([nodes.seenSince(now - NODE_TTL_MS), pipelines.list()]);
   const spread = assignWorkers({
     pipelines: all.filter(({ state }) => state === "active"),
-    nodes: live.map(({ name }) => name),
+    nodes: live.filter(({ draining }) => !draining).map(({ name }) => name),
   });
   return Response.json({ workers: spread.get(node.node) ?? [] } satisfies Assignment);
 }
 
 const LeaveQuery = z.strictObject({ node: Name });
 
-/** `DELETE /runner/heartbeat?node=`: the node leaves in good order, its share goes to the others at once. */
+/**
+ * `DELETE /runner/heartbeat?node=`: the node leaves in good order, its share goes to the others at once. That it is being
+ * drained is remembered.
+ */
 export async function leave(asked: ApiRequest): Promise<Response> {
   const { node } = readQuery(asked, LeaveQuery);
-  await asked.context.catalogue.nodes.remove(node);
+  await asked.context.catalogue.nodes.leave(node, { now: Date.now(), ttlMs: NODE_TTL_MS });
   return new Response(null, { status: 204 });
 }
 
@@ -77,11 +83,18 @@ function leaseOf({ slot, transform, datumTimeout, output, datums, tasks }: Lease
 /** `POST /runner/renew` */
 export async function renew(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  const { pipeline, worker, leases, leaving } = await readJson(asked, RenewRequest);
-  const { lost } = await asked.context
-    .pipeline(pipeline)
-    .renew({ worker, leases, ...(leaving && { leaving }) });
+  const { pipeline, worker, leases, leaving, trouble } = await readJson(asked, RenewRequest);
+  const more = { ...(leaving && { leaving }), ...(trouble !== undefined && { trouble }) };
+  const { lost } = await asked.context.pipeline(pipeline).renew({ worker, leases, ...more });
   return Response.json({ lost } satisfies z.infer<typeof Renewed>);
+}
+
+/** `POST /runner/logs` */
+export async function addLogs(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { pipeline, worker, entries } = await readJson(asked, LogsRequest);
+  const { lost } = await asked.context.pipeline(pipeline).addLogs({ worker, entries });
+  return Response.json({ lost } satisfies z.infer<typeof LogsTaken>);
 }
 
 /**

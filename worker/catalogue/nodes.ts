@@ -1,10 +1,24 @@
-export interface NodeRow {
+import type { NodeWork } from "../../protocol/runner.ts";
+
+/** What a node says of itself. */
+export interface NodeRecord {
   readonly name: string;
   readonly executor: string;
+  /** Cores. */
   readonly capacity: number;
   /** When it was last heard of, by the gateway's clock; milliseconds since 1970. */
   readonly seenAt: number;
+  readonly work: readonly NodeWork[];
 }
+
+export interface NodeRow extends NodeRecord {
+  /** It is to finish what runs and to take nothing new. */
+  readonly draining: boolean;
+}
+
+type StoredNode = Omit<NodeRow, "draining" | "work"> & { readonly draining: number; readonly work: string };
+
+const COLUMNS = "name, executor, capacity, seen_at AS seenAt, draining, work";
 
 /** The nodes of the fleet: they live here alone. */
 export class NodeTable {
@@ -14,30 +28,57 @@ export class NodeTable {
     this.#db = db;
   }
 
-  async record({ name, executor, capacity, seenAt }: NodeRow): Promise<void> {
+  /** The node lives. Whether it is being drained is not its own to say. */
+  async record({ name, executor, capacity, seenAt, work }: NodeRecord): Promise<void> {
     await this.#db
       .prepare(
-        `INSERT INTO nodes (name, executor, capacity, seen_at) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT (name) DO UPDATE SET
-           executor = excluded.executor, capacity = excluded.capacity, seen_at = excluded.seen_at`,
+        `INSERT INTO nodes (name, executor, capacity, seen_at, work) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (name) DO UPDATE SET executor = excluded.executor, capacity = excluded.capacity,
+           seen_at = excluded.seen_at, work = excluded.work`,
       )
-      .bind(name, executor, capacity, seenAt)
+      .bind(name, executor, capacity, seenAt, JSON.stringify(work))
       .run();
   }
 
-  /** A node that leaves in good order is gone at once. */
-  async remove(name: string): Promise<void> {
-    await this.#db.prepare(`DELETE FROM nodes WHERE name = ?1`).bind(name).run();
+  /** A node that leaves in good order lives no more at once: its row goes, unless the mark on it has to stay. */
+  async leave(name: string, { now, ttlMs }: { now: number; ttlMs: number }): Promise<void> {
+    await this.#db.batch([
+      this.#db.prepare(`DELETE FROM nodes WHERE name = ?1 AND draining = 0`).bind(name),
+      this.#db
+        .prepare(`UPDATE nodes SET seen_at = min(seen_at, ?2), work = '[]' WHERE name = ?1`)
+        // As if it had been silent for just so long that it counts as dead.
+        .bind(name, now - ttlMs - 1),
+    ]);
   }
 
-  /** Nodes heard of since a time, by name. */
-  async seenSince(since: number): Promise<NodeRow[]> {
-    const { results } = await this.#db
-      .prepare(
-        `SELECT name, executor, capacity, seen_at AS seenAt FROM nodes WHERE seen_at >= ?1 ORDER BY name`,
-      )
-      .bind(since)
-      .all<NodeRow>();
-    return results;
+  /** Marks a node, or takes the mark away; answers the node, or null where there is none. */
+  async setDraining(name: string, draining: 0 | 1): Promise<NodeRow | null> {
+    const row = await this.#db
+      .prepare(`UPDATE nodes SET draining = ?2 WHERE name = ?1 RETURNING ${COLUMNS}`)
+      .bind(name, draining)
+      .first<StoredNode>();
+    return row && nodeOf(row);
   }
+
+  /** Nodes heard of since a time, by name: whether each takes work, and no more, as this is asked with each heartbeat. */
+  async seenSince(since: number): Promise<{ name: string; draining: boolean }[]> {
+    const { results } = await this.#db
+      .prepare(`SELECT name, draining FROM nodes WHERE seen_at >= ?1 ORDER BY name`)
+      .bind(since)
+      .all<{ name: string; draining: number }>();
+    return results.map(({ name, draining }) => ({ name, draining: draining === 1 }));
+  }
+
+  /** Nodes heard of since a time and those that are marked, by name. */
+  async list(since: number): Promise<NodeRow[]> {
+    const { results } = await this.#db
+      .prepare(`SELECT ${COLUMNS} FROM nodes WHERE seen_at >= ?1 OR draining = 1 ORDER BY name`)
+      .bind(since)
+      .all<StoredNode>();
+    return results.map(nodeOf);
+  }
+}
+
+function nodeOf(row: StoredNode): NodeRow {
+  return { ...row, draining: row.draining === 1, work: JSON.parse(row.work) };
 }

@@ -19,6 +19,7 @@ export interface FailedAttempt extends AttemptRow {
 export interface ShownAttempt extends FailedAttempt {
   readonly state: "queued" | "waiting" | "running" | "success" | "skipped" | "failed" | "killed";
   readonly node: string | null;
+  readonly finishedAt: number | null;
 }
 
 /** Why an attempt did not succeed. */
@@ -114,9 +115,9 @@ export class AttemptStore {
   }
 
   /** The attempt that a lease holds. The lease is the fence: a lost one, or one whose job has ended, finds nothing. */
-  held(lease: string): AttemptRow | undefined {
-    return this.#sql.first<AttemptRow>`
-      SELECT job, id, key, tries, lost FROM attempts
+  held(lease: string): (AttemptRow & { node: string | null }) | undefined {
+    return this.#sql.first<AttemptRow & { node: string | null }>`
+      SELECT job, id, key, tries, lost, node FROM attempts
       WHERE lease = ${lease} AND state = 'running'
         AND EXISTS (SELECT 1 FROM jobs WHERE n = attempts.job AND finished_at IS NULL)`;
   }
@@ -227,13 +228,13 @@ export class AttemptStore {
   /** What a job ran or is to run, by id, after one. */
   ofJob(job: number, { after, limit }: { after: string; limit: number }): ShownAttempt[] {
     return this.#sql.all<ShownAttempt>`
-      SELECT job, id, key, state, tries, lost, node, exit_code AS exitCode, reason, log
+      SELECT job, id, key, state, tries, lost, node, exit_code AS exitCode, reason, log, finished_at AS finishedAt
       FROM attempts WHERE job = ${job} AND id > ${after} ORDER BY id LIMIT ${limit}`;
   }
 
   get(job: number, id: string): ShownAttempt | undefined {
     return this.#sql.first<ShownAttempt>`
-      SELECT job, id, key, state, tries, lost, node, exit_code AS exitCode, reason, log
+      SELECT job, id, key, state, tries, lost, node, exit_code AS exitCode, reason, log, finished_at AS finishedAt
       FROM attempts WHERE job = ${job} AND id = ${id}`;
   }
 

@@ -1,6 +1,6 @@
 import type { Maker } from "../../protocol/commits.ts";
 import type { DatumPage, Job, Pipeline as PipelineInfo } from "../../protocol/pipelines.ts";
-import type { LeasedDatum, Outcome, Task } from "../../protocol/runner.ts";
+import type { LeasedDatum, LogsRequest, Outcome, Task } from "../../protocol/runner.ts";
 import type { PipelineSpec, Transform } from "../../protocol/spec.ts";
 import type { Done, Refused } from "../branch/contract.ts";
 
@@ -47,13 +47,21 @@ export interface PipelineApi {
     after?: string;
     limit: number;
   }): Promise<({ ok: true } & DatumPage) | Refused<"no-such-job" | "no-such-place">>;
-  /** The last lines of datums that failed; of one datum, of its last try. */
-  logs(request: {
-    job: string;
-    datum?: string;
-    after: string | null;
-    limit: number;
-  }): Promise<({ ok: true } & LogPage) | Refused<"no-such-job" | "no-such-datum">>;
+  /**
+   * Why jobs wait that have not ended, by id: null for one that is worked on, has ended or is not there. For lists that
+   * do not come from here.
+   */
+  reasons(jobs: readonly string[]): Promise<Record<string, string | null>>;
+  /**
+   * What the datums of a job printed, a page (job-logs.ts); `datum`: of one, by what its id begins with. With `waitMs`,
+   * it follows a job that goes on: it waits so long for more. Null: it does not follow.
+   */
+  logs(request: LogsCall): Promise<
+    | ({ ok: true } & LogPage)
+    | Refused<"no-such-job" | "no-such-datum" | "no-such-place">
+    /** More than one datum's id begins so. */
+    | Refused<"several-datums">
+  >;
   /**
    * The datums that made a path of a job's output commit, in order of their keys, after one. `not-kept`: the job ended
    * before that was written down; `not-yet`: its end is being written down.
@@ -75,6 +83,8 @@ export interface PipelineApi {
   /** The caller of a lease call went away while it waited: its slot is free, unless it called again or holds a lease. */
   vacate(request: { worker: string; visit: string }): Promise<void>;
   renew(request: Renewal): Promise<{ lost: string[] }>;
+  /** Keeps what leases printed; answers those that are lost (add-logs.ts). */
+  addLogs(request: { worker: string; entries: LogsRequest["entries"] }): Promise<{ lost: string[] }>;
   /** Records outcomes; the lease is the fence. Output contents were added to the output branch before. */
   finish(request: { worker: string; outcomes: readonly Outcome[] }): Promise<{ lost: string[] }>;
   /** Where outputs go. */
@@ -92,10 +102,35 @@ export interface MakerPage {
   readonly next: string | null;
 }
 
-/** By the datum's key; `next` goes into `after`. */
+export interface LogsCall {
+  readonly job: string;
+  readonly datum?: string;
+  /** A page's `after`, or behind so many lines of a chunk: `<place>.<lines>`. */
+  readonly after: string | null;
+  readonly waitMs: number | null;
+}
+
+/** What came together of one datum. */
+export interface LogChunk {
+  readonly place: string;
+  readonly datum: string;
+  readonly node: string | null;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** Lines before the first that are not kept. */
+  readonly dropped: number;
+  /** Each with the milliseconds after `at`; none where it only tells what was left out. */
+  readonly lines: readonly (readonly [afterMs: number, text: string])[];
+  /** So many of the lines were asked for before. */
+  readonly seen: number;
+}
+
 export interface LogPage {
-  readonly logs: readonly { readonly datum: string; readonly log: string }[];
-  readonly next: string | null;
+  readonly chunks: readonly LogChunk[];
+  /** Where to go on. */
+  readonly after: string | null;
+  /** What there is after that: `later` what will be printed, where a job that goes on is followed. */
+  readonly rest: "more" | "later" | "none";
 }
 
 export interface Renewal {
@@ -103,6 +138,8 @@ export interface Renewal {
   readonly leases: readonly string[];
   /** The worker ends: its slot is free at once. */
   readonly leaving?: true;
+  /** Why it can't run commands; null: it can. Absent: as it was. */
+  readonly trouble?: string | null;
 }
 
 export interface LeaseCall {

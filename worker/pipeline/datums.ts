@@ -48,6 +48,19 @@ export class DatumStore {
     return this.saltAt(id, job) !== undefined;
   }
 
+  /** Ids that begin so, two at most, in their order: of datums that belong to a job, or that it ran. */
+  startingWith(start: string, job: number): string[] {
+    const before = `${start}~`;
+    return this.#sql.all<{ id: string }>`
+      SELECT id FROM (SELECT id FROM attempts
+        WHERE job = ${job} AND id >= ${start} AND id < ${before} ORDER BY id LIMIT 2)
+      UNION
+      SELECT id FROM (SELECT DISTINCT id FROM datums INDEXED BY datums_by_id
+        WHERE id >= ${start} AND id < ${before} AND born <= ${job} AND (died IS NULL OR died > ${job})
+        ORDER BY id LIMIT 2)
+      ORDER BY id LIMIT 2`.map(({ id }) => id);
+  }
+
   /** The salt of a datum that belongs to a job; undefined where none of that id does. */
   saltAt(id: string, job: number): string | undefined {
     const row = this.#sql.first<{ died: number | null; salt: string }>`

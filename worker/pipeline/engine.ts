@@ -15,7 +15,7 @@ import { reapJobs } from "./reap.ts";
 import { continueStart, continueStop } from "./stop-start.ts";
 import { trim } from "./trim.ts";
 import { continueUpdate } from "./update.ts";
-import { Waiters } from "./waiters.ts";
+import { KeyedWaiters, Waiters } from "./waiters.ts";
 
 /** After this long the alarm looks whether something stopped half-way. */
 const WATCH_MS = 10_000;
@@ -37,7 +37,8 @@ export class Engine {
   readonly #outbox: Loop;
   readonly #queued = new Waiters();
   readonly #urgent = new Waiters();
-  readonly #ends = new Map<string, Waiters>();
+  readonly #ends = new KeyedWaiters();
+  readonly #logs = new KeyedWaiters();
   readonly #refused = new Set<string>();
   #rings = 0;
 
@@ -52,7 +53,11 @@ export class Engine {
         trim: () => void this.#trim.wake(),
         outbox: () => this.#flush(),
         queued: () => this.#queued.wake(),
-        ended: (job) => this.#ends.get(job)?.wake(),
+        ended: (job) => {
+          this.#ends.wake(job);
+          this.#logs.wake(job);
+        },
+        logged: (job) => this.#logs.wake(job),
       },
       frontRests: async () => this.#front.resting,
     };
@@ -99,10 +104,12 @@ export class Engine {
 
   /** Resolves when the job has ended, or after so long. */
   async jobEnds(id: string, waitMs: number): Promise<void> {
-    const waiters = this.#ends.get(id) ?? new Waiters();
-    this.#ends.set(id, waiters);
-    await waiters.wait(waitMs);
-    if (waiters.idle) this.#ends.delete(id);
+    await this.#ends.wait(id, waitMs);
+  }
+
+  /** Resolves when the job has printed more or has ended, or after so long. */
+  async jobLogged(id: string, waitMs: number): Promise<void> {
+    await this.#logs.wait(id, waitMs);
   }
 
   /** Wakes every loop; resolves when all have come to rest. */

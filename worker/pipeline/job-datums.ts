@@ -1,7 +1,6 @@
 import type { DatumPage, JobDatum } from "../../protocol/pipelines.ts";
 import { datumPaths } from "../core/datums.ts";
 import type { ShownAttempt } from "./attempts.ts";
-import type { LogPage } from "./contract.ts";
 import type { DatumRow } from "./datums.ts";
 import type { JobRow } from "./jobs.ts";
 import type { Ledger } from "./ledger.ts";
@@ -70,31 +69,6 @@ function inputsOf(ledger: Ledger, { job, key }: { job: JobRow; key: string }): J
     path: paths[index] ?? "",
     commit: job.positions[source]?.commit ?? null,
   }));
-}
-
-/**
- * What the datums of a job wrote that have failed, or failed in their last try: all of those that failed, by key, or
- * one datum. Undefined where the job has not that datum.
- */
-export function listLogs(
-  ledger: Ledger,
-  {
-    job,
-    datum,
-    after,
-    limit,
-  }: { job: JobRow; datum: string | undefined; after: string | null; limit: number },
-): LogPage | undefined {
-  if (datum !== undefined) {
-    const attempt = ledger.attempts.get(job.n, datum);
-    if (attempt) return { logs: [{ datum, log: attempt.log ?? "" }], next: null };
-    return ledger.datums.aliveAt(datum, job.n) ? { logs: [], next: null } : undefined;
-  }
-  const rows = ledger.attempts.failed(job.n, { after, limit });
-  return {
-    logs: rows.map(({ id, log }) => ({ datum: id, log: log ?? "" })),
-    next: rows.length === limit ? (rows.at(-1)?.key ?? null) : null,
-  };
 }
 
 const FIRST: Place = { of: "attempts", id: "" };

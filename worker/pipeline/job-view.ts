@@ -44,34 +44,3 @@ export function skippedOf(job: JobRow, front: JobRow | undefined): number {
   const known = job.finishedAt === null && job.n === front?.n && job.carried === ALL_CARRIED;
   return known ? job.total - job.processed - job.failed - job.open : job.skipped;
 }
-
-/** Why a job has not ended yet, in words; null where it is simply being worked on. */
-export async function waitingReason(
-  job: JobRow,
-  {
-    ledger,
-    front,
-    liveNodes,
-  }: { ledger: Ledger; front: JobRow | undefined; liveNodes: () => Promise<number> },
-): Promise<string | null> {
-  if (job.finishedAt !== null) return job.reason;
-  if (front && front.n < job.n) return `behind job ${front.id}`;
-  if (job.state === "starting") return "its datums are being worked out";
-  const isMerging = job.state === "running" && ledger.tasks.has(job.n);
-  const needsRunner = job.open > 0 || isMerging || job.state === "egressing";
-  const isAtWork = ledger.attempts.hasRunning() || ledger.tasks.nextExpiry() !== undefined;
-  if (needsRunner && !isAtWork && (await liveNodes()) === 0)
-    return "no live runner: start one with `sluice runner`";
-  if (job.open > 0) return null;
-  if (job.state === "egressing") return pushText(job, ledger);
-  return isMerging
-    ? "what several datums wrote to one path is being put together"
-    : "its output is being committed";
-}
-
-function pushText({ n }: JobRow, { pipeline, tasks }: Ledger): string {
-  const { egress } = pipeline.definition()?.spec ?? {};
-  const fault = tasks.pushFault(n);
-  const again = fault === undefined ? "" : `, tried again after: ${fault}`;
-  return egress ? `its output is being pushed to ${egress.URL}${again}` : "its egress is being ended";
-}

@@ -13,13 +13,13 @@ export async function leaseDatums(
   const { ledger, peers } = parts;
   const { node, worker, max, waitMs, visit = null } = request;
   const deadline = peers.now() + waitMs;
-  const nodes = await peers.liveNodes();
+  const { live } = await peers.fleet();
   for (let waited = false; ; waited = true) {
     // What is leased to a caller that has gone waits for the end of the lease.
     if (waited && !(await isPresent(request))) return idle(parts);
     const definition = ledger.active();
     if (!definition) return idle(parts);
-    const allowed = workerCount(definition.spec.parallelism_spec, nodes);
+    const allowed = workerCount(definition.spec.parallelism_spec, live);
     const taken = ledger.transaction(() =>
       take(parts, { definition, request: { node, worker, max, allowed, visit } }),
     );

@@ -42,7 +42,11 @@ export function take(
   sweep(parts, now);
   const tasks = takeTasks(parts, { definition, request: { worker, max, allowed, until } });
   const datums = tasks.length > 0 ? [] : takeDatums(parts, { definition, request, until });
-  if (tasks.length + datums.length > 0) ledger.timers.arm("leases", until);
+  if (tasks.length + datums.length > 0) {
+    ledger.timers.arm("leases", until);
+    // It tries again: should it still be unable to, it says so.
+    ledger.slots.setTrouble(worker, null);
+  }
   return { slot, datums, tasks };
 }
 
@@ -107,13 +111,14 @@ export function sweep(parts: Parts, now: number): boolean {
 }
 
 /** Keeps leases; answers those that are lost. A worker that leaves keeps its slot no longer. */
-export function renew(parts: Parts, { worker, leases, leaving }: Renewal): string[] {
+export function renew(parts: Parts, { worker, leases, leaving, trouble }: Renewal): string[] {
   const { ledger, peers } = parts;
   const now = peers.now();
   const until = now + LEASE_MS;
   sweep(parts, now);
   if (leaving) ledger.slots.release(worker);
   else ledger.slots.renew(worker, { now, until });
+  if (trouble !== undefined) ledger.slots.setTrouble(worker, trouble || null);
   return leases.filter((lease) => !ledger.attempts.renew(lease, until) && !ledger.tasks.renew(lease, until));
 }
 

@@ -6,6 +6,8 @@ import { EgressStore } from "./egress-store.ts";
 import { ElementStore } from "./elements.ts";
 import { EndingStore } from "./ending.ts";
 import { JobStore } from "./jobs.ts";
+import { LogReader } from "./log-reader.ts";
+import { LogStore } from "./log-store.ts";
 import { MadeStore } from "./made.ts";
 import { MergeStore } from "./merges.ts";
 import { OperationStore } from "./operations.ts";
@@ -42,6 +44,8 @@ export class Ledger {
   readonly egress: EgressStore;
   readonly sizes: SizeStore;
   readonly slots: SlotStore;
+  readonly logs: LogStore;
+  readonly logReader: LogReader;
   readonly timers: TimerStore;
   readonly #storage: DurableObjectStorage;
   #exists: boolean;
@@ -67,6 +71,8 @@ export class Ledger {
     this.egress = new EgressStore(sql);
     this.sizes = new SizeStore(sql);
     this.slots = new SlotStore(sql);
+    this.logs = new LogStore(sql);
+    this.logReader = new LogReader(sql);
     this.timers = new TimerStore(sql, storage);
     this.#storage = storage;
     this.#exists = hasTables(sql);

@@ -5,6 +5,7 @@ import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { Definition } from "./definition.ts";
 import type { JobRow } from "./jobs.ts";
 import type { Ledger } from "./ledger.ts";
+import type { Fleet } from "./live-nodes.ts";
 
 /** What a Pipeline object reaches outside of itself, the clock and the ids included. */
 export interface Peers {
@@ -15,8 +16,8 @@ export interface Peers {
   now(): number;
   /** A new ULID, greater than every one before it in this object's life and than `after`. */
   id(after?: string): string;
-  /** How many nodes live, as of a moment ago. */
-  liveNodes(): Promise<number>;
+  /** The nodes that live, as of a moment ago. */
+  fleet(): Promise<Fleet>;
 }
 
 /** Tells those who wait in memory that rows have changed. Each call only makes them look again. */
@@ -35,6 +36,8 @@ interface Wakes {
   outbox(): void;
   /** A job has ended. */
   ended(job: string): void;
+  /** More of what a job's datums printed is there. */
+  logged(job: string): void;
 }
 
 export interface Parts {

@@ -23,6 +23,6 @@ export function openPeers(env: Env): Peers {
       const id = next(now());
       return after === undefined || id > after ? id : next(decodeTime(after) + 1);
     },
-    liveNodes: () => nodes.count(now()),
+    fleet: () => nodes.count(now()),
   };
 }

@@ -1,24 +1,26 @@
 import { DurableObject } from "cloudflare:workers";
 import type { DatumPage, Job } from "../../protocol/pipelines.ts";
-import type { Outcome } from "../../protocol/runner.ts";
+import type { LogsRequest, Outcome } from "../../protocol/runner.ts";
 import type { PipelineSpec } from "../../protocol/spec.ts";
 import type { Done, Refused } from "../branch/contract.ts";
 import type { Env } from "../env.ts";
-import type { Found, LeaseCall, Leased, LogPage, MakerPage, PipelineApi, Renewal } from "./contract.ts";
+import { addLogs } from "./add-logs.ts";
+import type { Found, LeaseCall, Leased, LogsCall, MakerPage, PipelineApi, Renewal } from "./contract.ts";
 import { beginCreation } from "./create.ts";
 import { beginDestruction } from "./destroy.ts";
 import { stopJob, tellOfCut } from "./end-job.ts";
 import { Engine } from "./engine.ts";
-import { listDatums, listLogs } from "./job-datums.ts";
-import { viewJob, waitingReason } from "./job-view.ts";
+import { listDatums } from "./job-datums.ts";
 import type { JobRow } from "./jobs.ts";
 import { leaseDatums } from "./lease-call.ts";
 import { renew, settle } from "./leases.ts";
 import { Ledger } from "./ledger.ts";
+import { answerLogs } from "./log-call.ts";
 import type { Parts } from "./parts.ts";
 import { openPeers } from "./peers.ts";
 import { describePipeline, foundPipeline, restingPipeline } from "./pipeline-view.ts";
 import { makersOf } from "./provenance.ts";
+import { reasonsOf, shownJobs } from "./shown-jobs.ts";
 import { beginStart, beginStop } from "./stop-start.ts";
 import { beginUpdate, type Update } from "./update.ts";
 
@@ -55,7 +57,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     if (this.#engine.wasRefused(uid)) return { ok: false, reason: "output-exists" };
     const made = ledger.active();
     if (made?.uid !== uid) return { ok: false, reason: "unavailable" };
-    return { ok: true, pipeline: describePipeline(made, "active") };
+    return { ok: true, pipeline: describePipeline(ledger, { definition: made, state: "active" }) };
   }
 
   async inspect(): Promise<Found | Refused<"no-such-pipeline">> {
@@ -106,7 +108,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     const rows = ledger.jobs.before(request.after ?? AFTER_ALL_IDS, request.limit + 1);
     const page = rows.slice(0, request.limit);
     return {
-      jobs: await this.#view(page),
+      jobs: await shownJobs(this.#parts, page),
       next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null,
     };
   }
@@ -115,6 +117,10 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     const { ledger } = this.#parts;
     const row = ledger.exists ? ledger.jobs.byId(id) : undefined;
     return row ? this.#viewOne(row) : null;
+  }
+
+  async reasons(jobs: readonly string[]): Promise<Record<string, string | null>> {
+    return reasonsOf(this.#parts, jobs);
   }
 
   async stopJob(
@@ -141,18 +147,11 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return page ? { ok: true, ...page } : { ok: false, reason: "no-such-place" };
   }
 
-  async logs(request: {
-    job: string;
-    datum?: string;
-    after: string | null;
-    limit: number;
-  }): Promise<({ ok: true } & LogPage) | Refused<"no-such-job" | "no-such-datum">> {
-    const { ledger } = this.#parts;
-    const job = ledger.exists ? ledger.jobs.byId(request.job) : undefined;
-    if (!job) return { ok: false, reason: "no-such-job" };
-    const { datum, after, limit } = request;
-    const page = listLogs(ledger, { job, datum, after, limit });
-    return page ? { ok: true, ...page } : { ok: false, reason: "no-such-datum" };
+  async logs(request: LogsCall): ReturnType<PipelineApi["logs"]> {
+    return answerLogs(this.#parts, {
+      request,
+      jobLogged: (waitMs) => this.#engine.jobLogged(request.job, waitMs),
+    });
   }
 
   async provenance(request: {
@@ -195,6 +194,19 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return { lost: ledger.transaction(() => renew(this.#parts, request)) };
   }
 
+  async addLogs({
+    entries,
+  }: {
+    worker: string;
+    entries: LogsRequest["entries"];
+  }): Promise<{ lost: string[] }> {
+    const { ledger, wakes } = this.#parts;
+    if (!ledger.active()) return { lost: [...new Set(entries.map(({ lease }) => lease))] };
+    const { lost, jobs } = ledger.transaction(() => addLogs(this.#parts, entries));
+    for (const job of jobs) wakes.logged(job);
+    return { lost };
+  }
+
   async finish(request: { worker: string; outcomes: readonly Outcome[] }): Promise<{ lost: string[] }> {
     const { ledger, wakes } = this.#parts;
     if (!ledger.active()) return { lost: request.outcomes.map(({ lease }) => lease) };
@@ -230,17 +242,6 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
   }
 
   async #viewOne(row: JobRow): Promise<Job | null> {
-    return (await this.#view([row]))[0] ?? null;
-  }
-
-  async #view(rows: readonly JobRow[]): Promise<Job[]> {
-    const { ledger, peers } = this.#parts;
-    const front = ledger.jobs.front();
-    const jobs: Job[] = [];
-    for (const row of rows) {
-      const reason = await waitingReason(row, { ledger, front, liveNodes: () => peers.liveNodes() });
-      jobs.push({ ...viewJob(row, { ledger, front }), reason });
-    }
-    return jobs;
+    return (await shownJobs(this.#parts, [row]))[0] ?? null;
   }
 }

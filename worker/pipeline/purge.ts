@@ -25,6 +25,9 @@ const TABLES: readonly (readonly [table: string, key: string])[] = [
   ["made", "path, born, key"],
   ["sizes", "input"],
   ["slots", "worker"],
+  ["log_chunks", "seq"],
+  ["log_datums", "job, datum"],
+  ["log_store", "one"],
 ];
 
 /** Removes the rows of a deleted pipeline in slices; only its tombstone stays. Does nothing to a pipeline that is there. */

@@ -2,13 +2,14 @@ import { SCHEMA_V1 } from "./schema-v1.ts";
 import { SCHEMA_V2 } from "./schema-v2.ts";
 import { SCHEMA_V3 } from "./schema-v3.ts";
 import { SCHEMA_V4 } from "./schema-v4.ts";
+import { SCHEMA_V5 } from "./schema-v5.ts";
 import type { Sql } from "./sql.ts";
 
 /**
  * The tables of a Pipeline object. `born`, `died` and `job` are numbers of its own jobs: something is there at job n
  * when `born <= n` and it has not died or `died > n`. Append only: an entry is never edited once it was released.
  */
-export const MIGRATIONS: readonly string[] = [SCHEMA_V1, SCHEMA_V2, SCHEMA_V3, SCHEMA_V4];
+export const MIGRATIONS: readonly string[] = [SCHEMA_V1, SCHEMA_V2, SCHEMA_V3, SCHEMA_V4, SCHEMA_V5];
 
 /** Whether the object was ever created: probing a name must leave no trace. */
 export function hasTables(sql: Sql): boolean {

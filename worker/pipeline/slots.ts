@@ -43,6 +43,24 @@ export class SlotStore {
     this.#sql.run`UPDATE slots SET until = ${until} WHERE worker = ${worker} AND until > ${now}`;
   }
 
+  /** Why a worker can't work, kept as long as its slot; null: it can. Only where it has one. */
+  setTrouble(worker: string, trouble: string | null): void {
+    this.#sql
+      .run`UPDATE slots SET trouble = ${trouble} WHERE worker = ${worker} AND trouble IS NOT ${trouble}`;
+  }
+
+  /** By node, why workers there can't work: one word for each node. */
+  troubles(now: number): { node: string; trouble: string }[] {
+    return this.#sql.all<{ node: string; trouble: string }>`
+      SELECT node, min(trouble) AS trouble FROM slots
+      WHERE until > ${now} AND trouble IS NOT NULL GROUP BY node ORDER BY node`;
+  }
+
+  /** Whether any worker may lease. */
+  isTaken(now: number): boolean {
+    return this.#sql.first`SELECT 1 FROM slots WHERE until > ${now} LIMIT 1` !== undefined;
+  }
+
   /**
    * Frees the slot of a worker that went away while it waited for something to do. Only where it has not called again
    * since, and holds nothing: then it is at work, and only its connection broke.

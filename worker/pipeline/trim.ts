@@ -13,13 +13,14 @@ const MERGES_KEPT = 100;
 /**
  * Removes rows that nobody will read again, so that a job costs the same after many others: elements that no
  * unfinished job has, datums that died before the last output commit, attempts of jobs long past, and results of
- * another salt once no output is made of them, and what was merged long ago. In slices; a crash leaves the rest to the next job's end.
+ * another salt once no output is made of them, what jobs long past printed, and what was merged long ago. In slices; a crash leaves the rest to the next job's end.
  */
 export async function trim(parts: Parts): Promise<void> {
   const { ledger } = parts;
   await inSlices(() => ledger.elements.trim(oldestRead(), SLICE));
   await inSlices(() => ledger.datums.trim(ledger.pipeline.row()?.committed ?? 0, SLICE));
   await inSlices(() => ledger.attempts.trim(oldestShown(), SLICE));
+  await inSlices(() => ledger.logs.trim(oldestShown(), SLICE));
   let after: ResultKey | null = { id: "", salt: "" };
   await inSlices(() => {
     const { staleBefore = null, committed = 0 } = ledger.pipeline.row() ?? {};

@@ -23,3 +23,20 @@ export class Waiters {
     return this.#waiting.size === 0;
   }
 }
+
+/** Waiters for something to change about one of many. */
+export class KeyedWaiters {
+  readonly #waiters = new Map<string, Waiters>();
+
+  /** Resolves when the one of that key is woken next, or after so many milliseconds. */
+  async wait(key: string, waitMs: number): Promise<void> {
+    const waiters = this.#waiters.get(key) ?? new Waiters();
+    this.#waiters.set(key, waiters);
+    await waiters.wait(waitMs);
+    if (waiters.idle && this.#waiters.get(key) === waiters) this.#waiters.delete(key);
+  }
+
+  wake(key: string): void {
+    this.#waiters.get(key)?.wake();
+  }
+}

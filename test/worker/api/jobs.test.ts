@@ -107,9 +107,10 @@ describe("GET /jobs/{id}/datums and /logs", () => {
         .trimEnd()
         .split("\n")
         .map((line) => LogLine.parse(JSON.parse(line)));
+      const kept = { datum: datum.datum, node: "n1", at: expect.any(Number), next: expect.any(String) };
       expect(lines).toEqual([
-        { datum: datum.datum, line: "x" },
-        { datum: datum.datum, line: "y" },
+        { ...kept, line: "x" },
+        { ...kept, line: "y" },
       ]);
     }
   });
@@ -123,7 +124,9 @@ describe("GET /jobs/{id}/datums and /logs", () => {
       ["datums?after=zzz", "after"],
       ["datums?after=r%3D%25", "after"],
       ["datums?state=failed", "state"],
-      ["logs?follow=true", "follow"],
+      ["logs?follow=yes", "follow"],
+      ["logs?after=zzz", "after"],
+      ["logs?datum=", "datum"],
     ] as const)
       expect(await failed(`GET /jobs/${datum.job}/${target}`)).toMatchObject({
         status: 400,

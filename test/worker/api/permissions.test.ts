@@ -16,6 +16,7 @@ const PARAMS: Readonly<Record<string, string>> = {
   upload: "master.theirs.01ARZ3NDEKTSV4RRFFQ69G5FAV",
   session: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
   key: "SLUICE00000000000000",
+  node: "edge-1",
 };
 
 /** Bodies where they say which repo a request is about. */

@@ -61,14 +61,14 @@ describe("a dry run", () => {
     });
   });
 
-  test("counts the workers on the nodes that live now", async () => {
+  test("counts the workers on the nodes that live now and take work", async () => {
     const more = { parallelism_spec: { strategy: "COEFFICIENT", coefficient: 1.5 } };
     expect((await check({ more })).workers).toEqual({ count: 1, liveNodes: 0 });
     const { nodes } = testContext().catalogue;
-    for (const name of ["n1", "n2", "n3"]) {
-      await nodes.record({ name, executor: "process", capacity: 1, seenAt: Date.now() });
-    }
-    await nodes.record({ name: "dead", executor: "process", capacity: 1, seenAt: Date.now() - 60_000 });
+    const node = { executor: "process", capacity: 1, seenAt: Date.now(), work: [] };
+    for (const name of ["n1", "n2", "n3", "drained"]) await nodes.record({ ...node, name });
+    await nodes.record({ ...node, name: "dead", seenAt: Date.now() - 60_000 });
+    await nodes.setDraining("drained", 1);
     expect((await check({ more })).workers).toEqual({ count: 4, liveNodes: 3 });
     const constant = { parallelism_spec: { strategy: "CONSTANT", constant: 7 } };
     expect((await check({ more: constant })).workers).toEqual({ count: 7, liveNodes: 3 });

@@ -78,6 +78,8 @@ describe("a node", () => {
       capacity: 2,
       seenAt: expect.any(Number),
       live: true,
+      draining: false,
+      work: [],
     });
 
     expect((await api("DELETE /runner/heartbeat?node=node-b")).status).toBe(204);

@@ -147,14 +147,36 @@ describe("jobs", () => {
 });
 
 describe("nodes", () => {
+  const node = {
+    name: "n1",
+    executor: "process",
+    capacity: 2,
+    seenAt: 100,
+    work: [{ pipeline: "edges", workers: 2, running: 1 }],
+  };
+
   test("a node is live from the time it was last seen until it says good-bye", async () => {
-    const node = { name: "n1", executor: "process", capacity: 2, seenAt: 100 };
     await catalogue.nodes.record(node);
     await catalogue.nodes.record({ ...node, seenAt: 200 });
-    expect(await catalogue.nodes.seenSince(150)).toEqual([{ ...node, seenAt: 200 }]);
+    expect(await catalogue.nodes.seenSince(150)).toEqual([{ name: "n1", draining: false }]);
     expect(await catalogue.nodes.seenSince(201)).toEqual([]);
-    await catalogue.nodes.remove("n1");
-    expect(await catalogue.nodes.seenSince(0)).toEqual([]);
+    await catalogue.nodes.leave("n1", { now: 200, ttlMs: 50 });
+    expect(await catalogue.nodes.list(0)).toEqual([]);
+  });
+
+  test("a mark on a node stays while it beats, leaves and comes again, until it is taken away", async () => {
+    expect(await catalogue.nodes.setDraining("n1", 1)).toBeNull();
+    await catalogue.nodes.record(node);
+    expect(await catalogue.nodes.setDraining("n1", 1)).toEqual({ ...node, draining: true });
+    await catalogue.nodes.record({ ...node, seenAt: 200, work: [] });
+    expect(await catalogue.nodes.seenSince(150)).toEqual([{ name: "n1", draining: true }]);
+    await catalogue.nodes.leave("n1", { now: 210, ttlMs: 50 });
+    const left = { ...node, seenAt: 159, work: [], draining: true };
+    expect(await catalogue.nodes.list(200)).toEqual([left]);
+    expect(await catalogue.nodes.seenSince(160)).toEqual([]);
+    await catalogue.nodes.record({ ...node, seenAt: 300 });
+    expect(await catalogue.nodes.setDraining("n1", 0)).toEqual({ ...node, seenAt: 300, draining: false });
+    expect(await catalogue.nodes.list(301)).toEqual([]);
   });
 });
 

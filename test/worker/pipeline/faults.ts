@@ -25,6 +25,8 @@ export interface Gateway {
   readonly output: BranchAddress;
 }
 
+/** When it is taken to hang; no test depends on how fast it comes to a point. */
+const PATIENCE_MS = 200_000;
 /** Longest pause that is left, in milliseconds. */
 const PAUSE_MS = 5;
 
@@ -68,7 +70,7 @@ export async function killedAt(
       () => {
         if (left > 0) throw new Error(`never came to: ${point.at}`);
       },
-      { interval: 1, timeout: 20_000 },
+      { interval: 1, timeout: PATIENCE_MS },
     );
     if (gateway) await killAll(name, gateway);
     await worked;

@@ -91,35 +91,3 @@ describe("the datums of a job", () => {
     expect(await states()).toEqual(["killed", "killed"]);
   });
 });
-
-describe("the logs of a job", () => {
-  it("are the last lines of what failed, of all of it or of one datum", async () => {
-    await makeRepo("logs-in");
-    const pipeline = await makePipeline({ name: "logs", globs: { "logs-in": "/*" } });
-    await commit("logs-in", { a: "1", b: "1", c: "1" });
-    await workUntil(pipeline, {
-      jobs: 1,
-      command: (datum) => (pathsOf(datum)[0] === "c" ? {} : "fail"),
-    });
-    const job = (await allJobs(pipeline))[0]?.id ?? "";
-    const all = await pipeline.logs({ job, after: null, limit: 1 });
-    if (!all.ok || all.next === null) throw new Error("no second page");
-    expect(all.logs).toMatchObject([{ log: "one\ntwo\n" }]);
-    const rest = await pipeline.logs({ job, after: all.next, limit: 10 });
-    expect(rest).toMatchObject({ ok: true, logs: [{ log: "one\ntwo\n" }], next: null });
-    const datum = all.logs[0]?.datum ?? "";
-    expect(await pipeline.logs({ job, datum, after: null, limit: 10 })).toEqual({
-      ok: true,
-      logs: [{ datum, log: "one\ntwo\n" }],
-      next: null,
-    });
-    expect(await pipeline.logs({ job, datum: "none", after: null, limit: 1 })).toEqual({
-      ok: false,
-      reason: "no-such-datum",
-    });
-    expect(await pipeline.logs({ job: "none", after: null, limit: 1 })).toEqual({
-      ok: false,
-      reason: "no-such-job",
-    });
-  });
-});

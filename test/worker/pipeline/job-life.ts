@@ -175,7 +175,7 @@ export async function expectRest(name: string): Promise<void> {
     await insist(async () => runDurableObjectAlarm(env.PIPELINE.getByName(name)));
     return (await Promise.all(LEFT_OVER.map((sql) => query(name, sql)))).flat();
   };
-  await expect.poll(leftOver, { timeout: 20_000 }).toEqual([]);
+  await expect.poll(leftOver, { timeout: 60_000 }).toEqual([]);
   const told = await openCatalogue(env.DB).jobs.list({ pipeline: name, limit: 1000 });
   expect(told.reverse()).toEqual(await allJobs(pipelineOf(name)));
 }

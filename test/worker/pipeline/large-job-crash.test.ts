@@ -9,7 +9,7 @@ const FILES = 1200;
 const OUTPUTS = 10_500;
 
 beforeAll(() => {
-  vi.setConfig({ testTimeout: 120_000 });
+  vi.setConfig({ testTimeout: 300_000 });
   shortenPauses();
 });
 

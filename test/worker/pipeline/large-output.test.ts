@@ -121,7 +121,7 @@ describe("a job that changes more than fits one call", () => {
     for (const table of ["ending", "changed", "operations", "tasks"]) {
       expect(await query("large", `SELECT * FROM ${table}`)).toEqual([]);
     }
-  }, 120_000);
+  }, 300_000);
 
   it("ends by that where its pipeline is stopped in the middle of it", async () => {
     await makeRepo("halt-in");
@@ -135,7 +135,7 @@ describe("a job that changes more than fits one call", () => {
     expect((await allJobs(pipelineOf("halt")))[0]?.state).toBe("success");
     expect(await countFiles("halt")).toBe(2 * FILES);
     expect(await query("halt", "SELECT count(*) AS n FROM published")).toEqual([{ n: 2 * FILES }]);
-  }, 120_000);
+  }, 300_000);
 
   it.each([
     pages(1),
@@ -158,7 +158,7 @@ describe("a job that changes more than fits one call", () => {
     expect(await commitsOf(name)).toBe(1);
     expect(await countFiles(name)).toBe(2 * FILES);
     expect(await query(name, "SELECT count(*) AS n FROM published")).toEqual([{ n: 2 * FILES }]);
-  }, 240_000);
+  }, 300_000);
 
   it("goes on where the claim is lost in the middle", async () => {
     await makeRepo("claim-in");
@@ -171,7 +171,7 @@ describe("a job that changes more than fits one call", () => {
     expect((await allJobs(pipeline))[0]?.state).toBe("success");
     expect(await countFiles("claim")).toBe(2 * FILES);
     expect(await commitsOf("claim")).toBe(1);
-  }, 120_000);
+  }, 300_000);
 
   it("that computes the same again changes nothing of the branch", async () => {
     await makeRepo("again-in");
@@ -186,5 +186,5 @@ describe("a job that changes more than fits one call", () => {
     const page = await master("again").feed({ cursor: { generation: 1, seq: 1 }, limit: 10 });
     expect(page.events).toMatchObject([{ kind: "commit", changes: [], next: null }]);
     expect(await query("again", "SELECT DISTINCT salt FROM published")).toEqual([{ salt: "2" }]);
-  }, 120_000);
+  }, 300_000);
 });

@@ -40,6 +40,13 @@ function rowsOf(name: string): readonly (readonly string[])[] {
     ["UPDATE pipeline SET begun = 1"],
     ["UPDATE revisions SET starts = '[null]'"],
     ["INSERT INTO slots (worker, node, since, until, visit) VALUES ('w0', 'n0', 1, 1, 'v')"],
+    [
+      "UPDATE slots SET trouble = 'no such image'",
+      `INSERT INTO log_chunks (seq, job, datum, node, at, dropped, count, bytes, lines)
+       VALUES (1, 1, 'i', 'n0', 7, 0, 1, 110, '[[0,"hi"]]')`,
+      "INSERT INTO log_datums (job, datum, bytes, gone, lease, entry, at) VALUES (1, 'i', 110, 0, 'l', 0, 7)",
+      "INSERT INTO log_store (one, bytes, next) VALUES (1, 110, 2)",
+    ],
   ];
 }
 

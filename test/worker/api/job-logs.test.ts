@@ -1,0 +1,163 @@
+import { describe, expect, test } from "vitest";
+import { LogLine } from "../../../protocol/pipelines.ts";
+import {
+  type LeasedDatum,
+  MAX_BATCH,
+  MAX_LOG_LINE_CHARACTERS,
+  MAX_LOG_LINES,
+} from "../../../protocol/runner.ts";
+import { api, commitFiles, failed, good, makeBranch } from "./support.ts";
+
+/** A pipeline with a commit of two files, both at work. */
+async function running(name: string): Promise<LeasedDatum[]> {
+  const input = { repo: `${name}-in`, branch: "master" };
+  await makeBranch(input);
+  await good("POST /pipelines", {
+    body: {
+      pipeline: { name },
+      transform: { image: "busybox", cmd: ["true"] },
+      inputs: [{ repo: { name: `${name}-in` }, glob: "/*" }],
+    },
+  });
+  await commitFiles(input, { a: "1", b: "2" });
+  const body = { pipeline: name, node: "n1", worker: "w", max: 2 };
+  const { datums } = await good("POST /runner/lease", { body });
+  // Jobs are found by their ids a moment after they were made.
+  while (!(await api(`GET /jobs/${datums[0].job}`)).ok) await scheduler.wait(10);
+  return datums;
+}
+
+const print = (pipeline: string, { lease }: { lease: string }, seq: number, ...texts: string[]) =>
+  good("POST /runner/logs", {
+    body: {
+      ...{ pipeline, worker: "w" },
+      entries: [{ lease, seq, dropped: 0, lines: texts.map((text) => [0, text]) }],
+    },
+  });
+
+const finish = (pipeline: string, datums: readonly LeasedDatum[]) =>
+  good("POST /runner/finish", {
+    body: {
+      ...{ pipeline, worker: "w" },
+      outcomes: datums.map(({ lease }) => ({ lease, state: "success", exitCode: 0, outputs: [], millis: 1 })),
+    },
+  });
+
+/** The lines that come, one by one, without the empty ones. */
+async function* linesOf(response: Response): AsyncGenerator<LogLine> {
+  if (!response.ok || !response.body) throw new Error(`${response.status}`);
+  let begun = "";
+  for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
+    const lines = (begun + text).split("\n");
+    begun = lines.pop() ?? "";
+    for (const line of lines.filter((each) => each !== "")) yield LogLine.parse(JSON.parse(line));
+  }
+}
+
+async function allOf(response: Response): Promise<LogLine[]> {
+  const lines: LogLine[] = [];
+  for await (const line of linesOf(response)) lines.push(line);
+  return lines;
+}
+
+async function textsOf(response: Response): Promise<(string | null)[]> {
+  return (await allOf(response)).map(({ line }) => line);
+}
+
+describe("POST /runner/logs", () => {
+  test("keeps what leases print, names the lost ones, and takes a repeated call once", async () => {
+    const [a, b] = await running("take");
+    if (!a || !b) throw new Error("too few datums");
+    expect(await print("take", a, 0, "one")).toEqual({ lost: [] });
+    expect(await print("take", a, 0, "one")).toEqual({ lost: [] });
+    expect(await print("take", { lease: "none" }, 0, "x")).toEqual({ lost: ["none"] });
+    expect(await print("absent", a, 0, "x")).toEqual({ lost: [a.lease] });
+    const [line, ...rest] = await allOf(await api(`GET /jobs/${a.job}/logs`));
+    expect(line).toEqual({
+      ...{ datum: a.datum, node: "n1", line: "one", next: expect.any(String) },
+      at: expect.any(Number),
+    });
+    expect(Math.abs(Date.now() - (line?.at ?? 0))).toBeLessThan(3_600_000);
+    expect(rest).toEqual([]);
+  });
+
+  test("takes as much as the protocol allows, of any text, and nothing beyond it", async () => {
+    const [a] = await running("most");
+    if (!a) throw new Error("no datum");
+    const wild = '\u0000\u001b[31m"\\\ud800é🎉\u2028';
+    const long = "x".repeat(MAX_LOG_LINE_CHARACTERS);
+    await print("most", a, 0, wild, "", long, ...Array.from({ length: MAX_LOG_LINES - 3 }, () => "y"));
+    const texts = await textsOf(await api(`GET /jobs/${a.job}/logs`));
+    // As JSON: half a character can't be shown where this fails.
+    expect(JSON.stringify(texts.slice(0, 3))).toBe(JSON.stringify([wild, "", long]));
+    expect(texts).toHaveLength(MAX_LOG_LINES);
+    const entry = { lease: a.lease, seq: 1, dropped: 0, lines: [[0, "x"]] };
+    const call = (...entries: object[]) => ({ body: { pipeline: "most", worker: "w", entries } });
+    for (const [body, path] of [
+      [call(), "entries"],
+      [call(...Array.from({ length: MAX_BATCH + 1 }, () => entry)), "entries"],
+      [call({ ...entry, seq: -1 }), "entries[0].seq"],
+      [call({ ...entry, dropped: 0.5 }), "entries[0].dropped"],
+      [call({ ...entry, lines: [[-1, "x"]] }), "entries[0].lines[0][0]"],
+      [call({ ...entry, lines: [[0, `${long}x`]] }), "entries[0].lines[0][1]"],
+      [call({ ...entry, lines: Array(MAX_LOG_LINES + 1).fill([0, ""]) }), "entries[0].lines"],
+    ] as const)
+      expect(await failed("POST /runner/logs", body)).toMatchObject({ status: 400, issues: [{ path }] });
+  });
+});
+
+describe("GET /jobs/{id}/logs", () => {
+  test("shows one datum by the first digits of its id, and goes on behind a line", async () => {
+    const [a, b] = await running("one");
+    if (!a || !b) throw new Error("too few datums");
+    await print("one", a, 0, "a1", "a2");
+    await print("one", b, 0, "b1");
+    await print("one", a, 1, "a3");
+    const logs = `GET /jobs/${a.job}/logs`;
+    expect(await textsOf(await api(logs))).toEqual(["a1", "a2", "b1", "a3"]);
+    expect(await textsOf(await api(`${logs}?datum=${a.datum.slice(0, 12)}`))).toEqual(["a1", "a2", "a3"]);
+    for await (const { line, next = "" } of linesOf(await api(logs))) {
+      const all = ["a1", "a2", "b1", "a3"];
+      const rest = await textsOf(await api(`${logs}?after=${next}`));
+      expect(rest).toEqual(all.slice(all.indexOf(line ?? "") + 1));
+    }
+    expect(await failed(`${logs}?datum=${"f".repeat(64)}`)).toMatchObject({ status: 404, code: "NotFound" });
+  });
+
+  test("follows a job until it has ended, also where it is asked to go on", async () => {
+    const [a, b] = await running("live");
+    if (!a || !b) throw new Error("too few datums");
+    await print("live", a, 0, "first");
+    const follow = `GET /jobs/${a.job}/logs?follow=true`;
+    const all = linesOf(await api(follow));
+    const first = (await all.next()).value;
+    expect(first).toMatchObject({ line: "first" });
+    await print("live", b, 0, "second");
+    expect((await all.next()).value).toMatchObject({ line: "second", datum: b.datum });
+    const later = textsOf(await api(`${follow}&after=${first.next}`));
+    await print("live", a, 1, "third");
+    expect((await all.next()).value).toMatchObject({ line: "third" });
+    await finish("live", [a, b]);
+    expect((await all.next()).done).toBe(true);
+    expect(await later).toEqual(["second", "third"]);
+    expect(await textsOf(await api(follow))).toEqual(["first", "second", "third"]);
+  });
+
+  test("sends an empty line now and then while nothing comes, and forgets a caller that goes", async () => {
+    const [a] = await running("calm");
+    const response = await api(`GET /jobs/${a?.job}/logs?follow=true`);
+    const reader = response.body?.getReader();
+    expect(new TextDecoder().decode((await reader?.read())?.value)).toBe("\n");
+    await reader?.cancel();
+  });
+
+  test("ends with the pipeline where that goes away", async () => {
+    const [a] = await running("away");
+    if (!a) throw new Error("no datum");
+    await print("away", a, 0, "last words");
+    const lines = linesOf(await api(`GET /jobs/${a.job}/logs?follow=true`));
+    expect((await lines.next()).value).toMatchObject({ line: "last words" });
+    await good("DELETE /pipelines/away");
+    expect((await lines.next()).done).toBe(true);
+  });
+});

@@ -1,0 +1,114 @@
+import { env } from "cloudflare:test";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Node, NodeWork } from "../../../protocol/runner.ts";
+import { api, commitFiles, failed, good, makeBranch } from "./support.ts";
+
+beforeEach(() => env.DB.prepare("DELETE FROM nodes").run());
+
+const beat = (node: string, work?: readonly NodeWork[]) =>
+  good("POST /runner/heartbeat", { body: { node, executor: "docker", capacity: 4, ...(work && { work }) } });
+
+/** How many workers of a pipeline a node is to have. */
+async function share(node: string, pipeline: string): Promise<number> {
+  const { workers } = await beat(node);
+  return workers.find((each: { pipeline: string }) => each.pipeline === pipeline)?.count ?? 0;
+}
+
+async function nodeNamed(name: string): Promise<Node | undefined> {
+  return (await good("GET /nodes")).nodes.find((node: Node) => node.name === name);
+}
+
+async function makePipeline(name: string, parallelism: object): Promise<void> {
+  await makeBranch({ repo: `${name}-in`, branch: "master" });
+  await good("POST /pipelines", {
+    body: {
+      pipeline: { name },
+      transform: { image: "busybox", cmd: ["true"] },
+      parallelism_spec: parallelism,
+      inputs: [{ repo: { name: `${name}-in` }, glob: "/*" }],
+    },
+  });
+}
+
+describe("a node that is being drained", () => {
+  test("is to have no workers: the others have them, and it is not counted", async () => {
+    await makePipeline("three", { strategy: "CONSTANT", constant: 3 });
+    await makePipeline("each", { strategy: "COEFFICIENT", coefficient: 2 });
+    await beat("a");
+    await beat("b");
+    expect((await share("a", "three")) + (await share("b", "three"))).toBe(3);
+    expect(await good("POST /nodes/a/drain")).toMatchObject({ name: "a", live: true, draining: true });
+    expect([await share("a", "three"), await share("b", "three")]).toEqual([0, 3]);
+    expect([await share("a", "each"), await share("b", "each")]).toEqual([0, 2]);
+    expect(await good("POST /nodes/a/resume")).toMatchObject({ draining: false });
+    expect((await share("a", "three")) + (await share("b", "three"))).toBe(3);
+    expect([await share("a", "each"), await share("b", "each")]).toEqual([2, 2]);
+  });
+
+  test("stays so when its runner says good-bye and comes again, and is shown all the while", async () => {
+    await makePipeline("stays", { strategy: "CONSTANT", constant: 1 });
+    await beat("a");
+    await good("POST /nodes/a/drain");
+    await good("POST /nodes/a/drain");
+    expect((await api("DELETE /runner/heartbeat?node=a")).status).toBe(204);
+    expect(await nodeNamed("a")).toMatchObject({ draining: true, live: false, work: [] });
+    expect(await share("a", "stays")).toBe(0);
+    expect(await nodeNamed("a")).toMatchObject({ draining: true, live: true });
+    await good("POST /nodes/a/resume");
+    expect(await share("a", "stays")).toBe(1);
+    await api("DELETE /runner/heartbeat?node=a");
+    expect(await nodeNamed("a")).toBeUndefined();
+  });
+
+  test("is one that there is", async () => {
+    for (const verb of ["drain", "resume"]) {
+      const error = await failed(`POST /nodes/nowhere/${verb}`);
+      expect(error).toMatchObject({ status: 404, code: "NoSuchNode" });
+      expect(error.message).toContain("'nowhere': 'sluice node list'");
+      expect(await failed(`POST /nodes/a.b/${verb}`)).toMatchObject({ status: 400, code: "InvalidRequest" });
+      expect(await failed(`POST /nodes/nowhere/${verb}?now=1`)).toMatchObject({ status: 400 });
+    }
+  });
+});
+
+describe("what runs on a node", () => {
+  test("is what its last heartbeat told, within bounds", async () => {
+    const work = [{ pipeline: "edges", workers: 2, running: 1 }];
+    await beat("a", work);
+    expect(await nodeNamed("a")).toMatchObject({ capacity: 4, executor: "docker", work });
+    // A runner of an earlier version does not tell.
+    await beat("a");
+    expect(await nodeNamed("a")).toMatchObject({ work: [] });
+    const body = { node: "a", executor: "x", capacity: 1 };
+    for (const [bad, path] of [
+      [[{ pipeline: "p", workers: -1, running: 0 }], "work[0].workers"],
+      [[{ pipeline: "p", workers: 1 }], "work[0].running"],
+      [Array(101).fill(work[0]), "work"],
+    ] as const)
+      expect(await failed("POST /runner/heartbeat", { body: { ...body, work: bad } })).toMatchObject({
+        status: 400,
+        issues: [{ path }],
+      });
+  });
+});
+
+describe("why a job waits", () => {
+  test("is told by lists of all jobs, too", async () => {
+    await makePipeline("why", { strategy: "CONSTANT", constant: 1 });
+    const words = { a: "is told", b: "is told" };
+    await commitFiles({ repo: "why-in", branch: "master" }, words);
+    const second = await commitFiles({ repo: "why-in", branch: "master" }, { c: "1" });
+    expect(second).not.toBe("");
+    const reasons = async (query: string): Promise<string[]> =>
+      (await good(`GET /jobs?${query}`)).jobs
+        .filter(({ pipeline }: { pipeline: string }) => pipeline === "why")
+        .map(({ reason }: { reason: string }) => reason);
+    for (const query of ["limit=10", "state=running", "pipeline=why"])
+      await expect
+        .poll(() => reasons(query))
+        .toEqual([
+          expect.stringMatching(/^behind job [0-9A-Z]{26}$/),
+          "no live runner: start one with `sluice runner`",
+        ]);
+  });
+});

@@ -1,0 +1,155 @@
+import { env } from "cloudflare:test";
+import { beforeEach, describe, expect, it } from "vitest";
+import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
+import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import { killPipeline } from "./kill.ts";
+import { allJobs, commit, leaseSome, makePipeline, makeRepo, pipelineOf, query } from "./support.ts";
+
+const { nodes } = openCatalogue(env.DB);
+
+beforeEach(() => env.DB.prepare("DELETE FROM nodes").run());
+
+async function beat(...names: string[]): Promise<void> {
+  for (const name of names)
+    await nodes.record({ name, executor: "docker", capacity: 1, seenAt: Date.now(), work: [] });
+}
+
+/** A pipeline with a job that a worker could run. */
+async function waiting(name: string, workers = 1): Promise<PipelineApi> {
+  await makeRepo(`${name}-in`);
+  const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" }, workers });
+  await commit(`${name}-in`, { a: "1" });
+  await expect.poll(async () => (await allJobs(pipeline))[0]?.state).toBe("running");
+  // What it knows of the nodes is as of now, and not of before.
+  await killPipeline(name);
+  return pipelineOf(name);
+}
+
+async function reason(pipeline: PipelineApi): Promise<string | null | undefined> {
+  return (await allJobs(pipeline))[0]?.reason;
+}
+
+const renewal = (worker: string, trouble: string | null) => ({ worker, leases: [], trouble });
+
+/** Gives back what a worker has leased. */
+async function giveBack(pipeline: PipelineApi, worker: string): Promise<void> {
+  const { datums } = await leaseSome(pipeline, { worker });
+  const outcomes = datums.map(({ lease }) => ({ lease, state: "returned" as const }));
+  await pipeline.finish({ worker, outcomes });
+}
+
+describe("a job that nobody works on says why", () => {
+  it("when no runner lives", async () => {
+    expect(await reason(await waiting("none"))).toBe("no live runner: start one with `sluice runner`");
+  });
+
+  it("when every node is being drained", async () => {
+    await beat("n1", "n2");
+    await nodes.setDraining("n1", 1);
+    await nodes.setDraining("n2", 1);
+    expect(await reason(await waiting("drained"))).toBe(
+      "every node is being drained: let one take work again with `sluice node resume`",
+    );
+  });
+
+  it("when nodes live and none has a worker for it", async () => {
+    await beat("n1");
+    expect(await reason(await waiting("idle"))).toBe("no live node has a worker for it yet");
+  });
+
+  it("when its image can't be pulled: which node says so, in the words of the registry on one line", async () => {
+    await beat("n1");
+    const pipeline = await waiting("pull");
+    await giveBack(pipeline, "w1");
+    expect(await reason(pipeline)).toBeNull();
+    await pipeline.renew(renewal("w1", "image nope:1:\n  manifest unknown"));
+    expect(await reason(pipeline)).toBe("node n1 can't run it: image nope:1: manifest unknown");
+    // It stays until the worker says otherwise: renewals without a word leave it.
+    await pipeline.renew({ worker: "w1", leases: [] });
+    expect(await reason(pipeline)).toContain("manifest unknown");
+    await pipeline.renew(renewal("w1", null));
+    expect(await reason(pipeline)).toBeNull();
+  });
+
+  it("when several nodes have trouble: one of them, and how many more", async () => {
+    await beat("n1", "n2", "n3");
+    const pipeline = await waiting("many", 4);
+    for (const [worker, node] of [
+      ["w1", "n1"],
+      ["w2", "n2"],
+      ["w3", "n2"],
+      ["w4", "n3"],
+    ] as const) {
+      const leased = await pipeline.lease({ node, worker, max: 1, waitMs: 0 });
+      if (!leased.ok) throw new Error(leased.reason);
+      const outcomes = leased.datums.map(({ lease }) => ({ lease, state: "returned" as const }));
+      await pipeline.finish({ worker, outcomes });
+      await pipeline.renew(renewal(worker, `no disk on ${node}`));
+    }
+    expect(await reason(pipeline)).toBe("node n1 and 2 more can't run it: no disk on n1");
+  });
+});
+
+describe("the trouble of a worker is forgotten", () => {
+  it("when it leases something, and while another one works", async () => {
+    await beat("n1");
+    const pipeline = await waiting("works", 2);
+    await giveBack(pipeline, "w1");
+    await pipeline.renew(renewal("w1", "away"));
+    await leaseSome(pipeline, { worker: "w2" });
+    expect(await reason(pipeline)).toBeNull();
+    await pipeline.finish({ worker: "w2", outcomes: await returned("works") });
+    expect(await reason(pipeline)).toContain("away");
+    await leaseSome(pipeline, { worker: "w1" });
+    await pipeline.finish({ worker: "w1", outcomes: await returned("works") });
+    expect(await reason(pipeline)).toBeNull();
+  });
+
+  it("with its slot: when it leaves, and when it is silent for too long", async () => {
+    await beat("n1");
+    const pipeline = await waiting("slot");
+    for (const end of [
+      () => pipeline.renew({ worker: "w1", leases: [], leaving: true }),
+      () => query("slot", "UPDATE slots SET until = 1"),
+    ]) {
+      await giveBack(pipeline, "w1");
+      await pipeline.renew(renewal("w1", "away"));
+      expect(await reason(pipeline)).toContain("away");
+      await end();
+      expect(await reason(pipeline)).toBe("no live node has a worker for it yet");
+    }
+    // Without a slot there is nobody to have trouble.
+    await pipeline.renew(renewal("w1", "away"));
+    expect(await reason(pipeline)).toBe("no live node has a worker for it yet");
+  });
+});
+
+describe("a pipeline that has made no job", () => {
+  it("says which of its inputs are empty, until all hold a file", async () => {
+    await makeRepo("full", "bare");
+    await commit("full", { a: "1" });
+    const pipeline = await makePipeline({
+      ...{ name: "empty", globs: { one: "/*", two: "/*", three: "/*" } },
+      repos: { one: "full", two: "bare", three: "absent" },
+    });
+    const why = async () => {
+      const found = await pipeline.inspect();
+      return found.ok ? found.pipeline.reason : found.reason;
+    };
+    const [two, three] = [
+      "input 'two' is empty (s3://master.bare holds no file)",
+      "input 'three' is empty (s3://master.absent holds no file)",
+    ];
+    expect(await why()).toBe(`its first job waits for data: ${three}, ${two}`);
+    await commit("bare", { b: "1" });
+    await expect.poll(why).toBe(`its first job waits for data: ${three}`);
+    await makeRepo("absent");
+    await commit("absent", { c: "1" });
+    await expect.poll(why).toBeNull();
+  });
+});
+
+async function returned(name: string): Promise<{ lease: string; state: "returned" }[]> {
+  const rows = await query<{ lease: string }>(name, "SELECT lease FROM attempts WHERE lease IS NOT NULL");
+  return rows.map(({ lease }) => ({ lease, state: "returned" }));
+}

@@ -1,0 +1,101 @@
+import { z } from "zod";
+import type { LogLine } from "../../protocol/pipelines.ts";
+import type { LogChunk, LogPage, PipelineApi } from "../pipeline/contract.ts";
+import { type ApiRequest, readQuery } from "./api-request.ts";
+import { ApiError } from "./errors.ts";
+import { jobParam, noSuchJob, pipelineOf } from "./jobs.ts";
+import { slowLines } from "./slow-lines.ts";
+
+/** Longest time that one call waits for more to be printed. */
+const WAIT_MS = 20_000;
+/** Shortest time between two calls that wait, so that what comes in drops is read in gulps. */
+const PAUSE_MS = 250;
+
+const LogsQuery = z.strictObject({
+  datum: z.string().min(1).optional(),
+  after: z.string().optional(),
+  follow: z.enum(["true", "false"]).default("false"),
+});
+
+/**
+ * `GET /jobs/{id}/logs?datum=&follow=&after=`: a line of JSON for each line that the job's datums printed, or the one
+ * datum whose id begins so, in the order in which it came. With `follow=true`, it goes on until the job has ended, with
+ * an empty line now and then while nothing comes; an answer that breaks off is gone on with `after` the `next` of its
+ * last line.
+ */
+export async function readLogs(asked: ApiRequest): Promise<Response> {
+  const { datum, after = null, follow } = readQuery(asked, LogsQuery);
+  const job = jobParam(asked);
+  const pipeline = asked.context.pipeline(await pipelineOf(asked));
+  const which = { job, ...(datum !== undefined && { datum }) };
+  const call = { pipeline, which, follows: follow === "true" };
+  // What is wrong with the request is found with the first page, before the answer begins.
+  const first = await pageOf(call, { after, waitMs: 0 });
+  if (!first.ok) throw refusal(first.reason, { job, datum });
+  return new Response(slowLines(textOf(first, call)), {
+    headers: { "content-type": "application/x-ndjson", "cache-control": "no-store" },
+  });
+}
+
+interface Call {
+  readonly pipeline: PipelineApi;
+  readonly which: { readonly job: string; readonly datum?: string };
+  readonly follows: boolean;
+}
+
+type Answer = Awaited<ReturnType<PipelineApi["logs"]>>;
+
+async function pageOf(
+  { pipeline, which, follows }: Call,
+  { after, waitMs }: { after: string | null; waitMs: number },
+): Promise<Answer> {
+  return await pipeline.logs({ ...which, after, waitMs: follows ? waitMs : null });
+}
+
+/** The first page and those behind it. A job that goes away with its pipeline has no more. */
+async function* textOf(first: LogPage, call: Call): AsyncGenerator<string, undefined> {
+  for (let page: Answer = { ok: true, ...first }; page.ok; ) {
+    const { chunks, after, rest } = page;
+    if (chunks.length > 0) yield chunks.map(renderChunk).join("");
+    if (rest === "none") return;
+    if (rest === "later") await scheduler.wait(PAUSE_MS);
+    page = await pageOf(call, { after, waitMs: WAIT_MS });
+  }
+}
+
+function renderChunk({ place, datum, node, at, dropped, lines, seen }: LogChunk): string {
+  const before = dropped > 0 ? { dropped } : {};
+  if (lines.length === 0) return record({ datum, node, at, line: null, ...before, next: `${place}.1` });
+  return lines
+    .slice(seen)
+    .map(([afterMs, line], index) => {
+      const count = seen + index + 1;
+      const missing = count === 1 ? before : {};
+      return record({ datum, node, at: at + afterMs, line, ...missing, next: `${place}.${count}` });
+    })
+    .join("");
+}
+
+function record(line: LogLine): string {
+  return `${JSON.stringify(line)}\n`;
+}
+
+function refusal(
+  reason: Extract<Answer, { ok: false }>["reason"],
+  { job, datum }: { job: string; datum: string | undefined },
+): ApiError {
+  switch (reason) {
+    case "no-such-job":
+      return noSuchJob(job);
+    case "no-such-datum":
+      return new ApiError("NotFound", `The job '${job}' has no datum '${datum}'.`);
+    case "several-datums":
+      return invalid("datum", `more than one datum's id begins with '${datum}': give more of it`);
+    case "no-such-place":
+      return invalid("after", "must be the 'next' of an earlier line");
+  }
+}
+
+function invalid(path: string, message: string): ApiError {
+  return new ApiError("InvalidRequest", "The request has a problem.", { issues: [{ path, message }] });
+}
