@@ -18,6 +18,7 @@ const STORES = "node/runner/tasks/egress-stores.test.ts";
 const EGRESS_RULES = "node/runner/tasks/egress-rules.test.ts";
 const LAZY = "node/runner/lazy.test.ts";
 const SECRETS = "node/runner/secrets.test.ts";
+const CONTAINERS = "node/e2e/containers.test.ts";
 const SPLIT = "node/cli/split.test.ts";
 const RUNNER = "node/runner/rules.test.ts";
 
@@ -32,6 +33,11 @@ export const FIELDS: readonly Held[] = [
   ["pipeline.name", SPEC, "with the name '%s' is refused"],
   ["transform", SPEC, "that is required is asked for"],
   ["transform.image", SPEC, "of the transform that is %s is refused in words"],
+  [
+    "transform.image",
+    CONTAINERS,
+    "the command runs in its image, reads its datum, writes its output, and is heard",
+  ],
   [
     "transform.cmd",
     E2E,
@@ -57,8 +63,8 @@ export const FIELDS: readonly Held[] = [
   ["transform.secrets[].mountPath", SECRETS, "a path that can't be mounted is refused, saying why"],
   [
     "transform.imagePullSecrets",
-    SECRETS,
-    "gives them to its commands, and keeps them off the disk and out of its log",
+    CONTAINERS,
+    "a private image is pulled with its pull secret; until then the job says why it waits",
   ],
   ["transform.acceptReturnCode", RUNNER, "0 and the accepted codes are successes, with their code"],
   ["transform.workingDir", SPEC, "of the transform that is %s is refused in words"],
