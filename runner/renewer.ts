@@ -45,11 +45,10 @@ export class Renewer {
     }
   }
 
-  /** Why the worker can't run commands; null: it can again. Told at once, and with every renewal while it is so. */
+  /** Why the worker can't run commands; null: it can again. Told at once, also where it was told before: who leases a datum takes it back. And told with every renewal while it is so. */
   say(trouble: string | null): void {
-    const words = trouble === null ? null : boundedReason(trouble);
-    if (words === (this.#trouble ?? null)) return;
-    this.#trouble = words;
+    if (trouble === null && !this.#trouble) return;
+    this.#trouble = trouble === null ? null : boundedReason(trouble);
     this.#hurry.abort();
   }
 

@@ -25,6 +25,7 @@ export async function runDatums(deps: RunDatumsDeps, lease: Lease, signals: Sign
   const { sandbox, datums } = begun;
   const trouble = await runBatch({ ...deps, sandbox }, { ...lease, datums }, signals);
   if (trouble) await sandboxes.broke(lease.transform, trouble);
+  else sandboxes.worked();
 }
 
 async function prepared(

@@ -29,6 +29,13 @@ export interface Activity {
 
 type Terms = Pick<Transform, "image" | "imagePullSecrets">;
 
+interface Trouble {
+  readonly terms: Terms;
+  /** What goes wrong: making a sandbox ready, or running commands in it. Whether that is over only the same can tell. */
+  readonly at: "prepare" | "run";
+  readonly words: string;
+}
+
 /** While there is trouble, datums are asked for once in so many tries: only with them comes what an update changed. */
 const TRIES_PER_LEASE = 2;
 
@@ -40,8 +47,7 @@ export class Sandboxes {
   readonly #deps: SandboxesDeps;
   readonly #backoff = jitteredBackoff({ minMs: 1000, maxMs: 60_000 });
   #ready: { readonly image: string; readonly sandbox: Sandbox } | undefined;
-  /** What can't be made ready, and why. */
-  #trouble: { readonly terms: Terms; readonly words: string } | undefined;
+  #trouble: Trouble | undefined;
   #tries = 0;
   #made = 0;
 
@@ -62,28 +68,34 @@ export class Sandboxes {
     try {
       const sandbox = await this.#deps.renewer.keepingSlot(() => this.#prepare(terms, signal));
       this.#ready = { image: terms.image, sandbox };
-      this.#calm();
+      if (this.#trouble?.at === "prepare") this.#calm();
       return sandbox;
     } catch (error) {
       signal.throwIfAborted();
       // That is no trouble of this node: whoever asked fails the job.
       if (error instanceof SecretMissing) this.#calm();
-      else this.#troubled(terms, error);
+      else this.#troubled(error, { terms, at: "prepare" });
       throw error;
     }
   }
 
-  /** The sandbox broke: its engine is away. */
+  /** Commands can't be run in the sandbox: its engine is away. */
   async broke(terms: Terms, trouble: NodeTrouble): Promise<void> {
     await this.close();
-    this.#troubled(terms, trouble);
+    this.#troubled(trouble, { terms, at: "run" });
+  }
+
+  /** Commands were run in it. */
+  worked(): void {
+    if (this.#trouble) this.#calm();
   }
 
   /** Where there is trouble, waits and tries again. False where there still is, and nothing should be leased yet. */
   async recovered(signal: AbortSignal): Promise<boolean> {
     if (!this.#trouble) return true;
     await pause(this.#backoff.next(), signal);
-    if (signal.aborted || !this.#trouble) return true;
+    // Commands that can't be run can only be tried with a datum.
+    if (signal.aborted || this.#trouble?.at !== "prepare") return true;
     this.#tries += 1;
     if (this.#tries % TRIES_PER_LEASE === 0) return true;
     await this.get(this.#trouble.terms, signal).catch(() => undefined);
@@ -142,13 +154,13 @@ export class Sandboxes {
     };
   }
 
-  #troubled(terms: Terms, error: unknown): void {
+  #troubled(error: unknown, { terms, at }: Pick<Trouble, "terms" | "at">): void {
     const { renewer, log, pipeline, worker } = this.#deps;
     const said = messageOf(error);
     const words = error instanceof NodeTrouble ? said : `commands can't be run: ${said}`;
     if (this.#trouble?.words !== words)
       log.warn({ pipeline, worker, reason: words }, "this node can't run commands just now");
-    this.#trouble = { terms, words };
+    this.#trouble = { terms, at, words };
     renewer.say(words);
   }
 

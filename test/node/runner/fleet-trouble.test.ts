@@ -73,7 +73,7 @@ describe("a node that can't run commands", () => {
   });
 
   test("whose engine breaks while a command runs gives the datum back and makes a new sandbox", async () => {
-    let broken = 1;
+    let broken = 2;
     executor.onRun = () => {
       broken -= 1;
       if (broken >= 0) throw new NodeTrouble("the engine is away");
@@ -83,8 +83,9 @@ describe("a node that can't run commands", () => {
     startAgent();
     await stage.settled(2);
     expect(states().filter((state) => state !== "returned")).toEqual(["success", "success"]);
+    // That a sandbox could be made ready between the two said nothing of the engine.
     await soon(() => stage.gateway.troubles).toEqual(["the engine is away", null]);
-    expect(executor.prepared.length).toBe(2);
+    expect(executor.prepared.length).toBe(3);
     expect(executor.open).toBe(1);
   });
 
