@@ -6,7 +6,7 @@ import { DatumFault, errorCode } from "../fault.ts";
 import { DamagedContent, WrongContent } from "../resumable.ts";
 import type { Failure } from "../retry.ts";
 import { TreeHash } from "../tree-hash.ts";
-import { writeAt } from "../write-at.ts";
+import { WriteBehind } from "./write-behind.ts";
 
 /** A file that is to become a content: at once as large as that, so that whoever counts what the disk holds counts all of it. */
 export async function openIncoming(path: string, { size }: ContentId): Promise<FileHandle> {
@@ -27,23 +27,18 @@ export async function writeVerified(
   { body, content }: { body: Readable; content: ContentId },
 ): Promise<void> {
   const hash = new TreeHash();
-  // While a piece is written, the next one comes and is hashed.
-  let writing: Promise<unknown> = Promise.resolve();
+  const writing = new WriteBehind(file);
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
-      const position = hash.size;
       hash.update(chunk);
       if (hash.size > content.size) throw new DamagedContent(content, `more than ${content.size} bytes came`);
-      await writing;
-      writing = writeAt(file, { bytes: chunk, position });
-      // Thrown where it is awaited.
-      writing.catch(() => undefined);
+      await writing.add(chunk);
     }
-    await writing;
+    await writing.end();
   } finally {
     body.destroy();
     // Nothing of this try is written into the next one.
-    await writing.catch(() => undefined);
+    await writing.settled();
   }
   const found = hash.finish();
   if (found.size !== content.size) throw new DamagedContent(content, `${found.size} bytes came`);
