@@ -1,15 +1,9 @@
 import { type Command, Option } from "commander";
-import { EXECUTORS } from "../runner/config.ts";
+import { EXECUTORS, type RunnerFlags } from "../runner/config.ts";
 
 /** What `runner` and `dev` take for the runners that they start, as written. */
-export interface RunnerTerms {
+export interface RunnerTerms extends Omit<RunnerFlags, "node" | "data" | "executor"> {
   readonly executor: string;
-  readonly secrets?: string;
-  readonly cacheSize?: string;
-  readonly memory?: string;
-  readonly cpus?: string;
-  readonly pids?: string;
-  readonly disk?: string;
 }
 
 /** Adds the options of a runner that do not name it. */
