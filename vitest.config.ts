@@ -34,7 +34,9 @@ export default defineConfig(async () => ({
           include: ["test/node/**/*.test.ts"],
           testTimeout: 60_000,
           hookTimeout: 60_000,
-          fileParallelism: false,
+          // Mostly they wait: for leases to end, for processes. Each keeps to its own folders, ports and containers.
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
         },
       },
     ],
