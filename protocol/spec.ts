@@ -43,7 +43,7 @@ export const Transform = z.strictObject({
   image: z
     .string()
     .regex(/\S/, { error: "must name a container image" })
-    .describe("Container image that the command runs in. Executors without containers ignore it."),
+    .describe("Container image that the command runs in. The process executor, which has none, ignores it."),
   cmd: z
     .array(ProcessText)
     .min(1, { error: "must hold the command to run and its arguments" })
@@ -69,7 +69,7 @@ export const Transform = z.strictObject({
     .max(MAX_SECRETS)
     .optional()
     .describe(
-      "Secrets with the credentials of the image's registry. Executors without containers ignore them.",
+      "Secrets with the credentials of the image's registry. The process executor, which has no images, ignores them.",
     ),
   acceptReturnCode: z
     .array(z.int().min(0).max(255))
