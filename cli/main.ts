@@ -1,6 +1,6 @@
-import { CliError, reportFailure } from "./failure.ts";
+import { INTERRUPTED } from "./gateway/sessions.ts";
+import { CliError, reportFailure } from "./output/failure.ts";
 import { buildProgram, type HelpOutput } from "./program.ts";
-import { INTERRUPTED } from "./sessions.ts";
 
 const terminal: HelpOutput = {
   out: (text) => void process.stdout.write(text),

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { NAME_PATTERN } from "../protocol/names.ts";
-import { DEFAULT_DATA } from "./door.ts";
+import { DEFAULT_DATA } from "./gateway/door.ts";
 
 /** What every command that talks to a gateway takes. */
 export interface ClientOptions {

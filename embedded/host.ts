@@ -1,18 +1,18 @@
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Miniflare } from "miniflare";
-import { type DataLock, lockDataFolder } from "./data-lock.ts";
-import { keptEncryptionKey } from "./encryption-key.ts";
+import { workerCode } from "./bundle/worker-code.ts";
+import { readRuntimeConfig } from "./bundle/wrangler-config.ts";
+import { type DataLock, lockDataFolder } from "./data/data-lock.ts";
+import { keptEncryptionKey } from "./data/encryption-key.ts";
+import { applyMigrations } from "./data/migrations.ts";
+import { keptRootKey, type RootKey } from "./data/root-key.ts";
 import { waitUntilHealthy } from "./health.ts";
 import type { HostLog } from "./host-log.ts";
-import { applyMigrations } from "./migrations.ts";
 import { claimPort } from "./port.ts";
-import { keptRootKey, type RootKey } from "./root-key.ts";
-import { type Binding, type RuntimeOptions, startRuntime, WORKER_NAME } from "./runtime.ts";
 import type { GatewaySettings } from "./settings.ts";
-import { workerCode } from "./worker-code.ts";
-import { endOrphan, workerdEnvironment } from "./workerd.ts";
-import { readRuntimeConfig } from "./wrangler-config.ts";
+import { type Binding, type RuntimeOptions, startRuntime, WORKER_NAME } from "./workerd/runtime.ts";
+import { endOrphan, workerdEnvironment } from "./workerd/workerd.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const DATABASE: Binding = { type: "d1", id: "sluice" };

@@ -1,16 +1,16 @@
 import { setMaxListeners } from "node:events";
 import { mkdir, realpath } from "node:fs/promises";
 import { dirname } from "node:path";
-import { runAgent } from "./agent.ts";
-import { Cache } from "./cache.ts";
-import { Client } from "./client.ts";
-import type { RunnerConfig } from "./config.ts";
+import { runAgent } from "./agent/agent.ts";
+import type { RunnerConfig } from "./agent/config.ts";
+import { Cache } from "./cache/cache.ts";
 import type { Detected } from "./executors/detect.ts";
 import { clearLeftovers, findEngines, openExecutor } from "./executors/open-executor.ts";
-import { Gateway } from "./gateway.ts";
-import type { Log } from "./log.ts";
+import { Client } from "./gateway/client.ts";
+import { Gateway } from "./gateway/gateway.ts";
+import type { Log } from "./lib/log.ts";
 import { type AgentFolders, bootId, closeAgentFolders, openAgentFolders } from "./pfs/folders.ts";
-import { PipeStore } from "./pfs/pipe-store.ts";
+import { PipeStore } from "./pfs/lazy/pipe-store.ts";
 import { openSecrets } from "./secrets/open.ts";
 
 /** A running agent. */

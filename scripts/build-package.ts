@@ -1,6 +1,6 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { bundleWorker } from "../embedded/bundle.ts";
+import { bundleWorker } from "../embedded/bundle/bundle.ts";
 import { type Compiled, compileModules } from "./package/modules.ts";
 import { noticesOf } from "./package/notices.ts";
 
@@ -14,9 +14,9 @@ const ROOT = join(import.meta.dirname, "..");
 const DIST = join(ROOT, "dist");
 const ENTRIES = ["cli/main.ts"];
 /** The package brings the Worker bundled. */
-const WITHOUT = ["embedded/bundle.ts"];
+const WITHOUT = ["embedded/bundle/bundle.ts"];
 /** Read by the program, at these places below its root. */
-const ASSETS = ["wrangler.toml", "migrations", "embedded/workerd-child.sh"];
+const ASSETS = ["wrangler.toml", "migrations", "embedded/workerd/workerd-child.sh"];
 
 const modules = await compileModules({ root: ROOT, entries: ENTRIES, without: WITHOUT });
 rmSync(DIST, { recursive: true, force: true });
@@ -42,7 +42,7 @@ async function putWorker(): Promise<void> {
   const { main, wasm, inputs } = await bundleWorker(join(ROOT, "worker/index.ts"), { sourceMap: "none" });
   put("worker/index.js", main);
   for (const [name, bytes] of wasm) put(`worker/${name}`, bytes);
-  const wasmLicence = readFileSync(join(ROOT, "worker/blobs/wasm/LICENSE"), "utf8").trim();
+  const wasmLicence = readFileSync(join(ROOT, "worker/blobs/hash/wasm/LICENSE"), "utf8").trim();
   const notices = noticesOf(inputs);
   put("worker/NOTICES", `${notices}\n\nhash-wasm (crc32.wasm, crc64.wasm)\n\n${wasmLicence}\n`);
 }

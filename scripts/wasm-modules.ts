@@ -11,7 +11,7 @@ const NAMES = ["crc32", "crc64"] as const;
 const PACKAGE = dirname(fileURLToPath(import.meta.resolve("hash-wasm")));
 
 /** Where the generated files are checked in. */
-export const WASM_FOLDER = join(import.meta.dirname, "../worker/blobs/wasm");
+export const WASM_FOLDER = join(import.meta.dirname, "../worker/blobs/hash/wasm");
 
 /** What the installed package holds, by file name. Throws where it is built differently than we know it. */
 export function wasmFiles(): Map<string, Buffer> {

@@ -1,10 +1,10 @@
+import { foreignError, renderApiError } from "./api/answer/errors.ts";
 import { handleApi, isApiPath } from "./api/api.ts";
-import { foreignError, renderApiError } from "./api/errors.ts";
 import { type Context, openContext } from "./app.ts";
 import { type Env, readConfig } from "./env.ts";
 import { parseAddress } from "./s3/address.ts";
+import { S3_ERRORS } from "./s3/answer/errors.ts";
 import { authenticate } from "./s3/auth/authenticate.ts";
-import { S3_ERRORS } from "./s3/errors.ts";
 import { handleS3 } from "./s3/gateway.ts";
 import { withTime } from "./with-time.ts";
 

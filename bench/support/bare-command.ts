@@ -2,8 +2,8 @@ import { spawn } from "node:child_process";
 import { closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findBubblewrap, findUnshare } from "../../runner/executors/detect.ts";
-import type { Jail, Launch } from "../../runner/executors/jail.ts";
-import { readRootEntries } from "../../runner/executors/root-entries.ts";
+import type { Jail, Launch } from "../../runner/executors/process/jail.ts";
+import { readRootEntries } from "../../runner/executors/process/root-entries.ts";
 import { removeScratch, scratchFolder } from "../../test/support/scratch.ts";
 import type { TextFile } from "./bulk-commit.ts";
 

@@ -9,8 +9,8 @@ import {
 } from "../../protocol/files.ts";
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
 import { type Job, JobPage } from "../../protocol/pipelines.ts";
-import { Client, type Request } from "../../runner/client.ts";
-import { Gateway } from "../../runner/gateway.ts";
+import { Client, type Request } from "../../runner/gateway/client.ts";
+import { Gateway } from "../../runner/gateway/gateway.ts";
 import type { Door } from "../../test/support/keys.ts";
 
 const GIVE_UP_MS = 20 * 60 * 1000;

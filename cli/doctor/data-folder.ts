@@ -2,7 +2,7 @@ import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { reserveOf, type Space, spaceOf } from "../../runner/limits/free-space.ts";
-import { showSize } from "../output.ts";
+import { showSize } from "../output/output.ts";
 import type { Finding } from "./finding.ts";
 
 /** A folder to try things in, where the runner would have its data. */

@@ -1,7 +1,7 @@
-import type { RunnerConfig } from "../../runner/config.ts";
-import { findEngine } from "../../runner/executors/container/find-engine.ts";
+import type { RunnerConfig } from "../../runner/agent/config.ts";
+import { findEngine } from "../../runner/executors/container/engine/find-engine.ts";
 import { detectProcessExecutor, NoExecutorError } from "../../runner/executors/detect.ts";
-import { messageOf } from "../../runner/fault.ts";
+import { messageOf } from "../../runner/lib/fault.ts";
 import type { Finding } from "./finding.ts";
 
 /** A way to run commands: what works, or why it does not. */

@@ -1,6 +1,6 @@
-import { Client, GatewayError } from "../client.ts";
-import { type Door, findDoor } from "../door.ts";
-import { CliError, UsageError } from "../failure.ts";
+import { Client, GatewayError } from "../gateway/client.ts";
+import { type Door, findDoor } from "../gateway/door.ts";
+import { CliError, UsageError } from "../output/failure.ts";
 import { clockFinding } from "./clock.ts";
 import type { Finding } from "./finding.ts";
 

@@ -1,4 +1,4 @@
-import { ConfigError } from "../../runner/config.ts";
+import { ConfigError } from "../../runner/agent/config.ts";
 import { type ConfinementTerms, openConfinement } from "../../runner/limits/confinement.ts";
 import type { Finding } from "./finding.ts";
 

@@ -4,12 +4,12 @@ import { dirname } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { contentName } from "../../protocol/content.ts";
-import { TreeHash } from "../../runner/tree-hash.ts";
-import type { Address } from "../address.ts";
-import { showAddress } from "../address.ts";
-import type { Client } from "../client.ts";
-import { CliError } from "../failure.ts";
-import { etagOf, getFile } from "../objects.ts";
+import { TreeHash } from "../../runner/lib/tree-hash.ts";
+import type { Address } from "../gateway/address.ts";
+import { showAddress } from "../gateway/address.ts";
+import type { Client } from "../gateway/client.ts";
+import { etagOf, getFile } from "../gateway/objects.ts";
+import { CliError } from "../output/failure.ts";
 import type { Progress } from "./progress.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import type { ContentId } from "../../protocol/content.ts";
 import { LEAF_BYTES } from "../../protocol/digest.ts";
-import { contentIdOf, TreeHash } from "../../runner/tree-hash.ts";
+import { contentIdOf, TreeHash } from "../../runner/lib/tree-hash.ts";
 
 /** The identity of bytes that are at hand. */
 export function hashBytes(bytes: Uint8Array): ContentId {

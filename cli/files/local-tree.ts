@@ -3,7 +3,7 @@ import { lstat, opendir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ContentId } from "../../protocol/content.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
-import { CliError } from "../failure.ts";
+import { CliError } from "../output/failure.ts";
 
 /** A file or an empty directory that is to be put. */
 export interface LocalEntry {

@@ -1,5 +1,5 @@
 import { type Options, Presets, SingleBar } from "cli-progress";
-import { showSize } from "../output.ts";
+import { showSize } from "../output/output.ts";
 
 /** Tells how far a copy is, in bytes. */
 export interface Progress {

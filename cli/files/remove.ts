@@ -1,8 +1,8 @@
 import { CommitCreated, UploadOpened } from "../../protocol/files.ts";
 import type { BucketAddress } from "../../protocol/names.ts";
-import type { ListedFile } from "../answers.ts";
-import type { Client } from "../client.ts";
-import { commitThroughSession } from "../sessions.ts";
+import type { ListedFile } from "../gateway/answers.ts";
+import type { Client } from "../gateway/client.ts";
+import { commitThroughSession } from "../gateway/sessions.ts";
 import type { EntryPage } from "./entry-pages.ts";
 
 export interface Removed {

@@ -10,9 +10,9 @@ import {
   UploadOpened,
 } from "../../protocol/files.ts";
 import type { BucketAddress } from "../../protocol/names.ts";
-import { contentIdOf } from "../../runner/tree-hash.ts";
-import type { Client } from "../client.ts";
-import { CliError } from "../failure.ts";
+import { contentIdOf } from "../../runner/lib/tree-hash.ts";
+import type { Client } from "../gateway/client.ts";
+import { CliError } from "../output/failure.ts";
 import { hashBytes, hashFile } from "./hash-file.ts";
 import type { LocalEntry } from "./local-tree.ts";
 import { inParallel, pages } from "./parallel.ts";

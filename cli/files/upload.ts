@@ -1,6 +1,6 @@
 import type { BucketAddress } from "../../protocol/names.ts";
-import type { Client } from "../client.ts";
-import { commitThroughSession } from "../sessions.ts";
+import type { Client } from "../gateway/client.ts";
+import { commitThroughSession } from "../gateway/sessions.ts";
 import type { EntryPage } from "./entry-pages.ts";
 import type { Progress } from "./progress.ts";
 import { uploadPage } from "./upload-page.ts";

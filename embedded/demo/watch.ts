@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import type { Client } from "../../cli/client.ts";
+import type { Client } from "../../cli/gateway/client.ts";
 import { type Job, JobPage } from "../../protocol/pipelines.ts";
 
 const PROBE_EVERY_MS = 100;

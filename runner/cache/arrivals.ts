@@ -1,5 +1,5 @@
 import { rm } from "node:fs/promises";
-import { unlessAborted } from "../concurrency.ts";
+import { unlessAborted } from "../lib/concurrency.ts";
 
 interface Arrival {
   readonly file: Promise<string>;

@@ -2,7 +2,7 @@ import { constants, type Stats } from "node:fs";
 import { chmod, copyFile, link, mkdir, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type ContentId, contentName, parseContentName } from "../../protocol/content.ts";
-import { errorCode } from "../fault.ts";
+import { errorCode } from "../lib/fault.ts";
 
 /** A file of the cache. */
 export interface Entry {

@@ -1,11 +1,11 @@
 import { type FileHandle, open, rm } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import type { ContentId } from "../../protocol/content.ts";
-import { failureOf } from "../client.ts";
-import { DatumFault, errorCode } from "../fault.ts";
-import { DamagedContent, WrongContent } from "../resumable.ts";
-import type { Failure } from "../retry.ts";
-import { TreeHash } from "../tree-hash.ts";
+import { failureOf } from "../gateway/client.ts";
+import { DamagedContent, WrongContent } from "../gateway/resumable.ts";
+import type { Failure } from "../gateway/retry.ts";
+import { DatumFault, errorCode } from "../lib/fault.ts";
+import { TreeHash } from "../lib/tree-hash.ts";
 import { WriteBehind } from "./write-behind.ts";
 
 /** A file that is to become a content: at once as large as that, so that whoever counts what the disk holds counts all of it. */

@@ -1,6 +1,6 @@
 import { type FileHandle, rm } from "node:fs/promises";
 import type { ContentId } from "../../protocol/content.ts";
-import { writeAt } from "../write-at.ts";
+import { writeAt } from "../lib/write-at.ts";
 import { openIncoming } from "./fetch.ts";
 
 /** A copy of a content that is made while it passes by. Where it can't be made, on a full disk, nobody is told. */

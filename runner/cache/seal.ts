@@ -2,8 +2,8 @@ import { hash } from "node:crypto";
 import { constants, type Stats } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import type { ContentId } from "../../protocol/content.ts";
-import { errorCode } from "../fault.ts";
-import { TreeHash } from "../tree-hash.ts";
+import { errorCode } from "../lib/fault.ts";
+import { TreeHash } from "../lib/tree-hash.ts";
 
 /**
  * How a file of the cache is known to be whole without being read: once its bytes have been held to their digest,

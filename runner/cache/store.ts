@@ -2,9 +2,9 @@ import { closeSync, existsSync, fstatSync, openSync, readSync, rmSync, type Stat
 import { type FileHandle, mkdir, open, rm, utimes } from "node:fs/promises";
 import { dirname } from "node:path";
 import { type ContentId, contentName } from "../../protocol/content.ts";
-import { errorCode, messageOf } from "../fault.ts";
-import type { Log } from "../log.ts";
-import { contentIdOf } from "../tree-hash.ts";
+import { errorCode, messageOf } from "../lib/fault.ts";
+import type { Log } from "../lib/log.ts";
+import { contentIdOf } from "../lib/tree-hash.ts";
 import { type Entry, entryPath, linkInto, linkOrCopy, orNothing } from "./entries.ts";
 import { holdsContent, openToVerify, Seals } from "./seal.ts";
 

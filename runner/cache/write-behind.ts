@@ -1,5 +1,5 @@
 import type { FileHandle } from "node:fs/promises";
-import { writeAt } from "../write-at.ts";
+import { writeAt } from "../lib/write-at.ts";
 
 /** Written together: a call for each piece of a body would cost more than the bytes. */
 const TOGETHER_BYTES = 1024 * 1024;

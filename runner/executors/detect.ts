@@ -2,14 +2,14 @@ import { mkdir, mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import type { ConfinementTerms } from "../limits/confinement.ts";
 import { removeTree } from "../pfs/remove.ts";
-import { bubblewrap } from "./bubblewrap.ts";
 import type { Executor } from "./executor.ts";
-import type { Jail } from "./jail.ts";
-import { processExecutor } from "./process.ts";
-import { type FolderEntries, readRootEntries } from "./root-entries.ts";
+import { bubblewrap } from "./process/bubblewrap.ts";
+import type { Jail } from "./process/jail.ts";
+import { processExecutor } from "./process/process.ts";
+import { type FolderEntries, readRootEntries } from "./process/root-entries.ts";
+import { unshare } from "./process/unshare.ts";
+import type { UnshareTools } from "./process/unshare-tools.ts";
 import { findTool } from "./tools.ts";
-import { unshare } from "./unshare.ts";
-import type { UnshareTools } from "./unshare-tools.ts";
 
 /** Nothing on this machine can run commands; the message says what to install. */
 export class NoExecutorError extends Error {

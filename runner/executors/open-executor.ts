@@ -1,14 +1,14 @@
 import { basename } from "node:path";
-import type { ExecutorChoice } from "../config.ts";
-import { messageOf } from "../fault.ts";
+import type { ExecutorChoice } from "../agent/config.ts";
+import { messageOf } from "../lib/fault.ts";
+import type { Log } from "../lib/log.ts";
 import { guardDisk } from "../limits/guard-disk.ts";
-import type { Log } from "../log.ts";
 import { containerExecutor } from "./container/container-executor.ts";
-import type { Engine, EngineKind } from "./container/engine.ts";
-import { findEngine } from "./container/find-engine.ts";
-import { dataFolderId } from "./container/labels.ts";
-import { removeLeftovers } from "./container/leftovers.ts";
-import { removeDeadSecrets } from "./container/secret-files.ts";
+import type { Engine, EngineKind } from "./container/engine/engine.ts";
+import { findEngine } from "./container/engine/find-engine.ts";
+import { dataFolderId } from "./container/engine/labels.ts";
+import { removeLeftovers } from "./container/engine/leftovers.ts";
+import { removeDeadSecrets } from "./container/secrets/secret-files.ts";
 import { type Detected, detectProcessExecutor, NoExecutorError } from "./detect.ts";
 import type { Executor, Limits } from "./executor.ts";
 

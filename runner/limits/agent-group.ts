@@ -1,8 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ConfigError } from "../config.ts";
+import { ConfigError } from "../agent/config.ts";
 import type { Limits } from "../executors/executor.ts";
-import { messageOf } from "../fault.ts";
+import { messageOf } from "../lib/fault.ts";
 import { controllersFor, flagOf } from "./cgroup-files.ts";
 import { makeAgentGroup, removeAgentGroup } from "./cgroup-folders.ts";
 import { type CgroupTree, type Controller, cgroupTrees } from "./cgroup-tree.ts";

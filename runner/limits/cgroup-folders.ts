@@ -1,7 +1,7 @@
 import { access, mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { errorCode } from "../fault.ts";
+import { errorCode } from "../lib/fault.ts";
 import { isAgentAlive } from "../pfs/folders.ts";
 import type { CgroupTree, Controller } from "./cgroup-tree.ts";
 

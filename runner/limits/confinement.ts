@@ -1,7 +1,7 @@
 import type { Limits } from "../executors/executor.ts";
-import type { LauncherOptions } from "../executors/launcher.ts";
+import type { LauncherOptions } from "../executors/process/launcher.ts";
 import { findTool } from "../executors/tools.ts";
-import { sizeText } from "../sizes.ts";
+import { sizeText } from "../lib/sizes.ts";
 import { AgentGroup } from "./agent-group.ts";
 import { controllersFor } from "./cgroup-files.ts";
 

@@ -1,5 +1,5 @@
 import { lstat, statfs } from "node:fs/promises";
-import { sizeText } from "../sizes.ts";
+import { sizeText } from "../lib/sizes.ts";
 import { folderSize } from "./folder-size.ts";
 
 /** A file system: its size and what of it is free to this user, in bytes. */

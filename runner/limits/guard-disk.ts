@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { join } from "node:path";
 import type { Command, Executor, Run, Sandbox } from "../executors/executor.ts";
-import { sizeText } from "../sizes.ts";
+import { sizeText } from "../lib/sizes.ts";
 import { folderSize } from "./folder-size.ts";
 import { FreeSpace, spaceOf } from "./free-space.ts";
 import { watchOut } from "./out-watch.ts";

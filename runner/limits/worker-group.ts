@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Limits } from "../executors/executor.ts";
-import { errorCode } from "../fault.ts";
+import { errorCode } from "../lib/fault.ts";
 import { OOM_FILE, oomKillsIn, settingsFor } from "./cgroup-files.ts";
 import { move, removeGroup } from "./cgroup-folders.ts";
 import type { Controller } from "./cgroup-tree.ts";

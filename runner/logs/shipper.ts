@@ -1,9 +1,9 @@
 import type { LogsRequest } from "../../protocol/runner.ts";
-import { jitteredBackoff, pause } from "../backoff.ts";
-import { failureOf } from "../client.ts";
-import { messageOf } from "../fault.ts";
-import type { Gateway } from "../gateway.ts";
-import type { Log } from "../log.ts";
+import { jitteredBackoff, pause } from "../gateway/backoff.ts";
+import { failureOf } from "../gateway/client.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import { messageOf } from "../lib/fault.ts";
+import type { Log } from "../lib/log.ts";
 import type { DatumLog } from "./datum-log.ts";
 import { LeaseLogs, type Parcel } from "./lease-logs.ts";
 

@@ -3,9 +3,9 @@ import { type FileHandle, lstat, open, opendir, statfs } from "node:fs/promises"
 import { type ContentId, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
 import { MAX_OUTPUTS_PER_DATUM } from "../../protocol/runner.ts";
-import { DatumFault, errorCode } from "../fault.ts";
-import { sizeText } from "../sizes.ts";
-import { contentIdOf, TreeHash } from "../tree-hash.ts";
+import { DatumFault, errorCode } from "../lib/fault.ts";
+import { sizeText } from "../lib/sizes.ts";
+import { contentIdOf, TreeHash } from "../lib/tree-hash.ts";
 import { permitted } from "./permitted.ts";
 import { childPath, nameText, printable, quotedPath, type RawPath } from "./raw-path.ts";
 

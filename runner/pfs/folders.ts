@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { killStrays } from "../executors/strays.ts";
-import { messageOf } from "../fault.ts";
+import { killStrays } from "../executors/process/strays.ts";
+import { messageOf } from "../lib/fault.ts";
 import { removeTree } from "./remove.ts";
 
 /**

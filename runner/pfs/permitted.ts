@@ -1,5 +1,5 @@
 import { chmod } from "node:fs/promises";
-import { errorCode } from "../fault.ts";
+import { errorCode } from "../lib/fault.ts";
 import type { RawPath } from "./raw-path.ts";
 
 /**

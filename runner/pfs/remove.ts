@@ -1,7 +1,7 @@
 import { opendir, rename, rmdir, unlink } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
-import { forEachLimited } from "../concurrency.ts";
-import { errorCode } from "../fault.ts";
+import { forEachLimited } from "../lib/concurrency.ts";
+import { errorCode } from "../lib/fault.ts";
 import { permitted } from "./permitted.ts";
 import { childPath, type RawPath } from "./raw-path.ts";
 

@@ -5,14 +5,14 @@ import type { FileEntry } from "../../protocol/files.ts";
 import { NAME_PATTERN } from "../../protocol/names.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
 import type { LeasedDatum } from "../../protocol/runner.ts";
-import type { Cache } from "../cache.ts";
-import { failureOf } from "../client.ts";
-import { forEachLimited } from "../concurrency.ts";
-import { DatumFault, errorCode } from "../fault.ts";
-import type { Gateway } from "../gateway.ts";
-import { retrying } from "../retry.ts";
-import { type LazyFile, type LazyFiles, lazyFiles } from "./lazy-file.ts";
-import type { PipeStore } from "./pipe-store.ts";
+import type { Cache } from "../cache/cache.ts";
+import { failureOf } from "../gateway/client.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import { retrying } from "../gateway/retry.ts";
+import { forEachLimited } from "../lib/concurrency.ts";
+import { DatumFault, errorCode } from "../lib/fault.ts";
+import { type LazyFile, type LazyFiles, lazyFiles } from "./lazy/lazy-file.ts";
+import type { PipeStore } from "./lazy/pipe-store.ts";
 
 export type LeasedInput = LeasedDatum["inputs"][number];
 

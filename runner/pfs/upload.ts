@@ -2,10 +2,10 @@ import { type ContentId, contentName, type InlineContent } from "../../protocol/
 import { MAX_CONTENTS_PER_CALL } from "../../protocol/files.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Output } from "../../protocol/runner.ts";
-import { failureOf } from "../client.ts";
-import { forEachLimited } from "../concurrency.ts";
-import type { Gateway } from "../gateway.ts";
-import { retrying } from "../retry.ts";
+import { failureOf } from "../gateway/client.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import { retrying } from "../gateway/retry.ts";
+import { forEachLimited } from "../lib/concurrency.ts";
 import { type Collected, openPlain } from "./collect.ts";
 
 export interface UploadRequest {

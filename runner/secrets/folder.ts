@@ -1,7 +1,7 @@
 import type { Dirent } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { errorCode } from "../fault.ts";
+import { errorCode } from "../lib/fault.ts";
 import { checkedSecret, type Secret, SecretMissing, type SecretSource } from "./source.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { CoreV1Api, ObservableMiddleware } from "@kubernetes/client-node";
 import pRetry from "p-retry";
-import { errorCode, messageOf } from "../fault.ts";
+import { errorCode, messageOf } from "../lib/fault.ts";
 import { checkedSecret, type Secret, SecretMissing, type SecretSource } from "./source.ts";
 
 export interface KubernetesOptions {

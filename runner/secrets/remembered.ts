@@ -1,4 +1,4 @@
-import { unlessAborted } from "../concurrency.ts";
+import { unlessAborted } from "../lib/concurrency.ts";
 import type { Secret, SecretSource } from "./source.ts";
 
 /** A secret that was replaced is seen this much later, at most. */

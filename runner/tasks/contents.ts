@@ -1,11 +1,11 @@
 import { Readable } from "node:stream";
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
-import { failureOf } from "../client.ts";
-import { messageOf } from "../fault.ts";
-import type { Gateway } from "../gateway.ts";
-import { DamagedContent, ResumableContent, WrongContent } from "../resumable.ts";
-import { type Failure, retrying } from "../retry.ts";
+import { failureOf } from "../gateway/client.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import { DamagedContent, ResumableContent, WrongContent } from "../gateway/resumable.ts";
+import { type Failure, retrying } from "../gateway/retry.ts";
+import { messageOf } from "../lib/fault.ts";
 
 type Contents = Pick<Gateway, "content">;
 

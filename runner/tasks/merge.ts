@@ -3,12 +3,12 @@ import { type FileHandle, open, readFile, rm } from "node:fs/promises";
 import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Outcome, Task } from "../../protocol/runner.ts";
-import { forEachLimited } from "../concurrency.ts";
-import type { Gateway } from "../gateway.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import { type Failure, retrying } from "../gateway/retry.ts";
+import { forEachLimited } from "../lib/concurrency.ts";
+import { TreeHash } from "../lib/tree-hash.ts";
+import { writeAt } from "../lib/write-at.ts";
 import { sendOutputs } from "../pfs/upload.ts";
-import { type Failure, retrying } from "../retry.ts";
-import { TreeHash } from "../tree-hash.ts";
-import { writeAt } from "../write-at.ts";
 import { ContentBroken, contentBytes } from "./contents.ts";
 
 type MergeTask = Extract<Task, { kind: "merge" }>;

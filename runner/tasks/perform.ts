@@ -1,8 +1,8 @@
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Outcome, Task } from "../../protocol/runner.ts";
-import { messageOf } from "../fault.ts";
+import { messageOf } from "../lib/fault.ts";
 import { SecretMissing } from "../secrets/source.ts";
-import { boundedReason } from "../verdict.ts";
+import { boundedReason } from "../worker/verdict.ts";
 import { type EgressDeps, pushEntries } from "./egress.ts";
 import { type MergeDeps, mergeParts } from "./merge.ts";
 

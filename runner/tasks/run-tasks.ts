@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import type { Lease, LeasedDatum, Task } from "../../protocol/runner.ts";
-import { LONG_BATCH_MS } from "../batch-size.ts";
-import { forEachLimited } from "../concurrency.ts";
-import type { Leases } from "../leases.ts";
-import type { Reporter } from "../reporter.ts";
+import { forEachLimited } from "../lib/concurrency.ts";
+import { LONG_BATCH_MS } from "../worker/batch-size.ts";
+import type { Leases } from "../worker/leases.ts";
+import type { Reporter } from "../worker/reporter.ts";
 import { performTask, type TaskDeps } from "./perform.ts";
 
 export interface RunTasksDeps extends TaskDeps {

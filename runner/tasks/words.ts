@@ -1,5 +1,5 @@
-import { errorCode } from "../fault.ts";
-import type { Failure } from "../retry.ts";
+import type { Failure } from "../gateway/retry.ts";
+import { errorCode } from "../lib/fault.ts";
 import { EgressFault } from "./fault.ts";
 
 const MAX_WORDS_CHARACTERS = 500;

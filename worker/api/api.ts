@@ -1,9 +1,9 @@
 import { type IRequest, Router } from "itty-router";
 import type { Caller, Context } from "../app.ts";
-import { admit } from "./admit.ts";
-import type { ApiRequest } from "./api-request.ts";
-import { ApiError, renderApiError } from "./errors.ts";
-import { readJsonValue } from "./read-json.ts";
+import { ApiError, renderApiError } from "./answer/errors.ts";
+import { admit } from "./request/admit.ts";
+import type { ApiRequest } from "./request/api-request.ts";
+import { readJsonValue } from "./request/read-json.ts";
 import { ROUTES } from "./routes.ts";
 
 /** Under which the control API lives. No bucket has this name: bucket names hold a dot. */

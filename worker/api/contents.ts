@@ -1,7 +1,7 @@
 import { parseContentName } from "../../protocol/content.ts";
 import { readContent } from "../blobs/read-content.ts";
-import { type ApiRequest, nameParam, noQuery } from "./api-request.ts";
-import { ApiError } from "./errors.ts";
+import { ApiError } from "./answer/errors.ts";
+import { type ApiRequest, nameParam, noQuery } from "./request/api-request.ts";
 
 /** `GET /repos/{repo}/branches/{branch}/contents/{digest}-{size}`: the bytes, whichever file they are. */
 export async function readContents(asked: ApiRequest): Promise<Response> {

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { LogLine } from "../../protocol/pipelines.ts";
 import type { LogChunk, LogPage, PipelineApi } from "../pipeline/contract.ts";
-import { type ApiRequest, readQuery } from "./api-request.ts";
-import { ApiError } from "./errors.ts";
+import { ApiError } from "./answer/errors.ts";
+import { slowLines } from "./answer/slow-lines.ts";
 import { jobParam, noSuchJob, pipelineOf } from "./jobs.ts";
-import { slowLines } from "./slow-lines.ts";
+import { type ApiRequest, readQuery } from "./request/api-request.ts";
 
 /** Longest time that one call waits for more to be printed. */
 const WAIT_MS = 20_000;

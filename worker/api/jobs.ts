@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { Name } from "../../protocol/names.ts";
 import { type DatumPage, type Job, type JobPage, JobState } from "../../protocol/pipelines.ts";
-import { type ApiRequest, noQuery, readQuery } from "./api-request.ts";
-import { ApiError } from "./errors.ts";
-import { stopFailure } from "./failures.ts";
+import { ApiError } from "./answer/errors.ts";
+import { stopFailure } from "./answer/failures.ts";
+import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
 
 const MAX_JOBS = 1000;
 /** Longest time that a job is waited for in one request. */

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { CreateKey, type KeyCreated, type KeyPage, MAX_LIST_KEYS } from "../../protocol/keys.ts";
 import { makeKey } from "../keys/make-key.ts";
-import { type ApiRequest, noQuery, readQuery } from "./api-request.ts";
-import { ApiError } from "./errors.ts";
-import { readJson } from "./read-json.ts";
+import { ApiError } from "./answer/errors.ts";
+import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
+import { readJson } from "./request/read-json.ts";
 
 const ListQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_LIST_KEYS).default(100),

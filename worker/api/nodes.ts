@@ -1,7 +1,7 @@
 import { NODE_TTL_MS, type Node, type NodeList } from "../../protocol/runner.ts";
 import type { NodeRow } from "../catalogue/nodes.ts";
-import { type ApiRequest, nameParam, noQuery } from "./api-request.ts";
-import { ApiError } from "./errors.ts";
+import { ApiError } from "./answer/errors.ts";
+import { type ApiRequest, nameParam, noQuery } from "./request/api-request.ts";
 
 /** Nodes that have been silent for longer are not shown, unless they are being drained. */
 const SHOWN_MS = 24 * 60 * 60 * 1000;

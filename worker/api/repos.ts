@@ -1,8 +1,8 @@
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { BranchList, RepoList } from "../../protocol/repos.ts";
 import type { BranchRow } from "../catalogue/branches.ts";
-import { type ApiRequest, nameParam, noQuery } from "./api-request.ts";
-import { ApiError } from "./errors.ts";
+import { ApiError } from "./answer/errors.ts";
+import { type ApiRequest, nameParam, noQuery } from "./request/api-request.ts";
 
 const PAGE_ROWS = 1000;
 

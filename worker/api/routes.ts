@@ -1,13 +1,13 @@
-import { noRepo, pipelineInPath, type Route, repoInPath } from "./admit.ts";
-import { diffCommit, inspectCommit, listCommits } from "./commit-log.ts";
-import { readProvenance } from "./commit-provenance.ts";
-import { createCommit, listFiles } from "./commits.ts";
+import { createCommit, listFiles } from "./commits/commits.ts";
+import { diffCommit, inspectCommit, listCommits } from "./commits/log.ts";
+import { readProvenance } from "./commits/provenance.ts";
+import { abortSession, finishSession, inspectSession, openSession } from "./commits/sessions.ts";
 import { readContents } from "./contents.ts";
 import { readLogs } from "./job-logs.ts";
 import { inspectJob, jobRepo, jobsRepo, listDatums, listJobs, stopJob } from "./jobs.ts";
 import { createKey, deleteKey, listKeys } from "./keys.ts";
 import { drainNode, listNodes, resumeNode } from "./nodes.ts";
-import { startPipeline, stopPipeline } from "./pipeline-changes.ts";
+import { startPipeline, stopPipeline } from "./pipelines/changes.ts";
 import {
   createPipeline,
   deletePipeline,
@@ -15,10 +15,10 @@ import {
   listPipelines,
   newPipelineInputs,
   newPipelineRepo,
-} from "./pipelines.ts";
+} from "./pipelines/pipelines.ts";
 import { listBranches, listRepos } from "./repos.ts";
-import { addLogs, finish, heartbeat, lease, leave, renew } from "./runner.ts";
-import { abortSession, finishSession, inspectSession, openSession } from "./sessions.ts";
+import { noRepo, pipelineInPath, type Route, repoInPath } from "./request/admit.ts";
+import { addLogs, finish, heartbeat, lease, leave, renew } from "./runner/runner.ts";
 import {
   addContent,
   addInlineContents,

@@ -13,10 +13,10 @@ import { byteSource } from "../blobs/body-reader.ts";
 import type { Content } from "../blobs/content.ts";
 import { writeContent } from "../blobs/write-content.ts";
 import { type BranchApi, UPLOAD_LEASE_MS } from "../branch/contract.ts";
-import { type ApiRequest, noQuery, readQuery } from "./api-request.ts";
-import { ApiError } from "./errors.ts";
-import { branchFailure, writeFailure } from "./failures.ts";
-import { readJson } from "./read-json.ts";
+import { ApiError } from "./answer/errors.ts";
+import { branchFailure, writeFailure } from "./answer/failures.ts";
+import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
+import { readJson } from "./request/read-json.ts";
 
 /** A body that brings nothing for so long is given up. */
 const IDLE_MS = 30_000;

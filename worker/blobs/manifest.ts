@@ -1,8 +1,8 @@
 import { toHex } from "../../protocol/digest.ts";
 import { type BlobOwner, manifestBlobName } from "./blob-name.ts";
 import type { Chunk, ChunkedBody } from "./content.ts";
+import { sha256 } from "./hash/tree-stack.ts";
 import type { BlobStore, ByteRange } from "./port.ts";
-import { sha256 } from "./tree-stack.ts";
 
 /** Most bytes of JSON that a list of chunks takes in a row or in one page of a manifest. */
 const MANIFEST_BOUND_BYTES = 1024 * 1024;

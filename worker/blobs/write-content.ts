@@ -7,8 +7,8 @@ import { BodyReader, type ByteSource } from "./body-reader.ts";
 import { type ByteBudget, isolateBudget } from "./budget.ts";
 import { BufferPool, ChunkFlow } from "./chunk-flow.ts";
 import type { Body, Content } from "./content.ts";
-import { ContentHasher, type ContentHashes, hashSmall, type WantedHashes } from "./content-hasher.ts";
-import { encodeLeaves } from "./leaves.ts";
+import { ContentHasher, type ContentHashes, hashSmall, type WantedHashes } from "./hash/content-hasher.ts";
+import { encodeLeaves } from "./hash/leaves.ts";
 import { ChunkList } from "./manifest.ts";
 import type { BlobStore } from "./port.ts";
 

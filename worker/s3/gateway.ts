@@ -13,18 +13,18 @@ import { pathFault } from "../../protocol/paths.ts";
 import type { Context } from "../app.ts";
 import { permits, refusalText } from "../core/permissions.ts";
 import { type Address, addressOf, parseAddress } from "./address.ts";
+import { S3Error } from "./answer/errors.ts";
+import { keyFailure } from "./answer/failures.ts";
+import { keepWaiting } from "./answer/keep-waiting.ts";
+import { renderError } from "./answer/render-error.ts";
 import { authenticateTarget, signableHeaders } from "./auth/authenticate.ts";
 import { operationHeaders, operationQuery } from "./auth/presigned.ts";
 import { openTree } from "./bucket-tree.ts";
-import { detectOperation, detectServiceOperation } from "./detect.ts";
-import { S3Error } from "./errors.ts";
-import { keyFailure } from "./failures.ts";
-import { keepWaiting } from "./keep-waiting.ts";
 import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
 import { BUCKET_OPERATIONS, OBJECT_OPERATIONS, SERVICE_OPERATIONS, UPLOAD_OPERATIONS } from "./operations.ts";
-import { checkExpectedOwner, refuseHeaders, refuseOnOpenCommit, refuseQuery } from "./refusals.ts";
-import { renderError } from "./render-error.ts";
-import { parseTarget, rawPathOf, type Target } from "./target.ts";
+import { detectOperation, detectServiceOperation } from "./request/detect.ts";
+import { checkExpectedOwner, refuseHeaders, refuseOnOpenCommit, refuseQuery } from "./request/refusals.ts";
+import { parseTarget, rawPathOf, type Target } from "./request/target.ts";
 
 export interface GatewayOptions {
   readonly context: Context;

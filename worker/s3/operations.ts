@@ -1,34 +1,34 @@
+import { createBucket } from "./buckets/create-bucket.ts";
+import { deleteBucket } from "./buckets/delete-bucket.ts";
+import { getBucketLocation } from "./buckets/get-bucket-location.ts";
+import { getBucketVersioning } from "./buckets/get-bucket-versioning.ts";
+import { headBucket } from "./buckets/head-bucket.ts";
+import { listBuckets } from "./buckets/list-buckets.ts";
+import { copyObject } from "./copy/copy-object.ts";
+import { listObjectVersions } from "./listings/list-object-versions.ts";
+import { listObjects } from "./listings/list-objects.ts";
+import { listObjectsV2 } from "./listings/list-objects-v2.ts";
+import { abortMultipartUpload } from "./multipart/abort-multipart-upload.ts";
+import { completeMultipartUpload } from "./multipart/complete-multipart-upload.ts";
+import { createMultipartUpload } from "./multipart/create-multipart-upload.ts";
+import { listMultipartUploads } from "./multipart/list-multipart-uploads.ts";
+import { listParts } from "./multipart/list-parts.ts";
+import { uploadPart } from "./multipart/upload-part.ts";
+import { uploadPartCopy } from "./multipart/upload-part-copy.ts";
+import { deleteObject } from "./objects/delete-object.ts";
+import { deleteObjects } from "./objects/delete-objects.ts";
+import { getObject } from "./objects/get-object.ts";
+import { getObjectAttributes } from "./objects/get-object-attributes.ts";
+import { getObjectTagging } from "./objects/get-object-tagging.ts";
+import { headObject } from "./objects/head-object.ts";
+import { putObject } from "./objects/put-object.ts";
+import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
 import type {
   BucketOperationName,
   ObjectOperationName,
   ServiceOperationName,
   UploadOperationName,
-} from "./detect.ts";
-import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
-import { abortMultipartUpload } from "./ops/abort-multipart-upload.ts";
-import { completeMultipartUpload } from "./ops/complete-multipart-upload.ts";
-import { copyObject } from "./ops/copy-object.ts";
-import { createBucket } from "./ops/create-bucket.ts";
-import { createMultipartUpload } from "./ops/create-multipart-upload.ts";
-import { deleteBucket } from "./ops/delete-bucket.ts";
-import { deleteObject } from "./ops/delete-object.ts";
-import { deleteObjects } from "./ops/delete-objects.ts";
-import { getBucketLocation } from "./ops/get-bucket-location.ts";
-import { getBucketVersioning } from "./ops/get-bucket-versioning.ts";
-import { getObject } from "./ops/get-object.ts";
-import { getObjectAttributes } from "./ops/get-object-attributes.ts";
-import { getObjectTagging } from "./ops/get-object-tagging.ts";
-import { headBucket } from "./ops/head-bucket.ts";
-import { headObject } from "./ops/head-object.ts";
-import { listBuckets } from "./ops/list-buckets.ts";
-import { listMultipartUploads } from "./ops/list-multipart-uploads.ts";
-import { listObjectVersions } from "./ops/list-object-versions.ts";
-import { listObjects } from "./ops/list-objects.ts";
-import { listObjectsV2 } from "./ops/list-objects-v2.ts";
-import { listParts } from "./ops/list-parts.ts";
-import { putObject } from "./ops/put-object.ts";
-import { uploadPart } from "./ops/upload-part.ts";
-import { uploadPartCopy } from "./ops/upload-part-copy.ts";
+} from "./request/detect.ts";
 
 /** Every operation there is, by the level of its address and the name that detect.ts finds. */
 export const SERVICE_OPERATIONS: Record<ServiceOperationName, Operation<ServiceRequest>> = {

@@ -1,5 +1,5 @@
-import { CliError } from "../../failure.ts";
-import { jsonFault } from "../../json-fault.ts";
+import { CliError } from "../../output/failure.ts";
+import { jsonFault } from "../../spec/json-fault.ts";
 import type { TextPlace } from "./text-cursor.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

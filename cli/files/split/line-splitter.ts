@@ -1,4 +1,4 @@
-import { CliError } from "../../failure.ts";
+import { CliError } from "../../output/failure.ts";
 import { MAX_RECORD_BYTES, type RecordSplitter } from "./record-splitter.ts";
 
 const NEWLINE = 0x0a;

@@ -1,7 +1,7 @@
 import { createWriteStream, type WriteStream } from "node:fs";
 import { finished } from "node:stream/promises";
 import type { ContentId } from "../../../protocol/content.ts";
-import { TreeHash } from "../../../runner/tree-hash.ts";
+import { TreeHash } from "../../../runner/lib/tree-hash.ts";
 import { hashBytes } from "../hash-file.ts";
 
 /** Bytes of a piece that stay in memory; what is longer goes to a file. */

@@ -1,4 +1,4 @@
-import { CliError } from "../../failure.ts";
+import { CliError } from "../../output/failure.ts";
 import { badJson, checkJson } from "./json-record.ts";
 import { MAX_RECORD_BYTES, type RecordSplitter } from "./record-splitter.ts";
 import { TextCursor, type TextPlace } from "./text-cursor.ts";

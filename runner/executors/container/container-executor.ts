@@ -1,8 +1,8 @@
 import type { Executor, Limits, PrepareRequest, Sandbox } from "../executor.ts";
 import { ensureImage } from "../images/ensure-image.ts";
-import { Disposal } from "./disposal.ts";
-import { ask, asTrouble, type Engine } from "./engine.ts";
-import { ownerOf } from "./labels.ts";
+import { Disposal } from "./engine/disposal.ts";
+import { ask, asTrouble, type Engine } from "./engine/engine.ts";
+import { ownerOf } from "./engine/labels.ts";
 import type { Machinery } from "./machinery.ts";
 import { ContainerSandbox } from "./sandbox.ts";
 

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import type { ContainerCreateOptions, HostConfig } from "dockerode";
 import type { Limits } from "../executor.ts";
-import type { Engine } from "./engine.ts";
-import { CONTROL } from "./resident-script.ts";
-import type { SecretMountpoint } from "./secret-files.ts";
+import type { Engine } from "./engine/engine.ts";
+import { CONTROL } from "./resident/resident-script.ts";
+import type { SecretMountpoint } from "./secrets/secret-files.ts";
 
 /** Processes and threads of a worker's commands where nothing is said: a fork bomb stops there. */
 const DEFAULT_PIDS = 4096;

@@ -1,7 +1,7 @@
 import type { Limits, NamedSecret } from "../executor.ts";
-import type { Disposal } from "./disposal.ts";
-import type { Engine } from "./engine.ts";
-import type { Owner } from "./labels.ts";
+import type { Disposal } from "./engine/disposal.ts";
+import type { Engine } from "./engine/engine.ts";
+import type { Owner } from "./engine/labels.ts";
 
 /** What all the sandboxes of an agent share. */
 export interface Machinery {

@@ -3,10 +3,10 @@ import { access } from "node:fs/promises";
 import type { Container, ContainerCreateOptions } from "dockerode";
 import { ensureImage } from "../images/ensure-image.ts";
 import { createOptions } from "./create-options.ts";
-import { ask, asTrouble, EngineRefusal } from "./engine.ts";
-import { labelsOf } from "./labels.ts";
+import { ask, asTrouble, EngineRefusal } from "./engine/engine.ts";
+import { labelsOf } from "./engine/labels.ts";
 import type { Machinery, WorkerTerms } from "./machinery.ts";
-import type { SecretMountpoint } from "./secret-files.ts";
+import type { SecretMountpoint } from "./secrets/secret-files.ts";
 import { notSeen } from "./words.ts";
 
 export interface MakeOptions {

@@ -7,14 +7,14 @@ import type { ContainerCreateOptions } from "dockerode";
 import { z } from "zod";
 import type { Command, Run } from "../executor.ts";
 import { LogTail } from "../log-tail.ts";
-import { attach, Frames } from "./attach.ts";
-import { ask, asTrouble, type Engine, EngineRefusal } from "./engine.ts";
-import { imageEnv, KILLED } from "./home.ts";
+import { attach, Frames } from "./engine/attach.ts";
+import { ask, asTrouble, type Engine, EngineRefusal } from "./engine/engine.ts";
 import type { Machinery, WorkerTerms } from "./machinery.ts";
 import { type Made, makeContainer } from "./make-container.ts";
 import { seesAllFiles } from "./outputs.ts";
-import { isNoProgram } from "./resident.ts";
-import type { SecretMountpoint } from "./secret-files.ts";
+import { imageEnv, KILLED } from "./resident/home.ts";
+import { isNoProgram } from "./resident/resident.ts";
+import type { SecretMountpoint } from "./secrets/secret-files.ts";
 import { noCommand, noFolder, outOfMemory } from "./words.ts";
 
 export interface AloneOptions {

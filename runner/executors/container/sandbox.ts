@@ -1,12 +1,12 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { type Command, NodeTrouble, type Run, type Sandbox } from "../executor.ts";
-import { asTrouble, EngineRefusal } from "./engine.ts";
-import { Home, KILLED } from "./home.ts";
+import { asTrouble, EngineRefusal } from "./engine/engine.ts";
 import type { Machinery, WorkerTerms } from "./machinery.ts";
+import { Home, KILLED } from "./resident/home.ts";
 import { runAlone } from "./run-alone.ts";
-import { type SecretFiles, type SecretReader, writeSecrets } from "./secret-files.ts";
-import { planSecrets, type SecretPlan, unmountable } from "./secret-plan.ts";
+import { type SecretFiles, type SecretReader, writeSecrets } from "./secrets/secret-files.ts";
+import { planSecrets, type SecretPlan, unmountable } from "./secrets/secret-plan.ts";
 import { Slot, type Stay } from "./slot.ts";
 
 export interface SandboxOptions {

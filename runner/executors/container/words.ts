@@ -1,7 +1,7 @@
-import { sizeText } from "../../sizes.ts";
+import { sizeText } from "../../lib/sizes.ts";
 import { type Limits, NodeTrouble } from "../executor.ts";
-import type { Engine } from "./engine.ts";
-import type { Owner } from "./labels.ts";
+import type { Engine } from "./engine/engine.ts";
+import type { Owner } from "./engine/labels.ts";
 
 /** The engine is somewhere else than the agent, or was told other names for its folders. */
 export function notSeen({ kind, socket }: Engine, why: string): NodeTrouble {

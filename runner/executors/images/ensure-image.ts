@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type Dockerode from "dockerode";
-import { errorCode } from "../../fault.ts";
+import { errorCode } from "../../lib/fault.ts";
 import { type NamedSecret, NodeTrouble } from "../executor.ts";
 import { credentialsFor } from "./credentials.ts";
 import { engineWords, pull } from "./pull.ts";

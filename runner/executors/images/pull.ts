@@ -1,5 +1,5 @@
 import type Dockerode from "dockerode";
-import { messageOf } from "../../fault.ts";
+import { messageOf } from "../../lib/fault.ts";
 import type { Credentials } from "./credentials.ts";
 import { ProgressReader } from "./progress-reader.ts";
 

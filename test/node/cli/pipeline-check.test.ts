@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { jsonFault } from "../../../cli/json-fault.ts";
-import { parseSpec } from "../../../cli/spec-file.ts";
+import { jsonFault } from "../../../cli/spec/json-fault.ts";
+import { parseSpec } from "../../../cli/spec/spec-file.ts";
 import { PipelineCheck } from "../../../protocol/pipeline-check.ts";
 import { type DevServer, sluice, startDevServer } from "../../support/dev-server.ts";
 import type { Ended } from "../../support/processes.ts";

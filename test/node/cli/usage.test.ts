@@ -1,7 +1,7 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { reportFailure } from "../../../cli/failure.ts";
+import { reportFailure } from "../../../cli/output/failure.ts";
 import { buildProgram } from "../../../cli/program.ts";
 import { ROOT } from "../../support/dev-server.ts";
 import { doorVariables, ROOT_KEY } from "../../support/keys.ts";

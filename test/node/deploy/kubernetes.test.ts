@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { V1DaemonSet, V1PodSpec, V1Role, V1RoleBinding } from "@kubernetes/client-node";
 import { expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
-import { readRunnerConfig } from "../../../runner/config.ts";
+import { readRunnerConfig } from "../../../runner/agent/config.ts";
 import { ROOT } from "../../support/dev-server.ts";
 import { mustRun } from "../../support/processes.ts";
 import { foreignTo } from "./support/kubernetes-fields.ts";

@@ -58,7 +58,7 @@ describe("the package's tarball", () => {
 
   test("keeps executable what is executed", () => {
     const executable = tarball.files.filter(({ mode }) => (mode & 0o111) !== 0).map(({ path }) => path);
-    expect(executable.sort()).toEqual(["bin/sluice.js", "dist/embedded/workerd-child.sh"]);
+    expect(executable.sort()).toEqual(["bin/sluice.js", "dist/embedded/workerd/workerd-child.sh"]);
   });
 
   test("imports only what it depends on", () => {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { expect } from "vitest";
 import { FinishRequest, type Outcome } from "../../../protocol/runner.ts";
-import type { RunnerConfig } from "../../../runner/config.ts";
+import type { RunnerConfig } from "../../../runner/agent/config.ts";
 import type { Limits } from "../../../runner/executors/executor.ts";
 import { type Runner, startRunner } from "../../../runner/main.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import { endOrphan, workerdPid } from "../../../embedded/workerd.ts";
+import { endOrphan, workerdPid } from "../../../embedded/workerd/workerd.ts";
 import { healthy, ROOT } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Door, doorVariables, ROOT_KEY } from "../../support/keys.ts";

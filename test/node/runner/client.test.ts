@@ -4,8 +4,8 @@ import { Readable } from "node:stream";
 import { AwsV4Signer } from "aws4fetch";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { Client, ContractError, failureOf, GatewayError } from "../../../runner/client.ts";
-import { Gateway } from "../../../runner/gateway.ts";
+import { Client, ContractError, failureOf, GatewayError } from "../../../runner/gateway/client.ts";
+import { Gateway } from "../../../runner/gateway/gateway.ts";
 import { Answer, type Call, FakeGateway, KEY, refusal } from "./support/fake-gateway.ts";
 
 const signal = new AbortController().signal;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ConfigError, nodeNameOf, readRunnerConfig } from "../../../runner/config.ts";
+import { ConfigError, nodeNameOf, readRunnerConfig } from "../../../runner/agent/config.ts";
 
 const KEYS = { SLUICE_ACCESS_KEY_ID: "id", SLUICE_SECRET_ACCESS_KEY: "secret" };
 

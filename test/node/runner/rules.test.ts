@@ -1,14 +1,14 @@
 import { createHash, randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { LOG_TAIL_BYTES, MAX_BATCH } from "../../../protocol/runner.ts";
-import { jitteredBackoff } from "../../../runner/backoff.ts";
-import { nextBatchSize } from "../../../runner/batch-size.ts";
-import { commandEnv, commandStdin } from "../../../runner/command-env.ts";
-import { forEachLimited, unlessAborted } from "../../../runner/concurrency.ts";
 import { LogTail } from "../../../runner/executors/log-tail.ts";
-import { type Failure, retrying } from "../../../runner/retry.ts";
-import { contentIdOf, TreeHash } from "../../../runner/tree-hash.ts";
-import { verdictOf } from "../../../runner/verdict.ts";
+import { jitteredBackoff } from "../../../runner/gateway/backoff.ts";
+import { type Failure, retrying } from "../../../runner/gateway/retry.ts";
+import { forEachLimited, unlessAborted } from "../../../runner/lib/concurrency.ts";
+import { contentIdOf, TreeHash } from "../../../runner/lib/tree-hash.ts";
+import { nextBatchSize } from "../../../runner/worker/batch-size.ts";
+import { commandEnv, commandStdin } from "../../../runner/worker/command-env.ts";
+import { verdictOf } from "../../../runner/worker/verdict.ts";
 
 const live = new AbortController().signal;
 

@@ -1,6 +1,6 @@
 import { INLINE_LIMIT_BYTES } from "../../../protocol/content.ts";
 import { MAX_CONTENTS_PER_CALL } from "../../../protocol/files.ts";
-import { TreeHash } from "../../../runner/tree-hash.ts";
+import { TreeHash } from "../../../runner/lib/tree-hash.ts";
 import type { Control } from "../control.ts";
 
 /** Puts many files into `master` of a repo as one commit; answers its id. */

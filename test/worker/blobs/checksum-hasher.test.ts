@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createChecksum } from "../../../worker/blobs/checksum-hasher.ts";
+import { createChecksum } from "../../../worker/blobs/hash/checksum-hasher.ts";
 import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm } from "../../../worker/core/checksums.ts";
 import { hash, hex, randomBytes } from "./reference.ts";
 import { pieces } from "./senders.ts";

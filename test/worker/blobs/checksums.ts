@@ -1,4 +1,4 @@
-import { createChecksum } from "../../../worker/blobs/checksum-hasher.ts";
+import { createChecksum } from "../../../worker/blobs/hash/checksum-hasher.ts";
 import type { ChecksumAlgorithm } from "../../../worker/core/checksums.ts";
 
 /** A checksum of bytes at hand, in base64. */

@@ -2,11 +2,15 @@ import { describe, expect, test } from "vitest";
 import { LEAF_BYTES, treeRoot } from "../../../protocol/digest.ts";
 import { byteSource } from "../../../worker/blobs/body-reader.ts";
 import { ByteBudget } from "../../../worker/blobs/budget.ts";
-import { type ComposeOptions, composeContent, type Slice } from "../../../worker/blobs/compose-content.ts";
+import {
+  type ComposeOptions,
+  composeContent,
+  type Slice,
+} from "../../../worker/blobs/compose/compose-content.ts";
 import type { Chunk, Content } from "../../../worker/blobs/content.ts";
-import { encodeLeaves } from "../../../worker/blobs/leaves.ts";
+import { encodeLeaves } from "../../../worker/blobs/hash/leaves.ts";
+import { sha256 } from "../../../worker/blobs/hash/tree-stack.ts";
 import { readContent } from "../../../worker/blobs/read-content.ts";
-import { sha256 } from "../../../worker/blobs/tree-stack.ts";
 import { CHUNK_BYTES, writeContent } from "../../../worker/blobs/write-content.ts";
 import { CHECKSUM_ALGORITHMS } from "../../../worker/core/checksums.ts";
 import { seededRandom } from "../../support/random.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { treeRoot } from "../../../protocol/digest.ts";
-import { ContentHasher, hashSmall } from "../../../worker/blobs/content-hasher.ts";
-import { sha256 } from "../../../worker/blobs/tree-stack.ts";
+import { ContentHasher, hashSmall } from "../../../worker/blobs/hash/content-hasher.ts";
+import { sha256 } from "../../../worker/blobs/hash/tree-stack.ts";
 import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm } from "../../../worker/core/checksums.ts";
 import { checksumOf } from "./checksums.ts";
 import { hash, hex, MIB, randomBytes, referenceDigest } from "./reference.ts";

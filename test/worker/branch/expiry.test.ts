@@ -2,7 +2,7 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import type { Branch } from "../../../worker/branch/branch.ts";
 import { type BranchApi, UPLOAD_LEASE_MS } from "../../../worker/branch/contract.ts";
-import { Wakeup } from "../../../worker/branch/wakeup.ts";
+import { Wakeup } from "../../../worker/branch/lifecycle/wakeup.ts";
 import {
   type BranchStub,
   begin,

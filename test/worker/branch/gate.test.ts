@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Gate } from "../../../worker/branch/gate.ts";
+import { Gate } from "../../../worker/branch/write/gate.ts";
 
 function closedGate(waitMs: number) {
   const state = { isClosed: true };

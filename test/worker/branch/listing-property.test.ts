@@ -1,9 +1,9 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import type { ListFiles } from "../../../worker/branch/contract.ts";
-import { Ledger } from "../../../worker/branch/ledger.ts";
-import { pageScope, readPage } from "../../../worker/branch/listing.ts";
-import { NEAR_HEAD_CHANGES, openWalk } from "../../../worker/branch/walk.ts";
+import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
+import { pageScope, readPage } from "../../../worker/branch/read/listing.ts";
+import { NEAR_HEAD_CHANGES, openWalk } from "../../../worker/branch/read/walk.ts";
 import {
   type BranchStub,
   byBytes,

@@ -1,8 +1,14 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
-import { Sql } from "../../../worker/branch/sql.ts";
-import { ALIVE_ALL, BORN_SINCE, DIED_NEXT, DIED_SINCE, PAST } from "../../../worker/branch/walk-queries.ts";
+import { Sql } from "../../../worker/branch/ledger/sql.ts";
+import {
+  ALIVE_ALL,
+  BORN_SINCE,
+  DIED_NEXT,
+  DIED_SINCE,
+  PAST,
+} from "../../../worker/branch/read/walk-queries.ts";
 import { numbered, pagesOf } from "./large-support.ts";
 import { branchOf, chunked, completion, freshBucket, inline, joined } from "./support.ts";
 

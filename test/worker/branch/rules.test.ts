@@ -1,10 +1,10 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import { CommitClock } from "../../../worker/branch/clock.ts";
-import { commitChanges, putFile } from "../../../worker/branch/commit-changes.ts";
-import { Ledger } from "../../../worker/branch/ledger.ts";
-import { justAfter, rangeOf, subtree } from "../../../worker/branch/path-order.ts";
-import { PutQueue } from "../../../worker/branch/put-queue.ts";
+import { CommitClock } from "../../../worker/branch/ledger/clock.ts";
+import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
+import { justAfter, rangeOf, subtree } from "../../../worker/branch/tree/path-ranges.ts";
+import { commitChanges, putFile } from "../../../worker/branch/write/commit.ts";
+import { PutQueue } from "../../../worker/branch/write/put-queue.ts";
 import { comparePaths } from "../../../worker/core/path-order.ts";
 import { freshBranch, inline } from "./support.ts";
 

@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import { MIGRATIONS, migrate } from "../../../worker/branch/schema.ts";
-import { Sql } from "../../../worker/branch/sql.ts";
+import { MIGRATIONS, migrate } from "../../../worker/branch/ledger/migrations.ts";
+import { Sql } from "../../../worker/branch/ledger/sql.ts";
 import { branchOf, freshBranch, freshBucket, listed, put } from "./support.ts";
 
 /** Rows that an object of each earlier version may hold, by version: one entry more with each migration. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createChecksum } from "../../../worker/blobs/checksum-hasher.ts";
+import { createChecksum } from "../../../worker/blobs/hash/checksum-hasher.ts";
 import { encodeBase64 } from "../../../worker/core/base64.ts";
 import {
   CHECKSUM_ALGORITHMS,

@@ -1,13 +1,13 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { ChangedStore } from "../../../worker/pipeline/changed.ts";
-import { EgressStore } from "../../../worker/pipeline/egress-store.ts";
-import { EndingStore } from "../../../worker/pipeline/ending.ts";
-import { JobStore } from "../../../worker/pipeline/jobs.ts";
-import { MergeStore } from "../../../worker/pipeline/merges.ts";
-import { OperationStore } from "../../../worker/pipeline/operations.ts";
-import { PipelineStore } from "../../../worker/pipeline/pipeline-store.ts";
-import { PublishedStore } from "../../../worker/pipeline/published.ts";
-import { TaskStore } from "../../../worker/pipeline/tasks.ts";
+import { ChangedStore } from "../../../worker/pipeline/finish/changed.ts";
+import { EgressStore } from "../../../worker/pipeline/finish/egress-store.ts";
+import { EndingStore } from "../../../worker/pipeline/finish/ending.ts";
+import { MergeStore } from "../../../worker/pipeline/finish/merge-store.ts";
+import { OperationStore } from "../../../worker/pipeline/finish/operations.ts";
+import { PublishedStore } from "../../../worker/pipeline/finish/published-store.ts";
+import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
+import { PipelineStore } from "../../../worker/pipeline/lifecycle/pipeline-store.ts";
+import { TaskStore } from "../../../worker/pipeline/work/task-store.ts";
 import { type FaultPoint, insist, killedAt, ringAlarms, shortenPauses } from "./faults.ts";
 import {
   allJobs,

@@ -1,9 +1,9 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { type KeptChunk, LogReader } from "../../../worker/pipeline/log-reader.ts";
-import { type LogLimits, LogStore, type Printer } from "../../../worker/pipeline/log-store.ts";
-import { migrate } from "../../../worker/pipeline/schema.ts";
-import { Sql } from "../../../worker/pipeline/sql.ts";
+import { migrate } from "../../../worker/pipeline/ledger/migrations.ts";
+import { Sql } from "../../../worker/pipeline/ledger/sql.ts";
+import { type KeptChunk, LogReader } from "../../../worker/pipeline/logs/log-reader.ts";
+import { type LogLimits, LogStore, type Printer } from "../../../worker/pipeline/logs/log-store.ts";
 
 const NOW = 1_000_000;
 const ROOMY: LogLimits = { datumBytes: 1e9, pipelineBytes: 1e9 };

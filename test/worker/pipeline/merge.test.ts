@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FeedEvent, FeedPage } from "../../../worker/branch/contract.ts";
-import { merge } from "../../../worker/pipeline/merge.ts";
+import { merge } from "../../../worker/pipeline/inputs/merge-feeds.ts";
 
 function event(id: string, createdAt: number): FeedEvent {
   return { generation: 1, seq: 1, id, createdAt, kind: "commit", changes: [], next: null };

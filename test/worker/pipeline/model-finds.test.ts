@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { JobStore } from "../../../worker/pipeline/jobs.ts";
+import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
 import {
   allJobs,
   commit,

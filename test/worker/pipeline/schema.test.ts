@@ -1,7 +1,7 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { MIGRATIONS, migrate } from "../../../worker/pipeline/schema.ts";
-import { Sql } from "../../../worker/pipeline/sql.ts";
+import { MIGRATIONS, migrate } from "../../../worker/pipeline/ledger/migrations.ts";
+import { Sql } from "../../../worker/pipeline/ledger/sql.ts";
 import { allJobs, commit, makeRepo, master, pipelineOf, specOf, workUntil } from "./support.ts";
 
 const DIGEST = "d".repeat(64);

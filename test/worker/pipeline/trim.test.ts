@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { KEPT_JOBS } from "../../../worker/pipeline/trim.ts";
+import { KEPT_JOBS } from "../../../worker/pipeline/jobs/trim.ts";
 import {
   allJobs,
   commit,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Attributes } from "../../../protocol/files.ts";
-import { readAttributes, setAttributeHeaders, setOverrides } from "../../../worker/s3/attributes.ts";
+import { readAttributes, setAttributeHeaders, setOverrides } from "../../../worker/s3/objects/attributes.ts";
 
 const read = (headers: Record<string, string>, key = "key") =>
   readAttributes(new Map(Object.entries(headers)), key);

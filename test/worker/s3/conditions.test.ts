@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { evaluateConditions, rangeApplies } from "../../../worker/s3/conditions.ts";
+import { evaluateConditions, rangeApplies } from "../../../worker/s3/request/conditions.ts";
 
 const ETAG = '"abc-3"';
 // Half a second in: HTTP dates have whole seconds only.

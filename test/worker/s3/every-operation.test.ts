@@ -1,18 +1,18 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { KeyLevel } from "../../../protocol/keys.ts";
 import type { Permission } from "../../../worker/core/permissions.ts";
-import type {
-  BucketOperationName,
-  ObjectOperationName,
-  ServiceOperationName,
-  UploadOperationName,
-} from "../../../worker/s3/detect.ts";
 import {
   BUCKET_OPERATIONS,
   OBJECT_OPERATIONS,
   SERVICE_OPERATIONS,
   UPLOAD_OPERATIONS,
 } from "../../../worker/s3/operations.ts";
+import type {
+  BucketOperationName,
+  ObjectOperationName,
+  ServiceOperationName,
+  UploadOperationName,
+} from "../../../worker/s3/request/detect.ts";
 import { type Ask, answer, failure, good, ROOT_KEY, s3, scopedKey, unsigned, xml } from "./support.ts";
 
 type Name = ServiceOperationName | BucketOperationName | ObjectOperationName | UploadOperationName;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { S3Error } from "../../../worker/s3/errors.ts";
-import { keepWaiting } from "../../../worker/s3/keep-waiting.ts";
-import { renderError } from "../../../worker/s3/render-error.ts";
-import { xmlAnswer } from "../../../worker/s3/xml.ts";
+import { S3Error } from "../../../worker/s3/answer/errors.ts";
+import { keepWaiting } from "../../../worker/s3/answer/keep-waiting.ts";
+import { renderError } from "../../../worker/s3/answer/render-error.ts";
+import { xmlAnswer } from "../../../worker/s3/answer/xml.ts";
 import { failure, xml } from "./support.ts";
 
 const fail = (error: unknown) => renderError(error, { method: "POST", resource: "/r", requestId: "id" });

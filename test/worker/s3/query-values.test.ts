@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { decodeToken, encodeToken, wholeNumber } from "../../../worker/s3/query-values.ts";
+import { decodeToken, encodeToken, wholeNumber } from "../../../worker/s3/request/query-values.ts";
 
 const limits = { min: 1, max: 10, absent: 7 };
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { contentRange, parseRange } from "../../../worker/s3/range.ts";
+import { contentRange, parseRange } from "../../../worker/s3/request/range.ts";
 
 test.each([
   ["bytes=0-0", { offset: 0, length: 1 }],

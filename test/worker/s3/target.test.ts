@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { authorityOf, parseTarget, rawPathOf } from "../../../worker/s3/target.ts";
+import { authorityOf, parseTarget, rawPathOf } from "../../../worker/s3/request/target.ts";
 
 const HOST = "http://127.0.0.1:8787";
 

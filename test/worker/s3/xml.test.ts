@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseXml, tagsOf, xmlAnswer, xmlBody } from "../../../worker/s3/xml.ts";
+import { parseXml, tagsOf, xmlAnswer, xmlBody } from "../../../worker/s3/answer/xml.ts";
 
 const DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n';
 

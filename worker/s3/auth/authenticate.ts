@@ -1,4 +1,4 @@
-import { authorityOf, parseTarget, type Target } from "../target.ts";
+import { authorityOf, parseTarget, type Target } from "../request/target.ts";
 import { SigningKeys } from "./signature.ts";
 import { type AuthResult, type VerifyOptions, verify } from "./verify.ts";
 

@@ -1,4 +1,4 @@
-import type { Target } from "../target.ts";
+import type { Target } from "../request/target.ts";
 import type { SignableRequest } from "./canonical-request.ts";
 import type { AuthFailure, Failed } from "./failure.ts";
 import { type Authorization, parseAuthorization } from "./parse-authorization.ts";

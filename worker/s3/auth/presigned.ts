@@ -1,4 +1,4 @@
-import type { QueryPair, Target } from "../target.ts";
+import type { QueryPair, Target } from "../request/target.ts";
 import { parseCredential, SIGNATURE } from "./credential.ts";
 import type { Failed } from "./failure.ts";
 import { ALGORITHM, type Authorization } from "./parse-authorization.ts";

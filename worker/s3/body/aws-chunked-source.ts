@@ -1,5 +1,5 @@
 import type { ByteSource } from "../../blobs/body-reader.ts";
-import { S3Error } from "../errors.ts";
+import { S3Error } from "../answer/errors.ts";
 import type { ChunkDecoder } from "./chunk-decoder.ts";
 
 /**

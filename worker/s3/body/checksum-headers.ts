@@ -1,6 +1,6 @@
 import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm, parseChecksum } from "../../core/checksums.ts";
-import { checksumHeader } from "../checksum-names.ts";
-import { S3Error } from "../errors.ts";
+import { checksumHeader } from "../answer/checksum-names.ts";
+import { S3Error } from "../answer/errors.ts";
 
 /** What a request says of its body's checksum. */
 export interface AskedChecksum {

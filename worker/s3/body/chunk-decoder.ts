@@ -1,4 +1,4 @@
-import { S3Error } from "../errors.ts";
+import { S3Error } from "../answer/errors.ts";
 import { type ChunkHead, parseChunkHead } from "./chunk-head.ts";
 import type { ChunkSignatures } from "./chunk-signatures.ts";
 import type { Trailer } from "./trailer.ts";

@@ -5,7 +5,7 @@ import {
   checksumTypes,
   defaultChecksumType,
 } from "../../core/checksums.ts";
-import { S3Error } from "../errors.ts";
+import { S3Error } from "../answer/errors.ts";
 
 type Headers = ReadonlyMap<string, string>;
 

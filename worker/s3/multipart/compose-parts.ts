@@ -1,10 +1,10 @@
-import { composeContent, type Slice } from "../../blobs/compose-content.ts";
+import { composeContent, type Slice } from "../../blobs/compose/compose-content.ts";
 import type { Content } from "../../blobs/content.ts";
 import type { BlobStore } from "../../blobs/port.ts";
 import type { MultipartStatus, Part, PartBody, PartLayout } from "../../branch/contract.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
+import { uploadFailure } from "../answer/failures.ts";
 import type { BesideTree } from "../bucket-tree.ts";
-import { uploadFailure } from "../failures.ts";
 import type { UploadRequest } from "../operation.ts";
 
 /** Most parts whose bodies are asked for at once. */

@@ -1,7 +1,7 @@
 import { parseUploadId } from "../../../protocol/names.ts";
 import type { MultipartStatus } from "../../branch/contract.ts";
-import { S3Error } from "../errors.ts";
-import { uploadFailure } from "../failures.ts";
+import { S3Error } from "../answer/errors.ts";
+import { uploadFailure } from "../answer/failures.ts";
 import { MAX_PART_NUMBER } from "../limits.ts";
 import type { UploadRequest } from "../operation.ts";
 

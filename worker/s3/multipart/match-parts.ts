@@ -1,10 +1,10 @@
 import { contentName } from "../../../protocol/content.ts";
 import type { Part } from "../../branch/contract.ts";
 import type { ChecksumAlgorithm } from "../../core/checksums.ts";
+import { checksumTag } from "../answer/checksum-names.ts";
+import { S3Error } from "../answer/errors.ts";
+import { uploadFailure } from "../answer/failures.ts";
 import type { BesideTree } from "../bucket-tree.ts";
-import { checksumTag } from "../checksum-names.ts";
-import { S3Error } from "../errors.ts";
-import { uploadFailure } from "../failures.ts";
 import { MAX_PAGE_ENTRIES, MIN_PART_BYTES } from "../limits.ts";
 import type { NamedPart } from "./parse-completion.ts";
 

@@ -1,4 +1,4 @@
-import { createChecksum } from "../../blobs/checksum-hasher.ts";
+import { createChecksum } from "../../blobs/hash/checksum-hasher.ts";
 import type { MultipartStatus, Part } from "../../branch/contract.ts";
 import {
   CHECKSUM_ALGORITHMS,
@@ -10,8 +10,8 @@ import {
   isCrc,
   parseChecksum,
 } from "../../core/checksums.ts";
-import { checksumHeader } from "../checksum-names.ts";
-import { S3Error } from "../errors.ts";
+import { checksumHeader } from "../answer/checksum-names.ts";
+import { S3Error } from "../answer/errors.ts";
 import { askedType } from "./asked-checksum.ts";
 
 type Headers = ReadonlyMap<string, string>;

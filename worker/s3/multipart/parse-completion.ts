@@ -1,10 +1,10 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm } from "../../core/checksums.ts";
-import { checksumTag } from "../checksum-names.ts";
-import { parseEtag } from "../conditions.ts";
-import { S3Error } from "../errors.ts";
+import { checksumTag } from "../answer/checksum-names.ts";
+import { S3Error } from "../answer/errors.ts";
+import { malformed, type ParsedXml, parseXml, tagsOf } from "../answer/xml.ts";
 import { MAX_PART_NUMBER } from "../limits.ts";
-import { malformed, type ParsedXml, parseXml, tagsOf } from "../xml.ts";
+import { parseEtag } from "../request/conditions.ts";
 
 /** A part as CompleteMultipartUpload names it. */
 export interface NamedPart {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { containerExecutor } from "../../../../runner/executors/container/container-executor.ts";
-import { openEngine } from "../../../../runner/executors/container/engine.ts";
+import { openEngine } from "../../../../runner/executors/container/engine/engine.ts";
 import {
   type Command,
   type Executor,

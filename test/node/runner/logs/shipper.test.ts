@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { LogsRequest, MAX_LOG_LINES, type Outcome } from "../../../../protocol/runner.ts";
-import { Client } from "../../../../runner/client.ts";
-import { Gateway } from "../../../../runner/gateway.ts";
-import { Leases } from "../../../../runner/leases.ts";
-import { Reporter } from "../../../../runner/reporter.ts";
+import { Client } from "../../../../runner/gateway/client.ts";
+import { Gateway } from "../../../../runner/gateway/gateway.ts";
+import { Leases } from "../../../../runner/worker/leases.ts";
+import { Reporter } from "../../../../runner/worker/reporter.ts";
 import { type Call, FakeGateway, KEY, refusal } from "../support/fake-gateway.ts";
 import { log, soon } from "../support/running.ts";
 

@@ -1,6 +1,6 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { Cache, type CacheOptions } from "../../../../runner/cache.ts";
+import { Cache, type CacheOptions } from "../../../../runner/cache/cache.ts";
 import { log } from "./running.ts";
 
 type Given = Pick<CacheOptions, "gateway"> & Partial<CacheOptions> & { readonly agent?: string };

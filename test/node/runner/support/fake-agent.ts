@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { runAgent } from "../../../../runner/agent.ts";
-import { Client } from "../../../../runner/client.ts";
+import { runAgent } from "../../../../runner/agent/agent.ts";
 import type { Executor } from "../../../../runner/executors/executor.ts";
-import { Gateway } from "../../../../runner/gateway.ts";
-import { PipeStore } from "../../../../runner/pfs/pipe-store.ts";
+import { Client } from "../../../../runner/gateway/client.ts";
+import { Gateway } from "../../../../runner/gateway/gateway.ts";
+import { PipeStore } from "../../../../runner/pfs/lazy/pipe-store.ts";
 import type { SecretSource } from "../../../../runner/secrets/source.ts";
 import { openCache } from "./caches.ts";
 import { KEY } from "./fake-gateway.ts";

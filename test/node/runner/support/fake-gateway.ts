@@ -19,7 +19,7 @@ import {
   type Task,
 } from "../../../../protocol/runner.ts";
 import type { Transform } from "../../../../protocol/spec.ts";
-import { TreeHash } from "../../../../runner/tree-hash.ts";
+import { TreeHash } from "../../../../runner/lib/tree-hash.ts";
 
 export const KEY = { accessKeyId: "test-key", secretAccessKey: "test-secret" };
 

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { authenticate } from "../../../../worker/s3/auth/authenticate.ts";
 import { operationHeaders, operationQuery } from "../../../../worker/s3/auth/presigned.ts";
 import { verify } from "../../../../worker/s3/auth/verify.ts";
-import { parseTarget } from "../../../../worker/s3/target.ts";
+import { parseTarget } from "../../../../worker/s3/request/target.ts";
 import { callerOf, EXAMPLE_KEY, EXAMPLE_NOW, options, presignedPut, ringOf, targetOf } from "./support.ts";
 
 const HOST = "examplebucket.s3.amazonaws.com";

@@ -4,7 +4,7 @@ import type { AccessKey, KeyRing } from "../../../../worker/keys/key-ring.ts";
 import { canonicalRequest, type SignableRequest } from "../../../../worker/s3/auth/canonical-request.ts";
 import { SigningKeys, stringToSign } from "../../../../worker/s3/auth/signature.ts";
 import { type VerifyOptions, verify } from "../../../../worker/s3/auth/verify.ts";
-import { parseTarget, type Target } from "../../../../worker/s3/target.ts";
+import { parseTarget, type Target } from "../../../../worker/s3/request/target.ts";
 
 /** The key, day and region of all worked examples of AWS. */
 export const EXAMPLE_KEY: AccessKey = {

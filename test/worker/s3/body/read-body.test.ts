@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { Payload } from "../../../../worker/app.ts";
-import { S3Error } from "../../../../worker/s3/errors.ts";
+import { S3Error } from "../../../../worker/s3/answer/errors.ts";
+import { readTextBody } from "../../../../worker/s3/body/read-body.ts";
 import type { ServiceRequest } from "../../../../worker/s3/operation.ts";
-import { readTextBody } from "../../../../worker/s3/read-body.ts";
 import { EXAMPLE_KEY } from "../auth/support.ts";
 import { framed, joined, SIGNED_TRAILER, SIGNING, UNSIGNED_TRAILER } from "./support.ts";
 

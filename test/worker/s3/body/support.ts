@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { toHex } from "../../../../protocol/digest.ts";
 import type { ChunkSigning, Payload } from "../../../../worker/app.ts";
 import type { ByteSource } from "../../../../worker/blobs/body-reader.ts";
+import { S3Error } from "../../../../worker/s3/answer/errors.ts";
 import { SigningKeys } from "../../../../worker/s3/auth/signature.ts";
 import { type OpenBody, openBody } from "../../../../worker/s3/body/open-body.ts";
-import { S3Error } from "../../../../worker/s3/errors.ts";
 import { EXAMPLE_KEY, EXAMPLE_SCOPE, EXAMPLE_TIME } from "../auth/support.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { beforeAll, describe, expect, test } from "vitest";
-import { createChecksum } from "../../../../worker/blobs/checksum-hasher.ts";
+import { createChecksum } from "../../../../worker/blobs/hash/checksum-hasher.ts";
 import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm } from "../../../../worker/core/checksums.ts";
 import { failure, good, s3, xml } from "../support.ts";
 import { begin, bytes, complete, completed, type Done, part, SMALLEST, type Upload } from "./support.ts";

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { type ContentId, contentName } from "../../../../../protocol/content.ts";
-import type { Gateway } from "../../../../../runner/gateway.ts";
-import { TreeHash } from "../../../../../runner/tree-hash.ts";
+import type { Gateway } from "../../../../../runner/gateway/gateway.ts";
+import { TreeHash } from "../../../../../runner/lib/tree-hash.ts";
 
 const CHUNK_BYTES = 64 * 1024;
 

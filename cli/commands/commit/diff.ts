@@ -1,0 +1,66 @@
+import type { Command } from "commander";
+import { DiffPage, MAX_LIST_CHANGES, type PathChange } from "../../../protocol/commits.ts";
+import { encodePath } from "../../gateway/client.ts";
+import { commitOrHead, commitsPath, parseBranch } from "../../gateway/commits.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
+import { printJson, printLine, printTable, showSize } from "../../output/output.ts";
+
+interface Options extends ClientOptions {
+  readonly limit: number;
+  readonly after?: string;
+}
+
+const DEFAULT_LIMIT = 1000;
+const MAX_LIMIT = 1_000_000;
+
+/** `sluice commit diff` */
+export function addCommitDiff(group: Command): void {
+  const command = group
+    .command("diff")
+    .description("Lists what differs between two commits of a branch, by path.")
+    .argument("<bucket>", "<branch>.<repo>, with or without s3://")
+    .argument("[from]", "the one commit; where it is left out, the parent of the other")
+    .argument("[to]", "the other commit; the newest one where it is left out")
+    .option(
+      "--limit <number>",
+      "at most so many paths",
+      wholeNumber({ min: 1, max: MAX_LIMIT }),
+      DEFAULT_LIMIT,
+    )
+    .option("--after <path>", "go on after this path of an earlier list")
+    .action((text: string, from: string | undefined, to: string | undefined, options: Options) => {
+      const address = parseBranch(text);
+      return withClient(options, async (client) => {
+        const path = `${commitsPath(address)}/${encodePath(await commitOrHead(client, address, to))}/diff`;
+        const changes: PathChange[] = [];
+        let page: DiffPage | undefined;
+        // A page may be shorter than was asked for, though more follow.
+        do {
+          const limit = Math.min(options.limit - changes.length, MAX_LIST_CHANGES);
+          const after = page?.next ?? options.after;
+          const query = {
+            limit: String(limit),
+            ...(from === undefined ? {} : { from }),
+            ...(after === undefined ? {} : { after }),
+          };
+          page = await client.call(DiffPage, { method: "GET", path, query });
+          changes.push(...page.changes);
+        } while (page.next !== null && changes.length < options.limit);
+        if (options.json) return printJson({ ...page, changes } satisfies DiffPage);
+        printTable([["CHANGE", "SIZE", "PATH"], ...changes.map(rowOf)]);
+        if (page.next !== null) printLine(`more with --after '${page.next}'`);
+      });
+    });
+  withExamples(
+    withClientOptions(command),
+    "sluice commit diff master.images",
+    "sluice commit diff master.images 01KAR… 01KAS…",
+    "sluice commit diff master.images 01KAR… --json | jq '.changes[].path'",
+  );
+}
+
+function rowOf({ change, before, after, path }: PathChange): string[] {
+  const sizes = [before, after].flatMap((file) => (file ? [showSize(file.size)] : []));
+  return [change, sizes.join(" -> "), path];
+}

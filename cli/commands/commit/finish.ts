@@ -1,0 +1,29 @@
+import type { Command } from "commander";
+import { parseOpenCommit } from "../../gateway/address.ts";
+import { finishSession } from "../../gateway/sessions.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { printJson, printLine } from "../../output/output.ts";
+
+/** `sluice commit finish` */
+export function addCommitFinish(group: Command): void {
+  const command = group
+    .command("finish")
+    .description(
+      "Publishes an open commit as one commit, however large it is, and prints the commit's id. Done again, it prints the same.",
+    )
+    .argument("<open commit>", "its bucket: s3://<session>.<branch>.<repo>")
+    .action((text: string, options: ClientOptions) => {
+      const open = parseOpenCommit(text);
+      return withClient(options, async (client) => {
+        const commit = await finishSession(client, open);
+        if (options.json) printJson({ commit });
+        else printLine(commit ?? "nothing changed: no commit was made");
+      });
+    });
+  withExamples(
+    withClientOptions(command),
+    "sluice commit finish s3://01kar….master.images",
+    "sluice commit finish s3://01kar….master.images --json",
+  );
+}

@@ -1,0 +1,105 @@
+import type { Command } from "commander";
+import { CommitDetail, MAX_LIST_MAKERS, type Maker, Provenance } from "../../../protocol/commits.ts";
+import { type Address, showAddress } from "../../gateway/address.ts";
+import { type Client, encodePath } from "../../gateway/client.ts";
+import { commitOrHead, commitsPath, parseBranchAddress, showChanges } from "../../gateway/commits.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
+import { UsageError } from "../../output/failure.ts";
+import { printJson, printLine, showTime } from "../../output/output.ts";
+
+interface Options extends ClientOptions {
+  readonly path?: string;
+  readonly limit: number;
+  readonly after?: string;
+}
+
+/** `sluice commit inspect` */
+export function addCommitInspect(group: Command): void {
+  const command = group
+    .command("inspect")
+    .description(
+      "Shows a commit: its job and the commits that this read, which may be inspected in turn. Of a file, also the datums that made it and what they read.",
+    )
+    .argument("<bucket>", "<branch>.<repo>, or <branch>.<repo>/<path> for a file; with or without s3://")
+    .argument("[commit]", "the commit; the newest one where it is left out")
+    .option("--path <path>", "a file of the commit")
+    .option(
+      "--limit <number>",
+      "at most so many datums",
+      wholeNumber({ min: 1, max: MAX_LIST_MAKERS }),
+      MAX_LIST_MAKERS,
+    )
+    .option("--after <place>", "go on after this place of an earlier list of datums")
+    .action((text: string, commit: string | undefined, options: Options) => {
+      const address = parseBranchAddress(text);
+      const path = pathOf(address, options);
+      return withClient(options, async (client) => {
+        const id = await commitOrHead(client, address, commit);
+        const at = `${commitsPath(address)}/${encodePath(id)}`;
+        const detail = await client.call(CommitDetail, { method: "GET", path: at });
+        const provenance = path === undefined ? undefined : await ask(client, { at, path, options });
+        if (options.json) return printJson({ ...detail, ...(provenance && { provenance }) });
+        printCommit(detail, address);
+        if (provenance) printProvenance(provenance);
+      });
+    });
+  withExamples(
+    withClientOptions(command),
+    "sluice commit inspect master.edges",
+    "sluice commit inspect master.edges/liberty.png",
+    "sluice commit inspect master.edges 01KAR… --path liberty.png",
+  );
+}
+
+function pathOf({ path }: Address, options: Options): string | undefined {
+  if (options.path === undefined) return path === "" ? undefined : path;
+  if (path === "") return options.path;
+  throw new UsageError("name the file once: behind the bucket, or with --path");
+}
+
+function ask(
+  client: Client,
+  { at, path, options: { limit, after } }: { at: string; path: string; options: Options },
+): Promise<Provenance> {
+  const query = { path, limit: String(limit), ...(after === undefined ? {} : { after }) };
+  return client.call(Provenance, { method: "GET", path: `${at}/provenance`, query });
+}
+
+function printCommit(detail: CommitDetail, { bucket }: Address): void {
+  printLine(`commit    ${detail.id}`);
+  printLine(`branch    s3://${bucket}`);
+  printLine(`parent    ${detail.parent ?? "-"}`);
+  printLine(`created   ${showTime(detail.createdAt)}`);
+  printLine(`files     ${showChanges(detail)}`);
+  printLine(`job       ${jobText(detail)}`);
+  for (const { name, repo, branch, commit } of detail.inputs) {
+    printLine(`input     ${name}: s3://${branch}.${repo} at ${commit ?? "nothing yet"}`);
+  }
+}
+
+function jobText({ job, pipeline }: CommitDetail): string {
+  if (job === null) return "- (no job made it)";
+  return pipeline === null ? job : `${job} of ${pipeline}`;
+}
+
+function printProvenance({ path, job, datums, next }: Provenance): void {
+  printLine(`file      ${path}`);
+  if (job !== null && datums.length === 0) printLine("datum     - (no datum that is known made it)");
+  for (const datum of datums) {
+    printLine(`datum     ${datum.id} (${ranText(datum)})`);
+    for (const { name, repo, branch, commit, path: read, kind } of datum.inputs) {
+      const address = showAddress({ repo, branch, bucket: `${branch}.${repo}`, path: "" }, read);
+      const slash = kind === "dir" && read !== "" ? "/" : "";
+      printLine(`  from    ${name}: ${address}${slash} at ${commit ?? "nothing yet"}`);
+    }
+  }
+  if (next !== null) printLine(`more with --after '${next}'`);
+}
+
+function ranText({ state, job, node, exitCode }: Maker): string {
+  const ran = state === "success" ? "this job ran it" : `ran in job ${job ?? "long past"}`;
+  const parts = [node === null ? ran : `${ran} on ${node}`];
+  if (exitCode !== null) parts.push(`exit code ${exitCode}`);
+  return parts.join(", ");
+}

@@ -1,0 +1,53 @@
+import type { Command } from "commander";
+import { CommitPage, MAX_LIST_COMMITS } from "../../../protocol/commits.ts";
+import { commitsPath, parseBranch, showChanges } from "../../gateway/commits.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
+import { printJson, printLine, printTable, showTime } from "../../output/output.ts";
+
+interface Options extends ClientOptions {
+  readonly limit: number;
+  readonly after?: string;
+}
+
+const DEFAULT_LIMIT = 20;
+
+/** `sluice commit list` */
+export function addCommitList(group: Command): void {
+  const command = group
+    .command("list")
+    .description("Lists the commits of a branch, newest first, with the jobs that made them.")
+    .argument("<bucket>", "<branch>.<repo>, with or without s3://")
+    .option(
+      "--limit <number>",
+      "at most so many",
+      wholeNumber({ min: 1, max: MAX_LIST_COMMITS }),
+      DEFAULT_LIMIT,
+    )
+    .option("--after <id>", "go on after this commit of an earlier list")
+    .action((text: string, options: Options) => {
+      const address = parseBranch(text);
+      return withClient(options, async (client) => {
+        const { limit, after } = options;
+        const page = await client.call(CommitPage, {
+          method: "GET",
+          path: commitsPath(address),
+          query: { limit: String(limit), ...(after === undefined ? {} : { after }) },
+        });
+        if (options.json) return printJson(page);
+        const rows = page.commits.map((commit) => [
+          commit.id,
+          showTime(commit.createdAt),
+          showChanges(commit),
+          commit.job ?? "-",
+        ]);
+        printTable([["ID", "CREATED", "FILES", "JOB"], ...rows]);
+        if (page.next !== null) printLine(`more with --after ${page.next}`);
+      });
+    });
+  withExamples(
+    withClientOptions(command),
+    "sluice commit list master.images",
+    "sluice commit list master.edges --json | jq -r '.commits[].id'",
+  );
+}

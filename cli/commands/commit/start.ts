@@ -1,0 +1,51 @@
+import { type Command, InvalidArgumentError } from "commander";
+import { Duration } from "../../../protocol/duration.ts";
+import { parseBucketAddress } from "../../gateway/address.ts";
+import { openSession } from "../../gateway/sessions.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { UsageError } from "../../output/failure.ts";
+import { printJson, printLine } from "../../output/output.ts";
+
+interface Options extends ClientOptions {
+  readonly ttl?: string;
+}
+
+/** `sluice commit start` */
+export function addCommitStart(group: Command): void {
+  const command = group
+    .command("start")
+    .description(
+      "Opens a commit and prints its bucket. Any S3 tool, and sluice cp and rm, may fill it with any number of puts and deletes; nothing of it is seen in the branch until it is finished.",
+    )
+    .argument("<bucket>", "s3://<branch>.<repo>")
+    .option(
+      "--ttl <time>",
+      "forget it when nothing is added for so long, such as 24h (default: what the gateway is set to)",
+      duration,
+    )
+    .action((text: string, options: Options) => {
+      const { repo, branch, session } = parseBucketAddress(text);
+      if (session !== undefined) throw new UsageError(`'${text}' is the bucket of an open commit already`);
+      return withClient(options, async (client) => {
+        const opened = await openSession(client, { repo, branch, ...(options.ttl && { ttl: options.ttl }) });
+        if (options.json) return printJson(opened);
+        const bucket = `s3://${opened.bucket}`;
+        printLine(bucket);
+        process.stderr.write(
+          `fill it, e.g. with 'aws s3 sync <folder> ${bucket}' or 'sluice cp -r <folder> ${bucket}', then run 'sluice commit finish ${bucket}'\n`,
+        );
+      });
+    });
+  withExamples(
+    withClientOptions(command),
+    "sluice commit start s3://master.images",
+    "open=$(sluice commit start s3://master.images) && aws s3 sync photos $open && sluice commit finish $open",
+  );
+}
+
+function duration(value: string): string {
+  const parsed = Duration.safeParse(value);
+  if (parsed.success) return value;
+  throw new InvalidArgumentError(`It ${parsed.error.issues[0]?.message}.`);
+}

@@ -1,0 +1,27 @@
+import type { Command } from "commander";
+import { Job } from "../../../protocol/pipelines.ts";
+import { encodePath } from "../../gateway/client.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { printJson } from "../../output/output.ts";
+import { printJob } from "../../output/show-job.ts";
+
+/** `sluice job inspect` */
+export function addJobInspect(group: Command): void {
+  const command = group
+    .command("inspect")
+    .description("Shows a job: its state and why, its datums, the commits it read and the one it made.")
+    .argument("<id>", "the job")
+    .action((id: string, options: ClientOptions) =>
+      withClient(options, async (client) => {
+        const job = await client.call(Job, { method: "GET", path: `/jobs/${encodePath(id)}` });
+        if (options.json) printJson(job);
+        else printJob(job);
+      }),
+    );
+  withExamples(
+    withClientOptions(command),
+    "sluice job inspect 01KAR…",
+    "sluice job inspect 01KAR… --json | jq .datums",
+  );
+}

@@ -1,0 +1,58 @@
+import { type Command, Option } from "commander";
+import { JobPage, JobState } from "../../../protocol/pipelines.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, name, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
+import { printJson, printLine, printTable, showTime } from "../../output/output.ts";
+import { showDatums } from "../../output/show-job.ts";
+
+interface Options extends ClientOptions {
+  readonly pipeline?: string;
+  readonly state?: JobState;
+  readonly limit: number;
+  readonly after?: string;
+}
+
+const DEFAULT_LIMIT = 20;
+const MAX_LIMIT = 1000;
+
+/** `sluice job list` */
+export function addJobList(group: Command): void {
+  const command = group
+    .command("list")
+    .description("Lists jobs, newest first.")
+    .option("--pipeline <name>", "only those of this pipeline", name)
+    .addOption(new Option("--state <state>", "only those in this state").choices(JobState.options))
+    .option("--limit <number>", "at most so many", wholeNumber({ min: 1, max: MAX_LIMIT }), DEFAULT_LIMIT)
+    .option("--after <id>", "go on after this job of an earlier list")
+    .action((options: Options) =>
+      withClient(options, async (client) => {
+        const { pipeline, state, limit, after } = options;
+        const page = await client.call(JobPage, {
+          method: "GET",
+          path: "/jobs",
+          query: {
+            limit: String(limit),
+            ...(pipeline === undefined ? {} : { pipeline }),
+            ...(state === undefined ? {} : { state }),
+            ...(after === undefined ? {} : { after }),
+          },
+        });
+        if (options.json) return printJson(page);
+        const rows = page.jobs.map((job) => [
+          job.id,
+          job.pipeline,
+          job.state,
+          showDatums(job),
+          showTime(job.createdAt),
+          job.reason ?? "",
+        ]);
+        printTable([["ID", "PIPELINE", "STATE", "DATUMS", "CREATED", "REASON"], ...rows]);
+        if (page.next !== null) printLine(`more with --after ${page.next}`);
+      }),
+    );
+  withExamples(
+    withClientOptions(command),
+    "sluice job list --pipeline edges",
+    "sluice job list --state failure --limit 5",
+  );
+}

@@ -1,0 +1,43 @@
+import type { Command } from "commander";
+import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
+import { printJson, printLine, printTable, showTime } from "../../output/output.ts";
+import { showRepos } from "../../output/show-key.ts";
+
+interface Options extends ClientOptions {
+  readonly limit: number;
+  readonly after?: string;
+}
+
+const DEFAULT_LIMIT = 100;
+
+/** `sluice key list` */
+export function addKeyList(group: Command): void {
+  const command = group
+    .command("list")
+    .description("Lists access keys by id, without their secrets. The root key is not among them.")
+    .option("--limit <number>", "at most so many", wholeNumber({ min: 1, max: MAX_LIST_KEYS }), DEFAULT_LIMIT)
+    .option("--after <id>", "go on after this key of an earlier list")
+    .action((options: Options) =>
+      withClient(options, async (client) => {
+        const { limit, after } = options;
+        const page = await client.call(KeyPage, {
+          method: "GET",
+          path: "/keys",
+          query: { limit: String(limit), ...(after === undefined ? {} : { after }) },
+        });
+        if (options.json) return printJson(page);
+        const rows = page.keys.map((key) => [
+          key.id,
+          key.level,
+          showRepos(key.repos),
+          showTime(key.createdAt),
+          key.description,
+        ]);
+        printTable([["ID", "LEVEL", "REPOS", "CREATED", "DESCRIPTION"], ...rows]);
+        if (page.next !== null) printLine(`more with --after ${page.next}`);
+      }),
+    );
+  withExamples(withClientOptions(command), "sluice key list", "sluice key list --json | jq '.keys[].id'");
+}

@@ -1,0 +1,68 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Command } from "commander";
+import { HEARTBEAT_MS, Node, NodeList } from "../../../protocol/runner.ts";
+import type { Client } from "../../gateway/client.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, name, withClientOptions, withExamples } from "../../options.ts";
+import { CliError } from "../../output/failure.ts";
+import { printJson, printLine } from "../../output/output.ts";
+import { showWork } from "../../output/show-node.ts";
+
+interface Options extends ClientOptions {
+  readonly wait?: true;
+}
+
+/** `sluice node drain` */
+export function addNodeDrain(group: Command): void {
+  const command = group
+    .command("drain")
+    .description(
+      "Lets a node finish what runs there and gives it nothing new, until it is resumed. The mark stays when its runner is started again.",
+    )
+    .argument("<name>", "the node", name)
+    .option("--wait", "come back when nothing runs there any more")
+    .action((nodeName: string, options: Options) =>
+      withClient(options, async (client) => {
+        const marked = await client.call(Node, {
+          method: "POST",
+          path: `/nodes/${nodeName}/drain`,
+          repeatable: true,
+        });
+        const say = options.json ? () => {} : printLine;
+        if (options.wait) say(`${nodeName} is being drained`);
+        const node = options.wait ? await restingNode(client, { marked, say }) : marked;
+        if (options.json) return printJson(node);
+        if (!options.wait) return printLine(`${nodeName} is being drained`);
+        printLine(node.live ? `nothing runs on ${nodeName}` : `${nodeName} does not live any more`);
+      }),
+    );
+  withExamples(
+    withClientOptions(command),
+    "sluice node drain edge-7",
+    "sluice node drain edge-7 --wait && ssh edge-7 sudo reboot",
+  );
+}
+
+/**
+ * The node when it has no worker left, or lives no more. What it said before it was marked is of the past: it may have
+ * been given workers since.
+ */
+async function restingNode(
+  client: Client,
+  { marked, say }: { marked: Node; say: (line: string) => void },
+): Promise<Node> {
+  let told = "";
+  for (let node: Node = marked; ; ) {
+    const isNews = node.seenAt > marked.seenAt;
+    const isIdle = node.work.every(({ workers, running }) => workers === 0 && running === 0);
+    if (!node.live || (isNews && isIdle)) return node;
+    const work = showWork(node);
+    if (work !== told && work !== "-") say(work);
+    told = work;
+    await pause(HEARTBEAT_MS / 2);
+    const { nodes } = await client.call(NodeList, { method: "GET", path: "/nodes" });
+    const found = nodes.find(({ name }) => name === marked.name);
+    if (!found?.draining) throw new CliError(`${marked.name} was resumed by somebody`, { code: "Resumed" });
+    node = found;
+  }
+}

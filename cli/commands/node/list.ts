@@ -1,0 +1,35 @@
+import type { Command } from "commander";
+import { NodeList } from "../../../protocol/runner.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { printJson, printTable, showTime } from "../../output/output.ts";
+import { showNodeState, showWork } from "../../output/show-node.ts";
+
+/** `sluice node list` */
+export function addNodeList(group: Command): void {
+  const command = group
+    .command("list")
+    .description(
+      "Lists the nodes that were heard of in the last day or are being drained: whether they live, and what runs there.",
+    )
+    .action((options: ClientOptions) =>
+      withClient(options, async (client) => {
+        const list = await client.call(NodeList, { method: "GET", path: "/nodes" });
+        if (options.json) return printJson(list);
+        const rows = list.nodes.map((node) => [
+          node.name,
+          showNodeState(node),
+          node.executor,
+          String(node.capacity),
+          showTime(node.seenAt),
+          showWork(node),
+        ]);
+        printTable([["NAME", "STATE", "EXECUTOR", "CORES", "LAST SEEN", "RUNS"], ...rows]);
+      }),
+    );
+  withExamples(
+    withClientOptions(command),
+    "sluice node list",
+    "sluice node list --json | jq '.nodes[].name'",
+  );
+}

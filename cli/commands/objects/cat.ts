@@ -1,0 +1,38 @@
+import { pipeline } from "node:stream/promises";
+import type { Command } from "commander";
+import { parseFileAddress } from "../../gateway/address.ts";
+import { getFile, headFile } from "../../gateway/objects.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { printJson } from "../../output/output.ts";
+
+interface Options extends ClientOptions {
+  readonly commit?: string;
+}
+
+/** `sluice cat` */
+export function addCat(program: Command): void {
+  const command = program
+    .command("cat")
+    .summary("print a file")
+    .description("Prints a file's bytes; with --json what is known about it instead.")
+    .argument("<file>", "s3://<branch>.<repo>/<path>")
+    .option("--commit <id>", "the file as of that commit")
+    .action((text: string, options: Options) => {
+      const address = parseFileAddress(text);
+      return withClient(options, async (client) => {
+        if (options.json) {
+          const info = await headFile(client, address, options.commit);
+          printJson({ bucket: address.bucket, path: address.path, ...info });
+          return;
+        }
+        const answer = await getFile(client, address, options.commit);
+        await pipeline(answer.body, process.stdout, { end: false });
+      });
+    });
+  withExamples(
+    withClientOptions(command),
+    "sluice cat s3://master.report/report.txt",
+    "sluice cat --commit 01KAR… s3://master.report/report.txt",
+  );
+}

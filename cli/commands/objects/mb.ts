@@ -1,0 +1,24 @@
+import type { Command } from "commander";
+import { parseBucketAddress } from "../../gateway/address.ts";
+import { createBucket } from "../../gateway/objects.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { printJson, printLine } from "../../output/output.ts";
+
+/** `sluice mb` */
+export function addMb(program: Command): void {
+  const command = program
+    .command("mb")
+    .summary("make a bucket")
+    .description("Makes a bucket, which is a branch; its repo too, where that is not there yet.")
+    .argument("<bucket>", "s3://<branch>.<repo>")
+    .action((text: string, options: ClientOptions) => {
+      const { bucket } = parseBucketAddress(text);
+      return withClient(options, async (client) => {
+        await createBucket(client, bucket);
+        if (options.json) printJson({ bucket });
+        else printLine(`made s3://${bucket}`);
+      });
+    });
+  withExamples(withClientOptions(command), "sluice mb s3://master.images");
+}

@@ -1,0 +1,31 @@
+import type { Command } from "commander";
+import { PipelineList } from "../../../protocol/pipelines.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { printJson, printTable, showTime } from "../../output/output.ts";
+
+/** `sluice pipeline list` */
+export function addPipelineList(group: Command): void {
+  const command = group
+    .command("list")
+    .description("Lists all pipelines.")
+    .action((options: ClientOptions) =>
+      withClient(options, async (client) => {
+        const list = await client.call(PipelineList, { method: "GET", path: "/pipelines" });
+        if (options.json) return printJson(list);
+        const rows = list.pipelines.map(({ name, state, inputs, output, createdAt }) => [
+          name,
+          state,
+          inputs.join(" "),
+          output,
+          showTime(createdAt),
+        ]);
+        printTable([["NAME", "STATE", "INPUTS", "OUTPUT", "CREATED"], ...rows]);
+      }),
+    );
+  withExamples(
+    withClientOptions(command),
+    "sluice pipeline list",
+    "sluice pipeline list --json | jq '.pipelines[].name'",
+  );
+}

@@ -1,0 +1,29 @@
+import type { Command } from "commander";
+import { addPipelineCheck } from "./check.ts";
+import { addPipelineCreate } from "./create.ts";
+import { addPipelineDelete } from "./delete.ts";
+import { addPipelineInspect } from "./inspect.ts";
+import { addPipelineList } from "./list.ts";
+import { addPipelineStart } from "./start.ts";
+import { addPipelineStop } from "./stop.ts";
+import { addPipelineUpdate } from "./update.ts";
+
+/** `sluice pipeline …` */
+export function addPipeline(program: Command): void {
+  const group = program
+    .command("pipeline")
+    .summary("check, create, list, inspect, update, stop, start, delete pipelines")
+    .helpCommand(false)
+    .description("Pipelines: what is to run when data lands.");
+  for (const add of [
+    addPipelineCheck,
+    addPipelineCreate,
+    addPipelineList,
+    addPipelineInspect,
+    addPipelineUpdate,
+    addPipelineStop,
+    addPipelineStart,
+    addPipelineDelete,
+  ])
+    add(group);
+}

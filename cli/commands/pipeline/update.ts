@@ -1,0 +1,41 @@
+import type { Command } from "commander";
+import { Pipeline } from "../../../protocol/pipelines.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { printJson, printLine } from "../../output/output.ts";
+import { readSpecFile } from "../../spec/spec-file.ts";
+
+interface Options extends ClientOptions {
+  readonly file: string;
+  readonly reprocess?: true;
+}
+
+/** `sluice pipeline update` */
+export function addPipelineUpdate(group: Command): void {
+  const command = group
+    .command("update")
+    .description(
+      "Gives a pipeline a new spec, and makes one job for it. Datums run again where the transform has changed; where only workers, tries or times have, running jobs go on.",
+    )
+    .requiredOption("-f, --file <spec>", "file with the spec; - reads stdin")
+    .option("--reprocess", "run every datum again, whatever has changed")
+    .action((options: Options) =>
+      withClient(options, async (client) => {
+        const spec = await readSpecFile(options.file);
+        const query = { update: "true", ...(options.reprocess ? { reprocess: "true" } : {}) };
+        const pipeline = await client.call(Pipeline, {
+          method: "POST",
+          path: "/pipelines",
+          query,
+          json: spec,
+        });
+        if (options.json) printJson(pipeline);
+        else printLine(`${pipeline.name} is at version ${pipeline.version} of its spec`);
+      }),
+    );
+  withExamples(
+    withClientOptions(command),
+    "sluice pipeline update -f edges.json",
+    "sluice pipeline update -f edges.json --reprocess",
+  );
+}

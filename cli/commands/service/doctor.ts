@@ -1,0 +1,24 @@
+import type { Command } from "commander";
+import { DEFAULT_DATA } from "../../gateway/door.ts";
+import type { DoctorOptions } from "../../local/run-doctor.ts";
+import { withRunnerTerms } from "../../local/runner-options.ts";
+import { withExamples, withJson } from "../../options.ts";
+
+/** `sluice doctor` */
+export function addDoctor(program: Command): void {
+  const command = program
+    .command("doctor")
+    .summary("tell what this machine lacks to run datums")
+    .description(
+      "Tells what a runner that is started here with the same options and environment would have: the ways to run commands, each really tried, room for its data, and the gateway with its key. Ends with 1 where something is missing that it can't do without.",
+    )
+    .option("--data <folder>", "the runner's data folder", `${DEFAULT_DATA}/runner`)
+    // Loaded only here: the other commands should start at once.
+    .action(async (options: DoctorOptions) => (await import("../../local/run-doctor.ts")).runDoctor(options));
+  withExamples(
+    withJson(withRunnerTerms(command)),
+    "sluice doctor",
+    "sluice doctor --executor docker --data /var/lib/sluice --cache-size 100g",
+    "sluice doctor --json | jq '.findings[] | select(.state != \"ok\")'",
+  );
+}

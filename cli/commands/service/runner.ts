@@ -1,0 +1,29 @@
+import type { Command } from "commander";
+import { DEFAULT_DATA } from "../../gateway/door.ts";
+import type { RunnerOptions } from "../../local/run-runner.ts";
+import { withRunnerTerms } from "../../local/runner-options.ts";
+import { withExamples, withJson } from "../../options.ts";
+
+/** `sluice runner` */
+export function addRunner(program: Command): void {
+  const command = program
+    .command("runner")
+    .summary("run one agent, which runs the datums of pipelines on this machine")
+    .description(
+      "Runs one agent in the foreground. The first Ctrl-C lets it finish the datums at work, the second stops them.",
+    )
+    .option(
+      "--node <name>",
+      "this node's name, unique in the cluster; default: SLUICE_NODE, else the host's name",
+    )
+    .option("--data <folder>", "folder for the cache and the datums at work", `${DEFAULT_DATA}/runner`)
+    // Loaded only here: the other commands should start at once.
+    .action(async (options: RunnerOptions) => (await import("../../local/run-runner.ts")).runRunner(options));
+  withExamples(
+    withJson(withRunnerTerms(command)),
+    "sluice runner",
+    "SLUICE_ENDPOINT=https://sluice.example.org sluice runner --node edge-7",
+    "sluice runner --secrets kubernetes:production",
+    "sluice runner --executor docker --memory 4g --cpus 2 --cache-size 100g",
+  );
+}

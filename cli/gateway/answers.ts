@@ -1,0 +1,114 @@
+import { XMLParser } from "fast-xml-parser";
+import { z } from "zod";
+import { CliError } from "../output/failure.ts";
+
+/** The S3 answers that the CLI reads. */
+
+// A page names a thousand keys, each with two quoted marks in its ETag: the parser's default bounds on entities are lower.
+const parser = new XMLParser({
+  ignoreDeclaration: true,
+  ignoreAttributes: true,
+  parseTagValue: false,
+  trimValues: false,
+  htmlEntities: true,
+  processEntities: { enabled: true, maxTotalExpansions: 1_000_000, maxExpandedLength: 100_000_000 },
+  isArray: (name) => ["Contents", "CommonPrefixes", "Bucket"].includes(name),
+});
+
+const S3Error = z.object({ Error: z.object({ Code: z.string(), Message: z.string() }) });
+
+/** The code and message of an S3 error, whose body may be XML, plain text (412, 416) or, for HEAD, nothing. */
+export function parseS3Error(
+  status: number,
+  body: string,
+): { code: string; message: string; issues?: never } {
+  const parsed = S3Error.safeParse(parsedXml(body));
+  if (parsed.success) return { code: parsed.data.Error.Code, message: parsed.data.Error.Message };
+  return {
+    code: `Http${status}`,
+    message: `the gateway answered ${status}${body === "" ? "" : `: ${body.trim()}`}`,
+  };
+}
+
+const Listing = z.object({
+  ListBucketResult: z.object({
+    IsTruncated: z.string().transform((text) => text === "true"),
+    NextContinuationToken: z.string().optional(),
+    Contents: z
+      .array(
+        z.object({
+          Key: z.string(),
+          Size: z.string().transform(Number),
+          ETag: z.string(),
+          LastModified: z.string(),
+        }),
+      )
+      .default([]),
+    CommonPrefixes: z.array(z.object({ Prefix: z.string() })).default([]),
+  }),
+});
+
+export interface ListedFile {
+  readonly path: string;
+  readonly size: number;
+  readonly etag: string;
+  readonly modifiedAt: string;
+}
+export interface Listed {
+  readonly files: readonly ListedFile[];
+  readonly prefixes: readonly string[];
+  /** Token of the next page. */
+  readonly next: string | undefined;
+}
+
+/** A page of ListObjectsV2. */
+export function parseListing(body: string): Listed {
+  const { ListBucketResult: page } = expectXml(Listing, body);
+  return {
+    files: page.Contents.map(({ Key, Size, ETag, LastModified }) => ({
+      path: Key,
+      size: Size,
+      etag: ETag.replaceAll('"', ""),
+      modifiedAt: LastModified,
+    })),
+    prefixes: page.CommonPrefixes.map(({ Prefix }) => Prefix),
+    next: page.IsTruncated ? page.NextContinuationToken : undefined,
+  };
+}
+
+const Buckets = z.object({
+  ListAllMyBucketsResult: z.object({
+    Buckets: z
+      .object({ Bucket: z.array(z.object({ Name: z.string(), CreationDate: z.string() })).default([]) })
+      // Without any, the element is empty, which reads as text.
+      .or(z.string().transform(() => ({ Bucket: [] }))),
+  }),
+});
+
+export interface ListedBucket {
+  readonly name: string;
+  readonly createdAt: string;
+}
+
+/** The answer of ListBuckets. */
+export function parseBuckets(body: string): ListedBucket[] {
+  const { ListAllMyBucketsResult: result } = expectXml(Buckets, body);
+  return result.Buckets.Bucket.map(({ Name, CreationDate }) => ({ name: Name, createdAt: CreationDate }));
+}
+
+function expectXml<Schema extends z.ZodType>(schema: Schema, body: string): z.infer<Schema> {
+  const parsed = schema.safeParse(parsedXml(body));
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new CliError(`the gateway's answer is not what S3 says: ${issue?.path.join(".")} ${issue?.message}`, {
+    code: "ContractError",
+  });
+}
+
+function parsedXml(body: string): unknown {
+  try {
+    return parser.parse(body);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,40 @@
+import { type Commit, CommitPage } from "../../protocol/commits.ts";
+import { bucketName } from "../../protocol/names.ts";
+import { CliError, UsageError } from "../output/failure.ts";
+import { type Address, isAddress, parseAddress } from "./address.ts";
+import { type Client, encodePath } from "./client.ts";
+
+/** Reads the address of a branch, or of a file in it, with or without `s3://`. */
+export function parseBranchAddress(text: string): Address {
+  const address = parseAddress(isAddress(text) ? text : `s3://${text}`);
+  if (address.session === undefined) return address;
+  throw new UsageError(
+    `'${text}' is an open commit, which has no history yet: finish it, or name s3://${bucketName(address)}`,
+  );
+}
+
+/** Reads the address of a branch alone. */
+export function parseBranch(text: string): Address {
+  const address = parseBranchAddress(text);
+  if (address.path === "") return address;
+  throw new UsageError(`'${text}' must name a branch alone: <branch>.<repo>`);
+}
+
+/** Where the control API has the commits of a branch. */
+export function commitsPath({ repo, branch }: Address): string {
+  return `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/commits`;
+}
+
+/** The commit that is named, or else the newest one of the branch. */
+export async function commitOrHead(client: Client, address: Address, named?: string): Promise<string> {
+  if (named !== undefined) return named;
+  const query = { limit: "1" };
+  const { commits } = await client.call(CommitPage, { method: "GET", path: commitsPath(address), query });
+  if (commits[0]) return commits[0].id;
+  throw new CliError(`s3://${address.bucket} has no commit yet`, { code: "NoSuchCommit" });
+}
+
+/** What a commit did, in words. */
+export function showChanges({ changes: { written, ended } }: Pick<Commit, "changes">): string {
+  return `${written} written, ${ended} replaced or deleted`;
+}

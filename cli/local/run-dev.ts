@@ -1,0 +1,104 @@
+import { join } from "node:path";
+import { RootKey, rootKeyFile } from "../../embedded/data/root-key.ts";
+import { type Gateway, startGateway } from "../../embedded/host.ts";
+import { type GatewaySettings, readSettings } from "../../embedded/settings.ts";
+import type { Log } from "../../runner/lib/log.ts";
+import { type Runner, startRunner } from "../../runner/main.ts";
+import { DEFAULT_DATA } from "../gateway/door.ts";
+import { UsageError } from "../output/failure.ts";
+import { terminalLog } from "../output/log.ts";
+import { count, printJson, printLine } from "../output/output.ts";
+import { runnerConfig } from "./runner-config.ts";
+import { type RunnerTerms, runnerTerms } from "./runner-options.ts";
+import { stopRequests } from "./stop-requests.ts";
+
+export interface DevOptions extends RunnerTerms {
+  readonly host: string;
+  readonly port: number;
+  readonly data: string;
+  readonly runners: number;
+  readonly json?: true;
+}
+
+/** Runs a gateway and runners until a signal says to stop. */
+export async function runDev(options: DevOptions): Promise<void> {
+  const log = terminalLog(process.env);
+  const rootKey = rootKeyFrom(process.env);
+  const settings = settingsFrom(process.env);
+  const stop = stopRequests();
+  const gateway = await startGateway({
+    host: options.host,
+    port: options.port,
+    dataDir: options.data,
+    ...(rootKey ? { rootKey } : {}),
+    settings,
+    log,
+  });
+  const runners: Runner[] = [];
+  try {
+    for (let number = 1; number <= options.runners; number++) {
+      runners.push(await startLocalRunner(gateway, { number, options, log }));
+    }
+    greet(gateway, {
+      options,
+      key: rootKey ? "SLUICE_ACCESS_KEY_ID of the environment" : rootKeyFile(options.data),
+    });
+    // A runner that ends unasked takes the rest with it: its failure is then told.
+    await Promise.race([stop.drain, ...runners.map(({ done }) => done)]);
+    if (runners.length > 0) log.info("draining: running datums are finished; once more to stop them");
+  } finally {
+    await endRunners(runners, stop);
+    await gateway.stop();
+    stop.forget();
+  }
+}
+
+function startLocalRunner(
+  gateway: Gateway,
+  { number, options, log }: { number: number; options: DevOptions; log: Log },
+): Promise<Runner> {
+  const flags = {
+    ...runnerTerms(options),
+    ...{ node: `local-${number}`, data: join(options.data, "runner") },
+  };
+  return startRunner(runnerConfig(flags, { endpoint: gateway.endpoint, ...gateway.rootKey }), { log });
+}
+
+async function endRunners(runners: readonly Runner[], { kill }: { kill: Promise<void> }): Promise<void> {
+  for (const runner of runners) runner.drain();
+  void kill.then(() => {
+    for (const runner of runners) runner.kill();
+  });
+  await Promise.allSettled(runners.map(({ done }) => done));
+}
+
+// Not the AWS names: who has set those has them for another service.
+function rootKeyFrom(env: NodeJS.ProcessEnv): RootKey | undefined {
+  const { SLUICE_ACCESS_KEY_ID: accessKeyId, SLUICE_SECRET_ACCESS_KEY: secretAccessKey } = env;
+  if (!accessKeyId && !secretAccessKey) return undefined;
+  const key = RootKey.safeParse({ accessKeyId, secretAccessKey });
+  if (key.success) return key.data;
+  throw new UsageError(
+    "SLUICE_ACCESS_KEY_ID (3 characters at least) and SLUICE_SECRET_ACCESS_KEY (8 at least) must be set both or neither",
+  );
+}
+
+function settingsFrom(env: NodeJS.ProcessEnv): GatewaySettings {
+  const read = readSettings(env);
+  if (read.ok) return read.settings;
+  throw new UsageError(read.problem);
+}
+
+function greet(gateway: Gateway, { options, key }: { options: DevOptions; key: string }): void {
+  const { endpoint } = gateway;
+  if (options.json) {
+    printJson({ endpoint, data: options.data, key, runners: options.runners });
+    return;
+  }
+  const folder = options.data === DEFAULT_DATA ? "" : ` --data ${options.data}`;
+  printLine(`gateway  ${endpoint}`);
+  printLine(`data     ${options.data}`);
+  printLine(`key      ${key}`);
+  printLine(`runners  ${options.runners === 0 ? "none" : count(options.runners, "runner")}`);
+  printLine(`In another terminal: eval "$(npx sluice env${folder})"`);
+}

@@ -1,0 +1,20 @@
+import type { Node } from "../../protocol/runner.ts";
+import { count, showTime } from "./output.ts";
+
+/** A node's state in words. */
+export function showNodeState({ live, draining, seenAt }: Node): string {
+  const silent = live ? [] : [`silent since ${showTime(seenAt)}`];
+  const states = draining ? ["draining", ...silent] : silent;
+  return states.length === 0 ? "live" : states.join(", ");
+}
+
+/** What runs on a node, in words; nothing is known of one that is silent. */
+export function showWork({ live, work }: Node): string {
+  if (!live || work.length === 0) return "-";
+  return work
+    .map(
+      ({ pipeline, workers, running }) =>
+        `${pipeline}: ${count(running, "datum")} in ${count(workers, "worker")}`,
+    )
+    .join("; ");
+}

@@ -1,0 +1,114 @@
+import { Miniflare, type WorkerdStructuredLog } from "miniflare";
+import type { RuntimeConfig } from "../bundle/wrangler-config.ts";
+import type { HostLog } from "../host-log.ts";
+
+/** A Worker: one ES module, and the WebAssembly modules that it imports as `./<name>`. */
+export interface WorkerCode {
+  readonly main: string;
+  readonly wasm: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
+}
+
+export interface RuntimeOptions extends RuntimeConfig {
+  /** The Worker; a text is an ES module that imports nothing. */
+  readonly code: WorkerCode | string;
+  /** Where Durable Objects and D1 live. */
+  readonly stateDir: string;
+  /** Environment of the workerd process. */
+  readonly workerdEnv: Record<string, string>;
+  readonly bindings: Record<string, Binding>;
+  /** SQLite classes that the Worker exports as Durable Objects. */
+  readonly objectClasses: readonly string[];
+  /** Where requests come in; absent for a runtime that is only reached from here. */
+  readonly listen?: { readonly host: string; readonly port: number };
+  readonly log: HostLog;
+}
+
+export const WORKER_NAME = "sluice";
+
+export type Binding =
+  | { readonly type: "text"; readonly value: string }
+  | { readonly type: "d1"; readonly id: string }
+  | { readonly type: "durable-object"; readonly worker: string; readonly exportName: string }
+  | { readonly type: "disk"; readonly path: string; readonly writable: boolean }
+  | { readonly type: "r2"; readonly name: string };
+
+/**
+ * Starts workerd through Miniflare. Requests reach the Worker by a direct socket, past Miniflare's own entry Worker,
+ * which would rewrite headers and cost most of the speed (design §1). Nothing here goes to the network.
+ */
+export async function startRuntime(options: RuntimeOptions): Promise<Miniflare> {
+  const signals = keepSignalHandlers();
+  const miniflare = new Miniflare({
+    host: "127.0.0.1",
+    port: 0,
+    cf: false,
+    telemetry: { enabled: false },
+    enableDevRegistry: false,
+    logRequests: false,
+    resourcePersistencePath: options.stateDir,
+    unsafeRuntimeEnv: options.workerdEnv,
+    handleStructuredLogs: (line) => report(line, options.log),
+    workers: [
+      {
+        config: {
+          name: WORKER_NAME,
+          compatibilityDate: options.compatibilityDate,
+          compatibilityFlags: options.compatibilityFlags,
+          manifest: modulesOf(options.code),
+          env: { ...options.bindings },
+          exports: Object.fromEntries(
+            options.objectClasses.map((name) => [
+              name,
+              { type: "durable-object" as const, storage: "sqlite" as const },
+            ]),
+          ),
+        },
+        dev: {
+          rootPath: options.stateDir,
+          unsafeRegisterWorker: false,
+          ...(options.listen ? { unsafeDirectSockets: [{ ...options.listen }] } : {}),
+        },
+      },
+    ],
+  });
+  // Miniflare would end the whole process at the first signal; when to stop is for the caller to say.
+  signals.restore();
+  try {
+    await miniflare.ready;
+  } catch (error) {
+    await miniflare.dispose();
+    throw error;
+  }
+  return miniflare;
+}
+
+function modulesOf(code: WorkerCode | string) {
+  const { main, wasm } = typeof code === "string" ? { main: code, wasm: new Map() } : code;
+  const compiled = [...wasm].map(([name, contents]) => [name, { type: "wasm" as const, contents }]);
+  return {
+    mainModule: "index.js",
+    modules: { "index.js": { type: "esm" as const, contents: main }, ...Object.fromEntries(compiled) },
+  };
+}
+
+const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
+function keepSignalHandlers(): { restore(): void } {
+  const before = new Map(SIGNALS.map((signal) => [signal, new Set(process.listeners(signal))]));
+  return {
+    restore() {
+      for (const [signal, kept] of before) {
+        for (const listener of process.listeners(signal)) {
+          if (!kept.has(listener)) process.off(signal, listener);
+        }
+      }
+    },
+  };
+}
+
+function report({ level, message }: WorkerdStructuredLog, log: HostLog): void {
+  const line = `gateway: ${message}`;
+  if (level === "error") log.error(line);
+  else if (level === "warn") log.warn(line);
+  else log.info(line);
+}

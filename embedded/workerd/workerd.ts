@@ -1,0 +1,79 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { HostError } from "../host-error.ts";
+
+const CHILD_SCRIPT = join(import.meta.dirname, "workerd-child.sh");
+const DEATH_WAIT_MS = 10_000;
+const DEATH_PROBE_MS = 20;
+
+/**
+ * Makes every workerd that Miniflare starts from now on in this process run under `workerd-child.sh`; answers the
+ * environment that the script needs for this data folder.
+ */
+export function workerdEnvironment(dataDir: string): Record<string, string> {
+  const installed: unknown = process.env.MINIFLARE_WORKERD_PATH;
+  const own = typeof installed === "string" && installed !== CHILD_SCRIPT ? installed : undefined;
+  process.env.MINIFLARE_WORKERD_PATH = CHILD_SCRIPT;
+  return {
+    SLUICE_WORKERD: own ?? workerdBinary(),
+    SLUICE_HOST_PID: String(process.pid),
+    SLUICE_WORKERD_PID_FILE: pidFile(dataDir),
+  };
+}
+
+/** Ends a workerd that a killed gateway left over this data folder, so that its port and files are free. The caller holds the lock. */
+export async function endOrphan(dataDir: string): Promise<void> {
+  const pid = readPid(pidFile(dataDir));
+  if (pid === undefined || !isWorkerdOf(pid, dataDir)) return;
+  process.kill(pid, "SIGKILL");
+  const deadline = Date.now() + DEATH_WAIT_MS;
+  while (isWorkerdOf(pid, dataDir)) {
+    if (Date.now() > deadline)
+      throw new HostError(`the runtime with pid ${pid} over ${dataDir} does not end; end it first`);
+    await pause(DEATH_PROBE_MS);
+  }
+  rmSync(pidFile(dataDir), { force: true });
+}
+
+/** The pid of the workerd that serves, or served, a data folder. */
+export function workerdPid(dataDir: string): number | undefined {
+  return readPid(pidFile(dataDir));
+}
+
+function pidFile(dataDir: string): string {
+  return join(dataDir, "workerd.pid");
+}
+
+function readPid(file: string): number | undefined {
+  try {
+    const pid = Number(readFileSync(file, "utf8"));
+    return Number.isSafeInteger(pid) && pid > 1 ? pid : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+// A pid may belong to a stranger by now. Ours carries the name of its pid file in its environment; a dead process
+// that nobody has collected yet has none.
+function isWorkerdOf(pid: number, dataDir: string): boolean {
+  return environmentOf(pid).includes(`SLUICE_WORKERD_PID_FILE=${pidFile(dataDir)}`);
+}
+
+function environmentOf(pid: number): string {
+  try {
+    if (process.platform === "linux") return readFileSync(`/proc/${pid}/environ`, "utf8");
+    return execFileSync("ps", ["-wwE", "-o", "command=", "-p", String(pid)], { encoding: "utf8" });
+  } catch {
+    return "";
+  }
+}
+
+/** The binary that Miniflare itself would take. */
+function workerdBinary(): string {
+  const miniflare = createRequire(createRequire(import.meta.url).resolve("miniflare"));
+  const workerd: { default: string } = miniflare("workerd");
+  return workerd.default;
+}

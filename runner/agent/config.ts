@@ -1,0 +1,171 @@
+import { hostname } from "node:os";
+import { resolve } from "node:path";
+import { z } from "zod";
+import { Name } from "../../protocol/names.ts";
+import type { Limits } from "../executors/executor.ts";
+import { parseSize } from "../lib/sizes.ts";
+
+/** Names of executors that `--executor` takes; "auto" is the best one that works here. */
+export const EXECUTORS = ["auto", "process", "docker", "podman"] as const;
+export type ExecutorChoice = (typeof EXECUTORS)[number];
+
+export interface RunnerConfig {
+  /** Origin of the gateway, e.g. `http://127.0.0.1:8787`. */
+  readonly endpoint: string;
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+  /** Unique in the cluster: two agents of one name count as one node. */
+  readonly node: string;
+  readonly executor: ExecutorChoice;
+  /** Absolute path of the folder for the cache and the datums at work. Agents may share it. */
+  readonly dataDir: string;
+  /** Where secrets are: a folder of `<name>/<key>` files, or `kubernetes[:namespace]`. Absent: there are none. */
+  readonly secrets?: string;
+  /** Bytes of inputs that the node keeps for later datums. */
+  readonly cacheBytes: number;
+  /** For each worker. */
+  readonly limits: Limits;
+}
+
+/** What the command line gave; absent where it was silent. */
+export interface RunnerFlags {
+  readonly node?: string;
+  readonly executor?: string;
+  readonly data?: string;
+  readonly secrets?: string;
+  readonly cacheSize?: string;
+  readonly memory?: string;
+  readonly cpus?: string;
+  readonly pids?: string;
+  readonly disk?: string;
+}
+
+/** A setting that can't be used; the message names it, its value where that is no secret, and what it should be. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+/** The runner's settings from the command line and the environment. Throws ConfigError. */
+export function readRunnerConfig(flags: RunnerFlags, env: NodeJS.ProcessEnv): RunnerConfig {
+  return {
+    ...readGatewayAccess(env),
+    node: readNode(flags.node, env),
+    executor: readExecutor(flags.executor ?? "auto"),
+    dataDir: resolve(flags.data ?? ".sluice/runner"),
+    ...readSecrets(flags.secrets ?? env.SLUICE_SECRETS),
+    cacheBytes: readSize("--cache-size", flags.cacheSize ?? DEFAULT_CACHE_SIZE),
+    limits: readLimits(flags),
+  };
+}
+
+const DEFAULT_CACHE_SIZE = "20g";
+
+function readLimits({ memory, cpus, pids, disk }: RunnerFlags): Limits {
+  return {
+    ...(memory !== undefined && { memoryBytes: readSize("--memory", memory) }),
+    ...(cpus !== undefined && { cpus: readCpus(cpus) }),
+    ...(pids !== undefined && { pids: readPids(pids) }),
+    ...(disk !== undefined && { outBytes: readSize("--disk", disk) }),
+  };
+}
+
+function readSize(flag: string, value: string): number {
+  const bytes = parseSize(value);
+  if (bytes !== undefined) return bytes;
+  throw new ConfigError(`${flag} is "${value}"; it must be a size above 0, such as 500m or 20g`);
+}
+
+/** The least that container engines take. */
+const LEAST_CPUS = 0.01;
+
+function readCpus(value: string): number {
+  const cpus = /^[0-9]+(\.[0-9]+)?$/.test(value) ? Number(value) : Number.NaN;
+  if (cpus >= LEAST_CPUS) return cpus;
+  throw new ConfigError(`--cpus is "${value}"; it must be a number of cores, such as 0.5 or 2`);
+}
+
+function readPids(value: string): number {
+  const pids = /^[0-9]{1,9}$/.test(value) ? Number(value) : Number.NaN;
+  if (pids >= 1) return pids;
+  throw new ConfigError(`--pids is "${value}"; it must be a whole number above 0`);
+}
+
+/** A folder is looked at when a secret is asked for: it may be mounted later than the runner starts. */
+function readSecrets(value: string | undefined): Pick<RunnerConfig, "secrets"> {
+  if (!value) return {};
+  if (value !== "kubernetes:") return { secrets: value };
+  throw new ConfigError(
+    '--secrets is "kubernetes:"; behind the colon must stand a namespace, or leave the colon out',
+  );
+}
+
+/** Where the gateway is and the key for it: `SLUICE_*`, else the AWS names. Throws ConfigError. */
+function readGatewayAccess(
+  env: NodeJS.ProcessEnv,
+): Pick<RunnerConfig, "endpoint" | "accessKeyId" | "secretAccessKey"> {
+  return { endpoint: readEndpoint(env), ...readKey(env) };
+}
+
+const DEFAULT_ENDPOINT = "http://127.0.0.1:8787";
+
+const Origin = z
+  .string()
+  .refine(isOrigin)
+  .transform((url) => new URL(url).origin);
+
+function isOrigin(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
+}
+
+function readEndpoint(env: NodeJS.ProcessEnv): string {
+  const variable = env.SLUICE_ENDPOINT || !env.AWS_ENDPOINT_URL ? "SLUICE_ENDPOINT" : "AWS_ENDPOINT_URL";
+  const value = env[variable] || DEFAULT_ENDPOINT;
+  const parsed = Origin.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new ConfigError(
+    `${variable} is "${value}"; it must be the gateway's address without a path, such as ${DEFAULT_ENDPOINT}`,
+  );
+}
+
+/** Both halves come from one family of names: an id of one with a secret of the other is never what is meant. */
+function readKey(env: NodeJS.ProcessEnv): Pick<RunnerConfig, "accessKeyId" | "secretAccessKey"> {
+  const own = env.SLUICE_ACCESS_KEY_ID || env.SLUICE_SECRET_ACCESS_KEY;
+  const family = own || !env.AWS_ACCESS_KEY_ID ? "SLUICE" : "AWS";
+  return {
+    accessKeyId: required(env, `${family}_ACCESS_KEY_ID`),
+    secretAccessKey: required(env, `${family}_SECRET_ACCESS_KEY`),
+  };
+}
+
+function required(env: NodeJS.ProcessEnv, variable: string): string {
+  const value = env[variable];
+  if (value) return value;
+  throw new ConfigError(
+    `${variable} is not set; it must hold the gateway's key, which \`sluice env\` prints`,
+  );
+}
+
+/** The flag, else a name made of `SLUICE_NODE`, which may be a host's name with its dots, else of this host's name. */
+function readNode(flag: string | undefined, env: NodeJS.ProcessEnv): string {
+  const parsed = Name.safeParse(flag ?? nodeNameOf(env.SLUICE_NODE || hostname()));
+  if (parsed.success) return parsed.data;
+  throw new ConfigError(`--node is "${flag}"; it ${parsed.error.issues[0]?.message}`);
+}
+
+/** A node name made of a host name: what a name can't hold becomes `-`. */
+export function nodeNameOf(host: string): string {
+  const name = host
+    .replace(/[^A-Za-z0-9_-]/g, "-")
+    .replace(/^[_-]+/, "")
+    .slice(0, 63);
+  return name === "" ? "node" : name;
+}
+
+const ExecutorName = z.enum(EXECUTORS);
+
+function readExecutor(choice: string): ExecutorChoice {
+  const parsed = ExecutorName.safeParse(choice);
+  if (parsed.success) return parsed.data;
+  throw new ConfigError(`--executor "${choice}" is not known; take one of: ${EXECUTORS.join(", ")}`);
+}

@@ -1,0 +1,104 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { type Assignment, MAX_NODE_WORK, type NodeWork } from "../../protocol/runner.ts";
+import { messageOf } from "../lib/fault.ts";
+import type { Activity } from "../worker/sandboxes.ts";
+import { runWorker, type WorkerDeps } from "../worker/worker.ts";
+
+export interface CrewDeps extends Omit<WorkerDeps, "pipeline" | "worker" | "dir" | "activity"> {
+  /** The agent's folder; each worker gets one in it. */
+  readonly dir: string;
+  readonly drain: AbortSignal;
+  readonly kill: AbortSignal;
+}
+
+interface Member {
+  readonly slot: number;
+  /** Makes it take nothing new. */
+  readonly drain: AbortController;
+}
+
+/** A worker that has not ended, whether it is still wanted or not. */
+interface Running {
+  readonly pipeline: string;
+  readonly activity: Activity;
+  readonly ended: Promise<void>;
+}
+
+/** The workers of one node: as many of each pipeline as it was told. */
+export class Crew {
+  readonly #deps: CrewDeps;
+  readonly #members = new Map<string, Member[]>();
+  readonly #running = new Set<Running>();
+  #started = 0;
+
+  constructor(deps: CrewDeps) {
+    this.#deps = deps;
+  }
+
+  /** Starts the workers that are missing, drains those that are too many. */
+  follow({ workers }: Assignment): void {
+    const wanted = new Map(workers.map(({ pipeline, count }) => [pipeline, count]));
+    for (const pipeline of this.#members.keys()) if (!wanted.has(pipeline)) this.#resize(pipeline, 0);
+    for (const [pipeline, count] of wanted) this.#resize(pipeline, count);
+  }
+
+  /** What runs here now, those that only finish their last datum included. */
+  work(): NodeWork[] {
+    const byPipeline = new Map<string, NodeWork>();
+    for (const { pipeline, activity } of this.#running) {
+      const { workers, running } = byPipeline.get(pipeline) ?? { workers: 0, running: 0 };
+      byPipeline.set(pipeline, { pipeline, workers: workers + 1, running: running + activity.running });
+    }
+    return [...byPipeline.values()].slice(0, MAX_NODE_WORK);
+  }
+
+  /** Resolves when no worker is left. */
+  async ended(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all([...this.#running].map(({ ended }) => ended));
+  }
+
+  #resize(pipeline: string, count: number): void {
+    const members = this.#members.get(pipeline) ?? [];
+    while (members.length > count) members.pop()?.drain.abort();
+    while (members.length < count) members.push(this.#start(pipeline, freeSlot(members)));
+    if (members.length > 0) this.#members.set(pipeline, members);
+    else this.#members.delete(pipeline);
+  }
+
+  #start(pipeline: string, slot: number): Member {
+    const { drain, kill, log, node, dir, ...deps } = this.#deps;
+    const member = { slot, drain: new AbortController() };
+    const worker = `${node}/${pipeline}/${slot}/${randomBytes(6).toString("hex")}`;
+    this.#started += 1;
+    const activity: Activity = { running: 0 };
+    const own = { ...deps, log, node, pipeline, worker, activity, dir: join(dir, `worker-${this.#started}`) };
+    const signals = { drain: AbortSignal.any([drain, member.drain.signal]), kill };
+    log.info({ pipeline, worker }, "worker started");
+    const ended = runWorker(own, signals)
+      .then(() => log.info({ pipeline, worker }, "worker ended"))
+      .catch((error: unknown) =>
+        log.error({ pipeline, worker, reason: messageOf(error) }, "worker broke down"),
+      )
+      .finally(() => {
+        this.#running.delete(running);
+        this.#forget(pipeline, member);
+      });
+    const running = { pipeline, activity, ended };
+    this.#running.add(running);
+    return member;
+  }
+
+  /** One that broke down is replaced with the next assignment. */
+  #forget(pipeline: string, member: Member): void {
+    const members = this.#members.get(pipeline) ?? [];
+    const index = members.indexOf(member);
+    if (index >= 0) members.splice(index, 1);
+  }
+}
+
+function freeSlot(members: readonly Member[]): number {
+  let slot = 0;
+  while (members.some((member) => member.slot === slot)) slot += 1;
+  return slot;
+}

@@ -1,0 +1,225 @@
+import { type FileHandle, open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type ContentId, contentName } from "../../protocol/content.ts";
+import type { BranchAddress } from "../../protocol/names.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import { ResumableContent } from "../gateway/resumable.ts";
+import { type RetryOptions, retrying } from "../gateway/retry.ts";
+import { messageOf } from "../lib/fault.ts";
+import type { Log } from "../lib/log.ts";
+import { Arrivals } from "./arrivals.ts";
+import { linkInto } from "./entries.ts";
+import { diskFull, fetchFailure, isFull, openIncoming, writeVerified } from "./fetch.ts";
+import { PassingCopy } from "./passing-copy.ts";
+import { Room } from "./room.ts";
+import { scrub } from "./scrub.ts";
+import { Store } from "./store.ts";
+
+/** A content and a branch that has it. */
+export interface ContentSource extends BranchAddress {
+  readonly content: ContentId;
+}
+
+export interface CacheOptions {
+  /** Kept between runs and shared by the agents of a data folder. */
+  readonly dir: string;
+  /** The folder of those agents, each with a folder `incoming` in its own. */
+  readonly agents: string;
+  /** For files that are not whole yet: this agent's own, on the same file system. */
+  readonly incoming: string;
+  /** What the cache may take of the disk, in bytes, beside what running datums hold. */
+  readonly maxBytes: number;
+  /** Names the present boot of the machine. */
+  readonly boot: string;
+  readonly gateway: Pick<Gateway, "content">;
+  readonly log: Log;
+  /** Ends fetches: they outlive the datum that asked first, since others may wait for the same content. */
+  readonly kill: AbortSignal;
+  /** The wall clock, by which the agents tell what was used last; milliseconds. */
+  readonly now?: () => number;
+}
+
+// A damaged body or a failing gateway is asked again this often before the datum fails.
+const MAX_TRIES = 5;
+const SMALL_BYTES = 64 * 1024;
+
+/**
+ * Contents of inputs, each fetched once per node: `<dir>/<xx>/<digest>-<size>`, mode 0444. A file appears there whole,
+ * after its bytes were held to its digest and size; what has been written to since, or comes from an earlier boot of
+ * the machine, is read again before it is used (see Seals), and a slow scrub reads all of it. Damaged files are
+ * fetched anew. What was used least lately goes when the bound is met (see Room); a datum has its own hard link to
+ * what it uses, so that nothing that is removed here is taken from it.
+ */
+export class Cache {
+  readonly #options: CacheOptions;
+  readonly #store: Store;
+  readonly #room: Room;
+  readonly #arrivals = new Arrivals();
+  #made = 0;
+
+  constructor(options: CacheOptions) {
+    const now = options.now ?? Date.now;
+    this.#options = options;
+    this.#store = new Store({ ...options, now });
+    this.#room = new Room({ ...options, now });
+  }
+
+  /** Where the content is, if it is there. */
+  pathOf(content: ContentId): string {
+    return this.#store.pathOf(content);
+  }
+
+  /**
+   * Makes `target` a file with the content, which can only be read. What is not in the cache is fetched; those who
+   * want the same at the same time share one transfer. What is too large for the cache is there for them alone.
+   */
+  async place(
+    source: ContentSource,
+    { target, signal }: { target: string; signal: AbortSignal },
+  ): Promise<void> {
+    const { content } = source;
+    if (await this.#store.place(content, target)) return;
+    await this.#arrivals.use(contentName(content), {
+      bring: () => this.#bring(source),
+      signal,
+      work: async (path) => void (await linkInto(path, target)),
+    });
+  }
+
+  /**
+   * The bytes of a content that is there and no larger than what a pipe holds. Synchronous: to wait for it would take
+   * longer.
+   */
+  readSmall(content: ContentId): Buffer | undefined {
+    if (content.size === 0) return Buffer.alloc(0);
+    return content.size > SMALL_BYTES ? undefined : this.#store.readSmall(content);
+  }
+
+  /**
+   * A content's bytes: from the cache where it is there, else as they come, and what came to its end is there from
+   * then on, if there is room for it. Ends with `signal`.
+   */
+  async *read(source: ContentSource, signal: AbortSignal): AsyncGenerator<Buffer, void> {
+    const file = (await this.#openArriving(source, signal)) ?? (await this.#openKept(source.content));
+    if (file) yield* file.createReadStream() as AsyncIterable<Buffer>;
+    else yield* this.#readThrough(source, signal);
+  }
+
+  /** Looks after the cache until `signal`; fails never. */
+  async upkeep(signal: AbortSignal): Promise<void> {
+    const { dir, log } = this.#options;
+    try {
+      // The bound may be a lower one than it was.
+      await this.#room.count(0);
+      await scrub({ dir, check: (entry) => this.#store.check(entry, signal), signal });
+    } catch (error) {
+      if (!signal.aborted) log.error({ dir, reason: messageOf(error) }, "the cache can't be looked after");
+    }
+  }
+
+  /** Where somebody fetches it, it is not to be fetched twice. How that one fares does not matter. */
+  async #openArriving(source: ContentSource, signal: AbortSignal): Promise<FileHandle | undefined> {
+    const name = contentName(source.content);
+    if (!this.#arrivals.has(name)) return undefined;
+    const use = { bring: () => this.#bring(source), signal, work: (path: string) => open(path) };
+    return this.#arrivals.use(name, use).catch(() => {
+      signal.throwIfAborted();
+      return undefined;
+    });
+  }
+
+  async #openKept(content: ContentId): Promise<FileHandle | undefined> {
+    const file = await this.#store.open(content);
+    if (file) return file;
+    const own = this.#temporary();
+    if (!(await this.#store.recover(content, own))) return undefined;
+    try {
+      return await open(own);
+    } finally {
+      await rm(own, { force: true });
+    }
+  }
+
+  async *#readThrough(source: ContentSource, signal: AbortSignal): AsyncGenerator<Buffer, void> {
+    const { gateway } = this.#options;
+    const { content } = source;
+    const bytes = new ResumableContent(content, () => gateway.content(source, signal));
+    const next = () => retrying(() => bytes.next(), this.#retry(signal));
+    const copy = new PassingCopy(this.#temporary(), content);
+    const roomy = await this.#room.take(content.size);
+    let kept = false;
+    try {
+      if (roomy) await copy.open();
+      for (let piece = await next(); piece; piece = await next()) {
+        await copy.write(piece);
+        yield piece;
+      }
+      kept = await this.#keepCopy(copy, content);
+    } finally {
+      bytes.close();
+      await copy.close();
+      if (roomy && !kept) this.#room.giveBack(content.size);
+    }
+  }
+
+  async #keepCopy({ whole }: PassingCopy, content: ContentId): Promise<boolean> {
+    if (!whole) return false;
+    await this.#store.seal(whole.file, content);
+    return this.#store.keep(content, whole.path);
+  }
+
+  /** A file of ours with the content, from the cache or from the gateway. */
+  async #bring(source: ContentSource): Promise<string> {
+    const { content } = source;
+    const path = this.#temporary();
+    if (await this.#store.recover(content, path)) return path;
+    const roomy = await this.#room.take(content.size);
+    let kept = false;
+    try {
+      await this.#fetch(source, path);
+      kept = roomy && (await this.#store.keep(content, path));
+      return path;
+    } finally {
+      if (roomy && !kept) this.#room.giveBack(content.size);
+    }
+  }
+
+  /** A disk that others have filled is made free once. */
+  async #fetch(source: ContentSource, path: string): Promise<void> {
+    const { content } = source;
+    try {
+      await this.#fetchTo(path, source);
+    } catch (error) {
+      if (!isFull(error)) throw error;
+      await this.#room.free(content.size);
+      await this.#fetchTo(path, source).catch((again: unknown) => {
+        throw isFull(again) ? diskFull(content, this.#options.incoming) : again;
+      });
+    }
+  }
+
+  async #fetchTo(path: string, source: ContentSource): Promise<void> {
+    const { gateway, kill } = this.#options;
+    const { content } = source;
+    const file = await openIncoming(path, content);
+    const write = async () => writeVerified(file, { body: await gateway.content(source, kill), content });
+    try {
+      await retrying(write, this.#retry(kill));
+      await this.#store.seal(file, content);
+    } catch (error) {
+      await rm(path, { force: true });
+      throw error;
+    } finally {
+      await file.close();
+    }
+  }
+
+  #retry(signal: AbortSignal): RetryOptions {
+    return { signal, classify: fetchFailure, maxTransient: MAX_TRIES };
+  }
+
+  #temporary(): string {
+    this.#made += 1;
+    return join(this.#options.incoming, String(this.#made));
+  }
+}

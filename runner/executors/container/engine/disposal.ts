@@ -1,0 +1,56 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { NodeTrouble } from "../../executor.ts";
+import { ask, asTrouble, type Engine, EngineRefusal } from "./engine.ts";
+
+const GONE = 404;
+const REMOVED_WITHIN_MS = 15_000;
+const ASK_AGAIN_MS = 100;
+
+/**
+ * Removes containers, and remembers those that it could not remove because the engine was away. What is made is
+ * named here first: an engine may well make a container and lose its answer.
+ */
+export class Disposal {
+  readonly #engine: Engine;
+  readonly #owed = new Set<string>();
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  /** Removes a container, running or not. Throws NodeTrouble; it is then tried again with each `sweep`. */
+  async remove(name: string): Promise<void> {
+    this.#owed.add(name);
+    await removeContainer(this.#engine, name);
+    this.#owed.delete(name);
+  }
+
+  /** Removes what is owed, as far as that can be done now. */
+  async sweep(): Promise<void> {
+    for (const name of this.#owed) {
+      await this.remove(name).catch((error: unknown) => {
+        if (!(error instanceof NodeTrouble)) throw error;
+      });
+    }
+  }
+}
+
+/**
+ * Fine where it is gone. When this answers, none of its processes is left. Throws NodeTrouble. Refusals are asked
+ * about again: engines refuse to remove what ends just now, or what they are removing already.
+ */
+export async function removeContainer(engine: Engine, name: string): Promise<void> {
+  const container = engine.docker.getContainer(name);
+  const began = performance.now();
+  for (;;) {
+    try {
+      await ask(engine, () => container.remove({ force: true, v: true }));
+      return;
+    } catch (error) {
+      if (error instanceof EngineRefusal && error.status === GONE) return;
+      const late = performance.now() - began > REMOVED_WITHIN_MS;
+      if (late || !(error instanceof EngineRefusal)) throw asTrouble(error, engine);
+    }
+    await delay(ASK_AGAIN_MS);
+  }
+}

@@ -1,0 +1,113 @@
+import { Agent } from "node:http";
+import Dockerode from "dockerode";
+import { z } from "zod";
+import { errorCode, messageOf } from "../../../lib/fault.ts";
+import { NodeTrouble } from "../../executor.ts";
+
+export type EngineKind = "docker" | "podman";
+
+/** A container engine on this machine that has answered. */
+export interface Engine {
+  readonly kind: EngineKind;
+  readonly version: string;
+  /** Path of its socket. */
+  readonly socket: string;
+  /** For calls that are answered soon. */
+  readonly docker: Dockerode;
+  /** For calls that may be silent for long: pulls. */
+  readonly patient: Dockerode;
+  /** Cores of the machine, as it counts them. */
+  readonly cores: number;
+  /** Whether it can bound what is named so. */
+  readonly bounds: { readonly swap: boolean; readonly pids: boolean };
+  /** Runs as an ordinary user: root in a container is that user here. */
+  readonly rootless: boolean;
+  /** Root in a container is some other user here. */
+  readonly remapped: boolean;
+}
+
+/** The engine has refused a request, in its own words. */
+export class EngineRefusal extends Error {
+  override readonly name = "EngineRefusal";
+  readonly status: number;
+
+  constructor(status: number, words: string) {
+    super(words);
+    this.status = status;
+  }
+}
+
+/** How soon an engine has to say what it is. */
+const PRESENTS_WITHIN_MS = 30_000;
+/** Longest silence of an engine that is taken for work; a loaded machine needs seconds to start a container. */
+const ANSWER_MS = 120_000;
+
+// Both of them say the engine's kind in the names of their components.
+const Version = z.object({
+  Version: z.string(),
+  Components: z.array(z.object({ Name: z.string() })).default([]),
+});
+const Info = z.object({
+  NCPU: z.number().catch(1),
+  SwapLimit: z.boolean().catch(false),
+  PidsLimit: z.boolean().catch(false),
+  Rootless: z.boolean().catch(false),
+  SecurityOptions: z.array(z.string()).catch([]),
+});
+
+/** Asks the engine behind a socket what it is. Throws NodeTrouble and EngineRefusal. */
+export async function openEngine(socket: string): Promise<Engine> {
+  const connection = {
+    // Else DOCKER_HOST of the environment would win over the socket.
+    host: "",
+    socketPath: socket,
+    // A connection that is kept would break with the next restart of the engine.
+    agent: new Agent({ keepAlive: false }),
+  };
+  const quick = new Dockerode({ ...connection, timeout: PRESENTS_WITHIN_MS });
+  const docker = new Dockerode({ ...connection, timeout: ANSWER_MS });
+  const patient = new Dockerode(connection);
+  const version = Version.parse(await ask({ socket }, () => quick.version()));
+  const info = Info.parse(await ask({ socket }, () => quick.info()));
+  const podman = version.Components.some(({ Name }) => /^podman/i.test(Name));
+  return {
+    kind: podman ? "podman" : "docker",
+    version: version.Version,
+    ...{ socket, docker, patient },
+    cores: info.NCPU,
+    bounds: { swap: info.SwapLimit, pids: info.PidsLimit },
+    rootless: info.Rootless || info.SecurityOptions.some((option) => option.includes("name=rootless")),
+    remapped: info.SecurityOptions.some((option) => option.includes("name=userns")),
+  };
+}
+
+/** Does what asks the engine. Throws EngineRefusal where it said no, and NodeTrouble where it did not answer. */
+export async function ask<T>(
+  { kind, socket }: { kind?: EngineKind; socket: string },
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const refusal = refusalOf(error);
+    if (refusal) throw refusal;
+    const why = errorCode(error) ?? messageOf(error);
+    throw new NodeTrouble(
+      `the container engine${kind ? ` (${kind})` : ""} at ${socket} does not answer: ${why}`,
+    );
+  }
+}
+
+const Answer = z.object({ message: z.string() });
+
+function refusalOf(error: unknown): EngineRefusal | undefined {
+  if (!(error instanceof Error && "statusCode" in error && typeof error.statusCode === "number"))
+    return undefined;
+  const answer = Answer.safeParse("json" in error ? error.json : undefined);
+  return new EngineRefusal(error.statusCode, (answer.success ? answer.data.message : error.message).trim());
+}
+
+/** What the engine's refusal is to a worker: trouble of this node, in the engine's words. Other errors stay as they are. */
+export function asTrouble(error: unknown, { kind }: Engine): unknown {
+  return error instanceof EngineRefusal ? new NodeTrouble(`${kind} refused: ${error.message}`) : error;
+}

@@ -1,0 +1,136 @@
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { Socket } from "node:net";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { errorCode } from "../../../lib/fault.ts";
+import { LogFifo } from "../../log-fifo.ts";
+import { RESIDENT } from "./resident-script.ts";
+
+const { O_RDONLY, O_RDWR, O_NONBLOCK } = constants;
+
+/** Nobody looks into it. A pipe holds no more, as a rule. */
+const JUNK = Buffer.allocUnsafeSlow(64 * 1024);
+/** Longest report line; what is longer was not written by the resident. */
+const MAX_LINE = 4096;
+
+/**
+ * The agent's side of the files that it and the resident of one container speak through. Opening them never waits:
+ * the agent's ends are opened first, without blocking, and a FIFO with an end that is held open lets others in.
+ */
+export class Control {
+  readonly dir: string;
+  /** What commands print into. */
+  readonly log: LogFifo;
+  readonly #orders: number;
+  readonly #secret = newKey();
+  readonly #report: Socket;
+  #onLine: (words: string[]) => void = () => undefined;
+  #onEnd: () => void = () => undefined;
+  #ended = false;
+  #line = "";
+
+  private constructor(dir: string) {
+    this.dir = dir;
+    this.log = new LogFifo(join(dir, "log"), { mode: "622" });
+    // To read as well: it needs no reader then, and is the only writer, so that its end is the agent's.
+    this.#orders = openSync(join(dir, "orders"), O_RDWR | O_NONBLOCK);
+    this.#report = reading(join(dir, "report"));
+    this.#report.on("data", (bytes: Buffer) => this.#read(bytes.toString("latin1")));
+    this.#report.on("close", () => this.#end());
+    this.#report.on("error", () => this.#end());
+    writeSync(this.#orders, `${this.#secret}\n`);
+  }
+
+  /** `dir` is not there yet. */
+  static async make(dir: string): Promise<Control> {
+    await mkdir(dir);
+    // Whatever the agent's umask: the container's user is another one.
+    await chmod(dir, 0o755);
+    await promisify(execFile)("mkfifo", ["-m", "622", "report"], { cwd: dir });
+    await promisify(execFile)("mkfifo", ["-m", "644", "orders"], { cwd: dir });
+    await writeReadable(join(dir, "resident"), RESIDENT);
+    return new Control(dir);
+  }
+
+  /** Whether the resident is gone. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Who is told the words of each report from now on, and the end of the resident. */
+  listen({ onLine, onEnd }: { onLine: (words: string[]) => void; onEnd: () => void }): void {
+    this.#onLine = onLine;
+    this.#onEnd = onEnd;
+    if (this.#ended) onEnd();
+  }
+
+  /** Orders the resident to run what is in `order`, and to report under this key. False where it takes nothing. */
+  order(key: string): boolean {
+    this.#drain();
+    return this.#tell(`${this.#secret} ${key}`);
+  }
+
+  /** Tells it to kill what runs. False where it takes nothing. */
+  stop(): boolean {
+    return this.#tell("stop");
+  }
+
+  #tell(line: string): boolean {
+    try {
+      return writeSync(this.#orders, `\n${line}\n`) > 0;
+    } catch (error) {
+      if (errorCode(error) === "EAGAIN") return false;
+      throw error;
+    }
+  }
+
+  /** Takes out what a command wrote there that has ended. */
+  #drain(): void {
+    try {
+      while (readSync(this.#orders, JUNK) > 0);
+    } catch (error) {
+      if (errorCode(error) !== "EAGAIN") throw error;
+    }
+  }
+
+  async write(name: "order" | "stdin", text: string): Promise<void> {
+    await writeReadable(join(this.dir, name), text);
+  }
+
+  close(): void {
+    this.#onLine = () => undefined;
+    this.#onEnd = () => undefined;
+    this.#report.destroy();
+    closeSync(this.#orders);
+  }
+
+  #read(text: string): void {
+    const lines = (this.#line + text).split("\n");
+    // A command may write here, too, and as much as it likes.
+    this.#line = (lines.pop() ?? "").slice(0, MAX_LINE);
+    for (const line of lines) this.#onLine(line.split(" "));
+  }
+
+  #end(): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#onEnd();
+  }
+}
+
+/** A word that nobody can guess. */
+export function newKey(): string {
+  return randomBytes(12).toString("hex");
+}
+
+async function writeReadable(path: string, text: string): Promise<void> {
+  await writeFile(path, text);
+  await chmod(path, 0o644);
+}
+
+function reading(fifo: string): Socket {
+  return new Socket({ fd: openSync(fifo, O_RDONLY | O_NONBLOCK), readable: true, writable: false });
+}

@@ -1,0 +1,152 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Container } from "dockerode";
+import { NodeTrouble } from "../../executor.ts";
+import { ask, type Engine, EngineRefusal } from "../engine/engine.ts";
+import { notSeen } from "../words.ts";
+import { type Control, newKey } from "./control.ts";
+import { NOT_FIRST, type OrderRequest, orderScript } from "./resident-script.ts";
+
+/** How an order ended. */
+export type OrderEnd =
+  /** `outOfMemory`: the kernel killed some process of it, for want of memory. */
+  | { readonly kind: "exited"; readonly code: number; readonly outOfMemory: boolean }
+  | { readonly kind: "no-folder" | "no-command" }
+  /** The container has ended, or does not answer any more. It is to be thrown away. */
+  | { readonly kind: "lost" };
+
+/** Why an image's commands can't be run by a resident. */
+export type Unfit = "no shell" | "no tools";
+
+export interface StartOptions {
+  readonly engine: Engine;
+  /** Not started yet. */
+  readonly container: Container;
+  /** Programs that the image has to have. */
+  readonly tools: readonly string[];
+  /** Ends the wait. */
+  readonly signal: AbortSignal;
+}
+
+export interface Order extends OrderRequest {
+  readonly signal: AbortSignal;
+}
+
+/** A resident that does not kill what it is told to within this time has lost its hold on it. */
+const OBEYS_WITHIN_MS = 2000;
+/** Killed processes of a container may take so long to end: the kernel gives back their memory first. */
+const ENDS_WITHIN_MS = 30_000;
+const LOOK_EVERY_MS = 100;
+const READY_WITHIN_MS = 120_000;
+
+/** The resident of one container, seen from the agent. */
+export class Resident {
+  readonly #control: Control;
+  #lost = false;
+  #oomKills = 0;
+
+  private constructor(control: Control) {
+    this.#control = control;
+  }
+
+  /**
+   * Starts the container, and waits until its resident is there. Answers why the image can't have one.
+   * Throws NodeTrouble and EngineRefusal; the container is then to be thrown away.
+   */
+  static async start(control: Control, options: StartOptions): Promise<Resident | Unfit> {
+    const { engine, container, tools, signal } = options;
+    const ready = Promise.withResolvers<string[]>();
+    const settled = new AbortController();
+    control.listen({
+      onLine: ([word, ...found]) => word === "ready" && ready.resolve(found),
+      onEnd: () => undefined,
+    });
+    try {
+      await ask(engine, () => container.start());
+      const over = exitCodeOf(options, AbortSignal.any([settled.signal, signal]));
+      const found = await Promise.race([ready.promise, over]);
+      if (typeof found === "number") return unfit(found, engine);
+      return tools.every((tool) => found.includes(tool)) ? new Resident(control) : "no tools";
+    } catch (error) {
+      if (error instanceof EngineRefusal && isNoProgram(error.message)) return "no shell";
+      throw error;
+    } finally {
+      settled.abort();
+    }
+  }
+
+  /** Whether it takes orders. */
+  get fit(): boolean {
+    return !this.#lost && !this.#control.ended;
+  }
+
+  /** Runs one command to its end, and with it all that it started. */
+  async run({ signal, ...request }: Order): Promise<OrderEnd> {
+    await this.#control.write("order", orderScript(request));
+    const end = await this.#perform(signal);
+    if (end.kind === "lost") this.#lost = true;
+    return end;
+  }
+
+  async #perform(signal: AbortSignal): Promise<OrderEnd> {
+    const key = newKey();
+    const { promise, resolve } = Promise.withResolvers<OrderEnd>();
+    const lost = () => resolve({ kind: "lost" });
+    let refused: "no-folder" | "no-command" | undefined;
+    let timer: NodeJS.Timeout | undefined;
+    const within = (ms: number) => {
+      clearTimeout(timer);
+      timer = setTimeout(lost, ms);
+    };
+    this.#control.listen({
+      onLine: ([from, word, code, kills]) => {
+        if (from !== key) return;
+        if (word === "no-folder" || word === "no-command") refused = word;
+        if (word === "ending") within(ENDS_WITHIN_MS);
+        if (word === "end") resolve(refused ? { kind: refused } : this.#exited(Number(code), kills));
+      },
+      onEnd: lost,
+    });
+    const abort = () => {
+      within(OBEYS_WITHIN_MS);
+      if (!this.#control.stop()) lost();
+    };
+    if (!this.#control.order(key)) lost();
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abort);
+    }
+  }
+
+  #exited(code: number, kills: string | undefined): OrderEnd {
+    const before = this.#oomKills;
+    if (kills) this.#oomKills = Number(kills);
+    return { kind: "exited", code, outOfMemory: this.#oomKills > before };
+  }
+}
+
+/** Whether an engine's words say that there is no such program in the image, or that it can't be executed. */
+export function isNoProgram(words: string): boolean {
+  return /executable file|exec(ve)?:? .*(no such file|permission denied|exec format error|is a directory)/i.test(
+    words,
+  );
+}
+
+/** The exit code of a container, when it has ended. Fails when `stop` is aborted, or it takes too long to be of use. */
+async function exitCodeOf({ engine, container }: StartOptions, stop: AbortSignal): Promise<number> {
+  const began = performance.now();
+  while (performance.now() - began < READY_WITHIN_MS) {
+    const { State } = await ask(engine, () => container.inspect());
+    if (!State.Running && State.Status !== "created") return State.ExitCode;
+    await delay(LOOK_EVERY_MS, undefined, { signal: stop });
+  }
+  throw new NodeTrouble(`a container that ${engine.kind} has started does not come to life`);
+}
+
+function unfit(code: number, engine: Engine): Unfit {
+  if (code === NOT_FIRST) return "no shell";
+  throw notSeen(engine, `exit code ${code}`);
+}

@@ -1,0 +1,99 @@
+import { constants } from "node:fs";
+import { access, chmod, mkdir, mkdtemp, readdir, statfs, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { isAgentAlive } from "../../../pfs/folders.ts";
+import { removeTree } from "../../../pfs/remove.ts";
+import type { Owner } from "../engine/labels.ts";
+import type { PlannedSecret } from "./secret-plan.ts";
+
+/** What a container mounts to show a secret. */
+export interface SecretMountpoint {
+  readonly source: string;
+  readonly target: string;
+}
+
+/** Secrets as files in this machine's memory. */
+export interface SecretFiles {
+  readonly mounts: readonly SecretMountpoint[];
+  remove(): Promise<void>;
+}
+
+/** Who reads them in the container: its root, who may read everything, or any other user. */
+export type SecretReader = "root" | "anybody";
+
+/**
+ * Writes secrets into a folder on a tmpfs, which nobody else on this machine can enter. Undefined where this machine
+ * has none that the agent may use: they are never written to a disk.
+ */
+export async function writeSecrets(
+  secrets: readonly PlannedSecret[],
+  { owner, reader }: { owner: Owner; reader: SecretReader },
+): Promise<SecretFiles | undefined> {
+  if (secrets.length === 0) return { mounts: [], remove: async () => undefined };
+  const memory = await firstInMemory();
+  if (memory === undefined) return undefined;
+  // Mode 0700.
+  const base = await mkdtemp(join(memory, `${prefixOf(owner)}.${owner.agent}.`));
+  const remove = () => removeTree(base);
+  try {
+    const mounts: SecretMountpoint[] = [];
+    for (const [index, secret] of secrets.entries()) {
+      const source = join(base, String(index));
+      await writeSecret(source, { secret, reader });
+      mounts.push({ source, target: secret.target });
+    }
+    return { mounts, remove };
+  } catch (error) {
+    await remove();
+    throw error;
+  }
+}
+
+async function writeSecret(
+  folder: string,
+  { secret: { mounted }, reader }: { secret: PlannedSecret; reader: SecretReader },
+): Promise<void> {
+  await mkdir(folder);
+  await chmod(folder, 0o755);
+  for (const [key, bytes] of mounted.secret) {
+    await writeFile(join(folder, key), bytes, { mode: 0o400, flag: "wx" });
+    // Programs that look, as ssh does, want a key to be its owner's alone; another user than root could not read it.
+    if (reader === "anybody") await chmod(join(folder, key), 0o444);
+  }
+}
+
+/** Removes what agents of this data folder left in memory that were killed. */
+export async function removeDeadSecrets({ data }: Pick<Owner, "data">): Promise<void> {
+  const prefix = `${prefixOf({ data })}.`;
+  for (const folder of await inMemory()) {
+    for (const name of await readdir(folder)) {
+      if (!name.startsWith(prefix) || (await isAgentAlive(name.slice(prefix.length).split(".")[0] ?? "")))
+        continue;
+      await removeTree(join(folder, name));
+    }
+  }
+}
+
+function prefixOf({ data }: Pick<Owner, "data">): string {
+  return `sluice-secrets.${data}`;
+}
+
+async function firstInMemory(): Promise<string | undefined> {
+  return (await inMemory())[0];
+}
+
+const TMPFS = 0x01021994;
+
+/** Folders of this machine that the agent may write to and that are in memory. */
+async function inMemory(): Promise<string[]> {
+  const found: string[] = [];
+  for (const folder of [process.env.XDG_RUNTIME_DIR, "/dev/shm", "/run"]) {
+    if (!folder?.startsWith("/")) continue;
+    const usable = await access(folder, constants.W_OK | constants.X_OK).then(
+      async () => (await statfs(folder)).type === TMPFS,
+      () => false,
+    );
+    if (usable) found.push(folder);
+  }
+  return found;
+}

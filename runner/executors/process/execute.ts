@@ -1,0 +1,117 @@
+import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
+import { closeSync, constants, openSync } from "node:fs";
+import { constants as os } from "node:os";
+import type { Readable, Writable } from "node:stream";
+import { errorCode } from "../../lib/fault.ts";
+import { FIRST_DATA_FD, type Launch } from "./jail.ts";
+
+const { signals } = os;
+
+/** What a tool left behind when it ended. Plain data: it crosses from the launcher's process. */
+export interface Ended {
+  /** Of the tool: 128 + n where signal n ended it; null where it did not start. */
+  readonly code: number | null;
+  /** What it wrote to file descriptor 3. */
+  readonly report: string;
+  /** Why it could not be started at all. */
+  readonly refused?: string;
+}
+
+export interface ExecuteOptions {
+  /** A FIFO whose reader is there: what is printed goes into it. */
+  readonly log: string;
+  readonly stdin: string;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Starts the tool and waits until it has ended.
+ *
+ * The command's stdin is a file and its stdout a FIFO, opened anew each time: what Node makes for "pipe" are
+ * sockets, which a script can't open as /dev/stdin or /dev/stderr.
+ */
+export async function execute(launch: Launch, { log, stdin, signal }: ExecuteOptions): Promise<Ended> {
+  const child = start(launch, { log, stdin });
+  if (child instanceof Error) return { code: null, report: "", refused: child.message };
+  writeData(child, launch);
+  const [code, report] = await Promise.all([exitOf(child, signal), readReport(child)]);
+  return { code, report };
+}
+
+/**
+ * Spawns it in a session of its own, so that Ctrl-C in the runner's terminal asks the runner to stop, and kills no
+ * command. Our ends of its files are closed when this returns: the end of the command is then the end of the log.
+ */
+function start(launch: Launch, { log, stdin }: Omit<ExecuteOptions, "signal">): ChildProcess | Error {
+  const opened: number[] = [];
+  try {
+    const input = openSync(stdin, constants.O_RDONLY);
+    opened.push(input);
+    const output = openLog(log);
+    opened.push(output);
+    return spawnTool(launch, { input, output });
+  } finally {
+    for (const descriptor of opened) closeSync(descriptor);
+  }
+}
+
+function spawnTool(
+  launch: Launch,
+  { input, output }: { input: number; output: number },
+): ChildProcess | Error {
+  const stdio: StdioOptions = [input, output, output, "pipe", ...launch.data.map(() => "pipe" as const)];
+  try {
+    return spawn(launch.file, launch.args, { env: { ...launch.env }, stdio, detached: true });
+  } catch (error) {
+    // Arguments and environment beyond what the kernel takes.
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+/** To write to. The reader is the agent; should it have died in this instant, another one keeps the open from waiting for ever. */
+function openLog(log: string): number {
+  const reader = openSync(log, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    return openSync(log, constants.O_WRONLY);
+  } finally {
+    closeSync(reader);
+  }
+}
+
+async function readReport(child: ChildProcess): Promise<string> {
+  let report = "";
+  for await (const chunk of child.stdio[3] as Readable) report += String(chunk);
+  return report;
+}
+
+function writeData(child: ChildProcess, { data }: Launch): void {
+  for (const [index, bytes] of data.entries()) {
+    const to = child.stdio[FIRST_DATA_FD + index] as Writable;
+    // A tool that ends before it has read it has more to say itself.
+    to.on("error", () => undefined);
+    to.end(Buffer.from(bytes, "base64"));
+  }
+}
+
+function exitOf(child: ChildProcess, signal: AbortSignal): Promise<number | null> {
+  const { promise, resolve } = Promise.withResolvers<number | null>();
+  const kill = () => killGroup(child.pid);
+  signal.addEventListener("abort", kill, { once: true });
+  if (signal.aborted) kill();
+  child.once("error", () => resolve(null));
+  child.once("exit", (code, name) => {
+    // The tool itself was killed, perhaps before it had bound its children's lives to its own.
+    if (name) kill();
+    resolve(code ?? 128 + (name ? signals[name] : 0));
+  });
+  return promise.finally(() => signal.removeEventListener("abort", kill));
+}
+
+function killGroup(leader: number | undefined): void {
+  if (leader === undefined) return;
+  try {
+    process.kill(-leader, "SIGKILL");
+  } catch (error) {
+    if (errorCode(error) !== "ESRCH") throw error;
+  }
+}

@@ -1,0 +1,187 @@
+import { readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { constants } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  type Confined,
+  type Confinement,
+  type ConfinementTerms,
+  openConfinement,
+} from "../../limits/confinement.ts";
+import type { Command, Executor, Run, Sandbox } from "../executor.ts";
+import { LogFifo } from "../log-fifo.ts";
+import type { Ended } from "./execute.ts";
+import type { Jail, Place, Started } from "./jail.ts";
+import { Launcher } from "./launcher.ts";
+import { planSecretMounts } from "./secret-mounts.ts";
+import { killStrays } from "./strays.ts";
+
+/**
+ * Runs commands as processes of this machine, with its own tools: the image is ignored. Preparing throws ConfigError
+ * where the limits can't be kept here.
+ */
+export function processExecutor(jail: Jail, terms?: ConfinementTerms): Executor {
+  const launcher = new Launcher();
+  let opened: Promise<Confinement | undefined> | undefined;
+  const confinement = () => {
+    opened ??= terms ? openConfinement(terms) : Promise.resolve(undefined);
+    return opened;
+  };
+  return {
+    name: "process",
+    prepare: async ({ dir }) => prepare({ jail, launcher, confinement: await confinement() }, dir),
+    close: async () => {
+      await launcher.close();
+      // What could not be opened has nothing to close.
+      await (await opened?.catch(() => undefined))?.close();
+    },
+  };
+}
+
+interface Machinery {
+  readonly jail: Jail;
+  /** Of all the workers that have no limits. */
+  readonly launcher: Launcher;
+  readonly confinement: Confinement | undefined;
+}
+
+async function prepare({ jail, launcher, confinement }: Machinery, dir: string): Promise<Sandbox> {
+  const place = { dir, readOnly: confinement?.readOnly ?? [] };
+  await jail.prepare(place);
+  const confined = await confinement?.confine();
+  return new ProcessSandbox({
+    ...{ jail, place, confined },
+    launcher: confined ? new Launcher(confined.launcher) : launcher,
+  });
+}
+
+interface SandboxParts {
+  readonly jail: Jail;
+  readonly place: Place;
+  readonly launcher: Launcher;
+  /** The launcher is then this sandbox's own. */
+  readonly confined: Confined | undefined;
+}
+
+class ProcessSandbox implements Sandbox {
+  readonly #parts: SandboxParts;
+  readonly #log: LogFifo;
+  #stdin: string | null = null;
+
+  constructor(parts: SandboxParts) {
+    this.#parts = parts;
+    this.#log = new LogFifo(join(parts.place.dir, "log"));
+  }
+
+  async run(command: Command): Promise<Run> {
+    const { confined } = this.#parts;
+    if (!confined) return this.#run(command);
+    try {
+      const run = await this.#run(command);
+      if (run.kind === "not-started" || run.code === 0) return run;
+      const cause = await confined.causeOfFailure();
+      return cause === undefined ? run : { ...run, cause };
+    } catch (error) {
+      // Among the processes that the kernel may take when memory runs out is the launcher.
+      const cause = await confined.causeOfFailure();
+      if (cause === undefined) throw error;
+      return { kind: "exited", code: KILLED, log: "", cause };
+    }
+  }
+
+  async #run(command: Command): Promise<Run> {
+    const { pfs, cmd, workingDir = "/", env, stdin, secrets = [], onOutput, signal } = command;
+    const { jail, place, launcher } = this.#parts;
+    const planned = await planSecretMounts(secrets, jail);
+    if (!planned.ok) return { kind: "not-started", reason: planned.reason, log: "", hopeless: true };
+    await this.#writeStdin(stdin);
+    const launch = jail.launch({ ...place, pfs, cmd, workingDir, env, secrets: planned.mounts });
+    const files = { log: this.#log.path, stdin: stdin === null ? "/dev/null" : this.#stdinFile, signal };
+    const work = () => launcher.execute(launch, files);
+    const { done, log } = await this.#log.during({ work, onOutput }).catch(async (error: unknown) => {
+      await killStrays(pfs);
+      throw error;
+    });
+    const ended = { ...done, log: log + (done.refused ?? "") };
+    const started = jail.read(ended);
+    if (started.init !== null) await processEnd(started.init);
+    return runOf(started, { tool: jail.tool, name: cmd[0] ?? "", workingDir, ended });
+  }
+
+  async close(): Promise<void> {
+    const { confined, launcher } = this.#parts;
+    if (!confined) return;
+    await launcher.close();
+    await confined.close();
+  }
+
+  get #stdinFile(): string {
+    return join(this.#parts.place.dir, "stdin");
+  }
+
+  /** Most often it is what the datum before had. */
+  async #writeStdin(stdin: string | null): Promise<void> {
+    if (stdin === null || stdin === this.#stdin) return;
+    await writeFile(this.#stdinFile, stdin, { mode: 0o600 });
+    this.#stdin = stdin;
+  }
+}
+
+/**
+ * Waits for the first process of the command's pid namespace, which was told to end. The kernel ends it after all
+ * the others there, so that from then on nothing writes to `/pfs/out`.
+ */
+async function processEnd(pid: number): Promise<void> {
+  while (isAlive(pid)) await delay(1);
+}
+
+// Synchronous: most often it is gone, and the kernel answers at once.
+function isAlive(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const state = stat[stat.lastIndexOf(")") + 2];
+    return state !== "Z" && state !== "X";
+  } catch {
+    return false;
+  }
+}
+
+const KILLED = 128 + constants.signals.SIGKILL;
+
+const OWN_TOOLS = "The process executor ignores the image and uses this machine's tools";
+
+function runOf(
+  started: Started,
+  {
+    tool,
+    name,
+    workingDir,
+    ended: { code, log },
+  }: { tool: string; name: string; workingDir: string; ended: Ended & { log: string } },
+): Run {
+  switch (started.kind) {
+    case "started":
+      return { kind: "exited", code: code ?? 0, log };
+    case "no-folder":
+      return {
+        kind: "not-started",
+        reason: `the working directory "${workingDir}" is not there or can't be entered`,
+        log,
+      };
+    case "no-command":
+      return {
+        kind: "not-started",
+        reason: `the command "${name}" was not found or can't be executed. ${OWN_TOOLS}`,
+        log,
+      };
+    case "no-jail":
+      return { kind: "not-started", reason: `${tool} could not start the command: ${lastLine(log)}`, log };
+  }
+}
+
+/** What the tool said last; lines that are set in only explain the one before. */
+function lastLine(log: string): string {
+  const lines = log.split("\n").filter((line) => /^\S/.test(line));
+  return lines.at(-1) ?? "it ended without a word";
+}

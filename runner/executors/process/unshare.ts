@@ -1,0 +1,116 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { escaped, quoted } from "../words.ts";
+import { ROOT_CAPABILITIES } from "./capabilities.ts";
+import type { Jail, Launch, LaunchRequest, Place, Started } from "./jail.ts";
+import type { FolderEntries } from "./root-entries.ts";
+import { secretData, secretScript } from "./unshare-secrets.ts";
+import type { UnshareTools } from "./unshare-tools.ts";
+
+export interface UnshareOptions {
+  readonly tools: UnshareTools;
+  readonly root: FolderEntries;
+  /** The node's data folder: hidden from commands, so that none changes the cache by mistake. */
+  readonly dataDir: string;
+  /** Who runs the agent. */
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/**
+ * The fallback without bubblewrap: util-linux makes the namespaces, and a shell script in them builds the root on a
+ * tmpfs, moves into it, and runs the command as its child. Slower, since each step is a process of its own.
+ */
+export function unshare(options: UnshareOptions): Jail {
+  return {
+    tool: "unshare",
+    dataDir: options.dataDir,
+    prepare: (place) => prepare(place, options),
+    launch: (request) => launch(request, options),
+    read: ({ report }) => read(report),
+  };
+}
+
+async function prepare({ dir, readOnly }: Place, { root, dataDir }: UnshareOptions): Promise<void> {
+  await mkdir(join(dir, "root"));
+  const target = (path: string) => escaped(join(dir, "root", path));
+  const binds = [...root.folders, ...root.files].map(
+    (name) => `${escaped(`/${name}`)} ${target(name)} none rbind 0 0`,
+  );
+  const kept = readOnly.map((path) => `${escaped(path)} ${target(path)} none bind,ro 0 0`);
+  const hidden = `sluice ${target(dataDir)} tmpfs ro 0 0`;
+  await writeFile(join(dir, "fstab"), [...binds, ...kept, hidden, ""].join("\n"));
+}
+
+/**
+ * Takes the worker's folder, the folder for `/pfs`, the PATH and the name of the command, where it starts, and then
+ * the words that run it. Says "no-folder", "missing" or "started" on file descriptor 3.
+ */
+function scriptOf({ tools, root }: UnshareOptions, secrets: readonly string[]): string {
+  const folders = [...root.folders, "pfs", "proc", ".old"].map(quoted).join(" ");
+  return [
+    "set -e",
+    "dir=$1 pfs=$2 path=$3 name=$4 start=$5; shift 5",
+    `${tools.mount} -t tmpfs -o mode=0755 sluice "$dir/root"`,
+    'cd "$dir/root"',
+    `${tools.mkdir} -- ${folders}`,
+    ...root.files.map((name) => `: > ${quoted(name)}`),
+    ...root.links.map(({ name, target }) => `${tools.ln} -s -- ${quoted(target)} ${quoted(name)}`),
+    `${tools.mount} -a -T "$dir/fstab"`,
+    ...secrets,
+    `${tools.mount} -t proc proc proc`,
+    `${tools.mount} -o bind,ro "$pfs" pfs`,
+    `${tools.mount} --bind "$pfs/out" pfs/out`,
+    `${tools.pivot_root} . .old`,
+    "cd /",
+    `${tools.umount} -l /.old`,
+    'cd -- "$start" 2>/dev/null || { echo no-folder >&3; exit 127; }',
+    'runs() { case $1 in */*) test -f "$1" && test -x "$1" ;; *) command -v -- "$1" >/dev/null ;; esac; }',
+    '(PATH=$path; runs "$name") || { echo missing >&3; exit 127; }',
+    "echo started >&3",
+    // As a child: process 1 of a pid namespace is deaf to signals. Whatever it leaves behind ends with this shell.
+    'set +e; "$@" 3>&-',
+    "exit $?",
+  ].join("\n");
+}
+
+function launch(
+  { dir, pfs, cmd, workingDir = "/", env, secrets }: LaunchRequest,
+  options: UnshareOptions,
+): Launch {
+  const { tools, uid, dataDir } = options;
+  const script = scriptOf(options, secretScript(secrets, { tools, root: join(dir, "root"), dataDir }));
+  const name = cmd[0] ?? "";
+  const variables = Object.entries(env).map(([key, value]) => `${key}=${value}`);
+  return {
+    file: tools.setpriv,
+    args: [
+      // With the runner's death dies `unshare`, and with it process 1 of the namespace.
+      ...["--pdeathsig", "KILL", tools.unshare, ...(uid === 0 ? [] : ["--user", "--map-root-user"])],
+      ...["--mount", "--pid", "--fork", "--kill-child"],
+      ...[tools.sh, "-c", script, "sluice", dir, pfs, env.PATH ?? "", name, workingDir],
+      ...privileges(options),
+      ...[tools.env, "-i", ...variables],
+      // To env, a word with "=" is one more variable.
+      ...(name.includes("=") ? [tools.sh, "-c", 'exec "$@"', "sh"] : []),
+      ...cmd,
+    ],
+    env: {},
+    data: secretData(secrets),
+  };
+}
+
+/** As root it keeps some capabilities, and gets no more of them by any program; anybody else gets their own id back, and with it loses all. */
+function privileges({ tools, uid, gid }: UnshareOptions): string[] {
+  if (uid === 0) {
+    const kept = ["-all", ...ROOT_CAPABILITIES.map((name) => `+${name}`)].join(",");
+    return [tools.setpriv, "--no-new-privs", `--bounding-set=${kept}`, `--inh-caps=-all`, "--"];
+  }
+  return [tools.unshare, "--user", `--map-user=${uid}`, `--map-group=${gid}`, "--"];
+}
+
+function read(report: string): Started {
+  if (report.startsWith("started")) return { kind: "started", init: null };
+  if (report.startsWith("no-folder")) return { kind: "no-folder", init: null };
+  return { kind: report.startsWith("missing") ? "no-command" : "no-jail", init: null };
+}

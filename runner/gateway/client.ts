@@ -1,0 +1,163 @@
+import { AwsV4Signer } from "aws4fetch";
+import { type Dispatcher, Pool } from "undici";
+import type { z } from "zod";
+import { ErrorBody } from "../../protocol/errors.ts";
+import { GatewayClock, SKEWED, signingTime } from "./gateway-clock.ts";
+import type { Failure } from "./retry.ts";
+
+export interface ClientOptions {
+  /** Origin, without a path. */
+  readonly endpoint: string;
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+}
+
+export interface Request {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  /** Path with its segments encoded; the query is apart. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: Dispatcher.DispatchOptions["body"];
+  /** Longest silence of the gateway before and within the answer, in milliseconds: then the connection counts as broken. */
+  readonly silenceMs?: number;
+  readonly signal: AbortSignal;
+}
+
+/** The gateway answered with an error: its own words. */
+export class GatewayError extends Error {
+  override readonly name = "GatewayError";
+  readonly status: number;
+  readonly code: string;
+
+  constructor({ status, code, message }: { status: number; code: string; message: string }) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** The gateway answered with something that is not the protocol: it is of another version, or is not a gateway. */
+export class ContractError extends Error {
+  override readonly name = "ContractError";
+}
+
+/** Whether it may go better next time. Whatever is no answer of the gateway is a broken connection. */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof ContractError) return "final";
+  if (!(error instanceof GatewayError)) return "unreachable";
+  if (isAway(error)) return "unreachable";
+  // The client has learnt the time meanwhile.
+  if (error.code === SKEWED) return "transient";
+  return error.status >= 500 || error.status === 408 ? "transient" : "final";
+}
+
+/** What stands before a gateway says that it is away (of Cloudflare: 52x and 530), or the gateway that it has too much to do. */
+function isAway({ status }: GatewayError): boolean {
+  return [429, 502, 503, 504, 530].includes(status) || (status >= 520 && status <= 527);
+}
+
+// A connection whose other end has vanished without a word is only noticed by waiting.
+const SILENCE_MS = 30_000;
+
+/** Signed requests to one gateway over kept-alive connections. One try each: who calls knows what a retry means. */
+export class Client {
+  readonly #pool: Pool;
+  readonly #options: ClientOptions;
+  readonly #clock = new GatewayClock();
+  /** Signing keys of the day. */
+  readonly #keys = new Map<string, ArrayBuffer>();
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+    this.#pool = new Pool(options.endpoint, { connectTimeout: 5000 });
+  }
+
+  /** The answer, held to its schema. Throws GatewayError, ContractError, or what broke the connection. */
+  async call<Schema extends z.ZodType>(answer: Schema, request: Request): Promise<z.infer<Schema>> {
+    const { body } = await this.send(request);
+    const text = await body.text();
+    const parsed = answer.safeParse(jsonOf(text));
+    if (parsed.success) return parsed.data;
+    const issue = parsed.error.issues[0];
+    throw new ContractError(
+      `the gateway's answer to ${request.method} ${request.path} is not the protocol: ${issue?.path.join(".")}: ${issue?.message}`,
+    );
+  }
+
+  /** A good answer, whose body must be read or destroyed. */
+  async send(request: Request): Promise<Dispatcher.ResponseData> {
+    const first = await this.#exchange(request);
+    if (isGood(first)) return first;
+    const refused = await gatewayError(first);
+    if (!this.#mayRepeat(request, { refused, date: first.headers.date })) throw refused;
+    const second = await this.#exchange(request);
+    if (isGood(second)) return second;
+    throw await gatewayError(second);
+  }
+
+  /** Where it was refused for its time, and the right one is known now. A body that is sent as it is read is gone: who has it begins anew. */
+  #mayRepeat({ body }: Request, { refused, date }: { refused: GatewayError; date: unknown }): boolean {
+    return refused.code === SKEWED && this.#clock.learn(date) && (body == null || typeof body === "string");
+  }
+
+  async #exchange(request: Request): Promise<Dispatcher.ResponseData> {
+    const { path, headers } = await this.#signed(request);
+    const { method, body = null, silenceMs = SILENCE_MS, signal } = request;
+    // The first one also ends a body that nobody takes any more.
+    const silence = { headersTimeout: silenceMs, bodyTimeout: silenceMs };
+    return this.#pool.request({ method, path, headers, body, signal, ...silence });
+  }
+
+  /** Breaks what is under way. */
+  async close(): Promise<void> {
+    await this.#pool.destroy();
+  }
+
+  // The body is not part of the signature, so that a stream can be sent as it is read.
+  async #signed(request: Request): Promise<{ path: string; headers: Record<string, string> }> {
+    const path = request.path + queryOf(request.query ?? {});
+    const signer = new AwsV4Signer({
+      url: this.#options.endpoint + path,
+      method: request.method,
+      headers: { ...request.headers, "x-amz-content-sha256": "UNSIGNED-PAYLOAD" },
+      accessKeyId: this.#options.accessKeyId,
+      secretAccessKey: this.#options.secretAccessKey,
+      service: "s3",
+      region: "auto",
+      datetime: signingTime(this.#clock.now()),
+      cache: this.#keys,
+    });
+    const signed = await signer.sign();
+    return { path, headers: Object.fromEntries(signed.headers) };
+  }
+}
+
+// Spaces as %20: "+" means a space to some readers of a query and a plus to others, and the signature is over either.
+function queryOf(query: Readonly<Record<string, string>>): string {
+  const pairs = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+  return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
+}
+
+function isGood({ statusCode }: Dispatcher.ResponseData): boolean {
+  return statusCode >= 200 && statusCode < 300;
+}
+
+async function gatewayError(response: Dispatcher.ResponseData): Promise<GatewayError> {
+  const status = response.statusCode;
+  const text = await response.body.text().catch(() => "");
+  const parsed = ErrorBody.safeParse(jsonOf(text));
+  if (!parsed.success)
+    return new GatewayError({ status, code: "Unknown", message: `the gateway answered ${status}` });
+  const { code, message, issues } = parsed.data.error;
+  const details = (issues ?? []).map((issue) => `${issue.path}: ${issue.message}`);
+  return new GatewayError({ status, code, message: [message, ...details].join("; ") });
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

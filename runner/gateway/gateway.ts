@@ -1,0 +1,137 @@
+import type { Readable } from "node:stream";
+import type { z } from "zod";
+import { type ContentId, contentName, type InlineContent } from "../../protocol/content.ts";
+import { ContentsReserved, FilePage, MAX_LIST_ENTRIES, UploadOpened } from "../../protocol/files.ts";
+import type { BranchAddress } from "../../protocol/names.ts";
+import {
+  Assignment,
+  Finished,
+  type FinishRequest,
+  type Heartbeat,
+  LEASE_MS,
+  Lease,
+  type LeaseRequest,
+  type LogsRequest,
+  LogsTaken,
+  Renewed,
+  type RenewRequest,
+} from "../../protocol/runner.ts";
+import type { Client } from "./client.ts";
+
+export interface FilesRequest extends BranchAddress {
+  readonly commit: string;
+  /** "" is everything; a directory ends in `/`. */
+  readonly prefix: string;
+  /** A commit of the branch: only what was written after it. */
+  readonly since?: string;
+  /** `next` of the page before. */
+  readonly after?: string;
+}
+
+// While a lease call waits, the gateway sends something every second.
+const LEASE_SILENCE_MS = 15_000;
+// Short enough for a second try within the lease, where the first went into a connection that was dead.
+const RENEW_SILENCE_MS = LEASE_MS / 4;
+
+/** The calls of the control API that a runner makes (design §10). One try each. */
+export class Gateway {
+  readonly #client: Client;
+
+  constructor(client: Client) {
+    this.#client = client;
+  }
+
+  heartbeat(body: z.infer<typeof Heartbeat>, signal: AbortSignal): Promise<Assignment> {
+    return this.#post(Assignment, { path: "/api/v1/runner/heartbeat", body, signal });
+  }
+
+  /** Good-bye: the node takes no more work and is not to be counted. */
+  async leave(node: string, signal: AbortSignal): Promise<void> {
+    const path = "/api/v1/runner/heartbeat";
+    const answer = await this.#client.send({ method: "DELETE", path, query: { node }, signal });
+    await answer.body.dump();
+  }
+
+  lease(body: z.infer<typeof LeaseRequest>, signal: AbortSignal): Promise<Lease> {
+    return this.#post(Lease, { path: "/api/v1/runner/lease", body, silenceMs: LEASE_SILENCE_MS, signal });
+  }
+
+  renew(body: z.infer<typeof RenewRequest>, signal: AbortSignal): Promise<z.infer<typeof Renewed>> {
+    return this.#post(Renewed, { path: "/api/v1/runner/renew", body, silenceMs: RENEW_SILENCE_MS, signal });
+  }
+
+  finish(body: z.infer<typeof FinishRequest>, signal: AbortSignal): Promise<z.infer<typeof Finished>> {
+    return this.#post(Finished, { path: "/api/v1/runner/finish", body, signal });
+  }
+
+  logs(body: LogsRequest, signal: AbortSignal): Promise<z.infer<typeof LogsTaken>> {
+    return this.#post(LogsTaken, { path: "/api/v1/runner/logs", body, signal });
+  }
+
+  /** One page of the files under a prefix, in path order. */
+  files(request: FilesRequest, signal: AbortSignal): Promise<FilePage> {
+    const { repo, branch, commit, prefix, since, after } = request;
+    const path = `/api/v1/repos/${repo}/branches/${branch}/commits/${encodeURIComponent(commit)}/files`;
+    const query = {
+      prefix,
+      limit: String(MAX_LIST_ENTRIES),
+      ...(since !== undefined && { since }),
+      ...(after !== undefined && { after }),
+    };
+    return this.#client.call(FilePage, { method: "GET", path, query, signal });
+  }
+
+  /** The bytes of a content: a stream that must be read or destroyed. */
+  async content(address: BranchAddress & { content: ContentId }, signal: AbortSignal): Promise<Readable> {
+    const { repo, branch, content } = address;
+    const path = `/api/v1/repos/${repo}/branches/${branch}/contents/${contentName(content)}`;
+    return (await this.#client.send({ method: "GET", path, signal })).body;
+  }
+
+  /** Opens an upload that belongs to a datum's lease. Answers its id. */
+  async openUpload(body: BranchAddress & { lease: string }, signal: AbortSignal): Promise<string> {
+    return (await this.#post(UploadOpened, { path: "/api/v1/uploads", body, signal })).upload;
+  }
+
+  /** Keeps what the branch has for the upload; answers what it lacks. */
+  async reserve(
+    { upload, contents }: { upload: string; contents: readonly ContentId[] },
+    signal: AbortSignal,
+  ): Promise<ContentId[]> {
+    const path = `/api/v1/uploads/${encodeURIComponent(upload)}/reserve`;
+    return (await this.#post(ContentsReserved, { path, body: { contents }, signal })).missing;
+  }
+
+  /** Adds small contents, many in one call. */
+  async addInline(
+    { upload, contents }: { upload: string; contents: readonly InlineContent[] },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const path = `/api/v1/uploads/${encodeURIComponent(upload)}/contents`;
+    const body = JSON.stringify({ contents });
+    const answer = await this.#client.send({ method: "POST", path, headers: JSON_HEADERS, body, signal });
+    await answer.body.dump();
+  }
+
+  /** Adds one content of any size, streaming. */
+  async addContent(
+    { upload, content, bytes }: { upload: string; content: ContentId; bytes: Readable },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const path = `/api/v1/uploads/${encodeURIComponent(upload)}/contents`;
+    const query = { digest: content.digest, size: String(content.size) };
+    const headers = { "content-length": String(content.size), "content-type": "application/octet-stream" };
+    const answer = await this.#client.send({ method: "PUT", path, query, headers, body: bytes, signal });
+    await answer.body.dump();
+  }
+
+  #post<Schema extends z.ZodType>(
+    answer: Schema,
+    { body, ...request }: { path: string; body: unknown; silenceMs?: number; signal: AbortSignal },
+  ): Promise<z.infer<Schema>> {
+    const text = JSON.stringify(body);
+    return this.#client.call(answer, { ...request, method: "POST", headers: JSON_HEADERS, body: text });
+  }
+}
+
+const JSON_HEADERS = { "content-type": "application/json" };

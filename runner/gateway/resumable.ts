@@ -1,0 +1,88 @@
+import type { Readable } from "node:stream";
+import { type ContentId, contentName } from "../../protocol/content.ts";
+import { TreeHash } from "../lib/tree-hash.ts";
+
+/** The bytes that came are not the content that was asked for. */
+export class DamagedContent extends Error {
+  override readonly name = "DamagedContent";
+
+  constructor(content: ContentId, how: string) {
+    super(`content ${contentName(content)} came damaged: ${how}`);
+  }
+}
+
+/**
+ * A content's bytes, piece by piece. Where a piece can't be had, asking again goes on behind the last one: the bytes
+ * come anew from their source, and what was handed out before is passed over.
+ */
+export class ResumableContent {
+  readonly #content: ContentId;
+  readonly #open: () => Promise<Readable>;
+  readonly #hash = new TreeHash();
+  #body: Readable | undefined;
+  #pieces: AsyncIterator<Buffer> | undefined;
+  /** Bytes of the present body so far. */
+  #position = 0;
+
+  constructor(content: ContentId, open: () => Promise<Readable>) {
+    this.#content = content;
+    this.#open = open;
+  }
+
+  /** The next bytes; undefined after the last one, and then they were the content. Throws DamagedContent, and what the source throws. */
+  async next(): Promise<Buffer | undefined> {
+    try {
+      const pieces = this.#pieces ?? (await this.#begin());
+      for (;;) {
+        const { done, value } = await pieces.next();
+        if (done) return this.#end();
+        const fresh = this.#fresh(value);
+        if (fresh.length > 0) return this.#handOut(fresh);
+      }
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  /** Lets go of the source. Safe to call at any time. */
+  close(): void {
+    this.#body?.destroy();
+    this.#body = undefined;
+    this.#pieces = undefined;
+  }
+
+  async #begin(): Promise<AsyncIterator<Buffer>> {
+    this.#position = 0;
+    this.#body = await this.#open();
+    this.#pieces = this.#body[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+    return this.#pieces;
+  }
+
+  /** The part of a piece that was not handed out before. */
+  #fresh(piece: Buffer): Buffer {
+    const known = Math.max(0, this.#hash.size - this.#position);
+    this.#position += piece.length;
+    return piece.subarray(known);
+  }
+
+  #handOut(bytes: Buffer): Buffer {
+    const { size } = this.#content;
+    if (this.#hash.size + bytes.length > size) {
+      throw new DamagedContent(this.#content, `more than ${size} bytes came`);
+    }
+    this.#hash.update(bytes);
+    return bytes;
+  }
+
+  #end(): undefined {
+    const { size, digest } = this.#content;
+    if (this.#position < size) throw new DamagedContent(this.#content, `${this.#position} bytes came`);
+    const found = this.#hash.finish();
+    if (found.digest === digest) return undefined;
+    throw new WrongContent(this.#content, `the bytes have the digest ${found.digest}`);
+  }
+}
+
+/** As DamagedContent, and the bytes were handed out already: the next try could not mend it. */
+export class WrongContent extends DamagedContent {}

@@ -1,0 +1,99 @@
+import { closeSync, writeSync } from "node:fs";
+import { Socket } from "node:net";
+import { pipeline } from "node:stream/promises";
+import type { Cache } from "../../cache/cache.ts";
+import { errorCode, messageOf } from "../../lib/fault.ts";
+import type { LazyFile, LazyFiles } from "./lazy-file.ts";
+import type { PipeStore } from "./pipe-store.ts";
+import { PipeWatch } from "./pipe-watch.ts";
+
+export interface ServeOptions {
+  readonly lazy: LazyFiles;
+  readonly cache: Pick<Cache, "readSmall" | "read">;
+  readonly pipes: PipeStore;
+}
+
+/**
+ * Serves a datum's lazy files from when its command starts until it has ended: what is opened is fetched, and what
+ * is not costs nothing. A reader may stop before the end, and open a file again.
+ */
+export class PipeService {
+  readonly #options: ServeOptions;
+  readonly #stop = new AbortController();
+  readonly #failed = new AbortController();
+  readonly #streams = new Set<Promise<void>>();
+  readonly #watch: PipeWatch | undefined;
+  #fault: string | undefined;
+
+  constructor(options: ServeOptions) {
+    this.#options = options;
+    const { lazy, pipes: store } = options;
+    if (lazy.files.length === 0) return;
+    this.#watch = new PipeWatch({
+      lazy,
+      store,
+      onOpen: (file, descriptor) => this.#serve(file, descriptor),
+      onFault: (error) => this.#fail(`the lazy inputs can't be served any more: ${messageOf(error)}`),
+    });
+  }
+
+  /** Aborted when a file can't be served: whatever the command makes of the end that it sees, its datum has failed. */
+  get failed(): AbortSignal {
+    return this.#failed.signal;
+  }
+
+  /** Ends it; nobody reads any more. Answers why the datum has failed, where it has. */
+  async close(): Promise<string | undefined> {
+    this.#watch?.close();
+    this.#stop.abort();
+    await Promise.all(this.#streams);
+    return this.#fault;
+  }
+
+  #serve(file: LazyFile, descriptor: number): Promise<void> | undefined {
+    const small = this.#options.cache.readSmall(file.source.content);
+    const rest = small && writtenAtOnce(descriptor, small);
+    if (rest?.length === 0) {
+      closeSync(descriptor);
+      return undefined;
+    }
+    const stream = this.#stream(rest ? [rest] : this.#bytesOf(file), descriptor);
+    this.#streams.add(stream);
+    return stream.finally(() => this.#streams.delete(stream));
+  }
+
+  /** Never fails: what can't be fetched is known, and what else ends it is the reader, who has stopped. */
+  async #stream(bytes: Iterable<Buffer> | AsyncIterable<Buffer>, descriptor: number): Promise<void> {
+    const reader = new Socket({ fd: descriptor, readable: false, writable: true });
+    await pipeline(bytes, reader, { signal: this.#stop.signal }).catch(() => undefined);
+  }
+
+  /** A fault is known before the reader sees the end. */
+  async *#bytesOf({ path, source }: LazyFile): AsyncGenerator<Buffer> {
+    const { signal } = this.#stop;
+    try {
+      yield* this.#options.cache.read(source, signal);
+    } catch (error) {
+      if (!signal.aborted) this.#fail(`input file "${path}" could not be fetched: ${messageOf(error)}`);
+      throw error;
+    }
+  }
+
+  #fail(reason: string): void {
+    this.#fault ??= reason;
+    this.#failed.abort();
+  }
+}
+
+/**
+ * Writes what an empty pipe takes without waiting: as a rule all of so little, and the reader has it then, whenever
+ * they read it. Answers the rest.
+ */
+function writtenAtOnce(descriptor: number, bytes: Buffer): Buffer {
+  try {
+    return bytes.subarray(bytes.length === 0 ? 0 : writeSync(descriptor, bytes));
+  } catch (error) {
+    // Else the reader has stopped already, and wants nothing more.
+    return errorCode(error) === "EAGAIN" ? bytes : bytes.subarray(bytes.length);
+  }
+}

@@ -1,0 +1,185 @@
+import { join } from "node:path";
+import { parseDuration } from "../../protocol/duration.ts";
+import type { LeasedDatum, Outcome } from "../../protocol/runner.ts";
+import type { Transform } from "../../protocol/spec.ts";
+import type { Cache } from "../cache/cache.ts";
+import { type MountedSecret, NodeTrouble, type Run, type Sandbox } from "../executors/executor.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import { messageOf } from "../lib/fault.ts";
+import { collect } from "../pfs/collect.ts";
+import type { LazyFiles } from "../pfs/lazy/lazy-file.ts";
+import type { PipeStore } from "../pfs/lazy/pipe-store.ts";
+import { PipeService } from "../pfs/lazy/serve-pipes.ts";
+import { type StageDeps, stage } from "../pfs/stage.ts";
+import { sendOutputs } from "../pfs/upload.ts";
+import { SecretMissing, type SecretSource } from "../secrets/source.ts";
+import { commandEnv, commandStdin, machineVariables } from "./command-env.ts";
+import { boundedReason, verdictOf } from "./verdict.ts";
+
+export interface DatumDeps extends StageDeps {
+  readonly gateway: Pick<Gateway, "files" | "openUpload" | "reserve" | "addInline" | "addContent">;
+  readonly cache: Pick<Cache, "place" | "readSmall" | "read">;
+  readonly pipes: PipeStore;
+  readonly secrets: SecretSource;
+  readonly sandbox: Sandbox;
+}
+
+export interface DatumWork {
+  readonly pipeline: string;
+  readonly datum: LeasedDatum;
+  readonly transform: Transform;
+  /** As in the specification: how long the command may run. */
+  readonly datumTimeout?: string | undefined;
+  readonly output: { readonly repo: string; readonly branch: string };
+  /** The folder that is `/pfs` to the command. */
+  readonly pfs: string;
+  /** Given what the command prints, as it comes. */
+  readonly onOutput?: (bytes: Buffer) => void;
+  /** Stops the work; its result is then of no interest. */
+  readonly signal: AbortSignal;
+}
+
+/** The inputs are laid out, or can't be. */
+export type Staged =
+  | { readonly ok: true; readonly lazy: LazyFiles }
+  | { readonly ok: false; readonly failure: Outcome };
+
+/** Lays out the inputs. Never fails. */
+export async function stageDatum(deps: DatumDeps, work: DatumWork): Promise<Staged> {
+  const { datum, pfs, signal } = work;
+  try {
+    return { ok: true, lazy: await stage(deps, { pfs, inputs: datum.inputs, signal }) };
+  } catch (error) {
+    const reason = `the inputs could not be laid out: ${messageOf(error)}`;
+    return { ok: false, failure: failed(work, { reason }) };
+  }
+}
+
+/** How a command went. */
+export interface Ran {
+  readonly run: Run;
+  readonly millis: number;
+  /** Why the datum has failed whatever the command says: it took too long, or a lazy input could not be served. */
+  readonly fault?: string | undefined;
+}
+
+/** Runs the command to its end. Throws NodeTrouble. */
+export async function runDatum(deps: DatumDeps, work: DatumWork, lazy: LazyFiles): Promise<Ran> {
+  const began = performance.now();
+  const ran = await mountedSecrets(deps, work).then(
+    (secrets) => runWith(deps, work, { lazy, secrets }),
+    (error: unknown) => ({ run: withoutSecrets(error, work) }),
+  );
+  return { ...ran, millis: Math.round(performance.now() - began) };
+}
+
+async function mountedSecrets(
+  { secrets }: DatumDeps,
+  { transform, signal }: DatumWork,
+): Promise<MountedSecret[]> {
+  const wanted = transform.secrets ?? [];
+  return Promise.all(
+    wanted.map(async ({ name, mountPath }) => ({
+      name,
+      mountPath,
+      secret: await secrets.read(name, signal),
+    })),
+  );
+}
+
+/** A secret that is not there fails the job; a cluster that does not answer just now is no fault of the datum. */
+function withoutSecrets(error: unknown, { signal }: DatumWork): Run {
+  const reason = messageOf(error);
+  if (error instanceof SecretMissing) return { kind: "not-started", reason, log: "", hopeless: true };
+  if (signal.aborted) return { kind: "not-started", reason, log: "" };
+  throw new NodeTrouble(reason);
+}
+
+async function runWith(
+  { sandbox, cache, pipes }: DatumDeps,
+  work: DatumWork,
+  { lazy, secrets }: { lazy: LazyFiles; secrets: MountedSecret[] },
+): Promise<Omit<Ran, "millis">> {
+  const { transform, pfs, datumTimeout, onOutput, signal: stop } = work;
+  const { cmd, workingDir } = transform;
+  const env = commandEnv({ ...work, own: process.env });
+  const stdin = commandStdin(transform);
+  const limit = timeLimit(datumTimeout, stop);
+  const service = new PipeService({ lazy, cache, pipes });
+  const signal = AbortSignal.any([limit.signal, service.failed]);
+  const command = {
+    ...{ pfs, cmd, stdin, env, machineEnv: machineVariables(transform), secrets, signal },
+    ...(workingDir !== undefined && { workingDir }),
+    ...(onOutput && { onOutput }),
+  };
+  const run = await sandbox.run(command).catch(broken);
+  limit.clear();
+  const unserved = await service.close();
+  if (run instanceof NodeTrouble) throw run;
+  const late = limit.over() && !stop.aborted;
+  return {
+    run,
+    fault: unserved ?? (late ? `the command ran longer than ${datumTimeout} (datumTimeout)` : undefined),
+  };
+}
+
+/** A signal that is aborted with `stop`, or when a run has taken as long as it may. */
+function timeLimit(
+  datumTimeout: string | undefined,
+  stop: AbortSignal,
+): { signal: AbortSignal; over: () => boolean; clear: () => void } {
+  const limitMs = datumTimeout === undefined ? undefined : parseDuration(datumTimeout);
+  if (limitMs === undefined) return { signal: stop, over: () => false, clear: () => {} };
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), limitMs);
+  return {
+    signal: AbortSignal.any([stop, late.signal]),
+    over: () => late.signal.aborted,
+    clear: () => clearTimeout(timer),
+  };
+}
+
+function broken(error: unknown): Run | NodeTrouble {
+  if (error instanceof NodeTrouble) return error;
+  return { kind: "not-started", reason: `the executor failed: ${messageOf(error)}`, log: "" };
+}
+
+/** Judges the run, and after a success brings what is in `/pfs/out` to the output branch. */
+export async function concludeDatum(
+  deps: DatumDeps,
+  work: DatumWork,
+  { run, millis, fault }: Ran,
+): Promise<Outcome> {
+  if (fault !== undefined) return failed(work, { reason: fault, log: run.log, millis });
+  const verdict = verdictOf(run, work.transform);
+  const endsJob = run.kind === "not-started" && run.hopeless;
+  if (verdict.kind === "failed") {
+    return failed(work, { ...verdict, log: run.log, millis, ...(endsJob && { endsJob }) });
+  }
+  const { datum, output, pfs, signal } = work;
+  const { lease } = datum;
+  try {
+    const collected = await collect({ out: join(pfs, "out"), signal });
+    const sent = await sendOutputs(deps.gateway, { collected, output, lease, signal });
+    return { lease, state: "success", exitCode: verdict.exitCode, millis, ...sent };
+  } catch (error) {
+    const reason = `the outputs could not be stored: ${messageOf(error)}`;
+    return failed(work, { exitCode: verdict.exitCode, reason, log: run.log, millis });
+  }
+}
+
+interface Failure {
+  readonly reason: string;
+  readonly exitCode?: number | null;
+  readonly log?: string;
+  readonly millis?: number;
+  readonly endsJob?: true;
+}
+
+function failed({ datum }: DatumWork, failure: Failure): Outcome {
+  const { reason, exitCode = null, log = "", millis = 0, endsJob } = failure;
+  return {
+    ...{ lease: datum.lease, state: "failed", exitCode, reason: boundedReason(reason), log, millis },
+    ...(endsJob && { endsJob }),
+  };
+}

@@ -1,0 +1,129 @@
+import { MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
+import { failureOf, GatewayError } from "../gateway/client.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import { retrying } from "../gateway/retry.ts";
+import { messageOf } from "../lib/fault.ts";
+import type { Log } from "../lib/log.ts";
+import { LogShipper } from "../logs/shipper.ts";
+import type { Leases } from "./leases.ts";
+import { boundedReason } from "./verdict.ts";
+
+export interface ReporterDeps {
+  readonly gateway: Pick<Gateway, "finish" | "logs">;
+  readonly leases: Leases;
+  readonly log: Log;
+  readonly pipeline: string;
+  readonly worker: string;
+  /** Gives up what is not reported yet. */
+  readonly kill: AbortSignal;
+}
+
+/** How long a result may wait for others to travel with it. */
+const HOLD_MS = 500;
+/** Characters of outcomes in one call, about: keeps a message far from what the gateway's parts can pass on. */
+const MAX_WEIGHT = 4 * 1024 * 1024;
+
+/**
+ * Brings outcomes to the gateway, in batches, for as long as it takes: a result is only dropped when the gateway says
+ * that it is not wanted. What the commands printed goes before their outcomes.
+ */
+export class Reporter {
+  readonly logs: LogShipper;
+  readonly #deps: ReporterDeps;
+  #waiting: Outcome[] = [];
+  #weight = 0;
+  #unsettled = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #sending: Promise<void> = Promise.resolve();
+
+  constructor(deps: ReporterDeps) {
+    this.#deps = deps;
+    this.logs = new LogShipper(deps);
+  }
+
+  /** Outcomes that the gateway has not answered to. */
+  get unsettled(): number {
+    return this.#unsettled;
+  }
+
+  add(outcome: Outcome): void {
+    this.#unsettled += 1;
+    this.#waiting.push(outcome);
+    this.#weight += weightOf(outcome);
+    this.#timer ??= setTimeout(() => this.flush(), HOLD_MS);
+    if (this.#waiting.length === MAX_BATCH || this.#weight >= MAX_WEIGHT) this.flush();
+  }
+
+  /** Sends what waits, after what is being sent. Resolves when all of it has been taken or refused. */
+  flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const outcomes = this.#waiting;
+    this.#waiting = [];
+    this.#weight = 0;
+    if (outcomes.length > 0) this.#sending = this.#sending.then(() => this.#send(outcomes));
+    return this.#sending;
+  }
+
+  /** Never fails. */
+  async #send(outcomes: readonly Outcome[]): Promise<void> {
+    await this.#deliver(outcomes);
+    // Not reported, not let go of: after a kill the worker gives its datums back.
+    if (this.#deps.kill.aborted) return;
+    this.logs.settled(outcomes.map(({ lease }) => lease));
+    for (const { lease } of outcomes) this.#deps.leases.release(lease);
+    this.#unsettled -= outcomes.length;
+  }
+
+  async #deliver(outcomes: readonly Outcome[]): Promise<void> {
+    const { gateway, log, pipeline, worker, kill } = this.#deps;
+    const work = async () => {
+      // Again before each try: after an outage it is for both of them that the gateway is back.
+      await this.logs.flush(outcomes.map(({ lease }) => lease));
+      return gateway.finish({ pipeline, worker, outcomes: [...outcomes] }, kill);
+    };
+    const onRetry = (error: unknown) =>
+      log.warn({ pipeline, worker, reason: messageOf(error) }, "results wait");
+    const retry = { signal: kill, classify: failureOf, maxTransient: Number.POSITIVE_INFINITY, onRetry };
+    try {
+      const { lost } = await retrying(work, retry);
+      for (const lease of lost)
+        log.warn({ pipeline, worker, lease }, "result not wanted: its lease was lost");
+    } catch (error) {
+      if (kill.aborted) return;
+      if (isBadOutcome(error)) return this.#sendApart(outcomes, error);
+      log.error({ pipeline, worker, reason: messageOf(error) }, "results refused");
+    }
+  }
+
+  /** One bad outcome must not take the others with it, and must not run again and again unseen: it is its datum's or task's failure. */
+  async #sendApart(outcomes: readonly Outcome[], error: GatewayError): Promise<void> {
+    const [first, ...others] = outcomes;
+    if (first && others.length === 0) {
+      if (first.state !== "returned" && first.state !== "failed")
+        return this.#deliver([refused(first, error)]);
+      const { pipeline, worker, log } = this.#deps;
+      return log.error({ pipeline, worker, reason: error.message }, "result refused");
+    }
+    for (const outcome of outcomes) await this.#deliver([outcome]);
+  }
+}
+
+function isBadOutcome(error: unknown): error is GatewayError {
+  return error instanceof GatewayError && [400, 409, 413, 422].includes(error.status);
+}
+
+type Done = Extract<Outcome, { state: "success" | "merged" | "pushed" }>;
+
+function refused({ lease, state, millis }: Done, error: GatewayError): Outcome {
+  const whose = state === "success" ? "the datum's result" : "the task's result";
+  const reason = boundedReason(`the gateway refused ${whose}: ${error.message}`);
+  return { lease, state: "failed", exitCode: null, reason, log: "", millis };
+}
+
+function weightOf(outcome: Outcome): number {
+  if (outcome.state === "returned" || outcome.state === "pushed") return 0;
+  if (outcome.state === "failed") return outcome.log.length;
+  if (outcome.state === "merged") return outcome.bytes?.length ?? 0;
+  return outcome.outputs.reduce((sum, { path, bytes = "" }) => sum + path.length + bytes.length + 128, 0);
+}

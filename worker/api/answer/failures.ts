@@ -1,0 +1,92 @@
+import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
+import { PATH_FAULT_TEXT } from "../../../protocol/paths.ts";
+import type { WriteFailure } from "../../blobs/write-content.ts";
+import type { CommitRefused, ConditionFailure } from "../../branch/contract.ts";
+import { type ApiCode, ApiError } from "./errors.ts";
+
+type PlainReason =
+  | Exclude<CommitRefused["reason"], "bad-path" | "path-conflict" | "no-such-content" | ConditionFailure>
+  | "no-such-version"
+  | "catalogue-unavailable";
+
+/** What each reason of a branch is to a client; a new reason does not compile until it has its words here. */
+const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
+  "no-such-branch": ["NoSuchBranch", "There is no such branch: create the bucket '<branch>.<repo>' first."],
+  "no-such-upload": ["NoSuchUpload", "There is no such upload, or it is closed: open a new one."],
+  "no-such-session": [
+    "NoSuchSession",
+    "There is no such open commit: it was finished, was aborted, ran out or was never there. Open one with POST …/sessions.",
+  ],
+  busy: [
+    "Unavailable",
+    "A large commit is being made in the branch, and other writes wait for it: try again.",
+  ],
+  "no-such-version": ["NoSuchCommit", "The branch has no such commit."],
+  "pipeline-output": ["AccessDenied", "The branch is the output of a pipeline: only its jobs write to it."],
+  "too-many-operations": [
+    "InvalidRequest",
+    "One call takes at most 10,000 operations: for a commit of more, open a session (POST …/sessions), send them in several calls that name it, and finish it.",
+  ],
+  "branch-full": ["BranchFull", "The branch is full: delete its history or start a new branch."],
+  "lost-claim": ["AccessDenied", "The branch belongs to another pipeline by now."],
+  "catalogue-unavailable": ["Unavailable", "The catalogue can't be reached: try again."],
+};
+
+type BranchFailure = CommitRefused | { readonly ok: false; readonly reason: PlainReason };
+
+/** A branch said no; `address` is the one that the client named. */
+export function branchFailure(failure: BranchFailure, address?: BranchAddress): ApiError {
+  if (failure.reason === "no-such-branch" && address) {
+    const bucket = bucketName(address);
+    return new ApiError(
+      "NoSuchBranch",
+      `There is no branch '${bucket}': create the bucket '${bucket}' first.`,
+    );
+  }
+  if (failure.reason === "bad-path")
+    return new ApiError(
+      "InvalidRequest",
+      `The path '${failure.path}' can't be stored: ${PATH_FAULT_TEXT[failure.fault]}.`,
+    );
+  if (failure.reason === "path-conflict") {
+    const message = `'${failure.path}' can't be put because '${failure.other}' is there: a path is a file or a directory, not both.`;
+    return new ApiError("PathConflict", message);
+  }
+  if (failure.reason === "no-such-content") {
+    const message = `The branch does not have the content of '${failure.path}': send it to the upload first.`;
+    return new ApiError("NoSuchContent", message);
+  }
+  if (failure.reason === "condition-failed" || failure.reason === "no-such-file") {
+    const is = failure.reason === "no-such-file" ? "is not there" : "is not as it was asked to be";
+    return new ApiError("PreconditionFailed", `'${failure.path}' ${is}: look at it, then ask again.`);
+  }
+  return new ApiError(...WORDS[failure.reason]);
+}
+
+const STOP_WORDS: Record<"job-ended" | "job-ending", string> = {
+  "job-ended": "has ended: only a job that has not can be stopped",
+  "job-ending": "is committing its output, which can't be stopped any more: it ends in a moment",
+};
+
+/** A job can't be stopped. */
+export function stopFailure(reason: keyof typeof STOP_WORDS, job: string): ApiError {
+  return new ApiError("JobEnded", `The job '${job}' ${STOP_WORDS[reason]}.`);
+}
+
+const WRITE_WORDS: Record<WriteFailure, readonly [ApiCode, string]> = {
+  "incomplete-body": [
+    "InvalidRequest",
+    "The body ended early: send as many bytes as Content-Length and size say.",
+  ],
+  "body-too-long": ["InvalidRequest", "The body is longer than size says: send exactly that many bytes."],
+  "request-timeout": ["RequestTimeout", "The body stopped coming: send it whole."],
+  "md5-mismatch": ["InvalidRequest", "The body does not have the MD5 that Content-MD5 says."],
+  "sha256-mismatch": ["InvalidRequest", "The body does not have the SHA-256 that x-amz-content-sha256 says."],
+  "checksum-mismatch": ["InvalidRequest", "The body does not have the checksum that its headers say."],
+  "digest-mismatch": ["InvalidRequest", "The body does not have the digest and size that the query says."],
+};
+
+/** A body could not be taken in. */
+export function writeFailure(reason: WriteFailure): ApiError {
+  return new ApiError(...WRITE_WORDS[reason]);
+}

@@ -1,0 +1,82 @@
+import { z } from "zod";
+import { CommitId } from "../../../protocol/commits.ts";
+import {
+  type CommitCreated,
+  CreateCommit,
+  type FilePage,
+  MAX_LIST_ENTRIES,
+} from "../../../protocol/files.ts";
+import type { Operation } from "../../branch/contract.ts";
+import { branchFailure } from "../answer/failures.ts";
+import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
+import { readJson } from "../request/read-json.ts";
+
+/** `POST /repos/{repo}/branches/{branch}/commits`: many puts and deletes as one commit, or into the open one that is named. */
+export async function createCommit(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const address = { repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") };
+  const branch = asked.context.branch(address);
+  const { upload, session, operations } = await readJson(asked, CreateCommit);
+  const committed = await branch.commit({
+    upload,
+    operations: operations.map(operationOf),
+    ...(session !== undefined && { session }),
+  });
+  if (!committed.ok) throw branchFailure(committed, address);
+  return Response.json({ commit: committed.commit } satisfies z.infer<typeof CommitCreated>, { status: 201 });
+}
+
+function operationOf(operation: CreateCommit["operations"][number]): Operation {
+  if ("delete" in operation) return operation;
+  const { attributes, ...put } = operation;
+  return attributes === undefined ? put : { ...put, attributes };
+}
+
+const FilesQuery = z.strictObject({
+  prefix: z.string().default(""),
+  /** Only files that were written after this commit. */
+  since: CommitId.optional(),
+  after: z.string().optional(),
+  limit: z.coerce.number().int().min(1).max(MAX_LIST_ENTRIES).default(MAX_LIST_ENTRIES),
+});
+
+/** `GET /repos/{repo}/branches/{branch}/commits/{id}/files`: the files of a commit, also of a branch deleted since. */
+export async function listFiles(asked: ApiRequest): Promise<Response> {
+  const { since, ...page } = readQuery(asked, FilesQuery);
+  if (since !== undefined) return Response.json(await filesSince(asked, { ...page, since }));
+  const { prefix, after, limit } = page;
+  const address = { repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") };
+  const branch = asked.context.branch(address);
+  const commit = asked.params.commit ?? "";
+  const list = await branch.list({
+    prefix,
+    limit,
+    commit,
+    anyGeneration: true,
+    ...(after !== undefined && { after }),
+  });
+  if (!list.ok) throw branchFailure(list, address);
+  const files = list.entries.filter((entry) => entry.kind !== "prefix");
+  return Response.json({ files, next: list.next } satisfies FilePage);
+}
+
+/** What of a commit an input holds that starts after another one. Pages may be short. */
+async function filesSince(
+  asked: ApiRequest,
+  {
+    prefix,
+    after = "",
+    limit,
+    since,
+  }: { prefix: string; after?: string | undefined; limit: number; since: string },
+): Promise<FilePage> {
+  const address = { repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") };
+  const branch = asked.context.branch(address);
+  const [at, start] = await Promise.all([
+    branch.position({ commit: asked.params.commit ?? "" }),
+    branch.position({ commit: since }),
+  ]);
+  if (!at || !start) throw branchFailure({ ok: false, reason: "no-such-version" });
+  const { generation, seq } = at;
+  return await branch.filesAt({ generation, seq, prefix, after, limit, since: start });
+}

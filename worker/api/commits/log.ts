@@ -1,0 +1,91 @@
+import { z } from "zod";
+import {
+  type Commit,
+  type CommitDetail,
+  CommitId,
+  type CommitPage,
+  type DiffPage,
+  MAX_LIST_CHANGES,
+  MAX_LIST_COMMITS,
+  type PathChange,
+} from "../../../protocol/commits.ts";
+import type { BranchAddress } from "../../../protocol/names.ts";
+import type { Job } from "../../../protocol/pipelines.ts";
+import type { BranchApi, CommitEntry, PathDifference } from "../../branch/contract.ts";
+import { branchFailure } from "../answer/failures.ts";
+import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
+
+const ListQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(MAX_LIST_COMMITS).default(100),
+  after: CommitId.optional(),
+});
+
+/** `GET /repos/{repo}/branches/{branch}/commits`: newest first. */
+export async function listCommits(asked: ApiRequest): Promise<Response> {
+  const { limit, after } = readQuery(asked, ListQuery);
+  const { address, branch } = branchInPath(asked);
+  const log = await branch.commits({ limit, ...(after !== undefined && { after }) });
+  if (!log.ok) throw branchFailure(log, address);
+  return Response.json({ commits: log.commits.map(shown), next: log.next } satisfies CommitPage);
+}
+
+/** `GET …/commits/{id}`: with the job that made it and what that read. */
+export async function inspectCommit(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const entry = await commitInPath(asked);
+  const job = entry.origin === null ? null : await jobOf(asked, entry.origin);
+  return Response.json({
+    ...shown(entry),
+    pipeline: job?.pipeline ?? null,
+    inputs: job?.inputs ?? [],
+  } satisfies CommitDetail);
+}
+
+const DiffQuery = z.strictObject({
+  from: CommitId.optional(),
+  after: z.string().default(""),
+  limit: z.coerce.number().int().min(1).max(MAX_LIST_CHANGES).default(MAX_LIST_CHANGES),
+});
+
+/** `GET …/commits/{id}/diff`: what it has differently from its parent, or from the commit `from`. */
+export async function diffCommit(asked: ApiRequest): Promise<Response> {
+  const { from: asFrom, after, limit } = readQuery(asked, DiffQuery);
+  const { address, branch } = branchInPath(asked);
+  const { id: to, parent } = await commitInPath(asked);
+  const from = asFrom ?? parent;
+  const diff = await branch.diff({ from, to, after, limit });
+  if (!diff.ok) throw branchFailure(diff, address);
+  return Response.json({
+    from,
+    to,
+    changes: diff.changes.map(changeOf),
+    next: diff.next,
+  } satisfies DiffPage);
+}
+
+export function branchInPath(asked: ApiRequest): { address: BranchAddress; branch: BranchApi } {
+  const address = { repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") };
+  return { address, branch: asked.context.branch(address) };
+}
+
+/** The commit of the path; of a branch that was deleted and made again, those since. */
+export async function commitInPath(asked: ApiRequest): Promise<CommitEntry> {
+  const { address, branch } = branchInPath(asked);
+  const entry = await branch.commitEntry({ commit: asked.params.commit ?? "" });
+  if (!entry.ok) throw branchFailure(entry, address);
+  return entry;
+}
+
+/** The output of a pipeline is in the repo of its name. Of a pipeline that was deleted, what the catalogue kept. */
+async function jobOf({ context, params }: ApiRequest, id: string): Promise<Job | null> {
+  return (await context.pipeline(params.repo ?? "").job(id)) ?? (await context.catalogue.jobs.find(id));
+}
+
+function shown({ id, parent, createdAt, origin, changes }: CommitEntry): Commit {
+  return { id, parent, createdAt, job: origin, changes };
+}
+
+function changeOf({ path, before, after }: PathDifference): PathChange {
+  const change = before === null ? "added" : after === null ? "deleted" : "changed";
+  return { path, change, before, after };
+}

@@ -1,0 +1,159 @@
+import { z } from "zod";
+import type { PipelineCheck } from "../../../protocol/pipeline-check.ts";
+import type { PipelineList } from "../../../protocol/pipelines.ts";
+import type { PipelineSpec } from "../../../protocol/spec.ts";
+import type { PipelineRow } from "../../catalogue/pipelines.ts";
+import { permits } from "../../core/permissions.ts";
+import { ApiError } from "../answer/errors.ts";
+import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
+import { updatePipeline } from "./changes.ts";
+import { previewPipeline } from "./preview.ts";
+import {
+  badSpec,
+  COMMIT_GONE,
+  nameTaken,
+  obstacleTo,
+  obstructed,
+  outputTaken,
+  type Purpose,
+  readSubmission,
+  submittedSpec,
+} from "./submission.ts";
+
+const Flag = z.enum(["true", "false"]).default("false");
+
+/** How a spec is submitted. */
+const SubmitQuery = z
+  .strictObject({ dryRun: Flag, update: Flag, reprocess: Flag })
+  .refine(({ update, reprocess }) => update === "true" || reprocess === "false", {
+    path: ["reprocess"],
+    error: "is for an update: send update=true with it",
+  });
+
+/**
+ * `POST /pipelines`: submits a spec. 201, or 400 with every problem found. With `?update=true` it is the next version
+ * of a pipeline that is there (200); with `?dryRun=true` nothing is made.
+ */
+export async function createPipeline(asked: ApiRequest): Promise<Response> {
+  const { dryRun, update, reprocess } = readQuery(asked, SubmitQuery);
+  const purpose = update === "true" ? "update" : "create";
+  const spec = await submittedSpec(asked, purpose);
+  if (dryRun === "true") return await tryPipeline(asked, { spec, purpose });
+  if (purpose === "update") return await updatePipeline(asked, { spec, reprocess: reprocess === "true" });
+  return await makePipeline(asked, spec);
+}
+
+async function tryPipeline(
+  asked: ApiRequest,
+  { spec, purpose }: { spec: PipelineSpec; purpose: Purpose },
+): Promise<Response> {
+  const outline = { pipeline: spec.pipeline.name, outputBranch: spec.outputBranch };
+  const obstacle = await obstacleTo(purpose, { asked, outline });
+  if (obstacle) throw obstructed(obstacle);
+  return Response.json((await previewPipeline(asked.context, spec)) satisfies PipelineCheck);
+}
+
+async function makePipeline(asked: ApiRequest, spec: PipelineSpec): Promise<Response> {
+  const { name } = spec.pipeline;
+  const created = await asked.context.pipeline(name).create(spec);
+  if (created.ok) return Response.json(created.pipeline, { status: 201 });
+  switch (created.reason) {
+    case "already-exists":
+      throw obstructed({ code: "AlreadyExists", issue: nameTaken(name) });
+    case "output-exists":
+      throw obstructed({
+        code: "AlreadyExists",
+        issue: outputTaken({ repo: name, branch: spec.outputBranch }),
+      });
+    case "no-such-commit":
+      throw badSpec([COMMIT_GONE]);
+    case "unavailable":
+      throw new ApiError(
+        "Unavailable",
+        `The pipeline '${name}' could not be made yet; it goes on by itself: ask for it again in a while.`,
+      );
+  }
+}
+
+/** `GET /pipelines`: those whose repo the key may read. */
+export async function listPipelines(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const rows = await asked.context.catalogue.pipelines.list();
+  return Response.json({
+    pipelines: rows.filter(({ name }) => mayRead(asked, name)).map(listed),
+  } satisfies PipelineList);
+}
+
+/** `GET /pipelines/{name}` */
+export async function inspectPipeline(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const name = nameParam(asked, "pipeline");
+  const found = await asked.context.pipeline(name).inspect();
+  if (!found.ok) throw noSuchPipeline(name);
+  return Response.json(found.pipeline);
+}
+
+const DeleteQuery = z.strictObject({ keepOutput: Flag, force: Flag });
+
+/**
+ * `DELETE /pipelines/{name}?keepOutput=true`: the output branch goes too, unless it is kept. Refused while another
+ * pipeline reads what would go, unless `force=true`: to that one its input is then empty.
+ */
+export async function deletePipeline(asked: ApiRequest): Promise<Response> {
+  const { keepOutput, force } = readQuery(asked, DeleteQuery);
+  const name = nameParam(asked, "pipeline");
+  const rows = await asked.context.catalogue.pipelines.list();
+  const reader = keepOutput === "true" || force === "true" ? undefined : readerOf(rows, name);
+  if (reader !== undefined) {
+    const which = mayRead(asked, reader) ? `The pipeline '${reader}'` : "Another pipeline";
+    const message = `${which} reads the output of '${name}': delete it first, keep the output (keepOutput=true) or force the deletion (force=true).`;
+    throw new ApiError("InUse", message);
+  }
+  const destroyed = await asked.context.pipeline(name).destroy({ keepOutput: keepOutput === "true" });
+  if (destroyed.ok) return new Response(null, { status: 204 });
+  if (destroyed.reason === "no-such-pipeline") throw noSuchPipeline(name);
+  throw new ApiError(
+    "Unavailable",
+    `The pipeline '${name}' is not gone yet; its deletion goes on by itself.`,
+  );
+}
+
+/** The repo that the pipeline of a spec writes to: it has the pipeline's name. */
+export async function newPipelineRepo(asked: ApiRequest): Promise<readonly string[]> {
+  const { outline, issues } = readSubmission(await asked.json());
+  if (outline.pipeline === undefined) throw badSpec(issues);
+  return [outline.pipeline];
+}
+
+/** The repos that the pipeline of a spec reads. */
+export async function newPipelineInputs(asked: ApiRequest): Promise<readonly string[]> {
+  const { outline, issues } = readSubmission(await asked.json());
+  return outline.inputs.map(({ repo }) => {
+    if (repo === undefined) throw badSpec(issues);
+    return repo;
+  });
+}
+
+function mayRead({ caller }: ApiRequest, pipeline: string): boolean {
+  return permits(caller.scope, { permission: "read", repo: pipeline });
+}
+
+function noSuchPipeline(name: string): ApiError {
+  return new ApiError(
+    "NoSuchPipeline",
+    `There is no pipeline '${name}': 'sluice pipeline list' shows those there are.`,
+  );
+}
+
+function readerOf(rows: readonly PipelineRow[], name: string): string | undefined {
+  const output = rows.find((row) => row.name === name)?.output;
+  if (!output) return undefined;
+  return rows.find(({ inputs }) =>
+    inputs.some(({ repo, branch }) => repo === output.repo && branch === output.branch),
+  )?.name;
+}
+
+function listed({ name, state, createdAt, inputs, output }: PipelineRow): PipelineList["pipelines"][number] {
+  const inputNames = inputs.map(({ repo, branch }) => `${branch}.${repo}`);
+  return { name, state, createdAt, inputs: inputNames, output: `${output.branch}.${output.repo}` };
+}

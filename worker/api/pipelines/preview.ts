@@ -1,0 +1,68 @@
+import { MAX_CHECKED_DATUMS, MAX_PAIRS, type PipelineCheck } from "../../../protocol/pipeline-check.ts";
+import { NODE_TTL_MS } from "../../../protocol/runner.ts";
+import type { PipelineSpec, ResolvedInput } from "../../../protocol/spec.ts";
+import type { Context } from "../../app.ts";
+import { axisOf, combinations } from "../../core/cross-product.ts";
+import { parseGlob } from "../../core/glob.ts";
+import { workerCount } from "../../core/parallelism.ts";
+import { checkSpec, resolveSpec } from "../../core/spec.ts";
+import { lookAfter } from "./look-after.ts";
+import { type Look, lookAtInput } from "./look-at-input.ts";
+
+/** What a good specification would come to now: its workers and its first datums. Makes nothing. */
+export async function previewPipeline(context: Context, spec: PipelineSpec): Promise<PipelineCheck> {
+  const seen = await context.catalogue.nodes.seenSince(Date.now() - NODE_TTL_MS);
+  const nodes = seen.filter(({ draining }) => !draining);
+  const checked = checkSpec(spec);
+  const inputs = checked.ok ? checked.inputs : [];
+  const looks = await Promise.all(inputs.map((input) => look(context, input)));
+  return {
+    spec: resolveSpec(spec),
+    workers: { count: workerCount(spec.parallelism_spec, nodes.length), liveNodes: nodes.length },
+    inputs: inputs.map((input, index) => checkedInput(input, looks[index] as Look)),
+    datums: {
+      first: firstDatums(inputs, looks),
+      total: totalOf(looks),
+      limit: inputs.length > 1 ? MAX_PAIRS : null,
+    },
+  };
+}
+
+async function look(context: Context, { repo, branch, glob, from }: ResolvedInput): Promise<Look> {
+  const parsed = parseGlob(glob);
+  if (!parsed.ok) throw new Error(`the glob '${glob}' of a checked specification ${parsed.problem}`);
+  const there = context.branch({ repo, branch });
+  return from === null
+    ? await lookAtInput(there, parsed.glob)
+    : await lookAfter(there, { glob: parsed.glob, from });
+}
+
+function checkedInput(input: ResolvedInput, look: Look): PipelineCheck["inputs"][number] {
+  const { commit, hasData, paths, complete } = look;
+  return { ...input, commit, hasData, matches: paths.length, complete };
+}
+
+/** In the order in which a job has them: the first input varies fastest. No job begins while an input is empty. */
+function firstDatums(
+  inputs: readonly ResolvedInput[],
+  looks: readonly Look[],
+): PipelineCheck["datums"]["first"] {
+  if (inputs.length === 0) return [{ inputs: [] }];
+  const axes = looks.map(({ paths }) => axisOf(paths.map((path) => ({ path }))));
+  const first: PipelineCheck["datums"]["first"] = [];
+  for (const parts of combinations(axes, null)) {
+    first.push({
+      inputs: parts.map(({ path }, index) => ({ name: inputs[index]?.name ?? "", path: `/${path}` })),
+    });
+    if (first.length === MAX_CHECKED_DATUMS) break;
+  }
+  return first;
+}
+
+/** Known where all was looked at, and where an input that was has nothing. */
+function totalOf(looks: readonly Look[]): number | null {
+  if (looks.some(({ paths, complete }) => complete && paths.length === 0)) return 0;
+  if (looks.some(({ complete }) => !complete)) return null;
+  const total = looks.reduce((product, { paths }) => product * paths.length, 1);
+  return Number.isSafeInteger(total) ? total : null;
+}

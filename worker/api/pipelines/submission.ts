@@ -1,0 +1,135 @@
+import type { Issue } from "../../../protocol/errors.ts";
+import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
+import { PipelineSpec } from "../../../protocol/spec.ts";
+import { ruleIssues } from "../../core/spec.ts";
+import { outlineOf, type SpecOutline } from "../../core/spec-outline.ts";
+import { ApiError } from "../answer/errors.ts";
+import type { ApiRequest } from "../request/api-request.ts";
+import { issuesOf, problems } from "../request/issues.ts";
+import { fromIssues } from "./from-issues.ts";
+import { cycleIssues, missingRepoIssues } from "./graph.ts";
+
+/** Largest specification, as JSON in UTF-8: a Pipeline object keeps it in one row of at most 2 MB. */
+const MAX_SPEC_BYTES = 1_000_000;
+
+/** A submitted specification and what the specification alone says wrong about itself. */
+export interface Submission {
+  /** Undefined where it is not of the right form. */
+  readonly spec: PipelineSpec | undefined;
+  readonly outline: SpecOutline;
+  readonly issues: readonly Issue[];
+}
+
+/** What a submission is to become: a pipeline, or the next version of one. */
+export type Purpose = "create" | "update";
+
+/** Why a specification that is good in itself can't be had beside what is there. */
+interface Obstacle {
+  readonly code: "AlreadyExists" | "NoSuchPipeline" | "InvalidSpec";
+  readonly issue: Issue;
+}
+
+/**
+ * The specification of a submission. Throws everything that can be said against it, at once. What stands in its way
+ * is told among other problems only: alone, it is for the objects to say (`obstacleTo`).
+ */
+export async function submittedSpec(asked: ApiRequest, purpose: Purpose): Promise<PipelineSpec> {
+  const { spec, outline, issues: own } = readSubmission(await asked.json());
+  const around = { catalogue: asked.context.catalogue, scope: asked.caller.scope };
+  const others = await Promise.all([
+    missingRepoIssues(around, outline),
+    cycleIssues(around, outline),
+    fromIssues(asked.context, outline),
+  ]);
+  const issues = [...own, ...others.flat()];
+  if (spec && issues.length === 0) return spec;
+  const obstacle = await obstacleTo(purpose, { asked, outline });
+  throw badSpec(obstacle ? [...issues, obstacle.issue] : issues);
+}
+
+/** What stands in the way of a submission now; undefined where nothing does. */
+export async function obstacleTo(
+  purpose: Purpose,
+  {
+    asked: { context },
+    outline: { pipeline, outputBranch },
+  }: {
+    asked: Pick<ApiRequest, "context">;
+    outline: Pick<SpecOutline, "pipeline" | "outputBranch">;
+  },
+): Promise<Obstacle | undefined> {
+  if (pipeline === undefined) return undefined;
+  const found = await context.pipeline(pipeline).inspect();
+  if (purpose === "update") {
+    if (!found.ok) return { code: "NoSuchPipeline", issue: noPipeline(pipeline) };
+    const same = outputBranch === undefined || outputBranch === found.pipeline.outputBranch;
+    return same ? undefined : { code: "InvalidSpec", issue: OTHER_OUTPUT };
+  }
+  if (found.ok) return { code: "AlreadyExists", issue: nameTaken(pipeline) };
+  if (outputBranch === undefined) return undefined;
+  const output = { repo: pipeline, branch: outputBranch };
+  const status = await context.branch(output).status();
+  return status.ok ? { code: "AlreadyExists", issue: outputTaken(output) } : undefined;
+}
+
+export function nameTaken(pipeline: string): Issue {
+  const message = `there is a pipeline '${pipeline}' already: update it, delete it first, or choose another name`;
+  return { path: "pipeline.name", message };
+}
+
+export function outputTaken(output: BranchAddress): Issue {
+  const message = `the branch '${bucketName(output)}' exists and is not this pipeline's: choose another outputBranch or pipeline.name`;
+  return { path: "outputBranch", message };
+}
+
+function noPipeline(pipeline: string): Issue {
+  const message = `there is no pipeline '${pipeline}' to update: 'sluice pipeline list' shows those there are`;
+  return { path: "pipeline.name", message };
+}
+
+/** A commit that was there when the specification was checked. */
+export const COMMIT_GONE: Issue = {
+  path: "inputs",
+  message: "a commit to start after is not there any more: look at the branches, then submit again",
+};
+
+const OTHER_OUTPUT: Issue = {
+  path: "outputBranch",
+  message: "can't be changed by an update: keep it, or make another pipeline",
+};
+
+/** A good specification that can't be had beside what is there. */
+export function obstructed({ code, issue }: Obstacle): ApiError {
+  return new ApiError(code, `The pipeline can't be had: ${issue.path}: ${issue.message}`, {
+    issues: [issue],
+  });
+}
+
+/** Reads a submission; what is wrong with it is told once the rules that need the catalogue have been asked too. */
+export function readSubmission(value: unknown): Submission {
+  const parsed = PipelineSpec.safeParse(value);
+  const outline = outlineOf(value);
+  return { spec: parsed.data, outline, issues: [...formIssues(value, parsed), ...ruleIssues(outline)] };
+}
+
+function formIssues(value: unknown, parsed: ReturnType<typeof PipelineSpec.safeParse>): Issue[] {
+  if (Array.isArray(value)) return [LIST_OF_SPECS];
+  return parsed.success ? sizeIssues(parsed.data) : issuesOf(parsed.error, PipelineSpec);
+}
+
+const LIST_OF_SPECS: Issue = {
+  path: "",
+  message: "a specification is one object, not a list: submit the pipelines of a list one by one",
+};
+
+function sizeIssues(spec: PipelineSpec): Issue[] {
+  const bytes = new TextEncoder().encode(JSON.stringify(spec)).length;
+  if (bytes <= MAX_SPEC_BYTES) return [];
+  const message = `the specification has ${bytes} bytes, and may have ${MAX_SPEC_BYTES}: put long scripts into the image or into an input`;
+  return [{ path: "", message }];
+}
+
+/** A specification with these problems. */
+export function badSpec(issues: readonly Issue[]): ApiError {
+  return new ApiError("InvalidSpec", `The pipeline specification has ${problems(issues)}.`, { issues });
+}

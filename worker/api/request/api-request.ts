@@ -1,0 +1,47 @@
+import type { z } from "zod";
+import { NAME_PATTERN } from "../../../protocol/names.ts";
+import type { Caller, Context } from "../../app.ts";
+import { ApiError } from "../answer/errors.ts";
+import { checked } from "./issues.ts";
+
+/** One request of the control API, on its way to its handler. */
+export interface ApiRequest {
+  readonly request: Request;
+  /** Of the path, decoded. */
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly context: Context;
+  readonly caller: Caller;
+  /** The signed SHA-256 (hex) that the body must have; null where it is not signed. */
+  readonly bodySha256: string | null;
+  /** The body as JSON, read once however often it is asked for. */
+  readonly json: () => Promise<unknown>;
+}
+
+export type Handler = (asked: ApiRequest) => Promise<Response>;
+
+/** The query held to its schema; a parameter that is not in it, or comes twice, is refused. */
+export function readQuery<Schema extends z.ZodType>({ query }: ApiRequest, schema: Schema): z.infer<Schema> {
+  const names = [...query.keys()];
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined)
+    throw new ApiError("InvalidRequest", `The query parameter '${twice}' comes twice: send it once.`);
+  return checked(schema, Object.fromEntries(query));
+}
+
+/** Refuses every query parameter. */
+export function noQuery({ query }: ApiRequest): void {
+  const [name] = query.keys();
+  if (name !== undefined)
+    throw new ApiError("InvalidRequest", `There is no query parameter '${name}' here: leave it out.`);
+}
+
+/** A name in the path that must follow the rule of names (design §2). */
+export function nameParam({ params }: ApiRequest, param: string): string {
+  const name = params[param] ?? "";
+  if (NAME_PATTERN.test(name)) return name;
+  throw new ApiError(
+    "InvalidRequest",
+    `'${name}' can't be a ${param}: names start with a letter or digit and hold only letters, digits, '_' and '-', 63 characters at most.`,
+  );
+}

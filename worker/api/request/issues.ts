@@ -1,0 +1,113 @@
+import { z } from "zod";
+import type { Issue } from "../../../protocol/errors.ts";
+import { nearest } from "../../core/nearest.ts";
+import { ApiError } from "../answer/errors.ts";
+import { problemWords } from "./problem-words.ts";
+
+/** An answer names so many problems, and how many more there are. */
+const MAX_ISSUES = 100;
+/** Of what a request calls things, so much is said again. */
+const MAX_SHOWN_CHARACTERS = 100;
+
+/** Every problem that zod found with a value of this schema, each at its JSON path. */
+export function issuesOf(error: z.ZodError, schema: z.ZodType): Issue[] {
+  const issues: Issue[] = [];
+  let more = 0;
+  for (const issue of error.issues) {
+    for (const problem of flattened(issue, [])) {
+      if (issues.length < MAX_ISSUES) issues.push(issueOf(problem, schema));
+      else more++;
+    }
+  }
+  return more === 0 ? issues : [...issues, { path: "", message: `there are ${more} more problems` }];
+}
+
+/** Holds a value to its schema, or says every problem at once. */
+export function checked<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infer<Schema> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issues = issuesOf(parsed.error, schema);
+  throw new ApiError("InvalidRequest", `The request has ${problems(issues)}.`, { issues });
+}
+
+/** How many problems there are; each is in the answer's `issues`. */
+export function problems(issues: readonly Issue[]): string {
+  return issues.length === 1 ? "a problem" : `${issues.length} problems`;
+}
+
+type Path = readonly PropertyKey[];
+
+type Problem =
+  | { readonly kind: "unknown"; readonly path: Path }
+  | { readonly kind: "wrong"; readonly path: Path; readonly issue: z.core.$ZodIssue };
+
+function* flattened(issue: z.core.$ZodIssue, above: Path): Generator<Problem> {
+  const path = [...above, ...issue.path];
+  if (issue.code === "unrecognized_keys") {
+    for (const key of issue.keys) yield { kind: "unknown", path: [...path, key] };
+  } else if (issue.code === "invalid_key") {
+    // What is wrong with the key of an entry; the path names the key.
+    for (const inner of issue.issues) yield { kind: "wrong", path, issue: inner };
+  } else if (issue.code === "invalid_union" && issue.errors.length > 0) {
+    // Of several shapes, the one that fits best tells what is wrong.
+    const [closest = []] = issue.errors.toSorted((a, b) => problemCount(a) - problemCount(b));
+    for (const inner of closest) yield* flattened(inner, path);
+  } else yield { kind: "wrong", path, issue };
+}
+
+function problemCount(issues: readonly z.core.$ZodIssue[]): number {
+  return issues.reduce((sum, issue) => sum + (issue.code === "unrecognized_keys" ? issue.keys.length : 1), 0);
+}
+
+function issueOf(problem: Problem, schema: z.ZodType): Issue {
+  const path = jsonPath(problem.path);
+  if (problem.kind === "wrong") return { path, message: problemWords(problem.issue) };
+  return { path, message: unknownField(problem.path, schema) };
+}
+
+function unknownField(path: Path, schema: z.ZodType): string {
+  const name = String(path.at(-1));
+  const known = fieldsAt(schema, path.slice(0, -1));
+  const near = nearest(name, known);
+  const remedy =
+    near === undefined ? `leave it out; there are ${known.join(", ")}` : `did you mean '${near}'?`;
+  return `there is no field '${shown(name)}': ${remedy}`;
+}
+
+/** The fields that an object may have at a path of a schema. */
+function fieldsAt(schema: z.ZodType, path: Path): string[] {
+  const [step, ...rest] = path;
+  const shapes = shapesOf(schema);
+  if (step === undefined) {
+    return [
+      ...new Set(shapes.flatMap((shape) => (shape instanceof z.ZodObject ? Object.keys(shape.shape) : []))),
+    ];
+  }
+  const inner = shapes.map((shape) => {
+    if (shape instanceof z.ZodObject) return shape.shape[String(step)];
+    return shape instanceof z.ZodArray ? shape.element : undefined;
+  });
+  return [...new Set(inner.flatMap((one) => (one ? fieldsAt(one as z.ZodType, rest) : [])))];
+}
+
+/** What a schema is under its wrappers; of a union, each of its options. */
+function shapesOf(schema: z.ZodType): z.ZodType[] {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) {
+    return shapesOf(schema.unwrap() as z.ZodType);
+  }
+  if (schema instanceof z.ZodPipe) return shapesOf(schema.in as z.ZodType);
+  if (schema instanceof z.ZodUnion) return schema.options.flatMap((option) => shapesOf(option as z.ZodType));
+  return [schema];
+}
+
+/** Such as `inputs[0].glob`. */
+function jsonPath(path: Path): string {
+  return path.reduce<string>((text, step) => {
+    if (typeof step === "number" || step === "") return `${text}[${String(step)}]`;
+    return text === "" ? shown(String(step)) : `${text}.${shown(String(step))}`;
+  }, "");
+}
+
+function shown(name: string): string {
+  return name.length > MAX_SHOWN_CHARACTERS ? `${name.slice(0, MAX_SHOWN_CHARACTERS)}…` : name;
+}

@@ -1,0 +1,81 @@
+import { createHash } from "node:crypto";
+import type { z } from "zod";
+import { BodyReader, byteSource } from "../../blobs/body-reader.ts";
+import { ApiError } from "../answer/errors.ts";
+import type { ApiRequest } from "./api-request.ts";
+import { checked } from "./issues.ts";
+
+/** Largest JSON body: a commit of 10,000 operations, or a finish call of small outputs. */
+const MAX_JSON_BYTES = 16 * 1024 * 1024;
+/** A body that brings nothing for so long is given up. */
+const IDLE_MS = 30_000;
+const FIRST_BUFFER_BYTES = 64 * 1024;
+
+type SentBody = Pick<ApiRequest, "request" | "bodySha256">;
+
+/** The body of a request, held to its schema and to the signed SHA-256 where there is one. */
+export async function readJson<Schema extends z.ZodType>(
+  asked: ApiRequest,
+  schema: Schema,
+): Promise<z.infer<Schema>> {
+  return checked(schema, await asked.json());
+}
+
+/** Reads the body of a request as a JSON value: for ApiRequest.json. */
+export async function readJsonValue(sent: SentBody): Promise<unknown> {
+  return parse(await readBytes(sent));
+}
+
+function parse(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes));
+  } catch (error) {
+    throw new ApiError(
+      "InvalidRequest",
+      `The body is not JSON in UTF-8: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+}
+
+async function readBytes({ request, bodySha256 }: SentBody): Promise<Uint8Array> {
+  const declared = Number(request.headers.get("content-length") ?? 0);
+  if (declared > MAX_JSON_BYTES) throw tooLarge();
+  const bytes = request.body === null ? new Uint8Array(0) : await readAll(request.body);
+  if (bodySha256 !== null && createHash("sha256").update(bytes).digest("hex") !== bodySha256)
+    throw new ApiError(
+      "InvalidRequest",
+      "The body does not have the SHA-256 that x-amz-content-sha256 says.",
+    );
+  return bytes;
+}
+
+async function readAll(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
+  const reader = new BodyReader(byteSource(body), { idleMs: IDLE_MS, now: Date.now });
+  try {
+    let view = new Uint8Array(new ArrayBuffer(FIRST_BUFFER_BYTES), 0, 0);
+    while (reader.end === null) {
+      if (view.length > MAX_JSON_BYTES) throw tooLarge();
+      if (view.length === view.buffer.byteLength) view = doubled(view);
+      const filled = view.length;
+      const bytes = await reader.read(new Uint8Array(view.buffer, filled));
+      if (reader.broken) throw new ApiError("RequestTimeout", "The body stopped coming: send it whole.");
+      view = new Uint8Array(bytes.buffer, 0, filled + bytes.length);
+    }
+    return view;
+  } finally {
+    await reader.close();
+  }
+}
+
+function doubled(view: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+  const larger = new ArrayBuffer(2 * view.buffer.byteLength);
+  new Uint8Array(larger).set(view);
+  return new Uint8Array(larger, 0, view.length);
+}
+
+function tooLarge(): ApiError {
+  return new ApiError(
+    "BodyTooLarge",
+    `The body is too large: send at most ${MAX_JSON_BYTES} bytes, in several calls.`,
+  );
+}

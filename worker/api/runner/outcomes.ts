@@ -1,0 +1,97 @@
+import { type ContentId, INLINE_LIMIT_BYTES } from "../../../protocol/content.ts";
+import { type BranchAddress, bucketName, parseUploadId } from "../../../protocol/names.ts";
+import type { Outcome } from "../../../protocol/runner.ts";
+import type { Content } from "../../blobs/content.ts";
+import type { BranchApi } from "../../branch/contract.ts";
+import { ApiError } from "../answer/errors.ts";
+import { branchFailure } from "../answer/failures.ts";
+import { inlineContent } from "../uploads.ts";
+
+/** What became of a datum or task, and the small contents that came with the message, verified. */
+export interface ReadOutcome {
+  readonly outcome: Outcome;
+  readonly contents: readonly Content[];
+}
+
+/** Takes the contents out of the outcomes of a pipeline whose output is `output`. */
+export function readOutcomes(outcomes: readonly Outcome[], output: BranchAddress): ReadOutcome[] {
+  return outcomes.map((outcome, index) => {
+    if (outcome.state !== "success" && outcome.state !== "merged") return { outcome, contents: [] };
+    const path = `outcomes[${index}]`;
+    if (outcome.upload !== undefined) checkUpload(outcome.upload, { path: `${path}.upload`, output });
+    if (outcome.state === "merged") {
+      const { bytes, ...merged } = outcome;
+      return { outcome: merged, contents: contentOf({ ...outcome.content, bytes }, path) };
+    }
+    return {
+      outcome: { ...outcome, outputs: outcome.outputs.map(({ bytes: _, ...named }) => named) },
+      // An empty directory has no content.
+      contents: outcome.outputs.flatMap((each, at) =>
+        each.path.endsWith("/") ? [] : contentOf(each, `${path}.outputs[${at}]`),
+      ),
+    };
+  });
+}
+
+/**
+ * Adds the contents to the output branch, one call an upload: to the upload that an outcome names, and what comes
+ * without one together to the upload of the first such lease. Those of merges go to one of their own: it is let go of
+ * when they are. Answers the outcomes, each with the upload that now keeps its contents.
+ */
+export async function keepContents(branch: BranchApi, read: readonly ReadOutcome[]): Promise<Outcome[]> {
+  const shared = {
+    success: await sharedUpload(branch, homeless(read, "success")),
+    merged: await sharedUpload(branch, homeless(read, "merged")),
+  };
+  const byUpload = new Map<string, Content[]>();
+  const outcomes = read.map(({ outcome, contents }) => {
+    if ((outcome.state !== "success" && outcome.state !== "merged") || contents.length === 0) return outcome;
+    const upload = outcome.upload ?? shared[outcome.state];
+    if (upload === undefined) return outcome;
+    const together = byUpload.get(upload) ?? [];
+    byUpload.set(upload, together);
+    together.push(...contents);
+    return { ...outcome, upload };
+  });
+  for (const [upload, contents] of byUpload) {
+    const added = await branch.addContents({ upload, contents });
+    if (!added.ok) throw branchFailure(added);
+  }
+  return outcomes;
+}
+
+/** The first outcome that brings contents and names no upload to keep them. */
+function homeless(read: readonly ReadOutcome[], state: "success" | "merged"): Outcome | undefined {
+  return read.find(
+    ({ outcome, contents }) => outcome.state === state && outcome.upload === undefined && contents.length > 0,
+  )?.outcome;
+}
+
+async function sharedUpload(branch: BranchApi, first: Outcome | undefined): Promise<string | undefined> {
+  return first && (await openFor(branch, first.lease));
+}
+
+async function openFor(branch: BranchApi, lease: string): Promise<string> {
+  const opened = await branch.openUpload({ lease });
+  if (!opened.ok) throw branchFailure(opened);
+  return opened.upload;
+}
+
+function checkUpload(upload: string, { path, output }: { path: string; output: BranchAddress }): void {
+  const address = parseUploadId(upload);
+  if (address && bucketName(address) === bucketName(output)) return;
+  throw invalid(path, `must be an upload to the pipeline's output, the branch '${bucketName(output)}'`);
+}
+
+function contentOf(
+  { digest, size, bytes }: ContentId & { readonly bytes?: string | undefined },
+  at: string,
+): Content[] {
+  if (bytes === undefined) return [];
+  if (size <= INLINE_LIMIT_BYTES) return [inlineContent({ digest, size, bytes }, at)];
+  throw invalid(`${at}.bytes`, `at most ${INLINE_LIMIT_BYTES} bytes travel here: upload larger contents`);
+}
+
+function invalid(path: string, message: string): ApiError {
+  return new ApiError("InvalidRequest", "The request has a problem.", { issues: [{ path, message }] });
+}

@@ -1,0 +1,113 @@
+import { z } from "zod";
+import { Name } from "../../../protocol/names.ts";
+import {
+  type Assignment,
+  type Finished,
+  FinishRequest,
+  Heartbeat,
+  LEASE_WAIT_MS,
+  type Lease,
+  LeaseRequest,
+  LogsRequest,
+  type LogsTaken,
+  NODE_TTL_MS,
+  type Renewed,
+  RenewRequest,
+} from "../../../protocol/runner.ts";
+import { assignWorkers } from "../../core/parallelism.ts";
+import type { Leased } from "../../pipeline/contract.ts";
+import { ApiError } from "../answer/errors.ts";
+import { slowJson } from "../answer/slow-json.ts";
+import { type ApiRequest, noQuery, readQuery } from "../request/api-request.ts";
+import { readJson } from "../request/read-json.ts";
+import { keepContents, readOutcomes } from "./outcomes.ts";
+
+/** `POST /runner/heartbeat`: the node lives; answers the workers it should have, none while it is being drained. */
+export async function heartbeat(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const node = await readJson(asked, Heartbeat);
+  const { nodes, pipelines } = asked.context.catalogue;
+  const now = Date.now();
+  const { executor, capacity, work = [] } = node;
+  await nodes.record({ name: node.node, executor, capacity, seenAt: now, work });
+  const [live, all] = await Promise.all([nodes.seenSince(now - NODE_TTL_MS), pipelines.list()]);
+  const spread = assignWorkers({
+    pipelines: all.filter(({ state }) => state === "active"),
+    nodes: live.filter(({ draining }) => !draining).map(({ name }) => name),
+  });
+  return Response.json({ workers: spread.get(node.node) ?? [] } satisfies Assignment);
+}
+
+const LeaveQuery = z.strictObject({ node: Name });
+
+/**
+ * `DELETE /runner/heartbeat?node=`: the node leaves in good order, its share goes to the others at once. That it is being
+ * drained is remembered.
+ */
+export async function leave(asked: ApiRequest): Promise<Response> {
+  const { node } = readQuery(asked, LeaveQuery);
+  await asked.context.catalogue.nodes.leave(node, { now: Date.now(), ttlMs: NODE_TTL_MS });
+  return new Response(null, { status: 204 });
+}
+
+/** `POST /runner/lease`: at once where a datum or task is queued, or where there is no slot; else when one is, or empty in the end. */
+export async function lease(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { pipeline: name, node, worker, max } = await readJson(asked, LeaseRequest);
+  const pipeline = asked.context.pipeline(name);
+  const visit = crypto.randomUUID();
+  const call = { node, worker, max, visit };
+  const first = await pipeline.lease({ ...call, waitMs: 0 });
+  if (!first.ok) throw new ApiError("NoSuchPipeline", `There is no pipeline '${name}'.`);
+  if (!first.slot || first.datums.length + first.tasks.length > 0) return Response.json(leaseOf(first));
+  let here = true;
+  // Called back before anything is leased after a wait: a runner that has gone gets none.
+  const present = async (): Promise<void> => {
+    if (!here) throw new Error("the caller has gone");
+  };
+  const later = pipeline.lease({ ...call, waitMs: LEASE_WAIT_MS, present });
+  // A pipeline that is deleted meanwhile is told of at the next call: this answer has begun.
+  const answer = later.then((leased) => leaseOf(leased.ok ? leased : { ...first, slot: false }));
+  return slowJson(answer, async () => {
+    here = false;
+    // Its slot is another one's at once, instead of when its time is over.
+    await pipeline.vacate({ worker, visit });
+  });
+}
+
+function leaseOf({ slot, transform, datumTimeout, output, datums, tasks }: Leased): Lease {
+  const terms = { slot, transform, output, ...(datumTimeout !== undefined && { datumTimeout }) };
+  return { ...terms, datums: [...datums], tasks: [...tasks] };
+}
+
+/** `POST /runner/renew` */
+export async function renew(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { pipeline, worker, leases, leaving, trouble } = await readJson(asked, RenewRequest);
+  const more = { ...(leaving && { leaving }), ...(trouble !== undefined && { trouble }) };
+  const { lost } = await asked.context.pipeline(pipeline).renew({ worker, leases, ...more });
+  return Response.json({ lost } satisfies z.infer<typeof Renewed>);
+}
+
+/** `POST /runner/logs` */
+export async function addLogs(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { pipeline, worker, entries } = await readJson(asked, LogsRequest);
+  const { lost } = await asked.context.pipeline(pipeline).addLogs({ worker, entries });
+  return Response.json({ lost } satisfies z.infer<typeof LogsTaken>);
+}
+
+/**
+ * `POST /runner/finish`: contents first, results second: a crash in between leaves contents that an upload keeps
+ * and no result names, and never a result without its contents.
+ */
+export async function finish(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { pipeline: name, worker, outcomes } = await readJson(asked, FinishRequest);
+  const pipeline = asked.context.pipeline(name);
+  const output = await pipeline.output();
+  if (!output) throw new ApiError("NoSuchPipeline", `There is no pipeline '${name}'.`);
+  const kept = await keepContents(asked.context.branch(output), readOutcomes(outcomes, output));
+  const { lost } = await pipeline.finish({ worker, outcomes: kept });
+  return Response.json({ lost } satisfies z.infer<typeof Finished>);
+}

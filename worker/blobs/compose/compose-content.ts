@@ -1,0 +1,113 @@
+import { waitUntil } from "cloudflare:workers";
+import { createHash, type Hash } from "node:crypto";
+import { LEAF_BYTES, toHex } from "../../../protocol/digest.ts";
+import type { ChecksumAlgorithm } from "../../core/checksums.ts";
+import { type BlobOwner, chunkBlobName, newWrite } from "../blob-name.ts";
+import { type ByteBudget, isolateBudget } from "../budget.ts";
+import type { Body, Chunk, Content } from "../content.ts";
+import { cutChunk, encodeLeaves } from "../hash/leaves.ts";
+import { sha256 } from "../hash/tree-stack.ts";
+import { ChunkList, chunksWithin } from "../manifest.ts";
+import type { BlobStore, ByteRange } from "../port.ts";
+import { rehash, type SavedProgress, type Unhashed } from "./rehash.ts";
+
+/** A content that is there, or a range of it. */
+export interface Slice {
+  readonly body: Body;
+  /** Bytes of the whole content. */
+  readonly size: number;
+  /** Inside the content; all of it where absent. */
+  readonly range?: ByteRange;
+}
+
+export interface ComposeOptions {
+  readonly store: BlobStore;
+  /** Whose the blobs are that this makes: manifests, and what was inline. */
+  readonly owner: { readonly uid: string; readonly upload: string };
+  /** Wanted over the whole: then every byte is read. */
+  readonly checksum?: ChecksumAlgorithm;
+  /** Bytes of JSON from which the list of chunks goes to a manifest. */
+  readonly manifestBound?: number;
+  /** Where a long composition writes down how far it came, a few KiB of text, for one of the same slices to go on from. */
+  readonly progress?: SavedProgress;
+  /** How many bytes may be read between two saves. */
+  readonly saveEvery?: number;
+  /** What the buffer that bytes are read into is counted against. */
+  readonly budget?: ByteBudget;
+}
+
+export interface Composed {
+  /** Its chunks refer to the blobs of the slices' contents: the caller says which these are, as `keeps`. */
+  readonly content: Content;
+  /** Base64; null where none was wanted. */
+  readonly checksum: string | null;
+}
+
+/** About a second of hashing. */
+const SAVE_EVERY_BYTES = 1024 * 1024 * 1024;
+
+/**
+ * Puts a content together from runs of others without copying them: its chunks refer to their blobs; only inline
+ * bytes go to a new one. Its digest comes from their leaf hashes where these are leaves of the new content, too; what
+ * lies across leaves is read and hashed. Rejects where the store or a callback does.
+ */
+export async function composeContent(
+  slices: AsyncIterable<Slice>,
+  options: ComposeOptions,
+): Promise<Composed> {
+  const { store, checksum, progress, saveEvery = SAVE_EVERY_BYTES, budget = isolateBudget } = options;
+  const joined = await join(slices, options);
+  const done = rehash(joined, { store, checksum, progress, saveEvery, budget });
+  // The platform may drop a request whose sender is gone; this one must first give back what it took of the budget.
+  waitUntil(done.catch(() => {}));
+  const { digest, checksum: value } = await done;
+  return { content: { digest, size: joined.size, body: joined.body }, checksum: value };
+}
+
+async function join(
+  slices: AsyncIterable<Slice>,
+  { store, owner: { uid, upload }, manifestBound, progress }: ComposeOptions,
+): Promise<Unhashed> {
+  const owner = { uid, upload, write: newWrite() };
+  const list = new ChunkList({ store, owner, ...(manifestBound !== undefined && { bound: manifestBound }) });
+  const seal = createHash("sha256");
+  let size = 0;
+  for await (const slice of slices) {
+    if (progress) sealSlice(seal, slice);
+    for await (const chunk of chunksOf(slice, { store, owner })) {
+      await list.add(size % LEAF_BYTES === 0 ? chunk : { ...chunk, leaves: null });
+      size += chunk.length;
+    }
+  }
+  return { body: await list.finish(), size, seal: seal.digest("hex") };
+}
+
+async function* chunksOf(
+  { body, size, range = { offset: 0, length: size } }: Slice,
+  { store, owner }: { store: BlobStore; owner: BlobOwner },
+): AsyncGenerator<Chunk> {
+  if (body.kind === "inline") {
+    const bytes = body.bytes.subarray(range.offset, range.offset + range.length);
+    if (bytes.length > 0) yield await storeBytes(bytes, { store, owner });
+    return;
+  }
+  for await (const { chunk, from, to } of chunksWithin(store, { body, range }))
+    yield cutChunk(chunk, { from, to });
+}
+
+/** At most INLINE_LIMIT_BYTES, which are one leaf. */
+async function storeBytes(
+  bytes: Uint8Array,
+  { store, owner }: { store: BlobStore; owner: BlobOwner },
+): Promise<Chunk> {
+  const leaf = sha256(bytes);
+  const blob = chunkBlobName({ digest: toHex(leaf), size: bytes.length }, owner);
+  await store.put(blob, bytes);
+  return { blob, offset: 0, length: bytes.length, leaves: encodeLeaves([leaf]) };
+}
+
+/** Blobs never change, so what names them stands for their bytes. */
+function sealSlice(seal: Hash, { body, size, range }: Slice): void {
+  const identity = body.kind === "inline" ? toHex(sha256(body.bytes)) : body;
+  seal.update(new TextEncoder().encode(JSON.stringify([identity, size, range])));
+}

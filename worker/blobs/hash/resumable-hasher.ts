@@ -1,0 +1,102 @@
+import { createHash, type Hash } from "node:crypto";
+import { LEAF_BYTES, toHex } from "../../../protocol/digest.ts";
+import { encodeBase64 } from "../../core/base64.ts";
+import {
+  type ChecksumAlgorithm,
+  type CrcAlgorithm,
+  combineChecksums,
+  isCrc,
+  type SummedPart,
+} from "../../core/checksums.ts";
+import { type ChecksumHasher, createChecksum } from "./checksum-hasher.ts";
+import { type Subtree, TreeStack } from "./tree-stack.ts";
+
+/** How far a hasher came: whole leaves, and what they come down to. */
+export interface Milestone {
+  /** Bytes. */
+  readonly done: number;
+  readonly subtrees: readonly Subtree[];
+  /** The CRC of those bytes, base64, where one is wanted. */
+  readonly crc: { readonly algorithm: CrcAlgorithm; readonly value: string } | null;
+}
+
+/**
+ * Hashes a content whose leaf hashes are known in part. At the end of any leaf it can be put down as a milestone and
+ * taken up by another, unless it computes a SHA over the whole, whose state nobody gives out.
+ */
+export class ResumableHasher {
+  readonly #tree: TreeStack;
+  readonly #algorithm: ChecksumAlgorithm | undefined;
+  readonly #checksum: ChecksumHasher | undefined;
+  /** What came before the bytes that `#checksum` has seen. */
+  readonly #before: SummedPart | null;
+  #leaf: Hash | undefined;
+  #leafBytes = 0;
+  #done: number;
+
+  constructor({ checksum, from }: { checksum: ChecksumAlgorithm | undefined; from: Milestone | null }) {
+    this.#tree = new TreeStack(from?.subtrees);
+    this.#algorithm = checksum;
+    this.#checksum = checksum && createChecksum(checksum);
+    this.#done = from?.done ?? 0;
+    this.#before = from?.crc ? { value: from.crc.value, size: from.done } : null;
+  }
+
+  /** Bytes so far. */
+  get done(): number {
+    return this.#done;
+  }
+
+  /** Bytes that the present leaf still takes; LEAF_BYTES where one ended just now. */
+  get leafRest(): number {
+    return LEAF_BYTES - this.#leafBytes;
+  }
+
+  /** A leaf that is known, whose bytes are not needed. */
+  addLeaf(leaf: Uint8Array, length: number): void {
+    this.#tree.push(leaf);
+    this.#done += length;
+  }
+
+  /** The next bytes, no more than the present leaf takes; `leaf` is their hash where they are one and it is known. */
+  addBytes(bytes: Uint8Array, leaf?: Uint8Array): void {
+    this.#checksum?.update(bytes);
+    if (leaf) {
+      this.addLeaf(leaf, bytes.length);
+      return;
+    }
+    this.#leaf ??= createHash("sha256");
+    this.#leaf.update(bytes);
+    this.#leafBytes += bytes.length;
+    this.#done += bytes.length;
+    if (this.#leafBytes === LEAF_BYTES) this.#closeLeaf();
+  }
+
+  /** To be asked where a leaf ended. */
+  milestone(): Milestone {
+    const algorithm = this.#algorithm;
+    const crc = algorithm && isCrc(algorithm) ? { algorithm, value: this.#sum(algorithm) } : null;
+    return { done: this.#done, subtrees: this.#tree.subtrees, crc };
+  }
+
+  /** To be called once, at the end. */
+  finish(): { readonly digest: string; readonly checksum: string | null } {
+    this.#closeLeaf();
+    const checksum = this.#algorithm === undefined ? null : this.#sum(this.#algorithm);
+    return { digest: toHex(this.#tree.root()), checksum };
+  }
+
+  #sum(algorithm: ChecksumAlgorithm): string {
+    const value = encodeBase64(this.#checksum?.digest() ?? new Uint8Array(0));
+    if (this.#before === null || !isCrc(algorithm)) return value;
+    const rest = { value, size: this.#done - this.#before.size };
+    return combineChecksums({ algorithm, parts: [this.#before, rest] });
+  }
+
+  #closeLeaf(): void {
+    if (!this.#leaf) return;
+    this.#tree.push(this.#leaf.digest());
+    this.#leaf = undefined;
+    this.#leafBytes = 0;
+  }
+}

@@ -1,0 +1,92 @@
+import type { ContentId } from "../../../protocol/content.ts";
+import { MAX_LIST_ENTRIES } from "../../../protocol/files.ts";
+import type * as Contract from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { filesAt, fingerprint } from "../read/tree.ts";
+import type { Position } from "../tree/commit-store.ts";
+import { justAfter } from "../tree/path-ranges.ts";
+import { readChanges, readEvents } from "./feed.ts";
+
+interface HistoryCallsOptions {
+  readonly ledger: Ledger;
+  readonly now: () => number;
+  /** Lets calls that have arrived in. */
+  readonly turn: () => Promise<unknown>;
+}
+
+/** What a Branch object answers to those who follow its history; as of BranchApi. */
+export class HistoryCalls {
+  readonly #options: HistoryCallsOptions;
+
+  constructor(options: HistoryCallsOptions) {
+    this.#options = options;
+  }
+
+  /** There must be tables. */
+  subscribe({ uid, pipeline }: Contract.Subscriber): {
+    ok: true;
+    cursor: Contract.Cursor;
+    exists: boolean;
+  } {
+    const { ledger } = this.#options;
+    ledger.transaction(() => ledger.subscribers.add({ uid, pipeline }));
+    const generation = ledger.generations.newest();
+    const seq = generation ? ledger.generations.headOf(generation).seq : 0;
+    const cursor = { generation: generation?.gen ?? 0, seq };
+    return { ok: true, cursor, exists: generation?.deletedAt === null };
+  }
+
+  unsubscribe({ uid }: { uid: string }): void {
+    const { ledger } = this.#options;
+    if (!ledger.exists) return;
+    ledger.transaction(() => {
+      ledger.subscribers.remove(uid);
+      ledger.outbox.drop({ topic: "bell", uid });
+    });
+  }
+
+  feed({ cursor, limit }: { cursor: Contract.Cursor; limit: number }): Contract.FeedPage {
+    const { ledger, now } = this.#options;
+    const durable = ledger.exists;
+    const page = durable ? readEvents(ledger, { ...positionOf(cursor), limit }) : { events: [], more: false };
+    return { ...page, now: ledger.clock.promise(now(), { durable }) };
+  }
+
+  changes({ after, limit, ...at }: Contract.CommitPosition & { after: string; limit: number }) {
+    const { ledger } = this.#options;
+    if (!ledger.exists) return { changes: [], next: null };
+    return readChanges(ledger, { ...positionOf(at), lower: after === "" ? "" : justAfter(after), limit });
+  }
+
+  filesAt({ since, prefix, after, limit, ...at }: Parameters<Contract.BranchApi["filesAt"]>[0]) {
+    return filesAt(this.#options.ledger, {
+      position: positionOf(at),
+      since: since && positionOf(since),
+      page: { prefix, after, limit: Math.min(limit, MAX_LIST_ENTRIES) },
+    });
+  }
+
+  fingerprint({
+    path,
+    since,
+    ...at
+  }: Parameters<Contract.BranchApi["fingerprint"]>[0]): Promise<ContentId | null> {
+    const { ledger, turn } = this.#options;
+    return fingerprint(ledger, {
+      position: positionOf(at),
+      since: since && positionOf(since),
+      path,
+      pause: turn,
+    });
+  }
+
+  position({ commit: id }: { commit: string }): Contract.CommitPosition | null {
+    const { ledger } = this.#options;
+    const commit = ledger.exists ? ledger.commits.byId(id) : undefined;
+    return commit?.kind === "commit" ? { generation: commit.gen, seq: commit.seq } : null;
+  }
+}
+
+function positionOf({ generation: gen, seq }: Contract.CommitPosition): Position {
+  return { gen, seq };
+}

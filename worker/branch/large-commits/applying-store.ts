@@ -1,0 +1,95 @@
+import type { Sql } from "../ledger/sql.ts";
+import type { Session } from "../open-commits/session-store.ts";
+import type { Position } from "../tree/commit-store.ts";
+
+/** A session that is becoming a commit in slices. */
+export interface Applying {
+  readonly session: number;
+  /** Its name to the outside. */
+  readonly id: string;
+  readonly gen: number;
+  /** The commit that its rows are written for; null while it is checked, and then no row is written. */
+  readonly seq: number | null;
+}
+
+/** How far a check came: to the path `checked`, and below the next one to `below`. */
+export interface CheckProgress {
+  readonly checked: string;
+  readonly below: string | null;
+}
+
+/** What was written so far; as of CommitRow. */
+interface Written {
+  readonly births: number;
+  readonly deaths: number;
+}
+
+/** The one commit that is being applied, if any is. Kept in memory, as each call needs it. */
+export class ApplyingStore {
+  readonly #sql: Sql;
+  /** Null: there is none; undefined: not loaded. */
+  #applying: Applying | null | undefined;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  get(): Applying | null {
+    if (this.#applying === undefined) {
+      this.#applying =
+        this.#sql.first<Applying>`
+          SELECT applying.session AS session, sessions.id AS id, applying.gen AS gen, seq
+          FROM applying CROSS JOIN sessions ON sessions.number = applying.session WHERE one = 1` ?? null;
+    }
+    return this.#applying;
+  }
+
+  /** Whether rows of a commit that is not made yet may be in a generation. */
+  writesTo(gen: number): boolean {
+    const applying = this.get();
+    return applying !== null && applying.gen === gen && applying.seq !== null;
+  }
+
+  /** Begins with the check. */
+  begin({ number, gen }: Session): void {
+    this.#sql.run`
+      INSERT INTO applying (one, session, gen, checked, births, deaths) VALUES (1, ${number}, ${gen}, '', 0, 0)`;
+    this.forget();
+  }
+
+  progress(): CheckProgress {
+    const row = this.#sql.first<CheckProgress>`SELECT checked, below FROM applying WHERE one = 1`;
+    return row ?? { checked: "", below: null };
+  }
+
+  saveProgress({ checked, below }: CheckProgress): void {
+    this.#sql.run`UPDATE applying SET checked = ${checked}, below = ${below} WHERE one = 1`;
+  }
+
+  /** The check is over: from now on there is no way but forward. */
+  startWriting({ seq }: Pick<Position, "seq">): void {
+    this.#sql.run`UPDATE applying SET seq = ${seq} WHERE one = 1`;
+    this.forget();
+  }
+
+  count({ births, deaths }: Written): void {
+    this.#sql.run`UPDATE applying SET births = births + ${births}, deaths = deaths + ${deaths} WHERE one = 1`;
+  }
+
+  written(): Written {
+    return (
+      this.#sql.first<Written>`SELECT births, deaths FROM applying WHERE one = 1` ?? { births: 0, deaths: 0 }
+    );
+  }
+
+  /** Nothing is being applied any more. */
+  clear(): void {
+    this.#sql.run`DELETE FROM applying WHERE one = 1`;
+    this.forget();
+  }
+
+  /** What is in memory may not be what is written. */
+  forget(): void {
+    this.#applying = undefined;
+  }
+}

@@ -1,0 +1,131 @@
+import type { CommitRefused } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { kindOf } from "../tree/file-store.ts";
+import { justAfter, subtree } from "../tree/path-ranges.ts";
+import { ancestorsOf } from "../write/conflicts.ts";
+import type { Applying, CheckProgress } from "./applying-store.ts";
+
+/** Most staged paths, most directories above them, and most paths below one of them that one slice looks at. */
+const PATHS = 500;
+const DIRECTORIES = 1000;
+const BELOW = 1000;
+
+/** Of (?1 gen, ?2 session, ?3 path, ?4 limit): what is staged after a path, and the first path below it at HEAD. */
+const STAGED_AND_BELOW = `
+  SELECT path, (
+    SELECT below.path FROM files AS below INDEXED BY head
+    WHERE below.gen = ?1 AND below.died IS NULL AND below.path >= staged.path || '/'
+      AND below.path < staged.path || '0'
+    ORDER BY below.path LIMIT 1
+  ) AS below
+  FROM staged WHERE session = ?2 AND gone = 0 AND path > ?3 ORDER BY path LIMIT ?4`;
+
+/** Of (?1 gen, ?2 session, ?3 JSON of paths): the first that will be a file once the session is published. */
+const FILE_AMONG = `
+  SELECT value AS path FROM json_each(?3) AS asked
+  WHERE EXISTS (SELECT 1 FROM staged WHERE session = ?2 AND gone = 0 AND path = asked.value)
+    OR (
+      EXISTS (SELECT 1 FROM files INDEXED BY head WHERE gen = ?1 AND died IS NULL AND path = asked.value)
+      AND NOT EXISTS (SELECT 1 FROM staged WHERE session = ?2 AND gone = 1 AND path = asked.value)
+    )
+  LIMIT 1`;
+
+/** Of (?1 gen, ?2 session, ?3 lower, ?4 upper, ?5 limit): paths at HEAD, and whether the session deletes them. */
+const BELOW_AT_HEAD = `
+  SELECT path, EXISTS (
+    SELECT 1 FROM staged WHERE session = ?2 AND gone = 1 AND staged.path = files.path
+  ) AS gone
+  FROM files INDEXED BY head
+  WHERE gen = ?1 AND died IS NULL AND path >= ?3 AND path < ?4 ORDER BY path LIMIT ?5`;
+
+interface StagedRow {
+  readonly path: string;
+  readonly below: string | null;
+}
+
+type Conflict = Extract<CommitRefused, { reason: "path-conflict" }>;
+/** How far a check came, that nothing is left to look at, or what is in the way. */
+type Found = CheckProgress | "done" | Conflict;
+
+/**
+ * Looks at some more of what a session puts: whether a file is in the way above it, or something below it, in the
+ * tree as it will be. At the end the session may be written; a conflict opens it again. To be called in a transaction.
+ */
+export function checkSlice(ledger: Ledger, { applying, now }: { applying: Applying; now: number }): void {
+  const { gen, session } = applying;
+  const found = check(ledger, { applying, progress: ledger.applying.progress() });
+  if (found === "done") {
+    const live = ledger.generations.live();
+    if (live?.gen !== gen) throw new Error(`generation ${gen} is gone while a commit of it is applied`);
+    ledger.applying.startWriting({ seq: live.head.seq + 1 });
+    ledger.reads.dropAll();
+  } else if ("reason" in found) {
+    ledger.sessions.reopen(session, { refusal: found, now });
+    ledger.applying.clear();
+  } else ledger.applying.saveProgress(found);
+}
+
+interface Check {
+  readonly applying: Applying;
+  readonly progress: CheckProgress;
+}
+
+function check(ledger: Ledger, { applying, progress }: Check): Found {
+  const { gen, session } = applying;
+  let { checked, below } = progress;
+  const staged = ledger.sql.query<StagedRow>(STAGED_AND_BELOW, [gen, session, checked, PATHS]);
+  const above = new Map<string, string>();
+  for (const row of staged) {
+    addAncestors(above, row.path);
+    const under = checkBelow(ledger, { applying, row, from: below });
+    if (under !== "clear") return checkAbove(ledger, { applying, above }) ?? under(checked);
+    checked = row.path;
+    below = null;
+    if (above.size >= DIRECTORIES) break;
+  }
+  const isLast = staged.length < PATHS && checked === (staged.at(-1)?.path ?? checked);
+  return checkAbove(ledger, { applying, above }) ?? (isLast ? "done" : { checked, below });
+}
+
+/** Adds the directories that a path is in, each with this path, where they are new: with one, all above it are known. */
+function addAncestors(above: Map<string, string>, path: string): void {
+  for (const directory of ancestorsOf(path)) {
+    if (above.has(directory)) return;
+    above.set(directory, path);
+  }
+}
+
+/** `above`: directories, and for each a path that is in it. */
+function checkAbove(
+  ledger: Ledger,
+  { applying, above }: { applying: Applying; above: ReadonlyMap<string, string> },
+): Conflict | undefined {
+  const asked = JSON.stringify([...above.keys()]);
+  const [file] = ledger.sql.query<{ path: string }>(FILE_AMONG, [applying.gen, applying.session, asked]);
+  const path = file && above.get(file.path);
+  return path === undefined
+    ? undefined
+    : { ok: false, reason: "path-conflict", path, other: file?.path ?? "" };
+}
+
+/** Whether nothing is below a file that is put; else how the slice ends, told the path before this one. */
+function checkBelow(
+  ledger: Ledger,
+  { applying, row, from }: { applying: Applying; row: StagedRow; from: string | null },
+): "clear" | ((checked: string) => Found) {
+  const { path, below } = row;
+  if (below === null || kindOf(path) === "dir") return "clear";
+  const { lower, upper } = subtree(`${path}/`);
+  const { gen, session } = applying;
+  const rows = ledger.sql.query<{ path: string; gone: number }>(BELOW_AT_HEAD, [
+    gen,
+    session,
+    from ?? lower,
+    upper,
+    BELOW,
+  ]);
+  const other = rows.find(({ gone }) => !gone)?.path;
+  if (other !== undefined) return () => ({ ok: false, reason: "path-conflict", path, other });
+  const last = rows.at(-1);
+  return rows.length < BELOW || !last ? "clear" : (checked) => ({ checked, below: justAfter(last.path) });
+}

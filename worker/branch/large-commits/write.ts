@@ -1,0 +1,105 @@
+import type { ContentId } from "../../../protocol/content.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Applying } from "./applying-store.ts";
+
+/** Most paths that one slice writes: what a transaction of some tens of milliseconds takes. */
+const PATHS = 1000;
+
+/** Of (?1 session, ?2 whether they are deletions, ?3 limit): how many of the first paths there are, and the last of them. */
+const FIRST_STAGED = `
+  SELECT count(*) AS paths, max(path) AS last FROM (
+    SELECT path FROM staged WHERE session = ?1 AND gone = ?2 ORDER BY path LIMIT ?3
+  )`;
+
+/** Of (?1 gen, ?2 session, ?3 last path): puts over files that are there, and whether they are the same. */
+const STAGED_OVER = `
+  SELECT lower(hex(staged.digest)) AS digest, staged.size AS size, substr(staged.path, -1) <> '/' AS isFile,
+    staged.digest = there.digest AND staged.size = there.size AND staged.attributes IS there.attributes AS same
+  FROM staged CROSS JOIN files AS there INDEXED BY head
+    ON there.gen = ?1 AND there.path = staged.path AND there.died IS NULL
+  WHERE session = ?2 AND gone = 0 AND staged.path <= ?3`;
+
+/** Of (?1 gen, ?2 session, ?3 last path, ?4 seq): the death of what is replaced. */
+const REPLACE = `
+  UPDATE files SET died = ?4 FROM staged
+  WHERE staged.session = ?2 AND staged.gone = 0 AND staged.path <= ?3
+    AND files.gen = ?1 AND files.path = staged.path AND files.died IS NULL
+    AND NOT (
+      files.digest = staged.digest AND files.size = staged.size AND files.attributes IS staged.attributes
+    )`;
+
+/** As REPLACE: the birth of what is put and is not there. */
+const BEAR = `
+  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes)
+  SELECT ?1, path, ?4, NULL, substr(path, -1) = '/', digest, size, attributes FROM staged
+  WHERE session = ?2 AND gone = 0 AND path <= ?3 AND NOT EXISTS (
+    SELECT 1 FROM files AS there INDEXED BY head
+    WHERE there.gen = ?1 AND there.path = staged.path AND there.died IS NULL
+  )`;
+
+/** As STAGED_OVER: how many of the deletions have something to delete. */
+const TO_DELETE = `
+  SELECT count(*) AS deaths FROM staged CROSS JOIN files AS there INDEXED BY head
+    ON there.gen = ?1 AND there.path = staged.path AND there.died IS NULL
+  WHERE session = ?2 AND gone = 1 AND staged.path <= ?3`;
+
+/** As REPLACE: the death of what is deleted. */
+const DELETE = `
+  UPDATE files SET died = ?4 FROM staged
+  WHERE staged.session = ?2 AND staged.gone = 1 AND staged.path <= ?3
+    AND files.gen = ?1 AND files.path = staged.path AND files.died IS NULL`;
+
+/** Of (?1 session, ?2 whether they are deletions, ?3 last path). */
+const FORGET = "DELETE FROM staged WHERE session = ?1 AND gone = ?2 AND path <= ?3";
+
+interface StagedOver extends ContentId {
+  readonly isFile: number;
+  readonly same: number;
+}
+
+/** A commit whose rows are being written. */
+export type Writing = Applying & { readonly seq: number };
+
+/**
+ * Writes some more of a session as rows of the commit that is to come, and takes them from what is staged: so each is
+ * written once, wherever a crash comes. Answers whether anything was left. To be called in a transaction.
+ */
+export function writeSlice(ledger: Ledger, writing: Writing): boolean {
+  return writePuts(ledger, writing) || writeDeletes(ledger, writing);
+}
+
+function writePuts(ledger: Ledger, { gen, seq, session }: Writing): boolean {
+  const first = firstStaged(ledger, { session, gone: 0 });
+  if (!first) return false;
+  const over = ledger.sql.query<StagedOver>(STAGED_OVER, [gen, session, first.last]);
+  const same = over.filter((row) => row.same);
+  ledger.sql.execute(REPLACE, [gen, session, first.last, seq]);
+  ledger.sql.execute(BEAR, [gen, session, first.last, seq]);
+  // A file that is born takes over what was kept for it; what is there already keeps its own content.
+  for (const { digest, size, isFile } of same) if (isFile) ledger.contents.release({ digest, size, gen });
+  ledger.sql.execute(FORGET, [session, 0, first.last]);
+  ledger.applying.count({ births: first.paths - same.length, deaths: over.length - same.length });
+  return true;
+}
+
+function writeDeletes(ledger: Ledger, { gen, seq, session }: Writing): boolean {
+  const first = firstStaged(ledger, { session, gone: 1 });
+  if (!first) return false;
+  const [found] = ledger.sql.query<{ deaths: number }>(TO_DELETE, [gen, session, first.last]);
+  ledger.sql.execute(DELETE, [gen, session, first.last, seq]);
+  ledger.sql.execute(FORGET, [session, 1, first.last]);
+  ledger.applying.count({ births: 0, deaths: found?.deaths ?? 0 });
+  return true;
+}
+
+function firstStaged(
+  ledger: Ledger,
+  { session, gone }: { session: number; gone: 0 | 1 },
+): { paths: number; last: string } | undefined {
+  const [row] = ledger.sql.query<{ paths: number; last: string | null }>(FIRST_STAGED, [
+    session,
+    gone,
+    PATHS,
+  ]);
+  return row && row.last !== null ? { paths: row.paths, last: row.last } : undefined;
+}

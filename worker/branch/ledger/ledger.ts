@@ -1,0 +1,134 @@
+import { ApplyingStore } from "../large-commits/applying-store.ts";
+import { WriterStore } from "../lifecycle/claim-store.ts";
+import { Outbox, SubscriberStore } from "../lifecycle/outbox-store.ts";
+import { SessionStore } from "../open-commits/session-store.ts";
+import { StagedStore } from "../open-commits/staged-store.ts";
+import { CommitStore } from "../tree/commit-store.ts";
+import { ContentStore } from "../tree/content-store.ts";
+import { FileStore, type HeadRow } from "../tree/file-store.ts";
+import { GenerationStore, type Live } from "../tree/generation-store.ts";
+import { ReadCache } from "../tree/read-cache.ts";
+import { CompletionStore } from "../uploads/completion-store.ts";
+import { MultipartStore } from "../uploads/multipart-store.ts";
+import { UploadStore } from "../uploads/upload-store.ts";
+import { CommitClock } from "./clock.ts";
+import { hasTables, migrate } from "./migrations.ts";
+import { Sql } from "./sql.ts";
+
+/** Of the 10 GB that an object's database may have; the rest is for deletions and what is under way. */
+const FULL_AT_BYTES = 9_500_000_000;
+/** How many operations are committed before the size is looked at again, which takes a query: they can't fill the rest. */
+const OPERATIONS_PER_LOOK = 64;
+
+/** What of the platform's storage the ledger uses. */
+interface LedgerStorage {
+  readonly sql: Pick<SqlStorage, "exec" | "databaseSize">;
+  transactionSync<T>(work: () => T): T;
+}
+
+/** Everything that a Branch object has written down. */
+export class Ledger {
+  readonly sql: Sql;
+  readonly generations: GenerationStore;
+  readonly commits: CommitStore;
+  readonly files: FileStore;
+  readonly contents: ContentStore;
+  readonly uploads: UploadStore;
+  readonly multiparts: MultipartStore;
+  readonly completions: CompletionStore;
+  readonly sessions: SessionStore;
+  readonly staged: StagedStore;
+  readonly applying: ApplyingStore;
+  readonly writer: WriterStore;
+  readonly subscribers: SubscriberStore;
+  readonly outbox: Outbox;
+  readonly clock: CommitClock;
+  readonly reads = new ReadCache();
+  readonly #storage: LedgerStorage;
+  #ready = false;
+  #operationsToLook = 0;
+
+  constructor(storage: LedgerStorage) {
+    this.#storage = storage;
+    const sql = new Sql(storage.sql);
+    this.sql = sql;
+    this.generations = new GenerationStore(sql);
+    this.commits = new CommitStore(sql);
+    this.files = new FileStore(sql, this.reads);
+    this.contents = new ContentStore(sql);
+    this.multiparts = new MultipartStore(sql);
+    this.uploads = new UploadStore(sql, { contents: this.contents, multiparts: this.multiparts });
+    this.completions = new CompletionStore(sql);
+    this.sessions = new SessionStore(sql);
+    this.staged = new StagedStore(sql, this.contents);
+    this.applying = new ApplyingStore(sql);
+    this.writer = new WriterStore(sql);
+    this.subscribers = new SubscriberStore(sql);
+    this.outbox = new Outbox(sql);
+    this.clock = new CommitClock({
+      load: () => this.#loadClock(),
+      save: (promised) => sql.run`UPDATE clock SET promised = ${promised} WHERE one = 1`,
+    });
+  }
+
+  /** Whether there are tables; false for a name that was only probed, and then nothing else may be asked here. */
+  get exists(): boolean {
+    if (!this.#ready && hasTables(this.sql)) this.makeTables();
+    return this.#ready;
+  }
+
+  /** The generation that lives; null where none does, also where nothing was ever written. */
+  get live(): Live | null {
+    return this.exists ? this.generations.live() : null;
+  }
+
+  /** What is at a path at HEAD, whatever is being written for the commit after it. */
+  presentFile({ gen, head: { seq } }: Live, path: string): HeadRow | undefined {
+    return this.applying.writesTo(gen) ? this.files.at({ gen, seq }, path) : this.files.head(gen, path);
+  }
+
+  /** Makes the tables, or brings them to this version's form. */
+  makeTables(): void {
+    if (this.#ready) return;
+    this.#storage.transactionSync(() => migrate(this.sql));
+    this.#ready = true;
+    this.clock.load();
+  }
+
+  /** The object's own bucket name: the platform's word, which is written down, or what was written. */
+  bucket(name: string | undefined): string {
+    const stored = this.sql.first<{ bucket: string }>`SELECT bucket FROM address WHERE one = 1`?.bucket;
+    if (stored !== undefined) return stored;
+    if (name === undefined) throw new Error("a Branch object must be addressed by name");
+    this.sql.run`INSERT INTO address (one, bucket) VALUES (1, ${name})`;
+    return name;
+  }
+
+  /** All or nothing. What throws is undone, in memory too. */
+  transaction<T>(work: () => T): T {
+    try {
+      return this.#storage.transactionSync(work);
+    } catch (error) {
+      this.generations.forget();
+      this.applying.forget();
+      this.writer.forget();
+      this.subscribers.forget();
+      throw error;
+    }
+  }
+
+  /** Whether the history takes no more commits (design §3). To be asked once for each, with its number of operations. */
+  isFull(operations: number): boolean {
+    this.#operationsToLook -= operations;
+    if (this.#operationsToLook >= 0) return false;
+    const isFull = this.#storage.sql.databaseSize > FULL_AT_BYTES;
+    this.#operationsToLook = isFull ? 0 : OPERATIONS_PER_LOOK;
+    return isFull;
+  }
+
+  #loadClock(): { promised: number; newestCommit: number } {
+    const promised = this.sql.first<{ promised: number }>`SELECT promised FROM clock WHERE one = 1`?.promised;
+    const newest = this.generations.newest();
+    return { promised: promised ?? 0, newestCommit: newest ? this.generations.headOf(newest).modifiedAt : 0 };
+  }
+}

@@ -1,0 +1,127 @@
+import type { Subscriber } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { OutboxRow } from "./outbox-store.ts";
+
+/** Deliveries at the same time, and most in one alarm. */
+const BATCH = 20;
+/** How long after something was written down the alarm looks whether it was delivered. */
+const WATCH_MS = 10_000;
+
+/** How others are told. Each rejects where they can't be reached. */
+export interface Receivers {
+  /** Tells the catalogue how the branch stands now. */
+  catalogue(): Promise<void>;
+  bell(subscriber: Subscriber): Promise<void>;
+}
+
+interface CourierOptions {
+  readonly ledger: Ledger;
+  readonly receivers: Receivers;
+  readonly now: () => number;
+  /** Sees to it that `deliverDue` is called at this time or before. */
+  readonly wake: (at: number) => void;
+}
+
+/**
+ * Delivers the outbox: at once, and from the alarm what could not be delivered or was cut off by a crash. Delivering
+ * twice does no harm; a row goes only when it was delivered.
+ */
+export class Courier {
+  readonly #options: CourierOptions;
+  #dispatching = false;
+  #catalogue: Promise<unknown> = Promise.resolve();
+
+  constructor(options: CourierOptions) {
+    this.#options = options;
+  }
+
+  /** The alarm will look after what was just written down. To be called in the same turn, so that both are written or neither. */
+  watch(): void {
+    this.#options.wake(this.#options.now() + WATCH_MS);
+  }
+
+  /** Delivers what is due, until nothing is; where that is going on already, it takes the new rows along. */
+  async dispatch(): Promise<void> {
+    if (this.#dispatching) return;
+    this.#dispatching = true;
+    const { ledger, now } = this.#options;
+    try {
+      // What fails is due later: this ends.
+      for (
+        let rows = ledger.outbox.due(now(), BATCH);
+        rows.length > 0;
+        rows = ledger.outbox.due(now(), BATCH)
+      ) {
+        await this.#deliverBatch(rows);
+      }
+    } finally {
+      this.#dispatching = false;
+    }
+    this.#rearm();
+  }
+
+  /** One bounded batch; what is left is for the next alarm. */
+  async deliverDue(): Promise<void> {
+    const { ledger, now } = this.#options;
+    await this.#deliverBatch(ledger.outbox.due(now(), BATCH));
+    this.#rearm();
+  }
+
+  /**
+   * Tells the catalogue now, after whatever it is being told already. Answers whether it knows all that waited when
+   * this was called; what is added meanwhile is for its own caller to know.
+   */
+  flushCatalogue(): Promise<boolean> {
+    const flushed = this.#catalogue.then(async () => {
+      const row = this.#pendingCatalogue();
+      const known = row ? await this.#deliverOne(row) : true;
+      this.#rearm();
+      return known;
+    });
+    this.#catalogue = flushed.catch(() => {});
+    return flushed;
+  }
+
+  /** Whether the catalogue is still to be told something. */
+  get catalogueWaits(): boolean {
+    return this.#pendingCatalogue() !== undefined;
+  }
+
+  #pendingCatalogue(): OutboxRow | undefined {
+    return this.#options.ledger.outbox.find({ topic: "catalogue", uid: "" });
+  }
+
+  async #deliverBatch(rows: readonly OutboxRow[]): Promise<void> {
+    await Promise.all(
+      rows.map((row) => (row.topic === "catalogue" ? this.flushCatalogue() : this.#deliverOne(row))),
+    );
+  }
+
+  /** Answers whether it arrived. */
+  async #deliverOne(row: OutboxRow): Promise<boolean> {
+    const { ledger, receivers, now } = this.#options;
+    try {
+      if (row.topic === "catalogue") await receivers.catalogue();
+      else await this.#ring(row);
+      ledger.transaction(() => ledger.outbox.delivered(row));
+      return true;
+    } catch (error) {
+      const receiver = row.topic === "bell" ? `pipeline ${row.uid}` : "the catalogue";
+      console.warn(`${receiver} could not be told and is tried again: ${error}`);
+      ledger.transaction(() => ledger.outbox.failed(row, now()));
+      return false;
+    }
+  }
+
+  async #ring(row: OutboxRow): Promise<void> {
+    const { ledger, receivers } = this.#options;
+    const subscriber = ledger.subscribers.all().find(({ uid }) => uid === row.uid);
+    if (subscriber) await receivers.bell(subscriber);
+  }
+
+  #rearm(): void {
+    const { ledger, wake } = this.#options;
+    const due = ledger.outbox.nextDue();
+    if (due !== undefined) wake(due);
+  }
+}

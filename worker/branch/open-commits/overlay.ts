@@ -1,0 +1,123 @@
+import { comparePaths } from "../../core/path-order.ts";
+import type { FileRead } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { leastSpent, PagedWalk, type Walk, type WalkRow } from "../read/walk.ts";
+import { STAGED } from "../read/walk-queries.ts";
+import { readAttributes } from "../tree/attributes.ts";
+import { type FileState, kindOf } from "../tree/file-store.ts";
+import type { Live } from "../tree/generation-store.ts";
+import type { PathRange } from "../tree/path-ranges.ts";
+import { NOTHING } from "../tree/stored-body.ts";
+import type { Session } from "./session-store.ts";
+
+/** Rows of deletions that are fetched at first: each stretch of the tree is looked up in them. */
+const DELETES_PAGE = 16;
+
+interface PathInSession {
+  readonly live: Live;
+  readonly session: Session;
+  readonly path: string;
+}
+
+/** What would be at a path if the session were published now. */
+export function stateInSession(
+  ledger: Ledger,
+  { live, session, path }: PathInSession,
+): FileState | undefined {
+  const staged = ledger.staged.find(session.number, path);
+  return staged ? (staged.state ?? undefined) : ledger.presentFile(live, path);
+}
+
+/** When something last happened to what a session shows: what its tree says for a time. */
+export function sessionTime(live: Live, { writtenAt }: Session): number {
+  return Math.max(live.head.modifiedAt, writtenAt);
+}
+
+/** A file that is staged; null where it is deleted, undefined where the session leaves the path alone. */
+export function readStaged(
+  ledger: Ledger,
+  { live, session, path }: PathInSession,
+): FileRead | null | undefined {
+  const staged = ledger.staged.find(session.number, path);
+  if (!staged?.state) return staged && null;
+  const { digest, size, attributes } = staged.state;
+  const kind = kindOf(path);
+  const body = kind === "dir" ? NOTHING : ledger.contents.body({ digest, size });
+  if (!body) throw new Error(`the content ${digest}-${size} of a staged file is not in the branch`);
+  return {
+    ok: true,
+    kind,
+    digest,
+    size,
+    attributes: readAttributes(attributes),
+    body,
+    modifiedAt: sessionTime(live, session),
+    commit: session.id,
+  };
+}
+
+/** A walk over a tree as it would be if the session were published now. `rows` as of openWalk. */
+export function overlaid(
+  ledger: Ledger,
+  { tree, session, range, rows }: { tree: Walk; session: Session; range: PathRange; rows: number },
+): Walk {
+  const { lower, upper } = range;
+  const staged = (gone: 0 | 1, options: { page: number; budget?: number }) =>
+    new PagedWalk({
+      ...options,
+      fetch: (from, limit) => ledger.sql.query<WalkRow>(STAGED, [session.number, from, upper, gone, limit]),
+      lower,
+    });
+  return new OverlaidWalk({
+    tree,
+    puts: staged(0, { page: rows }),
+    // As many as the tree has rows for, and those are counted.
+    deletes: staged(1, { page: DELETES_PAGE, budget: Number.POSITIVE_INFINITY }),
+  });
+}
+
+/** A tree with some paths put over it and others taken away. */
+class OverlaidWalk implements Walk {
+  readonly #tree: Walk;
+  readonly #puts: Walk;
+  readonly #deletes: Walk;
+
+  constructor({ tree, puts, deletes }: { tree: Walk; puts: Walk; deletes: Walk }) {
+    this.#tree = tree;
+    this.#puts = puts;
+    this.#deletes = deletes;
+  }
+
+  peek(): WalkRow | undefined {
+    const over = this.#puts.peek();
+    let under = this.#tree.peek();
+    while (under && this.#isHidden(under.path, over)) {
+      this.#tree.advance();
+      under = this.#tree.peek();
+    }
+    const first = over && (!under || comparePaths(over.path, under.path) < 0) ? over : under;
+    const end = this.spentAt;
+    return first && end !== undefined && comparePaths(first.path, end) > 0 ? undefined : first;
+  }
+
+  advance(): void {
+    const first = this.peek();
+    if (!first) return;
+    if (first === this.#puts.peek()) this.#puts.advance();
+    else this.#tree.advance();
+  }
+
+  skipTo(lower: string): void {
+    for (const walk of [this.#tree, this.#puts]) walk.skipTo(lower);
+  }
+
+  get spentAt(): string | undefined {
+    return leastSpent([this.#tree, this.#puts]);
+  }
+
+  #isHidden(path: string, over: WalkRow | undefined): boolean {
+    if (over?.path === path) return true;
+    this.#deletes.skipTo(path);
+    return this.#deletes.peek()?.path === path;
+  }
+}

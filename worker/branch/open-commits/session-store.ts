@@ -1,0 +1,176 @@
+import type { CommitRefused } from "../contract.ts";
+import type { Sql } from "../ledger/sql.ts";
+
+/** How long a finished session is remembered for those who ask again; milliseconds. */
+const FINISHED_KEPT_MS = 24 * 60 * 60 * 1000;
+
+/** The state of a session, by its number. `ended`: nobody sees it any more. */
+const SESSION_STATES = ["open", "applying", "finished", "ended"] as const;
+type SessionState = (typeof SESSION_STATES)[number];
+const [OPEN, APPLYING, FINISHED, ENDED] = [0, 1, 2, 3];
+
+/** An open commit (design §3), or what was staged of a job's output. */
+export interface Session {
+  readonly number: number;
+  readonly id: string;
+  readonly gen: number;
+  readonly state: SessionState;
+  /** Milliseconds since 1970, each. */
+  readonly openedAt: number;
+  readonly writtenAt: number;
+  readonly due: number | null;
+  /** Paths that it has an operation for. */
+  readonly operations: number;
+  readonly origin: string | null;
+  /** Set where it is finished and changed something. */
+  readonly commit: string | null;
+  readonly modifiedAt: number | null;
+}
+
+interface NewSession {
+  readonly id: string;
+  readonly gen: number;
+  readonly now: number;
+  /** Null: it does not end with time. */
+  readonly ttlMs: number | null;
+  readonly origin: string | null;
+}
+
+type StoredRow = Omit<Session, "state"> & { readonly state: number };
+
+/** The sessions of all generations. What they stage is for `StagedStore`. */
+export class SessionStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  open({ id, gen, now, ttlMs, origin }: NewSession): void {
+    const due = ttlMs === null ? null : now + ttlMs;
+    this.#sql.run`
+      INSERT INTO sessions (id, gen, state, opened_at, written_at, ttl, due, operations, origin)
+      VALUES (${id}, ${gen}, ${OPEN}, ${now}, ${now}, ${ttlMs ?? 0}, ${due}, 0, ${origin})`;
+  }
+
+  /** A session of this generation that has not ended. */
+  find(id: string, gen: number): Session | undefined {
+    const session = sessionOf(
+      this.#sql.first<StoredRow>`
+        SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
+          commit_id AS "commit", modified_at AS modifiedAt
+        FROM sessions WHERE id = ${id} AND gen = ${gen}`,
+    );
+    return session?.state === "ended" ? undefined : session;
+  }
+
+  /** What is staged of a job's output. */
+  byOrigin(gen: number, origin: string): Session | undefined {
+    return sessionOf(
+      this.#sql.first<StoredRow>`
+        SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
+          commit_id AS "commit", modified_at AS modifiedAt
+        FROM sessions WHERE gen = ${gen} AND origin = ${origin}`,
+    );
+  }
+
+  /** One that is there. */
+  get(number: number): Session {
+    const session = sessionOf(
+      this.#sql.first<StoredRow>`
+        SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
+          commit_id AS "commit", modified_at AS modifiedAt
+        FROM sessions WHERE number = ${number}`,
+    );
+    if (!session) throw new Error(`session ${number} is not there`);
+    return session;
+  }
+
+  /** Something was staged: the session stays open for another while. `added`: how many more paths it has. */
+  written({ number }: Session, { added, now }: { added: number; now: number }): void {
+    this.#sql.run`
+      UPDATE sessions SET operations = operations + ${added}, written_at = ${now}, refusal = NULL,
+        due = CASE WHEN due IS NULL THEN NULL ELSE ${now} + ttl END
+      WHERE number = ${number}`;
+  }
+
+  /** It is being checked and applied: time does not end it. */
+  startApplying({ number }: Session): void {
+    this.#sql.run`UPDATE sessions SET state = ${APPLYING}, due = NULL WHERE number = ${number}`;
+  }
+
+  /** It can't be applied: it is open as before. A job's output has no ttl, and so no end. */
+  reopen(number: number, { refusal, now }: { refusal: CommitRefused; now: number }): void {
+    this.#sql.run`
+      UPDATE sessions SET state = ${OPEN}, refusal = ${JSON.stringify(refusal)},
+        due = CASE WHEN origin IS NULL THEN ${now} + ttl END
+      WHERE number = ${number}`;
+  }
+
+  /** Why it could not be applied, once. */
+  takeRefusal({ number }: Session): CommitRefused | undefined {
+    const refusal = this.#sql.first<{ refusal: string | null }>`
+      SELECT refusal FROM sessions WHERE number = ${number}`?.refusal;
+    if (refusal === null || refusal === undefined) return undefined;
+    this.#sql.run`UPDATE sessions SET refusal = NULL WHERE number = ${number}`;
+    return JSON.parse(refusal);
+  }
+
+  /** It was published, or nothing in it was a change. Nothing of it is staged any more. */
+  finish(
+    { number, origin }: Session,
+    { commit, modifiedAt, now }: { commit: string | null; modifiedAt: number; now: number },
+  ): void {
+    // A job's output is found by its commit.
+    if (origin !== null) this.remove(number);
+    else {
+      this.#sql.run`
+        UPDATE sessions SET state = ${FINISHED}, due = ${now + FINISHED_KEPT_MS}, commit_id = ${commit},
+          modified_at = ${modifiedAt}
+        WHERE number = ${number}`;
+    }
+  }
+
+  /** Nobody sees it any more; the alarm takes away what it staged. */
+  end({ number }: Session, now: number): void {
+    this.#sql.run`UPDATE sessions SET state = ${ENDED}, origin = NULL, due = ${now} WHERE number = ${number}`;
+  }
+
+  /** The generation is gone, and its sessions with it. */
+  endGeneration(gen: number, now: number): void {
+    this.#sql.run`
+      UPDATE sessions INDEXED BY sessions_by_gen SET state = ${ENDED}, origin = NULL, due = ${now}
+      WHERE gen = ${gen}`;
+  }
+
+  /** What is staged of jobs' outputs ends, but for `except`, which is past the point of return. */
+  endOutputs({ gen, except, now }: { gen: number; except: number | undefined; now: number }): void {
+    this.#sql.run`
+      UPDATE sessions INDEXED BY sessions_by_origin SET state = ${ENDED}, origin = NULL, due = ${now}
+      WHERE gen = ${gen} AND origin IS NOT NULL AND number IS NOT ${except ?? null}`;
+  }
+
+  remove(number: number): void {
+    this.#sql.run`DELETE FROM sessions WHERE number = ${number}`;
+  }
+
+  /** One whose time is over. */
+  expired(now: number): Session | undefined {
+    return sessionOf(
+      this.#sql.first<StoredRow>`
+        SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
+          commit_id AS "commit", modified_at AS modifiedAt
+        FROM sessions INDEXED BY sessions_by_due WHERE due IS NOT NULL AND due <= ${now} ORDER BY due LIMIT 1`,
+    );
+  }
+
+  /** When the next one's time is over; undefined where there is none. */
+  nextDue(): number | undefined {
+    return this.#sql.first<{ due: number }>`
+      SELECT due FROM sessions INDEXED BY sessions_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
+  }
+}
+
+function sessionOf(row: StoredRow | undefined): Session | undefined {
+  return row && { ...row, state: SESSION_STATES[row.state] ?? "ended" };
+}

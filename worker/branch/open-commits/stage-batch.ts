@@ -1,0 +1,132 @@
+import { contentName } from "../../../protocol/content.ts";
+import type { CommitRefused } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { kindOf } from "../tree/file-store.ts";
+import type { FinalState } from "../write/plan.ts";
+import type { Session } from "./session-store.ts";
+
+/** Most operations, and about the most text, that one statement takes. */
+const OPERATIONS = 500;
+const TEXT_LENGTH = 500_000;
+
+/** Of (?1 gen, ?2 JSON of paths, digests and sizes): a path whose content is not there. */
+const MISSING = `
+  SELECT value ->> 0 AS path FROM json_each(?2)
+  WHERE NOT EXISTS (
+    SELECT 1 FROM contents
+    WHERE contents.digest = unhex(value ->> 1) AND contents.size = value ->> 2 AND contents.gen = ?1
+  )
+  LIMIT 1`;
+
+/** Of (?1 session, ?2 JSON of paths): what is staged of them. */
+const THERE = `
+  SELECT gone, staged.path AS path, lower(hex(digest)) AS digest, size FROM json_each(?2) AS asked
+  CROSS JOIN staged ON session = ?1 AND gone IN (0, 1) AND staged.path = asked.value`;
+
+/** Of (?1 session, ?2 whether they are deletions, ?3 JSON of paths). */
+const FORGET = `
+  DELETE FROM staged WHERE session = ?1 AND gone = ?2 AND path IN (SELECT value FROM json_each(?3))`;
+
+/** Of (?1 session, ?2 JSON of paths, digests, sizes and attributes). */
+const PUT = `
+  INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes)
+  SELECT ?1, 0, value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3 FROM json_each(?2)`;
+
+/** Of (?1 session, ?2 JSON of paths). */
+const DELETE = `
+  INSERT OR IGNORE INTO staged (session, gone, path) SELECT ?1, 1, value FROM json_each(?2)`;
+
+interface StagedRow {
+  readonly gone: number;
+  readonly path: string;
+  readonly digest: string;
+  readonly size: number;
+}
+
+type Put = readonly [path: string, digest: string, size: number, attributes: string | null];
+
+/**
+ * Stages many operations whose contents are in the branch; all of it or nothing. Answers how many paths more the
+ * session has. To be called in a transaction.
+ */
+export function stageBatch(
+  ledger: Ledger,
+  { session, states }: { session: Session; states: FinalState },
+): { ok: true; added: number } | CommitRefused {
+  const puts = [...states].flatMap(([path, state]): Put[] =>
+    state ? [[path, state.digest, state.size, state.attributes]] : [],
+  );
+  const missing = missingContent(ledger, { gen: session.gen, puts });
+  if (missing !== undefined) return { ok: false, reason: "no-such-content", path: missing };
+  keepContents(ledger, { gen: session.gen, puts });
+  const deletes = [...states].flatMap(([path, state]) => (state ? [] : [path]));
+  let added = 0;
+  for (const some of batches(puts)) {
+    const paths = JSON.stringify(some.map(([path]) => path));
+    added += some.length - replace(ledger, { session, paths, gone: 0 });
+    ledger.sql.execute(PUT, [session.number, JSON.stringify(some)]);
+  }
+  for (const some of batches(deletes)) {
+    const paths = JSON.stringify(some);
+    added += some.length - replace(ledger, { session, paths, gone: 1 });
+    ledger.sql.execute(DELETE, [session.number, paths]);
+  }
+  return { ok: true, added };
+}
+
+function missingContent(
+  ledger: Ledger,
+  { gen, puts }: { gen: number; puts: readonly Put[] },
+): string | undefined {
+  for (const some of batches(puts.filter(([path]) => kindOf(path) === "file"))) {
+    const asked = JSON.stringify(some.map(([path, digest, size]) => [path, digest, size]));
+    const [missing] = ledger.sql.query<{ path: string }>(MISSING, [gen, asked]);
+    if (missing) return missing.path;
+  }
+  return undefined;
+}
+
+/** One more ref for each file that is put. */
+function keepContents(ledger: Ledger, { gen, puts }: { gen: number; puts: readonly Put[] }): void {
+  const refs = new Map<string, number>();
+  for (const [path, digest, size] of puts) {
+    if (kindOf(path) === "dir") continue;
+    const name = contentName({ digest, size });
+    refs.set(name, (refs.get(name) ?? 0) + 1);
+  }
+  for (const some of batches([...refs])) ledger.contents.keepMany(some, gen);
+}
+
+/** Lets go of what is staged of these paths, as far as the same kind of operation does not replace it; answers how many there are. */
+function replace(
+  ledger: Ledger,
+  { session, paths, gone }: { session: Session; paths: string; gone: 0 | 1 },
+): number {
+  const { number, gen } = session;
+  const there = ledger.sql.query<StagedRow>(THERE, [number, paths]);
+  for (const row of there) {
+    if (!row.gone && kindOf(row.path) === "file") ledger.contents.release({ ...row, gen });
+  }
+  const isMixed = there.some((row) => row.gone !== gone);
+  if (isMixed) ledger.sql.execute(FORGET, [number, 1 - gone, paths]);
+  return there.length;
+}
+
+/** Pieces that one statement takes. */
+function* batches<T extends Put | string | readonly [string, number]>(items: readonly T[]): Generator<T[]> {
+  let batch: T[] = [];
+  let length = 0;
+  for (const item of items) {
+    batch.push(item);
+    length += typeof item === "string" ? item.length : textLength(item);
+    if (batch.length < OPERATIONS && length < TEXT_LENGTH) continue;
+    yield batch;
+    batch = [];
+    length = 0;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+function textLength(item: readonly (string | number | null)[]): number {
+  return item.reduce<number>((sum, part) => sum + (typeof part === "string" ? part.length : 8), 0);
+}

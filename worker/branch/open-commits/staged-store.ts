@@ -1,0 +1,96 @@
+import type { Sql } from "../ledger/sql.ts";
+import type { ContentStore } from "../tree/content-store.ts";
+import { type FileState, kindOf } from "../tree/file-store.ts";
+import type { Session } from "./session-store.ts";
+
+/** What a session does to a path: null where it deletes it. */
+interface StagedOperation {
+  readonly state: FileState | null;
+}
+
+interface StoredRow {
+  readonly gone: number;
+  readonly path: string;
+  readonly digest: string | null;
+  readonly size: number | null;
+  readonly attributes: string | null;
+}
+
+/** What sessions hold: one operation per path. A put of a file keeps its content, as a file does. */
+export class StagedStore {
+  readonly #sql: Sql;
+  readonly #contents: ContentStore;
+
+  constructor(sql: Sql, contents: ContentStore) {
+    this.#sql = sql;
+    this.#contents = contents;
+  }
+
+  find(session: number, path: string): StagedOperation | undefined {
+    const row = this.#sql.first<StoredRow>`
+      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged
+      WHERE session = ${session} AND gone IN (0, 1) AND path = ${path}`;
+    return row && { state: stateOf(row) };
+  }
+
+  /**
+   * Makes this the session's operation on the path. `keep` lets a file have its content; it is not called where
+   * the same is staged already. Answers how many paths more the session has.
+   */
+  stage(
+    { number, gen }: Pick<Session, "number" | "gen">,
+    { path, state, keep }: { path: string; state: FileState | null; keep: () => void },
+  ): { added: number; changed: boolean } {
+    const before = this.find(number, path);
+    if (before && isSame(before.state, state)) return { added: 0, changed: false };
+    const isFile = kindOf(path) === "file";
+    if (state && isFile) keep();
+    if (before?.state && isFile) this.#contents.release({ ...before.state, gen });
+    if (before && (before.state === null) !== (state === null)) {
+      this.#sql.run`
+        DELETE FROM staged WHERE session = ${number} AND gone = ${before.state ? 0 : 1} AND path = ${path}`;
+    }
+    this.#sql.run`
+      INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes)
+      VALUES (${number}, ${state ? 0 : 1}, ${path}, unhex(${state?.digest ?? null}), ${state?.size ?? null},
+        ${state?.attributes ?? null})`;
+    return { added: before ? 0 : 1, changed: true };
+  }
+
+  /** All of a session that has no more than one commit takes. */
+  all(session: number): Map<string, FileState | null> {
+    const rows = this.#sql.all<StoredRow>`
+      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged WHERE session = ${session}`;
+    return new Map(rows.map((row) => [row.path, stateOf(row)]));
+  }
+
+  /** Takes a session's operations away; others have what they kept. */
+  clear(session: number): void {
+    this.#sql.run`DELETE FROM staged WHERE session = ${session}`;
+  }
+
+  /** Takes some of a session's operations away, and what they kept. Answers how many there were. */
+  drop({ number, gen }: Pick<Session, "number" | "gen">, limit: number): number {
+    const rows = this.#sql.all<StoredRow>`
+      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged
+      WHERE session = ${number} ORDER BY gone, path LIMIT ${limit}`;
+    const last = rows.at(-1);
+    if (!last) return 0;
+    for (const row of rows) {
+      const state = stateOf(row);
+      if (state && kindOf(row.path) === "file") this.#contents.release({ ...state, gen });
+    }
+    this.#sql.run`
+      DELETE FROM staged WHERE session = ${number} AND (gone, path) <= (${last.gone}, ${last.path})`;
+    return rows.length;
+  }
+}
+
+function stateOf({ digest, size, attributes, gone }: StoredRow): FileState | null {
+  return gone ? null : { digest: digest ?? "", size: size ?? 0, attributes };
+}
+
+function isSame(one: FileState | null, other: FileState | null): boolean {
+  if (!one || !other) return one === other;
+  return one.digest === other.digest && one.size === other.size && one.attributes === other.attributes;
+}

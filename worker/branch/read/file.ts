@@ -1,0 +1,134 @@
+import type { FileRead, ReadFile, Refused } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { readStaged, sessionTime } from "../open-commits/overlay.ts";
+import { openedSession } from "../open-commits/stage.ts";
+import { readAttributes } from "../tree/attributes.ts";
+import { kindOf } from "../tree/file-store.ts";
+import type { Live } from "../tree/generation-store.ts";
+import type { CachedRead } from "../tree/read-cache.ts";
+import { NOTHING, readBody } from "../tree/stored-body.ts";
+
+type NotFound = Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-session">;
+
+/** A row of `files` with what it refers to. */
+interface WholeRow {
+  readonly died: number | null;
+  readonly digest: string;
+  readonly size: number;
+  readonly attributes: string | null;
+  /** Of the commit that wrote it. */
+  readonly id: string;
+  readonly createdAt: number;
+  /** Null for an empty directory. */
+  readonly contentKind: number | null;
+  readonly body: ArrayBuffer | string | null;
+}
+
+/** One file at HEAD, in an open commit, or at a commit of the live generation. */
+export function readFile(
+  ledger: Ledger,
+  { path, commit, session, modified = "branch" }: ReadFile,
+): FileRead | NotFound {
+  if (session !== undefined) return readInSession(ledger, { path, id: session, modified });
+  const { live } = ledger;
+  if (!live) return { ok: false, reason: "no-such-branch" };
+  if (commit !== undefined) return readAt(ledger, { path, commit, modified, gen: live.gen });
+  const read = readPresent(ledger, { path, live });
+  if (!read) return { ok: false, reason: "no-such-file" };
+  return modified === "file" ? read : { ...read, modifiedAt: live.head.modifiedAt };
+}
+
+/** HEAD as it would be if the session were published now. */
+function readInSession(
+  ledger: Ledger,
+  { path, id, modified }: { path: string; id: string; modified: NonNullable<ReadFile["modified"]> },
+): FileRead | NotFound {
+  const { live } = ledger;
+  const session = openedSession(ledger, id);
+  if (!live || !session) return { ok: false, reason: "no-such-session" };
+  const staged = readStaged(ledger, { live, session, path });
+  const read = staged === undefined ? readPresent(ledger, { path, live }) : staged;
+  if (!read) return { ok: false, reason: "no-such-file" };
+  return modified === "file" ? read : { ...read, modifiedAt: sessionTime(live, session) };
+}
+
+/** One file at HEAD, with the time of the commit that wrote it. */
+function readPresent(ledger: Ledger, { path, live }: { path: string; live: Live }): FileRead | undefined {
+  const { gen, head } = live;
+  const cached = ledger.reads.get(gen, path);
+  if (cached) return cached;
+  if (!ledger.applying.writesTo(gen)) return readHead(ledger, { path, live });
+  const row = rowAt(ledger, { path, gen, seq: head.seq });
+  return row && wholeRead(path, row);
+}
+
+function readHead(
+  ledger: Ledger,
+  { path, live: { gen } }: { path: string; live: Live },
+): FileRead | undefined {
+  const row = ledger.sql.first<WholeRow>`
+    SELECT died, lower(hex(files.digest)) AS digest, files.size AS size, attributes, id,
+      created_at AS createdAt, contents.kind AS contentKind, body
+    FROM files INDEXED BY head
+    CROSS JOIN commits ON commits.gen = files.gen AND commits.seq = files.born
+    LEFT JOIN contents
+      ON contents.digest = files.digest AND contents.size = files.size AND contents.gen = files.gen
+    WHERE files.gen = ${gen} AND path = ${path} AND died IS NULL`;
+  if (!row) return undefined;
+  const read = wholeRead(path, row);
+  if (isSmall(read)) {
+    ledger.reads.set(gen, { path, read, bytes: read.size + (row.attributes?.length ?? 0) });
+  }
+  return read;
+}
+
+function readAt(
+  ledger: Ledger,
+  { path, commit: id, modified, gen }: Required<Omit<ReadFile, "session">> & { gen: number },
+): FileRead | NotFound {
+  const commit = ledger.commits.byId(id);
+  if (commit?.kind !== "commit" || commit.gen !== gen) return { ok: false, reason: "no-such-version" };
+  const row = rowAt(ledger, { path, gen, seq: commit.seq });
+  if (!row) return { ok: false, reason: "no-such-file" };
+  const read = wholeRead(path, row);
+  return { ...read, commit: id, modifiedAt: modified === "file" ? read.modifiedAt : commit.createdAt };
+}
+
+/** What was at a path at a commit. */
+function rowAt(
+  ledger: Ledger,
+  { path, gen, seq }: { path: string; gen: number; seq: number },
+): WholeRow | undefined {
+  const row = ledger.sql.first<WholeRow>`
+    SELECT died, lower(hex(found.digest)) AS digest, found.size AS size, attributes, id,
+      created_at AS createdAt, contents.kind AS contentKind, body
+    FROM (
+      SELECT * FROM files WHERE gen = ${gen} AND path = ${path} AND born <= ${seq} ORDER BY born DESC LIMIT 1
+    ) AS found
+    CROSS JOIN commits ON commits.gen = found.gen AND commits.seq = found.born
+    LEFT JOIN contents
+      ON contents.digest = found.digest AND contents.size = found.size AND contents.gen = found.gen`;
+  return row && (row.died === null || row.died > seq) ? row : undefined;
+}
+
+function wholeRead(path: string, row: WholeRow): FileRead {
+  const { digest, size, id, createdAt, contentKind, body } = row;
+  const kind = kindOf(path);
+  if (kind === "file" && (contentKind === null || body === null)) {
+    throw new Error(`the content ${digest}-${size} of a file is not in the branch`);
+  }
+  return {
+    ok: true,
+    kind,
+    digest,
+    size,
+    attributes: readAttributes(row.attributes),
+    body: contentKind === null || body === null ? NOTHING : readBody({ kind: contentKind, body }),
+    modifiedAt: createdAt,
+    commit: id,
+  };
+}
+
+function isSmall(read: FileRead): read is CachedRead {
+  return read.body.kind === "inline";
+}

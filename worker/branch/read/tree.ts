@@ -1,0 +1,178 @@
+import { createHash } from "node:crypto";
+import type { ContentId } from "../../../protocol/content.ts";
+import type { FileEntry } from "../../../protocol/files.ts";
+import type { FileList, ListEntry, ListFiles, Refused } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { overlaid, sessionTime } from "../open-commits/overlay.ts";
+import type { Session } from "../open-commits/session-store.ts";
+import { openedSession } from "../open-commits/stage.ts";
+import type { CommitRow, Position } from "../tree/commit-store.ts";
+import type { Head, Live } from "../tree/generation-store.ts";
+import { type Page, type PageFile, type PageRequest, pageScope, readPage } from "./listing.ts";
+import { openWalk, type Walk } from "./walk.ts";
+
+/** Paths of a fingerprint that are read before other calls get their turn. */
+const FINGERPRINT_PAGE = 1000;
+/** Rows that are fetched at first where common prefixes are folded row by row. */
+const FOLDED_ROWS = 2;
+
+type NotThere = Refused<"no-such-branch" | "no-such-version" | "no-such-session">;
+
+/** What a read is of: a commit of some generation, and that generation's HEAD. */
+interface View {
+  readonly ok: true;
+  readonly position: Position;
+  readonly commit: CommitRow | undefined;
+  readonly head: Head;
+  readonly modifiedAt: number;
+  /** The open commit that is laid over it. */
+  readonly session?: Session;
+}
+
+/** One page of the tree at HEAD, in an open commit, or at a commit. */
+export function listFiles(
+  ledger: Ledger,
+  { session, commit, anyGeneration = false, modified = "branch", ...page }: ListFiles,
+): FileList | NotThere {
+  const view =
+    session === undefined ? viewOf(ledger, { commit, anyGeneration }) : sessionView(ledger, session);
+  if (!view.ok) return view;
+  const found = readPage(walkOf(ledger, { view, page }), page);
+  const { next } = found;
+  const entries = modified === "file" ? timedEntries(ledger, { view, page: found }) : shownEntries(found);
+  return { ok: true, entries, truncated: next !== null, next, modifiedAt: view.modifiedAt };
+}
+
+/** Files at a position, of any generation, and with `since` only those that were written after it. A deletion has none. */
+export function filesAt(
+  ledger: Ledger,
+  { position, since, page }: { position: Position; since: Position | undefined; page: PageRequest },
+): { files: FileEntry[]; next: string | null } {
+  const view = positionView(ledger, position);
+  if (!view || (since && since.gen > position.gen)) return { files: [], next: null };
+  // A later generation begins with nothing.
+  const within = since?.gen === position.gen ? since : undefined;
+  const births = within && (ledger.commits.at(within)?.births ?? 0);
+  const written = within && { seq: within.seq, births: births ?? 0 };
+  const { entries, next } = readPage(walkOf(ledger, { view, page, since: written }), page);
+  const files = entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [withoutBirth(entry)]));
+  return { files, next };
+}
+
+interface FingerprintRequest {
+  readonly position: Position;
+  /** As of filesAt. */
+  readonly since: Position | undefined;
+  readonly path: string;
+  readonly pause: () => Promise<unknown>;
+}
+
+/**
+ * One digest over what is below a directory: SHA-256 over path, digest and size of each file and empty directory, in
+ * path order, with the sum of the sizes. `pause` is awaited between pages.
+ */
+export async function fingerprint(
+  ledger: Ledger,
+  { position, since, path, pause }: FingerprintRequest,
+): Promise<ContentId | null> {
+  const hash = createHash("sha256");
+  const prefix = path === "" ? "" : `${path}/`;
+  let size = 0;
+  let after: string | null = "";
+  let found = false;
+  while (after !== null) {
+    // Each page is read anew: HEAD may have moved on, and then the position is the past.
+    const page: ReturnType<typeof filesAt> = filesAt(ledger, {
+      position,
+      since,
+      page: { prefix, after, limit: FINGERPRINT_PAGE },
+    });
+    // Paths hold no control characters: no two lists of files make the same text.
+    const text = page.files.map((file) => `${file.path}\0${file.digest}-${file.size}\n`).join("");
+    hash.update(new TextEncoder().encode(text));
+    for (const file of page.files) size += file.size;
+    found ||= page.files.length > 0;
+    after = page.next;
+    if (after !== null) await pause();
+  }
+  return found ? { digest: hash.digest("hex"), size } : null;
+}
+
+function shownEntries({ entries }: Page): ListEntry[] {
+  return entries.map((entry) => (entry.kind === "prefix" ? entry : withoutBirth(entry)));
+}
+
+/** With the times of the commits that wrote them; what no commit wrote yet has that of its session. */
+function timedEntries(ledger: Ledger, { view, page }: { view: View; page: Page }): ListEntry[] {
+  const births = page.entries.flatMap((entry) =>
+    entry.kind === "prefix" || !entry.born ? [] : [entry.born],
+  );
+  const stampOf = ledger.commits.stamps(view.position.gen, births);
+  return page.entries.map((entry) => {
+    if (entry.kind === "prefix") return entry;
+    const modifiedAt = entry.born ? stampOf(entry.born).createdAt : view.modifiedAt;
+    return { ...withoutBirth(entry), modifiedAt };
+  });
+}
+
+function withoutBirth({ kind, path, digest, size }: PageFile): FileEntry {
+  return { kind, path, digest, size };
+}
+
+interface WalkRequest {
+  readonly view: View;
+  readonly page: PageRequest;
+  readonly since?: { readonly seq: number; readonly births: number } | undefined;
+}
+
+function walkOf(ledger: Ledger, { view, page, since }: WalkRequest): Walk {
+  const { position, commit, head, session } = view;
+  const scope = pageScope(page);
+  const isNextWritten = ledger.applying.writesTo(position.gen);
+  const options = { position, commit, head, isNextWritten, since, ...scope };
+  if (!session) return openWalk(ledger.sql, options);
+  // Of a folder the first path may be staged to go: none may be left out.
+  const rows = page.delimiter ? FOLDED_ROWS : scope.rows;
+  const tree = openWalk(ledger.sql, { ...options, foldBelow: undefined, rows });
+  return overlaid(ledger, { tree, session, range: scope.range, rows });
+}
+
+/** HEAD of the live generation, or a commit of it; with `anyGeneration`, of whichever generation has it. */
+function viewOf(
+  ledger: Ledger,
+  { commit: id, anyGeneration }: { commit: string | undefined; anyGeneration: boolean },
+): View | NotThere {
+  const { live } = ledger;
+  if (!live && (!ledger.exists || id === undefined || !anyGeneration)) {
+    return { ok: false, reason: "no-such-branch" };
+  }
+  if (id === undefined && live) return headView(live);
+  const commit = id === undefined ? undefined : ledger.commits.byId(id);
+  if (commit?.kind !== "commit" || (!anyGeneration && commit.gen !== live?.gen)) {
+    return { ok: false, reason: "no-such-version" };
+  }
+  return positionView(ledger, commit) ?? { ok: false, reason: "no-such-version" };
+}
+
+function sessionView(ledger: Ledger, id: string): View | NotThere {
+  const { live } = ledger;
+  const session = openedSession(ledger, id);
+  if (!live || !session) return { ok: false, reason: "no-such-session" };
+  return { ...headView(live), session, modifiedAt: sessionTime(live, session) };
+}
+
+function headView({ gen, head }: Live): View {
+  const position = { gen, seq: head.seq };
+  const { id, modifiedAt: createdAt } = head;
+  const commit = id === null ? undefined : { ...position, ...head, id, kind: "commit" as const, createdAt };
+  return { ok: true, position, commit, head, modifiedAt: createdAt };
+}
+
+function positionView(ledger: Ledger, { gen, seq }: Position): View | undefined {
+  const generation = ledger.exists ? ledger.generations.get(gen) : undefined;
+  if (!generation) return undefined;
+  const commit = ledger.commits.at({ gen, seq });
+  const head = ledger.generations.headOf(generation);
+  const modifiedAt = commit?.createdAt ?? generation.createdAt;
+  return { ok: true, position: { gen, seq }, commit, head, modifiedAt };
+}

@@ -1,0 +1,189 @@
+import { comparePaths } from "../../core/path-order.ts";
+import type { ListVersions, Refused, VersionEntry, VersionList, VersionMark } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { Live } from "../tree/generation-store.ts";
+import { justAfter, type PathRange, rangeOf, subtree } from "../tree/path-ranges.ts";
+import { commonPrefix, isCommonPrefix, pageStart } from "./listing.ts";
+import { OLDER_VERSIONS, VERSIONS, VERSIONS_FOLDED } from "./version-queries.ts";
+
+/** Rows of one query while the next commit is written, and most of those queries for a page. */
+const STEP_ROWS = 500;
+const STEPS = 10;
+
+/** A row of `files`. */
+interface BirthRow {
+  readonly path: string;
+  readonly born: number;
+  readonly died: number | null;
+  readonly digest: string;
+  readonly size: number;
+}
+
+/** What happened to a path at a commit; `row` where something was written. */
+interface PathEvent {
+  readonly path: string;
+  readonly seq: number;
+  readonly row: BirthRow | null;
+  /** Whether it is the newest of the path. */
+  readonly latest: boolean;
+}
+
+type Entry = PathEvent | { readonly prefix: string };
+
+/**
+ * One page of the history of the paths of the live generation: each write and each deletion of a path is a version of
+ * it. A write that replaces a file is one event, its death and the birth; a death without a birth is a deletion.
+ */
+export function listVersions(ledger: Ledger, request: ListVersions): VersionList | Refused<"no-such-branch"> {
+  const { live } = ledger;
+  if (!live) return { ok: false, reason: "no-such-branch" };
+  const page = new VersionPage(ledger, { live, request });
+  const found = page.read();
+  const entries = found.slice(0, request.limit);
+  const shown = show(ledger, { gen: live.gen, entries });
+  const next = found.length > entries.length ? markOf(shown.at(-1)) : page.spentAt;
+  return { ok: true, entries: shown, truncated: next !== null, next };
+}
+
+/** Gathers the entries of one page, and one more where there is one. */
+class VersionPage {
+  readonly #ledger: Ledger;
+  readonly #gen: number;
+  /** Behind HEAD: what is written for the next commit did not happen yet. */
+  readonly #next: number;
+  readonly #request: ListVersions;
+  readonly #entries: Entry[] = [];
+  #spentAt: VersionMark | null = null;
+
+  constructor(ledger: Ledger, { live, request }: { live: Live; request: ListVersions }) {
+    this.#ledger = ledger;
+    this.#gen = live.gen;
+    this.#next = live.head.seq + 1;
+    this.#request = request;
+  }
+
+  /** Where it gave up before the page was full. */
+  get spentAt(): VersionMark | null {
+    return this.#spentAt;
+  }
+
+  read(): readonly Entry[] {
+    const { prefix, delimiter, after } = this.#request;
+    this.#finishPath(after);
+    const range = {
+      ...rangeOf(prefix),
+      lower: pageStart({ prefix, delimiter, after: after?.path }),
+    };
+    if (this.#room > 0) {
+      if (this.#ledger.applying.writesTo(this.#gen)) this.#stepPaths(range);
+      else this.#readPaths(range);
+    }
+    return this.#entries;
+  }
+
+  /** How many entries are still to be found; one more than the page holds tells whether there is a next one. */
+  get #room(): number {
+    return this.#request.limit + 1 - this.#entries.length;
+  }
+
+  /** What comes after a version of its own path. */
+  #finishPath(after: VersionMark | undefined): void {
+    const { prefix, delimiter } = this.#request;
+    if (after?.version === undefined || !after.path.startsWith(prefix)) return;
+    if (delimiter && isCommonPrefix(after.path, prefix)) return;
+    const commit = this.#ledger.commits.byId(after.version);
+    if (commit?.gen === this.#gen) this.#addPath(after.path, commit.seq);
+  }
+
+  #readPaths({ lower, upper }: PathRange): void {
+    const { prefix, delimiter } = this.#request;
+    const limit = this.#room;
+    const range = [this.#gen, lower, upper, limit];
+    const rows = delimiter
+      ? this.#ledger.sql.query<BirthRow>(VERSIONS_FOLDED, [...range, Array.from(prefix).length + 1])
+      : this.#ledger.sql.query<BirthRow>(VERSIONS, range);
+    // Of the last path there may be more than was read, and the newest come first.
+    const cut = rows.length === limit ? rows.at(-1)?.path : undefined;
+    for (let start = 0; start < rows.length && this.#room > 0; ) {
+      const path = rows[start]?.path ?? "";
+      let end = start + 1;
+      while (rows[end]?.path === path) end++;
+      const common = delimiter && commonPrefix(path, prefix);
+      if (common) this.#entries.push({ prefix: common });
+      else if (path === cut) this.#addPath(path, this.#next);
+      else this.#addEvents(rows.slice(start, end).reverse(), this.#next);
+      start = end;
+    }
+  }
+
+  /** As `#readPaths`, while rows of the next commit are there: they are passed over, and may be very many. */
+  #stepPaths({ lower, upper }: PathRange): void {
+    let from = lower;
+    let mark = "";
+    for (let step = 0; step < STEPS; step++) {
+      const rows = this.#ledger.sql.query<BirthRow>(VERSIONS, [this.#gen, from, upper, STEP_ROWS]);
+      for (const { path, born } of rows) {
+        if (this.#room <= 0) return;
+        if (born >= this.#next || comparePaths(path, from) < 0) continue;
+        mark = this.#addNext(path);
+        from = mark === path ? justAfter(path) : subtree(mark).upper;
+      }
+      const last = rows.at(-1)?.path;
+      if (rows.length < STEP_ROWS || last === undefined) return;
+      if (comparePaths(last, from) >= 0) {
+        mark = last;
+        from = justAfter(last);
+      }
+    }
+    this.#spentAt = { path: mark };
+  }
+
+  /** Adds a path, or the common prefix that it is folded into; answers which. */
+  #addNext(path: string): string {
+    const { prefix, delimiter } = this.#request;
+    const common = delimiter && commonPrefix(path, prefix);
+    if (common) this.#entries.push({ prefix: common });
+    else this.#addPath(path, this.#next);
+    return common ?? path;
+  }
+
+  /** What happened to a path before a commit. */
+  #addPath(path: string, before: number): void {
+    const rows = this.#ledger.sql.query<BirthRow>(OLDER_VERSIONS, [this.#gen, path, before, this.#room]);
+    this.#addEvents(rows, before);
+  }
+
+  /** `rows`: of one path, the newest first; what happened at `before` or later is not wanted. */
+  #addEvents(rows: readonly BirthRow[], before: number): void {
+    let newer = before;
+    for (const row of rows) {
+      const { path, born, died } = row;
+      if (died !== null && died < newer) {
+        this.#entries.push({ path, seq: died, row: null, latest: newer === this.#next });
+        newer = died;
+      }
+      this.#entries.push({ path, seq: born, row, latest: newer === this.#next });
+      newer = born;
+    }
+  }
+}
+
+function show(ledger: Ledger, { gen, entries }: { gen: number; entries: readonly Entry[] }): VersionEntry[] {
+  const seqs = entries.flatMap((entry) => ("prefix" in entry ? [] : [entry.seq]));
+  const stampOf = ledger.commits.stamps(gen, seqs);
+  return entries.map((entry) => {
+    if ("prefix" in entry) return { kind: "prefix", path: entry.prefix };
+    const { path, seq, row, latest } = entry;
+    const stamp = stampOf(seq);
+    const event = { path, version: stamp.id, latest, modifiedAt: stamp.createdAt };
+    return row
+      ? { kind: "version", ...event, digest: row.digest, size: row.size }
+      : { kind: "deletion", ...event };
+  });
+}
+
+/** What the next page comes after. */
+function markOf(last: VersionEntry | undefined): VersionMark | null {
+  if (!last) return null;
+  return last.kind === "prefix" ? { path: last.path } : { path: last.path, version: last.version };
+}

@@ -1,0 +1,29 @@
+import type { StoredAttributes } from "../contract.ts";
+
+/** One text for one set of attributes, so that equal ones are seen to be equal; null for none. */
+export function attributesText(attributes: StoredAttributes): string | null {
+  const { metadata, checksum, parts, ...headers } = attributes;
+  const text = JSON.stringify({
+    contentType: headers.contentType,
+    cacheControl: headers.cacheControl,
+    contentDisposition: headers.contentDisposition,
+    contentEncoding: headers.contentEncoding,
+    contentLanguage: headers.contentLanguage,
+    expires: headers.expires,
+    metadata: metadata && sorted(metadata),
+    checksum: checksum && { algorithm: checksum.algorithm, type: checksum.type, value: checksum.value },
+    parts: parts && { sizes: parts.sizes, checksums: parts.checksums },
+  });
+  return text === "{}" ? null : text;
+}
+
+/** What `attributesText` wrote. */
+export function readAttributes(text: string | null): StoredAttributes {
+  return text === null ? {} : JSON.parse(text);
+}
+
+function sorted(metadata: Record<string, string>): Record<string, string> | undefined {
+  const names = Object.keys(metadata).sort();
+  if (names.length === 0) return undefined;
+  return Object.fromEntries(names.map((name) => [name, metadata[name] ?? ""]));
+}

@@ -1,0 +1,109 @@
+import type { Sql } from "../ledger/sql.ts";
+
+/** The kind of a row of `commits`, by its number. */
+const COMMIT_KINDS = ["commit", "deletion"] as const;
+type CommitKind = (typeof COMMIT_KINDS)[number];
+
+/** A position in the history: a generation and a commit in it. */
+export interface Position {
+  readonly gen: number;
+  readonly seq: number;
+}
+
+export interface CommitRow extends Position {
+  readonly id: string;
+  readonly kind: CommitKind;
+  /** Milliseconds since 1970. */
+  readonly createdAt: number;
+  /** Rows of files that were born, and that died, in this generation up to this commit. */
+  readonly births: number;
+  readonly deaths: number;
+}
+
+/** What tells a commit from others, and when it was. */
+export interface CommitStamp {
+  readonly id: string;
+  readonly createdAt: number;
+}
+
+interface NewCommit extends CommitRow {
+  /** The job that made it. */
+  readonly origin?: string | undefined;
+}
+
+type StoredRow = Omit<CommitRow, "kind"> & { readonly kind: number };
+
+/** The commits of all generations, and their deletions. */
+export class CommitStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  insert({ gen, seq, id, kind, createdAt, births, deaths, origin }: NewCommit): void {
+    this.#sql.run`
+      INSERT INTO commits (gen, seq, id, kind, created_at, births, deaths, origin)
+      VALUES (${gen}, ${seq}, ${id}, ${COMMIT_KINDS.indexOf(kind)}, ${createdAt}, ${births}, ${deaths}, ${origin ?? null})`;
+  }
+
+  newest(gen: number): CommitRow | undefined {
+    return commitRow(
+      this.#sql.first<StoredRow>`
+        SELECT gen, seq, id, kind, created_at AS createdAt, births, deaths FROM commits
+        WHERE gen = ${gen} ORDER BY seq DESC LIMIT 1`,
+    );
+  }
+
+  at({ gen, seq }: Position): CommitRow | undefined {
+    return commitRow(
+      this.#sql.first<StoredRow>`
+        SELECT gen, seq, id, kind, created_at AS createdAt, births, deaths FROM commits
+        WHERE gen = ${gen} AND seq = ${seq}`,
+    );
+  }
+
+  byId(id: string): CommitRow | undefined {
+    return commitRow(
+      this.#sql.first<StoredRow>`
+        SELECT gen, seq, id, kind, created_at AS createdAt, births, deaths FROM commits WHERE id = ${id}`,
+    );
+  }
+
+  /** The ids and times of some of a generation's commits, which are there, by number. */
+  stamps(gen: number, seqs: readonly number[]): (seq: number) => CommitStamp {
+    const rows = this.#sql.all<CommitStamp & { seq: number }>`
+      SELECT seq, id, created_at AS createdAt FROM commits
+      WHERE gen = ${gen} AND seq IN (SELECT value FROM json_each(${JSON.stringify(seqs)}))`;
+    const stamps = new Map(rows.map(({ seq, id, createdAt }) => [seq, { id, createdAt }]));
+    return (seq) => {
+      const stamp = stamps.get(seq);
+      if (!stamp) throw new Error(`commit ${seq} of generation ${gen} is not there`);
+      return stamp;
+    };
+  }
+
+  /** The commit that a job made already. */
+  byOrigin(gen: number, origin: string): CommitRow | undefined {
+    return commitRow(
+      this.#sql.first<StoredRow>`
+        SELECT gen, seq, id, kind, created_at AS createdAt, births, deaths FROM commits
+        WHERE gen = ${gen} AND origin = ${origin}`,
+    );
+  }
+
+  /** Those after a position, across generations, oldest first. */
+  after({ gen, seq }: Position, limit: number): CommitRow[] {
+    return this.#sql.all<StoredRow>`
+      SELECT gen, seq, id, kind, created_at AS createdAt, births, deaths FROM commits
+      WHERE (gen, seq) > (${gen}, ${seq}) ORDER BY gen, seq LIMIT ${limit}`.map((row) => namedKind(row));
+  }
+}
+
+function commitRow(row: StoredRow | undefined): CommitRow | undefined {
+  return row && namedKind(row);
+}
+
+function namedKind(row: StoredRow): CommitRow {
+  return { ...row, kind: row.kind === 0 ? "commit" : "deletion" };
+}

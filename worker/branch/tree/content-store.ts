@@ -1,0 +1,204 @@
+import { type ContentId, contentName } from "../../../protocol/content.ts";
+import type { Body, Content } from "../../blobs/content.ts";
+import type { Sql } from "../ledger/sql.ts";
+import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
+
+/** How long a condemned blob stays for those who read it just now; milliseconds. */
+const CONDEMNED_GRACE_MS = 60 * 60 * 1000;
+/** Most contents, and about as many blobs, that one burial takes: what a transaction of some milliseconds takes. */
+const BURIED_CONTENTS = 500;
+const BURIED_BLOBS = 5000;
+
+/** A content of one generation. */
+export type OwnedContent = ContentId & { readonly gen: number };
+
+interface DeadRow extends StoredBody {
+  readonly id: number;
+  readonly gen: number;
+  readonly keeps: string | null;
+}
+
+/**
+ * What contents are, and the blobs that they are made of. Equal contents need not have equal chunks: the first one
+ * stays. Files, uploads and contents put together from others are counted in a content's refs; at zero it is dead, and
+ * `bury` takes it and its blobs away. Until then it may come to life again.
+ */
+export class ContentStore {
+  readonly #sql: Sql;
+  #mayBeDead = false;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  has({ digest, size, gen }: OwnedContent): boolean {
+    const found = this.#sql.first`
+      SELECT 1 FROM contents WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
+    return found !== undefined;
+  }
+
+  /** Where its bytes are, in the newest generation that has it. */
+  body({ digest, size }: ContentId): Body | undefined {
+    const row = this.#sql.first<StoredBody>`
+      SELECT kind, body FROM contents
+      WHERE digest = unhex(${digest}) AND size = ${size} ORDER BY gen DESC LIMIT 1`;
+    return row && readBody(row);
+  }
+
+  /** Whether one of the contents that this one is to keep is not there. */
+  lacksKept({ keeps = [] }: Content, gen: number): boolean {
+    return keeps.some(({ digest, size }) => !this.has({ digest, size, gen }));
+  }
+
+  /**
+   * One more file or upload has a content that comes with its bytes. Where the branch has it already, that one stays
+   * and the blobs of this one are condemned. What it keeps must be there.
+   */
+  bring(content: Content, { gen, now }: { gen: number; now: number }): void {
+    const { digest, size, body } = content;
+    const [kind, stored] = writeBody(body);
+    const keeps = namesOf(content.keeps);
+    const isNew = this.#sql.run`
+      INSERT INTO contents (digest, size, gen, refs, kind, body, keeps)
+      VALUES (unhex(${digest}), ${size}, ${gen}, 1, ${kind}, ${stored}, ${keeps}) ON CONFLICT DO NOTHING`;
+    if (isNew) {
+      this.#registerBlobs(ownBlobs({ body, keeps }));
+      if (keeps !== null) this.#addRefs(keeps, { gen, refs: 1 });
+    } else {
+      this.keep({ digest, size, gen });
+      if (!this.#leaveRow(content, gen)) this.spurn(content, now);
+    }
+  }
+
+  /** The content is here already: the blobs that this one brought are condemned, unless they are the ones that are used. */
+  spurn({ body, keeps }: Content, now: number): void {
+    const brought = { body, keeps: namesOf(keeps) };
+    this.#condemn(ownBlobs(brought), { now, borrowed: isBorrowed(brought) });
+  }
+
+  /** One more file or upload has a content that is here. */
+  keep({ digest, size, gen }: OwnedContent): void {
+    this.#sql.run`
+      UPDATE contents SET refs = refs + 1
+      WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
+  }
+
+  /** More files or uploads have contents that are here: so many of each, by name. */
+  keepMany(named: readonly (readonly [name: string, refs: number])[], gen: number): void {
+    this.#sql.run`
+      UPDATE contents SET refs = refs + (kept.value ->> 1) FROM json_each(${JSON.stringify(named)}) AS kept
+      WHERE contents.digest = unhex(substr(kept.value ->> 0, 1, 64))
+        AND contents.size = CAST(substr(kept.value ->> 0, 66) AS INTEGER) AND contents.gen = ${gen}`;
+  }
+
+  /** One less has it. */
+  release({ digest, size, gen }: OwnedContent): void {
+    this.#mayBeDead = true;
+    this.#sql.run`
+      UPDATE contents SET refs = refs - 1
+      WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
+  }
+
+  /** An upload no longer has what it holds. Answers whether it held anything. */
+  releaseHeld(upload: string, gen: number): boolean {
+    const released = this.#sql.run`
+      UPDATE contents SET refs = refs - 1 FROM holds
+      WHERE holds.upload = ${upload} AND contents.digest = holds.digest AND contents.size = holds.size
+        AND contents.gen = ${gen}`;
+    this.#mayBeDead ||= released;
+    return released;
+  }
+
+  /**
+   * Takes away what is dead, and what then is, as far as one transaction should: their rows go, and blobs that then
+   * nothing has are condemned. What is left is for another transaction.
+   */
+  bury(now: number): void {
+    let blobs = 0;
+    for (let contents = 0; contents < BURIED_CONTENTS && blobs < BURIED_BLOBS; contents++) {
+      // One at a time: rows may be large.
+      const dead = this.#sql.first<DeadRow>`
+        SELECT rowid AS id, gen, kind, body, keeps FROM contents INDEXED BY contents_dead
+        WHERE refs = 0 LIMIT 1`;
+      if (!dead) {
+        this.#mayBeDead = false;
+        return;
+      }
+      blobs += this.#buryOne(dead, now);
+    }
+  }
+
+  /** As `bury`, where this instance released anything since nothing was dead. */
+  buryReleased(now: number): void {
+    if (this.#mayBeDead) this.bury(now);
+  }
+
+  /** Whether this instance left something that another transaction should bury. */
+  get isLeft(): boolean {
+    return this.#mayBeDead;
+  }
+
+  /** Whether something is to be buried, whoever left it. */
+  get hasDead(): boolean {
+    return (
+      this.#sql.first`SELECT 1 FROM contents INDEXED BY contents_dead WHERE refs = 0 LIMIT 1` !== undefined
+    );
+  }
+
+  /**
+   * Bytes in a row give way to the same bytes in a blob, which is how a part comes: what is put together from parts
+   * lists blobs that its parts own. Answers whether it was so.
+   */
+  #leaveRow({ digest, size, body, keeps = [] }: Content, gen: number): boolean {
+    if (body.kind === "inline" || keeps.length > 0) return false;
+    const [kind, stored] = writeBody(body);
+    const left = this.#sql.run`
+      UPDATE contents SET kind = ${kind}, body = ${stored}
+      WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen} AND kind = ${INLINE_KIND}`;
+    if (left) this.#registerBlobs(ownBlobs({ body, keeps: null }));
+    return left;
+  }
+
+  /** Answers how many blobs it had. */
+  #buryOne({ id, gen, keeps, ...stored }: DeadRow, now: number): number {
+    this.#sql.run`DELETE FROM contents WHERE rowid = ${id}`;
+    if (keeps !== null) this.#addRefs(keeps, { gen, refs: -1 });
+    const dead = { body: readBody(stored), keeps };
+    const blobs = ownBlobs(dead);
+    if (blobs.length === 0) return 0;
+    const names = JSON.stringify(blobs);
+    this.#sql.run`UPDATE blobs SET refs = refs - 1 WHERE name IN (SELECT value FROM json_each(${names}))`;
+    this.#sql.run`DELETE FROM blobs WHERE name IN (SELECT value FROM json_each(${names})) AND refs = 0`;
+    this.#condemn(blobs, { now, borrowed: isBorrowed(dead) });
+    return blobs.length;
+  }
+
+  /** `names`: JSON of the names of contents that are here. */
+  #addRefs(names: string, { gen, refs }: { gen: number; refs: 1 | -1 }): void {
+    this.#sql.run`
+      UPDATE contents SET refs = refs + ${refs} FROM json_each(${names}) AS kept
+      WHERE contents.digest = unhex(substr(kept.value, 1, 64))
+        AND contents.size = CAST(substr(kept.value, 66) AS INTEGER) AND contents.gen = ${gen}`;
+  }
+
+  #registerBlobs(blobs: readonly string[]): void {
+    if (blobs.length === 0) return;
+    this.#sql.run`
+      INSERT INTO blobs (name, refs) SELECT value, 1 FROM json_each(${JSON.stringify(blobs)}) WHERE true
+      ON CONFLICT DO UPDATE SET refs = refs + 1`;
+  }
+
+  /** Those that a content has are spared. */
+  #condemn(blobs: readonly string[], { now, borrowed }: { now: number; borrowed: boolean }): void {
+    if (blobs.length === 0) return;
+    this.#sql.run`
+      INSERT INTO condemned (blob, due, borrowed)
+      SELECT value, ${now + CONDEMNED_GRACE_MS}, ${Number(borrowed)} FROM json_each(${JSON.stringify(blobs)})
+      WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE name = value) ON CONFLICT DO NOTHING`;
+  }
+}
+
+/** JSON of the names of what a content keeps, each once; null where it owns its blobs itself. */
+function namesOf(keeps: readonly ContentId[] | undefined): string | null {
+  return keeps?.length ? JSON.stringify([...new Set(keeps.map(contentName))]) : null;
+}

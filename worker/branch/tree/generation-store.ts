@@ -1,0 +1,87 @@
+import type { Sql } from "../ledger/sql.ts";
+import { CommitStore } from "./commit-store.ts";
+
+interface GenerationRow {
+  readonly gen: number;
+  /** Part of the names of its blobs. */
+  readonly uid: string;
+  /** Milliseconds since 1970. */
+  readonly createdAt: number;
+  readonly deletedAt: number | null;
+}
+
+/** Where the history of a generation stands: its newest commit, or seq 0 where there is none. */
+export interface Head {
+  readonly seq: number;
+  readonly id: string | null;
+  /** Time of the newest commit; of the creation where there is none. */
+  readonly modifiedAt: number;
+  /** As of CommitRow. */
+  readonly births: number;
+  readonly deaths: number;
+}
+
+/** The generation that lives, and its HEAD. */
+export interface Live extends GenerationRow {
+  readonly head: Head;
+}
+
+/** The branch's generations. Keeps the live one in memory, as each call needs it. */
+export class GenerationStore {
+  readonly #sql: Sql;
+  readonly #commits: CommitStore;
+  /** Null: there is none; undefined: not loaded. */
+  #live: Live | null | undefined;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+    this.#commits = new CommitStore(sql);
+  }
+
+  newest(): GenerationRow | undefined {
+    return this.#sql.first<GenerationRow>`
+      SELECT gen, uid, created_at AS createdAt, deleted_at AS deletedAt
+      FROM generations ORDER BY gen DESC LIMIT 1`;
+  }
+
+  get(gen: number): GenerationRow | undefined {
+    return this.#sql.first<GenerationRow>`
+      SELECT gen, uid, created_at AS createdAt, deleted_at AS deletedAt FROM generations WHERE gen = ${gen}`;
+  }
+
+  live(): Live | null {
+    if (this.#live === undefined) {
+      const row = this.newest();
+      this.#live = row && row.deletedAt === null ? { ...row, head: this.headOf(row) } : null;
+    }
+    return this.#live;
+  }
+
+  headOf({ gen, createdAt }: GenerationRow): Head {
+    const commit = this.#commits.newest(gen);
+    if (!commit) return { seq: 0, id: null, modifiedAt: createdAt, births: 0, deaths: 0 };
+    return { ...commit, modifiedAt: commit.createdAt };
+  }
+
+  /** Begins the next generation. */
+  begin({ uid, createdAt }: { uid: string; createdAt: number }): void {
+    const gen = (this.newest()?.gen ?? 0) + 1;
+    this.#sql.run`INSERT INTO generations (gen, uid, created_at) VALUES (${gen}, ${uid}, ${createdAt})`;
+    this.forget();
+  }
+
+  end(gen: number, deletedAt: number): void {
+    this.#sql.run`UPDATE generations SET deleted_at = ${deletedAt} WHERE gen = ${gen}`;
+    this.forget();
+  }
+
+  /** The live generation has a commit more. */
+  advance(head: Head): void {
+    if (this.#live) this.#live = { ...this.#live, head };
+  }
+
+  /** What is in memory may not be what is written. */
+  forget(): void {
+    this.#live = undefined;
+  }
+}

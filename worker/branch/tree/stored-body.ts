@@ -1,0 +1,50 @@
+import type { Body } from "../../blobs/content.ts";
+import type { SqlValue } from "../ledger/sql.ts";
+
+const BODY_KINDS = ["inline", "chunks", "manifest"] as const satisfies readonly Body["kind"][];
+
+/** The kind of a body whose bytes are in its row. */
+export const INLINE_KIND = BODY_KINDS.indexOf("inline");
+
+/** The bytes of an empty directory. */
+export const NOTHING = { kind: "inline", bytes: new Uint8Array(0) } as const;
+
+/** A body as a row of `contents` has it. */
+export interface StoredBody {
+  readonly kind: number;
+  readonly body: ArrayBuffer | string;
+}
+
+/** A body, and whether others own the blobs that it lists: then `keeps` is not null. */
+interface OwnedBody {
+  readonly body: Body;
+  readonly keeps: string | null;
+}
+
+export function readBody({ kind, body }: StoredBody): Body {
+  if (typeof body !== "string") return { kind: "inline", bytes: new Uint8Array(body) };
+  const stored = JSON.parse(body);
+  return kind === BODY_KINDS.indexOf("chunks")
+    ? { kind: "chunks", chunks: stored }
+    : { kind: "manifest", ...stored };
+}
+
+/** The columns `kind` and `body`. */
+export function writeBody(body: Body): [number, SqlValue] {
+  const kind = BODY_KINDS.indexOf(body.kind);
+  if (body.kind === "inline") return [kind, body.bytes];
+  if (body.kind === "chunks") return [kind, JSON.stringify(body.chunks)];
+  return [kind, JSON.stringify({ blob: body.blob, length: body.length })];
+}
+
+/** The blobs that go with a content. Those that a manifest lists are found through it. */
+export function ownBlobs({ body, keeps }: OwnedBody): string[] {
+  if (body.kind === "manifest") return [body.blob];
+  if (body.kind === "inline" || keeps !== null) return [];
+  return [...new Set(body.chunks.map(({ blob }) => blob))];
+}
+
+/** Whether it has a manifest that lists blobs of others. */
+export function isBorrowed({ body, keeps }: OwnedBody): boolean {
+  return body.kind === "manifest" && keeps !== null;
+}

@@ -1,0 +1,98 @@
+import type { ContentId } from "../../../protocol/content.ts";
+import type { Content } from "../../blobs/content.ts";
+import type * as Contract from "../contract.ts";
+import { UPLOAD_LEASE_MS } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { UploadRow } from "./upload-store.ts";
+
+type NoUpload = Contract.Refused<"no-such-upload">;
+
+export interface UploadCallsOptions {
+  readonly ledger: Ledger;
+  readonly now: () => number;
+  /** A new upload's id. */
+  readonly newId: (now: number) => string;
+  /** Sees to it that uploads that ran out by this time are ended soon after. */
+  readonly wake: (at: number) => void;
+}
+
+/** What a Branch object answers about uploads; as of BranchApi. */
+export class UploadCalls {
+  readonly #options: UploadCallsOptions;
+
+  constructor(options: UploadCallsOptions) {
+    this.#options = options;
+  }
+
+  open({
+    lease,
+  }: {
+    lease?: string;
+  }): Contract.UploadOpened | Contract.Refused<"no-such-branch" | "pipeline-output"> {
+    const { ledger, newId, wake } = this.#options;
+    const { live } = ledger;
+    const claimed = live !== null && ledger.writer.get() !== null;
+    // A lease of a pipeline that is gone has no output branch to upload to.
+    if (!live || (lease !== undefined && !claimed)) return { ok: false, reason: "no-such-branch" };
+    if (lease === undefined && claimed) return { ok: false, reason: "pipeline-output" };
+    const now = this.#options.now();
+    const id = newId(now);
+    const upload = ledger.transaction(() =>
+      ledger.uploads.open({ id, gen: live.gen, lease: lease ?? null, now }),
+    );
+    if (lease === undefined) wake(now + UPLOAD_LEASE_MS);
+    return { ok: true, upload, uid: live.uid };
+  }
+
+  renew({ upload }: { upload: string }): Contract.UploadOpened | NoUpload {
+    const { ledger, now } = this.#options;
+    const { live } = ledger;
+    const isOpen = live && ledger.uploads.renew(upload, { gen: live.gen, now: now() });
+    return isOpen ? { ok: true, upload, uid: live.uid } : NO_UPLOAD;
+  }
+
+  abort({ upload }: { upload: string }): void {
+    const { ledger, now } = this.#options;
+    if (!ledger.exists) return;
+    ledger.transaction(() => {
+      ledger.uploads.close(upload);
+      ledger.contents.buryReleased(now());
+    });
+  }
+
+  add({ upload, contents }: { upload: string; contents: readonly Content[] }): Contract.Done | NoUpload {
+    const { ledger, now } = this.#options;
+    return this.#withOpen(upload, (row) => {
+      const lacking = contents.find((content) => ledger.contents.lacksKept(content, row.gen));
+      if (lacking) throw new Error(`content ${lacking.digest}-${lacking.size} is to keep what is not there`);
+      ledger.uploads.add(row, { contents, now: now() });
+      return { ok: true };
+    });
+  }
+
+  reserve({
+    upload,
+    contents,
+  }: {
+    upload: string;
+    contents: readonly ContentId[];
+  }): { ok: true; missing: ContentId[] } | NoUpload {
+    const { ledger } = this.#options;
+    return this.#withOpen(upload, (row) => ({ ok: true, missing: ledger.uploads.reserve(row, contents) }));
+  }
+
+  /** Works on an upload of the live branch that is open, in a transaction, and renews it. */
+  #withOpen<A>(upload: string, work: (row: UploadRow) => A): A | NoUpload {
+    const { ledger, now } = this.#options;
+    const { live } = ledger;
+    if (!live) return NO_UPLOAD;
+    return ledger.transaction(() => {
+      const row = ledger.uploads.find(upload, live.gen);
+      if (!row) return NO_UPLOAD;
+      ledger.uploads.renew(upload, { gen: live.gen, now: now() });
+      return work(row);
+    });
+  }
+}
+
+const NO_UPLOAD = { ok: false, reason: "no-such-upload" } as const;

@@ -1,0 +1,150 @@
+import { MAX_LIST_ENTRIES } from "../../../protocol/files.ts";
+import { pathFault } from "../../../protocol/paths.ts";
+import type * as Contract from "../contract.ts";
+import { openedSession } from "../open-commits/stage.ts";
+import { kindOf } from "../tree/file-store.ts";
+import type { UploadCallsOptions } from "./calls.ts";
+import type { Multipart } from "./multipart-store.ts";
+
+type NoUpload = Contract.Refused<"no-such-upload">;
+
+/** What a Branch object answers about multipart uploads until they are completed; as of BranchApi. */
+export class MultipartCalls {
+  readonly #options: UploadCallsOptions;
+
+  constructor(options: UploadCallsOptions) {
+    this.#options = options;
+  }
+
+  create(
+    request: Contract.CreateMultipart,
+  ):
+    | Contract.UploadOpened
+    | Contract.Refused<"no-such-branch" | "pipeline-output" | "no-such-session">
+    | Contract.BadPath {
+    const { path, attributes, checksum = null, ttlMs, session = null } = request;
+    const { ledger, newId, wake } = this.#options;
+    const fault = pathFault(path) ?? (kindOf(path) === "dir" ? "directory-with-bytes" : undefined);
+    if (fault) return { ok: false, reason: "bad-path", path, fault };
+    const { live } = ledger;
+    if (!live) return { ok: false, reason: session === null ? "no-such-branch" : "no-such-session" };
+    if (openedSession(ledger, session) === undefined) return { ok: false, reason: "no-such-session" };
+    if (ledger.writer.get()) return { ok: false, reason: "pipeline-output" };
+    const { gen, uid } = live;
+    const now = this.#options.now();
+    const upload = newId(now);
+    ledger.transaction(() => {
+      ledger.uploads.openMultipart({ id: upload, gen, now, ttlMs });
+      ledger.multiparts.add({ upload, gen, path, initiatedAt: now, checksum, attributes, session });
+    });
+    wake(now + ttlMs);
+    return { ok: true, upload, uid };
+  }
+
+  status({ upload }: { upload: string }): Contract.MultipartStatus | NoUpload {
+    const { live, multiparts, completions } = this.#options.ledger;
+    const open = live && multiparts.find(upload, live.gen);
+    if (!live || !open) return (live && completions.find(upload, live.gen)) ?? NO_UPLOAD;
+    const { path, attributes, checksum, initiatedAt, session } = open;
+    return {
+      ok: true,
+      ...(session !== null && { session }),
+      path,
+      uid: live.uid,
+      attributes,
+      checksum,
+      initiatedAt,
+      progress: multiparts.progress(upload),
+      completed: null,
+    };
+  }
+
+  addPart(request: Contract.AddPart): Contract.Done | Contract.Refused<"no-such-upload" | "no-such-content"> {
+    const { upload, number, content, checksum = null } = request;
+    const { uploads, contents, multiparts } = this.#options.ledger;
+    const now = this.#options.now();
+    return this.#withOpen(upload, ({ gen }): Contract.Done | Contract.Refused<"no-such-content"> => {
+      if (contents.lacksKept(content, gen)) return { ok: false, reason: "no-such-content" };
+      const { parts } = multiparts;
+      const { digest, size } = content;
+      const before = parts.content(upload, number);
+      uploads.renew(upload, { gen, now });
+      uploads.hold({ id: upload, gen }, { content, now });
+      parts.put(upload, { number, digest, size, checksum, modifiedAt: now });
+      if (before && !parts.anyHas(upload, before)) {
+        uploads.letGo({ id: upload, gen }, before);
+        contents.buryReleased(now);
+      }
+      return DONE;
+    });
+  }
+
+  listParts({
+    upload,
+    after,
+    limit,
+  }: {
+    upload: string;
+    after: number;
+    limit: number;
+  }): Contract.PartList | NoUpload {
+    return this.#withOpen(upload, ({ path, initiatedAt, checksum }) => {
+      const most = Math.min(limit, MAX_LIST_ENTRIES);
+      const found = this.#options.ledger.multiparts.parts.list(upload, { after, limit: most + 1 });
+      const parts = found.slice(0, most);
+      return { ok: true, path, initiatedAt, checksum, parts, truncated: found.length > most };
+    });
+  }
+
+  bodies({
+    upload,
+    numbers,
+  }: {
+    upload: string;
+    numbers: readonly number[];
+  }): { ok: true; parts: Contract.PartBody[] } | NoUpload {
+    return this.#withOpen(upload, ({ gen }) => {
+      const parts = this.#options.ledger.multiparts.parts.bodies(upload, { gen, numbers });
+      return { ok: true, parts };
+    });
+  }
+
+  list(request: Contract.ListMultiparts): Contract.MultipartList | Contract.Refused<"no-such-branch"> {
+    const { live, multiparts } = this.#options.ledger;
+    if (!live) return { ok: false, reason: "no-such-branch" };
+    const limit = Math.min(request.limit, MAX_LIST_ENTRIES);
+    return multiparts.list(live.gen, { ...request, limit });
+  }
+
+  saveProgress({ upload, progress }: { upload: string; progress: string }): Contract.Done | NoUpload {
+    const { uploads, multiparts } = this.#options.ledger;
+    return this.#withOpen(upload, ({ gen }) => {
+      uploads.renew(upload, { gen, now: this.#options.now() });
+      multiparts.saveProgress(upload, progress);
+      return DONE;
+    });
+  }
+
+  abort({ upload }: { upload: string }): Contract.Done | NoUpload {
+    const { uploads, contents } = this.#options.ledger;
+    return this.#withOpen(upload, () => {
+      uploads.close(upload);
+      contents.buryReleased(this.#options.now());
+      return DONE;
+    });
+  }
+
+  /** Works on a multipart upload of the live branch that is in progress, in a transaction. */
+  #withOpen<A>(upload: string, work: (multipart: Multipart) => A): A | NoUpload {
+    const { ledger } = this.#options;
+    const { live } = ledger;
+    if (!live) return NO_UPLOAD;
+    return ledger.transaction(() => {
+      const multipart = ledger.multiparts.find(upload, live.gen);
+      return multipart ? work(multipart) : NO_UPLOAD;
+    });
+  }
+}
+
+const DONE = { ok: true } as const;
+const NO_UPLOAD = { ok: false, reason: "no-such-upload" } as const;

@@ -1,0 +1,135 @@
+import type { ContentId } from "../../../protocol/content.ts";
+import type { Content } from "../../blobs/content.ts";
+import { UPLOAD_LEASE_MS } from "../contract.ts";
+import type { Sql } from "../ledger/sql.ts";
+import type { ContentStore } from "../tree/content-store.ts";
+import type { MultipartStore } from "./multipart-store.ts";
+
+export interface UploadRow {
+  readonly id: string;
+  readonly gen: number;
+  /** The datum lease it belongs to. */
+  readonly lease: string | null;
+}
+
+type NewUpload = UploadRow & { readonly now: number };
+
+/** Open uploads, and the contents that they keep until a file does. A closed upload has no row. */
+export class UploadStore {
+  readonly #sql: Sql;
+  readonly #contents: ContentStore;
+  readonly #multiparts: MultipartStore;
+
+  constructor(sql: Sql, { contents, multiparts }: { contents: ContentStore; multiparts: MultipartStore }) {
+    this.#sql = sql;
+    this.#contents = contents;
+    this.#multiparts = multiparts;
+  }
+
+  /** Opens an upload, or answers the id of the one that the lease has already. */
+  open({ id, gen, lease, now }: NewUpload): string {
+    const earlier = lease === null ? undefined : this.#byLease(lease);
+    if (earlier?.gen === gen) return earlier.id;
+    if (earlier) this.close(earlier.id);
+    const due = lease === null ? now + UPLOAD_LEASE_MS : null;
+    this.#sql.run`
+      INSERT INTO uploads (id, gen, lease, due, ttl, multipart)
+      VALUES (${id}, ${gen}, ${lease}, ${due}, ${UPLOAD_LEASE_MS}, 0)`;
+    return id;
+  }
+
+  /** Opens an upload of which `MultipartStore` says more. */
+  openMultipart({ id, gen, now, ttlMs }: Omit<NewUpload, "lease"> & { ttlMs: number }): void {
+    this.#sql.run`
+      INSERT INTO uploads (id, gen, due, ttl, multipart) VALUES (${id}, ${gen}, ${now + ttlMs}, ${ttlMs}, 1)`;
+  }
+
+  /** The upload, where it is open, of this generation, and no multipart upload. */
+  find(id: string, gen: number): UploadRow | undefined {
+    return this.#sql.first<UploadRow>`
+      SELECT id, gen, lease FROM uploads WHERE id = ${id} AND gen = ${gen} AND multipart = 0`;
+  }
+
+  /** Keeps an upload of this generation, of either kind, open for another while. Answers whether it is. */
+  renew(id: string, { gen, now }: { gen: number; now: number }): boolean {
+    return this.#sql.run`
+      UPDATE uploads SET due = CASE WHEN due IS NULL THEN NULL ELSE ${now} + ttl END
+      WHERE id = ${id} AND gen = ${gen}`;
+  }
+
+  /** The pipeline is gone: its uploads run out like others. */
+  forgetLeases(now: number): void {
+    this.#sql.run`UPDATE uploads SET lease = NULL, due = ${now + UPLOAD_LEASE_MS} WHERE lease >= ''`;
+  }
+
+  /** The generation is gone, and with it what multipart uploads it has: they end at the next look. */
+  expireMultiparts(gen: number, now: number): void {
+    this.#sql.run`
+      UPDATE uploads SET due = ${now} FROM multiparts
+      WHERE multiparts.gen = ${gen} AND uploads.id = multiparts.upload`;
+  }
+
+  /** Those that ran out. */
+  expired(now: number, limit: number): string[] {
+    return this.#sql.all<{ id: string }>`
+      SELECT id FROM uploads INDEXED BY uploads_by_due
+      WHERE due IS NOT NULL AND due <= ${now} ORDER BY due LIMIT ${limit}`.map(({ id }) => id);
+  }
+
+  /** When the next one runs out; undefined where none does. */
+  nextDue(): number | undefined {
+    return this.#sql.first<{ due: number }>`
+      SELECT due FROM uploads INDEXED BY uploads_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
+  }
+
+  /** Registers contents and keeps them for the upload. */
+  add(upload: UploadRow, { contents, now }: { contents: readonly Content[]; now: number }): void {
+    for (const content of contents) this.hold(upload, { content, now });
+  }
+
+  /** Registers one content. */
+  hold(upload: Pick<UploadRow, "id" | "gen">, { content, now }: { content: Content; now: number }): void {
+    if (this.#hold(upload.id, content)) this.#contents.bring(content, { gen: upload.gen, now });
+    else this.#contents.spurn(content, now);
+  }
+
+  /** No longer keeps a content for the upload. */
+  letGo({ id, gen }: Pick<UploadRow, "id" | "gen">, { digest, size }: ContentId): void {
+    const held = this.#sql.run`
+      DELETE FROM holds WHERE upload = ${id} AND digest = unhex(${digest}) AND size = ${size}`;
+    if (held) this.#contents.release({ digest, size, gen });
+  }
+
+  /** Keeps what is there; answers what is not. */
+  reserve(upload: UploadRow, contents: readonly ContentId[]): ContentId[] {
+    const missing: ContentId[] = [];
+    for (const { digest, size } of contents) {
+      const content = { digest, size, gen: upload.gen };
+      if (!this.#contents.has(content)) missing.push({ digest, size });
+      else if (this.#hold(upload.id, content)) this.#contents.keep(content);
+    }
+    return missing;
+  }
+
+  /** Ends an upload; what it alone kept is to be buried. Answers whether it was open. */
+  close(id: string): boolean {
+    const upload = this.#sql.first<{ gen: number; multipart: number }>`
+      DELETE FROM uploads WHERE id = ${id} RETURNING gen, multipart`;
+    if (!upload) return false;
+    if (upload.multipart) this.#multiparts.forget(id);
+    const held = this.#contents.releaseHeld(id, upload.gen);
+    if (held) this.#sql.run`DELETE FROM holds WHERE upload = ${id}`;
+    return true;
+  }
+
+  #byLease(lease: string): UploadRow | undefined {
+    return this.#sql.first<UploadRow>`SELECT id, gen, lease FROM uploads WHERE lease = ${lease}`;
+  }
+
+  /** False where the upload holds it already. */
+  #hold(id: string, { digest, size }: ContentId): boolean {
+    return this.#sql.run`
+      INSERT INTO holds (upload, digest, size) VALUES (${id}, unhex(${digest}), ${size})
+      ON CONFLICT DO NOTHING`;
+  }
+}

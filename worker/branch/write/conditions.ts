@@ -1,0 +1,49 @@
+import type { ContentId } from "../../../protocol/content.ts";
+import type {
+  CommitRefused,
+  CommitRequest,
+  Committed,
+  ConditionFailure,
+  Operation,
+  WriteCondition,
+} from "../contract.ts";
+
+type LeftOut = NonNullable<Committed["leftOut"]>;
+
+/** Why a write must not be done where `there` is at its path now; undefined where it may be. */
+export function failedCondition(
+  { match, noneMatch }: WriteCondition,
+  there: ContentId | undefined,
+): ConditionFailure | undefined {
+  if (match !== undefined) {
+    if (!there) return "no-such-file";
+    if (!isAmong(there, match)) return "condition-failed";
+  }
+  return noneMatch !== undefined && there && isAmong(there, noneMatch) ? "condition-failed" : undefined;
+}
+
+/**
+ * The operations whose conditions hold, each by itself, where `there` says what is at a path now, and those that are
+ * left out where that was asked; else the first that fails refuses them all.
+ */
+export function holdingOperations(
+  request: Pick<CommitRequest, "operations" | "onFailedCondition">,
+  there: (path: string) => ContentId | undefined,
+): { ok: true; operations: readonly Operation[]; leftOut: LeftOut } | CommitRefused {
+  const { operations, onFailedCondition = "refuse" } = request;
+  const holding: Operation[] = [];
+  const leftOut: LeftOut[number][] = [];
+  for (const operation of operations) {
+    const path = "put" in operation ? operation.put : operation.delete;
+    const { condition } = operation;
+    const reason = condition && failedCondition(condition, there(path));
+    if (!reason) holding.push(operation);
+    else if (onFailedCondition === "refuse") return { ok: false, reason, path };
+    else leftOut.push({ path, reason });
+  }
+  return { ok: true, operations: holding, leftOut };
+}
+
+function isAmong(there: ContentId, asked: readonly ContentId[] | "any"): boolean {
+  return asked === "any" || asked.some(({ digest, size }) => digest === there.digest && size === there.size);
+}

@@ -1,0 +1,75 @@
+import { MAX_JOBS_PER_WRITE } from "../../catalogue/jobs.ts";
+import type { PipelineRecord } from "../../catalogue/pipelines.ts";
+import type { Parts } from "../context.ts";
+import type { Definition } from "../definition.ts";
+import { viewJob } from "../jobs/view.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+
+/** Shortest time between two writes, so that a burst of jobs goes in batches. */
+const PAUSE_MS = 50;
+/** Shortest time between two writes that tell only of progress. */
+const PROGRESS_MS = 500;
+
+/**
+ * Brings the catalogue up to date with the jobs: in batches, each job once however often it changed since. New and
+ * ended jobs go as soon as the last write allows, progress at most twice a second; `urgent` ends that pause.
+ */
+export async function flushJobs(
+  parts: Parts,
+  urgent: { wait(waitMs: number): Promise<void> },
+): Promise<void> {
+  for (let flushed = await flushPage(parts); flushed; flushed = await flushPage(parts)) {
+    await scheduler.wait(PAUSE_MS);
+    if (!parts.ledger.jobs.hasUrgent()) await urgent.wait(PROGRESS_MS);
+  }
+}
+
+/** One batch; false where nothing was left. */
+export async function flushPage({ ledger, peers }: Parts): Promise<boolean> {
+  const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
+  if (!definition) return false;
+  const jobs = ledger.jobs.unflushed(MAX_JOBS_PER_WRITE);
+  if (jobs.length === 0) return false;
+  const front = ledger.jobs.front();
+  await peers.catalogue.jobs.record(
+    jobs.map((job) => ({ job: viewJob(job, { ledger, front }), version: job.version })),
+  );
+  ledger.transaction(() => {
+    if (ledger.pipeline.definition()?.uid !== definition.uid) return;
+    for (const { n, version } of jobs) ledger.jobs.setFlushed(n, version);
+  });
+  return true;
+}
+
+/** Brings the catalogue up to date with a pipeline that runs or is stopped. Throws where it can't be reached. */
+export async function tellOfPipeline({ ledger, peers }: Parts): Promise<void> {
+  const definition = ledger.pipeline.definition();
+  const row = ledger.pipeline.row();
+  if (!definition || !row) return;
+  const state = row.state === "stopped" ? "stopped" : "active";
+  await peers.catalogue.pipelines.record(pipelineRecord(ledger, { definition, state, deleted: false }));
+  ledger.transaction(() => ledger.pipeline.setTold(row.version));
+}
+
+/** What the catalogue is to say of the pipeline. */
+export function pipelineRecord(
+  ledger: Ledger,
+  {
+    definition,
+    state,
+    deleted,
+  }: { definition: Definition; state: PipelineRecord["state"]; deleted: boolean },
+): PipelineRecord {
+  const { name, uid, createdAt, sources, output, spec } = definition;
+  return {
+    name,
+    uid,
+    state,
+    createdAt,
+    inputs: sources,
+    output,
+    parallelism: spec.parallelism_spec,
+    version: ledger.pipeline.row()?.version ?? 0,
+    deleted,
+  };
+}

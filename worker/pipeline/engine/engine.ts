@@ -1,0 +1,208 @@
+import { type Parts, type Peers, yieldToOthers } from "../context.ts";
+import { settleFront } from "../finish/advance.ts";
+import { fillJobs } from "../inputs/fill.ts";
+import { pull } from "../inputs/pull.ts";
+import { ALL_CARRIED } from "../jobs/job-store.ts";
+import { checkJobTime } from "../jobs/job-time.ts";
+import { reapJobs } from "../jobs/reap.ts";
+import { trim } from "../jobs/trim.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { continueCreation } from "../lifecycle/create.ts";
+import { continueDestruction } from "../lifecycle/destroy.ts";
+import { purge } from "../lifecycle/purge.ts";
+import { continueStart, continueStop } from "../lifecycle/stop-start.ts";
+import { continueUpdate } from "../lifecycle/update.ts";
+import { nextExpiry, sweep } from "../work/leases.ts";
+import { flushJobs, tellOfPipeline } from "./catalogue-outbox.ts";
+import { Loop } from "./loop.ts";
+import { KeyedWaiters, Waiters } from "./waiters.ts";
+
+/** After this long the alarm looks whether something stopped half-way. */
+const WATCH_MS = 10_000;
+const FIRST_RETRY_MS = 1_000;
+const LAST_RETRY_MS = 60_000;
+
+/**
+ * What a Pipeline object does between its calls: each kind of work is a loop of its own, which finds what there is
+ * to do in the ledger. Nothing to be done is only in memory; an alarm stands while anything is to be done.
+ */
+export class Engine {
+  readonly parts: Parts;
+  readonly #saga: Loop;
+  readonly #pull: Loop;
+  readonly #fill: Loop;
+  readonly #front: Loop;
+  readonly #reap: Loop;
+  readonly #trim: Loop;
+  readonly #outbox: Loop;
+  readonly #queued = new Waiters();
+  readonly #urgent = new Waiters();
+  readonly #ends = new KeyedWaiters();
+  readonly #logs = new KeyedWaiters();
+  readonly #refused = new Set<string>();
+  #rings = 0;
+
+  constructor({ ledger, peers }: { ledger: Ledger; peers: Peers }) {
+    this.parts = {
+      ledger,
+      peers,
+      wakes: {
+        fill: () => void this.#fill.wake(),
+        front: () => void this.#front.wake(),
+        reap: () => void this.#reap.wake(),
+        trim: () => void this.#trim.wake(),
+        outbox: () => this.#flush(),
+        queued: () => this.#queued.wake(),
+        ended: (job) => {
+          this.#ends.wake(job);
+          this.#logs.wake(job);
+        },
+        logged: (job) => this.#logs.wake(job),
+      },
+      frontRests: async () => this.#front.resting,
+    };
+    const failed = (error: unknown, failures: number): void => this.#retry(error, failures);
+    this.#saga = new Loop(() => this.#runSaga(), failed);
+    this.#pull = new Loop(() => pull(this.parts, () => this.#rings), failed);
+    this.#fill = new Loop(() => fillJobs(this.parts), failed);
+    this.#front = new Loop(() => settleFront(this.parts), failed);
+    this.#reap = new Loop(() => reapJobs(this.parts), failed);
+    this.#trim = new Loop(() => trim(this.parts), failed);
+    this.#outbox = new Loop(() => flushJobs(this.parts, this.#urgent), failed);
+  }
+
+  /** An input may have news. The mark stays until they are read; a bell for an earlier pipeline of the name is nothing. */
+  ring(uid: string): void {
+    const { ledger } = this.parts;
+    if (ledger.active()?.uid !== uid) return;
+    this.#rings++;
+    if (!ledger.pipeline.row()?.pullDue) ledger.transaction(() => ledger.pipeline.setPullDue(1));
+    this.watch();
+    void this.#pull.wake();
+  }
+
+  /** Goes on with a change of the pipeline's state until it is done or can't go on. */
+  async runSaga(): Promise<void> {
+    this.watch();
+    await this.#saga.wake();
+  }
+
+  /** Whether a creation ended because its output branch is somebody else's. */
+  wasRefused(uid: string): boolean {
+    return this.#refused.has(uid);
+  }
+
+  /** Makes sure that the alarm comes by, should we stop half-way. */
+  watch(): void {
+    this.parts.ledger.timers.arm("work", this.parts.peers.now() + WATCH_MS);
+  }
+
+  /** Resolves when a datum may be queued, or after so long. */
+  async datumQueued(waitMs: number): Promise<void> {
+    await this.#queued.wait(waitMs);
+  }
+
+  /** Resolves when the job has ended, or after so long. */
+  async jobEnds(id: string, waitMs: number): Promise<void> {
+    await this.#ends.wait(id, waitMs);
+  }
+
+  /** Resolves when the job has printed more or has ended, or after so long. */
+  async jobLogged(id: string, waitMs: number): Promise<void> {
+    await this.#logs.wait(id, waitMs);
+  }
+
+  /** Wakes every loop; resolves when all have come to rest. */
+  async resume(): Promise<void> {
+    if (!this.parts.ledger.exists) return;
+    const loops = [this.#saga, this.#pull, this.#fill, this.#front, this.#reap, this.#trim, this.#outbox];
+    for (const loop of loops) void loop.wake();
+    // One loop may wake another that was at rest already.
+    while (loops.some((loop) => loop.resting)) await Promise.all(loops.map((loop) => loop.resting));
+  }
+
+  async alarm(): Promise<void> {
+    const { ledger, peers } = this.parts;
+    if (!ledger.exists) return;
+    const now = peers.now();
+    while (ledger.transaction(() => sweep(this.parts, now))) await yieldToOthers();
+    ledger.timers.set("leases", nextExpiry(ledger));
+    // Should this very run die, the next one is due already.
+    ledger.timers.set("work", now + WATCH_MS);
+    checkJobTime(this.parts, now);
+    ledger.timers.rearm();
+    await this.resume();
+    if (!this.#isPending()) ledger.timers.set("work", undefined);
+  }
+
+  async #runSaga(): Promise<void> {
+    const { ledger } = this.parts;
+    for (;;) {
+      const row = ledger.pipeline.row();
+      switch (row?.state) {
+        case "creating": {
+          const uid = ledger.pipeline.definition()?.uid;
+          if ((await continueCreation(this.parts)) === "output-exists" && uid) this.#refused.add(uid);
+          else void this.resume();
+          break;
+        }
+        case "stopping":
+          await continueStop(this.parts);
+          break;
+        case "starting":
+          await continueStart(this.parts);
+          void this.resume();
+          break;
+        case "updating":
+          await continueUpdate(this.parts);
+          void this.resume();
+          break;
+        case "active":
+        case "stopped":
+          if (row.told >= row.version) return;
+          await tellOfPipeline(this.parts);
+          break;
+        case "deleting":
+          await continueDestruction(this.parts);
+          break;
+        case "purging":
+          await purge(this.parts);
+          break;
+        default:
+          return;
+      }
+    }
+  }
+
+  #flush(): void {
+    if (this.parts.ledger.jobs.hasUrgent()) this.#urgent.wake();
+    void this.#outbox.wake();
+  }
+
+  #isPending(): boolean {
+    const { pipeline, jobs } = this.parts.ledger;
+    const row = pipeline.row();
+    if (row === undefined || row.state === "deleted") return false;
+    if (row.state !== "active" && row.state !== "stopped") return true;
+    if (row.told < row.version || jobs.reaping(1).length > 0 || jobs.unflushed(1).length > 0) return true;
+    if (row.state === "stopped") return false;
+    return row.pullDue === 1 || this.#frontGoesOn() || jobs.nextToFill() !== undefined;
+  }
+
+  /** Whether the front can go on without a runner. */
+  #frontGoesOn(): boolean {
+    const { jobs, tasks, egress } = this.parts.ledger;
+    const front = jobs.front();
+    if (!front || front.state === "starting") return false;
+    if (front.carried !== ALL_CARRIED) return true;
+    const waits =
+      tasks.has(front.n) || (front.state === "egressing" && egress.free(1) > 0 && !egress.hasMoved);
+    return front.open === 0 && !waits;
+  }
+
+  #retry(error: unknown, failures: number): void {
+    console.warn("a pipeline's work failed and is tried again", error);
+    const delayMs = Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS);
+    this.parts.ledger.timers.arm("work", this.parts.peers.now() + delayMs);
+  }
+}

@@ -1,0 +1,44 @@
+import type { Sql } from "../ledger/sql.ts";
+
+/** `work`: loops may have something to go on with; `leases`: a lease runs out; `jobs`: a job's time does. */
+export type TimerKind = "work" | "leases" | "jobs";
+
+/** All timers of the object over its one alarm. Set in the same turn as the rows they are for, they survive with them. */
+export class TimerStore {
+  readonly #sql: Sql;
+  readonly #storage: DurableObjectStorage;
+  /** When the alarm is known to ring; undefined where that is unknown. */
+  #alarm: number | undefined;
+
+  constructor(sql: Sql, storage: DurableObjectStorage) {
+    this.#sql = sql;
+    this.#storage = storage;
+  }
+
+  /** Due then, or sooner where it is already. */
+  arm(kind: TimerKind, due: number): void {
+    this.#sql.run`
+      INSERT INTO timers (kind, due) VALUES (${kind}, ${due})
+      ON CONFLICT (kind) DO UPDATE SET due = excluded.due WHERE excluded.due < timers.due`;
+    if (this.#alarm === undefined || due < this.#alarm) this.#ring();
+  }
+
+  /** Due then, whatever was set; never for undefined. */
+  set(kind: TimerKind, due: number | undefined): void {
+    this.#sql.run`DELETE FROM timers WHERE kind = ${kind}`;
+    if (due !== undefined) this.arm(kind, due);
+  }
+
+  /** After the alarm rang: the platform forgot it. */
+  rearm(): void {
+    this.#alarm = undefined;
+    this.#ring();
+  }
+
+  #ring(): void {
+    const next = this.#sql.first<{ due: number | null }>`SELECT min(due) AS due FROM timers`?.due;
+    if (next === null || next === undefined) return;
+    this.#alarm = next;
+    void this.#storage.setAlarm(next);
+  }
+}

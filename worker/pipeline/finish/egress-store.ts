@@ -1,0 +1,91 @@
+import type { ContentId } from "../../../protocol/content.ts";
+import type { Sql } from "../ledger/sql.ts";
+
+/** A file that the external store is to get, or to lose where there is no content. */
+export interface Push {
+  readonly path: string;
+  readonly content: ContentId | null;
+}
+
+/** What the external store lacks of what the last committed job left. */
+export class EgressStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** The latest on a path wins: whoever is pushing an earlier one has pushed nothing. Empty directories are not pushed. */
+  add({ path, content }: Push): void {
+    if (path.endsWith("/")) return;
+    this.#sql.run`
+      INSERT OR REPLACE INTO egress_pending (path, digest, size, task)
+      VALUES (${path}, ${content?.digest ?? null}, ${content?.size ?? null}, NULL)`;
+  }
+
+  /** Whether anything is pending. */
+  isPending(): boolean {
+    return this.#sql.first`SELECT 1 FROM egress_pending LIMIT 1` !== undefined;
+  }
+
+  /** How many no task pushes, counted up to `limit`. */
+  free(limit: number): number {
+    return (
+      this.#sql.first<{ count: number }>`
+        SELECT count(*) AS count FROM (
+          SELECT 1 FROM egress_pending INDEXED BY egress_by_task WHERE task IS NULL LIMIT ${limit})`?.count ??
+      0
+    );
+  }
+
+  /** Gives some that no task pushes to a task. */
+  assign(task: string, limit: number): void {
+    this.#sql.run`
+      UPDATE egress_pending SET task = ${task} WHERE path IN (
+        SELECT path FROM egress_pending INDEXED BY egress_by_task WHERE task IS NULL ORDER BY path LIMIT ${limit})`;
+  }
+
+  /** What a task pushes. */
+  ofTask(task: string): Push[] {
+    return this.#sql.all<{ path: string; digest: string | null; size: number | null }>`
+      SELECT path, digest, size FROM egress_pending INDEXED BY egress_by_task
+      WHERE task = ${task} ORDER BY path`.map(({ path, digest, size }) => ({
+      path,
+      content: digest === null || size === null ? null : { digest, size },
+    }));
+  }
+
+  /** The task has pushed what it had: what is still as it was then is pending no more. */
+  pushed(task: string): void {
+    this.#sql.run`DELETE FROM egress_pending WHERE task = ${task}`;
+  }
+
+  /** What a task had is for others. */
+  release(task: string): void {
+    this.#sql.run`UPDATE egress_pending SET task = NULL WHERE task = ${task}`;
+  }
+
+  /** Forgets some; false where nothing is left. */
+  forget(limit: number): boolean {
+    return (
+      this.#sql.all`
+        DELETE FROM egress_pending WHERE path IN (SELECT path FROM egress_pending LIMIT ${limit})
+        RETURNING 1`.length === limit
+    );
+  }
+
+  /** Results go elsewhere from now on, or nowhere: what is pending is of no use. */
+  move(): void {
+    this.#sql.run`INSERT OR IGNORE INTO egress_moved (one) VALUES (1)`;
+  }
+
+  /** Whether what is pending is of no use. */
+  get hasMoved(): boolean {
+    return this.#sql.first`SELECT 1 FROM egress_moved` !== undefined;
+  }
+
+  /** What is pending is all that the external store lacks. */
+  arrive(): void {
+    this.#sql.run`DELETE FROM egress_moved`;
+  }
+}

@@ -1,0 +1,135 @@
+import type { Sql } from "../ledger/sql.ts";
+
+export interface DatumRow {
+  readonly id: string;
+  readonly key: string;
+  /** Whose result counts for it: the salt of the specification when it was born. */
+  readonly salt: string;
+}
+
+/** A place in a walk over births or deaths. */
+export interface ChangePlace {
+  readonly job: number;
+  readonly key: string;
+}
+
+/** The datum set, by births and deaths: at any job it is the cross product of what was alive then. */
+export class DatumStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  bear({ id, key, salt }: DatumRow, job: number): void {
+    this.#sql.run`
+      INSERT INTO datums (key, born, died, id, salt) VALUES (${key}, ${job}, NULL, ${id}, ${salt})`;
+  }
+
+  /** Whether there was something to kill. */
+  kill(key: string, job: number): boolean {
+    return (
+      this.#sql.first`
+        UPDATE datums INDEXED BY datums_alive SET died = ${job} WHERE key = ${key} AND died IS NULL
+        RETURNING key` !== undefined
+    );
+  }
+
+  /** Ends the lives of some that were alive before a job; answers of how many. */
+  killSome(job: number, limit: number): number {
+    return this.#sql.all`
+      UPDATE datums SET died = ${job} WHERE (key, born) IN (
+        SELECT key, born FROM datums INDEXED BY datums_alive WHERE died IS NULL LIMIT ${limit})
+      RETURNING 1`.length;
+  }
+
+  /** Whether a datum belongs to a job. */
+  aliveAt(id: string, job: number): boolean {
+    return this.saltAt(id, job) !== undefined;
+  }
+
+  /** Ids that begin so, two at most, in their order: of datums that belong to a job, or that it ran. */
+  startingWith(start: string, job: number): string[] {
+    const before = `${start}~`;
+    return this.#sql.all<{ id: string }>`
+      SELECT id FROM (SELECT id FROM attempts
+        WHERE job = ${job} AND id >= ${start} AND id < ${before} ORDER BY id LIMIT 2)
+      UNION
+      SELECT id FROM (SELECT DISTINCT id FROM datums INDEXED BY datums_by_id
+        WHERE id >= ${start} AND id < ${before} AND born <= ${job} AND (died IS NULL OR died > ${job})
+        ORDER BY id LIMIT 2)
+      ORDER BY id LIMIT 2`.map(({ id }) => id);
+  }
+
+  /** The salt of a datum that belongs to a job; undefined where none of that id does. */
+  saltAt(id: string, job: number): string | undefined {
+    const row = this.#sql.first<{ died: number | null; salt: string }>`
+      SELECT died, salt FROM datums WHERE id = ${id} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
+    return row && (row.died === null || row.died > job) ? row.salt : undefined;
+  }
+
+  /** Datums that belong to a job, by key, after one; from the first for null. Of a job long past, those that still live. */
+  ofJob(job: number, { after, limit }: { after: string | null; limit: number }): DatumRow[] {
+    // The key of the root alone is the empty text.
+    const first = after === null ? 1 : 0;
+    return this.#sql.all<DatumRow>`
+      SELECT id, key, salt FROM datums
+      WHERE key >= ${after ?? ""} AND (${first} OR key > ${after}) AND born <= ${job} AND (died IS NULL OR died > ${job})
+      ORDER BY key LIMIT ${limit}`;
+  }
+
+  /** Removes some that died at a job or before; answers whether there may be more. */
+  trim(job: number, limit: number): boolean {
+    return (
+      this.#sql.all`
+        DELETE FROM datums WHERE (key, born) IN (
+          SELECT key, born FROM datums INDEXED BY datums_by_died
+          WHERE died IS NOT NULL AND died <= ${job} ORDER BY died, key LIMIT ${limit})
+        RETURNING 1`.length === limit
+    );
+  }
+
+  /** The datum of a key that belongs to a job. */
+  at(key: string, job: number): DatumRow | undefined {
+    const row = this.#sql.first<DatumRow & { died: number | null }>`
+      SELECT id, key, salt, died FROM datums WHERE key = ${key} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
+    return row && (row.died === null || row.died > job) ? row : undefined;
+  }
+
+  /** Datums of job `to` that job `from` did not have, in order of birth, from a place on. */
+  born({ from, to }: Span, { place, limit }: { place: ChangePlace; limit: number }): Mover[] {
+    return this.#sql.all<Mover>`
+      SELECT id, key, salt, born AS job FROM datums
+      WHERE (born, key) >= (${place.job}, ${place.key}) AND born <= ${to} AND +born > ${from}
+        AND (died IS NULL OR died > ${to})
+      ORDER BY born, key LIMIT ${limit}`;
+  }
+
+  /** Datums of job `from` that job `to` does not have, in order of death, from a place on. */
+  died({ from, to }: Span, { place, limit }: { place: ChangePlace; limit: number }): Mover[] {
+    return this.#sql.all<Mover>`
+      SELECT id, key, salt, died AS job FROM datums
+      WHERE died IS NOT NULL AND (died, key) >= (${place.job}, ${place.key}) AND died <= ${to}
+        AND +died > ${from} AND born <= ${from}
+      ORDER BY died, key LIMIT ${limit}`;
+  }
+
+  /** A datum of a job that is to run again is another one from that job on: it dies and is born. */
+  replace(key: string, job: number): void {
+    const row = this.#sql.first<{ id: string; salt: string; born: number; died: number | null }>`
+      SELECT id, salt, born, died FROM datums WHERE key = ${key} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
+    if (!row || row.born === job) return;
+    this.#sql.run`UPDATE datums SET died = ${job} WHERE key = ${key} AND born = ${row.born}`;
+    this.#sql.run`
+      INSERT INTO datums (key, born, died, id, salt) VALUES (${key}, ${job}, ${row.died}, ${row.id}, ${row.salt})`;
+  }
+}
+
+/** From one job to a later one. */
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A datum that a job has and another one has not; `job`: where that began. */
+type Mover = DatumRow & ChangePlace;

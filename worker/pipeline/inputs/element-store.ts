@@ -1,0 +1,96 @@
+import type { Axis } from "../../core/cross-product.ts";
+import type { Sql } from "../ledger/sql.ts";
+
+/** A file or directory that an input's glob matches, with what is in it. */
+export interface Element {
+  /** From the root of the repo; "" is the root; no trailing slash. */
+  readonly path: string;
+  readonly kind: "file" | "dir";
+  readonly digest: string;
+  readonly size: number;
+}
+
+/** Elements that an axis reads at once. */
+const AHEAD = 100;
+
+/** What the globs match, by births and deaths. */
+export class ElementStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  alive(input: number, path: string): Element | undefined {
+    return this.#sql.first<Element>`
+      SELECT path, kind, digest, size FROM elements INDEXED BY elements_alive
+      WHERE input = ${input} AND path = ${path} AND died IS NULL`;
+  }
+
+  /** The element as it was at a job. */
+  at({ input, path, job }: { input: number; path: string; job: number }): Element | undefined {
+    return this.#sql.first<Element>`
+      SELECT path, kind, digest, size FROM elements
+      WHERE input = ${input} AND path = ${path} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
+  }
+
+  /** Alive elements of an input after a path, in byte order of their paths; from the first for null. */
+  aliveAfter({ input, after, limit }: { input: number; after: string | null; limit: number }): Element[] {
+    return after === null
+      ? this.#sql.all<Element>`
+          SELECT path, kind, digest, size FROM elements INDEXED BY elements_alive
+          WHERE input = ${input} AND died IS NULL ORDER BY path LIMIT ${limit}`
+      : this.#sql.all<Element>`
+          SELECT path, kind, digest, size FROM elements INDEXED BY elements_alive
+          WHERE input = ${input} AND path > ${after} AND died IS NULL ORDER BY path LIMIT ${limit}`;
+  }
+
+  /** The alive elements of an input as a side of the cross product. Reads ahead: for use while none is born or dies. */
+  axis(input: number): Axis<Element> {
+    let ahead: Element[] = [];
+    let index = 0;
+    return {
+      at: (path) => this.alive(input, path),
+      after: (path) => {
+        index = path !== null && ahead[index]?.path === path ? index + 1 : ahead.length;
+        if (index === ahead.length) {
+          ahead = this.aliveAfter({ input, after: path, limit: AHEAD });
+          index = 0;
+        }
+        return ahead[index];
+      },
+    };
+  }
+
+  /** Fine where it was born at this job already. */
+  bear(element: Element, { input, job }: { input: number; job: number }): void {
+    this.#sql.run`
+      INSERT OR IGNORE INTO elements (input, path, born, died, kind, digest, size)
+      VALUES (${input}, ${element.path}, ${job}, NULL, ${element.kind}, ${element.digest}, ${element.size})`;
+  }
+
+  kill({ input, path, job }: { input: number; path: string; job: number }): void {
+    this.#sql.run`
+      UPDATE elements INDEXED BY elements_alive SET died = ${job}
+      WHERE input = ${input} AND path = ${path} AND died IS NULL`;
+  }
+
+  /** Ends the lives of some that were alive before a job; answers of how many. */
+  killSome(job: number, limit: number): number {
+    return this.#sql.all`
+      UPDATE elements SET died = ${job} WHERE (input, path, born) IN (
+        SELECT input, path, born FROM elements INDEXED BY elements_alive WHERE died IS NULL LIMIT ${limit})
+      RETURNING 1`.length;
+  }
+
+  /** Removes some that died at a job or before; answers whether there may be more. */
+  trim(job: number, limit: number): boolean {
+    return (
+      this.#sql.all`
+        DELETE FROM elements WHERE (input, path, born) IN (
+          SELECT input, path, born FROM elements INDEXED BY elements_by_died
+          WHERE died IS NOT NULL AND died <= ${job} ORDER BY died LIMIT ${limit})
+        RETURNING 1`.length === limit
+    );
+  }
+}

@@ -1,0 +1,140 @@
+import { type JobContext, type Parts, yieldToOthers } from "../context.ts";
+import type { Fill } from "../jobs/job-store.ts";
+import { fillingStep } from "../ledger/job-steps.ts";
+import { candidates, inputsOf, readersOf } from "./candidates.ts";
+import { beginAnew, excessOf, giveUp } from "./pair-limit.ts";
+import { writtenSince } from "./starts.ts";
+import { settleAndBear } from "./update-datums.ts";
+
+/** Paths collected in one transaction. */
+const PAGE = 500;
+
+/** Small jobs filled before other calls get their turn. */
+const JOBS_PER_TURN = 10;
+
+/** Works out the datums of every job that waits for them, one job after the other, in slices. */
+export async function fillJobs(parts: Parts): Promise<void> {
+  for (let jobs = 0; ; ) {
+    const definition = parts.ledger.active();
+    const job = definition && parts.ledger.jobs.nextToFill();
+    if (!definition || !job) return;
+    const filled = await fillStep(parts, { definition, job });
+    if (!filled || ++jobs % JOBS_PER_TURN === 0) await yieldToOthers();
+  }
+}
+
+/** One slice; whether it was the job's last. */
+async function fillStep(parts: Parts, context: JobContext): Promise<boolean> {
+  const { fill } = context.job;
+  if (beginAnew(parts.ledger, context)) return false;
+  switch (fill.step) {
+    case "forget":
+      forget(parts, context);
+      return false;
+    case "snapshot":
+      await collectSnapshot(parts, { ...context, at: fill });
+      return false;
+    case "changes":
+      await collectChanges(parts, { ...context, at: fill });
+      return false;
+    case "clear":
+      collectCleared(parts, { ...context, at: fill });
+      return false;
+    default: {
+      const reason = excessOf(parts.ledger, context);
+      return reason === undefined ? settleAndBear(parts, context) : giveUp(parts, { ...context, reason });
+    }
+  }
+}
+
+/**
+ * The job reads its inputs whole: what was there before ends, and what is still there is born again. What has a
+ * result keeps it, and the output commit is the difference between results, so that nothing is done in vain.
+ */
+function forget({ ledger }: Parts, context: JobContext): void {
+  const { job } = context;
+  fillingStep(ledger, context, () => {
+    const datums = ledger.datums.killSome(job.n, PAGE);
+    const done = datums < PAGE && ledger.elements.killSome(job.n, PAGE) < PAGE;
+    if (done) ledger.sizes.clear();
+    const fill: Fill = done ? { step: "snapshot", view: 0, after: "" } : { step: "forget" };
+    ledger.jobs.setFill(job.n, { fill, total: ledger.pipeline.addAlive(-datums) });
+  });
+}
+
+/** Everything that belongs to the inputs is new. */
+async function collectSnapshot(
+  { ledger, peers }: Parts,
+  context: JobContext & { at: Extract<Fill, { step: "snapshot" }> },
+): Promise<void> {
+  const { definition, job, at } = context;
+  const view = definition.views[at.view];
+  const address = view && definition.sources[view.source];
+  const position = view && job.positions[view.source];
+  if (!view || !address || !position) {
+    fillingStep(ledger, context, () => setFill({ step: "settle", from: null }));
+    return;
+  }
+  const page = await peers
+    .branch(address)
+    .filesAt({ ...writtenSince(view.start, position), prefix: "", after: at.after, limit: PAGE });
+  const changes = page.files.map((file) => ({ path: file.path, now: file }));
+  fillingStep(ledger, context, () => {
+    ledger.touched.add(job.n, candidates(changes, inputsOf(definition.inputs, view)));
+    setFill(
+      page.next === null
+        ? { step: "snapshot", view: at.view + 1, after: "" }
+        : { step: "snapshot", view: at.view, after: page.next },
+    );
+  });
+
+  function setFill(fill: Fill): void {
+    ledger.jobs.setFill(job.n, { fill, total: job.total });
+  }
+}
+
+/** A commit that changed more than its feed page held. */
+async function collectChanges(
+  { ledger, peers }: Parts,
+  context: JobContext & { at: Extract<Fill, { step: "changes" }> },
+): Promise<void> {
+  const { definition, job, at } = context;
+  const address = definition.sources[job.source];
+  const position = job.positions[job.source];
+  if (!address || !position) throw new Error(`job ${job.id} has no source ${job.source}`);
+  const { generation, seq } = position;
+  const page = await peers.branch(address).changes({ generation, seq, after: at.after, limit: PAGE });
+  fillingStep(ledger, context, () => {
+    ledger.touched.add(job.n, candidates(page.changes, readersOf(definition.inputs, job.source)));
+    const fill: Fill =
+      page.next === null ? { step: "settle", from: null } : { step: "changes", after: page.next };
+    ledger.jobs.setFill(job.n, { fill, total: job.total });
+  });
+}
+
+/** The branch was deleted: every element of its inputs is gone. */
+function collectCleared(
+  { ledger }: Parts,
+  context: JobContext & { at: Extract<Fill, { step: "clear" }> },
+): void {
+  const { definition, job, at } = context;
+  fillingStep(ledger, context, () => {
+    const cleared = definition.inputs[at.input];
+    const gone =
+      cleared?.source === job.source
+        ? ledger.elements.aliveAfter({ input: at.input, after: at.after, limit: PAGE })
+        : [];
+    const paths = gone.map(({ path }) => path);
+    ledger.touched.add(
+      job.n,
+      paths.map((path) => ({ input: at.input, path, file: null, directory: false })),
+    );
+    const last = paths.at(-1);
+    const fill: Fill = !cleared
+      ? { step: "settle", from: null }
+      : last === undefined
+        ? { step: "clear", input: at.input + 1, after: null }
+        : { step: "clear", input: at.input, after: last };
+    ledger.jobs.setFill(job.n, { fill, total: job.total });
+  });
+}

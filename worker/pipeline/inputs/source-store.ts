@@ -1,0 +1,92 @@
+import type { BranchAddress } from "../../../protocol/names.ts";
+import type { CommitPosition } from "../../branch/contract.ts";
+import type { Sql } from "../ledger/sql.ts";
+
+/** A place in a branch's history and the commit there; null where there is none, or where the branch was deleted. */
+export interface Position extends CommitPosition {
+  readonly commit: string | null;
+}
+
+export interface Source extends Position {
+  readonly source: number;
+  readonly repo: string;
+  readonly branch: string;
+}
+
+/** How far each input branch was read. */
+export class SourceStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Other branches take the place of these; what is known of one that is among both stays known. */
+  replace(addresses: readonly BranchAddress[]): void {
+    const known = this.#sql.all<Source & { subscribed: number; hasData: number }>`
+      SELECT source, repo, branch, generation, seq, commit_id AS "commit", subscribed, has_data AS hasData
+      FROM sources`;
+    this.#sql.run`DELETE FROM sources`;
+    for (const [source, { repo, branch }] of addresses.entries()) {
+      this.insert({ source, repo, branch });
+      const same = known.find((row) => row.repo === repo && row.branch === branch);
+      if (!same) continue;
+      this.#sql.run`
+        UPDATE sources SET subscribed = ${same.subscribed}, generation = ${same.generation}, seq = ${same.seq},
+          commit_id = ${same.commit}, has_data = ${same.hasData}
+        WHERE source = ${source}`;
+    }
+  }
+
+  insert({ source, repo, branch }: { source: number; repo: string; branch: string }): void {
+    this.#sql.run`
+      INSERT INTO sources (source, repo, branch, subscribed, generation, seq, commit_id, has_data)
+      VALUES (${source}, ${repo}, ${branch}, 0, 0, 0, NULL, 0)`;
+  }
+
+  all(): Source[] {
+    return this.#sql.all<Source>`
+      SELECT source, repo, branch, generation, seq, commit_id AS "commit" FROM sources ORDER BY source`;
+  }
+
+  unsubscribed(): Source[] {
+    return this.#sql.all<Source>`
+      SELECT source, repo, branch, generation, seq, commit_id AS "commit" FROM sources
+      WHERE subscribed = 0 ORDER BY source`;
+  }
+
+  /** The branches do not ring for us any more. */
+  setUnsubscribed(): void {
+    this.#sql.run`UPDATE sources SET subscribed = 0`;
+  }
+
+  subscribed(source: number, at: Position & { hasData: boolean }): void {
+    this.#sql.run`
+      UPDATE sources SET subscribed = 1, generation = ${at.generation}, seq = ${at.seq},
+        commit_id = ${at.commit}, has_data = ${at.hasData ? 1 : 0}
+      WHERE source = ${source}`;
+  }
+
+  /** Moves past an event; false where that was done before. */
+  advance(source: number, to: Position): boolean {
+    const moved = this.#sql.first`
+      UPDATE sources SET generation = ${to.generation}, seq = ${to.seq}, commit_id = ${to.commit}
+      WHERE source = ${source} AND (generation, seq) < (${to.generation}, ${to.seq}) RETURNING source`;
+    return moved !== undefined;
+  }
+
+  hasData(source: number): boolean {
+    return this.#sql.first`SELECT 1 FROM sources WHERE source = ${source} AND has_data = 1` !== undefined;
+  }
+
+  setHasData(source: number, hasData: boolean): void {
+    this.#sql.run`UPDATE sources SET has_data = ${hasData ? 1 : 0} WHERE source = ${source}`;
+  }
+
+  /** Whether there are inputs and each of them holds a file (spec §2.7). */
+  allHaveData(): boolean {
+    const row = this.#sql.first<{ count: number; empty: number }>`
+      SELECT count(*) AS count, count(*) FILTER (WHERE has_data = 0) AS empty FROM sources`;
+    return row !== undefined && row.count > 0 && row.empty === 0;
+  }
+}

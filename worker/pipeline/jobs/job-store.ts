@@ -1,0 +1,254 @@
+import type { JobState } from "../../../protocol/pipelines.ts";
+import type { Position } from "../inputs/source-store.ts";
+import type { Sql } from "../ledger/sql.ts";
+
+/**
+ * What is left to do until a job's datums are known. Paths of changes are collected (from the commit, from a
+ * snapshot of every view once all that was there is forgotten, or from an input that was emptied), then settled:
+ * compared with what was there, deaths first, births last. `from` is how far the cross product of the element at
+ * hand got.
+ */
+export type Fill =
+  | { step: "forget" }
+  | { step: "snapshot"; view: number; after: string }
+  | { step: "changes"; after: string }
+  | { step: "clear"; input: number; after: string | null }
+  | { step: "settle"; from: readonly string[] | null }
+  | { step: "done" };
+
+export interface JobRow {
+  readonly n: number;
+  readonly id: string;
+  readonly state: JobState;
+  readonly reason: string | null;
+  /** The version of the specification that it was made for. */
+  readonly revision: number;
+  /** Index of the source whose event made it; PIPELINE where it came with the creation, start or update. */
+  readonly source: number;
+  /** By source. */
+  readonly positions: readonly Position[];
+  readonly fill: Fill;
+  readonly filled: number;
+  readonly carried: number;
+  readonly turnAt: number | null;
+  readonly committing: number;
+  readonly total: number;
+  readonly processed: number;
+  readonly skipped: number;
+  readonly failed: number;
+  readonly open: number;
+  readonly outputCommit: string | null;
+  readonly createdAt: number;
+  readonly startedAt: number | null;
+  readonly finishedAt: number | null;
+  readonly version: number;
+}
+
+/** The source of a job that was made for what lay in the inputs when the pipeline was created, started or updated. */
+export const PIPELINE = -1;
+
+/** `carried` of a front that took over what there was to take over. */
+export const ALL_CARRIED = 1;
+
+export interface Counts {
+  readonly processed?: number;
+  readonly skipped?: number;
+  readonly failed?: number;
+  readonly open?: number;
+}
+
+/** How a job ends. */
+export interface JobEnd {
+  readonly state: "success" | "failure" | "killed";
+  readonly reason: string | null;
+  readonly skipped: number;
+  readonly now: number;
+}
+
+type StoredJob = Omit<JobRow, "positions" | "fill"> & { positions: string; fill: string };
+
+/** The jobs, numbered in their order. Every change that people can see raises the version, for the catalogue. */
+export class JobStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** One job for an event; undefined where that event has its job. */
+  insert(job: {
+    id: string;
+    revision: number;
+    source: number;
+    at: { generation: number; seq: number };
+    positions: readonly Position[];
+    fill: Fill;
+    now: number;
+  }): number | undefined {
+    const positions = JSON.stringify(
+      job.positions.map(({ generation, seq, commit }): Position => ({ generation, seq, commit })),
+    );
+    return this.#sql.first<{ n: number }>`
+      INSERT INTO jobs (n, id, state, revision, source, generation, seq, positions, fill, filled, carried, committing,
+        reaping, total, processed, skipped, failed, open, created_at, version, flushed)
+      VALUES ((SELECT coalesce(max(n), 0) + 1 FROM jobs), ${job.id}, 'starting', ${job.revision}, ${job.source},
+        ${job.at.generation}, ${job.at.seq}, ${positions}, ${JSON.stringify(job.fill)}, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, ${job.now}, 1, 0)
+      ON CONFLICT (revision, source, generation, seq) DO NOTHING RETURNING n`?.n;
+  }
+
+  get(n: number): JobRow | undefined {
+    return this.#one(`n = ?`, n);
+  }
+
+  byId(id: string): JobRow | undefined {
+    return this.#one(`id = ?`, id);
+  }
+
+  newest(): JobRow | undefined {
+    return this.#one(`n = (SELECT max(n) FROM jobs)`);
+  }
+
+  /** The oldest job that has not ended: the only one that may end. */
+  front(): JobRow | undefined {
+    return this.#one(`finished_at IS NULL ORDER BY n LIMIT 1`);
+  }
+
+  /** The oldest job whose datums are not all known. */
+  nextToFill(): JobRow | undefined {
+    return this.#one(`filled = 0 ORDER BY n LIMIT 1`);
+  }
+
+  /** The job whose output commit may have been made without our knowing; there is never more than one. */
+  committing(): JobRow | undefined {
+    const front = this.front();
+    return front?.committing === 1 ? front : undefined;
+  }
+
+  /** Jobs that have ended with attempts that are yet to be called off, oldest first. */
+  reaping(limit: number): number[] {
+    return this.#sql.all<{ n: number }>`
+      SELECT n FROM jobs WHERE reaping = 1 ORDER BY n LIMIT ${limit}`.map((row) => row.n);
+  }
+
+  /** The newest job that took over what had failed before it: what is older has nothing that is still wanted. */
+  lastCarried(): number {
+    return (
+      this.#sql.first<{ n: number }>`
+        SELECT n FROM jobs WHERE carried = ${ALL_CARRIED} ORDER BY n DESC LIMIT 1`?.n ?? 0
+    );
+  }
+
+  /** Newest first, those before an id. */
+  before(id: string, limit: number): JobRow[] {
+    return this.#many(`id < ? ORDER BY id DESC LIMIT ?`, id, limit);
+  }
+
+  unflushed(limit: number): JobRow[] {
+    return this.#many(`flushed < version ORDER BY n LIMIT ?`, limit);
+  }
+
+  setFlushed(n: number, version: number): void {
+    this.#sql.run`UPDATE jobs SET flushed = ${version} WHERE n = ${n}`;
+  }
+
+  /** A job that the catalogue has never heard of, or whose end it has not. */
+  hasUrgent(): boolean {
+    return (
+      this.#sql.first`
+        SELECT 1 FROM jobs WHERE flushed < version AND (flushed = 0 OR finished_at IS NOT NULL) LIMIT 1` !==
+      undefined
+    );
+  }
+
+  setFill(n: number, { fill, total }: { fill: Fill; total: number }): void {
+    this.#sql.run`UPDATE jobs SET fill = ${JSON.stringify(fill)}, total = ${total} WHERE n = ${n}`;
+  }
+
+  /** Its datums are known: it runs, unless it has ended before. */
+  start(n: number, now: number): void {
+    this.#sql.run`
+      UPDATE jobs SET filled = 1, version = version + 1,
+        state = CASE WHEN finished_at IS NULL THEN 'running' ELSE state END,
+        started_at = CASE WHEN finished_at IS NULL THEN ${now} END
+      WHERE n = ${n}`;
+  }
+
+  /** Its datums will not be worked out: nothing builds upon it any more. */
+  setFilled(n: number): void {
+    this.#sql.run`UPDATE jobs SET filled = 1 WHERE n = ${n}`;
+  }
+
+  /** It took over what there was to take over: from now on it is its turn. */
+  setCarried(n: number, now: number): void {
+    this.#sql.run`UPDATE jobs SET carried = ${ALL_CARRIED}, turn_at = ${now} WHERE n = ${n}`;
+  }
+
+  /** False where it has ended. */
+  setCommitting(n: number, committing: 0 | 1): boolean {
+    return (
+      this.#sql.first`
+        UPDATE jobs SET committing = ${committing} WHERE n = ${n} AND finished_at IS NULL RETURNING n` !==
+      undefined
+    );
+  }
+
+  /** Its output is committed, which stays so however it ends. */
+  setCommitted(n: number, commit: string | null): void {
+    this.#sql.run`UPDATE jobs SET output_commit = ${commit}, version = version + 1 WHERE n = ${n}`;
+  }
+
+  /** Its output commit is done with, what remains is to push it. */
+  setEgressing(n: number): void {
+    this.#sql.run`
+      UPDATE jobs SET state = 'egressing', committing = 0, version = version + 1
+      WHERE n = ${n} AND finished_at IS NULL`;
+  }
+
+  setReaped(n: number): void {
+    this.#sql.run`UPDATE jobs SET reaping = 0 WHERE n = ${n}`;
+  }
+
+  /** Counters are kept, never counted. Those of a job that has ended stay as they are. */
+  count(n: number, { processed = 0, skipped = 0, failed = 0, open = 0 }: Counts): void {
+    this.#sql.run`
+      UPDATE jobs SET processed = processed + ${processed}, skipped = skipped + ${skipped},
+        failed = failed + ${failed}, open = open + ${open}, version = version + 1
+      WHERE n = ${n} AND finished_at IS NULL`;
+  }
+
+  /** Ends a job; false where it has ended. Attempts that are not settled are to be called off. */
+  end(n: number, end: JobEnd): boolean {
+    return (
+      this.#sql.first`
+        UPDATE jobs SET state = ${end.state}, reason = ${end.reason}, finished_at = ${end.now},
+          skipped = ${end.skipped}, committing = 0, reaping = open > 0, version = version + 1
+        WHERE n = ${n} AND finished_at IS NULL RETURNING n` !== undefined
+    );
+  }
+
+  /** Jobs that have not ended, oldest first. */
+  unfinished(limit: number): JobRow[] {
+    return this.#many(`finished_at IS NULL ORDER BY n LIMIT ?`, limit);
+  }
+
+  /** Jobs whose datums are not all known, oldest first. */
+  unfilled(limit: number): JobRow[] {
+    return this.#many(`filled = 0 ORDER BY n LIMIT ?`, limit);
+  }
+
+  #one(condition: string, ...values: (string | number)[]): JobRow | undefined {
+    return this.#many(condition, ...values)[0];
+  }
+
+  /** `condition` is one of the literals above. */
+  #many(condition: string, ...values: (string | number)[]): JobRow[] {
+    return this.#sql
+      .query<StoredJob>(`SELECT ${COLUMNS} FROM jobs WHERE ${condition}`, values)
+      .map((row) => ({ ...row, positions: JSON.parse(row.positions), fill: JSON.parse(row.fill) }));
+  }
+}
+
+const COLUMNS = `n, id, state, reason, revision, source, positions, fill, filled, carried, turn_at AS turnAt, committing,
+  total, processed, skipped, failed, open, output_commit AS outputCommit, created_at AS createdAt,
+  started_at AS startedAt, finished_at AS finishedAt, version`;

@@ -1,0 +1,83 @@
+import type { Maker } from "../../../protocol/commits.ts";
+import { datumPaths } from "../../core/datums.ts";
+import type { Parts, Peers } from "../context.ts";
+import type { MakerPage } from "../contract.ts";
+import type { Definition } from "../definition.ts";
+import type { JobRow } from "./job-store.ts";
+
+interface Question {
+  readonly job: string;
+  readonly path: string;
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+/** The datums that made a path of a job's output commit, and what they read: as of that job, however long it is past. */
+export async function makersOf(
+  parts: Parts,
+  { job: id, path, after, limit }: Question,
+): Promise<MakerPage | "no-such-job" | "not-kept" | "not-yet"> {
+  const { ledger } = parts;
+  const row = ledger.exists ? ledger.pipeline.row() : undefined;
+  const job = row && ledger.jobs.byId(id);
+  const definition = job && ledger.pipeline.definitionAt(job.revision);
+  if (!row || !job || !definition) return "no-such-job";
+  if (job.n < row.madeFrom) return "not-kept";
+  if (job.n > row.committed) return "not-yet";
+  const makers = ledger.made.makers({ path, job: job.n, after, limit });
+  const datums: Maker[] = [];
+  for (const { id: datum, salt, key } of makers) {
+    const origin = ledger.results.origin(datum, salt);
+    const ran = origin && ledger.jobs.get(origin.job);
+    const attempt = ran && ledger.attempts.get(ran.n, datum);
+    datums.push({
+      id: datum,
+      state: ran?.n === job.n ? "success" : "skipped",
+      job: ran?.id ?? null,
+      node: attempt?.node ?? null,
+      exitCode: origin?.exitCode ?? null,
+      inputs: await inputsOf(parts, { definition, job, key }),
+    });
+  }
+  return { datums, next: makers.length === limit ? (makers.at(-1)?.key ?? null) : null };
+}
+
+async function inputsOf(
+  { ledger, peers }: Parts,
+  { definition, job, key }: { definition: Definition; job: JobRow; key: string },
+): Promise<Maker["inputs"]> {
+  const paths = datumPaths(key);
+  return await Promise.all(
+    definition.inputs.map(async ({ name, repo, branch, source }, input) => {
+      const path = paths[input] ?? "";
+      const position = job.positions[source];
+      const kind =
+        ledger.elements.at({ input, path, job: job.n })?.kind ??
+        (await kindAt(peers, { repo, branch, path, position }));
+      return { name, repo, branch, commit: position?.commit ?? null, path, kind };
+    }),
+  );
+}
+
+/** What a path was in the commit that a job read, where the element itself is kept no more. */
+async function kindAt(
+  peers: Peers,
+  {
+    repo,
+    branch,
+    path,
+    position,
+  }: { repo: string; branch: string; path: string; position: JobRow["positions"][number] | undefined },
+): Promise<"file" | "dir"> {
+  if (!position || path === "") return "dir";
+  const { generation, seq } = position;
+  for (let after: string | null = ""; after !== null; ) {
+    const page: Awaited<ReturnType<ReturnType<Peers["branch"]>["filesAt"]>> = await peers
+      .branch({ repo, branch })
+      .filesAt({ generation, seq, prefix: path, after, limit: 1 });
+    const [first] = page.files;
+    if (first) return first.path === path ? "file" : "dir";
+    after = page.next;
+  }
+  return "dir";
+}

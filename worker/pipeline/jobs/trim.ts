@@ -1,0 +1,62 @@
+import { type Parts, yieldToOthers } from "../context.ts";
+import type { ResultKey } from "../work/result-store.ts";
+
+/** Rows removed in one transaction. */
+const SLICE = 500;
+
+/** So many of the newest jobs keep what they ran, datum by datum; of older ones only the counts remain. */
+export const KEPT_JOBS = 1000;
+
+/** What was merged is kept until so many jobs have been committed without it. */
+const MERGES_KEPT = 100;
+
+/**
+ * Removes rows that nobody will read again, so that a job costs the same after many others: elements that no
+ * unfinished job has, datums that died before the last output commit, attempts of jobs long past, and results of
+ * another salt once no output is made of them, what jobs long past printed, and what was merged long ago. In slices; a crash leaves the rest to the next job's end.
+ */
+export async function trim(parts: Parts): Promise<void> {
+  const { ledger } = parts;
+  await inSlices(() => ledger.elements.trim(oldestRead(), SLICE));
+  await inSlices(() => ledger.datums.trim(ledger.pipeline.row()?.committed ?? 0, SLICE));
+  await inSlices(() => ledger.attempts.trim(oldestShown(), SLICE));
+  await inSlices(() => ledger.logs.trim(oldestShown(), SLICE));
+  let after: ResultKey | null = { id: "", salt: "" };
+  await inSlices(() => {
+    const { staleBefore = null, committed = 0 } = ledger.pipeline.row() ?? {};
+    if (staleBefore === null || committed < staleBefore || after === null) return false;
+    after = ledger.results.trim(after, SLICE);
+    if (after === null) ledger.pipeline.setStaleBefore(null);
+    return after !== null;
+  });
+  await trimMerges(parts);
+
+  /** A job reads elements that were alive at it. */
+  function oldestRead(): number {
+    return ledger.jobs.front()?.n ?? ledger.jobs.newest()?.n ?? 0;
+  }
+
+  /** What a job left undone is wanted until a later one has taken it over. */
+  function oldestShown(): number {
+    const newest = ledger.jobs.newest()?.n ?? 0;
+    return newest <= KEPT_JOBS ? 0 : Math.min(newest - KEPT_JOBS, ledger.jobs.lastCarried());
+  }
+
+  async function inSlices(slice: () => boolean): Promise<void> {
+    while (ledger.active() && ledger.transaction(slice)) await yieldToOthers();
+  }
+}
+
+/** A merge is marked before the branch lets go of its content, so that no commit builds upon one in between. */
+async function trimMerges({ ledger, peers }: Parts): Promise<void> {
+  const { merges, pipeline } = ledger;
+  const oldest = (): number => (pipeline.row()?.committed ?? 0) - MERGES_KEPT;
+  while (ledger.active() && ledger.transaction(() => merges.retire(oldest(), SLICE))) await yieldToOthers();
+  for (;;) {
+    const definition = ledger.active();
+    const merge = definition && merges.retired();
+    if (!merge) return;
+    if (merge.upload !== null) await peers.branch(definition.output).abortUpload({ upload: merge.upload });
+    ledger.step(definition, () => merges.forget(merge.id));
+  }
+}

@@ -1,0 +1,28 @@
+import type { JobContext } from "../context.ts";
+import type { Ledger } from "./ledger.ts";
+
+/** A step of working out a job's datums: done only while they are not known and still wanted. */
+export function fillingStep<T>(
+  ledger: Ledger,
+  { definition, job }: JobContext,
+  work: () => T,
+): T | undefined {
+  return ledger.step(definition, () => (ledger.jobs.get(job.n)?.filled === 0 ? work() : undefined));
+}
+
+/** A step of a job's work: done only while it has not ended. */
+export function runningStep<T>(
+  ledger: Ledger,
+  { definition, job }: JobContext,
+  work: () => T,
+): T | undefined {
+  return ledger.step(definition, () => (ledger.jobs.get(job.n)?.finishedAt === null ? work() : undefined));
+}
+
+/** A step of a job's end: done only while it has not ended; once its commit may have been made, also while jobs are being ended. */
+export function endStep<T>(ledger: Ledger, { definition, job }: JobContext, work: () => T): T | undefined {
+  const step = job.committing === 1 ? ledger.endingStep : ledger.step;
+  return step.call(ledger, definition, () =>
+    ledger.jobs.get(job.n)?.finishedAt === null ? work() : undefined,
+  ) as T | undefined;
+}

@@ -1,0 +1,129 @@
+import type { Definition } from "../definition.ts";
+import { TimerStore } from "../engine/timer-store.ts";
+import { ChangedStore } from "../finish/changed.ts";
+import { EgressStore } from "../finish/egress-store.ts";
+import { EndingStore } from "../finish/ending.ts";
+import { MadeStore } from "../finish/made.ts";
+import { MergeStore } from "../finish/merge-store.ts";
+import { OperationStore } from "../finish/operations.ts";
+import { PublishedStore } from "../finish/published-store.ts";
+import { DatumStore } from "../inputs/datum-store.ts";
+import { ElementStore } from "../inputs/element-store.ts";
+import { SizeStore } from "../inputs/sizes.ts";
+import { SourceStore } from "../inputs/source-store.ts";
+import { TouchedStore } from "../inputs/touched-store.ts";
+import { JobStore } from "../jobs/job-store.ts";
+import { PipelineStore, type StoredState } from "../lifecycle/pipeline-store.ts";
+import { LogReader } from "../logs/log-reader.ts";
+import { LogStore } from "../logs/log-store.ts";
+import { AttemptStore } from "../work/attempt-store.ts";
+import { ResultStore } from "../work/result-store.ts";
+import { SlotStore } from "../work/slot-store.ts";
+import { TaskStore } from "../work/task-store.ts";
+import { hasTables, migrate } from "./migrations.ts";
+import { Sql } from "./sql.ts";
+
+/** Everything that a Pipeline object stores. */
+export class Ledger {
+  readonly sql: Sql;
+  readonly pipeline: PipelineStore;
+  readonly sources: SourceStore;
+  readonly jobs: JobStore;
+  readonly touched: TouchedStore;
+  readonly elements: ElementStore;
+  readonly datums: DatumStore;
+  readonly attempts: AttemptStore;
+  readonly results: ResultStore;
+  readonly made: MadeStore;
+  readonly published: PublishedStore;
+  readonly ending: EndingStore;
+  readonly changed: ChangedStore;
+  readonly operations: OperationStore;
+  readonly merges: MergeStore;
+  readonly tasks: TaskStore;
+  readonly egress: EgressStore;
+  readonly sizes: SizeStore;
+  readonly slots: SlotStore;
+  readonly logs: LogStore;
+  readonly logReader: LogReader;
+  readonly timers: TimerStore;
+  readonly #storage: DurableObjectStorage;
+  #exists: boolean;
+
+  constructor(storage: DurableObjectStorage) {
+    const sql = new Sql(storage.sql);
+    this.sql = sql;
+    this.pipeline = new PipelineStore(sql);
+    this.sources = new SourceStore(sql);
+    this.jobs = new JobStore(sql);
+    this.touched = new TouchedStore(sql);
+    this.elements = new ElementStore(sql);
+    this.datums = new DatumStore(sql);
+    this.attempts = new AttemptStore(sql, (job, counts) => this.jobs.count(job, counts));
+    this.results = new ResultStore(sql, () => this.pipeline.definition()?.salt ?? "");
+    this.made = new MadeStore(sql);
+    this.published = new PublishedStore(sql, this.made);
+    this.ending = new EndingStore(sql);
+    this.changed = new ChangedStore(sql);
+    this.operations = new OperationStore(sql);
+    this.merges = new MergeStore(sql);
+    this.tasks = new TaskStore(sql);
+    this.egress = new EgressStore(sql);
+    this.sizes = new SizeStore(sql);
+    this.slots = new SlotStore(sql);
+    this.logs = new LogStore(sql);
+    this.logReader = new LogReader(sql);
+    this.timers = new TimerStore(sql, storage);
+    this.#storage = storage;
+    this.#exists = hasTables(sql);
+    if (this.#exists) this.transaction(() => migrate(sql));
+  }
+
+  /** Whether the pipeline was ever created: without tables no store may be asked. */
+  get exists(): boolean {
+    return this.#exists;
+  }
+
+  makeTables(): void {
+    if (this.#exists) return;
+    this.transaction(() => migrate(this.sql));
+    this.#exists = true;
+  }
+
+  /** All of it or nothing; nothing else runs in between. */
+  transaction<T>(work: () => T): T {
+    return this.#storage.transactionSync(work);
+  }
+
+  /** The pipeline while it runs. */
+  active(): Definition | undefined {
+    return this.exists ? this.pipeline.active() : undefined;
+  }
+
+  /**
+   * A step that was prepared while others could run: done only if the same version of the same pipeline is still
+   * active, so that nothing of a deleted pipeline ends up in one of the same name. Undefined where it was not done.
+   */
+  step<T>(prepared: Definition, work: () => T): T | undefined {
+    return this.#while(RUNNING, { prepared, work });
+  }
+
+  /** A step that ends a job whose output may be committed already: it is also done while jobs are being ended. */
+  endingStep<T>(prepared: Definition, work: () => T): T | undefined {
+    return this.#while(ENDING, { prepared, work });
+  }
+
+  #while<T>(
+    states: readonly StoredState[],
+    { prepared, work }: { prepared: Definition; work: () => T },
+  ): T | undefined {
+    return this.transaction(() => {
+      const row = this.pipeline.row();
+      const same = row?.revision === prepared.revision && this.pipeline.definition()?.uid === prepared.uid;
+      return same && states.includes(row.state) ? work() : undefined;
+    });
+  }
+}
+
+const RUNNING: readonly StoredState[] = ["active"];
+const ENDING: readonly StoredState[] = ["active", "stopping", "updating", "deleting"];

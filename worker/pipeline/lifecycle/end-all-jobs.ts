@@ -1,0 +1,51 @@
+import { type Parts, yieldToOthers } from "../context.ts";
+import type { Definition } from "../definition.ts";
+import { endFront } from "../finish/steps.ts";
+import { cutShort, tellOfCut } from "../jobs/end.ts";
+import { reapJobs } from "../jobs/reap.ts";
+
+/** Jobs ended, and rows removed, in one transaction. */
+const SLICE = 200;
+
+/**
+ * Ends every job that has not ended, for a pipeline that makes none meanwhile. A job whose output may have been
+ * committed ends by that first. Jobs outlive what ended them in the catalogue, so they are told of in the end.
+ */
+export async function endJobs(
+  parts: Parts,
+  { definition, reason }: { definition: Definition; reason: string },
+): Promise<void> {
+  const { ledger } = parts;
+  // Whoever began the commit lets go of it, as the pipeline does not run any more.
+  await parts.frontRests();
+  for (let job = ledger.jobs.committing(); job; job = ledger.jobs.committing()) {
+    if (!(await endFront(parts, { definition, job }))) break;
+  }
+  for (let more = true; more; ) {
+    const ended = ledger.transaction(() => cutSome(parts, reason));
+    for (const id of ended) tellOfCut(parts, id);
+    more = ended.length > 0;
+    if (more) await yieldToOthers();
+  }
+  await reapJobs(parts);
+  while (ledger.transaction(() => dropFill(parts))) await yieldToOthers();
+}
+
+function cutSome(parts: Parts, reason: string): string[] {
+  const { jobs, pipeline } = parts.ledger;
+  const cut = jobs.unfinished(SLICE).filter((job) => cutShort(parts, { job, state: "killed", reason }));
+  if (cut.length > 0) pipeline.setOwed(1);
+  return cut.map(({ id }) => id);
+}
+
+/**
+ * The next job reads its inputs whole, so nothing builds upon datums that were being worked out. It is owed also where
+ * the only such jobs had been stopped before.
+ */
+function dropFill({ ledger }: Parts): boolean {
+  const [job] = ledger.jobs.unfilled(1);
+  if (!job) return false;
+  ledger.pipeline.setOwed(1);
+  if (!ledger.touched.clear(job.n, SLICE)) ledger.jobs.setFilled(job.n);
+  return true;
+}

@@ -1,0 +1,197 @@
+import type { PipelineSpec } from "../../../protocol/spec.ts";
+import type { CommitPosition } from "../../branch/contract.ts";
+import { type Definition, define, type Revision } from "../definition.ts";
+import type { Sql } from "../ledger/sql.ts";
+
+/** `purging`: gone for everybody else, while its rows are still being removed. */
+export type StoredState =
+  | "creating"
+  | "active"
+  | "stopping"
+  | "stopped"
+  | "starting"
+  | "updating"
+  | "deleting"
+  | "purging"
+  | "deleted";
+
+export interface PipelineRow {
+  readonly state: StoredState;
+  readonly version: number;
+  /** The version that the catalogue has. */
+  readonly told: number;
+  readonly revision: number;
+  readonly epoch: number | null;
+  readonly keepOutput: number;
+  readonly pullDue: number;
+  readonly alive: number;
+  readonly committed: number;
+  /** Whether the present inputs have had their first job. */
+  readonly begun: number;
+  readonly owed: number;
+  readonly staleBefore: number | null;
+  /** 1: what is known of the inputs is no good, so the next job reads them whole. */
+  readonly anew: number;
+  /** The first job that the history of outputs tells of (results.ts). */
+  readonly madeFrom: number;
+}
+
+/** The one row about the pipeline itself, and the versions of its specification. */
+export class PipelineStore {
+  readonly #sql: Sql;
+  #definition: Definition | undefined;
+  /** Earlier versions, read for jobs that were made for them. */
+  readonly #earlier = new Map<number, Definition>();
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  row(): PipelineRow | undefined {
+    return this.#sql.first<PipelineRow>`
+      SELECT state, version, told, revision, epoch, keep_output AS keepOutput, pull_due AS pullDue, alive, committed,
+        begun, owed, stale_before AS staleBefore, anew, made_from AS madeFrom
+      FROM pipeline WHERE one = 1`;
+  }
+
+  /** What the pipeline is, in whatever state. */
+  definition(): Definition | undefined {
+    const row = this.#sql.first<{ uid: string; revision: number }>`
+      SELECT uid, revision FROM pipeline WHERE one = 1`;
+    if (!row) return undefined;
+    const { uid, revision } = row;
+    if (this.#definition?.uid !== uid || this.#definition.revision !== revision) {
+      this.#definition = this.#read(revision);
+      this.#earlier.clear();
+    }
+    return this.#definition;
+  }
+
+  /** The pipeline while it runs. */
+  active(): Definition | undefined {
+    return this.row()?.state === "active" ? this.definition() : undefined;
+  }
+
+  /** The pipeline as it was in an earlier version. */
+  definitionAt(revision: number): Definition | undefined {
+    const present = this.definition();
+    if (!present || present.revision === revision) return present;
+    const found = this.#earlier.get(revision) ?? this.#read(revision);
+    if (found) this.#earlier.set(revision, found);
+    return found;
+  }
+
+  /** A new pipeline, on top of the tombstone of an earlier one. */
+  begin({ uid, spec, starts, now }: Pick<Revision, "spec" | "starts"> & { uid: string; now: number }): void {
+    const text = JSON.stringify(spec);
+    this.#sql.run`
+      INSERT INTO pipeline (one, name, uid, state, spec, created_at, version, salt, epoch, keep_output, pull_due, alive, committed)
+      VALUES (1, ${spec.pipeline.name}, ${uid}, 'creating', ${text}, ${now}, 1, '1', NULL, 0, 0, 0, 0)
+      ON CONFLICT (one) DO UPDATE SET
+        uid = excluded.uid, state = excluded.state, spec = excluded.spec, created_at = excluded.created_at,
+        version = version + 1, salt = excluded.salt, epoch = NULL, keep_output = 0, pull_due = 0, alive = 0,
+        committed = 0, revision = 1, begun = 0, owed = 0, wish = NULL, stale_before = NULL, made_from = 0, anew = 0`;
+    this.#insertRevision({ revision: 1, spec, salt: "1", starts }, now);
+  }
+
+  /** Whether a version waits to become the present one (revise). */
+  hasWish(): boolean {
+    return this.#sql.first`SELECT 1 FROM pipeline WHERE one = 1 AND wish IS NOT NULL` !== undefined;
+  }
+
+  /** Writes down the version that is to follow the present one. */
+  wish(next: Revision, now: number): void {
+    this.#insertRevision(next, now);
+    this.#sql.run`UPDATE pipeline SET wish = ${next.revision}`;
+  }
+
+  /** Makes the version that was wished for the present one. */
+  revise(): void {
+    this.#sql.run`
+      UPDATE pipeline SET revision = wish, version = version + 1, wish = NULL,
+        spec = (SELECT spec FROM revisions WHERE revision = wish),
+        salt = (SELECT salt FROM revisions WHERE revision = wish)
+      WHERE wish IS NOT NULL`;
+  }
+
+  /** Every change of state is a new version for the catalogue. */
+  setState(state: StoredState): void {
+    this.#sql.run`UPDATE pipeline SET state = ${state}, version = version + 1`;
+  }
+
+  setTold(version: number): void {
+    this.#sql.run`UPDATE pipeline SET told = max(told, ${version})`;
+  }
+
+  setKeepOutput(keep: number): void {
+    this.#sql.run`UPDATE pipeline SET keep_output = ${keep}`;
+  }
+
+  setEpoch(epoch: number): void {
+    this.#sql.run`UPDATE pipeline SET epoch = ${epoch}`;
+  }
+
+  setPullDue(due: 0 | 1): void {
+    this.#sql.run`UPDATE pipeline SET pull_due = ${due}`;
+  }
+
+  setBegun(begun: 0 | 1): void {
+    this.#sql.run`UPDATE pipeline SET begun = ${begun}`;
+  }
+
+  setOwed(owed: 0 | 1): void {
+    this.#sql.run`UPDATE pipeline SET owed = ${owed}`;
+  }
+
+  setAnew(anew: 0 | 1): void {
+    this.#sql.run`UPDATE pipeline SET anew = ${anew}`;
+  }
+
+  /** Until this job is committed, the results of other salts than the present one are kept; null: there are none. */
+  setStaleBefore(job: number | null): void {
+    this.#sql.run`UPDATE pipeline SET stale_before = ${job}`;
+  }
+
+  /** Answers how many datums are alive after the change. */
+  addAlive(change: number): number {
+    return (
+      this.#sql.first<{ alive: number }>`UPDATE pipeline SET alive = alive + ${change} RETURNING alive`
+        ?.alive ?? 0
+    );
+  }
+
+  setCommitted(job: number): void {
+    this.#sql.run`UPDATE pipeline SET committed = ${job}`;
+  }
+
+  #insertRevision({ revision, spec, salt, starts }: Revision, now: number): void {
+    this.#sql.run`
+      INSERT OR REPLACE INTO revisions (revision, spec, salt, starts, created_at)
+      VALUES (${revision}, ${JSON.stringify(spec)}, ${salt}, ${JSON.stringify(starts)}, ${now})`;
+  }
+
+  #read(revision: number): Definition | undefined {
+    const row = this.#sql.first<StoredRevision>`
+      SELECT p.uid, p.created_at AS createdAt, r.spec, r.salt, r.starts
+      FROM pipeline AS p, revisions AS r WHERE p.one = 1 AND r.revision = ${revision}`;
+    if (!row) return undefined;
+    const { uid, createdAt, salt } = row;
+    const starts: (CommitPosition | null)[] = JSON.parse(row.starts);
+    return define({ uid, createdAt, revision: { revision, spec: storedSpec(row.spec), salt, starts } });
+  }
+}
+
+interface StoredRevision {
+  readonly uid: string;
+  readonly createdAt: number;
+  readonly spec: string;
+  readonly salt: string;
+  readonly starts: string;
+}
+
+/** Fills in what a specification may lack that was stored before there was the field. */
+function storedSpec(text: string): PipelineSpec {
+  const spec: PipelineSpec = JSON.parse(text);
+  const inputs = spec.inputs.map((input) => ({ ...input, lazy: input.lazy ?? false }));
+  return { ...spec, datumTries: spec.datumTries ?? 3, inputs };
+}

@@ -1,0 +1,63 @@
+import type { PipelineSpec, Transform } from "../../../protocol/spec.ts";
+import { checkSpec } from "../../core/spec.ts";
+
+/** What an update changes of a pipeline. */
+export interface SpecChange {
+  readonly outputBranch: boolean;
+  /** What is computed for a datum: results of the version before count no more. */
+  readonly transform: boolean;
+  /** Which datums there are. */
+  readonly inputs: boolean;
+  /** Where results are pushed to, which is one of the settings. */
+  readonly egress: boolean;
+  /** Anything else: how the work is done. */
+  readonly settings: boolean;
+}
+
+/** Compares two specifications that were checked. Fields in another order, and what is the same as nothing, are no change. */
+export function specChange(before: PipelineSpec, after: PipelineSpec): SpecChange {
+  return {
+    outputBranch: before.outputBranch !== after.outputBranch,
+    transform: textOf(transformOf(before)) !== textOf(transformOf(after)),
+    inputs: textOf(inputsOf(before)) !== textOf(inputsOf(after)),
+    egress: textOf(destinationOf(before)) !== textOf(destinationOf(after)),
+    settings: textOf(settingsOf(before)) !== textOf(settingsOf(after)),
+  };
+}
+
+function transformOf({ transform }: PipelineSpec): Transform {
+  const { stdin = [], env = {}, acceptReturnCode = [], workingDir = "/", ...rest } = transform;
+  // 0 is always accepted (spec §2.2).
+  const accepted = [...new Set([0, ...acceptReturnCode])].sort((a, b) => a - b);
+  return { ...rest, stdin, env, acceptReturnCode: accepted, workingDir };
+}
+
+function inputsOf(spec: PipelineSpec): unknown {
+  const checked = checkSpec(spec);
+  return checked.ok ? checked.inputs.map(({ lazy: _, ...input }) => input) : spec.inputs;
+}
+
+/** How the files of each input are shown, by name. */
+function lazinessOf(spec: PipelineSpec): unknown {
+  const checked = checkSpec(spec);
+  return checked.ok ? checked.inputs.map(({ lazy }) => lazy) : null;
+}
+
+function settingsOf(spec: PipelineSpec): unknown {
+  const { transform: _, inputs: __, outputBranch: ___, $schema: ____, ...settings } = spec;
+  return { ...settings, lazy: lazinessOf(spec) };
+}
+
+/** With other credentials, results still go to the same place. */
+function destinationOf({ egress }: PipelineSpec): unknown {
+  return egress ? { URL: egress.URL, endpoint: egress.endpoint ?? null } : null;
+}
+
+/** JSON with the fields of every object in order. */
+function textOf(value: unknown): string {
+  return JSON.stringify(value, (_, part: unknown) =>
+    part !== null && typeof part === "object" && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+}

@@ -1,0 +1,31 @@
+import type { Parts } from "../context.ts";
+import type { Definition } from "../definition.ts";
+import type { Source } from "../inputs/source-store.ts";
+import { holdsFile, lastStart } from "../inputs/starts.ts";
+import { whileIn } from "../ledger/saga-step.ts";
+import type { StoredState } from "./pipeline-store.ts";
+
+/**
+ * From the branch's HEAD on, events come; what lies there already is read as it was at exactly that position. Where
+ * the branch has moved since it was last read, a job is owed for it.
+ */
+export async function subscribe(
+  { ledger, peers }: Parts,
+  { definition, state, source }: { definition: Definition; state: StoredState; source: Source },
+): Promise<void> {
+  const { uid, name } = definition;
+  const branch = peers.branch(source);
+  const { cursor } = await branch.subscribe({ uid, pipeline: name });
+  const before = { generation: cursor.generation, seq: cursor.seq - 1 };
+  const events = cursor.seq > 0 ? (await branch.feed({ cursor: before, limit: 1 })).events : [];
+  const commit = events[0]?.kind === "commit" ? events[0].id : null;
+  const start = lastStart(definition, source.source);
+  const hasData = commit !== null && (await holdsFile(branch, { at: cursor, start }));
+  whileIn(ledger, { uid, state, work });
+
+  function work(): void {
+    const moved = cursor.generation !== source.generation || cursor.seq !== source.seq;
+    if (moved) ledger.pipeline.setOwed(1);
+    ledger.sources.subscribed(source.source, { ...cursor, commit, hasData });
+  }
+}

@@ -1,0 +1,50 @@
+import { bucketName } from "../../../protocol/names.ts";
+import type { Pipeline } from "../../../protocol/pipelines.ts";
+import type { Found } from "../contract.ts";
+import type { Definition } from "../definition.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+
+/** A pipeline as the control API shows it. */
+export function describePipeline(
+  ledger: Ledger,
+  { definition, state }: { definition: Definition; state: Pipeline["state"] },
+): Pipeline {
+  const { name, revision, createdAt, spec, output } = definition;
+  return {
+    name,
+    state,
+    version: revision,
+    createdAt,
+    spec,
+    outputRepo: output.repo,
+    outputBranch: output.branch,
+    reason: state === "active" ? emptyInputs(ledger, definition) : null,
+  };
+}
+
+/** The pipeline in whatever state; undefined where there is none any more. */
+export function foundPipeline(ledger: Ledger): Found | undefined {
+  const state = ledger.exists ? ledger.pipeline.row()?.state : undefined;
+  const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
+  if (!definition || !state || state === "purging" || state === "deleted") return undefined;
+  return { ok: true, pipeline: describePipeline(ledger, { definition, state }) };
+}
+
+/** Which inputs keep the first job waiting, as it is made once all of them hold a file (spec §2.7); null where none does. */
+function emptyInputs(ledger: Ledger, { inputs }: Definition): string | null {
+  if (ledger.pipeline.row()?.begun === 1) return null;
+  const empty = inputs
+    .filter(({ source }) => !ledger.sources.hasData(source))
+    .map(({ name, repo, branch, from }) => {
+      const where = `s3://${bucketName({ repo, branch })}`;
+      return `input '${name}' is empty (${where} holds no file${from === null ? "" : ` written after ${from}`})`;
+    });
+  return empty.length === 0 ? null : `its first job waits for data: ${empty.join(", ")}`;
+}
+
+/** The pipeline, where it runs or is stopped and the catalogue knows. */
+export function restingPipeline(ledger: Ledger): Found | undefined {
+  const row = ledger.pipeline.row();
+  const rests = (row?.state === "active" || row?.state === "stopped") && row.told >= row.version;
+  return rests ? foundPipeline(ledger) : undefined;
+}

@@ -1,0 +1,146 @@
+import type { LogChunk, LogPage } from "../contract.ts";
+import type { JobRow } from "../jobs/job-store.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { KeptChunk, Tail } from "./log-reader.ts";
+
+/** Datums whose last lines are read at a time, where nothing else is kept of them. */
+const TAILS_PER_PAGE = 100;
+/** Where the tails begin, which come after all that was kept as it came. */
+const FIRST_TAIL = "t.0";
+
+/**
+ * A place behind so many lines of a chunk that was kept, or of a datum's tail. Behind none of a tail is behind the
+ * whole datum, whose lines count from one; behind that of no datum is where the tails begin.
+ */
+type Place = ({ readonly seq: number } | { readonly tail: string }) & { readonly seen: number };
+
+interface Question {
+  readonly job: JobRow;
+  /** An id, or what it begins with. */
+  readonly datum: string | undefined;
+  readonly after: string | null;
+  /** Whether what will yet be printed is asked for, too. */
+  readonly follows: boolean;
+}
+
+/**
+ * What a job's datums printed, in the order in which it came, then the last lines of failed datums of which nothing
+ * came. Of one datum also what it printed in an earlier job, where this one skipped it for its result.
+ */
+export function readLogs(
+  ledger: Ledger,
+  { job, datum, after, follows }: Question,
+): LogPage | "no-such-datum" | "several-datums" | "no-such-place" {
+  const place = parsePlace(after);
+  if (!place) return "no-such-place";
+  const id = datum === undefined ? undefined : findDatum(ledger, { job, datum });
+  if (id === "no-such-datum" || id === "several-datums") return id;
+  const at = id === undefined ? { job: job.n } : { job: homeOf(ledger, { job, id: id.datum }), ...id };
+  if ("tail" in place) return tailPage(ledger, { at, place });
+  const page = keptPage(ledger, { at, place });
+  if (page.rest === "more") return page;
+  if (follows && job.finishedAt === null) return { ...page, after: page.after ?? after, rest: "later" };
+  if (page.chunks.length > 0) return { ...page, after: FIRST_TAIL, rest: "more" };
+  return tailPage(ledger, { at, place: { tail: "", seen: 0 } });
+}
+
+/** The job that ran what is asked for, and the datum, where one is. */
+interface At {
+  readonly job: number;
+  readonly datum?: string;
+}
+
+function keptPage(ledger: Ledger, { at, place }: { at: At; place: { seq: number; seen: number } }): LogPage {
+  const { chunks, more } = ledger.logReader.page(at.job, { datum: at.datum, from: place.seq });
+  const shown = chunks
+    .map((chunk) => shownChunk(chunk, chunk.seq === place.seq ? place.seen : 0))
+    .filter(({ seen, lines }) => seen < recordsOf(lines));
+  const last = chunks.at(-1);
+  return {
+    chunks: shown,
+    after: last ? `${last.seq}.${recordsOf(last.lines)}` : null,
+    rest: more ? "more" : "none",
+  };
+}
+
+/** A chunk without lines tells of what was left out. */
+function recordsOf(lines: KeptChunk["lines"]): number {
+  return Math.max(lines.length, 1);
+}
+
+function shownChunk({ seq, datum, node, at, dropped, lines }: KeptChunk, seen: number): LogChunk {
+  return { place: `${seq}`, datum, node, at, dropped, lines, seen };
+}
+
+function tailPage(ledger: Ledger, { at, place }: { at: At; place: { tail: string; seen: number } }): LogPage {
+  if (at.datum !== undefined) return { chunks: ownTail(ledger, { at, place }), after: null, rest: "none" };
+  const begun = place.tail === "" ? undefined : ledger.attempts.get(at.job, place.tail);
+  const after = begun?.key ?? null;
+  const rest =
+    begun && place.seen > 0 ? ownTail(ledger, { at: { job: at.job, datum: begun.id }, place }) : [];
+  const tails = ledger.logReader.tails(at.job, { after, limit: TAILS_PER_PAGE });
+  const last = tails.at(-1);
+  return {
+    chunks: [...rest, ...tails.map(tailChunk).filter(hasText)],
+    after: last ? `t${last.datum}.0` : null,
+    rest: tails.length === TAILS_PER_PAGE ? "more" : "none",
+  };
+}
+
+/** Of one datum, what is left behind a place; of its last try that failed, where it is tried again. */
+function ownTail(
+  ledger: Ledger,
+  { at, place }: { at: At; place: { tail: string; seen: number } },
+): LogChunk[] {
+  const { job, datum = "" } = at;
+  const gone = ledger.logReader.goneOf(job, datum);
+  const row = ledger.jobs.get(job);
+  if (gone === undefined || !row) return [];
+  const attempt = ledger.attempts.get(job, datum);
+  const tail: Tail = {
+    ...{ datum, gone },
+    node: attempt?.node ?? null,
+    at: attempt?.finishedAt ?? row.startedAt ?? row.createdAt,
+    log: attempt?.log ?? "",
+  };
+  const chunk = { ...tailChunk(tail), seen: place.tail === datum ? place.seen : 0 };
+  return hasText(chunk) && chunk.seen < recordsOf(chunk.lines) ? [chunk] : [];
+}
+
+function tailChunk({ datum, node, at, log, gone }: Tail): LogChunk {
+  const text = log.endsWith("\n") ? log.slice(0, -1) : log;
+  const lines = text === "" ? [] : text.split("\n").map((line): readonly [number, string] => [0, line]);
+  return { place: `t${datum}`, datum, node, at, dropped: gone, lines, seen: 0 };
+}
+
+function hasText({ lines, dropped }: LogChunk): boolean {
+  return lines.length > 0 || dropped > 0;
+}
+
+/** The datum of a job whose id begins so, where there is no other. */
+function findDatum(
+  ledger: Ledger,
+  { job, datum }: { job: JobRow; datum: string },
+): { datum: string } | "no-such-datum" | "several-datums" {
+  const found = ledger.datums.startingWith(datum, job.n);
+  const [first] = found;
+  if (first === undefined) return "no-such-datum";
+  return found.length > 1 && first !== datum ? "several-datums" : { datum: first };
+}
+
+/** The job in which a datum ran: another one, where this one skipped it or waits for it to end there. */
+function homeOf(ledger: Ledger, { job, id }: { job: JobRow; id: string }): number {
+  const attempt = ledger.attempts.get(job.n, id);
+  if (attempt && attempt.state !== "skipped" && attempt.state !== "waiting") return job.n;
+  const salt = ledger.datums.saltAt(id, job.n) ?? ledger.pipeline.definitionAt(job.revision)?.salt;
+  return (salt === undefined ? undefined : ledger.results.jobOf({ id, salt })) ?? job.n;
+}
+
+function parsePlace(text: string | null): Place | undefined {
+  if (text === null) return { seq: 0, seen: 0 };
+  const [, tail, seq, seen] = /^(?:t([0-9a-z]{0,64})|([0-9]{1,15}))\.([0-9]{1,7})$/.exec(text) ?? [];
+  if (seen === undefined) return undefined;
+  return seq === undefined
+    ? { tail: tail ?? "", seen: Number(seen) }
+    : { seq: Number(seq), seen: Number(seen) };
+}

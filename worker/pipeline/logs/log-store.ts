@@ -1,0 +1,198 @@
+import type { Sql } from "../ledger/sql.ts";
+
+/** How much of what commands print is kept, in bytes. */
+export interface LogLimits {
+  /** Of one datum in one job, all its tries together. */
+  readonly datumBytes: number;
+  readonly pipelineBytes: number;
+}
+
+const LIMITS: LogLimits = { datumBytes: 1024 * 1024, pipelineBytes: 256 * 1024 * 1024 };
+
+/** About the most characters of lines in one row. */
+const CHUNK_CHARACTERS = 64 * 1024;
+/** What a row takes beside its lines, in bytes. */
+const ROW_BYTES = 100;
+/** Most rows that go when one entry comes: more than an entry brings rows, so that a bound that is passed is met again. */
+const MAX_EVICTED = 500;
+
+/** A line, and how many milliseconds after the first of its chunk it was printed. */
+export type ChunkLine = readonly [afterMs: number, text: string];
+
+/** A try that prints. */
+export interface Printer {
+  readonly job: number;
+  readonly datum: string;
+  readonly node: string | null;
+  readonly lease: string;
+  /** When its job was made: what it prints is younger. */
+  readonly since: number;
+}
+
+/** What a runner sent of one lease; a line has the age that it had when it was sent. */
+export interface LogEntry {
+  readonly seq: number;
+  readonly dropped: number;
+  readonly lines: readonly (readonly [ageMs: number, text: string])[];
+}
+
+interface Taken {
+  readonly bytes: number;
+  readonly lease: string;
+  readonly entry: number;
+  readonly at: number;
+}
+
+interface Evicted {
+  readonly seq: number;
+  readonly job: number;
+  readonly datum: string;
+  readonly bytes: number;
+  readonly lines: number;
+}
+
+/**
+ * What datums printed, in the order in which it came. The oldest goes where there is more than is kept: first of the
+ * datum that has too much, then of the whole pipeline, whichever job it is of. How many lines went is remembered.
+ */
+export class LogStore {
+  readonly #sql: Sql;
+  readonly #limits: LogLimits;
+
+  constructor(sql: Sql, limits: LogLimits = LIMITS) {
+    this.#sql = sql;
+    this.#limits = limits;
+  }
+
+  /** Keeps an entry; does nothing where it, or one after it, was kept before. To be called in a transaction. */
+  add(printer: Printer, { seq, dropped, lines }: LogEntry, { now }: { now: number }): void {
+    const { job, datum, lease, since } = printer;
+    const before = this.#sql.first<Taken>`
+      SELECT bytes, lease, entry, at FROM log_datums WHERE job = ${job} AND datum = ${datum}`;
+    const last = before?.lease === lease ? before : undefined;
+    if (last && seq <= last.entry) return;
+    // A lease's lines never go back in time, however late an entry comes.
+    let at = Math.max(last?.at ?? 0, since);
+    const printed = lines.map(([ageMs, text]) => {
+      at = Math.max(at, now - ageMs);
+      return { at, text };
+    });
+    if (printed.length === 0) at = Math.max(at, now);
+    const bytes = this.#insert(printer, { dropped, printed, at });
+    this.#sql.run`
+      INSERT INTO log_datums (job, datum, bytes, gone, lease, entry, at)
+      VALUES (${job}, ${datum}, ${bytes}, 0, ${lease}, ${seq}, ${at})
+      ON CONFLICT (job, datum) DO UPDATE SET
+        bytes = bytes + ${bytes}, lease = excluded.lease, entry = excluded.entry, at = excluded.at`;
+    this.#keepBounds({ job, datum, bytes: (before?.bytes ?? 0) + bytes });
+  }
+
+  /** Removes some of what jobs before one printed; answers whether there may be more. */
+  trim(before: number, limit: number): boolean {
+    const chunks = this.#sql.all<{ bytes: number }>`
+      DELETE FROM log_chunks WHERE seq IN (
+        SELECT seq FROM log_chunks INDEXED BY log_chunks_by_job WHERE job < ${before} LIMIT ${limit})
+      RETURNING bytes`;
+    if (chunks.length > 0) this.#addBytes(-sum(chunks));
+    if (chunks.length === limit) return true;
+    return (
+      this.#sql.all`
+        DELETE FROM log_datums WHERE (job, datum) IN (
+          SELECT job, datum FROM log_datums WHERE job < ${before} ORDER BY job, datum LIMIT ${limit})
+        RETURNING 1`.length === limit
+    );
+  }
+
+  /** Writes the rows of an entry; answers their bytes. */
+  #insert(
+    { job, datum, node }: Printer,
+    { dropped, printed, at }: { dropped: number; printed: readonly Printed[]; at: number },
+  ): number {
+    const parts = printed.length > 0 ? inParts(printed) : dropped > 0 ? [[]] : [];
+    let seq = this.#sql.first<{ next: number }>`SELECT next FROM log_store WHERE one = 1`?.next ?? 1;
+    let all = 0;
+    for (const [index, part] of parts.entries()) {
+      const from = part[0]?.at ?? at;
+      const text = JSON.stringify(part.map((line): ChunkLine => [line.at - from, line.text]));
+      const bytes = ROW_BYTES + new TextEncoder().encode(text).length;
+      this.#sql.run`
+        INSERT INTO log_chunks (seq, job, datum, node, at, dropped, count, bytes, lines)
+        VALUES (${seq++}, ${job}, ${datum}, ${node}, ${from}, ${index === 0 ? dropped : 0}, ${part.length},
+          ${bytes}, ${text})`;
+      all += bytes;
+    }
+    if (parts.length > 0) {
+      this.#sql.run`
+        INSERT INTO log_store (one, bytes, next) VALUES (1, ${all}, ${seq})
+        ON CONFLICT (one) DO UPDATE SET bytes = bytes + ${all}, next = excluded.next`;
+    }
+    return all;
+  }
+
+  #keepBounds({ job, datum, bytes }: { job: number; datum: string; bytes: number }): void {
+    const excess = bytes - this.#limits.datumBytes;
+    if (excess > 0) {
+      const oldest = this.#sql.all<Evicted>`
+        SELECT seq, job, datum, bytes, dropped + count AS lines
+        FROM log_chunks INDEXED BY log_chunks_by_datum
+        WHERE job = ${job} AND datum = ${datum} ORDER BY seq LIMIT ${MAX_EVICTED}`;
+      this.#evict(enough(oldest, excess));
+    }
+    const all = this.#sql.first<{ bytes: number }>`SELECT bytes FROM log_store WHERE one = 1`?.bytes ?? 0;
+    const over = all - this.#limits.pipelineBytes;
+    if (over <= 0) return;
+    const oldest = this.#sql.all<Evicted>`
+      SELECT seq, job, datum, bytes, dropped + count AS lines FROM log_chunks ORDER BY seq LIMIT ${MAX_EVICTED}`;
+    this.#evict(enough(oldest, over));
+  }
+
+  #evict(chunks: readonly Evicted[]): void {
+    for (const { seq, job, datum, bytes, lines } of chunks) {
+      this.#sql.run`DELETE FROM log_chunks WHERE seq = ${seq}`;
+      this.#sql.run`
+        UPDATE log_datums SET bytes = bytes - ${bytes}, gone = gone + ${lines}
+        WHERE job = ${job} AND datum = ${datum}`;
+    }
+    this.#addBytes(-sum(chunks));
+  }
+
+  #addBytes(bytes: number): void {
+    this.#sql.run`UPDATE log_store SET bytes = bytes + ${bytes} WHERE one = 1`;
+  }
+}
+
+interface Printed {
+  readonly at: number;
+  readonly text: string;
+}
+
+/** Lines in as many rows as they need; a row holds one at least. */
+function inParts(lines: readonly Printed[]): Printed[][] {
+  const parts: Printed[][] = [];
+  let room = 0;
+  for (const line of lines) {
+    if (parts.length === 0 || room < line.text.length) {
+      parts.push([]);
+      room = CHUNK_CHARACTERS;
+    }
+    parts.at(-1)?.push(line);
+    room -= line.text.length;
+  }
+  return parts;
+}
+
+/** As many from the front as make up so many bytes. */
+function enough(chunks: readonly Evicted[], bytes: number): Evicted[] {
+  let left = bytes;
+  const taken: Evicted[] = [];
+  for (const chunk of chunks) {
+    if (left <= 0) break;
+    taken.push(chunk);
+    left -= chunk.bytes;
+  }
+  return taken;
+}
+
+function sum(chunks: readonly { readonly bytes: number }[]): number {
+  return chunks.reduce((total, { bytes }) => total + bytes, 0);
+}

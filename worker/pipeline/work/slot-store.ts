@@ -1,0 +1,83 @@
+import type { Sql } from "../ledger/sql.ts";
+
+export interface SlotRequest {
+  readonly worker: string;
+  readonly node: string;
+  /** How many workers the pipeline has now. */
+  readonly allowed: number;
+  /** The lease call that takes it, where that says which it is. */
+  readonly visit: string | null;
+  readonly now: number;
+  readonly until: number;
+}
+
+/** Which workers may lease: "exactly n" (spec §2.3) holds here, whatever the fleet starts. */
+export class SlotStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Takes or keeps a slot for a worker. Where there are too many, those who came last lose theirs. */
+  take({ worker, node, allowed, visit, now, until }: SlotRequest): boolean {
+    this.#sql.run`DELETE FROM slots WHERE until <= ${now}`;
+    const own = this.#sql.first<{ since: number }>`SELECT since FROM slots WHERE worker = ${worker}`;
+    const since = own?.since ?? now;
+    const before = this.#sql.first<{ count: number }>`
+      SELECT count(*) AS count FROM slots
+      WHERE worker <> ${worker} AND (${own ? 0 : 1} OR (since, worker) < (${since}, ${worker}))`;
+    if ((before?.count ?? 0) >= allowed) {
+      this.release(worker);
+      return false;
+    }
+    this.#sql.run`
+      INSERT INTO slots (worker, node, since, until, visit)
+      VALUES (${worker}, ${node}, ${since}, ${until}, ${visit})
+      ON CONFLICT (worker) DO UPDATE SET until = excluded.until, visit = excluded.visit`;
+    return true;
+  }
+
+  /** Only where the worker has one. */
+  renew(worker: string, { now, until }: { now: number; until: number }): void {
+    this.#sql.run`UPDATE slots SET until = ${until} WHERE worker = ${worker} AND until > ${now}`;
+  }
+
+  /** Why a worker can't work, kept as long as its slot; null: it can. Only where it has one. */
+  setTrouble(worker: string, trouble: string | null): void {
+    this.#sql
+      .run`UPDATE slots SET trouble = ${trouble} WHERE worker = ${worker} AND trouble IS NOT ${trouble}`;
+  }
+
+  /** By node, why workers there can't work: one word for each node. */
+  troubles(now: number): { node: string; trouble: string }[] {
+    return this.#sql.all<{ node: string; trouble: string }>`
+      SELECT node, min(trouble) AS trouble FROM slots
+      WHERE until > ${now} AND trouble IS NOT NULL GROUP BY node ORDER BY node`;
+  }
+
+  /** Whether any worker may lease. */
+  isTaken(now: number): boolean {
+    return this.#sql.first`SELECT 1 FROM slots WHERE until > ${now} LIMIT 1` !== undefined;
+  }
+
+  /**
+   * Frees the slot of a worker that went away while it waited for something to do. Only where it has not called again
+   * since, and holds nothing: then it is at work, and only its connection broke.
+   */
+  vacate(worker: string, visit: string): boolean {
+    return (
+      this.#sql.first`
+        DELETE FROM slots WHERE worker = ${worker} AND visit = ${visit}
+          AND NOT EXISTS (SELECT 1 FROM attempts INDEXED BY attempts_by_expiry
+            WHERE lease_until IS NOT NULL AND worker = ${worker})
+          AND NOT EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_by_expiry
+            WHERE lease_until IS NOT NULL AND worker = ${worker})
+        RETURNING worker` !== undefined
+    );
+  }
+
+  release(worker: string): void {
+    this.#sql.run`DELETE FROM slots WHERE worker = ${worker}`;
+  }
+}

@@ -1,0 +1,145 @@
+import type { ContentId } from "../../../protocol/content.ts";
+import type { Sql } from "../ledger/sql.ts";
+
+export interface TaskRow {
+  /** Of a merge: its own id. */
+  readonly id: string;
+  readonly kind: "merge" | "egress";
+  readonly job: number;
+  /** The path that is merged, for people. */
+  readonly path: string | null;
+  readonly tries: number;
+  readonly lost: number;
+}
+
+type StoredTask = TaskRow & { readonly parts: string | null };
+
+/** What runners are to do for the front beside its datums. Leased like those; a task that is done has no row. */
+export class TaskStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Fine where it is there. */
+  addMerge({
+    id,
+    job,
+    path,
+    parts,
+  }: {
+    id: string;
+    job: number;
+    path: string;
+    parts: readonly ContentId[];
+  }): void {
+    const text = JSON.stringify(parts.map(({ digest, size }): ContentId => ({ digest, size })));
+    this.#sql.run`
+      INSERT OR IGNORE INTO tasks (id, kind, job, state, path, parts, tries, lost)
+      VALUES (${id}, 'merge', ${job}, 'queued', ${path}, ${text}, 0, 0)`;
+  }
+
+  addEgress({ id, job }: { id: string; job: number }): TaskRow {
+    this.#sql.run`
+      INSERT INTO tasks (id, kind, job, state, tries, lost) VALUES (${id}, 'egress', ${job}, 'queued', 0, 0)`;
+    return { id, kind: "egress", job, path: null, tries: 0, lost: 0 };
+  }
+
+  /** How many of a job are queued, counted up to `limit`. */
+  queued(job: number, limit: number): number {
+    return (
+      this.#sql.first<{ count: number }>`
+        SELECT count(*) AS count FROM (
+          SELECT 1 FROM tasks INDEXED BY tasks_by_job WHERE job = ${job} AND state = 'queued' LIMIT ${limit})`
+        ?.count ?? 0
+    );
+  }
+
+  /** Those of a job that are queued. */
+  next(job: number, limit: number): TaskRow[] {
+    return this.#sql.all<TaskRow>`
+      SELECT id, kind, job, path, tries, lost FROM tasks INDEXED BY tasks_by_job
+      WHERE job = ${job} AND state = 'queued' ORDER BY id LIMIT ${limit}`;
+  }
+
+  /** Whether a job has any. */
+  has(job: number): boolean {
+    return this.#sql.first`SELECT 1 FROM tasks WHERE job = ${job} LIMIT 1` !== undefined;
+  }
+
+  /** What a merge puts together. */
+  parts(id: string): ContentId[] {
+    const row = this.#sql.first<Pick<StoredTask, "parts">>`SELECT parts FROM tasks WHERE id = ${id}`;
+    return JSON.parse(row?.parts ?? "[]");
+  }
+
+  run(id: string, { lease, worker, until }: { lease: string; worker: string; until: number }): void {
+    this.#sql.run`
+      UPDATE tasks SET state = 'running', lease = ${lease}, worker = ${worker}, lease_until = ${until}
+      WHERE id = ${id} AND state = 'queued'`;
+  }
+
+  /** The task that a lease holds. The lease is the fence: a lost one, or one whose job has ended, finds nothing. */
+  held(lease: string): TaskRow | undefined {
+    return this.#sql.first<TaskRow>`
+      SELECT id, kind, job, path, tries, lost FROM tasks
+      WHERE lease = ${lease} AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finished_at IS NULL)`;
+  }
+
+  /** False where the lease is lost. */
+  renew(lease: string, until: number): boolean {
+    return (
+      this.#sql.first`
+        UPDATE tasks SET lease_until = ${until}
+        WHERE lease = ${lease} AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finished_at IS NULL)
+        RETURNING id` !== undefined
+    );
+  }
+
+  /** Those whose lease ran out. */
+  expired(now: number, limit: number): TaskRow[] {
+    return this.#sql.all<TaskRow>`
+      SELECT id, kind, job, path, tries, lost FROM tasks
+      WHERE lease_until IS NOT NULL AND lease_until <= ${now} ORDER BY lease_until LIMIT ${limit}`;
+  }
+
+  nextExpiry(): number | undefined {
+    return this.#sql.first<{ until: number }>`
+      SELECT lease_until AS until FROM tasks WHERE lease_until IS NOT NULL ORDER BY lease_until LIMIT 1`
+      ?.until;
+  }
+
+  /** Back into the queue, with what it has behind it. */
+  requeue({ id, tries, lost }: TaskRow): void {
+    this.#sql.run`
+      UPDATE tasks SET state = 'queued', lease = NULL, worker = NULL, lease_until = NULL, tries = ${tries},
+        lost = ${lost}
+      WHERE id = ${id}`;
+  }
+
+  /** Keeps what went wrong with a try. */
+  note(id: string, reason: string): void {
+    this.#sql.run`UPDATE tasks SET reason = ${reason} WHERE id = ${id}`;
+  }
+
+  /** What last went wrong with a push of a job. */
+  pushFault(job: number): string | undefined {
+    return this.#sql.first<{ reason: string }>`
+      SELECT reason FROM tasks WHERE job = ${job} AND kind = 'egress' AND reason IS NOT NULL LIMIT 1`?.reason;
+  }
+
+  remove(id: string): void {
+    this.#sql.run`DELETE FROM tasks WHERE id = ${id}`;
+  }
+
+  /** Any that are left, of whichever job. */
+  some(limit: number): TaskRow[] {
+    return this.#sql.all<TaskRow>`SELECT id, kind, job, path, tries, lost FROM tasks LIMIT ${limit}`;
+  }
+
+  /** Takes every push from whoever is at it. */
+  callOffPushes(): void {
+    this.#sql.run`DELETE FROM tasks WHERE kind = 'egress'`;
+  }
+}

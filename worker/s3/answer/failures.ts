@@ -1,0 +1,151 @@
+import type { PathFault } from "../../../protocol/paths.ts";
+import { MAX_PATH_BYTES, PATH_FAULT_TEXT } from "../../../protocol/paths.ts";
+import type { WriteFailure } from "../../blobs/write-content.ts";
+import type { BadPath, BranchApi, CommitRefused } from "../../branch/contract.ts";
+import { type S3Code, S3Error } from "./errors.ts";
+
+type ReasonOf<A> = A extends { ok: false; reason: infer R extends string } ? R : never;
+type ReasonsOf<M extends keyof BranchApi> = ReasonOf<Awaited<ReturnType<BranchApi[M]>>>;
+
+/** Every reason for which a Branch object refuses what the S3 operations ask of it. */
+export type BranchReason = ReasonsOf<
+  | "create"
+  | "destroy"
+  | "status"
+  | "read"
+  | "list"
+  | "listVersions"
+  | "content"
+  | "openUpload"
+  | "renewUpload"
+  | "addContents"
+  | "reserve"
+  | "put"
+  | "commit"
+  | "createMultipart"
+  | "listMultiparts"
+  | "session"
+>;
+
+/** Every reason for which it refuses what they ask of a multipart upload. */
+export type UploadReason = ReasonsOf<
+  | "multipart"
+  | "addPart"
+  | "listParts"
+  | "partBodies"
+  | "saveProgress"
+  | "completeMultipart"
+  | "abortMultipart"
+>;
+
+type Refusal<R extends string> =
+  | { readonly reason: Exclude<R, "bad-path" | "path-conflict"> }
+  | BadPath
+  | CommitRefused;
+
+interface Word {
+  readonly code: S3Code;
+  readonly message?: string;
+}
+
+const OUTPUT_BRANCH =
+  "This branch is the output of a pipeline and belongs to its jobs: write to another branch, or delete the pipeline first.";
+
+/** A new reason does not compile until it has a word here. */
+const BRANCH_WORDS: Record<BranchReason, Word> = {
+  "already-exists": { code: "BucketAlreadyOwnedByYou" },
+  "bad-path": { code: "InvalidArgument" },
+  "branch-full": { code: "BranchFull" },
+  busy: {
+    code: "SlowDown",
+    message: "A large commit is being made in this branch, and other writes wait for it: try again.",
+  },
+  "catalogue-unavailable": {
+    code: "ServiceUnavailable",
+    message: "The catalogue of buckets cannot be reached for the moment: try again.",
+  },
+  "condition-failed": {
+    code: "PreconditionFailed",
+    message:
+      "If-Match or If-None-Match does not hold for what is at the key: look at its ETag, then try again.",
+  },
+  "lost-claim": { code: "AccessDenied", message: OUTPUT_BRANCH },
+  "no-such-branch": { code: "NoSuchBucket" },
+  "no-such-content": { code: "OperationAborted" },
+  "no-such-file": { code: "NoSuchKey" },
+  "no-such-session": {
+    code: "NoSuchBucket",
+    message:
+      "The bucket '<session>.<branch>.<repo>' is that of an open commit, which was finished, was aborted, ran out or was never there: open one with 'sluice commit start s3://<branch>.<repo>'.",
+  },
+  "no-such-upload": { code: "OperationAborted" },
+  "no-such-version": { code: "NoSuchVersion" },
+  "path-conflict": { code: "PathConflict" },
+  "pipeline-output": { code: "AccessDenied", message: OUTPUT_BRANCH },
+  "too-many-operations": {
+    code: "InvalidRequest",
+    message:
+      "The request changes more files than one request takes: send fewer at a time, into an open commit ('sluice commit start') where they are to be one commit.",
+  },
+};
+
+/** To a multipart upload, an upload that is not there means something else than to a PUT. */
+const UPLOAD_WORDS: Record<UploadReason, Word> = {
+  ...BRANCH_WORDS,
+  "no-such-upload": { code: "NoSuchUpload" },
+  "part-changed": {
+    code: "InvalidPart",
+    message:
+      "A part was uploaded again while the upload was being completed: list the parts, then complete it again.",
+  },
+};
+
+const WRITE_CODES: Record<WriteFailure, S3Code> = {
+  "body-too-long": "IncompleteBody",
+  "checksum-mismatch": "BadDigest",
+  "digest-mismatch": "BadDigest",
+  "incomplete-body": "IncompleteBody",
+  "md5-mismatch": "BadDigest",
+  "request-timeout": "RequestTimeout",
+  "sha256-mismatch": "XAmzContentSHA256Mismatch",
+};
+
+/** The error for a Branch object's refusal. */
+export function branchFailure(refused: Refusal<BranchReason>): S3Error {
+  return refusalError(refused, BRANCH_WORDS);
+}
+
+/** The error for what a Branch object refuses of a multipart upload. */
+export function uploadFailure(refused: Refusal<UploadReason>): S3Error {
+  return refusalError(refused, UPLOAD_WORDS);
+}
+
+/** The error for a body that could not be taken in. */
+export function writeFailure(reason: WriteFailure): S3Error {
+  return new S3Error(WRITE_CODES[reason]);
+}
+
+/** The error for a key that the tree cannot hold. */
+export function keyFailure(key: string, fault: PathFault): S3Error {
+  if (fault === "too-long") {
+    return new S3Error("KeyTooLongError", {
+      message: `The key is longer than ${MAX_PATH_BYTES} bytes of UTF-8: take a shorter one.`,
+    });
+  }
+  return new S3Error("InvalidArgument", {
+    message: `The key '${key}' cannot be stored: ${PATH_FAULT_TEXT[fault]}.`,
+  });
+}
+
+function refusalError<R extends string>(refused: Refusal<R>, words: Record<R, Word>): S3Error {
+  if ("fault" in refused) return keyFailure(refused.path, refused.fault);
+  if ("other" in refused) return conflict(refused);
+  const word = words[refused.reason as R];
+  return new S3Error(word.code, word);
+}
+
+function conflict({ path, other }: { path: string; other: string }): S3Error {
+  return new S3Error("PathConflict", {
+    message: `The key '${path}' cannot be written while '${other}' is there, because a path cannot be a file and a directory at once: delete '${other}', or take another key.`,
+  });
+}

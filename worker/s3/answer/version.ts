@@ -1,0 +1,32 @@
+import type { ContentId } from "../../../protocol/content.ts";
+import type { BucketRequest } from "../operation.ts";
+
+/** What a write did. */
+interface Write {
+  readonly path: string;
+  readonly content: ContentId;
+  /** Null where the same was there already, and so no commit was made. */
+  readonly commit: string | null;
+}
+
+/**
+ * `x-amz-version-id` of a write: its commit, or where it changed nothing the commit that had written what it found.
+ * That one is looked up only then; where something else was written since, and in an open commit, it is left out.
+ */
+export async function versionHeader(
+  { address, tree }: Pick<BucketRequest, "address" | "tree">,
+  { path, content, commit }: Write,
+): Promise<Record<string, string>> {
+  if (address.session !== undefined) return {};
+  const version = commit ?? (await versionThere(tree, { path, content }));
+  return version === undefined ? {} : { "x-amz-version-id": version };
+}
+
+async function versionThere(
+  tree: BucketRequest["tree"],
+  { path, content }: Omit<Write, "commit">,
+): Promise<string | undefined> {
+  const file = await tree.read({ path });
+  const same = file.ok && file.digest === content.digest && file.size === content.size;
+  return same ? file.commit : undefined;
+}

@@ -1,0 +1,40 @@
+import { UPLOAD_LEASE_MS } from "../../branch/contract.ts";
+import { branchFailure } from "../answer/failures.ts";
+import type { BucketRequest } from "../operation.ts";
+
+/** The upload that a body too large for a row needs, opened when that shows and given up when the request fails. */
+export class UploadLease {
+  readonly #bucket: Pick<BucketRequest, "tree" | "branch">;
+  #upload: string | undefined;
+
+  constructor(bucket: Pick<BucketRequest, "tree" | "branch">) {
+    this.#bucket = bucket;
+  }
+
+  /** What `writeContent` asks for. */
+  get callbacks() {
+    return {
+      openUpload: () => this.#open(),
+      renewUpload: (upload: string) => this.#renew(upload),
+      uploadLeaseMs: UPLOAD_LEASE_MS,
+    };
+  }
+
+  /** Best effort: an upload that is not given up runs out by itself. */
+  async abort(): Promise<void> {
+    if (this.#upload === undefined) return;
+    await this.#bucket.branch.abortUpload({ upload: this.#upload }).catch(() => {});
+  }
+
+  async #open(): Promise<{ upload: string; uid: string }> {
+    const opened = await this.#bucket.tree.openUpload({});
+    if (!opened.ok) throw branchFailure(opened);
+    this.#upload = opened.upload;
+    return { upload: opened.upload, uid: opened.uid };
+  }
+
+  async #renew(upload: string): Promise<void> {
+    const renewed = await this.#bucket.branch.renewUpload({ upload });
+    if (!renewed.ok) throw branchFailure(renewed);
+  }
+}

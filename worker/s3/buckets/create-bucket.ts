@@ -1,0 +1,41 @@
+import { S3Error } from "../answer/errors.ts";
+import { branchFailure } from "../answer/failures.ts";
+import { parseXml, tagsOf } from "../answer/xml.ts";
+import { BODY_HEADERS } from "../body/open-body.ts";
+import { readTextBody } from "../body/read-body.ts";
+import { MAX_XML_BYTES } from "../limits.ts";
+import { existing } from "../listings/listing.ts";
+import type { BucketRequest, Operation } from "../operation.ts";
+
+/** Makes a branch, and with it its repo. An open commit is not made so: its bucket is there, or is none. The location that a client names is tolerated: there is one only. */
+export const createBucket: Operation<BucketRequest> = {
+  permission: "admin",
+  takes: [...BODY_HEADERS, "x-amz-acl", "x-amz-bucket-object-lock-enabled", "x-amz-object-ownership"],
+
+  async handle(request) {
+    checkConfiguration(await readTextBody(request, MAX_XML_BYTES));
+    if (request.address.session !== undefined) throw await openAlready(request);
+    const made = await request.branch.create();
+    if (!made.ok) throw branchFailure(made);
+    return new Response(null, { headers: { location: `/${request.bucket}` } });
+  },
+};
+
+/** Tools that make the bucket first, to be sure of it, go on at this. */
+async function openAlready({ tree }: BucketRequest): Promise<S3Error> {
+  await existing(tree);
+  return new S3Error("BucketAlreadyOwnedByYou", {
+    message: "The bucket is that of an open commit, which is open already: put files into it.",
+  });
+}
+
+function checkConfiguration(text: string): void {
+  if (text.trim() === "") return;
+  for (const name of tagsOf(parseXml(text, "CreateBucketConfiguration")).keys()) {
+    if (name !== "LocationConstraint") {
+      throw new S3Error("NotImplemented", {
+        message: `${name} of CreateBucketConfiguration is not implemented: leave it out.`,
+      });
+    }
+  }
+}

@@ -1,0 +1,48 @@
+import { byteSource } from "../../blobs/body-reader.ts";
+import type { Content } from "../../blobs/content.ts";
+import type { ByteRange } from "../../blobs/port.ts";
+import { readContent } from "../../blobs/read-content.ts";
+import { type WriteOptions, writeContent } from "../../blobs/write-content.ts";
+import type { FileRead } from "../../branch/contract.ts";
+import { S3Error } from "../answer/errors.ts";
+import { BODY_IDLE_MS } from "../limits.ts";
+
+type Passed = Pick<
+  WriteOptions,
+  "store" | "openUpload" | "renewUpload" | "uploadLeaseMs" | "checksum" | "inline" | "now"
+>;
+
+export interface BytesToCopy extends Passed {
+  readonly file: FileRead;
+  /** The whole where absent. */
+  readonly range?: ByteRange;
+}
+
+/** What was written, and its checksum where one was asked for. */
+export interface CopiedBytes {
+  readonly content: Content;
+  readonly checksum: string | null;
+}
+
+/** Copies the bytes of a file to blobs of another branch, streaming. The whole must come out as what it was. */
+export async function copyBytes({ file, range, ...passed }: BytesToCopy): Promise<CopiedBytes> {
+  const { digest, size, body } = file;
+  const bytes = await readContent(passed.store, { body, size, ...(range && { range }) });
+  const written = await writeContent(byteSource(streamOf(bytes)), {
+    ...passed,
+    declaredSize: range?.length ?? size,
+    ...(range ? {} : { expect: { digest: { digest, size } } }),
+    idleMs: BODY_IDLE_MS,
+  });
+  // Not the client's fault: it sent no body.
+  if (!written.ok) {
+    throw new S3Error("ServiceUnavailable", {
+      message: `The bytes of the copy source could not be read to the end (${written.reason}): try again.`,
+    });
+  }
+  return { content: written.content, checksum: written.checksum };
+}
+
+function streamOf(bytes: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  return bytes instanceof Uint8Array ? new Blob([bytes]).stream() : bytes;
+}

@@ -1,0 +1,80 @@
+import type { Content } from "../../blobs/content.ts";
+import type { Committed, StoredAttributes, WriteCondition } from "../../branch/contract.ts";
+import { branchFailure } from "../answer/failures.ts";
+import { BroughtBlobs } from "../body/brought-blobs.ts";
+import { UploadLease } from "../body/upload-lease.ts";
+import type { ObjectRequest } from "../operation.ts";
+import { copyBytes } from "./copy-bytes.ts";
+import type { CopySource } from "./copy-source.ts";
+
+/** An object that is to be made of another. */
+export interface Copy {
+  readonly source: CopySource;
+  readonly attributes: StoredAttributes;
+  readonly condition?: WriteCondition;
+}
+
+/** Makes the copy at the request's key, in one commit, or in the open one. Throws what the branch refuses, and then leaves nothing behind. */
+export async function commitCopy(request: ObjectRequest, copy: Copy): Promise<Committed> {
+  return await (copy.source.place === "same-branch" ? refer(request, copy) : bring(request, copy));
+}
+
+/** A commit that refers to a content that the branch has; `upload` is what keeps it, where it is not a file's. */
+async function refer(
+  { tree, key }: ObjectRequest,
+  { source, attributes, condition, upload }: Copy & { readonly upload?: string },
+): Promise<Committed> {
+  const { digest, size } = source.file;
+  const operation = { put: key, digest, size, attributes, ...(condition && { condition }) };
+  const done = await tree.commit({ operations: [operation], ...(upload !== undefined && { upload }) });
+  if (!done.ok) throw branchFailure(done);
+  return done;
+}
+
+async function bring(request: ObjectRequest, copy: Copy): Promise<Committed> {
+  const { digest, size, body } = copy.source.file;
+  if (body.kind === "inline") return await putCopy(request, { ...copy, content: { digest, size, body } });
+  const lease = new UploadLease(request);
+  const blobs = new BroughtBlobs(request.context.blobs);
+  try {
+    const { upload, uid } = await lease.callbacks.openUpload();
+    const reserved = await request.branch.reserve({ upload, contents: [{ digest, size }] });
+    if (!reserved.ok) throw branchFailure(reserved);
+    if (reserved.missing.length === 0) return await refer(request, { ...copy, upload });
+    const { content } = await copyBytes({
+      file: copy.source.file,
+      store: blobs,
+      ...lease.callbacks,
+      openUpload: async () => ({ upload, uid }),
+      now: request.now,
+    });
+    return await putCopy(request, { ...copy, content, brought: { upload, blobs } });
+  } catch (error) {
+    await lease.abort();
+    await blobs.discard();
+    throw error;
+  }
+}
+
+interface BroughtCopy extends Copy {
+  readonly content: Content;
+  /** Where its blobs came by an upload. */
+  readonly brought?: { readonly upload: string; readonly blobs: BroughtBlobs };
+}
+
+async function putCopy(
+  { tree, key }: ObjectRequest,
+  { content, attributes, condition, brought }: BroughtCopy,
+): Promise<Committed> {
+  const file = {
+    path: key,
+    content,
+    attributes,
+    ...(condition && { condition }),
+    ...(brought && { upload: brought.upload }),
+  };
+  const put = () => tree.put(file);
+  const done = await (brought ? brought.blobs.handOver(put) : put());
+  if (!done.ok) throw branchFailure(done);
+  return done;
+}

@@ -1,0 +1,113 @@
+import type { Committed, StoredAttributes } from "../../branch/contract.ts";
+import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
+import { checksumTag } from "../answer/checksum-names.ts";
+import { S3Error } from "../answer/errors.ts";
+import { setHeaders } from "../answer/set-headers.ts";
+import { versionHeader } from "../answer/version.ts";
+import { xmlAnswer } from "../answer/xml.ts";
+import { isoDate } from "../listings/listing.ts";
+import { askedAlgorithm } from "../multipart/asked-checksum.ts";
+import { readAttributes } from "../objects/attributes.ts";
+import { etag } from "../objects/select-object.ts";
+import type { ObjectRequest, Operation } from "../operation.ts";
+import { writeCondition } from "../request/conditions.ts";
+import { OBJECT_HEADERS } from "../request/refusals.ts";
+import { computeChecksum } from "./copy-checksum.ts";
+import { type Copy, commitCopy } from "./copy-commit.ts";
+import { COPY_HEADERS, type CopySource, openSource, sourceVersion } from "./copy-source.ts";
+
+/**
+ * One commit. Inside a branch no byte is touched, unless another checksum is asked for; from another branch bytes
+ * are copied, unless this branch has them already. A copy keeps of what parts its object was put together.
+ */
+export const copyObject: Operation<ObjectRequest> = {
+  permission: "write",
+  mayTakeLong: true,
+  takes: [
+    ...OBJECT_HEADERS,
+    ...COPY_HEADERS,
+    "x-amz-checksum-algorithm",
+    "x-amz-metadata-directive",
+    "x-amz-tagging-directive",
+  ],
+  refuses: ["if-modified-since", "if-unmodified-since"],
+
+  async handle(request) {
+    const { headers } = request;
+    const directive = directiveOf(headers);
+    const algorithm = askedAlgorithm(headers);
+    const condition = writeCondition(headers);
+    const source = await openSource(request);
+    if (directive === "COPY" && algorithm === undefined) refuseNoChange(request, source);
+    const attributes = await copiedAttributes(request, { source, directive, algorithm });
+    const copy = { source, attributes, ...(condition && { condition }) };
+    const done = await commitCopy(request, copy);
+    return await answer(request, { ...copy, done });
+  },
+};
+
+type Directive = "COPY" | "REPLACE";
+
+function directiveOf(headers: ReadonlyMap<string, string>): Directive {
+  const tagging = headers.get("x-amz-tagging-directive") ?? "COPY";
+  if (tagging !== "COPY") {
+    throw new S3Error("NotImplemented", {
+      message: `x-amz-tagging-directive is '${tagging}': objects have no tags, leave it out.`,
+    });
+  }
+  const directive = headers.get("x-amz-metadata-directive") ?? "COPY";
+  if (directive === "COPY" || directive === "REPLACE") return directive;
+  throw new S3Error("InvalidArgument", {
+    message: `x-amz-metadata-directive is '${directive}': it must be COPY or REPLACE.`,
+  });
+}
+
+/** A copy of what is at a key onto that key must say what it is to change. */
+function refuseNoChange({ key, headers, address }: ObjectRequest, source: CopySource): void {
+  const isItself =
+    source.place === "same-branch" &&
+    source.address.session === address.session &&
+    source.key === key &&
+    source.commit === undefined;
+  if (!isItself || headers.has("x-amz-storage-class")) return;
+  throw new S3Error("InvalidRequest", {
+    message: `The copy of '${key}' onto itself changes nothing: send x-amz-metadata-directive: REPLACE with the new metadata.`,
+  });
+}
+
+async function copiedAttributes(
+  { headers, key, context }: ObjectRequest,
+  {
+    source: { file },
+    directive,
+    algorithm,
+  }: { source: CopySource; directive: Directive; algorithm: ChecksumAlgorithm | undefined },
+): Promise<StoredAttributes> {
+  const { checksum, parts, ...own } = file.attributes;
+  const attributes = directive === "REPLACE" ? readAttributes(headers, key) : own;
+  if (algorithm === undefined || algorithm === checksum?.algorithm) {
+    return { ...attributes, ...(checksum && { checksum }), ...(parts && { parts }) };
+  }
+  const computed = await computeChecksum(context.blobs, { body: file.body, size: file.size, algorithm });
+  // What the parts' checksums were of the other algorithm.
+  return { ...attributes, checksum: computed, ...(parts && { parts: { sizes: parts.sizes } }) };
+}
+
+async function answer(
+  request: ObjectRequest,
+  { source, attributes: { checksum }, done }: Copy & { readonly done: Committed },
+): Promise<Response> {
+  const { file } = source;
+  const response = xmlAnswer("CopyObjectResult", {
+    ETag: etag(file),
+    LastModified: isoDate(done.modifiedAt),
+    ...(checksum && checksumTags(checksum)),
+  });
+  const version = await versionHeader(request, { path: request.key, content: file, commit: done.commit });
+  setHeaders(response, { ...sourceVersion(source), ...version });
+  return response;
+}
+
+function checksumTags({ algorithm, type, value }: Checksum): Record<string, string> {
+  return { [checksumTag(algorithm)]: value, ChecksumType: type };
+}

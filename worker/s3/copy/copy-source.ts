@@ -1,0 +1,134 @@
+import { type BucketAddress, bucketName } from "../../../protocol/names.ts";
+import { pathFault } from "../../../protocol/paths.ts";
+import type { FileRead } from "../../branch/contract.ts";
+import { permits, refusalText } from "../../core/permissions.ts";
+import { addressOf } from "../address.ts";
+import { S3Error } from "../answer/errors.ts";
+import { branchFailure, keyFailure } from "../answer/failures.ts";
+import { OWNER_ID } from "../answer/filler.ts";
+import { openTree } from "../bucket-tree.ts";
+import { etag } from "../objects/select-object.ts";
+import type { BucketRequest } from "../operation.ts";
+import { evaluateConditions } from "../request/conditions.ts";
+import { decodeUri } from "../request/uri.ts";
+
+const CONDITIONS = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
+const EXPECTED_OWNER = "x-amz-source-expected-bucket-owner";
+
+/** What every copy takes. */
+export const COPY_HEADERS: readonly string[] = [
+  "x-amz-copy-source",
+  ...CONDITIONS.map((name) => `x-amz-copy-source-${name}`),
+  EXPECTED_OWNER,
+];
+
+/** What `x-amz-copy-source` names. */
+export interface SourceName {
+  /** As the client wrote it. */
+  readonly bucket: string;
+  readonly address: BucketAddress;
+  readonly key: string;
+  /** Undefined for HEAD. */
+  readonly commit: string | undefined;
+}
+
+/** A file that is to be copied. */
+export interface CopySource extends SourceName {
+  readonly file: FileRead;
+  /** Whether it is in the branch that it is copied to. */
+  readonly place: "same-branch" | "other-branch";
+}
+
+/**
+ * Finds the file that a copy is made of. Throws AccessDenied where the caller may not read it, and PreconditionFailed
+ * where an `x-amz-copy-source-if-*` does not hold.
+ */
+export async function openSource(request: BucketRequest): Promise<CopySource> {
+  const { caller, headers, address } = request;
+  const name = parseSource(headers.get("x-amz-copy-source") ?? "");
+  const need = { permission: "read", repo: name.address.repo } as const;
+  if (!permits(caller.scope, need)) {
+    throw new S3Error("AccessDenied", {
+      message: `Of x-amz-copy-source: ${refusalText(caller.scope, need)}`,
+    });
+  }
+  checkOwner(headers.get(EXPECTED_OWNER));
+  const isSame = bucketName(name.address) === bucketName(address);
+  const file = await readSource(request, name);
+  checkConditions(headers, file);
+  return { ...name, file, place: isSame ? "same-branch" : "other-branch" };
+}
+
+const VERSION = "?versionId=";
+
+/**
+ * `[/]<bucket>/<key>[?versionId=<commit>]`, percent-encoded. A `+` is a plus, and a `?` that no version follows is
+ * part of the key, for clients that do not encode. Throws InvalidArgument, and what is wrong with bucket or key.
+ */
+export function parseSource(header: string): SourceName {
+  const mark = header.lastIndexOf(VERSION);
+  const path = decodeUri(mark === -1 ? header : header.slice(0, mark));
+  const commit = mark === -1 ? undefined : decodeUri(header.slice(mark + VERSION.length));
+  const [, bucket, key] = /^\/?([^/]+)\/(.+)$/s.exec(path ?? "") ?? [];
+  if (bucket === undefined || key === undefined || commit === "") throw invalidSource(header);
+  const address = addressOf(bucket);
+  if (address.session !== undefined && commit !== undefined) throw noVersions(header);
+  const fault = pathFault(key);
+  if (fault !== undefined) throw keyFailure(key, fault);
+  return { bucket, address, key, commit };
+}
+
+function noVersions(header: string): S3Error {
+  return new S3Error("InvalidRequest", {
+    message: `x-amz-copy-source is '${header}', but an open commit has no versions: leave versionId out, or copy from the branch's own bucket.`,
+  });
+}
+
+function invalidSource(header: string): S3Error {
+  return new S3Error("InvalidArgument", {
+    message: `x-amz-copy-source is '${header}': it must be '<bucket>/<key>', percent-encoded, and may end in '?versionId=<commit>'.`,
+  });
+}
+
+async function readSource(
+  { context }: BucketRequest,
+  { bucket, address, key: path, commit }: SourceName,
+): Promise<FileRead> {
+  const file = await openTree(context, address).read({
+    path,
+    modified: context.config.lastModified,
+    ...(commit !== undefined && { commit }),
+  });
+  if (file.ok) return file;
+  const { code, message } = branchFailure(file);
+  throw new S3Error(code, {
+    message: `The copy source '${bucket}/${path}' cannot be read: ${message}`,
+  });
+}
+
+/** `x-amz-copy-source-version-id`: what is in an open commit has none. */
+export function sourceVersion({ address, file }: CopySource): Record<string, string> {
+  return address.session === undefined ? { "x-amz-copy-source-version-id": file.commit } : {};
+}
+
+/** Every bucket has the same owner. */
+function checkOwner(expected: string | undefined): void {
+  if (expected === undefined || expected === OWNER_ID) return;
+  throw new S3Error("AccessDenied", {
+    message: `${EXPECTED_OWNER} is '${expected}', but every bucket here belongs to '${OWNER_ID}'.`,
+  });
+}
+
+/** Whatever does not hold is a 412: a copy has no "not modified". */
+function checkConditions(headers: ReadonlyMap<string, string>, file: FileRead): void {
+  const asked = new Map<string, string>();
+  for (const name of CONDITIONS) {
+    const value = headers.get(`x-amz-copy-source-${name}`);
+    if (value !== undefined) asked.set(name, value);
+  }
+  if (asked.size === 0) return;
+  if (evaluateConditions(asked, { etag: etag(file), modifiedAt: file.modifiedAt }) === "proceed") return;
+  throw new S3Error("PreconditionFailed", {
+    message: `x-amz-copy-source-${[...asked.keys()].join(" or x-amz-copy-source-")} does not hold for the copy source.`,
+  });
+}

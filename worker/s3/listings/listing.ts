@@ -1,0 +1,110 @@
+import type { FileList, ListEntry } from "../../branch/contract.ts";
+import { S3Error } from "../answer/errors.ts";
+import { branchFailure } from "../answer/failures.ts";
+import { OWNER, STORAGE_CLASS } from "../answer/filler.ts";
+import type { XmlTags } from "../answer/xml.ts";
+import { MAX_KEYS } from "../limits.ts";
+import { etag } from "../objects/select-object.ts";
+import type { BucketRequest } from "../operation.ts";
+import { wholeNumber } from "../request/query-values.ts";
+import { type KeyEncoding, keyEncoding } from "./key-encoding.ts";
+
+/** Query parameters of every listing. */
+export const LISTING_QUERY = ["delimiter", "encoding-type", "max-keys", "prefix"];
+/** What it may ask to be told is that an archived object is being restored: none ever is, so that nothing is left out. */
+export const LISTING_HEADERS = ["x-amz-optional-object-attributes"];
+
+/** What every listing asks for. */
+export interface ListingParameters {
+  readonly prefix: string;
+  readonly delimiter: "/" | undefined;
+  readonly maxKeys: number;
+  readonly encoding: KeyEncoding;
+}
+
+/** Reads them. Throws InvalidArgument. */
+export function listingParameters({ query, headers }: BucketRequest): ListingParameters {
+  checkOptionalAttributes(headers.get("x-amz-optional-object-attributes"));
+  return {
+    prefix: query.get("prefix") ?? "",
+    delimiter: delimiterOf(query.get("delimiter")),
+    maxKeys: wholeNumber(query, "max-keys", { min: 0, max: MAX_KEYS, absent: MAX_KEYS }),
+    encoding: keyEncoding(query),
+  };
+}
+
+/** One page after `after`. Nobody is told of more after a page of no keys: S3 does the same. */
+export async function listPage(
+  { tree, context }: BucketRequest,
+  { prefix, delimiter, maxKeys, after }: ListingParameters & { readonly after: string | undefined },
+): Promise<FileList> {
+  if (maxKeys === 0) {
+    const { modifiedAt } = await existing(tree);
+    return { ok: true, entries: [], truncated: false, next: null, modifiedAt };
+  }
+  const page = await tree.list({
+    prefix,
+    limit: maxKeys,
+    modified: context.config.lastModified,
+    ...(delimiter && { delimiter }),
+    ...(after && { after }),
+  });
+  if (!page.ok) throw branchFailure(page);
+  return page;
+}
+
+/** The state of a bucket. Throws NoSuchBucket where it is not there. */
+export async function existing(tree: BucketRequest["tree"]): Promise<{ readonly modifiedAt: number }> {
+  const status = await tree.status();
+  if (!status.ok) throw branchFailure(status);
+  return status;
+}
+
+/** The tags that hold a page's entries. */
+export function entryTags(
+  { entries, modifiedAt }: FileList,
+  { encoding, owner }: { encoding: KeyEncoding; owner: "with-owner" | "without-owner" },
+): XmlTags {
+  const branchTime = isoDate(modifiedAt);
+  return {
+    Contents: entries.filter(isFile).map((entry) => ({
+      Key: encoding.key(entry.path),
+      LastModified: entry.modifiedAt === undefined ? branchTime : isoDate(entry.modifiedAt),
+      ETag: etag(entry),
+      Size: entry.size,
+      StorageClass: STORAGE_CLASS,
+      Owner: owner === "with-owner" ? OWNER : undefined,
+    })),
+    CommonPrefixes: prefixTags(entries, encoding),
+  };
+}
+
+/** The tags that hold a page's common prefixes. */
+export function prefixTags(
+  entries: readonly { readonly kind: string; readonly path: string }[],
+  encoding: KeyEncoding,
+): XmlTags[] {
+  return entries.filter(({ kind }) => kind === "prefix").map(({ path }) => ({ Prefix: encoding.key(path) }));
+}
+
+/** A time, in milliseconds since 1970, as S3's XML says it. */
+export function isoDate(at: number): string {
+  return new Date(at).toISOString();
+}
+
+function isFile(entry: ListEntry): entry is Exclude<ListEntry, { kind: "prefix" }> {
+  return entry.kind !== "prefix";
+}
+
+function delimiterOf(text: string | undefined): "/" | undefined {
+  if (text === undefined || text === "") return undefined;
+  if (text === "/") return text;
+  throw new S3Error("InvalidArgument", { message: `delimiter is '${text}': only '/' delimits here.` });
+}
+
+function checkOptionalAttributes(text: string | undefined): void {
+  if (text === undefined || text === "RestoreStatus") return;
+  throw new S3Error("InvalidArgument", {
+    message: `x-amz-optional-object-attributes is '${text}': it must be RestoreStatus, or absent.`,
+  });
+}

@@ -1,0 +1,16 @@
+import { uploadFailure } from "../answer/failures.ts";
+import type { Operation, UploadRequest } from "../operation.ts";
+import { findOpenUpload } from "./find-upload.ts";
+
+/** Ends an upload that will not be completed; its parts go. */
+export const abortMultipartUpload: Operation<UploadRequest> = {
+  permission: "write",
+  query: ["uploadId"],
+
+  async handle(request) {
+    await findOpenUpload(request);
+    const aborted = await request.branch.abortMultipart({ upload: request.uploadId });
+    if (!aborted.ok) throw uploadFailure(aborted);
+    return new Response(null, { status: 204 });
+  },
+};

@@ -1,0 +1,131 @@
+import type { Completed, MultipartStatus, Part, WriteCondition } from "../../branch/contract.ts";
+import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
+import { checksumTag } from "../answer/checksum-names.ts";
+import { S3Error } from "../answer/errors.ts";
+import { uploadFailure } from "../answer/failures.ts";
+import { setHeaders } from "../answer/set-headers.ts";
+import { versionHeader } from "../answer/version.ts";
+import { xmlAnswer } from "../answer/xml.ts";
+import { BroughtBlobs } from "../body/brought-blobs.ts";
+import { BODY_HEADERS } from "../body/open-body.ts";
+import { readTextBody } from "../body/read-body.ts";
+import { MAX_COMPLETE_XML_BYTES } from "../limits.ts";
+import { etag } from "../objects/select-object.ts";
+import type { Operation, UploadRequest } from "../operation.ts";
+import { writeCondition } from "../request/conditions.ts";
+import { wholeNumber } from "../request/query-values.ts";
+import { encodeUriPath } from "../request/uri.ts";
+import { composeParts, layoutOf } from "./compose-parts.ts";
+import { findUpload } from "./find-upload.ts";
+import { matchParts } from "./match-parts.ts";
+import {
+  bodyHeaders,
+  type ClaimedChecksum,
+  checkClaim,
+  checksumOfParts,
+  claimedChecksum,
+} from "./object-checksum.ts";
+import { parseCompletion } from "./parse-completion.ts";
+
+const MP_OBJECT_SIZE = "x-amz-mp-object-size";
+
+/**
+ * Makes one object out of parts, in one commit. No byte is copied: the object's chunks are those of its parts, and
+ * only where parts do not end on leaves of the whole is anything read again to be hashed. Whoever asks again, because
+ * the answer got lost, is answered the same.
+ */
+export const completeMultipartUpload: Operation<UploadRequest> = {
+  permission: "write",
+  query: ["uploadId"],
+  takes: [...BODY_HEADERS, "x-amz-checksum-type", MP_OBJECT_SIZE],
+  mayTakeLong: true,
+
+  async handle(request) {
+    const { headers } = request;
+    const condition = writeCondition(headers);
+    const size = expectedSize(headers);
+    const named = parseCompletion(
+      await readTextBody({ ...request, headers: bodyHeaders(headers) }, MAX_COMPLETE_XML_BYTES),
+    );
+    const status = await findUpload(request);
+    const claim = claimedChecksum(headers, status);
+    if (status.completed) return await answer(request, status.completed);
+    const parts = await matchParts(request.branch, {
+      upload: request.uploadId,
+      algorithm: status.checksum?.algorithm,
+      named,
+    });
+    checkSize(parts, size);
+    return await answer(request, await makeObject(request, { status, parts, claim, condition }));
+  },
+};
+
+interface ObjectInParts {
+  readonly status: MultipartStatus;
+  readonly parts: readonly Part[];
+  readonly claim: ClaimedChecksum | undefined;
+  readonly condition: WriteCondition | undefined;
+}
+
+async function makeObject(
+  request: UploadRequest,
+  { status, parts, claim, condition }: ObjectInParts,
+): Promise<Completed> {
+  const { branch, uploadId } = request;
+  const ofParts = checksumOfParts(status, parts);
+  checkClaim(claim, ofParts);
+  // Where the parts have no checksum, one that is claimed is computed: that reads every byte.
+  const algorithm = ofParts === undefined ? claim?.algorithm : undefined;
+  const blobs = new BroughtBlobs(request.context.blobs);
+  try {
+    const { content, checksum: value } = await composeParts(request, { status, parts, blobs, algorithm });
+    const checksum = ofParts ?? fullChecksum(algorithm, value);
+    checkClaim(claim, checksum);
+    const object = {
+      upload: uploadId,
+      parts: parts.map(({ number, digest, size }) => ({ number, digest, size })),
+      content,
+      attributes: { ...(checksum && { checksum }), parts: layoutOf(parts, checksum) },
+      ...(condition && { condition }),
+    };
+    const completed = await blobs.handOver(() => branch.completeMultipart(object));
+    if (!completed.ok) throw uploadFailure(completed);
+    return completed;
+  } catch (error) {
+    await blobs.discard();
+    throw error;
+  }
+}
+
+function fullChecksum(algorithm: ChecksumAlgorithm | undefined, value: string | null): Checksum | undefined {
+  return algorithm === undefined || value === null ? undefined : { algorithm, type: "FULL_OBJECT", value };
+}
+
+function expectedSize(headers: ReadonlyMap<string, string>): number | undefined {
+  if (!headers.has(MP_OBJECT_SIZE)) return undefined;
+  return wholeNumber(headers, MP_OBJECT_SIZE, { min: 0, max: Number.MAX_SAFE_INTEGER, absent: 0 });
+}
+
+function checkSize(parts: readonly Part[], expected: number | undefined): void {
+  if (expected === undefined) return;
+  const size = parts.reduce((sum, part) => sum + part.size, 0);
+  if (size === expected) return;
+  throw new S3Error("InvalidRequest", {
+    message: `${MP_OBJECT_SIZE} is ${expected}, but the parts named have ${size} bytes together: list the parts.`,
+  });
+}
+
+async function answer(request: UploadRequest, completed: Completed) {
+  const { bucket, key, resource } = request;
+  const { path, checksum, commit } = completed;
+  const response = xmlAnswer("CompleteMultipartUploadResult", {
+    Location: key === undefined ? `${resource.replace(/\/$/, "")}/${encodeUriPath(path)}` : resource,
+    Bucket: bucket,
+    Key: path,
+    ETag: etag(completed),
+    ...(checksum && { [checksumTag(checksum.algorithm)]: checksum.value, ChecksumType: checksum.type }),
+  });
+  const version = await versionHeader(request, { path, content: completed, commit });
+  setHeaders(response, version);
+  return response;
+}

@@ -1,0 +1,51 @@
+import { S3Error } from "../answer/errors.ts";
+import { branchFailure } from "../answer/failures.ts";
+import { xmlAnswer } from "../answer/xml.ts";
+import { readAttributes } from "../objects/attributes.ts";
+import type { ObjectRequest, Operation } from "../operation.ts";
+import { OBJECT_HEADERS } from "../request/refusals.ts";
+import { askedChecksum } from "./asked-checksum.ts";
+
+/** Begins an upload in parts. What it says of the object is kept with the upload until that is completed. */
+export const createMultipartUpload: Operation<ObjectRequest> = {
+  permission: "write",
+  query: ["uploads", "filepath"],
+  takes: [...OBJECT_HEADERS, "x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-metadata-directive"],
+  refuses: ["if-match", "if-none-match"],
+
+  async handle({ tree, bucket, key, headers, context }) {
+    const attributes = readAttributes(headers, key);
+    const checksum = askedChecksum(headers);
+    checkDirective(headers.get("x-amz-metadata-directive"));
+    if (key.endsWith("/")) {
+      throw new S3Error("InvalidArgument", {
+        message: `The key '${key}' ends in '/', which makes an empty directory: put it without a body, or drop the slash.`,
+      });
+    }
+    const opened = await tree.createMultipart({
+      path: key,
+      attributes,
+      ...(checksum && { checksum }),
+      ttlMs: context.config.uploadTtlMs,
+    });
+    if (!opened.ok) throw branchFailure(opened);
+    const answer = xmlAnswer("InitiateMultipartUploadResult", {
+      Bucket: bucket,
+      Key: key,
+      UploadId: opened.upload,
+    });
+    if (checksum) {
+      answer.headers.set("x-amz-checksum-algorithm", checksum.algorithm);
+      answer.headers.set("x-amz-checksum-type", checksum.type);
+    }
+    return answer;
+  },
+};
+
+/** s3fs sends REPLACE where it begins a copy in parts: the metadata of this request, which is what counts anyway. */
+function checkDirective(directive: string | undefined): void {
+  if (directive === undefined || directive === "REPLACE") return;
+  throw new S3Error("InvalidArgument", {
+    message: `x-amz-metadata-directive is '${directive}': an upload in parts has no source whose metadata could be copied, leave it out.`,
+  });
+}

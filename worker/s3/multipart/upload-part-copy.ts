@@ -1,0 +1,114 @@
+import { composeContent } from "../../blobs/compose/compose-content.ts";
+import type { ByteRange } from "../../blobs/port.ts";
+import { type MultipartStatus, UPLOAD_LEASE_MS } from "../../branch/contract.ts";
+import { checksumTag } from "../answer/checksum-names.ts";
+import { uploadFailure } from "../answer/failures.ts";
+import { setHeaders } from "../answer/set-headers.ts";
+import { xmlAnswer } from "../answer/xml.ts";
+import { BroughtBlobs } from "../body/brought-blobs.ts";
+import { type CopiedBytes, copyBytes } from "../copy/copy-bytes.ts";
+import { COPY_HEADERS, type CopySource, openSource, sourceVersion } from "../copy/copy-source.ts";
+import { isoDate } from "../listings/listing.ts";
+import { etag } from "../objects/select-object.ts";
+import type { Operation, UploadRequest } from "../operation.ts";
+import { parseCopyRange } from "../request/copy-range.ts";
+import { findOpenUpload, partNumberOf } from "./find-upload.ts";
+
+interface PartCopy {
+  readonly number: number;
+  readonly source: CopySource;
+  readonly range: ByteRange | undefined;
+  readonly upload: MultipartStatus;
+}
+
+/**
+ * A part of an upload that is (a range of) an object. Inside a branch its bytes stay where they are, and are read
+ * only to be hashed where the range does not lie on leaves or the upload wants a checksum.
+ */
+export const uploadPartCopy: Operation<UploadRequest> = {
+  permission: "write",
+  mayTakeLong: true,
+  query: ["uploadId", "partNumber"],
+  takes: [...COPY_HEADERS, "x-amz-copy-source-range"],
+
+  async handle(request) {
+    const { headers, now } = request;
+    const number = partNumberOf(request);
+    const upload = await findOpenUpload(request);
+    const source = await openSource(request);
+    const range = parseCopyRange(headers.get("x-amz-copy-source-range"), source.file.size);
+    const copy = { number, source, range, upload };
+    const { content, checksum } = await addCopy(request, copy);
+    const response = xmlAnswer("CopyPartResult", {
+      LastModified: isoDate(now()),
+      ETag: etag(content),
+      ...(upload.checksum && { [checksumTag(upload.checksum.algorithm)]: checksum ?? undefined }),
+    });
+    setHeaders(response, sourceVersion(source));
+    return response;
+  },
+};
+
+async function addCopy(request: UploadRequest, copy: PartCopy): Promise<CopiedBytes> {
+  const blobs = new BroughtBlobs(request.context.blobs);
+  try {
+    return (await addReference(request, { ...copy, blobs })) ?? (await addBytes(request, { ...copy, blobs }));
+  } catch (error) {
+    await blobs.discard();
+    throw error;
+  }
+}
+
+type PartBringing = PartCopy & { readonly blobs: BroughtBlobs };
+
+/** Undefined where the bytes must be copied: what is inline has no blobs to refer to, and what has just gone neither. */
+async function addReference(request: UploadRequest, copy: PartBringing): Promise<CopiedBytes | undefined> {
+  const { source, range, upload } = copy;
+  const { digest, size, body } = source.file;
+  if (source.place === "other-branch" || body.kind === "inline") return undefined;
+  const { content, checksum } = await composeContent(only({ body, size, ...(range && { range }) }), {
+    store: copy.blobs,
+    owner: { uid: upload.uid, upload: request.uploadId },
+    ...(upload.checksum && { checksum: upload.checksum.algorithm }),
+  });
+  const part = { content: { ...content, keeps: [{ digest, size }] }, checksum };
+  const added = await addPart(request, { ...copy, part });
+  if (added.ok) return part;
+  if (added.reason === "no-such-content") return undefined;
+  throw uploadFailure(added);
+}
+
+async function addBytes(request: UploadRequest, copy: PartBringing): Promise<CopiedBytes> {
+  const { branch, uploadId, now } = request;
+  const { source, range, upload, blobs } = copy;
+  const part = await copyBytes({
+    store: blobs,
+    file: source.file,
+    ...(range && { range }),
+    ...(upload.checksum && { checksum: upload.checksum.algorithm }),
+    inline: "never",
+    openUpload: async () => ({ upload: uploadId, uid: upload.uid }),
+    renewUpload: async () => {
+      const renewed = await branch.renewUpload({ upload: uploadId });
+      if (!renewed.ok) throw uploadFailure(renewed);
+    },
+    uploadLeaseMs: UPLOAD_LEASE_MS,
+    now,
+  });
+  const added = await addPart(request, { ...copy, part });
+  if (!added.ok) throw uploadFailure(added);
+  return part;
+}
+
+function addPart(
+  { branch, uploadId }: UploadRequest,
+  { number, blobs, part }: PartBringing & { readonly part: CopiedBytes },
+): ReturnType<UploadRequest["branch"]["addPart"]> {
+  const { content, checksum } = part;
+  const request = { upload: uploadId, number, content, ...(checksum !== null && { checksum }) };
+  return blobs.handOver(() => branch.addPart(request));
+}
+
+async function* only<T>(item: T): AsyncGenerator<T> {
+  yield item;
+}

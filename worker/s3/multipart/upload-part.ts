@@ -1,0 +1,89 @@
+import type { Content } from "../../blobs/content.ts";
+import { writeContent } from "../../blobs/write-content.ts";
+import { type MultipartStatus, UPLOAD_LEASE_MS } from "../../branch/contract.ts";
+import { checksumHeader } from "../answer/checksum-names.ts";
+import { S3Error } from "../answer/errors.ts";
+import { uploadFailure, writeFailure } from "../answer/failures.ts";
+import { BroughtBlobs } from "../body/brought-blobs.ts";
+import { BODY_HEADERS, type OpenBody, openBody } from "../body/open-body.ts";
+import { BODY_IDLE_MS } from "../limits.ts";
+import { etag } from "../objects/select-object.ts";
+import type { Operation, UploadRequest } from "../operation.ts";
+import { findOpenUpload, partNumberOf } from "./find-upload.ts";
+
+/** Takes in one part. Bytes first, row second, as with PutObject: a part that fails leaves the earlier one of its number. */
+export const uploadPart: Operation<UploadRequest> = {
+  permission: "write",
+  query: ["uploadId", "partNumber"],
+  takes: [...BODY_HEADERS, "x-amz-checksum-algorithm"],
+
+  async handle(request) {
+    const number = partNumberOf(request);
+    const body = openBody(request);
+    if (body.source === null && body.declaredSize === undefined) throw new S3Error("MissingContentLength");
+    const upload = await findOpenUpload(request);
+    checkAlgorithm(body, upload);
+    const blobs = new BroughtBlobs(request.context.blobs);
+    try {
+      const { content, checksum } = await writePart(request, { body, upload, blobs });
+      const part = { upload: request.uploadId, number, content, ...(checksum !== null && { checksum }) };
+      const added = await blobs.handOver(() => request.branch.addPart(part));
+      if (!added.ok) throw uploadFailure(added);
+      return new Response(null, { headers: partHeaders({ content, checksum, upload }) });
+    } catch (error) {
+      await blobs.discard();
+      throw error;
+    }
+  },
+};
+
+/** What an answer says of a part. The checksum is there only where the upload has one: only then is it kept. */
+function partHeaders({
+  content,
+  checksum,
+  upload,
+}: {
+  content: Content;
+  checksum: string | null;
+  upload: MultipartStatus;
+}): Record<string, string> {
+  const headers: Record<string, string> = { etag: etag(content) };
+  if (upload.checksum && checksum !== null) headers[checksumHeader(upload.checksum.algorithm)] = checksum;
+  return headers;
+}
+
+async function writePart(
+  { branch, uploadId, now }: UploadRequest,
+  { body, upload, blobs }: { body: OpenBody; upload: MultipartStatus; blobs: BroughtBlobs },
+): Promise<{ content: Content; checksum: string | null }> {
+  const written = await writeContent(body.source, {
+    store: blobs,
+    openUpload: async () => ({ upload: uploadId, uid: upload.uid }),
+    renewUpload: () => renew(branch, uploadId),
+    uploadLeaseMs: UPLOAD_LEASE_MS,
+    inline: "never",
+    ...(body.declaredSize !== undefined && { declaredSize: body.declaredSize }),
+    expect: body.expect,
+    ...(upload.checksum && { checksum: upload.checksum.algorithm }),
+    now,
+    idleMs: BODY_IDLE_MS,
+  });
+  const fault = body.fault();
+  if (fault) throw fault;
+  if (!written.ok) throw writeFailure(written.reason);
+  return written;
+}
+
+async function renew(branch: UploadRequest["branch"], upload: string): Promise<void> {
+  const renewed = await branch.renewUpload({ upload });
+  if (!renewed.ok) throw uploadFailure(renewed);
+}
+
+/** An upload without an algorithm takes parts with any: they are checked, and not kept. */
+function checkAlgorithm({ checksum }: OpenBody, upload: MultipartStatus): void {
+  const algorithm = upload.checksum?.algorithm;
+  if (checksum === undefined || algorithm === undefined || checksum === algorithm) return;
+  throw new S3Error("InvalidRequest", {
+    message: `The part comes with a ${checksum}, but the upload was begun for ${algorithm}: send ${checksumHeader(algorithm)}, or none.`,
+  });
+}

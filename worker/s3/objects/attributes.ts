@@ -1,0 +1,93 @@
+import type { Attributes } from "../../../protocol/files.ts";
+import { S3Error } from "../answer/errors.ts";
+import { storedContentEncoding } from "../body/body-headers.ts";
+import { MAX_METADATA_BYTES } from "../limits.ts";
+import { DEFAULT_CONTENT_TYPE, guessContentType } from "./content-types.ts";
+
+const META = "x-amz-meta-";
+
+type Headers = ReadonlyMap<string, string>;
+/** The attributes that are one header each. */
+type HeaderAttribute = Exclude<keyof Attributes, "metadata">;
+
+const HEADER_OF: Readonly<Record<HeaderAttribute, string>> = {
+  contentType: "content-type",
+  cacheControl: "cache-control",
+  contentDisposition: "content-disposition",
+  contentEncoding: "content-encoding",
+  contentLanguage: "content-language",
+  expires: "expires",
+};
+const KEPT = Object.entries(HEADER_OF) as readonly [HeaderAttribute, string][];
+
+/**
+ * What is kept with a file of the headers of its PUT; the type is guessed from the key where none is sent. Values are
+ * kept as they came, also UTF-8 and RFC 2047's encoded words. Throws MetadataTooLarge, and InvalidArgument for
+ * control characters, which would make answers that clients refuse to read.
+ */
+export function readAttributes(headers: Headers, key: string): Attributes {
+  const kept: { -readonly [Name in HeaderAttribute]?: string } = {};
+  for (const [attribute, header] of KEPT) {
+    const value = attribute === "contentEncoding" ? storedContentEncoding(headers) : headers.get(header);
+    if (value) kept[attribute] = refuseControls(value, header);
+  }
+  kept.contentType ??= guessContentType(key);
+  const metadata = readMetadata(headers);
+  return metadata === undefined ? kept : { ...kept, metadata };
+}
+
+function readMetadata(headers: Headers): Record<string, string> | undefined {
+  const metadata: [key: string, value: string][] = [];
+  let bytes = 0;
+  for (const [name, value] of headers) {
+    if (!name.startsWith(META)) continue;
+    const key = name.slice(META.length);
+    metadata.push([key, refuseControls(value, name)]);
+    bytes += utf8Length(key) + utf8Length(value);
+  }
+  if (bytes > MAX_METADATA_BYTES) {
+    throw new S3Error("MetadataTooLarge", {
+      message: `The headers ${META}* hold ${bytes} bytes, names and values together: at most ${MAX_METADATA_BYTES} are kept.`,
+    });
+  }
+  return metadata.length === 0 ? undefined : Object.fromEntries(metadata);
+}
+
+/** Puts the same into the headers of an answer. */
+export function setAttributeHeaders(headers: Record<string, string>, attributes: Attributes): void {
+  for (const [attribute, header] of KEPT) {
+    const value = attributes[attribute];
+    if (value !== undefined) headers[header] = value;
+  }
+  headers["content-type"] ??= DEFAULT_CONTENT_TYPE;
+  for (const key in attributes.metadata) headers[META + key] = attributes.metadata[key] as string;
+}
+
+/** `response-*` parameters of a GET or HEAD, and what they say instead of the object. */
+const OVERRIDES: readonly (readonly [parameter: string, header: string])[] = KEPT.map(
+  ([, header]) => [`response-${header}`, header] as const,
+);
+export const OVERRIDE_QUERY: readonly string[] = OVERRIDES.map(([parameter]) => parameter);
+
+/** Lets the request's `response-*` parameters replace headers of its answer. Throws InvalidArgument. */
+export function setOverrides(headers: Record<string, string>, query: ReadonlyMap<string, string>): void {
+  if (query.size === 0) return;
+  for (const [parameter, header] of OVERRIDES) {
+    const value = query.get(parameter);
+    if (value) headers[header] = refuseControls(value, parameter);
+  }
+}
+
+// A tab is allowed in a header (RFC 9110 §5.5).
+const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/;
+
+function refuseControls(value: string, name: string): string {
+  if (!CONTROL.test(value)) return value;
+  throw new S3Error("InvalidArgument", {
+    message: `${name} holds a control character: send it percent-encoded, or leave it out.`,
+  });
+}
+
+function utf8Length(text: string): number {
+  return new TextEncoder().encode(text).length;
+}

@@ -1,0 +1,25 @@
+import { S3Error } from "../answer/errors.ts";
+import { branchFailure } from "../answer/failures.ts";
+import type { ObjectRequest, Operation } from "../operation.ts";
+import { writeCondition } from "../request/conditions.ts";
+import { NO_VERSION_GOES } from "./delete-request.ts";
+
+/** One commit; none, and as good an answer, where the key is missing (S3's DeleteObject). */
+export const deleteObject: Operation<ObjectRequest> = {
+  permission: "write",
+  query: ["versionId"],
+  refuses: ["if-none-match", "if-modified-since", "if-unmodified-since"],
+
+  async handle({ tree, key, headers, query }) {
+    if (query.has("versionId")) throw new S3Error("NotImplemented", { message: NO_VERSION_GOES });
+    const condition = writeCondition(headers);
+    const done = await tree.commit({ operations: [{ delete: key, ...(condition && { condition }) }] });
+    if (!done.ok) throw branchFailure(done);
+    return new Response(null, { status: 204, headers: deletionHeaders(done.commit) });
+  },
+};
+
+/** The commit is what S3 calls a delete marker; without one there is none. */
+function deletionHeaders(commit: string | null): Record<string, string> {
+  return commit === null ? {} : { "x-amz-delete-marker": "true", "x-amz-version-id": commit };
+}

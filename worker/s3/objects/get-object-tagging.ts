@@ -1,0 +1,17 @@
+import { setHeaders } from "../answer/set-headers.ts";
+import { xmlAnswer } from "../answer/xml.ts";
+import type { ObjectRequest, Operation } from "../operation.ts";
+import { readVersion, readVersionHeader, versionId } from "./select-object.ts";
+
+/** Always none: objects have no tags. aws-cli version 2 asks before it copies a large object, and gives up on a 501. */
+export const getObjectTagging: Operation<ObjectRequest> = {
+  permission: "read",
+  query: ["tagging", "versionId"],
+
+  async handle(request) {
+    const file = await readVersion(request, versionId(request.query));
+    const answer = xmlAnswer("Tagging", { TagSet: "" });
+    setHeaders(answer, readVersionHeader(request, file));
+    return answer;
+  },
+};

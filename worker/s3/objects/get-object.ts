@@ -1,0 +1,18 @@
+import { readContent } from "../../blobs/read-content.ts";
+import type { ObjectRequest, Operation } from "../operation.ts";
+import { SELECT_HEADERS, SELECT_QUERY, selectObject } from "./select-object.ts";
+
+/** The bytes of a file, or a range or a part of them. */
+export const getObject: Operation<ObjectRequest> = {
+  permission: "read",
+  query: SELECT_QUERY,
+  takes: SELECT_HEADERS,
+
+  async handle(request) {
+    const { status, headers, file, range } = await selectObject(request);
+    if (status === 304) return new Response(null, { status, headers });
+    const body = await readContent(request.context.blobs, { body: file.body, size: file.size, range });
+    // The platform would compress bytes that a Content-Encoding says are compressed already.
+    return new Response(body, { status, headers, encodeBody: "manual" });
+  },
+};

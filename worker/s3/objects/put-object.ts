@@ -1,0 +1,112 @@
+import type { Content } from "../../blobs/content.ts";
+import { writeContent } from "../../blobs/write-content.ts";
+import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
+import { checksumHeader } from "../answer/checksum-names.ts";
+import { S3Error } from "../answer/errors.ts";
+import { branchFailure, writeFailure } from "../answer/failures.ts";
+import { versionHeader } from "../answer/version.ts";
+import { BroughtBlobs } from "../body/brought-blobs.ts";
+import { BODY_HEADERS, type OpenBody, openBody } from "../body/open-body.ts";
+import { UploadLease } from "../body/upload-lease.ts";
+import { BODY_IDLE_MS } from "../limits.ts";
+import { askedAlgorithm } from "../multipart/asked-checksum.ts";
+import type { ObjectRequest, Operation } from "../operation.ts";
+import { writeCondition } from "../request/conditions.ts";
+import { OBJECT_HEADERS } from "../request/refusals.ts";
+import { readAttributes } from "./attributes.ts";
+import { etag } from "./select-object.ts";
+
+/**
+ * Bytes first, name second: a crash in between leaves blobs of an upload that never commits, and never a name
+ * that points at nothing. The PUT is one commit. Its conditions are looked at when it commits.
+ */
+export const putObject: Operation<ObjectRequest> = {
+  permission: "write",
+  takes: [...OBJECT_HEADERS, ...BODY_HEADERS, "x-amz-checksum-algorithm"],
+  refuses: ["if-modified-since", "if-unmodified-since"],
+
+  async handle(request) {
+    const { headers, tree, key } = request;
+    const attributes = readAttributes(headers, key);
+    const condition = writeCondition(headers);
+    const body = openBody(request);
+    const algorithm = body.checksum ?? askedAlgorithm(headers);
+    checkSize(key, body);
+    const lease = new UploadLease(request);
+    const blobs = new BroughtBlobs(request.context.blobs);
+    try {
+      const { content, upload, checksum } = await write(request, { body, lease, blobs, algorithm });
+      refuseDirectoryBytes(key, content);
+      const file = {
+        path: key,
+        content,
+        attributes: checksum ? { ...attributes, checksum } : attributes,
+        ...(upload !== null && { upload }),
+        ...(condition && { condition }),
+      };
+      const put = await blobs.handOver(() => tree.put(file));
+      if (!put.ok) throw branchFailure(put);
+      const version = await versionHeader(request, { path: key, content, commit: put.commit });
+      return new Response(null, { headers: { ...contentHeaders(content, checksum), ...version } });
+    } catch (error) {
+      await lease.abort();
+      await blobs.discard();
+      throw error;
+    }
+  },
+};
+
+interface Written {
+  readonly content: Content;
+  readonly upload: string | null;
+  readonly checksum: Checksum | undefined;
+}
+
+interface Writing {
+  readonly body: OpenBody;
+  readonly lease: UploadLease;
+  readonly blobs: BroughtBlobs;
+  readonly algorithm: ChecksumAlgorithm | undefined;
+}
+
+async function write({ now }: ObjectRequest, { body, lease, blobs, algorithm }: Writing): Promise<Written> {
+  const { source, declaredSize, expect } = body;
+  const written = await writeContent(source, {
+    store: blobs,
+    ...lease.callbacks,
+    ...(declaredSize !== undefined && { declaredSize }),
+    expect,
+    ...(algorithm && { checksum: algorithm }),
+    now,
+    idleMs: BODY_IDLE_MS,
+  });
+  const fault = body.fault();
+  if (fault) throw fault;
+  if (!written.ok) throw writeFailure(written.reason);
+  const { content, upload, checksum: value } = written;
+  const has = algorithm !== undefined && value !== null;
+  return { content, upload, checksum: has ? { algorithm, type: "FULL_OBJECT", value } : undefined };
+}
+
+function contentHeaders(content: Content, checksum: Checksum | undefined): Record<string, string> {
+  const headers: Record<string, string> = { etag: etag(content) };
+  if (checksum) {
+    headers[checksumHeader(checksum.algorithm)] = checksum.value;
+    headers["x-amz-checksum-type"] = checksum.type;
+  }
+  return headers;
+}
+
+/** A body has a length, or comes in chunks until it ends. Throws where there is neither. */
+function checkSize(key: string, { declaredSize, source }: OpenBody): void {
+  if (declaredSize !== undefined) refuseDirectoryBytes(key, { size: declaredSize });
+  else if (source === null) throw new S3Error("MissingContentLength");
+}
+
+function refuseDirectoryBytes(key: string, { size }: { readonly size: number }): void {
+  if (key.endsWith("/") && size > 0) {
+    throw new S3Error("InvalidArgument", {
+      message: `The key '${key}' ends in '/', which makes an empty directory: send no body, or drop the slash.`,
+    });
+  }
+}

@@ -1,0 +1,175 @@
+import { contentName } from "../../../protocol/content.ts";
+import type { ByteRange } from "../../blobs/port.ts";
+import type { FileRead, PartLayout } from "../../branch/contract.ts";
+import { checksumHeader } from "../answer/checksum-names.ts";
+import { S3Error } from "../answer/errors.ts";
+import { branchFailure } from "../answer/failures.ts";
+import { httpDate } from "../answer/http-date.ts";
+import { partNumberOf } from "../multipart/find-upload.ts";
+import type { BucketRequest, ObjectRequest } from "../operation.ts";
+import { evaluateConditions, rangeApplies } from "../request/conditions.ts";
+import { contentRange, parseRange } from "../request/range.ts";
+import { OVERRIDE_QUERY, setAttributeHeaders, setOverrides } from "./attributes.ts";
+import { partCount, partRange } from "./part-layout.ts";
+
+/** What GET and HEAD understand alike. */
+export const SELECT_QUERY = ["versionId", "partNumber", ...OVERRIDE_QUERY];
+export const SELECT_HEADERS = ["x-amz-checksum-mode"];
+
+/** What GET and HEAD answer alike: everything but the bytes. */
+export interface Selected {
+  readonly status: 200 | 206 | 304;
+  /** Made for this answer: the caller may add to them. */
+  readonly headers: Record<string, string>;
+  readonly file: FileRead;
+  readonly range: ByteRange;
+}
+
+/** Which bytes of a file are asked for. */
+interface Selection {
+  readonly range: ByteRange;
+  readonly status: 200 | 206;
+  /** Of an object that was put together from parts, the part that the selection is. */
+  readonly part?: { readonly number: number; readonly layout: PartLayout };
+}
+
+/** Finds a file at HEAD or at `versionId`, and applies the request's conditions, and its range or part, to it. */
+export async function selectObject(request: ObjectRequest): Promise<Selected> {
+  const { headers, query } = request;
+  const part = query.has("partNumber") ? partNumberOf(request) : undefined;
+  if (part !== undefined && headers.has("range")) throw rangeOfPart();
+  const file = await readVersion(request, versionId(query));
+  const answered = describeVersion(file, request);
+  const validators = { etag: etag(file), modifiedAt: file.modifiedAt };
+  const verdict = evaluateConditions(headers, validators);
+  if (verdict === "precondition-failed") throw preconditionFailed();
+  if (verdict === "not-modified") return notModified(answered, file);
+  const range = rangeApplies(headers, validators) ? headers.get("range") : undefined;
+  const selection = part === undefined ? selectRange(file, range) : selectPart(file, part);
+  describeFile(answered, { file, request });
+  describeSelection(answered, { selection, file, request });
+  return { status: selection.status, headers: answered, file, range: selection.range };
+}
+
+/** The file at the request's key, at HEAD or at a commit. */
+export async function readVersion(
+  { tree, key, context }: ObjectRequest,
+  commit: string | undefined,
+): Promise<FileRead> {
+  const modified = context.config.lastModified;
+  const file = await tree.read(
+    commit === undefined ? { path: key, modified } : { path: key, modified, commit },
+  );
+  if (!file.ok) throw branchFailure(file);
+  return file;
+}
+
+/** What every answer about a file says, also one without its bytes. */
+function describeVersion(file: FileRead, request: ObjectRequest): Record<string, string> {
+  return {
+    etag: etag(file),
+    "last-modified": httpDate(file.modifiedAt),
+    ...readVersionHeader(request, file),
+  };
+}
+
+/** `x-amz-version-id` of what was read: in an open commit nothing has a version. */
+export function readVersionHeader({ address }: BucketRequest, { commit }: FileRead): Record<string, string> {
+  return address.session === undefined ? { "x-amz-version-id": commit } : {};
+}
+
+/** The ETag of a content (design §4). */
+export function etag(content: { readonly digest: string; readonly size: number }): string {
+  return `"${contentName(content)}"`;
+}
+
+/** The commit that `versionId` names; undefined where there is none. Throws InvalidArgument where it is empty. */
+export function versionId(query: ReadonlyMap<string, string>): string | undefined {
+  const id = query.get("versionId");
+  if (id === "") {
+    throw new S3Error("InvalidArgument", {
+      message: "versionId is empty: give the id of a commit, or leave it out for the newest.",
+    });
+  }
+  return id;
+}
+
+/** Says again what caches go by (RFC 9110 §15.4.5). */
+function notModified(headers: Record<string, string>, file: FileRead): Selected {
+  const { cacheControl, expires } = file.attributes;
+  if (cacheControl !== undefined) headers["cache-control"] = cacheControl;
+  if (expires !== undefined) headers.expires = expires;
+  return { status: 304, headers, file, range: { offset: 0, length: 0 } };
+}
+
+function describeFile(
+  headers: Record<string, string>,
+  { file, request }: { file: FileRead; request: ObjectRequest },
+): void {
+  headers["accept-ranges"] = "bytes";
+  // A proxy that compresses would take Content-Length away; one that sees an encoding leaves the bytes alone.
+  if (request.compressingProxy) headers["content-encoding"] = "identity";
+  setAttributeHeaders(headers, file.attributes);
+  setOverrides(headers, request.query);
+}
+
+function describeSelection(
+  headers: Record<string, string>,
+  { selection, file, request }: { selection: Selection; file: FileRead; request: ObjectRequest },
+): void {
+  const { range, part, status } = selection;
+  if (status === 206) headers["content-range"] = contentRange(range, file.size);
+  if (part) headers["x-amz-mp-parts-count"] = String(partCount(part.layout));
+  const { checksum } = file.attributes;
+  if (!checksum || request.headers.get("x-amz-checksum-mode")?.toUpperCase() !== "ENABLED") return;
+  // What is said must be the checksum of the bytes that come: of a range there is none, of a part its own.
+  const value = part ? part.layout.checksums?.[part.number - 1] : checksum.value;
+  if (value === undefined || range.length !== (part ? range.length : file.size)) return;
+  headers[checksumHeader(checksum.algorithm)] = value;
+  headers["x-amz-checksum-type"] = checksum.type;
+}
+
+function selectRange({ size }: FileRead, header: string | undefined): Selection {
+  const range = parseRange(header, size);
+  if (range === "unsatisfiable") throw invalidRange(size);
+  return range === null ? { range: { offset: 0, length: size }, status: 200 } : { range, status: 206 };
+}
+
+/** An object that was not put together from parts is its own first part. No Content-Range can name no bytes. */
+function selectPart({ size, attributes }: FileRead, number: number): Selection {
+  const layout = attributes.parts;
+  const whole = number === 1 ? { offset: 0, length: size } : undefined;
+  const range = layout ? partRange(layout, number) : whole;
+  if (!range) throw invalidPartNumber(number, layout ? partCount(layout) : 1);
+  const status = range.length === 0 ? 200 : 206;
+  return layout ? { range, status, part: { number, layout } } : { range, status };
+}
+
+/** Not XML, as the spec says (§4.4). */
+function preconditionFailed(): S3Error {
+  return new S3Error("PreconditionFailed", {
+    message: "If-Match or If-Unmodified-Since does not hold for this object.",
+    body: "text",
+  });
+}
+
+function invalidRange(size: number): S3Error {
+  return new S3Error("InvalidRange", {
+    message: `The range lies outside of the object, which has ${size} bytes.`,
+    headers: { "content-range": `bytes */${size}` },
+    body: "text",
+  });
+}
+
+function invalidPartNumber(number: number, count: number): S3Error {
+  return new S3Error("InvalidPartNumber", {
+    message: `partNumber is ${number}, but the object has ${count === 1 ? "one part" : `${count} parts`}.`,
+    body: "text",
+  });
+}
+
+function rangeOfPart(): S3Error {
+  return new S3Error("InvalidRequest", {
+    message: "Range and partNumber cannot both be asked for: leave one of them out.",
+  });
+}

@@ -1,0 +1,94 @@
+import { type ContentId, parseContentName } from "../../../protocol/content.ts";
+import type { WriteCondition } from "../../branch/contract.ts";
+import { S3Error } from "../answer/errors.ts";
+
+/** What a GET or HEAD may be told about a file before its bytes. */
+export interface Validators {
+  /** In quotes, as it goes out. */
+  readonly etag: string;
+  /** Milliseconds since 1970; HTTP dates have whole seconds. */
+  readonly modifiedAt: number;
+}
+
+export type Verdict = "proceed" | "not-modified" | "precondition-failed";
+
+/** Evaluates the conditions of a GET or HEAD in the order of RFC 9110 §13.2.2. A date that is none is no condition. */
+export function evaluateConditions(headers: ReadonlyMap<string, string>, validators: Validators): Verdict {
+  const ifMatch = headers.get("if-match");
+  const holds =
+    ifMatch === undefined
+      ? !changedSince(headers.get("if-unmodified-since"), validators, { ifNone: false })
+      : matchesAny(ifMatch, validators.etag, "strong");
+  if (!holds) return "precondition-failed";
+  const ifNoneMatch = headers.get("if-none-match");
+  const changed =
+    ifNoneMatch === undefined
+      ? changedSince(headers.get("if-modified-since"), validators, { ifNone: true })
+      : !matchesAny(ifNoneMatch, validators.etag, "weak");
+  return changed ? "proceed" : "not-modified";
+}
+
+/** Whether `If-Range` lets a range be answered (RFC 9110 §13.1.5): absent, this very ETag, or this very date. */
+export function rangeApplies(headers: ReadonlyMap<string, string>, validators: Validators): boolean {
+  const ifRange = headers.get("if-range")?.trim();
+  if (ifRange === undefined) return true;
+  if (ifRange.startsWith('"')) return ifRange === validators.etag;
+  return Date.parse(ifRange) === wholeSeconds(validators.modifiedAt);
+}
+
+function changedSince(
+  date: string | undefined,
+  { modifiedAt }: Validators,
+  { ifNone }: { ifNone: boolean },
+): boolean {
+  const since = date === undefined ? Number.NaN : Date.parse(date);
+  return Number.isNaN(since) ? ifNone : wholeSeconds(modifiedAt) > since;
+}
+
+/**
+ * Whether `*` or one of a list of entity tags is `etag`. Clients also send them without quotes. Ours hold no comma
+ * and are strong, so that a tag marked weak only matches by weak comparison.
+ */
+function matchesAny(list: string, etag: string, comparison: "strong" | "weak"): boolean {
+  if (list.trim() === "*") return true;
+  return list.split(",").some((entry) => {
+    const tag = entry.trim();
+    if (tag.startsWith("W/")) return comparison === "weak" && tag.slice(2) === etag;
+    return tag === etag || `"${tag}"` === etag;
+  });
+}
+
+function wholeSeconds(at: number): number {
+  return Math.floor(at / 1000) * 1000;
+}
+
+/**
+ * What a write's `If-Match` and `If-None-Match` ask of what is at the key; undefined where there are none. As on S3,
+ * If-None-Match takes `*` only. Throws NotImplemented.
+ */
+export function writeCondition(headers: ReadonlyMap<string, string>): WriteCondition | undefined {
+  const match = headers.get("if-match");
+  const noneMatch = headers.get("if-none-match");
+  if (match === undefined && noneMatch === undefined) return undefined;
+  if (noneMatch !== undefined && noneMatch.trim() !== "*") {
+    throw new S3Error("NotImplemented", {
+      message: `If-None-Match is '${noneMatch}': for a write it is implemented as '*' only, which means that nothing may be there.`,
+    });
+  }
+  return {
+    ...(match !== undefined && { match: match.trim() === "*" ? "any" : match.split(",").flatMap(ownTag) }),
+    ...(noneMatch !== undefined && { noneMatch: "any" }),
+  };
+}
+
+/** The content that an ETag of our form stands for, with its quotes or without; undefined for others. */
+export function parseEtag(text: string): ContentId | undefined {
+  const tag = text.trim();
+  return parseContentName(tag.startsWith('"') && tag.endsWith('"') ? tag.slice(1, -1) : tag);
+}
+
+/** An ETag that is not of our form is nobody's: it matches nothing. */
+function ownTag(text: string): ContentId[] {
+  const content = parseEtag(text);
+  return content === undefined ? [] : [content];
+}

@@ -1,0 +1,164 @@
+import type { Address } from "../address.ts";
+import { S3Error } from "../answer/errors.ts";
+
+export type ServiceOperationName = "ListBuckets";
+export type BucketOperationName =
+  | "CreateBucket"
+  | "DeleteBucket"
+  | "DeleteObjects"
+  | "GetBucketLocation"
+  | "GetBucketVersioning"
+  | "HeadBucket"
+  | "ListMultipartUploads"
+  | "ListObjects"
+  | "ListObjectsV2"
+  | "ListObjectVersions";
+export type ObjectOperationName =
+  | "CopyObject"
+  | "CreateMultipartUpload"
+  | "DeleteObject"
+  | "GetObject"
+  | "GetObjectAttributes"
+  | "GetObjectTagging"
+  | "HeadObject"
+  | "PutObject";
+/** Operations on a multipart upload, which their address may name with its key or without (spec §4.2). */
+export type UploadOperationName =
+  | "AbortMultipartUpload"
+  | "CompleteMultipartUpload"
+  | "ListParts"
+  | "UploadPart"
+  | "UploadPartCopy";
+
+/** What an operation is told by, beside its address. */
+export interface Asked {
+  readonly method: string;
+  readonly query: ReadonlyMap<string, string>;
+  readonly headers: ReadonlyMap<string, string>;
+}
+
+/** An operation's name, and what kind of request it takes. */
+export type Detected =
+  | { readonly level: "bucket"; readonly name: BucketOperationName }
+  | { readonly level: "object"; readonly name: ObjectOperationName }
+  | { readonly level: "upload"; readonly name: UploadOperationName };
+
+const ALLOWED: Record<Address["level"], string> = {
+  service: "GET",
+  bucket: "GET, HEAD, PUT, POST, DELETE",
+  object: "GET, HEAD, PUT, POST, DELETE",
+};
+/** POST names its operation in the query; these are S3's that we do not have. */
+const OTHER_POSTS = ["restore", "select", "delete"];
+
+/** The operation on the service. Throws MethodNotAllowed. */
+export function detectServiceOperation(method: string): ServiceOperationName {
+  if (method === "GET") return "ListBuckets";
+  throw methodNotAllowed(method, "service");
+}
+
+/**
+ * The operation on a bucket or on what is in it. A sub-resource that is not looked at here is refused by what the
+ * operation declares. Throws MethodNotAllowed and NotImplemented.
+ */
+export function detectOperation(level: "bucket" | "object", asked: Asked): Detected {
+  const upload = asked.query.size === 0 ? undefined : uploadOperation(asked);
+  if (upload !== undefined) return { level: "upload", name: upload };
+  // `POST /<bucket>?uploads&filepath=<key>` begins an upload of that key.
+  if (level === "bucket" && asked.method === "POST" && asked.query.has("uploads")) {
+    return { level: "object", name: "CreateMultipartUpload" };
+  }
+  return level === "bucket"
+    ? { level, name: bucketOperation(asked) }
+    : { level, name: objectOperation(asked) };
+}
+
+/** A part number alone is enough for a PUT: it is never to be taken for the PUT of an object. */
+function uploadOperation({ method, query, headers }: Asked): UploadOperationName | undefined {
+  if (method === "PUT" && (query.has("uploadId") || query.has("partNumber"))) {
+    return headers.has("x-amz-copy-source") ? "UploadPartCopy" : "UploadPart";
+  }
+  if (!query.has("uploadId")) return undefined;
+  switch (method) {
+    case "GET":
+      return "ListParts";
+    case "POST":
+      return "CompleteMultipartUpload";
+    case "DELETE":
+      return "AbortMultipartUpload";
+    default:
+      return undefined;
+  }
+}
+
+function bucketOperation({ method, query }: Asked): BucketOperationName {
+  switch (method) {
+    case "GET":
+      return bucketRead(query);
+    case "HEAD":
+      return "HeadBucket";
+    case "PUT":
+      return "CreateBucket";
+    case "DELETE":
+      return "DeleteBucket";
+    case "POST":
+      if (query.has("delete")) return "DeleteObjects";
+      throw new S3Error("NotImplemented", {
+        message:
+          "POST on a bucket is implemented as '?delete', '?uploads' and '?uploadId' only: forms and others are not.",
+      });
+    default:
+      throw methodNotAllowed(method, "bucket");
+  }
+}
+
+function bucketRead(query: Asked["query"]): BucketOperationName {
+  if (query.has("location")) return "GetBucketLocation";
+  if (query.has("versioning")) return "GetBucketVersioning";
+  if (query.has("versions")) return "ListObjectVersions";
+  if (query.has("uploads")) return "ListMultipartUploads";
+  const listType = query.get("list-type");
+  if (listType === undefined) return "ListObjects";
+  if (listType === "2") return "ListObjectsV2";
+  throw new S3Error("InvalidArgument", { message: `list-type is '${listType}': it must be 2, or absent.` });
+}
+
+function objectOperation({ method, query, headers }: Asked): ObjectOperationName {
+  switch (method) {
+    case "GET":
+      return objectRead(query);
+    case "HEAD":
+      return "HeadObject";
+    case "PUT":
+      return headers.has("x-amz-copy-source") ? "CopyObject" : "PutObject";
+    case "DELETE":
+      return "DeleteObject";
+    case "POST":
+      return objectPost(query);
+    default:
+      throw methodNotAllowed(method, "object");
+  }
+}
+
+function objectRead(query: Asked["query"]): ObjectOperationName {
+  if (query.size === 0) return "GetObject";
+  if (query.has("attributes")) return "GetObjectAttributes";
+  return query.has("tagging") ? "GetObjectTagging" : "GetObject";
+}
+
+function objectPost(query: Asked["query"]): ObjectOperationName {
+  if (query.has("uploads")) return "CreateMultipartUpload";
+  if (OTHER_POSTS.some((name) => query.has(name))) {
+    throw new S3Error("NotImplemented", {
+      message: "POST on an object is implemented as '?uploads' and '?uploadId' only.",
+    });
+  }
+  throw methodNotAllowed("POST", "object");
+}
+
+function methodNotAllowed(method: string, level: Address["level"]): S3Error {
+  return new S3Error("MethodNotAllowed", {
+    message: `${method} is not allowed on this ${level}: use ${ALLOWED[level]}.`,
+    headers: { allow: ALLOWED[level] },
+  });
+}

@@ -1,0 +1,43 @@
+import { S3Error } from "../answer/errors.ts";
+
+/** A whole number in the query; one above `max` counts as `max`. Throws InvalidArgument. */
+export function wholeNumber(
+  query: ReadonlyMap<string, string>,
+  name: string,
+  { min, max, absent }: { min: number; max: number; absent: number },
+): number {
+  const text = query.get(name);
+  if (text === undefined) return absent;
+  const value = /^[0-9]{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (!(value >= min)) {
+    throw new S3Error("InvalidArgument", {
+      message: `${name} is '${text}': it must be a whole number from ${min} up.`,
+    });
+  }
+  return Math.min(value, max);
+}
+
+/** Marks tokens of this form, so that a later form can be told apart. */
+const TOKEN_FORM = "1";
+
+/** Makes a continuation token, which tells clients nothing, out of the place to go on from. */
+export function encodeToken(place: string): string {
+  const bytes = new TextEncoder().encode(TOKEN_FORM + place);
+  const binary = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+  return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+}
+
+/** The place in a token. Throws InvalidArgument for what is no token of ours. */
+export function decodeToken(token: string): string {
+  try {
+    const binary = atob(token.replaceAll("-", "+").replaceAll("_", "/"));
+    const bytes = Uint8Array.from(binary, (character) => character.charCodeAt(0));
+    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    if (text.startsWith(TOKEN_FORM)) return text.slice(TOKEN_FORM.length);
+  } catch {
+    // Neither base64 nor UTF-8: told below.
+  }
+  throw new S3Error("InvalidArgument", {
+    message: `continuation-token is '${token}', which is none that this gateway gave.`,
+  });
+}

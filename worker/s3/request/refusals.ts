@@ -1,0 +1,108 @@
+import { S3Error } from "../answer/errors.ts";
+import { OWNER_ID } from "../answer/filler.ts";
+import type { Operation } from "../operation.ts";
+
+/** `x-amz-*` headers that change no answer of ours, or that others than the operation have looked at. */
+const HARMLESS = new Set([
+  "x-amz-content-sha256",
+  "x-amz-date",
+  "x-amz-user-agent",
+  "x-amz-request-payer",
+  "x-amz-expected-bucket-owner",
+]);
+
+/** What an operation takes that makes an object. */
+export const OBJECT_HEADERS: readonly string[] = ["x-amz-meta-*", "x-amz-acl", "x-amz-storage-class"];
+
+/** Headers that are understood with one value only: what they ask for is so here anyway. */
+const ONLY_VALUE: ReadonlyMap<string, string> = new Map([
+  ["x-amz-acl", "private"],
+  ["x-amz-bucket-object-lock-enabled", "false"],
+  ["x-amz-object-ownership", "BucketOwnerEnforced"],
+  ["x-amz-storage-class", "STANDARD"],
+]);
+
+/** What to do without a header, for those that clients send because their users set something. By beginning. */
+const FIXES: readonly (readonly [beginning: string, fix: string])[] = [
+  [
+    "x-amz-server-side-encryption",
+    "objects are kept as the blob store keeps them: leave it out, or encrypt before sending",
+  ],
+  [
+    "x-amz-copy-source-server-side-encryption",
+    "no object here is encrypted with a key of its own: leave it out",
+  ],
+  ["x-amz-object-lock", "objects cannot be locked: leave it out; every commit stays readable by its id"],
+  ["x-amz-tagging", "objects have no tags: leave it out, or send it as x-amz-meta-*"],
+  ["x-amz-grant", "there are no ACLs: leave it out, and give access keys their scope"],
+  ["x-amz-write-offset-bytes", "objects are written whole: leave it out"],
+];
+
+/** SDKs name the operation in a query parameter of this name. */
+const OPERATION_HINT = "x-id";
+
+type Refusable = Pick<Operation<never>, "query" | "takes" | "refuses">;
+
+/** Throws NotImplemented for a query parameter that the operation does not understand: `PUT key?tagging` never writes `key`. */
+export function refuseQuery(query: ReadonlyMap<string, string>, operation: Refusable): void {
+  for (const name of query.keys()) {
+    if (name !== OPERATION_HINT && !operation.query?.includes(name)) {
+      throw new S3Error("NotImplemented", {
+        message: `The query parameter '${name}' is not implemented for this operation: leave it out.`,
+      });
+    }
+  }
+}
+
+/** Throws InvalidRequest for what has no meaning for the bucket of an open commit. */
+export function refuseOnOpenCommit(
+  query: ReadonlyMap<string, string>,
+  { notOnOpenCommit }: Pick<Operation<never>, "notOnOpenCommit">,
+): void {
+  if (notOnOpenCommit !== undefined) throw new S3Error("InvalidRequest", { message: notOnOpenCommit });
+  if (query.has("versionId")) throw new S3Error("InvalidRequest", { message: NO_VERSIONS });
+}
+
+const NO_VERSIONS =
+  "An open commit has no versions: leave versionId out, or read the version in the branch's own bucket.";
+
+/** Throws NotImplemented for a header that would change what the operation does on S3 and does not do so here. */
+export function refuseHeaders(headers: ReadonlyMap<string, string>, operation: Refusable): void {
+  for (const [name, value] of headers) {
+    const isAmz = name.startsWith("x-amz-");
+    const known = isAmz
+      ? HARMLESS.has(name) || isTaken(name, operation)
+      : value === "" || !operation.refuses?.includes(name);
+    if (!known) throw notImplemented(name);
+    if (isAmz) refuseOtherValue(name, value);
+  }
+}
+
+/** Throws AccessDenied where the client expects another owner than the one that every bucket has. */
+export function checkExpectedOwner(headers: ReadonlyMap<string, string>): void {
+  const expected = headers.get("x-amz-expected-bucket-owner");
+  if (expected !== undefined && expected !== OWNER_ID) {
+    throw new S3Error("AccessDenied", {
+      message: `x-amz-expected-bucket-owner is '${expected}', but every bucket here belongs to '${OWNER_ID}'.`,
+    });
+  }
+}
+
+function isTaken(name: string, { takes = [] }: Refusable): boolean {
+  return takes.some((taken) => (taken.endsWith("*") ? name.startsWith(taken.slice(0, -1)) : name === taken));
+}
+
+function refuseOtherValue(name: string, value: string): void {
+  const only = ONLY_VALUE.get(name);
+  if (only === undefined || value === only) return;
+  throw new S3Error("NotImplemented", {
+    message: `The header ${name} is implemented with the value '${only}' only, not '${value}'.`,
+  });
+}
+
+function notImplemented(name: string): S3Error {
+  const [, fix = "leave it out"] = FIXES.find(([beginning]) => name.startsWith(beginning)) ?? [];
+  return new S3Error("NotImplemented", {
+    message: `The header ${name} is not implemented for this operation: ${fix}.`,
+  });
+}
