@@ -40,7 +40,7 @@ interface Wakes {
   logged(job: string): void;
 }
 
-export interface Parts {
+export interface PipelineContext {
   readonly ledger: Ledger;
   readonly peers: Peers;
   readonly wakes: Wakes;

@@ -4,7 +4,7 @@ import type { LogsRequest, Outcome } from "../../protocol/runner.ts";
 import type { PipelineSpec } from "../../protocol/spec.ts";
 import type { Done, Refused } from "../branch/contract.ts";
 import type { Env } from "../env.ts";
-import type { Parts } from "./context.ts";
+import type { PipelineContext } from "./context.ts";
 import type { Found, LeaseCall, Leased, LogsCall, MakerPage, PipelineApi, Renewal } from "./contract.ts";
 import { Engine } from "./engine/engine.ts";
 import { openPeers } from "./engine/peers.ts";
@@ -29,7 +29,7 @@ const AFTER_ALL_IDS = "~";
 
 /** One per pipeline. Its calls write down what is to be done; the engine does it. */
 export class Pipeline extends DurableObject<Env> implements PipelineApi {
-  readonly #parts: Parts;
+  readonly #parts: PipelineContext;
   readonly #engine: Engine;
 
   constructor(ctx: DurableObjectState, env: Env) {

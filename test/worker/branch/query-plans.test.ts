@@ -1,7 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
-import { Sql } from "../../../worker/branch/ledger/sql.ts";
 import {
   ALIVE_ALL,
   BORN_SINCE,
@@ -9,6 +8,7 @@ import {
   DIED_SINCE,
   PAST,
 } from "../../../worker/branch/read/walk-queries.ts";
+import { Sql } from "../../../worker/sqlite/sql.ts";
 import { numbered, pagesOf } from "./large-support.ts";
 import { branchOf, chunked, completion, freshBucket, inline, joined } from "./support.ts";
 

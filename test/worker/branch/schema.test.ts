@@ -1,7 +1,9 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import { MIGRATIONS, migrate } from "../../../worker/branch/ledger/migrations.ts";
-import { Sql } from "../../../worker/branch/ledger/sql.ts";
+import { MIGRATIONS } from "../../../worker/branch/ledger/migrations.ts";
+import { migrate } from "../../../worker/sqlite/migrations.ts";
+import { Sql } from "../../../worker/sqlite/sql.ts";
+import { transaction } from "../../../worker/sqlite/transaction.ts";
 import { branchOf, freshBranch, freshBucket, listed, put } from "./support.ts";
 
 /** Rows that an object of each earlier version may hold, by version: one entry more with each migration. */
@@ -40,7 +42,7 @@ describe("migrations", () => {
     await runInDurableObject(branch, (_, { storage }) => {
       const sql = new Sql(storage.sql);
       for (let at = 1; at <= version; at++) {
-        storage.transactionSync(() => migrate(sql, MIGRATIONS.slice(0, at)));
+        transaction(storage, (tx) => migrate(tx, sql, MIGRATIONS.slice(0, at)));
         for (const row of ROWS[at - 1] ?? []) storage.sql.exec(row);
       }
     });
@@ -74,7 +76,7 @@ describe("migrations", () => {
     await runInDurableObject(branch, (_, { storage }) => {
       const sql = new Sql(storage.sql);
       const longer = [...MIGRATIONS, "ALTER TABLE files ADD COLUMN later INTEGER"];
-      for (let times = 0; times < 2; times++) storage.transactionSync(() => migrate(sql, longer));
+      for (let times = 0; times < 2; times++) transaction(storage, (tx) => migrate(tx, sql, longer));
       expect(storage.sql.exec("SELECT path, later FROM files").toArray()).toEqual([
         { path: "a", later: null },
       ]);

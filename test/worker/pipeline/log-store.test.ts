@@ -1,9 +1,11 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { migrate } from "../../../worker/pipeline/ledger/migrations.ts";
-import { Sql } from "../../../worker/pipeline/ledger/sql.ts";
+import { MIGRATIONS } from "../../../worker/pipeline/ledger/migrations.ts";
 import { type KeptChunk, LogReader } from "../../../worker/pipeline/logs/log-reader.ts";
 import { type LogLimits, LogStore, type Printer } from "../../../worker/pipeline/logs/log-store.ts";
+import { migrate } from "../../../worker/sqlite/migrations.ts";
+import { Sql } from "../../../worker/sqlite/sql.ts";
+import { transaction } from "../../../worker/sqlite/transaction.ts";
 
 const NOW = 1_000_000;
 const ROOMY: LogLimits = { datumBytes: 1e9, pipelineBytes: 1e9 };
@@ -62,7 +64,7 @@ async function withStore(
 ): Promise<void> {
   await runInDurableObject(env.PIPELINE.getByName(name), (_, { storage }) => {
     const sql = new Sql(storage.sql);
-    migrate(sql);
+    transaction(storage, (tx) => migrate(tx, sql, MIGRATIONS));
     const store = new LogStore(sql, limits);
     const reader = new LogReader(sql);
     work({

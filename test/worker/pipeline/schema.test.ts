@@ -1,7 +1,9 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { MIGRATIONS, migrate } from "../../../worker/pipeline/ledger/migrations.ts";
-import { Sql } from "../../../worker/pipeline/ledger/sql.ts";
+import { MIGRATIONS } from "../../../worker/pipeline/ledger/migrations.ts";
+import { migrate } from "../../../worker/sqlite/migrations.ts";
+import { Sql } from "../../../worker/sqlite/sql.ts";
+import { transaction } from "../../../worker/sqlite/transaction.ts";
 import { allJobs, commit, makeRepo, master, pipelineOf, specOf, workUntil } from "./support.ts";
 
 const DIGEST = "d".repeat(64);
@@ -66,7 +68,7 @@ describe("migrations", () => {
     await runInDurableObject(env.PIPELINE.getByName(name), (_, { storage }) => {
       const sql = new Sql(storage.sql);
       for (let at = 1; at <= version; at++) {
-        storage.transactionSync(() => migrate(sql, MIGRATIONS.slice(0, at)));
+        transaction(storage, (tx) => migrate(tx, sql, MIGRATIONS.slice(0, at)));
         for (const row of rowsOf(name)[at - 1] ?? []) storage.sql.exec(row);
       }
     });

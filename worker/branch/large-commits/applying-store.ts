@@ -1,4 +1,4 @@
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import type { Session } from "../open-commits/session-store.ts";
 import type { Position } from "../tree/commit-store.ts";
 

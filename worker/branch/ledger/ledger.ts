@@ -1,3 +1,6 @@
+import { hasTables, migrate } from "../../sqlite/migrations.ts";
+import { Sql } from "../../sqlite/sql.ts";
+import { type TransactionStorage, type Tx, transaction } from "../../sqlite/transaction.ts";
 import { ApplyingStore } from "../large-commits/applying-store.ts";
 import { WriterStore } from "../lifecycle/claim-store.ts";
 import { Outbox, SubscriberStore } from "../lifecycle/outbox-store.ts";
@@ -12,8 +15,7 @@ import { CompletionStore } from "../uploads/completion-store.ts";
 import { MultipartStore } from "../uploads/multipart-store.ts";
 import { UploadStore } from "../uploads/upload-store.ts";
 import { CommitClock } from "./clock.ts";
-import { hasTables, migrate } from "./migrations.ts";
-import { Sql } from "./sql.ts";
+import { MIGRATIONS } from "./migrations.ts";
 
 /** Of the 10 GB that an object's database may have; the rest is for deletions and what is under way. */
 const FULL_AT_BYTES = 9_500_000_000;
@@ -21,9 +23,8 @@ const FULL_AT_BYTES = 9_500_000_000;
 const OPERATIONS_PER_LOOK = 64;
 
 /** What of the platform's storage the ledger uses. */
-interface LedgerStorage {
+interface LedgerStorage extends TransactionStorage {
   readonly sql: Pick<SqlStorage, "exec" | "databaseSize">;
-  transactionSync<T>(work: () => T): T;
 }
 
 /** Everything that a Branch object has written down. */
@@ -90,7 +91,7 @@ export class Ledger {
   /** Makes the tables, or brings them to this version's form. */
   makeTables(): void {
     if (this.#ready) return;
-    this.#storage.transactionSync(() => migrate(this.sql));
+    transaction(this.#storage, (tx) => migrate(tx, this.sql, MIGRATIONS));
     this.#ready = true;
     this.clock.load();
   }
@@ -105,9 +106,9 @@ export class Ledger {
   }
 
   /** All or nothing. What throws is undone, in memory too. */
-  transaction<T>(work: () => T): T {
+  transaction<T>(work: (tx: Tx) => T): T {
     try {
-      return this.#storage.transactionSync(work);
+      return transaction(this.#storage, work);
     } catch (error) {
       this.generations.forget();
       this.applying.forget();

@@ -1,5 +1,4 @@
 import { SESSIONS } from "./schema-sessions.ts";
-import type { Sql } from "./sql.ts";
 
 /**
  * The tables of a Branch object (design §3). `gen` counts the branch's generations, `seq` the commits of one.
@@ -156,19 +155,3 @@ export const MIGRATIONS: readonly string[] = [
   `,
   SESSIONS,
 ];
-
-/** Whether the object was ever written to: probing a name must leave no trace. */
-export function hasTables(sql: Sql): boolean {
-  return (
-    sql.first`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'` !== undefined
-  );
-}
-
-/** Brings the tables to the newest form; to be called in a transaction. Tests pass earlier or longer lists. */
-export function migrate(sql: Sql, migrations: readonly string[] = MIGRATIONS): void {
-  sql.script("CREATE TABLE IF NOT EXISTS schema_version (one INTEGER PRIMARY KEY, version INTEGER NOT NULL)");
-  const row = sql.first<{ version: number }>`SELECT version FROM schema_version WHERE one = 1`;
-  if (row?.version === migrations.length) return;
-  for (const migration of migrations.slice(row?.version ?? 0)) sql.script(migration);
-  sql.run`INSERT OR REPLACE INTO schema_version (one, version) VALUES (1, ${migrations.length})`;
-}

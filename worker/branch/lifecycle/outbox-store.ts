@@ -1,5 +1,5 @@
+import type { Sql } from "../../sqlite/sql.ts";
 import type { Subscriber } from "../contract.ts";
-import type { Sql } from "../ledger/sql.ts";
 
 type Topic = "catalogue" | "bell";
 

@@ -1,5 +1,5 @@
+import type { Sql } from "../../sqlite/sql.ts";
 import type { CommitRefused } from "../contract.ts";
-import type { Sql } from "../ledger/sql.ts";
 
 /** How long a finished session is remembered for those who ask again; milliseconds. */
 const FINISHED_KEPT_MS = 24 * 60 * 60 * 1000;

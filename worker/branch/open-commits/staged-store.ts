@@ -1,4 +1,4 @@
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import type { ContentStore } from "../tree/content-store.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";
 import type { Session } from "./session-store.ts";

@@ -1,4 +1,4 @@
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 
 /** The kind of a row of `commits`, by its number. */
 const COMMIT_KINDS = ["commit", "deletion"] as const;

@@ -1,6 +1,6 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Body, Content } from "../../blobs/content.ts";
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
 
 /** How long a condemned blob stays for those who read it just now; milliseconds. */

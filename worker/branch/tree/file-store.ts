@@ -1,4 +1,4 @@
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import type { Position } from "./commit-store.ts";
 import { directoryOf, justAfter, subtree } from "./path-ranges.ts";
 import type { ReadCache } from "./read-cache.ts";

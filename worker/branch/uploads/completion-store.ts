@@ -1,5 +1,5 @@
+import type { Sql } from "../../sqlite/sql.ts";
 import type { MultipartStatus } from "../contract.ts";
-import type { Sql } from "../ledger/sql.ts";
 
 /** How long a completed multipart upload is remembered for those who ask again; milliseconds. */
 export const COMPLETION_KEPT_MS = 24 * 60 * 60 * 1000;

@@ -1,7 +1,7 @@
 import type { Attributes } from "../../../protocol/files.ts";
 import { comparePaths } from "../../core/path-order.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import type { ListMultiparts, MultipartList, MultipartStatus } from "../contract.ts";
-import type { Sql } from "../ledger/sql.ts";
 import { attributesText, readAttributes } from "../tree/attributes.ts";
 import { justAfter, rangeOf } from "../tree/path-ranges.ts";
 import { PartStore } from "./parts.ts";

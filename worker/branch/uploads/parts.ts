@@ -1,6 +1,6 @@
 import type { ContentId } from "../../../protocol/content.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import type { CompleteMultipart, Part, PartBody } from "../contract.ts";
-import type { Sql } from "../ledger/sql.ts";
 import { readBody, type StoredBody } from "../tree/stored-body.ts";
 
 /** Bytes of bodies as they are stored that one answer holds: well below what one call can carry. */

@@ -1,7 +1,7 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Content } from "../../blobs/content.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
-import type { Sql } from "../ledger/sql.ts";
 import type { ContentStore } from "../tree/content-store.ts";
 import type { MultipartStore } from "./multipart-store.ts";
 

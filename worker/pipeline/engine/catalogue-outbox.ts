@@ -1,6 +1,6 @@
 import { MAX_JOBS_PER_WRITE } from "../../catalogue/jobs.ts";
 import type { PipelineRecord } from "../../catalogue/pipelines.ts";
-import type { Parts } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { viewJob } from "../jobs/view.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -15,7 +15,7 @@ const PROGRESS_MS = 500;
  * ended jobs go as soon as the last write allows, progress at most twice a second; `urgent` ends that pause.
  */
 export async function flushJobs(
-  parts: Parts,
+  parts: PipelineContext,
   urgent: { wait(waitMs: number): Promise<void> },
 ): Promise<void> {
   for (let flushed = await flushPage(parts); flushed; flushed = await flushPage(parts)) {
@@ -25,7 +25,7 @@ export async function flushJobs(
 }
 
 /** One batch; false where nothing was left. */
-export async function flushPage({ ledger, peers }: Parts): Promise<boolean> {
+export async function flushPage({ ledger, peers }: PipelineContext): Promise<boolean> {
   const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
   if (!definition) return false;
   const jobs = ledger.jobs.unflushed(MAX_JOBS_PER_WRITE);
@@ -42,7 +42,7 @@ export async function flushPage({ ledger, peers }: Parts): Promise<boolean> {
 }
 
 /** Brings the catalogue up to date with a pipeline that runs or is stopped. Throws where it can't be reached. */
-export async function tellOfPipeline({ ledger, peers }: Parts): Promise<void> {
+export async function tellOfPipeline({ ledger, peers }: PipelineContext): Promise<void> {
   const definition = ledger.pipeline.definition();
   const row = ledger.pipeline.row();
   if (!definition || !row) return;

@@ -1,4 +1,4 @@
-import { type Parts, type Peers, yieldToOthers } from "../context.ts";
+import { type Peers, type PipelineContext, yieldToOthers } from "../context.ts";
 import { settleFront } from "../finish/advance.ts";
 import { fillJobs } from "../inputs/fill.ts";
 import { pull } from "../inputs/pull.ts";
@@ -27,7 +27,7 @@ const LAST_RETRY_MS = 60_000;
  * to do in the ledger. Nothing to be done is only in memory; an alarm stands while anything is to be done.
  */
 export class Engine {
-  readonly parts: Parts;
+  readonly parts: PipelineContext;
   readonly #saga: Loop;
   readonly #pull: Loop;
   readonly #fill: Loop;

@@ -1,4 +1,4 @@
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 
 /** `work`: loops may have something to go on with; `leases`: a lease runs out; `jobs`: a job's time does. */
 export type TimerKind = "work" | "leases" | "jobs";

@@ -1,4 +1,4 @@
-import { type JobContext, type Parts, yieldToOthers } from "../context.ts";
+import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
 import { endJob } from "../jobs/end.ts";
 import { ALL_CARRIED } from "../jobs/job-store.ts";
 import { runningStep } from "../ledger/job-steps.ts";
@@ -14,7 +14,7 @@ const JOBS_PER_TURN = 50;
  * Ends jobs in their order. Only the front, the oldest one that has not ended, may end: it takes over what failed in
  * the job before, and once all it has to run is settled, it fails or commits.
  */
-export async function settleFront(parts: Parts): Promise<void> {
+export async function settleFront(parts: PipelineContext): Promise<void> {
   const { ledger } = parts;
   for (;;) {
     const definition = ledger.active();
@@ -36,7 +36,7 @@ export async function settleFront(parts: Parts): Promise<void> {
  * in it, and are still alive. They get rows only now, so that such a datum costs each later job nothing until it is
  * its turn. A job that was cut short before its turn took nothing over: then what its own predecessor left counts too.
  */
-async function carry(parts: Parts, context: JobContext): Promise<void> {
+async function carry(parts: PipelineContext, context: JobContext): Promise<void> {
   const { ledger, wakes } = parts;
   const { job, definition } = context;
   for (let from = job.n - 1; from > 0; from--) {
@@ -53,7 +53,10 @@ async function carry(parts: Parts, context: JobContext): Promise<void> {
   if (done) wakes.outbox();
 }
 
-async function carryFrom({ ledger, wakes }: Parts, context: JobContext & { from: number }): Promise<void> {
+async function carryFrom(
+  { ledger, wakes }: PipelineContext,
+  context: JobContext & { from: number },
+): Promise<void> {
   const { job, from } = context;
   for (const left of [ledger.attempts.failed, ledger.attempts.killed]) {
     let after: string | null = null;
@@ -74,7 +77,7 @@ async function carryFrom({ ledger, wakes }: Parts, context: JobContext & { from:
   }
 }
 
-function failJob(parts: Parts, context: JobContext): void {
+function failJob(parts: PipelineContext, context: JobContext): void {
   const { definition, job } = context;
   const [first] = parts.ledger.attempts.failed(job.n, { after: null, limit: 1 });
   const reason = first ? failureText(definition, { first, count: job.failed }) : "a datum failed";

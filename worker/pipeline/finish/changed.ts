@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import type { Written } from "./published-store.ts";
 
 /** What a datum writes to a path, or that it writes there no more: then `id` is null, as is the rest. */

@@ -1,5 +1,5 @@
 import type { BranchApi, CommitRefused, Refused } from "../../branch/contract.ts";
-import type { JobContext, Parts } from "../context.ts";
+import type { JobContext, PipelineContext } from "../context.ts";
 
 /** As whom an output branch is written to. */
 interface Writer {
@@ -20,7 +20,7 @@ export type NotDone =
  * pipeline's while it lives. Throws where a peer can't be reached.
  */
 export async function asWriter<Good extends { readonly ok: true }>(
-  { ledger, peers }: Parts,
+  { ledger, peers }: PipelineContext,
   { definition, job }: JobContext,
   ask: (branch: BranchApi, writer: Writer) => Promise<Good | CommitRefused | Refused<"applying">>,
 ): Promise<Good | NotDone> {

@@ -1,6 +1,6 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import type { Committed } from "../../branch/contract.ts";
-import type { JobContext, Parts } from "../context.ts";
+import type { JobContext, PipelineContext } from "../context.ts";
 import { endJob } from "../jobs/end.ts";
 import { endStep } from "../ledger/job-steps.ts";
 import { asWriter, type NotDone } from "./claimed-output.ts";
@@ -14,7 +14,10 @@ const STAGE_PAGE = 2000;
 const ASK_AGAIN_MS = 100;
 
 /** Sends one page of a large commit. What is sent again after a crash changes nothing. */
-export async function stagePage(parts: Parts, context: JobContext & { after: string }): Promise<void> {
+export async function stagePage(
+  parts: PipelineContext,
+  context: JobContext & { after: string },
+): Promise<void> {
   const { ledger } = parts;
   const { job, after } = context;
   const page = ledger.operations.page({ after, limit: STAGE_PAGE });
@@ -37,7 +40,10 @@ export async function stagePage(parts: Parts, context: JobContext & { after: str
  * From the moment that we ask, the job can end by the answer alone: whoever wants to stop it before that comes first
  * or too late. Throws where a peer can't be reached: tried again later.
  */
-export async function commitOutput(parts: Parts, context: JobContext & { staged: boolean }): Promise<void> {
+export async function commitOutput(
+  parts: PipelineContext,
+  context: JobContext & { staged: boolean },
+): Promise<void> {
   const { ledger } = parts;
   const { staged } = context;
   const page = staged ? [] : ledger.operations.page({ after: "", limit: MAX_COMMIT_OPERATIONS });
@@ -50,7 +56,7 @@ export async function commitOutput(parts: Parts, context: JobContext & { staged:
 }
 
 /** The branch did not do it, for now or for good. */
-async function refused(parts: Parts, context: JobContext & { answer: NotDone }): Promise<void> {
+async function refused(parts: PipelineContext, context: JobContext & { answer: NotDone }): Promise<void> {
   const { ledger } = parts;
   const { job, definition, answer } = context;
   switch (answer.reason) {

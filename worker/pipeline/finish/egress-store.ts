@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 
 /** A file that the external store is to get, or to lose where there is no content. */
 export interface Push {

@@ -1,5 +1,5 @@
 import type { BranchApi } from "../../branch/contract.ts";
-import type { JobContext, Parts } from "../context.ts";
+import type { JobContext, PipelineContext } from "../context.ts";
 import { endNow, tellOfEnd } from "../jobs/end.ts";
 import { endStep } from "../ledger/job-steps.ts";
 
@@ -7,7 +7,7 @@ import { endStep } from "../ledger/job-steps.ts";
 const SLICE = 1000;
 
 /** The job has ended well where nothing is left to be pushed. False where it waits for runners to push. */
-export function pushOutput(parts: Parts, context: JobContext): boolean {
+export function pushOutput(parts: PipelineContext, context: JobContext): boolean {
   const { ledger, wakes } = parts;
   const { job, definition } = context;
   const left = endStep(ledger, context, () => {
@@ -28,7 +28,7 @@ export function pushOutput(parts: Parts, context: JobContext): boolean {
 }
 
 /** One slice of forgetting what was pending for where results do not go any more. */
-export function forgetPushes({ ledger }: Parts, context: JobContext): void {
+export function forgetPushes({ ledger }: PipelineContext, context: JobContext): void {
   const { job, definition } = context;
   endStep(ledger, context, () => {
     if (ledger.egress.forget(SLICE)) return;
@@ -39,7 +39,7 @@ export function forgetPushes({ ledger }: Parts, context: JobContext): void {
 
 /** One page of the output branch, all of which a new external store lacks. Throws where the branch can't be reached. */
 export async function listPushes(
-  { ledger, peers }: Parts,
+  { ledger, peers }: PipelineContext,
   context: JobContext & { after: string },
 ): Promise<void> {
   const { job, definition, after } = context;
@@ -52,7 +52,7 @@ export async function listPushes(
 }
 
 /** What is pending is all that is to be pushed. */
-function arrive({ egress, ending }: Parts["ledger"], job: number): void {
+function arrive({ egress, ending }: PipelineContext["ledger"], job: number): void {
   egress.arrive();
   ending.set(job, { step: "push" });
 }

@@ -1,4 +1,4 @@
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 
 /** A place in the walk over what died or was born: that datum, from that path of it on. */
 export interface WalkPlace {

@@ -1,4 +1,4 @@
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import type { Owner } from "../work/result-store.ts";
 
 /** A datum that made a path of the output branch. */

@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 
 interface Merge extends ContentId {
   readonly id: string;

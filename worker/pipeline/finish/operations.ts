@@ -1,6 +1,6 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Operation } from "../../branch/contract.ts";
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 
 /** What an output commit does to a path. `waits`: for a merge; `merge`: the one that the content comes from. */
 export type PlannedOperation =

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import { MAX_MERGE_PARTS } from "../../../protocol/runner.ts";
-import { type JobContext, type Parts, yieldToOthers } from "../context.ts";
+import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
 import { endStep } from "../ledger/job-steps.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { PlannedOperation } from "./operations.ts";
@@ -40,7 +40,7 @@ export function planPath(ledger: Ledger, { path, job }: PathOfJob): boolean {
 
 /** The same for a path that many datums write: runs of them are merged, then what came of those. */
 export async function planLargePath(
-  { ledger }: Parts,
+  { ledger }: PipelineContext,
   context: JobContext & { path: string },
 ): Promise<void> {
   const { path } = context;

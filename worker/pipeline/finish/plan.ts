@@ -1,5 +1,5 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
-import { type JobContext, type Parts, yieldToOthers } from "../context.ts";
+import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
 import { endStep } from "../ledger/job-steps.ts";
 import { planLargePath, planPath } from "./plan-path.ts";
 
@@ -10,7 +10,7 @@ const SLICE = 200;
  * Plans what becomes of some of the changed paths; when that is known of all, the commit begins. False where nothing
  * can go on before runners have merged something.
  */
-export async function planOperations(parts: Parts, context: JobContext): Promise<boolean> {
+export async function planOperations(parts: PipelineContext, context: JobContext): Promise<boolean> {
   const { ledger } = parts;
   const { operations, changed } = ledger;
   const more = await planSome(parts, {
@@ -27,7 +27,7 @@ export async function planOperations(parts: Parts, context: JobContext): Promise
 }
 
 /** Paths that waited for merges which are done. */
-async function planWaiting(parts: Parts, context: JobContext): Promise<void> {
+async function planWaiting(parts: PipelineContext, context: JobContext): Promise<void> {
   const { operations } = parts.ledger;
   const next = (after: string | null): string | undefined => operations.nextWaiting(after);
   let after: string | null = null;
@@ -39,7 +39,7 @@ async function planWaiting(parts: Parts, context: JobContext): Promise<void> {
 
 /** One slice of planning; answers the path after which there are more. */
 async function planSome(
-  parts: Parts,
+  parts: PipelineContext,
   context: JobContext & { next: (after: string | null) => string | undefined; after: string | null },
 ): Promise<string | null> {
   const { ledger } = parts;
@@ -60,7 +60,7 @@ async function planSome(
 }
 
 /** From here on the job can end by the commit alone. False where it waits for merges. */
-function beginCommit({ ledger, wakes }: Parts, context: JobContext): boolean {
+function beginCommit({ ledger, wakes }: PipelineContext, context: JobContext): boolean {
   const { job } = context;
   const waits = endStep(ledger, context, () => {
     if (ledger.tasks.has(job.n)) return true;

@@ -1,4 +1,4 @@
-import type { JobContext, Parts } from "../context.ts";
+import type { JobContext, PipelineContext } from "../context.ts";
 import { endNow, tellOfEnd } from "../jobs/end.ts";
 import { endStep } from "../ledger/job-steps.ts";
 
@@ -9,7 +9,7 @@ const SLICE = 500;
  * One slice of what follows from the commit: what is published, and what the external store lacks by it. The next job
  * builds upon that, so only then can this one end. `commit`: the commit was made just now.
  */
-export function publishSlice(parts: Parts, context: JobContext & { commit?: string | null }): void {
+export function publishSlice(parts: PipelineContext, context: JobContext & { commit?: string | null }): void {
   const { ledger, wakes } = parts;
   const { job, definition, commit } = context;
   const { egress } = definition.spec;

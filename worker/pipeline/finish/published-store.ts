@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import type { Owner } from "../work/result-store.ts";
 import type { MadeStore } from "./made.ts";
 

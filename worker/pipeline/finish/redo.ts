@@ -1,9 +1,9 @@
-import type { JobContext, Parts } from "../context.ts";
+import type { JobContext, PipelineContext } from "../context.ts";
 import { endStep } from "../ledger/job-steps.ts";
 
 /** A result that was dropped since it was counted as done, or whose content is gone, is none: the datum runs again. */
 export function redoDatum(
-  { ledger, wakes }: Parts,
+  { ledger, wakes }: PipelineContext,
   context: JobContext & { datum: { id: string; key: string } },
 ): void {
   const { job, datum } = context;
@@ -18,7 +18,7 @@ export function redoDatum(
 }
 
 /** The content that the commit puts to a path is gone: what made it, a merge or a datum, is done again. False where that is not known. */
-export function redoContent(parts: Parts, context: JobContext & { path: string }): boolean {
+export function redoContent(parts: PipelineContext, context: JobContext & { path: string }): boolean {
   const { ledger } = parts;
   const { job, path } = context;
   const put = ledger.operations.put(path);
@@ -32,7 +32,7 @@ export function redoContent(parts: Parts, context: JobContext & { path: string }
   return datum !== undefined;
 }
 
-function redoMerge({ ledger }: Parts, context: JobContext & { path: string; merge: string }): void {
+function redoMerge({ ledger }: PipelineContext, context: JobContext & { path: string; merge: string }): void {
   const { job, path, merge } = context;
   endStep(ledger, context, () => {
     if (!ledger.jobs.setCommitting(job.n, 0)) return;

@@ -1,4 +1,4 @@
-import { type JobContext, type Parts, yieldToOthers } from "../context.ts";
+import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
 import { endStep } from "../ledger/job-steps.ts";
 import { collectChanges, walkFrom } from "./collect.ts";
 import { commitOutput, stagePage } from "./commit.ts";
@@ -18,7 +18,7 @@ const TASKS = 20;
  * crash goes on with the one that is written down. False where it can't go on before runners have done something.
  * Throws where a peer can't be reached.
  */
-export async function endFront(parts: Parts, context: JobContext): Promise<boolean> {
+export async function endFront(parts: PipelineContext, context: JobContext): Promise<boolean> {
   const at = stepOf(parts, context);
   switch (at.step) {
     case "clear":
@@ -53,13 +53,13 @@ export async function endFront(parts: Parts, context: JobContext): Promise<boole
 }
 
 /** What another job left of its end goes first. */
-function stepOf({ ledger }: Parts, { job }: JobContext): EndingStep {
+function stepOf({ ledger }: PipelineContext, { job }: JobContext): EndingStep {
   const ending = ledger.ending.get();
   if (!ending) return walkFrom("died", ledger.pipeline.row()?.committed ?? 0);
   return ending.job === job.n ? ending.at : { step: "clear" };
 }
 
-function clear({ ledger }: Parts, context: JobContext): void {
+function clear({ ledger }: PipelineContext, context: JobContext): void {
   const { changed, operations, tasks, egress, ending, pipeline } = ledger;
   endStep(ledger, context, () => {
     if (changed.take(SLICE).length === SLICE || operations.take(SLICE).length === SLICE) return;
@@ -72,7 +72,7 @@ function clear({ ledger }: Parts, context: JobContext): void {
   });
 }
 
-async function collect(parts: Parts, context: Parameters<typeof collectChanges>[1]): Promise<void> {
+async function collect(parts: PipelineContext, context: Parameters<typeof collectChanges>[1]): Promise<void> {
   const { ledger } = parts;
   const lacking = collectChanges(ledger, context);
   if (lacking) redoDatum(parts, { ...context, datum: lacking });

@@ -1,4 +1,4 @@
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 
 export interface DatumRow {
   readonly id: string;

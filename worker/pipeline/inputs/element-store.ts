@@ -1,5 +1,5 @@
 import type { Axis } from "../../core/cross-product.ts";
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 
 /** A file or directory that an input's glob matches, with what is in it. */
 export interface Element {

@@ -1,4 +1,4 @@
-import { type JobContext, type Parts, yieldToOthers } from "../context.ts";
+import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
 import type { Fill } from "../jobs/job-store.ts";
 import { fillingStep } from "../ledger/job-steps.ts";
 import { candidates, inputsOf, readersOf } from "./candidates.ts";
@@ -13,7 +13,7 @@ const PAGE = 500;
 const JOBS_PER_TURN = 10;
 
 /** Works out the datums of every job that waits for them, one job after the other, in slices. */
-export async function fillJobs(parts: Parts): Promise<void> {
+export async function fillJobs(parts: PipelineContext): Promise<void> {
   for (let jobs = 0; ; ) {
     const definition = parts.ledger.active();
     const job = definition && parts.ledger.jobs.nextToFill();
@@ -24,7 +24,7 @@ export async function fillJobs(parts: Parts): Promise<void> {
 }
 
 /** One slice; whether it was the job's last. */
-async function fillStep(parts: Parts, context: JobContext): Promise<boolean> {
+async function fillStep(parts: PipelineContext, context: JobContext): Promise<boolean> {
   const { fill } = context.job;
   if (beginAnew(parts.ledger, context)) return false;
   switch (fill.step) {
@@ -51,7 +51,7 @@ async function fillStep(parts: Parts, context: JobContext): Promise<boolean> {
  * The job reads its inputs whole: what was there before ends, and what is still there is born again. What has a
  * result keeps it, and the output commit is the difference between results, so that nothing is done in vain.
  */
-function forget({ ledger }: Parts, context: JobContext): void {
+function forget({ ledger }: PipelineContext, context: JobContext): void {
   const { job } = context;
   fillingStep(ledger, context, () => {
     const datums = ledger.datums.killSome(job.n, PAGE);
@@ -64,7 +64,7 @@ function forget({ ledger }: Parts, context: JobContext): void {
 
 /** Everything that belongs to the inputs is new. */
 async function collectSnapshot(
-  { ledger, peers }: Parts,
+  { ledger, peers }: PipelineContext,
   context: JobContext & { at: Extract<Fill, { step: "snapshot" }> },
 ): Promise<void> {
   const { definition, job, at } = context;
@@ -95,7 +95,7 @@ async function collectSnapshot(
 
 /** A commit that changed more than its feed page held. */
 async function collectChanges(
-  { ledger, peers }: Parts,
+  { ledger, peers }: PipelineContext,
   context: JobContext & { at: Extract<Fill, { step: "changes" }> },
 ): Promise<void> {
   const { definition, job, at } = context;
@@ -114,7 +114,7 @@ async function collectChanges(
 
 /** The branch was deleted: every element of its inputs is gone. */
 function collectCleared(
-  { ledger }: Parts,
+  { ledger }: PipelineContext,
   context: JobContext & { at: Extract<Fill, { step: "clear" }> },
 ): void {
   const { definition, job, at } = context;

@@ -1,5 +1,5 @@
 import { MAX_PAIRS } from "../../../protocol/pipeline-check.ts";
-import type { JobContext, Parts } from "../context.ts";
+import type { JobContext, PipelineContext } from "../context.ts";
 import { cutShort, tellOfCut } from "../jobs/end.ts";
 import { fillingStep } from "../ledger/job-steps.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -24,7 +24,10 @@ export function excessOf(ledger: Ledger, { definition, job }: JobContext): strin
  * Fails a job whose datums are not to be had. What it was about to make is dropped, so that the next job can't build
  * upon it: that one reads its inputs whole. One slice; whether it was the last.
  */
-export function giveUp(parts: Parts, { reason, ...context }: JobContext & { reason: string }): boolean {
+export function giveUp(
+  parts: PipelineContext,
+  { reason, ...context }: JobContext & { reason: string },
+): boolean {
   const { ledger } = parts;
   const { job } = context;
   const done = fillingStep(ledger, context, () => {

@@ -1,5 +1,5 @@
 import type { FeedEvent } from "../../branch/contract.ts";
-import { type Parts, yieldToOthers } from "../context.ts";
+import { type PipelineContext, yieldToOthers } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import type { Fill } from "../jobs/job-store.ts";
 import { insertJob, insertWholeJob } from "../jobs/make.ts";
@@ -18,7 +18,7 @@ const MAX_PAUSE_MS = 64;
  * Reads what is new on every input branch, whichever of them rang, and makes one job per event. `rings` counts the
  * doorbells so far: the mark that a pull is due goes only if none came while the last pages were read.
  */
-export async function pull(parts: Parts, rings: () => number): Promise<void> {
+export async function pull(parts: PipelineContext, rings: () => number): Promise<void> {
   const { ledger } = parts;
   let pauseMs = 0;
   for (;;) {
@@ -39,7 +39,10 @@ export async function pull(parts: Parts, rings: () => number): Promise<void> {
   }
 }
 
-async function pullOnce(parts: Parts, definition: Definition): Promise<{ taken: number; rest: boolean }> {
+async function pullOnce(
+  parts: PipelineContext,
+  definition: Definition,
+): Promise<{ taken: number; rest: boolean }> {
   const { ledger, peers, wakes } = parts;
   const pages = await Promise.all(
     ledger.sources
@@ -67,7 +70,7 @@ async function pullOnce(parts: Parts, definition: Definition): Promise<{ taken: 
 
 /** One event: the cursor moves and the job is there, or neither. */
 async function take(
-  parts: Parts,
+  parts: PipelineContext,
   { definition, source, event }: { definition: Definition; source: number; event: FeedEvent },
 ): Promise<void> {
   const { ledger } = parts;
@@ -99,7 +102,7 @@ function fillOf(event: FeedEvent): Fill {
  * and the branch only where the event itself does not tell.
  */
 async function hasDataAfter(
-  { ledger, peers }: Parts,
+  { ledger, peers }: PipelineContext,
   { definition, source, event }: { definition: Definition; source: number; event: FeedEvent },
 ): Promise<boolean> {
   const start = lastStart(definition, source);

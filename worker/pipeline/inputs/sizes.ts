@@ -1,4 +1,4 @@
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 
 /** How many elements each input of a cross product has, those that are about to be born included: kept, never counted. */
 export class SizeStore {

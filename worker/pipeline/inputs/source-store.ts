@@ -1,6 +1,6 @@
 import type { BranchAddress } from "../../../protocol/names.ts";
 import type { CommitPosition } from "../../branch/contract.ts";
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 
 /** A place in a branch's history and the commit there; null where there is none, or where the branch was deleted. */
 export interface Position extends CommitPosition {

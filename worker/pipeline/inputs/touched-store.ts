@@ -1,4 +1,4 @@
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import type { Candidate } from "./candidates.ts";
 import type { Element } from "./element-store.ts";
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type Axis, combinations } from "../../core/cross-product.ts";
 import { datumId, datumKey } from "../../core/datums.ts";
-import type { JobContext, Parts } from "../context.ts";
+import type { JobContext, PipelineContext } from "../context.ts";
 import { fillingStep } from "../ledger/job-steps.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Element } from "./element-store.ts";
@@ -19,7 +19,7 @@ const FINGERPRINTS_AT_ONCE = 8;
  * go one at a time and every death comes before the first birth, so the alive datums are at each moment the cross
  * product of the alive elements: no pair is made twice, and none is made in vain. Answers whether the job is filled.
  */
-export async function settleAndBear(parts: Parts, context: JobContext): Promise<boolean> {
+export async function settleAndBear(parts: PipelineContext, context: JobContext): Promise<boolean> {
   const { ledger, peers, wakes } = parts;
   const { job } = context;
   const touched = ledger.touched.found(job.n, SLICE);
@@ -43,7 +43,7 @@ export async function settleAndBear(parts: Parts, context: JobContext): Promise<
 
 /** What is at each touched path now; a directory is fingerprinted once per job, at the job's own position. */
 async function resolve(
-  { peers }: Parts,
+  { peers }: PipelineContext,
   { definition, job, touched }: JobContext & { touched: readonly Touched[] },
 ): Promise<(Element | undefined)[]> {
   const found: (Element | undefined)[] = [];
@@ -74,7 +74,7 @@ class Slice {
   #skipped = 0;
   #from: readonly string[] | null;
 
-  constructor({ ledger, peers }: Parts, context: JobContext) {
+  constructor({ ledger, peers }: PipelineContext, context: JobContext) {
     this.#ledger = ledger;
     this.#now = peers.now();
     this.#context = context;

@@ -1,4 +1,4 @@
-import type { JobContext, Parts } from "../context.ts";
+import type { JobContext, PipelineContext } from "../context.ts";
 import type { JobEnd, JobRow } from "./job-store.ts";
 import { skippedOf } from "./view.ts";
 
@@ -9,14 +9,14 @@ export interface End {
 }
 
 /** Ends the front, recorded once; tells everybody. */
-export function endJob(parts: Parts, { definition, job, end }: JobContext & { end: End }): void {
+export function endJob(parts: PipelineContext, { definition, job, end }: JobContext & { end: End }): void {
   const { ledger } = parts;
   const ended = ledger.endingStep(definition, () => endNow(parts, { job, end }));
   if (ended) tellOfEnd(parts, job.id);
 }
 
 /** Ends the front; false where it has ended. To be called in a transaction; `tellOfEnd` comes after it. */
-export function endNow({ ledger, peers }: Parts, { job, end }: { job: JobRow; end: End }): boolean {
+export function endNow({ ledger, peers }: PipelineContext, { job, end }: { job: JobRow; end: End }): boolean {
   const current = ledger.jobs.get(job.n);
   if (current?.finishedAt !== null) return false;
   // Whatever has been neither processed nor failed had its result.
@@ -25,7 +25,7 @@ export function endNow({ ledger, peers }: Parts, { job, end }: { job: JobRow; en
 }
 
 /** Wakes whoever waited for the end of the front. */
-export function tellOfEnd({ wakes }: Parts, job: string): void {
+export function tellOfEnd({ wakes }: PipelineContext, job: string): void {
   wakes.ended(job);
   wakes.outbox();
   wakes.trim();
@@ -37,7 +37,7 @@ export function tellOfEnd({ wakes }: Parts, job: string): void {
  * ended, or its output is being committed. What was committed stays. To be called in a transaction; `tellOfCut` comes after it.
  */
 export function cutShort(
-  { ledger, peers }: Parts,
+  { ledger, peers }: PipelineContext,
   { job, state, reason }: { job: JobRow; state: Exclude<JobEnd["state"], "success">; reason: string },
 ): boolean {
   if (job.committing === 1) return false;
@@ -47,7 +47,7 @@ export function cutShort(
 
 /** Stops one job, whatever state it is in. To be called in a transaction. */
 export function stopJob(
-  parts: Parts,
+  parts: PipelineContext,
   id: string,
 ): "stopped" | "was-stopped" | "no-such-job" | "job-ended" | "job-ending" {
   const job = parts.ledger.jobs.byId(id);
@@ -58,7 +58,7 @@ export function stopJob(
 }
 
 /** Wakes whoever has to do with a job that was cut short. */
-export function tellOfCut({ wakes }: Parts, job: string): void {
+export function tellOfCut({ wakes }: PipelineContext, job: string): void {
   wakes.ended(job);
   wakes.outbox();
   wakes.reap();

@@ -1,6 +1,6 @@
 import type { JobState } from "../../../protocol/pipelines.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import type { Position } from "../inputs/source-store.ts";
-import type { Sql } from "../ledger/sql.ts";
 
 /**
  * What is left to do until a job's datums are known. Paths of changes are collected (from the commit, from a

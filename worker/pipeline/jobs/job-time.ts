@@ -1,4 +1,4 @@
-import type { Parts } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import { cutShort, tellOfCut } from "./end.ts";
 import type { JobRow } from "./job-store.ts";
 
@@ -6,7 +6,7 @@ import type { JobRow } from "./job-store.ts";
  * Ends the front where its time is over, and sets the timer for when that will be. The time counts from the job's
  * turn on: its datums are known and every earlier job has ended, so that no job fails for having waited.
  */
-export function checkJobTime(parts: Parts, now: number): void {
+export function checkJobTime(parts: PipelineContext, now: number): void {
   const { ledger } = parts;
   const definition = ledger.active();
   const job = definition && ledger.jobs.front();

@@ -1,4 +1,4 @@
-import type { Parts } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { type Fill, PIPELINE } from "./job-store.ts";
 
@@ -10,7 +10,7 @@ interface Event {
 
 /** One job for an event, where the inputs were read to. Undefined where that event has its job. To be called in a transaction. */
 export function insertJob(
-  { ledger, peers }: Parts,
+  { ledger, peers }: PipelineContext,
   { definition, source, at, fill }: Event & { fill: Fill },
 ): number | undefined {
   return ledger.jobs.insert({
@@ -25,7 +25,7 @@ export function insertJob(
 }
 
 /** A job that reads its inputs whole, whatever was known of them before. To be called in a transaction. */
-export function insertWholeJob(parts: Parts, event: Event): void {
+export function insertWholeJob(parts: PipelineContext, event: Event): void {
   const { pipeline } = parts.ledger;
   const n = insertJob(parts, { ...event, fill: { step: "forget" } });
   pipeline.setBegun(1);
@@ -35,7 +35,7 @@ export function insertWholeJob(parts: Parts, event: Event): void {
 }
 
 /** What makes a job unique that no commit made: the pipeline's own version, which has just grown. */
-export function pipelineEvent(parts: Parts, definition: Definition): Event {
+export function pipelineEvent(parts: PipelineContext, definition: Definition): Event {
   const seq = parts.ledger.pipeline.row()?.version ?? 0;
   return { definition, source: PIPELINE, at: { generation: 0, seq } };
 }

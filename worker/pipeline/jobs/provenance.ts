@@ -1,6 +1,6 @@
 import type { Maker } from "../../../protocol/commits.ts";
 import { datumPaths } from "../../core/datums.ts";
-import type { Parts, Peers } from "../context.ts";
+import type { Peers, PipelineContext } from "../context.ts";
 import type { MakerPage } from "../contract.ts";
 import type { Definition } from "../definition.ts";
 import type { JobRow } from "./job-store.ts";
@@ -14,7 +14,7 @@ interface Question {
 
 /** The datums that made a path of a job's output commit, and what they read: as of that job, however long it is past. */
 export async function makersOf(
-  parts: Parts,
+  parts: PipelineContext,
   { job: id, path, after, limit }: Question,
 ): Promise<MakerPage | "no-such-job" | "not-kept" | "not-yet"> {
   const { ledger } = parts;
@@ -43,7 +43,7 @@ export async function makersOf(
 }
 
 async function inputsOf(
-  { ledger, peers }: Parts,
+  { ledger, peers }: PipelineContext,
   { definition, job, key }: { definition: Definition; job: JobRow; key: string },
 ): Promise<Maker["inputs"]> {
   const paths = datumPaths(key);

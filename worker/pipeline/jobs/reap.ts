@@ -1,4 +1,4 @@
-import { type Parts, yieldToOthers } from "../context.ts";
+import { type PipelineContext, yieldToOthers } from "../context.ts";
 
 /** Attempts looked at in one transaction. */
 const SLICE = 1000;
@@ -7,7 +7,7 @@ const SLICE = 1000;
  * Calls off the attempts of jobs that ended before their time, in slices. Their leases are lost already, as their job
  * has ended; from here on later jobs can have their datums.
  */
-export async function reapJobs({ ledger, peers, wakes }: Parts): Promise<void> {
+export async function reapJobs({ ledger, peers, wakes }: PipelineContext): Promise<void> {
   for (;;) {
     const [n] = ledger.exists ? ledger.jobs.reaping(1) : [];
     if (n === undefined) return;

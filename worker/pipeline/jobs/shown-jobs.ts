@@ -1,11 +1,11 @@
 import type { Job } from "../../../protocol/pipelines.ts";
-import type { Parts } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { JobRow } from "./job-store.ts";
 import { viewJob } from "./view.ts";
 import { waitingReason } from "./waiting-reason.ts";
 
 /** Jobs for people, each with why it waits. */
-export async function shownJobs({ ledger, peers }: Parts, rows: readonly JobRow[]): Promise<Job[]> {
+export async function shownJobs({ ledger, peers }: PipelineContext, rows: readonly JobRow[]): Promise<Job[]> {
   const front = ledger.jobs.front();
   const jobs: Job[] = [];
   for (const row of rows) {
@@ -17,7 +17,7 @@ export async function shownJobs({ ledger, peers }: Parts, rows: readonly JobRow[
 
 /** Why each of these jobs waits that has not ended, by id. */
 export async function reasonsOf(
-  parts: Parts,
+  parts: PipelineContext,
   ids: readonly string[],
 ): Promise<Record<string, string | null>> {
   const { ledger } = parts;

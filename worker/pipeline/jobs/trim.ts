@@ -1,4 +1,4 @@
-import { type Parts, yieldToOthers } from "../context.ts";
+import { type PipelineContext, yieldToOthers } from "../context.ts";
 import type { ResultKey } from "../work/result-store.ts";
 
 /** Rows removed in one transaction. */
@@ -15,7 +15,7 @@ const MERGES_KEPT = 100;
  * unfinished job has, datums that died before the last output commit, attempts of jobs long past, and results of
  * another salt once no output is made of them, what jobs long past printed, and what was merged long ago. In slices; a crash leaves the rest to the next job's end.
  */
-export async function trim(parts: Parts): Promise<void> {
+export async function trim(parts: PipelineContext): Promise<void> {
   const { ledger } = parts;
   await inSlices(() => ledger.elements.trim(oldestRead(), SLICE));
   await inSlices(() => ledger.datums.trim(ledger.pipeline.row()?.committed ?? 0, SLICE));
@@ -48,7 +48,7 @@ export async function trim(parts: Parts): Promise<void> {
 }
 
 /** A merge is marked before the branch lets go of its content, so that no commit builds upon one in between. */
-async function trimMerges({ ledger, peers }: Parts): Promise<void> {
+async function trimMerges({ ledger, peers }: PipelineContext): Promise<void> {
   const { merges, pipeline } = ledger;
   const oldest = (): number => (pipeline.row()?.committed ?? 0) - MERGES_KEPT;
   while (ledger.active() && ledger.transaction(() => merges.retire(oldest(), SLICE))) await yieldToOthers();

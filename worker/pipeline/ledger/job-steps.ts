@@ -1,3 +1,4 @@
+import type { Tx } from "../../sqlite/transaction.ts";
 import type { JobContext } from "../context.ts";
 import type { Ledger } from "./ledger.ts";
 
@@ -5,24 +6,30 @@ import type { Ledger } from "./ledger.ts";
 export function fillingStep<T>(
   ledger: Ledger,
   { definition, job }: JobContext,
-  work: () => T,
+  work: (tx: Tx) => T,
 ): T | undefined {
-  return ledger.step(definition, () => (ledger.jobs.get(job.n)?.filled === 0 ? work() : undefined));
+  return ledger.step(definition, (tx) => (ledger.jobs.get(job.n)?.filled === 0 ? work(tx) : undefined));
 }
 
 /** A step of a job's work: done only while it has not ended. */
 export function runningStep<T>(
   ledger: Ledger,
   { definition, job }: JobContext,
-  work: () => T,
+  work: (tx: Tx) => T,
 ): T | undefined {
-  return ledger.step(definition, () => (ledger.jobs.get(job.n)?.finishedAt === null ? work() : undefined));
+  return ledger.step(definition, (tx) =>
+    ledger.jobs.get(job.n)?.finishedAt === null ? work(tx) : undefined,
+  );
 }
 
 /** A step of a job's end: done only while it has not ended; once its commit may have been made, also while jobs are being ended. */
-export function endStep<T>(ledger: Ledger, { definition, job }: JobContext, work: () => T): T | undefined {
+export function endStep<T>(
+  ledger: Ledger,
+  { definition, job }: JobContext,
+  work: (tx: Tx) => T,
+): T | undefined {
   const step = job.committing === 1 ? ledger.endingStep : ledger.step;
-  return step.call(ledger, definition, () =>
-    ledger.jobs.get(job.n)?.finishedAt === null ? work() : undefined,
+  return step.call(ledger, definition, (tx) =>
+    ledger.jobs.get(job.n)?.finishedAt === null ? work(tx) : undefined,
   ) as T | undefined;
 }

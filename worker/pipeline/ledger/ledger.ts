@@ -1,3 +1,6 @@
+import { hasTables, migrate } from "../../sqlite/migrations.ts";
+import { Sql } from "../../sqlite/sql.ts";
+import { type Tx, transaction } from "../../sqlite/transaction.ts";
 import type { Definition } from "../definition.ts";
 import { TimerStore } from "../engine/timer-store.ts";
 import { ChangedStore } from "../finish/changed.ts";
@@ -20,8 +23,7 @@ import { AttemptStore } from "../work/attempt-store.ts";
 import { ResultStore } from "../work/result-store.ts";
 import { SlotStore } from "../work/slot-store.ts";
 import { TaskStore } from "../work/task-store.ts";
-import { hasTables, migrate } from "./migrations.ts";
-import { Sql } from "./sql.ts";
+import { MIGRATIONS } from "./migrations.ts";
 
 /** Everything that a Pipeline object stores. */
 export class Ledger {
@@ -76,7 +78,7 @@ export class Ledger {
     this.timers = new TimerStore(sql, storage);
     this.#storage = storage;
     this.#exists = hasTables(sql);
-    if (this.#exists) this.transaction(() => migrate(sql));
+    if (this.#exists) this.transaction((tx) => migrate(tx, sql, MIGRATIONS));
   }
 
   /** Whether the pipeline was ever created: without tables no store may be asked. */
@@ -86,13 +88,13 @@ export class Ledger {
 
   makeTables(): void {
     if (this.#exists) return;
-    this.transaction(() => migrate(this.sql));
+    this.transaction((tx) => migrate(tx, this.sql, MIGRATIONS));
     this.#exists = true;
   }
 
   /** All of it or nothing; nothing else runs in between. */
-  transaction<T>(work: () => T): T {
-    return this.#storage.transactionSync(work);
+  transaction<T>(work: (tx: Tx) => T): T {
+    return transaction(this.#storage, work);
   }
 
   /** The pipeline while it runs. */
@@ -104,23 +106,23 @@ export class Ledger {
    * A step that was prepared while others could run: done only if the same version of the same pipeline is still
    * active, so that nothing of a deleted pipeline ends up in one of the same name. Undefined where it was not done.
    */
-  step<T>(prepared: Definition, work: () => T): T | undefined {
+  step<T>(prepared: Definition, work: (tx: Tx) => T): T | undefined {
     return this.#while(RUNNING, { prepared, work });
   }
 
   /** A step that ends a job whose output may be committed already: it is also done while jobs are being ended. */
-  endingStep<T>(prepared: Definition, work: () => T): T | undefined {
+  endingStep<T>(prepared: Definition, work: (tx: Tx) => T): T | undefined {
     return this.#while(ENDING, { prepared, work });
   }
 
   #while<T>(
     states: readonly StoredState[],
-    { prepared, work }: { prepared: Definition; work: () => T },
+    { prepared, work }: { prepared: Definition; work: (tx: Tx) => T },
   ): T | undefined {
-    return this.transaction(() => {
+    return this.transaction((tx) => {
       const row = this.pipeline.row();
       const same = row?.revision === prepared.revision && this.pipeline.definition()?.uid === prepared.uid;
-      return same && states.includes(row.state) ? work() : undefined;
+      return same && states.includes(row.state) ? work(tx) : undefined;
     });
   }
 }

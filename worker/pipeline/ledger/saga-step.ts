@@ -1,3 +1,4 @@
+import type { Tx } from "../../sqlite/transaction.ts";
 import type { StoredState } from "../lifecycle/pipeline-store.ts";
 import type { Ledger } from "./ledger.ts";
 
@@ -7,9 +8,9 @@ import type { Ledger } from "./ledger.ts";
  */
 export function whileIn(
   ledger: Ledger,
-  { uid, state, work }: { uid: string; state: StoredState; work: () => void },
+  { uid, state, work }: { uid: string; state: StoredState; work: (tx: Tx) => void },
 ): void {
-  ledger.transaction(() => {
-    if (ledger.pipeline.row()?.state === state && ledger.pipeline.definition()?.uid === uid) work();
+  ledger.transaction((tx) => {
+    if (ledger.pipeline.row()?.state === state && ledger.pipeline.definition()?.uid === uid) work(tx);
   });
 }

@@ -1,6 +1,6 @@
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import { checkSpec } from "../../core/spec.ts";
-import type { Parts } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { pipelineRecord } from "../engine/catalogue-outbox.ts";
 import { findStarts } from "../inputs/starts.ts";
@@ -19,7 +19,7 @@ export function markerName(pipeline: string): string {
 export type CreationBegun = "begun" | "already-exists" | "no-such-commit";
 
 /** Writes down what is to be made. */
-export async function beginCreation(parts: Parts, spec: PipelineSpec): Promise<CreationBegun> {
+export async function beginCreation(parts: PipelineContext, spec: PipelineSpec): Promise<CreationBegun> {
   const { ledger, peers } = parts;
   const checked = checkSpec(spec);
   const starts = await findStarts(peers, checked.ok ? checked.inputs : []);
@@ -45,7 +45,7 @@ export async function beginCreation(parts: Parts, spec: PipelineSpec): Promise<C
  * catalogue, run. Each step may be done again; a crash goes on from what is written down. Answers whether the output
  * branch is somebody else's. Throws where a peer can't be reached.
  */
-export async function continueCreation(parts: Parts): Promise<"output-exists" | "done"> {
+export async function continueCreation(parts: PipelineContext): Promise<"output-exists" | "done"> {
   const { ledger, peers } = parts;
   const definition = ledger.pipeline.definition();
   if (!definition || !isCreating(ledger, definition.uid)) return "done";
@@ -65,7 +65,10 @@ export async function continueCreation(parts: Parts): Promise<"output-exists" | 
 }
 
 /** False where the branch is not to be had. */
-async function claim({ ledger, peers }: Parts, { name, uid, output }: Definition): Promise<boolean> {
+async function claim(
+  { ledger, peers }: PipelineContext,
+  { name, uid, output }: Definition,
+): Promise<boolean> {
   if (ledger.pipeline.row()?.epoch !== null) return true;
   const claimed = await peers.branch(output).claim({ pipeline: name, uid });
   if (!claimed.ok && claimed.reason === "catalogue-unavailable") {
@@ -81,7 +84,7 @@ async function claim({ ledger, peers }: Parts, { name, uid, output }: Definition
 }
 
 /** From here on events make jobs; where every input has data already, there is one for what is there. */
-function activate(parts: Parts, definition: Definition): void {
+function activate(parts: PipelineContext, definition: Definition): void {
   const { ledger } = parts;
   whileIn(ledger, { uid: definition.uid, state: "creating", work: begin });
 

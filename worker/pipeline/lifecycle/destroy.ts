@@ -1,11 +1,14 @@
 import type { BranchAddress } from "../../../protocol/names.ts";
-import { type Parts, yieldToOthers } from "../context.ts";
+import { type PipelineContext, yieldToOthers } from "../context.ts";
 import { flushPage, pipelineRecord } from "../engine/catalogue-outbox.ts";
 import { markerName } from "./create.ts";
 import { endJobs } from "./end-all-jobs.ts";
 
 /** From here on nothing is leased and no event makes a job. False where there is no pipeline. */
-export function beginDestruction({ ledger }: Parts, { keepOutput }: { keepOutput: boolean }): boolean {
+export function beginDestruction(
+  { ledger }: PipelineContext,
+  { keepOutput }: { keepOutput: boolean },
+): boolean {
   return ledger.transaction(() => {
     const state = ledger.pipeline.row()?.state;
     if (state === "deleting") return true;
@@ -17,7 +20,7 @@ export function beginDestruction({ ledger }: Parts, { keepOutput }: { keepOutput
 }
 
 /** Rolls a deletion forward; each step may be done again. Throws where a peer can't be reached. */
-export async function continueDestruction(parts: Parts): Promise<void> {
+export async function continueDestruction(parts: PipelineContext): Promise<void> {
   const { ledger, peers } = parts;
   const definition = ledger.pipeline.definition();
   if (!definition || ledger.pipeline.row()?.state !== "deleting") return;
@@ -38,7 +41,7 @@ export async function continueDestruction(parts: Parts): Promise<void> {
 }
 
 /** Those of this version, and of the one before: an update may not have got to the end of it. */
-function subscribedSources({ ledger }: Parts): readonly BranchAddress[] {
+function subscribedSources({ ledger }: PipelineContext): readonly BranchAddress[] {
   const present = ledger.pipeline.definition();
   const before = present && ledger.pipeline.definitionAt(present.revision - 1);
   return [...(present?.sources ?? []), ...(before?.sources ?? [])];

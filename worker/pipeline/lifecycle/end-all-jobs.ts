@@ -1,4 +1,4 @@
-import { type Parts, yieldToOthers } from "../context.ts";
+import { type PipelineContext, yieldToOthers } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { endFront } from "../finish/steps.ts";
 import { cutShort, tellOfCut } from "../jobs/end.ts";
@@ -12,7 +12,7 @@ const SLICE = 200;
  * committed ends by that first. Jobs outlive what ended them in the catalogue, so they are told of in the end.
  */
 export async function endJobs(
-  parts: Parts,
+  parts: PipelineContext,
   { definition, reason }: { definition: Definition; reason: string },
 ): Promise<void> {
   const { ledger } = parts;
@@ -31,7 +31,7 @@ export async function endJobs(
   while (ledger.transaction(() => dropFill(parts))) await yieldToOthers();
 }
 
-function cutSome(parts: Parts, reason: string): string[] {
+function cutSome(parts: PipelineContext, reason: string): string[] {
   const { jobs, pipeline } = parts.ledger;
   const cut = jobs.unfinished(SLICE).filter((job) => cutShort(parts, { job, state: "killed", reason }));
   if (cut.length > 0) pipeline.setOwed(1);
@@ -42,7 +42,7 @@ function cutSome(parts: Parts, reason: string): string[] {
  * The next job reads its inputs whole, so nothing builds upon datums that were being worked out. It is owed also where
  * the only such jobs had been stopped before.
  */
-function dropFill({ ledger }: Parts): boolean {
+function dropFill({ ledger }: PipelineContext): boolean {
   const [job] = ledger.jobs.unfilled(1);
   if (!job) return false;
   ledger.pipeline.setOwed(1);

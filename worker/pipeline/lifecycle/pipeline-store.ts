@@ -1,7 +1,7 @@
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import type { CommitPosition } from "../../branch/contract.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import { type Definition, define, type Revision } from "../definition.ts";
-import type { Sql } from "../ledger/sql.ts";
 
 /** `purging`: gone for everybody else, while its rows are still being removed. */
 export type StoredState =

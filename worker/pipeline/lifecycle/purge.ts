@@ -1,4 +1,4 @@
-import { type Parts, yieldToOthers } from "../context.ts";
+import { type PipelineContext, yieldToOthers } from "../context.ts";
 
 /** Rows removed in one transaction. */
 const SLICE = 1000;
@@ -31,7 +31,7 @@ const TABLES: readonly (readonly [table: string, key: string])[] = [
 ];
 
 /** Removes the rows of a deleted pipeline in slices; only its tombstone stays. Does nothing to a pipeline that is there. */
-export async function purge({ ledger }: Parts): Promise<void> {
+export async function purge({ ledger }: PipelineContext): Promise<void> {
   for (const [table, key] of TABLES) {
     for (let more = true; more; ) {
       more = ledger.transaction(() => {

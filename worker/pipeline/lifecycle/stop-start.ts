@@ -1,4 +1,4 @@
-import type { Parts } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import { insertWholeJob, pipelineEvent } from "../jobs/make.ts";
 import { whileIn } from "../ledger/saga-step.ts";
 import { endJobs } from "./end-all-jobs.ts";
@@ -6,16 +6,19 @@ import type { StoredState } from "./pipeline-store.ts";
 import { subscribe } from "./subscribe.ts";
 
 /** From here on nothing is leased and no event makes a job. False where the pipeline does not run. */
-export function beginStop({ ledger }: Parts): boolean {
+export function beginStop({ ledger }: PipelineContext): boolean {
   return move(ledger, { from: "active", to: "stopping" });
 }
 
 /** False where the pipeline is not stopped. */
-export function beginStart({ ledger }: Parts): boolean {
+export function beginStart({ ledger }: PipelineContext): boolean {
   return move(ledger, { from: "stopped", to: "starting" });
 }
 
-function move(ledger: Parts["ledger"], { from, to }: { from: StoredState; to: StoredState }): boolean {
+function move(
+  ledger: PipelineContext["ledger"],
+  { from, to }: { from: StoredState; to: StoredState },
+): boolean {
   return ledger.transaction(() => {
     if (ledger.pipeline.row()?.state !== from) return false;
     ledger.pipeline.setState(to);
@@ -27,7 +30,7 @@ function move(ledger: Parts["ledger"], { from, to }: { from: StoredState; to: St
  * Rolls a stop forward: jobs end, then the inputs are let go of, so that a stopped pipeline holds none of their
  * history. Where each was read to is kept. Each step may be done again. Throws where a peer can't be reached.
  */
-export async function continueStop(parts: Parts): Promise<void> {
+export async function continueStop(parts: PipelineContext): Promise<void> {
   const { ledger, peers } = parts;
   const definition = ledger.pipeline.definition();
   if (!definition || ledger.pipeline.row()?.state !== "stopping") return;
@@ -47,7 +50,7 @@ export async function continueStop(parts: Parts): Promise<void> {
  * Rolls a start forward: the inputs are followed again from their HEADs on. There is one job for those, if they moved
  * since the last job or if the stop (or an update meanwhile) left one undone.
  */
-export async function continueStart(parts: Parts): Promise<void> {
+export async function continueStart(parts: PipelineContext): Promise<void> {
   const { ledger } = parts;
   const definition = ledger.pipeline.definition();
   if (!definition || ledger.pipeline.row()?.state !== "starting") return;

@@ -1,4 +1,4 @@
-import type { Parts } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import type { Source } from "../inputs/source-store.ts";
 import { holdsFile, lastStart } from "../inputs/starts.ts";
@@ -10,7 +10,7 @@ import type { StoredState } from "./pipeline-store.ts";
  * the branch has moved since it was last read, a job is owed for it.
  */
 export async function subscribe(
-  { ledger, peers }: Parts,
+  { ledger, peers }: PipelineContext,
   { definition, state, source }: { definition: Definition; state: StoredState; source: Source },
 ): Promise<void> {
   const { uid, name } = definition;

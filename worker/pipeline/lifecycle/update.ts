@@ -1,7 +1,7 @@
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import { checkSpec } from "../../core/spec.ts";
-import type { Parts } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { Definition, Revision } from "../definition.ts";
 import type { Source } from "../inputs/source-store.ts";
 import { findStarts, holdsFile, lastStart } from "../inputs/starts.ts";
@@ -28,7 +28,7 @@ export type UpdateBegun = "busy" | "other-output" | "no-such-commit" | "unchange
  * version before; the one job that is made then reads the inputs whole, so what those would have done is in it. A
  * stopped pipeline stays stopped: its start makes that job. An update that changes nothing is none.
  */
-export async function beginUpdate(parts: Parts, { spec, reprocess }: Update): Promise<UpdateBegun> {
+export async function beginUpdate(parts: PipelineContext, { spec, reprocess }: Update): Promise<UpdateBegun> {
   const { ledger, peers } = parts;
   const checked = checkSpec(spec);
   const before = ledger.pipeline.definition()?.inputs;
@@ -65,7 +65,7 @@ function nextVersion(
 }
 
 /** One job for where the inputs are, in which nothing has changed. */
-function repeat(parts: Parts): void {
+function repeat(parts: PipelineContext): void {
   const { ledger, peers } = parts;
   const definition = ledger.pipeline.definition();
   // The time that jobs may take may be another one now.
@@ -75,7 +75,7 @@ function repeat(parts: Parts): void {
 }
 
 /** Rolls an update forward; each step may be done again. Throws where a peer can't be reached. */
-export async function continueUpdate(parts: Parts): Promise<void> {
+export async function continueUpdate(parts: PipelineContext): Promise<void> {
   const { ledger, peers } = parts;
   const before = ledger.pipeline.definition();
   if (!before || ledger.pipeline.row()?.state !== "updating") return;
@@ -92,7 +92,7 @@ export async function continueUpdate(parts: Parts): Promise<void> {
 }
 
 /** The version that was wished for takes the place of this one; a branch that both read is read on from where it was. */
-function revise({ ledger }: Parts, before: Definition): void {
+function revise({ ledger }: PipelineContext, before: Definition): void {
   ledger.pipeline.revise();
   const present = ledger.pipeline.definition();
   if (!present) return;
@@ -104,7 +104,7 @@ function revise({ ledger }: Parts, before: Definition): void {
 }
 
 /** What only the version before read. */
-function leftBehind({ ledger }: Parts, { revision, sources }: Definition): BranchAddress[] {
+function leftBehind({ ledger }: PipelineContext, { revision, sources }: Definition): BranchAddress[] {
   const present = new Set(sources.map(bucketName));
   const before = ledger.pipeline.definitionAt(revision - 1)?.sources ?? [];
   return before.filter((source) => !present.has(bucketName(source)));
@@ -112,7 +112,7 @@ function leftBehind({ ledger }: Parts, { revision, sources }: Definition): Branc
 
 /** A branch that the version before read too is subscribed to; what of it belongs to the inputs may be another part. */
 async function follow(
-  parts: Parts,
+  parts: PipelineContext,
   { definition, source }: { definition: Definition; source: Source },
 ): Promise<void> {
   const { ledger, peers } = parts;
@@ -128,7 +128,7 @@ async function follow(
   whileIn(ledger, { uid, state: "updating", work: () => ledger.sources.setHasData(source.source, hasData) });
 }
 
-function run(parts: Parts, definition: Definition): void {
+function run(parts: PipelineContext, definition: Definition): void {
   const { pipeline, sources } = parts.ledger;
   pipeline.setState("active");
   pipeline.setPullDue(1);

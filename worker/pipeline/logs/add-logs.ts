@@ -1,4 +1,4 @@
-import type { Parts } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import { sweep } from "../work/leases.ts";
 import type { LogEntry } from "./log-store.ts";
@@ -18,7 +18,7 @@ export interface AddedLogs {
  * Keeps what leases printed. The lease is the fence, as it is for outcomes; an entry that comes twice is kept once. A
  * task prints nothing that is kept, but its lease is not lost for that. To be called in a transaction.
  */
-export function addLogs(parts: Parts, entries: readonly LeaseEntry[]): AddedLogs {
+export function addLogs(parts: PipelineContext, entries: readonly LeaseEntry[]): AddedLogs {
   const { ledger, peers } = parts;
   const now = peers.now();
   sweep(parts, now);

@@ -1,11 +1,11 @@
 import type { Refused } from "../../branch/contract.ts";
-import type { Parts } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { LogPage, LogsCall } from "../contract.ts";
 import { readLogs } from "./job-logs.ts";
 
 /** A page of what a job printed; where it is followed and there is nothing, it is waited for, or for the end of the job. */
 export async function answerLogs(
-  { ledger, peers }: Parts,
+  { ledger, peers }: PipelineContext,
   { request, jobLogged }: { request: LogsCall; jobLogged: (waitMs: number) => Promise<void> },
 ): Promise<
   | ({ ok: true } & LogPage)

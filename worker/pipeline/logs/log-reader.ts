@@ -1,4 +1,4 @@
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import type { ChunkLine } from "./log-store.ts";
 
 /** About the most bytes of one page, more than a row has, and the most rows. */

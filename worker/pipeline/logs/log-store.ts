@@ -1,4 +1,4 @@
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 
 /** How much of what commands print is kept, in bytes. */
 export interface LogLimits {

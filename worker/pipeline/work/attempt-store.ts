@@ -1,5 +1,5 @@
+import type { Sql } from "../../sqlite/sql.ts";
 import type { Counts } from "../jobs/job-store.ts";
-import type { Sql } from "../ledger/sql.ts";
 
 export interface AttemptRow {
   readonly job: number;

@@ -1,13 +1,13 @@
 import type { Refused } from "../../branch/contract.ts";
 import { workerCount } from "../../core/parallelism.ts";
-import type { Parts } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { LeaseCall, Leased } from "../contract.ts";
 import type { Definition } from "../definition.ts";
 import { take } from "./leases.ts";
 
 /** One lease call: at once where a datum or task is queued, else when one is, or empty when the time is up. */
 export async function leaseDatums(
-  parts: Parts,
+  parts: PipelineContext,
   { request, datumQueued }: { request: LeaseCall; datumQueued: (waitMs: number) => Promise<void> },
 ): Promise<Leased | Refused<"no-such-pipeline">> {
   const { ledger, peers } = parts;
@@ -40,7 +40,7 @@ async function isPresent({ present }: LeaseCall): Promise<boolean> {
 }
 
 /** Nothing to do: there is no such pipeline, or it is one that does not run just now. */
-function idle({ ledger }: Parts): Leased | Refused<"no-such-pipeline"> {
+function idle({ ledger }: PipelineContext): Leased | Refused<"no-such-pipeline"> {
   const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
   const state = ledger.exists ? ledger.pipeline.row()?.state : undefined;
   const gone = state === undefined || state === "deleting" || state === "purging" || state === "deleted";

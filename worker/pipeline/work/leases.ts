@@ -2,7 +2,7 @@ import { PATH_FAULT_TEXT, pathFault } from "../../../protocol/paths.ts";
 import type { LeasedDatum, Outcome, Task } from "../../../protocol/runner.ts";
 import { LEASE_MS } from "../../../protocol/runner.ts";
 import { datumPaths } from "../../core/datums.ts";
-import type { Parts } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { Renewal } from "../contract.ts";
 import type { Definition } from "../definition.ts";
 import { cutShort, tellOfCut } from "../jobs/end.ts";
@@ -30,7 +30,7 @@ export interface LeaseRequest {
  * together could take, each takes its share, so that a short queue does not end up with one of them.
  */
 export function take(
-  parts: Parts,
+  parts: PipelineContext,
   { definition, request }: { definition: Definition; request: LeaseRequest },
 ): { slot: boolean; datums: LeasedDatum[]; tasks: Task[] } {
   const { ledger, peers } = parts;
@@ -51,7 +51,7 @@ export function take(
 }
 
 function takeDatums(
-  { ledger, peers }: Parts,
+  { ledger, peers }: PipelineContext,
   { definition, request, until }: { definition: Definition; request: LeaseRequest; until: number },
 ): LeasedDatum[] {
   const { worker, node, max, allowed } = request;
@@ -92,7 +92,7 @@ export function nextExpiry({ attempts, tasks }: Ledger): number | undefined {
 }
 
 /** Puts datums and tasks whose lease ran out back into the queue. True where there were any. */
-export function sweep(parts: Parts, now: number): boolean {
+export function sweep(parts: PipelineContext, now: number): boolean {
   const { ledger, wakes } = parts;
   const sweptTasks = sweepTasks(parts, now);
   const expired = ledger.attempts.expired(now, SWEEP);
@@ -111,7 +111,7 @@ export function sweep(parts: Parts, now: number): boolean {
 }
 
 /** Keeps leases; answers those that are lost. A worker that leaves keeps its slot no longer. */
-export function renew(parts: Parts, { worker, leases, leaving, trouble }: Renewal): string[] {
+export function renew(parts: PipelineContext, { worker, leases, leaving, trouble }: Renewal): string[] {
   const { ledger, peers } = parts;
   const now = peers.now();
   const until = now + LEASE_MS;
@@ -126,7 +126,7 @@ export function renew(parts: Parts, { worker, leases, leaving, trouble }: Renewa
  * Records what became of one lease; false where it is lost. The lease is the fence: a worker that was given up and
  * comes back late changes no row, whatever it thinks it finished.
  */
-export function settle(parts: Parts, outcome: Outcome): boolean {
+export function settle(parts: PipelineContext, outcome: Outcome): boolean {
   const { ledger, peers } = parts;
   const now = peers.now();
   sweep(parts, now);
@@ -175,7 +175,7 @@ function failed(
 
 /** No other datum of the job could run either, nor could this one: it is not tried again before the next job. */
 function failedForAll(
-  parts: Parts,
+  parts: PipelineContext,
   { attempt, fault, now }: { attempt: AttemptRow; fault: Fault; now: number },
 ): true {
   const { ledger } = parts;

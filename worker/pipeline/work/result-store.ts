@@ -1,6 +1,6 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Output } from "../../../protocol/runner.ts";
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 
 export interface OutputRow extends ContentId {
   readonly path: string;

@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { Sql } from "../ledger/sql.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 
 export interface TaskRow {
   /** Of a merge: its own id. */

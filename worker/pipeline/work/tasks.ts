@@ -1,5 +1,5 @@
 import { MAX_EGRESS_ENTRIES, MAX_MERGE_PARTS, type Outcome, type Task } from "../../../protocol/runner.ts";
-import type { Parts } from "../context.ts";
+import type { PipelineContext } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { cutShort, tellOfCut } from "../jobs/end.ts";
 import type { JobRow } from "../jobs/job-store.ts";
@@ -7,7 +7,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { MAX_LOSSES, SWEEP } from "./lease-limits.ts";
 import type { TaskRow } from "./task-store.ts";
 
-/** Parts of merges that one lease call hands out, but for the last merge. */
+/** PipelineContext of merges that one lease call hands out, but for the last merge. */
 const PARTS_PER_CALL = 4 * MAX_MERGE_PARTS;
 /** So many workers at most are thought of when what is pending is shared out. */
 const MAX_SHARES = 16;
@@ -22,7 +22,7 @@ interface TaskRequest {
 
 /** The tasks of the front that a worker with a slot gets now: merges, or one slice of what is to be pushed. */
 export function takeTasks(
-  parts: Parts,
+  parts: PipelineContext,
   { definition, request }: { definition: Definition; request: TaskRequest },
 ): Task[] {
   const { ledger, peers } = parts;
@@ -48,7 +48,7 @@ export function takeTasks(
 
 /** Where something is to be pushed that nobody pushes, a task for a slice of it. */
 function newPush(
-  { ledger, peers }: Parts,
+  { ledger, peers }: PipelineContext,
   { definition, front, allowed }: { definition: Definition; front: JobRow; allowed: number },
 ): TaskRow[] {
   const pushes = front.state === "egressing" && definition.spec.egress && !ledger.egress.hasMoved;
@@ -73,7 +73,7 @@ function taskOf(
 }
 
 /** Puts tasks whose lease ran out back into the queue. True where there were any. To be called in a transaction. */
-export function sweepTasks(parts: Parts, now: number): boolean {
+export function sweepTasks(parts: PipelineContext, now: number): boolean {
   const { ledger } = parts;
   const expired = ledger.tasks.expired(now, SWEEP);
   for (const task of expired) {
@@ -85,7 +85,7 @@ export function sweepTasks(parts: Parts, now: number): boolean {
 }
 
 /** Records what became of a task; undefined where the lease is none of a task, or is lost. To be called in a transaction. */
-export function settleTask(parts: Parts, outcome: Outcome): true | undefined {
+export function settleTask(parts: PipelineContext, outcome: Outcome): true | undefined {
   const { ledger } = parts;
   const task = ledger.tasks.held(outcome.lease);
   if (!task) return undefined;
@@ -120,7 +120,7 @@ function done(ledger: Ledger, { task, outcome }: { task: TaskRow; outcome: Succe
 }
 
 function failed(
-  parts: Parts,
+  parts: PipelineContext,
   { task, why, isFinal }: { task: TaskRow; why: string; isFinal?: true | undefined },
 ): void {
   const { ledger } = parts;
@@ -131,7 +131,7 @@ function failed(
 }
 
 /** The job can't end well without the task. What was pushed stays so, and what was not is the next job's to push. */
-function failJob(parts: Parts, { task, why }: { task: TaskRow; why: string }): void {
+function failJob(parts: PipelineContext, { task, why }: { task: TaskRow; why: string }): void {
   const { ledger } = parts;
   const job = ledger.jobs.get(task.job);
   if (!job) return;

@@ -16,12 +16,12 @@ export class Sql {
     return this.query<Row>(textOf(strings), values)[0];
   }
 
-  /** Answers whether anything was written. */
+  /** Returns whether anything was written. */
   run(strings: TemplateStringsArray, ...values: SqlValue[]): boolean {
     return this.execute(textOf(strings), values).rowsWritten > 0;
   }
 
-  /** A query of numbered parameters (`?1`), for those that use one value in several places. */
+  /** A query put together from our own literals, or of numbered parameters (`?1`) that use one value in several places. */
   query<Row>(text: string, values: readonly SqlValue[]): Row[] {
     // The caller names the columns of its own SELECT; the platform types every row as a record of values.
     return this.execute(text, values).toArray() as unknown as Row[];
