@@ -3,7 +3,6 @@ import type { BlobStore } from "../blobs/port.ts";
 import type { BranchApi } from "../branch/contract.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { Definition } from "./definition.ts";
-import type { Fleet } from "./engine/live-nodes.ts";
 import type { JobRow } from "./jobs/job-store.ts";
 import type { Ledger } from "./ledger/ledger.ts";
 
@@ -18,6 +17,12 @@ export interface Peers {
   id(after?: string): string;
   /** The nodes that live, as of a moment ago. */
   fleet(): Promise<Fleet>;
+}
+
+/** The nodes that live: those that take work, and those that are being drained. */
+export interface Fleet {
+  readonly live: number;
+  readonly draining: number;
 }
 
 /** Tells those who wait in memory that rows have changed. Each call only makes them look again. */

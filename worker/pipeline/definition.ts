@@ -100,3 +100,8 @@ function viewsOf(inputs: readonly InputRule[]): View[] {
   }
   return [...views.values()].sort((a, b) => a.source - b.source);
 }
+
+/** Where a pipeline leaves its trace outside of the catalogue, so that it can be found should that be lost. */
+export function markerName(pipeline: string): string {
+  return `m/pipelines/${pipeline}`;
+}

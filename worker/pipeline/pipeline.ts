@@ -19,8 +19,7 @@ import { beginDestruction } from "./lifecycle/destroy.ts";
 import { beginStart, beginStop } from "./lifecycle/stop-start.ts";
 import { beginUpdate, type Update } from "./lifecycle/update.ts";
 import { describePipeline, foundPipeline, restingPipeline } from "./lifecycle/view.ts";
-import { addLogs } from "./logs/add-logs.ts";
-import { answerLogs } from "./logs/log-call.ts";
+import { addLogs, answerLogs } from "./logs/logs.ts";
 import { leaseDatums } from "./work/lease.ts";
 import { renew, settle } from "./work/leases.ts";
 
@@ -202,7 +201,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
   }): Promise<{ lost: string[] }> {
     const { ledger, wakes } = this.#parts;
     if (!ledger.active()) return { lost: [...new Set(entries.map(({ lease }) => lease))] };
-    const { lost, jobs } = ledger.transaction(() => addLogs(this.#parts, entries));
+    const { lost, jobs } = ledger.transaction((tx) => addLogs(tx, this.#parts, entries));
     for (const job of jobs) wakes.logged(job);
     return { lost };
   }

@@ -1,11 +1,14 @@
 import { decodeTime, monotonicFactory } from "ulid";
 import { bucketName } from "../../../protocol/names.ts";
+import { NODE_TTL_MS } from "../../../protocol/runner.ts";
 import { openBlobStore } from "../../blobs/open.ts";
 import type { BranchApi } from "../../branch/contract.ts";
-import { openCatalogue } from "../../catalogue/catalogue.ts";
+import { type Catalogue, openCatalogue } from "../../catalogue/catalogue.ts";
 import type { Env } from "../../env.ts";
-import type { Peers } from "../context.ts";
-import { LiveNodes } from "./live-nodes.ts";
+import type { Fleet, Peers } from "../context.ts";
+
+/** How long an answer is used again. */
+const FRESH_MS = 2_000;
 
 /** The real ones. */
 export function openPeers(env: Env): Peers {
@@ -25,4 +28,35 @@ export function openPeers(env: Env): Peers {
     },
     fleet: () => nodes.count(now()),
   };
+}
+
+/** How many nodes live. Asked of the catalogue at most every FRESH_MS; where it can't be reached, the last answer stands. */
+class LiveNodes {
+  readonly #nodes: Catalogue["nodes"];
+  #asked: Promise<Fleet> | undefined;
+  #askedAt = 0;
+  #last: Fleet = { live: 0, draining: 0 };
+
+  constructor(nodes: Catalogue["nodes"]) {
+    this.#nodes = nodes;
+  }
+
+  async count(now: number): Promise<Fleet> {
+    if (!this.#asked || now - this.#askedAt >= FRESH_MS) {
+      this.#askedAt = now;
+      this.#asked = this.#ask(now);
+    }
+    return this.#asked;
+  }
+
+  async #ask(now: number): Promise<Fleet> {
+    try {
+      const nodes = await this.#nodes.seenSince(now - NODE_TTL_MS);
+      const draining = nodes.filter((node) => node.draining).length;
+      this.#last = { live: nodes.length - draining, draining };
+    } catch (error) {
+      console.warn("the catalogue can't be asked for live nodes", error);
+    }
+    return this.#last;
+  }
 }

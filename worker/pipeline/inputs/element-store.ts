@@ -93,4 +93,23 @@ export class ElementStore {
         RETURNING 1`.length === limit
     );
   }
+
+  /** Counts elements of an input of a cross product from when they are about to be born: kept, never counted over. */
+  resize(input: number, change: number): void {
+    this.#sql.run`
+      INSERT INTO sizes (input, elements) VALUES (${input}, ${change})
+      ON CONFLICT (input) DO UPDATE SET elements = elements + excluded.elements`;
+  }
+
+  /** How many elements an input of a cross product has, those that are about to be born included. */
+  sizeOf(input: number): number {
+    return (
+      this.#sql.first<{ elements: number }>`SELECT elements FROM sizes WHERE input = ${input}`?.elements ?? 0
+    );
+  }
+
+  /** No input has any element. */
+  clearSizes(): void {
+    this.#sql.run`DELETE FROM sizes`;
+  }
 }

@@ -1,12 +1,13 @@
 import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
+import { cutShort, tellOfCut } from "../jobs/end.ts";
 import type { Fill } from "../jobs/job-store.ts";
 import { fillingStep } from "../ledger/job-steps.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { candidates, inputsOf, readersOf } from "./candidates.ts";
-import { beginAnew, excessOf, giveUp } from "./pair-limit.ts";
 import { writtenSince } from "./starts.ts";
-import { settleAndBear } from "./update-datums.ts";
+import { excessOf, settleAndBear } from "./update-datums.ts";
 
-/** Paths collected in one transaction. */
+/** Paths collected, or rows removed, in one transaction. */
 const PAGE = 500;
 
 /** Small jobs filled before other calls get their turn. */
@@ -56,7 +57,7 @@ function forget({ ledger }: PipelineContext, context: JobContext): void {
   fillingStep(ledger, context, () => {
     const datums = ledger.datums.killSome(job.n, PAGE);
     const done = datums < PAGE && ledger.elements.killSome(job.n, PAGE) < PAGE;
-    if (done) ledger.sizes.clear();
+    if (done) ledger.elements.clearSizes();
     const fill: Fill = done ? { step: "snapshot", view: 0, after: "" } : { step: "forget" };
     ledger.jobs.setFill(job.n, { fill, total: ledger.pipeline.addAlive(-datums) });
   });
@@ -137,4 +138,32 @@ function collectCleared(
         : { step: "clear", input: at.input, after: last };
     ledger.jobs.setFill(job.n, { fill, total: job.total });
   });
+}
+
+/**
+ * Fails a job whose datums are not to be had. What it was about to make is dropped, so that the next job can't build
+ * upon it: that one reads its inputs whole. One slice; whether it was the last.
+ */
+function giveUp(parts: PipelineContext, { reason, ...context }: JobContext & { reason: string }): boolean {
+  const { ledger } = parts;
+  const { job } = context;
+  const done = fillingStep(ledger, context, () => {
+    cutShort(parts, { job, state: "failure", reason });
+    if (ledger.touched.clear(job.n, PAGE)) return false;
+    ledger.pipeline.setAnew(1);
+    ledger.jobs.setFilled(job.n);
+    return true;
+  });
+  tellOfCut(parts, job.id);
+  return done ?? false;
+}
+
+/** A job behind one that was given up reads its inputs whole. Whether this is one. */
+function beginAnew(ledger: Ledger, context: JobContext): boolean {
+  if (ledger.pipeline.row()?.anew !== 1) return false;
+  fillingStep(ledger, context, () => {
+    ledger.jobs.setFill(context.job.n, { fill: { step: "forget" }, total: context.job.total });
+    ledger.pipeline.setAnew(0);
+  });
+  return true;
 }

@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
+import { MAX_PAIRS } from "../../../protocol/pipeline-check.ts";
 import { type Axis, combinations } from "../../core/cross-product.ts";
 import { datumId, datumKey } from "../../core/datums.ts";
 import type { JobContext, PipelineContext } from "../context.ts";
 import { fillingStep } from "../ledger/job-steps.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Element } from "./element-store.ts";
-import { excessOf } from "./pair-limit.ts";
 import { writtenSince } from "./starts.ts";
 import type { Touched } from "./touched-store.ts";
 
@@ -27,7 +27,7 @@ export async function settleAndBear(parts: PipelineContext, context: JobContext)
   const filled = fillingStep(ledger, context, () => {
     const slice = new Slice(parts, { ...context, job: ledger.jobs.get(job.n) ?? job });
     const compared = slice.settle(touched, now) && touched.length < SLICE;
-    // Of a cross product that is too large no pair is made: the next slice gives the job up (fill.ts).
+    // Of a cross product that is too large no pair is made: the next slice gives the job up (giveUp).
     const done = compared && excessOf(ledger, context) === undefined && slice.bear();
     slice.save(done);
     if (done) ledger.jobs.start(job.n, peers.now());
@@ -39,6 +39,19 @@ export async function settleAndBear(parts: PipelineContext, context: JobContext)
     wakes.outbox();
   }
   return filled ?? false;
+}
+
+/**
+ * Why a job can't have its datums: the cross product of its inputs is larger than MAX_PAIRS. Known once all touched
+ * paths were compared, before the first pair is made. Undefined where it can.
+ */
+export function excessOf(ledger: Ledger, { definition, job }: JobContext): string | undefined {
+  if (definition.inputs.length < 2 || ledger.touched.found(job.n, 1).length > 0) return undefined;
+  const sizes = definition.inputs.map((_, input) => ledger.elements.sizeOf(input));
+  const pairs = sizes.reduce((product, size) => product * BigInt(size), 1n);
+  if (pairs <= MAX_PAIRS) return undefined;
+  const sides = definition.inputs.map(({ name }, input) => `${sizes[input]} of '${name}'`).join(" with ");
+  return `its inputs make ${pairs} datums, ${sides}, and a job may have ${MAX_PAIRS}: let a glob match directories instead of the files in them, or less`;
 }
 
 /** What is at each touched path now; a directory is fingerprinted once per job, at the job's own position. */
@@ -141,7 +154,7 @@ class Slice {
 
   /** Without a cross product the number of elements is that of the datums. */
   #resize(input: number, change: number): void {
-    if (this.#context.definition.inputs.length > 1) this.#ledger.sizes.add(input, change);
+    if (this.#context.definition.inputs.length > 1) this.#ledger.elements.resize(input, change);
   }
 
   #bearDatum(parts: readonly Element[]): void {

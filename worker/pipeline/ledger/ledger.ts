@@ -12,7 +12,6 @@ import { OperationStore } from "../finish/operations.ts";
 import { PublishedStore } from "../finish/published-store.ts";
 import { DatumStore } from "../inputs/datum-store.ts";
 import { ElementStore } from "../inputs/element-store.ts";
-import { SizeStore } from "../inputs/sizes.ts";
 import { SourceStore } from "../inputs/source-store.ts";
 import { TouchedStore } from "../inputs/touched-store.ts";
 import { JobStore } from "../jobs/job-store.ts";
@@ -44,7 +43,6 @@ export class Ledger {
   readonly merges: MergeStore;
   readonly tasks: TaskStore;
   readonly egress: EgressStore;
-  readonly sizes: SizeStore;
   readonly slots: SlotStore;
   readonly logs: LogStore;
   readonly logReader: LogReader;
@@ -71,7 +69,6 @@ export class Ledger {
     this.merges = new MergeStore(sql);
     this.tasks = new TaskStore(sql);
     this.egress = new EgressStore(sql);
-    this.sizes = new SizeStore(sql);
     this.slots = new SlotStore(sql);
     this.logs = new LogStore(sql);
     this.logReader = new LogReader(sql);

@@ -1,19 +1,14 @@
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import { checkSpec } from "../../core/spec.ts";
 import type { PipelineContext } from "../context.ts";
-import type { Definition } from "../definition.ts";
+import { type Definition, markerName } from "../definition.ts";
 import { pipelineRecord } from "../engine/catalogue-outbox.ts";
 import { findStarts } from "../inputs/starts.ts";
 import { insertWholeJob, pipelineEvent } from "../jobs/make.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { whileIn } from "../ledger/saga-step.ts";
-import { purge } from "./purge.ts";
+import { purge } from "./destroy.ts";
 import { subscribe } from "./subscribe.ts";
-
-/** Where a pipeline leaves its trace outside of the catalogue, so that it can be found should that be lost. */
-export function markerName(pipeline: string): string {
-  return `m/pipelines/${pipeline}`;
-}
 
 /** `already-exists`: there is such a pipeline; one that is still being made is gone on with. */
 export type CreationBegun = "begun" | "already-exists" | "no-such-commit";

@@ -1,8 +1,38 @@
 import type { BranchAddress } from "../../../protocol/names.ts";
 import { type PipelineContext, yieldToOthers } from "../context.ts";
+import { markerName } from "../definition.ts";
 import { flushPage, pipelineRecord } from "../engine/catalogue-outbox.ts";
-import { markerName } from "./create.ts";
 import { endJobs } from "./end-all-jobs.ts";
+
+/** Rows removed in one transaction. */
+const SLICE = 1000;
+
+/** Tables that belong to one life of a pipeline, and their primary keys. */
+const TABLES: readonly (readonly [table: string, key: string])[] = [
+  ["revisions", "revision"],
+  ["sources", "source"],
+  ["jobs", "n"],
+  ["touched", "job, stage, input, path"],
+  ["elements", "input, path, born"],
+  ["datums", "key, born"],
+  ["attempts", "job, id"],
+  ["results", "id, salt"],
+  ["outputs", "id, salt, path"],
+  ["published", "path, key"],
+  ["ending", "one"],
+  ["changed", "path, key"],
+  ["operations", "path"],
+  ["merges", "id"],
+  ["tasks", "id"],
+  ["egress_pending", "path"],
+  ["egress_moved", "one"],
+  ["made", "path, born, key"],
+  ["sizes", "input"],
+  ["slots", "worker"],
+  ["log_chunks", "seq"],
+  ["log_datums", "job, datum"],
+  ["log_store", "one"],
+];
 
 /** From here on nothing is leased and no event makes a job. False where there is no pipeline. */
 export function beginDestruction(
@@ -45,4 +75,24 @@ function subscribedSources({ ledger }: PipelineContext): readonly BranchAddress[
   const present = ledger.pipeline.definition();
   const before = present && ledger.pipeline.definitionAt(present.revision - 1);
   return [...(present?.sources ?? []), ...(before?.sources ?? [])];
+}
+
+/** Removes the rows of a deleted pipeline in slices; only its tombstone stays. Does nothing to a pipeline that is there. */
+export async function purge({ ledger }: PipelineContext): Promise<void> {
+  for (const [table, key] of TABLES) {
+    for (let more = true; more; ) {
+      more = ledger.transaction(() => {
+        if (ledger.pipeline.row()?.state !== "purging") return false;
+        const select = `SELECT ${key} FROM ${table} LIMIT ${SLICE}`;
+        return (
+          ledger.sql.query(`DELETE FROM ${table} WHERE (${key}) IN (${select}) RETURNING 1`, []).length ===
+          SLICE
+        );
+      });
+      if (more) await yieldToOthers();
+    }
+  }
+  ledger.transaction(() => {
+    if (ledger.pipeline.row()?.state === "purging") ledger.pipeline.setState("deleted");
+  });
 }

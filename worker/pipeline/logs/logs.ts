@@ -1,12 +1,75 @@
-import type { LogChunk, LogPage } from "../contract.ts";
+import type { Refused } from "../../branch/contract.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { PipelineContext } from "../context.ts";
+import type { LogChunk, LogPage, LogsCall } from "../contract.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { sweep } from "../work/leases.ts";
 import type { KeptChunk, Tail } from "./log-reader.ts";
+import type { LogEntry } from "./log-store.ts";
 
 /** Datums whose last lines are read at a time, where nothing else is kept of them. */
 const TAILS_PER_PAGE = 100;
 /** Where the tails begin, which come after all that was kept as it came. */
 const FIRST_TAIL = "t.0";
+
+/** What one lease's command printed. */
+type LeaseEntry = LogEntry & { readonly lease: string };
+
+/** What became of the entries of one call. */
+interface AddedLogs {
+  /** Leases that are lost: nothing was kept of what they printed. */
+  readonly lost: string[];
+  /** The jobs that have more lines now. */
+  readonly jobs: string[];
+}
+
+/**
+ * Keeps what leases printed. The lease is the fence, as it is for outcomes; an entry that comes twice is kept once. A
+ * task prints nothing that is kept, but its lease is not lost for that.
+ */
+export function addLogs(_: Tx, parts: PipelineContext, entries: readonly LeaseEntry[]): AddedLogs {
+  const { ledger, peers } = parts;
+  const now = peers.now();
+  sweep(parts, now);
+  const lost = new Set<string>();
+  const jobs = new Map<number, JobRow>();
+  for (const entry of entries) {
+    const { lease } = entry;
+    const held = ledger.attempts.held(lease);
+    const job = held && (jobs.get(held.job) ?? ledger.jobs.get(held.job));
+    if (!held || !job) {
+      if (!ledger.tasks.held(lease)) lost.add(lease);
+      continue;
+    }
+    jobs.set(job.n, job);
+    const printer = { job: job.n, datum: held.id, node: held.node, lease, since: job.createdAt };
+    ledger.logs.add(printer, entry, { now });
+  }
+  return { lost: [...lost], jobs: [...jobs.values()].map(({ id }) => id) };
+}
+
+/** A page of what a job printed; where it is followed and there is nothing, it is waited for, or for the end of the job. */
+export async function answerLogs(
+  { ledger, peers }: PipelineContext,
+  { request, jobLogged }: { request: LogsCall; jobLogged: (waitMs: number) => Promise<void> },
+): Promise<
+  | ({ ok: true } & LogPage)
+  | Refused<"no-such-job" | "no-such-datum" | "no-such-place">
+  | Refused<"several-datums">
+> {
+  const { job: id, datum, after, waitMs } = request;
+  const deadline = peers.now() + (waitMs ?? 0);
+  for (;;) {
+    const job = ledger.exists ? ledger.jobs.byId(id) : undefined;
+    if (!job) return { ok: false, reason: "no-such-job" };
+    const page = readLogs(ledger, { job, datum, after, follows: waitMs !== null });
+    if (typeof page === "string") return { ok: false, reason: page };
+    const leftMs = deadline - peers.now();
+    if (page.rest !== "later" || page.chunks.length > 0 || leftMs <= 0) return { ok: true, ...page };
+    await jobLogged(leftMs);
+  }
+}
 
 /**
  * A place behind so many lines of a chunk that was kept, or of a datum's tail. Behind none of a tail is behind the
@@ -27,7 +90,7 @@ interface Question {
  * What a job's datums printed, in the order in which it came, then the last lines of failed datums of which nothing
  * came. Of one datum also what it printed in an earlier job, where this one skipped it for its result.
  */
-export function readLogs(
+function readLogs(
   ledger: Ledger,
   { job, datum, after, follows }: Question,
 ): LogPage | "no-such-datum" | "several-datums" | "no-such-place" {
