@@ -1,6 +1,6 @@
 import { availableParallelism } from "node:os";
 import { type Assignment, HEARTBEAT_MS, NODE_TTL_MS, type NodeWork } from "../../protocol/runner.ts";
-import { about, jitteredBackoff, pause } from "../gateway/backoff.ts";
+import { about, jitteredBackoff, pause } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
 import { Crew, type CrewDeps } from "./crew.ts";
 

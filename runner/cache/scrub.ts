@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import { pause } from "../gateway/backoff.ts";
+import { pause } from "../gateway/retry.ts";
 import { type Entry, entriesOf, SHARDS } from "./entries.ts";
 
 export interface ScrubOptions {

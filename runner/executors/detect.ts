@@ -3,13 +3,12 @@ import { join } from "node:path";
 import type { ConfinementTerms } from "../limits/confinement.ts";
 import { removeTree } from "../pfs/remove.ts";
 import type { Executor } from "./executor.ts";
+import { findTool } from "./find-tool.ts";
 import { bubblewrap } from "./process/bubblewrap.ts";
 import type { Jail } from "./process/jail.ts";
 import { processExecutor } from "./process/process.ts";
 import { type FolderEntries, readRootEntries } from "./process/root-entries.ts";
-import { unshare } from "./process/unshare.ts";
-import type { UnshareTools } from "./process/unshare-tools.ts";
-import { findTool } from "./tools.ts";
+import { type UnshareTools, unshare } from "./process/unshare.ts";
 
 /** Nothing on this machine can run commands; the message says what to install. */
 export class NoExecutorError extends Error {

@@ -1,3 +1,4 @@
+import { constants } from "node:os";
 import type { SecretMount } from "../../protocol/spec.ts";
 import type { Secret } from "../secrets/source.ts";
 
@@ -104,3 +105,6 @@ export type Run =
       /** It would be the same for every datum of the job. */
       readonly hopeless?: true;
     };
+
+/** The code of a command that was killed. */
+export const KILLED = 128 + constants.signals.SIGKILL;

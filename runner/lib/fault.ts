@@ -11,3 +11,10 @@ export function errorCode(error: unknown): string | undefined {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+const MAX_REASON_CHARACTERS = 2000;
+
+/** A reason, no longer than the protocol allows. */
+export function boundedReason(reason: string): string {
+  return reason.slice(0, MAX_REASON_CHARACTERS).toWellFormed();
+}

@@ -1,7 +1,7 @@
 import type { Limits } from "../executors/executor.ts";
+import { findTool } from "../executors/find-tool.ts";
 import type { LauncherOptions } from "../executors/process/launcher.ts";
-import { findTool } from "../executors/tools.ts";
-import { sizeText } from "../lib/sizes.ts";
+import { outOfMemory } from "../executors/reasons.ts";
 import { AgentGroup } from "./agent-group.ts";
 import { controllersFor } from "./cgroup-files.ts";
 
@@ -59,13 +59,9 @@ async function confine({ limits, node }: ConfinementTerms, { groups, through }: 
       ...(through && { through }),
       ...(group && { enter: (pid) => group.enter(pid) }),
     },
-    causeOfFailure: async () => ((await group?.ranOutOfMemory()) ? outOfMemory(limits, node) : undefined),
+    causeOfFailure: async () => ((await group?.ranOutOfMemory()) ? outOfMemory(limits, { node }) : undefined),
     close: async () => group?.remove(),
   };
-}
-
-function outOfMemory({ memoryBytes = 0 }: Limits, node: string): string {
-  return `the command ran out of memory: it may take ${sizeText(memoryBytes)} (--memory of node ${node})`;
 }
 
 // The unit of POSIX's ulimit.

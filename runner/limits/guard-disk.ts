@@ -1,10 +1,10 @@
 import { constants } from "node:os";
 import { join } from "node:path";
-import type { Command, Executor, Run, Sandbox } from "../executors/executor.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import { type Command, type Executor, KILLED, type Run, type Sandbox } from "../executors/executor.ts";
 import { sizeText } from "../lib/sizes.ts";
 import { folderSize } from "./folder-size.ts";
 import { FreeSpace, spaceOf } from "./free-space.ts";
-import { watchOut } from "./out-watch.ts";
 
 export interface GuardOptions {
   /** Bytes that a datum may have in `/pfs/out`; absent: as many as the disk holds. */
@@ -90,8 +90,6 @@ function tooMuch({ outBytes = 0, node }: GuardOptions): string {
 // Executors set the quota as the largest size of a file as well, where they can.
 const FILE_TOO_LARGE = 128 + constants.signals.SIGXFSZ;
 
-const KILLED = 128 + constants.signals.SIGKILL;
-
 function exited(run: Run): Extract<Run, { kind: "exited" }> {
   return run.kind === "exited" ? run : { kind: "exited", code: KILLED, log: run.log };
 }
@@ -102,4 +100,36 @@ function judged(run: Run, fault: string | undefined, { outBytes, node }: GuardOp
   if (run.code !== FILE_TOO_LARGE || outBytes === undefined || run.cause !== undefined) return run;
   const cause = `the command wrote a file larger than ${sizeText(outBytes)} (--disk of node ${node})`;
   return { ...run, cause };
+}
+
+export interface OutWatchOptions {
+  /** The folder that is `/pfs/out`. */
+  readonly out: string;
+  /** Bytes that may lie there. */
+  readonly quotaBytes: number;
+  /** Called once, when there is more. */
+  readonly onOver: () => void;
+  /** Ends it. */
+  readonly signal: AbortSignal;
+}
+
+const LEAST_PAUSE_MS = 100;
+/** Of the time, looking takes no more than one part in so many. */
+const SHARE_OF_TIME = 10;
+
+/** Looks again and again at how much lies in `/pfs/out` while a command runs. Never fails. */
+export async function watchOut({ out, quotaBytes, onOver, signal }: OutWatchOptions): Promise<void> {
+  let pauseMs = LEAST_PAUSE_MS;
+  while (await passed(pauseMs, signal)) {
+    const began = performance.now();
+    const { taken } = await folderSize(out, { enough: quotaBytes, command: "running", signal });
+    if (signal.aborted) return;
+    if (taken > quotaBytes) return onOver();
+    pauseMs = Math.max(LEAST_PAUSE_MS, (performance.now() - began) * SHARE_OF_TIME);
+  }
+}
+
+/** Whether the time has passed without an abort. */
+function passed(millis: number, signal: AbortSignal): Promise<boolean> {
+  return delay(millis, true, { signal, ref: false }).catch(() => false);
 }

@@ -1,7 +1,7 @@
 import type { LogsRequest } from "../../protocol/runner.ts";
-import { jitteredBackoff, pause } from "../gateway/backoff.ts";
 import { failureOf } from "../gateway/client.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import { jitteredBackoff, pause } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { DatumLog } from "./datum-log.ts";

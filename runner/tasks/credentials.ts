@@ -1,5 +1,5 @@
 import type { SecretSource } from "../secrets/source.ts";
-import { EgressFault } from "./fault.ts";
+import { EgressFault } from "./store-failure.ts";
 
 /**
  * What a store's client needs to be let in, by the names that the vendors' tools know (`AWS_ACCESS_KEY_ID`, …):

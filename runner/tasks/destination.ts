@@ -1,4 +1,4 @@
-import { EgressFault } from "./fault.ts";
+import { EgressFault } from "./store-failure.ts";
 
 /** What an egress URL says (spec §2.5). */
 export interface Destination {

@@ -9,11 +9,10 @@ import type { SecretSource } from "../secrets/source.ts";
 import { ContentBroken, contentBuffer, contentStream } from "./contents.ts";
 import { type Credentials, environmentCredentials, secretCredentials } from "./credentials.ts";
 import { type Destination, objectKey, parseDestination, placeText } from "./destination.ts";
-import { EgressFault } from "./fault.ts";
 import { type Progress, whileItGoesOn } from "./progress.ts";
+import { EgressFault, statusOf, storeFailureOf, wordsOf } from "./store-failure.ts";
 import { openStore } from "./stores/open.ts";
 import { type Store, WHOLE_BYTES } from "./stores/store.ts";
-import { statusOf, storeFailureOf, wordsOf } from "./words.ts";
 
 type EgressTask = Extract<Task, { kind: "egress" }>;
 type Entry = EgressTask["entries"][number];

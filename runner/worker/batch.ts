@@ -1,14 +1,12 @@
 import { join } from "node:path";
-import type { Lease, LeasedDatum, Outcome } from "../../protocol/runner.ts";
+import { type Lease, type LeasedDatum, MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
 import { NodeTrouble } from "../executors/executor.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { removeTree } from "../pfs/remove.ts";
-import { LONG_BATCH_MS } from "./batch-size.ts";
 import { concludeDatum, type DatumDeps, type DatumWork, runDatum, type Staged, stageDatum } from "./datum.ts";
 import type { Leases } from "./leases.ts";
 import type { Reporter } from "./reporter.ts";
-import type { Settling } from "./settling.ts";
 
 export interface BatchDeps extends DatumDeps {
   readonly leases: Leases;
@@ -183,4 +181,44 @@ let folders = 0;
 function nextFolder(): number {
   folders += 1;
   return folders;
+}
+
+/** A batch that takes longer than this is too long: others could have had its datums meanwhile. */
+export const LONG_BATCH_MS = 1000;
+const SHORT_BATCH_MS = 500;
+
+export interface BatchDone {
+  /** How many datums were asked for. */
+  readonly asked: number;
+  /** How many came. */
+  readonly leased: number;
+  readonly millis: number;
+}
+
+/** How many datums to ask for next: twice as many while a full batch is short, half as many after a long one. */
+export function nextBatchSize({ asked, leased, millis }: BatchDone): number {
+  if (millis > LONG_BATCH_MS) return Math.max(1, Math.floor(asked / 2));
+  if (millis < SHORT_BATCH_MS && leased === asked) return Math.min(MAX_BATCH, asked * 2);
+  return asked;
+}
+
+/** Work that goes on beside the main line, of which there may only be so much. */
+export class Settling {
+  readonly #running = new Set<Promise<void>>();
+
+  /** `work` must not fail. */
+  add(work: Promise<void>): void {
+    const running = work.finally(() => this.#running.delete(running));
+    this.#running.add(running);
+  }
+
+  /** Waits until fewer than `limit` are running. */
+  async room(limit: number): Promise<void> {
+    while (this.#running.size >= limit) await Promise.race(this.#running);
+  }
+
+  /** Waits until what runs now has ended. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#running);
+  }
 }

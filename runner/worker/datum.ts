@@ -1,3 +1,4 @@
+import { constants } from "node:os";
 import { join } from "node:path";
 import { parseDuration } from "../../protocol/duration.ts";
 import type { LeasedDatum, Outcome } from "../../protocol/runner.ts";
@@ -5,7 +6,7 @@ import type { Transform } from "../../protocol/spec.ts";
 import type { Cache } from "../cache/cache.ts";
 import { type MountedSecret, NodeTrouble, type Run, type Sandbox } from "../executors/executor.ts";
 import type { Gateway } from "../gateway/gateway.ts";
-import { messageOf } from "../lib/fault.ts";
+import { boundedReason, messageOf } from "../lib/fault.ts";
 import { collect } from "../pfs/collect.ts";
 import type { LazyFiles } from "../pfs/lazy/lazy-file.ts";
 import type { PipeStore } from "../pfs/lazy/pipe-store.ts";
@@ -14,7 +15,6 @@ import { type StageDeps, stage } from "../pfs/stage.ts";
 import { sendOutputs } from "../pfs/upload.ts";
 import { SecretMissing, type SecretSource } from "../secrets/source.ts";
 import { commandEnv, commandStdin, machineVariables } from "./command-env.ts";
-import { boundedReason, verdictOf } from "./verdict.ts";
 
 export interface DatumDeps extends StageDeps {
   readonly gateway: Pick<Gateway, "files" | "openUpload" | "reserve" | "addInline" | "addContent">;
@@ -182,4 +182,28 @@ function failed({ datum }: DatumWork, failure: Failure): Outcome {
     ...{ lease: datum.lease, state: "failed", exitCode, reason: boundedReason(reason), log, millis },
     ...(endsJob && { endsJob }),
   };
+}
+
+export type Verdict =
+  | { readonly kind: "success"; readonly exitCode: number }
+  | { readonly kind: "failed"; readonly exitCode: number | null; readonly reason: string };
+
+/** Whether a run counts as a success (spec §2.2: 0 always does, and what acceptReturnCode names), or why not. */
+export function verdictOf(run: Run, { acceptReturnCode = [] }: Transform): Verdict {
+  if (run.kind === "not-started") return { kind: "failed", exitCode: null, reason: run.reason };
+  const { code, fault, cause } = run;
+  if (fault !== undefined) return { kind: "failed", exitCode: null, reason: fault };
+  if (code === 0 || acceptReturnCode.includes(code)) return { kind: "success", exitCode: code };
+  return { kind: "failed", ...endOf(code), ...(cause !== undefined && { reason: cause }) };
+}
+
+function endOf(code: number): { exitCode: number | null; reason: string } {
+  const signal = signalOf(code);
+  if (!signal) return { exitCode: code, reason: `the command ended with exit code ${code}` };
+  return { exitCode: null, reason: `the command was killed by ${signal} (exit code ${code})` };
+}
+
+/** The signal that an exit code of 128 + n stands for, or undefined. */
+function signalOf(code: number): string | undefined {
+  return Object.entries(constants.signals).find(([, number]) => code === 128 + number)?.[0];
 }

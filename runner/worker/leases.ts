@@ -1,4 +1,9 @@
 import { setMaxListeners } from "node:events";
+import { LEASE_MS, MAX_BATCH } from "../../protocol/runner.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import { about, jitteredBackoff, pause } from "../gateway/retry.ts";
+import { boundedReason, messageOf } from "../lib/fault.ts";
+import type { Log } from "../lib/log.ts";
 
 /** Why a datum's work was stopped before its end. */
 export type StopReason = "lost" | "yielded";
@@ -28,5 +33,92 @@ export class Leases {
   /** Lets go of a lease whose outcome has been recorded. */
   release(lease: string): void {
     this.#held.delete(lease);
+  }
+}
+
+export interface RenewerDeps {
+  readonly gateway: Pick<Gateway, "renew">;
+  readonly leases: Leases;
+  readonly log: Log;
+  readonly pipeline: string;
+  readonly worker: string;
+}
+
+const RENEW_MS = LEASE_MS / 3;
+
+/**
+ * Keeps a worker's leases, and stops the work of those that are lost. While the gateway does not answer the work goes
+ * on: whether a lease is lost is for the gateway to say, and it accepts nothing under a lost one. Tells, too, why the
+ * worker can't work.
+ */
+export class Renewer {
+  readonly #deps: RenewerDeps;
+  #trouble: string | null | undefined;
+  /** How many things go on for which the worker needs its slot, though it holds no lease and asks for none. */
+  #busy = 0;
+  #hurry = new AbortController();
+
+  constructor(deps: RenewerDeps) {
+    this.#deps = deps;
+  }
+
+  /** Renews until `stop`. */
+  async run(stop: AbortSignal): Promise<void> {
+    const backoff = jitteredBackoff({ minMs: 1000, maxMs: 4000 });
+    let waitMs = about(RENEW_MS);
+    while (!stop.aborted) {
+      await pause(waitMs, AbortSignal.any([stop, this.#hurry.signal]));
+      if (this.#hurry.signal.aborted) this.#hurry = new AbortController();
+      const renewed = await this.#renewAll(stop);
+      if (renewed) backoff.reset();
+      waitMs = renewed ? about(RENEW_MS) : backoff.next();
+    }
+  }
+
+  /** Why the worker can't run commands; null: it can again. Told at once, also where it was told before: who leases a datum takes it back. And told with every renewal while it is so. */
+  say(trouble: string | null): void {
+    if (trouble === null && !this.#trouble) return;
+    this.#trouble = trouble === null ? null : boundedReason(trouble);
+    this.#hurry.abort();
+  }
+
+  /** Keeps the worker's slot while something goes on. */
+  async keepingSlot<T>(work: () => Promise<T>): Promise<T> {
+    this.#busy += 1;
+    try {
+      return await work();
+    } finally {
+      this.#busy -= 1;
+    }
+  }
+
+  async #renewAll(stop: AbortSignal): Promise<boolean> {
+    const { leases, log, pipeline, worker } = this.#deps;
+    const held = leases.ids;
+    const alone = this.#trouble !== undefined || this.#busy > 0;
+    const calls = Math.max(Math.ceil(held.length / MAX_BATCH), alone ? 1 : 0);
+    try {
+      for (let call = 0; call < calls && !stop.aborted; call += 1) {
+        await this.#renew(held.slice(call * MAX_BATCH, (call + 1) * MAX_BATCH), stop);
+      }
+      return true;
+    } catch (error) {
+      if (!stop.aborted)
+        log.warn({ pipeline, worker, reason: messageOf(error) }, "leases could not be renewed");
+      return false;
+    }
+  }
+
+  async #renew(held: string[], stop: AbortSignal): Promise<void> {
+    const { gateway, leases, log, pipeline, worker } = this.#deps;
+    const trouble = this.#trouble;
+    const said = trouble !== undefined && { trouble };
+    const { lost } = await gateway.renew({ pipeline, worker, leases: held, ...said }, stop);
+    // That it can again is told until it is heard.
+    if (trouble === null && this.#trouble === null) this.#trouble = undefined;
+    for (const lease of lost) {
+      if (leases.stop(lease, "lost"))
+        log.warn({ pipeline, worker, lease }, "lease lost: its work is stopped");
+    }
   }
 }

@@ -2,11 +2,10 @@ import { MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
 import { failureOf, GatewayError } from "../gateway/client.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { retrying } from "../gateway/retry.ts";
-import { messageOf } from "../lib/fault.ts";
+import { boundedReason, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { LogShipper } from "../logs/shipper.ts";
 import type { Leases } from "./leases.ts";
-import { boundedReason } from "./verdict.ts";
 
 export interface ReporterDeps {
   readonly gateway: Pick<Gateway, "finish" | "logs">;

@@ -2,12 +2,12 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Transform } from "../../protocol/spec.ts";
 import { type Executor, type NamedSecret, NodeTrouble, type Sandbox } from "../executors/executor.ts";
-import { jitteredBackoff, pause } from "../gateway/backoff.ts";
+import { jitteredBackoff, pause } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { removeTree } from "../pfs/remove.ts";
 import { SecretMissing, type SecretSource } from "../secrets/source.ts";
-import type { Renewer } from "./renewer.ts";
+import type { Renewer } from "./leases.ts";
 
 export interface SandboxesDeps {
   readonly executor: Executor;

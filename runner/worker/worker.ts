@@ -2,8 +2,8 @@ import { mkdir } from "node:fs/promises";
 import { type Lease, MAX_BATCH } from "../../protocol/runner.ts";
 import type { Cache } from "../cache/cache.ts";
 import type { Executor } from "../executors/executor.ts";
-import { jitteredBackoff, pause } from "../gateway/backoff.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import { jitteredBackoff, pause } from "../gateway/retry.ts";
 import { withGrace } from "../lib/concurrency.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
@@ -11,14 +11,11 @@ import type { PipeStore } from "../pfs/lazy/pipe-store.ts";
 import { removeTree } from "../pfs/remove.ts";
 import type { SecretSource } from "../secrets/source.ts";
 import { runTasks } from "../tasks/run-tasks.ts";
-import type { Signals } from "./batch.ts";
-import { nextBatchSize } from "./batch-size.ts";
-import { Leases } from "./leases.ts";
-import { Renewer } from "./renewer.ts";
+import { nextBatchSize, Settling, type Signals } from "./batch.ts";
+import { Leases, Renewer } from "./leases.ts";
 import { Reporter } from "./reporter.ts";
 import { runDatums } from "./run-datums.ts";
 import { type Activity, Sandboxes } from "./sandboxes.ts";
-import { Settling } from "./settling.ts";
 
 export interface WorkerDeps {
   readonly gateway: Gateway;

@@ -3,7 +3,7 @@ import { ensureImage } from "../images/ensure-image.ts";
 import { Disposal } from "./engine/disposal.ts";
 import { ask, asTrouble, type Engine } from "./engine/engine.ts";
 import { ownerOf } from "./engine/labels.ts";
-import type { Machinery } from "./machinery.ts";
+import type { AgentEngine } from "./make-container.ts";
 import { ContainerSandbox } from "./sandbox.ts";
 
 export interface ContainerExecutorOptions {
@@ -24,24 +24,24 @@ export async function containerExecutor({
 }: ContainerExecutorOptions): Promise<Executor> {
   const owner = await ownerOf({ dataDir, node });
   const disposal = new Disposal(engine);
-  const machinery: Machinery = { engine, owner, limits, disposal };
+  const agentEngine: AgentEngine = { engine, owner, limits, disposal };
   return {
     name: engine.kind,
-    prepare: (request) => prepare(machinery, request),
+    prepare: (request) => prepare(agentEngine, request),
     // What can't be removed because the engine is away, the next agent removes.
     close: () => disposal.sweep(),
   };
 }
 
 async function prepare(
-  machinery: Machinery,
+  agentEngine: AgentEngine,
   { dir, image, pipeline, pullSecrets, signal }: PrepareRequest,
 ): Promise<Sandbox> {
-  const { engine } = machinery;
+  const { engine } = agentEngine;
   const id = await ensureImage(engine.patient, { image, pullSecrets, signal });
   const user = await userOf(engine, id);
   const reader = ROOT.test(user) && !engine.remapped ? "root" : "anybody";
-  return new ContainerSandbox(machinery, { worker: { dir, image, pipeline, pullSecrets }, reader });
+  return new ContainerSandbox(agentEngine, { worker: { dir, image, pipeline, pullSecrets }, reader });
 }
 
 /** As images name it, with or without a group. */

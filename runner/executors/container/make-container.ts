@@ -1,51 +1,80 @@
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import { access } from "node:fs/promises";
-import type { Container, ContainerCreateOptions } from "dockerode";
+import type { Container, ContainerCreateOptions, HostConfig } from "dockerode";
+import type { Command, Limits, NamedSecret } from "../executor.ts";
 import { ensureImage } from "../images/ensure-image.ts";
-import { createOptions } from "./create-options.ts";
-import { ask, asTrouble, EngineRefusal } from "./engine/engine.ts";
-import { labelsOf } from "./engine/labels.ts";
-import type { Machinery, WorkerTerms } from "./machinery.ts";
+import type { Disposal } from "./engine/disposal.ts";
+import { ask, asTrouble, type Engine, EngineRefusal, notSeen } from "./engine/engine.ts";
+import { labelsOf, type Owner } from "./engine/labels.ts";
+import { CONTROL } from "./resident/resident-script.ts";
 import type { SecretMountpoint } from "./secrets/secret-files.ts";
-import { notSeen } from "./words.ts";
 
-export interface MakeOptions {
+/** An engine as one agent uses it: shared by all its sandboxes. */
+export interface AgentEngine {
+  readonly engine: Engine;
+  /** Whose containers they are. */
+  readonly owner: Owner;
+  /** What the commands of one worker may take. */
+  readonly limits: Limits;
+  readonly disposal: Disposal;
+}
+
+/** What the containers of one sandbox share. */
+export interface WorkerTerms {
+  /** The worker's folder. */
+  readonly dir: string;
+  /** As the spec names it. */
+  readonly image: string;
+  readonly pipeline: string;
+  readonly pullSecrets: readonly NamedSecret[];
+}
+
+interface ContainerMounts {
   /** The folder that is `/pfs`, with `out` in it. */
   readonly pfs: string;
+  /** The folder of the control files, if a resident is to run. */
   readonly control?: string;
   readonly secrets: readonly SecretMountpoint[];
+}
+
+export interface MakeOptions extends ContainerMounts {
   /** What is to run in it, and how. */
   readonly config: ContainerCreateOptions;
   /** Ends the wait for the image. */
   readonly signal: AbortSignal;
 }
 
-/** A container that is there, and by which name it is to be removed. */
+/** A container, and the name by which it is to be removed. */
 export interface Made {
   readonly name: string;
   readonly container: Container;
 }
 
-/** Makes a container. It has to be removed through the machinery's disposal. Throws NodeTrouble. */
+/** Makes a container, which must be removed through `disposal`. Throws NodeTrouble. */
 export async function makeContainer(
-  machinery: Machinery,
+  { engine, owner, limits, disposal }: AgentEngine,
   worker: WorkerTerms,
   { pfs, control, secrets, config, signal }: MakeOptions,
 ): Promise<Made> {
-  const { engine, owner, limits, disposal } = machinery;
-  // Podman makes what is not there, as root's.
+  // Podman would make what is not there, as root's.
   for (const source of [`${pfs}/out`, ...secrets.map((secret) => secret.source)]) await access(source);
   await disposal.sweep();
-  const { image: wanted, pullSecrets, pipeline } = worker;
-  const image = await ensureImage(engine.patient, { image: wanted, pullSecrets, signal });
-  const name = containerName(owner.node, pipeline);
-  const labels = labelsOf(owner, worker);
-  const request = { image, name, labels, pfs, secrets, limits, ...(control !== undefined && { control }) };
+  const { image, pullSecrets, pipeline } = worker;
+  const Image = await ensureImage(engine.patient, { image, pullSecrets, signal });
+  const name = `sluice-${owner.node}-${pipeline}-${randomBytes(4).toString("hex")}`;
+  const mounts = mountsOf({ pfs, secrets, ...(control !== undefined && { control }) });
+  const options = {
+    ...{ name, Image, Labels: labelsOf(owner, worker) },
+    // SIGKILL, so that nobody who stops it has to wait: a resident is deaf to every other signal.
+    StopSignal: "SIGKILL",
+    HostConfig: { ...limitsOf(engine, limits), ...hostConfig(mounts) },
+    ...config,
+  };
   try {
-    const options = { ...createOptions(engine, request), ...config };
     return { name, container: await ask(engine, () => engine.docker.createContainer(options)) };
   } catch (error) {
-    // It may have been made all the same.
+    // The engine may have made it all the same.
     await disposal.remove(name).catch(() => undefined);
     if (error instanceof EngineRefusal && /bind source path/.test(error.message)) {
       throw notSeen(engine, error.message);
@@ -54,7 +83,49 @@ export async function makeContainer(
   }
 }
 
-/** Of whom it is, and one of a kind. */
-function containerName(node: string, pipeline: string): string {
-  return `sluice-${node}-${pipeline}-${randomBytes(4).toString("hex")}`;
+function hostConfig(mounts: Mount[]): HostConfig {
+  return {
+    // Not as Binds, which are split at colons.
+    Mounts: mounts,
+    // Output goes to the agent alone.
+    LogConfig: { Type: "none", Config: {} },
+    // The folders are shared with the agent and its cache, and can't get labels of a container's own.
+    ...(existsSync("/sys/fs/selinux/enforce") && { SecurityOpt: ["label=disable"] }),
+    // No AutoRemove: a container that removes itself takes its exit code along.
+  };
+}
+
+function mountsOf({ pfs, control, secrets }: ContainerMounts): Mount[] {
+  return [
+    bind(pfs, "/pfs", "ro"),
+    bind(`${pfs}/out`, "/pfs/out", "rw"),
+    ...(control === undefined ? [] : [bind(control, CONTROL, "ro")]),
+    ...secrets.map(({ source, target }) => bind(source, target, "ro")),
+  ];
+}
+
+type Mount = NonNullable<HostConfig["Mounts"]>[number];
+
+function bind(source: string, target: string, access: "ro" | "rw"): Mount {
+  return { Type: "bind", Source: source, Target: target, ReadOnly: access === "ro" };
+}
+
+/** Most processes and threads of a worker's commands if no limit is set: a fork bomb stops there. */
+const DEFAULT_PIDS = 4096;
+
+function limitsOf({ bounds, cores }: Engine, { memoryBytes, cpus, pids }: Limits): Partial<HostConfig> {
+  const most = pids ?? (bounds.pids ? DEFAULT_PIDS : undefined);
+  return {
+    ...(memoryBytes !== undefined && { Memory: memoryBytes }),
+    // The bound with swap is the bound without: no swap.
+    ...(memoryBytes !== undefined && bounds.swap && { MemorySwap: memoryBytes }),
+    // Engines refuse more cores than there are.
+    ...(cpus !== undefined && { NanoCpus: Math.round(Math.min(cpus, cores) * 1e9) }),
+    ...(most !== undefined && { PidsLimit: most }),
+  };
+}
+
+/** The environment of a command over that of its image: what is only true of this machine is left out. */
+export function imageEnv({ env, machineEnv = [] }: Command): Record<string, string> {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !machineEnv.includes(name)));
 }

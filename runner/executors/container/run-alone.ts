@@ -5,17 +5,14 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { ContainerCreateOptions } from "dockerode";
 import { z } from "zod";
-import type { Command, Run } from "../executor.ts";
+import { type Command, KILLED, type Run } from "../executor.ts";
 import { LogTail } from "../log-tail.ts";
+import { noCommand, noFolder, outOfMemory } from "../reasons.ts";
 import { attach, Frames } from "./engine/attach.ts";
-import { ask, asTrouble, type Engine, EngineRefusal } from "./engine/engine.ts";
-import type { Machinery, WorkerTerms } from "./machinery.ts";
-import { type Made, makeContainer } from "./make-container.ts";
-import { seesAllFiles } from "./outputs.ts";
-import { imageEnv, KILLED } from "./resident/home.ts";
-import { isNoProgram } from "./resident/resident.ts";
+import { ask, asTrouble, type Engine, EngineRefusal, isNoProgram } from "./engine/engine.ts";
+import { type AgentEngine, imageEnv, type Made, makeContainer, type WorkerTerms } from "./make-container.ts";
+import { seesAllFiles } from "./open-outputs.ts";
 import type { SecretMountpoint } from "./secrets/secret-files.ts";
-import { noCommand, noFolder, outOfMemory } from "./words.ts";
 
 export interface AloneOptions {
   readonly command: Command;
@@ -27,7 +24,7 @@ export interface AloneOptions {
  * some hundred milliseconds. Throws NodeTrouble and EngineRefusal.
  */
 export async function runAlone(
-  machinery: Machinery,
+  agentEngine: AgentEngine,
   worker: WorkerTerms,
   { command, secrets }: AloneOptions,
 ): Promise<Run> {
@@ -35,17 +32,17 @@ export async function runAlone(
   await chmod(pfs, 0o755);
   await chmod(join(pfs, "out"), 0o777);
   const make = (config: ContainerCreateOptions) =>
-    makeContainer(machinery, worker, { pfs, secrets, config, signal });
-  if (workingDir !== undefined && !(await isFolder(machinery, { workingDir, pfs, make }))) {
+    makeContainer(agentEngine, worker, { pfs, secrets, config, signal });
+  if (workingDir !== undefined && !(await isFolder(agentEngine, { workingDir, pfs, make }))) {
     return { kind: "not-started", reason: noFolder(workingDir), log: "" };
   }
   // To an engine, an empty entry point is that of the image.
   if (!cmd[0]) return { kind: "not-started", reason: noCommand(""), log: "" };
-  const made = await make(configOf(command, machinery.engine));
+  const made = await make(configOf(command, agentEngine.engine));
   try {
-    return await runIn(machinery, made, command);
+    return await runIn(agentEngine, made, command);
   } finally {
-    await machinery.disposal.remove(made.name);
+    await agentEngine.disposal.remove(made.name);
   }
 }
 
@@ -66,7 +63,7 @@ type Make = (config: ContainerCreateOptions) => Promise<Made>;
 
 /** Asked before, as engines make a working directory that is not there. */
 async function isFolder(
-  { engine, disposal }: Machinery,
+  { engine, disposal }: AgentEngine,
   { workingDir, pfs, make }: { workingDir: string; pfs: string; make: Make },
 ): Promise<boolean> {
   if (workingDir === "/") return true;
@@ -103,7 +100,7 @@ function saysFolder(header: string): boolean {
 }
 
 async function runIn(
-  { engine, limits, owner }: Machinery,
+  { engine, limits, owner }: AgentEngine,
   { container }: Made,
   { cmd, stdin, onOutput, signal }: Command,
 ): Promise<Run> {

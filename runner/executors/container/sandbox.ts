@@ -1,13 +1,13 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { type Command, NodeTrouble, type Run, type Sandbox } from "../executor.ts";
+import { type Command, KILLED, NodeTrouble, type Run, type Sandbox } from "../executor.ts";
 import { asTrouble, EngineRefusal } from "./engine/engine.ts";
-import type { Machinery, WorkerTerms } from "./machinery.ts";
-import { Home, KILLED } from "./resident/home.ts";
+import type { AgentEngine, WorkerTerms } from "./make-container.ts";
+import { KeptContainer } from "./resident/kept-container.ts";
 import { runAlone } from "./run-alone.ts";
 import { type SecretFiles, type SecretReader, writeSecrets } from "./secrets/secret-files.ts";
 import { planSecrets, type SecretPlan, unmountable } from "./secrets/secret-plan.ts";
-import { Slot, type Stay } from "./slot.ts";
+import { type MovedIn, SharedPfs } from "./shared-pfs.ts";
 
 export interface SandboxOptions {
   readonly worker: WorkerTerms;
@@ -18,17 +18,17 @@ type Planned = Extract<SecretPlan, { ok: true }>;
 
 /** Runs a worker's commands in a container that it keeps, or where the image allows none, in one for each. */
 export class ContainerSandbox implements Sandbox {
-  readonly #machinery: Machinery;
+  readonly #agentEngine: AgentEngine;
   readonly #options: SandboxOptions;
-  #slot: Slot | undefined;
-  #home: Home | undefined;
-  /** Of the secrets that the home has. */
+  #shared: SharedPfs | undefined;
+  #kept: KeptContainer | undefined;
+  /** Of the secrets that the kept has. */
   #fingerprint: string | undefined;
   #residents: "possible" | "impossible" = "possible";
   #made = 0;
 
-  constructor(machinery: Machinery, options: SandboxOptions) {
-    this.#machinery = machinery;
+  constructor(agentEngine: AgentEngine, options: SandboxOptions) {
+    this.#agentEngine = agentEngine;
     this.#options = options;
   }
 
@@ -37,37 +37,42 @@ export class ContainerSandbox implements Sandbox {
     if (!plan.ok) return hopeless(plan.reason);
     if (command.signal.aborted) return STOPPED;
     try {
-      const home = await this.#homeFor(command, plan);
-      return home ? await this.#runIn(home, command) : await this.#runAlone(command, plan);
+      const kept = await this.#keptFor(command, plan);
+      return kept ? await this.#runIn(kept, command) : await this.#runAlone(command, plan);
     } catch (error) {
       if (command.signal.aborted) return STOPPED;
       if (error instanceof NoMemoryFolder) return hopeless(error.message);
       if (!(error instanceof EngineRefusal)) throw error;
       const culprit = plan.secrets.find(({ target }) => error.message.includes(target));
       if (culprit) return hopeless(unmountable(culprit.mounted, error.message));
-      throw asTrouble(error, this.#machinery.engine);
+      throw asTrouble(error, this.#agentEngine.engine);
     }
   }
 
   /** What can't be removed because the engine is away is removed later. */
   async close(): Promise<void> {
-    await this.#leaveHome().catch((error: unknown) => {
+    await this.#removeKept().catch((error: unknown) => {
       if (!(error instanceof NodeTrouble)) throw error;
     });
   }
 
   /** The container that the command is to run in; undefined where it needs one of its own. */
-  async #homeFor({ signal }: Command, plan: Planned): Promise<Home | undefined> {
+  async #keptFor({ signal }: Command, plan: Planned): Promise<KeptContainer | undefined> {
     if (this.#residents === "impossible") return undefined;
-    if (this.#home?.fit && this.#fingerprint === plan.fingerprint) return this.#home;
-    await this.#leaveHome();
-    const slot = await this.#slotFor();
+    if (this.#kept?.fit && this.#fingerprint === plan.fingerprint) return this.#kept;
+    await this.#removeKept();
+    const shared = await this.#pfsFor();
     const secrets = await this.#secretFiles(plan);
     const dir = this.#newPath("control");
     const { worker } = this.#options;
-    const made = await Home.make(this.#machinery, worker, { dir, slot: slot.dir, secrets, signal });
-    if (made instanceof Home) {
-      this.#home = made;
+    const made = await KeptContainer.make(this.#agentEngine, worker, {
+      dir,
+      pfs: shared.dir,
+      secrets,
+      signal,
+    });
+    if (made instanceof KeptContainer) {
+      this.#kept = made;
       this.#fingerprint = plan.fingerprint;
       return made;
     }
@@ -75,28 +80,28 @@ export class ContainerSandbox implements Sandbox {
     return undefined;
   }
 
-  async #runIn(home: Home, command: Command): Promise<Run> {
-    const slot = await this.#slotFor();
-    let stay: Stay | undefined;
+  async #runIn(kept: KeptContainer, command: Command): Promise<Run> {
+    const shared = await this.#pfsFor();
+    let moved: MovedIn | undefined;
     try {
-      stay = await slot.enter(command.pfs);
-      return await home.run(command);
+      moved = await shared.moveIn(command.pfs);
+      return await kept.run(command);
     } finally {
-      await this.#endStay(home, stay);
+      await this.#moveBack(kept, moved);
     }
   }
 
-  /** Whatever goes wrong here, the next datum has a slot in which nothing of this one is, and to which it can't write. */
-  async #endStay(home: Home, stay: Stay | undefined): Promise<void> {
+  /** Whatever goes wrong here, the next datum has a shared in which nothing of this one is, and to which it can't write. */
+  async #moveBack(kept: KeptContainer, moved: MovedIn | undefined): Promise<void> {
     let clean = false;
     try {
-      if (!home.fit) await this.#leaveHome();
-      await stay?.leave();
-      clean = stay !== undefined;
+      if (!kept.fit) await this.#removeKept();
+      await moved?.moveBack();
+      clean = moved !== undefined;
     } finally {
       if (!clean) {
-        this.#slot = undefined;
-        await this.#leaveHome();
+        this.#shared = undefined;
+        await this.#removeKept();
       }
     }
   }
@@ -105,29 +110,29 @@ export class ContainerSandbox implements Sandbox {
     const secrets = await this.#secretFiles(plan);
     const { worker } = this.#options;
     try {
-      return await runAlone(this.#machinery, worker, { command, secrets: secrets.mounts });
+      return await runAlone(this.#agentEngine, worker, { command, secrets: secrets.mounts });
     } finally {
       await secrets.remove();
     }
   }
 
-  async #leaveHome(): Promise<void> {
-    const home = this.#home;
-    this.#home = undefined;
-    await home?.remove();
+  async #removeKept(): Promise<void> {
+    const kept = this.#kept;
+    this.#kept = undefined;
+    await kept?.remove();
   }
 
-  async #slotFor(): Promise<Slot> {
-    if (this.#slot) return this.#slot;
-    const base = this.#newPath("slot");
+  async #pfsFor(): Promise<SharedPfs> {
+    if (this.#shared) return this.#shared;
+    const base = this.#newPath("pfs");
     await mkdir(base);
-    this.#slot = await Slot.make(base);
-    return this.#slot;
+    this.#shared = await SharedPfs.make(base);
+    return this.#shared;
   }
 
   async #secretFiles({ secrets }: Planned): Promise<SecretFiles> {
     const { reader } = this.#options;
-    const files = await writeSecrets(secrets, { owner: this.#machinery.owner, reader });
+    const files = await writeSecrets(secrets, { owner: this.#agentEngine.owner, reader });
     if (files) return files;
     throw new NoMemoryFolder();
   }

@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { ROOT_CAPABILITIES } from "./capabilities.ts";
 import {
   FIRST_DATA_FD,
   isLoaderVariable,
   type Jail,
   type Launch,
   type LaunchRequest,
+  ROOT_CAPABILITIES,
   type Started,
 } from "./jail.ts";
 import type { FolderEntries } from "./root-entries.ts";

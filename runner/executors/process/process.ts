@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
-import { constants } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -9,8 +8,9 @@ import {
   type ConfinementTerms,
   openConfinement,
 } from "../../limits/confinement.ts";
-import type { Command, Executor, Run, Sandbox } from "../executor.ts";
+import { type Command, type Executor, KILLED, type Run, type Sandbox } from "../executor.ts";
 import { LogFifo } from "../log-fifo.ts";
+import { noCommand, noFolder } from "../reasons.ts";
 import type { Ended } from "./execute.ts";
 import type { Jail, Place, Started } from "./jail.ts";
 import { Launcher } from "./launcher.ts";
@@ -147,8 +147,6 @@ function isAlive(pid: number): boolean {
   }
 }
 
-const KILLED = 128 + constants.signals.SIGKILL;
-
 const OWN_TOOLS = "The process executor ignores the image and uses this machine's tools";
 
 function runOf(
@@ -164,17 +162,9 @@ function runOf(
     case "started":
       return { kind: "exited", code: code ?? 0, log };
     case "no-folder":
-      return {
-        kind: "not-started",
-        reason: `the working directory "${workingDir}" is not there or can't be entered`,
-        log,
-      };
+      return { kind: "not-started", reason: noFolder(workingDir), log };
     case "no-command":
-      return {
-        kind: "not-started",
-        reason: `the command "${name}" was not found or can't be executed. ${OWN_TOOLS}`,
-        log,
-      };
+      return { kind: "not-started", reason: `${noCommand(name)}. ${OWN_TOOLS}`, log };
     case "no-jail":
       return { kind: "not-started", reason: `${tool} could not start the command: ${lastLine(log)}`, log };
   }

@@ -2,7 +2,7 @@ import type { BlobServiceClient, StoragePipelineOptions } from "@azure/storage-b
 import { contentName } from "../../../protocol/content.ts";
 import type { Credentials } from "../credentials.ts";
 import type { Destination } from "../destination.ts";
-import { EgressFault } from "../fault.ts";
+import { EgressFault } from "../store-failure.ts";
 import { putBlocks } from "./blocks.ts";
 import { PARTS_AT_ONCE, partBytes, type Store } from "./store.ts";
 

@@ -4,7 +4,7 @@ import type { StorageOptions } from "@google-cloud/storage";
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import { unlessAborted } from "../../lib/concurrency.ts";
 import { type Credentials, GOOGLE_JSON_KEYS } from "../credentials.ts";
-import { EgressFault } from "../fault.ts";
+import { EgressFault } from "../store-failure.ts";
 import { DIGEST_METADATA, partBytes, type Store } from "./store.ts";
 
 // A chunk of a large object is tried again by the SDK, which goes on where it was; all else by who calls.

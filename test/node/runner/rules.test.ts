@@ -2,13 +2,12 @@ import { createHash, randomBytes } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { LOG_TAIL_BYTES, MAX_BATCH } from "../../../protocol/runner.ts";
 import { LogTail } from "../../../runner/executors/log-tail.ts";
-import { jitteredBackoff } from "../../../runner/gateway/backoff.ts";
-import { type Failure, retrying } from "../../../runner/gateway/retry.ts";
+import { type Failure, jitteredBackoff, retrying } from "../../../runner/gateway/retry.ts";
 import { forEachLimited, unlessAborted } from "../../../runner/lib/concurrency.ts";
 import { contentIdOf, TreeHash } from "../../../runner/lib/tree-hash.ts";
-import { nextBatchSize } from "../../../runner/worker/batch-size.ts";
+import { nextBatchSize } from "../../../runner/worker/batch.ts";
 import { commandEnv, commandStdin } from "../../../runner/worker/command-env.ts";
-import { verdictOf } from "../../../runner/worker/verdict.ts";
+import { verdictOf } from "../../../runner/worker/datum.ts";
 
 const live = new AbortController().signal;
 

@@ -12,9 +12,9 @@ import {
   type Run,
   type Sandbox,
 } from "../../../runner/executors/executor.ts";
+import { findTool } from "../../../runner/executors/find-tool.ts";
 import { processExecutor } from "../../../runner/executors/process/process.ts";
 import { readRootEntries } from "../../../runner/executors/process/root-entries.ts";
-import { findTool } from "../../../runner/executors/tools.ts";
 import { type Runner, startRunner } from "../../../runner/main.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import { DatumStage, JAILS } from "./support/datums.ts";

@@ -1,6 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { isAgentAlive } from "../../../pfs/folders.ts";
 import { NodeTrouble } from "../../executor.ts";
+import { openOutputs } from "../open-outputs.ts";
 import { ask, asTrouble, type Engine, EngineRefusal } from "./engine.ts";
+import { AGENT_LABEL, DATA_LABEL, type Owner } from "./labels.ts";
 
 const GONE = 404;
 const REMOVED_WITHIN_MS = 15_000;
@@ -52,5 +55,26 @@ export async function removeContainer(engine: Engine, name: string): Promise<voi
       if (late || !(error instanceof EngineRefusal)) throw asTrouble(error, engine);
     }
     await delay(ASK_AGAIN_MS);
+  }
+}
+
+/**
+ * Removes the containers that dead agents of this data folder left. Before their folders are removed: they may still
+ * be writing to them. Throws NodeTrouble.
+ */
+export async function removeLeftovers(engine: Engine, { data }: Pick<Owner, "data">): Promise<void> {
+  for (const { Id, Labels } of await containersOf(engine, data)) {
+    if (await isAgentAlive(Labels[AGENT_LABEL] ?? "")) continue;
+    await openOutputs(engine, Id);
+    await removeContainer(engine, Id);
+  }
+}
+
+async function containersOf(engine: Engine, data: string) {
+  const filters = { label: [`${DATA_LABEL}=${data}`] };
+  try {
+    return await ask(engine, () => engine.docker.listContainers({ all: true, filters }));
+  } catch (error) {
+    throw asTrouble(error, engine);
   }
 }

@@ -111,3 +111,17 @@ function refusalOf(error: unknown): EngineRefusal | undefined {
 export function asTrouble(error: unknown, { kind }: Engine): unknown {
   return error instanceof EngineRefusal ? new NodeTrouble(`${kind} refused: ${error.message}`) : error;
 }
+
+/** The engine is somewhere else than the agent, or was told other names for its folders. */
+export function notSeen({ kind, socket }: Engine, why: string): NodeTrouble {
+  return new NodeTrouble(
+    `${kind} at ${socket} does not see the runner's data folder as the runner does (${why}): the engine must run on this machine, and in a container the runner needs its data folder mounted at the same path as outside`,
+  );
+}
+
+/** Whether an engine's words say that there is no such program in the image, or that it can't be executed. */
+export function isNoProgram(words: string): boolean {
+  return /executable file|exec(ve)?:? .*(no such file|permission denied|exec format error|is a directory)/i.test(
+    words,
+  );
+}

@@ -1,4 +1,4 @@
-import { quoted } from "../../words.ts";
+import { quoted } from "../../quoted.ts";
 
 /** Where a container sees the files that the agent and its resident speak through. */
 export const CONTROL = "/.sluice";

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Container } from "dockerode";
 import { NodeTrouble } from "../../executor.ts";
-import { ask, type Engine, EngineRefusal } from "../engine/engine.ts";
-import { notSeen } from "../words.ts";
+import { ask, type Engine, EngineRefusal, isNoProgram, notSeen } from "../engine/engine.ts";
 import { type Control, newKey } from "./control.ts";
 import { NOT_FIRST, type OrderRequest, orderScript } from "./resident-script.ts";
 
@@ -126,13 +125,6 @@ export class Resident {
     if (kills) this.#oomKills = Number(kills);
     return { kind: "exited", code, outOfMemory: this.#oomKills > before };
   }
-}
-
-/** Whether an engine's words say that there is no such program in the image, or that it can't be executed. */
-export function isNoProgram(words: string): boolean {
-  return /executable file|exec(ve)?:? .*(no such file|permission denied|exec format error|is a directory)/i.test(
-    words,
-  );
 }
 
 /** The exit code of a container, when it has ended. Fails when `stop` is aborted, or it takes too long to be of use. */

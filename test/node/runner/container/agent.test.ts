@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { chmod, chown, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { findTool } from "../../../../runner/executors/tools.ts";
+import { findTool } from "../../../../runner/executors/find-tool.ts";
 import { KEY } from "../support/fake-gateway.ts";
 import { stillRuns } from "../support/processes.ts";
 import { Stage, soon } from "../support/running.ts";

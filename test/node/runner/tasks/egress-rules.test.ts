@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { environmentCredentials, secretCredentials } from "../../../../runner/tasks/credentials.ts";
 import { objectKey, parseDestination, placeText } from "../../../../runner/tasks/destination.ts";
+import { storeFailureOf, wordsOf } from "../../../../runner/tasks/store-failure.ts";
 import { openAzure } from "../../../../runner/tasks/stores/azure.ts";
 import { openGcs } from "../../../../runner/tasks/stores/gcs.ts";
 import { openS3 } from "../../../../runner/tasks/stores/s3.ts";
 import { partBytes } from "../../../../runner/tasks/stores/store.ts";
-import { storeFailureOf, wordsOf } from "../../../../runner/tasks/words.ts";
 
 const MIB = 1024 * 1024;
 

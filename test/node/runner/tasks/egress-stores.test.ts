@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ContentId } from "../../../../protocol/content.ts";
 import type { Outcome } from "../../../../protocol/runner.ts";
-import { performTask } from "../../../../runner/tasks/perform.ts";
+import { performTask } from "../../../../runner/tasks/run-tasks.ts";
 import { MemoryGateway } from "./support/memory-gateway.ts";
 import { azureStore, gcsStore, sluiceStore, type TestStore } from "./support/stores.ts";
 

@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { childPath } from "../../pfs/raw-path.ts";
 
 /**
- * The folder that a worker's container sees as `/pfs`, read-only but for `out`, and into which each datum's own is
- * moved while its command runs: what a container has mounted can't be replaced, what is in it can.
+ * The folder that a worker's container has as `/pfs`, read-only but for `out`, for all its commands: what a container
+ * has mounted can't be replaced, but what is in it can. Each datum's own `/pfs` is moved in while its command runs.
  *
- * Meanwhile links stand where the datum's folders were, so that every path below them holds: those by which lazy
- * inputs are served, and `out`, whose size is watched. Each change is made without giving way to anybody else in
- * this process, so that nobody finds a path that is neither.
+ * Meanwhile links stand in place of the datum's folders, so that every path below them holds: lazy inputs are served by
+ * such paths, and the size of `out` is watched by one. Each change is synchronous, so that nobody in this process
+ * finds a path that is neither a folder nor a link.
  */
-export class Slot {
+export class SharedPfs {
   readonly dir: string;
   readonly out: string;
   readonly #taken: string;
@@ -22,17 +22,17 @@ export class Slot {
     this.#taken = join(base, "taken");
   }
 
-  /** `base` is a folder of its own, that is there and empty. */
-  static async make(base: string): Promise<Slot> {
-    const slot = new Slot(base);
-    await mkdir(slot.out, { recursive: true });
-    await chmod(slot.dir, 0o755);
-    await slot.#reopen();
-    return slot;
+  /** `base`: an empty folder for it alone. */
+  static async make(base: string): Promise<SharedPfs> {
+    const folder = new SharedPfs(base);
+    await mkdir(folder.out, { recursive: true });
+    await chmod(folder.dir, 0o755);
+    await folder.#reopen();
+    return folder;
   }
 
-  /** Moves what is in the datum's folder in. */
-  async enter(pfs: string): Promise<Stay> {
+  /** Moves in what the datum's folder holds. */
+  async moveIn(pfs: string): Promise<MovedIn> {
     const out = join(pfs, "out");
     for (const name of await readdir(out, { encoding: "latin1" })) {
       await rename(childPath(out, name), childPath(this.out, name));
@@ -44,11 +44,11 @@ export class Slot {
     }
     rmdirSync(out);
     symlinkSync(this.out, out);
-    return { leave: () => this.#leave(pfs, names) };
+    return { moveBack: () => this.#moveBack(pfs, names) };
   }
 
-  /** Moves it back, with what the command left in `out`. From then on the slot is empty. */
-  async #leave(pfs: string, names: readonly string[]): Promise<void> {
+  /** Moves it back, with what the command left in `out`. This folder is then empty. */
+  async #moveBack(pfs: string, names: readonly string[]): Promise<void> {
     await mkdir(this.#taken);
     await chmod(this.out, 0o700);
     for (const name of await readdir(this.out, { encoding: "latin1" })) {
@@ -63,14 +63,14 @@ export class Slot {
     await this.#reopen();
   }
 
-  /** For every user that a container may have, whatever the command before made of it. */
+  /** Opens `out` to every user that a container may have, whatever the command before made of it. */
   async #reopen(): Promise<void> {
     await chmod(this.out, 0o777);
   }
 }
 
-/** A datum's stay in a slot. */
-export interface Stay {
-  /** Fails where something in `out` is not ours to move. Nothing may write to it any more. */
-  leave(): Promise<void>;
+/** A datum whose folders were moved in. */
+export interface MovedIn {
+  /** Nothing may write to `out` any more. Fails if something in it is not ours to move. */
+  moveBack(): Promise<void>;
 }

@@ -1,6 +1,5 @@
 import type { Failure } from "../gateway/retry.ts";
 import { errorCode } from "../lib/fault.ts";
-import { EgressFault } from "./fault.ts";
 
 const MAX_WORDS_CHARACTERS = 500;
 
@@ -83,4 +82,9 @@ interface Statuses {
   readonly statusCode?: unknown;
   readonly status?: unknown;
   readonly code?: unknown;
+}
+
+/** An egress can't succeed as it is set up, and this is why, for the people who read its job. No credentials are in it. */
+export class EgressFault extends Error {
+  override readonly name = "EgressFault";
 }

@@ -1,13 +1,11 @@
-import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { removeTree } from "../../../pfs/remove.ts";
-import type { Command, Run } from "../../executor.ts";
+import { type Command, KILLED, type Run } from "../../executor.ts";
+import { noCommand, noFolder, outOfMemory } from "../../reasons.ts";
 import { ask, asTrouble, EngineRefusal } from "../engine/engine.ts";
-import type { Machinery, WorkerTerms } from "../machinery.ts";
-import { type Made, makeContainer } from "../make-container.ts";
-import { openOutputs, seesAllFiles } from "../outputs.ts";
+import { type AgentEngine, imageEnv, type Made, makeContainer, type WorkerTerms } from "../make-container.ts";
+import { openOutputs, seesAllFiles } from "../open-outputs.ts";
 import type { SecretFiles } from "../secrets/secret-files.ts";
-import { noCommand, noFolder, outOfMemory } from "../words.ts";
 import { Control } from "./control.ts";
 import { type Order, type OrderEnd, Resident, type Unfit } from "./resident.ts";
 import { CONTROL, OPEN_OUTPUTS } from "./resident-script.ts";
@@ -15,16 +13,17 @@ import { CONTROL, OPEN_OUTPUTS } from "./resident-script.ts";
 const MAX_LOOKS = 100;
 const LOOK_EVERY_MS = 50;
 
-export interface HomeOptions {
+export interface KeptOptions {
   /** A folder of its own, not there yet. */
   readonly dir: string;
-  readonly slot: string;
+  /** The folder that is `/pfs` in it, for all its commands. */
+  readonly pfs: string;
   readonly secrets: SecretFiles;
   readonly signal: AbortSignal;
 }
 
-interface HomeParts {
-  readonly machinery: Machinery;
+interface KeptParts {
+  readonly agentEngine: AgentEngine;
   readonly dir: string;
   readonly made: Made;
   readonly control: Control;
@@ -32,19 +31,26 @@ interface HomeParts {
   readonly secrets: SecretFiles;
 }
 
-/** A container in which one command after the other runs, with the files that belong to it. */
-export class Home {
-  readonly #parts: HomeParts;
+/** A container that runs one command after the other by its resident, with the files that belong to it. */
+export class KeptContainer {
+  readonly #parts: KeptParts;
   #stdin: string | null = null;
 
-  private constructor(parts: HomeParts) {
+  private constructor(parts: KeptParts) {
     this.#parts = parts;
   }
 
-  /** Answers why the image can't have one. Throws NodeTrouble and EngineRefusal. The secrets are removed with it, or if there is none. */
-  static async make(machinery: Machinery, worker: WorkerTerms, options: HomeOptions): Promise<Home | Unfit> {
-    const { dir, slot, secrets, signal } = options;
-    const { engine, disposal } = machinery;
+  /**
+   * Makes one, or returns why the image can't have one. The secrets are removed with it, or at once if there is none.
+   * Throws NodeTrouble and EngineRefusal.
+   */
+  static async make(
+    agentEngine: AgentEngine,
+    worker: WorkerTerms,
+    options: KeptOptions,
+  ): Promise<KeptContainer | Unfit> {
+    const { dir, pfs, secrets, signal } = options;
+    const { engine, disposal } = agentEngine;
     const control = await Control.make(dir);
     let made: Made | undefined;
     const undo = async () => {
@@ -56,14 +62,13 @@ export class Home {
     try {
       const mode = seesAllFiles() ? [] : [OPEN_OUTPUTS];
       const config = { Entrypoint: ["sh"], Cmd: [`${CONTROL}/resident`, ...mode] };
-      made = await makeContainer(machinery, worker, {
-        ...{ pfs: slot, control: dir, secrets: secrets.mounts, config, signal },
-      });
+      const mounts = { pfs, control: dir, secrets: secrets.mounts };
+      made = await makeContainer(agentEngine, worker, { ...mounts, config, signal });
       const tools = seesAllFiles() ? ["env"] : ["env", "chmod"];
       const { container } = made;
       const resident = await Resident.start(control, { engine, container, tools, signal });
       if (resident instanceof Resident) {
-        return new Home({ machinery, dir, made, control, resident, secrets });
+        return new KeptContainer({ agentEngine, dir, made, control, resident, secrets });
       }
       await undo();
       return resident;
@@ -78,7 +83,7 @@ export class Home {
     return this.#parts.resident.fit;
   }
 
-  /** Runs a command, whose `/pfs` is in the slot. When it is not fit any more, it has to be removed. */
+  /** Runs a command, whose `/pfs` was moved in. Afterwards it has to be removed if it is not fit any more. */
   async run(command: Command): Promise<Run> {
     const { control } = this.#parts;
     const { cmd, workingDir, stdin, onOutput, signal } = command;
@@ -104,34 +109,34 @@ export class Home {
     }
   }
 
-  /** A command that does not end when it is told to goes with its container, before the rest of its log is waited for. */
+  /** Kills the container of a command that does not end when it is told to: else the end of its log would not come. */
   async #perform(order: Order): Promise<OrderEnd> {
-    const { machinery, made, resident } = this.#parts;
+    const { agentEngine, made, resident } = this.#parts;
     const end = await resident.run(order);
-    // Where the engine is away, the removal will tell.
-    const kill = () => ask(machinery.engine, () => made.container.kill()).catch(() => undefined);
+    // If the engine is away, the removal will say so.
+    const kill = () => ask(agentEngine.engine, () => made.container.kill()).catch(() => undefined);
     if (end.kind === "lost" && order.signal.aborted) await kill();
     return end;
   }
 
-  /** Ends whatever runs in it. When this answers, nothing does. Throws NodeTrouble; it may then still run. */
+  /** Ends whatever runs in it. Nothing does when this returns. Throws NodeTrouble; it may then still run. */
   async remove(): Promise<void> {
-    const { machinery, dir, made, control, secrets } = this.#parts;
+    const { agentEngine, dir, made, control, secrets } = this.#parts;
     control.close();
     await secrets.remove();
-    if (!this.fit) await openOutputs(machinery.engine, made.name);
-    await machinery.disposal.remove(made.name);
+    if (!this.fit) await openOutputs(agentEngine.engine, made.name);
+    await agentEngine.disposal.remove(made.name);
     await removeTree(dir);
   }
 
   #exited({ code, outOfMemory: starved }: Extract<OrderEnd, { kind: "exited" }>, log: string): Run {
-    const { limits, owner } = this.#parts.machinery;
+    const { limits, owner } = this.#parts.agentEngine;
     return { kind: "exited", code, log, ...(starved && { cause: outOfMemory(limits, owner) }) };
   }
 
-  /** The container has ended under the command. Throws NodeTrouble where the engine is away, too. */
+  /** The run of a command whose container ended under it. Throws NodeTrouble if the engine is away, too. */
   async #lost(log: string): Promise<Run> {
-    const { engine, limits, owner } = this.#parts.machinery;
+    const { engine, limits, owner } = this.#parts.agentEngine;
     try {
       const State = await this.#lastState();
       if (State.OOMKilled) return { kind: "exited", code: KILLED, log, fault: outOfMemory(limits, owner) };
@@ -145,25 +150,18 @@ export class Home {
 
   /** A container's processes are gone a moment before its engine knows. */
   async #lastState() {
-    const { machinery, made, control } = this.#parts;
+    const { agentEngine, made, control } = this.#parts;
     for (let left = MAX_LOOKS; ; left -= 1) {
-      const { State } = await ask(machinery.engine, () => made.container.inspect());
+      const { State } = await ask(agentEngine.engine, () => made.container.inspect());
       if (!State.Running || !control.ended || left === 0) return State;
       await delay(LOOK_EVERY_MS);
     }
   }
 
-  /** Most often it is what the datum before had. */
+  /** Writes only what is new: most often stdin is what the datum before had. */
   async #writeStdin(stdin: string | null): Promise<void> {
     if (stdin === null || stdin === this.#stdin) return;
     await this.#parts.control.write("stdin", stdin);
     this.#stdin = stdin;
   }
-}
-
-export const KILLED = 128 + constants.signals.SIGKILL;
-
-/** The environment of a command over that of its image: what only this machine says is not for containers. */
-export function imageEnv({ env, machineEnv = [] }: Command): Record<string, string> {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !machineEnv.includes(name)));
 }
