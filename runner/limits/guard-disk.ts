@@ -102,7 +102,7 @@ function judged(run: Run, fault: string | undefined, { outBytes, node }: GuardOp
   return { ...run, cause };
 }
 
-export interface OutWatchOptions {
+interface OutWatchOptions {
   /** The folder that is `/pfs/out`. */
   readonly out: string;
   /** Bytes that may lie there. */
@@ -118,7 +118,7 @@ const LEAST_PAUSE_MS = 100;
 const SHARE_OF_TIME = 10;
 
 /** Looks again and again at how much lies in `/pfs/out` while a command runs. Never fails. */
-export async function watchOut({ out, quotaBytes, onOver, signal }: OutWatchOptions): Promise<void> {
+async function watchOut({ out, quotaBytes, onOver, signal }: OutWatchOptions): Promise<void> {
   let pauseMs = LEAST_PAUSE_MS;
   while (await passed(pauseMs, signal)) {
     const began = performance.now();

@@ -46,7 +46,7 @@ function countNewlines(bytes: Buffer): number {
 }
 
 /** The last bytes of what it is given, at a cost that does not depend on the size of the pieces. */
-export class ByteRing {
+class ByteRing {
   readonly #buffer: Buffer;
   #end = 0;
   #full = false;

@@ -52,14 +52,14 @@ async function prepared(
   }
 }
 
-export interface AwaitingDeps {
+interface AwaitingDeps {
   readonly leases: Leases;
   readonly reporter: Pick<Reporter, "add" | "flush">;
   readonly kill: AbortSignal;
 }
 
 /** Leased datums that can't begin yet. Each is let go of once, in one of these ways, or lost. */
-export class AwaitingDatums {
+class AwaitingDatums {
   readonly #deps: AwaitingDeps;
   readonly #waiting: { readonly datum: LeasedDatum; readonly stopped: AbortSignal }[];
 

@@ -101,7 +101,7 @@ function vanished({ short }: ImageReference): never {
 }
 
 /** One try to pull, for the people who read why it failed. */
-export interface Attempt {
+interface Attempt {
   /** Whose credentials it was made with; undefined: as anybody. */
   readonly secret: string | undefined;
   readonly reason: string;
@@ -111,7 +111,7 @@ const MAX_ATTEMPTS_TOLD = 3;
 const MAX_REASON_CHARACTERS = 400;
 
 /** What the job's reason shows where an image can't be pulled: the registry's words for each try, and names of secrets alone. */
-export function pullFailure({
+function pullFailure({
   image,
   attempts,
   problems,
@@ -131,13 +131,13 @@ export function pullFailure({
 }
 
 /** On one line, and bounded. */
-export function shortened(text: string): string {
+function shortened(text: string): string {
   const line = text.replace(/\s+/g, " ").trim();
   return line.length <= MAX_REASON_CHARACTERS ? line : `${line.slice(0, MAX_REASON_CHARACTERS - 1)}…`;
 }
 
 /** Whether the registry was not even asked, so that other credentials are of no use. */
-export function isUnreachable(reason: string): boolean {
+function isUnreachable(reason: string): boolean {
   return /\bdial tcp\b|connection refused|no such host|no route to host|network is unreachable|i\/o timeout|TLS handshake|x509:|nothing was heard/i.test(
     reason,
   );

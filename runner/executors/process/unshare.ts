@@ -121,7 +121,7 @@ function read(report: string): Started {
   return { kind: report.startsWith("missing") ? "no-command" : "no-jail", init: null };
 }
 
-export interface SecretScriptOptions {
+interface SecretScriptOptions {
   readonly tools: UnshareTools;
   /** Where the root is built: absolute, and the script's present folder. */
   readonly root: string;
@@ -129,14 +129,14 @@ export interface SecretScriptOptions {
 }
 
 /** What the tools read: the files of all secrets, one after the other. */
-export function secretData({ folders }: SecretMounts): string[] {
+function secretData({ folders }: SecretMounts): string[] {
   if (folders.length === 0) return [];
   const files = folders.flatMap((folder) => folder.files.map(({ bytes }) => bytes));
   return [Buffer.concat(files).toString("base64")];
 }
 
 /** The lines that show secrets in the root that is being built. */
-export function secretScript(
+function secretScript(
   { opened, folders }: SecretMounts,
   { tools, root, dataDir }: SecretScriptOptions,
 ): string[] {

@@ -42,7 +42,7 @@ export class Disposal {
  * Fine where it is gone. When this answers, none of its processes is left. Throws NodeTrouble. Refusals are asked
  * about again: engines refuse to remove what ends just now, or what they are removing already.
  */
-export async function removeContainer(engine: Engine, name: string): Promise<void> {
+async function removeContainer(engine: Engine, name: string): Promise<void> {
   const container = engine.docker.getContainer(name);
   const began = performance.now();
   for (;;) {
