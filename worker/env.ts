@@ -25,7 +25,7 @@ export interface Config {
   readonly domain: string | undefined;
   readonly uploadTtlMs: number;
   /** Of open commits to which nothing is added: what is meant where nobody says, and the most that may be asked for. */
-  readonly sessionTtl: { readonly defaultMs: number; readonly maxMs: number };
+  readonly openCommitTtl: { readonly defaultMs: number; readonly maxMs: number };
   readonly lastModified: "branch" | "file";
 }
 
@@ -51,8 +51,8 @@ function checkVars(env: Env): ReadConfig {
     return { ok: false, problem };
   }
   const { data } = vars;
-  const maxSessionMs = parseDuration(data.SLUICE_SESSION_MAX_TTL) ?? 0;
-  const sessionMs = parseDuration(data.SLUICE_SESSION_TTL) ?? 0;
+  const maxOpenCommitMs = parseDuration(data.SLUICE_SESSION_MAX_TTL) ?? 0;
+  const openCommitMs = parseDuration(data.SLUICE_SESSION_TTL) ?? 0;
   return {
     ok: true,
     config: {
@@ -60,7 +60,7 @@ function checkVars(env: Env): ReadConfig {
       encryptionKey: data.SLUICE_ENCRYPTION_KEY,
       domain: data.SLUICE_DOMAIN,
       uploadTtlMs: data.SLUICE_UPLOAD_DAYS * DAY_MS,
-      sessionTtl: { defaultMs: Math.min(sessionMs, maxSessionMs), maxMs: maxSessionMs },
+      openCommitTtl: { defaultMs: Math.min(openCommitMs, maxOpenCommitMs), maxMs: maxOpenCommitMs },
       lastModified: data.SLUICE_LAST_MODIFIED === "object" ? "file" : "branch",
     },
   };

@@ -1,7 +1,12 @@
 import { createCommit, listFiles } from "./commits/commits.ts";
 import { diffCommit, inspectCommit, listCommits } from "./commits/log.ts";
+import {
+  abortOpenCommit,
+  finishOpenCommit,
+  inspectOpenCommit,
+  startOpenCommit,
+} from "./commits/open-commits.ts";
 import { readProvenance } from "./commits/provenance.ts";
-import { abortSession, finishSession, inspectSession, openSession } from "./commits/sessions.ts";
 import { readContents } from "./contents.ts";
 import { readLogs } from "./job-logs.ts";
 import { inspectJob, jobRepo, jobsRepo, listDatums, listJobs, stopJob } from "./jobs.ts";
@@ -84,14 +89,14 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     GET: { needs: [{ permission: "read", of: repoInPath }], handle: listFiles },
   },
   "/repos/:repo/branches/:branch/sessions": {
-    POST: { needs: TO_REPO, handle: openSession },
+    POST: { needs: TO_REPO, handle: startOpenCommit },
   },
   "/repos/:repo/branches/:branch/sessions/:session": {
-    GET: { needs: TO_REPO, handle: inspectSession },
-    DELETE: { needs: TO_REPO, handle: abortSession },
+    GET: { needs: TO_REPO, handle: inspectOpenCommit },
+    DELETE: { needs: TO_REPO, handle: abortOpenCommit },
   },
   "/repos/:repo/branches/:branch/sessions/:session/finish": {
-    POST: { needs: TO_REPO, handle: finishSession },
+    POST: { needs: TO_REPO, handle: finishOpenCommit },
   },
   "/repos/:repo/branches/:branch/contents/:content": {
     GET: { needs: [{ permission: "read", of: repoInPath }], handle: readContents },

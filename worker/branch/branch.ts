@@ -15,7 +15,7 @@ import type { Moment } from "./lifecycle/generation.ts";
 import { openReceivers } from "./lifecycle/receivers.ts";
 import { earliest, nextTidy, tidy } from "./lifecycle/tidy.ts";
 import { Wakeup } from "./lifecycle/wakeup.ts";
-import { SessionCalls } from "./open-commits/calls.ts";
+import { OpenCommitCalls } from "./open-commits/calls.ts";
 import { readFile } from "./read/file.ts";
 import { listFiles } from "./read/tree.ts";
 import { listVersions } from "./read/versions.ts";
@@ -31,7 +31,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   readonly #wakeup: Wakeup;
   readonly #uploads: UploadCalls;
   readonly #multiparts: MultipartCalls;
-  readonly #sessions: SessionCalls;
+  readonly #openCommits: OpenCommitCalls;
   readonly #history: HistoryCalls;
   readonly #writes: WriteCalls;
   readonly #applier: Applier;
@@ -67,7 +67,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     };
     const turn = () => scheduler.wait(0);
     this.#history = new HistoryCalls({ ledger, now: Date.now, turn });
-    this.#sessions = new SessionCalls({ ledger, moment: acting.moment, wake });
+    this.#openCommits = new OpenCommitCalls({ ledger, moment: acting.moment, wake });
     const gate = new Gate({ isClosed: () => ledger.exists && ledger.applying.get() !== null });
     const committer = new Committer(acting);
     this.#applier = new Applier({
@@ -216,20 +216,20 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return await this.#writes.commit(request);
   }
 
-  async openSession(request: { ttlMs: number }) {
-    return this.#sessions.open(request);
+  async startOpenCommit(request: { ttlMs: number }) {
+    return this.#openCommits.open(request);
   }
 
-  async session(request: { session: string }) {
-    return this.#sessions.status(request);
+  async openCommitStatus(request: { openCommit: string }) {
+    return this.#openCommits.status(request);
   }
 
-  async finishSession(request: { session: string }) {
-    return await this.#writes.finishSession(request);
+  async finishOpenCommit(request: { openCommit: string }) {
+    return await this.#writes.finishOpenCommit(request);
   }
 
-  async abortSession(request: { session: string }) {
-    const answer = this.#sessions.abort(request);
+  async abortOpenCommit(request: { openCommit: string }) {
+    const answer = this.#openCommits.abort(request);
     if (this.#ledger.exists) this.#applier.goOn();
     return answer;
   }

@@ -21,11 +21,13 @@ export interface BranchApi {
   /** One file at HEAD, or at a commit. */
   read(
     request: ReadFile,
-  ): Promise<FileRead | Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-session">>;
+  ): Promise<
+    FileRead | Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-open-commit">
+  >;
   /** One page of the tree, in byte order of the path. It may be short, and even empty, where much has to be passed over; `next` says whether that was all. */
   list(
     request: ListFiles,
-  ): Promise<FileList | Refused<"no-such-branch" | "no-such-version" | "no-such-session">>;
+  ): Promise<FileList | Refused<"no-such-branch" | "no-such-version" | "no-such-open-commit">>;
   /** One page of the history of the paths: every version and every deletion, by path, the newest first. It may be short like one of `list`. */
   listVersions(request: ListVersions): Promise<VersionList | Refused<"no-such-branch">>;
   /** Where a content's bytes are, in any generation. */
@@ -53,7 +55,7 @@ export interface BranchApi {
   /** Begins a multipart upload. Its id is an upload's id: parts are written under it, and abortUpload ends it too. */
   createMultipart(
     request: CreateMultipart,
-  ): Promise<UploadOpened | Refused<"no-such-branch" | "pipeline-output" | "no-such-session"> | BadPath>;
+  ): Promise<UploadOpened | Refused<"no-such-branch" | "pipeline-output" | "no-such-open-commit"> | BadPath>;
   /** What was said when a multipart upload began; also of one that was completed lately. */
   multipart(request: { upload: string }): Promise<MultipartStatus | Refused<"no-such-upload">>;
   /** Registers a part whose bytes are up and renews the upload. A part of that number that was there before goes. `no-such-content`: what it keeps is not there. */
@@ -86,19 +88,21 @@ export interface BranchApi {
   /** Many operations as one commit. Later operations on a path win. Nothing to change: `commit` is null and no commit is made. */
   commit(request: CommitRequest): Promise<Committed | CommitRefused>;
 
-  /** Opens a session: an open commit, filled by writes that name it and published by finishSession. */
-  openSession(request: {
+  /** Opens an open commit: an open commit, filled by writes that name it and published by finishOpenCommit. */
+  startOpenCommit(request: {
     ttlMs: number;
-  }): Promise<SessionOpened | Refused<"no-such-branch" | "pipeline-output">>;
-  /** How a session stands; also of one that was finished lately. */
-  session(request: { session: string }): Promise<SessionStatus | Refused<"no-such-session">>;
+  }): Promise<OpenCommitStarted | Refused<"no-such-branch" | "pipeline-output">>;
+  /** How an open commit stands; also of one that was finished lately. */
+  openCommitStatus(request: {
+    openCommit: string;
+  }): Promise<OpenCommitStatus | Refused<"no-such-open-commit">>;
   /**
-   * Publishes what a session holds as one commit; may be asked again. `applying`: it goes on by itself, ask again;
-   * `commit` null: nothing would change, none was made. Refused: the session is open as before.
+   * Publishes what an open commit holds as one commit; may be asked again. `applying`: it goes on by itself, ask again;
+   * `commit` null: nothing would change, none was made. Refused: the open commit is open as before.
    */
-  finishSession(request: { session: string }): Promise<SessionEnd | CommitRefused>;
-  /** Forgets a session and what it alone kept; fine where it is gone. `applying`: too late. */
-  abortSession(request: { session: string }): Promise<Done | Refused<"applying">>;
+  finishOpenCommit(request: { openCommit: string }): Promise<OpenCommitEnd | CommitRefused>;
+  /** Forgets an open commit and what it alone kept; fine where it is gone. `applying`: too late. */
+  abortOpenCommit(request: { openCommit: string }): Promise<Done | Refused<"applying">>;
 
   /** From now on, doorbells for this pipeline. Makes the object's tables if need be; not the branch. Idempotent. */
   subscribe(request: Subscriber): Promise<{ ok: true; cursor: Cursor; exists: boolean }>;
@@ -180,7 +184,7 @@ export interface BranchStatus {
 
 export interface ReadFile {
   /** HEAD as it would be if this open commit were published now; not with `commit`. */
-  readonly session?: string;
+  readonly openCommit?: string;
   readonly path: string;
   /** A commit id; HEAD where absent. */
   readonly commit?: string;
@@ -217,7 +221,7 @@ export interface PartLayout {
 
 export interface ListFiles {
   /** HEAD as it would be if this open commit were published now; not with `commit`. */
-  readonly session?: string;
+  readonly openCommit?: string;
   readonly prefix: string;
   /** "/" folds; absent lists flat. */
   readonly delimiter?: "/";
@@ -293,7 +297,7 @@ export interface VersionList {
 
 export interface CreateMultipart {
   /** The object goes into this open commit when it is completed. */
-  readonly session?: string;
+  readonly openCommit?: string;
   readonly path: string;
   readonly attributes: Attributes;
   /** What the object's checksum is to be, where the client said. */
@@ -304,7 +308,7 @@ export interface CreateMultipart {
 export interface MultipartStatus {
   readonly ok: true;
   /** The open commit that the object goes into; absent where it goes into none, and once it is completed. */
-  readonly session?: string;
+  readonly openCommit?: string;
   readonly path: string;
   readonly uid: string;
   readonly attributes: Attributes;
@@ -342,7 +346,7 @@ export interface PartBody extends ContentId {
 }
 export interface ListMultiparts {
   /** Only uploads whose objects go into this open commit; where absent, only those that go into none. */
-  readonly session?: string;
+  readonly openCommit?: string;
   readonly prefix: string;
   /** Only uploads after this path, or with `upload` after this upload of the path. */
   readonly after?: { readonly path: string; readonly upload?: string };
@@ -395,7 +399,7 @@ export interface UploadOpened {
 
 export interface PutFile {
   /** Into this open commit instead of a commit of its own: the answer's `commit` is then null. */
-  readonly session?: string;
+  readonly openCommit?: string;
   readonly path: string;
   readonly content: Content;
   readonly attributes: StoredAttributes;
@@ -416,7 +420,7 @@ export type Operation =
 
 export interface CommitRequest {
   /** Into this open commit instead of a commit of its own: the answer's `commit` is then null. */
-  readonly session?: string;
+  readonly openCommit?: string;
   readonly operations: readonly Operation[];
   /** What becomes of an operation whose condition does not hold: nothing is committed (the default), or the rest is. */
   readonly onFailedCondition?: "refuse" | "leave-out";
@@ -437,8 +441,8 @@ export type ConditionFailure = "condition-failed" | "no-such-file";
 
 export type CommitRefused =
   | BadPath
-  /** The session is not there, or is no longer open. */
-  | Refused<"no-such-session">
+  /** The open commit is not there, or is no longer open. */
+  | Refused<"no-such-open-commit">
   /** A large commit is being applied and writers waited too long: try again later. */
   | Refused<"busy">
   | { readonly ok: false; readonly reason: ConditionFailure; readonly path: string }
@@ -473,12 +477,12 @@ export interface OutputCommit {
   readonly staged?: true;
 }
 
-export interface SessionOpened {
+export interface OpenCommitStarted {
   readonly ok: true;
-  /** A ULID: the first word of the open commit's bucket `<session>.<branch>.<repo>`. */
-  readonly session: string;
+  /** A ULID: the first word of the open commit's bucket `<open commit>.<branch>.<repo>`. */
+  readonly openCommit: string;
 }
-export interface SessionStatus {
+export interface OpenCommitStatus {
   readonly ok: true;
   readonly openedAt: number;
   /** When it expires unless something is added before; null once it is applying or finished. */
@@ -489,7 +493,7 @@ export interface SessionStatus {
   /** Set where it is finished and changed something. */
   readonly commit: string | null;
 }
-export type SessionEnd =
+export type OpenCommitEnd =
   | { readonly ok: true; readonly state: "applying" }
   | {
       readonly ok: true;

@@ -3,7 +3,7 @@ import type { Context } from "../app.ts";
 import type * as Branch from "../branch/contract.ts";
 
 type Narrowed = "read" | "list" | "put" | "commit" | "createMultipart";
-type Absent = Branch.Refused<"no-such-branch" | "no-such-session">;
+type Absent = Branch.Refused<"no-such-branch" | "no-such-open-commit">;
 type Status = { readonly ok: true; readonly modifiedAt: number } | Absent;
 
 /** What a bucket shows and takes: the newest state of its branch, or that of one of the branch's open commits. */
@@ -24,43 +24,43 @@ export type BesideTree = Omit<Branch.BranchApi, keyof BucketTree>;
 /** What is behind a bucket. Asks nothing yet. */
 export function openTree(
   context: Pick<Context, "branch">,
-  { session, ...address }: BucketAddress,
+  { session: openCommit, ...address }: BucketAddress,
 ): BucketTree {
   const branch = context.branch(address);
-  return session === undefined ? branch : openCommitTree(branch, session);
+  return openCommit === undefined ? branch : openCommitTree(branch, openCommit);
 }
 
 /**
- * A branch as one of its open commits shows it. That every read and write names the session is held here alone: a
+ * A branch as one of its open commits shows it. That every read and write names the open commit is held here alone: a
  * write that did not would be seen at once.
  */
-function openCommitTree(branch: Branch.BranchApi, session: string): BucketTree {
+function openCommitTree(branch: Branch.BranchApi, openCommit: string): BucketTree {
   const status = async (): Promise<Status> => {
-    const found = await branch.session({ session });
+    const found = await branch.openCommitStatus({ openCommit });
     if (!found.ok) return found;
-    return found.state === "open" ? await told(branch.status()) : NO_SESSION;
+    return found.state === "open" ? await told(branch.status()) : NO_OPEN_COMMIT;
   };
   return {
     status,
-    read: (request) => told(branch.read({ ...request, session })),
-    list: (request) => told(branch.list({ ...request, session })),
-    put: (request) => told(branch.put({ ...request, session })),
-    commit: (request) => told(branch.commit({ ...request, session })),
+    read: (request) => told(branch.read({ ...request, openCommit })),
+    list: (request) => told(branch.list({ ...request, openCommit })),
+    put: (request) => told(branch.put({ ...request, openCommit })),
+    commit: (request) => told(branch.commit({ ...request, openCommit })),
     openUpload: (request) => told(branch.openUpload(request)),
-    createMultipart: (request) => told(branch.createMultipart({ ...request, session })),
+    createMultipart: (request) => told(branch.createMultipart({ ...request, openCommit })),
     async listMultiparts(request) {
       const found = await status();
-      return found.ok ? await told(branch.listMultiparts({ ...request, session })) : found;
+      return found.ok ? await told(branch.listMultiparts({ ...request, openCommit })) : found;
     },
   };
 }
 
-const NO_SESSION = { ok: false, reason: "no-such-session" } as const;
+const NO_OPEN_COMMIT = { ok: false, reason: "no-such-open-commit" } as const;
 
 /** A branch that is not there has no open commits: that is what whoever asked for one is told. */
 async function told<A extends { readonly ok: true } | { readonly ok: false; readonly reason: string }>(
   answer: Promise<A>,
-): Promise<A | typeof NO_SESSION> {
+): Promise<A | typeof NO_OPEN_COMMIT> {
   const found = await answer;
-  return !found.ok && found.reason === "no-such-branch" ? NO_SESSION : found;
+  return !found.ok && found.reason === "no-such-branch" ? NO_OPEN_COMMIT : found;
 }

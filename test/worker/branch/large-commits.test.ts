@@ -23,10 +23,10 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** A branch with some files, and a session of more operations than one commit takes: 10,600 puts and 600 deletions. */
+/** A branch with some files, and an open commit of more operations than one commit takes: 10,600 puts and 600 deletions. */
 async function prepared(): Promise<{
   branch: BranchStub;
-  session: string;
+  openCommit: string;
   before: string[];
   after: string[];
 }> {
@@ -36,7 +36,7 @@ async function prepared(): Promise<{
   committed(await branch.commit({ operations: old.map((path, n) => putText(path, n)) }));
   const [replaced, deleted, stay] = [old.slice(0, 300), old.slice(300, 900), old.slice(900)];
   const added = numbered("new/", 10_000);
-  const session = await stageAll(branch, [
+  const openCommit = await stageAll(branch, [
     ...added.map((path, n) => putText(path, n)),
     // Every other one is what is there already.
     ...replaced.map((path, n) => putText(path, n + (n % 2))),
@@ -45,12 +45,12 @@ async function prepared(): Promise<{
   ]);
   const seeds = (await allPaths(branch, { prefix: "seed/" })).sort();
   const before = [...old, ...seeds];
-  return { branch, session, before, after: [...added, ...replaced, ...stay, ...seeds] };
+  return { branch, openCommit, before, after: [...added, ...replaced, ...stay, ...seeds] };
 }
 
 /** Asks for the commit. A fault stops it on its way; without one it may be made when this returns. */
-async function begun(branch: BranchStub, session: string): Promise<void> {
-  expect(await branch.finishSession({ session })).toMatchObject({ ok: true });
+async function begun(branch: BranchStub, openCommit: string): Promise<void> {
+  expect(await branch.finishOpenCommit({ openCommit })).toMatchObject({ ok: true });
 }
 
 /** All pages at the root: what is pending is passed over, so much of it that pages may be short. */
@@ -86,9 +86,9 @@ describe("a large commit", () => {
       ...paths.map((path, n) => putText(path, n)),
       ...gone.map((path) => ({ delete: path })),
     ];
-    const session = await stageAll(branch, [...operations, { delete: "seed/0" }]);
-    await begun(branch, session);
-    const { commit } = await finished(branch, session);
+    const openCommit = await stageAll(branch, [...operations, { delete: "seed/0" }]);
+    await begun(branch, openCommit);
+    const { commit } = await finished(branch, openCommit);
     expect(await branch.status()).toMatchObject({ head: commit });
     expect(await allPaths(branch, { prefix: "d/" })).toEqual(paths);
     const page = await branch.feed({ cursor: { generation: 1, seq: 1 }, limit: 1000 });
@@ -109,7 +109,7 @@ describe("a large commit", () => {
   }, 120_000);
 
   test("is invisible until it is whole, to every kind of read, and then there at once", async () => {
-    const { branch, session, before, after } = await prepared();
+    const { branch, openCommit, before, after } = await prepared();
     const status = await branch.status();
     const head = (status.ok && status.head) || "";
     const versions = await branch.listVersions({ prefix: "old/", limit: 1000 });
@@ -119,7 +119,7 @@ describe("a large commit", () => {
     const fingerprint = await branch.fingerprint({ ...at, path: "" });
     const replaced = await branch.read({ path: "old/000001" });
     const crash = crashAt({ statement: /^\s*INSERT INTO commits/, nth: 1 });
-    await begun(branch, session);
+    await begun(branch, openCommit);
     await crash.reached();
     expect(await countOf(branch, "staged")).toBe(0);
     for (const of of [{}, { commit: head }]) expect(await allPaths(branch, of)).toEqual(before);
@@ -136,7 +136,7 @@ describe("a large commit", () => {
     expect((await branch.feed({ cursor: at, limit: 10 })).events).toEqual([]);
     crash.resume();
     await goOn(branch);
-    await finished(branch, session);
+    await finished(branch, openCommit);
     expect(await allPaths(branch)).toEqual(after);
     expect(await allPaths(branch, { commit: head })).toEqual(before);
     expect(await branch.read({ path: "old/000001" })).toMatchObject({ digest: inline("text 2").digest });
@@ -145,9 +145,9 @@ describe("a large commit", () => {
   }, 120_000);
 
   test("lets writers wait, and then through in their order", async () => {
-    const { branch, session } = await prepared();
+    const { branch, openCommit } = await prepared();
     const crash = crashAt({ statement: WRITE, nth: 4 });
-    await begun(branch, session);
+    await begun(branch, openCommit);
     await crash.reached();
     const answered = vi.fn();
     const waiting = [
@@ -156,19 +156,19 @@ describe("a large commit", () => {
       branch.put({ path: "w/last", content: inline("2"), attributes: {} }).finally(answered),
     ];
     // Reads and writes into open commits do not wait.
-    const other = await branch.openSession({ ttlMs: 100_000 });
+    const other = await branch.startOpenCommit({ ttlMs: 100_000 });
     if (!other.ok) throw new Error(other.reason);
-    const staged = { session: other.session, path: "s", content: inline("s"), attributes: {} };
+    const staged = { openCommit: other.openCommit, path: "s", content: inline("s"), attributes: {} };
     expect(await branch.put(staged)).toMatchObject({ ok: true, commit: null });
     expect(await listed(branch, { prefix: "w/" })).toEqual([]);
-    expect(await branch.list({ session: other.session, prefix: "s", limit: 100 })).toMatchObject({
+    expect(await branch.list({ openCommit: other.openCommit, prefix: "s", limit: 100 })).toMatchObject({
       entries: [{ path: "s" }, ...Array.from({ length: 20 }, () => ({ kind: "file" }))],
     });
     expect(answered).not.toHaveBeenCalled();
     crash.resume();
     await goOn(branch);
     const answers = await Promise.all(waiting);
-    const { commit } = await finished(branch, session);
+    const { commit } = await finished(branch, openCommit);
     const { events } = await branch.feed({ cursor: { generation: 1, seq: 2 }, limit: 1 });
     expect(events[0]?.id).toBe(commit);
     const rest = await branch.feed({ cursor: { generation: 1, seq: 3 }, limit: 10 });
@@ -177,18 +177,25 @@ describe("a large commit", () => {
   }, 120_000);
 
   test("that nobody can see being applied takes nothing more, and can't be aborted", async () => {
-    const { branch, session } = await prepared();
+    const { branch, openCommit } = await prepared();
     const crash = crashAt({ statement: WRITE, nth: 2 });
-    await begun(branch, session);
+    await begun(branch, openCommit);
     await crash.reached();
-    expect(await branch.session({ session })).toMatchObject({ state: "applying", due: null, commit: null });
-    expect(await branch.abortSession({ session })).toEqual({ ok: false, reason: "applying" });
-    expect(await branch.read({ session, path: "seed/0" })).toEqual({ ok: false, reason: "no-such-session" });
-    const late = branch.put({ session, path: "late", content: inline("late"), attributes: {} });
+    expect(await branch.openCommitStatus({ openCommit })).toMatchObject({
+      state: "applying",
+      due: null,
+      commit: null,
+    });
+    expect(await branch.abortOpenCommit({ openCommit })).toEqual({ ok: false, reason: "applying" });
+    expect(await branch.read({ openCommit, path: "seed/0" })).toEqual({
+      ok: false,
+      reason: "no-such-open-commit",
+    });
+    const late = branch.put({ openCommit, path: "late", content: inline("late"), attributes: {} });
     crash.resume();
     await goOn(branch);
-    expect(await late).toEqual({ ok: false, reason: "no-such-session" });
-    await finished(branch, session);
+    expect(await late).toEqual({ ok: false, reason: "no-such-open-commit" });
+    await finished(branch, openCommit);
     expect(await listed(branch, { prefix: "late" })).toEqual([]);
   }, 120_000);
 
@@ -200,19 +207,19 @@ describe("a large commit", () => {
       committed(await branch.commit({ operations: page }));
     }
     const commits = await countOf(branch, "commits");
-    const session = await stageAll(
+    const openCommit = await stageAll(
       branch,
       paths.map((path, n) => putText(path, n)),
     );
-    await begun(branch, session);
-    expect(await finished(branch, session)).toMatchObject({ commit: null });
+    await begun(branch, openCommit);
+    expect(await finished(branch, openCommit)).toMatchObject({ commit: null });
     expect(await countOf(branch, "commits")).toBe(commits);
     await expectRefsRight(branch);
   }, 120_000);
 
   test("is waited for by who deletes the branch", async () => {
-    const { branch, session } = await prepared();
-    const finishing = branch.finishSession({ session });
+    const { branch, openCommit } = await prepared();
+    const finishing = branch.finishOpenCommit({ openCommit });
     expect(await branch.destroy()).toEqual({ ok: true });
     await finishing;
     const { events } = await branch.feed({ cursor: { generation: 1, seq: 2 }, limit: 1 });
@@ -243,7 +250,7 @@ describe("a large commit with a conflict", () => {
         committed(await branch.commit({ operations: old.map((path, n) => putText(path, n)) }));
       }
       const before = await countOf(branch, "commits");
-      const session = await stageAll(branch, [
+      const openCommit = await stageAll(branch, [
         ...others,
         ...puts.map((path, n): Parameters<typeof stageAll>[1][number] =>
           path.endsWith("/") ? { put: path, digest: "0".repeat(64), size: 0 } : putText(path, n),
@@ -251,14 +258,17 @@ describe("a large commit with a conflict", () => {
         ...(rest.delete ?? []).map((path) => ({ delete: path })),
       ]);
       const conflict = { ok: false, reason: "path-conflict", path: rest.path, other: rest.other };
-      await expect.poll(() => branch.finishSession({ session }), { timeout: 60_000 }).toEqual(conflict);
-      expect(await branch.session({ session })).toMatchObject({ state: "open", due: expect.any(Number) });
+      await expect.poll(() => branch.finishOpenCommit({ openCommit }), { timeout: 60_000 }).toEqual(conflict);
+      expect(await branch.openCommitStatus({ openCommit })).toMatchObject({
+        state: "open",
+        due: expect.any(Number),
+      });
       expect(await countOf(branch, "commits")).toBe(before);
       committed(
-        await branch.commit({ session, operations: [...puts, ...old].map((path) => ({ delete: path })) }),
+        await branch.commit({ openCommit, operations: [...puts, ...old].map((path) => ({ delete: path })) }),
       );
-      await begun(branch, session);
-      await finished(branch, session);
+      await begun(branch, openCommit);
+      await finished(branch, openCommit);
       expect(await countOf(branch, "commits")).toBe(before + 1);
       expect(await listed(branch, { prefix: "a" })).toEqual([]);
     },
@@ -270,13 +280,13 @@ describe("a large commit with a conflict", () => {
     await seed(branch);
     const below = numbered("dir/", 2500);
     committed(await branch.commit({ operations: below.map((path, n) => putText(path, n)) }));
-    const session = await stageAll(branch, [
+    const openCommit = await stageAll(branch, [
       ...others.slice(0, 8000),
       ...below.map((path) => ({ delete: path })),
       putText("dir", 1),
     ]);
-    await begun(branch, session);
-    await finished(branch, session);
+    await begun(branch, openCommit);
+    await finished(branch, openCommit);
     expect(await listed(branch, { prefix: "dir" })).toEqual(["dir"]);
     await expectRefsRight(branch);
   }, 120_000);
@@ -297,15 +307,15 @@ describe("a crash", () => {
   ])(
     "%s is rolled forward from, to one commit",
     async (_, point) => {
-      const { branch, session, after } = await prepared();
+      const { branch, openCommit, after } = await prepared();
       const commits = await countOf(branch, "commits");
       const crash = crashAt(point);
-      await begun(branch, session);
+      await begun(branch, openCommit);
       await crash.reached();
       expect(await countOf(branch, "commits")).toBe(commits);
       await restarted(branch);
       crash.resume();
-      const { commit } = await finished(branch, session);
+      const { commit } = await finished(branch, openCommit);
       expect(await branch.status()).toMatchObject({ head: commit });
       expect(await allPaths(branch)).toEqual(after);
       expect(await countOf(branch, "commits")).toBe(commits + 1);
@@ -318,22 +328,22 @@ describe("a crash", () => {
   );
 
   test("again and again, wherever, does not keep it from its one commit", async () => {
-    const { branch, session, after } = await prepared();
-    await begun(branch, session);
+    const { branch, openCommit, after } = await prepared();
+    await begun(branch, openCommit);
     for (let times = 0; times < 8; times++) {
       await restarted(branch);
-      await branch.session({ session });
+      await branch.openCommitStatus({ openCommit });
     }
-    await finished(branch, session);
+    await finished(branch, openCommit);
     expect(await allPaths(branch)).toEqual(after);
     expect(await countOf(branch, "commits")).toBe(3);
     await expectRefsRight(branch);
   }, 120_000);
 
   test("leaves it to the alarm, where nobody asks", async () => {
-    const { branch, session, after } = await prepared();
+    const { branch, openCommit, after } = await prepared();
     const crash = crashAt({ statement: WRITE, nth: 3 });
-    await begun(branch, session);
+    await begun(branch, openCommit);
     await crash.reached();
     crash.resume();
     await goOn(branch);

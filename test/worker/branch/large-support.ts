@@ -3,7 +3,7 @@ import { expect, vi } from "vitest";
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import type { Operation } from "../../../worker/branch/contract.ts";
 import { Sql } from "../../../worker/sqlite/sql.ts";
-import { type BranchStub, commitFiles, committed, inline, openSession } from "./support.ts";
+import { type BranchStub, commitFiles, committed, inline, startOpenCommit } from "./support.ts";
 
 /** Small contents that a seeded branch has, by their texts. */
 const TEXTS = Array.from({ length: 20 }, (_, n) => `text ${n}`);
@@ -32,11 +32,11 @@ export function numbered(prefix: string, count: number): string[] {
   return Array.from({ length: count }, (_, n) => `${prefix}${String(n).padStart(6, "0")}`);
 }
 
-/** Stages operations in as many calls as they need; answers the session. */
+/** Stages operations in as many calls as they need; answers the open commit. */
 export async function stageAll(branch: BranchStub, operations: readonly Operation[]): Promise<string> {
-  const session = await openSession(branch);
-  for (const page of pagesOf(operations)) committed(await branch.commit({ session, operations: page }));
-  return session;
+  const openCommit = await startOpenCommit(branch);
+  for (const page of pagesOf(operations)) committed(await branch.commit({ openCommit, operations: page }));
+  return openCommit;
 }
 
 export function pagesOf<T>(items: readonly T[]): T[][] {

@@ -70,7 +70,7 @@ async function useEverything(branch: BranchApi): Promise<void> {
     await branch.listVersions({ ...page, after: { path: "d/a/x", version: commit } });
   }
   await useMultiparts(branch);
-  await useSessions(branch);
+  await useOpenCommits(branch);
   await branch.status();
   await branch.read({ path: "d" });
   await branch.read({ path: "d", commit });
@@ -117,30 +117,30 @@ async function useMultiparts(branch: BranchApi): Promise<void> {
   }
 }
 
-async function useSessions(branch: BranchApi): Promise<void> {
+async function useOpenCommits(branch: BranchApi): Promise<void> {
   for (const paths of [["s/1"], ["s/1", ...numbered("s/", 9999)], numbered("t/", 20_001)]) {
-    const opened = await branch.openSession({ ttlMs: 1000 });
+    const opened = await branch.startOpenCommit({ ttlMs: 1000 });
     if (!opened.ok) throw new Error(opened.reason);
-    const { session } = opened;
-    await branch.put({ session, path: "s/0", content: inline("2"), attributes: {} });
-    await branch.put({ session, path: "s/0", content: inline(`${paths.length}`), attributes: {} });
+    const { openCommit } = opened;
+    await branch.put({ openCommit, path: "s/0", content: inline("2"), attributes: {} });
+    await branch.put({ openCommit, path: "s/0", content: inline(`${paths.length}`), attributes: {} });
     for (const page of pagesOf(paths.map((path) => ({ delete: path })))) {
-      await branch.commit({ session, operations: page });
+      await branch.commit({ openCommit, operations: page });
     }
-    await branch.read({ session, path: "s/0" });
-    await branch.list({ session, prefix: "s", delimiter: "/", limit: 2 });
-    await branch.session({ session });
-    await branch.finishSession({ session });
+    await branch.read({ openCommit, path: "s/0" });
+    await branch.list({ openCommit, prefix: "s", delimiter: "/", limit: 2 });
+    await branch.openCommitStatus({ openCommit });
+    await branch.finishOpenCommit({ openCommit });
     await vi.waitUntil(async () => {
-      const status = await branch.session({ session });
+      const status = await branch.openCommitStatus({ openCommit });
       return !status.ok || status.state === "finished";
     }, 60_000);
-    await branch.abortSession({ session });
+    await branch.abortOpenCommit({ openCommit });
   }
-  const aborted = await branch.openSession({ ttlMs: 1000 });
+  const aborted = await branch.startOpenCommit({ ttlMs: 1000 });
   if (!aborted.ok) throw new Error(aborted.reason);
-  await branch.put({ session: aborted.session, path: "s/0", content: inline("5"), attributes: {} });
-  await branch.abortSession(aborted);
+  await branch.put({ openCommit: aborted.openCommit, path: "s/0", content: inline("5"), attributes: {} });
+  await branch.abortOpenCommit(aborted);
 }
 
 describe("query plans", () => {

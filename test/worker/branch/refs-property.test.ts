@@ -9,8 +9,8 @@ import {
   drained,
   freshBranch,
   ledgerOf,
-  openSession,
   randomNumbers,
+  startOpenCommit,
 } from "./support.ts";
 
 const STEPS = 350;
@@ -32,7 +32,7 @@ class Model {
   readonly files = new Map<string, ContentId>();
   readonly uploads = new Map<string, Map<number, ContentId>>();
   /** What open commits do to paths; null where they delete them. */
-  readonly sessions = new Map<string, Map<string, ContentId | null>>();
+  readonly openCommits = new Map<string, Map<string, ContentId | null>>();
   readonly #brought = new Set<string>();
   #forms = new Map<string, Form>();
 
@@ -52,19 +52,19 @@ class Model {
     this.versions.push({ digest, size });
   }
 
-  publish(session: string): void {
-    for (const [path, id] of this.sessions.get(session) ?? []) {
+  publish(openCommit: string): void {
+    for (const [path, id] of this.openCommits.get(openCommit) ?? []) {
       const before = this.files.get(path);
       if (!id) this.files.delete(path);
       else if (before?.digest !== id.digest || before.size !== id.size) this.write(path, id);
     }
-    this.sessions.delete(session);
+    this.openCommits.delete(openCommit);
   }
 
   /** Forgets what nothing needs; answers the blobs that must be there and those that must be condemned. */
   settle(): { live: string[]; condemned: string[] } {
     const needed = new Map<string, Form>();
-    const held = [...this.uploads.values(), ...this.sessions.values()].flatMap((of) => [...of.values()]);
+    const held = [...this.uploads.values(), ...this.openCommits.values()].flatMap((of) => [...of.values()]);
     const todo = [...this.versions, ...held.filter((id) => id !== null)];
     for (let id = todo.pop(); id; id = todo.pop()) {
       const form = this.#forms.get(contentName(id));
@@ -112,12 +112,12 @@ class Play {
       () => this.#copyFile(),
       () => this.#deleteFile(),
       () => this.#restart(),
-      () => this.#openSession(),
+      () => this.#startOpenCommit(),
       () => this.#stageFile(),
       () => this.#stageCopy(),
       () => this.#stageDeletion(),
-      () => this.#finishSession(),
-      () => this.#abortSession(),
+      () => this.#finishOpenCommit(),
+      () => this.#abortOpenCommit(),
     ];
     await this.#pick(steps)?.();
     const { live, condemned } = this.#model.settle();
@@ -205,51 +205,51 @@ class Play {
     this.#model.files.delete(path);
   }
 
-  async #openSession(): Promise<void> {
-    this.#model.sessions.set(await openSession(this.#branch), new Map());
+  async #startOpenCommit(): Promise<void> {
+    this.#model.openCommits.set(await startOpenCommit(this.#branch), new Map());
   }
 
   async #stageFile(): Promise<void> {
-    const session = this.#anySession();
+    const openCommit = this.#anyOpenCommit();
     const opened = await this.#branch.openUpload({});
-    if (!session || !opened.ok) return;
+    if (!openCommit || !opened.ok) return;
     const [path, content] = [this.#pick(PATHS) ?? "", this.#content()];
     this.#model.bring(content);
     const { upload } = opened;
-    const put = { session, path, content, attributes: {}, upload };
+    const put = { openCommit, path, content, attributes: {}, upload };
     expect(await this.#branch.put(put)).toMatchObject({ ok: true, commit: null });
     const { digest, size } = content;
-    this.#model.sessions.get(session)?.set(path, { digest, size });
+    this.#model.openCommits.get(openCommit)?.set(path, { digest, size });
   }
 
   async #stageCopy(): Promise<void> {
-    const session = this.#anySession();
+    const openCommit = this.#anyOpenCommit();
     const [source, path] = [this.#pick(this.#model.contents), this.#pick(PATHS) ?? ""];
-    if (!session || !source) return;
+    if (!openCommit || !source) return;
     const operations = [{ put: path, ...source }];
-    expect(await this.#branch.commit({ session, operations })).toMatchObject({ ok: true, commit: null });
-    this.#model.sessions.get(session)?.set(path, source);
+    expect(await this.#branch.commit({ openCommit, operations })).toMatchObject({ ok: true, commit: null });
+    this.#model.openCommits.get(openCommit)?.set(path, source);
   }
 
   async #stageDeletion(): Promise<void> {
-    const [session, path] = [this.#anySession(), this.#pick(PATHS) ?? ""];
-    if (!session) return;
-    await this.#branch.commit({ session, operations: [{ delete: path }] });
-    this.#model.sessions.get(session)?.set(path, null);
+    const [openCommit, path] = [this.#anyOpenCommit(), this.#pick(PATHS) ?? ""];
+    if (!openCommit) return;
+    await this.#branch.commit({ openCommit, operations: [{ delete: path }] });
+    this.#model.openCommits.get(openCommit)?.set(path, null);
   }
 
-  async #finishSession(): Promise<void> {
-    const session = this.#anySession();
-    if (!session) return;
-    expect(await this.#branch.finishSession({ session })).toMatchObject({ state: "finished" });
-    this.#model.publish(session);
+  async #finishOpenCommit(): Promise<void> {
+    const openCommit = this.#anyOpenCommit();
+    if (!openCommit) return;
+    expect(await this.#branch.finishOpenCommit({ openCommit })).toMatchObject({ state: "finished" });
+    this.#model.publish(openCommit);
   }
 
-  async #abortSession(): Promise<void> {
-    const session = this.#anySession();
-    if (!session) return;
-    expect(await this.#branch.abortSession({ session })).toEqual({ ok: true });
-    this.#model.sessions.delete(session);
+  async #abortOpenCommit(): Promise<void> {
+    const openCommit = this.#anyOpenCommit();
+    if (!openCommit) return;
+    expect(await this.#branch.abortOpenCommit({ openCommit })).toEqual({ ok: true });
+    this.#model.openCommits.delete(openCommit);
     await drained(this.#branch);
   }
 
@@ -288,8 +288,8 @@ class Play {
     return this.#pick([...this.#model.uploads.keys()]);
   }
 
-  #anySession(): string | undefined {
-    return this.#pick([...this.#model.sessions.keys()]);
+  #anyOpenCommit(): string | undefined {
+    return this.#pick([...this.#model.openCommits.keys()]);
   }
 
   #pick<T>(from: readonly T[]): T | undefined {

@@ -159,7 +159,7 @@ describe("a claim over what an earlier one staged", () => {
     expect(await branch.commitOutput({ ...job, operations: [], staged: true })).toEqual(LOST);
     expect(await branch.commitOutput({ ...next, operations: [], staged: true })).toEqual({
       ok: false,
-      reason: "no-such-session",
+      reason: "no-such-open-commit",
     });
     await goOn(branch);
     expect(await countOf(branch, "staged")).toBe(0);

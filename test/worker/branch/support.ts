@@ -8,8 +8,8 @@ import type {
   CreateMultipart,
   ListEntry,
   ListFiles,
+  OpenCommitEnd,
   Refused,
-  SessionEnd,
 } from "../../../worker/branch/contract.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 
@@ -176,44 +176,44 @@ export function randomNumbers(seed: number): () => number {
 }
 
 /** A new open commit. */
-export async function openSession(branch: BranchStub, ttlMs = DAY_MS): Promise<string> {
-  const opened = await branch.openSession({ ttlMs });
+export async function startOpenCommit(branch: BranchStub, ttlMs = DAY_MS): Promise<string> {
+  const opened = await branch.startOpenCommit({ ttlMs });
   if (!opened.ok) throw new Error(`openSession answered ${opened.reason}`);
-  return opened.session;
+  return opened.openCommit;
 }
 
 /** Stages files, whose text is their path, and deletions. */
 export async function stage(
   branch: BranchStub,
-  session: string,
+  openCommit: string,
   { puts = [], deletes = [] }: { puts?: readonly string[]; deletes?: readonly string[] },
 ): Promise<void> {
   for (const path of puts) {
-    const answer = await branch.put({ session, path, content: inline(path), attributes: {} });
+    const answer = await branch.put({ openCommit, path, content: inline(path), attributes: {} });
     expectStaged(answer);
   }
   if (deletes.length === 0) return;
-  expectStaged(await branch.commit({ session, operations: deletes.map((path) => ({ delete: path })) }));
+  expectStaged(await branch.commit({ openCommit, operations: deletes.map((path) => ({ delete: path })) }));
 }
 
 function expectStaged(answer: Committed | CommitRefused): void {
   if (committed(answer) !== null) throw new Error("a staged write made a commit");
 }
 
-/** Publishes a session and waits until that is done. */
+/** Publishes an open commit and waits until that is done. */
 export async function finished(
   branch: BranchStub,
-  session: string,
-): Promise<Exclude<SessionEnd, { state: "applying" }>> {
+  openCommit: string,
+): Promise<Exclude<OpenCommitEnd, { state: "applying" }>> {
   for (;;) {
-    const answer = await branch.finishSession({ session });
-    if (!answer.ok) throw new Error(`finishSession answered ${JSON.stringify(answer)}`);
+    const answer = await branch.finishOpenCommit({ openCommit });
+    if (!answer.ok) throw new Error(`finishOpenCommit answered ${JSON.stringify(answer)}`);
     if (answer.state === "finished") return answer;
     await scheduler.wait(1);
   }
 }
 
-/** Runs the alarm until what ended sessions staged is gone, and what they kept buried. */
+/** Runs the alarm until what ended open commits staged is gone, and what they kept buried. */
 export async function drained(branch: BranchStub): Promise<void> {
   await expect
     .poll(

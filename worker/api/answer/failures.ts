@@ -13,7 +13,7 @@ type PlainReason =
 const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
   "no-such-branch": ["NoSuchBranch", "There is no such branch: create the bucket '<branch>.<repo>' first."],
   "no-such-upload": ["NoSuchUpload", "There is no such upload, or it is closed: open a new one."],
-  "no-such-session": [
+  "no-such-open-commit": [
     "NoSuchSession",
     "There is no such open commit: it was finished, was aborted, ran out or was never there. Open one with POST …/sessions.",
   ],

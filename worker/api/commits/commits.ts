@@ -20,7 +20,7 @@ export async function createCommit(asked: ApiRequest): Promise<Response> {
   const committed = await branch.commit({
     upload,
     operations: operations.map(operationOf),
-    ...(session !== undefined && { session }),
+    ...(session !== undefined && { openCommit: session }),
   });
   if (!committed.ok) throw branchFailure(committed, address);
   return Response.json({ commit: committed.commit } satisfies z.infer<typeof CommitCreated>, { status: 201 });

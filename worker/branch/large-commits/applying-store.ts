@@ -1,10 +1,10 @@
 import type { Sql } from "../../sqlite/sql.ts";
-import type { Session } from "../open-commits/session-store.ts";
+import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import type { Position } from "../tree/commit-store.ts";
 
-/** A session that is becoming a commit in slices. */
+/** An open commit that is becoming a commit in slices. */
 export interface Applying {
-  readonly session: number;
+  readonly openCommit: number;
   /** Its name to the outside. */
   readonly id: string;
   readonly gen: number;
@@ -38,7 +38,7 @@ export class ApplyingStore {
     if (this.#applying === undefined) {
       this.#applying =
         this.#sql.first<Applying>`
-          SELECT applying.session AS session, sessions.id AS id, applying.gen AS gen, seq
+          SELECT applying.session AS openCommit, sessions.id AS id, applying.gen AS gen, seq
           FROM applying CROSS JOIN sessions ON sessions.number = applying.session WHERE one = 1` ?? null;
     }
     return this.#applying;
@@ -51,7 +51,7 @@ export class ApplyingStore {
   }
 
   /** Begins with the check. */
-  begin({ number, gen }: Session): void {
+  begin({ number, gen }: OpenCommit): void {
     this.#sql.run`
       INSERT INTO applying (one, session, gen, checked, births, deaths) VALUES (1, ${number}, ${gen}, '', 0, 0)`;
     this.forget();

@@ -10,7 +10,7 @@ const PATHS = 500;
 const DIRECTORIES = 1000;
 const BELOW = 1000;
 
-/** Of (?1 gen, ?2 session, ?3 path, ?4 limit): what is staged after a path, and the first path below it at HEAD. */
+/** Of (?1 gen, ?2 open commit, ?3 path, ?4 limit): what is staged after a path, and the first path below it at HEAD. */
 const STAGED_AND_BELOW = `
   SELECT path, (
     SELECT below.path FROM files AS below INDEXED BY head
@@ -20,7 +20,7 @@ const STAGED_AND_BELOW = `
   ) AS below
   FROM staged WHERE session = ?2 AND gone = 0 AND path > ?3 ORDER BY path LIMIT ?4`;
 
-/** Of (?1 gen, ?2 session, ?3 JSON of paths): the first that will be a file once the session is published. */
+/** Of (?1 gen, ?2 open commit, ?3 JSON of paths): the first that will be a file once the open commit is published. */
 const FILE_AMONG = `
   SELECT value AS path FROM json_each(?3) AS asked
   WHERE EXISTS (SELECT 1 FROM staged WHERE session = ?2 AND gone = 0 AND path = asked.value)
@@ -30,7 +30,7 @@ const FILE_AMONG = `
     )
   LIMIT 1`;
 
-/** Of (?1 gen, ?2 session, ?3 lower, ?4 upper, ?5 limit): paths at HEAD, and whether the session deletes them. */
+/** Of (?1 gen, ?2 open commit, ?3 lower, ?4 upper, ?5 limit): paths at HEAD, and whether the open commit deletes them. */
 const BELOW_AT_HEAD = `
   SELECT path, EXISTS (
     SELECT 1 FROM staged WHERE session = ?2 AND gone = 1 AND staged.path = files.path
@@ -48,11 +48,11 @@ type Conflict = Extract<CommitRefused, { reason: "path-conflict" }>;
 type Found = CheckProgress | "done" | Conflict;
 
 /**
- * Looks at some more of what a session puts: whether a file is in the way above it, or something below it, in the
- * tree as it will be. At the end the session may be written; a conflict opens it again. To be called in a transaction.
+ * Looks at some more of what an open commit puts: whether a file is in the way above it, or something below it, in the
+ * tree as it will be. At the end the open commit may be written; a conflict opens it again. To be called in a transaction.
  */
 export function checkSlice(ledger: Ledger, { applying, now }: { applying: Applying; now: number }): void {
-  const { gen, session } = applying;
+  const { gen, openCommit } = applying;
   const found = check(ledger, { applying, progress: ledger.applying.progress() });
   if (found === "done") {
     const live = ledger.generations.live();
@@ -60,7 +60,7 @@ export function checkSlice(ledger: Ledger, { applying, now }: { applying: Applyi
     ledger.applying.startWriting({ seq: live.head.seq + 1 });
     ledger.reads.dropAll();
   } else if ("reason" in found) {
-    ledger.sessions.reopen(session, { refusal: found, now });
+    ledger.openCommits.reopen(openCommit, { refusal: found, now });
     ledger.applying.clear();
   } else ledger.applying.saveProgress(found);
 }
@@ -71,9 +71,9 @@ interface Check {
 }
 
 function check(ledger: Ledger, { applying, progress }: Check): Found {
-  const { gen, session } = applying;
+  const { gen, openCommit } = applying;
   let { checked, below } = progress;
-  const staged = ledger.sql.query<StagedRow>(STAGED_AND_BELOW, [gen, session, checked, PATHS]);
+  const staged = ledger.sql.query<StagedRow>(STAGED_AND_BELOW, [gen, openCommit, checked, PATHS]);
   const above = new Map<string, string>();
   for (const row of staged) {
     addAncestors(above, row.path);
@@ -101,7 +101,7 @@ function checkAbove(
   { applying, above }: { applying: Applying; above: ReadonlyMap<string, string> },
 ): Conflict | undefined {
   const asked = JSON.stringify([...above.keys()]);
-  const [file] = ledger.sql.query<{ path: string }>(FILE_AMONG, [applying.gen, applying.session, asked]);
+  const [file] = ledger.sql.query<{ path: string }>(FILE_AMONG, [applying.gen, applying.openCommit, asked]);
   const path = file && above.get(file.path);
   return path === undefined
     ? undefined
@@ -116,10 +116,10 @@ function checkBelow(
   const { path, below } = row;
   if (below === null || kindOf(path) === "dir") return "clear";
   const { lower, upper } = subtree(`${path}/`);
-  const { gen, session } = applying;
+  const { gen, openCommit } = applying;
   const rows = ledger.sql.query<{ path: string; gone: number }>(BELOW_AT_HEAD, [
     gen,
-    session,
+    openCommit,
     from ?? lower,
     upper,
     BELOW,

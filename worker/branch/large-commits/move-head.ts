@@ -18,10 +18,10 @@ export function publish(ledger: Ledger, { writing, stamps }: Publication): Commi
   if (live?.gen !== writing.gen || live.head.seq + 1 !== writing.seq) {
     throw new Error(`commit ${writing.seq} of generation ${writing.gen} can't follow`);
   }
-  const session = ledger.sessions.get(writing.session);
-  const answer = moveHead(ledger, { live, origin: session.origin, stamps });
+  const openCommit = ledger.openCommits.get(writing.openCommit);
+  const answer = moveHead(ledger, { live, origin: openCommit.origin, stamps });
   ledger.applying.clear();
-  ledger.sessions.finish(session, { ...answer, now: stamps.now });
+  ledger.openCommits.finish(openCommit, { ...answer, now: stamps.now });
   ledger.contents.buryReleased(stamps.now);
   return answer;
 }

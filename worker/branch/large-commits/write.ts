@@ -5,13 +5,13 @@ import type { Applying } from "./applying-store.ts";
 /** Most paths that one slice writes: what a transaction of some tens of milliseconds takes. */
 const PATHS = 1000;
 
-/** Of (?1 session, ?2 whether they are deletions, ?3 limit): how many of the first paths there are, and the last of them. */
+/** Of (?1 open commit, ?2 whether they are deletions, ?3 limit): how many of the first paths there are, and the last of them. */
 const FIRST_STAGED = `
   SELECT count(*) AS paths, max(path) AS last FROM (
     SELECT path FROM staged WHERE session = ?1 AND gone = ?2 ORDER BY path LIMIT ?3
   )`;
 
-/** Of (?1 gen, ?2 session, ?3 last path): puts over files that are there, and whether they are the same. */
+/** Of (?1 gen, ?2 open commit, ?3 last path): puts over files that are there, and whether they are the same. */
 const STAGED_OVER = `
   SELECT lower(hex(staged.digest)) AS digest, staged.size AS size, substr(staged.path, -1) <> '/' AS isFile,
     staged.digest = there.digest AND staged.size = there.size AND staged.attributes IS there.attributes AS same
@@ -19,7 +19,7 @@ const STAGED_OVER = `
     ON there.gen = ?1 AND there.path = staged.path AND there.died IS NULL
   WHERE session = ?2 AND gone = 0 AND staged.path <= ?3`;
 
-/** Of (?1 gen, ?2 session, ?3 last path, ?4 seq): the death of what is replaced. */
+/** Of (?1 gen, ?2 open commit, ?3 last path, ?4 seq): the death of what is replaced. */
 const REPLACE = `
   UPDATE files SET died = ?4 FROM staged
   WHERE staged.session = ?2 AND staged.gone = 0 AND staged.path <= ?3
@@ -49,7 +49,7 @@ const DELETE = `
   WHERE staged.session = ?2 AND staged.gone = 1 AND staged.path <= ?3
     AND files.gen = ?1 AND files.path = staged.path AND files.died IS NULL`;
 
-/** Of (?1 session, ?2 whether they are deletions, ?3 last path). */
+/** Of (?1 open commit, ?2 whether they are deletions, ?3 last path). */
 const FORGET = "DELETE FROM staged WHERE session = ?1 AND gone = ?2 AND path <= ?3";
 
 interface StagedOver extends ContentId {
@@ -61,43 +61,43 @@ interface StagedOver extends ContentId {
 export type Writing = Applying & { readonly seq: number };
 
 /**
- * Writes some more of a session as rows of the commit that is to come, and takes them from what is staged: so each is
+ * Writes some more of an open commit as rows of the commit that is to come, and takes them from what is staged: so each is
  * written once, wherever a crash comes. Answers whether anything was left. To be called in a transaction.
  */
 export function writeSlice(ledger: Ledger, writing: Writing): boolean {
   return writePuts(ledger, writing) || writeDeletes(ledger, writing);
 }
 
-function writePuts(ledger: Ledger, { gen, seq, session }: Writing): boolean {
-  const first = firstStaged(ledger, { session, gone: 0 });
+function writePuts(ledger: Ledger, { gen, seq, openCommit }: Writing): boolean {
+  const first = firstStaged(ledger, { openCommit, gone: 0 });
   if (!first) return false;
-  const over = ledger.sql.query<StagedOver>(STAGED_OVER, [gen, session, first.last]);
+  const over = ledger.sql.query<StagedOver>(STAGED_OVER, [gen, openCommit, first.last]);
   const same = over.filter((row) => row.same);
-  ledger.sql.execute(REPLACE, [gen, session, first.last, seq]);
-  ledger.sql.execute(BEAR, [gen, session, first.last, seq]);
+  ledger.sql.execute(REPLACE, [gen, openCommit, first.last, seq]);
+  ledger.sql.execute(BEAR, [gen, openCommit, first.last, seq]);
   // A file that is born takes over what was kept for it; what is there already keeps its own content.
   for (const { digest, size, isFile } of same) if (isFile) ledger.contents.release({ digest, size, gen });
-  ledger.sql.execute(FORGET, [session, 0, first.last]);
+  ledger.sql.execute(FORGET, [openCommit, 0, first.last]);
   ledger.applying.count({ births: first.paths - same.length, deaths: over.length - same.length });
   return true;
 }
 
-function writeDeletes(ledger: Ledger, { gen, seq, session }: Writing): boolean {
-  const first = firstStaged(ledger, { session, gone: 1 });
+function writeDeletes(ledger: Ledger, { gen, seq, openCommit }: Writing): boolean {
+  const first = firstStaged(ledger, { openCommit, gone: 1 });
   if (!first) return false;
-  const [found] = ledger.sql.query<{ deaths: number }>(TO_DELETE, [gen, session, first.last]);
-  ledger.sql.execute(DELETE, [gen, session, first.last, seq]);
-  ledger.sql.execute(FORGET, [session, 1, first.last]);
+  const [found] = ledger.sql.query<{ deaths: number }>(TO_DELETE, [gen, openCommit, first.last]);
+  ledger.sql.execute(DELETE, [gen, openCommit, first.last, seq]);
+  ledger.sql.execute(FORGET, [openCommit, 1, first.last]);
   ledger.applying.count({ births: 0, deaths: found?.deaths ?? 0 });
   return true;
 }
 
 function firstStaged(
   ledger: Ledger,
-  { session, gone }: { session: number; gone: 0 | 1 },
+  { openCommit, gone }: { openCommit: number; gone: 0 | 1 },
 ): { paths: number; last: string } | undefined {
   const [row] = ledger.sql.query<{ paths: number; last: string | null }>(FIRST_STAGED, [
-    session,
+    openCommit,
     gone,
     PATHS,
   ]);

@@ -4,7 +4,7 @@ import { type TransactionStorage, type Tx, transaction } from "../../sqlite/tran
 import { ApplyingStore } from "../large-commits/applying-store.ts";
 import { WriterStore } from "../lifecycle/claim-store.ts";
 import { Outbox, SubscriberStore } from "../lifecycle/outbox-store.ts";
-import { SessionStore } from "../open-commits/session-store.ts";
+import { OpenCommitStore } from "../open-commits/open-commit-store.ts";
 import { StagedStore } from "../open-commits/staged-store.ts";
 import { CommitStore } from "../tree/commit-store.ts";
 import { ContentStore } from "../tree/content-store.ts";
@@ -37,7 +37,7 @@ export class Ledger {
   readonly uploads: UploadStore;
   readonly multiparts: MultipartStore;
   readonly completions: CompletionStore;
-  readonly sessions: SessionStore;
+  readonly openCommits: OpenCommitStore;
   readonly staged: StagedStore;
   readonly applying: ApplyingStore;
   readonly writer: WriterStore;
@@ -60,7 +60,7 @@ export class Ledger {
     this.multiparts = new MultipartStore(sql);
     this.uploads = new UploadStore(sql, { contents: this.contents, multiparts: this.multiparts });
     this.completions = new CompletionStore(sql);
-    this.sessions = new SessionStore(sql);
+    this.openCommits = new OpenCommitStore(sql);
     this.staged = new StagedStore(sql, this.contents);
     this.applying = new ApplyingStore(sql);
     this.writer = new WriterStore(sql);

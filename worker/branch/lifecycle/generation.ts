@@ -28,7 +28,7 @@ export function endGeneration(ledger: Ledger, { live, moment }: { live: Live; mo
   ledger.commits.insert({ gen, seq: head.seq + 1, id, kind: "deletion", createdAt, births, deaths });
   ledger.generations.end(gen, createdAt);
   ledger.uploads.expireMultiparts(gen, now);
-  ledger.sessions.endGeneration(gen, now);
+  ledger.openCommits.endGeneration(gen, now);
   ledger.outbox.tellCatalogue({ event: id, now });
   ledger.outbox.ring(ledger.subscribers.all(), { event: id, now });
 }

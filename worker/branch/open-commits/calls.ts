@@ -2,18 +2,18 @@ import type * as Contract from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Moment } from "../lifecycle/generation.ts";
 
-interface SessionCallsOptions {
+interface OpenCommitCallsOptions {
   readonly ledger: Ledger;
   readonly moment: () => Moment;
-  /** Sees to it that sessions that ran out by this time are ended soon after. */
+  /** Sees to it that open commits that ran out by this time are ended soon after. */
   readonly wake: (at: number) => void;
 }
 
 /** What a Branch object answers about open commits, but for their end; as of BranchApi. */
-export class SessionCalls {
-  readonly #options: SessionCallsOptions;
+export class OpenCommitCalls {
+  readonly #options: OpenCommitCallsOptions;
 
-  constructor(options: SessionCallsOptions) {
+  constructor(options: OpenCommitCallsOptions) {
     this.#options = options;
   }
 
@@ -21,45 +21,51 @@ export class SessionCalls {
     ttlMs,
   }: {
     ttlMs: number;
-  }): Contract.SessionOpened | Contract.Refused<"no-such-branch" | "pipeline-output"> {
+  }): Contract.OpenCommitStarted | Contract.Refused<"no-such-branch" | "pipeline-output"> {
     const { ledger, moment, wake } = this.#options;
     const { live } = ledger;
     if (!live) return { ok: false, reason: "no-such-branch" };
     if (ledger.writer.get()) return { ok: false, reason: "pipeline-output" };
     const { now, id } = moment();
-    const session = id(now);
-    ledger.transaction(() => ledger.sessions.open({ id: session, gen: live.gen, now, ttlMs, origin: null }));
+    const openCommit = id(now);
+    ledger.transaction(() =>
+      ledger.openCommits.open({ id: openCommit, gen: live.gen, now, ttlMs, origin: null }),
+    );
     wake(now + ttlMs);
-    return { ok: true, session };
+    return { ok: true, openCommit };
   }
 
-  status({ session: id }: { session: string }): Contract.SessionStatus | Contract.Refused<"no-such-session"> {
+  status({
+    openCommit: id,
+  }: {
+    openCommit: string;
+  }): Contract.OpenCommitStatus | Contract.Refused<"no-such-open-commit"> {
     const { ledger } = this.#options;
     const { live } = ledger;
-    const session = live ? ledger.sessions.find(id, live.gen) : undefined;
-    if (!session || session.origin !== null || session.state === "ended") {
-      return { ok: false, reason: "no-such-session" };
+    const openCommit = live ? ledger.openCommits.find(id, live.gen) : undefined;
+    if (!openCommit || openCommit.origin !== null || openCommit.state === "ended") {
+      return { ok: false, reason: "no-such-open-commit" };
     }
-    const { openedAt, operations, state, commit } = session;
-    const due = state === "open" ? session.due : null;
+    const { openedAt, operations, state, commit } = openCommit;
+    const due = state === "open" ? openCommit.due : null;
     return { ok: true, openedAt, due, operations, state, commit };
   }
 
-  abort({ session: id }: { session: string }): Contract.Done | Contract.Refused<"applying"> {
+  abort({ openCommit: id }: { openCommit: string }): Contract.Done | Contract.Refused<"applying"> {
     const { ledger, moment, wake } = this.#options;
     const { live } = ledger;
     if (!live) return { ok: true };
     const { now } = moment();
     return ledger.transaction(() => {
-      const session = ledger.sessions.find(id, live.gen);
+      const openCommit = ledger.openCommits.find(id, live.gen);
       // What was published stays published.
-      if (!session || session.origin !== null || session.state === "finished") return { ok: true };
+      if (!openCommit || openCommit.origin !== null || openCommit.state === "finished") return { ok: true };
       const applying = ledger.applying.get();
-      if (applying?.session === session.number) {
+      if (applying?.openCommit === openCommit.number) {
         if (applying.seq !== null) return { ok: false, reason: "applying" };
         ledger.applying.clear();
       }
-      ledger.sessions.end(session, now);
+      ledger.openCommits.end(openCommit, now);
       wake(now);
       return { ok: true };
     });

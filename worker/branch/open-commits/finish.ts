@@ -1,18 +1,18 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
-import type { CommitRefused, Committed, OutputCommit, Refused, SessionEnd } from "../contract.ts";
+import type { CommitRefused, Committed, OpenCommitEnd, OutputCommit, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { applyStamped } from "../write/commit.ts";
 import { type FinalState, type PlannedChange, planCommit } from "../write/plan.ts";
 import { claimedBranch, type Stamps, writableBranch } from "../write/writable.ts";
-import type { Session } from "./session-store.ts";
+import type { OpenCommit } from "./open-commit-store.ts";
 
 const APPLYING = { ok: false, reason: "applying" } as const;
 
 interface Finishing {
   readonly live: Live;
-  readonly session: Session;
+  readonly openCommit: OpenCommit;
   readonly stamps: Stamps;
 }
 
@@ -20,30 +20,30 @@ interface Finishing {
  * Publishes an open commit: at once where one commit takes it, else it is begun. To be called in a transaction, while
  * no other one is being applied.
  */
-export function finishSession(
+export function finishOpenCommit(
   ledger: Ledger,
   { id, stamps }: { id: string; stamps: Stamps },
-): SessionEnd | CommitRefused {
+): OpenCommitEnd | CommitRefused {
   const { live } = ledger;
-  const session = live ? ledger.sessions.find(id, live.gen) : undefined;
-  if (!live || !session || session.origin !== null) return { ok: false, reason: "no-such-session" };
-  if (session.state === "applying") return { ok: true, state: "applying" };
-  if (session.state === "finished") {
-    const modifiedAt = session.modifiedAt ?? live.head.modifiedAt;
-    return { ok: true, state: "finished", commit: session.commit, modifiedAt };
+  const openCommit = live ? ledger.openCommits.find(id, live.gen) : undefined;
+  if (!live || !openCommit || openCommit.origin !== null) return { ok: false, reason: "no-such-open-commit" };
+  if (openCommit.state === "applying") return { ok: true, state: "applying" };
+  if (openCommit.state === "finished") {
+    const modifiedAt = openCommit.modifiedAt ?? live.head.modifiedAt;
+    return { ok: true, state: "finished", commit: openCommit.commit, modifiedAt };
   }
-  const refusal = ledger.sessions.takeRefusal(session);
+  const refusal = ledger.openCommits.takeRefusal(openCommit);
   if (refusal) return refusal;
-  const writable = writableBranch(ledger, session.operations);
+  const writable = writableBranch(ledger, openCommit.operations);
   if (!writable.ok) return writable;
-  const answer = publishOrBegin(ledger, { live, session, stamps });
+  const answer = publishOrBegin(ledger, { live, openCommit, stamps });
   if (answer.ok) {
     return { ok: true, state: "finished", commit: answer.commit, modifiedAt: answer.modifiedAt };
   }
   return answer.reason === "applying" ? { ok: true, state: "applying" } : answer;
 }
 
-/** The commit of a job whose operations were staged, once. To be called like `finishSession`. */
+/** The commit of a job whose operations were staged, once. To be called like `finishOpenCommit`. */
 export function finishOutput(
   ledger: Ledger,
   { request, stamps }: { request: OutputCommit; stamps: Stamps },
@@ -53,28 +53,28 @@ export function finishOutput(
   const { live } = claimed;
   const made = ledger.commits.byOrigin(live.gen, request.origin);
   if (made) return { ok: true, commit: made.id, modifiedAt: made.createdAt };
-  const session = ledger.sessions.byOrigin(live.gen, request.origin);
-  if (!session) return { ok: false, reason: "no-such-session" };
-  if (session.state === "applying") return APPLYING;
-  const refusal = ledger.sessions.takeRefusal(session);
+  const openCommit = ledger.openCommits.byOrigin(live.gen, request.origin);
+  if (!openCommit) return { ok: false, reason: "no-such-open-commit" };
+  if (openCommit.state === "applying") return APPLYING;
+  const refusal = ledger.openCommits.takeRefusal(openCommit);
   if (refusal) return refusal;
-  if (ledger.isFull(session.operations)) return { ok: false, reason: "branch-full" };
-  return publishOrBegin(ledger, { live, session, stamps });
+  if (ledger.isFull(openCommit.operations)) return { ok: false, reason: "branch-full" };
+  return publishOrBegin(ledger, { live, openCommit, stamps });
 }
 
 function publishOrBegin(
   ledger: Ledger,
   finishing: Finishing,
 ): Committed | CommitRefused | Refused<"applying"> {
-  const { session } = finishing;
-  if (session.operations <= MAX_COMMIT_OPERATIONS) return publishAtOnce(ledger, finishing);
-  ledger.sessions.startApplying(session);
-  ledger.applying.begin(session);
+  const { openCommit } = finishing;
+  if (openCommit.operations <= MAX_COMMIT_OPERATIONS) return publishAtOnce(ledger, finishing);
+  ledger.openCommits.startApplying(openCommit);
+  ledger.applying.begin(openCommit);
   return APPLYING;
 }
 
-function publishAtOnce(ledger: Ledger, { live, session, stamps }: Finishing): Committed | CommitRefused {
-  const { gen, number, origin } = session;
+function publishAtOnce(ledger: Ledger, { live, openCommit, stamps }: Finishing): Committed | CommitRefused {
+  const { gen, number, origin } = openCommit;
   const state = ledger.staged.all(number);
   // What is staged has its contents.
   const planned = planCommit(ledger, { gen, state, contentComes: "with-it" });
@@ -89,7 +89,7 @@ function publishAtOnce(ledger: Ledger, { live, session, stamps }: Finishing): Co
   const answer: Committed = isMade
     ? applyStamped(ledger, { live, changes, stamps, origin: origin ?? undefined, keep })
     : { ok: true, commit: null, modifiedAt };
-  ledger.sessions.finish(session, { ...answer, now: stamps.now });
+  ledger.openCommits.finish(openCommit, { ...answer, now: stamps.now });
   ledger.contents.buryReleased(stamps.now);
   return answer;
 }

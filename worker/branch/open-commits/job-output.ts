@@ -3,7 +3,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { finalState, pathRefusal } from "../write/plan.ts";
 import { claimedBranch, type Stamps } from "../write/writable.ts";
-import type { Session } from "./session-store.ts";
+import type { OpenCommit } from "./open-commit-store.ts";
 import { stageBatch } from "./stage-batch.ts";
 
 interface StageOutput extends Omit<OutputCommit, "staged"> {
@@ -24,39 +24,39 @@ export function stageOutput(
   const refusal = pathRefusal(operations);
   if (refusal) return refusal;
   if (ledger.isFull(operations.length)) return { ok: false, reason: "branch-full" };
-  if (ledger.sessions.byOrigin(live.gen, origin)?.state === "applying") {
+  if (ledger.openCommits.byOrigin(live.gen, origin)?.state === "applying") {
     return { ok: false, reason: "applying" };
   }
-  const session = sessionFor(ledger, { request, live, stamps });
-  const staged = stageBatch(ledger, { session, states: finalState(operations) });
+  const openCommit = openCommitFor(ledger, { request, live, stamps });
+  const staged = stageBatch(ledger, { openCommit, states: finalState(operations) });
   if (!staged.ok) return staged;
-  ledger.sessions.written(session, { added: staged.added, now: stamps.now });
+  ledger.openCommits.written(openCommit, { added: staged.added, now: stamps.now });
   return { ok: true };
 }
 
-/** What was staged for the job before, or a new session for it. */
-function sessionFor(
+/** What was staged for the job before, or a new open commit for it. */
+function openCommitFor(
   ledger: Ledger,
   { request, live, stamps }: { request: StageOutput; live: Live; stamps: Stamps },
-): Session {
+): OpenCommit {
   const { origin, anew } = request;
   const { now, id } = stamps;
-  const before = ledger.sessions.byOrigin(live.gen, origin);
+  const before = ledger.openCommits.byOrigin(live.gen, origin);
   if (before && !anew) return before;
   // What it staged goes by the alarm, however much it is.
-  if (before) ledger.sessions.end(before, now);
-  ledger.sessions.open({ id: id(now), gen: live.gen, now, ttlMs: null, origin });
-  const session = ledger.sessions.byOrigin(live.gen, origin);
-  if (!session) throw new Error(`no session was opened for ${origin}`);
-  return session;
+  if (before) ledger.openCommits.end(before, now);
+  ledger.openCommits.open({ id: id(now), gen: live.gen, now, ttlMs: null, origin });
+  const openCommit = ledger.openCommits.byOrigin(live.gen, origin);
+  if (!openCommit) throw new Error(`no open commit was opened for ${origin}`);
+  return openCommit;
 }
 
 /** Ends what earlier holders of the claim staged; what is being written already goes on. To be called in a transaction. */
 export function endOutputs(ledger: Ledger, { gen, now }: { gen: number; now: number }): void {
   const applying = ledger.applying.get();
   const isWriting = applying !== null && applying.seq !== null;
-  ledger.sessions.endOutputs({ gen, except: isWriting ? applying.session : undefined, now });
-  if (applying && !isWriting && ledger.sessions.get(applying.session).state === "ended") {
+  ledger.openCommits.endOutputs({ gen, except: isWriting ? applying.openCommit : undefined, now });
+  if (applying && !isWriting && ledger.openCommits.get(applying.openCommit).state === "ended") {
     ledger.applying.clear();
   }
 }

@@ -8,37 +8,37 @@ import { type FileState, kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import type { PathRange } from "../tree/path-ranges.ts";
 import { NOTHING } from "../tree/stored-body.ts";
-import type { Session } from "./session-store.ts";
+import type { OpenCommit } from "./open-commit-store.ts";
 
 /** Rows of deletions that are fetched at first: each stretch of the tree is looked up in them. */
 const DELETES_PAGE = 16;
 
-interface PathInSession {
+interface PathInOpenCommit {
   readonly live: Live;
-  readonly session: Session;
+  readonly openCommit: OpenCommit;
   readonly path: string;
 }
 
-/** What would be at a path if the session were published now. */
-export function stateInSession(
+/** What would be at a path if the open commit were published now. */
+export function stateInOpenCommit(
   ledger: Ledger,
-  { live, session, path }: PathInSession,
+  { live, openCommit, path }: PathInOpenCommit,
 ): FileState | undefined {
-  const staged = ledger.staged.find(session.number, path);
+  const staged = ledger.staged.find(openCommit.number, path);
   return staged ? (staged.state ?? undefined) : ledger.presentFile(live, path);
 }
 
-/** When something last happened to what a session shows: what its tree says for a time. */
-export function sessionTime(live: Live, { writtenAt }: Session): number {
+/** When something last happened to what an open commit shows: what its tree says for a time. */
+export function openCommitTime(live: Live, { writtenAt }: OpenCommit): number {
   return Math.max(live.head.modifiedAt, writtenAt);
 }
 
-/** A file that is staged; null where it is deleted, undefined where the session leaves the path alone. */
+/** A file that is staged; null where it is deleted, undefined where the open commit leaves the path alone. */
 export function readStaged(
   ledger: Ledger,
-  { live, session, path }: PathInSession,
+  { live, openCommit, path }: PathInOpenCommit,
 ): FileRead | null | undefined {
-  const staged = ledger.staged.find(session.number, path);
+  const staged = ledger.staged.find(openCommit.number, path);
   if (!staged?.state) return staged && null;
   const { digest, size, attributes } = staged.state;
   const kind = kindOf(path);
@@ -51,21 +51,22 @@ export function readStaged(
     size,
     attributes: readAttributes(attributes),
     body,
-    modifiedAt: sessionTime(live, session),
-    commit: session.id,
+    modifiedAt: openCommitTime(live, openCommit),
+    commit: openCommit.id,
   };
 }
 
-/** A walk over a tree as it would be if the session were published now. `rows` as of openWalk. */
+/** A walk over a tree as it would be if the open commit were published now. `rows` as of openWalk. */
 export function overlaid(
   ledger: Ledger,
-  { tree, session, range, rows }: { tree: Walk; session: Session; range: PathRange; rows: number },
+  { tree, openCommit, range, rows }: { tree: Walk; openCommit: OpenCommit; range: PathRange; rows: number },
 ): Walk {
   const { lower, upper } = range;
   const staged = (gone: 0 | 1, options: { page: number; budget?: number }) =>
     new PagedWalk({
       ...options,
-      fetch: (from, limit) => ledger.sql.query<WalkRow>(STAGED, [session.number, from, upper, gone, limit]),
+      fetch: (from, limit) =>
+        ledger.sql.query<WalkRow>(STAGED, [openCommit.number, from, upper, gone, limit]),
       lower,
     });
   return new OverlaidWalk({

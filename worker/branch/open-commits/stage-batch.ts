@@ -3,7 +3,7 @@ import type { CommitRefused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { FinalState } from "../write/plan.ts";
-import type { Session } from "./session-store.ts";
+import type { OpenCommit } from "./open-commit-store.ts";
 
 /** Most operations, and about the most text, that one statement takes. */
 const OPERATIONS = 500;
@@ -18,21 +18,21 @@ const MISSING = `
   )
   LIMIT 1`;
 
-/** Of (?1 session, ?2 JSON of paths): what is staged of them. */
+/** Of (?1 open commit, ?2 JSON of paths): what is staged of them. */
 const THERE = `
   SELECT gone, staged.path AS path, lower(hex(digest)) AS digest, size FROM json_each(?2) AS asked
   CROSS JOIN staged ON session = ?1 AND gone IN (0, 1) AND staged.path = asked.value`;
 
-/** Of (?1 session, ?2 whether they are deletions, ?3 JSON of paths). */
+/** Of (?1 open commit, ?2 whether they are deletions, ?3 JSON of paths). */
 const FORGET = `
   DELETE FROM staged WHERE session = ?1 AND gone = ?2 AND path IN (SELECT value FROM json_each(?3))`;
 
-/** Of (?1 session, ?2 JSON of paths, digests, sizes and attributes). */
+/** Of (?1 open commit, ?2 JSON of paths, digests, sizes and attributes). */
 const PUT = `
   INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes)
   SELECT ?1, 0, value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3 FROM json_each(?2)`;
 
-/** Of (?1 session, ?2 JSON of paths). */
+/** Of (?1 open commit, ?2 JSON of paths). */
 const DELETE = `
   INSERT OR IGNORE INTO staged (session, gone, path) SELECT ?1, 1, value FROM json_each(?2)`;
 
@@ -47,29 +47,29 @@ type Put = readonly [path: string, digest: string, size: number, attributes: str
 
 /**
  * Stages many operations whose contents are in the branch; all of it or nothing. Answers how many paths more the
- * session has. To be called in a transaction.
+ * open commit has. To be called in a transaction.
  */
 export function stageBatch(
   ledger: Ledger,
-  { session, states }: { session: Session; states: FinalState },
+  { openCommit, states }: { openCommit: OpenCommit; states: FinalState },
 ): { ok: true; added: number } | CommitRefused {
   const puts = [...states].flatMap(([path, state]): Put[] =>
     state ? [[path, state.digest, state.size, state.attributes]] : [],
   );
-  const missing = missingContent(ledger, { gen: session.gen, puts });
+  const missing = missingContent(ledger, { gen: openCommit.gen, puts });
   if (missing !== undefined) return { ok: false, reason: "no-such-content", path: missing };
-  keepContents(ledger, { gen: session.gen, puts });
+  keepContents(ledger, { gen: openCommit.gen, puts });
   const deletes = [...states].flatMap(([path, state]) => (state ? [] : [path]));
   let added = 0;
   for (const some of batches(puts)) {
     const paths = JSON.stringify(some.map(([path]) => path));
-    added += some.length - replace(ledger, { session, paths, gone: 0 });
-    ledger.sql.execute(PUT, [session.number, JSON.stringify(some)]);
+    added += some.length - replace(ledger, { openCommit, paths, gone: 0 });
+    ledger.sql.execute(PUT, [openCommit.number, JSON.stringify(some)]);
   }
   for (const some of batches(deletes)) {
     const paths = JSON.stringify(some);
-    added += some.length - replace(ledger, { session, paths, gone: 1 });
-    ledger.sql.execute(DELETE, [session.number, paths]);
+    added += some.length - replace(ledger, { openCommit, paths, gone: 1 });
+    ledger.sql.execute(DELETE, [openCommit.number, paths]);
   }
   return { ok: true, added };
 }
@@ -100,9 +100,9 @@ function keepContents(ledger: Ledger, { gen, puts }: { gen: number; puts: readon
 /** Lets go of what is staged of these paths, as far as the same kind of operation does not replace it; answers how many there are. */
 function replace(
   ledger: Ledger,
-  { session, paths, gone }: { session: Session; paths: string; gone: 0 | 1 },
+  { openCommit, paths, gone }: { openCommit: OpenCommit; paths: string; gone: 0 | 1 },
 ): number {
-  const { number, gen } = session;
+  const { number, gen } = openCommit;
   const there = ledger.sql.query<StagedRow>(THERE, [number, paths]);
   for (const row of there) {
     if (!row.gone && kindOf(row.path) === "file") ledger.contents.release({ ...row, gen });

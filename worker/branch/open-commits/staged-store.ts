@@ -1,9 +1,9 @@
 import type { Sql } from "../../sqlite/sql.ts";
 import type { ContentStore } from "../tree/content-store.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";
-import type { Session } from "./session-store.ts";
+import type { OpenCommit } from "./open-commit-store.ts";
 
-/** What a session does to a path: null where it deletes it. */
+/** What an open commit does to a path: null where it deletes it. */
 interface StagedOperation {
   readonly state: FileState | null;
 }
@@ -16,7 +16,7 @@ interface StoredRow {
   readonly attributes: string | null;
 }
 
-/** What sessions hold: one operation per path. A put of a file keeps its content, as a file does. */
+/** What open commits hold: one operation per path. A put of a file keeps its content, as a file does. */
 export class StagedStore {
   readonly #sql: Sql;
   readonly #contents: ContentStore;
@@ -26,19 +26,19 @@ export class StagedStore {
     this.#contents = contents;
   }
 
-  find(session: number, path: string): StagedOperation | undefined {
+  find(openCommit: number, path: string): StagedOperation | undefined {
     const row = this.#sql.first<StoredRow>`
       SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged
-      WHERE session = ${session} AND gone IN (0, 1) AND path = ${path}`;
+      WHERE session = ${openCommit} AND gone IN (0, 1) AND path = ${path}`;
     return row && { state: stateOf(row) };
   }
 
   /**
-   * Makes this the session's operation on the path. `keep` lets a file have its content; it is not called where
-   * the same is staged already. Answers how many paths more the session has.
+   * Makes this the open commit's operation on the path. `keep` lets a file have its content; it is not called where
+   * the same is staged already. Answers how many paths more the open commit has.
    */
   stage(
-    { number, gen }: Pick<Session, "number" | "gen">,
+    { number, gen }: Pick<OpenCommit, "number" | "gen">,
     { path, state, keep }: { path: string; state: FileState | null; keep: () => void },
   ): { added: number; changed: boolean } {
     const before = this.find(number, path);
@@ -57,20 +57,20 @@ export class StagedStore {
     return { added: before ? 0 : 1, changed: true };
   }
 
-  /** All of a session that has no more than one commit takes. */
-  all(session: number): Map<string, FileState | null> {
+  /** All of an open commit that has no more than one commit takes. */
+  all(openCommit: number): Map<string, FileState | null> {
     const rows = this.#sql.all<StoredRow>`
-      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged WHERE session = ${session}`;
+      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged WHERE session = ${openCommit}`;
     return new Map(rows.map((row) => [row.path, stateOf(row)]));
   }
 
-  /** Takes a session's operations away; others have what they kept. */
-  clear(session: number): void {
-    this.#sql.run`DELETE FROM staged WHERE session = ${session}`;
+  /** Takes an open commit's operations away; others have what they kept. */
+  clear(openCommit: number): void {
+    this.#sql.run`DELETE FROM staged WHERE session = ${openCommit}`;
   }
 
-  /** Takes some of a session's operations away, and what they kept. Answers how many there were. */
-  drop({ number, gen }: Pick<Session, "number" | "gen">, limit: number): number {
+  /** Takes some of an open commit's operations away, and what they kept. Answers how many there were. */
+  drop({ number, gen }: Pick<OpenCommit, "number" | "gen">, limit: number): number {
     const rows = this.#sql.all<StoredRow>`
       SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged
       WHERE session = ${number} ORDER BY gone, path LIMIT ${limit}`;

@@ -1,14 +1,14 @@
 import type { FileRead, ReadFile, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { readStaged, sessionTime } from "../open-commits/overlay.ts";
-import { openedSession } from "../open-commits/stage.ts";
+import { openCommitTime, readStaged } from "../open-commits/overlay.ts";
+import { findOpenCommit } from "../open-commits/stage.ts";
 import { readAttributes } from "../tree/attributes.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import type { CachedRead } from "../tree/read-cache.ts";
 import { NOTHING, readBody } from "../tree/stored-body.ts";
 
-type NotFound = Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-session">;
+type NotFound = Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-open-commit">;
 
 /** A row of `files` with what it refers to. */
 interface WholeRow {
@@ -27,9 +27,9 @@ interface WholeRow {
 /** One file at HEAD, in an open commit, or at a commit of the live generation. */
 export function readFile(
   ledger: Ledger,
-  { path, commit, session, modified = "branch" }: ReadFile,
+  { path, commit, openCommit, modified = "branch" }: ReadFile,
 ): FileRead | NotFound {
-  if (session !== undefined) return readInSession(ledger, { path, id: session, modified });
+  if (openCommit !== undefined) return readInOpenCommit(ledger, { path, id: openCommit, modified });
   const { live } = ledger;
   if (!live) return { ok: false, reason: "no-such-branch" };
   if (commit !== undefined) return readAt(ledger, { path, commit, modified, gen: live.gen });
@@ -38,18 +38,18 @@ export function readFile(
   return modified === "file" ? read : { ...read, modifiedAt: live.head.modifiedAt };
 }
 
-/** HEAD as it would be if the session were published now. */
-function readInSession(
+/** HEAD as it would be if the open commit were published now. */
+function readInOpenCommit(
   ledger: Ledger,
   { path, id, modified }: { path: string; id: string; modified: NonNullable<ReadFile["modified"]> },
 ): FileRead | NotFound {
   const { live } = ledger;
-  const session = openedSession(ledger, id);
-  if (!live || !session) return { ok: false, reason: "no-such-session" };
-  const staged = readStaged(ledger, { live, session, path });
+  const openCommit = findOpenCommit(ledger, id);
+  if (!live || !openCommit) return { ok: false, reason: "no-such-open-commit" };
+  const staged = readStaged(ledger, { live, openCommit, path });
   const read = staged === undefined ? readPresent(ledger, { path, live }) : staged;
   if (!read) return { ok: false, reason: "no-such-file" };
-  return modified === "file" ? read : { ...read, modifiedAt: sessionTime(live, session) };
+  return modified === "file" ? read : { ...read, modifiedAt: openCommitTime(live, openCommit) };
 }
 
 /** One file at HEAD, with the time of the commit that wrote it. */
@@ -84,7 +84,7 @@ function readHead(
 
 function readAt(
   ledger: Ledger,
-  { path, commit: id, modified, gen }: Required<Omit<ReadFile, "session">> & { gen: number },
+  { path, commit: id, modified, gen }: Required<Omit<ReadFile, "openCommit">> & { gen: number },
 ): FileRead | NotFound {
   const commit = ledger.commits.byId(id);
   if (commit?.kind !== "commit" || commit.gen !== gen) return { ok: false, reason: "no-such-version" };

@@ -3,9 +3,9 @@ import type { ContentId } from "../../../protocol/content.ts";
 import type { FileEntry } from "../../../protocol/files.ts";
 import type { FileList, ListEntry, ListFiles, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { overlaid, sessionTime } from "../open-commits/overlay.ts";
-import type { Session } from "../open-commits/session-store.ts";
-import { openedSession } from "../open-commits/stage.ts";
+import type { OpenCommit } from "../open-commits/open-commit-store.ts";
+import { openCommitTime, overlaid } from "../open-commits/overlay.ts";
+import { findOpenCommit } from "../open-commits/stage.ts";
 import type { CommitRow, Position } from "../tree/commit-store.ts";
 import type { Head, Live } from "../tree/generation-store.ts";
 import { type Page, type PageFile, type PageRequest, pageScope, readPage } from "./listing.ts";
@@ -16,7 +16,7 @@ const FINGERPRINT_PAGE = 1000;
 /** Rows that are fetched at first where common prefixes are folded row by row. */
 const FOLDED_ROWS = 2;
 
-type NotThere = Refused<"no-such-branch" | "no-such-version" | "no-such-session">;
+type NotThere = Refused<"no-such-branch" | "no-such-version" | "no-such-open-commit">;
 
 /** What a read is of: a commit of some generation, and that generation's HEAD. */
 interface View {
@@ -26,16 +26,16 @@ interface View {
   readonly head: Head;
   readonly modifiedAt: number;
   /** The open commit that is laid over it. */
-  readonly session?: Session;
+  readonly openCommit?: OpenCommit;
 }
 
 /** One page of the tree at HEAD, in an open commit, or at a commit. */
 export function listFiles(
   ledger: Ledger,
-  { session, commit, anyGeneration = false, modified = "branch", ...page }: ListFiles,
+  { openCommit, commit, anyGeneration = false, modified = "branch", ...page }: ListFiles,
 ): FileList | NotThere {
   const view =
-    session === undefined ? viewOf(ledger, { commit, anyGeneration }) : sessionView(ledger, session);
+    openCommit === undefined ? viewOf(ledger, { commit, anyGeneration }) : openCommitView(ledger, openCommit);
   if (!view.ok) return view;
   const found = readPage(walkOf(ledger, { view, page }), page);
   const { next } = found;
@@ -102,7 +102,7 @@ function shownEntries({ entries }: Page): ListEntry[] {
   return entries.map((entry) => (entry.kind === "prefix" ? entry : withoutBirth(entry)));
 }
 
-/** With the times of the commits that wrote them; what no commit wrote yet has that of its session. */
+/** With the times of the commits that wrote them; what no commit wrote yet has that of its open commit. */
 function timedEntries(ledger: Ledger, { view, page }: { view: View; page: Page }): ListEntry[] {
   const births = page.entries.flatMap((entry) =>
     entry.kind === "prefix" || !entry.born ? [] : [entry.born],
@@ -126,15 +126,15 @@ interface WalkRequest {
 }
 
 function walkOf(ledger: Ledger, { view, page, since }: WalkRequest): Walk {
-  const { position, commit, head, session } = view;
+  const { position, commit, head, openCommit } = view;
   const scope = pageScope(page);
   const isNextWritten = ledger.applying.writesTo(position.gen);
   const options = { position, commit, head, isNextWritten, since, ...scope };
-  if (!session) return openWalk(ledger.sql, options);
+  if (!openCommit) return openWalk(ledger.sql, options);
   // Of a folder the first path may be staged to go: none may be left out.
   const rows = page.delimiter ? FOLDED_ROWS : scope.rows;
   const tree = openWalk(ledger.sql, { ...options, foldBelow: undefined, rows });
-  return overlaid(ledger, { tree, session, range: scope.range, rows });
+  return overlaid(ledger, { tree, openCommit, range: scope.range, rows });
 }
 
 /** HEAD of the live generation, or a commit of it; with `anyGeneration`, of whichever generation has it. */
@@ -154,11 +154,11 @@ function viewOf(
   return positionView(ledger, commit) ?? { ok: false, reason: "no-such-version" };
 }
 
-function sessionView(ledger: Ledger, id: string): View | NotThere {
+function openCommitView(ledger: Ledger, id: string): View | NotThere {
   const { live } = ledger;
-  const session = openedSession(ledger, id);
-  if (!live || !session) return { ok: false, reason: "no-such-session" };
-  return { ...headView(live), session, modifiedAt: sessionTime(live, session) };
+  const openCommit = findOpenCommit(ledger, id);
+  if (!live || !openCommit) return { ok: false, reason: "no-such-open-commit" };
+  return { ...headView(live), openCommit, modifiedAt: openCommitTime(live, openCommit) };
 }
 
 function headView({ gen, head }: Live): View {

@@ -55,7 +55,7 @@ export const BORN_SINCE = `
   WHERE gen = ?1 AND born > ?6 AND born <= ?4 AND path >= ?2 AND path < ?3 AND (died IS NULL OR died > ?4)
   ORDER BY path LIMIT ?5`;
 
-/** Of (?1 session, ?2 lower, ?3 upper, ?4 whether they are deletions, ?5 limit): what a session has staged. */
+/** Of (?1 open commit, ?2 lower, ?3 upper, ?4 whether they are deletions, ?5 limit): what an open commit has staged. */
 export const STAGED = `
   SELECT path, lower(hex(digest)) AS digest, size, 0 AS born FROM staged
   WHERE session = ?1 AND gone = ?4 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;

@@ -1,7 +1,7 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { CommitRefused, Completed, CompleteMultipart, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { openedSession, stageContent } from "../open-commits/stage.ts";
+import { findOpenCommit, stageContent } from "../open-commits/stage.ts";
 import { putContent } from "../write/commit.ts";
 import { type Stamps, writableBranch } from "../write/writable.ts";
 import type { Multipart } from "./multipart-store.ts";
@@ -31,15 +31,15 @@ function completeOpen(
   const writable = writableBranch(ledger, 1);
   if (!writable.ok) return writable;
   const { live } = writable;
-  const session = openedSession(ledger, multipart.session);
-  if (session === undefined) return { ok: false, reason: "no-such-session" };
+  const openCommit = findOpenCommit(ledger, multipart.openCommit);
+  if (openCommit === undefined) return { ok: false, reason: "no-such-open-commit" };
   const { upload, content, condition } = request;
   if (!hasParts(ledger, { request, gen: live.gen })) return { ok: false, reason: "part-changed" };
   const { path, initiatedAt, checksum } = multipart;
   const attributes = { ...multipart.attributes, ...request.attributes };
   const put = { path, content, attributes, upload, ...(condition && { condition }) };
-  const answer = session
-    ? stageContent(ledger, { live, session, put, stamps })
+  const answer = openCommit
+    ? stageContent(ledger, { live, openCommit, put, stamps })
     : putContent(ledger, { live, put, stamps });
   if (!answer.ok) return answer;
   const completed: Completed = {

@@ -1,7 +1,7 @@
 import { MAX_LIST_ENTRIES } from "../../../protocol/files.ts";
 import { pathFault } from "../../../protocol/paths.ts";
 import type * as Contract from "../contract.ts";
-import { openedSession } from "../open-commits/stage.ts";
+import { findOpenCommit } from "../open-commits/stage.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { UploadCallsOptions } from "./calls.ts";
 import type { Multipart } from "./multipart-store.ts";
@@ -20,22 +20,22 @@ export class MultipartCalls {
     request: Contract.CreateMultipart,
   ):
     | Contract.UploadOpened
-    | Contract.Refused<"no-such-branch" | "pipeline-output" | "no-such-session">
+    | Contract.Refused<"no-such-branch" | "pipeline-output" | "no-such-open-commit">
     | Contract.BadPath {
-    const { path, attributes, checksum = null, ttlMs, session = null } = request;
+    const { path, attributes, checksum = null, ttlMs, openCommit = null } = request;
     const { ledger, newId, wake } = this.#options;
     const fault = pathFault(path) ?? (kindOf(path) === "dir" ? "directory-with-bytes" : undefined);
     if (fault) return { ok: false, reason: "bad-path", path, fault };
     const { live } = ledger;
-    if (!live) return { ok: false, reason: session === null ? "no-such-branch" : "no-such-session" };
-    if (openedSession(ledger, session) === undefined) return { ok: false, reason: "no-such-session" };
+    if (!live) return { ok: false, reason: openCommit === null ? "no-such-branch" : "no-such-open-commit" };
+    if (findOpenCommit(ledger, openCommit) === undefined) return { ok: false, reason: "no-such-open-commit" };
     if (ledger.writer.get()) return { ok: false, reason: "pipeline-output" };
     const { gen, uid } = live;
     const now = this.#options.now();
     const upload = newId(now);
     ledger.transaction(() => {
       ledger.uploads.openMultipart({ id: upload, gen, now, ttlMs });
-      ledger.multiparts.add({ upload, gen, path, initiatedAt: now, checksum, attributes, session });
+      ledger.multiparts.add({ upload, gen, path, initiatedAt: now, checksum, attributes, openCommit });
     });
     wake(now + ttlMs);
     return { ok: true, upload, uid };
@@ -45,10 +45,10 @@ export class MultipartCalls {
     const { live, multiparts, completions } = this.#options.ledger;
     const open = live && multiparts.find(upload, live.gen);
     if (!live || !open) return (live && completions.find(upload, live.gen)) ?? NO_UPLOAD;
-    const { path, attributes, checksum, initiatedAt, session } = open;
+    const { path, attributes, checksum, initiatedAt, openCommit } = open;
     return {
       ok: true,
-      ...(session !== null && { session }),
+      ...(openCommit !== null && { openCommit }),
       path,
       uid: live.uid,
       attributes,

@@ -17,7 +17,7 @@ export interface Multipart {
   readonly checksum: WantedChecksum;
   readonly attributes: Attributes;
   /** The open commit that it is for. */
-  readonly session: string | null;
+  readonly openCommit: string | null;
 }
 
 interface StoredRow {
@@ -37,27 +37,27 @@ export class MultipartStore {
     this.parts = new PartStore(sql);
   }
 
-  add({ upload, gen, path, initiatedAt, checksum, attributes, session }: Multipart): void {
+  add({ upload, gen, path, initiatedAt, checksum, attributes, openCommit }: Multipart): void {
     const wanted = checksum && JSON.stringify(checksum);
     this.#sql.run`
       INSERT INTO multiparts (upload, gen, path, initiated_at, checksum, attributes, session)
-      VALUES (${upload}, ${gen}, ${path}, ${initiatedAt}, ${wanted}, ${attributesText(attributes)}, ${session})`;
+      VALUES (${upload}, ${gen}, ${path}, ${initiatedAt}, ${wanted}, ${attributesText(attributes)}, ${openCommit})`;
   }
 
   find(upload: string, gen: number): Multipart | undefined {
-    const row = this.#sql.first<StoredRow & Pick<Multipart, "session"> & { attributes: string | null }>`
-      SELECT upload, path, initiated_at AS initiatedAt, checksum, attributes, session FROM multiparts
+    const row = this.#sql.first<StoredRow & Pick<Multipart, "openCommit"> & { attributes: string | null }>`
+      SELECT upload, path, initiated_at AS initiatedAt, checksum, attributes, session AS openCommit FROM multiparts
       WHERE upload = ${upload} AND gen = ${gen}`;
     return row && { ...row, gen, checksum: readChecksum(row), attributes: readAttributes(row.attributes) };
   }
 
   /** Those of a generation that are for this open commit, or for none, by path, then by id. */
-  list(gen: number, { session, prefix, after, limit }: ListMultiparts): MultipartList {
+  list(gen: number, { openCommit, prefix, after, limit }: ListMultiparts): MultipartList {
     const { lower, upper } = rangeOf(prefix);
     const from = pageStart(lower, after);
     const rows = this.#sql.all<StoredRow>`
       SELECT upload, path, initiated_at AS initiatedAt, checksum FROM multiparts INDEXED BY multiparts_by_path
-      WHERE gen = ${gen} AND session IS ${session ?? null} AND (path, upload) > (${from.path}, ${from.upload}) AND path < ${upper}
+      WHERE gen = ${gen} AND session IS ${openCommit ?? null} AND (path, upload) > (${from.path}, ${from.upload}) AND path < ${upper}
       ORDER BY path, upload LIMIT ${limit + 1}`;
     const uploads = rows.slice(0, limit).map((row) => ({ ...row, checksum: readChecksum(row) }));
     return { ok: true, uploads, truncated: rows.length > limit };

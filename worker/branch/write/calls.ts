@@ -2,7 +2,7 @@ import type * as Contract from "../contract.ts";
 import { APPLYING_WATCH_MS, type Applier } from "../large-commits/applier.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Moment } from "../lifecycle/generation.ts";
-import { finishOutput, finishSession } from "../open-commits/finish.ts";
+import { finishOpenCommit, finishOutput } from "../open-commits/finish.ts";
 import { stageOutput } from "../open-commits/job-output.ts";
 import { stageChanges, stageFile } from "../open-commits/stage.ts";
 import { completeMultipart } from "../uploads/complete-multipart.ts";
@@ -50,7 +50,7 @@ export class WriteCalls {
     if (!this.#options.ledger.exists) return NO_BRANCH;
     const { gate } = this.#options;
     const put = () => this.#puts.add(request);
-    let answer = this.#waits(request.session) ? await gate.pass(put) : await put();
+    let answer = this.#waits(request.openCommit) ? await gate.pass(put) : await put();
     // It may be closed again while a put waits for those before it.
     while (isWaiting(answer)) answer = await gate.pass(put);
     return answer;
@@ -58,7 +58,7 @@ export class WriteCalls {
 
   commit(request: Contract.CommitRequest): MaybeLater<CommitAnswer> {
     const { ledger } = this.#options;
-    const { session: id } = request;
+    const { openCommit: id } = request;
     return this.#write({
       waits: this.#waits(id),
       work: (stamps): CommitAnswer =>
@@ -73,9 +73,9 @@ export class WriteCalls {
   ): MaybeLater<Contract.Completed | Contract.CommitRefused | Contract.Refused<"part-changed">> {
     const { ledger, now, wake } = this.#options;
     const { live } = ledger;
-    const session = live ? ledger.multiparts.find(request.upload, live.gen)?.session : undefined;
+    const openCommit = live ? ledger.multiparts.find(request.upload, live.gen)?.openCommit : undefined;
     return this.#write({
-      waits: this.#waits(session ?? undefined),
+      waits: this.#waits(openCommit ?? undefined),
       work: (stamps) => {
         const answer = completeMultipart(ledger, { request, stamps });
         if (answer.ok) wake(now() + COMPLETION_KEPT_MS);
@@ -85,14 +85,16 @@ export class WriteCalls {
   }
 
   /** Waits a little for a large one, so that who asks again and again does not keep it from going on. */
-  async finishSession(request: { session: string }): Promise<Contract.SessionEnd | Contract.CommitRefused> {
-    const answer = await this.#finishSession(request);
+  async finishOpenCommit(request: {
+    openCommit: string;
+  }): Promise<Contract.OpenCommitEnd | Contract.CommitRefused> {
+    const answer = await this.#finishOpenCommit(request);
     if (!answer.ok || answer.state !== "applying") return answer;
     await this.#options.applier.settled();
-    return await this.#finishSession(request);
+    return await this.#finishOpenCommit(request);
   }
 
-  /** As finishSession. */
+  /** As finishOpenCommit. */
   async commitOutput(request: Contract.OutputCommit): Promise<OutputAnswer> {
     const answer = await this.#commitOutput(request);
     if (answer.ok || answer.reason !== "applying") return answer;
@@ -113,24 +115,24 @@ export class WriteCalls {
     if (ledger.contents.isLeft) wake(now());
   }
 
-  #finishSession({
-    session: id,
+  #finishOpenCommit({
+    openCommit: id,
   }: {
-    session: string;
-  }): MaybeLater<Contract.SessionEnd | Contract.CommitRefused> {
+    openCommit: string;
+  }): MaybeLater<Contract.OpenCommitEnd | Contract.CommitRefused> {
     const { ledger } = this.#options;
     const { live } = ledger;
-    const session = live ? ledger.sessions.find(id, live.gen) : undefined;
+    const openCommit = live ? ledger.openCommits.find(id, live.gen) : undefined;
     return this.#write({
-      waits: this.#waits(undefined) && session?.state === "open",
-      work: (stamps) => finishSession(ledger, { id, stamps }),
+      waits: this.#waits(undefined) && openCommit?.state === "open",
+      work: (stamps) => finishOpenCommit(ledger, { id, stamps }),
     });
   }
 
   #commitOutput(request: Contract.OutputCommit): MaybeLater<OutputAnswer> {
     const { ledger } = this.#options;
     const { live } = ledger;
-    const staged = live && request.staged ? ledger.sessions.byOrigin(live.gen, request.origin) : undefined;
+    const staged = live && request.staged ? ledger.openCommits.byOrigin(live.gen, request.origin) : undefined;
     return this.#write({
       waits: this.#waits(undefined) && staged?.state !== "applying",
       work: (stamps): OutputAnswer =>
@@ -141,10 +143,10 @@ export class WriteCalls {
   }
 
   /** Whether a write has to wait: one of its own for what is applied, one into an open commit only for that. */
-  #waits(session: string | undefined): boolean {
+  #waits(openCommit: string | undefined): boolean {
     const { ledger } = this.#options;
     const applying = ledger.exists ? ledger.applying.get() : null;
-    return applying !== null && (session === undefined || session === applying.id);
+    return applying !== null && (openCommit === undefined || openCommit === applying.id);
   }
 
   /** Only where there are tables. */
@@ -169,7 +171,7 @@ export class WriteCalls {
   #putAll(puts: readonly Contract.PutFile[]): (CommitAnswer | typeof WAIT)[] {
     const { ledger, committer } = this.#options;
     const answers = committer.each(puts, (put, stamps): CommitAnswer | typeof WAIT => {
-      const { session: id } = put;
+      const { openCommit: id } = put;
       if (this.#waits(id)) return WAIT;
       return id === undefined ? putFile(ledger, { put, stamps }) : stageFile(ledger, { put, id, stamps });
     });

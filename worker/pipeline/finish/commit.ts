@@ -65,7 +65,7 @@ async function refused(parts: PipelineContext, context: JobContext & { answer: N
       await scheduler.wait(ASK_AGAIN_MS);
       return;
     case "reclaimed":
-    case "no-such-session":
+    case "no-such-open-commit":
       endStep(ledger, context, restage);
       return;
     case "no-such-content":

@@ -24,7 +24,7 @@ export type BranchReason = ReasonsOf<
   | "commit"
   | "createMultipart"
   | "listMultiparts"
-  | "session"
+  | "openCommitStatus"
 >;
 
 /** Every reason for which it refuses what they ask of a multipart upload. */
@@ -73,7 +73,7 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
   "no-such-branch": { code: "NoSuchBucket" },
   "no-such-content": { code: "OperationAborted" },
   "no-such-file": { code: "NoSuchKey" },
-  "no-such-session": {
+  "no-such-open-commit": {
     code: "NoSuchBucket",
     message:
       "The bucket '<session>.<branch>.<repo>' is that of an open commit, which was finished, was aborted, ran out or was never there: open one with 'sluice commit start s3://<branch>.<repo>'.",

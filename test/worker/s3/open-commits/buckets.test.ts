@@ -33,8 +33,8 @@ test("it is in no list of buckets", async () => {
 });
 
 test("its session is found in upper and in lower case", async () => {
-  const { bucket, session } = await openOn("cased");
-  const upper = bucket.replace(session.toLowerCase(), session);
+  const { bucket, openCommit } = await openOn("cased");
+  const upper = bucket.replace(openCommit.toLowerCase(), openCommit);
   expect(bucket).toBe(bucket.toLowerCase());
   await good(`PUT ${upper}/key`, { body: "x" });
   expect(await keys(bucket)).toEqual(["key"]);
@@ -71,9 +71,9 @@ test.each([
   [
     "of one that was aborted",
     async () => {
-      const { bucket, api, session } = await openOn("aborted");
+      const { bucket, api, openCommit } = await openOn("aborted");
       await good(`PUT ${bucket}/key`, { body: "x" });
-      await api.abortSession({ session });
+      await api.abortOpenCommit({ openCommit });
       return bucket;
     },
   ],

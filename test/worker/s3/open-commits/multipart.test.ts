@@ -59,10 +59,10 @@ test("an aborted upload leaves nothing in the open commit", async () => {
 });
 
 test("an upload cannot be completed once its open commit has ended", async () => {
-  const { branch, bucket, api, session } = await openOn("too-late");
+  const { branch, bucket, api, openCommit } = await openOn("too-late");
   const upload = await begin(`${bucket}/key`);
   const parts = [await part(upload, 1, "part")];
-  await api.abortSession({ session });
+  await api.abortOpenCommit({ openCommit });
   expect((await complete(upload, parts)).status).toBe(404);
   expect(await keys(branch)).toEqual([]);
 });
@@ -118,7 +118,7 @@ test("a copy out of the open commit into its branch is a commit of its own", asy
   await good(`PUT ${bucket}/staged`, { body: "staged" });
   await good(`PUT ${branch}/early`, { headers: { "x-amz-copy-source": `${bucket}/staged` } });
   expect(await keys(branch)).toEqual(["early"]);
-  await open.api.abortSession({ session: open.session });
+  await open.api.abortOpenCommit({ openCommit: open.openCommit });
   expect(await text(`${branch}/early`)).toBe("staged");
 });
 

@@ -103,7 +103,7 @@ test("a file and a directory of one name are refused, here or at the end, and th
   const { branch, bucket, ...open } = await openOn("conflicts");
   await good(`PUT ${branch}/a`, { body: "a file" });
   const put = await s3(`PUT ${bucket}/a/b`, { body: "under it" });
-  const ended = put.ok ? await open.api.finishSession(open) : { ok: false, reason: "path-conflict" };
+  const ended = put.ok ? await open.api.finishOpenCommit(open) : { ok: false, reason: "path-conflict" };
   expect(ended).toMatchObject({ ok: false, reason: "path-conflict" });
   expect(await keys(branch)).toEqual(["a"]);
 });

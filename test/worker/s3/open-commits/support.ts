@@ -9,7 +9,7 @@ export interface Open {
   readonly branch: string;
   /** `/<session>.<branch>.<repo>` */
   readonly bucket: string;
-  readonly session: string;
+  readonly openCommit: string;
   readonly repo: string;
   readonly api: BranchApi;
 }
@@ -24,22 +24,22 @@ export async function openOn(repo: string): Promise<Open> {
 export async function openAgain(repo: string): Promise<Open> {
   const address = { repo, branch: "master" };
   const api = testContext().branch(address);
-  const opened = await api.openSession({ ttlMs: DAY_MS });
+  const opened = await api.startOpenCommit({ ttlMs: DAY_MS });
   if (!opened.ok) throw new Error(opened.reason);
-  const { session } = opened;
+  const { openCommit } = opened;
   return {
     branch: `/${bucketName(address)}`,
-    bucket: `/${openCommitBucket({ ...address, session })}`,
-    session,
+    bucket: `/${openCommitBucket({ ...address, session: openCommit })}`,
+    openCommit,
     repo,
     api,
   };
 }
 
 /** Publishes it; answers the commit, or null where nothing changed. */
-export async function finish({ api, session }: Pick<Open, "api" | "session">): Promise<string | null> {
+export async function finish({ api, openCommit }: Pick<Open, "api" | "openCommit">): Promise<string | null> {
   for (;;) {
-    const end = await api.finishSession({ session });
+    const end = await api.finishOpenCommit({ openCommit });
     if (!end.ok) throw new Error(end.reason);
     if (end.state === "finished") return end.commit;
     await scheduler.wait(10);

@@ -12,9 +12,9 @@ import {
   freshBranch,
   inline,
   listed,
-  openSession,
   randomNumbers,
   shown,
+  startOpenCommit,
 } from "./support.ts";
 
 const ROUNDS = 40;
@@ -90,18 +90,18 @@ describe.each([1, 2, 3, 4])("random operations in an open commit %i", (seedNumbe
       for (const [path, text] of Object.entries(contents)) tree.set(path, text);
       committed(await branch.commit({ operations }));
     }
-    const session = await openSession(branch);
+    const openCommit = await startOpenCommit(branch);
     for (let round = 0; round < ROUNDS; round++) {
-      committed(await branch.commit({ session, operations: randomOperations(tree, random) }));
+      committed(await branch.commit({ openCommit, operations: randomOperations(tree, random) }));
       for (let n = 0; n < 3; n++) {
         const prefix = PREFIXES[Math.floor(random() * PREFIXES.length)] ?? "";
         const delimiter = random() < 0.5 ? ("/" as const) : undefined;
         const limit = 1 + Math.floor(random() * 7);
-        const request = { session, prefix, limit, ...(delimiter && { delimiter }) };
+        const request = { openCommit, prefix, limit, ...(delimiter && { delimiter }) };
         expect(await allPages(branch, request)).toEqual(naive(tree, { prefix, delimiter }));
       }
     }
-    await finished(branch, session);
+    await finished(branch, openCommit);
     expect(await listed(branch)).toEqual(naive(tree, { prefix: "", delimiter: undefined }));
   }, 120_000);
 });
@@ -128,11 +128,11 @@ describe("what is read for a page of an open commit", () => {
       await seed(branch);
       const [there, added] = [numbered("d/", size), numbered("e/", size)];
       committed(await branch.commit({ operations: there.map((path, n) => putText(path, n)) }));
-      const session = await stageAll(branch, [
+      const openCommit = await stageAll(branch, [
         ...added.map((path, n) => putText(path, n)),
         ...there.filter((_, n) => n % 3 === 0).map((path) => ({ delete: path })),
       ]);
-      const flat = { session, prefix: "", limit: 20 };
+      const flat = { openCommit, prefix: "", limit: 20 };
       read.push([
         await rowsRead(branch, { ...flat, after: "d/000040" }),
         await rowsRead(branch, { ...flat, after: "e/000040" }),
@@ -148,12 +148,12 @@ describe("what is read for a page of an open commit", () => {
     await seed(branch);
     const there = numbered("d/", 9000);
     committed(await branch.commit({ operations: there.map((path, n) => putText(path, n)) }));
-    const session = await stageAll(
+    const openCommit = await stageAll(
       branch,
       there.map((path) => ({ delete: path })),
     );
     for (const delimiter of ["/", undefined] as const) {
-      const request = { session, prefix: "", limit: 1000, ...(delimiter && { delimiter }) };
+      const request = { openCommit, prefix: "", limit: 1000, ...(delimiter && { delimiter }) };
       const page = await branch.list(request);
       expect(page).toMatchObject({ entries: [], truncated: true, next: expect.stringMatching(/^d\//) });
       expect(await allPages(branch, request)).toEqual(

@@ -1,20 +1,20 @@
 import type { Sql } from "../../sqlite/sql.ts";
 import type { CommitRefused } from "../contract.ts";
 
-/** How long a finished session is remembered for those who ask again; milliseconds. */
+/** How long a finished open commit is remembered for those who ask again; milliseconds. */
 const FINISHED_KEPT_MS = 24 * 60 * 60 * 1000;
 
-/** The state of a session, by its number. `ended`: nobody sees it any more. */
-const SESSION_STATES = ["open", "applying", "finished", "ended"] as const;
-type SessionState = (typeof SESSION_STATES)[number];
+/** The state of an open commit, by its number. `ended`: nobody sees it any more. */
+const STATES = ["open", "applying", "finished", "ended"] as const;
+type OpenCommitState = (typeof STATES)[number];
 const [OPEN, APPLYING, FINISHED, ENDED] = [0, 1, 2, 3];
 
 /** An open commit (design §3), or what was staged of a job's output. */
-export interface Session {
+export interface OpenCommit {
   readonly number: number;
   readonly id: string;
   readonly gen: number;
-  readonly state: SessionState;
+  readonly state: OpenCommitState;
   /** Milliseconds since 1970, each. */
   readonly openedAt: number;
   readonly writtenAt: number;
@@ -27,7 +27,7 @@ export interface Session {
   readonly modifiedAt: number | null;
 }
 
-interface NewSession {
+interface NewOpenCommit {
   readonly id: string;
   readonly gen: number;
   readonly now: number;
@@ -36,37 +36,37 @@ interface NewSession {
   readonly origin: string | null;
 }
 
-type StoredRow = Omit<Session, "state"> & { readonly state: number };
+type StoredRow = Omit<OpenCommit, "state"> & { readonly state: number };
 
-/** The sessions of all generations. What they stage is for `StagedStore`. */
-export class SessionStore {
+/** The open commits of all generations. What they stage is for `StagedStore`. */
+export class OpenCommitStore {
   readonly #sql: Sql;
 
   constructor(sql: Sql) {
     this.#sql = sql;
   }
 
-  open({ id, gen, now, ttlMs, origin }: NewSession): void {
+  open({ id, gen, now, ttlMs, origin }: NewOpenCommit): void {
     const due = ttlMs === null ? null : now + ttlMs;
     this.#sql.run`
       INSERT INTO sessions (id, gen, state, opened_at, written_at, ttl, due, operations, origin)
       VALUES (${id}, ${gen}, ${OPEN}, ${now}, ${now}, ${ttlMs ?? 0}, ${due}, 0, ${origin})`;
   }
 
-  /** A session of this generation that has not ended. */
-  find(id: string, gen: number): Session | undefined {
-    const session = sessionOf(
+  /** An open commit of this generation that has not ended. */
+  find(id: string, gen: number): OpenCommit | undefined {
+    const openCommit = openCommitOf(
       this.#sql.first<StoredRow>`
         SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
           commit_id AS "commit", modified_at AS modifiedAt
         FROM sessions WHERE id = ${id} AND gen = ${gen}`,
     );
-    return session?.state === "ended" ? undefined : session;
+    return openCommit?.state === "ended" ? undefined : openCommit;
   }
 
   /** What is staged of a job's output. */
-  byOrigin(gen: number, origin: string): Session | undefined {
-    return sessionOf(
+  byOrigin(gen: number, origin: string): OpenCommit | undefined {
+    return openCommitOf(
       this.#sql.first<StoredRow>`
         SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
           commit_id AS "commit", modified_at AS modifiedAt
@@ -75,19 +75,19 @@ export class SessionStore {
   }
 
   /** One that is there. */
-  get(number: number): Session {
-    const session = sessionOf(
+  get(number: number): OpenCommit {
+    const openCommit = openCommitOf(
       this.#sql.first<StoredRow>`
         SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
           commit_id AS "commit", modified_at AS modifiedAt
         FROM sessions WHERE number = ${number}`,
     );
-    if (!session) throw new Error(`session ${number} is not there`);
-    return session;
+    if (!openCommit) throw new Error(`open commit ${number} is not there`);
+    return openCommit;
   }
 
-  /** Something was staged: the session stays open for another while. `added`: how many more paths it has. */
-  written({ number }: Session, { added, now }: { added: number; now: number }): void {
+  /** Something was staged: the open commit stays open for another while. `added`: how many more paths it has. */
+  written({ number }: OpenCommit, { added, now }: { added: number; now: number }): void {
     this.#sql.run`
       UPDATE sessions SET operations = operations + ${added}, written_at = ${now}, refusal = NULL,
         due = CASE WHEN due IS NULL THEN NULL ELSE ${now} + ttl END
@@ -95,7 +95,7 @@ export class SessionStore {
   }
 
   /** It is being checked and applied: time does not end it. */
-  startApplying({ number }: Session): void {
+  startApplying({ number }: OpenCommit): void {
     this.#sql.run`UPDATE sessions SET state = ${APPLYING}, due = NULL WHERE number = ${number}`;
   }
 
@@ -108,7 +108,7 @@ export class SessionStore {
   }
 
   /** Why it could not be applied, once. */
-  takeRefusal({ number }: Session): CommitRefused | undefined {
+  takeRefusal({ number }: OpenCommit): CommitRefused | undefined {
     const refusal = this.#sql.first<{ refusal: string | null }>`
       SELECT refusal FROM sessions WHERE number = ${number}`?.refusal;
     if (refusal === null || refusal === undefined) return undefined;
@@ -118,7 +118,7 @@ export class SessionStore {
 
   /** It was published, or nothing in it was a change. Nothing of it is staged any more. */
   finish(
-    { number, origin }: Session,
+    { number, origin }: OpenCommit,
     { commit, modifiedAt, now }: { commit: string | null; modifiedAt: number; now: number },
   ): void {
     // A job's output is found by its commit.
@@ -132,11 +132,11 @@ export class SessionStore {
   }
 
   /** Nobody sees it any more; the alarm takes away what it staged. */
-  end({ number }: Session, now: number): void {
+  end({ number }: OpenCommit, now: number): void {
     this.#sql.run`UPDATE sessions SET state = ${ENDED}, origin = NULL, due = ${now} WHERE number = ${number}`;
   }
 
-  /** The generation is gone, and its sessions with it. */
+  /** The generation is gone, and its open commits with it. */
   endGeneration(gen: number, now: number): void {
     this.#sql.run`
       UPDATE sessions INDEXED BY sessions_by_gen SET state = ${ENDED}, origin = NULL, due = ${now}
@@ -155,8 +155,8 @@ export class SessionStore {
   }
 
   /** One whose time is over. */
-  expired(now: number): Session | undefined {
-    return sessionOf(
+  expired(now: number): OpenCommit | undefined {
+    return openCommitOf(
       this.#sql.first<StoredRow>`
         SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
           commit_id AS "commit", modified_at AS modifiedAt
@@ -171,6 +171,6 @@ export class SessionStore {
   }
 }
 
-function sessionOf(row: StoredRow | undefined): Session | undefined {
-  return row && { ...row, state: SESSION_STATES[row.state] ?? "ended" };
+function openCommitOf(row: StoredRow | undefined): OpenCommit | undefined {
+  return row && { ...row, state: STATES[row.state] ?? "ended" };
 }

@@ -86,14 +86,14 @@ describe("an open commit", () => {
 });
 
 describe("how long an open commit is kept", () => {
-  const sessionTtl = { defaultMs: 2 * HOUR_MS, maxMs: 3 * HOUR_MS };
-  const config = { ...CONFIG, sessionTtl };
+  const openCommitTtl = { defaultMs: 2 * HOUR_MS, maxMs: 3 * HOUR_MS };
+  const config = { ...CONFIG, openCommitTtl };
 
   test("is what its opener asks for, or the gateway's default", async () => {
     const { path } = await branchOf("kept");
     for (const [body, ttlMs] of [
       [{ ttl: "90m" }, 1.5 * HOUR_MS],
-      [{}, sessionTtl.defaultMs],
+      [{}, openCommitTtl.defaultMs],
     ] as const) {
       const { session } = await good(`POST ${path}/sessions`, { body, config });
       const { openedAt, dueAt } = await good(`GET ${path}/sessions/${session}`);
@@ -136,7 +136,7 @@ test("a branch that is not there, or is a pipeline's output, has no open commits
 test.each([
   "01ARZ3NDEKTSV4RRFFQ69G5FAV",
   "not-a-session",
-])("a session that is not there is told so: %s", async (session) => {
+])("an open commit that is not there is told so: %s", async (session) => {
   const { path } = await branchOf(`without-${session}`);
   const at = `${path}/sessions/${session}`;
   for (const line of [`GET ${at}`, `POST ${at}/finish`]) {
