@@ -4,7 +4,7 @@
 // JavaScript, so that every Node can read this far.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
+import module, { createRequire } from "node:module";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -52,7 +52,11 @@ if (isNewEnough()) {
     process.channel.unref();
   }
   delete process.env[SECOND_RUN];
-  const sources = existsSync(join(dirname(HERE), "../cli/main.ts"));
+  const root = join(dirname(HERE), "..");
+  const sources = existsSync(join(root, "cli/main.ts"));
+  // Compiled TypeScript is kept, which halves the time of a start. Not for the package: the folder of its
+  // packages may not be this user's, and others could put code into a folder for temporary files.
+  if (sources) module.enableCompileCache(join(root, "node_modules/.cache/sluice"));
   const { main } = await (sources ? import("../cli/main.ts") : import(COMPILED));
   await main(process.argv.slice(2));
 } else {

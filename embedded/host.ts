@@ -5,7 +5,7 @@ import { workerCode } from "./bundle/worker-code.ts";
 import { readRuntimeConfig } from "./bundle/wrangler-config.ts";
 import { type DataLock, lockDataFolder } from "./data/data-lock.ts";
 import { keptEncryptionKey } from "./data/encryption-key.ts";
-import { applyMigrations } from "./data/migrations.ts";
+import { applyMigrations, isMigrated } from "./data/migrations.ts";
 import { keptRootKey, type RootKey } from "./data/root-key.ts";
 import { waitUntilHealthy } from "./health.ts";
 import type { HostLog } from "./host-log.ts";
@@ -15,7 +15,8 @@ import { type Binding, type RuntimeOptions, startRuntime, WORKER_NAME } from "./
 import { endOrphan, workerdEnvironment } from "./workerd/workerd.ts";
 
 const ROOT = join(import.meta.dirname, "..");
-const DATABASE: Binding = { type: "d1", id: "sluice" };
+const DATABASE = { type: "d1", id: "sluice" } as const;
+const MIGRATIONS = join(ROOT, "migrations");
 const MIGRATOR = "export default { fetch: () => new Response(null, { status: 404 }) };";
 
 export interface GatewayOptions {
@@ -98,8 +99,11 @@ function reachableHost(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-// Before the gateway's own start, so that nobody ever meets a gateway whose catalogue is not there yet.
+// Before the gateway's own start, so that nobody ever meets a gateway whose catalogue is not there yet. It takes a
+// runtime of its own, which is started only if there is something to apply.
 async function migrate(base: Omit<RuntimeOptions, "code" | "bindings" | "objectClasses">): Promise<void> {
+  const { stateDir } = base;
+  if (isMigrated({ stateDir, database: DATABASE.id, folder: MIGRATIONS })) return;
   const runtime = await startRuntime({
     ...base,
     code: MIGRATOR,
@@ -107,7 +111,7 @@ async function migrate(base: Omit<RuntimeOptions, "code" | "bindings" | "objectC
     objectClasses: [],
   });
   try {
-    const applied = await applyMigrations(await runtime.getD1Database("DB"), join(ROOT, "migrations"));
+    const applied = await applyMigrations(await runtime.getD1Database("DB"), MIGRATIONS);
     for (const file of applied) base.log.debug(`applied ${file}`);
   } finally {
     await runtime.dispose();

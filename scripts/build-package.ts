@@ -39,7 +39,7 @@ function putPackageJson(): void {
 }
 
 async function putWorker(): Promise<void> {
-  const { main, wasm, inputs } = await bundleWorker(join(ROOT, "worker/index.ts"), { sourceMap: "none" });
+  const { main, wasm, inputs } = await bundleWorker(join(ROOT, "worker/index.ts"));
   put("worker/index.js", main);
   for (const [name, bytes] of wasm) put(`worker/${name}`, bytes);
   const wasmLicence = readFileSync(join(ROOT, "worker/blobs/hash/wasm/LICENSE"), "utf8").trim();

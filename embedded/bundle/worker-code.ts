@@ -9,8 +9,8 @@ export async function workerCode(folder: string): Promise<WorkerCode> {
     return { main: readFileSync(bundled, "utf8"), wasm: wasmModules(folder) };
   }
   // Loaded only here: the package has neither this nor the bundler.
-  const { bundleWorker } = await import("./bundle.ts");
-  return bundleWorker(join(folder, "index.ts"));
+  const { keptBundle } = await import("./bundle.ts");
+  return keptBundle(join(folder, "index.ts"));
 }
 
 function wasmModules(folder: string): WorkerCode["wasm"] {

@@ -1,5 +1,7 @@
+import { createHash, createHmac } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 
 /** What migrating needs of D1. */
 export interface Database {
@@ -27,9 +29,7 @@ export async function applyMigrations(database: Database, folder: string): Promi
   await database.prepare(BOOKKEEPING).run();
   const { results } = await database.prepare("SELECT name FROM d1_migrations").all<{ name: string }>();
   const applied = new Set(results.map(({ name }) => name));
-  const pending = readdirSync(folder)
-    .filter((file) => file.endsWith(".sql") && !applied.has(file))
-    .sort();
+  const pending = migrationsIn(folder).filter((file) => !applied.has(file));
   for (const file of pending) {
     await database.batch([
       database.prepare(statementsOf(readFileSync(join(folder, file), "utf8"))),
@@ -37,6 +37,51 @@ export async function applyMigrations(database: Database, folder: string): Promi
     ]);
   }
   return pending;
+}
+
+/**
+ * Whether a database has all migrations of a folder, as its own file in the state of a runtime says, which must not be
+ * running. False also if the file can't be read: then who applies them learns why.
+ */
+export function isMigrated({
+  stateDir,
+  database,
+  folder,
+}: {
+  stateDir: string;
+  database: string;
+  folder: string;
+}): boolean {
+  try {
+    const file = join(stateDir, "d1", D1_OBJECTS, `${objectId(D1_OBJECTS, database)}.sqlite`);
+    using books = new DatabaseSync(file, { readOnly: true });
+    const applied = new Set(
+      books
+        .prepare("SELECT name FROM d1_migrations")
+        .all()
+        .map(({ name }) => name),
+    );
+    return migrationsIn(folder).every((migration) => applied.has(migration));
+  } catch {
+    return false;
+  }
+}
+
+function migrationsIn(folder: string): string[] {
+  return readdirSync(folder)
+    .filter((file) => file.endsWith(".sql"))
+    .sort();
+}
+
+/** Miniflare's class of the objects that are its D1 databases. */
+const D1_OBJECTS = "miniflare-D1DatabaseObject";
+
+/** The id that workerd gives to the object of a name. */
+function objectId(uniqueKey: string, name: string): string {
+  const key = createHash("sha256").update(uniqueKey).digest();
+  const half = (of: string | Buffer): Buffer => createHmac("sha256", key).update(of).digest().subarray(0, 16);
+  const ofName = half(name);
+  return Buffer.concat([ofName, half(ofName)]).toString("hex");
 }
 
 // D1 takes any number of statements in one, but stumbles over a comment after the last of them.

@@ -1,4 +1,6 @@
-import { Miniflare, type WorkerdStructuredLog } from "miniflare";
+import { createRequire, SourceMap } from "node:module";
+import { join } from "node:path";
+import type { Miniflare, WorkerdStructuredLog } from "miniflare";
 import type { RuntimeConfig } from "../bundle/wrangler-config.ts";
 import type { HostLog } from "../host-log.ts";
 
@@ -6,6 +8,8 @@ import type { HostLog } from "../host-log.ts";
 export interface WorkerCode {
   readonly main: string;
   readonly wasm: ReadonlyMap<string, Uint8Array<ArrayBuffer>>;
+  /** From `main` to the files that it was made of; stack traces in the log name those. */
+  readonly sourceMap?: string;
 }
 
 export interface RuntimeOptions extends RuntimeConfig {
@@ -38,7 +42,7 @@ export type Binding =
  */
 export async function startRuntime(options: RuntimeOptions): Promise<Miniflare> {
   const signals = keepSignalHandlers();
-  const miniflare = new Miniflare({
+  const miniflare = new (loadMiniflare().Miniflare)({
     host: "127.0.0.1",
     port: 0,
     cf: false,
@@ -47,7 +51,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Miniflare> 
     logRequests: false,
     resourcePersistencePath: options.stateDir,
     unsafeRuntimeEnv: options.workerdEnv,
-    handleStructuredLogs: (line) => report(line, options.log),
+    handleStructuredLogs: reportTo(options),
     workers: [
       {
         config: {
@@ -106,9 +110,26 @@ function keepSignalHandlers(): { restore(): void } {
   };
 }
 
-function report({ level, message }: WorkerdStructuredLog, log: HostLog): void {
-  const line = `gateway: ${message}`;
-  if (level === "error") log.error(line);
-  else if (level === "warn") log.warn(line);
-  else log.info(line);
+// An `import` would compile its six megabytes once more, only to see that they are CommonJS: 0.2 s.
+function loadMiniflare(): typeof import("miniflare") {
+  return createRequire(import.meta.url)("miniflare");
 }
+
+function reportTo({ code, log }: RuntimeOptions): (line: WorkerdStructuredLog) => void {
+  let map: SourceMap | undefined;
+  const original = (frame: string, line: string, column: string): string => {
+    if (typeof code === "string" || code.sourceMap === undefined) return frame;
+    map ??= new SourceMap(JSON.parse(code.sourceMap));
+    const entry = map.findEntry(Number(line) - 1, Number(column) - 1);
+    if (!("originalSource" in entry)) return frame;
+    return `${join("/", entry.originalSource)}:${entry.originalLine + 1}:${entry.originalColumn + 1}`;
+  };
+  return ({ level, message }) => {
+    const text = `gateway: ${message.replace(BUNDLE_FRAME, original)}`;
+    if (level === "error") log.error(text);
+    else if (level === "warn") log.warn(text);
+    else log.info(text);
+  };
+}
+
+const BUNDLE_FRAME = /file:\/\/\S*\/index\.js:(\d+):(\d+)/g;

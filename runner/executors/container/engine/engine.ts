@@ -1,5 +1,5 @@
 import { Agent } from "node:http";
-import Dockerode from "dockerode";
+import type Dockerode from "dockerode";
 import { z } from "zod";
 import { errorCode, messageOf } from "../../../lib/fault.ts";
 import { NodeTrouble } from "../../executor.ts";
@@ -57,6 +57,8 @@ const Info = z.object({
 
 /** Asks the engine behind a socket what it is. Throws NodeTrouble and EngineRefusal. */
 export async function openEngine(socket: string): Promise<Engine> {
+  // Loaded only here: it brings much that a runner without an engine has no use for.
+  const { default: Dockerode } = await import("dockerode");
   const connection = {
     // Else DOCKER_HOST of the environment would win over the socket.
     host: "",
