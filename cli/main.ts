@@ -1,4 +1,4 @@
-import { INTERRUPTED } from "./gateway/sessions.ts";
+import { INTERRUPTED } from "./gateway/open-commits.ts";
 import { CliError, reportFailure } from "./output/failure.ts";
 import { buildProgram, type HelpOutput } from "./program.ts";
 
@@ -9,7 +9,7 @@ const terminal: HelpOutput = {
 
 /** Runs one command line (without `node` and the script); sets the exit code: 0, 1 failed, 2 wrong usage. */
 export async function main(args: readonly string[]): Promise<void> {
-  // `sluice ls | head`: whoever reads us has seen enough.
+  // `sluice ls | head`: the reader has seen enough.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(0);
     throw error;
@@ -19,7 +19,7 @@ export async function main(args: readonly string[]): Promise<void> {
   } catch (error) {
     const { exitCode, text } = reportFailure(error, { json: args.includes("--json") });
     process.stderr.write(text);
-    // What was under way when somebody stopped us is given up with the process.
+    // A signal stopped the command: requests that are still under way end with the process.
     if (error instanceof CliError && error.code === INTERRUPTED) process.exit(exitCode);
     process.exitCode = exitCode;
   }

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { NAME_PATTERN } from "../protocol/names.ts";
-import { DEFAULT_DATA } from "./gateway/door.ts";
+import { DEFAULT_DATA } from "./gateway/connection.ts";
 
 /** What every command that talks to a gateway takes. */
 export interface ClientOptions {
@@ -36,7 +36,7 @@ export function wholeNumber({ min, max }: { min: number; max: number }): (value:
   };
 }
 
-/** A parser of names (design §2). */
+/** A parser of names of repos, branches, pipelines and nodes. */
 export function name(value: string): string {
   if (NAME_PATTERN.test(value)) return value;
   throw new InvalidArgumentError(

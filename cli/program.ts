@@ -22,7 +22,7 @@ import { withExamples } from "./options.ts";
 
 const PACKAGE = join(import.meta.dirname, "../package.json");
 
-/** Where help goes: asked for to `out`, and of a group that was called without a command to `err`. */
+/** Prints help: to `out` if a user asked for it, to `err` if a group was called without a command. */
 export interface HelpOutput {
   out(text: string): void;
   err(text: string): void;

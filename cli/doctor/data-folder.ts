@@ -5,14 +5,14 @@ import { reserveOf, type Space, spaceOf } from "../../runner/limits/free-space.t
 import { showSize } from "../output/output.ts";
 import type { Finding } from "./finding.ts";
 
-/** A folder to try things in, where the runner would have its data. */
+/** A folder to try things in, below the place of the runner's data. */
 export interface TryingPlace {
   readonly folder: string;
   readonly finding: Finding;
   remove(): Promise<void>;
 }
 
-/** Makes a folder in the data folder or, where that is not there yet, in the one where it would be made. */
+/** Makes a folder in the data folder, or if there is none yet, in the folder that it would be made in. */
 export async function openTryingPlace(
   dataDir: string,
   { cacheBytes }: { readonly cacheBytes: number },

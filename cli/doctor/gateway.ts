@@ -1,5 +1,5 @@
 import { Client, GatewayError } from "../gateway/client.ts";
-import { type Door, findDoor } from "../gateway/door.ts";
+import { type Connection, findConnection } from "../gateway/connection.ts";
 import { CliError, UsageError } from "../output/failure.ts";
 import { clockFinding } from "./clock.ts";
 import type { Finding } from "./finding.ts";
@@ -8,10 +8,10 @@ const PATIENCE_MS = 15_000;
 const START = "start one with 'sluice dev', or set SLUICE_ENDPOINT to where one is";
 
 /** Whether the gateway that the environment or the data folder names answers, takes the key, and has the same time. */
-export async function gatewayFindings(from: Parameters<typeof findDoor>[0]): Promise<Finding[]> {
-  let door: Door;
+export async function gatewayFindings(from: Parameters<typeof findConnection>[0]): Promise<Finding[]> {
+  let connection: Connection;
   try {
-    door = findDoor(from);
+    connection = findConnection(from);
   } catch (error) {
     if (error instanceof UsageError) return [{ check: "gateway", state: "fail", found: error.message }];
     if (!(error instanceof CliError)) throw error;
@@ -19,16 +19,16 @@ export async function gatewayFindings(from: Parameters<typeof findDoor>[0]): Pro
     return [{ check: "gateway", state: "warn", found: error.message }];
   }
   const sentAt = Date.now();
-  const reached = await reach(door.endpoint);
+  const reached = await reach(connection.endpoint);
   if (!reached.ok) {
-    const found = `${door.endpoint}: ${reached.reason}`;
+    const found = `${connection.endpoint}: ${reached.reason}`;
     return [{ check: "gateway", state: "fail", found, fix: START }];
   }
   const { theirs, receivedAt } = reached;
   return [
-    { check: "gateway", state: "ok", found: `${door.endpoint} answers` },
+    { check: "gateway", state: "ok", found: `${connection.endpoint} answers` },
     ...(theirs === undefined ? [] : [clockFinding({ sentAt, receivedAt, theirs })]),
-    await keyFinding(door),
+    await keyFinding(connection),
   ];
 }
 
@@ -57,7 +57,7 @@ function wordsOf(error: unknown): string {
   return error.cause instanceof Error ? error.cause.message || wordsOf(error.cause) : error.message;
 }
 
-/** Whose keys are enough is said in the README, "Access keys". */
+/** The README, "Access keys", says which keys are enough for what. */
 const KEY_FIX =
   "take the key that 'sluice env' prints on the gateway's machine, or make one: sluice key create --level write";
 
@@ -65,8 +65,8 @@ const KEY_FIX =
  * Whether the key may do what a runner does. Asked with a renewal that names nothing: the gateway looks at the key first,
  * and then refuses the rest.
  */
-async function keyFinding(door: Door): Promise<Finding> {
-  const client = new Client(door);
+async function keyFinding(connection: Connection): Promise<Finding> {
+  const client = new Client(connection);
   const check = "key";
   try {
     await client.send({
@@ -82,5 +82,9 @@ async function keyFinding(door: Door): Promise<Finding> {
   } finally {
     await client.close();
   }
-  return { check, state: "ok", found: `${door.accessKeyId}, from ${door.keySource}, is enough for a runner` };
+  return {
+    check,
+    state: "ok",
+    found: `${connection.accessKeyId}, from ${connection.keySource}, is enough for a runner`,
+  };
 }

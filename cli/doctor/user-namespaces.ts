@@ -24,7 +24,7 @@ const NEEDED = [
 export interface UserNamespaces {
   /** The user who runs the runner. */
   readonly uid: number;
-  /** A setting of the kernel, by its path below `/proc/sys`; undefined where this kernel has none of that name. */
+  /** A setting of the kernel, by its path below `/proc/sys`; undefined if this kernel has none of that name. */
   readonly setting: (path: string) => Promise<string | undefined>;
 }
 

@@ -13,8 +13,8 @@ import { CliError } from "../output/failure.ts";
 import type { Progress } from "./progress.ts";
 
 /**
- * Writes a file of a branch to this machine; answers its size. The bytes go under another name first and are held to
- * their digest, so that what is there under `target` is always whole.
+ * Writes a file of a branch to this machine and returns its size. The bytes are written under another name first and
+ * checked against their digest, so that a file at `target` is always whole.
  */
 export async function downloadFile(
   client: Client,

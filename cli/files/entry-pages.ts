@@ -10,7 +10,7 @@ export interface EntryPage<E = LocalEntry> {
 
 /**
  * Entries in pages, each of at most MAX_COMMIT_OPERATIONS entries, and of `maxBytes` but for a single entry that is
- * larger. Where a page ends is known once one more entry is there: no more than that is read ahead.
+ * larger. Reads one entry ahead and no more: the next entry tells whether the page has ended.
  */
 export async function* inPages<E extends { readonly size: number }>(
   entries: AsyncIterable<E>,

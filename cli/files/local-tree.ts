@@ -7,12 +7,12 @@ import { CliError } from "../output/failure.ts";
 
 /** A file or an empty directory that is to be put. */
 export interface LocalEntry {
-  /** Where it is on this machine, or its bytes. */
+  /** Its path on this machine, or its bytes. */
   readonly source: string | Buffer;
-  /** Where it goes: a path in the branch; a directory's ends in `/`. */
+  /** Its path in the branch; a directory's ends in `/`. */
   readonly target: string;
   readonly size: number;
-  /** What its bytes are, where that is known beforehand. */
+  /** Identity of its bytes, if that is known beforehand. */
   readonly content?: ContentId;
 }
 
@@ -26,7 +26,10 @@ export interface WalkOptions {
 /** Names of a folder that are read at a time. */
 const NAMES_AT_A_TIME = 1000;
 
-/** Everything under a folder, in no order: a folder of a million names is never held as a whole. Symbolic links are not followed. Throws a CliError that names what can't be stored. */
+/**
+ * Everything under a folder, in no order: a folder of a million names is never held as a whole. Does not follow
+ * symbolic links. Throws a CliError that names what can't be stored.
+ */
 export async function* walkFolder(folder: string, options: WalkOptions): AsyncGenerator<LocalEntry> {
   let kept = 0;
   for await (const entry of await opendir(folder, { bufferSize: NAMES_AT_A_TIME })) {
@@ -49,7 +52,7 @@ async function* walkEntry(entry: Dirent, source: string, options: WalkOptions): 
   else yield { source, target, size: (await lstat(source)).size };
 }
 
-/** Throws a CliError where the tree can't hold a path of that name. */
+/** Throws a CliError if the tree can't hold a path of that name. */
 export function checkTarget(source: string, target: string): void {
   const fault = pathFault(target);
   if (fault) throw new CliError(`${source} can't be stored as '${target}': ${PATH_FAULT_TEXT[fault]}`);

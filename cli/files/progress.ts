@@ -3,7 +3,7 @@ import { showSize } from "../output/output.ts";
 
 /** Tells how far a copy is, in bytes. */
 export interface Progress {
-  /** Starts anew, over so many bytes as far as is known. */
+  /** Starts a new bar over as many bytes as are known of. */
   begin(what: string, totalBytes: number): void;
   /** There are more to come than was said. */
   grow(bytes: number): void;
@@ -14,7 +14,7 @@ export interface Progress {
 /** Copies below this many bytes are over before anybody could read a bar. */
 const WORTH_A_BAR_BYTES = 8 * 1024 * 1024;
 
-/** A bar on stderr where a person looks on, else silence. */
+/** A bar on stderr if a person looks on, else silence. */
 export function progressFor({ json }: { json?: true }): Progress {
   return json || !process.stderr.isTTY ? silence : new Bar();
 }

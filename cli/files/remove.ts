@@ -2,12 +2,12 @@ import { CommitCreated, UploadOpened } from "../../protocol/files.ts";
 import type { BucketAddress } from "../../protocol/names.ts";
 import type { ListedFile } from "../gateway/answers.ts";
 import type { Client } from "../gateway/client.ts";
-import { commitThroughSession } from "../gateway/sessions.ts";
+import { asOneCommit } from "../gateway/open-commits.ts";
 import type { EntryPage } from "./entry-pages.ts";
 
 export interface Removed {
   readonly files: number;
-  /** The one commit that removed them; null where that was staged in an open commit. */
+  /** The one commit that removed them; null if that was staged in an open commit. */
   readonly commit: string | null;
 }
 
@@ -19,7 +19,7 @@ export interface Removal {
   readonly rest: AsyncIterable<EntryPage<ListedFile>>;
 }
 
-/** Removes files as one commit, however many they are; of those of an open commit, that is staged. */
+/** Removes files as one commit, however many they are. In an open commit the removals are staged. */
 export async function removeAsCommit(client: Client, { from, first, rest }: Removal): Promise<Removed> {
   let files = 0;
   const remove = (place: BucketAddress, { entries }: EntryPage<ListedFile>): Promise<string | null> => {
@@ -36,7 +36,7 @@ export async function removeAsCommit(client: Client, { from, first, rest }: Remo
   }
   const commit = first.isLast
     ? await remove(from, first)
-    : await commitThroughSession(client, { to: from, fill: removeAll });
+    : await asOneCommit(client, { to: from, fill: removeAll });
   return { files, commit };
 }
 

@@ -30,7 +30,7 @@ interface Hashed extends LocalEntry {
 
 /** What was done with a page. */
 export interface PageDone {
-  /** The commit that holds it; null where nothing changed, and where it was staged. */
+  /** The commit that holds it; null if nothing changed, or if it was staged. */
   readonly commit: string | null;
   readonly bytes: number;
   /** Bytes that the branch did not have yet. */
@@ -38,8 +38,8 @@ export interface PageDone {
 }
 
 /**
- * Puts entries as one commit, or into an open one: says what it has, sends what the branch lacks, then names them all
- * at once (design §4). A failure leaves nothing but bytes that are swept away. At most MAX_COMMIT_OPERATIONS entries.
+ * Puts entries as one commit, or into an open one: tells the branch their digests, sends what it lacks, then names them
+ * all at once. A failure leaves only unnamed bytes, which are swept. At most MAX_COMMIT_OPERATIONS entries.
  */
 export async function uploadPage(
   client: Client,
@@ -175,7 +175,7 @@ function bytesOf(source: LocalEntry["source"]): Buffer | Promise<Buffer> {
   return typeof source === "string" ? readFile(source) : source;
 }
 
-/** Counted as they are asked for: who listens to a stream makes it flow, whether its reader is ready or not. */
+/** Counts bytes as they are asked for. A listener on the stream would make it flow before its reader is ready. */
 async function* piecesOf(source: LocalEntry["source"], progress: Progress): AsyncGenerator<Buffer> {
   const pieces = typeof source === "string" ? createReadStream(source) : [source];
   for await (const piece of pieces) {

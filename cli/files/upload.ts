@@ -1,12 +1,12 @@
 import type { BucketAddress } from "../../protocol/names.ts";
 import type { Client } from "../gateway/client.ts";
-import { commitThroughSession } from "../gateway/sessions.ts";
+import { asOneCommit } from "../gateway/open-commits.ts";
 import type { EntryPage } from "./entry-pages.ts";
 import type { Progress } from "./progress.ts";
 import { uploadPage } from "./upload-page.ts";
 
 export interface Uploaded {
-  /** The one commit that holds all; null where nothing changed, and where all was staged in an open commit. */
+  /** The one commit that holds all; null if nothing changed, or if all was staged in an open commit. */
   readonly commit: string | null;
   readonly files: number;
   readonly bytes: number;
@@ -47,8 +47,6 @@ export async function uploadAsCommit(client: Client, upload: Upload): Promise<Up
     await putAll(to);
     return { commit: null, ...done, staged: true };
   }
-  const commit = first.isLast
-    ? await put(to, first)
-    : await commitThroughSession(client, { to, fill: putAll });
+  const commit = first.isLast ? await put(to, first) : await asOneCommit(client, { to, fill: putAll });
   return { commit, ...done };
 }

@@ -6,7 +6,7 @@ import { UsageError } from "../output/failure.ts";
 export interface Address {
   readonly repo: string;
   readonly branch: string;
-  /** The open commit, where it is one. */
+  /** Id of the open commit, if the address is in one. */
   readonly session?: string;
   readonly bucket: string;
   readonly path: string;

@@ -5,9 +5,10 @@ import { type Dispatcher, Pool } from "undici";
 import type { z } from "zod";
 import { ErrorBody, type Issue } from "../../protocol/errors.ts";
 import { GatewayClock, SKEWED, signingTime } from "../../runner/gateway/gateway-clock.ts";
+import type { ClientOptions } from "../options.ts";
 import { CliError } from "../output/failure.ts";
 import { parseS3Error } from "./answers.ts";
-import type { Door } from "./door.ts";
+import { type Connection, findConnection } from "./connection.ts";
 
 type Stream = Exclude<Dispatcher.DispatchOptions["body"], string | Uint8Array | FormData | null | undefined>;
 
@@ -19,9 +20,9 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly json?: unknown;
-  /** Opened anew for each try. */
+  /** Called for each try: a stream can be read only once. */
   readonly stream?: () => Stream;
-  /** It may be sent again where the first try's answer was lost. All but POST always may. */
+  /** The request may be sent again if its answer was lost. Every method but POST may always. */
   readonly repeatable?: true;
   /** Longest silence before the answer begins, in milliseconds. */
   readonly patienceMs?: number;
@@ -43,20 +44,24 @@ export class GatewayError extends CliError {
 const TRIES = 4;
 const DEFAULT_PATIENCE_MS = 120_000;
 
-/** Signed requests to one gateway, repeated where that is safe and may help. Any failure is thrown as a CliError. */
+/** Signed requests to one gateway, repeated if that is safe and may help. Any failure is thrown as a CliError. */
 export class Client {
-  readonly door: Door;
+  readonly connection: Connection;
   readonly #pool: Pool;
   readonly #clock = new GatewayClock();
   /** Signing keys of the day. */
   readonly #keys = new Map<string, ArrayBuffer>();
 
-  constructor(door: Door) {
-    this.door = door;
-    this.#pool = new Pool(door.endpoint, { connections: 8, bodyTimeout: 60_000, connectTimeout: 10_000 });
+  constructor(connection: Connection) {
+    this.connection = connection;
+    this.#pool = new Pool(connection.endpoint, {
+      connections: 8,
+      bodyTimeout: 60_000,
+      connectTimeout: 10_000,
+    });
   }
 
-  /** A control API call (design §10) whose answer is held to its schema. `path` is below `/api/v1`. */
+  /** A call of the control API whose answer must fit the schema. `path` is below `/api/v1`. */
   async call<Schema extends z.ZodType>(answers: Schema, ask: Ask): Promise<z.infer<Schema>> {
     const answer = await this.send({ ...ask, path: `/api/v1${ask.path}` });
     const text = await answer.body.text();
@@ -64,7 +69,7 @@ export class Client {
     if (parsed.success) return parsed.data;
     const issue = parsed.error.issues[0];
     throw new CliError(
-      `${this.door.endpoint} does not answer ${ask.method} /api/v1${ask.path} as this version of sluice expects: ${issue?.path.join(".")} ${issue?.message}`,
+      `${this.connection.endpoint} does not answer ${ask.method} /api/v1${ask.path} as this version of sluice expects: ${issue?.path.join(".")} ${issue?.message}`,
       { code: "ContractError" },
     );
   }
@@ -118,15 +123,15 @@ export class Client {
     { path, text }: { path: string; text: string | undefined },
   ): Promise<Record<string, string>> {
     const signer = new AwsV4Signer({
-      url: this.door.endpoint + path,
+      url: this.connection.endpoint + path,
       method: ask.method,
       headers: {
         ...ask.headers,
         ...(text === undefined ? {} : { "content-type": "application/json" }),
         "x-amz-content-sha256": ask.stream ? "UNSIGNED-PAYLOAD" : sha256Hex(text ?? ""),
       },
-      accessKeyId: this.door.accessKeyId,
-      secretAccessKey: this.door.secretAccessKey,
+      accessKeyId: this.connection.accessKeyId,
+      secretAccessKey: this.connection.secretAccessKey,
       service: "s3",
       region: "auto",
       datetime: signingTime(this.#clock.now()),
@@ -137,7 +142,7 @@ export class Client {
 
   #unreachable(error: unknown): CliError {
     const code = codeOf(error);
-    const { endpoint } = this.door;
+    const { endpoint } = this.connection;
     if (code === "ECONNREFUSED") {
       return new CliError(
         `no gateway answers at ${endpoint}; start one with 'sluice dev', or set SLUICE_ENDPOINT`,
@@ -157,9 +162,19 @@ export class Client {
     const { code, message, issues = [] } = api.success ? api.data.error : parseS3Error(status, text);
     const hint =
       code === "InvalidAccessKeyId" || code === "SignatureDoesNotMatch"
-        ? ` (the key is ${this.door.accessKeyId}, from ${this.door.keySource})`
+        ? ` (the key is ${this.connection.accessKeyId}, from ${this.connection.keySource})`
         : "";
     return new GatewayError(`${message}${hint}`, { status, code, issues });
+  }
+}
+
+/** Runs a command with a client of the gateway that the options and the environment name. */
+export async function withClient<T>(options: ClientOptions, act: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client(findConnection({ dataDir: options.data, env: process.env }));
+  try {
+    return await act(client);
+  } finally {
+    await client.close();
   }
 }
 

@@ -20,7 +20,7 @@ export function parseBranch(text: string): Address {
   throw new UsageError(`'${text}' must name a branch alone: <branch>.<repo>`);
 }
 
-/** Where the control API has the commits of a branch. */
+/** Path of a branch's commits in the control API. */
 export function commitsPath({ repo, branch }: Address): string {
   return `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/commits`;
 }

@@ -4,7 +4,7 @@ import { type Gateway, startGateway } from "../../embedded/host.ts";
 import { type GatewaySettings, readSettings } from "../../embedded/settings.ts";
 import type { Log } from "../../runner/lib/log.ts";
 import { type Runner, startRunner } from "../../runner/main.ts";
-import { DEFAULT_DATA } from "../gateway/door.ts";
+import { DEFAULT_DATA } from "../gateway/connection.ts";
 import { UsageError } from "../output/failure.ts";
 import { terminalLog } from "../output/log.ts";
 import { count, printJson, printLine } from "../output/output.ts";

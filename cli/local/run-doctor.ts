@@ -8,7 +8,7 @@ import { gatewayFindings } from "../doctor/gateway.ts";
 import { limitFindings } from "../doctor/limits.ts";
 import { machineFindings } from "../doctor/machine.ts";
 import { kernelSetting, userNamespacesFinding } from "../doctor/user-namespaces.ts";
-import { DEFAULT_DATA } from "../gateway/door.ts";
+import { DEFAULT_DATA } from "../gateway/connection.ts";
 import { printJson, printLine } from "../output/output.ts";
 import { runnerConfig } from "./runner-config.ts";
 import type { RunnerTerms } from "./runner-options.ts";

@@ -1,6 +1,6 @@
 import { stopOnSignals } from "../../runner/agent/signals.ts";
 import { startRunner } from "../../runner/main.ts";
-import { DEFAULT_DATA, findDoor } from "../gateway/door.ts";
+import { DEFAULT_DATA, findConnection } from "../gateway/connection.ts";
 import { terminalLog } from "../output/log.ts";
 import { printJson } from "../output/output.ts";
 import { runnerConfig } from "./runner-config.ts";
@@ -17,9 +17,11 @@ export async function runRunner({ json, ...flags }: RunnerOptions): Promise<void
   const log = terminalLog(process.env);
   // What it lays out must be readable to the users of images; its data folder itself is open to nobody else.
   process.umask(0o022);
-  const door = findDoor({ dataDir: DEFAULT_DATA, env: process.env });
-  const runner = await startRunner(runnerConfig(flags, { ...door, host: process.env.SLUICE_NODE }), { log });
+  const connection = findConnection({ dataDir: DEFAULT_DATA, env: process.env });
+  const runner = await startRunner(runnerConfig(flags, { ...connection, host: process.env.SLUICE_NODE }), {
+    log,
+  });
   stopOnSignals(runner, { log });
-  if (json) printJson({ node: runner.node, endpoint: door.endpoint });
+  if (json) printJson({ node: runner.node, endpoint: connection.endpoint });
   await runner.done;
 }

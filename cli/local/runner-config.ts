@@ -1,5 +1,5 @@
 import { type RunnerConfig, type RunnerFlags, readRunnerConfig } from "../../runner/agent/config.ts";
-import type { Door } from "../gateway/door.ts";
+import type { Connection } from "../gateway/connection.ts";
 
 /**
  * A runner's settings for a gateway that the CLI has found; `host` is what the node is called where no flag names it.
@@ -7,12 +7,12 @@ import type { Door } from "../gateway/door.ts";
  */
 export function runnerConfig(
   flags: RunnerFlags,
-  { host, ...door }: Omit<Door, "keySource"> & { readonly host?: string | undefined },
+  { host, ...connection }: Omit<Connection, "keySource"> & { readonly host?: string | undefined },
 ): RunnerConfig {
   return readRunnerConfig(flags, {
-    SLUICE_ENDPOINT: door.endpoint,
-    SLUICE_ACCESS_KEY_ID: door.accessKeyId,
-    SLUICE_SECRET_ACCESS_KEY: door.secretAccessKey,
+    SLUICE_ENDPOINT: connection.endpoint,
+    SLUICE_ACCESS_KEY_ID: connection.accessKeyId,
+    SLUICE_SECRET_ACCESS_KEY: connection.secretAccessKey,
     SLUICE_NODE: host,
   });
 }

@@ -32,7 +32,7 @@ export class UsageError extends CliError {
 /** What a failure means for the program that is about to end. */
 export interface Report {
   readonly exitCode: number;
-  /** For stderr; empty where everything has been said. */
+  /** For stderr; empty if everything has been said. */
   readonly text: string;
 }
 

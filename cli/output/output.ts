@@ -46,3 +46,8 @@ export function showSize(bytes: number): string {
 export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
+
+/** The repos that a key is for, on one line. */
+export function showRepos(repos: readonly string[] | null): string {
+  return repos === null ? "all repos" : repos.join(" ");
+}

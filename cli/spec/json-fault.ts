@@ -1,4 +1,4 @@
-/** Where a text stops being JSON, and why. */
+/** The place at which a text stops being JSON, and the reason. */
 export interface JsonFault {
   /** Both from 1. */
   readonly line: number;
@@ -6,7 +6,7 @@ export interface JsonFault {
   readonly problem: string;
 }
 
-/** The first thing that is wrong with a text that is not JSON; undefined where it is JSON (RFC 8259). */
+/** The first thing that is wrong with a text that is not JSON; undefined if it is JSON (RFC 8259). */
 export function jsonFault(text: string): JsonFault | undefined {
   try {
     new Reader(text).document();
@@ -30,7 +30,7 @@ class Fault extends Error {
 /** A text that nests deeper is no specification, and would be a recursion too deep. */
 const MAX_DEPTH = 200;
 
-/** Reads over a text and throws a Fault where it can't go on. */
+/** Reads over a text and throws a Fault if it can't go on. */
 class Reader {
   readonly #text: string;
   #at = 0;

@@ -12,7 +12,7 @@ export async function readSpecFile(file: string): Promise<unknown> {
   return parseSpec(content.startsWith(BYTE_ORDER_MARK) ? content.slice(1) : content, file);
 }
 
-/** Throws a CliError that says where the text is wrong and, where it is something else than JSON, what to do. */
+/** Throws a CliError that shows the place of the fault and, if the text is something else than JSON, says what to do. */
 export function parseSpec(content: string, file: string): unknown {
   const source = file === "-" ? "stdin" : file;
   const fault = jsonFault(content);

@@ -1,8 +1,7 @@
 import type { Command } from "commander";
 import { bucketName } from "../../../protocol/names.ts";
 import { BranchList } from "../../../protocol/repos.ts";
-import { encodePath } from "../../gateway/client.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { encodePath, withClient } from "../../gateway/client.ts";
 import { type ClientOptions, name, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printTable, showTime } from "../../output/output.ts";
 

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { parseOpenCommit } from "../../gateway/address.ts";
-import { abortSession } from "../../gateway/sessions.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { withClient } from "../../gateway/client.ts";
+import { abortOpenCommit } from "../../gateway/open-commits.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
@@ -9,12 +9,12 @@ import { printJson, printLine } from "../../output/output.ts";
 export function addCommitAbort(group: Command): void {
   const command = group
     .command("abort")
-    .description("Forgets an open commit and all that was put into it. Fine where it is gone already.")
+    .description("Forgets an open commit and all that was put into it. Does nothing if it is gone already.")
     .argument("<open commit>", "its bucket: s3://<session>.<branch>.<repo>")
     .action((text: string, options: ClientOptions) => {
       const open = parseOpenCommit(text);
       return withClient(options, async (client) => {
-        await abortSession(client, open);
+        await abortOpenCommit(client, open);
         if (options.json) printJson({ aborted: open.session });
         else printLine(`aborted s3://${open.bucket}`);
       });

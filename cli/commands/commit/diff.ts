@@ -1,8 +1,7 @@
 import type { Command } from "commander";
 import { DiffPage, MAX_LIST_CHANGES, type PathChange } from "../../../protocol/commits.ts";
-import { encodePath } from "../../gateway/client.ts";
+import { encodePath, withClient } from "../../gateway/client.ts";
 import { commitOrHead, commitsPath, parseBranch } from "../../gateway/commits.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printLine, printTable, showSize } from "../../output/output.ts";
 
@@ -20,8 +19,8 @@ export function addCommitDiff(group: Command): void {
     .command("diff")
     .description("Lists what differs between two commits of a branch, by path.")
     .argument("<bucket>", "<branch>.<repo>, with or without s3://")
-    .argument("[from]", "the one commit; where it is left out, the parent of the other")
-    .argument("[to]", "the other commit; the newest one where it is left out")
+    .argument("[from]", "the one commit; by default the parent of the other")
+    .argument("[to]", "the other commit; by default the newest one")
     .option(
       "--limit <number>",
       "at most so many paths",

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { parseOpenCommit } from "../../gateway/address.ts";
-import { finishSession } from "../../gateway/sessions.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { withClient } from "../../gateway/client.ts";
+import { finishOpenCommit } from "../../gateway/open-commits.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
@@ -10,13 +10,13 @@ export function addCommitFinish(group: Command): void {
   const command = group
     .command("finish")
     .description(
-      "Publishes an open commit as one commit, however large it is, and prints the commit's id. Done again, it prints the same.",
+      "Makes one commit of an open commit, however large it is, and prints the commit's id. Done again, it prints the same.",
     )
     .argument("<open commit>", "its bucket: s3://<session>.<branch>.<repo>")
     .action((text: string, options: ClientOptions) => {
       const open = parseOpenCommit(text);
       return withClient(options, async (client) => {
-        const commit = await finishSession(client, open);
+        const commit = await finishOpenCommit(client, open);
         if (options.json) printJson({ commit });
         else printLine(commit ?? "nothing changed: no commit was made");
       });

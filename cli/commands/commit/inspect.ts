@@ -1,9 +1,8 @@
 import type { Command } from "commander";
 import { CommitDetail, MAX_LIST_MAKERS, type Maker, Provenance } from "../../../protocol/commits.ts";
 import { type Address, showAddress } from "../../gateway/address.ts";
-import { type Client, encodePath } from "../../gateway/client.ts";
+import { type Client, encodePath, withClient } from "../../gateway/client.ts";
 import { commitOrHead, commitsPath, parseBranchAddress, showChanges } from "../../gateway/commits.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson, printLine, showTime } from "../../output/output.ts";
@@ -22,7 +21,7 @@ export function addCommitInspect(group: Command): void {
       "Shows a commit: its job and the commits that this read, which may be inspected in turn. Of a file, also the datums that made it and what they read.",
     )
     .argument("<bucket>", "<branch>.<repo>, or <branch>.<repo>/<path> for a file; with or without s3://")
-    .argument("[commit]", "the commit; the newest one where it is left out")
+    .argument("[commit]", "the commit; by default the newest one")
     .option("--path <path>", "a file of the commit")
     .option(
       "--limit <number>",

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { CommitPage, MAX_LIST_COMMITS } from "../../../protocol/commits.ts";
+import { withClient } from "../../gateway/client.ts";
 import { commitsPath, parseBranch, showChanges } from "../../gateway/commits.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printLine, printTable, showTime } from "../../output/output.ts";
 

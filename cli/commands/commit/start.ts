@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { Duration } from "../../../protocol/duration.ts";
 import { parseBucketAddress } from "../../gateway/address.ts";
-import { openSession } from "../../gateway/sessions.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { withClient } from "../../gateway/client.ts";
+import { startOpenCommit } from "../../gateway/open-commits.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson, printLine } from "../../output/output.ts";
@@ -28,7 +28,11 @@ export function addCommitStart(group: Command): void {
       const { repo, branch, session } = parseBucketAddress(text);
       if (session !== undefined) throw new UsageError(`'${text}' is the bucket of an open commit already`);
       return withClient(options, async (client) => {
-        const opened = await openSession(client, { repo, branch, ...(options.ttl && { ttl: options.ttl }) });
+        const opened = await startOpenCommit(client, {
+          repo,
+          branch,
+          ...(options.ttl && { ttl: options.ttl }),
+        });
         if (options.json) return printJson(opened);
         const bucket = `s3://${opened.bucket}`;
         printLine(bucket);

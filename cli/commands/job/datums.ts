@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { DatumPage, type JobDatum } from "../../../protocol/pipelines.ts";
-import { encodePath } from "../../gateway/client.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { encodePath, withClient } from "../../gateway/client.ts";
 import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printLine, printTable } from "../../output/output.ts";
 

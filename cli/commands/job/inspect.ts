@@ -1,10 +1,9 @@
 import type { Command } from "commander";
 import { Job } from "../../../protocol/pipelines.ts";
-import { encodePath } from "../../gateway/client.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { encodePath, withClient } from "../../gateway/client.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
 import { printJson } from "../../output/output.ts";
-import { printJob } from "../../output/show-job.ts";
+import { printJob } from "./show.ts";
 
 /** `sluice job inspect` */
 export function addJobInspect(group: Command): void {

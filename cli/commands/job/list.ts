@@ -1,9 +1,9 @@
 import { type Command, Option } from "commander";
 import { JobPage, JobState } from "../../../protocol/pipelines.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { withClient } from "../../gateway/client.ts";
 import { type ClientOptions, name, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printLine, printTable, showTime } from "../../output/output.ts";
-import { showDatums } from "../../output/show-job.ts";
+import { showDatums } from "./show.ts";
 
 interface Options extends ClientOptions {
   readonly pipeline?: string;

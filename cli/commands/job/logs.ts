@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import type { LogLine } from "../../../protocol/pipelines.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { withClient } from "../../gateway/client.ts";
+import { readLogs } from "../../gateway/job-logs.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
-import { readLogs } from "../../output/job-logs.ts";
 import { count, printJson, printLine } from "../../output/output.ts";
 
 interface Options extends ClientOptions {

@@ -1,7 +1,6 @@
 import type { Command } from "commander";
 import { Job } from "../../../protocol/pipelines.ts";
-import { encodePath } from "../../gateway/client.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { encodePath, withClient } from "../../gateway/client.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 

@@ -1,11 +1,10 @@
 import type { Command } from "commander";
 import { Job } from "../../../protocol/pipelines.ts";
-import { type Client, encodePath } from "../../gateway/client.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { type Client, encodePath, withClient } from "../../gateway/client.ts";
 import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson } from "../../output/output.ts";
-import { printJob } from "../../output/show-job.ts";
+import { printJob } from "./show.ts";
 
 interface Options extends ClientOptions {
   /** Seconds. */

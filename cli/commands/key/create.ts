@@ -1,9 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type CreateKey, KeyCreated, KeyLevel, MAX_KEY_DESCRIPTION } from "../../../protocol/keys.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { withClient } from "../../gateway/client.ts";
 import { type ClientOptions, name, withClientOptions, withExamples } from "../../options.ts";
-import { printJson, printLine } from "../../output/output.ts";
-import { showRepos } from "../../output/show-key.ts";
+import { printJson, printLine, showRepos } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
   readonly level: KeyLevel;

@@ -1,9 +1,8 @@
 import type { Command } from "commander";
 import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { withClient } from "../../gateway/client.ts";
 import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
-import { printJson, printLine, printTable, showTime } from "../../output/output.ts";
-import { showRepos } from "../../output/show-key.ts";
+import { printJson, printLine, printTable, showRepos, showTime } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
   readonly limit: number;

@@ -1,12 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
 import { HEARTBEAT_MS, Node, NodeList } from "../../../protocol/runner.ts";
-import type { Client } from "../../gateway/client.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { type Client, withClient } from "../../gateway/client.ts";
 import { type ClientOptions, name, withClientOptions, withExamples } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson, printLine } from "../../output/output.ts";
-import { showWork } from "../../output/show-node.ts";
+import { showWork } from "./show.ts";
 
 interface Options extends ClientOptions {
   readonly wait?: true;

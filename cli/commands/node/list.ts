@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { NodeList } from "../../../protocol/runner.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { withClient } from "../../gateway/client.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printTable, showTime } from "../../output/output.ts";
-import { showNodeState, showWork } from "../../output/show-node.ts";
+import { showNodeState, showWork } from "./show.ts";
 
 /** `sluice node list` */
 export function addNodeList(group: Command): void {

@@ -1,8 +1,8 @@
 import { pipeline } from "node:stream/promises";
 import type { Command } from "commander";
 import { parseFileAddress } from "../../gateway/address.ts";
+import { withClient } from "../../gateway/client.ts";
 import { getFile, headFile } from "../../gateway/objects.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
 import { printJson } from "../../output/output.ts";
 

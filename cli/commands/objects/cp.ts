@@ -18,9 +18,8 @@ import {
   showAddress,
 } from "../../gateway/address.ts";
 import type { ListedFile } from "../../gateway/answers.ts";
-import { type Client, GatewayError } from "../../gateway/client.ts";
+import { type Client, GatewayError, withClient } from "../../gateway/client.ts";
 import { createBucket, directoryPrefix, listPages } from "../../gateway/objects.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, showSize } from "../../output/output.ts";
@@ -49,7 +48,7 @@ export function addCp(program: Command): void {
     .argument("<from>", "a local path, or s3://<branch>.<repo>/<path>")
     .argument("<to>", "the other of the two; a file put to a path that ends in / keeps its name")
     .option("-r, --recursive", "a whole folder")
-    .option("--create", "make the bucket where it is absent")
+    .option("--create", "make the bucket if it does not exist")
     .option("--skip-special", "leave out symbolic links, pipes and devices instead of refusing them")
     .addOption(new Option("--split <by>", "cut one file into many").choices(SPLIT_KINDS))
     .option(

@@ -1,8 +1,7 @@
 import type { Command } from "commander";
 import { type Address, parseAddress } from "../../gateway/address.ts";
-import type { Client } from "../../gateway/client.ts";
+import { type Client, withClient } from "../../gateway/client.ts";
 import { type ListRequest, listBuckets, listPages } from "../../gateway/objects.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { parseBucketAddress } from "../../gateway/address.ts";
+import { withClient } from "../../gateway/client.ts";
 import { createBucket } from "../../gateway/objects.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
@@ -10,7 +10,7 @@ export function addMb(program: Command): void {
   const command = program
     .command("mb")
     .summary("make a bucket")
-    .description("Makes a bucket, which is a branch; its repo too, where that is not there yet.")
+    .description("Makes a bucket, which is a branch; and its repo, if that does not exist yet.")
     .argument("<bucket>", "s3://<branch>.<repo>")
     .action((text: string, options: ClientOptions) => {
       const { bucket } = parseBucketAddress(text);

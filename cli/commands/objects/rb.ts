@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { parseBucketAddress } from "../../gateway/address.ts";
+import { withClient } from "../../gateway/client.ts";
 import { deleteBucket, listFiles } from "../../gateway/objects.ts";
-import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson, printLine } from "../../output/output.ts";
@@ -21,7 +21,7 @@ export function addRb(program: Command): void {
     .action((text: string, options: Options) => {
       const { bucket } = parseBucketAddress(text);
       return withClient(options, async (client) => {
-        // The gateway deletes a branch that is not empty (spec §4.1); at a prompt that is seldom what was meant.
+        // The gateway deletes a branch that is not empty; at a prompt that is seldom what was meant.
         const first = options.force ? undefined : await listFiles(client, { bucket, prefix: "" }).next();
         if (first && !first.done)
           throw new CliError(`s3://${bucket} holds files: add --force to remove them with it`);

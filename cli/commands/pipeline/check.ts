@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { PipelineCheck } from "../../../protocol/pipeline-check.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { withClient } from "../../gateway/client.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
 import { count, printJson, printLine } from "../../output/output.ts";
 import { readSpecFile } from "../../spec/spec-file.ts";

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { withClient } from "../../gateway/with-client.ts";
+import { withClient } from "../../gateway/client.ts";
 import { type ClientOptions, name, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
@@ -15,7 +15,7 @@ export function addPipelineDelete(group: Command): void {
     .description("Deletes a pipeline: its jobs end, and its output branch goes with it.")
     .argument("<name>", "the pipeline", name)
     .option("--keep-output", "leave the output branch, as a branch like any other")
-    .option("--force", "even where another pipeline reads the output, which is then deleted under it")
+    .option("--force", "even if another pipeline reads the output, which is then deleted under it")
     .action((pipelineName: string, options: Options) =>
       withClient(options, async (client) => {
         const answer = await client.send({

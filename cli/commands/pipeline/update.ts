@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { Pipeline } from "../../../protocol/pipelines.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { withClient } from "../../gateway/client.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 import { readSpecFile } from "../../spec/spec-file.ts";
@@ -15,7 +15,7 @@ export function addPipelineUpdate(group: Command): void {
   const command = group
     .command("update")
     .description(
-      "Gives a pipeline a new spec, and makes one job for it. Datums run again where the transform has changed; where only workers, tries or times have, running jobs go on.",
+      "Gives a pipeline a new spec, and makes one job for it. If the transform has changed, datums run again; if only workers, tries or times have, running jobs go on.",
     )
     .requiredOption("-f, --file <spec>", "file with the spec; - reads stdin")
     .option("--reprocess", "run every datum again, whatever has changed")

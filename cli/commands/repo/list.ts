@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { RepoList } from "../../../protocol/repos.ts";
-import { withClient } from "../../gateway/with-client.ts";
+import { withClient } from "../../gateway/client.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printTable } from "../../output/output.ts";
 

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { DEFAULT_DATA } from "../../gateway/door.ts";
+import { DEFAULT_DATA } from "../../gateway/connection.ts";
 import type { DevOptions } from "../../local/run-dev.ts";
 import { withRunnerTerms } from "../../local/runner-options.ts";
 import { wholeNumber, withExamples, withJson } from "../../options.ts";
@@ -12,7 +12,7 @@ export function addDev(program: Command): void {
     .command("dev")
     .summary("run a gateway and runners on this machine")
     .description(
-      "Runs the whole service in the foreground: the gateway, its data in a folder, and runners for pipelines. The first Ctrl-C lets the runners finish the datums at work and stops, the second stops those too.\n\nThe root key is SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY; where they are not set, one is made at the first start and kept in the data folder.\n\nMore variables: SLUICE_DOMAIN (buckets are also reached as <bucket>.<domain>), SLUICE_UPLOAD_DAYS (after which an abandoned multipart upload goes; 7), SLUICE_SESSION_TTL (after which an open commit goes to which nothing is added; 24h) and SLUICE_SESSION_MAX_TTL (the longest that may be asked for; 168h), SLUICE_LAST_MODIFIED (whose time Last-Modified is: branch, the default, or object), SLUICE_ENCRYPTION_KEY (the base64 of 32 bytes, which encrypts the secrets of access keys; else one is made and kept in the data folder).",
+      "Runs the whole service in the foreground: the gateway, its data in a folder, and runners for pipelines. The first Ctrl-C lets the runners finish the datums at work and stops, the second stops those too.\n\nThe root key is SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY; if they are not set, one is made at the first start and kept in the data folder.\n\nMore variables: SLUICE_DOMAIN (buckets are also reached as <bucket>.<domain>), SLUICE_UPLOAD_DAYS (after which an abandoned multipart upload goes; 7), SLUICE_SESSION_TTL (after which an open commit goes to which nothing is added; 24h) and SLUICE_SESSION_MAX_TTL (the longest that may be asked for; 168h), SLUICE_LAST_MODIFIED (whose time Last-Modified is: branch, the default, or object), SLUICE_ENCRYPTION_KEY (the base64 of 32 bytes, which encrypts the secrets of access keys; else one is made and kept in the data folder).",
     )
     .option("--host <address>", "address to listen on", "127.0.0.1")
     .option(

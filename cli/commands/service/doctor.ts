@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { DEFAULT_DATA } from "../../gateway/door.ts";
+import { DEFAULT_DATA } from "../../gateway/connection.ts";
 import type { DoctorOptions } from "../../local/run-doctor.ts";
 import { withRunnerTerms } from "../../local/runner-options.ts";
 import { withExamples, withJson } from "../../options.ts";
@@ -10,7 +10,7 @@ export function addDoctor(program: Command): void {
     .command("doctor")
     .summary("tell what this machine lacks to run datums")
     .description(
-      "Tells what a runner that is started here with the same options and environment would have: the ways to run commands, each really tried, room for its data, and the gateway with its key. Ends with 1 where something is missing that it can't do without.",
+      "Tells what a runner that is started here with the same options and environment would have: the ways to run commands, each really tried, room for its data, and the gateway with its key. Ends with 1 if something is missing that it can't do without.",
     )
     .option("--data <folder>", "the runner's data folder", `${DEFAULT_DATA}/runner`)
     // Loaded only here: the other commands should start at once.

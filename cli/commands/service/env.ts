@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { type Door, findDoor } from "../../gateway/door.ts";
+import { type Connection, findConnection } from "../../gateway/connection.ts";
 import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
@@ -12,7 +12,7 @@ export function addEnv(program: Command): void {
       "Prints exports of the endpoint and the key for sluice itself, for the AWS tools and SDKs, and for rclone (remote 'sluice:'). Tools older than AWS_ENDPOINT_URL (awscli 2.13, boto3 1.28) also need --endpoint-url \"$SLUICE_ENDPOINT\".",
     )
     .action((options: ClientOptions) => {
-      const variables = clientVariables(findDoor({ dataDir: options.data, env: process.env }));
+      const variables = clientVariables(findConnection({ dataDir: options.data, env: process.env }));
       if (options.json) printJson(variables);
       else
         for (const [name, value] of Object.entries(variables)) printLine(`export ${name}=${quoted(value)}`);
@@ -20,7 +20,7 @@ export function addEnv(program: Command): void {
   withExamples(withClientOptions(command), 'eval "$(sluice env)"', "sluice env --data /srv/sluice");
 }
 
-function clientVariables({ endpoint, accessKeyId, secretAccessKey }: Door): Record<string, string> {
+function clientVariables({ endpoint, accessKeyId, secretAccessKey }: Connection): Record<string, string> {
   return {
     SLUICE_ENDPOINT: endpoint,
     SLUICE_ACCESS_KEY_ID: accessKeyId,

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { DEFAULT_DATA } from "../../gateway/door.ts";
+import { DEFAULT_DATA } from "../../gateway/connection.ts";
 import type { RunnerOptions } from "../../local/run-runner.ts";
 import { withRunnerTerms } from "../../local/runner-options.ts";
 import { withExamples, withJson } from "../../options.ts";

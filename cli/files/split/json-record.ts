@@ -4,14 +4,14 @@ import type { TextPlace } from "./text-cursor.ts";
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** A text that can't be cut into JSON values, with the place where that shows. */
+/** A text that can't be cut into JSON values, with the place at which that shows. */
 export function badJson(name: string, { line, column }: TextPlace, problem: string): CliError {
   return new CliError(`${name}, line ${line}, column ${column}: ${problem}; nothing was committed`, {
     code: "BadJson",
   });
 }
 
-/** Throws where the bytes, which stand at `start` in the source `name`, are not one JSON value (RFC 8259). */
+/** Throws if the bytes, which stand at `start` in the source `name`, are not one JSON value (RFC 8259). */
 export function checkJson(bytes: Uint8Array, { name, start }: { name: string; start: TextPlace }): void {
   const text = decoded(bytes);
   if (text === undefined) throw badJson(name, start, "the value that begins here is not UTF-8");

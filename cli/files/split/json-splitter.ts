@@ -9,7 +9,7 @@ const LEAD_BYTES = 1024 * 1024;
 
 /**
  * Cuts a text into JSON values: lines of JSON, values one after the other, or the elements of one array. A text that
- * begins with an array is that array where nothing comes behind it, and a row of arrays where something does; the end
+ * begins with an array is that array if nothing follows it, and a row of arrays if something does; the end
  * of a long array is not waited for.
  */
 export class JsonSplitter implements RecordSplitter {
@@ -57,7 +57,7 @@ export class JsonSplitter implements RecordSplitter {
   }
 }
 
-/** How a text that begins so is to be read; undefined where more of it must be seen. */
+/** How a text that begins so is to be read; undefined if more of it must be seen. */
 function frameOf(lead: Buffer, enoughBytes: number): "values" | "array" | undefined {
   if (lead.length < BYTE_ORDER_MARK.length) return undefined;
   const first = firstOf(lead, 0);
@@ -69,7 +69,7 @@ function frameOf(lead: Buffer, enoughBytes: number): "values" | "array" | undefi
   return lead.length >= enoughBytes ? "array" : undefined;
 }
 
-/** Index of the first byte from `from` that is no white space; the length where there is none. */
+/** Index of the first byte from `from` that is no white space; the length if there is none. */
 function firstOf(bytes: Buffer, from: number): number {
   let at = from;
   while (at < bytes.length && isSpace(bytes[at] ?? 0)) at++;

@@ -22,7 +22,7 @@ export class Piece {
   #records = 0;
   #spool: { readonly stream: WriteStream; readonly hash: TreeHash } | undefined;
 
-  /** `spoolFile`: where its bytes go when they are many; made only then. */
+  /** `spoolFile` takes the bytes if they are many. It is made only then. */
   constructor(spoolFile: string) {
     this.#spoolFile = spoolFile;
   }

@@ -23,7 +23,7 @@ export class ValueScan {
   #isWord = false;
   #isBegun = false;
 
-  /** Index behind the last byte of the value, or -1 where the value goes on behind the chunk. Begins at `from`. */
+  /** Index behind the last byte of the value, or -1 if the value goes on after the chunk. Begins at `from`. */
   scan(chunk: Uint8Array, from: number): number {
     for (let at = from; at < chunk.length; at++) {
       const byte = chunk[at] ?? 0;

@@ -68,7 +68,7 @@ export class ValueSplitter implements RecordSplitter {
     return records;
   }
 
-  /** Passes over what stands between two values, up to the next value; answers the index of it, or of the chunk's end. */
+  /** Passes over what stands between two values, up to the next value; returns its index, or that of the chunk's end. */
   #skip(chunk: Buffer, from: number): number {
     let at = from;
     while (at < chunk.length) {
@@ -84,7 +84,7 @@ export class ValueSplitter implements RecordSplitter {
     return at;
   }
 
-  /** Whether a byte that is no space belongs to the array and not to an element. Throws where it can't stand there. */
+  /** Whether a byte that is no space belongs to the array and not to an element. Throws if it can't stand there. */
   #separates(byte: number, before: Buffer): boolean {
     if (this.#frame === "values") return false;
     const fail = (problem: string): CliError => {

@@ -1,5 +1,5 @@
-import type { Node } from "../../protocol/runner.ts";
-import { count, showTime } from "./output.ts";
+import type { Node } from "../../../protocol/runner.ts";
+import { count, showTime } from "../../output/output.ts";
 
 /** A node's state in words. */
 export function showNodeState({ live, draining, seenAt }: Node): string {
@@ -8,7 +8,7 @@ export function showNodeState({ live, draining, seenAt }: Node): string {
   return states.length === 0 ? "live" : states.join(", ");
 }
 
-/** What runs on a node, in words; nothing is known of one that is silent. */
+/** What runs on a node, in words. "-" for a silent node: nothing is known of it. */
 export function showWork({ live, work }: Node): string {
   if (!live || work.length === 0) return "-";
   return work

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { LogLine } from "../../protocol/pipelines.ts";
-import { type Client, encodePath, GatewayError } from "../gateway/client.ts";
-import { CliError } from "./failure.ts";
+import { CliError } from "../output/failure.ts";
+import { type Client, encodePath, GatewayError } from "./client.ts";
 
-/** What of a job's logs is read, and who is told. */
+/** Which part of a job's logs is read, and what is called with it. */
 export interface LogsRequest {
   readonly job: string;
   readonly datum: string | undefined;
@@ -19,9 +19,9 @@ const LAST_PAUSE_MS = 5_000;
 const GIVE_UP_MS = 10 * 60_000;
 
 /**
- * Reads the logs of a job to their end. An answer that breaks off, as the gateway went away, is gone on with behind the
- * last line that came whole: no line comes twice. Throws a CliError where the first call fails, and where the gateway
- * stays away for GIVE_UP_MS.
+ * Reads the logs of a job to their end. If an answer breaks off because the gateway went away, reading goes on after the
+ * last whole line, so no line comes twice. Throws a CliError if the first call fails, or if the gateway stays away for
+ * GIVE_UP_MS.
  */
 export async function readLogs(client: Client, request: LogsRequest): Promise<void> {
   let after: string | undefined;
@@ -36,7 +36,7 @@ export async function readLogs(client: Client, request: LogsRequest): Promise<vo
       return;
     } catch (error) {
       if (error instanceof CliError) throw error;
-      request.lost(`the connection to ${client.door.endpoint} is lost`);
+      request.lost(`the connection to ${client.connection.endpoint} is lost`);
     }
     body = await reopenLogs(client, { ...request, after });
   }
@@ -65,7 +65,7 @@ async function openLogs(client: Client, { job, datum, follow, after }: Place): P
 async function reopenLogs(client: Client, place: Place): Promise<Bytes> {
   const deadline = Date.now() + GIVE_UP_MS;
   for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LAST_PAUSE_MS)) {
-    // Not all at once, where many follow.
+    // At random, so that many followers do not come back at once.
     await pause(pauseMs * (0.5 + Math.random() / 2));
     try {
       return await openLogs(client, place);

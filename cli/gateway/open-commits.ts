@@ -4,13 +4,13 @@ import { stopRequests } from "../local/stop-requests.ts";
 import { CliError } from "../output/failure.ts";
 import type { Client } from "./client.ts";
 
-/** The session calls of the control API. */
+/** Calls of the control API about open commits, which it calls sessions. */
 
-/** A session and its branch. */
+/** An open commit and its branch. */
 export type OpenCommit = Required<BucketAddress>;
 
-/** Opens a commit; with `ttl`, a length of time such as "24h", it expires when nothing is added for so long. */
-export function openSession(
+/** Starts an open commit. It ends by itself if nothing is added for `ttl`, a length of time such as "24h". */
+export function startOpenCommit(
   client: Client,
   { repo, branch, ttl }: BranchAddress & { readonly ttl?: string },
 ): ReturnType<typeof client.call<typeof SessionOpened>> {
@@ -21,41 +21,41 @@ export function openSession(
   });
 }
 
-/** Publishes an open commit, however long it takes; answers the commit, or null where nothing changed. */
-export async function finishSession(client: Client, open: OpenCommit): Promise<string | null> {
+/** Finishes an open commit, however long that takes. Returns the commit's id, or null if nothing changed. */
+export async function finishOpenCommit(client: Client, open: OpenCommit): Promise<string | null> {
   for (;;) {
     const end = await client.call(SessionEnd, {
       method: "POST",
-      path: `${sessionPath(open)}/finish`,
+      path: `${openCommitPath(open)}/finish`,
       repeatable: true,
     });
     if (end.state === "finished") return end.commit;
   }
 }
 
-/** Forgets an open commit and what it holds; fine where it is gone. */
-export async function abortSession(client: Client, open: OpenCommit): Promise<void> {
-  const answer = await client.send({ method: "DELETE", path: `/api/v1${sessionPath(open)}` });
+/** Forgets an open commit and what it holds. Does nothing if it is gone already. */
+export async function abortOpenCommit(client: Client, open: OpenCommit): Promise<void> {
+  const answer = await client.send({ method: "DELETE", path: `/api/v1${openCommitPath(open)}` });
   await answer.body.dump();
 }
 
 /**
- * One commit of any size: `fill` stages what it holds, then it is published. Where that fails, or somebody stops this
- * program, the open commit is forgotten, and nothing of it is seen.
+ * One commit of any size: `fill` stages its operations, then it is finished. If that fails, or somebody stops this
+ * program, the open commit is forgotten, and nothing of it becomes visible.
  */
-export async function commitThroughSession(
+export async function asOneCommit(
   client: Client,
   { to, fill }: { to: BranchAddress; fill: (open: OpenCommit) => Promise<void> },
 ): Promise<string | null> {
-  const { session } = await openSession(client, to);
+  const { session } = await startOpenCommit(client, to);
   const open: OpenCommit = { repo: to.repo, branch: to.branch, session };
   const stop = stopRequests();
   try {
     await Promise.race([fill(open), stop.drain.then(interrupted)]);
-    return await finishSession(client, open);
+    return await finishOpenCommit(client, open);
   } catch (error) {
-    // Best effort: what can't be told to go runs out by itself.
-    await abortSession(client, open).catch(() => {});
+    // If the gateway can't be reached now, the open commit ends by itself later.
+    await abortOpenCommit(client, open).catch(() => {});
     throw error;
   } finally {
     stop.forget();
@@ -69,6 +69,6 @@ function interrupted(): never {
   throw new CliError("stopped by a signal; nothing was committed", { code: INTERRUPTED });
 }
 
-function sessionPath({ repo, branch, session }: OpenCommit): string {
+function openCommitPath({ repo, branch, session }: OpenCommit): string {
   return `/repos/${repo}/branches/${branch}/sessions/${session}`;
 }

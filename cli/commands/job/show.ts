@@ -1,5 +1,5 @@
-import type { Job } from "../../protocol/pipelines.ts";
-import { printLine, showTime } from "./output.ts";
+import type { Job } from "../../../protocol/pipelines.ts";
+import { printLine, showTime } from "../../output/output.ts";
 
 /** A job's counts in words. */
 export function showDatums({ datums }: Job): string {

@@ -2,13 +2,13 @@ import { readHolder } from "../../embedded/data/holder.ts";
 import { readRootKey } from "../../embedded/data/root-key.ts";
 import { CliError, UsageError } from "../output/failure.ts";
 
-/** Where the gateway is and who asks. */
-export interface Door {
+/** Address of a gateway, and the key to sign with. */
+export interface Connection {
   /** `http(s)://host:port`, no trailing slash. */
   readonly endpoint: string;
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
-  /** Where the key was found, for error messages. */
+  /** What the key was read from, for error messages. */
   readonly keySource: string;
 }
 
@@ -18,10 +18,10 @@ export const DEFAULT_DATA = ".sluice";
 type Variables = Readonly<Record<string, string | undefined>>;
 
 /**
- * The gateway to talk to (design §10): each from the SLUICE_ variables, else from the AWS_ ones, else from the data
- * folder of a gateway on this machine.
+ * The gateway to talk to. Address and key are read, each by itself, from the SLUICE_ variables, else from the AWS_ ones,
+ * else from the data folder of a gateway on this machine. Throws UsageError and CliError.
  */
-export function findDoor({ dataDir, env }: { dataDir: string; env: Variables }): Door {
+export function findConnection({ dataDir, env }: { dataDir: string; env: Variables }): Connection {
   return { endpoint: findEndpoint({ dataDir, env }), ...findKey({ dataDir, env }) };
 }
 
@@ -42,7 +42,7 @@ function checkEndpoint(variable: string, value: string): string {
   return url.origin;
 }
 
-function findKey({ dataDir, env }: { dataDir: string; env: Variables }): Omit<Door, "endpoint"> {
+function findKey({ dataDir, env }: { dataDir: string; env: Variables }): Omit<Connection, "endpoint"> {
   for (const family of ["SLUICE", "AWS"]) {
     const found = keyFromVariables(family, env);
     if (found) return found;
@@ -55,7 +55,7 @@ function findKey({ dataDir, env }: { dataDir: string; env: Variables }): Omit<Do
   );
 }
 
-function keyFromVariables(family: string, env: Variables): Omit<Door, "endpoint"> | undefined {
+function keyFromVariables(family: string, env: Variables): Omit<Connection, "endpoint"> | undefined {
   const [idName, secretName] = [`${family}_ACCESS_KEY_ID`, `${family}_SECRET_ACCESS_KEY`];
   const accessKeyId = env[idName];
   const secretAccessKey = env[secretName];

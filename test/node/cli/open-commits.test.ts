@@ -3,7 +3,7 @@ import { createWriteStream, mkdirSync, readFileSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Client } from "../../../cli/gateway/client.ts";
-import { commitThroughSession } from "../../../cli/gateway/sessions.ts";
+import { asOneCommit } from "../../../cli/gateway/open-commits.ts";
 import { Control } from "../../support/control.ts";
 import { type DevServer, ROOT, sluice, startDevServer } from "../../support/dev-server.ts";
 import { doorVariables } from "../../support/keys.ts";
@@ -177,7 +177,7 @@ describe("more files than one call takes", () => {
       await ok("cp", file("x"), `s3://${session}.master.half/x`);
       throw new Error("the second page failed");
     };
-    await expect(commitThroughSession(client, { to, fill })).rejects.toThrow("the second page failed");
+    await expect(asOneCommit(client, { to, fill })).rejects.toThrow("the second page failed");
     await client.close();
     expect((await control.ask("GET", `/repos/half/branches/master/sessions/${session}`)).status).toBe(404);
     expect(await s3.keys("master.half")).toEqual([]);
