@@ -18,7 +18,7 @@ export const Commit = z.object({
   parent: z.string().nullable(),
   /** Milliseconds since 1970. */
   createdAt: z.int(),
-  /** The job whose output it is; null where no job made it. */
+  /** The job whose output it is; null if no job made it. */
   job: z.string().nullable(),
   /** Files that it wrote, and files that it replaced or deleted: what is replaced counts in both. */
   changes: z.object({ written: z.int(), ended: z.int() }),
@@ -33,7 +33,7 @@ const InputCommit = z.object({
   name: z.string(),
   repo: z.string(),
   branch: z.string(),
-  /** Null where the branch was not there. */
+  /** Null if the branch was not there. */
   commit: z.string().nullable(),
 });
 
@@ -41,7 +41,7 @@ const InputCommit = z.object({
 export const CommitDetail = Commit.extend({
   /** The pipeline of the job. */
   pipeline: z.string().nullable(),
-  /** What the job read, by name; none where no job made the commit. */
+  /** What the job read, by name. Empty if no job made the commit. */
   inputs: z.array(InputCommit),
 });
 export type CommitDetail = z.infer<typeof CommitDetail>;
@@ -52,9 +52,9 @@ const FileState = z.object({ digest: z.string(), size: z.int() });
 export const PathChange = z.object({
   path: z.string(),
   change: z.enum(["added", "changed", "deleted"]),
-  /** Null where it was added. */
+  /** Null if it was added. */
   before: FileState.nullable(),
-  /** Null where it was deleted. */
+  /** Null if it was deleted. */
   after: FileState.nullable(),
 });
 export type PathChange = z.infer<typeof PathChange>;
@@ -75,7 +75,7 @@ export const Maker = z.object({
   id: z.string(),
   /** `skipped`: an earlier job ran it, and this one took its result. */
   state: z.enum(["success", "skipped"]),
-  /** The job that ran it, where it ran and how its command ended; null where that is kept no more. */
+  /** The job that ran it, the node it ran on and how its command ended; null once that is no longer kept. */
   job: z.string().nullable(),
   node: z.string().nullable(),
   exitCode: z.int().nullable(),
@@ -89,7 +89,7 @@ export const Provenance = z.object({
   path: z.string(),
   /** Null: no job made the commit, so there are no datums. */
   job: z.string().nullable(),
-  /** Several where they all wrote to the path; in the order in which they are in the file. */
+  /** Several if they all wrote to the path: in the order in which they are in the file. */
   datums: z.array(Maker),
   next: z.string().nullable(),
 });

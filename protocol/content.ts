@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Content up to this size lives in its branch's own rows and skips the blob store (design §4). */
+/** Content up to this size lives in its branch's own rows, which saves a small file the round trip to the blob store. */
 export const INLINE_LIMIT_BYTES = 4096;
 
 export const Digest = z.string().regex(/^[0-9a-f]{64}$/, { error: "must be 64 lower-case hex digits" });

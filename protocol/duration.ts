@@ -10,8 +10,8 @@ const DURATION_PATTERN = /^(?:\d+(?:\.\d+)?(?:ms|s|m|h))+$/;
 const MAX_DURATION_MS = 24 * 24 * UNIT_MS.h;
 
 /**
- * Reads a length of time as Go and Pachyderm write it, "30s", "5m" or "1h30m", in whole milliseconds. Undefined where
- * the text is none: numbers have a unit (h, m, s or ms), no sign and nothing between them.
+ * Reads a length of time as Go and Pachyderm write it, "30s", "5m" or "1h30m", in whole milliseconds. Numbers have a
+ * unit (h, m, s or ms), no sign and nothing between them; returns undefined for any other text.
  */
 export function parseDuration(text: string): number | undefined {
   if (!DURATION_PATTERN.test(text)) return undefined;

@@ -4,7 +4,7 @@ import { z } from "zod";
 export const Issue = z.object({ path: z.string(), message: z.string() });
 export type Issue = z.infer<typeof Issue>;
 
-/** The body of every failed control API answer (design §10). */
+/** The body of every failed answer of the control API. */
 export const ErrorBody = z.object({
   error: z.object({ code: z.string(), message: z.string(), issues: z.array(Issue).optional() }),
   requestId: z.string(),

@@ -68,10 +68,13 @@ export const CreateCommit = z.strictObject({
     }),
 });
 export type CreateCommit = z.infer<typeof CreateCommit>;
-/** `commit` is null where nothing would change and so no commit was made, and where the operations were staged in a session. */
+/** `commit` is null if nothing would change, so that no commit was made, and if the operations were staged in a session. */
 export const CommitCreated = z.object({ commit: z.string().nullable() });
 
-/** `POST /api/v1/repos/{repo}/branches/{branch}/sessions`: opens a commit that is filled by many writes. `ttl`: it expires when nothing is added for so long. */
+/**
+ * `POST /api/v1/repos/{repo}/branches/{branch}/sessions`: opens a commit that many writes fill. On the wire an open
+ * commit is called a session. `ttl`: it expires when nothing is added for so long.
+ */
 export const OpenSession = z.strictObject({ ttl: Duration.optional() });
 /** `bucket` is the S3 bucket by which tools fill it. */
 export const SessionOpened = z.object({ session: z.string(), bucket: z.string() });
@@ -80,14 +83,14 @@ export const SessionOpened = z.object({ session: z.string(), bucket: z.string() 
 export const Session = z.object({
   session: z.string(),
   bucket: z.string(),
-  /** `applying`: it is being published, which no longer can be stopped. */
+  /** `applying`: it is being made the branch's newest commit, which can't be stopped any more. */
   state: z.enum(["open", "applying", "finished"]),
   /** Paths that it holds an operation for. */
   operations: z.int(),
-  /** Both in milliseconds since 1970; `dueAt` is when it expires unless something is added, null where it does not. */
+  /** Both in milliseconds since 1970; `dueAt` is when it expires unless something is added; null if it does not expire. */
   openedAt: z.number(),
   dueAt: z.number().nullable(),
-  /** Set where it is finished and changed something. */
+  /** Set once it is finished, if it changed something. */
   commit: z.string().nullable(),
 });
 export type Session = z.infer<typeof Session>;
@@ -95,7 +98,7 @@ export type Session = z.infer<typeof Session>;
 /** `POST …/sessions/{session}/finish`. While the state is `applying`, ask again. */
 export const SessionEnd = z.object({
   state: z.enum(["applying", "finished"]),
-  /** Null where nothing changed, and while it is applying. */
+  /** Null if nothing changed, and while it is applying. */
   commit: z.string().nullable(),
 });
 export type SessionEnd = z.infer<typeof SessionEnd>;

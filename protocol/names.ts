@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** Names of repos, branches, pipelines, inputs and nodes (design §2). No dots, so that a bucket name splits one way. */
+/** Names of repos, branches, pipelines, inputs and nodes. They have no dots, so that a bucket name splits in one way only. */
 export const NAME_PATTERN = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
 
 /** A repo, branch, pipeline, input or node name: a letter or digit, then up to 62 letters, digits, `_` or `-`. */
@@ -15,12 +15,12 @@ export interface BranchAddress {
   readonly branch: string;
 }
 
-/** The S3 bucket name of a branch: `<branch>.<repo>` (spec §2.9). */
+/** The S3 bucket name of a branch: `<branch>.<repo>`. */
 export function bucketName({ repo, branch }: BranchAddress): string {
   return `${branch}.${repo}`;
 }
 
-/** The branch that a bucket name stands for, or undefined where the name is not `<branch>.<repo>`. */
+/** The branch that a bucket name stands for, or undefined if the name is not `<branch>.<repo>`. */
 export function parseBucketName(bucket: string): BranchAddress | undefined {
   const [branch, repo, ...rest] = bucket.split(".");
   if (branch === undefined || repo === undefined || rest.length > 0) return undefined;
@@ -47,7 +47,7 @@ export function openCommitBucket({ session, ...address }: Required<BucketAddress
   return `${session.toLowerCase()}.${bucketName(address)}`;
 }
 
-/** What a bucket name of either kind stands for, or undefined where it is of neither. The session may come in any case. */
+/** What a bucket name of either kind stands for, or undefined if it is of neither. The session may come in any case. */
 export function parseBucket(bucket: string): BucketAddress | undefined {
   const branch = parseBucketName(bucket);
   if (branch) return branch;

@@ -19,7 +19,7 @@ export type PathFault =
 const CONTROL = /[\u0000-\u001f\u007f]/;
 
 /**
- * Why `path` can't be stored, or undefined where it can. A path has no leading slash; a trailing slash marks
+ * Why `path` can't be stored, or undefined if it can. A path has no leading slash; a trailing slash marks
  * an empty directory ("a/b/").
  */
 export function pathFault(path: string): PathFault | undefined {

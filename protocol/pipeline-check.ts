@@ -4,7 +4,7 @@ import { PipelineSpec } from "./spec.ts";
 /** Most datums that a check shows. */
 export const MAX_CHECKED_DATUMS = 10;
 
-/** Most datums that a job with several inputs may have (design §6): what one object can keep of them. */
+/** Most datums that a job with several inputs may have: what one object can keep of them. */
 export const MAX_PAIRS = 5_000_000;
 
 const CheckedInput = z.object({
@@ -15,7 +15,7 @@ const CheckedInput = z.object({
   lazy: z.boolean(),
   /** The commit after which a file must have been written to belong to the input; null: all belong. */
   from: z.string().nullable(),
-  /** The newest commit of the branch, which is what was looked at; null where there is none. */
+  /** The newest commit of the branch, which is what was looked at; null if it has none. */
   commit: z.string().nullable(),
   /** Whether a file belongs to the input. No job begins before that is so of every input. */
   hasData: z.boolean(),
@@ -37,9 +37,9 @@ export const PipelineCheck = z.object({
     first: z
       .array(z.object({ inputs: z.array(z.object({ name: z.string(), path: z.string() })) }))
       .max(MAX_CHECKED_DATUMS),
-    /** Null where not everything was looked at. */
+    /** Null if not everything was looked at. */
     total: z.int().nullable(),
-    /** Most that a job may have: one with more fails. Null with a single input, where there is no such bound. */
+    /** Most that a job may have: one with more fails. Null with a single input, which has no such bound. */
     limit: z.int().nullable(),
   }),
 });

@@ -33,7 +33,7 @@ export const JobDatum = z.object({
   tries: z.int(),
   exitCode: z.int().nullable(),
   reason: z.string().nullable(),
-  /** Where it runs, or ran. */
+  /** The node that it runs or ran on. */
   node: z.string().nullable(),
   /** `path`: the match, from the root of the repo; "" is the root itself. */
   inputs: z.array(z.object({ name: z.string(), path: z.string(), commit: z.string().nullable() })),
@@ -47,7 +47,7 @@ export type DatumPage = z.infer<typeof DatumPage>;
 /** One line of what a job's datum wrote on stdout or stderr (NDJSON). `at`: when, in milliseconds since 1970 by the gateway's clock. */
 export const LogLine = z.object({
   datum: z.string(),
-  /** Where it ran. */
+  /** The node that it ran on. */
   node: z.string().nullable(),
   at: z.int(),
   /** Null: nothing that is kept follows what was left out. */
@@ -83,7 +83,7 @@ export const Pipeline = z.object({
   spec: PipelineSpec,
   outputRepo: z.string(),
   outputBranch: z.string(),
-  /** What it waits for before it makes its first job, in words; null where it waits for nothing. */
+  /** What it waits for before it makes its first job, in words; null if it waits for nothing. */
   reason: z.string().nullable().default(null),
 });
 export type Pipeline = z.infer<typeof Pipeline>;

@@ -39,7 +39,7 @@ export const Heartbeat = z.strictObject({
   /** What runs there; absent: the runner is of a version that does not tell. */
   work: z.array(NodeWork).max(MAX_NODE_WORK).optional(),
 });
-/** What this node should run: so many workers of each pipeline. A pipeline that is not named has none here; none at all where the node is being drained. */
+/** What this node should run: so many workers of each pipeline. A pipeline that is not named has none here. A node that is being drained gets none at all. */
 export const Assignment = z.object({
   workers: z.array(z.object({ pipeline: z.string(), count: z.int().min(1) })),
 });
@@ -62,7 +62,7 @@ const LeasedInput = z.object({
   kind: z.enum(["file", "dir"]),
   /** The content of a file. A directory is listed at `commit`, by prefix. */
   content: ContentId.nullable(),
-  /** Files are shown as named pipes (spec §2.4). */
+  /** Files are shown as named pipes, and are fetched only when the command opens them. */
   lazy: z.boolean(),
   /** The commit after which a directory's files must have been written to belong to it; null: all belong. */
   from: z.string().nullable(),
@@ -87,7 +87,7 @@ export const Task = z.discriminatedUnion("kind", [
     job: z.string(),
     parts: z.array(ContentId).min(2).max(MAX_MERGE_PARTS),
   }),
-  /** Files of the output branch, to be put in the external store or, where the content is null, to be removed there. */
+  /** Files of the output branch, to be put in the external store or, if the content is null, to be removed there. */
   z.object({
     kind: z.literal("egress"),
     lease: z.string(),
@@ -102,7 +102,7 @@ export const Task = z.discriminatedUnion("kind", [
 export type Task = z.infer<typeof Task>;
 
 export const Lease = z.object({
-  /** False where this pipeline has all the workers it should have, so that this one gets nothing. */
+  /** False if this pipeline has all the workers it should have, so that this one gets nothing. */
   slot: z.boolean(),
   transform: Transform,
   /** How long one run of the command may take, as in the specification (protocol/duration.ts). Absent: as long as it likes. */
@@ -126,7 +126,7 @@ export const RenewRequest = z.strictObject({
 });
 export const Renewed = z.object({ lost: z.array(z.string()) });
 
-/** A file or, with a trailing slash, an empty directory that a datum left in `/pfs/out`. `bytes` (base64) where it is small; else the content was uploaded under the lease before. */
+/** A file or, with a trailing slash, an empty directory that a datum left in `/pfs/out`. `bytes` (base64) if it is small; else the content was uploaded under the lease before. */
 export const Output = z.strictObject({
   path: z.string(),
   digest: ContentId.shape.digest,
@@ -148,7 +148,7 @@ export const Outcome = z.discriminatedUnion("state", [
   z.strictObject({
     lease: z.string(),
     state: z.literal("failed"),
-    /** Null where the command did not start or was killed. */
+    /** Null if the command did not start or was killed. */
     exitCode: z.int().nullable(),
     reason: z.string().max(2000),
     log: z.string().max(2 * LOG_TAIL_BYTES),
@@ -156,13 +156,13 @@ export const Outcome = z.discriminatedUnion("state", [
     /** No datum of the job can run, and trying again is of no use (a secret that is not there): the job ends with this reason. */
     endsJob: z.literal(true).optional(),
   }),
-  /** A merge task is done. The content is in the output branch, or comes along as `bytes` (base64) where it is small. */
+  /** A merge task is done. The content is in the output branch, or comes along as `bytes` (base64) if it is small. */
   z.strictObject({
     lease: z.string(),
     state: z.literal("merged"),
     content: ContentId,
     bytes: InlineContent.shape.bytes.optional(),
-    /** The upload that holds it, where it is too large to travel here. */
+    /** The upload that holds it, if it is too large to travel here. */
     upload: z.string().optional(),
     millis: z.int().nonnegative(),
   }),

@@ -25,9 +25,9 @@ const SecretName = z.string().regex(/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/, {
 });
 
 /**
- * The pipeline specification (spec §2). Strict: a field that is not here is refused. The gateway adds the rules
- * that need more than one field (worker/core/spec.ts) and those that need the catalogue. What the fields say of
- * themselves is what the JSON Schema, and so an editor, shows.
+ * The pipeline specification (docs/contract.md). Strict: a field that is not here is refused. The gateway adds the
+ * rules that need more than one field (worker/core/spec.ts) and those that need the catalogue. The descriptions go
+ * into the JSON Schema, where editors show them.
  */
 const SecretMount = z.strictObject({
   name: SecretName.describe("Name of the secret."),
@@ -152,7 +152,7 @@ const Input = z.strictObject({
     ),
 });
 
-/** Where a job's results are pushed to once its command has run (spec §2.5). */
+/** The external store that a job's results are pushed to once its command has run. */
 export const Egress = z.strictObject({
   URL: z
     .string()
@@ -164,14 +164,14 @@ export const Egress = z.strictObject({
   endpoint: z
     .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
     .optional()
-    .describe("Address of the store, where it is not the one of the cloud that the scheme stands for."),
+    .describe("Address of the store. Absent: that of the cloud that the scheme stands for."),
   secret: SecretName.optional().describe(
     "Secret with the credentials. Absent: those in the environment of the runner.",
   ),
 });
 export type Egress = z.infer<typeof Egress>;
 
-/** As submitted, with the spec's defaults filled in where they are constant. */
+/** As submitted, with every default filled in that does not hang on another field. */
 export const PipelineSpec = z.strictObject({
   $schema: z
     .string()
