@@ -53,6 +53,11 @@ export interface PipelineContext {
   frontRests(): Promise<void>;
 }
 
+/** What of the context a function touches: these stores and guards of the ledger, and these others. */
+export type Uses<Stores extends keyof Ledger, Others extends keyof PipelineContext = never> = {
+  readonly ledger: Pick<Ledger, Stores>;
+} & Pick<PipelineContext, Others>;
+
 /** A job of the pipeline, as it was when the step began. */
 export interface JobContext {
   readonly definition: Definition;

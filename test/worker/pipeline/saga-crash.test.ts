@@ -32,7 +32,12 @@ const JOBS_END: FaultPoint[] = [
 const TOLD: FaultPoint[] = [
   { at: "the catalogue is told", of: PipelineTable.prototype, method: "record", when: "before" },
   { at: "the catalogue has been told", of: PipelineTable.prototype, method: "record", when: "after" },
-  { at: "that it was told is written", of: PipelineStore.prototype, method: "setTold", when: "before" },
+  {
+    at: "that it was told is written",
+    of: PipelineStore.prototype,
+    method: "setCatalogueVersion",
+    when: "before",
+  },
 ];
 const STOP: FaultPoint[] = [
   ...JOBS_END,
@@ -49,7 +54,12 @@ const START: FaultPoint[] = [
   ...TOLD,
 ];
 const UPDATE: FaultPoint[] = [
-  { at: "the wish is written", of: PipelineStore.prototype, method: "wish", when: "after" },
+  {
+    at: "the next version is written",
+    of: PipelineStore.prototype,
+    method: "setNextRevision",
+    when: "after",
+  },
   ...JOBS_END,
   { at: "the version changes", of: PipelineStore.prototype, method: "revise", when: "before" },
   { at: "the sources change", of: SourceStore.prototype, method: "replace", when: "after" },

@@ -48,7 +48,7 @@ export async function tellOfPipeline({ ledger, peers }: PipelineContext): Promis
   if (!definition || !row) return;
   const state = row.state === "stopped" ? "stopped" : "active";
   await peers.catalogue.pipelines.record(pipelineRecord(ledger, { definition, state, deleted: false }));
-  ledger.transaction(() => ledger.pipeline.setTold(row.version));
+  ledger.transaction(() => ledger.pipeline.setCatalogueVersion(row.version));
 }
 
 /** What the catalogue is to say of the pipeline. */

@@ -158,7 +158,7 @@ export class Engine {
           break;
         case "active":
         case "stopped":
-          if (row.told >= row.version) return;
+          if (row.catalogueVersion >= row.version) return;
           await tellOfPipeline(this.parts);
           break;
         case "deleting":
@@ -183,7 +183,8 @@ export class Engine {
     const row = pipeline.row();
     if (row === undefined || row.state === "deleted") return false;
     if (row.state !== "active" && row.state !== "stopped") return true;
-    if (row.told < row.version || jobs.reaping(1).length > 0 || jobs.unflushed(1).length > 0) return true;
+    if (row.catalogueVersion < row.version || jobs.reaping(1).length > 0 || jobs.unflushed(1).length > 0)
+      return true;
     if (row.state === "stopped") return false;
     return row.pullDue === 1 || this.#frontGoesOn() || jobs.nextToFill() !== undefined;
   }

@@ -1,11 +1,11 @@
 import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
 import { cutShort, tellOfCut } from "../jobs/end.ts";
-import type { Fill } from "../jobs/job-store.ts";
+import { ALL_COLLECTED, type Fill } from "../jobs/job-store.ts";
 import { fillingStep } from "../ledger/job-steps.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { candidates, inputsOf, readersOf } from "./candidates.ts";
 import { writtenSince } from "./starts.ts";
-import { excessOf, settleAndBear } from "./update-datums.ts";
+import { excessOf, updateDatums } from "./update-datums.ts";
 
 /** Paths collected, or rows removed, in one transaction. */
 const PAGE = 500;
@@ -27,7 +27,7 @@ export async function fillJobs(parts: PipelineContext): Promise<void> {
 /** One slice; whether it was the job's last. */
 async function fillStep(parts: PipelineContext, context: JobContext): Promise<boolean> {
   const { fill } = context.job;
-  if (beginAnew(parts.ledger, context)) return false;
+  if (readWhole(parts.ledger, context)) return false;
   switch (fill.step) {
     case "forget":
       forget(parts, context);
@@ -43,7 +43,7 @@ async function fillStep(parts: PipelineContext, context: JobContext): Promise<bo
       return false;
     default: {
       const reason = excessOf(parts.ledger, context);
-      return reason === undefined ? settleAndBear(parts, context) : giveUp(parts, { ...context, reason });
+      return reason === undefined ? updateDatums(parts, context) : giveUp(parts, { ...context, reason });
     }
   }
 }
@@ -73,7 +73,7 @@ async function collectSnapshot(
   const address = view && definition.sources[view.source];
   const position = view && job.positions[view.source];
   if (!view || !address || !position) {
-    fillingStep(ledger, context, () => setFill({ step: "settle", from: null }));
+    fillingStep(ledger, context, () => setFill(ALL_COLLECTED));
     return;
   }
   const page = await peers
@@ -107,8 +107,7 @@ async function collectChanges(
   const page = await peers.branch(address).changes({ generation, seq, after: at.after, limit: PAGE });
   fillingStep(ledger, context, () => {
     ledger.touched.add(job.n, candidates(page.changes, readersOf(definition.inputs, job.source)));
-    const fill: Fill =
-      page.next === null ? { step: "settle", from: null } : { step: "changes", after: page.next };
+    const fill: Fill = page.next === null ? ALL_COLLECTED : { step: "changes", after: page.next };
     ledger.jobs.setFill(job.n, { fill, total: job.total });
   });
 }
@@ -132,7 +131,7 @@ function collectCleared(
     );
     const last = paths.at(-1);
     const fill: Fill = !cleared
-      ? { step: "settle", from: null }
+      ? ALL_COLLECTED
       : last === undefined
         ? { step: "clear", input: at.input + 1, after: null }
         : { step: "clear", input: at.input, after: last };
@@ -150,7 +149,7 @@ function giveUp(parts: PipelineContext, { reason, ...context }: JobContext & { r
   const done = fillingStep(ledger, context, () => {
     cutShort(parts, { job, state: "failure", reason });
     if (ledger.touched.clear(job.n, PAGE)) return false;
-    ledger.pipeline.setAnew(1);
+    ledger.pipeline.setNextReadsWhole(1);
     ledger.jobs.setFilled(job.n);
     return true;
   });
@@ -159,11 +158,11 @@ function giveUp(parts: PipelineContext, { reason, ...context }: JobContext & { r
 }
 
 /** A job behind one that was given up reads its inputs whole. Whether this is one. */
-function beginAnew(ledger: Ledger, context: JobContext): boolean {
-  if (ledger.pipeline.row()?.anew !== 1) return false;
+function readWhole(ledger: Ledger, context: JobContext): boolean {
+  if (ledger.pipeline.row()?.nextReadsWhole !== 1) return false;
   fillingStep(ledger, context, () => {
     ledger.jobs.setFill(context.job.n, { fill: { step: "forget" }, total: context.job.total });
-    ledger.pipeline.setAnew(0);
+    ledger.pipeline.setNextReadsWhole(0);
   });
   return true;
 }

@@ -19,14 +19,14 @@ const FINGERPRINTS_AT_ONCE = 8;
  * go one at a time and every death comes before the first birth, so the alive datums are at each moment the cross
  * product of the alive elements: no pair is made twice, and none is made in vain. Answers whether the job is filled.
  */
-export async function settleAndBear(parts: PipelineContext, context: JobContext): Promise<boolean> {
+export async function updateDatums(parts: PipelineContext, context: JobContext): Promise<boolean> {
   const { ledger, peers, wakes } = parts;
   const { job } = context;
   const touched = ledger.touched.found(job.n, SLICE);
   const now = await resolve(parts, { ...context, touched });
   const filled = fillingStep(ledger, context, () => {
     const slice = new Slice(parts, { ...context, job: ledger.jobs.get(job.n) ?? job });
-    const compared = slice.settle(touched, now) && touched.length < SLICE;
+    const compared = slice.compare(touched, now) && touched.length < SLICE;
     // Of a cross product that is too large no pair is made: the next slice gives the job up (giveUp).
     const done = compared && excessOf(ledger, context) === undefined && slice.bear();
     slice.save(done);
@@ -95,7 +95,7 @@ class Slice {
   }
 
   /** False where the slice is used up before all were compared. */
-  settle(touched: readonly Touched[], now: readonly (Element | undefined)[]): boolean {
+  compare(touched: readonly Touched[], now: readonly (Element | undefined)[]): boolean {
     const { elements, touched: store } = this.#ledger;
     const { n } = this.#context.job;
     for (const [index, { input, path }] of touched.entries()) {

@@ -3,10 +3,10 @@ import type { Sql } from "../../sqlite/sql.ts";
 import type { Position } from "../inputs/source-store.ts";
 
 /**
- * What is left to do until a job's datums are known. Paths of changes are collected (from the commit, from a
- * snapshot of every view once all that was there is forgotten, or from an input that was emptied), then settled:
- * compared with what was there, deaths first, births last. `from` is how far the cross product of the element at
- * hand got.
+ * What is left to do until a job's datums are known (inputs/fill.ts). `forget`, `snapshot`: the inputs are read whole;
+ * `changes`: the rest of a large commit; `clear`: a branch was deleted. Each of these collects paths. `settle`: the
+ * paths are compared with what was there (inputs/update-datums.ts); `from` is how far the cross product of the element
+ * at hand got.
  */
 export type Fill =
   | { step: "forget" }
@@ -15,6 +15,9 @@ export type Fill =
   | { step: "clear"; input: number; after: string | null }
   | { step: "settle"; from: readonly string[] | null }
   | { step: "done" };
+
+/** All paths are collected: what is left is to compare them, from the first on. */
+export const ALL_COLLECTED: Fill = { step: "settle", from: null };
 
 export interface JobRow {
   readonly n: number;

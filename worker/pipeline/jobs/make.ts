@@ -1,5 +1,7 @@
-import type { PipelineContext } from "../context.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { type Fill, PIPELINE } from "./job-store.ts";
 
 interface Event {
@@ -8,9 +10,10 @@ interface Event {
   readonly at: { readonly generation: number; readonly seq: number };
 }
 
-/** One job for an event, where the inputs were read to. Undefined where that event has its job. To be called in a transaction. */
+/** One job for an event, at the places that the inputs were read to. Returns undefined if that event has its job. */
 export function insertJob(
-  { ledger, peers }: PipelineContext,
+  _: Tx,
+  { ledger, peers }: Uses<"jobs" | "sources", "peers">,
   { definition, source, at, fill }: Event & { fill: Fill },
 ): number | undefined {
   return ledger.jobs.insert({
@@ -24,18 +27,22 @@ export function insertJob(
   });
 }
 
-/** A job that reads its inputs whole, whatever was known of them before. To be called in a transaction. */
-export function insertWholeJob(parts: PipelineContext, event: Event): void {
-  const { pipeline } = parts.ledger;
-  const n = insertJob(parts, { ...event, fill: { step: "forget" } });
-  pipeline.setBegun(1);
-  pipeline.setOwed(0);
+/** A job that reads its inputs whole, whatever was known of them before. */
+export function insertWholeJob(
+  tx: Tx,
+  deps: Uses<"jobs" | "sources" | "pipeline", "peers">,
+  event: Event,
+): void {
+  const { pipeline } = deps.ledger;
+  const n = insertJob(tx, deps, { ...event, fill: { step: "forget" } });
+  pipeline.setHadFirstJob(1);
+  pipeline.setWholeJobDue(0);
   // Before the first job there were no results, so none of another salt.
-  if (n !== undefined && n > 1) pipeline.setStaleBefore(n);
+  if (n !== undefined && n > 1) pipeline.setStaleUntil(n);
 }
 
 /** What makes a job unique that no commit made: the pipeline's own version, which has just grown. */
-export function pipelineEvent(parts: PipelineContext, definition: Definition): Event {
-  const seq = parts.ledger.pipeline.row()?.version ?? 0;
+export function pipelineEvent({ pipeline }: Pick<Ledger, "pipeline">, definition: Definition): Event {
+  const seq = pipeline.row()?.version ?? 0;
   return { definition, source: PIPELINE, at: { generation: 0, seq } };
 }

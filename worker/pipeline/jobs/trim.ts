@@ -23,10 +23,10 @@ export async function trim(parts: PipelineContext): Promise<void> {
   await inSlices(() => ledger.logs.trim(oldestShown(), SLICE));
   let after: ResultKey | null = { id: "", salt: "" };
   await inSlices(() => {
-    const { staleBefore = null, committed = 0 } = ledger.pipeline.row() ?? {};
-    if (staleBefore === null || committed < staleBefore || after === null) return false;
+    const { staleUntil = null, committed = 0 } = ledger.pipeline.row() ?? {};
+    if (staleUntil === null || committed < staleUntil || after === null) return false;
     after = ledger.results.trim(after, SLICE);
-    if (after === null) ledger.pipeline.setStaleBefore(null);
+    if (after === null) ledger.pipeline.setStaleUntil(null);
     return after !== null;
   });
   await trimMerges(parts);

@@ -1,5 +1,6 @@
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import { checkSpec } from "../../core/spec.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
 import type { PipelineContext } from "../context.ts";
 import { type Definition, markerName } from "../definition.ts";
 import { pipelineRecord } from "../engine/catalogue-outbox.ts";
@@ -83,12 +84,12 @@ function activate(parts: PipelineContext, definition: Definition): void {
   const { ledger } = parts;
   whileIn(ledger, { uid: definition.uid, state: "creating", work: begin });
 
-  function begin(): void {
+  function begin(tx: Tx): void {
     ledger.pipeline.setState("active");
     // What the catalogue was told of is what is true from now on.
-    ledger.pipeline.setTold(ledger.pipeline.row()?.version ?? 0);
+    ledger.pipeline.setCatalogueVersion(ledger.pipeline.row()?.version ?? 0);
     ledger.pipeline.setPullDue(1);
-    if (ledger.sources.allHaveData()) insertWholeJob(parts, pipelineEvent(parts, definition));
+    if (ledger.sources.allHaveData()) insertWholeJob(tx, parts, pipelineEvent(ledger, definition));
   }
 }
 

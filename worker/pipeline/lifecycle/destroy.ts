@@ -2,7 +2,7 @@ import type { BranchAddress } from "../../../protocol/names.ts";
 import { type PipelineContext, yieldToOthers } from "../context.ts";
 import { markerName } from "../definition.ts";
 import { flushPage, pipelineRecord } from "../engine/catalogue-outbox.ts";
-import { endJobs } from "./end-all-jobs.ts";
+import { endAllJobs } from "./end-all-jobs.ts";
 
 /** Rows removed in one transaction. */
 const SLICE = 1000;
@@ -56,7 +56,7 @@ export async function continueDestruction(parts: PipelineContext): Promise<void>
   if (!definition || ledger.pipeline.row()?.state !== "deleting") return;
   const { uid, name, output } = definition;
   for (const source of subscribedSources(parts)) await peers.branch(source).unsubscribe({ uid });
-  await endJobs(parts, { definition, reason: "the pipeline was deleted" });
+  await endAllJobs(parts, { definition, reason: "the pipeline was deleted" });
   // Jobs outlive their pipeline in the catalogue: they end there before the rows go.
   while (await flushPage(parts)) await yieldToOthers();
   await peers.branch(output).release({ uid, destroy: ledger.pipeline.row()?.keepOutput === 0 });

@@ -11,7 +11,7 @@ const SLICE = 200;
  * Ends every job that has not ended, for a pipeline that makes none meanwhile. A job whose output may have been
  * committed ends by that first. Jobs outlive what ended them in the catalogue, so they are told of in the end.
  */
-export async function endJobs(
+export async function endAllJobs(
   parts: PipelineContext,
   { definition, reason }: { definition: Definition; reason: string },
 ): Promise<void> {
@@ -34,7 +34,7 @@ export async function endJobs(
 function cutSome(parts: PipelineContext, reason: string): string[] {
   const { jobs, pipeline } = parts.ledger;
   const cut = jobs.unfinished(SLICE).filter((job) => cutShort(parts, { job, state: "killed", reason }));
-  if (cut.length > 0) pipeline.setOwed(1);
+  if (cut.length > 0) pipeline.setWholeJobDue(1);
   return cut.map(({ id }) => id);
 }
 
@@ -45,7 +45,7 @@ function cutSome(parts: PipelineContext, reason: string): string[] {
 function dropFill({ ledger }: PipelineContext): boolean {
   const [job] = ledger.jobs.unfilled(1);
   if (!job) return false;
-  ledger.pipeline.setOwed(1);
+  ledger.pipeline.setWholeJobDue(1);
   if (!ledger.touched.clear(job.n, SLICE)) ledger.jobs.setFilled(job.n);
   return true;
 }

@@ -19,7 +19,7 @@ export interface PipelineRow {
   readonly state: StoredState;
   readonly version: number;
   /** The version that the catalogue has. */
-  readonly told: number;
+  readonly catalogueVersion: number;
   readonly revision: number;
   readonly epoch: number | null;
   readonly keepOutput: number;
@@ -27,11 +27,13 @@ export interface PipelineRow {
   readonly alive: number;
   readonly committed: number;
   /** Whether the present inputs have had their first job. */
-  readonly begun: number;
-  readonly owed: number;
-  readonly staleBefore: number | null;
+  readonly hadFirstJob: number;
+  /** 1: the next start makes a job that reads the inputs whole, as they moved or a job was left undone meanwhile. */
+  readonly wholeJobDue: number;
+  /** Until this job is committed, the results of other salts than the present one are kept; null: there are none. */
+  readonly staleUntil: number | null;
   /** 1: what is known of the inputs is no good, so the next job reads them whole. */
-  readonly anew: number;
+  readonly nextReadsWhole: number;
   /** The first job that the history of outputs tells of (results.ts). */
   readonly madeFrom: number;
 }
@@ -49,8 +51,9 @@ export class PipelineStore {
 
   row(): PipelineRow | undefined {
     return this.#sql.first<PipelineRow>`
-      SELECT state, version, told, revision, epoch, keep_output AS keepOutput, pull_due AS pullDue, alive, committed,
-        begun, owed, stale_before AS staleBefore, anew, made_from AS madeFrom
+      SELECT state, version, told AS catalogueVersion, revision, epoch, keep_output AS keepOutput, pull_due AS pullDue, alive, committed,
+        begun AS hadFirstJob, owed AS wholeJobDue, stale_before AS staleUntil, anew AS nextReadsWhole,
+        made_from AS madeFrom
       FROM pipeline WHERE one = 1`;
   }
 
@@ -94,18 +97,18 @@ export class PipelineStore {
     this.#insertRevision({ revision: 1, spec, salt: "1", starts }, now);
   }
 
-  /** Whether a version waits to become the present one (revise). */
-  hasWish(): boolean {
+  /** Whether a version waits to become the present one. */
+  hasNextRevision(): boolean {
     return this.#sql.first`SELECT 1 FROM pipeline WHERE one = 1 AND wish IS NOT NULL` !== undefined;
   }
 
   /** Writes down the version that is to follow the present one. */
-  wish(next: Revision, now: number): void {
+  setNextRevision(next: Revision, now: number): void {
     this.#insertRevision(next, now);
     this.#sql.run`UPDATE pipeline SET wish = ${next.revision}`;
   }
 
-  /** Makes the version that was wished for the present one. */
+  /** Makes the version that waits the present one. */
   revise(): void {
     this.#sql.run`
       UPDATE pipeline SET revision = wish, version = version + 1, wish = NULL,
@@ -119,7 +122,7 @@ export class PipelineStore {
     this.#sql.run`UPDATE pipeline SET state = ${state}, version = version + 1`;
   }
 
-  setTold(version: number): void {
+  setCatalogueVersion(version: number): void {
     this.#sql.run`UPDATE pipeline SET told = max(told, ${version})`;
   }
 
@@ -135,20 +138,19 @@ export class PipelineStore {
     this.#sql.run`UPDATE pipeline SET pull_due = ${due}`;
   }
 
-  setBegun(begun: 0 | 1): void {
-    this.#sql.run`UPDATE pipeline SET begun = ${begun}`;
+  setHadFirstJob(had: 0 | 1): void {
+    this.#sql.run`UPDATE pipeline SET begun = ${had}`;
   }
 
-  setOwed(owed: 0 | 1): void {
-    this.#sql.run`UPDATE pipeline SET owed = ${owed}`;
+  setWholeJobDue(due: 0 | 1): void {
+    this.#sql.run`UPDATE pipeline SET owed = ${due}`;
   }
 
-  setAnew(anew: 0 | 1): void {
-    this.#sql.run`UPDATE pipeline SET anew = ${anew}`;
+  setNextReadsWhole(whole: 0 | 1): void {
+    this.#sql.run`UPDATE pipeline SET anew = ${whole}`;
   }
 
-  /** Until this job is committed, the results of other salts than the present one are kept; null: there are none. */
-  setStaleBefore(job: number | null): void {
+  setStaleUntil(job: number | null): void {
     this.#sql.run`UPDATE pipeline SET stale_before = ${job}`;
   }
 

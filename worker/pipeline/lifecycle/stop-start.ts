@@ -1,7 +1,8 @@
+import type { Tx } from "../../sqlite/transaction.ts";
 import type { PipelineContext } from "../context.ts";
 import { insertWholeJob, pipelineEvent } from "../jobs/make.ts";
 import { whileIn } from "../ledger/saga-step.ts";
-import { endJobs } from "./end-all-jobs.ts";
+import { endAllJobs } from "./end-all-jobs.ts";
 import type { StoredState } from "./pipeline-store.ts";
 import { subscribe } from "./subscribe.ts";
 
@@ -35,7 +36,7 @@ export async function continueStop(parts: PipelineContext): Promise<void> {
   const definition = ledger.pipeline.definition();
   if (!definition || ledger.pipeline.row()?.state !== "stopping") return;
   const { uid, sources } = definition;
-  await endJobs(parts, { definition, reason: "the pipeline was stopped" });
+  await endAllJobs(parts, { definition, reason: "the pipeline was stopped" });
   for (const source of sources) await peers.branch(source).unsubscribe({ uid });
   whileIn(ledger, { uid, state: "stopping", work: rest });
 
@@ -60,11 +61,11 @@ export async function continueStart(parts: PipelineContext): Promise<void> {
   }
   whileIn(ledger, { uid: definition.uid, state: "starting", work: run });
 
-  function run(): void {
+  function run(tx: Tx): void {
     ledger.pipeline.setState("active");
     ledger.pipeline.setPullDue(1);
-    const { begun, owed } = ledger.pipeline.row() ?? {};
-    const due = begun === 1 ? owed === 1 : ledger.sources.allHaveData();
-    if (due) insertWholeJob(parts, pipelineEvent(parts, present));
+    const { hadFirstJob, wholeJobDue } = ledger.pipeline.row() ?? {};
+    const due = hadFirstJob === 1 ? wholeJobDue === 1 : ledger.sources.allHaveData();
+    if (due) insertWholeJob(tx, parts, pipelineEvent(ledger, present));
   }
 }

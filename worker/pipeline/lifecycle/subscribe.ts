@@ -25,7 +25,7 @@ export async function subscribe(
 
   function work(): void {
     const moved = cursor.generation !== source.generation || cursor.seq !== source.seq;
-    if (moved) ledger.pipeline.setOwed(1);
+    if (moved) ledger.pipeline.setWholeJobDue(1);
     ledger.sources.subscribed(source.source, { ...cursor, commit, hasData });
   }
 }

@@ -1,13 +1,15 @@
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import { checkSpec } from "../../core/spec.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
 import type { PipelineContext } from "../context.ts";
 import type { Definition, Revision } from "../definition.ts";
 import type { Source } from "../inputs/source-store.ts";
 import { findStarts, holdsFile, lastStart } from "../inputs/starts.ts";
+import { ALL_COLLECTED } from "../jobs/job-store.ts";
 import { insertJob, insertWholeJob, pipelineEvent } from "../jobs/make.ts";
 import { whileIn } from "../ledger/saga-step.ts";
-import { endJobs } from "./end-all-jobs.ts";
+import { endAllJobs } from "./end-all-jobs.ts";
 import { type SpecChange, specChange } from "./spec-change.ts";
 import { subscribe } from "./subscribe.ts";
 
@@ -34,22 +36,25 @@ export async function beginUpdate(parts: PipelineContext, { spec, reprocess }: U
   const before = ledger.pipeline.definition()?.inputs;
   const starts = await findStarts(peers, checked.ok ? checked.inputs : [], before);
   if (!starts) return "no-such-commit";
-  return ledger.transaction(() => {
+  return ledger.transaction((tx) => {
     const state = ledger.pipeline.row()?.state;
     const definition = ledger.pipeline.definition();
     if (!definition || (state !== "active" && state !== "stopped")) return "busy";
     const change = specChange(definition.spec, spec);
     if (change.outputBranch) return "other-output";
-    const anew = reprocess || change.transform || change.inputs;
-    if (!anew && !change.settings) return "unchanged";
-    ledger.pipeline.wish({ ...nextVersion(definition, { spec, reprocess, change }), starts }, peers.now());
+    const readsWhole = reprocess || change.transform || change.inputs;
+    if (!readsWhole && !change.settings) return "unchanged";
+    ledger.pipeline.setNextRevision(
+      { ...nextVersion(definition, { spec, reprocess, change }), starts },
+      peers.now(),
+    );
     if (state === "stopped") {
-      revise(parts, definition);
-      if (anew || change.egress) ledger.pipeline.setOwed(1);
-    } else if (anew) ledger.pipeline.setState("updating");
+      revise(tx, parts, definition);
+      if (readsWhole || change.egress) ledger.pipeline.setWholeJobDue(1);
+    } else if (readsWhole) ledger.pipeline.setState("updating");
     else {
-      revise(parts, definition);
-      repeat(parts);
+      revise(tx, parts, definition);
+      repeat(tx, parts);
     }
     return "begun";
   });
@@ -65,13 +70,13 @@ function nextVersion(
 }
 
 /** One job for where the inputs are, in which nothing has changed. */
-function repeat(parts: PipelineContext): void {
+function repeat(tx: Tx, parts: PipelineContext): void {
   const { ledger, peers } = parts;
   const definition = ledger.pipeline.definition();
   // The time that jobs may take may be another one now.
   ledger.timers.arm("jobs", peers.now());
-  if (!definition || ledger.pipeline.row()?.begun !== 1) return;
-  insertJob(parts, { ...pipelineEvent(parts, definition), fill: { step: "settle", from: null } });
+  if (!definition || ledger.pipeline.row()?.hadFirstJob !== 1) return;
+  insertJob(tx, parts, { ...pipelineEvent(ledger, definition), fill: ALL_COLLECTED });
 }
 
 /** Rolls an update forward; each step may be done again. Throws where a peer can't be reached. */
@@ -80,19 +85,19 @@ export async function continueUpdate(parts: PipelineContext): Promise<void> {
   const before = ledger.pipeline.definition();
   if (!before || ledger.pipeline.row()?.state !== "updating") return;
   const { uid } = before;
-  if (ledger.pipeline.hasWish()) {
-    await endJobs(parts, { definition: before, reason: "the pipeline was updated" });
-    whileIn(ledger, { uid, state: "updating", work: () => revise(parts, before) });
+  if (ledger.pipeline.hasNextRevision()) {
+    await endAllJobs(parts, { definition: before, reason: "the pipeline was updated" });
+    whileIn(ledger, { uid, state: "updating", work: (tx) => revise(tx, parts, before) });
   }
   const definition = ledger.pipeline.definition();
   if (definition?.uid !== uid) return;
   for (const source of leftBehind(parts, definition)) await peers.branch(source).unsubscribe({ uid });
   for (const source of ledger.sources.all()) await follow(parts, { definition, source });
-  whileIn(ledger, { uid, state: "updating", work: () => run(parts, definition) });
+  whileIn(ledger, { uid, state: "updating", work: (tx) => run(tx, parts, definition) });
 }
 
-/** The version that was wished for takes the place of this one; a branch that both read is read on from where it was. */
-function revise({ ledger }: PipelineContext, before: Definition): void {
+/** The version that waits takes the place of this one; a branch that both read is read on from where it was. */
+function revise(_: Tx, { ledger }: PipelineContext, before: Definition): void {
   ledger.pipeline.revise();
   const present = ledger.pipeline.definition();
   if (!present) return;
@@ -100,7 +105,7 @@ function revise({ ledger }: PipelineContext, before: Definition): void {
   if (change.egress) ledger.egress.move();
   if (!change.inputs) return;
   ledger.sources.replace(present.sources);
-  ledger.pipeline.setBegun(0);
+  ledger.pipeline.setHadFirstJob(0);
 }
 
 /** What only the version before read. */
@@ -122,17 +127,17 @@ async function follow(
     return;
   }
   // Since the first job nobody kept whether a branch holds files; other inputs ask that again.
-  if (ledger.pipeline.row()?.begun === 1) return;
+  if (ledger.pipeline.row()?.hadFirstJob === 1) return;
   const start = lastStart(definition, source.source);
   const hasData = await holdsFile(peers.branch(source), { at: source, start });
   whileIn(ledger, { uid, state: "updating", work: () => ledger.sources.setHasData(source.source, hasData) });
 }
 
-function run(parts: PipelineContext, definition: Definition): void {
+function run(tx: Tx, parts: PipelineContext, definition: Definition): void {
   const { pipeline, sources } = parts.ledger;
   pipeline.setState("active");
   pipeline.setPullDue(1);
-  if (pipeline.row()?.begun === 1 || sources.allHaveData()) {
-    insertWholeJob(parts, pipelineEvent(parts, definition));
+  if (pipeline.row()?.hadFirstJob === 1 || sources.allHaveData()) {
+    insertWholeJob(tx, parts, pipelineEvent(parts.ledger, definition));
   }
 }

@@ -32,7 +32,7 @@ export function foundPipeline(ledger: Ledger): Found | undefined {
 
 /** Which inputs keep the first job waiting, as it is made once all of them hold a file (spec §2.7); null where none does. */
 function emptyInputs(ledger: Ledger, { inputs }: Definition): string | null {
-  if (ledger.pipeline.row()?.begun === 1) return null;
+  if (ledger.pipeline.row()?.hadFirstJob === 1) return null;
   const empty = inputs
     .filter(({ source }) => !ledger.sources.hasData(source))
     .map(({ name, repo, branch, from }) => {
@@ -45,6 +45,6 @@ function emptyInputs(ledger: Ledger, { inputs }: Definition): string | null {
 /** The pipeline, where it runs or is stopped and the catalogue knows. */
 export function restingPipeline(ledger: Ledger): Found | undefined {
   const row = ledger.pipeline.row();
-  const rests = (row?.state === "active" || row?.state === "stopped") && row.told >= row.version;
+  const rests = (row?.state === "active" || row?.state === "stopped") && row.catalogueVersion >= row.version;
   return rests ? foundPipeline(ledger) : undefined;
 }

@@ -11,7 +11,7 @@ export interface SourceEvent {
  * an earlier one: the branch has a later event here, or it said that it has nothing more and what it may get from now
  * on is later, which holds for events before its `now`. `rest`: something is left to ask for again.
  */
-export function merge(pages: readonly FeedPage[]): { events: SourceEvent[]; rest: boolean } {
+export function orderFeeds(pages: readonly FeedPage[]): { events: SourceEvent[]; rest: boolean } {
   const taken = pages.map(() => 0);
   const head = (source: number): FeedEvent | undefined => pages[source]?.events[taken[source] ?? 0];
   const events: SourceEvent[] = [];
