@@ -3,6 +3,7 @@ import { mkdir, realpath } from "node:fs/promises";
 import { dirname } from "node:path";
 import { runAgent } from "./agent/agent.ts";
 import type { RunnerConfig } from "./agent/config.ts";
+import { Crew } from "./agent/crew.ts";
 import { Cache } from "./cache/cache.ts";
 import type { Detected } from "./executors/detect.ts";
 import { clearLeftovers, findEngines, openExecutor } from "./executors/open-executor.ts";
@@ -12,6 +13,7 @@ import type { Log } from "./lib/log.ts";
 import { type AgentFolders, bootId, closeAgentFolders, openAgentFolders } from "./pfs/folders.ts";
 import { PipeStore } from "./pfs/lazy/pipe-store.ts";
 import { openSecrets } from "./secrets/open.ts";
+import { runWorker, type WorkerOptions } from "./worker/worker.ts";
 
 /** A running agent. */
 export interface Runner {
@@ -43,10 +45,9 @@ export async function startRunner(config: RunnerConfig, { log }: { log: Log }): 
   const kill = new AbortController();
   // Every worker and every call listens to these two.
   setMaxListeners(0, drain.signal, kill.signal);
-  const signals = { drain: drain.signal, kill: kill.signal };
   return {
     node,
-    done: runUntilDone(config, { log, folders, detected, signals }),
+    done: runUntilDone(config, { log, folders, detected, drain: drain.signal, kill: kill.signal }),
     drain: () => drain.abort(),
     kill: () => {
       kill.abort();
@@ -59,26 +60,31 @@ interface RunOptions {
   readonly log: Log;
   readonly folders: AgentFolders;
   readonly detected: Detected;
-  readonly signals: { readonly drain: AbortSignal; readonly kill: AbortSignal };
+  readonly drain: AbortSignal;
+  readonly kill: AbortSignal;
 }
 
 async function runUntilDone(
   config: RunnerConfig,
-  { log, folders, detected, signals }: RunOptions,
+  { log, folders, detected, drain, kill }: RunOptions,
 ): Promise<void> {
   const client = new Client(config);
   const gateway = new Gateway(client);
   const { node, cacheBytes } = config;
   const cache = new Cache({
     ...{ dir: folders.cache, incoming: folders.incoming, agents: dirname(folders.agent) },
-    ...{ maxBytes: cacheBytes, boot: await bootId(), gateway, log, kill: signals.kill },
+    ...{ maxBytes: cacheBytes, boot: await bootId(), gateway, log, kill },
   });
   const { executor } = detected;
   const pipes = new PipeStore(folders.pipes);
-  const secrets = openSecrets(config.secrets, signals.kill);
-  const deps = { gateway, cache, executor, pipes, secrets, log, node, dir: folders.agent };
+  const secrets = openSecrets(config.secrets, kill);
+  const run = (worker: WorkerOptions) =>
+    runWorker({ gateway, cache, executor, secrets, pipes, log, node }, worker);
+  const crew = new Crew({ run, log, node, dir: folders.agent, drain, kill });
+  const upkeep = cache.upkeep(drain);
   try {
-    await runAgent({ ...deps, ...signals });
+    await runAgent({ gateway, crew, log, node, executorName: executor.name }, drain);
+    await upkeep;
   } finally {
     await executor.close();
     await client.close();

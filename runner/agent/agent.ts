@@ -1,61 +1,75 @@
 import { availableParallelism } from "node:os";
 import { type Assignment, HEARTBEAT_MS, NODE_TTL_MS, type NodeWork } from "../../protocol/runner.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import { about, jitteredBackoff, pause } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
-import { Crew, type CrewDeps } from "./crew.ts";
+import type { Log } from "../lib/log.ts";
+import type { Crew } from "./crew.ts";
 
 const BEAT_WITHIN_MS = 5000;
 const LEAVE_WITHIN_MS = 2000;
 
+export interface AgentDeps {
+  readonly gateway: Pick<Gateway, "heartbeat" | "leave">;
+  readonly crew: Crew;
+  readonly log: Log;
+  readonly node: string;
+  /** Of the executor, for the node's list. */
+  readonly executorName: string;
+}
+
 /**
- * Says about every HEARTBEAT_MS that this node lives and what runs on it, and keeps the workers that the gateway
- * wants here; where it is drained, that is none. While the gateway is away the workers stay as they are. Ends after
- * `drain`, when every worker has.
+ * Says about every HEARTBEAT_MS that this node lives and what runs on it, and keeps the workers that the gateway wants
+ * here: none if the node is drained. While the gateway is away the workers stay as they are. Ends after `drain`, when
+ * every worker has.
  */
-export async function runAgent(deps: CrewDeps): Promise<void> {
-  const upkeep = deps.cache.upkeep(deps.drain);
-  const crew = new Crew(deps);
+export async function runAgent(
+  { gateway, crew, log, node, executorName }: AgentDeps,
+  drain: AbortSignal,
+): Promise<void> {
   const backoff = jitteredBackoff({ minMs: HEARTBEAT_MS, maxMs: NODE_TTL_MS });
+  const self = { node, executor: executorName, capacity: availableParallelism() };
   let trouble: string | undefined;
-  while (!deps.drain.aborted) {
-    const beat = await heartbeat(deps, crew.work());
+  while (!drain.aborted) {
+    const beat = await heartbeat(gateway, { self, work: crew.work(), drain });
     if (beat.ok) crew.follow(beat.assignment);
     if (beat.ok) backoff.reset();
-    trouble = logChange(deps, { before: trouble, now: beat.ok ? undefined : beat.reason });
-    await pause(beat.ok ? about(HEARTBEAT_MS) : backoff.next(), deps.drain);
+    const now = beat.ok ? undefined : beat.reason;
+    if (!drain.aborted && now !== trouble) logChange(log, { node, trouble: now });
+    trouble = now;
+    await pause(beat.ok ? about(HEARTBEAT_MS) : backoff.next(), drain);
   }
   // At the start of the draining, not at its end: the others take this node's share while it finishes its last.
-  await leave(deps);
+  await leave({ gateway, log, node });
   await crew.ended();
-  await upkeep;
 }
 
 type Beat =
   | { readonly ok: true; readonly assignment: Assignment }
   | { readonly ok: false; readonly reason: string };
 
-async function heartbeat({ gateway, node, executor, drain }: CrewDeps, work: NodeWork[]): Promise<Beat> {
+interface BeatOptions {
+  readonly self: { readonly node: string; readonly executor: string; readonly capacity: number };
+  readonly work: NodeWork[];
+  readonly drain: AbortSignal;
+}
+
+async function heartbeat(gateway: AgentDeps["gateway"], { self, work, drain }: BeatOptions): Promise<Beat> {
   const signal = AbortSignal.any([drain, AbortSignal.timeout(BEAT_WITHIN_MS)]);
-  const body = { node, executor: executor.name, capacity: availableParallelism(), work };
   try {
-    return { ok: true, assignment: await gateway.heartbeat(body, signal) };
+    return { ok: true, assignment: await gateway.heartbeat({ ...self, work }, signal) };
   } catch (error) {
     return { ok: false, reason: messageOf(error) };
   }
 }
 
-/** An outage is told when it begins, when it changes and when it ends; not with every beat. */
-function logChange(
-  { log, node, drain }: CrewDeps,
-  { before, now }: { before: string | undefined; now: string | undefined },
-): string | undefined {
-  if (drain.aborted || before === now) return before;
-  if (now === undefined) log.info({ node }, "the gateway is back");
-  else log.warn({ node, reason: now }, "the gateway does not hear this node");
-  return now;
+/** Logs an outage when it begins, when it changes and when it ends; not with every beat. */
+function logChange(log: Log, { node, trouble }: { node: string; trouble: string | undefined }): void {
+  if (trouble === undefined) log.info({ node }, "the gateway is back");
+  else log.warn({ node, reason: trouble }, "the gateway does not hear this node");
 }
 
-async function leave({ gateway, log, node }: CrewDeps): Promise<void> {
+async function leave({ gateway, log, node }: Pick<AgentDeps, "gateway" | "log" | "node">): Promise<void> {
   try {
     await gateway.leave(node, AbortSignal.timeout(LEAVE_WITHIN_MS));
   } catch (error) {

@@ -2,10 +2,15 @@ import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { type Assignment, MAX_NODE_WORK, type NodeWork } from "../../protocol/runner.ts";
 import { messageOf } from "../lib/fault.ts";
+import type { Log } from "../lib/log.ts";
 import type { Activity } from "../worker/sandboxes.ts";
-import { runWorker, type WorkerDeps } from "../worker/worker.ts";
+import type { WorkerOptions } from "../worker/worker.ts";
 
-export interface CrewDeps extends Omit<WorkerDeps, "pipeline" | "worker" | "dir" | "activity"> {
+export interface CrewDeps {
+  /** Runs one worker to its end. */
+  readonly run: (worker: WorkerOptions) => Promise<void>;
+  readonly log: Log;
+  readonly node: string;
   /** The agent's folder; each worker gets one in it. */
   readonly dir: string;
   readonly drain: AbortSignal;
@@ -25,7 +30,7 @@ interface Running {
   readonly ended: Promise<void>;
 }
 
-/** The workers of one node: as many of each pipeline as it was told. */
+/** The workers of one node: as many of each pipeline as the gateway assigned to it. */
 export class Crew {
   readonly #deps: CrewDeps;
   readonly #members = new Map<string, Member[]>();
@@ -43,7 +48,7 @@ export class Crew {
     for (const [pipeline, count] of wanted) this.#resize(pipeline, count);
   }
 
-  /** What runs here now, those that only finish their last datum included. */
+  /** What runs here now, including those that only finish their last datum. */
   work(): NodeWork[] {
     const byPipeline = new Map<string, NodeWork>();
     for (const { pipeline, activity } of this.#running) {
@@ -67,15 +72,16 @@ export class Crew {
   }
 
   #start(pipeline: string, slot: number): Member {
-    const { drain, kill, log, node, dir, ...deps } = this.#deps;
+    const { run, log, node, dir, drain, kill } = this.#deps;
     const member = { slot, drain: new AbortController() };
     const worker = `${node}/${pipeline}/${slot}/${randomBytes(6).toString("hex")}`;
     this.#started += 1;
     const activity: Activity = { running: 0 };
-    const own = { ...deps, log, node, pipeline, worker, activity, dir: join(dir, `worker-${this.#started}`) };
-    const signals = { drain: AbortSignal.any([drain, member.drain.signal]), kill };
     log.info({ pipeline, worker }, "worker started");
-    const ended = runWorker(own, signals)
+    const ended = run({
+      ...{ pipeline, worker, activity, dir: join(dir, `worker-${this.#started}`) },
+      ...{ drain: AbortSignal.any([drain, member.drain.signal]), kill },
+    })
       .then(() => log.info({ pipeline, worker }, "worker ended"))
       .catch((error: unknown) =>
         log.error({ pipeline, worker, reason: messageOf(error) }, "worker broke down"),
@@ -89,7 +95,7 @@ export class Crew {
     return member;
   }
 
-  /** One that broke down is replaced with the next assignment. */
+  /** The next assignment replaces a worker that broke down. */
   #forget(pipeline: string, member: Member): void {
     const members = this.#members.get(pipeline) ?? [];
     const index = members.indexOf(member);

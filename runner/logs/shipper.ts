@@ -67,7 +67,7 @@ export class LogShipper {
   }
 
   /** The outcomes of these leases are recorded: what was not sent of them can't be any more. */
-  settled(leases: readonly string[]): void {
+  recorded(leases: readonly string[]): void {
     if (this.#isUnsent(leases) && !this.#isHopeless) {
       const { log, pipeline, worker } = this.#deps;
       log.warn({ pipeline, worker }, "logs of datums are lost: the gateway does not take them");

@@ -23,7 +23,7 @@ export interface EgressDeps {
   /** Where credentials are looked for, unless the egress names a secret. */
   readonly env: NodeJS.ProcessEnv;
   /** How long a store may take no byte and give no answer. */
-  readonly stallMs?: number;
+  readonly stallMs?: number | undefined;
 }
 
 export interface EgressRequest {
@@ -44,36 +44,34 @@ const STALL_MS = 5 * 60_000;
  * question. Removals come first: a store that is a tree, as Sluice is, has no room for a file where a folder still
  * is. Throws EgressFault with the path, the store and its words; SecretMissing; what `signal` is aborted with.
  */
-export async function pushEntries(deps: EgressDeps, { task, output, signal }: EgressRequest): Promise<void> {
+export async function egressEntries(
+  { gateway, secrets, env, stallMs = STALL_MS }: EgressDeps,
+  { task, output, signal }: EgressRequest,
+): Promise<void> {
   const { egress, entries } = task;
   const destination = parseDestination(egress.URL);
-  const credentials = await credentialsFor(deps, { name: egress.secret, signal });
+  const name = egress.secret;
+  const credentials =
+    name === undefined ? environmentCredentials(env) : await secretCredentials(secrets, { name, signal });
   const store = await opened({ task, destination, credentials });
-  const push = new Push(deps, { store, destination, credentials, output, signal });
+  const writer = new EntryWriter({ gateway, stallMs, store, destination, credentials, output, signal });
   const large = (entry: Entry) => entry.content !== null && entry.content.size > WHOLE_BYTES;
   try {
     await forEachLimited(
       entries.filter(({ content }) => content === null),
-      { limit: SMALL_AT_ONCE, work: (entry) => push.remove(entry) },
+      { limit: SMALL_AT_ONCE, work: (entry) => writer.remove(entry) },
     );
     await forEachLimited(
       entries.filter((entry) => !large(entry)),
-      { limit: SMALL_AT_ONCE, work: (entry) => push.put(entry) },
+      { limit: SMALL_AT_ONCE, work: (entry) => writer.put(entry) },
     );
     await forEachLimited(entries.filter(large), {
       limit: LARGE_AT_ONCE,
-      work: (entry) => push.put(entry),
+      work: (entry) => writer.put(entry),
     });
   } finally {
     store.close();
   }
-}
-
-async function credentialsFor(
-  { secrets, env }: EgressDeps,
-  { name, signal }: { name: string | undefined; signal: AbortSignal },
-): Promise<Credentials> {
-  return name === undefined ? environmentCredentials(env) : secretCredentials(secrets, { name, signal });
 }
 
 /** Opening asks nobody, so what goes wrong is how the egress is set up. */
@@ -94,7 +92,9 @@ async function opened({
   }
 }
 
-interface PushOptions {
+interface WriterOptions {
+  readonly gateway: EgressDeps["gateway"];
+  readonly stallMs: number;
   readonly store: Store;
   readonly destination: Destination;
   readonly credentials: Credentials;
@@ -102,13 +102,11 @@ interface PushOptions {
   readonly signal: AbortSignal;
 }
 
-/** One entry after another, each with its tries. */
-class Push {
-  readonly #deps: EgressDeps;
-  readonly #options: PushOptions;
+/** Brings single entries to the store, each with its tries. */
+class EntryWriter {
+  readonly #options: WriterOptions;
 
-  constructor(deps: EgressDeps, options: PushOptions) {
-    this.#deps = deps;
+  constructor(options: WriterOptions) {
     this.#options = options;
   }
 
@@ -125,15 +123,15 @@ class Push {
   }
 
   async #put({ key, content }: { key: string; content: ContentId }, progress: Progress): Promise<void> {
-    const { store, output: address } = this.#options;
+    const { gateway, store, output: address } = this.#options;
     const { signal } = progress;
     if (await isThere(store, { key, content, signal })) return;
     const request = { address, content, signal };
     if (content.size <= WHOLE_BYTES) {
-      const body = await contentBuffer(this.#deps.gateway, request);
+      const body = await contentBuffer(gateway, request);
       return store.put({ key, content, body, signal });
     }
-    const source = contentStream(this.#deps.gateway, request);
+    const source = contentStream(gateway, request);
     const body = told(progress);
     source.on("error", (error) => body.destroy(error)).pipe(body);
     try {
@@ -148,8 +146,7 @@ class Push {
     { path, what }: { path: string; what: string },
     work: (progress: Progress) => Promise<void>,
   ): Promise<void> {
-    const { signal, destination, credentials } = this.#options;
-    const { stallMs = STALL_MS } = this.#deps;
+    const { signal, stallMs, destination, credentials } = this.#options;
     const once = () => whileItGoesOn({ stop: signal, stallMs }, work);
     try {
       await retrying(once, { signal, classify: failureOf, maxTransient: MAX_TRIES });

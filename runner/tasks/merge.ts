@@ -13,9 +13,7 @@ import { ContentBroken, contentBytes } from "./contents.ts";
 
 type MergeTask = Extract<Task, { kind: "merge" }>;
 
-export interface MergeDeps {
-  readonly gateway: Pick<Gateway, "content" | "openUpload" | "reserve" | "addInline" | "addContent">;
-}
+type MergeCalls = Pick<Gateway, "content" | "openUpload" | "reserve" | "addInline" | "addContent">;
 
 export interface MergeRequest {
   readonly task: MergeTask;
@@ -36,15 +34,15 @@ const READ_BYTES = 1024 * 1024;
  * Puts the parts one after the other into one content, and brings it to the output branch under the lease. The
  * whole is built in a file, so that memory is bounded whatever its size.
  */
-export async function mergeParts(deps: MergeDeps, request: MergeRequest): Promise<Merged> {
+export async function mergeParts(gateway: MergeCalls, request: MergeRequest): Promise<Merged> {
   const { file, output, task, signal } = request;
   const { lease } = task;
   try {
-    await build(deps, request);
+    await build(gateway, request);
     const content = await identify(file, signal);
     const bytes = content.size <= INLINE_LIMIT_BYTES ? await readFile(file) : null;
     const collected = [{ path: "", content, bytes, source: file }];
-    const { outputs, upload } = await sendOutputs(deps.gateway, { collected, output, lease, signal });
+    const { outputs, upload } = await sendOutputs(gateway, { collected, output, lease, signal });
     const carried = outputs[0]?.bytes;
     return {
       content,
@@ -62,13 +60,13 @@ interface Piece {
   readonly offsets: number[];
 }
 
-async function build(deps: MergeDeps, { task, file, output, signal }: MergeRequest): Promise<void> {
+async function build(gateway: MergeCalls, { task, file, output, signal }: MergeRequest): Promise<void> {
   const whole = await open(file, "wx", 0o600);
   try {
     await forEachLimited(piecesOf(task.parts), {
       limit: FETCHES_AT_ONCE,
       work: (piece) =>
-        retrying(() => fetchPiece(deps, { piece, whole, output, signal }), {
+        retrying(() => fetchPiece(gateway, { piece, whole, output, signal }), {
           signal,
           classify: failureOf,
           maxTransient: MAX_TRIES,
@@ -101,7 +99,7 @@ interface PieceRequest {
 
 /** Writes a content to every place where it belongs; a second try writes over the first. */
 async function fetchPiece(
-  { gateway }: MergeDeps,
+  gateway: MergeCalls,
   { piece: { content, offsets }, whole, output, signal }: PieceRequest,
 ): Promise<void> {
   let done = 0;

@@ -1,25 +1,23 @@
 import { join } from "node:path";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Lease, LeasedDatum, Outcome, Task } from "../../protocol/runner.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
-import { SecretMissing } from "../secrets/source.ts";
+import { SecretMissing, type SecretSource } from "../secrets/source.ts";
 import { LONG_BATCH_MS } from "../worker/batch.ts";
-import type { Leases } from "../worker/leases.ts";
+import type { Leases, Signals } from "../worker/leases.ts";
 import type { Reporter } from "../worker/reporter.ts";
-import { type EgressDeps, pushEntries } from "./egress.ts";
-import { type MergeDeps, mergeParts } from "./merge.ts";
+import { egressEntries } from "./egress.ts";
+import { mergeParts } from "./merge.ts";
 
-export interface RunTasksDeps extends TaskDeps {
+export interface RunTasksDeps {
+  /** Does one task. Never throws. */
+  readonly perform: (work: TaskWork) => Promise<Outcome>;
   readonly leases: Leases;
   readonly reporter: Reporter;
   /** The worker's folder. */
   readonly dir: string;
-}
-
-interface Signals {
-  readonly drain: AbortSignal;
-  readonly kill: AbortSignal;
 }
 
 interface RoundOptions {
@@ -27,13 +25,13 @@ interface RoundOptions {
   readonly signals: Signals;
 }
 
-// They wait for others most of the time; each bounds what it has on its way itself.
+// Tasks wait for others most of the time, and each bounds what it has on its way itself.
 const TASKS_AT_ONCE = 2;
 
 /**
- * Does the tasks of one lease call, which come before its datums, and answers the datums that are still this
- * worker's. When the tasks take long, whatever has not begun is given back, so that nothing waits here while
- * another worker is idle; and all of it when this worker is to end. Outcomes may still be on their way afterwards.
+ * Does the tasks of one lease call, which come before its datums, and returns the datums that are still this
+ * worker's. If the tasks take long, whatever has not begun is given back, so that nothing waits here while another
+ * worker is idle; and all of it if this worker is to end. Outcomes may still be on their way afterwards.
  */
 export async function runTasks(
   deps: RunTasksDeps,
@@ -87,14 +85,15 @@ class Round {
     void reporter.flush();
   }
 
-  /** Nothing is reported of work that was stopped: its lease is lost, or is returned by who stopped it. */
+  /** Reports nothing of work that was stopped: its lease is lost, or the one who stopped it returns it. */
   async #perform(task: Task): Promise<void> {
     const signal = this.#waiting.get(task.lease);
     this.#waiting.delete(task.lease);
     if (!signal || signal.aborted) return;
-    const file = join(this.#deps.dir, `task-${nextFile()}`);
-    const outcome = await performTask(this.#deps, { task, output: this.#lease.output, file, signal });
-    if (!signal.aborted) this.#deps.reporter.add(outcome);
+    const { perform, reporter, dir } = this.#deps;
+    const file = join(dir, `task-${nextFile()}`);
+    const outcome = await perform({ task, output: this.#lease.output, file, signal });
+    if (!signal.aborted) reporter.add(outcome);
   }
 }
 
@@ -105,8 +104,13 @@ function nextFile(): number {
   return files;
 }
 
-export interface TaskDeps extends MergeDeps, EgressDeps {
-  readonly gateway: MergeDeps["gateway"] & EgressDeps["gateway"];
+export interface TaskDeps {
+  readonly gateway: Pick<Gateway, "content" | "openUpload" | "reserve" | "addInline" | "addContent">;
+  readonly secrets: SecretSource;
+  /** Where credentials of an egress are looked for, unless it names a secret. */
+  readonly env: NodeJS.ProcessEnv;
+  /** How long a store of an egress may take no byte and give no answer. */
+  readonly stallMs?: number;
 }
 
 export interface TaskWork {
@@ -127,17 +131,17 @@ export async function performTask(deps: TaskDeps, work: TaskWork): Promise<Outco
   try {
     return { lease, ...(await done(deps, work)), millis: millis() };
   } catch (error) {
-    // Of which task it is the job says.
+    // The job names the task, so the reason need not.
     const reason = boundedReason(messageOf(error));
     const hopeless = error instanceof SecretMissing && { endsJob: true as const };
     return { lease, state: "failed", exitCode: null, reason, log: "", millis: millis(), ...hopeless };
   }
 }
 
-async function done(deps: TaskDeps, { task, ...work }: TaskWork) {
-  if (task.kind === "egress") {
-    await pushEntries(deps, { ...work, task });
-    return { state: "pushed" } as const;
+async function done({ gateway, secrets, env, stallMs }: TaskDeps, { task, output, file, signal }: TaskWork) {
+  if (task.kind === "merge") {
+    return { state: "merged", ...(await mergeParts(gateway, { task, output, file, signal })) } as const;
   }
-  return { state: "merged", ...(await mergeParts(deps, { ...work, task })) } as const;
+  await egressEntries({ gateway, secrets, env, stallMs }, { task, output, signal });
+  return { state: "pushed" } as const;
 }

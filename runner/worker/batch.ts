@@ -1,50 +1,51 @@
 import { join } from "node:path";
 import { type Lease, type LeasedDatum, MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
-import { NodeTrouble } from "../executors/executor.ts";
+import { NodeTrouble, type Sandbox } from "../executors/executor.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { removeTree } from "../pfs/remove.ts";
-import { concludeDatum, type DatumDeps, type DatumWork, runDatum, type Staged, stageDatum } from "./datum.ts";
-import type { Leases } from "./leases.ts";
+import type { DatumRunner, DatumWork, Staged } from "./datum.ts";
+import type { Leases, Signals } from "./leases.ts";
 import type { Reporter } from "./reporter.ts";
 
-export interface BatchDeps extends DatumDeps {
+export interface BatchDeps {
+  readonly datums: DatumRunner;
+  readonly sandbox: Sandbox;
   readonly leases: Leases;
   readonly reporter: Reporter;
-  /** Of the worker: what ended commands left is collected and reported while the next ones run. */
-  readonly settling: Settling;
+  /** Of the worker: collects and reports what ended commands left while the next ones run. */
+  readonly background: BackgroundWork;
   readonly log: Log;
-  readonly pipeline: string;
   /** The worker's folder. */
   readonly dir: string;
 }
 
-export interface Signals {
-  /** Begin nothing new. */
-  readonly drain: AbortSignal;
-  /** Stop what runs, too. Comes with `drain`. */
-  readonly kill: AbortSignal;
+export interface BatchOptions {
+  readonly lease: Lease;
+  readonly signals: Signals;
 }
 
-interface Task {
+interface Queued {
   readonly work: DatumWork;
-  /** Settles when the inputs are laid out, or can't be. */
+  /** Resolves when the inputs are laid out, or can't be. */
   staged: Promise<Staged> | undefined;
 }
 
-// Ended commands whose outputs are being collected, at most: bounds disk and memory where that is the slower part.
-const SETTLING_AT_ONCE = 2;
+/** A batch that takes longer than this is too long: others could have had its datums meanwhile. */
+export const LONG_BATCH_MS = 1000;
+const SHORT_BATCH_MS = 500;
+// Ended commands whose outputs are being collected, at most: bounds disk and memory if that is the slower part.
+const CONCLUDED_AT_ONCE = 2;
 
 /**
  * Runs the datums of one lease call, one at a time: the next one's inputs are laid out while the present one runs.
- * When one takes long, those that have not begun are given back, so that no datum waits behind it while another
- * worker is idle. Returns when the last command has ended; its outputs may still be on their way. Where commands
- * can't be run here it gives back all that have not ended, and answers why.
+ * If one takes long, those that have not begun are given back, so that no datum waits behind it while another worker
+ * is idle. Returns when the last command has ended; its outputs may still be on their way. If commands can't be run
+ * here, it gives back all that have not ended, and returns why.
  */
 export async function runBatch(
   deps: BatchDeps,
-  lease: Lease,
-  signals: Signals,
+  { lease, signals }: BatchOptions,
 ): Promise<NodeTrouble | undefined> {
   const batch = new Batch(deps, { lease, signals });
   const giveBack = () => batch.giveBack();
@@ -53,7 +54,7 @@ export async function runBatch(
     return await batch.run();
   } finally {
     signals.drain.removeEventListener("abort", giveBack);
-    void deps.settling.idle().then(() => deps.reporter.flush());
+    void deps.background.idle().then(() => deps.reporter.flush());
   }
 }
 
@@ -61,21 +62,21 @@ class Batch {
   readonly #deps: BatchDeps;
   readonly #signals: Signals;
   /** Those that have not begun; the first may be staged. */
-  #queue: Task[];
+  #queue: Queued[];
   #trouble: NodeTrouble | undefined;
 
-  constructor(deps: BatchDeps, { lease, signals }: { lease: Lease; signals: Signals }) {
+  constructor(deps: BatchDeps, { lease, signals }: BatchOptions) {
     this.#deps = deps;
     this.#signals = signals;
-    this.#queue = lease.datums.map((datum) => this.#task(lease, datum));
+    this.#queue = lease.datums.map((datum) => this.#queued(lease, datum));
   }
 
   async run(): Promise<NodeTrouble | undefined> {
     if (this.#signals.drain.aborted) this.giveBack();
     this.#stageFirst();
-    for (let task = this.#queue[0]; task; task = this.#queue[0]) {
-      const timer = setTimeout(() => this.#giveBackAllBut(task), LONG_BATCH_MS);
-      await this.#perform(task);
+    for (let first = this.#queue[0]; first; first = this.#queue[0]) {
+      const timer = setTimeout(() => this.#giveBackAllBut(first), LONG_BATCH_MS);
+      await this.#perform(first);
       clearTimeout(timer);
     }
     return this.#trouble;
@@ -86,22 +87,22 @@ class Batch {
     this.#giveBackAllBut(undefined);
   }
 
-  #giveBackAllBut(kept: Task | undefined): void {
-    const given = this.#queue.filter((task) => task !== kept);
-    this.#queue = this.#queue.filter((task) => task === kept);
+  #giveBackAllBut(kept: Queued | undefined): void {
+    const given = this.#queue.filter((queued) => queued !== kept);
+    this.#queue = this.#queue.filter((queued) => queued === kept);
     this.#giveBackThese(given);
   }
 
-  #giveBackThese(given: readonly Task[]): void {
-    for (const task of given) {
-      this.#giveBackOne(task);
-      this.#deps.settling.add(this.#discard(task));
+  #giveBackThese(given: readonly Queued[]): void {
+    for (const queued of given) {
+      this.#giveBackOne(queued);
+      this.#deps.background.add(this.#discard(queued));
     }
     if (given.length > 0) void this.#deps.reporter.flush();
   }
 
   /** After a kill the worker gives back all that it holds, in one short call. */
-  #giveBackOne({ work }: Task): void {
+  #giveBackOne({ work }: Queued): void {
     if (this.#signals.kill.aborted) return;
     const { leases, reporter } = this.#deps;
     const { lease } = work.datum;
@@ -109,40 +110,42 @@ class Batch {
     else reporter.logs.drop([lease]);
   }
 
-  async #perform(task: Task): Promise<void> {
-    const staged = await task.staged;
-    // It may have been given back meanwhile; what was given back is no longer ours to touch.
-    if (this.#queue[0] !== task) return;
+  async #perform(queued: Queued): Promise<void> {
+    const { datums, sandbox } = this.#deps;
+    const staged = await queued.staged;
+    // What was given back meanwhile is no longer ours to touch.
+    if (this.#queue[0] !== queued) return;
     this.#queue.shift();
     this.#stageFirst();
-    if (!staged?.ok || task.work.signal.aborted) return this.#settle(task, async () => failureOf(staged));
-    const ran = await runDatum(this.#deps, task.work, staged.lazy).catch(troubleOf);
-    if (ran instanceof NodeTrouble) return this.#stopFor(ran, task);
-    await this.#settle(task, () => concludeDatum(this.#deps, task.work, ran));
+    const { work } = queued;
+    if (!staged?.ok || work.signal.aborted) return this.#conclude(queued, async () => failureOf(staged));
+    const ran = await datums.run(work, { sandbox, lazy: staged.lazy }).catch(troubleOf);
+    if (ran instanceof NodeTrouble) return this.#stopFor(ran, queued);
+    await this.#conclude(queued, () => datums.conclude(work, ran));
   }
 
-  #stopFor(trouble: NodeTrouble, task: Task): void {
+  #stopFor(trouble: NodeTrouble, queued: Queued): void {
     this.#trouble = trouble;
-    const given = [task, ...this.#queue];
+    const given = [queued, ...this.#queue];
     this.#queue = [];
     this.#giveBackThese(given);
   }
 
-  async #settle(task: Task, conclude: () => Promise<Outcome | undefined>): Promise<void> {
-    await this.#deps.settling.room(SETTLING_AT_ONCE);
-    this.#deps.settling.add(this.#report(task, conclude));
+  async #conclude(queued: Queued, outcome: () => Promise<Outcome | undefined>): Promise<void> {
+    await this.#deps.background.room(CONCLUDED_AT_ONCE);
+    this.#deps.background.add(this.#report(queued, outcome));
   }
 
-  /** Nothing is reported of work that was stopped: its lease is lost, or is returned by who stopped it. */
-  async #report(task: Task, conclude: () => Promise<Outcome | undefined>): Promise<void> {
-    const { signal } = task.work;
+  /** Reports nothing of work that was stopped: its lease is lost, or the one who stopped it returns it. */
+  async #report(queued: Queued, conclude: () => Promise<Outcome | undefined>): Promise<void> {
+    const { signal } = queued.work;
     const outcome = signal.aborted ? undefined : await conclude();
     if (outcome && !signal.aborted) this.#deps.reporter.add(outcome);
-    else this.#deps.reporter.logs.drop([task.work.datum.lease]);
-    await this.#discard(task);
+    else this.#deps.reporter.logs.drop([queued.work.datum.lease]);
+    await this.#discard(queued);
   }
 
-  async #discard({ work, staged }: Task): Promise<void> {
+  async #discard({ work, staged }: Queued): Promise<void> {
     await staged;
     await removeTree(work.pfs).catch((error: unknown) => {
       this.#deps.log.warn(
@@ -154,16 +157,15 @@ class Batch {
 
   #stageFirst(): void {
     const [first] = this.#queue;
-    if (first) first.staged ??= stageDatum(this.#deps, first.work);
+    if (first) first.staged ??= this.#deps.datums.stage(first.work);
   }
 
-  #task({ transform, datumTimeout, output }: Lease, datum: LeasedDatum): Task {
-    const { leases, pipeline, dir, reporter } = this.#deps;
+  #queued({ transform, datumTimeout, output }: Lease, datum: LeasedDatum): Queued {
+    const { leases, dir, reporter } = this.#deps;
     const signal = AbortSignal.any([this.#signals.kill, leases.hold(datum.lease)]);
     const pfs = join(dir, `datum-${nextFolder()}`);
     const onOutput = reporter.logs.outputOf(datum.lease);
-    const work = { pipeline, datum, transform, datumTimeout, output, pfs, onOutput, signal };
-    return { work, staged: undefined };
+    return { work: { datum, transform, datumTimeout, output, pfs, onOutput, signal }, staged: undefined };
   }
 }
 
@@ -183,10 +185,6 @@ function nextFolder(): number {
   return folders;
 }
 
-/** A batch that takes longer than this is too long: others could have had its datums meanwhile. */
-export const LONG_BATCH_MS = 1000;
-const SHORT_BATCH_MS = 500;
-
 export interface BatchDone {
   /** How many datums were asked for. */
   readonly asked: number;
@@ -202,8 +200,8 @@ export function nextBatchSize({ asked, leased, millis }: BatchDone): number {
   return asked;
 }
 
-/** Work that goes on beside the main line, of which there may only be so much. */
-export class Settling {
+/** Work that goes on while the next commands run, of which there may only be so much. */
+export class BackgroundWork {
   readonly #running = new Set<Promise<void>>();
 
   /** `work` must not fail. */

@@ -11,24 +11,23 @@ import { collect } from "../pfs/collect.ts";
 import type { LazyFiles } from "../pfs/lazy/lazy-file.ts";
 import type { PipeStore } from "../pfs/lazy/pipe-store.ts";
 import { PipeService } from "../pfs/lazy/serve-pipes.ts";
-import { type StageDeps, stage } from "../pfs/stage.ts";
+import { stage } from "../pfs/stage.ts";
 import { sendOutputs } from "../pfs/upload.ts";
 import { SecretMissing, type SecretSource } from "../secrets/source.ts";
 import { commandEnv, commandStdin, machineVariables } from "./command-env.ts";
 
-export interface DatumDeps extends StageDeps {
+export interface DatumDeps {
   readonly gateway: Pick<Gateway, "files" | "openUpload" | "reserve" | "addInline" | "addContent">;
   readonly cache: Pick<Cache, "place" | "readSmall" | "read">;
   readonly pipes: PipeStore;
   readonly secrets: SecretSource;
-  readonly sandbox: Sandbox;
+  readonly pipeline: string;
 }
 
 export interface DatumWork {
-  readonly pipeline: string;
   readonly datum: LeasedDatum;
   readonly transform: Transform;
-  /** As in the specification: how long the command may run. */
+  /** How long the command may run, as the specification says it. */
   readonly datumTimeout?: string | undefined;
   readonly output: { readonly repo: string; readonly branch: string };
   /** The folder that is `/pfs` to the command. */
@@ -44,17 +43,6 @@ export type Staged =
   | { readonly ok: true; readonly lazy: LazyFiles }
   | { readonly ok: false; readonly failure: Outcome };
 
-/** Lays out the inputs. Never fails. */
-export async function stageDatum(deps: DatumDeps, work: DatumWork): Promise<Staged> {
-  const { datum, pfs, signal } = work;
-  try {
-    return { ok: true, lazy: await stage(deps, { pfs, inputs: datum.inputs, signal }) };
-  } catch (error) {
-    const reason = `the inputs could not be laid out: ${messageOf(error)}`;
-    return { ok: false, failure: failed(work, { reason }) };
-  }
-}
-
 /** How a command went. */
 export interface Ran {
   readonly run: Run;
@@ -63,64 +51,99 @@ export interface Ran {
   readonly fault?: string | undefined;
 }
 
-/** Runs the command to its end. Throws NodeTrouble. */
-export async function runDatum(deps: DatumDeps, work: DatumWork, lazy: LazyFiles): Promise<Ran> {
-  const began = performance.now();
-  const ran = await mountedSecrets(deps, work).then(
-    (secrets) => runWith(deps, work, { lazy, secrets }),
-    (error: unknown) => ({ run: withoutSecrets(error, work) }),
-  );
-  return { ...ran, millis: Math.round(performance.now() - began) };
+/** The three steps of a datum of one pipeline: lay out its inputs, run its command, store its outputs. */
+export class DatumRunner {
+  readonly #deps: DatumDeps;
+
+  constructor(deps: DatumDeps) {
+    this.#deps = deps;
+  }
+
+  /** Lays out the inputs. Never fails. */
+  async stage(work: DatumWork): Promise<Staged> {
+    const { gateway, cache, pipes } = this.#deps;
+    const { datum, pfs, signal } = work;
+    try {
+      const lazy = await stage({ gateway, cache, pipes }, { pfs, inputs: datum.inputs, signal });
+      return { ok: true, lazy };
+    } catch (error) {
+      const reason = `the inputs could not be laid out: ${messageOf(error)}`;
+      return { ok: false, failure: failed(work, { reason }) };
+    }
+  }
+
+  /** Runs the command to its end. Throws NodeTrouble. */
+  async run(work: DatumWork, { sandbox, lazy }: { sandbox: Sandbox; lazy: LazyFiles }): Promise<Ran> {
+    const began = performance.now();
+    const ran = await this.#mountedSecrets(work).then(
+      (secrets) => this.#runWith(work, { sandbox, lazy, secrets }),
+      (error: unknown) => ({ run: withoutSecrets(error, work) }),
+    );
+    return { ...ran, millis: Math.round(performance.now() - began) };
+  }
+
+  /** Judges the run, and after a success brings what is in `/pfs/out` to the output branch. */
+  async conclude(work: DatumWork, { run, millis, fault }: Ran): Promise<Outcome> {
+    if (fault !== undefined) return failed(work, { reason: fault, log: run.log, millis });
+    const verdict = verdictOf(run, work.transform);
+    const endsJob = run.kind === "not-started" && run.hopeless;
+    if (verdict.kind === "failed") {
+      return failed(work, { ...verdict, log: run.log, millis, ...(endsJob && { endsJob }) });
+    }
+    const { datum, output, pfs, signal } = work;
+    const { lease } = datum;
+    try {
+      const collected = await collect({ out: join(pfs, "out"), signal });
+      const sent = await sendOutputs(this.#deps.gateway, { collected, output, lease, signal });
+      return { lease, state: "success", exitCode: verdict.exitCode, millis, ...sent };
+    } catch (error) {
+      const reason = `the outputs could not be stored: ${messageOf(error)}`;
+      return failed(work, { exitCode: verdict.exitCode, reason, log: run.log, millis });
+    }
+  }
+
+  #mountedSecrets({ transform, signal }: DatumWork): Promise<MountedSecret[]> {
+    const wanted = (transform.secrets ?? []).map(async ({ name, mountPath }) => {
+      return { name, mountPath, secret: await this.#deps.secrets.read(name, signal) };
+    });
+    return Promise.all(wanted);
+  }
+
+  async #runWith(
+    work: DatumWork,
+    { sandbox, lazy, secrets }: { sandbox: Sandbox; lazy: LazyFiles; secrets: MountedSecret[] },
+  ): Promise<Omit<Ran, "millis">> {
+    const { cache, pipes, pipeline } = this.#deps;
+    const { datum, transform, pfs, datumTimeout, onOutput, signal: stop } = work;
+    const { cmd, workingDir } = transform;
+    const env = commandEnv({ pipeline, datum, transform, own: process.env });
+    const stdin = commandStdin(transform);
+    const limit = timeLimit(datumTimeout, stop);
+    const service = new PipeService({ lazy, cache, pipes });
+    const signal = AbortSignal.any([limit.signal, service.failed]);
+    const command = {
+      ...{ pfs, cmd, stdin, env, machineEnv: machineVariables(transform), secrets, signal },
+      ...(workingDir !== undefined && { workingDir }),
+      ...(onOutput && { onOutput }),
+    };
+    const run = await sandbox.run(command).catch(broken);
+    limit.clear();
+    const unserved = await service.close();
+    if (run instanceof NodeTrouble) throw run;
+    const late = limit.over() && !stop.aborted;
+    return {
+      run,
+      fault: unserved ?? (late ? `the command ran longer than ${datumTimeout} (datumTimeout)` : undefined),
+    };
+  }
 }
 
-async function mountedSecrets(
-  { secrets }: DatumDeps,
-  { transform, signal }: DatumWork,
-): Promise<MountedSecret[]> {
-  const wanted = transform.secrets ?? [];
-  return Promise.all(
-    wanted.map(async ({ name, mountPath }) => ({
-      name,
-      mountPath,
-      secret: await secrets.read(name, signal),
-    })),
-  );
-}
-
-/** A secret that is not there fails the job; a cluster that does not answer just now is no fault of the datum. */
+/** A missing secret fails the job; a cluster that does not answer just now is no fault of the datum. */
 function withoutSecrets(error: unknown, { signal }: DatumWork): Run {
   const reason = messageOf(error);
   if (error instanceof SecretMissing) return { kind: "not-started", reason, log: "", hopeless: true };
   if (signal.aborted) return { kind: "not-started", reason, log: "" };
   throw new NodeTrouble(reason);
-}
-
-async function runWith(
-  { sandbox, cache, pipes }: DatumDeps,
-  work: DatumWork,
-  { lazy, secrets }: { lazy: LazyFiles; secrets: MountedSecret[] },
-): Promise<Omit<Ran, "millis">> {
-  const { transform, pfs, datumTimeout, onOutput, signal: stop } = work;
-  const { cmd, workingDir } = transform;
-  const env = commandEnv({ ...work, own: process.env });
-  const stdin = commandStdin(transform);
-  const limit = timeLimit(datumTimeout, stop);
-  const service = new PipeService({ lazy, cache, pipes });
-  const signal = AbortSignal.any([limit.signal, service.failed]);
-  const command = {
-    ...{ pfs, cmd, stdin, env, machineEnv: machineVariables(transform), secrets, signal },
-    ...(workingDir !== undefined && { workingDir }),
-    ...(onOutput && { onOutput }),
-  };
-  const run = await sandbox.run(command).catch(broken);
-  limit.clear();
-  const unserved = await service.close();
-  if (run instanceof NodeTrouble) throw run;
-  const late = limit.over() && !stop.aborted;
-  return {
-    run,
-    fault: unserved ?? (late ? `the command ran longer than ${datumTimeout} (datumTimeout)` : undefined),
-  };
 }
 
 /** A signal that is aborted with `stop`, or when a run has taken as long as it may. */
@@ -144,30 +167,6 @@ function broken(error: unknown): Run | NodeTrouble {
   return { kind: "not-started", reason: `the executor failed: ${messageOf(error)}`, log: "" };
 }
 
-/** Judges the run, and after a success brings what is in `/pfs/out` to the output branch. */
-export async function concludeDatum(
-  deps: DatumDeps,
-  work: DatumWork,
-  { run, millis, fault }: Ran,
-): Promise<Outcome> {
-  if (fault !== undefined) return failed(work, { reason: fault, log: run.log, millis });
-  const verdict = verdictOf(run, work.transform);
-  const endsJob = run.kind === "not-started" && run.hopeless;
-  if (verdict.kind === "failed") {
-    return failed(work, { ...verdict, log: run.log, millis, ...(endsJob && { endsJob }) });
-  }
-  const { datum, output, pfs, signal } = work;
-  const { lease } = datum;
-  try {
-    const collected = await collect({ out: join(pfs, "out"), signal });
-    const sent = await sendOutputs(deps.gateway, { collected, output, lease, signal });
-    return { lease, state: "success", exitCode: verdict.exitCode, millis, ...sent };
-  } catch (error) {
-    const reason = `the outputs could not be stored: ${messageOf(error)}`;
-    return failed(work, { exitCode: verdict.exitCode, reason, log: run.log, millis });
-  }
-}
-
 interface Failure {
   readonly reason: string;
   readonly exitCode?: number | null;
@@ -188,7 +187,7 @@ export type Verdict =
   | { readonly kind: "success"; readonly exitCode: number }
   | { readonly kind: "failed"; readonly exitCode: number | null; readonly reason: string };
 
-/** Whether a run counts as a success (spec §2.2: 0 always does, and what acceptReturnCode names), or why not. */
+/** Whether a run counts as a success, or why not. Code 0 always does, and so do the codes of `acceptReturnCode`. */
 export function verdictOf(run: Run, { acceptReturnCode = [] }: Transform): Verdict {
   if (run.kind === "not-started") return { kind: "failed", exitCode: null, reason: run.reason };
   const { code, fault, cause } = run;

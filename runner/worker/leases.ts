@@ -5,6 +5,14 @@ import { about, jitteredBackoff, pause } from "../gateway/retry.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 
+/** How a worker is told to end. */
+export interface Signals {
+  /** Begin nothing new. */
+  readonly drain: AbortSignal;
+  /** Stop what runs, too. Comes with `drain`. */
+  readonly kill: AbortSignal;
+}
+
 /** Why a datum's work was stopped before its end. */
 export type StopReason = "lost" | "yielded";
 
@@ -23,7 +31,7 @@ export class Leases {
     return controller.signal;
   }
 
-  /** Stops the work of a lease that is still held, and lets go of it. True where it was held. */
+  /** Stops the work of a lease and lets go of it. False if the lease was not held any more. */
   stop(lease: string, reason: StopReason): boolean {
     const controller = this.#held.get(lease);
     controller?.abort(reason);
@@ -47,9 +55,9 @@ export interface RenewerDeps {
 const RENEW_MS = LEASE_MS / 3;
 
 /**
- * Keeps a worker's leases, and stops the work of those that are lost. While the gateway does not answer the work goes
- * on: whether a lease is lost is for the gateway to say, and it accepts nothing under a lost one. Tells, too, why the
- * worker can't work.
+ * Renews a worker's leases, and stops the work of those that are lost. The work goes on while the gateway does not
+ * answer: only the gateway says whether a lease is lost, and it accepts nothing under a lost one. A renewal also says
+ * why the worker can't work, if it can't.
  */
 export class Renewer {
   readonly #deps: RenewerDeps;
@@ -75,7 +83,10 @@ export class Renewer {
     }
   }
 
-  /** Why the worker can't run commands; null: it can again. Told at once, also where it was told before: who leases a datum takes it back. And told with every renewal while it is so. */
+  /**
+   * Says why the worker can't run commands; null: it can again. Says so at once, even if it was said before, because
+   * leasing a datum takes it back; and with every renewal for as long as it is so.
+   */
   say(trouble: string | null): void {
     if (trouble === null && !this.#trouble) return;
     this.#trouble = trouble === null ? null : boundedReason(trouble);
@@ -114,7 +125,7 @@ export class Renewer {
     const trouble = this.#trouble;
     const said = trouble !== undefined && { trouble };
     const { lost } = await gateway.renew({ pipeline, worker, leases: held, ...said }, stop);
-    // That it can again is told until it is heard.
+    // The end of the trouble is said until it is heard.
     if (trouble === null && this.#trouble === null) this.#trouble = undefined;
     for (const lease of lost) {
       if (leases.stop(lease, "lost"))

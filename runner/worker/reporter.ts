@@ -31,22 +31,23 @@ export class Reporter {
   readonly #deps: ReporterDeps;
   #waiting: Outcome[] = [];
   #weight = 0;
-  #unsettled = 0;
+  #unanswered = 0;
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> = Promise.resolve();
 
   constructor(deps: ReporterDeps) {
     this.#deps = deps;
-    this.logs = new LogShipper(deps);
+    const { gateway, log, pipeline, worker, kill } = deps;
+    this.logs = new LogShipper({ gateway, log, pipeline, worker, kill });
   }
 
   /** Outcomes that the gateway has not answered to. */
-  get unsettled(): number {
-    return this.#unsettled;
+  get unanswered(): number {
+    return this.#unanswered;
   }
 
   add(outcome: Outcome): void {
-    this.#unsettled += 1;
+    this.#unanswered += 1;
     this.#waiting.push(outcome);
     this.#weight += weightOf(outcome);
     this.#timer ??= setTimeout(() => this.flush(), HOLD_MS);
@@ -69,9 +70,9 @@ export class Reporter {
     await this.#deliver(outcomes);
     // Not reported, not let go of: after a kill the worker gives its datums back.
     if (this.#deps.kill.aborted) return;
-    this.logs.settled(outcomes.map(({ lease }) => lease));
+    this.logs.recorded(outcomes.map(({ lease }) => lease));
     for (const { lease } of outcomes) this.#deps.leases.release(lease);
-    this.#unsettled -= outcomes.length;
+    this.#unanswered -= outcomes.length;
   }
 
   async #deliver(outcomes: readonly Outcome[]): Promise<void> {

@@ -1,50 +1,55 @@
 import type { Lease, LeasedDatum } from "../../protocol/runner.ts";
-import type { Sandbox } from "../executors/executor.ts";
+import type { NodeTrouble, Sandbox } from "../executors/executor.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
 import { SecretMissing } from "../secrets/source.ts";
-import { type BatchDeps, runBatch, type Signals } from "./batch.ts";
-import type { Leases } from "./leases.ts";
+import type { Leases, Signals } from "./leases.ts";
 import type { Reporter } from "./reporter.ts";
 import type { Sandboxes } from "./sandboxes.ts";
 
-export interface RunDatumsDeps extends Omit<BatchDeps, "sandbox"> {
+export interface RunDatumsDeps {
   readonly sandboxes: Sandboxes;
+  readonly leases: Leases;
+  readonly reporter: Reporter;
+  /** Runs the datums of a lease in a sandbox. Returns why commands can't be run there, if they can't. */
+  readonly batch: (sandbox: Sandbox, lease: Lease) => Promise<NodeTrouble | undefined>;
 }
 
-/** A sandbox that takes longer than this (an image is pulled) is made ready without datums: others may have them meanwhile. */
+/** If a sandbox takes longer than this to make (an image is pulled), its datums are given back: others may have them meanwhile. */
 const LONG_PREPARE_MS = 5000;
 
 /**
- * Runs leased datums in the worker's sandbox, which is made ready before. Where commands can't be run here, they
- * are given back unharmed; where a pull secret is not there, they fail with their job.
+ * Runs leased datums in the worker's sandbox, which is made ready before. If commands can't be run here, the datums
+ * are given back unharmed; if a pull secret is missing, they fail with their job.
  */
-export async function runDatums(deps: RunDatumsDeps, lease: Lease, signals: Signals): Promise<void> {
-  const { sandboxes } = deps;
+export async function runDatums(
+  { sandboxes, leases, reporter, batch }: RunDatumsDeps,
+  { lease, signals }: { lease: Lease; signals: Signals },
+): Promise<void> {
   const there = sandboxes.at(lease.transform.image);
-  const begun = there ? { sandbox: there, datums: lease.datums } : await prepared(deps, lease, signals);
-  if (!begun) return;
-  const { sandbox, datums } = begun;
-  const trouble = await runBatch({ ...deps, sandbox }, { ...lease, datums }, signals);
+  const ready = there
+    ? { sandbox: there, datums: lease.datums }
+    : await prepared({ sandboxes, leases, reporter }, { lease, signals });
+  if (!ready) return;
+  const trouble = await batch(ready.sandbox, { ...lease, datums: ready.datums });
   if (trouble) await sandboxes.broke(lease.transform, trouble);
   else sandboxes.worked();
 }
 
 async function prepared(
-  deps: RunDatumsDeps,
-  { transform, datums }: Lease,
-  { drain, kill }: Signals,
-): Promise<{ sandbox: Sandbox; datums: Lease["datums"] } | undefined> {
-  const awaiting = new AwaitingDatums({ ...deps, kill }, datums);
-  const giveBack = () => awaiting.giveBack();
+  { sandboxes, leases, reporter }: Pick<RunDatumsDeps, "sandboxes" | "leases" | "reporter">,
+  { lease: { transform, datums }, signals: { drain, kill } }: { lease: Lease; signals: Signals },
+): Promise<{ sandbox: Sandbox; datums: LeasedDatum[] } | undefined> {
+  const waiting = new WaitingDatums({ leases, reporter, kill }, datums);
+  const giveBack = () => waiting.giveBack();
   const timer = setTimeout(giveBack, LONG_PREPARE_MS);
   drain.addEventListener("abort", giveBack, { once: true });
   try {
-    const sandbox = await deps.sandboxes.get(transform, drain);
-    const rest = awaiting.begin();
+    const sandbox = await sandboxes.get(transform, drain);
+    const rest = waiting.begin();
     return rest.length > 0 ? { sandbox, datums: rest } : undefined;
   } catch (error) {
-    if (error instanceof SecretMissing) awaiting.failJob(messageOf(error));
-    else awaiting.giveBack();
+    if (error instanceof SecretMissing) waiting.failJob(messageOf(error));
+    else waiting.giveBack();
     return undefined;
   } finally {
     clearTimeout(timer);
@@ -52,28 +57,28 @@ async function prepared(
   }
 }
 
-interface AwaitingDeps {
+interface WaitingDeps {
   readonly leases: Leases;
-  readonly reporter: Pick<Reporter, "add" | "flush">;
+  readonly reporter: Reporter;
   readonly kill: AbortSignal;
 }
 
-/** Leased datums that can't begin yet. Each is let go of once, in one of these ways, or lost. */
-class AwaitingDatums {
-  readonly #deps: AwaitingDeps;
+/** Leased datums that can't begin yet. Each is let go of once, in one of these ways, unless its lease was lost. */
+class WaitingDatums {
+  readonly #deps: WaitingDeps;
   readonly #waiting: { readonly datum: LeasedDatum; readonly stopped: AbortSignal }[];
 
-  constructor(deps: AwaitingDeps, datums: readonly LeasedDatum[]) {
+  constructor(deps: WaitingDeps, datums: readonly LeasedDatum[]) {
     this.#deps = deps;
     this.#waiting = datums.map((datum) => ({ datum, stopped: deps.leases.hold(datum.lease) }));
   }
 
-  /** They may begin: those that are still ours. */
+  /** Returns those that are still ours: they may begin. */
   begin(): LeasedDatum[] {
     return this.#take();
   }
 
-  /** Others may have them. After a kill the worker gives back all that it holds, in one short call. */
+  /** Lets others have them. After a kill the worker gives back all that it holds, in one short call. */
   giveBack(): void {
     const { leases, reporter, kill } = this.#deps;
     if (kill.aborted) return;
@@ -84,7 +89,7 @@ class AwaitingDatums {
     void reporter.flush();
   }
 
-  /** None of their job can ever run, for this reason. */
+  /** Fails their job: for this reason none of its datums can ever run. */
   failJob(reason: string): void {
     const { reporter } = this.#deps;
     const failure = { state: "failed", exitCode: null, reason: boundedReason(reason), log: "" } as const;

@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { type Lease, MAX_BATCH } from "../../protocol/runner.ts";
 import type { Cache } from "../cache/cache.ts";
-import type { Executor } from "../executors/executor.ts";
+import type { Executor, Sandbox } from "../executors/executor.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { jitteredBackoff, pause } from "../gateway/retry.ts";
 import { withGrace } from "../lib/concurrency.ts";
@@ -10,99 +10,129 @@ import type { Log } from "../lib/log.ts";
 import type { PipeStore } from "../pfs/lazy/pipe-store.ts";
 import { removeTree } from "../pfs/remove.ts";
 import type { SecretSource } from "../secrets/source.ts";
-import { runTasks } from "../tasks/run-tasks.ts";
-import { nextBatchSize, Settling, type Signals } from "./batch.ts";
-import { Leases, Renewer } from "./leases.ts";
+import { performTask, runTasks, type TaskWork } from "../tasks/run-tasks.ts";
+import { BackgroundWork, nextBatchSize, runBatch } from "./batch.ts";
+import { DatumRunner } from "./datum.ts";
+import { Leases, Renewer, type Signals } from "./leases.ts";
 import { Reporter } from "./reporter.ts";
 import { runDatums } from "./run-datums.ts";
 import { type Activity, Sandboxes } from "./sandboxes.ts";
 
+/** What all workers of a node share. */
 export interface WorkerDeps {
   readonly gateway: Gateway;
   readonly cache: Cache;
   readonly executor: Executor;
   readonly secrets: SecretSource;
-  /** Of this node: the named pipes of lazy inputs. */
+  /** The named pipes of lazy inputs. */
   readonly pipes: PipeStore;
   readonly log: Log;
   readonly node: string;
+}
+
+export interface WorkerOptions {
   readonly pipeline: string;
   /** This worker's name, used by no other worker, ever. */
   readonly worker: string;
-  /** Kept up to date here, for others to look at. */
-  readonly activity: Activity;
   /** A folder of its own, not there yet. */
   readonly dir: string;
+  /** Kept up to date here, for others to look at. */
+  readonly activity: Activity;
+  /** See Signals. */
+  readonly drain: AbortSignal;
+  readonly kill: AbortSignal;
 }
 
-/** `drain`: take nothing new and finish this one. `kill`: stop this one too. */
-export async function runWorker(deps: WorkerDeps, signals: Signals): Promise<void> {
-  await mkdir(deps.dir, { recursive: true });
+/**
+ * A worker: holds one of a pipeline's slots and runs leased work until `drain`, one batch after another. It renews its
+ * leases all the while, and when it ends it gives back what it still holds, then its slot.
+ */
+export async function runWorker(
+  { gateway, cache, executor, secrets, pipes, log, node }: WorkerDeps,
+  { pipeline, worker, dir, activity, drain, kill }: WorkerOptions,
+): Promise<void> {
+  await mkdir(dir, { recursive: true });
+  const signals = { drain, kill };
   const leases = new Leases();
-  const reporter = new Reporter({ ...deps, leases, kill: signals.kill });
-  const settling = new Settling();
+  const reporter = new Reporter({ gateway, leases, log, pipeline, worker, kill });
+  const renewer = new Renewer({ gateway, leases, log, pipeline, worker });
+  const sandboxes = new Sandboxes({ executor, secrets, renewer, log, pipeline, worker, dir, activity });
+  const datums = new DatumRunner({ gateway, cache, pipes, secrets, pipeline });
+  const background = new BackgroundWork();
+
+  const perform = (work: TaskWork) => performTask({ gateway, secrets, env: process.env }, work);
+  const batch = (sandbox: Sandbox, lease: Lease) =>
+    runBatch({ datums, sandbox, leases, reporter, background, log, dir }, { lease, signals });
+  const work = async (lease: Lease) => {
+    const rest = await runTasks({ perform, leases, reporter, dir }, { lease, signals });
+    // Tasks need no image: it is not fetched for them.
+    if (rest.length === 0) return;
+    await runDatums(
+      { sandboxes, leases, reporter, batch },
+      { lease: { ...lease, datums: [...rest] }, signals },
+    );
+  };
+  const ask = (max: number) =>
+    leaseWork({ gateway, log }, { request: { pipeline, node, worker, max }, signals });
+
   const stop = new AbortController();
-  const renewer = new Renewer({ ...deps, leases });
   const renewing = renewer.run(stop.signal);
-  const sandboxes = new Sandboxes({ ...deps, renewer });
   try {
-    await runLoop({ ...deps, leases, reporter, settling, sandboxes }, signals);
+    await runLoop({ ask, work, sandboxes, reporter }, drain);
   } finally {
-    await settling.idle();
+    await background.idle();
     await reporter.flush();
-    if (signals.kill.aborted) await returnHeld(deps, leases);
+    if (kill.aborted) await returnHeld({ gateway, log, leases }, { pipeline, worker });
     stop.abort();
     await renewing;
-    await leave(deps);
+    await leave({ gateway, log }, { pipeline, worker });
     await sandboxes.close();
-    await removeTree(deps.dir);
+    await removeTree(dir);
   }
 }
 
-interface LoopDeps extends WorkerDeps {
-  readonly leases: Leases;
-  readonly reporter: Reporter;
-  readonly settling: Settling;
+interface LoopDeps {
+  /** Leases at most so many tasks and datums. Returns undefined if the gateway can't be asked. */
+  readonly ask: (max: number) => Promise<Lease | undefined>;
+  readonly work: (lease: Lease) => Promise<void>;
   readonly sandboxes: Sandboxes;
+  readonly reporter: Reporter;
 }
 
-async function runLoop(deps: LoopDeps, signals: Signals): Promise<void> {
+async function runLoop({ ask, work, sandboxes, reporter }: LoopDeps, drain: AbortSignal): Promise<void> {
   const backoff = jitteredBackoff({ minMs: 250, maxMs: 4000 });
   let asked = 1;
-  while (!signals.drain.aborted) {
-    if (!(await deps.sandboxes.recovered(signals.drain))) continue;
-    const lease = await leaseDatums(deps, { max: asked, signals });
-    if (lease) deps.sandboxes.learn(lease.transform);
-    if (!lease?.slot || lease.tasks.length + lease.datums.length === 0) {
-      await pause(backoff.next(), signals.drain);
+  while (!drain.aborted) {
+    if (!(await sandboxes.recovered(drain))) continue;
+    const lease = await ask(asked);
+    if (lease) sandboxes.learn(lease.transform);
+    const leased = lease ? lease.tasks.length + lease.datums.length : 0;
+    if (!lease?.slot || leased === 0) {
+      await pause(backoff.next(), drain);
       continue;
     }
     backoff.reset();
     const began = performance.now();
-    const datums = await runTasks({ ...deps, env: process.env }, { lease, signals });
-    // Tasks need no image: it is not fetched for them.
-    if (datums.length > 0) await runDatums(deps, { ...lease, datums: [...datums] }, signals);
-    const leased = lease.tasks.length + lease.datums.length;
+    await work(lease);
     asked = nextBatchSize({ asked, leased, millis: performance.now() - began });
-    // Where results can't be delivered, no more of them are made.
-    if (deps.reporter.unsettled >= MAX_BATCH) await deps.reporter.flush();
+    // Makes no more results while the gateway takes none.
+    if (reporter.unanswered >= MAX_BATCH) await reporter.flush();
   }
 }
 
-// When the worker is to end, an answer may be on its way: its datums are given back, instead of being nobody's until
-// their leases end.
+// An answer may be on its way when the worker is to end. Its datums are then given back: else they would be nobody's
+// until their leases end.
 const LAST_ANSWER_MS = 500;
 
-/** What the gateway gives, or undefined where it can't be asked. */
-async function leaseDatums(
-  { gateway, log, node, pipeline, worker }: LoopDeps,
-  { max, signals: { drain, kill } }: { max: number; signals: Signals },
+async function leaseWork(
+  { gateway, log }: Pick<WorkerDeps, "gateway" | "log">,
+  { request, signals: { drain, kill } }: { request: Parameters<Gateway["lease"]>[0]; signals: Signals },
 ): Promise<Lease | undefined> {
-  const call = (late: AbortSignal) =>
-    gateway.lease({ pipeline, node, worker, max }, AbortSignal.any([late, kill]));
+  const call = (late: AbortSignal) => gateway.lease(request, AbortSignal.any([late, kill]));
   try {
     return await withGrace({ signal: drain, graceMs: LAST_ANSWER_MS }, call);
   } catch (error) {
+    const { pipeline, worker } = request;
     if (!drain.aborted) log.warn({ pipeline, worker, reason: messageOf(error) }, "no datums could be leased");
     return undefined;
   }
@@ -110,8 +140,16 @@ async function leaseDatums(
 
 const RETURN_WITHIN_MS = 2000;
 
-/** After a kill: others may have at once what was stopped here. If it can't be said, they get it when the leases end. */
-async function returnHeld({ gateway, log, pipeline, worker }: WorkerDeps, leases: Leases): Promise<void> {
+interface Self {
+  readonly pipeline: string;
+  readonly worker: string;
+}
+
+/** Returns what was stopped by a kill, so that others may have it at once. If that fails, they get it when the leases end. */
+async function returnHeld(
+  { gateway, log, leases }: Pick<WorkerDeps, "gateway" | "log"> & { readonly leases: Leases },
+  { pipeline, worker }: Self,
+): Promise<void> {
   const outcomes = leases.ids.map((lease) => ({ lease, state: "returned" as const })).slice(0, MAX_BATCH);
   if (outcomes.length === 0) return;
   try {
@@ -121,8 +159,11 @@ async function returnHeld({ gateway, log, pipeline, worker }: WorkerDeps, leases
   }
 }
 
-/** Its slot is free for another worker at once, which else would wait for the end of this one's time. */
-async function leave({ gateway, log, pipeline, worker }: WorkerDeps): Promise<void> {
+/** Frees the slot for another worker at once. Else it would be this one's until its time is over. */
+async function leave(
+  { gateway, log }: Pick<WorkerDeps, "gateway" | "log">,
+  { pipeline, worker }: Self,
+): Promise<void> {
   try {
     const signal = AbortSignal.timeout(RETURN_WITHIN_MS);
     await gateway.renew({ pipeline, worker, leases: [], leaving: true }, signal);

@@ -8,7 +8,8 @@ import { Client } from "../../../runner/gateway/client.ts";
 import { Gateway } from "../../../runner/gateway/gateway.ts";
 import { PipeStore } from "../../../runner/pfs/lazy/pipe-store.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
-import { runBatch, Settling } from "../../../runner/worker/batch.ts";
+import { BackgroundWork, runBatch } from "../../../runner/worker/batch.ts";
+import { DatumRunner } from "../../../runner/worker/datum.ts";
 import { Leases } from "../../../runner/worker/leases.ts";
 import { Reporter } from "../../../runner/worker/reporter.ts";
 import { openCache } from "./support/caches.ts";
@@ -49,17 +50,17 @@ async function batch(names: string[], run: Runs): Promise<NodeTrouble | undefine
   const request = { ...WORKER, node: "n1", max: names.length };
   const lease: Lease = await api.lease(request, kill.signal);
   const reporter = new Reporter({ ...WORKER, gateway: api, leases, log, kill: kill.signal });
-  const settling = new Settling();
+  const background = new BackgroundWork();
   let begun = 0;
   const sandbox = { run: (command: Command) => run(command, begun++), close: async () => {} };
-  const deps = {
+  const datums = new DatumRunner({
     ...{ gateway: api, cache: openCache(dir, { gateway: api }), pipes: new PipeStore(join(dir, "pipes")) },
-    ...{ secrets: { read: () => Promise.reject(new Error("there are none")) }, sandbox },
-    ...{ leases, reporter, settling, log, pipeline: "edges", dir },
-  };
+    ...{ secrets: { read: () => Promise.reject(new Error("there are none")) }, pipeline: "edges" },
+  });
   const signals = { drain: new AbortController().signal, kill: kill.signal };
-  const trouble = await runBatch(deps, lease, signals);
-  await settling.idle();
+  const deps = { datums, sandbox, leases, reporter, background, log, dir };
+  const trouble = await runBatch(deps, { lease, signals });
+  await background.idle();
   await reporter.flush();
   expect(leases.ids).toEqual([]);
   return trouble;

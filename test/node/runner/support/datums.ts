@@ -15,7 +15,7 @@ import { Gateway } from "../../../../runner/gateway/gateway.ts";
 import { PipeStore } from "../../../../runner/pfs/lazy/pipe-store.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import type { SecretSource } from "../../../../runner/secrets/source.ts";
-import { concludeDatum, type DatumDeps, runDatum, stageDatum } from "../../../../runner/worker/datum.ts";
+import { DatumRunner } from "../../../../runner/worker/datum.ts";
 import { openCache } from "./caches.ts";
 import { FakeGateway, KEY } from "./fake-gateway.ts";
 
@@ -38,7 +38,9 @@ export class DatumStage {
   readonly dir: string;
   readonly #executor: Executor;
   #client!: Client;
-  #deps!: DatumDeps;
+  #cache!: Cache;
+  #sandbox!: Sandbox;
+  #datums!: DatumRunner;
   #made = 0;
 
   private constructor(dir: string, executor: Executor) {
@@ -60,21 +62,17 @@ export class DatumStage {
     await mkdir(join(this.dir, "worker"));
     this.#client = new Client({ endpoint: this.gateway.endpoint, ...KEY });
     const gateway = new Gateway(this.#client);
-    const sandbox: Sandbox = await this.#executor.prepare({
+    this.#sandbox = await this.#executor.prepare({
       ...{ dir: join(this.dir, "worker"), image: "any", pipeline: "edges", pullSecrets: [] },
       signal: new AbortController().signal,
     });
-    this.#deps = {
-      gateway,
-      cache: openCache(this.dir, { gateway }),
-      pipes: new PipeStore(join(this.dir, "pipes")),
-      secrets,
-      sandbox,
-    };
+    this.#cache = openCache(this.dir, { gateway });
+    const pipes = new PipeStore(join(this.dir, "pipes"));
+    this.#datums = new DatumRunner({ gateway, cache: this.#cache, pipes, secrets, pipeline: "edges" });
   }
 
   get cache(): Cache {
-    return this.#deps.cache as Cache;
+    return this.#cache;
   }
 
   /** An input of one file. */
@@ -104,7 +102,6 @@ export class DatumStage {
   ): Promise<Outcome> {
     this.#made += 1;
     const work = {
-      pipeline: "edges",
       datum: { lease: `lease-${this.#made}`, job: "job-1", datum: "datum-1", inputs },
       transform: { image: "any", cmd: ["sh"], ...transform },
       output: { repo: "edges", branch: "master" },
@@ -112,10 +109,11 @@ export class DatumStage {
       signal: new AbortController().signal,
       ...more,
     };
-    const staged = await stageDatum(this.#deps, work);
+    const staged = await this.#datums.stage(work);
     try {
       if (!staged.ok) return staged.failure;
-      return await concludeDatum(this.#deps, work, await runDatum(this.#deps, work, staged.lazy));
+      const ran = await this.#datums.run(work, { sandbox: this.#sandbox, lazy: staged.lazy });
+      return await this.#datums.conclude(work, ran);
     } finally {
       await removeTree(work.pfs);
     }

@@ -1,10 +1,12 @@
 import { join } from "node:path";
 import { runAgent } from "../../../../runner/agent/agent.ts";
+import { Crew } from "../../../../runner/agent/crew.ts";
 import type { Executor } from "../../../../runner/executors/executor.ts";
 import { Client } from "../../../../runner/gateway/client.ts";
 import { Gateway } from "../../../../runner/gateway/gateway.ts";
 import { PipeStore } from "../../../../runner/pfs/lazy/pipe-store.ts";
 import type { SecretSource } from "../../../../runner/secrets/source.ts";
+import { runWorker, type WorkerOptions } from "../../../../runner/worker/worker.ts";
 import { openCache } from "./caches.ts";
 import { KEY } from "./fake-gateway.ts";
 import { log } from "./running.ts";
@@ -44,8 +46,13 @@ export function startFakeAgent({
   const dir = join(dataDir, "agents", node);
   const cache = openCache(dataDir, { gateway, agent: node, kill: kill.signal });
   const pipes = new PipeStore(join(dir, "pipes"));
-  const deps = { gateway, cache, executor, secrets, pipes, log, node, dir };
-  const done = runAgent({ ...deps, drain: drain.signal, kill: kill.signal }).finally(() => client.close());
+  const run = (worker: WorkerOptions) =>
+    runWorker({ gateway, cache, executor, secrets, pipes, log, node }, worker);
+  const crew = new Crew({ run, log, node, dir, drain: drain.signal, kill: kill.signal });
+  const upkeep = cache.upkeep(drain.signal);
+  const done = runAgent({ gateway, crew, log, node, executorName: executor.name }, drain.signal)
+    .then(() => upkeep)
+    .finally(() => client.close());
   return {
     done,
     drain: () => drain.abort(),
