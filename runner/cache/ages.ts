@@ -2,8 +2,8 @@
 const STEPS_PER_DOUBLING = 32;
 
 /**
- * How many bytes were last used how long ago. Takes the same little memory for any number of files, and knows an
- * age to about two per cent.
+ * How many bytes were last used how long ago. Takes the same little memory for any number of files, because
+ * it knows an age only to about two per cent.
  */
 export class Ages {
   readonly #now: number;
@@ -23,7 +23,7 @@ export class Ages {
     return Math.floor(Math.log2(1 + Math.max(0, this.#now - usedAt)) * STEPS_PER_DOUBLING);
   }
 
-  /** What has to go, oldest first, to be rid of so many bytes: all that is older than `step`, and so many bytes of that step. */
+  /** What has to go, oldest first, to free so many bytes: all that is older than `step`, and `bytes` of that step. */
   cut(bytes: number): { readonly step: number; readonly bytes: number } {
     let left = bytes;
     for (let step = this.#bytes.length - 1; step >= 0; step -= 1) {

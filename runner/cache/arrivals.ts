@@ -3,26 +3,26 @@ import { unlessAborted } from "../lib/concurrency.ts";
 
 interface Arrival {
   readonly file: Promise<string>;
-  /** Who brings it, and those who wait for it or use it. */
+  /** The fetch itself, and everybody who waits for the file or uses it. */
   users: number;
 }
 
 export interface ArrivalUse<T> {
-  /** Makes the file, which is then nobody else's, and answers its path. Called where nobody is at it already. */
+  /** Makes the file, which is then nobody else's, and returns its path. Only called if nobody is bringing it already. */
   readonly bring: () => Promise<string>;
-  /** Ends the waiting, not the bringing: others may wait for the same, and later ones will. */
+  /** Ends the waiting, not the bringing: others may be waiting for the same file. */
   readonly signal: AbortSignal;
   readonly work: (path: string) => Promise<T>;
 }
 
 /**
- * Files that several want at the same time. Each is brought once, and is there until the last one has made use of
- * it: whatever becomes of it in the cache, who has waited for a content gets it.
+ * Files that several datums want at the same time. Each is brought once and stays until the last of them has used it,
+ * so that everybody who waited for a content gets it, whatever becomes of it in the cache.
  */
 export class Arrivals {
   readonly #open = new Map<string, Arrival>();
 
-  /** Whether such a file is there, or on its way. */
+  /** Whether the file is there, or on its way. */
   has(name: string): boolean {
     return this.#open.has(name);
   }
@@ -43,7 +43,7 @@ export class Arrivals {
     arrival.file.then(
       () => this.#leave(name, arrival),
       () => {
-        // A failure is not remembered, not even while those who waited are told.
+        // Forgotten before those who waited hear of the failure, so that a new call tries again.
         this.#forget(name, arrival);
         return this.#leave(name, arrival);
       },
@@ -56,7 +56,7 @@ export class Arrivals {
     if (arrival.users > 0) return;
     this.#forget(name, arrival);
     const path = await arrival.file.catch(() => undefined);
-    // Else it goes with the agent's folder.
+    // A file that can't be removed goes with the agent's folder.
     if (path !== undefined) await rm(path, { force: true }).catch(() => undefined);
   }
 

@@ -64,14 +64,14 @@ export class Cache {
     this.#room = new Room({ ...options, now });
   }
 
-  /** Where the content is, if it is there. */
+  /** The path that the content has if it is there. */
   pathOf(content: ContentId): string {
     return this.#store.pathOf(content);
   }
 
   /**
-   * Makes `target` a file with the content, which can only be read. What is not in the cache is fetched; those who
-   * want the same at the same time share one transfer. What is too large for the cache is there for them alone.
+   * Makes `target` a file with the content, which can only be read. What is not in the cache is fetched, by one
+   * transfer for all who want it at the same time. A content that is too large for the cache is there for them alone.
    */
   async place(
     source: ContentSource,
@@ -87,8 +87,8 @@ export class Cache {
   }
 
   /**
-   * The bytes of a content that is there and no larger than what a pipe holds. Synchronous: to wait for it would take
-   * longer.
+   * The bytes of a content that is there and no larger than what a pipe holds. Synchronous, because waiting for it
+   * would take longer.
    */
   readSmall(content: ContentId): Buffer | undefined {
     if (content.size === 0) return Buffer.alloc(0);
@@ -96,8 +96,8 @@ export class Cache {
   }
 
   /**
-   * A content's bytes: from the cache where it is there, else as they come, and what came to its end is there from
-   * then on, if there is room for it. Ends with `signal`.
+   * A content's bytes: from the cache if it is there, else as they come. What came to its end is kept from then on, if
+   * there is room for it. Ends with `signal`.
    */
   async *read(source: ContentSource, signal: AbortSignal): AsyncGenerator<Buffer, void> {
     const file = (await this.#openArriving(source, signal)) ?? (await this.#openKept(source.content));
@@ -105,11 +105,11 @@ export class Cache {
     else yield* this.#readThrough(source, signal);
   }
 
-  /** Looks after the cache until `signal`; fails never. */
+  /** Keeps the cache within its bound and scrubs it, until `signal`. Never fails. */
   async upkeep(signal: AbortSignal): Promise<void> {
     const { dir, log } = this.#options;
     try {
-      // The bound may be a lower one than it was.
+      // The bound may be lower than it was when the agent ran before.
       await this.#room.count(0);
       await scrub({ dir, check: (entry) => this.#store.check(entry, signal), signal });
     } catch (error) {
@@ -117,7 +117,7 @@ export class Cache {
     }
   }
 
-  /** Where somebody fetches it, it is not to be fetched twice. How that one fares does not matter. */
+  /** Waits for a fetch that is under way: a content is not fetched twice. Returns undefined if that fetch fails. */
   async #openArriving(source: ContentSource, signal: AbortSignal): Promise<FileHandle | undefined> {
     const name = contentName(source.content);
     if (!this.#arrivals.has(name)) return undefined;
@@ -168,7 +168,7 @@ export class Cache {
     return this.#store.keep(content, whole.path);
   }
 
-  /** A file of ours with the content, from the cache or from the gateway. */
+  /** Makes a file of ours with the content, from the cache or from the gateway. */
   async #bring(source: ContentSource): Promise<string> {
     const { content } = source;
     const path = this.#temporary();
@@ -184,7 +184,7 @@ export class Cache {
     }
   }
 
-  /** A disk that others have filled is made free once. */
+  /** Fetches a content. If others have filled the disk, evicts once and tries again. */
   async #fetch(source: ContentSource, path: string): Promise<void> {
     const { content } = source;
     try {

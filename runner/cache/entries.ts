@@ -12,7 +12,7 @@ export interface Entry {
   readonly bytes: number;
   /** In milliseconds since 1970. */
   readonly usedAt: number;
-  /** A datum that runs has it, too: to remove it here would free nothing. */
+  /** A running datum has it, too: removing it here would free nothing. */
   readonly inUse: boolean;
 }
 
@@ -34,7 +34,7 @@ export function bytesOnDisk(size: number): number {
 
 const STATS_AT_ONCE = 32;
 
-/** The entries of one folder of the cache, in no order. Those that go meanwhile are left out. */
+/** The entries of one folder of the cache, in no order, without those that go meanwhile. */
 export async function* entriesOf(dir: string, shard: string): AsyncGenerator<Entry> {
   const folder = join(dir, shard);
   const names = await orNothing(readdir(folder));
@@ -60,7 +60,7 @@ function factsOf({ size, atimeMs, nlink }: Stats): Pick<Entry, "bytes" | "usedAt
   return { bytes: bytesOnDisk(size), usedAt: atimeMs, inUse: nlink > 1 };
 }
 
-/** Undefined where the file or folder is not there. */
+/** Returns undefined if the file or folder is not there. */
 export async function orNothing<T>(action: Promise<T>): Promise<T | undefined> {
   try {
     return await action;
@@ -73,7 +73,7 @@ export async function orNothing<T>(action: Promise<T>): Promise<T | undefined> {
 // Hard links are refused across file systems, beyond a file's link count, and by some file systems altogether.
 const NO_LINK = new Set(["EXDEV", "EMLINK", "EPERM", "ENOTSUP"]);
 
-/** Gives a file a second name or, where that is refused, makes a copy. Answers the path whose times are those of the first. */
+/** Gives a file a second name or, if that is refused, makes a copy. Returns the path that has the times of the original. */
 export async function linkOrCopy(from: string, to: string): Promise<string> {
   try {
     await link(from, to);
@@ -86,7 +86,7 @@ export async function linkOrCopy(from: string, to: string): Promise<string> {
   }
 }
 
-/** As linkOrCopy; where the folder is not there, it is made. */
+/** Like linkOrCopy, and makes the folder if it is missing. */
 export async function linkInto(from: string, to: string): Promise<string> {
   const timed = await orNothing(linkOrCopy(from, to));
   if (timed !== undefined) return timed;

@@ -8,7 +8,7 @@ import { DatumFault, errorCode } from "../lib/fault.ts";
 import { TreeHash } from "../lib/tree-hash.ts";
 import { WriteBehind } from "./write-behind.ts";
 
-/** A file that is to become a content: at once as large as that, so that whoever counts what the disk holds counts all of it. */
+/** Opens a file that is to become a content. It has its full size at once, so that a count of the disk counts all of it. */
 export async function openIncoming(path: string, { size }: ContentId): Promise<FileHandle> {
   const file = await open(path, "wx", 0o444);
   try {
@@ -21,7 +21,7 @@ export async function openIncoming(path: string, { size }: ContentId): Promise<F
   }
 }
 
-/** Writes a body to the beginning of the file. Throws DamagedContent where it is not the content. */
+/** Writes a body to the beginning of the file. Throws DamagedContent if it is not the content. */
 export async function writeVerified(
   file: FileHandle,
   { body, content }: { body: Readable; content: ContentId },
@@ -37,8 +37,8 @@ export async function writeVerified(
     await writing.end();
   } finally {
     body.destroy();
-    // Nothing of this try is written into the next one.
-    await writing.settled();
+    // Else a late write of this try could land in the next one.
+    await writing.idle();
   }
   const found = hash.finish();
   if (found.size !== content.size) throw new DamagedContent(content, `${found.size} bytes came`);
@@ -46,7 +46,7 @@ export async function writeVerified(
     throw new DamagedContent(content, `the bytes have the digest ${found.digest}`);
 }
 
-/** Whether the disk, or what the agent may have of it, is full. */
+/** Whether the disk is full, or the agent's quota of it. */
 export function isFull(error: unknown): boolean {
   return ["ENOSPC", "EDQUOT"].includes(errorCode(error) ?? "");
 }
@@ -61,7 +61,7 @@ export function diskFull({ size }: ContentId, dir: string): DatumFault {
 export function fetchFailure(error: unknown): Failure {
   if (error instanceof DamagedContent) return error instanceof WrongContent ? "final" : "transient";
   if (error instanceof DatumFault) return "final";
-  // Of this machine's disk: trying again at once does not help.
+  // A fault of this machine's disk: trying again at once does not help.
   if (isFull(error) || ["EROFS", "EACCES", "EIO"].includes(errorCode(error) ?? "")) return "final";
   return failureOf(error);
 }

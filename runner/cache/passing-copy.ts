@@ -3,7 +3,7 @@ import type { ContentId } from "../../protocol/content.ts";
 import { writeAt } from "../lib/write-at.ts";
 import { openIncoming } from "./fetch.ts";
 
-/** A copy of a content that is made while it passes by. Where it can't be made, on a full disk, nobody is told. */
+/** A copy of a content that is made while it passes by. If it can't be made, on a full disk, nobody hears of it. */
 export class PassingCopy {
   readonly #path: string;
   readonly #content: ContentId;
@@ -30,7 +30,7 @@ export class PassingCopy {
     }
   }
 
-  /** The whole copy, or undefined where it is none. */
+  /** The whole copy, or undefined if it is not whole. */
   get whole(): { readonly path: string; readonly file: FileHandle } | undefined {
     if (!this.#file || this.#position !== this.#content.size) return undefined;
     return { path: this.#path, file: this.#file };

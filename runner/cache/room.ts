@@ -33,7 +33,7 @@ export class Room {
     this.#options = options;
   }
 
-  /** Takes room for a content, making it where there is none. False where it is too large to be kept at all. */
+  /** Takes room for a content, and makes room first if there is none. Returns false if it is too large to be kept at all. */
   async take(size: number): Promise<boolean> {
     const bytes = bytesOnDisk(size);
     if (bytes > this.#most) return false;
@@ -42,12 +42,12 @@ export class Room {
     return true;
   }
 
-  /** What was taken for a content is not needed. */
+  /** Gives back what was taken for a content. */
   giveBack(size: number): void {
     this.#left += bytesOnDisk(size);
   }
 
-  /** Counts, and evicts where there is no room for so many bytes. Those who call meanwhile share one count. */
+  /** Counts, and evicts if there is no room for so many bytes. Calls that come meanwhile share one count. */
   count(bytes: number): Promise<void> {
     this.#counting ??= this.#count(bytes).finally(() => {
       this.#counting = undefined;
@@ -55,7 +55,7 @@ export class Room {
     return this.#counting;
   }
 
-  /** Evicts, whatever the bound: the disk is full. */
+  /** Evicts whatever the bound says, because the disk is full. */
   async free(size: number): Promise<void> {
     const ages = new Ages(this.#options.now());
     for await (const entry of allEntries(this.#options.dir)) if (!entry.inUse) ages.add(entry);
@@ -98,7 +98,7 @@ export class Room {
   }
 }
 
-/** Of files that are not in the cache yet; they have their full size from the beginning. */
+/** Bytes of files that are not in the cache yet. They have their full size from the beginning. */
 async function bytesIn(incoming: string): Promise<number> {
   let total = 0;
   for (const name of (await orNothing(readdir(incoming))) ?? []) {

@@ -10,12 +10,12 @@ export interface ScrubOptions {
 
 /** Between two folders of the 256: all are read in about a day. */
 const FOLDER_EVERY_MS = 5 * 60_000;
-/** How many times as long as it reads it rests, so that those who work notice nothing. */
+/** It rests so many times as long as it reads, so that commands notice nothing. */
 const REST = 9;
 
 /**
- * Reads the whole cache again, slowly, until `signal`: bytes that the disk itself has lost show in no seal. Begins
- * anywhere, so that a runner that is restarted often comes to all of it, too.
+ * Reads the whole cache again, slowly, until `signal`: no seal shows bytes that the disk itself has lost. Begins
+ * at a random place, so that a runner that is restarted often still comes to all of it.
  */
 export async function scrub({ dir, check, signal }: ScrubOptions): Promise<void> {
   for (let turn = randomInt(SHARDS.length); !signal.aborted; turn += 1) {

@@ -7,10 +7,10 @@ import { TreeHash } from "../lib/tree-hash.ts";
 
 /**
  * How a file of the cache is known to be whole without being read: once its bytes have been held to their digest,
- * its time of modification is set to its *seal*, a whole second that only this content has on this boot. Whoever
- * writes to the file, through whatever link, moves that time to the present and breaks the seal, as a reboot does,
- * after which files that were never synced may be hollow. A broken seal is no verdict: the bytes are read, and
- * sealed again or thrown away. The time of the last change of status is of no use for this: each link moves it.
+ * its time of modification is set to its *seal*, a whole second that only this content has on this boot. A
+ * write to the file, through whatever link, moves that time to the present and breaks the seal. A reboot breaks it,
+ * too: after one, files that were never synced may be hollow. A broken seal is no verdict: the bytes are read, and
+ * sealed again or thrown away. The time of the last change of status is of no use here, because each link moves it.
  */
 export class Seals {
   readonly #boot: string;
@@ -25,7 +25,7 @@ export class Seals {
     return size === content.size && mtimeMs === this.of(content) * 1000;
   }
 
-  /** Of verified bytes. `usedAt` in milliseconds. Where the file system can't keep it, the next use reads the bytes again. */
+  /** Seals a file whose bytes were verified. `usedAt` in milliseconds. If the file system can't keep the seal, the next use reads the bytes again. */
   async set(file: FileHandle, { content, usedAt }: { content: ContentId; usedAt: number }): Promise<void> {
     await file.utimes(usedAt / 1000, this.of(content)).catch(() => undefined);
   }
@@ -42,7 +42,7 @@ const READ_BYTES = 1024 * 1024;
 
 /** Opens a file to be verified, which does not count as a use of it. */
 export function openToVerify(path: string): Promise<FileHandle> {
-  // There on Linux alone.
+  // O_NOATIME is only there on Linux.
   return open(path, constants.O_RDONLY | (constants.O_NOATIME ?? 0));
 }
 

@@ -18,7 +18,7 @@ export interface StoreOptions {
   readonly kill: AbortSignal;
 }
 
-/** A use is written down where the last one that was is longer ago than this. */
+/** A use is only written down if the last one that was written down is longer ago than this. */
 const TOUCH_MS = 10 * 60_000;
 
 /** The files of the cache as they lie on the disk. Hands out none that may be damaged (see Seals). */
@@ -35,10 +35,10 @@ export class Store {
     return entryPath(this.#options.dir, content);
   }
 
-  /** Links an intact entry to `target`, whose folder is made where it lacks. False where there is none. */
+  /** Links an intact entry to `target`, and makes its folder if it is missing. Returns false if there is no such entry. */
   async place(content: ContentId, target: string): Promise<boolean> {
     const timed = await this.#link(this.pathOf(content), target);
-    // Synchronous: the kernel has just had the file in its hands.
+    // Synchronous, because the kernel has just had the file in its hands.
     const stats = timed && statSync(timed, { throwIfNoEntry: false });
     if (timed && stats && this.#seals.intact(content, stats)) {
       await this.#touch(timed, { content, stats });
@@ -61,7 +61,7 @@ export class Store {
     return undefined;
   }
 
-  /** As many bytes as can be read at once, held to their digest. Undefined where they are not there. */
+  /** A content that can be read at once, held to its digest. Returns undefined if it is not there. */
   readSmall(content: ContentId): Buffer | undefined {
     const path = this.pathOf(content);
     try {
@@ -74,12 +74,12 @@ export class Store {
       rmSync(path, { force: true });
       return undefined;
     } catch {
-      // It is not there, or who reads it next says what is wrong.
+      // It is not there, or the next reader says what is wrong.
       return undefined;
     }
   }
 
-  /** Gives an entry whose bytes are right, intact or not, the second name `to`. False where there is none; a damaged one is removed. */
+  /** Gives an entry whose bytes are right the second name `to`, even if its seal is broken. Returns false if there is none. Removes a damaged one. */
   async recover(content: ContentId, to: string): Promise<boolean> {
     if ((await orNothing(linkOrCopy(this.pathOf(content), to))) === undefined) return false;
     if (await this.#verify(to, { content, signal: this.#options.kill })) return true;
@@ -93,7 +93,7 @@ export class Store {
     return this.#seals.set(file, { content, usedAt: this.#options.now() });
   }
 
-  /** Makes a sealed file an entry. False where there is one already, or it can't be made: what is not kept is fetched again. */
+  /** Makes a sealed file an entry. Returns false if there is one already, or if it can't be made: it is then fetched again. */
   async keep(content: ContentId, from: string): Promise<boolean> {
     const path = this.pathOf(content);
     try {
@@ -108,13 +108,13 @@ export class Store {
     }
   }
 
-  /** Reads an entry again; a damaged one is removed. That is no use of it. */
+  /** Reads an entry again, and removes it if it is damaged. That does not count as a use. */
   async check({ path, content }: Entry, signal: AbortSignal): Promise<void> {
     const sound = await orNothing(this.#verify(path, { content, signal, thorough: true }));
     if (sound === false) await this.#drop(content);
   }
 
-  /** Whether a file is the content; sealed where it is. `thorough`: its seal counts for nothing. */
+  /** Whether a file is the content. Seals it if it is. `thorough`: reads it even if its seal is intact. */
   async #verify(
     path: string,
     { content, signal, thorough }: { content: ContentId; signal: AbortSignal; thorough?: true },
@@ -139,7 +139,7 @@ export class Store {
     return orNothing(linkOrCopy(path, target));
   }
 
-  /** Writes a use down. Where that fails, the file may go before its time. */
+  /** Writes a use down. If that fails, the file may go before its time. */
   async #touch(path: string, { content, stats }: { content: ContentId; stats: Stats }): Promise<void> {
     const now = this.#options.now();
     if (Math.abs(now - stats.atimeMs) < TOUCH_MS) return;

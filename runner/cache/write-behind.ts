@@ -1,12 +1,12 @@
 import type { FileHandle } from "node:fs/promises";
 import { writeAt } from "../lib/write-at.ts";
 
-/** Written together: a call for each piece of a body would cost more than the bytes. */
+/** Bytes that are written together: a call for each piece of a body would cost more than the bytes. */
 const TOGETHER_BYTES = 1024 * 1024;
 /** Far below what one call may take (IOV_MAX of writev(2)). */
 const TOGETHER_PIECES = 256;
 
-/** Writes a body from the beginning of a file, in order, one write under way while the next pieces come: of which there are a MiB or two at most. */
+/** Writes a body from the beginning of a file, in order. The next pieces, a MiB or two at most, gather while one write is under way. */
 export class WriteBehind {
   readonly #file: FileHandle;
   #pieces: Uint8Array[] = [];
@@ -18,7 +18,7 @@ export class WriteBehind {
     this.#file = file;
   }
 
-  /** Takes a piece, which must not change from then on. Fails as an earlier write failed. */
+  /** Takes a piece, which must not change from then on. Throws what an earlier write threw. */
   async add(bytes: Uint8Array): Promise<void> {
     this.#pieces.push(bytes);
     this.#bytes += bytes.length;
@@ -34,8 +34,8 @@ export class WriteBehind {
     await this.#writing;
   }
 
-  /** Waits for the write that is under way, however it ends: the file may then be closed. */
-  async settled(): Promise<void> {
+  /** Waits for the write that is under way, however it ends. The file may then be closed. */
+  async idle(): Promise<void> {
     await this.#writing.catch(() => undefined);
   }
 
@@ -45,7 +45,7 @@ export class WriteBehind {
     this.#pieces = [];
     this.#bytes = 0;
     this.#writing = writeAll(this.#file, { pieces, position });
-    // Who awaits it next is told.
+    // The next call awaits it and throws what it throws.
     this.#writing.catch(() => undefined);
   }
 }
@@ -59,7 +59,7 @@ async function writeAll(
   let start = position;
   for (const piece of pieces) {
     const written = Math.min(done, piece.length);
-    // Where the disk took less, the rest says why.
+    // If the disk took less, writing the rest throws the reason.
     if (written < piece.length)
       await writeAt(file, { bytes: piece.subarray(written), position: start + written });
     done -= written;

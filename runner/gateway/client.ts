@@ -37,12 +37,12 @@ export class GatewayError extends Error {
   }
 }
 
-/** The gateway answered with something that is not the protocol: it is of another version, or is not a gateway. */
+/** The answer does not follow the protocol: the gateway has another version, or is none. */
 export class ContractError extends Error {
   override readonly name = "ContractError";
 }
 
-/** Whether it may go better next time. Whatever is no answer of the gateway is a broken connection. */
+/** Whether another try may go better. An error that is no answer of the gateway counts as a broken connection. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof ContractError) return "final";
   if (!(error instanceof GatewayError)) return "unreachable";
@@ -52,15 +52,15 @@ export function failureOf(error: unknown): Failure {
   return error.status >= 500 || error.status === 408 ? "transient" : "final";
 }
 
-/** What stands before a gateway says that it is away (of Cloudflare: 52x and 530), or the gateway that it has too much to do. */
+/** Whether something in front of the gateway says that it is away (Cloudflare: 52x and 530), or the gateway that it is overloaded. */
 function isAway({ status }: GatewayError): boolean {
   return [429, 502, 503, 504, 530].includes(status) || (status >= 520 && status <= 527);
 }
 
-// A connection whose other end has vanished without a word is only noticed by waiting.
+// Only waiting shows that a connection's other end has vanished.
 const SILENCE_MS = 30_000;
 
-/** Signed requests to one gateway over kept-alive connections. One try each: who calls knows what a retry means. */
+/** Signed requests to one gateway over kept-alive connections. One try each: only the caller knows what a retry means. */
 export class Client {
   readonly #pool: Pool;
   readonly #options: ClientOptions;
@@ -96,7 +96,7 @@ export class Client {
     throw await gatewayError(second);
   }
 
-  /** Where it was refused for its time, and the right one is known now. A body that is sent as it is read is gone: who has it begins anew. */
+  /** Whether it was refused for its time only, and the right time is known now. A body that was streamed is gone: its sender must begin anew. */
   #mayRepeat({ body }: Request, { refused, date }: { refused: GatewayError; date: unknown }): boolean {
     return refused.code === SKEWED && this.#clock.learn(date) && (body == null || typeof body === "string");
   }
@@ -104,7 +104,7 @@ export class Client {
   async #exchange(request: Request): Promise<Dispatcher.ResponseData> {
     const { path, headers } = await this.#signed(request);
     const { method, body = null, silenceMs = SILENCE_MS, signal } = request;
-    // The first one also ends a body that nobody takes any more.
+    // The first one also ends a request body that nobody takes any more.
     const silence = { headersTimeout: silenceMs, bodyTimeout: silenceMs };
     return this.#pool.request({ method, path, headers, body, signal, ...silence });
   }

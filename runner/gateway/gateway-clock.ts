@@ -1,6 +1,6 @@
 /**
- * The gateway's time, by which requests are signed: that of this node's clock, until the gateway says how far that
- * one is off. A node whose clock is wrong works as any other.
+ * The gateway's time, by which requests are signed: at first that of this node's clock, then corrected by what the
+ * gateway's answers say. So a node works even if its clock is wrong.
  */
 export class GatewayClock {
   /** By how much the gateway's clock is ahead of ours. */
@@ -10,7 +10,7 @@ export class GatewayClock {
     return new Date(Date.now() + this.#aheadMs);
   }
 
-  /** Takes over the time of an answer (its Date header). False where it tells none. */
+  /** Takes over the time of an answer (its Date header). Returns false if it has none. */
   learn(date: unknown): boolean {
     const at = typeof date === "string" ? Date.parse(date) : Number.NaN;
     if (Number.isNaN(at)) return false;
@@ -19,10 +19,10 @@ export class GatewayClock {
   }
 }
 
-/** A time as a signature names it: YYYYMMDDTHHMMSSZ. */
+/** A time in the format of signatures: YYYYMMDDTHHMMSSZ. */
 export function signingTime(time: Date): string {
   return time.toISOString().replace(/[-:]|\.\d{3}/g, "");
 }
 
-/** The code of the gateway's refusal where a request's time and its own are too far apart. */
+/** The gateway's error code if a request's time and its own are too far apart. */
 export const SKEWED = "RequestTimeTooSkewed";

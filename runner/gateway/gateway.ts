@@ -30,10 +30,10 @@ export interface FilesRequest extends BranchAddress {
 
 // While a lease call waits, the gateway sends something every second.
 const LEASE_SILENCE_MS = 15_000;
-// Short enough for a second try within the lease, where the first went into a connection that was dead.
+// Short enough for a second try within the lease, if the first one went into a dead connection.
 const RENEW_SILENCE_MS = LEASE_MS / 4;
 
-/** The calls of the control API that a runner makes (design §10). One try each. */
+/** The calls of the control API that a runner makes. One try each. */
 export class Gateway {
   readonly #client: Client;
 
@@ -88,12 +88,12 @@ export class Gateway {
     return (await this.#client.send({ method: "GET", path, signal })).body;
   }
 
-  /** Opens an upload that belongs to a datum's lease. Answers its id. */
+  /** Opens an upload that belongs to a datum's lease. Returns its id. */
   async openUpload(body: BranchAddress & { lease: string }, signal: AbortSignal): Promise<string> {
     return (await this.#post(UploadOpened, { path: "/api/v1/uploads", body, signal })).upload;
   }
 
-  /** Keeps what the branch has for the upload; answers what it lacks. */
+  /** Reserves for the upload the contents that the branch has. Returns those that it lacks. */
   async reserve(
     { upload, contents }: { upload: string; contents: readonly ContentId[] },
     signal: AbortSignal,

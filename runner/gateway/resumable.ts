@@ -12,8 +12,8 @@ export class DamagedContent extends Error {
 }
 
 /**
- * A content's bytes, piece by piece. Where a piece can't be had, asking again goes on behind the last one: the bytes
- * come anew from their source, and what was handed out before is passed over.
+ * A content's bytes, piece by piece. If a piece can't be had, asking again goes on behind the last one: the bytes
+ * come anew from their source, and those that were handed out before are skipped.
  */
 export class ResumableContent {
   readonly #content: ContentId;
@@ -29,7 +29,7 @@ export class ResumableContent {
     this.#open = open;
   }
 
-  /** The next bytes; undefined after the last one, and then they were the content. Throws DamagedContent, and what the source throws. */
+  /** The next bytes; undefined after the last ones, which proves that all of them were the content. Throws DamagedContent, and what the source throws. */
   async next(): Promise<Buffer | undefined> {
     try {
       const pieces = this.#pieces ?? (await this.#begin());
@@ -84,5 +84,5 @@ export class ResumableContent {
   }
 }
 
-/** As DamagedContent, and the bytes were handed out already: the next try could not mend it. */
+/** Damaged, and the bytes were handed out already: another try could not mend it. */
 export class WrongContent extends DamagedContent {}

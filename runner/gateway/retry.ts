@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 /**
- * What a failure says about trying again. `unreachable`: nobody answered, or somebody who stands before the gateway,
+ * What a failure says about trying again. `unreachable`: nothing answered, or something in front of the gateway did,
  * so it may be down for as long as it likes. `transient`: an answer, or bytes, that may be better next time. `final`:
  * it would be the same again.
  */
@@ -10,7 +10,7 @@ export type Failure = "unreachable" | "transient" | "final";
 export interface RetryOptions {
   readonly signal: AbortSignal;
   readonly classify: (error: unknown) => Failure;
-  /** How many transient failures in all are too many. Unreachable ones are not counted. */
+  /** So many transient failures in all are too many. Unreachable ones are not counted. */
   readonly maxTransient: number;
   readonly onRetry?: (error: unknown) => void;
   readonly minMs?: number;
@@ -43,7 +43,7 @@ export interface Backoff {
   reset(): void;
 }
 
-/** Waits that double from `minMs` to `maxMs`, each shortened by up to a half at random, so that a fleet does not come back in step. */
+/** Waits that double from `minMs` to `maxMs`, each shortened at random by up to a half: else a fleet would come back in step. */
 export function jitteredBackoff({ minMs, maxMs }: { minMs: number; maxMs: number }): Backoff {
   let step = minMs;
   return {
@@ -58,7 +58,7 @@ export function jitteredBackoff({ minMs, maxMs }: { minMs: number; maxMs: number
   };
 }
 
-/** `ms`, up to a fifth more or less at random: so that a fleet does not come in step. */
+/** `ms`, at random up to a fifth more or less: else a fleet would come in step. */
 export function about(ms: number): number {
   return Math.round(ms * (0.8 + Math.random() * 0.4));
 }

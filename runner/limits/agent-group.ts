@@ -8,7 +8,7 @@ import { makeAgentGroup, removeAgentGroup } from "./cgroup-folders.ts";
 import { type CgroupTree, type Controller, cgroupTrees } from "./cgroup-tree.ts";
 import { WorkerGroup } from "./worker-group.ts";
 
-/** A hierarchy, and what of the limits is kept there. */
+/** A hierarchy, and which of the limits are kept there. */
 interface Kept {
   readonly tree: CgroupTree;
   readonly controllers: readonly Controller[];
@@ -30,7 +30,7 @@ export class AgentGroup {
     this.#agent = terms.agent;
   }
 
-  /** Makes them in the groups that this process is in. `agent` is the name of the agent's folder. Throws ConfigError where a limit can't be kept here. */
+  /** Makes them inside the groups of this process. `agent` is the name of the agent's folder. Throws ConfigError if a limit can't be kept here. */
   static async make(terms: { limits: Limits; agent: string }): Promise<AgentGroup> {
     const wanted = controllersFor(terms.limits);
     const kept = await placesFor(wanted);
@@ -46,7 +46,7 @@ export class AgentGroup {
     }
   }
 
-  /** Where hierarchies are mounted in which a process could leave its groups. */
+  /** Mount points of the hierarchies: a process that could write there could leave its groups. */
   get points(): string[] {
     return this.#kept.flatMap(({ tree }) => tree.points);
   }
@@ -78,11 +78,11 @@ async function placesFor(wanted: readonly Controller[]): Promise<Kept[]> {
       ...{ tree, has: await controllersOf(tree) },
     })),
   );
-  const homeOf = (name: Controller) => trees.find(({ has }) => has.includes(name))?.tree;
-  const homeless = wanted.filter((name) => homeOf(name) === undefined);
-  if (homeless.length > 0) throw cannot(homeless, "the agent is in no control group that can bound this");
+  const treeOf = (name: Controller) => trees.find(({ has }) => has.includes(name))?.tree;
+  const missing = wanted.filter((name) => treeOf(name) === undefined);
+  if (missing.length > 0) throw cannot(missing, "the agent is in no control group that can bound this");
   return trees
-    .map(({ tree }) => ({ tree, controllers: wanted.filter((name) => homeOf(name) === tree) }))
+    .map(({ tree }) => ({ tree, controllers: wanted.filter((name) => treeOf(name) === tree) }))
     .filter(({ controllers }) => controllers.length > 0);
 }
 

@@ -7,7 +7,7 @@ import type { CgroupTree, Controller } from "./cgroup-tree.ts";
 
 /** Each agent's group is called this and its own name. */
 const PREFIX = "sluice-";
-/** In version 2 a group whose children are bounded holds no processes: those that were there go into this one. */
+/** A version 2 group whose children are bounded may hold no processes: those that were there go into this one. */
 const LEAF = "sluice.main";
 
 export interface AgentGroupOptions {
@@ -71,7 +71,7 @@ function enable(group: string, controllers: readonly Controller[]): Promise<void
   return writeFile(join(group, SUBTREE), controllers.map((name) => `+${name}`).join(" "));
 }
 
-// Who is moved may have made another process just before.
+// A process that is moved may have made another one just before.
 const MAX_ROUNDS = 5;
 
 async function moveAll(from: string, to: string): Promise<void> {
@@ -82,7 +82,7 @@ async function moveAll(from: string, to: string): Promise<void> {
   }
 }
 
-/** Puts a process, with all its threads and what it starts from then on, into a group. Fine where it has ended. */
+/** Puts a process into a group, with all its threads and what it starts from then on. Does nothing if it has ended. */
 export async function move(pid: number, group: string): Promise<void> {
   try {
     await writeFile(join(group, PROCESSES), String(pid));
@@ -113,7 +113,7 @@ async function removeDead(base: string): Promise<void> {
 const MAX_TRIES = 40;
 const TRY_AGAIN_MS = 25;
 
-/** Removes a group and those in it; what still runs there is killed. Fine where it is gone. */
+/** Removes a group and those in it, and kills what still runs there. Does nothing if it is gone. */
 export async function removeGroup(group: string): Promise<void> {
   const entries = await readdir(group, { withFileTypes: true }).catch(() => []);
   for (const entry of entries) if (entry.isDirectory()) await removeGroup(join(group, entry.name));

@@ -6,7 +6,7 @@ export type Controller = "memory" | "cpu" | "pids";
 /** A hierarchy of control groups, as this process sees it. */
 export interface CgroupTree {
   readonly version: 1 | 2;
-  /** Where it is mounted; the first place is the one that is used. */
+  /** Its mount points; the first one is used. */
   readonly points: readonly string[];
   /** The folder of the group that this process is in. */
   readonly own: string;
@@ -64,7 +64,7 @@ function treeOf(line: string, mounts: readonly Mount[]): CgroupTree[] {
   return own === undefined ? [] : [{ version, points: shown.map(({ point }) => point), own, controllers }];
 }
 
-/** Undefined where the mount does not show it. */
+/** Returns undefined if the mount does not show it. */
 function ownFolder(path: string, { root, point }: Mount): string | undefined {
   if (path.split("/").includes("..")) return undefined;
   const prefix = root === "/" ? "" : root;

@@ -29,12 +29,12 @@ export interface Confinement {
 export interface Confined {
   /** How its launcher is started. */
   readonly launcher: LauncherOptions;
-  /** Why the command that has just failed did so, where a limit is why. */
+  /** Why the command that has just failed did so, if a limit is the reason. */
   causeOfFailure(): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
-/** Undefined where there is nothing to hold to. Throws ConfigError where a limit can't be kept on this machine. */
+/** Returns undefined if no limit is set. Throws ConfigError if a limit can't be kept on this machine. */
 export async function openConfinement(terms: ConfinementTerms): Promise<Confinement | undefined> {
   const { limits } = terms;
   const through = limits.outBytes === undefined ? undefined : await boundedFiles(limits.outBytes);
@@ -74,6 +74,6 @@ async function boundedFiles(outBytes: number): Promise<LauncherOptions["through"
   const sh = await findTool("sh");
   if (!sh) return undefined;
   const blocks = Math.ceil(Math.max(outBytes, LEAST_FILE_BYTES) / ULIMIT_BYTES);
-  // Where a lower limit holds already, it stays.
+  // A lower limit that holds already stays.
   return [sh, "-c", `ulimit -f ${blocks} 2>/dev/null; exec "$@"`, "sh"];
 }

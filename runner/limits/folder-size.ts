@@ -5,7 +5,7 @@ import { childPath, type RawPath } from "../pfs/raw-path.ts";
 
 /** What lies in a folder, in bytes. */
 export interface FolderSize {
-  /** What it takes of the disk: of a file with holes only what is there. */
+  /** What it takes of the disk. The holes of a file take nothing. */
   readonly taken: number;
   /** The sizes of its files, holes included. */
   readonly apparent: number;
@@ -17,17 +17,17 @@ const BLOCK_BYTES = 512;
 const MAX_FOLDERS_HELD = 100_000;
 
 export interface SizeOptions {
-  /** It ends early once more bytes than these are found. */
+  /** Stops early once more bytes than these are found. */
   readonly enough: number;
   /** "running": a command may be writing there; "ended": none is, and folders that it closed are opened. */
   readonly command: "running" | "ended";
-  /** Ends it early as well. */
+  /** Stops it early as well. */
   readonly signal: AbortSignal;
 }
 
 /**
  * Adds up a folder that a command wrote: no link is followed and nothing is opened but folders. What goes away
- * meanwhile, can't be looked at, or lies deeper than a path can say counts nothing.
+ * meanwhile, can't be looked at, or lies deeper than a path can say does not count.
  */
 export async function folderSize(
   folder: RawPath,

@@ -23,12 +23,12 @@ export interface FreeSpaceOptions {
 }
 
 const LOOK_EVERY_MS = 1000;
-/** What a stopped datum held is free once its folder is gone; when it is not by then, the next one is stopped. */
+/** A stopped datum frees its bytes once its folder is gone. If it is not gone after so many looks, the next datum is stopped. */
 const MAX_LOOKS_FOR_REMOVAL = 20;
 
 const MIB = 1024 ** 2;
 
-/** What is to stay free of a file system of this size: 1 %, at least 256 MiB and at most 4 GiB, and never more than a quarter. */
+/** The reserve of a file system of this size, which is to stay free: 1 %, at least 256 MiB, at most 4 GiB, never more than a quarter. */
 export function reserveOf(totalBytes: number): number {
   return Math.min(Math.max(totalBytes / 100, 256 * MIB), 4096 * MIB, totalBytes / 4);
 }
@@ -55,7 +55,7 @@ export class FreeSpace {
     this.#options = options;
   }
 
-  /** To be called when a command starts; what it answers, when it has ended. */
+  /** To be called when a command starts. The returned function is to be called when it has ended. */
   enter(datum: RunningDatum): () => void {
     this.#running.add(datum);
     this.#arm();
@@ -79,7 +79,7 @@ export class FreeSpace {
     this.#arm();
   }
 
-  /** Whether what a stopped datum held is still to come free. */
+  /** Whether a stopped datum has yet to free what it held. */
   async #isFreeing(): Promise<boolean> {
     const stopped = this.#stopped;
     if (!stopped) return false;

@@ -71,7 +71,7 @@ function watch(
   return watchOut({ out, quotaBytes: outBytes, onOver: () => stop(tooMuch(guards)), signal });
 }
 
-/** What it left may be too much although nobody saw it grow. Holes count here: they would be stored. */
+/** Looks once more after the end: it may have left too much although nobody saw it grow. Holes count here: they would be stored. */
 async function faultAfter(
   run: Run,
   { out, signal }: { out: string; signal: AbortSignal },
@@ -87,7 +87,7 @@ function tooMuch({ outBytes = 0, node }: GuardOptions): string {
   return `the command wrote more than ${sizeText(outBytes)} to /pfs/out (--disk of node ${node})`;
 }
 
-// Executors set the quota as the largest size of a file as well, where they can.
+// Executors also set the quota as the largest size of a file, if they can.
 const FILE_TOO_LARGE = 128 + constants.signals.SIGXFSZ;
 
 function exited(run: Run): Extract<Run, { kind: "exited" }> {
@@ -114,7 +114,7 @@ interface OutWatchOptions {
 }
 
 const LEAST_PAUSE_MS = 100;
-/** Of the time, looking takes no more than one part in so many. */
+/** Looking takes no more than one part in so many of the time. */
 const SHARE_OF_TIME = 10;
 
 /** Looks again and again at how much lies in `/pfs/out` while a command runs. Never fails. */

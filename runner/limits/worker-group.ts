@@ -40,7 +40,10 @@ export class WorkerGroup {
     return new WorkerGroup(places, limits);
   }
 
-  /** Puts a process into them that starts the commands. It does not count: its threads are allowed for, and its memory is charged where it was before. */
+  /**
+   * Puts the process into them that starts the commands. It takes nothing from the limits: its threads are allowed for,
+   * and its memory stays charged to the group in which it was before.
+   */
   async enter(pid: number): Promise<void> {
     for (const { folder } of this.#places) await move(pid, folder);
     const { pids } = this.#limits;

@@ -13,9 +13,9 @@ import { childPath, nameText, printable, quotedPath, type RawPath } from "./raw-
 export interface Collected {
   readonly path: string;
   readonly content: ContentId;
-  /** The bytes, where they are few enough to travel in a message. */
+  /** The bytes, if they are few enough to travel in a message. */
   readonly bytes: Uint8Array | null;
-  /** Where the file lies on this machine. */
+  /** The path of the file on this machine. */
   readonly source: RawPath;
 }
 
@@ -27,7 +27,7 @@ export interface CollectRequest {
 
 /**
  * Walks `/pfs/out` and hashes what is there. The command wrote it, so nothing is trusted: links are not followed,
- * and opening never blocks. Throws DatumFault, naming the path, for whatever can't become a file of the branch.
+ * and opening never blocks. Throws DatumFault, which names the path, for an entry that can't become a file of the branch.
  */
 export async function collect({ out, signal }: CollectRequest): Promise<Collected[]> {
   const found: Collected[] = [];
@@ -48,10 +48,10 @@ function tooMany(): DatumFault {
   );
 }
 
-/** The size of the disk, in bytes: what is larger and lies on it all the same is made of holes. */
+/** The size of the disk, in bytes. A larger file that lies on it all the same is made of holes. */
 async function capacityOf(out: string): Promise<number> {
   const { blocks, bsize } = await statfs(out);
-  // Some file systems do not say.
+  // Some file systems say 0.
   return blocks * bsize || Number.POSITIVE_INFINITY;
 }
 
@@ -74,7 +74,7 @@ function emptyFolder({ path, source }: Walked): Collected {
 async function* walk(folder: RawPath, prefix: string): AsyncGenerator<Walked> {
   const entries: Walked[] = [];
   for await (const entry of entriesOf(folder, prefix)) {
-    // Each comes to an output at least.
+    // Each entry makes at least one output.
     if (entries.length === MAX_OUTPUTS_PER_DATUM) throw tooMany();
     entries.push(entry);
   }

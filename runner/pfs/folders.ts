@@ -23,7 +23,7 @@ export interface AgentFolders {
   readonly left: readonly { readonly folder: string; readonly reason: string }[];
 }
 
-/** Makes the folders of this process, and clears away those of agents that are dead, however they died. */
+/** Makes the folders of this process, and removes those of dead agents, however they died. */
 export async function openAgentFolders(dataDir: string): Promise<AgentFolders> {
   const agents = join(dataDir, "agents");
   await mkdir(agents, { recursive: true, mode: 0o700 });
@@ -49,7 +49,7 @@ async function removeDead(agents: string): Promise<AgentFolders["left"]> {
   return left;
 }
 
-/** Whether the agent runs whose folder is called so. */
+/** Whether the agent with a folder of this name still runs. */
 export async function isAgentAlive(name: string): Promise<boolean> {
   const [pid, start] = name.split("-");
   return start !== undefined && (await startOf(Number(pid))) === start;
@@ -60,7 +60,7 @@ export async function agentName(): Promise<string> {
   return `${process.pid}-${await startOf(process.pid)}`;
 }
 
-/** When a process started, in ticks since boot: with the pid it names a process for good. Undefined where there is none. */
+/** When a process started, in ticks since boot: with the pid it names a process for good. Returns undefined if it does not run. */
 async function startOf(pid: number): Promise<string | undefined> {
   const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => undefined);
   // The command's name, field 2, may hold anything; the fields after it start behind the last ")". See proc(5).

@@ -14,7 +14,7 @@ const SLASH = Buffer.from("/");
 // Fatal, and a byte order mark is part of the name.
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The name as text, or undefined where it is not UTF-8. */
+/** The name as text, or undefined if it is not UTF-8. */
 export function nameText(name: string): string | undefined {
   try {
     return utf8.decode(Buffer.from(name, "latin1"));
@@ -23,14 +23,14 @@ export function nameText(name: string): string | undefined {
   }
 }
 
-/** A name for people, whatever its bytes are: what is not plain ASCII is escaped. */
+/** A name for people, whatever its bytes are: everything but plain ASCII is escaped. */
 export function printable(name: string): string {
   return shortened(
     name.replace(/[^\x20-\x7e]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`),
   );
 }
 
-/** A path that is text, in quotes, for people: what would change the line that it stands in is escaped. */
+/** A path that is text, in quotes, for people. Characters that would change the line around it are escaped. */
 export function quotedPath(path: string): string {
   const plain = JSON.stringify(path).replace(
     UNSEEN,
@@ -45,7 +45,7 @@ const UNSEEN = /[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 const MAX_SHOWN = 300;
 const SHOWN_END = 100;
 
-/** The reason that a long name is part of has room for the rest of what it says. */
+/** Bounds a long name, so that the reason around it keeps room for what it says. */
 function shortened(name: string): string {
   if (name.length <= MAX_SHOWN) return name;
   return `${name.slice(0, MAX_SHOWN - SHOWN_END)}…${name.slice(-SHOWN_END)}`.toWellFormed();

@@ -9,7 +9,7 @@ import { childPath, type RawPath } from "./raw-path.ts";
 const MAX_TRIES = 20;
 const TRY_AGAIN_MS = 25;
 
-/** Removes a folder of ours and everything in it, whatever its names, modes and depth are, following no link in it. Fine where it is gone. */
+/** Removes a folder of ours and everything in it, whatever its names, modes and depth, following no link. Does nothing if it is gone. */
 export async function removeTree(folder: RawPath): Promise<void> {
   for (let left = MAX_TRIES; ; left -= 1) {
     try {
@@ -30,7 +30,7 @@ const CALLS_AT_ONCE = 8;
 /** Has one folder open at a time, however deep it goes. */
 class Removal {
   readonly #top: RawPath;
-  /** What lay too deep, moved to the top. */
+  /** Folders that lay too deep, moved to the top. */
   readonly #moved: Buffer[] = [];
   #moves = 0;
 
@@ -44,7 +44,7 @@ class Removal {
     await orGone(rmdir(this.#top));
   }
 
-  /** All but the top itself, which may get more. */
+  /** Removes a folder with all in it; of the top only what is in it, since deep folders are moved there. */
   async #remove(folder: RawPath): Promise<void> {
     let entries: Entry[];
     do {
@@ -87,7 +87,7 @@ async function entriesOf(folder: RawPath): Promise<Entry[]> {
   return entries;
 }
 
-// The last two are what file systems say of a folder that is not empty.
+// File systems say one of the last two of a folder that is not empty.
 const FULL_FOLDER = ["EISDIR", "ENOTEMPTY", "EEXIST"];
 
 /**

@@ -34,9 +34,9 @@ const FILES_AT_ONCE = 8;
 const MAX_TRIES = 5;
 
 /**
- * Builds a datum's `/pfs`: `<input>/<path of the file in its repo>` as hard links into the cache, as named pipes
- * where the input is lazy, and an empty `out`. Answers the pipes. Throws DatumFault where the datum can't be laid out
- * here, and what fetching throws.
+ * Builds a datum's `/pfs`: `<input>/<path of the file in its repo>` as hard links into the cache, or as named pipes if
+ * the input is lazy, and an empty `out`. Returns the pipes. Throws DatumFault if the datum can't be laid out here, and
+ * what fetching throws.
  */
 export async function stage(deps: StageDeps, { pfs, inputs, signal }: StageRequest): Promise<LazyFiles> {
   const lazy: LazyFile[] = [];
@@ -53,7 +53,7 @@ export async function stage(deps: StageDeps, { pfs, inputs, signal }: StageReque
 interface InputRequest {
   readonly input: LeasedInput;
   readonly root: string;
-  /** Where pipes are added, in the order of their paths. */
+  /** Pipes are added here, in the order of their paths. */
   readonly lazy: LazyFile[];
   readonly signal: AbortSignal;
 }
@@ -136,7 +136,7 @@ async function placeFile(
   await inFolder({ target, path }, () => deps.cache.place({ repo, branch, content }, { target, signal }));
 }
 
-/** The gateway checks paths when they are written; here they become paths of this machine, so they are checked again. */
+/** Checks a path again, as the gateway did when it was written: here it becomes a path of this machine. */
 function checked(path: string): string {
   const fault = pathFault(path);
   if (fault)
@@ -144,7 +144,7 @@ function checked(path: string): string {
   return path;
 }
 
-/** Does it; where that finds no folder, makes it and does it once more. */
+/** Does `work`. If the folder is missing, makes it and does `work` once more. */
 async function inFolder(
   { target, path }: { target: string; path: string },
   work: () => Promise<void>,

@@ -23,13 +23,13 @@ export interface Sent {
 
 type Uploads = Pick<Gateway, "openUpload" | "reserve" | "addInline" | "addContent">;
 
-/** Bytes of small outputs that a datum's outcome carries itself; a datum with more sends them beforehand, so that one message stays small. */
+/** Bytes of small outputs that a datum's outcome carries itself. What is beyond them is sent before, so that the message stays small. */
 export const INLINE_BUDGET_BYTES = 256 * 1024;
 const TRANSFERS_AT_ONCE = 4;
 const MAX_TRIES = 8;
 const READ_BYTES = 1024 * 1024;
 
-/** Brings a datum's contents to its output branch, only those that the branch lacks, and says what the outcome has to name. */
+/** Brings to the output branch those of a datum's contents that it lacks. Returns what the outcome has to name. */
 export async function sendOutputs(gateway: Uploads, request: UploadRequest): Promise<Sent> {
   const { collected } = request;
   const carried = new Set(withinBudget(collected));

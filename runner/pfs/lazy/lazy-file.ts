@@ -4,9 +4,9 @@ import type { ContentSource } from "../../cache/cache.ts";
 
 /** A file of a lazy input: a named pipe that its content goes through when somebody opens it. */
 export interface LazyFile {
-  /** Where the pipe lies on this machine. */
+  /** The path of the pipe on this machine. */
   readonly pipe: string;
-  /** As the file is called in its repo. */
+  /** The path of the file in its repo. */
   readonly path: string;
   readonly source: ContentSource;
 }
@@ -31,7 +31,7 @@ export async function lazyFiles(pfs: string, files: readonly LazyFile[]): Promis
   return { files, orders: [inPathOrder, listed] };
 }
 
-/** What is not a folder, in the order in which a program sees it that lists as it goes. */
+/** Everything but folders, in the order in which a program sees it that lists as it goes. */
 async function* walk(folder: string): AsyncGenerator<string> {
   for await (const entry of await opendir(folder, { bufferSize: 256 })) {
     const path = join(folder, entry.name);

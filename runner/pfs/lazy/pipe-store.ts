@@ -5,15 +5,15 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** Pipes made by one call of mkfifo, which costs a process: twice as many each time, up to what its arguments may hold. */
+/** Pipes made by one call of mkfifo, which costs a process: twice as many each time, up to what an argument list may hold. */
 const FEWEST_AT_ONCE = 64;
 const MOST_AT_ONCE = 1000;
 /** With fewer than this in stock, more are made. */
 const LOW = 32;
 
 /**
- * Named pipes in stock, since Node can't make them: each is to be moved to where it is wanted, on the same file
- * system. Only the agent's own user may write to them.
+ * Named pipes in stock, since Node can't make them. The taker moves each to its place, on the same file system. Only
+ * the agent's own user may write to them.
  */
 export class PipeStore {
   readonly #dir: string;
@@ -36,15 +36,15 @@ export class PipeStore {
     }
   }
 
-  /** As `get`, at once; undefined where none is in stock. */
+  /** Like `get`, but at once; undefined if none is in stock. */
   take(): string | undefined {
     const pipe = this.#stock.pop();
-    // Where it fails, who finds nothing in stock tries it again, and is told.
+    // If it fails, the next `get` that finds nothing in stock tries again, and throws.
     if (pipe !== undefined && this.#stock.length < LOW) this.#restock().catch(() => undefined);
     return pipe;
   }
 
-  /** Those who ask while pipes are made wait for the same ones. */
+  /** Calls that come while pipes are made wait for the same ones. */
   #restock(): Promise<void> {
     this.#making ??= this.#make(this.#batch).finally(() => {
       this.#making = undefined;

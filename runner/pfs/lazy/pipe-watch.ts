@@ -8,11 +8,11 @@ export interface WatchOptions {
   readonly lazy: LazyFiles;
   readonly store: PipeStore;
   /**
-   * Somebody has opened the pipe to read. The descriptor writes to them, does not block, and is the callee's to
-   * close. Settles when they have all that they get; undefined where they have it already.
+   * A reader has opened the pipe. The descriptor writes to it, does not block, and is the callee's to close. Resolves
+   * when the reader has all that it gets; undefined if it has that already.
    */
   readonly onOpen: (file: LazyFile, descriptor: number) => Promise<void> | undefined;
-  /** It can't go on: who opens a pipe from now on waits for ever. */
+  /** The watch can't go on: a program that opens a pipe from now on would wait for ever. */
   readonly onFault: (error: unknown) => void;
 }
 
@@ -20,8 +20,8 @@ export interface WatchOptions {
  * Notices when pipes are opened, without a thread or a descriptor for any of them: opening one to write without
  * blocking succeeds as soon as a reader is there.
  *
- * The reader's pipe is then replaced by a fresh one before a byte is written, so that whoever opens the file next
- * gets it from its start, and nobody takes bytes from another.
+ * The reader's pipe is then replaced by a fresh one before a byte is written, so that the next reader gets the file
+ * from its start, and none takes bytes from another.
  */
 export class PipeWatch {
   readonly #options: WatchOptions;
@@ -69,7 +69,7 @@ export class PipeWatch {
         const descriptor = openForReader(this.#file(index).pipe);
         if (descriptor === undefined) continue;
         await this.#handOver(index, descriptor);
-        // From here on others are more likely.
+        // The plan now has likelier ones than the rest of this round.
         break;
       }
     } catch (error) {
@@ -98,11 +98,11 @@ export class PipeWatch {
     void served.finally(() => this.#served());
   }
 
-  /** Who has got all may well open the next one at once. */
+  /** A reader that has got all may well open the next file at once. */
   #served(): void {
     this.#serving -= 1;
     this.#activeAt = performance.now();
-    // Else a round is under way, which sees to it.
+    // Without a timer a round is under way, which schedules the next one.
     if (this.#timer === undefined || this.#ended) return;
     this.#cancel();
     this.#schedule();
@@ -113,9 +113,9 @@ export class PipeWatch {
   }
 }
 
-/** Opens a pipe to write; undefined where nobody reads it. */
+/** Opens a pipe to write; undefined if nobody reads it. */
 function openForReader(pipe: string): number | undefined {
-  // Mostly it fails, and half of what that costs would be the stack of an error that nobody sees.
+  // Mostly it fails, and half of the cost would be the stack of an error that nobody sees.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   try {

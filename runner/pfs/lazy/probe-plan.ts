@@ -14,11 +14,11 @@ const SHARE_OF_IDLE = 1 / 8;
 /** within these limits for one that reads in order, */
 const SHORTEST_WAIT_MS = 1;
 const LONGEST_WAIT_MS = 25;
-/** and this one for any other, where the pipes are few enough. */
+/** and this one for any other, if the pipes are few enough. */
 const LONGEST_SWEEP_MS = 1000;
 /** A try, as measured. */
 const TRY_MS = 0.005;
-/** What trying them all may take of one core: where the last one was not foreseen, where it was, and in the long run. */
+/** What trying them all may take of one core: if the last one was not foreseen, if it was, and in the long run. */
 const SEARCH_LOAD = 0.5;
 const FORESEEN_LOAD = 0.05;
 const IDLE_LOAD = 0.03;
@@ -31,7 +31,7 @@ export interface Situation {
   readonly pipes: number;
   /** Pipes that are being read. */
   readonly serving: number;
-  /** Whether the last one was where the next one was expected. */
+  /** Whether the last one was among those that were expected. */
   readonly foreseen: boolean;
 }
 

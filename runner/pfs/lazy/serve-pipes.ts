@@ -14,8 +14,8 @@ export interface ServeOptions {
 }
 
 /**
- * Serves a datum's lazy files from when its command starts until it has ended: what is opened is fetched, and what
- * is not costs nothing. A reader may stop before the end, and open a file again.
+ * Serves a datum's lazy files from the start of its command to its end: a file is fetched when it is opened, and costs
+ * nothing until then. A reader may stop before the end, and open a file again.
  */
 export class PipeService {
   readonly #options: ServeOptions;
@@ -42,7 +42,7 @@ export class PipeService {
     return this.#failed.signal;
   }
 
-  /** Ends it; nobody reads any more. Answers why the datum has failed, where it has. */
+  /** Ends it when nobody reads any more. Returns why the datum has failed, if it has. */
   async close(): Promise<string | undefined> {
     this.#watch?.close();
     this.#stop.abort();
@@ -62,13 +62,13 @@ export class PipeService {
     return stream.finally(() => this.#streams.delete(stream));
   }
 
-  /** Never fails: what can't be fetched is known, and what else ends it is the reader, who has stopped. */
+  /** Never fails: a failed fetch is recorded by `#bytesOf`, and otherwise it only ends early because the reader has stopped. */
   async #stream(bytes: Iterable<Buffer> | AsyncIterable<Buffer>, descriptor: number): Promise<void> {
     const reader = new Socket({ fd: descriptor, readable: false, writable: true });
     await pipeline(bytes, reader, { signal: this.#stop.signal }).catch(() => undefined);
   }
 
-  /** A fault is known before the reader sees the end. */
+  /** Records a fault before the reader sees the end. */
   async *#bytesOf({ path, source }: LazyFile): AsyncGenerator<Buffer> {
     const { signal } = this.#stop;
     try {
@@ -86,14 +86,13 @@ export class PipeService {
 }
 
 /**
- * Writes what an empty pipe takes without waiting: as a rule all of so little, and the reader has it then, whenever
- * they read it. Answers the rest.
+ * Writes what an empty pipe takes without waiting, which is all of it as a rule, since it is little. Returns the rest.
  */
 function writtenAtOnce(descriptor: number, bytes: Buffer): Buffer {
   try {
     return bytes.subarray(bytes.length === 0 ? 0 : writeSync(descriptor, bytes));
   } catch (error) {
-    // Else the reader has stopped already, and wants nothing more.
+    // Any other error: the reader has stopped already, and wants nothing more.
     return errorCode(error) === "EAGAIN" ? bytes : bytes.subarray(bytes.length);
   }
 }
