@@ -18,15 +18,15 @@ import { runWorker, type WorkerOptions } from "./worker/worker.ts";
 /** A running agent. */
 export interface Runner {
   readonly node: string;
-  /** Resolves when it has ended: its workers have stopped and its folders are gone. Fails where clearing up does. */
+  /** Resolves when it has ended: its workers have stopped and its folders are gone. Fails if clearing up does. */
   readonly done: Promise<void>;
   /** Take no new datum, finish those that run, give back the others, say good-bye. */
   drain(): void;
-  /** As `drain`, and stop the commands that run: their datums are given back. */
+  /** Like `drain`, and stop the commands that run: their datums are given back. */
   kill(): void;
 }
 
-/** Starts an agent on this machine. Throws NoExecutorError where commands can't be run here, and ConfigError where limits can't be kept. */
+/** Starts an agent on this machine. Throws NoExecutorError if commands can't be run here, and ConfigError if limits can't be kept. */
 export async function startRunner(config: RunnerConfig, { log }: { log: Log }): Promise<Runner> {
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
   const dataDir = await realpath(config.dataDir);

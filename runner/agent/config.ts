@@ -5,7 +5,7 @@ import { Name } from "../../protocol/names.ts";
 import type { Limits } from "../executors/executor.ts";
 import { parseSize } from "../lib/sizes.ts";
 
-/** Names of executors that `--executor` takes; "auto" is the best one that works here. */
+/** Values of `--executor`; "auto" is the best executor that works here. */
 export const EXECUTORS = ["auto", "process", "docker", "podman"] as const;
 export type ExecutorChoice = (typeof EXECUTORS)[number];
 
@@ -19,7 +19,7 @@ export interface RunnerConfig {
   readonly executor: ExecutorChoice;
   /** Absolute path of the folder for the cache and the datums at work. Agents may share it. */
   readonly dataDir: string;
-  /** Where secrets are: a folder of `<name>/<key>` files, or `kubernetes[:namespace]`. Absent: there are none. */
+  /** The source of secrets: a folder of `<name>/<key>` files, or `kubernetes[:namespace]`. Absent: there are none. */
   readonly secrets?: string;
   /** Bytes of inputs that the node keeps for later datums. */
   readonly cacheBytes: number;
@@ -27,7 +27,7 @@ export interface RunnerConfig {
   readonly limits: Limits;
 }
 
-/** What the command line gave; absent where it was silent. */
+/** The flags of the command line; absent: not given. */
 export interface RunnerFlags {
   readonly node?: string;
   readonly executor?: string;
@@ -40,7 +40,7 @@ export interface RunnerFlags {
   readonly disk?: string;
 }
 
-/** A setting that can't be used; the message names it, its value where that is no secret, and what it should be. */
+/** A setting that can't be used. The message names it, its value unless that is a secret, and what it should be. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
@@ -90,7 +90,7 @@ function readPids(value: string): number {
   throw new ConfigError(`--pids is "${value}"; it must be a whole number above 0`);
 }
 
-/** A folder is looked at when a secret is asked for: it may be mounted later than the runner starts. */
+/** The folder is not looked at yet: it may be mounted after the runner has started. */
 function readSecrets(value: string | undefined): Pick<RunnerConfig, "secrets"> {
   if (!value) return {};
   if (value !== "kubernetes:") return { secrets: value };
@@ -99,7 +99,7 @@ function readSecrets(value: string | undefined): Pick<RunnerConfig, "secrets"> {
   );
 }
 
-/** Where the gateway is and the key for it: `SLUICE_*`, else the AWS names. Throws ConfigError. */
+/** The gateway's address and the key for it: `SLUICE_*`, else the AWS names. Throws ConfigError. */
 function readGatewayAccess(
   env: NodeJS.ProcessEnv,
 ): Pick<RunnerConfig, "endpoint" | "accessKeyId" | "secretAccessKey"> {
@@ -153,7 +153,7 @@ function readNode(flag: string | undefined, env: NodeJS.ProcessEnv): string {
   throw new ConfigError(`--node is "${flag}"; it ${parsed.error.issues[0]?.message}`);
 }
 
-/** A node name made of a host name: what a name can't hold becomes `-`. */
+/** A node name made of a host name: characters that a name can't hold become `-`. */
 export function nodeNameOf(host: string): string {
   const name = host
     .replace(/[^A-Za-z0-9_-]/g, "-")

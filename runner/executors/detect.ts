@@ -31,7 +31,7 @@ export interface Detected {
 
 /**
  * The process executor with the best tool that works here: each is tried by really running `true`. Throws
- * NoExecutorError, and ConfigError where the limits can't be kept.
+ * NoExecutorError, and ConfigError if the limits can't be kept.
  */
 export async function detectProcessExecutor({ dataDir, scratch, terms }: DetectOptions): Promise<Detected> {
   const root = await readRootEntries();
@@ -106,7 +106,7 @@ function userId(): number {
   return process.getuid?.() ?? 0;
 }
 
-/** Runs `true` in it. Answers what went wrong, or undefined. */
+/** Runs `true` in it. Returns what went wrong, or undefined. */
 async function problemWith(executor: Executor, scratch: string): Promise<string | undefined> {
   const dir = await mkdtemp(join(scratch, "try-"));
   try {

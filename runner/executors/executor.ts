@@ -4,28 +4,29 @@ import type { Secret } from "../secrets/source.ts";
 
 /**
  * Commands can't be run here just now, through no fault of theirs: the image can't be pulled, the engine is away. The
- * message is for people, in the words of whoever refused. The worker gives its datums back, says so, and tries again.
+ * message is for people, in the words of the registry or engine. The worker gives its datums back, says so, and tries
+ * again.
  */
 export class NodeTrouble extends Error {
   override readonly name = "NodeTrouble";
 }
 
-/** A way to run the commands of datums, each with its own `/pfs`. What one does, a conformance suite holds all to. */
+/** A way to run the commands of datums, each with its own `/pfs`. One conformance suite tests them all. */
 export interface Executor {
   /** What the node's list shows. */
   readonly name: string;
   /** Makes ready what the datums of one worker share. Throws NodeTrouble, and what `signal` is aborted with. */
   prepare(request: PrepareRequest): Promise<Sandbox>;
-  /** Lets go of what its sandboxes shared. They are closed before. */
+  /** Lets go of what its sandboxes shared. Close them before. */
   close(): Promise<void>;
 }
 
 export interface PrepareRequest {
   /** A folder of the worker's own, that is there and empty. */
   readonly dir: string;
-  /** The image that commands run in, where the executor has images. */
+  /** The image that commands run in, if the executor has images. */
   readonly image: string;
-  /** Of whom it is, for people who look at what the engine runs. */
+  /** The pipeline that it is for, for people who look at what the engine runs. */
   readonly pipeline: string;
   /** Secrets (`.dockerconfigjson`) whose keys may be used to pull the image, in this order. */
   readonly pullSecrets: readonly NamedSecret[];
@@ -49,11 +50,11 @@ export interface Limits {
   readonly outBytes?: number;
 }
 
-/** Where one worker's commands run, one at a time. */
+/** Runs one worker's commands, one at a time. */
 export interface Sandbox {
   /**
-   * Runs a command to its end. When this answers, none of its processes is left, not in the background either.
-   * An abort kills them all. Throws NodeTrouble where the engine is away; else only where the executor itself is broken.
+   * Runs a command to its end. When this returns, none of its processes is left, not in the background either. An abort
+   * kills them all. Throws NodeTrouble if the engine is away; other errors only if the executor itself is broken.
    */
   run(command: Command): Promise<Run>;
   close(): Promise<void>;
@@ -64,11 +65,11 @@ export interface Command {
   readonly pfs: string;
   /** Executed as it is, without a shell. */
   readonly cmd: readonly string[];
-  /** Where it starts: an absolute path, as the command sees it. Absent: where the image says, else `/`. */
+  /** The folder in which it starts: an absolute path, as the command sees it. Absent: that of the image, else `/`. */
   readonly workingDir?: string;
   /** What the command reads; null is nothing. */
   readonly stdin: string | null;
-  /** All of its environment; where the executor has images, over that of the image. */
+  /** All of its environment; if the executor has images, over that of the image. */
   readonly env: Readonly<Record<string, string>>;
   /** Names of `env` whose values are this machine's and mean nothing in an image: PATH, HOME. */
   readonly machineEnv?: readonly string[];
@@ -88,12 +89,12 @@ export interface MountedSecret extends Readonly<SecretMount> {
 }
 
 export type Run =
-  /** `code` is 128 + n where signal n killed the command: shells and container engines say it so too. */
+  /** `code` is 128 + n if signal n killed the command, as shells and container engines have it. */
   | {
       readonly kind: "exited";
       readonly code: number;
       readonly log: string;
-      /** What made it end so, where more is known than the code tells: it ran out of memory. Of no matter where the code counts as a success. */
+      /** What made it end so, if more is known than the code tells: it ran out of memory. Does not matter if the code counts as a success. */
       readonly cause?: string;
       /** Why the datum has failed, whatever the code: it wrote more than it may. */
       readonly fault?: string;
@@ -102,7 +103,7 @@ export type Run =
       readonly kind: "not-started";
       readonly reason: string;
       readonly log: string;
-      /** It would be the same for every datum of the job. */
+      /** Every datum of the job would fail the same way. */
       readonly hopeless?: true;
     };
 

@@ -2,10 +2,10 @@ import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { join } from "node:path";
 
-// Where administrators' tools are, which the PATH of an ordinary user may lack.
+// Folders of administrators' tools, which an ordinary user's PATH may lack.
 const SYSTEM_FOLDERS = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"];
 
-/** The absolute path of a program, or undefined where this machine lacks it. */
+/** The absolute path of a program, or undefined if this machine lacks it. */
 export async function findTool(name: string): Promise<string | undefined> {
   const folders = (process.env.PATH ?? "").split(":").filter((folder) => folder.startsWith("/"));
   for (const folder of [...folders, ...SYSTEM_FOLDERS]) {

@@ -6,13 +6,13 @@ import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { LogTail } from "./log-tail.ts";
 
-/** How long the end of what was printed may come after that of the command. Later, somebody else holds the FIFO. */
+/** How long after the command's end that of its output may come. If it does not, somebody else holds the FIFO. */
 const END_WITHIN_MS = 2000;
 /** A FIFO holds no more at a time. */
 const READ_BYTES = 64 * 1024;
 
 interface Reading<T> {
-  /** Lets a command print into the FIFO; settles when it has ended. */
+  /** Lets a command print into the FIFO until it has ended. */
   readonly work: () => Promise<T>;
   readonly onOutput?: ((bytes: Buffer) => void) | undefined;
 }
@@ -28,13 +28,13 @@ export class LogFifo {
   /** Nobody but us has it open, so that the end of the next command will be the end of its log. */
   #clean = false;
 
-  /** `path` is where it is made when it is first needed. `mode`: as for chmod; who prints needs `w`. */
+  /** The FIFO is made at `path` when it is first needed. `mode`: as for chmod; those who print need `w`. */
   constructor(path: string, { mode = "600" } = {}) {
     this.path = path;
     this.#mode = mode;
   }
 
-  /** Reads while `work` is done and to the end of what was printed. Answers the last of it; throws what `work` throws. */
+  /** Reads while `work` is done and to the end of what was printed. Returns the last of it; throws what `work` throws. */
   async during<T>({ work, onOutput }: Reading<T>): Promise<{ done: T; log: string }> {
     if (!this.#clean) await this.#make();
     this.#clean = false;
@@ -65,11 +65,11 @@ export class LogFifo {
       return true;
     };
     const fd = openSync(this.path, constants.O_RDONLY | constants.O_NONBLOCK);
-    // One buffer for all: made anew for each read, those of a command that prints a gigabyte pile up faster than
-    // they are collected.
+    // One buffer for all reads: new ones for a command that prints a gigabyte would pile up faster than they are
+    // collected.
     const onread = { buffer: this.#buffer, callback };
     const socket = new Socket({ fd, readable: true, writable: false, onread });
-    // Then there is nothing more to read.
+    // After an error there is nothing more to read.
     socket.on("error", () => undefined);
     return socket.resume();
   }

@@ -12,20 +12,20 @@ import { removeDeadSecrets } from "./container/secrets/secret-files.ts";
 import { type Detected, detectProcessExecutor, NoExecutorError } from "./detect.ts";
 import type { Executor, Limits } from "./executor.ts";
 
-/** Of each kind the engine that is there, or what was tried to find it. */
+/** The engine of each kind, or what was tried to find it. */
 export type Engines = ReadonlyMap<EngineKind, Engine | readonly string[]>;
 
 const KINDS: readonly EngineKind[] = ["docker", "podman"];
 
-/** Looks for container engines on this machine, where the choice allows any. */
+/** Looks for container engines on this machine, if the choice allows any. */
 export async function findEngines(choice: ExecutorChoice, env: NodeJS.ProcessEnv): Promise<Engines> {
   const kinds = choice === "process" ? [] : KINDS;
   return new Map(await Promise.all(kinds.map(async (kind) => [kind, await findEngine(kind, env)] as const)));
 }
 
 /**
- * Removes what dead agents of this data folder left in engines and in memory, whichever executor they had. To be done
- * before their folders are removed, to which commands may still be writing.
+ * Removes what dead agents of this data folder left in engines and in memory, whichever executor they had. Must come
+ * before their folders are removed: commands may still be writing to them.
  */
 export async function clearLeftovers(
   engines: Engines,
@@ -54,7 +54,7 @@ export interface ExecutorTerms {
 
 /**
  * The executor that was asked for; "auto" is docker, else podman, else process. Throws NoExecutorError, which says what
- * was tried, and ConfigError where the limits can't be kept here.
+ * was tried, and ConfigError if the limits can't be kept here.
  */
 export async function openExecutor(engines: Engines, terms: ExecutorTerms): Promise<Detected> {
   const { dataDir, node, limits } = terms;

@@ -1,4 +1,4 @@
-/** Works through items, at most `limit` at a time; the first failure ends it, once what had begun has ended. */
+/** Works through items, at most `limit` at a time. After a failure it begins no more, and throws when what had begun has ended. */
 export async function forEachLimited<T>(
   items: readonly T[],
   { limit, work }: { limit: number; work: (item: T) => Promise<void> },
@@ -15,8 +15,8 @@ export async function forEachLimited<T>(
     }
   };
   const lanes = Array.from({ length: Math.min(limit, items.length) }, lane);
-  const settled = await Promise.allSettled(lanes);
-  const broken = settled.find((result) => result.status === "rejected");
+  const ended = await Promise.allSettled(lanes);
+  const broken = ended.find((result) => result.status === "rejected");
   if (broken) throw broken.reason;
 }
 

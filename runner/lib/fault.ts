@@ -1,4 +1,4 @@
-/** A datum can't succeed, and this is why, for the people who read its job: its command, its outputs or its inputs are at fault. */
+/** Why a datum can't succeed, for the readers of its job: its command, its outputs or its inputs are at fault. */
 export class DatumFault extends Error {
   override readonly name = "DatumFault";
 }

@@ -1,7 +1,7 @@
 const UNITS = ["", "k", "m", "g", "t"];
 const SIZE = /^([0-9]+(?:\.[0-9]+)?) ?([kmgt]?)(?:i?b)?$/i;
 
-/** Bytes of a size as people write it, in powers of 1024: `512m`, `1.5g`, `20GiB`, `4096`. Undefined where it is none, or 0. */
+/** Bytes of a size as people write it, in powers of 1024: `512m`, `1.5g`, `20GiB`, `4096`. Returns undefined if it is no size, or 0. */
 export function parseSize(text: string): number | undefined {
   const [, number = "", unit = ""] = SIZE.exec(text.trim()) ?? [];
   const bytes = Math.floor(Number(number) * 1024 ** UNITS.indexOf(unit.toLowerCase()));

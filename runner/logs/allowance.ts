@@ -1,4 +1,4 @@
-/** So much is there at first, and comes back with time; `capacity` and `perSecond` are of one unit. */
+/** A token bucket: full at first, it fills again with time. `capacity` and `perSecond` are of one unit. */
 export class Allowance {
   readonly #capacity: number;
   readonly #perSecond: number;
@@ -19,7 +19,7 @@ export class Allowance {
     return this.#left > 0;
   }
 
-  /** May take more than is left: it is then missing later. */
+  /** May take more than is left; the debt is paid later. */
   spend(amount: number): void {
     this.#left -= amount;
   }

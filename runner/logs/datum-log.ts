@@ -12,11 +12,11 @@ const MAX_WAITING_IN_ALL = 2 * 1024 * 1024;
 const LINE_COST = 64;
 /** Lines that are kept of the end of what there was no room for. */
 const LAST_LINES = 200;
-/** A line that is not finished is shipped after so long, so that what it says of progress shows. */
+/** A line that is not finished is shipped after so long, so that a progress bar shows. */
 const UNFINISHED_MS = 1000;
 
 interface PrintedLine {
-  /** By the clock of who writes. */
+  /** When it was printed, by the writer's clock. */
   readonly at: number;
   readonly text: string;
 }
@@ -39,7 +39,7 @@ interface WaitingLine extends PrintedLine {
 /**
  * What one datum prints, on its way to the gateway: its lines, as far as there is room, and the end of the rest. So
  * its memory is bounded, what is left out is counted, and its last lines, which say why it failed, are always there.
- * The clock is its caller's; it must not go back.
+ * The caller's clock must not go back.
  */
 export class DatumLog {
   readonly #inAll: WaitingInAll;
@@ -82,7 +82,7 @@ export class DatumLog {
     return this.#splitter.unfinished;
   }
 
-  /** Has what came of a line be a line of its own, where nothing more of it has come for UNFINISHED_MS. */
+  /** Makes the unfinished line a line of its own, if nothing more of it has come for UNFINISHED_MS. */
   flushUnfinished(now: number): void {
     if (this.#overflow || now - this.#writtenAt < UNFINISHED_MS) return;
     this.#keep(this.#splitter.flush(), this.#writtenAt);
@@ -90,13 +90,13 @@ export class DatumLog {
 
   /** The command has ended: its last line is finished. */
   end(): void {
-    this.#settleOverflow();
+    this.#takeOverflow();
     this.#keep(this.#splitter.finish(), this.#writtenAt);
   }
 
   /** Takes the oldest lines, as far as nothing was left out between them, and as many as there may be. */
   take({ lines, characters }: { lines: number; characters: number }): Take {
-    this.#settleOverflow();
+    this.#takeOverflow();
     const dropped = this.#waiting[0]?.dropped ?? this.#takeDropped();
     const count = this.#countOf({ lines, characters });
     const taken = this.#waiting.slice(0, count).map(({ at, text }) => ({ at, text }));
@@ -105,7 +105,7 @@ export class DatumLog {
     return { dropped, lines: taken };
   }
 
-  /** Lines that were taken have come to nothing. */
+  /** Counts taken lines that could not be shipped as dropped. */
   lose({ dropped, lines }: Take): void {
     const lost = dropped + lines.length;
     const [first, ...others] = this.#waiting;
@@ -136,7 +136,7 @@ export class DatumLog {
     }
   }
 
-  #settleOverflow(): void {
+  #takeOverflow(): void {
     const overflow = this.#overflow;
     if (!overflow) return;
     this.#overflow = undefined;

@@ -6,7 +6,7 @@ import {
 } from "../../protocol/runner.ts";
 import { DatumLog, type Take, type WaitingInAll } from "./datum-log.ts";
 
-/** What goes to the gateway in one call, and again as it is where nobody knows whether it came. */
+/** What goes to the gateway in one call. It goes again unchanged if nobody knows whether it came. */
 export type Parcel = readonly ParcelEntry[];
 
 interface ParcelEntry extends Take {
@@ -71,7 +71,7 @@ export class LeaseLogs {
     return entries;
   }
 
-  /** The parcel is not going to be taken by the gateway. */
+  /** The gateway is not going to take the parcel. */
   lose(parcel: Parcel): void {
     for (const entry of parcel) this.#held.get(entry.lease)?.log.lose(entry);
   }

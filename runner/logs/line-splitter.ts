@@ -11,7 +11,7 @@ export class LineSplitter {
   /** The start of that line has been given out. */
   #begun = false;
 
-  /** Takes the bytes from `start` to the end of their line, or all where it does not end there. Answers where it stopped, and what is complete. */
+  /** Takes the bytes from `start` to the end of their line, or all if it does not end there. Returns where it stopped, and the complete lines. */
   next(bytes: Buffer, start: number): { stop: number; lines: string[] } {
     const newline = bytes.indexOf(NEWLINE, start);
     const end = newline < 0 ? bytes.length : newline;
@@ -26,7 +26,7 @@ export class LineSplitter {
     return this.#text !== "";
   }
 
-  /** The line that has not ended, as far as it is there: what follows will be a line of its own. */
+  /** The line that has not ended, as far as it has come. What follows will be a line of its own. */
   flush(): string[] {
     if (this.#text === "") return [];
     const line = withoutReturn(this.#text);
@@ -35,7 +35,7 @@ export class LineSplitter {
     return [line];
   }
 
-  /** As `flush`, where nothing more will come. */
+  /** Like `flush`, but at the end: nothing more will come. */
   finish(): string[] {
     this.#text += this.#decoder.end();
     return [...this.#cut(), ...this.flush()];

@@ -1,4 +1,4 @@
-/** What is kept of it: its end. */
+/** Bytes that are kept of its end. */
 
 const KEPT_BYTES = 16 * 1024;
 const NEWLINE = 10;
@@ -29,7 +29,7 @@ export class Overflow {
   }
 }
 
-/** Where the second line starts; where there is none, the first whole character. */
+/** The start of the second line or, if there is none, of the first whole character. */
 function startOfLine(bytes: Buffer): number {
   const newline = bytes.indexOf(NEWLINE);
   if (newline >= 0 && newline < bytes.length - 1) return newline + 1;
@@ -38,7 +38,7 @@ function startOfLine(bytes: Buffer): number {
   return start;
 }
 
-// A loop over the bytes: where lines are short, looking for each costs many times as much.
+// A loop over the bytes: if lines are short, looking for each newline costs many times as much.
 function countNewlines(bytes: Buffer): number {
   let count = 0;
   for (let index = 0; index < bytes.length; index += 1) if (bytes[index] === NEWLINE) count += 1;

@@ -26,13 +26,13 @@ const FLUSH_TRIES = 3;
 
 /**
  * Brings what commands print to the gateway, about once a second, the lines of all of a worker's datums together.
- * Best effort: it never makes a command wait, keeps no more than so much while the gateway is away, and results wait
- * for it only while there is hope.
+ * Best effort: it never makes a command wait, keeps a bounded amount while the gateway is away, and makes results wait
+ * only while there is hope.
  */
 export class LogShipper {
   readonly #deps: LogShipperDeps;
   readonly #logs = new LeaseLogs();
-  /** Sent, or to be sent again just like that: it may have come, though no answer did. */
+  /** Sent, or to be sent again unchanged: it may have come although no answer did. */
   #parcel: Parcel = [];
   /** Calls follow one another, so that lines stay in order. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -40,7 +40,7 @@ export class LogShipper {
   #sentAt = Number.NEGATIVE_INFINITY;
   readonly #backoff = jitteredBackoff({ minMs: 1000, maxMs: 10_000 });
   #waitMs = EVERY_MS;
-  /** Until then results do not wait: all else works, only logs are not taken. */
+  /** Until then results do not wait for logs, which alone are not taken. */
   #hopelessUntil = Number.NEGATIVE_INFINITY;
   readonly #hopeless = jitteredBackoff({ minMs: 5000, maxMs: 60_000 });
 
@@ -58,7 +58,7 @@ export class LogShipper {
     };
   }
 
-  /** To be called before the outcomes of these leases are reported: resolves when all that they printed is sent, or can't be just now. */
+  /** To be called before the outcomes of these leases are reported. Resolves when all that they printed is sent, or can't be just now. */
   async flush(leases: readonly string[]): Promise<void> {
     this.#logs.end(leases);
     if (!this.#isUnsent(leases) || this.#isHopeless) return;
@@ -66,7 +66,7 @@ export class LogShipper {
     await this.#inTurn(() => this.#flush(leases, signal));
   }
 
-  /** The outcomes of these leases are recorded: what was not sent of them can't be any more. */
+  /** To be called when the outcomes of these leases are recorded: nothing more of their logs can be sent. */
   recorded(leases: readonly string[]): void {
     if (this.#isUnsent(leases) && !this.#isHopeless) {
       const { log, pipeline, worker } = this.#deps;
@@ -111,7 +111,7 @@ export class LogShipper {
   /** One try to send one call's worth: of these leases, or of all. */
   async #send(leases?: readonly string[], signal = this.#deps.kill): Promise<"taken" | "nothing" | "failed"> {
     const { gateway, pipeline, worker } = this.#deps;
-    // Of what was dropped meanwhile nothing is sent again.
+    // What was dropped meanwhile is not sent again.
     this.#parcel = this.#parcel.filter(({ lease }) => this.#logs.has(lease));
     if (this.#parcel.length === 0) this.#parcel = this.#logs.take(leases);
     if (this.#parcel.length === 0) return "nothing";

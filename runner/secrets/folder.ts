@@ -5,8 +5,8 @@ import { errorCode } from "../lib/fault.ts";
 import { checkedSecret, type Secret, SecretMissing, type SecretSource } from "./source.ts";
 
 /**
- * Secrets as a folder holds them: `<folder>/<name>/<key>`. Links are followed, and names that begin with ".." are
- * none of ours: a secret that Kubernetes has mounted is made of both.
+ * Secrets in a folder: `<folder>/<name>/<key>`. Links are followed, and names that begin with ".." are skipped: Kubernetes
+ * mounts a secret by both.
  */
 export function folderSecrets(folder: string): SecretSource {
   return { read: (name, signal) => read({ folder, name }, signal) };

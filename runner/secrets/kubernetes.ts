@@ -4,7 +4,7 @@ import { errorCode, messageOf } from "../lib/fault.ts";
 import { checkedSecret, type Secret, SecretMissing, type SecretSource } from "./source.ts";
 
 export interface KubernetesOptions {
-  /** Absent: the one of the kubeconfig's context or of the pod's service account, else "default". */
+  /** Absent: that of the kubeconfig's context or of the pod's service account, else "default". */
   readonly namespace?: string;
   /** The first wait before a call is tried again; each next one is twice as long. */
   readonly retryAfterMs?: number;
@@ -33,7 +33,7 @@ export function kubernetesSecrets(options: KubernetesOptions): SecretSource {
 interface Cluster {
   readonly api: CoreV1Api;
   readonly namespace: string;
-  /** In words, for those who look for a secret. */
+  /** The place in words, for people who look for a secret. */
   readonly where: string;
   /** Makes a call end with the signal. */
   readonly until: (signal: AbortSignal) => ObservableMiddleware;
@@ -45,7 +45,7 @@ async function findCluster(options: KubernetesOptions): Promise<Cluster> {
   config.loadFromDefault();
   const context = config.getContextObject(config.getCurrentContext());
   const server = config.getCurrentCluster()?.server;
-  // What the library takes where it finds nothing.
+  // The library takes localhost if it finds nothing.
   if (server === undefined || server === "http://localhost:8080") {
     throw new Error("neither KUBECONFIG nor ~/.kube/config nor a pod's service account names one");
   }
@@ -102,13 +102,13 @@ async function getData(
   return data;
 }
 
-/** Whatever is no answer is a broken connection. */
+/** An error without a status is a broken connection. */
 function isTransient(error: unknown): boolean {
   const status = statusOf(error);
   return status === undefined || status >= 500 || status === 429 || status === 408;
 }
 
-/** Of the API's error answer; the library's class is not at hand here, since it is loaded late. */
+/** The status of the API's error answer. The library's class is not at hand here, because it is loaded late. */
 function statusOf(error: unknown): number | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "number" ? error.code : undefined;
 }
@@ -119,7 +119,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
   404: "is not there: looked for",
 };
 
-/** In our words: those of the client hold whole answers, and a good one holds the secret. */
+/** Says it in our words: the client's hold whole answers, and a good answer holds the secret. */
 function failure(error: unknown, { name, where }: { name: string; where: string }): Error {
   const status = statusOf(error);
   const refusal = REFUSALS[status ?? 0];

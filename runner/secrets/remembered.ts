@@ -1,7 +1,7 @@
 import { unlessAborted } from "../lib/concurrency.ts";
 import type { Secret, SecretSource } from "./source.ts";
 
-/** A secret that was replaced is seen this much later, at most. */
+/** A secret that was replaced is seen at most this much later. */
 const FRESH_MS = 30_000;
 
 export interface RememberOptions {
@@ -11,7 +11,7 @@ export interface RememberOptions {
   readonly now: () => number;
 }
 
-/** The same secrets, each asked for once in a while: not for every datum. Failures are not remembered. In memory only. */
+/** The same secrets, kept in memory for a while so that not every datum asks for them. Failures are not kept. */
 export function remembered(source: SecretSource, { kill, now }: RememberOptions): SecretSource {
   const known = new Map<string, { readonly at: number; readonly secret: Promise<Secret> }>();
   const ask = (name: string): Promise<Secret> => {

@@ -1,16 +1,16 @@
 /** What a secret holds: bytes by key. */
 export type Secret = ReadonlyMap<string, Uint8Array>;
 
-/** Where secrets are read from, by name. */
+/** A place from which secrets are read, by name. */
 export interface SecretSource {
   /**
-   * The secret as it is now, or as it was less than a minute ago. Throws SecretMissing where it can't be had and
-   * asking again is of no use; whatever else it throws may pass.
+   * The secret as it is now, or as it was less than a minute ago. Throws SecretMissing if it can't be had and asking
+   * again is of no use; any other error may pass.
    */
   read(name: string, signal: AbortSignal): Promise<Secret>;
 }
 
-/** A secret is not there, or may not be read, or can't be shown as files. The message names it and says where it was looked for, and never what is in it. */
+/** A secret is missing, may not be read, or can't be shown as files. The message names it and the place, and never what is in it. */
 export class SecretMissing extends Error {
   override readonly name = "SecretMissing";
 }
@@ -19,7 +19,7 @@ export class SecretMissing extends Error {
 const MAX_SECRET_BYTES = 1024 * 1024;
 const KEY_PATTERN = /^[-._a-zA-Z0-9]{1,253}$/;
 
-/** The secret itself, where its keys can be names of files and it is not too large. `where` is the end of "secret x …". Throws SecretMissing. */
+/** Returns the secret if its keys can be names of files and it is not too large. `where` is the end of "secret x …". Throws SecretMissing. */
 export function checkedSecret(secret: Secret, { name, where }: { name: string; where: string }): Secret {
   let size = 0;
   for (const [key, value] of secret) {

@@ -9,7 +9,7 @@ import { messageOf } from "../lib/fault.ts";
 
 type Contents = Pick<Gateway, "content">;
 
-/** A content of a branch could not be read to its end, or its bytes are not what its name says. `failure`: whether reading it from its beginning may help. */
+/** A content could not be read to its end, or its bytes are not what its name says. `failure`: whether reading it anew may help. */
 export class ContentBroken extends Error {
   override readonly name = "ContentBroken";
   readonly failure: Failure;
@@ -29,8 +29,8 @@ export interface ContentRequest {
 const MAX_TRIES = 5;
 
 /**
- * The bytes of a content, as they come from the gateway; where its connection breaks they go on behind the last one.
- * Ends well only where they have its digest and its size: whoever reads to the end has them right. Throws
+ * The bytes of a content, as they come from the gateway. If the connection breaks, they go on behind the last one. Ends
+ * well only if they have the content's digest and size, so that a reader who came to the end has them right. Throws
  * ContentBroken, and what `signal` is aborted with.
  */
 export async function* contentBytes(

@@ -2,26 +2,26 @@ import type { SecretSource } from "../secrets/source.ts";
 import { EgressFault } from "./store-failure.ts";
 
 /**
- * What a store's client needs to be let in, by the names that the vendors' tools know (`AWS_ACCESS_KEY_ID`, …):
- * from the environment of the runner or from a secret whose keys have these names.
+ * What lets a client into a store, by the names that the vendors' tools know (`AWS_ACCESS_KEY_ID`, …): from the
+ * environment of the runner or from a secret whose keys have these names.
  */
 export interface Credentials {
-  /** The secret's name; null: the environment, where a client may look further, as its vendor's tools do. */
+  /** The secret's name; null: the environment, beyond which a client may look further, as its vendor's tools do. */
   readonly secret: string | null;
   get(name: string): string | undefined;
-  /** A value that must be there. Throws EgressFault, which names what lacks. */
+  /** A value that must be there. Throws EgressFault, which names what is missing. */
   need(name: string): string;
   /** The text without any part of these credentials. */
   redact(text: string): string;
 }
 
-/** Those in the environment of the runner. */
+/** Credentials in the environment of the runner. */
 export function environmentCredentials(env: NodeJS.ProcessEnv): Credentials {
   const values = new Map(Object.entries(env).flatMap(([name, value]) => (value ? [[name, value]] : [])));
   return credentialsOf({ secret: null, values });
 }
 
-/** Those in a secret. Throws what reading it throws. */
+/** Credentials in a secret. Throws what reading it throws. */
 export async function secretCredentials(
   secrets: SecretSource,
   { name, signal }: { name: string; signal: AbortSignal },
@@ -31,7 +31,7 @@ export async function secretCredentials(
   return credentialsOf({ secret: name, values });
 }
 
-/** Files of keys end in a newline more often than not. */
+/** Trimmed, because files of keys often end in a newline. */
 function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString("utf8").trim();
 }
@@ -60,7 +60,7 @@ function credentialsOf({
 /** Key of a secret that holds the JSON of a Google service account; the first is taken. */
 export const GOOGLE_JSON_KEYS = ["GOOGLE_APPLICATION_CREDENTIALS_JSON", "service-account.json"] as const;
 
-/** What of each value is to be hidden. Names that are not here hold nothing secret: an account, a region. */
+/** The parts of each value to hide. Names that are missing here hold nothing secret: an account, a region. */
 const HIDDEN: Readonly<Record<string, (value: string) => string[]>> = {
   AWS_ACCESS_KEY_ID: (value) => [value],
   AWS_SECRET_ACCESS_KEY: (value) => [value],
@@ -71,7 +71,7 @@ const HIDDEN: Readonly<Record<string, (value: string) => string[]>> = {
   ...Object.fromEntries(GOOGLE_JSON_KEYS.map((key) => [key, privateKeyParts])),
 };
 
-// Shorter ones are no keys; to replace them would only garble the text.
+// Shorter parts are no keys: replacing them would only garble the text.
 const MIN_HIDDEN_CHARACTERS = 8;
 
 function hiddenParts(values: ReadonlyMap<string, string>): string[] {

@@ -1,13 +1,13 @@
 import { EgressFault } from "./store-failure.ts";
 
-/** What an egress URL says (spec §2.5). */
+/** What an egress URL says. */
 export interface Destination {
   readonly kind: "s3" | "gs" | "azure";
   /** A bucket; of Azure, a container. */
   readonly bucket: string;
-  /** Folder that the results go to: "" is the root; no slash at either end. */
+  /** The folder for the results: "" is the root; no slash at either end. */
   readonly dir: string;
-  /** Of Azure: the account, where the URL names it as Hadoop's does, and its host where that is given too. */
+  /** Azure's account if the URL names it, as Hadoop's URLs do, and its host if that is given, too. */
   readonly account?: { readonly name: string; readonly host?: string };
 }
 
@@ -20,7 +20,7 @@ const KINDS: Readonly<Record<string, Destination["kind"]>> = {
 };
 
 const SHAPE = "<scheme>://<bucket>/<dir> with the scheme s3, gs, wasb or as";
-// Wide enough for every store; what looks like a key in front of the bucket is no bucket, and is not repeated.
+// Wide enough for every store. A key in front of the bucket does not match, and no message repeats it.
 const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
 /**

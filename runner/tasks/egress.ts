@@ -20,7 +20,7 @@ type Entry = EgressTask["entries"][number];
 export interface EgressDeps {
   readonly gateway: Pick<Gateway, "content">;
   readonly secrets: SecretSource;
-  /** Where credentials are looked for, unless the egress names a secret. */
+  /** Holds the credentials, unless the egress names a secret. */
   readonly env: NodeJS.ProcessEnv;
   /** How long a store may take no byte and give no answer. */
   readonly stallMs?: number | undefined;
@@ -33,16 +33,15 @@ export interface EgressRequest {
   readonly signal: AbortSignal;
 }
 
-// Requests for small objects that are on their way, and large objects: both bound memory.
+// Small and large objects that are on their way at a time: both bounds bound memory.
 const SMALL_AT_ONCE = 8;
 const LARGE_AT_ONCE = 2;
 const MAX_TRIES = 5;
 const STALL_MS = 5 * 60_000;
 
 /**
- * Makes the external store hold what the entries say. What is there already, put by an earlier try, costs one
- * question. Removals come first: a store that is a tree, as Sluice is, has no room for a file where a folder still
- * is. Throws EgressFault with the path, the store and its words; SecretMissing; what `signal` is aborted with.
+ * Makes the external store hold what the entries say. An object that an earlier try put there costs one question.
+ * Removals come first: a store that is a tree, as Sluice is, can't hold a file as long as a folder has its name. Throws EgressFault with the path, the store and its words; SecretMissing; what `signal` is aborted with.
  */
 export async function egressEntries(
   { gateway, secrets, env, stallMs = STALL_MS }: EgressDeps,
@@ -74,7 +73,7 @@ export async function egressEntries(
   }
 }
 
-/** Opening asks nobody, so what goes wrong is how the egress is set up. */
+/** Opens the store. That asks nobody, so a failure is the fault of how the egress is set up. */
 async function opened({
   task: { egress },
   destination,
@@ -158,7 +157,7 @@ class EntryWriter {
   }
 }
 
-/** Bytes that pass, each piece of them a sign that the store takes them. */
+/** Passes bytes on. Each piece that passes is a sign that the store takes them. */
 function told({ alive }: Progress): Transform {
   return new Transform({
     transform(chunk, _encoding, done) {
@@ -168,7 +167,7 @@ function told({ alive }: Progress): Transform {
   });
 }
 
-/** A key that may only write is asked in vain: then the object is put, and a refusal of that is told in words. */
+/** Whether the object is there. If the key may not ask, it is put again: a refusal of that says what is wrong. */
 async function isThere(store: Store, object: Parameters<Store["has"]>[0]): Promise<boolean> {
   try {
     return await store.has(object);

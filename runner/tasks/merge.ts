@@ -19,7 +19,7 @@ export interface MergeRequest {
   readonly task: MergeTask;
   /** The branch that has the parts and gets the whole. */
   readonly output: BranchAddress;
-  /** A file that may be made here; it is gone afterwards. */
+  /** Path for a file that is made here and is gone afterwards. */
   readonly file: string;
   readonly signal: AbortSignal;
 }
@@ -54,7 +54,7 @@ export async function mergeParts(gateway: MergeCalls, request: MergeRequest): Pr
   }
 }
 
-/** A content, and where in the whole it belongs: several datums may write the same line. */
+/** A content and its places in the whole. There are several if several datums wrote the same bytes. */
 interface Piece {
   readonly content: ContentId;
   readonly offsets: number[];
@@ -97,7 +97,7 @@ interface PieceRequest {
   readonly signal: AbortSignal;
 }
 
-/** Writes a content to every place where it belongs; a second try writes over the first. */
+/** Writes a content to all of its places. A second try writes over the first. */
 async function fetchPiece(
   gateway: MergeCalls,
   { piece: { content, offsets }, whole, output, signal }: PieceRequest,
@@ -115,7 +115,7 @@ async function identify(file: string, signal: AbortSignal): Promise<ContentId> {
   return hash.finish();
 }
 
-/** What is not the gateway's fault is that of this machine's disk: full, or read-only. */
+/** A failure that is not the gateway's is one of this machine's disk: full, or read-only. */
 function failureOf(error: unknown): Failure {
   return error instanceof ContentBroken ? error.failure : "final";
 }

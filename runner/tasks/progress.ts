@@ -3,7 +3,7 @@ class Stalled extends Error {
   override readonly name = "Stalled";
 }
 
-/** A signal for one piece of work, and the means to say that it goes on. */
+/** What one piece of work gets: a signal that stops it, and the means to say that it goes on. */
 export interface Progress {
   /** Aborted with `stop`, or when nothing went on for too long. */
   readonly signal: AbortSignal;
@@ -26,7 +26,7 @@ export async function whileItGoesOn<T>(
       alive: () => void timer.refresh(),
     });
   } catch (error) {
-    // What the work throws when it is stopped says less than why it was.
+    // What stopped work throws says less than why it was stopped.
     throw stalled.signal.aborted ? stalled.signal.reason : error;
   } finally {
     clearTimeout(timer);

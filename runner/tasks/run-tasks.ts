@@ -107,9 +107,9 @@ function nextFile(): number {
 export interface TaskDeps {
   readonly gateway: Pick<Gateway, "content" | "openUpload" | "reserve" | "addInline" | "addContent">;
   readonly secrets: SecretSource;
-  /** Where credentials of an egress are looked for, unless it names a secret. */
+  /** Holds the credentials of an egress, unless it names a secret. */
   readonly env: NodeJS.ProcessEnv;
-  /** How long a store of an egress may take no byte and give no answer. */
+  /** How long the store of an egress may take no byte and give no answer. */
   readonly stallMs?: number;
 }
 

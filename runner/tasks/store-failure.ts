@@ -4,21 +4,21 @@ import { errorCode } from "../lib/fault.ts";
 const MAX_WORDS_CHARACTERS = 500;
 
 /**
- * What a store's client said of a failure: its code and its words, in one line, behind `redact`. Queries of URLs are
- * left out: they may carry a signature.
+ * What a store's client said of a failure: its code and its message, in one line, after `redact`. Queries of URLs are
+ * left out, because they may carry a signature.
  */
 export function wordsOf(error: unknown, redact: (text: string) => string): string {
   const root = rootOf(error);
   const label = labelOf(root);
   const text = textOf(root);
   const words = label === undefined || text.includes(label) ? text : `${label}: ${text}`;
-  // Shortened last: what is to be hidden must not be cut in two before it is found.
+  // Shortened last: else a secret could be cut in two before it is found.
   return redact(words.replaceAll(/(https?:\/\/[^\s?"']*)\?[^\s"']*/g, "$1?…"))
     .slice(0, MAX_WORDS_CHARACTERS)
     .toWellFormed();
 }
 
-/** Where several addresses of a host were tried, or one error tells of another, the innermost says most. */
+/** The innermost error says most, if several addresses of a host were tried or one error has another as its cause. */
 function rootOf(error: unknown): unknown {
   if (error instanceof AggregateError && error.errors.length > 0) return rootOf(error.errors[0]);
   if (error instanceof Error && error.cause instanceof Error && statusOf(error) === undefined) {
@@ -46,7 +46,7 @@ function textOf(error: unknown): string {
   return statusOf(error) === undefined ? error.name : "the store said nothing more";
 }
 
-/** Errors of 400 that are about this one try: bytes that were lost or came too slowly. */
+/** Codes of status 400 that blame this one try: bytes were lost or came too slowly. */
 const TRANSIENT_CODES = new Set([
   "BadDigest",
   "IncompleteBody",
@@ -58,7 +58,7 @@ const TRANSIENT_CODES = new Set([
   "XAmzContentSHA256Mismatch",
 ]);
 
-/** Whether a store's failure may go better next time. No answer at all counts as one that may, a number of times. */
+/** Whether another try may go better. So it may, a number of times, if there was no answer at all. */
 export function storeFailureOf(error: unknown): Failure {
   if (error instanceof EgressFault) return "final";
   if (error instanceof Error && error.name === "CredentialsProviderError") return "final";
@@ -68,7 +68,7 @@ export function storeFailureOf(error: unknown): Failure {
   return status >= 500 || status === 429 || status === 408 ? "transient" : "final";
 }
 
-/** The status of the store's answer; undefined where there was none. Each vendor keeps it elsewhere. */
+/** The status of the store's answer; undefined if there was none. Each vendor's SDK keeps it elsewhere. */
 export function statusOf(error: unknown): number | undefined {
   if (typeof error !== "object" || error === null) return undefined;
   const { $metadata, response, statusCode, status, code } = error as Statuses;
@@ -84,7 +84,7 @@ interface Statuses {
   readonly code?: unknown;
 }
 
-/** An egress can't succeed as it is set up, and this is why, for the people who read its job. No credentials are in it. */
+/** Why an egress can't succeed as it is set up, for the readers of its job. Holds no credentials. */
 export class EgressFault extends Error {
   override readonly name = "EgressFault";
 }

@@ -1,7 +1,7 @@
 import type { LeasedDatum } from "../../protocol/runner.ts";
 import type { Transform } from "../../protocol/spec.ts";
 
-// Of the agent's own environment a command gets these and no others: its keys are none of the command's business.
+// All that a command gets of the agent's own environment: above all not its keys.
 const PASSED_ON = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ"];
 const DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -17,7 +17,7 @@ type Variables = Record<string, string>;
 
 /**
  * The environment of a datum's command: what every command has, then what the spec says, then what the datum is,
- * which wins as it does in Pachyderm. Only what every command has is safe from an input that is called like it
+ * which wins as it does in Pachyderm. Only what every command has is safe from an input of the same name
  * (PATH, HOME, …). The `PACH_` names say the same as ours, for scripts that come from there.
  */
 export function commandEnv({ pipeline, datum, transform, own }: CommandEnvRequest): Variables {
@@ -36,15 +36,15 @@ export function commandEnv({ pipeline, datum, transform, own }: CommandEnvReques
   };
 }
 
-/** Names of variables whose values are only this machine's. A container has its own PATH and HOME. */
+/** Names of variables whose values are only true of this machine. A container has its own PATH and HOME. */
 export function machineVariables({ env = {} }: Transform): string[] {
   return PASSED_ON.filter((name) => !(name in env));
 }
 
 /**
  * For each input the path of its match, under the input's name, and `<input>_COMMIT`. A shell can't use every name of
- * an input: one with a dash, or with a digit in front, is there as well with `_` for each dash, and with `_` before
- * the digit (`my-photos` as `my_photos`, `2024` as `_2024`), unless another input is called that.
+ * an input. So one with a dash, or with a digit in front, also has an alias with `_` for each dash, and with `_` before
+ * the digit (`my-photos` as `my_photos`, `2024` as `_2024`), unless another input has that name.
  */
 function inputVariables(inputs: LeasedDatum["inputs"]): Variables {
   const named = inputs.map(({ name, path, commit }) => ({

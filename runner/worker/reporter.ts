@@ -19,12 +19,12 @@ export interface ReporterDeps {
 
 /** How long a result may wait for others to travel with it. */
 const HOLD_MS = 500;
-/** Characters of outcomes in one call, about: keeps a message far from what the gateway's parts can pass on. */
+/** About so many characters of outcomes go in one call: keeps a message far below what the gateway's parts can pass on. */
 const MAX_WEIGHT = 4 * 1024 * 1024;
 
 /**
- * Brings outcomes to the gateway, in batches, for as long as it takes: a result is only dropped when the gateway says
- * that it is not wanted. What the commands printed goes before their outcomes.
+ * Brings outcomes to the gateway, in batches, for as long as it takes: a result is only dropped if the gateway says that
+ * it is not wanted. What the commands printed goes before their outcomes.
  */
 export class Reporter {
   readonly logs: LogShipper;
@@ -68,7 +68,7 @@ export class Reporter {
   /** Never fails. */
   async #send(outcomes: readonly Outcome[]): Promise<void> {
     await this.#deliver(outcomes);
-    // Not reported, not let go of: after a kill the worker gives its datums back.
+    // After a kill they were not reported: they stay held, so that the worker gives them back.
     if (this.#deps.kill.aborted) return;
     this.logs.recorded(outcomes.map(({ lease }) => lease));
     for (const { lease } of outcomes) this.#deps.leases.release(lease);
@@ -78,7 +78,7 @@ export class Reporter {
   async #deliver(outcomes: readonly Outcome[]): Promise<void> {
     const { gateway, log, pipeline, worker, kill } = this.#deps;
     const work = async () => {
-      // Again before each try: after an outage it is for both of them that the gateway is back.
+      // Again before each try: after an outage the gateway is back for logs, too.
       await this.logs.flush(outcomes.map(({ lease }) => lease));
       return gateway.finish({ pipeline, worker, outcomes: [...outcomes] }, kill);
     };
@@ -96,7 +96,7 @@ export class Reporter {
     }
   }
 
-  /** One bad outcome must not take the others with it, and must not run again and again unseen: it is its datum's or task's failure. */
+  /** Sends outcomes one by one, after a refusal of all. A bad one becomes the failure of its datum or task: it must not take the others with it, nor run again and again unseen. */
   async #sendApart(outcomes: readonly Outcome[], error: GatewayError): Promise<void> {
     const [first, ...others] = outcomes;
     if (first && others.length === 0) {

@@ -22,7 +22,7 @@ export interface SandboxesDeps {
   readonly activity: Activity;
 }
 
-/** What a worker does just now. */
+/** What a worker does at the moment. */
 export interface Activity {
   running: number;
 }
@@ -31,17 +31,17 @@ type Terms = Pick<Transform, "image" | "imagePullSecrets">;
 
 interface Trouble {
   readonly terms: Terms;
-  /** What goes wrong: making a sandbox ready, or running commands in it. Whether that is over only the same can tell. */
+  /** What failed: making a sandbox ready, or running a command in it. Only doing the same again shows that the trouble is over. */
   readonly at: "prepare" | "run";
-  readonly words: string;
+  readonly reason: string;
 }
 
-/** While there is trouble, datums are asked for once in so many tries: only with them comes what an update changed. */
+/** While there is trouble, one in so many tries leases datums: only a lease tells what an update changed. */
 const TRIES_PER_LEASE = 2;
 
 /**
- * The worker's sandbox, made anew when the pipeline gets another image. Where it can't be made, or breaks, the
- * worker is in trouble: it says so, keeps its slot, and tries again, ever more slowly, up to once a minute.
+ * The worker's sandbox, made anew when the pipeline gets another image. If it can't be made, or breaks, the worker is in
+ * trouble: it says so, keeps its slot, and tries again, ever more slowly, up to once a minute.
  */
 export class Sandboxes {
   readonly #deps: SandboxesDeps;
@@ -55,12 +55,12 @@ export class Sandboxes {
     this.#deps = deps;
   }
 
-  /** The sandbox for an image, where it is there already. */
+  /** The sandbox for an image, if it is there already. */
   at(image: string): Sandbox | undefined {
     return this.#ready?.image === image ? this.#ready.sandbox : undefined;
   }
 
-  /** The sandbox for these terms. Throws NodeTrouble, SecretMissing where a pull secret is not there, and what `signal` is aborted with. */
+  /** The sandbox for these terms. Throws NodeTrouble, SecretMissing for a pull secret, and what `signal` is aborted with. */
   async get(terms: Terms, signal: AbortSignal): Promise<Sandbox> {
     const there = this.at(terms.image);
     if (there) return there;
@@ -72,25 +72,25 @@ export class Sandboxes {
       return sandbox;
     } catch (error) {
       signal.throwIfAborted();
-      // That is no trouble of this node: whoever asked fails the job.
+      // A missing secret is no trouble of this node: the caller fails the job.
       if (error instanceof SecretMissing) this.#calm();
       else this.#troubled(error, { terms, at: "prepare" });
       throw error;
     }
   }
 
-  /** Commands can't be run in the sandbox: its engine is away. */
+  /** To be called if commands can't be run in the sandbox: its engine is away. */
   async broke(terms: Terms, trouble: NodeTrouble): Promise<void> {
     await this.close();
     this.#troubled(trouble, { terms, at: "run" });
   }
 
-  /** Commands were run in it. */
+  /** To be called if commands were run in it. */
   worked(): void {
     if (this.#trouble) this.#calm();
   }
 
-  /** Where there is trouble, waits and tries again. False where there still is, and nothing should be leased yet. */
+  /** Waits and tries again if there is trouble. Returns false if there still is, so that nothing should be leased yet. */
   async recovered(signal: AbortSignal): Promise<boolean> {
     if (!this.#trouble) return true;
     await pause(this.#backoff.next(), signal);
@@ -102,7 +102,7 @@ export class Sandboxes {
     return this.#trouble === undefined;
   }
 
-  /** The terms are these now: the trouble was with others. */
+  /** Ends the trouble if the terms have changed: it was with the terms before. */
   learn({ image, imagePullSecrets = [] }: Terms): void {
     if (!this.#trouble) return;
     const { terms } = this.#trouble;
@@ -121,7 +121,7 @@ export class Sandboxes {
 
   async #prepare({ image, imagePullSecrets = [] }: Terms, signal: AbortSignal): Promise<Sandbox> {
     const { executor, pipeline } = this.#deps;
-    // Nothing is pulled there.
+    // The process executor pulls nothing.
     const names = executor.name === "process" ? [] : imagePullSecrets;
     const pullSecrets = await Promise.all(names.map((name) => this.#read(name, signal)));
     this.#made += 1;
@@ -157,11 +157,11 @@ export class Sandboxes {
   #troubled(error: unknown, { terms, at }: Pick<Trouble, "terms" | "at">): void {
     const { renewer, log, pipeline, worker } = this.#deps;
     const said = messageOf(error);
-    const words = error instanceof NodeTrouble ? said : `commands can't be run: ${said}`;
-    if (this.#trouble?.words !== words)
-      log.warn({ pipeline, worker, reason: words }, "this node can't run commands just now");
-    this.#trouble = { terms, at, words };
-    renewer.say(words);
+    const reason = error instanceof NodeTrouble ? said : `commands can't be run: ${said}`;
+    if (this.#trouble?.reason !== reason)
+      log.warn({ pipeline, worker, reason }, "this node can't run commands just now");
+    this.#trouble = { terms, at, reason };
+    renewer.say(reason);
   }
 
   #calm(): void {

@@ -8,7 +8,7 @@ import { ContainerSandbox } from "./sandbox.ts";
 
 export interface ContainerExecutorOptions {
   readonly engine: Engine;
-  /** The node's data folder, which is there. What dead agents of it left is found by it. */
+  /** The node's data folder, which must be there. Leftovers of its dead agents are found by it. */
   readonly dataDir: string;
   /** This node's name. */
   readonly node: string;
@@ -28,7 +28,7 @@ export async function containerExecutor({
   return {
     name: engine.kind,
     prepare: (request) => prepare(agentEngine, request),
-    // What can't be removed because the engine is away, the next agent removes.
+    // The next agent removes what can't be removed because the engine is away.
     close: () => disposal.sweep(),
   };
 }
@@ -44,7 +44,7 @@ async function prepare(
   return new ContainerSandbox(agentEngine, { worker: { dir, image, pipeline, pullSecrets }, reader });
 }
 
-/** As images name it, with or without a group. */
+/** Root as images name it, with or without a group. */
 const ROOT = /^(0|root)?(:.*)?$/;
 
 async function userOf(engine: Engine, image: string): Promise<string> {

@@ -9,8 +9,8 @@ export function seesAllFiles(): boolean {
 }
 
 /**
- * Makes what a command left in `/pfs/out` accessible to an agent that is another user, where the container's own
- * resident did not come to it. Where it can't be done, who needs the files will say so.
+ * Makes what a command left in `/pfs/out` accessible to an agent that is another user, if the container's resident did
+ * not come to it. If that fails, reading or removing the files will say so.
  */
 export async function openOutputs(engine: Engine, id: string): Promise<void> {
   if (seesAllFiles()) return;
@@ -18,7 +18,7 @@ export async function openOutputs(engine: Engine, id: string): Promise<void> {
   const Cmd = ["chmod", "-R", "a+rwX", "/pfs/out"];
   try {
     await ask(engine, () => container.kill()).catch(unlessRefused);
-    // Started again, its resident waits for orders that nobody gives.
+    // The started container stays alive: its resident waits for orders that nobody gives.
     await ask(engine, () => container.start());
     const exec = await ask(engine, () => container.exec({ Cmd, User: "0" }));
     const answer = await ask(engine, () => exec.start({ Detach: true }));

@@ -36,7 +36,7 @@ export async function runAlone(
   if (workingDir !== undefined && !(await isFolder(agentEngine, { workingDir, pfs, make }))) {
     return { kind: "not-started", reason: noFolder(workingDir), log: "" };
   }
-  // To an engine, an empty entry point is that of the image.
+  // Engines take an empty entry point for that of the image.
   if (!cmd[0]) return { kind: "not-started", reason: noCommand(""), log: "" };
   const made = await make(configOf(command, agentEngine.engine));
   try {
@@ -54,20 +54,20 @@ function configOf(command: Command, { rootless }: Engine): ContainerCreateOption
     Env: Object.entries(imageEnv(command)).map(([key, value]) => `${key}=${value}`),
     ...(command.workingDir !== undefined && { WorkingDir: command.workingDir }),
     ...{ OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true },
-    // Nobody in there could open its files to an agent that is another user.
+    // Else its files would be another user's, and nobody in there could open them to the agent.
     ...(!seesAllFiles() && { User: rootless ? "0:0" : `${process.getuid?.()}:${process.getgid?.()}` }),
   };
 }
 
 type Make = (config: ContainerCreateOptions) => Promise<Made>;
 
-/** Asked before, as engines make a working directory that is not there. */
+/** Whether the working directory is there. Asked before the run, because engines would make it. */
 async function isFolder(
   { engine, disposal }: AgentEngine,
   { workingDir, pfs, make }: { workingDir: string; pfs: string; make: Make },
 ): Promise<boolean> {
   if (workingDir === "/") return true;
-  // What is mounted is not to be seen in a container that does not run.
+  // A container that does not run does not show what is mounted.
   const mounted = /^\/pfs(?=\/|$)/.exec(workingDir);
   if (mounted) {
     return lstat(join(pfs, workingDir.slice("/pfs".length))).then(
@@ -93,7 +93,7 @@ const PathStat = z.object({ mode: z.number() });
 /** As Go counts the kinds of files. */
 const MODE_FOLDER = 2 ** 31;
 
-/** Podman does not mind that a file has no `.` in it. */
+/** Reads the kind from the answer: Podman answers `<file>/.` as well. */
 function saysFolder(header: string): boolean {
   const { mode } = PathStat.parse(JSON.parse(Buffer.from(header, "base64").toString()));
   return mode >= MODE_FOLDER;
@@ -145,7 +145,7 @@ function readAll(output: Socket, onOutput: (bytes: Buffer) => void): Promise<voi
   const frames = new Frames(onOutput);
   const { promise, resolve } = Promise.withResolvers<void>();
   output.on("data", (bytes: Buffer) => frames.add(bytes));
-  // Its engine went away; whoever asks for the end of the container is told.
+  // The engine went away; asking for the end of the container will say so.
   output.on("error", () => resolve());
   output.once("close", () => resolve());
   return promise;
@@ -154,7 +154,7 @@ function readAll(output: Socket, onOutput: (bytes: Buffer) => void): Promise<voi
 const FIRST_LOOK_MS = 5;
 const LONGEST_PAUSE_MS = 250;
 
-/** Asks until it has ended: the wait of one engine looks only four times a second. */
+/** Asks until it has ended: the engines' own wait may look only four times a second. */
 async function endOf(engine: Engine, container: Made["container"]) {
   for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
     const { State } = await ask(engine, () => container.inspect());

@@ -16,13 +16,13 @@ export interface SandboxOptions {
 
 type Planned = Extract<SecretPlan, { ok: true }>;
 
-/** Runs a worker's commands in a container that it keeps, or where the image allows none, in one for each. */
+/** Runs a worker's commands in one container that it keeps, or in one for each if the image can't have a resident. */
 export class ContainerSandbox implements Sandbox {
   readonly #agentEngine: AgentEngine;
   readonly #options: SandboxOptions;
   #shared: SharedPfs | undefined;
   #kept: KeptContainer | undefined;
-  /** Of the secrets that the kept has. */
+  /** Of the secrets in the kept container. */
   #fingerprint: string | undefined;
   #residents: "possible" | "impossible" = "possible";
   #made = 0;
@@ -56,7 +56,7 @@ export class ContainerSandbox implements Sandbox {
     });
   }
 
-  /** The container that the command is to run in; undefined where it needs one of its own. */
+  /** The kept container for the command; undefined if the command needs one of its own. */
   async #keptFor({ signal }: Command, plan: Planned): Promise<KeptContainer | undefined> {
     if (this.#residents === "impossible") return undefined;
     if (this.#kept?.fit && this.#fingerprint === plan.fingerprint) return this.#kept;
@@ -91,7 +91,7 @@ export class ContainerSandbox implements Sandbox {
     }
   }
 
-  /** Whatever goes wrong here, the next datum has a shared in which nothing of this one is, and to which it can't write. */
+  /** Moves the datum back. Whatever goes wrong, the next datum gets a `/pfs` that holds nothing of this one, and to which this one can't write. */
   async #moveBack(kept: KeptContainer, moved: MovedIn | undefined): Promise<void> {
     let clean = false;
     try {

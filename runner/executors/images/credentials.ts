@@ -3,7 +3,7 @@ import type { NamedSecret } from "../executor.ts";
 import type { ImageReference } from "./reference.ts";
 import { opensRegistry } from "./registry-pattern.ts";
 
-/** A key to a registry, in the words of the engines' API: they refuse the `auth` that secrets have. */
+/** A key to a registry, in the fields of the engines' API, which refuses the `auth` that secrets have. */
 export interface Credentials {
   /** The name of the secret that it comes from. */
   readonly secret: string;
@@ -19,7 +19,7 @@ export interface Credentials {
 export interface FoundCredentials {
   /** Those that fit the image, in the order in which they should be tried. */
   readonly credentials: readonly Credentials[];
-  /** What is wrong with secrets, by name and never with what is in them. */
+  /** What is wrong with secrets, by their names and never with what is in them. */
   readonly problems: readonly string[];
 }
 

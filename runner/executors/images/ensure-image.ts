@@ -20,9 +20,9 @@ const SILENCE_MS = 10 * 60_000;
 const underWay = new WeakMap<Dockerode, SharedWork>();
 
 /**
- * The id of the image to make containers from. One that the engine has is taken as it is, whatever its tag; else it is
- * pulled, once for all who ask at the same time, with each of the credentials that fit and then with none.
- * Throws NodeTrouble, in the registry's words and with names of secrets alone, and what `signal` is aborted with.
+ * The id of the image to make containers from. An image that the engine has is taken as it is, whatever its tag. Any
+ * other is pulled, once for all who ask at the same time, with each of the credentials that fit and then with none.
+ * Throws NodeTrouble, in the registry's words and of secrets only with the names, and what `signal` is aborted with.
  */
 export async function ensureImage(
   docker: Dockerode,
@@ -44,7 +44,7 @@ export async function ensureImage(
   });
 }
 
-/** Only who has the same keys shares a pull: it fails by them. */
+/** Only workers with the same keys share a pull, because it may fail by them. */
 function keyOf({ full }: ImageReference, pullSecrets: readonly NamedSecret[]): string {
   const hash = createHash("sha256").update(full);
   for (const { name, secret } of pullSecrets) {
@@ -59,7 +59,7 @@ async function present(docker: Dockerode, id: string): Promise<string> {
   throw new NodeTrouble(`image "${id}" is not on this node, and by its id it can't be pulled`);
 }
 
-/** Under its short name: Podman then looks among the images that were made on the node, too. */
+/** The id of an image by its short name: Podman then looks among the images that were made on the node, too. */
 async function idOf(docker: Dockerode, name: string): Promise<string | undefined> {
   try {
     return (await docker.getImage(name).inspect()).Id;
@@ -100,7 +100,7 @@ function vanished({ short }: ImageReference): never {
   throw new NodeTrouble(`image "${short}" was pulled, but the container engine does not have it`);
 }
 
-/** One try to pull, for the people who read why it failed. */
+/** One try to pull, for the message about why it failed. */
 interface Attempt {
   /** Whose credentials it was made with; undefined: as anybody. */
   readonly secret: string | undefined;
@@ -110,7 +110,7 @@ interface Attempt {
 const MAX_ATTEMPTS_TOLD = 3;
 const MAX_REASON_CHARACTERS = 400;
 
-/** What the job's reason shows where an image can't be pulled: the registry's words for each try, and names of secrets alone. */
+/** What the job's reason shows if an image can't be pulled: the registry's words for each try, and of secrets only the names. */
 function pullFailure({
   image,
   attempts,

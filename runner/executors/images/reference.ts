@@ -1,10 +1,10 @@
 /** An image as a spec names it, understood. */
 export interface ImageReference {
-  /** Host, and port where one is given, of the registry that has it. */
+  /** Host, and port if one is given, of the registry that has it. */
   readonly registry: string;
   /** What it is called there, such as `library/busybox`. */
   readonly repository: string;
-  /** Its name as given, with the tag or the digest that goes without saying: engines look for it here under this. */
+  /** Its name as given, with the default tag if none is given. Engines look for images of this machine by it. */
   readonly short: string;
   /** The name with its registry: what is pulled. */
   readonly full: string;

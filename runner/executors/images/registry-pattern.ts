@@ -2,7 +2,7 @@
 const HUB_KEY = "index.docker.io";
 const HUB = "docker.io";
 
-/** Where an image is, or what a key is for: a host, its port and a path. */
+/** The place of an image, or what a key is for: a host, its port and a path. */
 interface Place {
   readonly host: readonly string[];
   readonly port: string;
@@ -36,7 +36,7 @@ function placeOf(address: string): Place {
   return { host: name.toLowerCase().split("."), port, path: path === "/" ? "" : path };
 }
 
-/** As of Go's path.Match, without its escapes, which no host needs. */
+/** Matches like Go's path.Match, without its escapes, which no host needs. */
 function matchesPart(pattern: string, part: string): boolean {
   const source = pattern.replace(/\[\^?[^\]]+\]|[\s\S]/g, (token) => {
     if (token === "*") return ".*";

@@ -11,8 +11,8 @@ export class SharedWork {
   readonly #tasks = new Map<string, Task>();
 
   /**
-   * What `work` answers, which is started only where nobody waits for the same key already. A caller who aborts
-   * leaves; the work is aborted when the last one has left.
+   * Returns what `work` returns, and starts it only if nobody waits for the same key already. A caller who aborts leaves;
+   * the work is aborted when the last one has left.
    */
   async get(
     key: string,
@@ -32,13 +32,13 @@ export class SharedWork {
   #start(key: string, work: (signal: AbortSignal) => Promise<string>): Task {
     const abort = new AbortController();
     const task: Task = { result: work(abort.signal), abort, waiting: 0 };
-    // Nobody may be waiting any more when it fails.
+    // When it fails, nobody may be waiting any more.
     task.result.catch(() => undefined);
     this.#tasks.set(key, task);
     return task;
   }
 
-  /** Whoever asks from now on is not to get what is being aborted. */
+  /** Forgets the work before it is aborted, so that a new call starts its own. */
   #leave(key: string, task: Task): void {
     if (this.#tasks.get(key) === task) this.#tasks.delete(key);
     task.abort.abort();

@@ -21,8 +21,8 @@ export interface BubblewrapOptions {
 }
 
 /**
- * Bubblewrap around a rebuilt root: every entry of `/` is bound one by one onto an empty root, where `/pfs` can then
- * be made. Never `--dev-bind / /`: as root that makes `/pfs` on the machine itself, as anybody else it fails.
+ * Bubblewrap around a rebuilt root: every entry of `/` is bound one by one onto an empty root, in which `/pfs` can then
+ * be made. Never `--dev-bind / /`: for root that makes `/pfs` on the machine itself, for anybody else it fails.
  * Works unprivileged and as root.
  */
 export function bubblewrap(options: BubblewrapOptions): Jail {
@@ -48,7 +48,7 @@ function commonArguments({ root, dataDir, superuser }: BubblewrapOptions): strin
   ];
 }
 
-/** By an empty folder that nothing can be put into: it would fill the machine's memory. */
+/** Hides a folder behind an empty one. That one is read-only: files in it would fill the machine's memory. */
 function hidden(folder: string): string[] {
   return ["--tmpfs", folder, "--remount-ro", folder];
 }
@@ -87,7 +87,7 @@ function secretArguments({ opened, folders }: SecretMounts, { dataDir }: Bubblew
   let descriptor = FIRST_DATA_FD;
   const secretFolder = ({ path, files }: SecretFolder) => [
     ...["--tmpfs", path],
-    // It writes what it reads there into memory, mode 0600, and binds that.
+    // Bubblewrap writes what it reads there into memory, mode 0600, and binds that.
     ...files.flatMap(({ name }) => ["--ro-bind-data", String(descriptor++), `${path}/${name}`]),
     ...["--remount-ro", path],
   ];
@@ -101,7 +101,7 @@ function secretArguments({ opened, folders }: SecretMounts, { dataDir }: Bubblew
 
 function openedFolder({ path, mode, entries }: OpenedFolder): string[] {
   return [
-    // The default of every version; older ones know no --perms.
+    // 0755 is the default of every version; older ones know no --perms.
     ...(mode === 0o755 ? [] : ["--perms", mode.toString(8)]),
     ...["--tmpfs", path],
     ...entries.links.flatMap(({ name, target }) => ["--symlink", target, `${path}/${name}`]),

@@ -9,7 +9,7 @@ const { signals } = os;
 
 /** What a tool left behind when it ended. Plain data: it crosses from the launcher's process. */
 export interface Ended {
-  /** Of the tool: 128 + n where signal n ended it; null where it did not start. */
+  /** The tool's exit code: 128 + n if signal n ended it; null if it did not start. */
   readonly code: number | null;
   /** What it wrote to file descriptor 3. */
   readonly report: string;
@@ -63,12 +63,12 @@ function spawnTool(
   try {
     return spawn(launch.file, launch.args, { env: { ...launch.env }, stdio, detached: true });
   } catch (error) {
-    // Arguments and environment beyond what the kernel takes.
+    // Arguments and environment are larger than the kernel takes.
     return error instanceof Error ? error : new Error(String(error));
   }
 }
 
-/** To write to. The reader is the agent; should it have died in this instant, another one keeps the open from waiting for ever. */
+/** Opens the log to write. Its reader is the agent. A reader of our own keeps the open from waiting for ever if the agent has just died. */
 function openLog(log: string): number {
   const reader = openSync(log, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
@@ -87,7 +87,7 @@ async function readReport(child: ChildProcess): Promise<string> {
 function writeData(child: ChildProcess, { data }: Launch): void {
   for (const [index, bytes] of data.entries()) {
     const to = child.stdio[FIRST_DATA_FD + index] as Writable;
-    // A tool that ends before it has read it has more to say itself.
+    // A tool that ends before it has read its data says itself what is wrong.
     to.on("error", () => undefined);
     to.end(Buffer.from(bytes, "base64"));
   }

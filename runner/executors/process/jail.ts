@@ -20,11 +20,10 @@ export interface Place {
   readonly readOnly: readonly string[];
 }
 
-/** The place is as given to `prepare`. */
 export interface LaunchRequest extends Place {
   readonly pfs: string;
   readonly cmd: readonly string[];
-  /** As of Command. */
+  /** See Command. */
   readonly workingDir?: string;
   readonly env: Readonly<Record<string, string>>;
   readonly secrets: SecretMounts;
@@ -35,7 +34,7 @@ export interface Launch {
   readonly file: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** What the tool reads from file descriptor FIRST_DATA_FD and those after it, each to its end, in base64: what nobody may see among its arguments. */
+  /** What the tool reads from file descriptor FIRST_DATA_FD and those after it, each to its end, in base64. It is not among the arguments, where others could see it. */
   readonly data: readonly string[];
 }
 
@@ -43,15 +42,15 @@ export const FIRST_DATA_FD = 4;
 
 export interface Started {
   /**
-   * `no-folder`: the working directory is none; `no-command`: the command itself could not be executed; `no-jail`: the
-   * tool did not get that far.
+   * `no-folder`: the working directory can't be entered; `no-command`: the command itself could not be executed;
+   * `no-jail`: the tool did not get that far.
    */
   readonly kind: "started" | "no-folder" | "no-command" | "no-jail";
-  /** The process, as this machine sees it, whose end is the end of all the others; null where there is none, or the tool waits for it itself. */
+  /** The process, by this machine's ids, whose end is the end of all the others; null if there is none, or if the tool waits for it itself. */
   readonly init: number | null;
 }
 
-/** Variables that the dynamic loader obeys: meant for the command, they must not act on the tool that starts it. */
+/** Whether the dynamic loader obeys a variable: it is meant for the command, and must not act on the tool that starts it. */
 export function isLoaderVariable(name: string): boolean {
   return name.startsWith("LD_");
 }

@@ -16,8 +16,6 @@ export type Answer =
 
 type ExecuteFiles = Omit<ExecuteOptions, "signal">;
 
-type Settle = PromiseWithResolvers<Ended>;
-
 export interface LauncherOptions {
   /** What starts its process instead of Node: a program and words, to which those that start Node are added. */
   readonly through?: readonly [program: string, ...words: string[]];
@@ -32,9 +30,9 @@ export interface LauncherOptions {
  */
 export class Launcher {
   readonly #options: LauncherOptions;
-  readonly #pending = new Map<number, Settle>();
+  readonly #pending = new Map<number, PromiseWithResolvers<Ended>>();
   #process: ChildProcess | undefined;
-  /** That its process is there and has entered. */
+  /** Resolves when its process is there and has entered. */
   #there = Promise.withResolvers<void>();
   #last = 0;
 
@@ -42,22 +40,22 @@ export class Launcher {
     this.#options = options;
   }
 
-  /** Like `execute`, over there. */
+  /** Like `execute`, in that process. */
   async execute(launch: Launch, { log, stdin, signal }: ExecuteOptions): Promise<Ended> {
     this.#process ??= this.#start();
     const child = this.#process;
     const there = this.#there.promise;
     this.#last += 1;
     const id = this.#last;
-    const settle = Promise.withResolvers<Ended>();
-    const kill = () => void there.then(() => send(child, { do: "kill", id }), settle.reject);
-    this.#pending.set(id, settle);
+    const call = Promise.withResolvers<Ended>();
+    const kill = () => void there.then(() => send(child, { do: "kill", id }), call.reject);
+    this.#pending.set(id, call);
     child.channel?.ref();
-    void there.then(() => send(child, { do: "execute", id, launch, files: { log, stdin } }), settle.reject);
+    void there.then(() => send(child, { do: "execute", id, launch, files: { log, stdin } }), call.reject);
     signal.addEventListener("abort", kill, { once: true });
     if (signal.aborted) kill();
     try {
-      return await settle.promise;
+      return await call.promise;
     } finally {
       signal.removeEventListener("abort", kill);
       this.#pending.delete(id);
@@ -75,7 +73,7 @@ export class Launcher {
     await ended;
   }
 
-  /** In a session of its own: Ctrl-C in the agent's terminal is for the agent. It gets nothing of the agent's environment, above all no keys. */
+  /** Starts it in a session of its own: Ctrl-C in the agent's terminal is for the agent. It gets nothing of the agent's environment, above all no keys. */
   #start(): ChildProcess {
     const { through: [program, ...words] = [] } = this.#options;
     const child = fork(new URL("launcher-process.ts", import.meta.url), {
@@ -86,14 +84,14 @@ export class Launcher {
       detached: true,
     });
     this.#there = Promise.withResolvers();
-    // Who waits for it is told; perhaps nobody does.
+    // Those who wait for it get the error; nobody may be waiting.
     this.#there.promise.catch(() => undefined);
     child.on("message", (answer: Answer) =>
-      "ready" in answer ? void this.#enter(child) : this.#settle(answer),
+      "ready" in answer ? void this.#enter(child) : this.#answered(answer),
     );
     child.once("exit", () => this.#lost(child));
     child.once("error", () => this.#lost(child));
-    // An agent that has nothing else to do may end.
+    // It must not keep an agent alive that has nothing else to do.
     child.unref();
     child.channel?.unref();
     return child;
@@ -110,10 +108,10 @@ export class Launcher {
     }
   }
 
-  #settle(answer: Exclude<Answer, { ready: true }>): void {
-    const settle = this.#pending.get(answer.id);
-    if ("ended" in answer) settle?.resolve(answer.ended);
-    else settle?.reject(new Error(answer.error));
+  #answered(answer: Exclude<Answer, { ready: true }>): void {
+    const call = this.#pending.get(answer.id);
+    if ("ended" in answer) call?.resolve(answer.ended);
+    else call?.reject(new Error(answer.error));
   }
 
   /** The next command gets a new one. */
@@ -122,11 +120,11 @@ export class Launcher {
     this.#process = undefined;
     const ended = new Error("the launcher's process ended");
     this.#there.reject(ended);
-    for (const settle of this.#pending.values()) settle.reject(ended);
+    for (const call of this.#pending.values()) call.reject(ended);
   }
 }
 
-/** That it can't be sent is told by the process's end. */
+/** A send that fails is not reported: the end of the process is. */
 function send(child: ChildProcess, order: Order): void {
   if (child.connected) child.send(order, () => undefined);
 }

@@ -18,8 +18,8 @@ import { planSecretMounts } from "./secret-mounts.ts";
 import { killStrays } from "./strays.ts";
 
 /**
- * Runs commands as processes of this machine, with its own tools: the image is ignored. Preparing throws ConfigError
- * where the limits can't be kept here.
+ * Runs commands as processes of this machine, with its own tools: the image is ignored. Preparing throws ConfigError if
+ * the limits can't be kept here.
  */
 export function processExecutor(jail: Jail, terms?: ConfinementTerms): Executor {
   const launcher = new Launcher();
@@ -33,7 +33,7 @@ export function processExecutor(jail: Jail, terms?: ConfinementTerms): Executor 
     prepare: async ({ dir }) => prepare({ jail, launcher, confinement: await confinement() }, dir),
     close: async () => {
       await launcher.close();
-      // What could not be opened has nothing to close.
+      // A confinement that could not be opened has nothing to close.
       await (await opened?.catch(() => undefined))?.close();
     },
   };
@@ -83,7 +83,7 @@ class ProcessSandbox implements Sandbox {
       const cause = await confined.causeOfFailure();
       return cause === undefined ? run : { ...run, cause };
     } catch (error) {
-      // Among the processes that the kernel may take when memory runs out is the launcher.
+      // When memory runs out, the kernel may kill the launcher, too.
       const cause = await confined.causeOfFailure();
       if (cause === undefined) throw error;
       return { kind: "exited", code: KILLED, log: "", cause };
@@ -120,7 +120,7 @@ class ProcessSandbox implements Sandbox {
     return join(this.#parts.place.dir, "stdin");
   }
 
-  /** Most often it is what the datum before had. */
+  /** Writes only what is new: most often stdin is what the datum before had. */
   async #writeStdin(stdin: string | null): Promise<void> {
     if (stdin === null || stdin === this.#stdin) return;
     await writeFile(this.#stdinFile, stdin, { mode: 0o600 });
@@ -136,7 +136,7 @@ async function processEnd(pid: number): Promise<void> {
   while (isAlive(pid)) await delay(1);
 }
 
-// Synchronous: most often it is gone, and the kernel answers at once.
+// Synchronous, because most often it is gone and the kernel answers at once.
 function isAlive(pid: number): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -170,7 +170,7 @@ function runOf(
   }
 }
 
-/** What the tool said last; lines that are set in only explain the one before. */
+/** What the tool said last, without indented lines, which only explain the line before. */
 function lastLine(log: string): string {
   const lines = log.split("\n").filter((line) => /^\S/.test(line));
   return lines.at(-1) ?? "it ended without a word";

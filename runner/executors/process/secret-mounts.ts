@@ -6,7 +6,7 @@ import { type FolderEntries, readEntries } from "./root-entries.ts";
 
 /** How secrets are shown in the machine's own root, without anything being made in it. */
 export interface SecretMounts {
-  /** Folders of the machine in which a new one has to be: each becomes one in memory with the same entries. Outer ones first. */
+  /** Folders of the machine that get a new folder in them: each is replaced by one in memory with the same entries. Outer ones first. */
   readonly opened: readonly OpenedFolder[];
   readonly folders: readonly SecretFolder[];
 }
@@ -18,7 +18,7 @@ export interface OpenedFolder {
   readonly entries: FolderEntries;
 }
 
-/** A folder in memory that holds a secret. Its path is one without links on the way. */
+/** A folder in memory that holds a secret. Links in its path are resolved. */
 export interface SecretFolder {
   readonly path: string;
   readonly files: readonly { readonly name: string; readonly bytes: Uint8Array }[];
@@ -39,7 +39,7 @@ const MAX_BYTES = 8 * 1024 * 1024;
 /** Each entry of an opened folder is a mount of its own. */
 const MAX_OPENED_ENTRIES = 500;
 
-/** Where each secret goes on this machine, or why one can't be shown. `dataDir` is the node's data folder, absolute and without links. */
+/** Plans where each secret goes on this machine, or says why one can't be shown. `dataDir`: the node's data folder, absolute and without links. */
 export async function planSecretMounts(
   secrets: readonly MountedSecret[],
   { dataDir }: { dataDir: string },
@@ -66,9 +66,9 @@ class Unmountable extends Error {
 
 interface Spot {
   readonly mounted: MountedSecret;
-  /** The mount path without links on the way. */
+  /** The mount path, with links resolved. */
   readonly path: string;
-  /** The folder of the machine that has to be opened for it; undefined where the path is there, or is to be in the root. */
+  /** The folder of the machine that has to be opened for it; undefined if the path is there, or is to be in the root. */
   readonly open: string | undefined;
 }
 

@@ -2,8 +2,8 @@ import { readdir, readFile } from "node:fs/promises";
 import { errorCode } from "../../lib/fault.ts";
 
 /**
- * Ends the tools that were to make a jail around a folder of ours, and that nobody waits for any more. A command
- * dies with who started it; but where that one is killed in the instant in which a jail is being made, bubblewrap
+ * Kills tools that were to make a jail around a folder of ours, and that nobody waits for any more. A command dies with
+ * the process that started it. But if that process is killed in the instant in which a jail is being made, bubblewrap
  * waits for ever, and holds the log open. Only such a tool has the folder among its arguments.
  */
 export async function killStrays(folder: string): Promise<void> {
@@ -19,7 +19,7 @@ function kill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch (error) {
-    // Gone meanwhile, or of another user.
+    // It is gone meanwhile, or belongs to another user.
     if (!["ESRCH", "EPERM"].includes(errorCode(error) ?? "")) throw error;
   }
 }

@@ -18,7 +18,7 @@ export interface UnshareOptions {
   readonly root: FolderEntries;
   /** The node's data folder: hidden from commands, so that none changes the cache by mistake. */
   readonly dataDir: string;
-  /** Who runs the agent. */
+  /** The user who runs the agent. */
   readonly uid: number;
   readonly gid: number;
 }
@@ -49,8 +49,8 @@ async function prepare({ dir, readOnly }: Place, { root, dataDir }: UnshareOptio
 }
 
 /**
- * Takes the worker's folder, the folder for `/pfs`, the PATH and the name of the command, where it starts, and then
- * the words that run it. Says "no-folder", "missing" or "started" on file descriptor 3.
+ * The script's arguments are the worker's folder, the folder for `/pfs`, the PATH and the name of the command, its
+ * working directory, and then the words that run it. It says "no-folder", "missing" or "started" on file descriptor 3.
  */
 function scriptOf({ tools, root }: UnshareOptions, secrets: readonly string[]): string {
   const folders = [...root.folders, "pfs", "proc", ".old"].map(quoted).join(" ");
@@ -106,7 +106,7 @@ function launch(
   };
 }
 
-/** As root it keeps some capabilities, and gets no more of them by any program; anybody else gets their own id back, and with it loses all. */
+/** Root keeps some capabilities, and no program gives it more. Any other user gets the own id back, and with it loses all. */
 function privileges({ tools, uid, gid }: UnshareOptions): string[] {
   if (uid === 0) {
     const kept = ["-all", ...ROOT_CAPABILITIES.map((name) => `+${name}`)].join(",");
@@ -123,7 +123,7 @@ function read(report: string): Started {
 
 interface SecretScriptOptions {
   readonly tools: UnshareTools;
-  /** Where the root is built: absolute, and the script's present folder. */
+  /** The folder in which the root is built: absolute, and the script's present folder. */
   readonly root: string;
   readonly dataDir: string;
 }

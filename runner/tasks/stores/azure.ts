@@ -8,9 +8,9 @@ import { PARTS_AT_ONCE, partBytes, type Store } from "./store.ts";
 
 /** Azure's bound on the blocks of a blob. */
 const MAX_BLOCKS = 50_000;
-/** As `DIGEST_METADATA`: here a name must be one that a program could use. */
+/** `DIGEST_METADATA` of Azure, whose names must be identifiers. */
 const DIGEST_NAME = "sluice_digest";
-// The SDK's own retries are few and soon: who calls tries again.
+// The SDK's own retries are few and soon, because the caller tries again.
 const RETRIES: NonNullable<StoragePipelineOptions["retryOptions"]> = {
   maxTries: 3,
   retryDelayInMs: 500,
@@ -87,7 +87,7 @@ function expectAccount(found: string, { destination: { account } }: AzureRequest
   );
 }
 
-/** Always encrypted, also where the scheme is `wasb`, whose `s` in `wasbs` once stood for that. */
+/** Always encrypted, even if the scheme is `wasb` and not `wasbs`, whose last `s` once stood for that. */
 function accountUrl(request: AzureRequest): string {
   return `https://${request.destination.account?.host ?? `${accountName(request)}.blob.core.windows.net`}`;
 }

@@ -11,12 +11,12 @@ export interface BlocksPut {
 }
 
 /**
- * Puts a blob block by block. The SDK's own way of doing this never ends where it is aborted: it waits for streams of
- * its own that nobody reads any more.
+ * Puts a blob block by block. The SDK's own way of doing this never ends if it is aborted: it waits for streams of its
+ * own that nobody reads any more.
  */
 export async function putBlocks(blob: BlockBlobClient, put: BlocksPut): Promise<void> {
   const { signal: abortSignal } = put;
-  // Blocks of another upload of this blob, by a worker that was taken for dead, must not get between these.
+  // A worker that was taken for dead may be uploading this blob, too: its blocks must not get between these.
   const upload = randomUUID();
   const ids: string[] = [];
   const blocks = blocksOf(put.body, put.blockBytes);
@@ -35,8 +35,8 @@ export async function putBlocks(blob: BlockBlobClient, put: BlocksPut): Promise<
       throw error;
     });
   };
-  const settled = await Promise.allSettled(Array.from({ length: put.atOnce }, guarded));
-  const broken = settled.find((result) => result.status === "rejected");
+  const lanes = await Promise.allSettled(Array.from({ length: put.atOnce }, guarded));
+  const broken = lanes.find((result) => result.status === "rejected");
   if (broken) throw broken.reason;
   await blob.commitBlockList(ids, { metadata: { ...put.metadata }, abortSignal });
 }

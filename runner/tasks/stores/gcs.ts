@@ -7,7 +7,7 @@ import { type Credentials, GOOGLE_JSON_KEYS } from "../credentials.ts";
 import { EgressFault } from "../store-failure.ts";
 import { DIGEST_METADATA, partBytes, type Store } from "./store.ts";
 
-// A chunk of a large object is tried again by the SDK, which goes on where it was; all else by who calls.
+// The SDK tries a chunk of a large object again and goes on behind the last one. The caller repeats all other calls.
 const RESUMING = { autoRetry: true, maxRetries: 4, maxRetryDelay: 8, totalTimeout: 60 };
 const SCOPE = "https://www.googleapis.com/auth/devstorage.read_write";
 /** There is no bound on them; a part's size is a multiple of 256 KiB. */

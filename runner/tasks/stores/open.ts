@@ -6,7 +6,7 @@ import { openGcs } from "./gcs.ts";
 import { openS3 } from "./s3.ts";
 import type { Store } from "./store.ts";
 
-/** The store that an egress names. Its SDK is loaded here, by those who need it alone. */
+/** The store that an egress names. Its SDK is loaded here, so that only those who need it pay for it. */
 export function openStore({
   destination,
   egress: { endpoint },

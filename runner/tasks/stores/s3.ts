@@ -78,7 +78,7 @@ function access(credentials: Credentials): Pick<S3ClientConfig, "credentials" | 
   };
 }
 
-/** Where none is set up: the first of all, which stores other than Amazon's take as well. */
+/** If none is set up: Amazon's first region, which other stores take as well. */
 async function regionOf(
   client: { config: { region: () => Promise<string> }; destroy(): void },
   credentials: Credentials,

@@ -14,18 +14,18 @@ export interface ObjectPut {
  * object. Calls throw what the SDK throws.
  */
 export interface Store {
-  /** Whether the object is there as `put` left it. An object that anybody else wrote meanwhile is not. */
+  /** Whether the object is there as `put` left it. False if anybody else has written it since. */
   has(object: Pick<ObjectPut, "key" | "content" | "signal">): Promise<boolean>;
   /** Puts the whole object or nothing. Its metadata names its content, for `has`. */
   put(object: ObjectPut): Promise<void>;
-  /** Removes the object; fine where there is none. */
+  /** Removes the object. Does nothing if there is none. */
   remove(object: Pick<ObjectPut, "key" | "signal">): Promise<void>;
   close(): void;
 }
 
 /** Bytes up to which an object is put in one request, from memory. */
 export const WHOLE_BYTES = 4 * 1024 * 1024;
-/** Bytes of a part of a larger object; more where it would have too many parts. */
+/** Bytes of a part of a larger object; more if it would have too many parts. */
 const PART_BYTES = 8 * 1024 * 1024;
 /** Parts of one object that are on their way, at most. */
 export const PARTS_AT_ONCE = 3;

@@ -10,9 +10,9 @@ const HEADER_BYTES = 8;
 const Answer = z.object({ message: z.string() });
 
 /**
- * Connects to what a container that has not been started yet reads, or to what it prints. By hand, as the library
- * posts its options along, which Podman hands to the command as its first input. Never to both at once: where a
- * command does not read its input, Podman prints that among the command's words. Throws NodeTrouble and EngineRefusal.
+ * Connects to the stdin or to the output of a container that has not been started yet. By hand, because the library
+ * posts its options along, which Podman hands to the command as its first input. Never to both at once: if a command
+ * does not read its input, Podman prints that among the command's output. Throws NodeTrouble and EngineRefusal.
  */
 export function attach(
   { kind, socket }: Engine,
@@ -30,7 +30,7 @@ export function attach(
     resolve(stream);
   });
   call.once("response", (answer) => {
-    // Podman looks for the command's program here already.
+    // Podman looks for the command's program already here.
     text(answer).then((words) => reject(new EngineRefusal(answer.statusCode ?? 0, messageIn(words))), reject);
   });
   call.once("error", (error) =>

@@ -10,8 +10,8 @@ const REMOVED_WITHIN_MS = 15_000;
 const ASK_AGAIN_MS = 100;
 
 /**
- * Removes containers, and remembers those that it could not remove because the engine was away. What is made is
- * named here first: an engine may well make a container and lose its answer.
+ * Removes containers, and remembers those that it could not remove because the engine was away. It takes names, because
+ * an engine may make a container and lose its answer.
  */
 export class Disposal {
   readonly #engine: Engine;
@@ -39,8 +39,8 @@ export class Disposal {
 }
 
 /**
- * Fine where it is gone. When this answers, none of its processes is left. Throws NodeTrouble. Refusals are asked
- * about again: engines refuse to remove what ends just now, or what they are removing already.
+ * Removes a container if it is there. When this returns, none of its processes is left. Throws NodeTrouble. Tries again
+ * after a refusal: engines refuse to remove what is just ending, or what they are removing already.
  */
 async function removeContainer(engine: Engine, name: string): Promise<void> {
   const container = engine.docker.getContainer(name);

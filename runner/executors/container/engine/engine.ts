@@ -39,7 +39,7 @@ export class EngineRefusal extends Error {
 
 /** How soon an engine has to say what it is. */
 const PRESENTS_WITHIN_MS = 30_000;
-/** Longest silence of an engine that is taken for work; a loaded machine needs seconds to start a container. */
+/** The longest silence that counts as work: a loaded machine needs seconds to start a container. */
 const ANSWER_MS = 120_000;
 
 // Both of them say the engine's kind in the names of their components.
@@ -60,7 +60,7 @@ export async function openEngine(socket: string): Promise<Engine> {
   // Loaded only here: it brings much that a runner without an engine has no use for.
   const { default: Dockerode } = await import("dockerode");
   const connection = {
-    // Else DOCKER_HOST of the environment would win over the socket.
+    // Without it, DOCKER_HOST of the environment would win over the socket.
     host: "",
     socketPath: socket,
     // A connection that is kept would break with the next restart of the engine.
@@ -83,7 +83,7 @@ export async function openEngine(socket: string): Promise<Engine> {
   };
 }
 
-/** Does what asks the engine. Throws EngineRefusal where it said no, and NodeTrouble where it did not answer. */
+/** Does `work`, which asks the engine. Throws EngineRefusal if it said no, and NodeTrouble if it did not answer. */
 export async function ask<T>(
   { kind, socket }: { kind?: EngineKind; socket: string },
   work: () => Promise<T>,
@@ -109,19 +109,19 @@ function refusalOf(error: unknown): EngineRefusal | undefined {
   return new EngineRefusal(error.statusCode, (answer.success ? answer.data.message : error.message).trim());
 }
 
-/** What the engine's refusal is to a worker: trouble of this node, in the engine's words. Other errors stay as they are. */
+/** Turns a refusal of the engine into trouble of this node, in the engine's words. Other errors stay as they are. */
 export function asTrouble(error: unknown, { kind }: Engine): unknown {
   return error instanceof EngineRefusal ? new NodeTrouble(`${kind} refused: ${error.message}`) : error;
 }
 
-/** The engine is somewhere else than the agent, or was told other names for its folders. */
+/** The engine runs on another machine than the agent, or sees its folders under other names. */
 export function notSeen({ kind, socket }: Engine, why: string): NodeTrouble {
   return new NodeTrouble(
     `${kind} at ${socket} does not see the runner's data folder as the runner does (${why}): the engine must run on this machine, and in a container the runner needs its data folder mounted at the same path as outside`,
   );
 }
 
-/** Whether an engine's words say that there is no such program in the image, or that it can't be executed. */
+/** Whether an engine's message says that the image has no such program, or that it can't be executed. */
 export function isNoProgram(words: string): boolean {
   return /executable file|exec(ve)?:? .*(no such file|permission denied|exec format error|is a directory)/i.test(
     words,

@@ -4,7 +4,7 @@ import { type Engine, type EngineKind, openEngine } from "./engine.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Variables that name the engine's address, and where it usually is. */
+/** The variable that names the engine's address, and its usual addresses. */
 const PLACES: Readonly<Record<EngineKind, { variable: string; usual: (env: Environment) => string[] }>> = {
   docker: {
     variable: "DOCKER_HOST",
@@ -23,12 +23,12 @@ function below(folder: string | undefined, name: string): string[] {
   return folder ? [`${folder}/${name}`] : [];
 }
 
-/** The engine of this kind that this machine has, or what was tried and why each try came to nothing. */
+/** This machine's engine of this kind, or what was tried and why each try failed. */
 export async function findEngine(kind: EngineKind, env: Environment): Promise<Engine | string[]> {
   const problems: string[] = [];
   const { variable, usual } = PLACES[kind];
   const told = env[variable];
-  // Who names one means that one. Podman behind DOCKER_HOST is a common way to have it.
+  // If an address is given, no other is tried. Podman behind DOCKER_HOST is a common way to have it.
   const addresses = told ? [told] : usual(env).map((path) => `unix://${path}`);
   if (kind === "podman" && !told && env.DOCKER_HOST) addresses.push(env.DOCKER_HOST);
   for (const address of addresses) {

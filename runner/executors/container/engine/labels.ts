@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { errorCode } from "../../../lib/fault.ts";
 import { agentName } from "../../../pfs/folders.ts";
 
-/** Who containers, and folders of secrets, belong to. */
+/** The owner of containers and of folders of secrets. */
 export interface Owner {
   /** Names the data folder, wherever it is mounted: agents of other folders, perhaps in other containers, use the same engine. */
   readonly data: string;

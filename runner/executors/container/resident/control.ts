@@ -11,7 +11,7 @@ import { RESIDENT } from "./resident-script.ts";
 
 const { O_RDONLY, O_RDWR, O_NONBLOCK } = constants;
 
-/** Nobody looks into it. A pipe holds no more, as a rule. */
+/** Takes what is thrown away. As a rule a pipe holds no more. */
 const JUNK = Buffer.allocUnsafeSlow(64 * 1024);
 /** Longest report line; what is longer was not written by the resident. */
 const MAX_LINE = 4096;
@@ -35,7 +35,7 @@ export class Control {
   private constructor(dir: string) {
     this.dir = dir;
     this.log = new LogFifo(join(dir, "log"), { mode: "622" });
-    // To read as well: it needs no reader then, and is the only writer, so that its end is the agent's.
+    // Opened to read as well, so that it needs no reader. The agent is the only writer: the end of `orders` is its death.
     this.#orders = openSync(join(dir, "orders"), O_RDWR | O_NONBLOCK);
     this.#report = reading(join(dir, "report"));
     this.#report.on("data", (bytes: Buffer) => this.#read(bytes.toString("latin1")));
@@ -60,20 +60,20 @@ export class Control {
     return this.#ended;
   }
 
-  /** Who is told the words of each report from now on, and the end of the resident. */
+  /** Sets who hears of each report, as words, and of the end of the resident, from now on. */
   listen({ onLine, onEnd }: { onLine: (words: string[]) => void; onEnd: () => void }): void {
     this.#onLine = onLine;
     this.#onEnd = onEnd;
     if (this.#ended) onEnd();
   }
 
-  /** Orders the resident to run what is in `order`, and to report under this key. False where it takes nothing. */
+  /** Orders the resident to run the script `order`, and to report under this key. Returns false if it takes nothing. */
   order(key: string): boolean {
     this.#drain();
     return this.#tell(`${this.#secret} ${key}`);
   }
 
-  /** Tells it to kill what runs. False where it takes nothing. */
+  /** Tells it to kill what runs. Returns false if it takes nothing. */
   stop(): boolean {
     return this.#tell("stop");
   }
@@ -87,7 +87,7 @@ export class Control {
     }
   }
 
-  /** Takes out what a command wrote there that has ended. */
+  /** Throws away what an ended command wrote there. */
   #drain(): void {
     try {
       while (readSync(this.#orders, JUNK) > 0);

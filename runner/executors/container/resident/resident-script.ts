@@ -1,22 +1,23 @@
 import { quoted } from "../../quoted.ts";
 
-/** Where a container sees the files that the agent and its resident speak through. */
+/** The folder in a container with the files through which the agent and the resident speak. */
 export const CONTROL = "/.sluice";
 
-/** Exit code of a resident that is not the first process of its container, and so can't clear up after commands. */
+/** Exit code of a resident that is not the first process of its container: it could not clear up after commands. */
 export const NOT_FIRST = 99;
 
-/** Tells the resident to make whatever a command leaves accessible to the agent, which is another user than it. */
+/** Tells the resident to open what a command leaves to the agent, which is another user. */
 export const OPEN_OUTPUTS = "open";
 
 /**
- * The first process of a worker's container: a POSIX shell script that runs one command after the other, which costs
- * a few milliseconds where an `exec` of the engine costs fifty. It is told by lines in the FIFO `orders`, runs the
- * script `order` in a subshell, and answers on the FIFO `report`.
+ * The resident: the first process of a worker's container, a POSIX shell script that runs one command after the other.
+ * That costs a few milliseconds a command, while an `exec` of the engine costs fifty. It takes orders as lines in the
+ * FIFO `orders`, runs the script `order` in a subshell, and answers on the FIFO `report`.
  *
- * Commands may write to both. So the first line that it reads, before there is any command, is a secret that each
- * order begins with, and each has a key that its reports begin with; and whatever was written before, a newline comes
- * first. Any line while a command runs, and the end of `orders`, which is the agent's death, make a watcher kill it.
+ * Commands may write to both FIFOs. So the first line that it reads, before there is any command, is a secret with which
+ * each order begins. Each order has a key with which its reports begin. A newline comes before each of them, whatever was
+ * written before. A line that comes while a command runs makes a watcher kill the command, and so does the end of
+ * `orders`, which means that the agent has died.
  */
 export const RESIDENT = `
 [ "$$" = 1 ] || exit ${NOT_FIRST}

@@ -10,7 +10,7 @@ export type OrderEnd =
   /** `outOfMemory`: the kernel killed some process of it, for want of memory. */
   | { readonly kind: "exited"; readonly code: number; readonly outOfMemory: boolean }
   | { readonly kind: "no-folder" | "no-command" }
-  /** The container has ended, or does not answer any more. It is to be thrown away. */
+  /** The container has ended, or does not answer any more. It must be thrown away. */
   | { readonly kind: "lost" };
 
 /** Why an image's commands can't be run by a resident. */
@@ -30,9 +30,9 @@ export interface Order extends OrderRequest {
   readonly signal: AbortSignal;
 }
 
-/** A resident that does not kill what it is told to within this time has lost its hold on it. */
+/** A resident that has not killed a command so long after it was told to has lost its hold on it. */
 const OBEYS_WITHIN_MS = 2000;
-/** Killed processes of a container may take so long to end: the kernel gives back their memory first. */
+/** Killed processes of a container may take so long to end, because the kernel gives back their memory first. */
 const ENDS_WITHIN_MS = 30_000;
 const LOOK_EVERY_MS = 100;
 const READY_WITHIN_MS = 120_000;
@@ -48,20 +48,20 @@ export class Resident {
   }
 
   /**
-   * Starts the container, and waits until its resident is there. Answers why the image can't have one.
-   * Throws NodeTrouble and EngineRefusal; the container is then to be thrown away.
+   * Starts the container, and waits until its resident is there. Returns why the image can't have one, if it can't.
+   * Throws NodeTrouble and EngineRefusal; the container must then be thrown away.
    */
   static async start(control: Control, options: StartOptions): Promise<Resident | Unfit> {
     const { engine, container, tools, signal } = options;
     const ready = Promise.withResolvers<string[]>();
-    const settled = new AbortController();
+    const decided = new AbortController();
     control.listen({
       onLine: ([word, ...found]) => word === "ready" && ready.resolve(found),
       onEnd: () => undefined,
     });
     try {
       await ask(engine, () => container.start());
-      const over = exitCodeOf(options, AbortSignal.any([settled.signal, signal]));
+      const over = exitCodeOf(options, AbortSignal.any([decided.signal, signal]));
       const found = await Promise.race([ready.promise, over]);
       if (typeof found === "number") return unfit(found, engine);
       return tools.every((tool) => found.includes(tool)) ? new Resident(control) : "no tools";
@@ -69,7 +69,7 @@ export class Resident {
       if (error instanceof EngineRefusal && isNoProgram(error.message)) return "no shell";
       throw error;
     } finally {
-      settled.abort();
+      decided.abort();
     }
   }
 

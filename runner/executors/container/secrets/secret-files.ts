@@ -18,12 +18,12 @@ export interface SecretFiles {
   remove(): Promise<void>;
 }
 
-/** Who reads them in the container: its root, who may read everything, or any other user. */
+/** The container's user who reads them: root, who may read everything, or any other. */
 export type SecretReader = "root" | "anybody";
 
 /**
- * Writes secrets into a folder on a tmpfs, which nobody else on this machine can enter. Undefined where this machine
- * has none that the agent may use: they are never written to a disk.
+ * Writes secrets into a folder on a tmpfs, which nobody else on this machine can enter. Returns undefined if this machine
+ * has no tmpfs that the agent may use: secrets are never written to a disk.
  */
 export async function writeSecrets(
   secrets: readonly PlannedSecret[],
@@ -57,12 +57,12 @@ async function writeSecret(
   await chmod(folder, 0o755);
   for (const [key, bytes] of mounted.secret) {
     await writeFile(join(folder, key), bytes, { mode: 0o400, flag: "wx" });
-    // Programs that look, as ssh does, want a key to be its owner's alone; another user than root could not read it.
+    // Programs such as ssh want that only its owner may read a key. But a user other than root could not read it then.
     if (reader === "anybody") await chmod(join(folder, key), 0o444);
   }
 }
 
-/** Removes what agents of this data folder left in memory that were killed. */
+/** Removes what killed agents of this data folder left in memory. */
 export async function removeDeadSecrets({ data }: Pick<Owner, "data">): Promise<void> {
   const prefix = `${prefixOf({ data })}.`;
   for (const folder of await inMemory()) {

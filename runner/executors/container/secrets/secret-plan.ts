@@ -5,7 +5,7 @@ import { CONTROL } from "../resident/resident-script.ts";
 
 /** The kernel's own, what holds the datum, and what the agent speaks through. */
 const RESERVED = ["/proc", "/sys", "/dev", "/pfs", CONTROL];
-/** They are in the machine's memory as long as the container lives. */
+/** Secrets are in the machine's memory as long as the container lives. */
 const MAX_BYTES = 8 * 1024 * 1024;
 
 /** A secret and where it goes. */
@@ -24,7 +24,7 @@ export type SecretPlan =
     }
   | { readonly ok: false; readonly reason: string };
 
-/** Where secrets go in a container, or why one can't be shown. */
+/** Plans where secrets go in a container, or says why one can't be shown. */
 export function planSecrets(mounts: readonly MountedSecret[]): SecretPlan {
   const secrets = mounts.map((mounted) => ({ mounted, target: normal(mounted.mountPath) }));
   for (const secret of secrets) {
