@@ -25,7 +25,7 @@ const RUNNER = "node/runner/rules.test.ts";
 /** What every field is held by, beside its own rules: its example in docs/pipeline-spec.md is submitted. */
 export const EVERY_FIELD: Held = ["every field has an example that is accepted", CHECK, "%s is good"];
 
-/** Fields of spec §2.1 to §2.5, and those that we add, by their path. */
+/** Every field of a specification, by its path. */
 export const FIELDS: readonly Held[] = [
   ["$schema", SCHEMA, "says of %s what the schema says, its default, and shows it"],
   ["pipeline", SPEC, "that is required is asked for"],
@@ -120,159 +120,183 @@ export const FIELDS: readonly Held[] = [
   ["jobTimeout", SPEC, "%s of %j is refused"],
 ];
 
-/** The numbered rules, tables and sentences of spec §2 and §3, each under its section. */
+/** What docs/contract.md says of pipelines and buckets, each rule behind its heading there. */
 export const RULES: readonly Held[] = [
-  ["2.1 defaults are filled in", CHECK, "answers the specification with every default filled in"],
-  ["2.1 the smallest useful spec is accepted", CHECK, "%s is good"],
   [
-    "2.1 unknown fields are refused, with the nearest known one",
+    "Pipeline specification: defaults are filled in",
+    CHECK,
+    "answers the specification with every default filled in",
+  ],
+  ["Pipeline specification: the smallest useful spec is accepted", CHECK, "%s is good"],
+  [
+    "Pipeline specification: unknown fields are refused, with the nearest known one",
     SPEC,
     "that is not known, %s, is refused with the nearest one that is",
   ],
   [
-    "2.2 no shell; stdin lines; env; exit codes",
+    "Pipeline specification, transform: no shell; stdin lines; env; exit codes",
     E2E,
     "the command gets its env, its stdin lines and its directories, and an accepted exit code is a success",
   ],
-  ["2.2 exit code 0 is always a success", RUNNER, "0 and the accepted codes are successes, with their code"],
   [
-    "2.3.1 CONSTANT is exact",
-    "worker/pipeline/leases.test.ts",
-    "go to exactly as many workers as the specification says",
-  ],
-  ["2.3.2 COEFFICIENT times nodes", SPREAD, "%j on %i nodes: %i"],
-  ["2.3.2 two per node at 2.0", SPREAD, "are two on each node with a coefficient of 2"],
-  ["2.3.3 one worker per node by default", SPREAD, "are one on each node by default"],
-  [
-    "2.4 only commits on the input's branch trigger",
-    INPUTS,
-    "makes one job a commit where both inputs read one branch, and runs no pair in vain",
-  ],
-  [
-    "2.4 `from`: only later commits are processed, not that commit",
-    FROM,
-    "is triggered by later commits alone, and holds only what they wrote",
-  ],
-  [
-    "2.4 `from`: of a directory, only what was written after it",
-    FROM,
-    "holds of a directory only what was written after it",
-  ],
-  [
-    "2.4 lazy: nothing is downloaded until a pipe is opened",
-    LAZY,
-    "nothing is fetched before it is opened, and what is not opened never",
-  ],
-  [
-    "2.4 not lazy: normal files",
-    "node/runner/pfs.test.ts",
-    "a file lies at its full path, as a link to the cache that can't be written",
-  ],
-  [
-    "2.5.1 results are pushed before the job is marked successful",
-    EGRESS,
-    "a job is successful once its results are in the external store, and the next one pushes what it changed",
-  ],
-  [
-    "2.5.1 a failed push is a failed job",
-    EGRESS,
-    "where the store refuses, the job fails with its words and keeps its output, and the next one pushes the rest",
-  ],
-  [
-    "2.5.2 object store, cloud storage and blob storage",
-    STORES,
-    "puts files of one and of several parts whole",
-  ],
-  [
-    "2.6 every match is one datum, a directory with its subtree",
-    JOBS,
-    "runs a directory again when something under it changes, and only then",
-  ],
-  ["2.6 `/` is the root", JOBS, "takes the whole repo as one datum with '/'"],
-  ["2.6 the table of patterns, and the example", GLOBS, "%s matches exactly %j of a small tree"],
-  [
-    "2.6 patterns on any tree",
-    "worker/core/glob-model.test.ts",
-    "match what a naive model says, file or directory",
-  ],
-  ["2.7.1 several inputs", INPUTS, "makes the jobs of the specification's example"],
-  [
-    "2.7.2 the cross product, the first input varying fastest",
-    INPUTS,
-    "lets the first input by name vary fastest",
-  ],
-  [
-    "2.7.3 no job before every input has data",
-    INPUTS,
-    "waits until the last empty input has data, also where data came and went",
-  ],
-  [
-    "2.7.4 then one job a commit, over all datums",
-    INPUTS,
-    "makes the same jobs when bells ring twice, late and for nothing",
-  ],
-  ["2.7.5 the example, end to end", E2E, "gives its jobs and datum counts with $runner"],
-  [
-    "2.8 /pfs/<input>",
-    "node/runner/pfs.test.ts",
-    "a file lies at its full path, as a link to the cache that can't be written",
-  ],
-  [
-    "2.8 /pfs/out",
-    "node/runner/pfs.test.ts",
-    "files come with their paths, digests and, when small, their bytes; empty directories end in a slash",
-  ],
-  ["2.8 data delimited by line", SPLIT, "line puts each line into a file of its own, in one commit"],
-  ["2.8 data delimited by JSON", SPLIT, "json with --per-file puts so many values into each"],
-  [
-    "2.8 binary blobs",
-    "node/clients/one-etag.test.ts",
-    "100 MiB have one ETag by PUT, by parts of 5 MiB, 8 MiB and an odd size, and by copies",
-  ],
-  [
-    "2.9 a bucket is a branch of a repo",
-    "worker/s3/ops/buckets.test.ts",
-    "makes the branch, which is then there and listed",
-  ],
-  [
-    "2.9 an object is a file",
-    "worker/s3/ops/list-objects.test.ts",
-    "has every key in byte order, with ETag, size and time",
-  ],
-  [
-    "2.9 directories are CommonPrefixes",
-    "worker/s3/ops/list-objects.test.ts",
-    "folds at the delimiter, empty directories, too",
-  ],
-  [
-    "3 success only after egress",
-    EGRESS,
-    "a job is successful once its results are in the external store, and the next one pushes what it changed",
-  ],
-  [
-    "3 success after an exit code of 0 or an accepted one",
+    "Pipeline specification, transform: exit code 0 is always a success",
     RUNNER,
     "0 and the accepted codes are successes, with their code",
   ],
   [
-    "added: the command starts in workingDir",
+    "Pipeline specification, parallelism_spec: CONSTANT is exact",
+    "worker/pipeline/leases.test.ts",
+    "go to exactly as many workers as the specification says",
+  ],
+  ["Pipeline specification, parallelism_spec: COEFFICIENT times nodes", SPREAD, "%j on %i nodes: %i"],
+  [
+    "Pipeline specification, parallelism_spec: two per node at 2.0",
+    SPREAD,
+    "are two on each node with a coefficient of 2",
+  ],
+  [
+    "Pipeline specification, parallelism_spec: one worker per node by default",
+    SPREAD,
+    "are one on each node by default",
+  ],
+  [
+    "Pipeline specification, inputs: only commits on the input's branch trigger",
+    INPUTS,
+    "makes one job a commit where both inputs read one branch, and runs no pair in vain",
+  ],
+  [
+    "Pipeline specification, inputs: `from`: only later commits are processed, not that commit",
+    FROM,
+    "is triggered by later commits alone, and holds only what they wrote",
+  ],
+  [
+    "Pipeline specification, inputs: `from`: of a directory, only what was written after it",
+    FROM,
+    "holds of a directory only what was written after it",
+  ],
+  [
+    "Pipeline specification, inputs: lazy: nothing is downloaded until a pipe is opened",
+    LAZY,
+    "nothing is fetched before it is opened, and what is not opened never",
+  ],
+  [
+    "Pipeline specification, inputs: not lazy: normal files",
+    "node/runner/pfs.test.ts",
+    "a file lies at its full path, as a link to the cache that can't be written",
+  ],
+  [
+    "Egress: results are pushed before the job is marked successful",
+    EGRESS,
+    "a job is successful once its results are in the external store, and the next one pushes what it changed",
+  ],
+  [
+    "Egress: a failed push is a failed job",
+    EGRESS,
+    "where the store refuses, the job fails with its words and keeps its output, and the next one pushes the rest",
+  ],
+  [
+    "Egress: object store, cloud storage and blob storage",
+    STORES,
+    "puts files of one and of several parts whole",
+  ],
+  [
+    "Datums and globs: every match is one datum, a directory with its subtree",
+    JOBS,
+    "runs a directory again when something under it changes, and only then",
+  ],
+  ["Datums and globs: `/` is the root", JOBS, "takes the whole repo as one datum with '/'"],
+  [
+    "Datums and globs: the table of patterns, and the example",
+    GLOBS,
+    "%s matches exactly %j of a small tree",
+  ],
+  [
+    "Datums and globs: patterns on any tree",
+    "worker/core/glob-model.test.ts",
+    "match what a naive model says, file or directory",
+  ],
+  ["Several inputs: several inputs", INPUTS, "makes the jobs of the specification's example"],
+  [
+    "Several inputs: the cross product, the first input varying fastest",
+    INPUTS,
+    "lets the first input by name vary fastest",
+  ],
+  [
+    "Several inputs: no job before every input has data",
+    INPUTS,
+    "waits until the last empty input has data, also where data came and went",
+  ],
+  [
+    "Several inputs: then one job a commit, over all datums",
+    INPUTS,
+    "makes the same jobs when bells ring twice, late and for nothing",
+  ],
+  ["Several inputs: the example, end to end", E2E, "gives its jobs and datum counts with $runner"],
+  [
+    "/pfs: /pfs/<input>",
+    "node/runner/pfs.test.ts",
+    "a file lies at its full path, as a link to the cache that can't be written",
+  ],
+  [
+    "/pfs: /pfs/out",
+    "node/runner/pfs.test.ts",
+    "files come with their paths, digests and, when small, their bytes; empty directories end in a slash",
+  ],
+  ["/pfs: data delimited by line", SPLIT, "line puts each line into a file of its own, in one commit"],
+  ["/pfs: data delimited by JSON", SPLIT, "json with --per-file puts so many values into each"],
+  [
+    "/pfs: binary blobs",
+    "node/clients/one-etag.test.ts",
+    "100 MiB have one ETag by PUT, by parts of 5 MiB, 8 MiB and an odd size, and by copies",
+  ],
+  [
+    "Buckets and objects: a bucket is a branch of a repo",
+    "worker/s3/ops/buckets.test.ts",
+    "makes the branch, which is then there and listed",
+  ],
+  [
+    "Buckets and objects: an object is a file",
+    "worker/s3/ops/list-objects.test.ts",
+    "has every key in byte order, with ETag, size and time",
+  ],
+  [
+    "Buckets and objects: directories are CommonPrefixes",
+    "worker/s3/ops/list-objects.test.ts",
+    "folds at the delimiter, empty directories, too",
+  ],
+  [
+    "Jobs: success only after egress",
+    EGRESS,
+    "a job is successful once its results are in the external store, and the next one pushes what it changed",
+  ],
+  [
+    "Jobs: success after an exit code of 0 or an accepted one",
+    RUNNER,
+    "0 and the accepted codes are successes, with their code",
+  ],
+  [
+    "Pipeline specification: the command starts in workingDir",
     "node/runner/runner.test.ts",
     "starts a command in the folder that the spec names",
   ],
-  ["added: a datum is tried datumTries times", LIMITS, "%i is how often a datum is tried before it fails"],
   [
-    "added: a try that takes longer than datumTimeout ends",
+    "Pipeline specification: a datum is tried datumTries times",
+    LIMITS,
+    "%i is how often a datum is tried before it fails",
+  ],
+  [
+    "Pipeline specification: a try that takes longer than datumTimeout ends",
     "node/runner/runner.test.ts",
     "kills a command that runs longer than it may, with all that it started, and says so",
   ],
   [
-    "added: a job that takes longer than jobTimeout ends",
+    "Pipeline specification: a job that takes longer than jobTimeout ends",
     LIMITS,
     "fails a job with nobody at work, takes its leases away and lets the next one try",
   ],
-  ["3 any other exit code fails", RUNNER, "any other code is a failure that tells it"],
+  ["Jobs: any other exit code fails", RUNNER, "any other code is a failure that tells it"],
   [
-    "3 a failed datum fails its job",
+    "Jobs: a failed datum fails its job",
     FAILURES,
     "fail their job by name after three tries, and the next job repeats only them",
   ],
