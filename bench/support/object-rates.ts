@@ -110,7 +110,7 @@ async function complete(
   { door }: BenchGateway,
   { upload, connections, count }: { upload: string; connections: Connections; count: number },
 ): Promise<void> {
-  // ETags that are not of the gateway's form are not looked at (spec §4.2).
+  // ETags that are not of the gateway's form are not looked at.
   const part = (_: unknown, i: number) => `<Part><PartNumber>${i + 1}</PartNumber><ETag>any</ETag></Part>`;
   const xml = `<CompleteMultipartUpload>${Array.from({ length: count }, part).join("")}</CompleteMultipartUpload>`;
   const request = await signed(door, { method: "POST", path: upload, body: Buffer.from(xml) });

@@ -1,7 +1,7 @@
 import type { Figure } from "./figure.ts";
 import type { Trees } from "./trees.ts";
 
-/** One measurement of design §9. */
+/** One measurement, with the target that it is held to. */
 export interface Row {
   /** What `--only` takes. */
   readonly name: string;

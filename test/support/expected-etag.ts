@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 
 const LEAF = 1024 * 1024;
 
-/** The ETag that design §4 promises for some bytes, worked out on its own here: `"<SHA-256 tree hash>-<size>"`. */
+/** The ETag that the contract promises for some bytes, worked out on its own here: `"<SHA-256 tree hash>-<size>"`. */
 export function expectedEtag(bytes: Uint8Array): string {
   return `"${treeHash(bytes).toString("hex")}-${bytes.length}"`;
 }

@@ -12,7 +12,7 @@ export const ROOT_KEY = {
   secretAccessKey: "e2e-root-secret-0123456789",
 } as const;
 
-/** The variables by which a gateway, a runner and the CLI learn a door (design §10). */
+/** The variables by which a gateway, a runner and the CLI learn a door. */
 export function doorVariables({ endpoint, accessKeyId, secretAccessKey }: Door): Record<string, string> {
   return {
     SLUICE_ENDPOINT: endpoint,

@@ -9,7 +9,7 @@ export interface LargeSample {
   readonly sizeBytes: number;
   /** Hex. */
   readonly sha256: string;
-  /** The ETag of design §4. */
+  /** The ETag that the gateway must answer. */
   readonly etag: string;
 }
 

@@ -8,7 +8,7 @@ import type { Scenario } from "./scenario.ts";
 /** Operations on single objects and on what is kept of them. */
 export const OBJECT_SCENARIOS: readonly Scenario[] = [
   {
-    sentence: "gets back the bytes, the Content-Type, the metadata and the ETag of design §4",
+    sentence: "gets back the bytes, the Content-Type, the metadata and the ETag that the contract says",
     async run({ tool, bucket }) {
       const body = Buffer.from("name,count\nsluice,1\n");
       const attributes = {

@@ -10,7 +10,7 @@ import { describeWhole, selfDescribing } from "../../support/self-describing.ts"
 const REPO = "load";
 const BUCKET = `master.${REPO}`;
 const FILES_PER_COMMIT = 12;
-/** Inline, one blob, and three chunks: the three ways of a content (design §4). */
+/** Inline, one blob, and three chunks: the three ways to keep a content. */
 const SIZES = [900, 60_000, 9_000_000] as const;
 
 interface Sent {

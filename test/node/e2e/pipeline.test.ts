@@ -25,7 +25,7 @@ const succeededWith = (total: number, processed: number): object => ({
   ...{ total, processed, skipped: total - processed, failed: 0 },
 });
 
-describe("the example of spec §2.7", () => {
+describe("the contract's example of several inputs", () => {
   // [repo, key] of each commit, then what jobs there are by then: [total, processed] of each.
   const COMMITS = [
     { repo: "a", key: "A1", jobs: [] },

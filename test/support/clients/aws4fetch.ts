@@ -15,7 +15,7 @@ const xml = new XMLParser({
   isArray: (name) => ["Contents", "CommonPrefixes", "Bucket"].includes(name),
 });
 
-/** aws4fetch: `fetch` with signatures. Multipart uploads go by the routes without a key (spec §4.2). */
+/** aws4fetch: `fetch` with signatures. Multipart uploads go by the routes without a key. */
 export function aws4fetch({ endpoint, accessKeyId, secretAccessKey }: Door): Client {
   const aws = new AwsClient({ accessKeyId, secretAccessKey, service: "s3", region: "us-east-1", retries: 0 });
   const ask = (target: string, init: RequestInit = {}): Promise<Response> =>

@@ -9,7 +9,7 @@ async function uidOf(name: string): Promise<string> {
   return row.uid;
 }
 
-/** The commits of the example in spec §2.7: A, B, A, B, each of one new file. */
+/** The commits of the example in docs/contract.md, Several inputs: A, B, A, B, each of one new file. */
 async function exampleCommits(a: string, b: string): Promise<void> {
   await commit(a, { A1: "a1" });
   await commit(b, { B1: "b1" });

@@ -39,7 +39,7 @@ interface Cursor extends Position {
 export type NaiveUpdate = "reprocess" | "unchanged" | "settings" | "transform" | "inputs";
 
 /**
- * Which jobs there must be, from the histories of the branches and what was asked of the pipeline (design §6): one
+ * Which jobs there must be, from the histories of the branches and what was asked of the pipeline (docs/contract.md, Jobs): one
  * for each event once every input holds a file, in order of (time, id), and one for each start or update that wants it.
  */
 export class NaivePipeline {

@@ -73,7 +73,7 @@ export function bytes(length: number, seed = 1): Uint8Array<ArrayBuffer> {
   return new Uint8Array(words.buffer, 0, length).slice();
 }
 
-/** The ETag that design §4 promises, worked out top down, where the product goes bottom up. */
+/** The ETag that the contract promises, worked out top down, where the product goes bottom up. */
 export function expectedEtag(content: Uint8Array): string {
   const hex = Array.from(treeHash(content), (byte) => byte.toString(16).padStart(2, "0")).join("");
   return `"${hex}-${content.length}"`;
