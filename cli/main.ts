@@ -1,6 +1,6 @@
 import { INTERRUPTED } from "./gateway/open-commits.ts";
 import { CliError, reportFailure } from "./output/failure.ts";
-import { buildProgram, type HelpOutput } from "./program.ts";
+import { type HelpOutput, runProgram } from "./program.ts";
 
 const terminal: HelpOutput = {
   out: (text) => void process.stdout.write(text),
@@ -15,7 +15,7 @@ export async function main(args: readonly string[]): Promise<void> {
     throw error;
   });
   try {
-    await buildProgram(terminal).parseAsync(args, { from: "user" });
+    await runProgram(args, terminal);
   } catch (error) {
     const { exitCode, text } = reportFailure(error, { json: args.includes("--json") });
     process.stderr.write(text);

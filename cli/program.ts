@@ -1,23 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Command } from "commander";
-import { addBranch } from "./commands/branch/list.ts";
-import { addCommit } from "./commands/commit/commit.ts";
-import { addJob } from "./commands/job/job.ts";
-import { addKey } from "./commands/key/key.ts";
-import { addNode } from "./commands/node/node.ts";
-import { addCat } from "./commands/objects/cat.ts";
-import { addCp } from "./commands/objects/cp.ts";
-import { addLs } from "./commands/objects/ls.ts";
-import { addMb } from "./commands/objects/mb.ts";
-import { addRb } from "./commands/objects/rb.ts";
-import { addRm } from "./commands/objects/rm.ts";
-import { addPipeline } from "./commands/pipeline/pipeline.ts";
-import { addRepo } from "./commands/repo/list.ts";
-import { addDev } from "./commands/service/dev.ts";
-import { addDoctor } from "./commands/service/doctor.ts";
-import { addEnv } from "./commands/service/env.ts";
-import { addRunner } from "./commands/service/runner.ts";
 import { withExamples } from "./options.ts";
 
 const PACKAGE = join(import.meta.dirname, "../package.json");
@@ -28,8 +11,32 @@ export interface HelpOutput {
   err(text: string): void;
 }
 
-/** The whole command line. Failures are thrown, not printed: main reports them. */
-export function buildProgram({ out, err }: HelpOutput): Command {
+/** Every command, by its name, in the order of the help. Each is loaded when it is needed: loading all takes longer than most take to run. */
+const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {
+  dev: async () => (await import("./commands/service/dev.ts")).addDev,
+  runner: async () => (await import("./commands/service/runner.ts")).addRunner,
+  env: async () => (await import("./commands/service/env.ts")).addEnv,
+  doctor: async () => (await import("./commands/service/doctor.ts")).addDoctor,
+  pipeline: async () => (await import("./commands/pipeline/pipeline.ts")).addPipeline,
+  job: async () => (await import("./commands/job/job.ts")).addJob,
+  commit: async () => (await import("./commands/commit/commit.ts")).addCommit,
+  repo: async () => (await import("./commands/repo/list.ts")).addRepo,
+  branch: async () => (await import("./commands/branch/list.ts")).addBranch,
+  node: async () => (await import("./commands/node/node.ts")).addNode,
+  key: async () => (await import("./commands/key/key.ts")).addKey,
+  mb: async () => (await import("./commands/objects/mb.ts")).addMb,
+  rb: async () => (await import("./commands/objects/rb.ts")).addRb,
+  ls: async () => (await import("./commands/objects/ls.ts")).addLs,
+  cp: async () => (await import("./commands/objects/cp.ts")).addCp,
+  cat: async () => (await import("./commands/objects/cat.ts")).addCat,
+  rm: async () => (await import("./commands/objects/rm.ts")).addRm,
+};
+
+/**
+ * Runs one command line (without `node` and the script). Throws failures, and prints none of them. If the first word is
+ * no command, all are loaded, so that help lists them and a misspelled one is answered with the nearest.
+ */
+export async function runProgram(args: readonly string[], { out, err }: HelpOutput): Promise<void> {
   const { version } = JSON.parse(readFileSync(PACKAGE, "utf8")) as { version: string };
   const program = new Command("sluice")
     .description("Versioned object storage that speaks S3, and pipelines that run when data lands.")
@@ -48,26 +55,8 @@ export function buildProgram({ out, err }: HelpOutput): Command {
     "after",
     "\nWhere the gateway is, is read from SLUICE_ENDPOINT, SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY\n(else from the AWS_ names, else from the data folder of a gateway on this machine).",
   );
-  for (const add of [
-    addDev,
-    addRunner,
-    addEnv,
-    addDoctor,
-    addPipeline,
-    addJob,
-    addCommit,
-    addRepo,
-    addBranch,
-    addNode,
-    addKey,
-    addMb,
-    addRb,
-    addLs,
-    addCp,
-    addCat,
-    addRm,
-  ]) {
-    add(program);
-  }
-  return program;
+  const [named = ""] = args;
+  const wanted = Object.hasOwn(COMMANDS, named) ? [COMMANDS[named]] : Object.values(COMMANDS);
+  for (const add of await Promise.all(wanted.map((load) => load?.()))) add?.(program);
+  await program.parseAsync(args, { from: "user" });
 }

@@ -1,6 +1,7 @@
 import type { RunnerConfig } from "../../runner/agent/config.ts";
 import { findEngine } from "../../runner/executors/container/engine/find-engine.ts";
-import { detectProcessExecutor, NoExecutorError } from "../../runner/executors/detect.ts";
+import { detectProcessExecutor } from "../../runner/executors/detect.ts";
+import { NoExecutorError } from "../../runner/executors/executor.ts";
 import { messageOf } from "../../runner/lib/fault.ts";
 import type { Finding } from "./finding.ts";
 

@@ -2,7 +2,7 @@ import { CommanderError } from "commander";
 import { HostError } from "../../embedded/host-error.ts";
 import type { Issue } from "../../protocol/errors.ts";
 import { ConfigError } from "../../runner/agent/config.ts";
-import { NoExecutorError } from "../../runner/executors/detect.ts";
+import { NoExecutorError } from "../../runner/executors/executor.ts";
 
 /** A command that can't go on: one line for people, and with a spec one line an issue. The program ends with 1. */
 export class CliError extends Error {

@@ -2,18 +2,13 @@ import { mkdir, mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import type { ConfinementTerms } from "../limits/confinement.ts";
 import { removeTree } from "../pfs/remove.ts";
-import type { Executor } from "./executor.ts";
+import { type Executor, NoExecutorError } from "./executor.ts";
 import { findTool } from "./find-tool.ts";
 import { bubblewrap } from "./process/bubblewrap.ts";
 import type { Jail } from "./process/jail.ts";
 import { processExecutor } from "./process/process.ts";
 import { type FolderEntries, readRootEntries } from "./process/root-entries.ts";
 import { type UnshareTools, unshare } from "./process/unshare.ts";
-
-/** Nothing on this machine can run commands; the message says what to install. */
-export class NoExecutorError extends Error {
-  override readonly name = "NoExecutorError";
-}
 
 export interface DetectOptions {
   /** The node's data folder: absolute, and without links on the way. */

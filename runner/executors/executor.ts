@@ -2,6 +2,11 @@ import { constants } from "node:os";
 import type { SecretMount } from "../../protocol/spec.ts";
 import type { Secret } from "../secrets/source.ts";
 
+/** Nothing on this machine can run commands; the message says what to install. */
+export class NoExecutorError extends Error {
+  override readonly name = "NoExecutorError";
+}
+
 /**
  * Commands can't be run here just now, through no fault of theirs: the image can't be pulled, the engine is away. The
  * message is for people, in the words of the registry or engine. The worker gives its datums back, says so, and tries

@@ -9,8 +9,8 @@ import type { Engine, EngineKind } from "./container/engine/engine.ts";
 import { findEngine } from "./container/engine/find-engine.ts";
 import { dataFolderId } from "./container/engine/labels.ts";
 import { removeDeadSecrets } from "./container/secrets/secret-files.ts";
-import { type Detected, detectProcessExecutor, NoExecutorError } from "./detect.ts";
-import type { Executor, Limits } from "./executor.ts";
+import { type Detected, detectProcessExecutor } from "./detect.ts";
+import { type Executor, type Limits, NoExecutorError } from "./executor.ts";
 
 /** The engine of each kind, or what was tried to find it. */
 export type Engines = ReadonlyMap<EngineKind, Engine | readonly string[]>;

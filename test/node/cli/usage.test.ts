@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { reportFailure } from "../../../cli/output/failure.ts";
-import { buildProgram } from "../../../cli/program.ts";
+import { runProgram } from "../../../cli/program.ts";
 import { ROOT } from "../../support/dev-server.ts";
 import { doorVariables, ROOT_KEY } from "../../support/keys.ts";
 import { freePort } from "../../support/ports.ts";
@@ -25,7 +25,7 @@ async function parse(args: readonly string[]): Promise<{ code: number; printed: 
     printed += text;
   };
   try {
-    await buildProgram({ out: write, err: write }).parseAsync(args, { from: "user" });
+    await runProgram(args, { out: write, err: write });
     throw new Error(`'${args.join(" ")}' was taken`);
   } catch (error) {
     const { exitCode, text } = reportFailure(error, { json: false });

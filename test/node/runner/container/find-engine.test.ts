@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findEngine } from "../../../../runner/executors/container/engine/find-engine.ts";
-import { NoExecutorError } from "../../../../runner/executors/detect.ts";
+import { NoExecutorError } from "../../../../runner/executors/executor.ts";
 import { findEngines, openExecutor } from "../../../../runner/executors/open-executor.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 
