@@ -1,6 +1,7 @@
 import type { BucketAddress } from "../../protocol/names.ts";
 import type { Context } from "../app.ts";
 import type * as Branch from "../branch/contract.ts";
+import { branchFailure } from "./answer/failures.ts";
 
 type Narrowed = "read" | "list" | "put" | "commit" | "createMultipart";
 type Absent = Branch.Refused<"no-such-branch" | "no-such-open-commit">;
@@ -63,4 +64,11 @@ async function told<A extends { readonly ok: true } | { readonly ok: false; read
 ): Promise<A | typeof NO_OPEN_COMMIT> {
   const found = await answer;
   return !found.ok && found.reason === "no-such-branch" ? NO_OPEN_COMMIT : found;
+}
+
+/** The state of a bucket. Throws NoSuchBucket where it is not there. */
+export async function existing(tree: BucketTree): Promise<{ readonly modifiedAt: number }> {
+  const status = await tree.status();
+  if (!status.ok) throw branchFailure(status);
+  return status;
 }

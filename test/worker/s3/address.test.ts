@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { addressOf, parseAddress } from "../../../worker/s3/address.ts";
+import { addressOf, parseAddress } from "../../../worker/s3/request/address.ts";
 
 const PATHS = [
   ["/", { level: "service" }],

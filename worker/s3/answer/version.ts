@@ -1,4 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
+import type { FileRead } from "../../branch/contract.ts";
 import type { BucketRequest } from "../operation.ts";
 
 /** What a write did. */
@@ -29,4 +30,9 @@ async function versionThere(
   const file = await tree.read({ path });
   const same = file.ok && file.digest === content.digest && file.size === content.size;
   return same ? file.commit : undefined;
+}
+
+/** `x-amz-version-id` of what was read: in an open commit nothing has a version. */
+export function readVersionHeader({ address }: BucketRequest, { commit }: FileRead): Record<string, string> {
+  return address.session === undefined ? { "x-amz-version-id": commit } : {};
 }

@@ -1,5 +1,5 @@
 import type { QueryPair, Target } from "../request/target.ts";
-import { encodeUri, encodeUriPath } from "../request/uri.ts";
+import { encodeUri, encodeUriPath } from "../request/target.ts";
 
 /** A request as far as a signature covers it. */
 export interface SignableRequest {

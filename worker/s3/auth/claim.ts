@@ -1,6 +1,6 @@
 import type { Target } from "../request/target.ts";
 import type { SignableRequest } from "./canonical-request.ts";
-import type { AuthFailure, Failed } from "./failure.ts";
+import type { AuthFailure, Failed } from "./parse-authorization.ts";
 import { type Authorization, parseAuthorization } from "./parse-authorization.ts";
 import { payloadFault, UNSIGNED } from "./payload.ts";
 import {

@@ -1,5 +1,5 @@
 import type { ChunkSigning, Payload } from "../../app.ts";
-import type { AuthFailure } from "./failure.ts";
+import type { AuthFailure } from "./parse-authorization.ts";
 
 export const UNSIGNED = "UNSIGNED-PAYLOAD";
 const SHA256_HEX = /^[0-9a-f]{64}$/;

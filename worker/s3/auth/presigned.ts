@@ -1,7 +1,6 @@
 import type { QueryPair, Target } from "../request/target.ts";
-import { parseCredential, SIGNATURE } from "./credential.ts";
-import type { Failed } from "./failure.ts";
-import { ALGORITHM, type Authorization } from "./parse-authorization.ts";
+import type { Failed } from "./parse-authorization.ts";
+import { ALGORITHM, type Authorization, parseCredential, SIGNATURE } from "./parse-authorization.ts";
 import { parseBasicTime, type RequestTime } from "./request-time.ts";
 
 /** What the query of a presigned URL says of its signature. */

@@ -2,7 +2,7 @@ import type { Caller, ChunkSigning, SigningKey } from "../../app.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { canonicalRequests, type SignableRequest } from "./canonical-request.ts";
 import { type Claim, readClaim } from "./claim.ts";
-import type { Failed } from "./failure.ts";
+import type { Failed } from "./parse-authorization.ts";
 import { payloadOf } from "./payload.ts";
 import { credentialScope, type SigningKeys, signatureIs, stringToSign } from "./signature.ts";
 

@@ -1,4 +1,4 @@
-import { SIGNATURE } from "../auth/credential.ts";
+import { SIGNATURE } from "../auth/parse-authorization.ts";
 
 /** The line before a chunk: `<size in hex>` or `<size in hex>;chunk-signature=<64 hex>`. */
 export interface ChunkHead {

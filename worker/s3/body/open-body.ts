@@ -2,12 +2,11 @@ import type { Payload } from "../../app.ts";
 import { type ByteSource, byteSource } from "../../blobs/body-reader.ts";
 import type { ExpectedHashes } from "../../blobs/write-content.ts";
 import type { ChecksumAlgorithm } from "../../core/checksums.ts";
-import { checksumHeader } from "../answer/checksum-names.ts";
 import { S3Error } from "../answer/errors.ts";
+import { checksumHeader } from "../answer/fields.ts";
 import type { ServiceRequest } from "../operation.ts";
 import { AwsChunkedSource } from "./aws-chunked-source.ts";
-import { contentMd5, declaredSize, decodedContentLength } from "./body-headers.ts";
-import { type AskedChecksum, askedChecksum, checksumFault } from "./checksum-headers.ts";
+import { type BodyChecksum, bodyChecksum, checksumFault } from "./body-checksum.ts";
 import { ChunkDecoder } from "./chunk-decoder.ts";
 import { ChunkSignatures } from "./chunk-signatures.ts";
 import { Trailer } from "./trailer.ts";
@@ -52,7 +51,7 @@ export function openBody(request: OpenRequest): OpenBody {
   const { headers, caller } = request;
   const { payload } = caller;
   const md5 = contentMd5(headers);
-  const checksum = askedChecksum(headers);
+  const checksum = bodyChecksum(headers);
   if (checksum?.value === "trailer" && (payload.form === "plain" || payload.trailer === "none")) {
     throw new S3Error("InvalidRequest", {
       message: "x-amz-trailer announces a trailer, but x-amz-content-sha256 does not end in '-TRAILER'.",
@@ -76,7 +75,7 @@ export function openBody(request: OpenRequest): OpenBody {
 }
 
 function valueReader(
-  value: NonNullable<AskedChecksum["value"]>,
+  value: NonNullable<BodyChecksum["value"]>,
   trailer: Trailer | undefined,
 ): () => string | null {
   return value === "trailer" ? () => trailer?.value ?? null : () => value.header;
@@ -93,7 +92,7 @@ function plainBody({ headers, body }: OpenRequest): Unframed {
 
 function chunkedBody(
   { headers, body }: OpenRequest,
-  { payload, checksum }: { payload: Chunked; checksum: AskedChecksum | undefined },
+  { payload, checksum }: { payload: Chunked; checksum: BodyChecksum | undefined },
 ): Unframed {
   const decodedSize = decodedContentLength(headers);
   if (body === null) {
@@ -111,4 +110,42 @@ function chunkedBody(
   const decoder = new ChunkDecoder({ decodedSize, signatures, trailer });
   const source = new AwsChunkedSource(byteSource(body), decoder);
   return { source, declaredSize: decodedSize, fault: () => source.fault, trailer };
+}
+
+const MD5_BASE64 = /^[A-Za-z0-9+/]{22}==$/;
+
+/** The 16 bytes of `Content-MD5`, where it is sent. Throws InvalidDigest. */
+export function contentMd5(headers: ReadonlyMap<string, string>): Uint8Array | undefined {
+  const text = headers.get("content-md5");
+  if (text === undefined) return undefined;
+  if (!MD5_BASE64.test(text)) {
+    throw new S3Error("InvalidDigest", {
+      message: `Content-MD5 is '${text}': it must be the base64 of the 16 bytes of the body's MD5.`,
+    });
+  }
+  return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+}
+
+/** The bytes that `Content-Length` announces, where it is sent. Throws InvalidArgument. */
+export function declaredSize(headers: ReadonlyMap<string, string>): number | undefined {
+  return sizeIn(headers, "content-length");
+}
+
+/** The bytes that an aws-chunked body holds without its framing. Throws MissingContentLength and InvalidArgument. */
+export function decodedContentLength(headers: ReadonlyMap<string, string>): number {
+  const size = sizeIn(headers, "x-amz-decoded-content-length");
+  if (size !== undefined) return size;
+  throw new S3Error("MissingContentLength", {
+    message:
+      "An aws-chunked body needs x-amz-decoded-content-length: the number of its bytes without the framing.",
+  });
+}
+
+function sizeIn(headers: ReadonlyMap<string, string>, name: string): number | undefined {
+  const text = headers.get(name);
+  if (text === undefined) return undefined;
+  if (/^[0-9]{1,15}$/.test(text)) return Number(text);
+  throw new S3Error("InvalidArgument", {
+    message: `${name} is '${text}': it must be a number of bytes in decimal digits.`,
+  });
 }

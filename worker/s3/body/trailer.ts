@@ -1,5 +1,5 @@
 import { S3Error } from "../answer/errors.ts";
-import { SIGNATURE } from "../auth/credential.ts";
+import { SIGNATURE } from "../auth/parse-authorization.ts";
 import type { ChunkSignatures } from "./chunk-signatures.ts";
 
 const SIGNATURE_NAME = "x-amz-trailer-signature";

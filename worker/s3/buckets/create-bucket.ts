@@ -3,8 +3,8 @@ import { branchFailure } from "../answer/failures.ts";
 import { parseXml, tagsOf } from "../answer/xml.ts";
 import { BODY_HEADERS } from "../body/open-body.ts";
 import { readTextBody } from "../body/read-body.ts";
+import { existing } from "../bucket-tree.ts";
 import { MAX_XML_BYTES } from "../limits.ts";
-import { existing } from "../listings/listing.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 
 /** Makes a branch, and with it its repo. An open commit is not made so: its bucket is there, or is none. The location that a client names is tolerated: there is one only. */

@@ -1,16 +1,17 @@
-import { branchFailure } from "../answer/failures.ts";
-import { LOCATION } from "../answer/filler.ts";
 import { xmlAnswer } from "../answer/xml.ts";
+import { existing } from "../bucket-tree.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 
-/** The same for every bucket (spec §4.1). */
+/** An empty location is us-east-1, which every client knows. Signatures may name any region. */
+const LOCATION = "";
+
+/** The same for every bucket. */
 export const getBucketLocation: Operation<BucketRequest> = {
   permission: "list",
   query: ["location"],
 
   async handle({ tree }) {
-    const status = await tree.status();
-    if (!status.ok) throw branchFailure(status);
+    await existing(tree);
     return xmlAnswer("LocationConstraint", LOCATION);
   },
 };

@@ -1,5 +1,5 @@
-import { branchFailure } from "../answer/failures.ts";
 import { xmlAnswer } from "../answer/xml.ts";
+import { existing } from "../bucket-tree.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 
 /** On: every commit stays readable by its id. Of an open commit there are no versions. */
@@ -8,8 +8,7 @@ export const getBucketVersioning: Operation<BucketRequest> = {
   query: ["versioning"],
 
   async handle({ tree, address }) {
-    const status = await tree.status();
-    if (!status.ok) throw branchFailure(status);
+    await existing(tree);
     return xmlAnswer("VersioningConfiguration", address.session === undefined ? { Status: "Enabled" } : {});
   },
 };

@@ -1,4 +1,4 @@
-import { branchFailure } from "../answer/failures.ts";
+import { existing } from "../bucket-tree.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 
 /** Whether a branch is there. */
@@ -6,8 +6,7 @@ export const headBucket: Operation<BucketRequest> = {
   permission: "list",
 
   async handle({ tree }) {
-    const status = await tree.status();
-    if (!status.ok) throw branchFailure(status);
+    await existing(tree);
     return new Response(null);
   },
 };

@@ -1,6 +1,6 @@
 import { type BranchAddress, bucketName, parseBucketName } from "../../../protocol/names.ts";
 import { S3Error } from "../answer/errors.ts";
-import { OWNER } from "../answer/filler.ts";
+import { isoDate, OWNER } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { MAX_BUCKETS, MAX_BUCKETS_SCANNED } from "../limits.ts";
 import type { Operation, ServiceRequest } from "../operation.ts";
@@ -32,7 +32,7 @@ export const listBuckets: Operation<ServiceRequest> = {
       Buckets: {
         Bucket: page.buckets.map((row) => ({
           Name: bucketName(row),
-          CreationDate: new Date(row.createdAt).toISOString(),
+          CreationDate: isoDate(row.createdAt),
         })),
       },
       ContinuationToken: page.next && encodeToken(bucketName(page.next)),

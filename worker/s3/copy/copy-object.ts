@@ -1,18 +1,19 @@
+import { byteSource } from "../../blobs/body-reader.ts";
+import { createChecksum } from "../../blobs/hash/checksum-hasher.ts";
+import type { BlobStore } from "../../blobs/port.ts";
+import { type ContentToRead, readContent } from "../../blobs/read-content.ts";
 import type { Committed, StoredAttributes } from "../../branch/contract.ts";
+import { encodeBase64 } from "../../core/base64.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
-import { checksumTag } from "../answer/checksum-names.ts";
 import { S3Error } from "../answer/errors.ts";
-import { setHeaders } from "../answer/set-headers.ts";
+import { checksumTags, etag, isoDate, setHeaders } from "../answer/fields.ts";
 import { versionHeader } from "../answer/version.ts";
 import { xmlAnswer } from "../answer/xml.ts";
-import { isoDate } from "../listings/listing.ts";
-import { askedAlgorithm } from "../multipart/asked-checksum.ts";
 import { readAttributes } from "../objects/attributes.ts";
-import { etag } from "../objects/select-object.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
+import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
 import { OBJECT_HEADERS } from "../request/refusals.ts";
-import { computeChecksum } from "./copy-checksum.ts";
 import { type Copy, commitCopy } from "./copy-commit.ts";
 import { COPY_HEADERS, type CopySource, openSource, sourceVersion } from "./copy-source.ts";
 
@@ -108,6 +109,24 @@ async function answer(
   return response;
 }
 
-function checksumTags({ algorithm, type, value }: Checksum): Record<string, string> {
-  return { [checksumTag(algorithm)]: value, ChecksumType: type };
+const READ_BYTES = 1024 * 1024;
+
+/** The checksum over all bytes of a content, which is read for it from end to end. */
+export async function computeChecksum(
+  store: BlobStore,
+  { algorithm, ...content }: ContentToRead & { readonly algorithm: ChecksumAlgorithm },
+): Promise<Checksum> {
+  const checksum = createChecksum(algorithm);
+  const bytes = await readContent(store, content);
+  if (bytes instanceof Uint8Array) checksum.update(bytes);
+  else {
+    const source = byteSource(bytes);
+    let piece = await source.read(new Uint8Array(READ_BYTES), READ_BYTES);
+    while (piece.length > 0) {
+      checksum.update(piece);
+      // Reading transferred the buffer: this one is the same memory.
+      piece = await source.read(new Uint8Array(piece.buffer), READ_BYTES);
+    }
+  }
+  return { algorithm, type: "FULL_OBJECT", value: encodeBase64(checksum.digest()) };
 }

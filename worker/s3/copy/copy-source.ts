@@ -2,15 +2,14 @@ import { type BucketAddress, bucketName } from "../../../protocol/names.ts";
 import { pathFault } from "../../../protocol/paths.ts";
 import type { FileRead } from "../../branch/contract.ts";
 import { permits, refusalText } from "../../core/permissions.ts";
-import { addressOf } from "../address.ts";
 import { S3Error } from "../answer/errors.ts";
 import { branchFailure, keyFailure } from "../answer/failures.ts";
-import { OWNER_ID } from "../answer/filler.ts";
+import { etag, OWNER_ID } from "../answer/fields.ts";
 import { openTree } from "../bucket-tree.ts";
-import { etag } from "../objects/select-object.ts";
 import type { BucketRequest } from "../operation.ts";
+import { addressOf } from "../request/address.ts";
 import { evaluateConditions } from "../request/conditions.ts";
-import { decodeUri } from "../request/uri.ts";
+import { decodeUri } from "../request/target.ts";
 
 const CONDITIONS = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
 const EXPECTED_OWNER = "x-amz-source-expected-bucket-owner";

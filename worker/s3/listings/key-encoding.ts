@@ -1,5 +1,5 @@
 import { S3Error } from "../answer/errors.ts";
-import { encodeUriPath } from "../request/uri.ts";
+import { encodeUriPath } from "../request/target.ts";
 
 /** How keys go into an answer in XML. */
 export interface KeyEncoding {

@@ -1,14 +1,12 @@
 import type { VersionEntry, VersionList, VersionMark } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
 import { branchFailure } from "../answer/failures.ts";
-import { OWNER, STORAGE_CLASS } from "../answer/filler.ts";
+import { etag, isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
 import { type XmlTags, xmlAnswer } from "../answer/xml.ts";
-import { etag } from "../objects/select-object.ts";
+import { existing } from "../bucket-tree.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import type { KeyEncoding } from "./key-encoding.ts";
 import {
-  existing,
-  isoDate,
   LISTING_HEADERS,
   LISTING_QUERY,
   type ListingParameters,

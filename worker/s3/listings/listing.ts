@@ -1,10 +1,10 @@
 import type { FileList, ListEntry } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
 import { branchFailure } from "../answer/failures.ts";
-import { OWNER, STORAGE_CLASS } from "../answer/filler.ts";
+import { etag, isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
 import type { XmlTags } from "../answer/xml.ts";
+import { existing } from "../bucket-tree.ts";
 import { MAX_KEYS } from "../limits.ts";
-import { etag } from "../objects/select-object.ts";
 import type { BucketRequest } from "../operation.ts";
 import { wholeNumber } from "../request/query-values.ts";
 import { type KeyEncoding, keyEncoding } from "./key-encoding.ts";
@@ -53,13 +53,6 @@ export async function listPage(
   return page;
 }
 
-/** The state of a bucket. Throws NoSuchBucket where it is not there. */
-export async function existing(tree: BucketRequest["tree"]): Promise<{ readonly modifiedAt: number }> {
-  const status = await tree.status();
-  if (!status.ok) throw branchFailure(status);
-  return status;
-}
-
 /** The tags that hold a page's entries. */
 export function entryTags(
   { entries, modifiedAt }: FileList,
@@ -85,11 +78,6 @@ export function prefixTags(
   encoding: KeyEncoding,
 ): XmlTags[] {
   return entries.filter(({ kind }) => kind === "prefix").map(({ path }) => ({ Prefix: encoding.key(path) }));
-}
-
-/** A time, in milliseconds since 1970, as S3's XML says it. */
-export function isoDate(at: number): string {
-  return new Date(at).toISOString();
 }
 
 function isFile(entry: ListEntry): entry is Exclude<ListEntry, { kind: "prefix" }> {

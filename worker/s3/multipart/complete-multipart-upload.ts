@@ -1,23 +1,21 @@
 import type { Completed, MultipartStatus, Part, WriteCondition } from "../../branch/contract.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
-import { checksumTag } from "../answer/checksum-names.ts";
 import { S3Error } from "../answer/errors.ts";
 import { uploadFailure } from "../answer/failures.ts";
-import { setHeaders } from "../answer/set-headers.ts";
+import { checksumTags, etag, setHeaders } from "../answer/fields.ts";
 import { versionHeader } from "../answer/version.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { BroughtBlobs } from "../body/brought-blobs.ts";
 import { BODY_HEADERS } from "../body/open-body.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { MAX_COMPLETE_XML_BYTES } from "../limits.ts";
-import { etag } from "../objects/select-object.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { writeCondition } from "../request/conditions.ts";
 import { wholeNumber } from "../request/query-values.ts";
-import { encodeUriPath } from "../request/uri.ts";
+import { encodeUriPath } from "../request/target.ts";
 import { composeParts, layoutOf } from "./compose-parts.ts";
 import { findUpload } from "./find-upload.ts";
-import { matchParts } from "./match-parts.ts";
+import { matchParts, parseCompletion } from "./named-parts.ts";
 import {
   bodyHeaders,
   type ClaimedChecksum,
@@ -25,7 +23,6 @@ import {
   checksumOfParts,
   claimedChecksum,
 } from "./object-checksum.ts";
-import { parseCompletion } from "./parse-completion.ts";
 
 const MP_OBJECT_SIZE = "x-amz-mp-object-size";
 
@@ -123,7 +120,7 @@ async function answer(request: UploadRequest, completed: Completed) {
     Bucket: bucket,
     Key: path,
     ETag: etag(completed),
-    ...(checksum && { [checksumTag(checksum.algorithm)]: checksum.value, ChecksumType: checksum.type }),
+    ...(checksum && checksumTags(checksum)),
   });
   const version = await versionHeader(request, { path, content: completed, commit });
   setHeaders(response, version);

@@ -3,8 +3,8 @@ import { branchFailure } from "../answer/failures.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { readAttributes } from "../objects/attributes.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
+import { askedKind } from "../request/checksum-kind.ts";
 import { OBJECT_HEADERS } from "../request/refusals.ts";
-import { askedChecksum } from "./asked-checksum.ts";
 
 /** Begins an upload in parts. What it says of the object is kept with the upload until that is completed. */
 export const createMultipartUpload: Operation<ObjectRequest> = {
@@ -15,7 +15,7 @@ export const createMultipartUpload: Operation<ObjectRequest> = {
 
   async handle({ tree, bucket, key, headers, context }) {
     const attributes = readAttributes(headers, key);
-    const checksum = askedChecksum(headers);
+    const checksum = askedKind(headers);
     checkDirective(headers.get("x-amz-metadata-directive"));
     if (key.endsWith("/")) {
       throw new S3Error("InvalidArgument", {

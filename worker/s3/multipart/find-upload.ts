@@ -1,5 +1,5 @@
 import { parseUploadId } from "../../../protocol/names.ts";
-import type { MultipartStatus } from "../../branch/contract.ts";
+import { type MultipartStatus, UPLOAD_LEASE_MS } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
 import { uploadFailure } from "../answer/failures.ts";
 import { MAX_PART_NUMBER } from "../limits.ts";
@@ -40,6 +40,18 @@ export function uploadIdOf({ query, uploadId, address }: UploadRequest): string 
   return uploadId;
 }
 
+/** The upload as `writeContent` asks for one: it is open already, and is renewed while bytes come. */
+export function openedUpload({ branch, uploadId }: UploadRequest, { uid }: MultipartStatus) {
+  return {
+    openUpload: async () => ({ upload: uploadId, uid }),
+    async renewUpload(): Promise<void> {
+      const renewed = await branch.renewUpload({ upload: uploadId });
+      if (!renewed.ok) throw uploadFailure(renewed);
+    },
+    uploadLeaseMs: UPLOAD_LEASE_MS,
+  };
+}
+
 /** Throws NoSuchUpload where the path has a key that is not the upload's. */
 function checkKey({ key }: UploadRequest, upload: { readonly path: string }): void {
   if (key !== undefined && key !== upload.path) {
@@ -47,15 +59,4 @@ function checkKey({ key }: UploadRequest, upload: { readonly path: string }): vo
       message: `The multipart upload is none of the key '${key}': give the key that it was begun with, or none.`,
     });
   }
-}
-
-/** The part that a request names. Throws InvalidArgument, also where it names none. */
-export function partNumberOf({ query }: Pick<UploadRequest, "query">): number {
-  const text = query.get("partNumber");
-  const number = text !== undefined && /^[0-9]{1,5}$/.test(text) ? Number(text) : 0;
-  if (number >= 1 && number <= MAX_PART_NUMBER) return number;
-  const said = text === undefined ? "partNumber is missing" : `partNumber is '${text}'`;
-  throw new S3Error("InvalidArgument", {
-    message: `${said}: part numbers are whole numbers from 1 to ${MAX_PART_NUMBER}, inclusive.`,
-  });
 }

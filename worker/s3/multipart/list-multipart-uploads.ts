@@ -1,8 +1,9 @@
 import type { ListMultiparts, MultipartList } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
 import { branchFailure } from "../answer/failures.ts";
-import { OWNER, STORAGE_CLASS } from "../answer/filler.ts";
+import { isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
+import { existing } from "../bucket-tree.ts";
 import { MAX_PAGE_ENTRIES } from "../limits.ts";
 import { keyEncoding } from "../listings/key-encoding.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
@@ -61,8 +62,7 @@ function markerOf(query: ReadonlyMap<string, string>): ListMultiparts["after"] {
 /** Nobody is told of more after a page of no uploads, as with listings of keys. */
 async function pageOf(tree: BucketRequest["tree"], asked: ListMultiparts): Promise<MultipartList> {
   if (asked.limit === 0) {
-    const status = await tree.status();
-    if (!status.ok) throw branchFailure(status);
+    await existing(tree);
     return { ok: true, uploads: [], truncated: false };
   }
   const page = await tree.listMultiparts(asked);
@@ -77,7 +77,7 @@ function describeUpload({ upload, path, initiatedAt, checksum }: Upload, encode:
     Initiator: OWNER,
     Owner: OWNER,
     StorageClass: STORAGE_CLASS,
-    Initiated: new Date(initiatedAt).toISOString(),
+    Initiated: isoDate(initiatedAt),
     ChecksumAlgorithm: checksum?.algorithm,
     ChecksumType: checksum?.type,
   };

@@ -1,11 +1,9 @@
 import type { MultipartStatus, PartList } from "../../branch/contract.ts";
-import { checksumTag } from "../answer/checksum-names.ts";
 import { uploadFailure } from "../answer/failures.ts";
-import { OWNER, STORAGE_CLASS } from "../answer/filler.ts";
+import { checksumTag, etag, isoDate, OWNER, STORAGE_CLASS } from "../answer/fields.ts";
 import { type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { MAX_PAGE_ENTRIES, MAX_PART_NUMBER } from "../limits.ts";
 import { keyEncoding } from "../listings/key-encoding.ts";
-import { etag } from "../objects/select-object.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { wholeNumber } from "../request/query-values.ts";
 import { findOpenUpload, uploadIdOf } from "./find-upload.ts";
@@ -55,7 +53,7 @@ function emptyPage({ path, initiatedAt, checksum }: MultipartStatus): PartList {
 function describePart(part: PartList["parts"][number], { checksum }: PartList): XmlTags {
   return {
     PartNumber: part.number,
-    LastModified: new Date(part.modifiedAt).toISOString(),
+    LastModified: isoDate(part.modifiedAt),
     ETag: etag(part),
     Size: part.size,
     ...(checksum && { [checksumTag(checksum.algorithm)]: part.checksum ?? undefined }),

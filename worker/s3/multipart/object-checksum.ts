@@ -10,9 +10,9 @@ import {
   isCrc,
   parseChecksum,
 } from "../../core/checksums.ts";
-import { checksumHeader } from "../answer/checksum-names.ts";
 import { S3Error } from "../answer/errors.ts";
-import { askedType } from "./asked-checksum.ts";
+import { checksumHeader } from "../answer/fields.ts";
+import { askedType } from "../request/checksum-kind.ts";
 
 type Headers = ReadonlyMap<string, string>;
 

@@ -1,18 +1,16 @@
 import { composeContent } from "../../blobs/compose/compose-content.ts";
 import type { ByteRange } from "../../blobs/port.ts";
-import { type MultipartStatus, UPLOAD_LEASE_MS } from "../../branch/contract.ts";
-import { checksumTag } from "../answer/checksum-names.ts";
+import type { MultipartStatus } from "../../branch/contract.ts";
 import { uploadFailure } from "../answer/failures.ts";
-import { setHeaders } from "../answer/set-headers.ts";
+import { checksumTag, etag, isoDate, setHeaders } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { BroughtBlobs } from "../body/brought-blobs.ts";
 import { type CopiedBytes, copyBytes } from "../copy/copy-bytes.ts";
 import { COPY_HEADERS, type CopySource, openSource, sourceVersion } from "../copy/copy-source.ts";
-import { isoDate } from "../listings/listing.ts";
-import { etag } from "../objects/select-object.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
-import { parseCopyRange } from "../request/copy-range.ts";
-import { findOpenUpload, partNumberOf } from "./find-upload.ts";
+import { partNumberOf } from "../request/query-values.ts";
+import { parseCopyRange } from "../request/range.ts";
+import { findOpenUpload, openedUpload } from "./find-upload.ts";
 
 interface PartCopy {
   readonly number: number;
@@ -33,7 +31,7 @@ export const uploadPartCopy: Operation<UploadRequest> = {
 
   async handle(request) {
     const { headers, now } = request;
-    const number = partNumberOf(request);
+    const number = partNumberOf(request.query);
     const upload = await findOpenUpload(request);
     const source = await openSource(request);
     const range = parseCopyRange(headers.get("x-amz-copy-source-range"), source.file.size);
@@ -79,7 +77,6 @@ async function addReference(request: UploadRequest, copy: PartBringing): Promise
 }
 
 async function addBytes(request: UploadRequest, copy: PartBringing): Promise<CopiedBytes> {
-  const { branch, uploadId, now } = request;
   const { source, range, upload, blobs } = copy;
   const part = await copyBytes({
     store: blobs,
@@ -87,13 +84,8 @@ async function addBytes(request: UploadRequest, copy: PartBringing): Promise<Cop
     ...(range && { range }),
     ...(upload.checksum && { checksum: upload.checksum.algorithm }),
     inline: "never",
-    openUpload: async () => ({ upload: uploadId, uid: upload.uid }),
-    renewUpload: async () => {
-      const renewed = await branch.renewUpload({ upload: uploadId });
-      if (!renewed.ok) throw uploadFailure(renewed);
-    },
-    uploadLeaseMs: UPLOAD_LEASE_MS,
-    now,
+    ...openedUpload(request, upload),
+    now: request.now,
   });
   const added = await addPart(request, { ...copy, part });
   if (!added.ok) throw uploadFailure(added);

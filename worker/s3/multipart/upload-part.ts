@@ -1,15 +1,15 @@
 import type { Content } from "../../blobs/content.ts";
 import { writeContent } from "../../blobs/write-content.ts";
-import { type MultipartStatus, UPLOAD_LEASE_MS } from "../../branch/contract.ts";
-import { checksumHeader } from "../answer/checksum-names.ts";
+import type { MultipartStatus } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
 import { uploadFailure, writeFailure } from "../answer/failures.ts";
+import { checksumHeader, etag } from "../answer/fields.ts";
 import { BroughtBlobs } from "../body/brought-blobs.ts";
 import { BODY_HEADERS, type OpenBody, openBody } from "../body/open-body.ts";
 import { BODY_IDLE_MS } from "../limits.ts";
-import { etag } from "../objects/select-object.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
-import { findOpenUpload, partNumberOf } from "./find-upload.ts";
+import { partNumberOf } from "../request/query-values.ts";
+import { findOpenUpload, openedUpload } from "./find-upload.ts";
 
 /** Takes in one part. Bytes first, row second, as with PutObject: a part that fails leaves the earlier one of its number. */
 export const uploadPart: Operation<UploadRequest> = {
@@ -18,7 +18,7 @@ export const uploadPart: Operation<UploadRequest> = {
   takes: [...BODY_HEADERS, "x-amz-checksum-algorithm"],
 
   async handle(request) {
-    const number = partNumberOf(request);
+    const number = partNumberOf(request.query);
     const body = openBody(request);
     if (body.source === null && body.declaredSize === undefined) throw new S3Error("MissingContentLength");
     const upload = await findOpenUpload(request);
@@ -53,30 +53,23 @@ function partHeaders({
 }
 
 async function writePart(
-  { branch, uploadId, now }: UploadRequest,
+  request: UploadRequest,
   { body, upload, blobs }: { body: OpenBody; upload: MultipartStatus; blobs: BroughtBlobs },
 ): Promise<{ content: Content; checksum: string | null }> {
   const written = await writeContent(body.source, {
     store: blobs,
-    openUpload: async () => ({ upload: uploadId, uid: upload.uid }),
-    renewUpload: () => renew(branch, uploadId),
-    uploadLeaseMs: UPLOAD_LEASE_MS,
+    ...openedUpload(request, upload),
     inline: "never",
     ...(body.declaredSize !== undefined && { declaredSize: body.declaredSize }),
     expect: body.expect,
     ...(upload.checksum && { checksum: upload.checksum.algorithm }),
-    now,
+    now: request.now,
     idleMs: BODY_IDLE_MS,
   });
   const fault = body.fault();
   if (fault) throw fault;
   if (!written.ok) throw writeFailure(written.reason);
   return written;
-}
-
-async function renew(branch: UploadRequest["branch"], upload: string): Promise<void> {
-  const renewed = await branch.renewUpload({ upload });
-  if (!renewed.ok) throw uploadFailure(renewed);
 }
 
 /** An upload without an algorithm takes parts with any: they are checked, and not kept. */

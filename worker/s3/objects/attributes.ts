@@ -1,6 +1,5 @@
 import type { Attributes } from "../../../protocol/files.ts";
 import { S3Error } from "../answer/errors.ts";
-import { storedContentEncoding } from "../body/body-headers.ts";
 import { MAX_METADATA_BYTES } from "../limits.ts";
 import { DEFAULT_CONTENT_TYPE, guessContentType } from "./content-types.ts";
 
@@ -90,4 +89,16 @@ function refuseControls(value: string, name: string): string {
 
 function utf8Length(text: string): number {
   return new TextEncoder().encode(text).length;
+}
+
+/**
+ * The `Content-Encoding` of the object: as sent, but for `aws-chunked`, which belongs to the transfer. Undefined
+ * where nothing is left.
+ */
+export function storedContentEncoding(headers: ReadonlyMap<string, string>): string | undefined {
+  const text = headers.get("content-encoding");
+  if (text === undefined || !/aws-chunked/i.test(text)) return text || undefined;
+  const codings = text.split(",").map((coding) => coding.trim());
+  const stored = codings.filter((coding) => coding !== "" && coding.toLowerCase() !== "aws-chunked");
+  return stored.join(", ") || undefined;
 }

@@ -2,7 +2,7 @@ import { S3Error } from "../answer/errors.ts";
 import { branchFailure } from "../answer/failures.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { writeCondition } from "../request/conditions.ts";
-import { NO_VERSION_GOES } from "./delete-request.ts";
+import { NO_VERSION_GOES } from "./delete-objects.ts";
 
 /** One commit; none, and as good an answer, where the key is missing (S3's DeleteObject). */
 export const deleteObject: Operation<ObjectRequest> = {

@@ -1,18 +1,14 @@
-import type { Committed } from "../../branch/contract.ts";
-import { branchFailure } from "../answer/failures.ts";
-import { type XmlTags, xmlAnswer } from "../answer/xml.ts";
+import { pathFault } from "../../../protocol/paths.ts";
+import type { Committed, WriteCondition } from "../../branch/contract.ts";
+import { type S3Code, S3Error } from "../answer/errors.ts";
+import { branchFailure, keyFailure } from "../answer/failures.ts";
+import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { BODY_HEADERS } from "../body/open-body.ts";
 import { readTextBody } from "../body/read-body.ts";
-import { MAX_XML_BYTES } from "../limits.ts";
-import { existing } from "../listings/listing.ts";
+import { existing } from "../bucket-tree.ts";
+import { MAX_KEYS, MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
-import {
-  type DeleteRequest,
-  type Deletion,
-  type FailedDeletion,
-  failedDeletion,
-  parseDeleteRequest,
-} from "./delete-request.ts";
+import { parseEtag } from "../request/conditions.ts";
 
 /** Up to 1,000 keys in one commit. What cannot be deleted, or must not by its ETag, is an error of its own and stops no other. */
 export const deleteObjects: Operation<BucketRequest> = {
@@ -69,4 +65,96 @@ function deletedTags(key: string, { commit }: Outcome): XmlTags {
 
 function errorTags({ key, version, code, message }: FailedDeletion): XmlTags {
   return { Key: key, VersionId: version, Code: code, Message: message };
+}
+
+/** What is said to whoever wants a version deleted. */
+export const NO_VERSION_GOES =
+  "Deleting a version is not implemented: every commit stays readable by its id. Leave the version out to delete the key.";
+
+/** What the body of a DeleteObjects asks for. */
+export interface DeleteRequest {
+  readonly deletions: readonly Deletion[];
+  /** Those that cannot even be tried. */
+  readonly failed: readonly FailedDeletion[];
+  readonly verbosity: "verbose" | "quiet";
+}
+
+export interface Deletion {
+  readonly key: string;
+  readonly condition?: WriteCondition;
+}
+
+export interface FailedDeletion {
+  readonly key: string;
+  readonly version?: string;
+  readonly code: S3Code;
+  readonly message: string;
+}
+
+/** Reads the XML. Throws MalformedXML; what is wrong with one object only is an error of that one. */
+export function parseDeleteRequest(text: string): DeleteRequest {
+  const tags = tagsOf(parseXml(text, "Delete"));
+  const objects = tags.get("Object") ?? [];
+  if (objects.length === 0) throw malformed("Delete has no Object");
+  if (objects.length > MAX_KEYS) {
+    throw malformed(`Delete has ${objects.length} Objects, at most ${MAX_KEYS} are taken`);
+  }
+  const unknown = [...tags.keys()].find((name) => name !== "Object" && name !== "Quiet");
+  if (unknown !== undefined) throw malformed(`Delete holds ${unknown}, it may hold Object and Quiet`);
+  const parsed = objects.map(parseObject);
+  return {
+    deletions: parsed.filter((each) => !isFailed(each)),
+    failed: parsed.filter(isFailed),
+    verbosity: parseQuiet(tags.get("Quiet") ?? []),
+  };
+}
+
+/** An object's failure as it goes into the answer. */
+export function failedDeletion(key: string, { code, message }: S3Error): FailedDeletion {
+  return { key, code, message };
+}
+
+function parseQuiet([quiet = "false", ...others]: readonly ParsedXml[]): "verbose" | "quiet" {
+  const text = typeof quiet === "string" && others.length === 0 ? quiet.trim().toLowerCase() : "";
+  if (text !== "true" && text !== "false") throw malformed("Quiet must be true or false");
+  return text === "true" ? "quiet" : "verbose";
+}
+
+function parseObject(object: ParsedXml): Deletion | FailedDeletion {
+  const tags = tagsOf(object);
+  const key = textOf(tags, "Key");
+  if (key === undefined) throw malformed("each Object must have one Key");
+  const version = textOf(tags, "VersionId");
+  if (version !== undefined) return { ...failedDeletion(key, notImplemented(NO_VERSION_GOES)), version };
+  const unknown = [...tags.keys()].find((name) => name !== "Key" && name !== "ETag");
+  if (unknown !== undefined) {
+    const message = `${unknown} of an Object is not implemented: send the Key, and the ETag where it must be that one.`;
+    return failedDeletion(key, notImplemented(message));
+  }
+  const fault = pathFault(key);
+  if (fault !== undefined) return failedDeletion(key, keyFailure(key, fault));
+  const tag = textOf(tags, "ETag");
+  return tag === undefined ? { key } : { key, condition: conditionOf(tag) };
+}
+
+/** An ETag that is not of our form is nobody's: the condition then never holds. */
+function conditionOf(tag: string): WriteCondition {
+  if (tag.trim() === "*") return { match: "any" };
+  const content = parseEtag(tag);
+  return { match: content === undefined ? [] : [content] };
+}
+
+/** The text of a tag that may be there once. */
+function textOf(tags: ReadonlyMap<string, readonly ParsedXml[]>, name: string): string | undefined {
+  const [text, ...others] = tags.get(name) ?? [];
+  if (text === undefined || (typeof text === "string" && others.length === 0)) return text;
+  throw malformed(`an Object may have one ${name}, which holds text`);
+}
+
+function isFailed(each: Deletion | FailedDeletion): each is FailedDeletion {
+  return "code" in each;
+}
+
+function notImplemented(message: string): S3Error {
+  return new S3Error("NotImplemented", { message });
 }

@@ -1,17 +1,14 @@
 import { contentName } from "../../../protocol/content.ts";
 import type { FileRead } from "../../branch/contract.ts";
-import type { Checksum } from "../../core/checksums.ts";
-import { checksumTag } from "../answer/checksum-names.ts";
 import { S3Error } from "../answer/errors.ts";
-import { STORAGE_CLASS } from "../answer/filler.ts";
-import { httpDate } from "../answer/http-date.ts";
-import { setHeaders } from "../answer/set-headers.ts";
+import { checksumTag, checksumTags, httpDate, STORAGE_CLASS, setHeaders } from "../answer/fields.ts";
+import { readVersionHeader } from "../answer/version.ts";
 import { type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { MAX_KEYS } from "../limits.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
-import { wholeNumber } from "../request/query-values.ts";
+import { versionId, wholeNumber } from "../request/query-values.ts";
 import { partCount, partSizes } from "./part-layout.ts";
-import { readVersion, readVersionHeader, versionId } from "./select-object.ts";
+import { readVersion } from "./select-object.ts";
 
 const ATTRIBUTES = ["ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"] as const;
 type Attribute = (typeof ATTRIBUTES)[number];
@@ -72,15 +69,11 @@ function describe(
   return {
     // Without the quotes, unlike everywhere else: so it is with S3.
     ETag: asked.has("ETag") ? contentName(file) : undefined,
-    Checksum: asked.has("Checksum") && checksum ? describeChecksum(checksum) : undefined,
+    Checksum: asked.has("Checksum") && checksum ? checksumTags(checksum) : undefined,
     ObjectParts: asked.has("ObjectParts") ? describeParts(file, page) : undefined,
     StorageClass: asked.has("StorageClass") ? STORAGE_CLASS : undefined,
     ObjectSize: asked.has("ObjectSize") ? file.size : undefined,
   };
-}
-
-function describeChecksum({ algorithm, type, value }: Checksum): XmlTags {
-  return { [checksumTag(algorithm)]: value, ChecksumType: type };
 }
 
 /** Undefined of an object that was not put together from parts. */

@@ -1,7 +1,9 @@
-import { setHeaders } from "../answer/set-headers.ts";
+import { setHeaders } from "../answer/fields.ts";
+import { readVersionHeader } from "../answer/version.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
-import { readVersion, readVersionHeader, versionId } from "./select-object.ts";
+import { versionId } from "../request/query-values.ts";
+import { readVersion } from "./select-object.ts";
 
 /** Always none: objects have no tags. aws-cli version 2 asks before it copies a large object, and gives up on a 501. */
 export const getObjectTagging: Operation<ObjectRequest> = {

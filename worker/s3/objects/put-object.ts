@@ -1,20 +1,19 @@
 import type { Content } from "../../blobs/content.ts";
 import { writeContent } from "../../blobs/write-content.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
-import { checksumHeader } from "../answer/checksum-names.ts";
 import { S3Error } from "../answer/errors.ts";
 import { branchFailure, writeFailure } from "../answer/failures.ts";
+import { checksumHeader, etag } from "../answer/fields.ts";
 import { versionHeader } from "../answer/version.ts";
 import { BroughtBlobs } from "../body/brought-blobs.ts";
 import { BODY_HEADERS, type OpenBody, openBody } from "../body/open-body.ts";
 import { UploadLease } from "../body/upload-lease.ts";
 import { BODY_IDLE_MS } from "../limits.ts";
-import { askedAlgorithm } from "../multipart/asked-checksum.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
+import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
 import { OBJECT_HEADERS } from "../request/refusals.ts";
 import { readAttributes } from "./attributes.ts";
-import { etag } from "./select-object.ts";
 
 /**
  * Bytes first, name second: a crash in between leaves blobs of an upload that never commits, and never a name

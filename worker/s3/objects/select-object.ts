@@ -1,13 +1,13 @@
 import { contentName } from "../../../protocol/content.ts";
 import type { ByteRange } from "../../blobs/port.ts";
 import type { FileRead, PartLayout } from "../../branch/contract.ts";
-import { checksumHeader } from "../answer/checksum-names.ts";
 import { S3Error } from "../answer/errors.ts";
 import { branchFailure } from "../answer/failures.ts";
-import { httpDate } from "../answer/http-date.ts";
-import { partNumberOf } from "../multipart/find-upload.ts";
+import { checksumHeader, etag, httpDate } from "../answer/fields.ts";
+import { readVersionHeader } from "../answer/version.ts";
 import type { BucketRequest, ObjectRequest } from "../operation.ts";
 import { evaluateConditions, rangeApplies } from "../request/conditions.ts";
+import { partNumberOf, versionId } from "../request/query-values.ts";
 import { contentRange, parseRange } from "../request/range.ts";
 import { OVERRIDE_QUERY, setAttributeHeaders, setOverrides } from "./attributes.ts";
 import { partCount, partRange } from "./part-layout.ts";
@@ -36,7 +36,7 @@ interface Selection {
 /** Finds a file at HEAD or at `versionId`, and applies the request's conditions, and its range or part, to it. */
 export async function selectObject(request: ObjectRequest): Promise<Selected> {
   const { headers, query } = request;
-  const part = query.has("partNumber") ? partNumberOf(request) : undefined;
+  const part = query.has("partNumber") ? partNumberOf(query) : undefined;
   if (part !== undefined && headers.has("range")) throw rangeOfPart();
   const file = await readVersion(request, versionId(query));
   const answered = describeVersion(file, request);
@@ -71,27 +71,6 @@ function describeVersion(file: FileRead, request: ObjectRequest): Record<string,
     "last-modified": httpDate(file.modifiedAt),
     ...readVersionHeader(request, file),
   };
-}
-
-/** `x-amz-version-id` of what was read: in an open commit nothing has a version. */
-export function readVersionHeader({ address }: BucketRequest, { commit }: FileRead): Record<string, string> {
-  return address.session === undefined ? { "x-amz-version-id": commit } : {};
-}
-
-/** The ETag of a content (design §4). */
-export function etag(content: { readonly digest: string; readonly size: number }): string {
-  return `"${contentName(content)}"`;
-}
-
-/** The commit that `versionId` names; undefined where there is none. Throws InvalidArgument where it is empty. */
-export function versionId(query: ReadonlyMap<string, string>): string | undefined {
-  const id = query.get("versionId");
-  if (id === "") {
-    throw new S3Error("InvalidArgument", {
-      message: "versionId is empty: give the id of a commit, or leave it out for the newest.",
-    });
-  }
-  return id;
 }
 
 /** Says again what caches go by (RFC 9110 §15.4.5). */

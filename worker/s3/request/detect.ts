@@ -1,5 +1,5 @@
-import type { Address } from "../address.ts";
 import { S3Error } from "../answer/errors.ts";
+import type { Address } from "./address.ts";
 
 export type ServiceOperationName = "ListBuckets";
 export type BucketOperationName =

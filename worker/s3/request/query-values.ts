@@ -1,4 +1,5 @@
 import { S3Error } from "../answer/errors.ts";
+import { MAX_PART_NUMBER } from "../limits.ts";
 
 /** A whole number in the query; one above `max` counts as `max`. Throws InvalidArgument. */
 export function wholeNumber(
@@ -39,5 +40,27 @@ export function decodeToken(token: string): string {
   }
   throw new S3Error("InvalidArgument", {
     message: `continuation-token is '${token}', which is none that this gateway gave.`,
+  });
+}
+
+/** The commit that `versionId` names; undefined where there is none. Throws InvalidArgument where it is empty. */
+export function versionId(query: ReadonlyMap<string, string>): string | undefined {
+  const id = query.get("versionId");
+  if (id === "") {
+    throw new S3Error("InvalidArgument", {
+      message: "versionId is empty: give the id of a commit, or leave it out for the newest.",
+    });
+  }
+  return id;
+}
+
+/** The part that a request names. Throws InvalidArgument, also where it names none. */
+export function partNumberOf(query: ReadonlyMap<string, string>): number {
+  const text = query.get("partNumber");
+  const number = text !== undefined && /^[0-9]{1,5}$/.test(text) ? Number(text) : 0;
+  if (number >= 1 && number <= MAX_PART_NUMBER) return number;
+  const said = text === undefined ? "partNumber is missing" : `partNumber is '${text}'`;
+  throw new S3Error("InvalidArgument", {
+    message: `${said}: part numbers are whole numbers from 1 to ${MAX_PART_NUMBER}, inclusive.`,
   });
 }

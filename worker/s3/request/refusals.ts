@@ -1,5 +1,5 @@
 import { S3Error } from "../answer/errors.ts";
-import { OWNER_ID } from "../answer/filler.ts";
+import { OWNER_ID } from "../answer/fields.ts";
 import type { Operation } from "../operation.ts";
 
 /** `x-amz-*` headers that change no answer of ours, or that others than the operation have looked at. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Payload } from "../../../../worker/app.ts";
 import { S3Error } from "../../../../worker/s3/answer/errors.ts";
-import { storedContentEncoding } from "../../../../worker/s3/body/body-headers.ts";
+import { storedContentEncoding } from "../../../../worker/s3/objects/attributes.ts";
 import { drained, framed, joined, opened, SIGNED, UNSIGNED_TRAILER } from "./support.ts";
 
 const PLAIN: Payload = { form: "plain", sha256: null };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { parseSource } from "../../../../worker/s3/copy/copy-source.ts";
-import { parseCopyRange } from "../../../../worker/s3/request/copy-range.ts";
+import { parseCopyRange } from "../../../../worker/s3/request/range.ts";
 
 const code = (act: () => unknown): unknown => {
   try {

@@ -1,9 +1,9 @@
 import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm, parseChecksum } from "../../core/checksums.ts";
-import { checksumHeader } from "../answer/checksum-names.ts";
 import { S3Error } from "../answer/errors.ts";
+import { checksumHeader } from "../answer/fields.ts";
 
 /** What a request says of its body's checksum. */
-export interface AskedChecksum {
+export interface BodyChecksum {
   readonly algorithm: ChecksumAlgorithm;
   /** Base64, of a header; `trailer`: it comes behind the body; undefined where the client sends none. */
   readonly value: { readonly header: string } | "trailer" | undefined;
@@ -21,7 +21,7 @@ const ALGORITHM_OF: ReadonlyMap<string, ChecksumAlgorithm> = new Map(
  * The checksum that the client sent, announced, or wants computed (S3 User Guide, "Checking object integrity").
  * Throws InvalidRequest where there is more than one, or what is said of it is malformed or contradicts itself.
  */
-export function askedChecksum(headers: Headers): AskedChecksum | undefined {
+export function bodyChecksum(headers: Headers): BodyChecksum | undefined {
   const wanted = wantedAlgorithm(headers);
   const sent = sentChecksums(headers);
   const announced = announcedChecksum(headers);
@@ -57,8 +57,8 @@ function wantedAlgorithm(headers: Headers): ChecksumAlgorithm | undefined {
   );
 }
 
-function sentChecksums(headers: Headers): AskedChecksum[] {
-  const sent: AskedChecksum[] = [];
+function sentChecksums(headers: Headers): BodyChecksum[] {
+  const sent: BodyChecksum[] = [];
   for (const [name, algorithm] of ALGORITHM_OF) {
     const header = headers.get(name)?.trim();
     if (header === undefined) continue;
@@ -69,7 +69,7 @@ function sentChecksums(headers: Headers): AskedChecksum[] {
   return sent;
 }
 
-function announcedChecksum(headers: Headers): AskedChecksum | undefined {
+function announcedChecksum(headers: Headers): BodyChecksum | undefined {
   const text = headers.get(TRAILER_HEADER);
   if (text === undefined) return undefined;
   const algorithm = ALGORITHM_OF.get(text.trim().toLowerCase());

@@ -1,5 +1,5 @@
-import { type BucketAddress, parseBucket } from "../../protocol/names.ts";
-import { S3Error } from "./answer/errors.ts";
+import { type BucketAddress, parseBucket } from "../../../protocol/names.ts";
+import { S3Error } from "../answer/errors.ts";
 
 /** Where a request goes: `/`, `/<bucket>[/]` or `/<bucket>/<key>`. */
 export type Address =

@@ -10,13 +10,13 @@ import { S3Error } from "../answer/errors.ts";
 type Headers = ReadonlyMap<string, string>;
 
 /** What an object's checksum is to be. */
-export interface AskedChecksum {
+export interface ChecksumKind {
   readonly algorithm: ChecksumAlgorithm;
   readonly type: ChecksumType;
 }
 
 /** `x-amz-checksum-algorithm` and `x-amz-checksum-type`; undefined where neither is there. Throws InvalidRequest. */
-export function askedChecksum(headers: Headers): AskedChecksum | undefined {
+export function askedKind(headers: Headers): ChecksumKind | undefined {
   const algorithm = askedAlgorithm(headers);
   const type = askedType(headers);
   if (algorithm === undefined) {
