@@ -1,7 +1,7 @@
 import type { BranchAddress } from "../protocol/names.ts";
 import { bucketName } from "../protocol/names.ts";
-import { openBlobStore } from "./blobs/open.ts";
 import type { BlobStore } from "./blobs/port.ts";
+import { openBlobStore } from "./blobs/stores.ts";
 import type { BranchApi } from "./branch/contract.ts";
 import { type Catalogue, openCatalogue } from "./catalogue/catalogue.ts";
 import type { KeyScope } from "./core/permissions.ts";

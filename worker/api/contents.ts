@@ -1,7 +1,7 @@
 import { parseContentName } from "../../protocol/content.ts";
 import { readContent } from "../blobs/read-content.ts";
 import { ApiError } from "./answer/errors.ts";
-import { type ApiRequest, nameParam, noQuery } from "./request/api-request.ts";
+import { type ApiRequest, branchInPath, noQuery } from "./request/api-request.ts";
 
 /** `GET /repos/{repo}/branches/{branch}/contents/{digest}-{size}`: the bytes, whichever file they are. */
 export async function readContents(asked: ApiRequest): Promise<Response> {
@@ -10,7 +10,7 @@ export async function readContents(asked: ApiRequest): Promise<Response> {
   const id = parseContentName(content);
   if (!id)
     throw new ApiError("InvalidRequest", `'${content}' is not a content: it is '<64 hex digits>-<size>'.`);
-  const branch = asked.context.branch({ repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") });
+  const { branch } = branchInPath(asked);
   const found = await branch.content(id);
   if (!found.ok) throw new ApiError("NotFound", `The branch does not have the content '${content}'.`);
   const headers = { "content-type": "application/octet-stream", "content-length": String(id.size) };

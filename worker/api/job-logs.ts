@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { LogLine } from "../../protocol/pipelines.ts";
 import type { LogChunk, LogPage, PipelineApi } from "../pipeline/contract.ts";
 import { ApiError } from "./answer/errors.ts";
-import { slowLines } from "./answer/slow-lines.ts";
+import { slowLines } from "./answer/slow.ts";
 import { jobParam, noSuchJob, pipelineOf } from "./jobs.ts";
 import { type ApiRequest, readQuery } from "./request/api-request.ts";
 

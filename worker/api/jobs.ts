@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Name } from "../../protocol/names.ts";
 import { type DatumPage, type Job, type JobPage, JobState } from "../../protocol/pipelines.ts";
 import { ApiError } from "./answer/errors.ts";
-import { stopFailure } from "./answer/failures.ts";
+import { stopError } from "./answer/failures.ts";
 import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
 
 const MAX_JOBS = 1000;
@@ -97,7 +97,7 @@ export async function stopJob(asked: ApiRequest): Promise<Response> {
   const stopped = await asked.context.pipeline(await pipelineOf(asked)).stopJob(id);
   if (stopped.ok) return Response.json(stopped.job);
   if (stopped.reason === "no-such-job") throw noSuchJob(id);
-  throw stopFailure(stopped.reason, id);
+  throw stopError(stopped.reason, id);
 }
 
 const MAX_DATUMS = 1000;

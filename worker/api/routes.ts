@@ -35,13 +35,13 @@ import {
 
 /** What a runner needs: it reads every input and writes every output. */
 const FLEET = [{ permission: "write", of: noRepo }] as const;
-/** What belongs to no repo and is not for everybody to change: who may hand out keys may do everything. */
+/** Keys and nodes belong to no repo. They take `admin`, because a key that may hand out keys may do everything. */
 const MANAGE = [{ permission: "admin", of: noRepo }] as const;
 const TO_REPO = [{ permission: "write", of: repoInPath }] as const;
 const TO_READ_REPO = [{ permission: "read", of: repoInPath }] as const;
 const TO_UPLOAD = [{ permission: "write", of: uploadRepo }] as const;
 
-/** Every route (design §10): path, then method, to what it needs and what it does. */
+/** Every route: path, then method, to what it needs and what it does. */
 export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
   "/pipelines": {
     GET: { needs: [{ permission: "list", of: noRepo }], handle: listPipelines },

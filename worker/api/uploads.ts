@@ -14,7 +14,7 @@ import type { Content } from "../blobs/content.ts";
 import { writeContent } from "../blobs/write-content.ts";
 import { type BranchApi, UPLOAD_LEASE_MS } from "../branch/contract.ts";
 import { ApiError } from "./answer/errors.ts";
-import { branchFailure, writeFailure } from "./answer/failures.ts";
+import { branchError, writeError } from "./answer/failures.ts";
 import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
 import { readJson } from "./request/read-json.ts";
 
@@ -33,7 +33,7 @@ export async function openUpload(asked: ApiRequest): Promise<Response> {
   const opened = await asked.context
     .branch({ repo, branch })
     .openUpload(lease === undefined ? {} : { lease });
-  if (!opened.ok) throw branchFailure(opened, { repo, branch });
+  if (!opened.ok) throw branchError(opened, { repo, branch });
   return Response.json({ upload: opened.upload } satisfies z.infer<typeof UploadOpened>, { status: 201 });
 }
 
@@ -43,7 +43,7 @@ export async function reserveContents(asked: ApiRequest): Promise<Response> {
   const { branch, upload } = uploadOf(asked);
   const { contents } = await readJson(asked, ReserveContents);
   const reserved = await branch.reserve({ upload, contents });
-  if (!reserved.ok) throw branchFailure(reserved);
+  if (!reserved.ok) throw branchError(reserved);
   return Response.json({ missing: reserved.missing } satisfies z.infer<typeof ContentsReserved>);
 }
 
@@ -56,7 +56,7 @@ export async function addInlineContents(asked: ApiRequest): Promise<Response> {
     upload,
     contents: contents.map((content, index) => inlineContent(content, `contents[${index}]`)),
   });
-  if (!added.ok) throw branchFailure(added);
+  if (!added.ok) throw branchError(added);
   return new Response(null, { status: 204 });
 }
 
@@ -85,9 +85,9 @@ export async function addContent(asked: ApiRequest): Promise<Response> {
     now: Date.now,
     idleMs: IDLE_MS,
   });
-  if (!written.ok) throw writeFailure(written.reason);
+  if (!written.ok) throw writeError(written.reason);
   const added = await branch.addContents({ upload, contents: [written.content] });
-  if (!added.ok) throw branchFailure(added);
+  if (!added.ok) throw branchError(added);
   return Response.json(id satisfies ContentId);
 }
 
@@ -113,12 +113,12 @@ function uploadOf(asked: ApiRequest): { branch: BranchApi; upload: string } {
 
 function uploadAddress({ params }: ApiRequest): BranchAddress {
   const address = parseUploadId(params.upload ?? "");
-  if (!address) throw branchFailure({ ok: false, reason: "no-such-upload" });
+  if (!address) throw branchError({ ok: false, reason: "no-such-upload" });
   return address;
 }
 
 async function keepOpen(branch: BranchApi, upload: string): Promise<{ uid: string }> {
   const renewed = await branch.renewUpload({ upload });
-  if (!renewed.ok) throw branchFailure(renewed);
+  if (!renewed.ok) throw branchError(renewed);
   return renewed;
 }

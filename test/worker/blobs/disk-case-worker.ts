@@ -1,4 +1,4 @@
-import { DiskBlobStore } from "../../../worker/blobs/disk-store.ts";
+import { DiskBlobStore } from "../../../worker/blobs/stores.ts";
 import { STORE_CASES } from "./store-cases.ts";
 
 /** Runs the case whose number is the path, against the disk service: 204, or 500 with what went wrong. */

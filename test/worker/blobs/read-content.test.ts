@@ -3,8 +3,8 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { Body, Chunk } from "../../../worker/blobs/content.ts";
 import { ChunkList } from "../../../worker/blobs/manifest.ts";
 import type { BlobStore, ByteRange } from "../../../worker/blobs/port.ts";
-import { R2BlobStore } from "../../../worker/blobs/r2-store.ts";
 import { readContent } from "../../../worker/blobs/read-content.ts";
+import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import { seededRandom } from "../../support/random.ts";
 import { randomBytes, sameBytes } from "./reference.ts";
 

@@ -1,8 +1,6 @@
 import { env } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import { DiskBlobStore } from "../../../worker/blobs/disk-store.ts";
-import { openBlobStore } from "../../../worker/blobs/open.ts";
-import { R2BlobStore } from "../../../worker/blobs/r2-store.ts";
+import { DiskBlobStore, openBlobStore, R2BlobStore } from "../../../worker/blobs/stores.ts";
 import { STORE_CASES } from "./store-cases.ts";
 
 describe("a blob store in R2", () => {

@@ -4,8 +4,8 @@ import { type ByteSource, byteSource } from "../../../worker/blobs/body-reader.t
 import { ByteBudget } from "../../../worker/blobs/budget.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type { BlobStore } from "../../../worker/blobs/port.ts";
-import { R2BlobStore } from "../../../worker/blobs/r2-store.ts";
 import { readContent } from "../../../worker/blobs/read-content.ts";
+import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import {
   CHUNK_BYTES,
   type WriteOptions,

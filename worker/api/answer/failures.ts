@@ -35,7 +35,7 @@ const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
 type BranchFailure = CommitRefused | { readonly ok: false; readonly reason: PlainReason };
 
 /** A branch said no; `address` is the one that the client named. */
-export function branchFailure(failure: BranchFailure, address?: BranchAddress): ApiError {
+export function branchError(failure: BranchFailure, address?: BranchAddress): ApiError {
   if (failure.reason === "no-such-branch" && address) {
     const bucket = bucketName(address);
     return new ApiError(
@@ -69,7 +69,7 @@ const STOP_WORDS: Record<"job-ended" | "job-ending", string> = {
 };
 
 /** A job can't be stopped. */
-export function stopFailure(reason: keyof typeof STOP_WORDS, job: string): ApiError {
+export function stopError(reason: keyof typeof STOP_WORDS, job: string): ApiError {
   return new ApiError("JobEnded", `The job '${job}' ${STOP_WORDS[reason]}.`);
 }
 
@@ -87,6 +87,6 @@ const WRITE_WORDS: Record<WriteFailure, readonly [ApiCode, string]> = {
 };
 
 /** A body could not be taken in. */
-export function writeFailure(reason: WriteFailure): ApiError {
+export function writeError(reason: WriteFailure): ApiError {
   return new ApiError(...WRITE_WORDS[reason]);
 }

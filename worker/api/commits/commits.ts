@@ -7,22 +7,21 @@ import {
   MAX_LIST_ENTRIES,
 } from "../../../protocol/files.ts";
 import type { Operation } from "../../branch/contract.ts";
-import { branchFailure } from "../answer/failures.ts";
-import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
+import { branchError } from "../answer/failures.ts";
+import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
 import { readJson } from "../request/read-json.ts";
 
 /** `POST /repos/{repo}/branches/{branch}/commits`: many puts and deletes as one commit, or into the open one that is named. */
 export async function createCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  const address = { repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") };
-  const branch = asked.context.branch(address);
+  const { address, branch } = branchInPath(asked);
   const { upload, session, operations } = await readJson(asked, CreateCommit);
   const committed = await branch.commit({
     upload,
     operations: operations.map(operationOf),
     ...(session !== undefined && { openCommit: session }),
   });
-  if (!committed.ok) throw branchFailure(committed, address);
+  if (!committed.ok) throw branchError(committed, address);
   return Response.json({ commit: committed.commit } satisfies z.infer<typeof CommitCreated>, { status: 201 });
 }
 
@@ -45,8 +44,7 @@ export async function listFiles(asked: ApiRequest): Promise<Response> {
   const { since, ...page } = readQuery(asked, FilesQuery);
   if (since !== undefined) return Response.json(await filesSince(asked, { ...page, since }));
   const { prefix, after, limit } = page;
-  const address = { repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") };
-  const branch = asked.context.branch(address);
+  const { address, branch } = branchInPath(asked);
   const commit = asked.params.commit ?? "";
   const list = await branch.list({
     prefix,
@@ -55,12 +53,12 @@ export async function listFiles(asked: ApiRequest): Promise<Response> {
     anyGeneration: true,
     ...(after !== undefined && { after }),
   });
-  if (!list.ok) throw branchFailure(list, address);
+  if (!list.ok) throw branchError(list, address);
   const files = list.entries.filter((entry) => entry.kind !== "prefix");
   return Response.json({ files, next: list.next } satisfies FilePage);
 }
 
-/** What of a commit an input holds that starts after another one. Pages may be short. */
+/** The files of a commit that an input holds if it starts after another commit. Pages may be short. */
 async function filesSince(
   asked: ApiRequest,
   {
@@ -70,13 +68,12 @@ async function filesSince(
     since,
   }: { prefix: string; after?: string | undefined; limit: number; since: string },
 ): Promise<FilePage> {
-  const address = { repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") };
-  const branch = asked.context.branch(address);
+  const { branch } = branchInPath(asked);
   const [at, start] = await Promise.all([
     branch.position({ commit: asked.params.commit ?? "" }),
     branch.position({ commit: since }),
   ]);
-  if (!at || !start) throw branchFailure({ ok: false, reason: "no-such-version" });
+  if (!at || !start) throw branchError({ ok: false, reason: "no-such-version" });
   const { generation, seq } = at;
   return await branch.filesAt({ generation, seq, prefix, after, limit, since: start });
 }

@@ -9,11 +9,10 @@ import {
   MAX_LIST_COMMITS,
   type PathChange,
 } from "../../../protocol/commits.ts";
-import type { BranchAddress } from "../../../protocol/names.ts";
 import type { Job } from "../../../protocol/pipelines.ts";
-import type { BranchApi, CommitEntry, PathDifference } from "../../branch/contract.ts";
-import { branchFailure } from "../answer/failures.ts";
-import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
+import type { CommitEntry, PathDifference } from "../../branch/contract.ts";
+import { branchError } from "../answer/failures.ts";
+import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
 
 const ListQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_LIST_COMMITS).default(100),
@@ -25,7 +24,7 @@ export async function listCommits(asked: ApiRequest): Promise<Response> {
   const { limit, after } = readQuery(asked, ListQuery);
   const { address, branch } = branchInPath(asked);
   const log = await branch.commits({ limit, ...(after !== undefined && { after }) });
-  if (!log.ok) throw branchFailure(log, address);
+  if (!log.ok) throw branchError(log, address);
   return Response.json({ commits: log.commits.map(shown), next: log.next } satisfies CommitPage);
 }
 
@@ -54,7 +53,7 @@ export async function diffCommit(asked: ApiRequest): Promise<Response> {
   const { id: to, parent } = await commitInPath(asked);
   const from = asFrom ?? parent;
   const diff = await branch.diff({ from, to, after, limit });
-  if (!diff.ok) throw branchFailure(diff, address);
+  if (!diff.ok) throw branchError(diff, address);
   return Response.json({
     from,
     to,
@@ -63,20 +62,15 @@ export async function diffCommit(asked: ApiRequest): Promise<Response> {
   } satisfies DiffPage);
 }
 
-export function branchInPath(asked: ApiRequest): { address: BranchAddress; branch: BranchApi } {
-  const address = { repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") };
-  return { address, branch: asked.context.branch(address) };
-}
-
-/** The commit of the path; of a branch that was deleted and made again, those since. */
+/** The commit of the path. If the branch was deleted and made again, only commits since then are found. */
 export async function commitInPath(asked: ApiRequest): Promise<CommitEntry> {
   const { address, branch } = branchInPath(asked);
   const entry = await branch.commitEntry({ commit: asked.params.commit ?? "" });
-  if (!entry.ok) throw branchFailure(entry, address);
+  if (!entry.ok) throw branchError(entry, address);
   return entry;
 }
 
-/** The output of a pipeline is in the repo of its name. Of a pipeline that was deleted, what the catalogue kept. */
+/** A pipeline's output is in the repo of its name. Of a deleted pipeline, the catalogue still knows the job. */
 async function jobOf({ context, params }: ApiRequest, id: string): Promise<Job | null> {
   return (await context.pipeline(params.repo ?? "").job(id)) ?? (await context.catalogue.jobs.find(id));
 }

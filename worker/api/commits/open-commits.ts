@@ -4,23 +4,23 @@ import { OpenSession, type Session, type SessionEnd, type SessionOpened } from "
 import { type BranchAddress, openCommitBucket, SessionId } from "../../../protocol/names.ts";
 import type { BranchApi } from "../../branch/contract.ts";
 import { ApiError } from "../answer/errors.ts";
-import { branchFailure } from "../answer/failures.ts";
-import { type ApiRequest, nameParam, noQuery } from "../request/api-request.ts";
+import { branchError } from "../answer/failures.ts";
+import { type ApiRequest, branchInPath, noQuery } from "../request/api-request.ts";
 import { readJson } from "../request/read-json.ts";
 
-/** Longest time that the end of an open commit is waited for in one request. */
+/** How long one request waits for the end of an open commit. */
 const MAX_WAIT_MS = 20_000;
-/** First pause between two looks at a commit that is being applied; each is twice as long, up to the last. */
+/** The first pause between two looks at a commit that is being applied. Each is twice as long as the one before, up to the last. */
 const FIRST_PAUSE_MS = 50;
 const LAST_PAUSE_MS = 1000;
 
 /** `POST /repos/{repo}/branches/{branch}/sessions` */
 export async function startOpenCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  const address = branchInPath(asked);
+  const { address, branch } = branchInPath(asked);
   const { ttl } = hasBody(asked) ? await readJson(asked, OpenSession) : {};
-  const opened = await asked.context.branch(address).startOpenCommit({ ttlMs: ttlOf(asked, ttl) });
-  if (!opened.ok) throw branchFailure(opened, address);
+  const opened = await branch.startOpenCommit({ ttlMs: ttlOf(asked, ttl) });
+  if (!opened.ok) throw branchError(opened, address);
   const { openCommit: session } = opened;
   return Response.json(
     { session, bucket: openCommitBucket({ ...address, session }) } satisfies z.infer<typeof SessionOpened>,
@@ -33,7 +33,7 @@ export async function inspectOpenCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch, openCommit } = openCommitInPath(asked);
   const found = await branch.openCommitStatus({ openCommit });
-  if (!found.ok) throw branchFailure(found);
+  if (!found.ok) throw branchError(found);
   const { state, operations, openedAt, due, commit } = found;
   const bucket = openCommitBucket({ ...address, session: openCommit });
   return Response.json({
@@ -47,7 +47,7 @@ export async function inspectOpenCommit(asked: ApiRequest): Promise<Response> {
   } satisfies Session);
 }
 
-/** `POST …/sessions/{session}/finish`: 202 where it takes longer than one request waits. May be asked again. */
+/** `POST …/sessions/{session}/finish`: 202 if it takes longer than one request waits. It may be asked again. */
 export async function finishOpenCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch, openCommit } = openCommitInPath(asked);
@@ -55,7 +55,7 @@ export async function finishOpenCommit(asked: ApiRequest): Promise<Response> {
   return Response.json(end, { status: end.state === "applying" ? 202 : 200 });
 }
 
-/** `DELETE …/sessions/{session}`: good, too, where it is gone. */
+/** `DELETE …/sessions/{session}`: also succeeds if it is gone. */
 export async function abortOpenCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch, openCommit } = openCommitInPath(asked);
@@ -71,7 +71,7 @@ async function waitForEnd(branch: BranchApi, openCommit: string): Promise<Sessio
   const deadline = Date.now() + MAX_WAIT_MS;
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LAST_PAUSE_MS)) {
     const end = await branch.finishOpenCommit({ openCommit });
-    if (!end.ok) throw branchFailure(end);
+    if (!end.ok) throw branchError(end);
     if (end.state === "finished") return { state: "finished", commit: end.commit };
     if (Date.now() >= deadline) return { state: "applying", commit: null };
     await scheduler.wait(pause);
@@ -92,17 +92,13 @@ function hasBody({ request }: ApiRequest): boolean {
   return request.body !== null && request.headers.get("content-length") !== "0";
 }
 
-function branchInPath(asked: ApiRequest): BranchAddress {
-  return { repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") };
-}
-
 function openCommitInPath(asked: ApiRequest): {
   address: BranchAddress;
   branch: BranchApi;
   openCommit: string;
 } {
-  const address = branchInPath(asked);
+  const { address, branch } = branchInPath(asked);
   const id = SessionId.safeParse(asked.params.session);
-  if (!id.success) throw branchFailure({ ok: false, reason: "no-such-open-commit" });
-  return { address, branch: asked.context.branch(address), openCommit: id.data };
+  if (!id.success) throw branchError({ ok: false, reason: "no-such-open-commit" });
+  return { address, branch, openCommit: id.data };
 }

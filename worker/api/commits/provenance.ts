@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { MAX_LIST_MAKERS, type Provenance } from "../../../protocol/commits.ts";
 import { ApiError } from "../answer/errors.ts";
-import { branchFailure } from "../answer/failures.ts";
-import { type ApiRequest, readQuery } from "../request/api-request.ts";
-import { branchInPath, commitInPath } from "./log.ts";
+import { branchError } from "../answer/failures.ts";
+import { type ApiRequest, branchInPath, readQuery } from "../request/api-request.ts";
+import { commitInPath } from "./log.ts";
 
 const ProvenanceQuery = z.strictObject({
   path: z.string().min(1, { error: "must be the path of a file of the commit" }),
@@ -34,7 +34,7 @@ async function mustHold(
   const read = await branch.read({ path, commit });
   if (read.ok) return;
   if (read.reason === "no-such-branch" || read.reason === "no-such-version") {
-    throw branchFailure({ ok: false, reason: read.reason }, address);
+    throw branchError({ ok: false, reason: read.reason }, address);
   }
   throw new ApiError(
     "NotFound",

@@ -1,23 +1,23 @@
 import type { Issue } from "../../../protocol/errors.ts";
 import { bucketName } from "../../../protocol/names.ts";
+import type { Context } from "../../app.ts";
 import type { Catalogue } from "../../catalogue/catalogue.ts";
 import type { PipelineRow } from "../../catalogue/pipelines.ts";
 import { nearest } from "../../core/nearest.ts";
-import type { KeyScope } from "../../core/permissions.ts";
-import { permits } from "../../core/permissions.ts";
-import type { SpecOutline } from "../../core/spec-outline.ts";
+import { type KeyScope, permits } from "../../core/permissions.ts";
+import type { InputOutline, SpecOutline } from "../../core/spec-outline.ts";
 
-/** What the rules over many pipelines and repos are held against, and for whom: a key hears of its own repos alone. */
+/** What the rules over many pipelines and repos look at, and for whom: a key hears only of its own repos. */
 export interface Surroundings {
   readonly catalogue: Catalogue;
   readonly scope: KeyScope;
 }
 
-/** For so many missing repos one with a name that is near is looked for, each time among so many rows. */
+/** So many missing repos get a hint with a similar name, each looked for among so many rows. */
 const MAX_HINTS = 5;
 const MAX_ROWS = 1000;
 
-/** Inputs whose repo is not there. Their branch need not be there yet. */
+/** Inputs whose repo does not exist. Their branch need not exist yet. */
 export async function missingRepoIssues(around: Surroundings, outline: SpecOutline): Promise<Issue[]> {
   const { pipeline, outputBranch } = outline;
   // Its own output as an input is a rule of the spec itself (core/spec.ts).
@@ -31,7 +31,7 @@ export async function missingRepoIssues(around: Surroundings, outline: SpecOutli
   });
 }
 
-/** Those of the repos that are not there, with what to do about it. */
+/** The missing ones of the repos, with what to do about each. */
 async function missingRepos(
   around: Surroundings,
   wanted: ReadonlySet<string>,
@@ -53,7 +53,7 @@ function missingRepo(repo: string, near: string | undefined): string {
   return `there is no repo '${repo}': ${remedy}`;
 }
 
-/** Repos that the key may see: the first ones, and where there are many, those that begin like this one. */
+/** Repos that the key may see: the first ones, and if there are many, also those that begin like this one. */
 async function reposAround({ catalogue, scope }: Surroundings, repo: string): Promise<Set<string>> {
   const query = { limit: MAX_ROWS, ...(scope.repos && { repos: scope.repos }) };
   const rows = await catalogue.branches.list(query);
@@ -64,7 +64,7 @@ async function reposAround({ catalogue, scope }: Surroundings, repo: string): Pr
   return new Set(rows.map((row) => row.repo));
 }
 
-/** Inputs by which what the pipeline would write comes back to it through other pipelines. */
+/** Inputs through which the pipeline's own output would come back to it by way of other pipelines. */
 export async function cycleIssues(around: Surroundings, outline: SpecOutline): Promise<Issue[]> {
   const { pipeline, outputBranch, inputs } = outline;
   if (pipeline === undefined || outputBranch === undefined) return [];
@@ -109,10 +109,35 @@ function namesBack(
   return names;
 }
 
-/** The repo of a pipeline has its name; of what a key may not read it does not hear the name either. */
+/** A pipeline's repo has its name. A key that may not read the repo does not learn the name either. */
 function named(pipelines: readonly string[], scope: KeyScope): string {
   const names = pipelines.map((name) =>
     permits(scope, { permission: "read", repo: name }) ? `'${name}'` : "another pipeline",
   );
   return names.join(" and then ");
+}
+
+/** Inputs that are to start after a commit that their branch does not have. */
+export async function unknownCommitIssues(
+  context: Pick<Context, "branch">,
+  { inputs }: SpecOutline,
+): Promise<Issue[]> {
+  const found = inputs.map(async (input, index): Promise<Issue[]> => {
+    const message = await unknownCommit(context, input);
+    return message === undefined ? [] : [{ path: `inputs[${index}].from.ID`, message }];
+  });
+  return (await Promise.all(found)).flat();
+}
+
+async function unknownCommit(
+  context: Pick<Context, "branch">,
+  { repo, branch, from }: InputOutline,
+): Promise<string | undefined> {
+  // core/spec.ts says it if the commit is of another repo.
+  if (repo === undefined || branch === undefined || from.id === undefined || from.repo !== repo)
+    return undefined;
+  const address = { repo, branch };
+  if (await context.branch(address).position({ commit: from.id })) return undefined;
+  const bucket = bucketName(address);
+  return `'${bucket}' has no commit '${from.id}': 'sluice commit list ${bucket}' shows those it has`;
 }

@@ -6,8 +6,7 @@ import { axisOf, combinations } from "../../core/cross-product.ts";
 import { parseGlob } from "../../core/glob.ts";
 import { workerCount } from "../../core/parallelism.ts";
 import { checkSpec, resolveSpec } from "../../core/spec.ts";
-import { lookAfter } from "./look-after.ts";
-import { type Look, lookAtInput } from "./look-at-input.ts";
+import { type Look, lookAfter, lookAtInput } from "./look.ts";
 
 /** What a good specification would come to now: its workers and its first datums. Makes nothing. */
 export async function previewPipeline(context: Context, spec: PipelineSpec): Promise<PipelineCheck> {

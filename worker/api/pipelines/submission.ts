@@ -6,8 +6,7 @@ import { outlineOf, type SpecOutline } from "../../core/spec-outline.ts";
 import { ApiError } from "../answer/errors.ts";
 import type { ApiRequest } from "../request/api-request.ts";
 import { issuesOf, problems } from "../request/issues.ts";
-import { fromIssues } from "./from-issues.ts";
-import { cycleIssues, missingRepoIssues } from "./graph.ts";
+import { cycleIssues, missingRepoIssues, unknownCommitIssues } from "./graph.ts";
 
 /** Largest specification, as JSON in UTF-8: a Pipeline object keeps it in one row of at most 2 MB. */
 const MAX_SPEC_BYTES = 1_000_000;
@@ -39,7 +38,7 @@ export async function submittedSpec(asked: ApiRequest, purpose: Purpose): Promis
   const others = await Promise.all([
     missingRepoIssues(around, outline),
     cycleIssues(around, outline),
-    fromIssues(asked.context, outline),
+    unknownCommitIssues(asked.context, outline),
   ]);
   const issues = [...own, ...others.flat()];
   if (spec && issues.length === 0) return spec;

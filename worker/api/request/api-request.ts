@@ -1,6 +1,7 @@
 import type { z } from "zod";
-import { NAME_PATTERN } from "../../../protocol/names.ts";
+import { type BranchAddress, NAME_PATTERN } from "../../../protocol/names.ts";
 import type { Caller, Context } from "../../app.ts";
+import type { BranchApi } from "../../branch/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { checked } from "./issues.ts";
 
@@ -36,7 +37,7 @@ export function noQuery({ query }: ApiRequest): void {
     throw new ApiError("InvalidRequest", `There is no query parameter '${name}' here: leave it out.`);
 }
 
-/** A name in the path that must follow the rule of names (design §2). */
+/** A name in the path. Throws InvalidRequest unless it follows the rule of names. */
 export function nameParam({ params }: ApiRequest, param: string): string {
   const name = params[param] ?? "";
   if (NAME_PATTERN.test(name)) return name;
@@ -44,4 +45,10 @@ export function nameParam({ params }: ApiRequest, param: string): string {
     "InvalidRequest",
     `'${name}' can't be a ${param}: names start with a letter or digit and hold only letters, digits, '_' and '-', 63 characters at most.`,
   );
+}
+
+/** The branch that `{repo}` and `{branch}` of the path name. Asks it nothing yet. */
+export function branchInPath(asked: ApiRequest): { address: BranchAddress; branch: BranchApi } {
+  const address = { repo: nameParam(asked, "repo"), branch: nameParam(asked, "branch") };
+  return { address, branch: asked.context.branch(address) };
 }

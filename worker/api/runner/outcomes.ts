@@ -4,7 +4,7 @@ import type { Outcome } from "../../../protocol/runner.ts";
 import type { Content } from "../../blobs/content.ts";
 import type { BranchApi } from "../../branch/contract.ts";
 import { ApiError } from "../answer/errors.ts";
-import { branchFailure } from "../answer/failures.ts";
+import { branchError } from "../answer/failures.ts";
 import { inlineContent } from "../uploads.ts";
 
 /** What became of a datum or task, and the small contents that came with the message, verified. */
@@ -55,7 +55,7 @@ export async function keepContents(branch: BranchApi, read: readonly ReadOutcome
   });
   for (const [upload, contents] of byUpload) {
     const added = await branch.addContents({ upload, contents });
-    if (!added.ok) throw branchFailure(added);
+    if (!added.ok) throw branchError(added);
   }
   return outcomes;
 }
@@ -73,7 +73,7 @@ async function sharedUpload(branch: BranchApi, first: Outcome | undefined): Prom
 
 async function openFor(branch: BranchApi, lease: string): Promise<string> {
   const opened = await branch.openUpload({ lease });
-  if (!opened.ok) throw branchFailure(opened);
+  if (!opened.ok) throw branchError(opened);
   return opened.upload;
 }
 

@@ -17,7 +17,7 @@ import {
 import { assignWorkers } from "../../core/parallelism.ts";
 import type { Leased } from "../../pipeline/contract.ts";
 import { ApiError } from "../answer/errors.ts";
-import { slowJson } from "../answer/slow-json.ts";
+import { slowJson } from "../answer/slow.ts";
 import { type ApiRequest, noQuery, readQuery } from "../request/api-request.ts";
 import { readJson } from "../request/read-json.ts";
 import { keepContents, readOutcomes } from "./outcomes.ts";

@@ -1,5 +1,5 @@
 import { parseBucketName } from "../../../protocol/names.ts";
-import { openBlobStore } from "../../blobs/open.ts";
+import { openBlobStore } from "../../blobs/stores.ts";
 import { openCatalogue } from "../../catalogue/catalogue.ts";
 import type { Env } from "../../env.ts";
 import type { Ledger } from "../ledger/ledger.ts";

@@ -1,7 +1,7 @@
 import { decodeTime, monotonicFactory } from "ulid";
 import { bucketName } from "../../../protocol/names.ts";
 import { NODE_TTL_MS } from "../../../protocol/runner.ts";
-import { openBlobStore } from "../../blobs/open.ts";
+import { openBlobStore } from "../../blobs/stores.ts";
 import type { BranchApi } from "../../branch/contract.ts";
 import { type Catalogue, openCatalogue } from "../../catalogue/catalogue.ts";
 import type { Env } from "../../env.ts";

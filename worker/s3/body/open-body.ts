@@ -115,7 +115,7 @@ function chunkedBody(
 const MD5_BASE64 = /^[A-Za-z0-9+/]{22}==$/;
 
 /** The 16 bytes of `Content-MD5`, where it is sent. Throws InvalidDigest. */
-export function contentMd5(headers: ReadonlyMap<string, string>): Uint8Array | undefined {
+function contentMd5(headers: ReadonlyMap<string, string>): Uint8Array | undefined {
   const text = headers.get("content-md5");
   if (text === undefined) return undefined;
   if (!MD5_BASE64.test(text)) {
@@ -127,12 +127,12 @@ export function contentMd5(headers: ReadonlyMap<string, string>): Uint8Array | u
 }
 
 /** The bytes that `Content-Length` announces, where it is sent. Throws InvalidArgument. */
-export function declaredSize(headers: ReadonlyMap<string, string>): number | undefined {
+function declaredSize(headers: ReadonlyMap<string, string>): number | undefined {
   return sizeIn(headers, "content-length");
 }
 
 /** The bytes that an aws-chunked body holds without its framing. Throws MissingContentLength and InvalidArgument. */
-export function decodedContentLength(headers: ReadonlyMap<string, string>): number {
+function decodedContentLength(headers: ReadonlyMap<string, string>): number {
   const size = sizeIn(headers, "x-amz-decoded-content-length");
   if (size !== undefined) return size;
   throw new S3Error("MissingContentLength", {

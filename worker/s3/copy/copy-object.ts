@@ -112,7 +112,7 @@ async function answer(
 const READ_BYTES = 1024 * 1024;
 
 /** The checksum over all bytes of a content, which is read for it from end to end. */
-export async function computeChecksum(
+async function computeChecksum(
   store: BlobStore,
   { algorithm, ...content }: ContentToRead & { readonly algorithm: ChecksumAlgorithm },
 ): Promise<Checksum> {

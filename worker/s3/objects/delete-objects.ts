@@ -72,19 +72,19 @@ export const NO_VERSION_GOES =
   "Deleting a version is not implemented: every commit stays readable by its id. Leave the version out to delete the key.";
 
 /** What the body of a DeleteObjects asks for. */
-export interface DeleteRequest {
+interface DeleteRequest {
   readonly deletions: readonly Deletion[];
   /** Those that cannot even be tried. */
   readonly failed: readonly FailedDeletion[];
   readonly verbosity: "verbose" | "quiet";
 }
 
-export interface Deletion {
+interface Deletion {
   readonly key: string;
   readonly condition?: WriteCondition;
 }
 
-export interface FailedDeletion {
+interface FailedDeletion {
   readonly key: string;
   readonly version?: string;
   readonly code: S3Code;
@@ -92,7 +92,7 @@ export interface FailedDeletion {
 }
 
 /** Reads the XML. Throws MalformedXML; what is wrong with one object only is an error of that one. */
-export function parseDeleteRequest(text: string): DeleteRequest {
+function parseDeleteRequest(text: string): DeleteRequest {
   const tags = tagsOf(parseXml(text, "Delete"));
   const objects = tags.get("Object") ?? [];
   if (objects.length === 0) throw malformed("Delete has no Object");
@@ -110,7 +110,7 @@ export function parseDeleteRequest(text: string): DeleteRequest {
 }
 
 /** An object's failure as it goes into the answer. */
-export function failedDeletion(key: string, { code, message }: S3Error): FailedDeletion {
+function failedDeletion(key: string, { code, message }: S3Error): FailedDeletion {
   return { key, code, message };
 }
 

@@ -1,4 +1,39 @@
+import type { Env } from "../env.ts";
 import { type BlobStore, type ByteRange, ShortBlobError } from "./port.ts";
+
+/** The blob store that the host bound: DISK (embedded) before BLOBS (R2). Throws where there is neither. */
+export function openBlobStore(env: Pick<Env, "DISK" | "BLOBS">): BlobStore {
+  if (env.DISK) return new DiskBlobStore(env.DISK);
+  if (env.BLOBS) return new R2BlobStore(env.BLOBS);
+  throw new Error("no blob store: bind an R2 bucket as BLOBS, or a writable disk service as DISK");
+}
+
+/** Blobs as objects in an R2 bucket. */
+export class R2BlobStore implements BlobStore {
+  readonly #bucket: R2Bucket;
+
+  constructor(bucket: R2Bucket) {
+    this.#bucket = bucket;
+  }
+
+  async put(name: string, bytes: Uint8Array): Promise<void> {
+    await this.#bucket.put(name, bytes);
+  }
+
+  async get(name: string, range: ByteRange): Promise<ReadableStream<Uint8Array> | null> {
+    const object = await this.#bucket.get(name, { range });
+    if (object === null) return null;
+    if (object.size < range.offset + range.length) {
+      await object.body.cancel();
+      throw new ShortBlobError(name, range);
+    }
+    return object.body;
+  }
+
+  async delete(name: string): Promise<void> {
+    await this.#bucket.delete(name);
+  }
+}
 
 /**
  * Blobs as files in a folder that workerd's disk service serves. It writes a temporary file and renames it, so a
