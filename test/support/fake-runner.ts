@@ -62,7 +62,7 @@ export class FakeRunner {
     const request = { method: "POST", headers, body, ...(signal && { signal }) };
     const response = await fetch(`${this.#door.endpoint}${target}`, request);
     if (!response.ok || !response.body) throw new Error(`${response.status} ${await response.text()}`);
-    // Who waits is sent a space now and then (worker/api/slow-json.ts).
+    // Who waits is sent a space now and then (worker/api/answer/slow.ts).
     const chunks = response.body.pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]();
     const first = await chunks.next();
     if (first.done || !first.value.startsWith(" ")) return undefined;

@@ -177,7 +177,7 @@ const TABLE: readonly Row[] = [
       "InvalidArgument",
     ]),
   ]),
-  ...["x", "", "!!!", "////", "MQ%3D%3D%3D"].map((token) =>
+  ...["x", "!!!", "////", "MQ%3D%3D%3D"].map((token) =>
     row(`the token '${token}'`, `GET /master.strict?list-type=2&continuation-token=${token}`, [
       400,
       "InvalidArgument",

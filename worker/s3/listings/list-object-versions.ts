@@ -45,7 +45,7 @@ export const listObjectVersions: Operation<BucketRequest> = {
   },
 };
 
-/** An empty marker is none: older clients send both so to begin with. */
+/** An empty marker counts as absent: older clients begin with both of them empty. */
 function markOf(query: ReadonlyMap<string, string>): VersionMark | undefined {
   const path = query.get("key-marker");
   const version = query.get("version-id-marker");

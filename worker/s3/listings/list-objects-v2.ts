@@ -3,7 +3,7 @@ import type { BucketRequest, Operation } from "../operation.ts";
 import { decodeToken, encodeToken } from "../request/query-values.ts";
 import { entryTags, LISTING_HEADERS, LISTING_QUERY, listingParameters, listPage } from "./listing.ts";
 
-/** Version 2 of a listing, beyond the spec: the one that today's clients ask for. */
+/** Version 2 of a listing: the one that today's clients ask for. */
 export const listObjectsV2: Operation<BucketRequest> = {
   permission: "list",
   query: [...LISTING_QUERY, "list-type", "continuation-token", "start-after", "fetch-owner"],
@@ -14,7 +14,8 @@ export const listObjectsV2: Operation<BucketRequest> = {
     const asked = listingParameters(request);
     const token = query.get("continuation-token");
     const startAfter = query.get("start-after");
-    const after = token === undefined ? startAfter : decodeToken(token);
+    // An empty token is a first page, as on S3: clients that have none send it empty.
+    const after = token ? decodeToken(token) : startAfter;
     const page = await listPage(request, { ...asked, after });
     const { encoding } = asked;
     return xmlAnswer("ListBucketResult", {

@@ -9,9 +9,12 @@ import type { BucketRequest } from "../operation.ts";
 import { wholeNumber } from "../request/query-values.ts";
 import { type KeyEncoding, keyEncoding } from "./key-encoding.ts";
 
-/** Query parameters of every listing. */
+/**
+ * Query parameters of every listing. No key begins with `/`, so that `prefix=/` finds nothing; `marker=/` is a marker
+ * like any other and starts behind that byte.
+ */
 export const LISTING_QUERY = ["delimiter", "encoding-type", "max-keys", "prefix"];
-/** What it may ask to be told is that an archived object is being restored: none ever is, so that nothing is left out. */
+/** It asks whether archived objects are being restored. None ever is, so that the answer is complete without it. */
 export const LISTING_HEADERS = ["x-amz-optional-object-attributes"];
 
 /** What every listing asks for. */
@@ -33,7 +36,7 @@ export function listingParameters({ query, headers }: BucketRequest): ListingPar
   };
 }
 
-/** One page after `after`. Nobody is told of more after a page of no keys: S3 does the same. */
+/** One page after `after`. A page of no keys (`max-keys=0`) is never truncated, as on S3. */
 export async function listPage(
   { tree, context }: BucketRequest,
   { prefix, delimiter, maxKeys, after }: ListingParameters & { readonly after: string | undefined },

@@ -11,7 +11,7 @@ import { wholeNumber } from "../request/query-values.ts";
 
 type Upload = MultipartList["uploads"][number];
 
-/** Uploads in progress, by key and then by age, page by page. `delimiter` is not supported (spec §4.1). */
+/** Uploads in progress, by key and then by age, page by page. `delimiter` is not supported. */
 export const listMultipartUploads: Operation<BucketRequest> = {
   permission: "list",
   query: ["uploads", "prefix", "key-marker", "upload-id-marker", "max-uploads", "encoding-type", "delimiter"],
@@ -44,7 +44,7 @@ export const listMultipartUploads: Operation<BucketRequest> = {
 };
 
 function refuseDelimiter(delimiter: string | undefined): void {
-  // Clients that offer the parameter send it empty where it is not set.
+  // Clients that offer the parameter send it empty if it is not set.
   if (delimiter === undefined || delimiter === "") return;
   throw new S3Error("InvalidArgument", {
     message: `delimiter is '${delimiter}': the list of multipart uploads has none, leave it out and give a prefix.`,
@@ -59,7 +59,7 @@ function markerOf(query: ReadonlyMap<string, string>): ListMultiparts["after"] {
   return upload ? { path, upload } : { path };
 }
 
-/** Nobody is told of more after a page of no uploads, as with listings of keys. */
+/** A page of no uploads is never truncated, as with listings of keys. */
 async function pageOf(tree: BucketRequest["tree"], asked: ListMultiparts): Promise<MultipartList> {
   if (asked.limit === 0) {
     await existing(tree);

@@ -45,7 +45,7 @@ export const listParts: Operation<UploadRequest> = {
   },
 };
 
-/** Nobody is told of more after a page of no parts, as with listings of keys. */
+/** A page of no parts is never truncated, as with listings of keys. */
 function emptyPage({ path, initiatedAt, checksum }: MultipartStatus): PartList {
   return { ok: true, path, initiatedAt, checksum, parts: [], truncated: false };
 }

@@ -177,16 +177,32 @@ describe("version 2", () => {
     expect((await list("")).Contents[0].Owner.DisplayName).toBe("sluice");
   });
 
-  test.each([
-    "list-type=2&continuation-token=abc",
-    "list-type=2&continuation-token=",
-    "list-type=3",
-  ])("refuses %s", async (query) => {
+  test.each(["list-type=2&continuation-token=abc", "list-type=3"])("refuses %s", async (query) => {
     expect(await failure(s3(`GET ${BUCKET}?${query}`))).toMatchObject({
       status: 400,
       Code: "InvalidArgument",
     });
   });
+});
+
+test("an empty continuation-token is a first page, and start-after still counts", async () => {
+  const all = await list("list-type=2&continuation-token=");
+  expect([keysOf(all), all.ContinuationToken]).toEqual([KEYS, ""]);
+  const rest = await list("list-type=2&continuation-token=&start-after=d/2");
+  expect(keysOf(rest)).toEqual(KEYS.slice(KEYS.indexOf("d/2") + 1));
+});
+
+test("no key begins with a slash: prefix=/ finds nothing, and marker=/ starts behind that byte", async () => {
+  await good("PUT /master.slash");
+  for (const key of ["-before", ".before", "0after", "after/file"])
+    await good(`PUT /master.slash/${key}`, { body: key });
+  const listed = async (query: string) =>
+    (await xml(good(`GET /master.slash?${query}`))).ListBucketResult as { Contents?: { Key: string }[] };
+  expect(await listed("prefix=/")).toMatchObject({ Prefix: "/", IsTruncated: "false" });
+  expect(keysOf(await listed("prefix=/"))).toEqual([]);
+  expect(keysOf(await listed("prefix=/after/"))).toEqual([]);
+  expect(keysOf(await listed("marker=/"))).toEqual(["0after", "after/file"]);
+  expect(keysOf(await listed("marker=/&delimiter=/"))).toEqual(["0after"]);
 });
 
 test("an empty bucket lists as empty", async () => {
