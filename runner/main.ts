@@ -11,7 +11,7 @@ import { Client } from "./gateway/client.ts";
 import { Gateway } from "./gateway/gateway.ts";
 import type { Log } from "./lib/log.ts";
 import { type AgentFolders, bootId, closeAgentFolders, openAgentFolders } from "./pfs/folders.ts";
-import { PipeStore } from "./pfs/lazy/pipe-store.ts";
+import { PipeStock } from "./pfs/lazy/pipe-stock.ts";
 import { openSecrets } from "./secrets/open.ts";
 import { runWorker, type WorkerOptions } from "./worker/worker.ts";
 
@@ -76,7 +76,7 @@ async function runUntilDone(
     ...{ maxBytes: cacheBytes, boot: await bootId(), gateway, log, kill },
   });
   const { executor } = detected;
-  const pipes = new PipeStore(folders.pipes);
+  const pipes = new PipeStock(folders.pipes);
   const secrets = openSecrets(config.secrets, kill);
   const run = (worker: WorkerOptions) =>
     runWorker({ gateway, cache, executor, secrets, pipes, log, node }, worker);

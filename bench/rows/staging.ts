@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { bucketName } from "../../protocol/names.ts";
 import { Cache } from "../../runner/cache/cache.ts";
 import { bootId } from "../../runner/pfs/folders.ts";
-import { PipeStore } from "../../runner/pfs/lazy/pipe-store.ts";
+import { PipeStock } from "../../runner/pfs/lazy/pipe-stock.ts";
 import { type LeasedInput, stage } from "../../runner/pfs/stage.ts";
 import { removeScratch, scratchFolder } from "../../test/support/scratch.ts";
 import { type BigBody, bigBody } from "../support/big-body.ts";
@@ -102,7 +102,7 @@ async function stageTwice({ control, folder, input }: Node): Promise<{ first: nu
     ...{ dir: join(dir, "cache"), agents: join(dir, "agents"), incoming, maxBytes: 64 * 1024 ** 3 },
     ...{ boot: await bootId(), gateway, log, kill: signal },
   });
-  const deps = { cache, gateway, pipes: new PipeStore(join(dir, "pipes")) };
+  const deps = { cache, gateway, pipes: new PipeStock(join(dir, "pipes")) };
   const time = async (name: string): Promise<number> => {
     const pfs = join(dir, name);
     const startedAt = performance.now();

@@ -10,10 +10,10 @@ import type { Log } from "../lib/log.ts";
 import { Arrivals } from "./arrivals.ts";
 import { linkInto } from "./entries.ts";
 import { diskFull, fetchFailure, isFull, openIncoming, writeVerified } from "./fetch.ts";
+import { CacheFiles } from "./files.ts";
 import { PassingCopy } from "./passing-copy.ts";
 import { Room } from "./room.ts";
 import { scrub } from "./scrub.ts";
-import { Store } from "./store.ts";
 
 /** A content and a branch that has it. */
 export interface ContentSource extends BranchAddress {
@@ -52,21 +52,22 @@ const SMALL_BYTES = 64 * 1024;
  */
 export class Cache {
   readonly #options: CacheOptions;
-  readonly #store: Store;
+  readonly #files: CacheFiles;
   readonly #room: Room;
   readonly #arrivals = new Arrivals();
   #made = 0;
 
   constructor(options: CacheOptions) {
     const now = options.now ?? Date.now;
+    const { dir, agents, maxBytes, boot, log, kill } = options;
     this.#options = options;
-    this.#store = new Store({ ...options, now });
-    this.#room = new Room({ ...options, now });
+    this.#files = new CacheFiles({ dir, boot, log, now, kill });
+    this.#room = new Room({ dir, agents, maxBytes, now });
   }
 
   /** The path that the content has if it is there. */
   pathOf(content: ContentId): string {
-    return this.#store.pathOf(content);
+    return this.#files.pathOf(content);
   }
 
   /**
@@ -78,7 +79,7 @@ export class Cache {
     { target, signal }: { target: string; signal: AbortSignal },
   ): Promise<void> {
     const { content } = source;
-    if (await this.#store.place(content, target)) return;
+    if (await this.#files.place(content, target)) return;
     await this.#arrivals.use(contentName(content), {
       bring: () => this.#bring(source),
       signal,
@@ -92,7 +93,7 @@ export class Cache {
    */
   readSmall(content: ContentId): Buffer | undefined {
     if (content.size === 0) return Buffer.alloc(0);
-    return content.size > SMALL_BYTES ? undefined : this.#store.readSmall(content);
+    return content.size > SMALL_BYTES ? undefined : this.#files.readSmall(content);
   }
 
   /**
@@ -111,7 +112,7 @@ export class Cache {
     try {
       // The bound may be lower than it was when the agent ran before.
       await this.#room.count(0);
-      await scrub({ dir, check: (entry) => this.#store.check(entry, signal), signal });
+      await scrub({ dir, check: (entry) => this.#files.check(entry, signal), signal });
     } catch (error) {
       if (!signal.aborted) log.error({ dir, reason: messageOf(error) }, "the cache can't be looked after");
     }
@@ -129,10 +130,10 @@ export class Cache {
   }
 
   async #openKept(content: ContentId): Promise<FileHandle | undefined> {
-    const file = await this.#store.open(content);
+    const file = await this.#files.open(content);
     if (file) return file;
     const own = this.#temporary();
-    if (!(await this.#store.recover(content, own))) return undefined;
+    if (!(await this.#files.recover(content, own))) return undefined;
     try {
       return await open(own);
     } finally {
@@ -164,20 +165,20 @@ export class Cache {
 
   async #keepCopy({ whole }: PassingCopy, content: ContentId): Promise<boolean> {
     if (!whole) return false;
-    await this.#store.seal(whole.file, content);
-    return this.#store.keep(content, whole.path);
+    await this.#files.seal(whole.file, content);
+    return this.#files.keep(content, whole.path);
   }
 
   /** Makes a file of ours with the content, from the cache or from the gateway. */
   async #bring(source: ContentSource): Promise<string> {
     const { content } = source;
     const path = this.#temporary();
-    if (await this.#store.recover(content, path)) return path;
+    if (await this.#files.recover(content, path)) return path;
     const roomy = await this.#room.take(content.size);
     let kept = false;
     try {
       await this.#fetch(source, path);
-      kept = roomy && (await this.#store.keep(content, path));
+      kept = roomy && (await this.#files.keep(content, path));
       return path;
     } finally {
       if (roomy && !kept) this.#room.giveBack(content.size);
@@ -205,7 +206,7 @@ export class Cache {
     const write = async () => writeVerified(file, { body: await gateway.content(source, kill), content });
     try {
       await retrying(write, this.#retry(kill));
-      await this.#store.seal(file, content);
+      await this.#files.seal(file, content);
     } catch (error) {
       await rm(path, { force: true });
       throw error;

@@ -23,25 +23,25 @@ export class AgentGroup {
 
   private constructor(
     kept: readonly (Kept & { folder: string })[],
-    terms: { limits: Limits; agent: string },
+    { limits, agent }: { limits: Limits; agent: string },
   ) {
     this.#kept = kept;
-    this.#limits = terms.limits;
-    this.#agent = terms.agent;
+    this.#limits = limits;
+    this.#agent = agent;
   }
 
   /** Makes them inside the groups of this process. `agent` is the name of the agent's folder. Throws ConfigError if a limit can't be kept here. */
-  static async make(terms: { limits: Limits; agent: string }): Promise<AgentGroup> {
-    const wanted = controllersFor(terms.limits);
+  static async make({ limits, agent }: { limits: Limits; agent: string }): Promise<AgentGroup> {
+    const wanted = controllersFor(limits);
     const kept = await placesFor(wanted);
     const made: (Kept & { folder: string })[] = [];
     try {
       for (const { tree, controllers } of kept) {
-        made.push({ tree, controllers, folder: await makeAgentGroup(tree, { ...terms, controllers }) });
+        made.push({ tree, controllers, folder: await makeAgentGroup(tree, { controllers, agent }) });
       }
-      return new AgentGroup(made, terms);
+      return new AgentGroup(made, { limits, agent });
     } catch (error) {
-      for (const { tree, controllers } of made) await removeAgentGroup(tree, { ...terms, controllers });
+      for (const { tree, controllers } of made) await removeAgentGroup(tree, { controllers, agent });
       throw cannot(wanted, messageOf(error));
     }
   }

@@ -19,17 +19,21 @@ export interface GuardOptions {
  * The executor, with commands stopped that write more to `/pfs/out` than a datum may, or that are about to fill the
  * node's disk. The run then says so as its fault.
  */
-export function guardDisk(executor: Executor, options: GuardOptions): Executor {
-  const { node, dataDir } = options;
+export function guardDisk(executor: Executor, { outBytes, node, dataDir }: GuardOptions): Executor {
   const space = new FreeSpace({ node, look: () => spaceOf(dataDir) });
   return {
     name: executor.name,
-    prepare: async (request) => guarded(await executor.prepare(request), { ...options, space }),
+    prepare: async (request) => guarded(await executor.prepare(request), { outBytes, node, space }),
     close: () => executor.close(),
   };
 }
 
-interface Guards extends GuardOptions {
+interface Quota {
+  readonly outBytes: number | undefined;
+  readonly node: string;
+}
+
+interface Guards extends Quota {
   readonly space: FreeSpace;
 }
 
@@ -64,7 +68,7 @@ async function runGuarded(sandbox: Sandbox, command: Command, guards: Guards): P
 
 function watch(
   { out, stop, signal }: { out: string; stop: (reason: string) => void; signal: AbortSignal },
-  guards: GuardOptions,
+  guards: Quota,
 ): Promise<void> | undefined {
   const { outBytes } = guards;
   if (outBytes === undefined) return undefined;
@@ -75,7 +79,7 @@ function watch(
 async function faultAfter(
   run: Run,
   { out, signal }: { out: string; signal: AbortSignal },
-  guards: GuardOptions,
+  guards: Quota,
 ): Promise<string | undefined> {
   const { outBytes } = guards;
   if (outBytes === undefined || run.kind === "not-started") return undefined;
@@ -83,7 +87,7 @@ async function faultAfter(
   return Math.max(taken, apparent) > outBytes ? tooMuch(guards) : undefined;
 }
 
-function tooMuch({ outBytes = 0, node }: GuardOptions): string {
+function tooMuch({ outBytes = 0, node }: Quota): string {
   return `the command wrote more than ${sizeText(outBytes)} to /pfs/out (--disk of node ${node})`;
 }
 
@@ -94,7 +98,7 @@ function exited(run: Run): Extract<Run, { kind: "exited" }> {
   return run.kind === "exited" ? run : { kind: "exited", code: KILLED, log: run.log };
 }
 
-function judged(run: Run, fault: string | undefined, { outBytes, node }: GuardOptions): Run {
+function judged(run: Run, fault: string | undefined, { outBytes, node }: Quota): Run {
   if (fault !== undefined) return { ...exited(run), fault };
   if (run.kind === "not-started") return run;
   if (run.code !== FILE_TOO_LARGE || outBytes === undefined || run.cause !== undefined) return run;

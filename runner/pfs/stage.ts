@@ -12,14 +12,14 @@ import { retrying } from "../gateway/retry.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
 import { DatumFault, errorCode } from "../lib/fault.ts";
 import { type LazyFile, type LazyFiles, lazyFiles } from "./lazy/lazy-file.ts";
-import type { PipeStore } from "./lazy/pipe-store.ts";
+import type { PipeStock } from "./lazy/pipe-stock.ts";
 
 export type LeasedInput = LeasedDatum["inputs"][number];
 
 export interface StageDeps {
   readonly cache: Pick<Cache, "place">;
   readonly gateway: Pick<Gateway, "files">;
-  readonly pipes: Pick<PipeStore, "get">;
+  readonly pipes: Pick<PipeStock, "get">;
 }
 
 export interface StageRequest {

@@ -10,7 +10,7 @@ import { ContentBroken, contentBuffer, contentStream } from "./contents.ts";
 import { type Credentials, environmentCredentials, secretCredentials } from "./credentials.ts";
 import { type Destination, objectKey, parseDestination, placeText } from "./destination.ts";
 import { type Progress, whileItGoesOn } from "./progress.ts";
-import { EgressFault, statusOf, storeFailureOf, wordsOf } from "./store-failure.ts";
+import { EgressFault, statusOf, storeFailureOf, storeMessage } from "./store-failure.ts";
 import { openStore } from "./stores/open.ts";
 import { type Store, WHOLE_BYTES } from "./stores/store.ts";
 
@@ -41,7 +41,8 @@ const STALL_MS = 5 * 60_000;
 
 /**
  * Makes the external store hold what the entries say. An object that an earlier try put there costs one question.
- * Removals come first: a store that is a tree, as Sluice is, can't hold a file as long as a folder has its name. Throws EgressFault with the path, the store and its words; SecretMissing; what `signal` is aborted with.
+ * Removals come first: a store that is a tree, as Sluice is, can't hold a file as long as a folder has its name. Throws
+ * EgressFault with the path, the store and what it said; SecretMissing; what `signal` is aborted with.
  */
 export async function egressEntries(
   { gateway, secrets, env, stallMs = STALL_MS }: EgressDeps,
@@ -86,8 +87,8 @@ async function opened({
   try {
     return await openStore({ destination, egress, credentials });
   } catch (error) {
-    const words = wordsOf(error, credentials.redact);
-    throw new EgressFault(`${placeText(destination)} can't be used: ${words}`);
+    const said = storeMessage(error, credentials.redact);
+    throw new EgressFault(`${placeText(destination)} can't be used: ${said}`);
   }
 }
 
@@ -151,8 +152,8 @@ class EntryWriter {
       await retrying(once, { signal, classify: failureOf, maxTransient: MAX_TRIES });
     } catch (error) {
       signal.throwIfAborted();
-      const words = wordsOf(error, credentials.redact);
-      throw new EgressFault(`"${path}" could not be ${what} ${placeText(destination)}: ${words}`);
+      const said = storeMessage(error, credentials.redact);
+      throw new EgressFault(`"${path}" could not be ${what} ${placeText(destination)}: ${said}`);
     }
   }
 }

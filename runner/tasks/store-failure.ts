@@ -7,7 +7,7 @@ const MAX_WORDS_CHARACTERS = 500;
  * What a store's client said of a failure: its code and its message, in one line, after `redact`. Queries of URLs are
  * left out, because they may carry a signature.
  */
-export function wordsOf(error: unknown, redact: (text: string) => string): string {
+export function storeMessage(error: unknown, redact: (text: string) => string): string {
   const root = rootOf(error);
   const label = labelOf(root);
   const text = textOf(root);

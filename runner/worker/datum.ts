@@ -9,7 +9,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
 import { collect } from "../pfs/collect.ts";
 import type { LazyFiles } from "../pfs/lazy/lazy-file.ts";
-import type { PipeStore } from "../pfs/lazy/pipe-store.ts";
+import type { PipeStock } from "../pfs/lazy/pipe-stock.ts";
 import { PipeService } from "../pfs/lazy/serve-pipes.ts";
 import { stage } from "../pfs/stage.ts";
 import { sendOutputs } from "../pfs/upload.ts";
@@ -19,7 +19,7 @@ import { commandEnv, commandStdin, machineVariables } from "./command-env.ts";
 export interface DatumDeps {
   readonly gateway: Pick<Gateway, "files" | "openUpload" | "reserve" | "addInline" | "addContent">;
   readonly cache: Pick<Cache, "place" | "readSmall" | "read">;
-  readonly pipes: PipeStore;
+  readonly pipes: PipeStock;
   readonly secrets: SecretSource;
   readonly pipeline: string;
 }

@@ -7,7 +7,7 @@ import { jitteredBackoff, pause } from "../gateway/retry.ts";
 import { withGrace } from "../lib/concurrency.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
-import type { PipeStore } from "../pfs/lazy/pipe-store.ts";
+import type { PipeStock } from "../pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../pfs/remove.ts";
 import type { SecretSource } from "../secrets/source.ts";
 import { performTask, runTasks, type TaskWork } from "../tasks/run-tasks.ts";
@@ -25,7 +25,7 @@ export interface WorkerDeps {
   readonly executor: Executor;
   readonly secrets: SecretSource;
   /** The named pipes of lazy inputs. */
-  readonly pipes: PipeStore;
+  readonly pipes: PipeStock;
   readonly log: Log;
   readonly node: string;
 }

@@ -3,7 +3,7 @@ import type Dockerode from "dockerode";
 import { errorCode } from "../../lib/fault.ts";
 import { type NamedSecret, NodeTrouble } from "../executor.ts";
 import { credentialsFor } from "./credentials.ts";
-import { engineWords, pull } from "./pull.ts";
+import { engineMessage, pull } from "./pull.ts";
 import { type ImageReference, parseImage } from "./reference.ts";
 import { SharedWork } from "./shared-work.ts";
 
@@ -66,7 +66,7 @@ async function idOf(docker: Dockerode, name: string): Promise<string | undefined
   } catch (error) {
     if (isStatus(error, 404)) return undefined;
     const words =
-      errorCode(error) === undefined ? engineWords(error) : `it does not answer (${errorCode(error)})`;
+      errorCode(error) === undefined ? engineMessage(error) : `it does not answer (${errorCode(error)})`;
     throw new NodeTrouble(`the container engine can't be asked for image "${name}": ${shortened(words)}`);
   }
 }

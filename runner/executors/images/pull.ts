@@ -39,7 +39,7 @@ export async function pull(
     signal.throwIfAborted();
     if (watch.signal.aborted)
       return { ok: false, reason: `nothing was heard of it for ${silenceMs / 1000} s` };
-    return { ok: false, reason: engineWords(error) };
+    return { ok: false, reason: engineMessage(error) };
   } finally {
     watch.close();
   }
@@ -68,7 +68,7 @@ class SilenceWatch {
 }
 
 /** The engine's own words, without what the client library puts around them. */
-export function engineWords(error: unknown): string {
+export function engineMessage(error: unknown): string {
   return messageOf(error)
     .replace(/^\(HTTP code \d+\) .*? - /s, "")
     .trim();

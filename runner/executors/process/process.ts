@@ -22,6 +22,7 @@ import { killStrays } from "./strays.ts";
  * the limits can't be kept here.
  */
 export function processExecutor(jail: Jail, terms?: ConfinementTerms): Executor {
+  // Of all the workers that have no limits.
   const launcher = new Launcher();
   let opened: Promise<Confinement | undefined> | undefined;
   const confinement = () => {
@@ -30,30 +31,20 @@ export function processExecutor(jail: Jail, terms?: ConfinementTerms): Executor 
   };
   return {
     name: "process",
-    prepare: async ({ dir }) => prepare({ jail, launcher, confinement: await confinement() }, dir),
+    prepare: async ({ dir }) => {
+      const limits = await confinement();
+      const place = { dir, readOnly: limits?.readOnly ?? [] };
+      await jail.prepare(place);
+      const confined = await limits?.confine();
+      const own = confined ? new Launcher(confined.launcher) : launcher;
+      return new ProcessSandbox({ jail, place, confined, launcher: own });
+    },
     close: async () => {
       await launcher.close();
       // A confinement that could not be opened has nothing to close.
       await (await opened?.catch(() => undefined))?.close();
     },
   };
-}
-
-interface Machinery {
-  readonly jail: Jail;
-  /** Of all the workers that have no limits. */
-  readonly launcher: Launcher;
-  readonly confinement: Confinement | undefined;
-}
-
-async function prepare({ jail, launcher, confinement }: Machinery, dir: string): Promise<Sandbox> {
-  const place = { dir, readOnly: confinement?.readOnly ?? [] };
-  await jail.prepare(place);
-  const confined = await confinement?.confine();
-  return new ProcessSandbox({
-    ...{ jail, place, confined },
-    launcher: confined ? new Launcher(confined.launcher) : launcher,
-  });
 }
 
 interface SandboxParts {

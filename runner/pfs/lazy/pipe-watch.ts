@@ -1,12 +1,12 @@
 import { closeSync, constants, openSync, renameSync } from "node:fs";
 import { errorCode } from "../../lib/fault.ts";
 import type { LazyFile, LazyFiles } from "./lazy-file.ts";
-import type { PipeStore } from "./pipe-store.ts";
+import type { PipeStock } from "./pipe-stock.ts";
 import { ProbePlan, paceOf } from "./probe-plan.ts";
 
 export interface WatchOptions {
   readonly lazy: LazyFiles;
-  readonly store: PipeStore;
+  readonly pipes: PipeStock;
   /**
    * A reader has opened the pipe. The descriptor writes to it, does not block, and is the callee's to close. Resolves
    * when the reader has all that it gets; undefined if it has that already.
@@ -80,10 +80,10 @@ export class PipeWatch {
   }
 
   async #handOver(index: number, descriptor: number): Promise<void> {
-    const { store, onOpen } = this.#options;
+    const { pipes, onOpen } = this.#options;
     const file = this.#file(index);
     try {
-      const fresh = store.take() ?? (await store.get());
+      const fresh = pipes.take() ?? (await pipes.get());
       if (this.#ended) return closeSync(descriptor);
       renameSync(fresh, file.pipe);
     } catch (error) {

@@ -4,13 +4,13 @@ import { pipeline } from "node:stream/promises";
 import type { Cache } from "../../cache/cache.ts";
 import { errorCode, messageOf } from "../../lib/fault.ts";
 import type { LazyFile, LazyFiles } from "./lazy-file.ts";
-import type { PipeStore } from "./pipe-store.ts";
+import type { PipeStock } from "./pipe-stock.ts";
 import { PipeWatch } from "./pipe-watch.ts";
 
 export interface ServeOptions {
   readonly lazy: LazyFiles;
   readonly cache: Pick<Cache, "readSmall" | "read">;
-  readonly pipes: PipeStore;
+  readonly pipes: PipeStock;
 }
 
 /**
@@ -27,11 +27,11 @@ export class PipeService {
 
   constructor(options: ServeOptions) {
     this.#options = options;
-    const { lazy, pipes: store } = options;
+    const { lazy, pipes } = options;
     if (lazy.files.length === 0) return;
     this.#watch = new PipeWatch({
       lazy,
-      store,
+      pipes,
       onOpen: (file, descriptor) => this.#serve(file, descriptor),
       onFault: (error) => this.#fail(`the lazy inputs can't be served any more: ${messageOf(error)}`),
     });

@@ -6,7 +6,7 @@ import type { Lease } from "../../../protocol/runner.ts";
 import { type Command, NodeTrouble, type Run } from "../../../runner/executors/executor.ts";
 import { Client } from "../../../runner/gateway/client.ts";
 import { Gateway } from "../../../runner/gateway/gateway.ts";
-import { PipeStore } from "../../../runner/pfs/lazy/pipe-store.ts";
+import { PipeStock } from "../../../runner/pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import { BackgroundWork, runBatch } from "../../../runner/worker/batch.ts";
 import { DatumRunner } from "../../../runner/worker/datum.ts";
@@ -54,7 +54,7 @@ async function batch(names: string[], run: Runs): Promise<NodeTrouble | undefine
   let begun = 0;
   const sandbox = { run: (command: Command) => run(command, begun++), close: async () => {} };
   const datums = new DatumRunner({
-    ...{ gateway: api, cache: openCache(dir, { gateway: api }), pipes: new PipeStore(join(dir, "pipes")) },
+    ...{ gateway: api, cache: openCache(dir, { gateway: api }), pipes: new PipeStock(join(dir, "pipes")) },
     ...{ secrets: { read: () => Promise.reject(new Error("there are none")) }, pipeline: "edges" },
   });
   const signals = { drain: new AbortController().signal, kill: kill.signal };

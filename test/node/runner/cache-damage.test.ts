@@ -16,7 +16,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Cache } from "../../../runner/cache/cache.ts";
 import { allEntries } from "../../../runner/cache/entries.ts";
-import { Store } from "../../../runner/cache/store.ts";
+import { CacheFiles } from "../../../runner/cache/files.ts";
 import { Client } from "../../../runner/gateway/client.ts";
 import { Gateway } from "../../../runner/gateway/gateway.ts";
 import { openCache } from "./support/caches.ts";
@@ -160,8 +160,14 @@ describe("after a reboot", () => {
 
 describe("the scrub", () => {
   const check = async () => {
-    const store = new Store({ dir: join(dir, "cache"), boot: "boot-1", log, now: Date.now, kill: signal });
-    for await (const entry of allEntries(join(dir, "cache"))) await store.check(entry, signal);
+    const files = new CacheFiles({
+      dir: join(dir, "cache"),
+      boot: "boot-1",
+      log,
+      now: Date.now,
+      kill: signal,
+    });
+    for await (const entry of allEntries(join(dir, "cache"))) await files.check(entry, signal);
   };
 
   test("finds what no time tells: bytes that the disk has lost", async () => {

@@ -2,7 +2,7 @@ import { readdir, readFile, readlink } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Outcome } from "../../../protocol/runner.ts";
-import { PipeStore } from "../../../runner/pfs/lazy/pipe-store.ts";
+import { PipeStock } from "../../../runner/pfs/lazy/pipe-stock.ts";
 import { ProbePlan, paceOf } from "../../../runner/pfs/lazy/probe-plan.ts";
 import { eventually } from "../../support/eventually.ts";
 import { DatumStage, JAILS } from "./support/datums.ts";
@@ -308,10 +308,10 @@ describe("which pipes are looked at", () => {
 
 test("pipes in stock: as many as are asked for, each once, and a failure is told", async () => {
   const stage = await Stage.open();
-  const store = new PipeStore(join(stage.dataDir, "pipes"));
+  const store = new PipeStock(join(stage.dataDir, "pipes"));
   const pipes = await Promise.all(Array.from({ length: 500 }, () => store.get()));
   expect(new Set(pipes).size).toBe(500);
-  const none = new PipeStore("/dev/null/pipes");
+  const none = new PipeStock("/dev/null/pipes");
   await expect(none.get()).rejects.toThrow("ENOTDIR");
   await expect(none.get()).rejects.toThrow("ENOTDIR");
   expect(none.take()).toBeUndefined();

@@ -19,7 +19,7 @@ import type { Cache } from "../../../runner/cache/cache.ts";
 import { Client } from "../../../runner/gateway/client.ts";
 import { Gateway } from "../../../runner/gateway/gateway.ts";
 import { collect } from "../../../runner/pfs/collect.ts";
-import { PipeStore } from "../../../runner/pfs/lazy/pipe-store.ts";
+import { PipeStock } from "../../../runner/pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import { type LeasedInput, stage as stageInputs } from "../../../runner/pfs/stage.ts";
 import { INLINE_BUDGET_BYTES, sendOutputs } from "../../../runner/pfs/upload.ts";
@@ -57,7 +57,7 @@ describe("laying out inputs", () => {
 
   const layOut = (...inputs: LeasedInput[]) =>
     stageInputs(
-      { cache, gateway, pipes: new PipeStore(join(dir, "pipes")) },
+      { cache, gateway, pipes: new PipeStock(join(dir, "pipes")) },
       { pfs: join(dir, "pfs"), inputs, signal },
     );
   const file = (path: string, text: string) => ({

@@ -12,7 +12,7 @@ import { processExecutor } from "../../../../runner/executors/process/process.ts
 import { readRootEntries } from "../../../../runner/executors/process/root-entries.ts";
 import { Client } from "../../../../runner/gateway/client.ts";
 import { Gateway } from "../../../../runner/gateway/gateway.ts";
-import { PipeStore } from "../../../../runner/pfs/lazy/pipe-store.ts";
+import { PipeStock } from "../../../../runner/pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import type { SecretSource } from "../../../../runner/secrets/source.ts";
 import { DatumRunner } from "../../../../runner/worker/datum.ts";
@@ -67,7 +67,7 @@ export class DatumStage {
       signal: new AbortController().signal,
     });
     this.#cache = openCache(this.dir, { gateway });
-    const pipes = new PipeStore(join(this.dir, "pipes"));
+    const pipes = new PipeStock(join(this.dir, "pipes"));
     this.#datums = new DatumRunner({ gateway, cache: this.#cache, pipes, secrets, pipeline: "edges" });
   }
 

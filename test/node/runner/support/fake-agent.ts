@@ -4,7 +4,7 @@ import { Crew } from "../../../../runner/agent/crew.ts";
 import type { Executor } from "../../../../runner/executors/executor.ts";
 import { Client } from "../../../../runner/gateway/client.ts";
 import { Gateway } from "../../../../runner/gateway/gateway.ts";
-import { PipeStore } from "../../../../runner/pfs/lazy/pipe-store.ts";
+import { PipeStock } from "../../../../runner/pfs/lazy/pipe-stock.ts";
 import type { SecretSource } from "../../../../runner/secrets/source.ts";
 import { runWorker, type WorkerOptions } from "../../../../runner/worker/worker.ts";
 import { openCache } from "./caches.ts";
@@ -45,7 +45,7 @@ export function startFakeAgent({
   const [drain, kill] = [new AbortController(), new AbortController()];
   const dir = join(dataDir, "agents", node);
   const cache = openCache(dataDir, { gateway, agent: node, kill: kill.signal });
-  const pipes = new PipeStore(join(dir, "pipes"));
+  const pipes = new PipeStock(join(dir, "pipes"));
   const run = (worker: WorkerOptions) =>
     runWorker({ gateway, cache, executor, secrets, pipes, log, node }, worker);
   const crew = new Crew({ run, log, node, dir, drain: drain.signal, kill: kill.signal });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { environmentCredentials, secretCredentials } from "../../../../runner/tasks/credentials.ts";
 import { objectKey, parseDestination, placeText } from "../../../../runner/tasks/destination.ts";
-import { storeFailureOf, wordsOf } from "../../../../runner/tasks/store-failure.ts";
+import { storeFailureOf, storeMessage } from "../../../../runner/tasks/store-failure.ts";
 import { openAzure } from "../../../../runner/tasks/stores/azure.ts";
 import { openGcs } from "../../../../runner/tasks/stores/gcs.ts";
 import { openS3 } from "../../../../runner/tasks/stores/s3.ts";
@@ -188,16 +188,16 @@ describe("a store's failure", () => {
     [new Error('at https://host/a?sig=secret&b="x" it ended'), 'at https://host/a?…"x" it ended'],
     ["just text", "just text"],
   ])("%s is told as %s", (error, words) => {
-    expect(wordsOf(error, (text) => text)).toBe(words);
+    expect(storeMessage(error, (text) => text)).toBe(words);
   });
 
   test("is told in 500 characters", () => {
-    expect(wordsOf(new Error("long ".repeat(1000)), (text) => text)).toHaveLength(500);
+    expect(storeMessage(new Error("long ".repeat(1000)), (text) => text)).toHaveLength(500);
   });
 
   test("hides a key that it would be cut in, whole", async () => {
     const key = "0123456789abcdef".repeat(4);
     const { redact } = await inSecret({ AWS_SECRET_ACCESS_KEY: key });
-    expect(wordsOf(new Error(`${"x".repeat(470)} ${key}`), redact)).toBe(`${"x".repeat(470)} ***`);
+    expect(storeMessage(new Error(`${"x".repeat(470)} ${key}`), redact)).toBe(`${"x".repeat(470)} ***`);
   });
 });

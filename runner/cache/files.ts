@@ -8,7 +8,7 @@ import { contentIdOf } from "../lib/tree-hash.ts";
 import { type Entry, entryPath, linkInto, linkOrCopy, orNothing } from "./entries.ts";
 import { holdsContent, openToVerify, Seals } from "./seal.ts";
 
-export interface StoreOptions {
+export interface CacheFilesOptions {
   readonly dir: string;
   /** Names the present boot of the machine. */
   readonly boot: string;
@@ -22,11 +22,11 @@ export interface StoreOptions {
 const TOUCH_MS = 10 * 60_000;
 
 /** The files of the cache as they lie on the disk. Hands out none that may be damaged (see Seals). */
-export class Store {
-  readonly #options: StoreOptions;
+export class CacheFiles {
+  readonly #options: CacheFilesOptions;
   readonly #seals: Seals;
 
-  constructor(options: StoreOptions) {
+  constructor(options: CacheFilesOptions) {
     this.#options = options;
     this.#seals = new Seals(options.boot);
   }

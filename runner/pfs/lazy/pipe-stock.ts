@@ -15,7 +15,7 @@ const LOW = 32;
  * Named pipes in stock, since Node can't make them. The taker moves each to its place, on the same file system. Only
  * the agent's own user may write to them.
  */
-export class PipeStore {
+export class PipeStock {
   readonly #dir: string;
   readonly #stock: string[] = [];
   #making: Promise<void> | undefined;
