@@ -14,7 +14,7 @@ export interface AgentDeps {
   readonly crew: Crew;
   readonly log: Log;
   readonly node: string;
-  /** Of the executor, for the node's list. */
+  /** For the list of nodes. */
   readonly executorName: string;
 }
 
@@ -39,7 +39,7 @@ export async function runAgent(
     trouble = now;
     await pause(beat.ok ? about(HEARTBEAT_MS) : backoff.next(), drain);
   }
-  // At the start of the draining, not at its end: the others take this node's share while it finishes its last.
+  // At the start of the draining, not at its end, so that the others take this node's share while it finishes its last datums.
   await leave({ gateway, log, node });
   await crew.ended();
 }

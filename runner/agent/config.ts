@@ -128,7 +128,7 @@ function readEndpoint(env: NodeJS.ProcessEnv): string {
   );
 }
 
-/** Both halves come from one family of names: an id of one with a secret of the other is never what is meant. */
+/** Reads both halves from one family of names: an id of one family with a secret of the other is never what is meant. */
 function readKey(env: NodeJS.ProcessEnv): Pick<RunnerConfig, "accessKeyId" | "secretAccessKey"> {
   const own = env.SLUICE_ACCESS_KEY_ID || env.SLUICE_SECRET_ACCESS_KEY;
   const family = own || !env.AWS_ACCESS_KEY_ID ? "SLUICE" : "AWS";

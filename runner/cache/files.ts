@@ -160,7 +160,7 @@ export class CacheFiles {
 function readWhole(path: string, size: number): { bytes: Buffer; stats: Stats } {
   const descriptor = openSync(path, "r");
   try {
-    // One byte more than there should be shows that there is more.
+    // One byte more than there should be, so that a longer file is noticed.
     const bytes = Buffer.allocUnsafe(size + 1);
     const length = readSync(descriptor, bytes, 0, bytes.length, 0);
     return { bytes: bytes.subarray(0, length), stats: fstatSync(descriptor) };

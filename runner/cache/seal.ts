@@ -30,7 +30,7 @@ export class Seals {
     await file.utimes(usedAt / 1000, this.of(content)).catch(() => undefined);
   }
 
-  /** In seconds since 1970. Whole ones: every file system keeps them. */
+  /** The seal, in seconds since 1970: whole ones, which every file system keeps. */
   of({ digest }: ContentId): number {
     return FIRST_SECONDS + hash("sha256", `${digest} ${this.#boot}`, "buffer").readUIntBE(0, 3);
   }

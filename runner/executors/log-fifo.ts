@@ -18,14 +18,14 @@ interface Reading<T> {
 }
 
 /**
- * What the commands of one worker print into, one after the other. The agent reads it itself, as it comes: a command
- * never waits for its log to be shipped, and what it prints crosses no other process.
+ * A FIFO for the output of one worker's commands, one after the other. The agent reads it itself, as it comes: a command
+ * never waits until its log is shipped, and its output crosses no other process.
  */
 export class LogFifo {
   readonly path: string;
   readonly #mode: string;
   readonly #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
-  /** Nobody but us has it open, so that the end of the next command will be the end of its log. */
+  /** Nobody else has the FIFO open, so that the end of the next command will be the end of its log. */
   #clean = false;
 
   /** The FIFO is made at `path` when it is first needed. `mode`: as for chmod; those who print need `w`. */

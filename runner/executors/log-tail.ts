@@ -10,7 +10,7 @@ export class LogTail {
     this.#kept = Buffer.concat([before, end]);
   }
 
-  /** As text; a character that was cut in two at the start is left out. */
+  /** The bytes as text, without a character that was cut in two at the start. */
   text(): string {
     let start = 0;
     const cut = this.#kept.length === LOG_TAIL_BYTES;

@@ -37,7 +37,7 @@ export class GatewayError extends Error {
   }
 }
 
-/** The answer does not follow the protocol: the gateway has another version, or is none. */
+/** The answer does not follow the protocol: the gateway has another version, or it is no gateway at all. */
 export class ContractError extends Error {
   override readonly name = "ContractError";
 }

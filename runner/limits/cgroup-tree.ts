@@ -10,7 +10,7 @@ export interface CgroupTree {
   readonly points: readonly string[];
   /** The folder of the group that this process is in. */
   readonly own: string;
-  /** Of version 1: what it controls. Of version 2 the folder tells. */
+  /** What it controls, if of version 1. For version 2 a file in the folder says it. */
   readonly controllers: readonly string[];
 }
 

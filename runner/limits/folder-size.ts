@@ -11,7 +11,7 @@ export interface FolderSize {
   readonly apparent: number;
 }
 
-// As stat(2) counts, whatever the file system's own blocks are.
+// The unit of stat(2), whatever the file system's own blocks are.
 const BLOCK_BYTES = 512;
 // Bounds the memory for folders that are still to be looked into; those beyond are left out.
 const MAX_FOLDERS_HELD = 100_000;
@@ -51,7 +51,7 @@ async function* entriesOf(
   folder: RawPath,
   command: SizeOptions["command"],
 ): AsyncGenerator<{ path: Buffer; stats: Stats }> {
-  // It is read in pieces, each while other work goes on.
+  // Read in pieces, so that other work goes on meanwhile.
   const opened = () => opendir(folder, { encoding: "latin1", bufferSize: 256 });
   try {
     const entries = command === "ended" ? permitted({ path: folder, mode: 0o700 }, opened) : opened();
@@ -61,7 +61,7 @@ async function* entriesOf(
       if (stats) yield { path, stats };
     }
   } catch {
-    // It is gone, or closed to us.
+    // The folder is gone, or closed to us.
   }
 }
 

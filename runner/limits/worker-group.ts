@@ -13,7 +13,7 @@ export interface GroupPlace {
   readonly controllers: readonly Controller[];
 }
 
-// Of the processes in the group, those that the jail's tool is itself.
+// The jail's tool itself has so many processes in the group.
 const TOOL_PROCESSES = 3;
 
 /** The control groups that hold the commands of one worker: one in each hierarchy. */

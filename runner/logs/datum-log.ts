@@ -38,7 +38,7 @@ interface WaitingLine extends PrintedLine {
 
 /**
  * What one datum prints, on its way to the gateway: its lines, as far as there is room, and the end of the rest. So
- * its memory is bounded, what is left out is counted, and its last lines, which say why it failed, are always there.
+ * its memory is bounded, dropped lines are counted, and its last lines, which say why it failed, are always there.
  * The caller's clock must not go back.
  */
 export class DatumLog {
@@ -47,7 +47,7 @@ export class DatumLog {
   #splitter = new LineSplitter();
   #waiting: WaitingLine[] = [];
   #weight = 0;
-  /** There is no room, and the lines before it are to be shipped first. */
+  /** What came while there was no room. The lines before it are shipped first. */
   #overflow: Overflow | undefined;
   /** Lines that were left out before the next one. */
   #dropped = 0;
@@ -142,7 +142,7 @@ export class DatumLog {
     this.#overflow = undefined;
     const { bytes, dropped } = overflow.rest();
     if (dropped > 0) {
-      // What came of its line is cut off from what follows.
+      // The unfinished line is cut off: what follows does not continue it.
       this.#keep(this.#splitter.flush(), overflow.at);
       this.#splitter = new LineSplitter();
     }

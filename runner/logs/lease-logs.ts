@@ -16,7 +16,7 @@ interface ParcelEntry extends Take {
 
 interface Held {
   readonly log: DatumLog;
-  /** Of its next entry. */
+  /** The number of its next entry. */
   seq: number;
 }
 

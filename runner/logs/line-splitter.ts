@@ -6,7 +6,7 @@ const NEWLINE = 10;
 /** Makes lines of bytes: UTF-8, of which what is invalid is replaced; a line that is too long becomes several. */
 export class LineSplitter {
   readonly #decoder = new StringDecoder("utf8");
-  /** Of the line that has not ended; never longer than a line may be. */
+  /** The line that has not ended; never longer than a line may be. */
   #text = "";
   /** The start of that line has been given out. */
   #begun = false;

@@ -1,9 +1,8 @@
 /** Bytes that are kept of its end. */
-
 const KEPT_BYTES = 16 * 1024;
 const NEWLINE = 10;
 
-/** What a command prints beyond what there is room for. It is not made into lines, only its newlines are counted: a gigabyte costs little. */
+/** What a command prints beyond its room. Only newlines are counted, lines are not made, so that a gigabyte costs little. */
 export class Overflow {
   readonly #ring = new ByteRing(KEPT_BYTES);
   #newlines = 0;

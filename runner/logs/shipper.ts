@@ -48,7 +48,7 @@ export class LogShipper {
     this.#deps = deps;
   }
 
-  /** What to give the output of a lease's command to. Until it prints, it costs nothing. */
+  /** A function that takes the output of a lease's command. Costs nothing until the command prints. */
   outputOf(lease: string): (bytes: Buffer) => void {
     let log: DatumLog | undefined;
     return (bytes) => {
@@ -76,7 +76,7 @@ export class LogShipper {
     this.drop(leases);
   }
 
-  /** What these leases printed is not wanted. */
+  /** Forgets what these leases printed: nobody wants it. */
   drop(leases: readonly string[]): void {
     this.#logs.drop(leases);
   }

@@ -23,7 +23,7 @@ export async function removeTree(folder: RawPath): Promise<void> {
 
 // The kernel takes paths of 4,095 bytes; a command that steps down as it goes makes deeper ones.
 const DEEP_BYTES = 3000;
-/** Of one folder, known and not yet gone. */
+/** Entries of one folder that are known and not yet gone, at most. */
 const ENTRIES_AT_ONCE = 1000;
 const CALLS_AT_ONCE = 8;
 

@@ -55,14 +55,14 @@ function classify(error: unknown): Failure {
   return error instanceof DamagedContent ? "transient" : failureOf(error);
 }
 
-/** All of it in memory: for small ones. */
+/** All bytes of a small content, in memory. */
 export async function contentBuffer(gateway: Contents, request: ContentRequest): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of contentBytes(gateway, request)) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 
-/** The same as a stream that is read as fast as it is taken. */
+/** The bytes of a content as a stream, fetched as fast as it is read. */
 export function contentStream(gateway: Contents, request: ContentRequest): Readable {
   return Readable.from(contentBytes(gateway, request), { objectMode: false });
 }

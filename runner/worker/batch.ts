@@ -13,7 +13,7 @@ export interface BatchDeps {
   readonly sandbox: Sandbox;
   readonly leases: Leases;
   readonly reporter: Reporter;
-  /** Of the worker: collects and reports what ended commands left while the next ones run. */
+  /** Collects and reports what ended commands left, while the next ones run. Outlives the batch. */
   readonly background: BackgroundWork;
   readonly log: Log;
   /** The worker's folder. */
@@ -61,7 +61,7 @@ export async function runBatch(
 class Batch {
   readonly #deps: BatchDeps;
   readonly #signals: Signals;
-  /** Those that have not begun; the first may be staged. */
+  /** Datums that have not begun; the first may be staged. */
   #queue: Queued[];
   #trouble: NodeTrouble | undefined;
 

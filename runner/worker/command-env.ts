@@ -66,7 +66,7 @@ function shellName(input: string): string {
   return /^[0-9]/.test(name) ? `_${name}` : name;
 }
 
-/** What the command reads: each line ends in a newline. Null if the spec gives no stdin. */
+/** What the command reads: the lines of the spec, each with a newline at its end. Null if the spec gives no stdin. */
 export function commandStdin({ stdin }: Transform): string | null {
   return stdin && stdin.length > 0 ? `${stdin.join("\n")}\n` : null;
 }

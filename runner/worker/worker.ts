@@ -38,7 +38,7 @@ export interface WorkerOptions {
   readonly dir: string;
   /** Kept up to date here, for others to look at. */
   readonly activity: Activity;
-  /** See Signals. */
+  /** Take nothing new; stop what runs, too: see Signals. */
   readonly drain: AbortSignal;
   readonly kill: AbortSignal;
 }

@@ -29,7 +29,7 @@ export async function openOutputs(engine: Engine, id: string): Promise<void> {
   }
 }
 
-/** It may have ended before. */
+/** The container may have ended before it is killed. */
 function unlessRefused(error: unknown): void {
   if (!(error instanceof EngineRefusal)) throw error;
 }

@@ -90,7 +90,7 @@ async function isFolder(
 }
 
 const PathStat = z.object({ mode: z.number() });
-/** As Go counts the kinds of files. */
+/** The bit of a folder in Go's file modes. */
 const MODE_FOLDER = 2 ** 31;
 
 /** Reads the kind from the answer: Podman answers `<file>/.` as well. */

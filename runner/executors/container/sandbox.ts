@@ -61,16 +61,10 @@ export class ContainerSandbox implements Sandbox {
     if (this.#residents === "impossible") return undefined;
     if (this.#kept?.fit && this.#fingerprint === plan.fingerprint) return this.#kept;
     await this.#removeKept();
-    const shared = await this.#pfsFor();
+    const { dir: pfs } = await this.#sharedPfs();
     const secrets = await this.#secretFiles(plan);
-    const dir = this.#newPath("control");
-    const { worker } = this.#options;
-    const made = await KeptContainer.make(this.#agentEngine, worker, {
-      dir,
-      pfs: shared.dir,
-      secrets,
-      signal,
-    });
+    const options = { dir: this.#newPath("control"), pfs, secrets, signal };
+    const made = await KeptContainer.make(this.#agentEngine, this.#options.worker, options);
     if (made instanceof KeptContainer) {
       this.#kept = made;
       this.#fingerprint = plan.fingerprint;
@@ -81,7 +75,7 @@ export class ContainerSandbox implements Sandbox {
   }
 
   async #runIn(kept: KeptContainer, command: Command): Promise<Run> {
-    const shared = await this.#pfsFor();
+    const shared = await this.#sharedPfs();
     let moved: MovedIn | undefined;
     try {
       moved = await shared.moveIn(command.pfs);
@@ -122,7 +116,7 @@ export class ContainerSandbox implements Sandbox {
     await kept?.remove();
   }
 
-  async #pfsFor(): Promise<SharedPfs> {
+  async #sharedPfs(): Promise<SharedPfs> {
     if (this.#shared) return this.#shared;
     const base = this.#newPath("pfs");
     await mkdir(base);

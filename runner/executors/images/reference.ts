@@ -2,7 +2,7 @@
 export interface ImageReference {
   /** Host, and port if one is given, of the registry that has it. */
   readonly registry: string;
-  /** What it is called there, such as `library/busybox`. */
+  /** Its name there, such as `library/busybox`. */
   readonly repository: string;
   /** Its name as given, with the default tag if none is given. Engines look for images of this machine by it. */
   readonly short: string;
@@ -69,7 +69,7 @@ interface Repository {
   readonly full: string;
 }
 
-/** What stands before the first slash is a registry only if it looks like a host: else all of it is a name at Docker Hub. */
+/** The part before the first slash is a registry only if it looks like a host. Else all of it is a name at Docker Hub. */
 function splitRegistry(name: string): { given: string; registry: string; repository: Repository } {
   const slash = name.indexOf("/");
   const host = slash === -1 ? "" : name.slice(0, slash);

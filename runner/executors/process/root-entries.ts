@@ -1,14 +1,14 @@
 import { lstat, readdir, readlink } from "node:fs/promises";
 import { join } from "node:path";
 
-/** What is in a folder, by name, so that it can be shown again somewhere else, entry by entry. */
+/** The names in a folder, by kind, so that another folder can show its entries one by one. */
 export interface FolderEntries {
   readonly folders: readonly string[];
   readonly files: readonly string[];
   readonly links: readonly { readonly name: string; readonly target: string }[];
 }
 
-// These two are made anew for every command.
+// Every command gets its own of these two.
 const OWN = new Set(["pfs", "proc"]);
 
 /** What is in the machine's `/`, to be rebuilt around a private `/pfs`. */

@@ -34,7 +34,7 @@ const NOTHING: SecretMounts = { opened: [], folders: [] };
 const RESERVED = ["/proc", "/sys", "/dev", "/pfs"];
 /** Each file takes a descriptor while the command starts. */
 const MAX_FILES = 256;
-/** It all goes through the memory of three processes. */
+/** All bytes go through the memory of three processes. */
 const MAX_BYTES = 8 * 1024 * 1024;
 /** Each entry of an opened folder is a mount of its own. */
 const MAX_OPENED_ENTRIES = 500;

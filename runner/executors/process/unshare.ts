@@ -13,6 +13,20 @@ import {
 import type { FolderEntries } from "./root-entries.ts";
 import type { OpenedFolder, SecretFolder, SecretMounts } from "./secret-mounts.ts";
 
+/** Absolute paths of util-linux's tools, and of the POSIX ones. */
+export interface UnshareTools {
+  readonly unshare: string;
+  readonly setpriv: string;
+  readonly mount: string;
+  readonly umount: string;
+  readonly pivot_root: string;
+  readonly sh: string;
+  readonly env: string;
+  readonly mkdir: string;
+  readonly ln: string;
+  readonly dd: string;
+}
+
 export interface UnshareOptions {
   readonly tools: UnshareTools;
   readonly root: FolderEntries;
@@ -91,13 +105,13 @@ function launch(
   return {
     file: tools.setpriv,
     args: [
-      // With the runner's death dies `unshare`, and with it process 1 of the namespace.
+      // If the runner dies, `unshare` dies, and with it process 1 of the namespace.
       ...["--pdeathsig", "KILL", tools.unshare, ...(uid === 0 ? [] : ["--user", "--map-root-user"])],
       ...["--mount", "--pid", "--fork", "--kill-child"],
       ...[tools.sh, "-c", script, "sluice", dir, pfs, env.PATH ?? "", name, workingDir],
       ...privileges(options),
       ...[tools.env, "-i", ...variables],
-      // To env, a word with "=" is one more variable.
+      // env takes a word with "=" for one more variable.
       ...(name.includes("=") ? [tools.sh, "-c", 'exec "$@"', "sh"] : []),
       ...cmd,
     ],
@@ -121,11 +135,10 @@ function read(report: string): Started {
   return { kind: report.startsWith("missing") ? "no-command" : "no-jail", init: null };
 }
 
-interface SecretScriptOptions {
+interface RootScript {
   readonly tools: UnshareTools;
   /** The folder in which the root is built: absolute, and the script's present folder. */
   readonly root: string;
-  readonly dataDir: string;
 }
 
 /** What the tools read: the files of all secrets, one after the other. */
@@ -138,7 +151,7 @@ function secretData({ folders }: SecretMounts): string[] {
 /** The lines that show secrets in the root that is being built. */
 function secretScript(
   { opened, folders }: SecretMounts,
-  { tools, root, dataDir }: SecretScriptOptions,
+  { tools, root, dataDir }: RootScript & { readonly dataDir: string },
 ): string[] {
   if (folders.length === 0) return [];
   return [
@@ -155,15 +168,12 @@ function escaped(path: string): string {
   return path.replace(/[ \t\n\\]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
 }
 
-/** The path in the root that is being built, as a word. */
+/** The path in the root that is being built, as a word of the script. */
 function below(path: string): string {
   return quoted(`.${path}`);
 }
 
-function openFolder(
-  { path, mode, entries }: OpenedFolder,
-  { tools, root }: Omit<SecretScriptOptions, "dataDir">,
-): string[] {
+function openFolder({ path, mode, entries }: OpenedFolder, { tools, root }: RootScript): string[] {
   const inside = (name: string) => below(join(path, name));
   // An entry may go away meanwhile.
   const binds = [...entries.folders, ...entries.files].map(
@@ -184,27 +194,13 @@ function fillFolder({ path, files }: SecretFolder, tools: UnshareTools): string[
     `${tools.mkdir} -p -- ${below(path)}`,
     `${tools.mount} -t tmpfs -o mode=0755 sluice ${below(path)}`,
     ...files.map(({ name, bytes }) => fillFile({ path: join(path, name), size: bytes.length }, tools)),
-    // Of the mount, not of the file system: without privileges the latter can't be changed any more.
+    // Remounts the bind mount: without privileges the file system itself can't be changed any more.
     `${tools.mount} -o remount,bind,ro ${below(path)}`,
   ];
 }
 
-/** It must read so many bytes and no more: the next ones are the next file's. */
+/** The lines that fill one file. dd must read exactly `size` bytes: the next ones are the next file's. */
 function fillFile({ path, size }: { path: string; size: number }, { dd }: UnshareTools): string {
   if (size === 0) return `(umask 0377; : > ${below(path)})`;
   return `(umask 0377; ${dd} bs=${size} count=1 iflag=fullblock <&${FIRST_DATA_FD} > ${below(path)} 2>/dev/null)`;
-}
-
-/** Absolute paths of util-linux's tools, and of the POSIX ones. */
-export interface UnshareTools {
-  readonly unshare: string;
-  readonly setpriv: string;
-  readonly mount: string;
-  readonly umount: string;
-  readonly pivot_root: string;
-  readonly sh: string;
-  readonly env: string;
-  readonly mkdir: string;
-  readonly ln: string;
-  readonly dd: string;
 }

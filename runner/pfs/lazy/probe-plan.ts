@@ -36,7 +36,7 @@ export interface Situation {
 }
 
 export interface Pace {
-  /** Before the next tries; 0 is none. */
+  /** How long to wait before the next tries; 0: not at all. */
   readonly waitMs: number;
   /** How many of all the pipes to try then, in turn. */
   readonly tries: number;
@@ -68,7 +68,7 @@ function within(value: number, { min, max }: { min: number; max: number }): numb
 export class ProbePlan {
   readonly #count: number;
   readonly #orders: readonly (readonly number[])[];
-  /** For each order, where each pipe is in it. */
+  /** For each order, the place of each pipe in it. */
   readonly #places: readonly ReadonlyMap<number, number>[];
   #last: number | undefined;
   #foreseen = false;
@@ -90,7 +90,7 @@ export class ProbePlan {
     this.#last = pipe;
   }
 
-  /** Those that are likely to be opened next, most likely first, the last one again, and so many of all in turn. */
+  /** The pipes that are likely to be opened next, most likely first, then the last one again, then `tries` of all in turn. */
   next({ tries, near }: Pick<Pace, "tries" | "near">): Set<number> {
     const chosen = new Set<number>();
     for (const step of near) {

@@ -41,7 +41,7 @@ export async function putBlocks(blob: BlockBlobClient, put: BlocksPut): Promise<
   await blob.commitBlockList(ids, { metadata: { ...put.metadata }, abortSignal });
 }
 
-/** All of one length, as Azure wants them. */
+/** The id of a block. Azure wants all ids of a blob to have one length. */
 function blockId(upload: string, index: number): string {
   return Buffer.from(`${upload}-${String(index).padStart(5, "0")}`).toString("base64");
 }

@@ -82,7 +82,7 @@ interface ServiceAccount {
   readonly universe_domain?: string;
 }
 
-/** Of a secret only keys of accounts are taken: other kinds of credentials could name files and programs of this machine. */
+/** Takes only keys of accounts from a secret: other kinds of credentials could name files and programs of this machine. */
 function serviceAccount(credentials: Credentials): ServiceAccount {
   const [first, second] = GOOGLE_JSON_KEYS;
   const json = credentials.get(first) ?? credentials.get(second);

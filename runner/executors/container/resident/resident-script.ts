@@ -106,12 +106,12 @@ export interface OrderRequest {
   readonly stdin: string;
 }
 
-/** The script of one order. The variables are given by `env`: some have names, or meanings to a shell, that it can't pass on. */
+/** The script of one order. `env` sets the variables, because a shell can't pass on all names, and some mean something to it. */
 export function orderScript({ cmd, workingDir, env, stdin }: OrderRequest): string {
   const [name = ""] = cmd;
   const path = env.PATH === undefined ? '"$PATH"' : quoted(env.PATH);
   const variables = Object.entries(env).map(([key, value]) => quoted(`${key}=${value}`));
-  // To env, a word with "=" is one more variable.
+  // env takes a word with "=" for one more variable.
   const wrapped = name.includes("=") ? ["sh", "-c", 'exec "$@"', "sh", ...cmd] : cmd;
   return [
     ...(workingDir === undefined ? [] : [`_sluice_enter ${quoted(workingDir)}`]),
