@@ -12,7 +12,7 @@ import { listDatums } from "./jobs/datums-view.ts";
 import { stopJob, tellOfCut } from "./jobs/end.ts";
 import type { JobRow } from "./jobs/job-store.ts";
 import { makersOf } from "./jobs/provenance.ts";
-import { reasonsOf, shownJobs } from "./jobs/shown-jobs.ts";
+import { reasonsOf, shownJobs } from "./jobs/view.ts";
 import { Ledger } from "./ledger/ledger.ts";
 import { beginCreation } from "./lifecycle/create.ts";
 import { beginDestruction } from "./lifecycle/destroy.ts";
@@ -20,8 +20,9 @@ import { beginStart, beginStop } from "./lifecycle/stop-start.ts";
 import { beginUpdate, type Update } from "./lifecycle/update.ts";
 import { describePipeline, foundPipeline, restingPipeline } from "./lifecycle/view.ts";
 import { addLogs, answerLogs } from "./logs/logs.ts";
+import { renew } from "./work/expiry.ts";
 import { leaseDatums } from "./work/lease.ts";
-import { renew, settle } from "./work/leases.ts";
+import { settle } from "./work/outcomes.ts";
 
 /** Greater than every job id. */
 const AFTER_ALL_IDS = "~";

@@ -1,9 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { ChangedStore } from "../../../worker/pipeline/finish/changed.ts";
+import { ChangedStore, EndingStore, OperationStore } from "../../../worker/pipeline/finish/draft-store.ts";
 import { EgressStore } from "../../../worker/pipeline/finish/egress-store.ts";
-import { EndingStore } from "../../../worker/pipeline/finish/ending.ts";
 import { MergeStore } from "../../../worker/pipeline/finish/merge-store.ts";
-import { OperationStore } from "../../../worker/pipeline/finish/operations.ts";
 import { PublishedStore } from "../../../worker/pipeline/finish/published-store.ts";
 import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
 import { PipelineStore } from "../../../worker/pipeline/lifecycle/pipeline-store.ts";

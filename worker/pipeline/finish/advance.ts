@@ -1,8 +1,8 @@
 import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
 import { endJob } from "../jobs/end.ts";
 import { ALL_CARRIED } from "../jobs/job-store.ts";
-import { runningStep } from "../ledger/job-steps.ts";
-import { failureText } from "./failure-text.ts";
+import { runningStep } from "../ledger/guards.ts";
+import { failureText } from "./reasons.ts";
 import { endFront } from "./steps.ts";
 
 /** Failed datums taken over in one transaction. */

@@ -1,8 +1,8 @@
 import type { JobContext } from "../context.ts";
 import type { DatumRow } from "../inputs/datum-store.ts";
-import { endStep } from "../ledger/job-steps.ts";
+import { endStep } from "../ledger/guards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { EndingStep, WalkPlace } from "./ending.ts";
+import type { EndingStep, WalkPlace } from "./draft-store.ts";
 
 /** Datums and paths looked at in one transaction: some 20 ms of work. */
 const SLICE = 500;

@@ -1,12 +1,10 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
-import type { Committed } from "../../branch/contract.ts";
+import type { BranchApi, CommitRefused, Committed, Refused } from "../../branch/contract.ts";
 import type { JobContext, PipelineContext } from "../context.ts";
-import { endJob } from "../jobs/end.ts";
-import { endStep } from "../ledger/job-steps.ts";
-import { asWriter, type NotDone } from "./claimed-output.ts";
-import { publishSlice } from "./publish.ts";
+import { endJob, endNow, tellOfEnd } from "../jobs/end.ts";
+import { endStep } from "../ledger/guards.ts";
+import { type NotDone, refusalText } from "./reasons.ts";
 import { redoContent } from "./redo.ts";
-import { refusalText } from "./refusal-text.ts";
 
 /** Operations sent in one call, of those that are more than a commit takes at once. */
 const STAGE_PAGE = 2000;
@@ -88,4 +86,87 @@ async function refused(parts: PipelineContext, context: JobContext & { answer: N
   function fail(reason: string): void {
     endJob(parts, { ...context, end: { state: "failure", reason } });
   }
+}
+
+/** Rows moved in one transaction. */
+const SLICE = 500;
+
+/**
+ * One slice of what follows from the commit: what is published, and what the external store lacks by it. The next job
+ * builds upon that, so only then can this one end. `commit`: the commit was made just now.
+ */
+export function publishSlice(parts: PipelineContext, context: JobContext & { commit?: string | null }): void {
+  const { ledger, wakes } = parts;
+  const { job, definition, commit } = context;
+  const { egress } = definition.spec;
+  const left = endStep(ledger, context, () => {
+    if (commit !== undefined) {
+      ledger.jobs.setCommitted(job.n, commit);
+      ledger.ending.set(job.n, { step: "publish" });
+    }
+    if (publishSome() || addPushes()) return "more";
+    ledger.pipeline.setCommitted(job.n);
+    if (ledger.egress.hasMoved || (egress && ledger.egress.isPending())) {
+      ledger.jobs.setEgressing(job.n);
+      ledger.ending.set(job.n, { step: "push" });
+      return "pushes";
+    }
+    ledger.ending.remove();
+    endNow(parts, { job, end: { state: "success", reason: null } });
+    return "nothing";
+  });
+  if (left === "nothing") tellOfEnd(parts, job.id);
+  else wakes.outbox();
+
+  /** Answers whether there is more. */
+  function publishSome(): boolean {
+    const rows = ledger.changed.take(SLICE);
+    for (const row of rows) {
+      if (row.id === null) ledger.published.remove(row);
+      else ledger.published.add(row);
+    }
+    return rows.length === SLICE;
+  }
+
+  /** Answers whether there is more. Where results go elsewhere by now, everything is pushed there anyway. */
+  function addPushes(): boolean {
+    const rows = ledger.operations.take(SLICE);
+    for (const { operation } of rows) {
+      if (!egress || !operation || ledger.egress.hasMoved) continue;
+      if ("delete" in operation) ledger.egress.add({ path: operation.delete, content: null });
+      else ledger.egress.add({ path: operation.put, content: operation });
+    }
+    return rows.length === SLICE;
+  }
+}
+
+/** As whom an output branch is written to. */
+interface Writer {
+  readonly uid: string;
+  readonly epoch: number;
+  /** The job's id. */
+  readonly origin: string;
+}
+
+/**
+ * Asks the output branch for something under our epoch. Who lost the claim takes it again: the output is this
+ * pipeline's while it lives. Throws where a peer can't be reached.
+ */
+async function asWriter<Good extends { readonly ok: true }>(
+  { ledger, peers }: PipelineContext,
+  { definition, job }: JobContext,
+  ask: (branch: BranchApi, writer: Writer) => Promise<Good | CommitRefused | Refused<"applying">>,
+): Promise<Good | NotDone> {
+  const { uid, name, output } = definition;
+  const branch = peers.branch(output);
+  const epoch = ledger.pipeline.row()?.epoch ?? 0;
+  const answer = await ask(branch, { uid, epoch, origin: job.id });
+  if (answer.ok || (answer.reason !== "lost-claim" && answer.reason !== "no-such-branch")) return answer;
+  const claim = await branch.claim({ pipeline: name, uid });
+  if (!claim.ok) {
+    if (claim.reason === "catalogue-unavailable") throw new Error("the catalogue can't be reached");
+    return { ok: false, reason: "claim-refused", why: claim.reason };
+  }
+  ledger.endingStep(definition, () => ledger.pipeline.setEpoch(claim.epoch));
+  return { ok: false, reason: "reclaimed" };
 }

@@ -1,7 +1,7 @@
 import type { BranchApi } from "../../branch/contract.ts";
 import type { JobContext, PipelineContext } from "../context.ts";
 import { endNow, tellOfEnd } from "../jobs/end.ts";
-import { endStep } from "../ledger/job-steps.ts";
+import { endStep } from "../ledger/guards.ts";
 
 /** Rows added or removed in one transaction. */
 const SLICE = 1000;

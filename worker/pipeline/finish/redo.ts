@@ -1,5 +1,5 @@
 import type { JobContext, PipelineContext } from "../context.ts";
-import { endStep } from "../ledger/job-steps.ts";
+import { endStep } from "../ledger/guards.ts";
 
 /** A result that was dropped since it was counted as done, or whose content is gone, is none: the datum runs again. */
 export function redoDatum(

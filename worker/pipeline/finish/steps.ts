@@ -1,11 +1,10 @@
 import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
-import { endStep } from "../ledger/job-steps.ts";
+import { endStep } from "../ledger/guards.ts";
 import { collectChanges, walkFrom } from "./collect.ts";
-import { commitOutput, stagePage } from "./commit.ts";
+import { commitOutput, publishSlice, stagePage } from "./commit.ts";
+import type { EndingStep } from "./draft-store.ts";
 import { forgetPushes, listPushes, pushOutput } from "./egress.ts";
-import type { EndingStep } from "./ending.ts";
 import { planOperations } from "./plan.ts";
-import { publishSlice } from "./publish.ts";
 import { redoDatum } from "./redo.ts";
 
 /** Rows of an ending that was given up removed in one transaction. */

@@ -1,7 +1,7 @@
 import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
 import { cutShort, tellOfCut } from "../jobs/end.ts";
 import { ALL_COLLECTED, type Fill } from "../jobs/job-store.ts";
-import { fillingStep } from "../ledger/job-steps.ts";
+import { fillingStep } from "../ledger/guards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { candidates, inputsOf, readersOf } from "./candidates.ts";
 import { writtenSince } from "./starts.ts";

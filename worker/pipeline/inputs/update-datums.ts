@@ -3,7 +3,7 @@ import { MAX_PAIRS } from "../../../protocol/pipeline-check.ts";
 import { type Axis, combinations } from "../../core/cross-product.ts";
 import { datumId, datumKey } from "../../core/datums.ts";
 import type { JobContext, PipelineContext } from "../context.ts";
-import { fillingStep } from "../ledger/job-steps.ts";
+import { fillingStep } from "../ledger/guards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Element } from "./element-store.ts";
 import { writtenSince } from "./starts.ts";

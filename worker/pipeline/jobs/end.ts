@@ -1,6 +1,5 @@
-import type { JobContext, PipelineContext } from "../context.ts";
-import type { JobEnd, JobRow } from "./job-store.ts";
-import { skippedOf } from "./view.ts";
+import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
+import { type JobEnd, type JobRow, skippedOf } from "./job-store.ts";
 
 /** How a job ends that was let run to its end. */
 export interface End {
@@ -64,4 +63,49 @@ export function tellOfCut({ wakes }: PipelineContext, job: string): void {
   wakes.reap();
   wakes.front();
   wakes.queued();
+}
+
+/**
+ * Ends the front where its time is over, and sets the timer for when that will be. The time counts from the job's
+ * turn on: its datums are known and every earlier job has ended, so that no job fails for having waited.
+ */
+export function checkJobTime(parts: PipelineContext, now: number): void {
+  const { ledger } = parts;
+  const definition = ledger.active();
+  const job = definition && ledger.jobs.front();
+  const due = job && dueOf(job, definition.jobTimeoutMs);
+  const over = due !== undefined && due <= now;
+  ledger.timers.set("jobs", over ? undefined : due);
+  if (!job || !over) return;
+  const reason = `the job ran longer than ${definition.spec.jobTimeout} (jobTimeout)`;
+  if (ledger.transaction(() => cutShort(parts, { job, state: "failure", reason }))) tellOfCut(parts, job.id);
+}
+
+function dueOf({ turnAt }: JobRow, timeoutMs: number | null): number | undefined {
+  return turnAt === null || timeoutMs === null ? undefined : turnAt + timeoutMs;
+}
+
+/** Attempts looked at in one transaction. */
+const SLICE = 1000;
+
+/**
+ * Calls off the attempts of jobs that ended before their time, in slices. Their leases are lost already, as their job
+ * has ended; from here on later jobs can have their datums.
+ */
+export async function reapJobs({ ledger, peers, wakes }: PipelineContext): Promise<void> {
+  for (;;) {
+    const [n] = ledger.exists ? ledger.jobs.reaping(1) : [];
+    if (n === undefined) return;
+    for (let after: string | null = ""; after !== null; ) {
+      const from: string = after;
+      after = ledger.transaction(() => {
+        const next = ledger.attempts.callOff(n, { after: from, limit: SLICE, now: peers.now() });
+        if (next === null) ledger.jobs.setReaped(n);
+        return next;
+      });
+      wakes.queued();
+      await yieldToOthers();
+    }
+    wakes.front();
+  }
 }

@@ -68,6 +68,15 @@ export interface JobEnd {
   readonly now: number;
 }
 
+/**
+ * For the front, whatever is not open, processed or failed has its result. Behind it only those are known that a
+ * job's own new datums skip: what it inherits may still fail in a job before it.
+ */
+export function skippedOf(job: JobRow, front: JobRow | undefined): number {
+  const known = job.finishedAt === null && job.n === front?.n && job.carried === ALL_CARRIED;
+  return known ? job.total - job.processed - job.failed - job.open : job.skipped;
+}
+
 type StoredJob = Omit<JobRow, "positions" | "fill"> & { positions: string; fill: string };
 
 /** The jobs, numbered in their order. Every change that people can see raises the version, for the catalogue. */

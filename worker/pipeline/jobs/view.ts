@@ -1,6 +1,29 @@
 import type { Job } from "../../../protocol/pipelines.ts";
+import type { Peers, PipelineContext } from "../context.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { ALL_CARRIED, type JobRow } from "./job-store.ts";
+import { type JobRow, skippedOf } from "./job-store.ts";
+
+/** Jobs for people, each with why it waits. */
+export async function shownJobs({ ledger, peers }: PipelineContext, rows: readonly JobRow[]): Promise<Job[]> {
+  const front = ledger.jobs.front();
+  const jobs: Job[] = [];
+  for (const row of rows) {
+    const reason = await waitingReason(row, { ledger, front, peers });
+    jobs.push({ ...viewJob(row, { ledger, front }), reason });
+  }
+  return jobs;
+}
+
+/** Why each of these jobs waits that has not ended, by id. */
+export async function reasonsOf(
+  parts: PipelineContext,
+  ids: readonly string[],
+): Promise<Record<string, string | null>> {
+  const { ledger } = parts;
+  const rows = ledger.exists ? ids.map((id) => ledger.jobs.byId(id)) : [];
+  const waiting = rows.filter((row) => row !== undefined).filter(({ finishedAt }) => finishedAt === null);
+  return Object.fromEntries((await shownJobs(parts, waiting)).map(({ id, reason }) => [id, reason]));
+}
 
 export interface ViewContext {
   readonly ledger: Ledger;
@@ -36,11 +59,54 @@ export function viewJob(job: JobRow, { ledger, front }: ViewContext): Job {
   };
 }
 
-/**
- * For the front, whatever is not open, processed or failed has its result. Behind it only those are known that a
- * job's own new datums skip: what it inherits may still fail in a job before it.
- */
-export function skippedOf(job: JobRow, front: JobRow | undefined): number {
-  const known = job.finishedAt === null && job.n === front?.n && job.carried === ALL_CARRIED;
-  return known ? job.total - job.processed - job.failed - job.open : job.skipped;
+interface WaitContext {
+  readonly ledger: Ledger;
+  /** The oldest job that has not ended. */
+  readonly front: JobRow | undefined;
+  readonly peers: Pick<Peers, "fleet" | "now">;
+}
+
+/** Why a job has not ended yet, in words; null where it is simply being worked on. */
+async function waitingReason(job: JobRow, { ledger, front, peers }: WaitContext): Promise<string | null> {
+  if (job.finishedAt !== null) return job.reason;
+  if (front && front.n < job.n) return `behind job ${front.id}`;
+  if (job.state === "starting") return "its datums are being worked out";
+  const isMerging = job.state === "running" && ledger.tasks.has(job.n);
+  const needsRunner = job.open > 0 || isMerging || job.state === "egressing";
+  const isAtWork = ledger.attempts.hasRunning() || ledger.tasks.nextExpiry() !== undefined;
+  const fault = needsRunner && !isAtWork ? await runnerFault({ ledger, peers }) : null;
+  if (fault !== null) return fault;
+  if (job.open > 0) return null;
+  if (job.state === "egressing") return pushText(job, ledger);
+  return isMerging
+    ? "what several datums wrote to one path is being put together"
+    : "its output is being committed";
+}
+
+/** Why nobody works though there is something to do; null where somebody is about to. */
+async function runnerFault({ ledger, peers }: Pick<WaitContext, "ledger" | "peers">): Promise<string | null> {
+  const { live, draining } = await peers.fleet();
+  if (live === 0) {
+    return draining > 0
+      ? "every node is being drained: let one take work again with `sluice node resume`"
+      : "no live runner: start one with `sluice runner`";
+  }
+  const now = peers.now();
+  const [first, ...others] = ledger.slots.troubles(now);
+  if (first) {
+    const more = others.length > 0 ? ` and ${others.length} more` : "";
+    return `node ${first.node}${more} can't run it: ${oneLine(first.trouble)}`;
+  }
+  return ledger.slots.isTaken(now) ? null : "no live node has a worker for it yet";
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, " ").trim();
+}
+
+function pushText({ n }: JobRow, { pipeline, tasks }: Ledger): string {
+  const { egress } = pipeline.definition()?.spec ?? {};
+  const fault = tasks.pushFault(n);
+  const again = fault === undefined ? "" : `, tried again after: ${fault}`;
+  return egress ? `its output is being pushed to ${egress.URL}${again}` : "its egress is being ended";
 }

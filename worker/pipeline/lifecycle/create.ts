@@ -6,8 +6,8 @@ import { type Definition, markerName } from "../definition.ts";
 import { pipelineRecord } from "../engine/catalogue-outbox.ts";
 import { findStarts } from "../inputs/starts.ts";
 import { insertWholeJob, pipelineEvent } from "../jobs/make.ts";
+import { whileIn } from "../ledger/guards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { whileIn } from "../ledger/saga-step.ts";
 import { purge } from "./destroy.ts";
 import { subscribe } from "./subscribe.ts";
 

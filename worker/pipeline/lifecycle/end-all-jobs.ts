@@ -1,8 +1,7 @@
 import { type PipelineContext, yieldToOthers } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { endFront } from "../finish/steps.ts";
-import { cutShort, tellOfCut } from "../jobs/end.ts";
-import { reapJobs } from "../jobs/reap.ts";
+import { cutShort, reapJobs, tellOfCut } from "../jobs/end.ts";
 
 /** Jobs ended, and rows removed, in one transaction. */
 const SLICE = 200;

@@ -1,7 +1,7 @@
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { PipelineContext } from "../context.ts";
 import { insertWholeJob, pipelineEvent } from "../jobs/make.ts";
-import { whileIn } from "../ledger/saga-step.ts";
+import { whileIn } from "../ledger/guards.ts";
 import { endAllJobs } from "./end-all-jobs.ts";
 import type { StoredState } from "./pipeline-store.ts";
 import { subscribe } from "./subscribe.ts";

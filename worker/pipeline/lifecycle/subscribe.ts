@@ -2,7 +2,7 @@ import type { PipelineContext } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import type { Source } from "../inputs/source-store.ts";
 import { holdsFile, lastStart } from "../inputs/starts.ts";
-import { whileIn } from "../ledger/saga-step.ts";
+import { whileIn } from "../ledger/guards.ts";
 import type { StoredState } from "./pipeline-store.ts";
 
 /**

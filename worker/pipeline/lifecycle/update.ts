@@ -8,7 +8,7 @@ import type { Source } from "../inputs/source-store.ts";
 import { findStarts, holdsFile, lastStart } from "../inputs/starts.ts";
 import { ALL_COLLECTED } from "../jobs/job-store.ts";
 import { insertJob, insertWholeJob, pipelineEvent } from "../jobs/make.ts";
-import { whileIn } from "../ledger/saga-step.ts";
+import { whileIn } from "../ledger/guards.ts";
 import { endAllJobs } from "./end-all-jobs.ts";
 import { type SpecChange, specChange } from "./spec-change.ts";
 import { subscribe } from "./subscribe.ts";

@@ -4,7 +4,7 @@ import type { PipelineContext } from "../context.ts";
 import type { LogChunk, LogPage, LogsCall } from "../contract.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { sweep } from "../work/leases.ts";
+import { sweep } from "../work/expiry.ts";
 import type { KeptChunk, Tail } from "./log-reader.ts";
 import type { LogEntry } from "./log-store.ts";
 

@@ -1,0 +1,214 @@
+import type { ContentId } from "../../../protocol/content.ts";
+import type { Operation } from "../../branch/contract.ts";
+import type { Sql } from "../../sqlite/sql.ts";
+import type { Written } from "./published-store.ts";
+
+/** A place in the walk over what died or was born: that datum, from that path of it on. */
+export interface WalkPlace {
+  readonly job: number;
+  readonly key: string;
+  readonly path: string;
+}
+
+/**
+ * What is left to do until the front has ended, all of whose datums have a result. What came of an ending that was
+ * given up is cleared; the datums that died, then those that were born since the last commit say what changes; for
+ * each changed path it is planned what becomes of it, which may take merges; the plan is staged, where it is large,
+ * and committed; then it is published, which is what the next job's commit builds upon. Last, what changed is pushed
+ * to the external store; where that is another one by now, what was pending is forgotten and everything is listed.
+ */
+export type EndingStep =
+  | { readonly step: "clear" | "plan" | "publish" | "forget" | "push" }
+  | { readonly step: "commit"; readonly staged: boolean }
+  | ({ readonly step: "died" | "born" } & WalkPlace)
+  | { readonly step: "stage" | "list"; readonly after: string };
+
+/** How far the end of the front has come. */
+export class EndingStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Of the job that last began to end; undefined where nothing is left of it. */
+  get(): { job: number; at: EndingStep } | undefined {
+    const row = this.#sql.first<{ job: number; step: string }>`SELECT job, step FROM ending WHERE one = 1`;
+    return row && { job: row.job, at: JSON.parse(row.step) };
+  }
+
+  set(job: number, at: EndingStep): void {
+    this.#sql.run`INSERT OR REPLACE INTO ending (one, job, step) VALUES (1, ${job}, ${JSON.stringify(at)})`;
+  }
+
+  /** Nothing is left of it. */
+  remove(): void {
+    this.#sql.run`DELETE FROM ending`;
+  }
+}
+
+/** What a datum writes to a path, or that it writes there no more: then `id` is null, as is the rest. */
+export type Changed = Written | { readonly path: string; readonly key: string; readonly id: null };
+
+/** What a datum writes to a path, by its key. */
+export type Part = ContentId & { readonly key: string };
+
+/**
+ * What the output commit of the front changes of `published`, while it is being made. Seen together, the two are what
+ * the datums of the front write.
+ */
+export class ChangedStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /** Whoever says it last is right. */
+  set({ path, key, id, salt, digest, size }: Written): void {
+    this.#sql.run`
+      INSERT OR REPLACE INTO changed (path, key, id, salt, digest, size)
+      VALUES (${path}, ${key}, ${id}, ${salt}, ${digest}, ${size})`;
+  }
+
+  /** The datum is gone, or another one is in its place. */
+  drop({ path, key }: Pick<Written, "path" | "key">): void {
+    this.#sql.run`INSERT OR REPLACE INTO changed (path, key) VALUES (${path}, ${key})`;
+  }
+
+  /** The first changed path after one; from the first for null. */
+  nextPath(after: string | null): string | undefined {
+    return this.#sql.first<{ path: string }>`
+      SELECT path FROM changed WHERE path > ${after ?? ""} ORDER BY path LIMIT 1`?.path;
+  }
+
+  /** What the front's datums write to a path that is not empty, in order of their keys, after one; from the first for null. */
+  parts(path: string, { after, limit }: { after: string | null; limit: number }): Part[] {
+    return this.#written(path, { after, limit, leastSize: 1 });
+  }
+
+  /** The first that any of the front's datums writes to a path. */
+  firstPart(path: string): Part | undefined {
+    return this.#written(path, { after: null, limit: 1, leastSize: 0 })[0];
+  }
+
+  /** The first path below a directory, named without its slash, that a datum of the front writes, and its datum's key. */
+  firstBelow(directory: string): string | undefined {
+    const [from, to] = [`${directory}/`, `${directory}0`];
+    return this.#sql.first<{ key: string }>`
+      SELECT path, key FROM changed WHERE path > ${from} AND path < ${to} AND id IS NOT NULL
+      UNION ALL
+      SELECT path, key FROM published AS p WHERE path > ${from} AND path < ${to}
+        AND NOT EXISTS (SELECT 1 FROM changed AS c WHERE c.path = p.path AND c.key = p.key)
+      ORDER BY path, key LIMIT 1`?.key;
+  }
+
+  /** Takes some out, in order. */
+  take(limit: number): Changed[] {
+    const rows = this.#sql.all<Changed>`
+      SELECT path, key, id, salt, digest, size FROM changed ORDER BY path, key LIMIT ${limit}`;
+    for (const { path, key } of rows) {
+      this.#sql.run`DELETE FROM changed WHERE path = ${path} AND key = ${key}`;
+    }
+    return rows;
+  }
+
+  #written(
+    path: string,
+    { after, limit, leastSize }: { after: string | null; limit: number; leastSize: 0 | 1 },
+  ): Part[] {
+    // The key of the root alone is the empty text.
+    const first = after === null ? 1 : 0;
+    const from = after ?? "";
+    return this.#sql.all<Part>`
+      SELECT key, digest, size FROM changed
+      WHERE path = ${path} AND key >= ${from} AND (${first} OR key > ${from})
+        AND id IS NOT NULL AND size >= ${leastSize}
+      UNION ALL
+      SELECT key, digest, size FROM published AS p
+      WHERE path = ${path} AND key >= ${from} AND (${first} OR key > ${from}) AND size >= ${leastSize}
+        AND NOT EXISTS (SELECT 1 FROM changed AS c WHERE c.path = p.path AND c.key = p.key)
+      ORDER BY key LIMIT ${limit}`;
+  }
+}
+
+/** What an output commit does to a path. `waits`: for a merge; `merge`: the one that the content comes from. */
+export type PlannedOperation =
+  | { readonly state: "put"; readonly content: ContentId; readonly merge: string | null }
+  | { readonly state: "delete" | "same" | "waits" };
+
+interface Row {
+  readonly path: string;
+  readonly state: PlannedOperation["state"];
+  readonly digest: string | null;
+  readonly size: number | null;
+}
+
+/** What the output commit of the front does to each path that it changes, while it is being made. */
+export class OperationStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  set(path: string, operation: PlannedOperation): void {
+    const put = operation.state === "put" ? operation : undefined;
+    this.#sql.run`
+      INSERT OR REPLACE INTO operations (path, state, digest, size, merge)
+      VALUES (${path}, ${operation.state}, ${put?.content.digest ?? null}, ${put?.content.size ?? null},
+        ${put?.merge ?? null})`;
+  }
+
+  /** How many the branch is to be told of, counted up to `limit`. */
+  count(limit: number): number {
+    return (
+      this.#sql.first<{ count: number }>`
+        SELECT count(*) AS count FROM (SELECT 1 FROM operations WHERE state <> 'same' LIMIT ${limit})`
+        ?.count ?? 0
+    );
+  }
+
+  /** The last path that there is an operation for: they are made in order. */
+  lastPath(): string | null {
+    return (
+      this.#sql.first<{ path: string }>`
+      SELECT path FROM operations ORDER BY path DESC LIMIT 1`?.path ?? null
+    );
+  }
+
+  /** The first path after one that waits for a merge; from the first for null. */
+  nextWaiting(after: string | null): string | undefined {
+    return this.#sql.first<{ path: string }>`
+      SELECT path FROM operations INDEXED BY operations_waiting
+      WHERE state = 'waits' AND path > ${after ?? ""} ORDER BY path LIMIT 1`?.path;
+  }
+
+  /** The content that is put to a path, and the merge that it comes from. */
+  put(path: string): (ContentId & { merge: string | null }) | undefined {
+    return this.#sql.first<ContentId & { merge: string | null }>`
+      SELECT digest, size, merge FROM operations WHERE path = ${path} AND state = 'put'`;
+  }
+
+  /** What the branch is to be told, after a path. */
+  page({ after, limit }: { after: string; limit: number }): { path: string; operation: Operation }[] {
+    return this.#sql.all<Row>`
+      SELECT path, state, digest, size FROM operations
+      WHERE path > ${after} AND state <> 'same' ORDER BY path LIMIT ${limit}`.map((row) => ({
+      path: row.path,
+      operation: operationOf(row),
+    }));
+  }
+
+  /** Takes some out, in order, with those that do nothing. */
+  take(limit: number): { path: string; operation: Operation | null }[] {
+    const rows = this.#sql.all<Row>`
+      SELECT path, state, digest, size FROM operations ORDER BY path LIMIT ${limit}`;
+    for (const { path } of rows) this.#sql.run`DELETE FROM operations WHERE path = ${path}`;
+    return rows.map((row) => ({ path: row.path, operation: row.state === "same" ? null : operationOf(row) }));
+  }
+}
+
+function operationOf({ path, digest, size }: Row): Operation {
+  return digest === null || size === null ? { delete: path } : { put: path, digest, size };
+}
