@@ -25,16 +25,19 @@ export interface Fleet {
   readonly draining: number;
 }
 
-/** Tells those who wait in memory that rows have changed. Each call only makes them look again. */
+/**
+ * Tells those who wait in memory that rows have changed. A wake only makes them look again, after the present turn: it
+ * may be called in a transaction, and does no harm if that is undone.
+ */
 interface Wakes {
   /** A job may have to be filled. */
   fill(): void;
   /** The oldest job may be able to go on. */
-  front(): void;
+  advance(): void;
   /** A datum may be queued. */
   queued(): void;
-  /** A job was cut short: its attempts are to be called off. */
-  reap(): void;
+  /** A job has ended early: what is left of its attempts is to be called off. */
+  callOff(): void;
   /** Rows may have become of no use. */
   trim(): void;
   /** The catalogue is behind. */
@@ -45,18 +48,25 @@ interface Wakes {
   logged(job: string): void;
 }
 
+/** All that a step of a pipeline's work can reach. What takes less than that says so: `Uses`. */
 export interface PipelineContext {
   readonly ledger: Ledger;
   readonly peers: Peers;
   readonly wakes: Wakes;
-  /** Resolves when nobody is at the end of the front: from then on only whoever asked is, unless the pipeline runs. */
-  frontRests(): Promise<void>;
+  /** Resolves when the loop that ends jobs rests. Unless the pipeline runs, the caller alone ends them from then on. */
+  advanceRests(): Promise<void>;
 }
 
-/** What of the context a function touches: these stores and guards of the ledger, and these others. */
-export type Uses<Stores extends keyof Ledger, Others extends keyof PipelineContext = never> = {
+/** The part of a `PipelineContext` that a function may touch: these stores and guards, these peers, these wakes. */
+export interface Uses<
+  Stores extends keyof Ledger,
+  Reached extends keyof Peers = never,
+  Woken extends keyof Wakes = never,
+> {
   readonly ledger: Pick<Ledger, Stores>;
-} & Pick<PipelineContext, Others>;
+  readonly peers: Pick<Peers, Reached>;
+  readonly wakes: Pick<Wakes, Woken>;
+}
 
 /** A job of the pipeline, as it was when the step began. */
 export interface JobContext {

@@ -9,7 +9,7 @@ import type { Found, LeaseCall, Leased, LogsCall, MakerPage, PipelineApi, Renewa
 import { Engine } from "./engine/engine.ts";
 import { openPeers } from "./engine/peers.ts";
 import { listDatums } from "./jobs/datums-view.ts";
-import { stopJob, tellOfCut } from "./jobs/end.ts";
+import { stopJob } from "./jobs/end.ts";
 import type { JobRow } from "./jobs/job-store.ts";
 import { makersOf } from "./jobs/provenance.ts";
 import { reasonsOf, shownJobs } from "./jobs/view.ts";
@@ -22,7 +22,7 @@ import { describePipeline, foundPipeline, restingPipeline } from "./lifecycle/vi
 import { addLogs, answerLogs } from "./logs/logs.ts";
 import { renew } from "./work/expiry.ts";
 import { leaseDatums } from "./work/lease.ts";
-import { settle } from "./work/outcomes.ts";
+import { recordOutcome } from "./work/outcomes.ts";
 
 /** Greater than every job id. */
 const AFTER_ALL_IDS = "~";
@@ -127,10 +127,9 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     id: string,
   ): Promise<{ ok: true; job: Job } | Refused<"no-such-job" | "job-ended" | "job-ending">> {
     const { ledger } = this.#parts;
-    const stopped = ledger.exists ? ledger.transaction(() => stopJob(this.#parts, id)) : "no-such-job";
+    const stopped = ledger.exists ? ledger.transaction((tx) => stopJob(tx, this.#parts, id)) : "no-such-job";
     if (stopped !== "stopped" && stopped !== "was-stopped") return { ok: false, reason: stopped };
     this.#engine.watch();
-    if (stopped === "stopped") tellOfCut(this.#parts, id);
     const job = await this.job(id);
     return job ? { ok: true, job } : { ok: false, reason: "no-such-job" };
   }
@@ -190,8 +189,9 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
 
   async renew(request: Renewal): Promise<{ lost: string[] }> {
     const { ledger } = this.#parts;
-    if (!ledger.active()) return { lost: [...request.leases] };
-    return { lost: ledger.transaction(() => renew(this.#parts, request)) };
+    return {
+      lost: ledger.exists ? ledger.transaction((tx) => renew(tx, this.#parts, request)) : [...request.leases],
+    };
   }
 
   async addLogs({
@@ -212,12 +212,12 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     if (!ledger.active()) return { lost: request.outcomes.map(({ lease }) => lease) };
     const lost: string[] = [];
     for (const outcome of request.outcomes) {
-      const recorded = ledger.transaction(() => settle(this.#parts, outcome));
+      const recorded = ledger.transaction((tx) => recordOutcome(tx, this.#parts, outcome));
       if (!recorded) lost.push(outcome.lease);
     }
     this.#engine.watch();
     wakes.queued();
-    wakes.front();
+    wakes.advance();
     wakes.outbox();
     return { lost };
   }

@@ -54,7 +54,7 @@ const STEPS: readonly Where[] = [
   { at: "a datum is queued", of: AttemptStore.prototype, method: "add" },
   { at: "the datums are known", of: JobStore.prototype, method: "setFill" },
   { at: "the job runs", of: JobStore.prototype, method: "start" },
-  { at: "it is the job's turn", of: JobStore.prototype, method: "setCarried" },
+  { at: "it is the job's turn", of: JobStore.prototype, method: "beginTurn" },
   { at: "a worker takes a slot", of: SlotStore.prototype, method: "take" },
   { at: "a datum is leased", of: AttemptStore.prototype, method: "run" },
   { at: "another datum is leased", of: AttemptStore.prototype, method: "run", call: 2 },

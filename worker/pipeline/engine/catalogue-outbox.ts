@@ -30,9 +30,9 @@ export async function flushPage({ ledger, peers }: PipelineContext): Promise<boo
   if (!definition) return false;
   const jobs = ledger.jobs.unflushed(MAX_JOBS_PER_WRITE);
   if (jobs.length === 0) return false;
-  const front = ledger.jobs.front();
+  const oldest = ledger.jobs.oldest();
   await peers.catalogue.jobs.record(
-    jobs.map((job) => ({ job: viewJob(job, { ledger, front }), version: job.version })),
+    jobs.map((job) => ({ job: viewJob(job, { ledger, oldest }), version: job.version })),
   );
   ledger.transaction(() => {
     if (ledger.pipeline.definition()?.uid !== definition.uid) return;

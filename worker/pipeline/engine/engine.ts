@@ -1,9 +1,9 @@
 import { type Peers, type PipelineContext, yieldToOthers } from "../context.ts";
-import { settleFront } from "../finish/advance.ts";
+import { advanceOldestJob } from "../finish/advance.ts";
 import { fillJobs } from "../inputs/fill.ts";
 import { pull } from "../inputs/pull.ts";
-import { checkJobTime, reapJobs } from "../jobs/end.ts";
-import { ALL_CARRIED } from "../jobs/job-store.ts";
+import { callOffAttempts, checkJobTime } from "../jobs/end.ts";
+import { TOOK_OVER } from "../jobs/job-store.ts";
 import { trim } from "../jobs/trim.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { continueCreation } from "../lifecycle/create.ts";
@@ -29,8 +29,8 @@ export class Engine {
   readonly #saga: Loop;
   readonly #pull: Loop;
   readonly #fill: Loop;
-  readonly #front: Loop;
-  readonly #reap: Loop;
+  readonly #advance: Loop;
+  readonly #callOff: Loop;
   readonly #trim: Loop;
   readonly #outbox: Loop;
   readonly #queued = new Waiters();
@@ -46,8 +46,8 @@ export class Engine {
       peers,
       wakes: {
         fill: () => void this.#fill.wake(),
-        front: () => void this.#front.wake(),
-        reap: () => void this.#reap.wake(),
+        advance: () => void this.#advance.wake(),
+        callOff: () => void this.#callOff.wake(),
         trim: () => void this.#trim.wake(),
         outbox: () => this.#flush(),
         queued: () => this.#queued.wake(),
@@ -57,14 +57,14 @@ export class Engine {
         },
         logged: (job) => this.#logs.wake(job),
       },
-      frontRests: async () => this.#front.resting,
+      advanceRests: async () => this.#advance.resting,
     };
     const failed = (error: unknown, failures: number): void => this.#retry(error, failures);
     this.#saga = new Loop(() => this.#runSaga(), failed);
     this.#pull = new Loop(() => pull(this.parts, () => this.#rings), failed);
     this.#fill = new Loop(() => fillJobs(this.parts), failed);
-    this.#front = new Loop(() => settleFront(this.parts), failed);
-    this.#reap = new Loop(() => reapJobs(this.parts), failed);
+    this.#advance = new Loop(() => advanceOldestJob(this.parts), failed);
+    this.#callOff = new Loop(() => callOffAttempts(this.parts), failed);
     this.#trim = new Loop(() => trim(this.parts), failed);
     this.#outbox = new Loop(() => flushJobs(this.parts, this.#urgent), failed);
   }
@@ -113,7 +113,15 @@ export class Engine {
   /** Wakes every loop; resolves when all have come to rest. */
   async resume(): Promise<void> {
     if (!this.parts.ledger.exists) return;
-    const loops = [this.#saga, this.#pull, this.#fill, this.#front, this.#reap, this.#trim, this.#outbox];
+    const loops = [
+      this.#saga,
+      this.#pull,
+      this.#fill,
+      this.#advance,
+      this.#callOff,
+      this.#trim,
+      this.#outbox,
+    ];
     for (const loop of loops) void loop.wake();
     // One loop may wake another that was at rest already.
     while (loops.some((loop) => loop.resting)) await Promise.all(loops.map((loop) => loop.resting));
@@ -123,7 +131,7 @@ export class Engine {
     const { ledger, peers } = this.parts;
     if (!ledger.exists) return;
     const now = peers.now();
-    while (ledger.transaction(() => sweep(this.parts, now))) await yieldToOthers();
+    while (ledger.transaction((tx) => sweep(tx, this.parts, now))) await yieldToOthers();
     ledger.timers.set("leases", nextExpiry(ledger));
     // Should this very run die, the next one is due already.
     ledger.timers.set("work", now + WATCH_MS);
@@ -182,21 +190,20 @@ export class Engine {
     const row = pipeline.row();
     if (row === undefined || row.state === "deleted") return false;
     if (row.state !== "active" && row.state !== "stopped") return true;
-    if (row.catalogueVersion < row.version || jobs.reaping(1).length > 0 || jobs.unflushed(1).length > 0)
+    if (row.catalogueVersion < row.version || jobs.toCallOff(1).length > 0 || jobs.unflushed(1).length > 0)
       return true;
     if (row.state === "stopped") return false;
-    return row.pullDue === 1 || this.#frontGoesOn() || jobs.nextToFill() !== undefined;
+    return row.pullDue === 1 || this.#oldestGoesOn() || jobs.nextToFill() !== undefined;
   }
 
-  /** Whether the front can go on without a runner. */
-  #frontGoesOn(): boolean {
+  /** Whether the oldest job can go on without a runner. */
+  #oldestGoesOn(): boolean {
     const { jobs, tasks, egress } = this.parts.ledger;
-    const front = jobs.front();
-    if (!front || front.state === "starting") return false;
-    if (front.carried !== ALL_CARRIED) return true;
-    const waits =
-      tasks.has(front.n) || (front.state === "egressing" && egress.free(1) > 0 && !egress.hasMoved);
-    return front.open === 0 && !waits;
+    const job = jobs.oldest();
+    if (!job || job.state === "starting") return false;
+    if (job.tookOver !== TOOK_OVER) return true;
+    const waits = tasks.has(job.n) || (job.state === "egressing" && egress.free(1) > 0 && !egress.hasMoved);
+    return job.open === 0 && !waits;
   }
 
   #retry(error: unknown, failures: number): void {

@@ -1,68 +1,166 @@
-import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
-import { endJob } from "../jobs/end.ts";
-import { ALL_CARRIED } from "../jobs/job-store.ts";
-import { runningStep } from "../ledger/guards.ts";
-import { failureText } from "./reasons.ts";
-import { endFront } from "./steps.ts";
-
-/** Failed datums taken over in one transaction. */
-const CARRY = 500;
-/** Jobs that were cut short looked back at before other calls get their turn. */
-const JOBS_PER_TURN = 50;
-
-/**
- * Ends jobs in their order. Only the front, the oldest one that has not ended, may end: it takes over what failed in
- * the job before, and once all it has to run is settled, it fails or commits.
+/*
+ * How jobs end. They do so in their order, as each output commit builds upon the one before: only the oldest job that
+ * has not ended comes to its end here, step by step. In brackets: what a step writes down.
+ *
+ *  1. Take over [attempts, jobs.carried]: the datums that the jobs before left undone are queued in this one. With
+ *     that the job's turn begins: jobTimeout counts from here.
+ *  2. Run [attempts, results; jobs.open, jobs.failed]: runners do it. Once no datum is open, the job fails if one
+ *     failed. Otherwise it has a result for each of its datums, and its output is made; `ending` says how far that is:
+ *  3. clear: removes what an end that was given up left of 4 and 5.
+ *  4. died, born (collect.ts) [changed]: which datums went and came since the last output commit says what changes.
+ *  5. plan (plan.ts) [operations, tasks]: what becomes of each changed path. What several datums write to one path is
+ *     merged by runners; the job waits for those tasks. At the end the job is marked [jobs.committing]: the branch may
+ *     commit from here on, so that only its answer ends the job.
+ *  6. stage (commit.ts): a commit that is too large for one call goes to the branch in pages.
+ *  7. commit (commit.ts): the branch commits. It knows the commit by the job's id, so asking twice is asking once.
+ *  8. publish (commit.ts) [jobs.output_commit, published, made, egress_pending, pipeline.committed]: records what was
+ *     committed, which is what step 4 of the next job starts from. Without egress the job has ended well.
+ *  9. push (egress.ts) [jobs.state]: the mark is taken back, and runners send what is pending to the external store.
+ *     If results go to another store by now: forget what is pending, list the whole output, and push that.
+ *
+ * Who wins:
+ *  - A stop, a timeout, or an outcome that fails the whole job, against this loop: each ends the job in one
+ *    transaction that looks at the mark (jobs/end.ts). Before the mark they win: each later step finds that the job
+ *    has ended and does nothing (ledger/guards.ts), and the next job clears what is left. While the mark stands the
+ *    commit wins. After it they win again: egress ends, and what was committed stays.
+ *  - The pipeline is stopped, updated or deleted: steps are done only while it runs, so the loop comes to rest. Then
+ *    lifecycle/end-all-jobs.ts takes a marked job through 6 to 8 and ends all others early.
+ *  - An outcome that comes after the end: a lease of a job that has ended is lost, so nothing is recorded.
+ *  - Two at once: the loop runs once at a time, and end-all-jobs.ts waits until it rests.
+ *  - A result or a content that is gone before the commit: the mark is taken back, the datum or the merge is done
+ *    again, and the end begins again (redo.ts).
+ *  - Somebody else took the output branch, or deleted it: we claim it again and send every page again. If it can't be
+ *    claimed, the job fails.
+ *  - A crash: goes on with the step that is written down. Each may be done again.
  */
-export async function settleFront(parts: PipelineContext): Promise<void> {
-  const { ledger } = parts;
+import { type JobContext, type PipelineContext, type Uses, yieldToOthers } from "../context.ts";
+import { failOldest } from "../jobs/end.ts";
+import { TOOK_OVER } from "../jobs/job-store.ts";
+import { endStep, type Guarded, runningStep } from "../ledger/guards.ts";
+import { collectChanges, walkFrom } from "./collect.ts";
+import { commitOutput, recordCommit, stagePage } from "./commit.ts";
+import type { EndingStep } from "./draft-store.ts";
+import { awaitEgress, forgetPending, listOutput } from "./egress.ts";
+import { planOutput } from "./plan.ts";
+import { failureText } from "./reasons.ts";
+import { redoDatum } from "./redo.ts";
+
+/** Undone datums taken over in one transaction. */
+const TAKE_OVER = 500;
+/** Jobs looked back at before other calls get their turn. */
+const JOBS_PER_TURN = 50;
+/** Rows of an end that was given up removed in one transaction. */
+const CLEAR = 1000;
+/** Tasks of one, each with what it was to send. */
+const CLEAR_TASKS = 20;
+
+/** Takes the oldest job on until it waits for runners, and then the next one. */
+export async function advanceOldestJob(context: PipelineContext): Promise<void> {
+  const { ledger } = context;
   for (;;) {
     const definition = ledger.active();
-    const job = definition && ledger.jobs.front();
+    const job = definition && ledger.jobs.oldest();
     if (!definition || !job || job.state === "starting") return;
     // What a job before it left undone is known only when its attempts have been called off.
-    const [cut = job.n] = ledger.jobs.reaping(1);
-    if (cut < job.n) return;
-    const context = { definition, job };
-    if (job.carried !== ALL_CARRIED) await carry(parts, context);
+    const [calledOff = job.n] = ledger.jobs.toCallOff(1);
+    if (calledOff < job.n) return;
+    const oldest = { definition, job };
+    if (job.tookOver !== TOOK_OVER) await takeOver(context, oldest);
     else if (job.open > 0) return;
-    else if (job.failed > 0) failJob(parts, context);
-    else if (!(await endFront(parts, context))) return;
+    else if (job.failed > 0) {
+      const [first] = ledger.attempts.failed(job.n, { after: null, limit: 1 });
+      const reason = first ? failureText(definition, { first, count: job.failed }) : "a datum failed";
+      failOldest(context, oldest, reason);
+    } else if (!(await finishStep(context, oldest))) return;
   }
 }
 
 /**
- * Datums that the front inherited and that have no result: those that failed in the job before, or were called off
- * in it, and are still alive. They get rows only now, so that such a datum costs each later job nothing until it is
- * its turn. A job that was cut short before its turn took nothing over: then what its own predecessor left counts too.
+ * One of the steps 3 to 9. Returns false if the job can't go on before runners have done something. Throws if a peer
+ * can't be reached.
  */
-async function carry(parts: PipelineContext, context: JobContext): Promise<void> {
-  const { ledger, wakes } = parts;
-  const { job, definition } = context;
+export async function finishStep(context: PipelineContext, oldest: JobContext): Promise<boolean> {
+  const { ledger } = context;
+  const at = stepOf(ledger, oldest);
+  switch (at.step) {
+    case "clear":
+      clear(ledger, oldest);
+      break;
+    case "died":
+    case "born": {
+      const lacking = collectChanges(ledger, oldest, at);
+      if (lacking) redoDatum(context, oldest, lacking);
+      else if (ledger.ending.get()?.at.step !== "plan") break;
+      return true;
+    }
+    case "plan":
+      return planOutput(context, oldest);
+    case "stage":
+      await stagePage(context, oldest, at.after);
+      return true;
+    case "commit":
+      await commitOutput(context, oldest, at.staged);
+      return true;
+    case "publish":
+      recordCommit(context, oldest);
+      break;
+    case "push":
+      return awaitEgress(context, oldest);
+    case "forget":
+      forgetPending(ledger, oldest);
+      break;
+    case "list":
+      await listOutput(context, oldest, at.after);
+      return true;
+  }
+  await yieldToOthers();
+  return true;
+}
+
+/** What the end of another job left goes first. */
+function stepOf(
+  { ending, pipeline }: Uses<"ending" | "pipeline">["ledger"],
+  { job }: JobContext,
+): EndingStep {
+  const last = ending.get();
+  if (!last) return walkFrom("died", pipeline.row()?.committed ?? 0);
+  return last.job === job.n ? last.at : { step: "clear" };
+}
+
+/**
+ * Datums that the oldest job inherited and that have no result: those that failed in the job before, or were called
+ * off in it, and are still alive. They get rows only now, so that such a datum costs each later job nothing until it
+ * is its turn. A job that ended before its turn took nothing over: then what its own predecessor left counts too.
+ */
+async function takeOver(
+  uses: TakesOver & Uses<"timers" | "jobs", "now", "outbox">,
+  oldest: JobContext,
+): Promise<void> {
+  const { ledger, peers, wakes } = uses;
+  const { job, definition } = oldest;
   for (let from = job.n - 1; from > 0; from--) {
-    await carryFrom(parts, { ...context, from });
-    if (ledger.jobs.get(from)?.carried === ALL_CARRIED) break;
+    await takeOverFrom(uses, oldest, from);
+    if (ledger.jobs.get(from)?.tookOver === TOOK_OVER) break;
     if (from % JOBS_PER_TURN === 0) await yieldToOthers();
   }
-  const now = parts.peers.now();
-  const done = runningStep(ledger, context, () => {
-    ledger.jobs.setCarried(job.n, now);
+  const now = peers.now();
+  const done = runningStep(ledger, oldest, () => {
+    ledger.jobs.beginTurn(job.n, now);
     if (definition.jobTimeoutMs !== null) ledger.timers.arm("jobs", now + definition.jobTimeoutMs);
     return true;
   });
   if (done) wakes.outbox();
 }
 
-async function carryFrom(
-  { ledger, wakes }: PipelineContext,
-  context: JobContext & { from: number },
-): Promise<void> {
-  const { job, from } = context;
+type TakesOver = Uses<keyof Guarded | "attempts" | "datums" | "results", never, "queued">;
+
+async function takeOverFrom({ ledger, wakes }: TakesOver, oldest: JobContext, from: number): Promise<void> {
+  const { job } = oldest;
   for (const left of [ledger.attempts.failed, ledger.attempts.killed]) {
     let after: string | null = null;
     for (let more = true; more; ) {
-      const page = runningStep(ledger, context, () => {
-        const rows = left.call(ledger.attempts, from, { after, limit: CARRY });
+      const page = runningStep(ledger, oldest, () => {
+        const rows = left.call(ledger.attempts, from, { after, limit: TAKE_OVER });
         for (const { id, key } of rows) {
           if (ledger.datums.aliveAt(id, job.n) && !ledger.results.has(id))
             ledger.attempts.add(job.n, { id, key });
@@ -70,16 +168,25 @@ async function carryFrom(
         return rows;
       });
       after = page?.at(-1)?.key ?? null;
-      more = page?.length === CARRY;
+      more = page?.length === TAKE_OVER;
       wakes.queued();
       if (more) await yieldToOthers();
     }
   }
 }
 
-function failJob(parts: PipelineContext, context: JobContext): void {
-  const { definition, job } = context;
-  const [first] = parts.ledger.attempts.failed(job.n, { after: null, limit: 1 });
-  const reason = first ? failureText(definition, { first, count: job.failed }) : "a datum failed";
-  endJob(parts, { ...context, end: { state: "failure", reason } });
+function clear(
+  ledger: Guarded & Uses<"changed" | "operations" | "tasks" | "egress" | "ending" | "pipeline">["ledger"],
+  oldest: JobContext,
+): void {
+  const { changed, operations, tasks, egress, ending, pipeline } = ledger;
+  endStep(ledger, oldest, () => {
+    if (changed.take(CLEAR).length === CLEAR || operations.take(CLEAR).length === CLEAR) return;
+    const left = tasks.some(CLEAR_TASKS);
+    for (const { id, kind } of left) {
+      if (kind === "egress") egress.release(id);
+      tasks.remove(id);
+    }
+    if (left.length < CLEAR_TASKS) ending.set(oldest.job.n, walkFrom("died", pipeline.row()?.committed ?? 0));
+  });
 }

@@ -1,13 +1,15 @@
-import type { JobContext } from "../context.ts";
+import type { JobContext, Uses } from "../context.ts";
 import type { DatumRow } from "../inputs/datum-store.ts";
-import { endStep } from "../ledger/guards.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import { endStep, type Guarded } from "../ledger/guards.ts";
 import type { EndingStep, WalkPlace } from "./draft-store.ts";
 
 /** Datums and paths looked at in one transaction: some 20 ms of work. */
 const SLICE = 500;
 /** Datums read at a time. */
 const PAGE = 100;
+
+type Collected = Guarded &
+  Uses<"datums" | "results" | "published" | "changed" | "ending" | "pipeline">["ledger"];
 
 type Walk = { readonly step: "died" | "born" } & WalkPlace;
 
@@ -17,19 +19,20 @@ export function walkFrom(step: Walk["step"], committed: number): Walk {
 }
 
 /**
- * One slice of writing down what the job's commit changes of what is published. Only datums that died or were born
- * since the last commit are looked at, deaths first: what a datum wrote that a new one of the same key writes too is
- * that one's. Answers a datum whose result was dropped since it was counted as done.
+ * One slice of writing down what the job's commit changes of what was committed. Only datums that died or were born
+ * since the last commit are looked at, deaths first: if a new datum of the same key writes what an old one wrote, it
+ * is the new one's. Returns a datum whose result was dropped since it was counted as done.
  */
 export function collectChanges(
-  ledger: Ledger,
-  context: JobContext & { at: Walk },
+  ledger: Collected,
+  oldest: JobContext,
+  from: Walk,
 ): { id: string; key: string } | undefined {
-  return endStep(ledger, context, () => {
-    const collector = new Collector(ledger, context);
-    let at: EndingStep = collector.walk(context.at);
+  return endStep(ledger, oldest, () => {
+    const collector = new Collector(ledger, oldest);
+    let at: EndingStep = collector.walk(from);
     if (at.step === "born") at = collector.walk(at);
-    ledger.ending.set(context.job.n, at);
+    ledger.ending.set(oldest.job.n, at);
     return collector.lacking;
   });
 }
@@ -37,17 +40,17 @@ export function collectChanges(
 class Collector {
   lacking: { id: string; key: string } | undefined;
   readonly #committed: number;
-  readonly #ledger: Ledger;
+  readonly #ledger: Collected;
   readonly #n: number;
   #left = SLICE;
 
-  constructor(ledger: Ledger, { job }: JobContext) {
+  constructor(ledger: Collected, { job }: JobContext) {
     this.#ledger = ledger;
     this.#n = job.n;
     this.#committed = ledger.pipeline.row()?.committed ?? 0;
   }
 
-  /** Goes on until the slice is used up, or this walk is done: answers where to go on. */
+  /** Goes on until the slice is used up or this walk is done; returns where to go on. */
   walk(from: Walk): EndingStep {
     const { step } = from;
     let place: WalkPlace = from;
@@ -69,7 +72,7 @@ class Collector {
     return this.#ledger.datums[step](span, { place, limit: PAGE });
   }
 
-  /** Answers the path to go on from; null: it is done. */
+  /** Returns the path to go on from; null: it is done. */
   #died(datum: Mover, place: WalkPlace): string | null {
     const { published, changed } = this.#ledger;
     if (this.#stays(datum)) return this.#pass();
@@ -92,7 +95,7 @@ class Collector {
     return this.#after(outputs.map(({ path }) => path));
   }
 
-  /** It died and came back since, and has not run again: what it wrote is there. */
+  /** It died and came back since, and has not run again: what it wrote is in the output. */
   #stays({ id, salt }: Mover): boolean {
     const { datums, results } = this.#ledger;
     if (datums.saltAt(id, this.#committed) !== salt || datums.saltAt(id, this.#n) !== salt) return false;

@@ -1,8 +1,8 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import type { BranchApi, CommitRefused, Committed, Refused } from "../../branch/contract.ts";
-import type { JobContext, PipelineContext } from "../context.ts";
-import { endJob, endNow, tellOfEnd } from "../jobs/end.ts";
-import { endStep } from "../ledger/guards.ts";
+import type { JobContext, PipelineContext, Uses } from "../context.ts";
+import { type EndsOldest, endOldest, failOldest } from "../jobs/end.ts";
+import { endStep, type Guarded } from "../ledger/guards.ts";
 import { type NotDone, refusalText } from "./reasons.ts";
 import { redoContent } from "./redo.ts";
 
@@ -10,53 +10,101 @@ import { redoContent } from "./redo.ts";
 const STAGE_PAGE = 2000;
 /** How long until a branch that is busy with a large commit is asked again. */
 const ASK_AGAIN_MS = 100;
+/** Rows of a commit recorded in one transaction. */
+const RECORD = 500;
 
 /** Sends one page of a large commit. What is sent again after a crash changes nothing. */
-export async function stagePage(
-  parts: PipelineContext,
-  context: JobContext & { after: string },
-): Promise<void> {
-  const { ledger } = parts;
-  const { job, after } = context;
+export async function stagePage(context: PipelineContext, oldest: JobContext, after: string): Promise<void> {
+  const { ledger } = context;
+  const { n } = oldest.job;
   const page = ledger.operations.page({ after, limit: STAGE_PAGE });
   const last = page.at(-1);
   if (!last) {
-    endStep(ledger, context, () => ledger.ending.set(job.n, { step: "commit", staged: true }));
+    endStep(ledger, oldest, () => ledger.ending.set(n, { step: "commit", staged: true }));
     return;
   }
   const operations = page.map(({ operation }) => operation);
-  const answer = await asWriter(parts, context, (branch, writer) =>
+  const answer = await asWriter(context, oldest, (branch, writer) =>
     branch.stageOutput({ ...writer, operations, anew: after === "" }),
   );
-  if (answer.ok)
-    endStep(ledger, context, () => ledger.ending.set(job.n, { step: "stage", after: last.path }));
-  else await refused(parts, { ...context, answer });
+  if (answer.ok) endStep(ledger, oldest, () => ledger.ending.set(n, { step: "stage", after: last.path }));
+  else await refused(context, oldest, answer);
 }
 
 /**
  * The output commit. The branch knows it by the job's id, so a crash between its commit and our row only asks again.
- * From the moment that we ask, the job can end by the answer alone: whoever wants to stop it before that comes first
- * or too late. Throws where a peer can't be reached: tried again later.
+ * Throws if a peer can't be reached: tried again later.
  */
 export async function commitOutput(
-  parts: PipelineContext,
-  context: JobContext & { staged: boolean },
+  context: PipelineContext,
+  oldest: JobContext,
+  staged: boolean,
 ): Promise<void> {
-  const { ledger } = parts;
-  const { staged } = context;
-  const page = staged ? [] : ledger.operations.page({ after: "", limit: MAX_COMMIT_OPERATIONS });
+  const page = staged ? [] : context.ledger.operations.page({ after: "", limit: MAX_COMMIT_OPERATIONS });
   const operations = page.map(({ operation }) => operation);
-  const answer = await asWriter<Committed>(parts, context, (branch, writer) =>
+  const answer = await asWriter<Committed>(context, oldest, (branch, writer) =>
     branch.commitOutput({ ...writer, operations, ...(staged && { staged }) }),
   );
-  if (answer.ok) publishSlice(parts, { ...context, commit: answer.commit });
-  else await refused(parts, { ...context, answer });
+  if (answer.ok) recordCommit(context, oldest, answer.commit);
+  else await refused(context, oldest, answer);
+}
+
+/**
+ * One slice of recording what the commit changed, and what the external store lacks by it. The next job builds upon
+ * that, so only then can this one end. `commit`: it was made just now.
+ */
+export function recordCommit(
+  uses: EndsOldest &
+    Uses<keyof Guarded | "ending" | "changed" | "operations" | "published" | "egress" | "pipeline">,
+  oldest: JobContext,
+  commit?: string | null,
+): void {
+  const { ledger, wakes } = uses;
+  const { job, definition } = oldest;
+  const { egress } = definition.spec;
+  endStep(ledger, oldest, (tx) => {
+    if (commit !== undefined) {
+      ledger.jobs.setCommitted(job.n, commit);
+      ledger.ending.set(job.n, { step: "publish" });
+    }
+    if (recordWritten() || addPending()) return;
+    ledger.pipeline.setCommitted(job.n);
+    if (ledger.egress.hasMoved || (egress && ledger.egress.isPending())) {
+      ledger.jobs.setEgressing(job.n);
+      ledger.ending.set(job.n, { step: "push" });
+    } else {
+      ledger.ending.remove();
+      endOldest(tx, uses, { job, state: "success", reason: null });
+    }
+  });
+  wakes.outbox();
+
+  /** Returns whether there is more. */
+  function recordWritten(): boolean {
+    const rows = ledger.changed.take(RECORD);
+    for (const row of rows) {
+      if (row.id === null) ledger.published.remove(row);
+      else ledger.published.add(row);
+    }
+    return rows.length === RECORD;
+  }
+
+  /** Returns whether there is more. If results go elsewhere by now, all of the output goes there anyway. */
+  function addPending(): boolean {
+    const rows = ledger.operations.take(RECORD);
+    for (const { operation } of rows) {
+      if (!egress || !operation || ledger.egress.hasMoved) continue;
+      if ("delete" in operation) ledger.egress.add({ path: operation.delete, content: null });
+      else ledger.egress.add({ path: operation.put, content: operation });
+    }
+    return rows.length === RECORD;
+  }
 }
 
 /** The branch did not do it, for now or for good. */
-async function refused(parts: PipelineContext, context: JobContext & { answer: NotDone }): Promise<void> {
-  const { ledger } = parts;
-  const { job, definition, answer } = context;
+async function refused(context: PipelineContext, oldest: JobContext, answer: NotDone): Promise<void> {
+  const { ledger } = context;
+  const { job, definition } = oldest;
   switch (answer.reason) {
     case "applying":
     case "busy":
@@ -64,15 +112,15 @@ async function refused(parts: PipelineContext, context: JobContext & { answer: N
       return;
     case "reclaimed":
     case "no-such-open-commit":
-      endStep(ledger, context, restage);
+      endStep(ledger, oldest, restage);
       return;
     case "no-such-content":
-      if (!redoContent(parts, { ...context, path: answer.path })) fail("the content of an output is gone");
+      if (!redoContent(context, oldest, answer.path)) fail("the content of an output is gone");
       return;
     case "claim-refused":
       return fail(`the output branch can't be claimed: ${answer.why}`);
     default:
-      fail(refusalText(ledger, { definition, refused: answer }));
+      fail(refusalText(ledger.changed, { definition, refused: answer }));
   }
 
   /** What was staged under the claim before may be gone. */
@@ -84,59 +132,7 @@ async function refused(parts: PipelineContext, context: JobContext & { answer: N
   }
 
   function fail(reason: string): void {
-    endJob(parts, { ...context, end: { state: "failure", reason } });
-  }
-}
-
-/** Rows moved in one transaction. */
-const SLICE = 500;
-
-/**
- * One slice of what follows from the commit: what is published, and what the external store lacks by it. The next job
- * builds upon that, so only then can this one end. `commit`: the commit was made just now.
- */
-export function publishSlice(parts: PipelineContext, context: JobContext & { commit?: string | null }): void {
-  const { ledger, wakes } = parts;
-  const { job, definition, commit } = context;
-  const { egress } = definition.spec;
-  const left = endStep(ledger, context, () => {
-    if (commit !== undefined) {
-      ledger.jobs.setCommitted(job.n, commit);
-      ledger.ending.set(job.n, { step: "publish" });
-    }
-    if (publishSome() || addPushes()) return "more";
-    ledger.pipeline.setCommitted(job.n);
-    if (ledger.egress.hasMoved || (egress && ledger.egress.isPending())) {
-      ledger.jobs.setEgressing(job.n);
-      ledger.ending.set(job.n, { step: "push" });
-      return "pushes";
-    }
-    ledger.ending.remove();
-    endNow(parts, { job, end: { state: "success", reason: null } });
-    return "nothing";
-  });
-  if (left === "nothing") tellOfEnd(parts, job.id);
-  else wakes.outbox();
-
-  /** Answers whether there is more. */
-  function publishSome(): boolean {
-    const rows = ledger.changed.take(SLICE);
-    for (const row of rows) {
-      if (row.id === null) ledger.published.remove(row);
-      else ledger.published.add(row);
-    }
-    return rows.length === SLICE;
-  }
-
-  /** Answers whether there is more. Where results go elsewhere by now, everything is pushed there anyway. */
-  function addPushes(): boolean {
-    const rows = ledger.operations.take(SLICE);
-    for (const { operation } of rows) {
-      if (!egress || !operation || ledger.egress.hasMoved) continue;
-      if ("delete" in operation) ledger.egress.add({ path: operation.delete, content: null });
-      else ledger.egress.add({ path: operation.put, content: operation });
-    }
-    return rows.length === SLICE;
+    failOldest(context, oldest, reason);
   }
 }
 
@@ -149,11 +145,11 @@ interface Writer {
 }
 
 /**
- * Asks the output branch for something under our epoch. Who lost the claim takes it again: the output is this
- * pipeline's while it lives. Throws where a peer can't be reached.
+ * Asks the output branch for something under our epoch. If the claim is lost, claims the branch again: the output is
+ * this pipeline's while it lives. Throws if a peer can't be reached.
  */
 async function asWriter<Good extends { readonly ok: true }>(
-  { ledger, peers }: PipelineContext,
+  { ledger, peers }: Uses<"endingStep" | "pipeline", "branch">,
   { definition, job }: JobContext,
   ask: (branch: BranchApi, writer: Writer) => Promise<Good | CommitRefused | Refused<"applying">>,
 ): Promise<Good | NotDone> {

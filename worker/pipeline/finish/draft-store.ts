@@ -10,20 +10,14 @@ export interface WalkPlace {
   readonly path: string;
 }
 
-/**
- * What is left to do until the front has ended, all of whose datums have a result. What came of an ending that was
- * given up is cleared; the datums that died, then those that were born since the last commit say what changes; for
- * each changed path it is planned what becomes of it, which may take merges; the plan is staged, where it is large,
- * and committed; then it is published, which is what the next job's commit builds upon. Last, what changed is pushed
- * to the external store; where that is another one by now, what was pending is forgotten and everything is listed.
- */
+/** What is to be done next to end the oldest job, all of whose datums have a result: advance.ts tells of each step. */
 export type EndingStep =
   | { readonly step: "clear" | "plan" | "publish" | "forget" | "push" }
   | { readonly step: "commit"; readonly staged: boolean }
   | ({ readonly step: "died" | "born" } & WalkPlace)
   | { readonly step: "stage" | "list"; readonly after: string };
 
-/** How far the end of the front has come. */
+/** How far the end of the oldest job has come. */
 export class EndingStore {
   readonly #sql: Sql;
 
@@ -31,7 +25,7 @@ export class EndingStore {
     this.#sql = sql;
   }
 
-  /** Of the job that last began to end; undefined where nothing is left of it. */
+  /** Of the job that last began to end; undefined if nothing is left of it. */
   get(): { job: number; at: EndingStep } | undefined {
     const row = this.#sql.first<{ job: number; step: string }>`SELECT job, step FROM ending WHERE one = 1`;
     return row && { job: row.job, at: JSON.parse(row.step) };
@@ -54,8 +48,8 @@ export type Changed = Written | { readonly path: string; readonly key: string; r
 export type Part = ContentId & { readonly key: string };
 
 /**
- * What the output commit of the front changes of `published`, while it is being made. Seen together, the two are what
- * the datums of the front write.
+ * What the output commit that is being made changes of `published`. The two together, a row here before one there,
+ * are what the datums of the oldest job write.
  */
 export class ChangedStore {
   readonly #sql: Sql;
@@ -64,7 +58,7 @@ export class ChangedStore {
     this.#sql = sql;
   }
 
-  /** Whoever says it last is right. */
+  /** The last word on a path and key counts. */
   set({ path, key, id, salt, digest, size }: Written): void {
     this.#sql.run`
       INSERT OR REPLACE INTO changed (path, key, id, salt, digest, size)
@@ -82,17 +76,17 @@ export class ChangedStore {
       SELECT path FROM changed WHERE path > ${after ?? ""} ORDER BY path LIMIT 1`?.path;
   }
 
-  /** What the front's datums write to a path that is not empty, in order of their keys, after one; from the first for null. */
+  /** What the job's datums write to a path that is not empty, in order of their keys, after one; from the first for null. */
   parts(path: string, { after, limit }: { after: string | null; limit: number }): Part[] {
     return this.#written(path, { after, limit, leastSize: 1 });
   }
 
-  /** The first that any of the front's datums writes to a path. */
+  /** The first that any of the job's datums writes to a path. */
   firstPart(path: string): Part | undefined {
     return this.#written(path, { after: null, limit: 1, leastSize: 0 })[0];
   }
 
-  /** The first path below a directory, named without its slash, that a datum of the front writes, and its datum's key. */
+  /** The first path below a directory, named without its slash, that a datum of the job writes, and its datum's key. */
   firstBelow(directory: string): string | undefined {
     const [from, to] = [`${directory}/`, `${directory}0`];
     return this.#sql.first<{ key: string }>`
@@ -144,7 +138,7 @@ interface Row {
   readonly size: number | null;
 }
 
-/** What the output commit of the front does to each path that it changes, while it is being made. */
+/** What the output commit that is being made does to each path that it changes. */
 export class OperationStore {
   readonly #sql: Sql;
 

@@ -1,13 +1,13 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Sql } from "../../sqlite/sql.ts";
 
-/** A file that the external store is to get, or to lose where there is no content. */
-export interface Push {
+/** A file that the external store is to get; null content: that it is to lose. */
+export interface EgressEntry {
   readonly path: string;
   readonly content: ContentId | null;
 }
 
-/** What the external store lacks of what the last committed job left. */
+/** What the external store lacks of the last committed output. */
 export class EgressStore {
   readonly #sql: Sql;
 
@@ -15,8 +15,8 @@ export class EgressStore {
     this.#sql = sql;
   }
 
-  /** The latest on a path wins: whoever is pushing an earlier one has pushed nothing. Empty directories are not pushed. */
-  add({ path, content }: Push): void {
+  /** The latest on a path wins: a task that has an earlier one has sent nothing. Empty directories are not sent. */
+  add({ path, content }: EgressEntry): void {
     if (path.endsWith("/")) return;
     this.#sql.run`
       INSERT OR REPLACE INTO egress_pending (path, digest, size, task)
@@ -28,7 +28,7 @@ export class EgressStore {
     return this.#sql.first`SELECT 1 FROM egress_pending LIMIT 1` !== undefined;
   }
 
-  /** How many no task pushes, counted up to `limit`. */
+  /** How many no task has, counted up to `limit`. */
   free(limit: number): number {
     return (
       this.#sql.first<{ count: number }>`
@@ -38,15 +38,15 @@ export class EgressStore {
     );
   }
 
-  /** Gives some that no task pushes to a task. */
+  /** Gives some that no task has to a task. */
   assign(task: string, limit: number): void {
     this.#sql.run`
       UPDATE egress_pending SET task = ${task} WHERE path IN (
         SELECT path FROM egress_pending INDEXED BY egress_by_task WHERE task IS NULL ORDER BY path LIMIT ${limit})`;
   }
 
-  /** What a task pushes. */
-  ofTask(task: string): Push[] {
+  /** What a task is to send. */
+  ofTask(task: string): EgressEntry[] {
     return this.#sql.all<{ path: string; digest: string | null; size: number | null }>`
       SELECT path, digest, size FROM egress_pending INDEXED BY egress_by_task
       WHERE task = ${task} ORDER BY path`.map(({ path, digest, size }) => ({
@@ -55,7 +55,7 @@ export class EgressStore {
     }));
   }
 
-  /** The task has pushed what it had: what is still as it was then is pending no more. */
+  /** The task has sent what it had: what is still as it was then is pending no more. */
   pushed(task: string): void {
     this.#sql.run`DELETE FROM egress_pending WHERE task = ${task}`;
   }
@@ -65,7 +65,7 @@ export class EgressStore {
     this.#sql.run`UPDATE egress_pending SET task = NULL WHERE task = ${task}`;
   }
 
-  /** Forgets some; false where nothing is left. */
+  /** Forgets some; returns false if nothing is left. */
   forget(limit: number): boolean {
     return (
       this.#sql.all`

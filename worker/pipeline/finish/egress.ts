@@ -1,58 +1,64 @@
 import type { BranchApi } from "../../branch/contract.ts";
-import type { JobContext, PipelineContext } from "../context.ts";
-import { endNow, tellOfEnd } from "../jobs/end.ts";
-import { endStep } from "../ledger/guards.ts";
+import type { JobContext, Uses } from "../context.ts";
+import { type EndsOldest, endOldest } from "../jobs/end.ts";
+import { endStep, type Guarded } from "../ledger/guards.ts";
+
+/** What the steps of egress touch. */
+type Egresses = Uses<keyof Guarded | "egress" | "ending">;
 
 /** Rows added or removed in one transaction. */
 const SLICE = 1000;
 
-/** The job has ended well where nothing is left to be pushed. False where it waits for runners to push. */
-export function pushOutput(parts: PipelineContext, context: JobContext): boolean {
-  const { ledger, wakes } = parts;
-  const { job, definition } = context;
-  const left = endStep(ledger, context, () => {
+/** The job has ended well if nothing is pending. Returns false while it waits for runners. */
+export function awaitEgress(
+  uses: Egresses & EndsOldest & Uses<"tasks", never, "queued">,
+  oldest: JobContext,
+): boolean {
+  const { ledger, wakes } = uses;
+  const { job, definition } = oldest;
+  const goesOn = endStep(ledger, oldest, (tx) => {
     if (ledger.egress.hasMoved) {
-      // Whoever is pushing to where results went before has pushed nothing.
-      ledger.tasks.callOffPushes();
+      // A runner that is at a task for the store of before has sent nothing.
+      ledger.tasks.callOffEgress();
       ledger.ending.set(job.n, { step: "forget" });
-      return "more";
+      return true;
     }
-    if (definition.spec.egress && ledger.egress.isPending()) return "pushes";
+    if (definition.spec.egress && ledger.egress.isPending()) return false;
     ledger.ending.remove();
-    endNow(parts, { job, end: { state: "success", reason: null } });
-    return "nothing";
+    endOldest(tx, uses, { job, state: "success", reason: null });
+    return true;
   });
-  if (left === "nothing") tellOfEnd(parts, job.id);
-  if (left === "pushes") wakes.queued();
-  return left !== "pushes";
+  if (goesOn === false) wakes.queued();
+  return goesOn !== false;
 }
 
-/** One slice of forgetting what was pending for where results do not go any more. */
-export function forgetPushes({ ledger }: PipelineContext, context: JobContext): void {
-  const { job, definition } = context;
-  endStep(ledger, context, () => {
+/** One slice of forgetting what was pending for a store to which results do not go any more. */
+export function forgetPending(ledger: Egresses["ledger"], oldest: JobContext): void {
+  const { job, definition } = oldest;
+  endStep(ledger, oldest, () => {
     if (ledger.egress.forget(SLICE)) return;
     if (definition.spec.egress) ledger.ending.set(job.n, { step: "list", after: "" });
     else arrive(ledger, job.n);
   });
 }
 
-/** One page of the output branch, all of which a new external store lacks. Throws where the branch can't be reached. */
-export async function listPushes(
-  { ledger, peers }: PipelineContext,
-  context: JobContext & { after: string },
+/** One page of the output branch, all of which a new external store lacks. Throws if the branch can't be reached. */
+export async function listOutput(
+  { ledger, peers }: Egresses & Uses<never, "branch">,
+  oldest: JobContext,
+  after: string,
 ): Promise<void> {
-  const { job, definition, after } = context;
+  const { job, definition } = oldest;
   const page = await pageOf(peers.branch(definition.output), { commit: job.outputCommit, after });
-  endStep(ledger, context, () => {
+  endStep(ledger, oldest, () => {
     for (const { path, digest, size } of page.files) ledger.egress.add({ path, content: { digest, size } });
     if (page.next === null) arrive(ledger, job.n);
     else ledger.ending.set(job.n, { step: "list", after: page.next });
   });
 }
 
-/** What is pending is all that is to be pushed. */
-function arrive({ egress, ending }: PipelineContext["ledger"], job: number): void {
+/** What is pending is all that the store lacks. */
+function arrive({ egress, ending }: Egresses["ledger"], job: number): void {
   egress.arrive();
   ending.set(job, { step: "push" });
 }
@@ -62,7 +68,7 @@ interface Page {
   readonly next: string | null;
 }
 
-/** Some files as they were at a commit; none where the branch is gone. */
+/** Some files as they were at a commit; none if the branch is gone. */
 async function pageOf(
   branch: BranchApi,
   { commit, after }: { commit: string | null; after: string },

@@ -12,7 +12,7 @@ interface Merge extends ContentId {
 /** `used` of what is being removed. */
 const REMOVED = -1;
 
-/** Contents that were put together of others: what was merged once is not merged again. */
+/** Contents that were merged of what several datums wrote to one path: what was merged once is not merged again. */
 export class MergeStore {
   readonly #sql: Sql;
 
@@ -53,7 +53,7 @@ export class MergeStore {
     );
   }
 
-  /** One that is removed, with its upload where nothing else needs that. */
+  /** One that is removed, with its upload if nothing else needs that. */
   retired(): { id: string; upload: string | null } | undefined {
     return this.#sql.first<{ id: string; upload: string | null }>`
       SELECT id, CASE WHEN NOT EXISTS (

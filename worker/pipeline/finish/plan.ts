@@ -2,79 +2,82 @@ import { createHash } from "node:crypto";
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import { MAX_MERGE_PARTS } from "../../../protocol/runner.ts";
-import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
-import { endStep } from "../ledger/guards.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
+import { type JobContext, type Uses, yieldToOthers } from "../context.ts";
+import { endStep, type Guarded } from "../ledger/guards.ts";
 import type { PlannedOperation } from "./draft-store.ts";
+
+type Planned = Guarded &
+  Uses<"changed" | "operations" | "published" | "merges" | "tasks" | "ending">["ledger"];
+
+/** Finds the path to plan after one; from the first for null. */
+type NextPath = (after: string | null) => string | undefined;
 
 /** Paths planned in one transaction. */
 const SLICE = 200;
 
 /**
- * Plans what becomes of some of the changed paths; when that is known of all, the commit begins. False where nothing
- * can go on before runners have merged something.
+ * Plans what becomes of some of the changed paths; when that is known of all, the commit begins. Returns false if
+ * nothing can go on before runners have merged something.
  */
-export async function planOperations(parts: PipelineContext, context: JobContext): Promise<boolean> {
-  const { ledger } = parts;
-  const { operations, changed } = ledger;
-  const more = await planSome(parts, {
-    ...context,
-    next: (after) => changed.nextPath(after),
-    after: operations.lastPath(),
-  });
-  if (more !== null) {
+export async function planOutput(
+  { ledger, wakes }: { ledger: Planned } & Uses<never, never, "queued">,
+  oldest: JobContext,
+): Promise<boolean> {
+  const { operations, changed, tasks } = ledger;
+  const next: NextPath = (after) => changed.nextPath(after);
+  const rest = await planSome(ledger, oldest, { next, after: operations.lastPath() });
+  if (rest !== null) {
     await yieldToOthers();
     return true;
   }
-  if (!ledger.tasks.has(context.job.n)) await planWaiting(parts, context);
-  return beginCommit(parts, context);
+  if (!tasks.has(oldest.job.n)) await planWaiting(ledger, oldest);
+  const waits = beginCommit(ledger, oldest);
+  if (waits) wakes.queued();
+  return !waits;
 }
 
 /** Paths that waited for merges which are done. */
-async function planWaiting(parts: PipelineContext, context: JobContext): Promise<void> {
-  const { operations } = parts.ledger;
-  const next = (after: string | null): string | undefined => operations.nextWaiting(after);
+async function planWaiting(ledger: Planned, oldest: JobContext): Promise<void> {
+  const next: NextPath = (after) => ledger.operations.nextWaiting(after);
   let after: string | null = null;
   do {
-    after = await planSome(parts, { ...context, next, after });
+    after = await planSome(ledger, oldest, { next, after });
     if (after !== null) await yieldToOthers();
   } while (after !== null);
 }
 
-/** One slice of planning; answers the path after which there are more. */
+/** One slice of planning; returns the path after which there are more. */
 async function planSome(
-  parts: PipelineContext,
-  context: JobContext & { next: (after: string | null) => string | undefined; after: string | null },
+  ledger: Planned,
+  oldest: JobContext,
+  { next, after: from }: { next: NextPath; after: string | null },
 ): Promise<string | null> {
-  const { ledger } = parts;
-  const { job, next } = context;
-  let { after } = context;
+  let after = from;
   let large: string | undefined;
-  const more = endStep(ledger, context, () => {
+  const more = endStep(ledger, oldest, (tx) => {
     for (let count = 0; count < SLICE && large === undefined; count++) {
       const path = next(after);
       if (path === undefined) return false;
-      if (!planPath(ledger, { path, job: job.n })) large = path;
+      if (!planPath(tx, ledger, { path, job: oldest.job.n })) large = path;
       after = path;
     }
     return true;
   });
-  if (large !== undefined) await planLargePath(parts, { ...context, path: large });
+  if (large !== undefined) await planLargePath(ledger, oldest, large);
   return more ? after : null;
 }
 
-/** From here on the job can end by the commit alone. False where it waits for merges. */
-function beginCommit({ ledger, wakes }: PipelineContext, context: JobContext): boolean {
-  const { job } = context;
-  const waits = endStep(ledger, context, () => {
+/** From here on the commit alone ends the job. Returns true, and does nothing, if the job waits for merges. */
+function beginCommit(ledger: Planned, oldest: JobContext): boolean | undefined {
+  const { job } = oldest;
+  return endStep(ledger, oldest, () => {
     if (ledger.tasks.has(job.n)) return true;
     const isLarge = ledger.operations.count(MAX_COMMIT_OPERATIONS + 1) > MAX_COMMIT_OPERATIONS;
     ledger.ending.set(job.n, isLarge ? { step: "stage", after: "" } : { step: "commit", staged: false });
     ledger.jobs.setCommitting(job.n, 1);
     return false;
   });
-  if (waits) wakes.queued();
-  return !waits;
 }
 
 interface PathOfJob {
@@ -87,11 +90,11 @@ interface PathOfJob {
 type Merged = { readonly content: ContentId; readonly merge: string | null };
 
 /**
- * Plans what becomes of a changed path: what its datums write there, put together in order of their keys where they
- * are several. What was merged before is there; the path waits for the rest. False where more datums write it than
- * one merge takes (planLargePath). To be called in a transaction.
+ * Plans what becomes of a changed path: what its datums write there, put together in order of their keys if they are
+ * several. What was merged before is there; for the rest the path waits. Returns false if more datums write it than
+ * one merge takes (planLargePath).
  */
-function planPath(ledger: Ledger, { path, job }: PathOfJob): boolean {
+function planPath(tx: Tx, ledger: Planned, { path, job }: PathOfJob): boolean {
   const parts = ledger.changed.parts(path, { after: null, limit: MAX_MERGE_PARTS });
   if (parts.length === MAX_MERGE_PARTS) return false;
   ledger.operations.set(path, operationOf());
@@ -99,10 +102,10 @@ function planPath(ledger: Ledger, { path, job }: PathOfJob): boolean {
 
   function operationOf(): PlannedOperation {
     if (parts.length > 0 && isSame(parts, ledger.published.contents(path, MAX_MERGE_PARTS))) {
-      // What was published there is made of the same: the commit need not say so again.
+      // What was committed there is made of the same: the commit need not say so again.
       return { state: "same" };
     }
-    if (parts.length > 0) return putOf(merged(ledger, { path, job, contents: parts }));
+    if (parts.length > 0) return putOf(merged(tx, ledger, { path, job, contents: parts }));
     // All that write it, if any does, write nothing into it: it is an empty file or directory.
     const empty = ledger.changed.firstPart(path);
     return empty ? { state: "put", content: empty, merge: null } : { state: "delete" };
@@ -110,12 +113,8 @@ function planPath(ledger: Ledger, { path, job }: PathOfJob): boolean {
 }
 
 /** The same for a path that many datums write: runs of them are merged, then what came of those. */
-async function planLargePath(
-  { ledger }: PipelineContext,
-  context: JobContext & { path: string },
-): Promise<void> {
-  const { path } = context;
-  const job = context.job.n;
+async function planLargePath(ledger: Planned, oldest: JobContext, path: string): Promise<void> {
+  const job = oldest.job.n;
   let level: (Merged | undefined)[] = [];
   for (let after: string | null = null; ; ) {
     const run = ledger.changed.parts(path, { after, limit: MAX_MERGE_PARTS });
@@ -129,16 +128,17 @@ async function planLargePath(
   }
   const [one] = level;
   const operation = putOf(level.length === 1 ? one : undefined);
-  endStep(ledger, context, () => ledger.operations.set(path, operation));
+  endStep(ledger, oldest, () => ledger.operations.set(path, operation));
 
   function mergedNow(contents: readonly ContentId[]): Merged | undefined {
-    return endStep(ledger, context, () => merged(ledger, { path, job, contents }));
+    return endStep(ledger, oldest, (tx) => merged(tx, ledger, { path, job, contents }));
   }
 }
 
-/** Contents put together, at most MAX_MERGE_PARTS; undefined where a runner has yet to do it. */
+/** Contents put together, at most MAX_MERGE_PARTS; undefined if a runner has yet to do it: then a task is there. */
 function merged(
-  { merges, tasks }: Ledger,
+  _: Tx,
+  { merges, tasks }: Planned,
   { path, job, contents }: PathOfJob & { contents: readonly ContentId[] },
 ): Merged | undefined {
   const [only] = contents;

@@ -12,16 +12,16 @@ export interface Written extends Owner, ContentId {
 type Place = Pick<Written, "path" | "key">;
 
 /**
- * What each datum wrote to each path of the output branch, as of the last committed job; which datums those were is
- * kept for every job (made.ts).
+ * What each datum wrote to each path of the output branch, for the last committed job. Which datums those were is kept
+ * for every job (MakerStore).
  */
 export class PublishedStore {
   readonly #sql: Sql;
-  readonly #made: MadeStore;
+  readonly #makers: MakerStore;
 
-  constructor(sql: Sql, made: MadeStore) {
+  constructor(sql: Sql, makers: MakerStore) {
     this.#sql = sql;
-    this.#made = made;
+    this.#makers = makers;
   }
 
   /** Paths that a datum wrote, from one on, in byte order. */
@@ -40,8 +40,8 @@ export class PublishedStore {
   add({ path, key, id, salt, digest, size }: Written): void {
     const before = this.#owner({ path, key });
     if (before?.id !== id || before.salt !== salt) {
-      if (before) this.#made.kill({ path, key });
-      this.#made.bear({ path, key, id, salt });
+      if (before) this.#makers.kill({ path, key });
+      this.#makers.bear({ path, key, id, salt });
     }
     this.#sql.run`
       INSERT OR REPLACE INTO published (path, key, id, salt, digest, size)
@@ -49,7 +49,7 @@ export class PublishedStore {
   }
 
   remove({ path, key }: Place): void {
-    this.#made.kill({ path, key });
+    this.#makers.kill({ path, key });
     this.#sql.run`DELETE FROM published WHERE path = ${path} AND key = ${key}`;
   }
 
@@ -64,24 +64,24 @@ export interface Maker extends Owner {
 }
 
 /**
- * Which datums each path of the output branch came from, at any job: the history of what is published. It grows as
- * the history of the output branch does, and is kept as long.
+ * Which datums each path of the output branch came from, at any job: the history of `published`, in the table `made`.
+ * It grows as the history of the output branch does, and is kept as long.
  */
-export class MadeStore {
+export class MakerStore {
   readonly #sql: Sql;
 
   constructor(sql: Sql) {
     this.#sql = sql;
   }
 
-  /** The job whose output is being published, the oldest one that has not ended, has the path from this datum. */
+  /** The job whose commit is being recorded, the oldest one that has not ended, has the path from this datum. */
   bear({ path, key, id, salt }: Place & Owner): void {
     this.#sql.run`
       INSERT INTO made (path, born, key, id, salt) VALUES (${path}, ${this.#job()}, ${key}, ${id}, ${salt})
       ON CONFLICT (path, born, key) DO UPDATE SET id = excluded.id, salt = excluded.salt, died = NULL`;
   }
 
-  /** That job has it from this datum no more; fine where it had not. */
+  /** That job has it from this datum no more; does nothing if it had not. */
   kill({ path, key }: Place): void {
     this.#sql.run`
       UPDATE made INDEXED BY made_alive SET died = ${this.#job()}
@@ -89,7 +89,7 @@ export class MadeStore {
   }
 
   /** The datums that a path came from at a job, in order of their keys, after one; from the first for null. */
-  makers({
+  of({
     path,
     job,
     after,

@@ -2,8 +2,8 @@ import { PATH_FAULT_TEXT } from "../../../protocol/paths.ts";
 import type { CommitRefused, Refused } from "../../branch/contract.ts";
 import { describeDatum } from "../../core/datums.ts";
 import type { Definition } from "../definition.ts";
-import type { Ledger } from "../ledger/ledger.ts";
 import type { FailedAttempt } from "../work/attempt-store.ts";
+import type { ChangedStore } from "./draft-store.ts";
 
 /** A datum by its input paths, for people. */
 function datumText(definition: Definition, key: string): string {
@@ -41,18 +41,18 @@ function lastLine(log: string): string | undefined {
     .findLast((line) => line !== "");
 }
 
-/** `reclaimed`: we had lost the claim and have it again, so the branch is to be asked anew. */
+/** `reclaimed`: we had lost the claim and have it again, so the branch is to be asked again. */
 export type NotDone =
   | CommitRefused
   | Refused<"applying" | "reclaimed">
   | { readonly ok: false; readonly reason: "claim-refused"; readonly why: string };
 
-/** Why the output branch refused the commit of the front, in words. */
+/** Why the output branch refused the commit, in words. */
 export function refusalText(
-  ledger: Ledger,
+  changed: ChangedStore,
   { definition, refused }: { definition: Definition; refused: NotDone },
 ): string {
-  if (refused.reason === "path-conflict") return conflictText(ledger, { definition, refused });
+  if (refused.reason === "path-conflict") return conflictText(changed, { definition, refused });
   if (refused.reason === "bad-path")
     return `the output path '${refused.path}' can't be stored: ${PATH_FAULT_TEXT[refused.fault]}`;
   return `the output branch refused the commit: ${refused.reason}`;
@@ -61,7 +61,7 @@ export function refusalText(
 type Conflict = Extract<CommitRefused, { reason: "path-conflict" }>;
 
 function conflictText(
-  { changed }: Ledger,
+  changed: ChangedStore,
   { definition, refused }: { definition: Definition; refused: Conflict },
 ): string {
   const writers = [refused.path, refused.other].map((path) => `'${path}' by ${writerText(path)}`);

@@ -1,5 +1,5 @@
 import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
-import { cutShort, tellOfCut } from "../jobs/end.ts";
+import { endEarly } from "../jobs/end.ts";
 import { ALL_COLLECTED, type Fill } from "../jobs/job-store.ts";
 import { fillingStep } from "../ledger/guards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -146,14 +146,13 @@ function collectCleared(
 function giveUp(parts: PipelineContext, { reason, ...context }: JobContext & { reason: string }): boolean {
   const { ledger } = parts;
   const { job } = context;
-  const done = fillingStep(ledger, context, () => {
-    cutShort(parts, { job, state: "failure", reason });
+  const done = fillingStep(ledger, context, (tx) => {
+    endEarly(tx, parts, { job, state: "failure", reason });
     if (ledger.touched.clear(job.n, PAGE)) return false;
     ledger.pipeline.setNextReadsWhole(1);
     ledger.jobs.setFilled(job.n);
     return true;
   });
-  tellOfCut(parts, job.id);
   return done ?? false;
 }
 

@@ -14,7 +14,11 @@ const EVENTS_PER_TURN = 50;
 /** Longest pause before asking again a branch whose clock is behind another's. */
 const MAX_PAUSE_MS = 64;
 
-type Needs = Uses<"active" | "step" | "pipeline" | "sources" | "jobs" | "touched", "peers" | "wakes">;
+type Needs = Uses<
+  "active" | "step" | "pipeline" | "sources" | "jobs" | "touched",
+  "branch" | "now" | "id",
+  "fill" | "outbox"
+>;
 
 /**
  * From a bell to the datums of a job.
@@ -118,7 +122,7 @@ function fillOf(event: FeedEvent): Fill {
  * only if the event itself does not tell.
  */
 async function hasDataAfter(
-  { ledger, peers }: Uses<"sources", "peers">,
+  { ledger, peers }: Uses<"sources", "branch">,
   { definition, source, event }: { definition: Definition; source: number; event: FeedEvent },
 ): Promise<boolean> {
   const start = lastStart(definition, source);

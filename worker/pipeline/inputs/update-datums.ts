@@ -35,7 +35,7 @@ export async function updateDatums(parts: PipelineContext, context: JobContext):
   });
   wakes.queued();
   if (filled) {
-    wakes.front();
+    wakes.advance();
     wakes.outbox();
   }
   return filled ?? false;

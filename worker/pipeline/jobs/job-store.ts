@@ -32,8 +32,10 @@ export interface JobRow {
   readonly positions: readonly Position[];
   readonly fill: Fill;
   readonly filled: number;
-  readonly carried: number;
+  /** TOOK_OVER once it is the job's turn. */
+  readonly tookOver: number;
   readonly turnAt: number | null;
+  /** 1: the branch may have committed its output without our knowing, so that only the branch's answer ends it. */
   readonly committing: number;
   readonly total: number;
   readonly processed: number;
@@ -50,8 +52,8 @@ export interface JobRow {
 /** The source of a job that was made for what lay in the inputs when the pipeline was created, started or updated. */
 export const PIPELINE = -1;
 
-/** `carried` of a front that took over what there was to take over. */
-export const ALL_CARRIED = 1;
+/** `tookOver` of a job that has queued what the jobs before it left undone: its turn has begun. */
+export const TOOK_OVER = 1;
 
 export interface Counts {
   readonly processed?: number;
@@ -69,11 +71,11 @@ export interface JobEnd {
 }
 
 /**
- * For the front, whatever is not open, processed or failed has its result. Behind it only those are known that a
- * job's own new datums skip: what it inherits may still fail in a job before it.
+ * In its turn, whatever is not open, processed or failed has its result. Before, only what a job's own new datums skip
+ * is known: what it inherits may still fail in a job before it.
  */
-export function skippedOf(job: JobRow, front: JobRow | undefined): number {
-  const known = job.finishedAt === null && job.n === front?.n && job.carried === ALL_CARRIED;
+export function skippedOf(job: JobRow, oldest: JobRow | undefined): number {
+  const known = job.finishedAt === null && job.n === oldest?.n && job.tookOver === TOOK_OVER;
   return known ? job.total - job.processed - job.failed - job.open : job.skipped;
 }
 
@@ -87,7 +89,7 @@ export class JobStore {
     this.#sql = sql;
   }
 
-  /** One job for an event; undefined where that event has its job. */
+  /** One job for an event; undefined if that event has its job. */
   insert(job: {
     id: string;
     revision: number;
@@ -121,8 +123,8 @@ export class JobStore {
     return this.#one(`n = (SELECT max(n) FROM jobs)`);
   }
 
-  /** The oldest job that has not ended: the only one that may end. */
-  front(): JobRow | undefined {
+  /** The oldest job that has not ended: the only one that may come to its end. */
+  oldest(): JobRow | undefined {
     return this.#one(`finished_at IS NULL ORDER BY n LIMIT 1`);
   }
 
@@ -133,21 +135,21 @@ export class JobStore {
 
   /** The job whose output commit may have been made without our knowing; there is never more than one. */
   committing(): JobRow | undefined {
-    const front = this.front();
-    return front?.committing === 1 ? front : undefined;
+    const oldest = this.oldest();
+    return oldest?.committing === 1 ? oldest : undefined;
   }
 
   /** Jobs that have ended with attempts that are yet to be called off, oldest first. */
-  reaping(limit: number): number[] {
+  toCallOff(limit: number): number[] {
     return this.#sql.all<{ n: number }>`
       SELECT n FROM jobs WHERE reaping = 1 ORDER BY n LIMIT ${limit}`.map((row) => row.n);
   }
 
-  /** The newest job that took over what had failed before it: what is older has nothing that is still wanted. */
-  lastCarried(): number {
+  /** The newest job whose turn has begun: what is left undone before it is wanted no more. */
+  newestWithTurn(): number {
     return (
       this.#sql.first<{ n: number }>`
-        SELECT n FROM jobs WHERE carried = ${ALL_CARRIED} ORDER BY n DESC LIMIT 1`?.n ?? 0
+        SELECT n FROM jobs WHERE carried = ${TOOK_OVER} ORDER BY n DESC LIMIT 1`?.n ?? 0
     );
   }
 
@@ -192,11 +194,11 @@ export class JobStore {
   }
 
   /** It took over what there was to take over: from now on it is its turn. */
-  setCarried(n: number, now: number): void {
-    this.#sql.run`UPDATE jobs SET carried = ${ALL_CARRIED}, turn_at = ${now} WHERE n = ${n}`;
+  beginTurn(n: number, now: number): void {
+    this.#sql.run`UPDATE jobs SET carried = ${TOOK_OVER}, turn_at = ${now} WHERE n = ${n}`;
   }
 
-  /** False where it has ended. */
+  /** Returns false if it has ended. */
   setCommitting(n: number, committing: 0 | 1): boolean {
     return (
       this.#sql.first`
@@ -210,14 +212,14 @@ export class JobStore {
     this.#sql.run`UPDATE jobs SET output_commit = ${commit}, version = version + 1 WHERE n = ${n}`;
   }
 
-  /** Its output commit is done with, what remains is to push it. */
+  /** Its output commit is done with, what remains is egress. */
   setEgressing(n: number): void {
     this.#sql.run`
       UPDATE jobs SET state = 'egressing', committing = 0, version = version + 1
       WHERE n = ${n} AND finished_at IS NULL`;
   }
 
-  setReaped(n: number): void {
+  setCalledOff(n: number): void {
     this.#sql.run`UPDATE jobs SET reaping = 0 WHERE n = ${n}`;
   }
 
@@ -229,7 +231,7 @@ export class JobStore {
       WHERE n = ${n} AND finished_at IS NULL`;
   }
 
-  /** Ends a job; false where it has ended. Attempts that are not settled are to be called off. */
+  /** Ends a job; returns false if it has ended. Open attempts are to be called off. */
   end(n: number, end: JobEnd): boolean {
     return (
       this.#sql.first`
@@ -261,6 +263,6 @@ export class JobStore {
   }
 }
 
-const COLUMNS = `n, id, state, reason, revision, source, positions, fill, filled, carried, turn_at AS turnAt, committing,
+const COLUMNS = `n, id, state, reason, revision, source, positions, fill, filled, carried AS tookOver, turn_at AS turnAt, committing,
   total, processed, skipped, failed, open, output_commit AS outputCommit, created_at AS createdAt,
   started_at AS startedAt, finished_at AS finishedAt, version`;

@@ -13,7 +13,7 @@ interface Event {
 /** One job for an event, at the places that the inputs were read to. Returns undefined if that event has its job. */
 export function insertJob(
   _: Tx,
-  { ledger, peers }: Uses<"jobs" | "sources", "peers">,
+  { ledger, peers }: Uses<"jobs" | "sources", "now" | "id">,
   { definition, source, at, fill }: Event & { fill: Fill },
 ): number | undefined {
   return ledger.jobs.insert({
@@ -30,7 +30,7 @@ export function insertJob(
 /** A job that reads its inputs whole, whatever was known of them before. */
 export function insertWholeJob(
   tx: Tx,
-  deps: Uses<"jobs" | "sources" | "pipeline", "peers">,
+  deps: Uses<"jobs" | "sources" | "pipeline", "now" | "id">,
   event: Event,
 ): void {
   const { pipeline } = deps.ledger;

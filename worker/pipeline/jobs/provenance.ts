@@ -12,7 +12,7 @@ interface Question {
   readonly limit: number;
 }
 
-/** The datums that made a path of a job's output commit, and what they read: as of that job, however long it is past. */
+/** The datums that made a path of a job's output commit, and what they read at that job, however long ago it was. */
 export async function makersOf(
   parts: PipelineContext,
   { job: id, path, after, limit }: Question,
@@ -24,7 +24,7 @@ export async function makersOf(
   if (!row || !job || !definition) return "no-such-job";
   if (job.n < row.madeFrom) return "not-kept";
   if (job.n > row.committed) return "not-yet";
-  const makers = ledger.made.makers({ path, job: job.n, after, limit });
+  const makers = ledger.makers.of({ path, job: job.n, after, limit });
   const datums: Maker[] = [];
   for (const { id: datum, salt, key } of makers) {
     const origin = ledger.results.origin(datum, salt);
@@ -59,7 +59,7 @@ async function inputsOf(
   );
 }
 
-/** What a path was in the commit that a job read, where the element itself is kept no more. */
+/** What a path was in the commit that a job read, if the element itself is kept no more. */
 async function kindAt(
   peers: Peers,
   {

@@ -33,13 +33,13 @@ export async function trim(parts: PipelineContext): Promise<void> {
 
   /** A job reads elements that were alive at it. */
   function oldestRead(): number {
-    return ledger.jobs.front()?.n ?? ledger.jobs.newest()?.n ?? 0;
+    return ledger.jobs.oldest()?.n ?? ledger.jobs.newest()?.n ?? 0;
   }
 
   /** What a job left undone is wanted until a later one has taken it over. */
   function oldestShown(): number {
     const newest = ledger.jobs.newest()?.n ?? 0;
-    return newest <= KEPT_JOBS ? 0 : Math.min(newest - KEPT_JOBS, ledger.jobs.lastCarried());
+    return newest <= KEPT_JOBS ? 0 : Math.min(newest - KEPT_JOBS, ledger.jobs.newestWithTurn());
   }
 
   async function inSlices(slice: () => boolean): Promise<void> {

@@ -5,11 +5,11 @@ import { type JobRow, skippedOf } from "./job-store.ts";
 
 /** Jobs for people, each with why it waits. */
 export async function shownJobs({ ledger, peers }: PipelineContext, rows: readonly JobRow[]): Promise<Job[]> {
-  const front = ledger.jobs.front();
+  const oldest = ledger.jobs.oldest();
   const jobs: Job[] = [];
   for (const row of rows) {
-    const reason = await waitingReason(row, { ledger, front, peers });
-    jobs.push({ ...viewJob(row, { ledger, front }), reason });
+    const reason = await waitingReason(row, { ledger, oldest, peers });
+    jobs.push({ ...viewJob(row, { ledger, oldest }), reason });
   }
   return jobs;
 }
@@ -28,11 +28,11 @@ export async function reasonsOf(
 export interface ViewContext {
   readonly ledger: Ledger;
   /** The oldest job that has not ended. */
-  readonly front: JobRow | undefined;
+  readonly oldest: JobRow | undefined;
 }
 
 /** A job as the control API shows it, without a reason why it waits: its inputs are those of its own version of the pipeline. */
-export function viewJob(job: JobRow, { ledger, front }: ViewContext): Job {
+export function viewJob(job: JobRow, { ledger, oldest }: ViewContext): Job {
   const definition = ledger.pipeline.definitionAt(job.revision);
   if (!definition) throw new Error(`job ${job.id} is of version ${job.revision}, which is not there`);
   return {
@@ -50,7 +50,7 @@ export function viewJob(job: JobRow, { ledger, front }: ViewContext): Job {
     datums: {
       total: job.total,
       processed: job.processed,
-      skipped: skippedOf(job, front),
+      skipped: skippedOf(job, oldest),
       failed: job.failed,
     },
     createdAt: job.createdAt,
@@ -62,14 +62,14 @@ export function viewJob(job: JobRow, { ledger, front }: ViewContext): Job {
 interface WaitContext {
   readonly ledger: Ledger;
   /** The oldest job that has not ended. */
-  readonly front: JobRow | undefined;
+  readonly oldest: JobRow | undefined;
   readonly peers: Pick<Peers, "fleet" | "now">;
 }
 
-/** Why a job has not ended yet, in words; null where it is simply being worked on. */
-async function waitingReason(job: JobRow, { ledger, front, peers }: WaitContext): Promise<string | null> {
+/** Why a job has not ended yet, in words; null if it is simply being worked on. */
+async function waitingReason(job: JobRow, { ledger, oldest, peers }: WaitContext): Promise<string | null> {
   if (job.finishedAt !== null) return job.reason;
-  if (front && front.n < job.n) return `behind job ${front.id}`;
+  if (oldest && oldest.n < job.n) return `behind job ${oldest.id}`;
   if (job.state === "starting") return "its datums are being worked out";
   const isMerging = job.state === "running" && ledger.tasks.has(job.n);
   const needsRunner = job.open > 0 || isMerging || job.state === "egressing";
@@ -106,7 +106,7 @@ function oneLine(text: string): string {
 
 function pushText({ n }: JobRow, { pipeline, tasks }: Ledger): string {
   const { egress } = pipeline.definition()?.spec ?? {};
-  const fault = tasks.pushFault(n);
+  const fault = tasks.egressFault(n);
   const again = fault === undefined ? "" : `, tried again after: ${fault}`;
   return egress ? `its output is being pushed to ${egress.URL}${again}` : "its egress is being ended";
 }

@@ -3,18 +3,21 @@ import type { JobContext } from "../context.ts";
 import type { StoredState } from "../lifecycle/pipeline-store.ts";
 import type { Ledger } from "./ledger.ts";
 
+/** What the guards of a job's steps look at. */
+export type Guarded = Pick<Ledger, "step" | "endingStep" | "jobs">;
+
 /** A step of working out a job's datums: done only while they are not known and still wanted. */
 export function fillingStep<T>(
-  ledger: Ledger,
+  ledger: Guarded,
   { definition, job }: JobContext,
   work: (tx: Tx) => T,
 ): T | undefined {
   return ledger.step(definition, (tx) => (ledger.jobs.get(job.n)?.filled === 0 ? work(tx) : undefined));
 }
 
-/** A step of a job's work: done only while it has not ended. */
+/** A step of a job's work: done only while the job has not ended and the pipeline runs. */
 export function runningStep<T>(
-  ledger: Ledger,
+  ledger: Guarded,
   { definition, job }: JobContext,
   work: (tx: Tx) => T,
 ): T | undefined {
@@ -23,16 +26,15 @@ export function runningStep<T>(
   );
 }
 
-/** A step of a job's end: done only while it has not ended; once its commit may have been made, also while jobs are being ended. */
+/** A step of a job's end, as `runningStep`; once its commit may have been made, also while the pipeline ends its jobs. */
 export function endStep<T>(
-  ledger: Ledger,
+  ledger: Guarded,
   { definition, job }: JobContext,
   work: (tx: Tx) => T,
 ): T | undefined {
-  const step = job.committing === 1 ? ledger.endingStep : ledger.step;
-  return step.call(ledger, definition, (tx) =>
-    ledger.jobs.get(job.n)?.finishedAt === null ? work(tx) : undefined,
-  ) as T | undefined;
+  const guarded = (tx: Tx): T | undefined =>
+    ledger.jobs.get(job.n)?.finishedAt === null ? work(tx) : undefined;
+  return job.committing === 1 ? ledger.endingStep(definition, guarded) : ledger.step(definition, guarded);
 }
 
 /**
@@ -40,7 +42,7 @@ export function endStep<T>(
  * pipeline is still in the state that the step belongs to.
  */
 export function whileIn(
-  ledger: Ledger,
+  ledger: Pick<Ledger, "transaction" | "pipeline">,
   { uid, state, work }: { uid: string; state: StoredState; work: (tx: Tx) => void },
 ): void {
   ledger.transaction((tx) => {

@@ -6,7 +6,7 @@ import { TimerStore } from "../engine/timer-store.ts";
 import { ChangedStore, EndingStore, OperationStore } from "../finish/draft-store.ts";
 import { EgressStore } from "../finish/egress-store.ts";
 import { MergeStore } from "../finish/merge-store.ts";
-import { MadeStore, PublishedStore } from "../finish/published-store.ts";
+import { MakerStore, PublishedStore } from "../finish/published-store.ts";
 import { DatumStore } from "../inputs/datum-store.ts";
 import { ElementStore } from "../inputs/element-store.ts";
 import { SourceStore } from "../inputs/source-store.ts";
@@ -32,7 +32,7 @@ export class Ledger {
   readonly datums: DatumStore;
   readonly attempts: AttemptStore;
   readonly results: ResultStore;
-  readonly made: MadeStore;
+  readonly makers: MakerStore;
   readonly published: PublishedStore;
   readonly ending: EndingStore;
   readonly changed: ChangedStore;
@@ -58,8 +58,8 @@ export class Ledger {
     this.datums = new DatumStore(sql);
     this.attempts = new AttemptStore(sql, (job, counts) => this.jobs.count(job, counts));
     this.results = new ResultStore(sql, () => this.pipeline.definition()?.salt ?? "");
-    this.made = new MadeStore(sql);
-    this.published = new PublishedStore(sql, this.made);
+    this.makers = new MakerStore(sql);
+    this.published = new PublishedStore(sql, this.makers);
     this.ending = new EndingStore(sql);
     this.changed = new ChangedStore(sql);
     this.operations = new OperationStore(sql);

@@ -1,7 +1,8 @@
+import type { Tx } from "../../sqlite/transaction.ts";
 import { type PipelineContext, yieldToOthers } from "../context.ts";
 import type { Definition } from "../definition.ts";
-import { endFront } from "../finish/steps.ts";
-import { cutShort, reapJobs, tellOfCut } from "../jobs/end.ts";
+import { finishStep } from "../finish/advance.ts";
+import { callOffAttempts, endEarly } from "../jobs/end.ts";
 
 /** Jobs ended, and rows removed, in one transaction. */
 const SLICE = 200;
@@ -16,25 +17,24 @@ export async function endAllJobs(
 ): Promise<void> {
   const { ledger } = parts;
   // Whoever began the commit lets go of it, as the pipeline does not run any more.
-  await parts.frontRests();
+  await parts.advanceRests();
   for (let job = ledger.jobs.committing(); job; job = ledger.jobs.committing()) {
-    if (!(await endFront(parts, { definition, job }))) break;
+    if (!(await finishStep(parts, { definition, job }))) break;
   }
   for (let more = true; more; ) {
-    const ended = ledger.transaction(() => cutSome(parts, reason));
-    for (const id of ended) tellOfCut(parts, id);
-    more = ended.length > 0;
+    more = ledger.transaction((tx) => endSome(tx, parts, reason));
     if (more) await yieldToOthers();
   }
-  await reapJobs(parts);
+  await callOffAttempts(parts);
   while (ledger.transaction(() => dropFill(parts))) await yieldToOthers();
 }
 
-function cutSome(parts: PipelineContext, reason: string): string[] {
+/** Ends some of them; whether there were any. */
+function endSome(tx: Tx, parts: PipelineContext, reason: string): boolean {
   const { jobs, pipeline } = parts.ledger;
-  const cut = jobs.unfinished(SLICE).filter((job) => cutShort(parts, { job, state: "killed", reason }));
-  if (cut.length > 0) pipeline.setWholeJobDue(1);
-  return cut.map(({ id }) => id);
+  const ended = jobs.unfinished(SLICE).filter((job) => endEarly(tx, parts, { job, state: "killed", reason }));
+  if (ended.length > 0) pipeline.setWholeJobDue(1);
+  return ended.length > 0;
 }
 
 /**

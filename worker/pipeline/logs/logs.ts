@@ -28,10 +28,10 @@ interface AddedLogs {
  * Keeps what leases printed. The lease is the fence, as it is for outcomes; an entry that comes twice is kept once. A
  * task prints nothing that is kept, but its lease is not lost for that.
  */
-export function addLogs(_: Tx, parts: PipelineContext, entries: readonly LeaseEntry[]): AddedLogs {
+export function addLogs(tx: Tx, parts: PipelineContext, entries: readonly LeaseEntry[]): AddedLogs {
   const { ledger, peers } = parts;
   const now = peers.now();
-  sweep(parts, now);
+  sweep(tx, parts, now);
   const lost = new Set<string>();
   const jobs = new Map<number, JobRow>();
   for (const entry of entries) {

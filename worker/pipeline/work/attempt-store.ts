@@ -30,8 +30,8 @@ export interface Fault {
 }
 
 /**
- * What runs, and what failed, per job. Of all unsettled attempts of one datum id at most one is queued or running,
- * that of the oldest job where that can be had; the others wait for it.
+ * What runs, and what failed, per job. Of all open attempts of one datum id at most one is queued or running, that of
+ * the oldest job unless another one runs already; the others wait for it.
  */
 export class AttemptStore {
   readonly #sql: Sql;
@@ -42,7 +42,7 @@ export class AttemptStore {
     this.#count = count;
   }
 
-  /** A datum that a job has to run. Fine where the job has it already. */
+  /** A datum that a job has to run. Does nothing if the job has it already. */
   add(job: number, { id, key }: { id: string; key: string }): void {
     if (this.#sql.first`SELECT 1 FROM attempts WHERE job = ${job} AND id = ${id}`) return;
     const other = this.#sql.first<{ job: number; state: string }>`
@@ -57,17 +57,17 @@ export class AttemptStore {
     this.#count(job, { open: 1 });
   }
 
-  /** Queues a datum again whose result was lost after it had been settled. */
+  /** Queues a datum again whose result was lost after it had succeeded. */
   redo(job: number, { id, key }: { id: string; key: string }): void {
-    const settled = this.#sql.first<{ state: string }>`
+    const done = this.#sql.first<{ state: string }>`
       SELECT state FROM attempts WHERE job = ${job} AND id = ${id} AND finished_at IS NOT NULL`;
-    if (!settled) {
+    if (!done) {
       this.add(job, { id, key });
       return;
     }
     this.#sql.run`
       UPDATE attempts SET state = 'queued', tries = 0, finished_at = NULL WHERE job = ${job} AND id = ${id}`;
-    this.#count(job, { open: 1, processed: settled.state === "success" ? -1 : 0 });
+    this.#count(job, { open: 1, processed: done.state === "success" ? -1 : 0 });
   }
 
   /** A datum without a result in a job that has ended before it could run: a later job takes it over. */
@@ -122,7 +122,7 @@ export class AttemptStore {
         AND EXISTS (SELECT 1 FROM jobs WHERE n = attempts.job AND finished_at IS NULL)`;
   }
 
-  /** False where the lease is lost. */
+  /** Returns false if the lease is lost. */
   renew(lease: string, until: number): boolean {
     return (
       this.#sql.first`
@@ -164,7 +164,7 @@ export class AttemptStore {
       WHERE job = ${job} AND id = ${id}`;
   }
 
-  /** The result is recorded: whoever waited for the same datum need not run it. */
+  /** The result is recorded: a job that waited for the same datum need not run it. */
   succeed({ job, id }: AttemptRow, { exitCode, now }: { exitCode: number; now: number }): void {
     this.#sql.run`
       UPDATE attempts SET state = 'success', lease = NULL, lease_until = NULL, finished_at = ${now},
@@ -190,8 +190,8 @@ export class AttemptStore {
   }
 
   /**
-   * Calls off what is not settled of a job that has ended, one slice of its attempts; the next job that waited for a
-   * datum runs it. Answers what the next slice comes after; null: that was the last.
+   * Calls off what is open of a job that has ended, one slice of its attempts; the next job that waited for a datum
+   * runs it. Returns what the next slice comes after; null: that was the last.
    */
   callOff(job: number, { after, limit, now }: { after: string; limit: number; now: number }): string | null {
     const rows = this.#sql.all<{ id: string; finishedAt: number | null }>`
@@ -216,7 +216,7 @@ export class AttemptStore {
       ORDER BY key LIMIT ${limit}`;
   }
 
-  /** Datums of a job that ended before they were settled, by key, after one; from the first for null. */
+  /** Datums that were open when their job ended, by key, after one; from the first for null. */
   killed(job: number, { after, limit }: { after: string | null; limit: number }): AttemptRow[] {
     const first = after === null ? 1 : 0;
     return this.#sql.all<AttemptRow>`
@@ -238,7 +238,7 @@ export class AttemptStore {
       FROM attempts WHERE job = ${job} AND id = ${id}`;
   }
 
-  /** Removes some rows of jobs before one; false where none is left. */
+  /** Removes some rows of jobs before one; returns false if none is left. */
   trim(before: number, limit: number): boolean {
     return (
       this.#sql.all`
@@ -250,11 +250,11 @@ export class AttemptStore {
 
   /** The oldest job that waited for a datum which nobody is to run any more runs it. */
   #promote(id: string): void {
-    const unsettled = this.#sql.all<{ job: number; state: string }>`
+    const open = this.#sql.all<{ job: number; state: string }>`
       SELECT job, state FROM attempts INDEXED BY attempts_unsettled
       WHERE id = ${id} AND finished_at IS NULL ORDER BY job`;
-    const [oldest] = unsettled;
-    if (!oldest || unsettled.some(({ state }) => state !== "waiting")) return;
+    const [oldest] = open;
+    if (!oldest || open.some(({ state }) => state !== "waiting")) return;
     this.#sql.run`UPDATE attempts SET state = 'queued' WHERE job = ${oldest.job} AND id = ${id}`;
   }
 }

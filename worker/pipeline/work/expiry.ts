@@ -1,8 +1,11 @@
 import { LEASE_MS } from "../../../protocol/runner.ts";
-import type { PipelineContext } from "../context.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { Uses } from "../context.ts";
 import type { Renewal } from "../contract.ts";
-import type { Ledger } from "../ledger/ledger.ts";
-import { failJob } from "./tasks.ts";
+import { type FailsJob, failJobOf } from "./tasks.ts";
+
+/** What a sweep of expired leases touches. */
+export type Sweeps = Uses<"attempts" | "tasks"> & FailsJob;
 
 /** How often the worker of a datum or task may vanish in one job before that is taken to be the reason. */
 const MAX_LOSSES = 10;
@@ -10,50 +13,61 @@ const MAX_LOSSES = 10;
 const SWEEP = 500;
 
 /** When the next lease runs out. */
-export function nextExpiry({ attempts, tasks }: Ledger): number | undefined {
+export function nextExpiry({ attempts, tasks }: Sweeps["ledger"]): number | undefined {
   const due = [attempts.nextExpiry(), tasks.nextExpiry()].filter((at) => at !== undefined);
   return due.length > 0 ? Math.min(...due) : undefined;
 }
 
-/** Puts datums and tasks whose lease ran out back into the queue. True where there were any. */
-export function sweep(parts: PipelineContext, now: number): boolean {
-  const { ledger, wakes } = parts;
-  const sweptTasks = sweepTasks(parts, now);
+/** Puts datums and tasks whose lease ran out back into the queue. Returns whether there were any. */
+export function sweep(tx: Tx, uses: Sweeps, now: number): boolean {
+  const { ledger, wakes } = uses;
+  const sweptTasks = sweepTasks(tx, uses, now);
   const expired = ledger.attempts.expired(now, SWEEP);
   for (const attempt of expired) {
     const lost = attempt.lost + 1;
     if (lost < MAX_LOSSES) ledger.attempts.requeue({ ...attempt, lost });
     else {
-      const reason = `its worker was lost ${lost} times while it ran`;
+      const reason = lossText(lost);
       ledger.attempts.fail({ ...attempt, lost }, { exitCode: null, reason, log: "", now });
     }
   }
   if (expired.length === 0 && !sweptTasks) return false;
   wakes.queued();
-  wakes.front();
+  wakes.advance();
   return true;
 }
 
-/** Keeps leases; answers those that are lost. A worker that leaves keeps its slot no longer. */
-export function renew(parts: PipelineContext, { worker, leases, leaving, trouble }: Renewal): string[] {
-  const { ledger, peers } = parts;
-  const now = peers.now();
-  const until = now + LEASE_MS;
-  sweep(parts, now);
-  if (leaving) ledger.slots.release(worker);
-  else ledger.slots.renew(worker, { now, until });
-  if (trouble !== undefined) ledger.slots.setTrouble(worker, trouble || null);
-  return leases.filter((lease) => !ledger.attempts.renew(lease, until) && !ledger.tasks.renew(lease, until));
-}
-
-/** Puts tasks whose lease ran out back into the queue. True where there were any. To be called in a transaction. */
-function sweepTasks(parts: PipelineContext, now: number): boolean {
-  const { ledger } = parts;
-  const expired = ledger.tasks.expired(now, SWEEP);
+function sweepTasks(tx: Tx, uses: Sweeps, now: number): boolean {
+  const { tasks } = uses.ledger;
+  const expired = tasks.expired(now, SWEEP);
   for (const task of expired) {
     const lost = task.lost + 1;
-    ledger.tasks.requeue({ ...task, lost });
-    if (lost >= MAX_LOSSES) failJob(parts, { task, why: `its worker was lost ${lost} times while it ran` });
+    tasks.requeue({ ...task, lost });
+    if (lost >= MAX_LOSSES) failJobOf(tx, uses, { task, why: lossText(lost) });
   }
   return expired.length > 0;
+}
+
+function lossText(lost: number): string {
+  return `its worker was lost ${lost} times while it ran`;
+}
+
+/**
+ * Keeps leases; returns those that are lost: all of them while the pipeline does not run. A worker that leaves frees
+ * its slot in whatever state the pipeline is: when it starts again, another worker would wait for a slot of nobody.
+ */
+export function renew(
+  tx: Tx,
+  uses: Sweeps & Uses<"active" | "slots">,
+  { worker, leases, leaving, trouble }: Renewal,
+): string[] {
+  const { ledger, peers } = uses;
+  const now = peers.now();
+  const until = now + LEASE_MS;
+  if (leaving) ledger.slots.release(worker);
+  if (!ledger.active()) return [...leases];
+  sweep(tx, uses, now);
+  if (!leaving) ledger.slots.renew(worker, { now, until });
+  if (trouble !== undefined) ledger.slots.setTrouble(worker, trouble || null);
+  return leases.filter((lease) => !ledger.attempts.renew(lease, until) && !ledger.tasks.renew(lease, until));
 }

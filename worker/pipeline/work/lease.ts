@@ -2,32 +2,40 @@ import { LEASE_MS, type LeasedDatum, type Task } from "../../../protocol/runner.
 import type { Refused } from "../../branch/contract.ts";
 import { datumPaths } from "../../core/datums.ts";
 import { workerCount } from "../../core/parallelism.ts";
-import type { PipelineContext } from "../context.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { Uses } from "../context.ts";
 import type { LeaseCall, Leased } from "../contract.ts";
 import type { Definition } from "../definition.ts";
 import type { JobRow } from "../jobs/job-store.ts";
-import type { Ledger } from "../ledger/ledger.ts";
 import type { AttemptRow } from "./attempt-store.ts";
-import { sweep } from "./expiry.ts";
-import { takeTasks } from "./tasks.ts";
+import { type Sweeps, sweep } from "./expiry.ts";
+import { type TakesTasks, takeTasks } from "./tasks.ts";
 
-/** One lease call: at once where a datum or task is queued, else when one is, or empty when the time is up. */
+/** What leasing datums touches. */
+type TakesDatums = Uses<"jobs" | "attempts" | "elements", "id">;
+/** What a lease call touches. */
+type Leases = TakesDatums & TakesTasks & Sweeps & Uses<"slots" | "timers">;
+
+/** Jobs that have ended but whose attempts are not all called off, at most, that a lease call passes over. */
+const MAX_PASSED_OVER = 1000;
+
+/** One lease call: returns at once if a datum or task is queued, else when one is, or empty when the time is up. */
 export async function leaseDatums(
-  parts: PipelineContext,
+  uses: Leases & Uses<"active" | "exists" | "transaction", "fleet">,
   { request, datumQueued }: { request: LeaseCall; datumQueued: (waitMs: number) => Promise<void> },
 ): Promise<Leased | Refused<"no-such-pipeline">> {
-  const { ledger, peers } = parts;
+  const { ledger, peers } = uses;
   const { node, worker, max, waitMs, visit = null } = request;
   const deadline = peers.now() + waitMs;
   const { live } = await peers.fleet();
   for (let waited = false; ; waited = true) {
     // What is leased to a caller that has gone waits for the end of the lease.
-    if (waited && !(await isPresent(request))) return idle(parts);
+    if (waited && !(await isPresent(request))) return idle(ledger);
     const definition = ledger.active();
-    if (!definition) return idle(parts);
+    if (!definition) return idle(ledger);
     const allowed = workerCount(definition.spec.parallelism_spec, live);
-    const taken = ledger.transaction(() =>
-      take(parts, { definition, request: { node, worker, max, allowed, visit } }),
+    const taken = ledger.transaction((tx) =>
+      take(tx, uses, { definition, node, worker, max, allowed, visit, now: peers.now() }),
     );
     const leftMs = deadline - peers.now();
     if (!taken.slot || taken.datums.length + taken.tasks.length > 0 || leftMs <= 0)
@@ -46,7 +54,7 @@ async function isPresent({ present }: LeaseCall): Promise<boolean> {
 }
 
 /** Nothing to do: there is no such pipeline, or it is one that does not run just now. */
-function idle({ ledger }: PipelineContext): Leased | Refused<"no-such-pipeline"> {
+function idle(ledger: Uses<"exists" | "pipeline">["ledger"]): Leased | Refused<"no-such-pipeline"> {
   const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
   const state = ledger.exists ? ledger.pipeline.row()?.state : undefined;
   const gone = state === undefined || state === "deleting" || state === "purging" || state === "deleted";
@@ -59,36 +67,35 @@ function termsOf({ spec, output }: Definition): Omit<Leased, "ok" | "slot" | "da
   return { transform, output, ...(datumTimeout !== undefined && { datumTimeout }) };
 }
 
-/** Jobs that were cut short and are being cleared up, at most, that a lease call passes over. */
-const MAX_REAPING = 1000;
-
-interface LeaseRequest {
+interface Request {
+  readonly definition: Definition;
   readonly node: string;
   readonly worker: string;
   readonly max: number;
   /** How many workers the pipeline has now. */
   readonly allowed: number;
-  /** The call, where it says which it is. */
+  /** Tells this call from the worker's others; null: it does not say. */
   readonly visit: string | null;
+  readonly now: number;
 }
 
 /**
- * What a worker gets now: nothing without a slot, and tasks before datums. Where less is queued than all workers
+ * What a worker gets now: nothing without a slot, and tasks before datums. If less is queued than all workers
  * together could take, each takes its share, so that a short queue does not end up with one of them.
  */
 function take(
-  parts: PipelineContext,
-  { definition, request }: { definition: Definition; request: LeaseRequest },
+  tx: Tx,
+  uses: Leases,
+  { definition, node, worker, max, allowed, visit, now }: Request,
 ): { slot: boolean; datums: LeasedDatum[]; tasks: Task[] } {
-  const { ledger, peers } = parts;
-  const { worker, node, max, allowed, visit } = request;
-  const now = peers.now();
+  const { ledger } = uses;
   const until = now + LEASE_MS;
   const slot = ledger.slots.take({ worker, node, allowed, visit, now, until });
   if (!slot) return { slot, datums: [], tasks: [] };
-  sweep(parts, now);
-  const tasks = takeTasks(parts, { definition, request: { worker, max, allowed, until } });
-  const datums = tasks.length > 0 ? [] : takeDatums(parts, { definition, request, until });
+  sweep(tx, uses, now);
+  const tasks = takeTasks(tx, uses, { definition, worker, max, allowed, until });
+  const datums =
+    tasks.length > 0 ? [] : takeDatums(tx, uses, { definition, node, worker, max, allowed, until });
   if (tasks.length + datums.length > 0) {
     ledger.timers.arm("leases", until);
     // It tries again: should it still be unable to, it says so.
@@ -98,11 +105,12 @@ function take(
 }
 
 function takeDatums(
-  { ledger, peers }: PipelineContext,
-  { definition, request, until }: { definition: Definition; request: LeaseRequest; until: number },
+  _: Tx,
+  { ledger, peers }: TakesDatums,
+  request: Omit<Request, "visit" | "now"> & { readonly until: number },
 ): LeasedDatum[] {
-  const { worker, node, max, allowed } = request;
-  const ended = ledger.jobs.reaping(MAX_REAPING);
+  const { definition, worker, node, max, allowed, until } = request;
+  const ended = ledger.jobs.toCallOff(MAX_PASSED_OVER);
   const share = Math.ceil(ledger.attempts.queued(allowed * max) / allowed);
   const jobs = new Map<number, JobRow>();
   return ledger.attempts.next(Math.min(share, max), ended).map((attempt) => {
@@ -117,13 +125,13 @@ function takeDatums(
 
 /** What a datum reads, as it was at its job: a later commit does not change it. */
 function inputsOf(
-  ledger: Ledger,
+  { elements }: TakesDatums["ledger"],
   { definition, attempt, job }: { definition: Definition; attempt: AttemptRow; job: JobRow },
 ): LeasedDatum["inputs"] {
   const paths = datumPaths(attempt.key);
   return definition.inputs.map(({ name, repo, branch, source, lazy, from }, input) => {
     const path = paths[input] ?? "";
-    const element = ledger.elements.at({ input, path, job: job.n });
+    const element = elements.at({ input, path, job: job.n });
     const commit = job.positions[source]?.commit;
     if (!element || !commit)
       throw new Error(`datum ${attempt.id} of job ${job.id} lacks its input '${name}'`);

@@ -68,7 +68,7 @@ export class ResultStore {
       WHERE id = ${id} AND salt = ${salt} AND path >= ${from} ORDER BY path LIMIT ${limit}`;
   }
 
-  /** Forgets the results of other salts among the next `limit` after a place; answers the place after them, null at the end. */
+  /** Forgets the results of other salts among the next `limit` after a place; returns the place after them, null at the end. */
   trim(after: ResultKey, limit: number): ResultKey | null {
     const salt = this.#salt();
     const keys = this.#sql.all<ResultKey>`

@@ -5,13 +5,13 @@ export interface SlotRequest {
   readonly node: string;
   /** How many workers the pipeline has now. */
   readonly allowed: number;
-  /** The lease call that takes it, where that says which it is. */
+  /** Tells the lease call that takes it from others; null: it does not say. */
   readonly visit: string | null;
   readonly now: number;
   readonly until: number;
 }
 
-/** Which workers may lease: "exactly n" (spec §2.3) holds here, whatever the fleet starts. */
+/** Which workers may lease. That exactly as many work as the specification says holds here, whatever the fleet starts. */
 export class SlotStore {
   readonly #sql: Sql;
 
@@ -19,7 +19,7 @@ export class SlotStore {
     this.#sql = sql;
   }
 
-  /** Takes or keeps a slot for a worker. Where there are too many, those who came last lose theirs. */
+  /** Takes or keeps a slot for a worker. If there are too many workers, those that came last lose theirs. */
   take({ worker, node, allowed, visit, now, until }: SlotRequest): boolean {
     this.#sql.run`DELETE FROM slots WHERE until <= ${now}`;
     const own = this.#sql.first<{ since: number }>`SELECT since FROM slots WHERE worker = ${worker}`;
@@ -38,12 +38,12 @@ export class SlotStore {
     return true;
   }
 
-  /** Only where the worker has one. */
+  /** Does nothing if the worker has none. */
   renew(worker: string, { now, until }: { now: number; until: number }): void {
     this.#sql.run`UPDATE slots SET until = ${until} WHERE worker = ${worker} AND until > ${now}`;
   }
 
-  /** Why a worker can't work, kept as long as its slot; null: it can. Only where it has one. */
+  /** Why a worker can't work, kept as long as its slot; null: it can. Does nothing if it has none. */
   setTrouble(worker: string, trouble: string | null): void {
     this.#sql
       .run`UPDATE slots SET trouble = ${trouble} WHERE worker = ${worker} AND trouble IS NOT ${trouble}`;
@@ -62,8 +62,8 @@ export class SlotStore {
   }
 
   /**
-   * Frees the slot of a worker that went away while it waited for something to do. Only where it has not called again
-   * since, and holds nothing: then it is at work, and only its connection broke.
+   * Frees the slot of a worker that went away while it waited for something to do. Not if it has called again
+   * since, or holds a lease: then it is at work, and only its connection broke.
    */
   vacate(worker: string, visit: string): boolean {
     return (

@@ -14,7 +14,7 @@ export interface TaskRow {
 
 type StoredTask = TaskRow & { readonly parts: string | null };
 
-/** What runners are to do for the front beside its datums. Leased like those; a task that is done has no row. */
+/** What runners are to do for the oldest job beside its datums: merges and egress. Leased like datums; a task that is done has no row. */
 export class TaskStore {
   readonly #sql: Sql;
 
@@ -22,7 +22,7 @@ export class TaskStore {
     this.#sql = sql;
   }
 
-  /** Fine where it is there. */
+  /** Does nothing if it is there. */
   addMerge({
     id,
     job,
@@ -87,7 +87,7 @@ export class TaskStore {
       WHERE lease = ${lease} AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finished_at IS NULL)`;
   }
 
-  /** False where the lease is lost. */
+  /** Returns false if the lease is lost. */
   renew(lease: string, until: number): boolean {
     return (
       this.#sql.first`
@@ -123,8 +123,8 @@ export class TaskStore {
     this.#sql.run`UPDATE tasks SET reason = ${reason} WHERE id = ${id}`;
   }
 
-  /** What last went wrong with a push of a job. */
-  pushFault(job: number): string | undefined {
+  /** What last went wrong with the egress of a job. */
+  egressFault(job: number): string | undefined {
     return this.#sql.first<{ reason: string }>`
       SELECT reason FROM tasks WHERE job = ${job} AND kind = 'egress' AND reason IS NOT NULL LIMIT 1`?.reason;
   }
@@ -138,8 +138,8 @@ export class TaskStore {
     return this.#sql.all<TaskRow>`SELECT id, kind, job, path, tries, lost FROM tasks LIMIT ${limit}`;
   }
 
-  /** Takes every push from whoever is at it. */
-  callOffPushes(): void {
+  /** Takes every egress task from the worker that has it. */
+  callOffEgress(): void {
     this.#sql.run`DELETE FROM tasks WHERE kind = 'egress'`;
   }
 }

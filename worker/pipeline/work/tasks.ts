@@ -1,17 +1,23 @@
 import { MAX_EGRESS_ENTRIES, MAX_MERGE_PARTS, type Task } from "../../../protocol/runner.ts";
-import type { PipelineContext } from "../context.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
-import { cutShort, tellOfCut } from "../jobs/end.ts";
+import { type EndsEarly, endEarly } from "../jobs/end.ts";
 import type { JobRow } from "../jobs/job-store.ts";
-import type { Ledger } from "../ledger/ledger.ts";
 import type { TaskRow } from "./task-store.ts";
+
+/** What handing out tasks touches. */
+export type TakesTasks = Uses<"jobs" | "tasks" | "egress", "id">;
+/** What failing a job for its task touches. */
+export type FailsJob = EndsEarly & Uses<"pipeline">;
 
 /** Parts of merges that one lease call hands out, but for the last merge. */
 const PARTS_PER_CALL = 4 * MAX_MERGE_PARTS;
-/** So many workers at most are thought of when what is pending is shared out. */
+/** At most so many workers share what is pending. */
 const MAX_SHARES = 16;
 
 interface TaskRequest {
+  readonly definition: Definition;
   readonly worker: string;
   readonly max: number;
   /** How many workers the pipeline has now. */
@@ -19,23 +25,20 @@ interface TaskRequest {
   readonly until: number;
 }
 
-/** The tasks of the front that a worker with a slot gets now: merges, or one slice of what is to be pushed. */
-export function takeTasks(
-  parts: PipelineContext,
-  { definition, request }: { definition: Definition; request: TaskRequest },
-): Task[] {
-  const { ledger, peers } = parts;
-  const { max, allowed, worker, until } = request;
-  const front = ledger.jobs.front();
-  if (!front) return [];
-  const share = Math.ceil(ledger.tasks.queued(front.n, allowed * max) / allowed);
-  let rows = ledger.tasks.next(front.n, Math.min(share, max));
-  if (rows.length === 0) rows = newPush(parts, { definition, front, allowed });
+/** The tasks of the oldest job that a worker with a slot gets now: merges, or one slice of the egress. */
+export function takeTasks(tx: Tx, uses: TakesTasks, request: TaskRequest): Task[] {
+  const { ledger, peers } = uses;
+  const { definition, max, allowed, worker, until } = request;
+  const oldest = ledger.jobs.oldest();
+  if (!oldest) return [];
+  const share = Math.ceil(ledger.tasks.queued(oldest.n, allowed * max) / allowed);
+  let rows = ledger.tasks.next(oldest.n, Math.min(share, max));
+  if (rows.length === 0) rows = newEgress(tx, uses, { definition, oldest, allowed });
   const taken: Task[] = [];
   let size = 0;
   for (const row of rows) {
     const lease = peers.id();
-    const task = taskOf(ledger, { row, definition, lease, job: front.id });
+    const task = taskOf(ledger, { row, definition, lease, job: oldest.id });
     if (!task) continue;
     ledger.tasks.run(row.id, { lease, worker, until });
     taken.push(task);
@@ -45,41 +48,41 @@ export function takeTasks(
   return taken;
 }
 
-/** Where something is to be pushed that nobody pushes, a task for a slice of it. */
-function newPush(
-  { ledger, peers }: PipelineContext,
-  { definition, front, allowed }: { definition: Definition; front: JobRow; allowed: number },
+/** A task for a slice of what is pending, if anything is that no task has. */
+function newEgress(
+  _: Tx,
+  { ledger, peers }: TakesTasks,
+  { definition, oldest, allowed }: { definition: Definition; oldest: JobRow; allowed: number },
 ): TaskRow[] {
-  const pushes = front.state === "egressing" && definition.spec.egress && !ledger.egress.hasMoved;
-  if (!pushes) return [];
+  const goesOut = oldest.state === "egressing" && definition.spec.egress && !ledger.egress.hasMoved;
+  if (!goesOut) return [];
   const shares = Math.min(allowed, MAX_SHARES);
   const entries = Math.ceil(ledger.egress.free(shares * MAX_EGRESS_ENTRIES) / shares);
   if (entries === 0) return [];
-  const row = ledger.tasks.addEgress({ id: peers.id(), job: front.n });
+  const row = ledger.tasks.addEgress({ id: peers.id(), job: oldest.n });
   ledger.egress.assign(row.id, entries);
   return [row];
 }
 
-/** Undefined where there is nothing to be done. */
+/** Undefined if there is nothing to be done. */
 function taskOf(
-  ledger: Ledger,
+  { tasks, egress: pending }: TakesTasks["ledger"],
   { row, definition, lease, job }: { row: TaskRow; definition: Definition; lease: string; job: string },
 ): Task | undefined {
-  if (row.kind === "merge") return { kind: "merge", lease, job, parts: ledger.tasks.parts(row.id) };
+  if (row.kind === "merge") return { kind: "merge", lease, job, parts: tasks.parts(row.id) };
   const { egress } = definition.spec;
-  const entries = ledger.egress.ofTask(row.id);
+  const entries = pending.ofTask(row.id);
   return egress && entries.length > 0 ? { kind: "egress", lease, job, egress, entries } : undefined;
 }
 
-/** The job can't end well without the task. What was pushed stays so, and what was not is the next job's to push. */
-export function failJob(parts: PipelineContext, { task, why }: { task: TaskRow; why: string }): void {
-  const { ledger } = parts;
-  const job = ledger.jobs.get(task.job);
+/** Fails the job that can't end well without the task. What egress has sent stays, the rest is the next job's to send. */
+export function failJobOf(tx: Tx, uses: FailsJob, { task, why }: { task: TaskRow; why: string }): void {
+  const { jobs, pipeline } = uses.ledger;
+  const job = jobs.get(task.job);
   if (!job) return;
   const what =
     task.kind === "egress"
-      ? `egress to ${ledger.pipeline.definition()?.spec.egress?.URL}`
+      ? `egress to ${pipeline.definition()?.spec.egress?.URL}`
       : `merging what several datums wrote to '${task.path}'`;
-  const reason = `${what} failed: ${why}`;
-  if (cutShort(parts, { job, state: "failure", reason })) tellOfCut(parts, job.id);
+  endEarly(tx, uses, { job, state: "failure", reason: `${what} failed: ${why}` });
 }
