@@ -19,7 +19,7 @@ export interface BucketTree extends Pick<Branch.BranchApi, Narrowed> {
   listMultiparts(request: Branch.ListMultiparts): Promise<Branch.MultipartList | Absent>;
 }
 
-/** What of a branch has nothing to do with what its bucket shows: uploads and their parts, versions, the branch itself. */
+/** The rest of a branch, which an open commit does not change: uploads and their parts, versions, the branch itself. */
 export type BesideTree = Omit<Branch.BranchApi, keyof BucketTree>;
 
 /** What is behind a bucket. Asks nothing yet. */
@@ -58,7 +58,7 @@ function openCommitTree(branch: Branch.BranchApi, openCommit: string): BucketTre
 
 const NO_OPEN_COMMIT = { ok: false, reason: "no-such-open-commit" } as const;
 
-/** A branch that is not there has no open commits: that is what whoever asked for one is told. */
+/** A branch that is not there has no open commits. A caller that asked for one hears that, not of the branch. */
 async function told<A extends { readonly ok: true } | { readonly ok: false; readonly reason: string }>(
   answer: Promise<A>,
 ): Promise<A | typeof NO_OPEN_COMMIT> {
@@ -66,7 +66,7 @@ async function told<A extends { readonly ok: true } | { readonly ok: false; read
   return !found.ok && found.reason === "no-such-branch" ? NO_OPEN_COMMIT : found;
 }
 
-/** The state of a bucket. Throws NoSuchBucket where it is not there. */
+/** The state of a bucket. Throws NoSuchBucket if it is not there. */
 export async function existing(tree: BucketTree): Promise<{ readonly modifiedAt: number }> {
   const status = await tree.status();
   if (!status.ok) throw branchFailure(status);

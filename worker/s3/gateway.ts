@@ -1,12 +1,13 @@
 /**
- * The S3 gateway. What it does not have is refused, with 501 NotImplemented where nothing else is said, and never
- * ignored:
+ * The S3 gateway. It refuses what it does not have, with 501 NotImplemented unless another code stands here, and never
+ * ignores it:
  * - CORS: no answer carries Access-Control-*, and OPTIONS is 405
  * - deleting a version (`DELETE ?versionId`): history is only added to
  * - POST of HTML forms, SelectObjectContent, RestoreObject, RenameObject, appending (x-amz-write-offset-bytes)
  * - session tokens (400 InvalidToken), signatures of version 2 and of version 4A (400)
- * For good: ACLs other than private, policies, tags (`GET ?tagging` says that there are none), encryption by the service, object lock, storage classes
- * other than STANDARD, lifecycle, notifications, website, and a delimiter other than `/` (400 InvalidArgument).
+ * It will never have ACLs other than private, policies, tags (`GET ?tagging` says that there are none), encryption by
+ * the service, object lock, storage classes other than STANDARD, lifecycle, notifications, website, and a delimiter
+ * other than `/` (400 InvalidArgument).
  */
 import type { BucketAddress } from "../../protocol/names.ts";
 import { pathFault } from "../../protocol/paths.ts";
@@ -37,7 +38,7 @@ interface AnswerOptions extends GatewayOptions {
   readonly fail: (error: unknown) => Response;
 }
 
-/** Answers one S3 request, whatever becomes of it: never rejects. */
+/** Answers one S3 request. Never rejects: a failure becomes an answer, too. */
 export async function handleS3(request: Request, { context, now }: GatewayOptions): Promise<Response> {
   const { requestId } = context;
   const fail = (error: unknown): Response =>
@@ -52,8 +53,8 @@ export async function handleS3(request: Request, { context, now }: GatewayOption
 }
 
 /**
- * The order is contract (design §5), because it decides which of two faults a client hears of: address →
- * signature → bucket → operation → refused headers and sub-resources → permission → header values → body.
+ * Clients may rely on the order, because it decides which of two faults they hear of: address → signature → bucket →
+ * operation → refused headers and sub-resources → permission → header values → body.
  */
 async function answer(request: Request, options: AnswerOptions): Promise<Response> {
   const target = parseTarget(request.url);
@@ -98,7 +99,7 @@ async function answer(request: Request, options: AnswerOptions): Promise<Respons
 /** What an operation is run with. */
 interface Run<R> {
   readonly asked: ServiceRequest;
-  /** What the operation touches; null where that is no one repo. */
+  /** What the operation touches; null if that is not one repo. */
   readonly address: BucketAddress | null;
   /** The operation's own request, whose address is only looked at once the operation may be done. */
   readonly open: () => R;
@@ -140,7 +141,7 @@ async function readRequest(
   };
 }
 
-/** Cloudflare and `wrangler dev`, which say so by keeping the client's Accept-Encoding, compress for those who take it. */
+/** Cloudflare and `wrangler dev` compress for clients that take it. One tells them by the Accept-Encoding that they keep in `cf`. */
 function hasCompressingProxy({ cf }: Request): boolean {
   const accepted = cf?.clientAcceptEncoding;
   return typeof accepted === "string" && /gzip|br|zstd|deflate|\*/.test(accepted);
@@ -159,7 +160,7 @@ function openObject(bucket: BucketRequest, address: Address): ObjectRequest {
   return { ...bucket, key };
 }
 
-/** The key in the path, or in `filepath` where an upload begins at `POST /<bucket>?uploads` (spec §4.2). */
+/** The key in the path, or in `filepath` if an upload begins at `POST /<bucket>?uploads`. */
 function keyOf({ query }: BucketRequest, address: Address): string {
   const filepath = query.get("filepath");
   if (address.level === "object") {

@@ -10,7 +10,7 @@ export const MAX_PART_NUMBER = 10_000;
 export const MIN_PART_BYTES = 5 * 1024 * 1024;
 /** Most parts in one page of ListParts, and most uploads in one of ListMultipartUploads (S3's bounds). */
 export const MAX_PAGE_ENTRIES = 1000;
-/** Most rows of the catalogue that one ListBuckets reads: a rare prefix is then answered over several pages. */
+/** Most rows of the catalogue that one ListBuckets reads. A rare prefix then takes several pages. */
 export const MAX_BUCKETS_SCANNED = 10_000;
 /** Most keys in one listing or one DeleteObjects (S3's bound). */
 export const MAX_KEYS = 1000;

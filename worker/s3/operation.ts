@@ -31,19 +31,19 @@ export interface ObjectRequest extends BucketRequest {
   readonly key: string;
 }
 
-/** A request to a multipart upload: its id names it, and the key may stand in the path, or not (spec §4.2). */
+/** A request to a multipart upload. The upload's id names it; the path may also have the key. */
 export interface UploadRequest extends BucketRequest {
-  /** As sent, whatever it is; "" where none is. */
+  /** As sent, unchecked; "" if none was sent. */
   readonly uploadId: string;
-  /** As the path has it; undefined where it has none. */
+  /** As the path has it; undefined if it has none. */
   readonly key: string | undefined;
   /** The request's URL without its query. */
   readonly resource: string;
 }
 
 /**
- * One S3 operation. What it does not declare is refused before it is called, so that nothing which a client asked
- * for is ignored in silence.
+ * One S3 operation. What it does not declare is refused before it is called, so that nothing that a client asked for
+ * is ignored in silence.
  */
 export interface Operation<Request> {
   readonly permission: Permission;
@@ -53,10 +53,10 @@ export interface Operation<Request> {
   readonly takes?: readonly string[];
   /** Other headers that mean something to S3 here, but not yet to us. */
   readonly refuses?: readonly string[];
-  /** It has no meaning for the bucket of an open commit: what to do instead. */
+  /** Set if it has no meaning for the bucket of an open commit: says what to do instead. */
   readonly notOnOpenCommit?: string;
   /** It answers XML and may take minutes: its client is kept waiting, and may hear of an error in a 200 (see keep-waiting.ts). */
   readonly mayTakeLong?: true;
-  /** Answers what went well; throws S3Error for all else. */
+  /** Returns the good answer; throws S3Error for all else. */
   handle(request: Request): Promise<Response>;
 }

@@ -1,4 +1,4 @@
-/** Every S3 error code that the gateway answers: its status and what it says where there is nothing more precise. */
+/** Every S3 error code that the gateway answers: its status, and its message if there is none more precise. */
 export const S3_ERRORS = {
   AccessDenied: { status: 403, message: "Access denied." },
   AuthorizationHeaderMalformed: { status: 400, message: "The Authorization header is malformed." },
@@ -96,11 +96,11 @@ export interface S3ErrorDetails {
   readonly message?: string;
   /** More headers of the answer. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** `text` where the spec wants a body that is not S3's XML (spec §4.4). */
+  /** `text` for the errors whose body is plain text and not S3's XML: failed conditions and ranges of a GET. */
   readonly body?: "xml" | "text";
 }
 
-/** What an operation throws; render-error.ts makes the answer. */
+/** What an operation throws; render-error.ts makes the answer of it. */
 export class S3Error extends Error {
   readonly code: S3Code;
   readonly headers: Readonly<Record<string, string>>;

@@ -7,7 +7,7 @@ import { type S3Code, S3Error } from "./errors.ts";
 type ReasonOf<A> = A extends { ok: false; reason: infer R extends string } ? R : never;
 type ReasonsOf<M extends keyof BranchApi> = ReasonOf<Awaited<ReturnType<BranchApi[M]>>>;
 
-/** Every reason for which a Branch object refuses what the S3 operations ask of it. */
+/** Every reason for which a Branch object refuses a call of the S3 operations. */
 export type BranchReason = ReasonsOf<
   | "create"
   | "destroy"
@@ -27,7 +27,7 @@ export type BranchReason = ReasonsOf<
   | "openCommitStatus"
 >;
 
-/** Every reason for which it refuses what they ask of a multipart upload. */
+/** Every reason for which it refuses a call on a multipart upload. */
 export type UploadReason = ReasonsOf<
   | "multipart"
   | "addPart"
@@ -89,7 +89,7 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
   },
 };
 
-/** To a multipart upload, an upload that is not there means something else than to a PUT. */
+/** A client of a multipart upload knows its upload, and hears if it is gone; a PUT's upload is our own affair. */
 const UPLOAD_WORDS: Record<UploadReason, Word> = {
   ...BRANCH_WORDS,
   "no-such-upload": { code: "NoSuchUpload" },
@@ -115,7 +115,7 @@ export function branchFailure(refused: Refusal<BranchReason>): S3Error {
   return refusalError(refused, BRANCH_WORDS);
 }
 
-/** The error for what a Branch object refuses of a multipart upload. */
+/** The error for a Branch object's refusal of a call on a multipart upload. */
 export function uploadFailure(refused: Refusal<UploadReason>): S3Error {
   return refusalError(refused, UPLOAD_WORDS);
 }

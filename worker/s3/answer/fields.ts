@@ -9,7 +9,7 @@ export function setHeaders({ headers }: Response, more: Readonly<Record<string, 
 let lastAt = Number.NaN;
 let lastText = "";
 
-/** A time, in milliseconds since 1970, as HTTP says it. The last one is kept: it is the same for a whole branch, mostly. */
+/** A time, in milliseconds since 1970, as HTTP writes it. The last one is kept, because a branch mostly has one time for all its files. */
 export function httpDate(at: number): string {
   if (at !== lastAt) {
     lastAt = at;
@@ -33,17 +33,17 @@ export function checksumTags({ algorithm, type, value }: Checksum): Record<strin
   return { [checksumTag(algorithm)]: value, ChecksumType: type };
 }
 
-/** Values that S3 has and that are always the same here (spec §4.3). */
+/** Values that S3 has, and that are the same for every bucket and object here. */
 export const OWNER_ID = "0".repeat(32);
 export const OWNER = { ID: OWNER_ID, DisplayName: "sluice" };
 export const STORAGE_CLASS = "STANDARD";
 
-/** The ETag of a content (design §4). */
+/** The ETag of a content: its name in quotes, the same for a PUT, a copy and an upload in parts. */
 export function etag(content: { readonly digest: string; readonly size: number }): string {
   return `"${contentName(content)}"`;
 }
 
-/** A time, in milliseconds since 1970, as S3's XML says it. */
+/** A time, in milliseconds since 1970, as S3's XML writes it. */
 export function isoDate(at: number): string {
   return new Date(at).toISOString();
 }

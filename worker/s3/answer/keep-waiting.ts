@@ -1,9 +1,9 @@
 import { waitUntil } from "cloudflare:workers";
 import { XML_DECLARATION } from "./xml.ts";
 
-/** How long an answer may take before its client gets a first byte, in milliseconds: clients give up after a minute or so of nothing. */
+/** How long an answer may take before its client gets a first byte, in milliseconds. Clients give up after about a minute of silence. */
 const PATIENCE_MS = 10_000;
-/** Between two bytes that say no more than that we are at it, in milliseconds. */
+/** Time between two bytes that only say that the work goes on, in milliseconds. */
 const INTERVAL_MS = 10_000;
 
 export interface WaitOptions {
@@ -14,10 +14,10 @@ export interface WaitOptions {
 }
 
 /**
- * An answer in XML that may take long. One that comes soon goes out as it is, and an error rejects. Else a 200
- * begins at once, white space keeps the client, and then comes the body of the answer or of the error, without the
- * headers that it would have had (S3's CompleteMultipartUpload and CopyObject do the same). The work goes on where
- * the client leaves.
+ * An answer in XML that may take long. If it comes soon, it goes out as it is, and an error rejects. If not, a 200
+ * begins at once and white space keeps the client. Then comes the body of the answer or of the error, without the
+ * headers that it would have had (S3's CompleteMultipartUpload and CopyObject do the same). The work goes on if the
+ * client leaves.
  */
 export async function keepWaiting(
   answer: Promise<Response>,
@@ -45,12 +45,12 @@ async function send(
     await writer.write(encoder.encode((await response.text()).slice(XML_DECLARATION.length)));
     await writer.close();
   } finally {
-    // The client may be gone: what it asked for is done all the same.
+    // The client may be gone: its request is done all the same.
     await answer;
   }
 }
 
-/** What comes within a time; undefined where nothing does. */
+/** Returns undefined if the answer does not come within the time. */
 async function within(answer: Promise<Response>, ms: number): Promise<Response | undefined> {
   const timer = new AbortController();
   const late = scheduler.wait(ms, { signal: timer.signal }).then(() => undefined);

@@ -30,7 +30,7 @@ export function renderError(error: unknown, request: FailedRequest): Response {
   return new Response(body, { status, headers: { ...headers, "content-type": "application/xml" } });
 }
 
-/** A fault of ours or of the platform. The platform says of its own whether another try may help. */
+/** A fault of ours or of the platform. The platform marks its own if another try may help. */
 function unexpected(error: unknown, { method, resource, requestId }: FailedRequest): S3Error {
   console.error("s3 request failed", { requestId, method, resource, error });
   const told: object = typeof error === "object" && error !== null ? error : {};

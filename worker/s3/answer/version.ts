@@ -6,13 +6,13 @@ import type { BucketRequest } from "../operation.ts";
 interface Write {
   readonly path: string;
   readonly content: ContentId;
-  /** Null where the same was there already, and so no commit was made. */
+  /** Null if the same was there already, so that no commit was made. */
   readonly commit: string | null;
 }
 
 /**
- * `x-amz-version-id` of a write: its commit, or where it changed nothing the commit that had written what it found.
- * That one is looked up only then; where something else was written since, and in an open commit, it is left out.
+ * `x-amz-version-id` of a write: its commit. If the write changed nothing, it is the commit that had written what is
+ * there, which is looked up only then. Left out if another write has come in between, and in an open commit.
  */
 export async function versionHeader(
   { address, tree }: Pick<BucketRequest, "address" | "tree">,
@@ -32,7 +32,7 @@ async function versionThere(
   return same ? file.commit : undefined;
 }
 
-/** `x-amz-version-id` of what was read: in an open commit nothing has a version. */
+/** `x-amz-version-id` of a file that was read. In an open commit nothing has a version. */
 export function readVersionHeader({ address }: BucketRequest, { commit }: FileRead): Record<string, string> {
   return address.session === undefined ? { "x-amz-version-id": commit } : {};
 }

@@ -1,19 +1,19 @@
 import { XMLParser, XMLValidator } from "fast-xml-parser";
 import { S3Error } from "./errors.ts";
 
-/** What a tag holds: text, further tags in order, or one of these for each time that the tag is there. */
+/** What a tag holds: text, tags in order, or a list, which repeats the tag for each of its members. */
 type XmlValue = string | number | boolean | undefined | XmlTags | readonly XmlValue[];
 export interface XmlTags {
   readonly [tag: string]: XmlValue;
 }
 
 const NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/";
-/** What every document of ours begins with. */
+/** The beginning of every document of ours. */
 export const XML_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n';
 
 /**
- * The answer of an operation that went well: one root in S3's namespace. Of several groups of tags, one comes after
- * the other, so that tags of different names can alternate.
+ * The good answer of an operation: one root in S3's namespace. Several groups of tags come one after the other, so that
+ * tags of different names can alternate.
  */
 export function xmlAnswer(root: string, value: XmlTags | readonly XmlTags[] | string): Response {
   const inner = typeof value === "string" ? escapeXml(value) : [value].flat().map(tags).join("");
@@ -46,7 +46,7 @@ function isList(value: XmlTags | readonly XmlValue[]): value is readonly XmlValu
   return Array.isArray(value);
 }
 
-/** Most text has nothing of all that: this test is cheaper than a replacement. */
+/** Most text needs no escape: this test is cheaper than a replacement. */
 const PLAIN = /^[\t\n\u0020!#-%'-;=?-\ud7ff\ue000-\ufffd]*$/;
 /** What must be escaped, then what XML 1.0 cannot carry at all (its production `Char`). */
 const SPECIAL = /[&<>"\r]|[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
@@ -58,13 +58,13 @@ const ESCAPED: Readonly<Record<string, string>> = {
   "\r": "&#13;",
 };
 
-/** Text for XML 1.0. A character that it cannot carry becomes U+FFFD: clients ask for encoding-type=url where it matters. */
+/** Text for XML 1.0. A character that XML cannot carry becomes U+FFFD: clients to which it matters ask for encoding-type=url. */
 function escapeXml(text: string): string {
   if (PLAIN.test(text)) return text;
   return text.replace(SPECIAL, (character) => ESCAPED[character] ?? "\ufffd");
 }
 
-/** Parsed XML: the text of a tag, or the tags in it; a list where a tag is there more than once. */
+/** Parsed XML: the text of a tag, or the tags in it; a list if a tag comes more than once. */
 export type ParsedXml = string | { readonly [tag: string]: ParsedXml } | readonly ParsedXml[];
 
 const parser = new XMLParser({
@@ -128,7 +128,7 @@ function isParsed(value: unknown): value is ParsedXml {
 const ENTITY = /&(?:#x([0-9a-f]{1,6});|#([0-9]{1,7});|([a-z]{2,4});)?/gi;
 const NAMED: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
 
-/** The five entities of XML and character references; there are no others without a DOCTYPE. */
+/** Knows the five entities of XML and character references: without a DOCTYPE there are no others. */
 function decodeEntities(text: string): string {
   if (!text.includes("&")) return text;
   return text.replace(ENTITY, (whole, hex?: string, decimal?: string, name?: string) => {

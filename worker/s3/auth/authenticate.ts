@@ -6,7 +6,7 @@ export type AuthenticateOptions = Omit<VerifyOptions, "signingKeys">;
 
 const signingKeys = new SigningKeys(100);
 
-/** Who sent a request of the S3 gateway or of the control API: both are signed in the same way. */
+/** Finds out who sent a request of the S3 gateway or of the control API: both are signed in the same way. */
 export async function authenticate(request: Request, options: AuthenticateOptions): Promise<AuthResult> {
   const target = parseTarget(request.url);
   if (target === undefined) {
@@ -19,7 +19,7 @@ export async function authenticate(request: Request, options: AuthenticateOption
   return await authenticateTarget({ request, target, headers: signableHeaders(request) }, options);
 }
 
-/** The same where target and headers have been read already. */
+/** The same, for a caller that has read target and headers already. */
 export function authenticateTarget(
   { request, target, headers }: { request: Request; target: Target; headers: ReadonlyMap<string, string> },
   options: AuthenticateOptions,

@@ -15,7 +15,7 @@ export interface Signed {
   readonly payloadHash: string;
 }
 
-/** How one request can have been put into canonical form. */
+/** The ways in which a signer may have put one request into canonical form. */
 export type Reading =
   /** As AWS describes it. */
   | "canonical"
@@ -25,8 +25,8 @@ export type Reading =
   | "as-sent";
 
 /**
- * The readings of a request that are worth a try, the likely one first. Each covers the whole request, so that
- * trying another gives nothing away.
+ * The readings of a request that are worth a try, the likely one first. Each covers the whole request: to try another
+ * gives nothing away.
  */
 export function* canonicalRequests(request: SignableRequest, signed: Signed): Generator<string> {
   const canonical = canonicalRequest(request, { ...signed, reading: "canonical" });

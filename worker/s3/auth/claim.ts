@@ -13,10 +13,10 @@ import {
 } from "./presigned.ts";
 import { MAX_SKEW_MS, type RequestTime, requestTime } from "./request-time.ts";
 
-/** What a request says of its signature, in header or query, as far as it can be judged without the secret. */
+/** What a request says of its signature, in header or query. It is checked as far as that goes without the secret. */
 export interface Claim extends Authorization {
   readonly time: RequestTime;
-  /** The value of x-amz-content-sha256, or what counts where it is absent. */
+  /** The value of x-amz-content-sha256, or what counts if it is absent. */
   readonly payloadHash: string;
   /** As it was signed. */
   readonly target: Target;
@@ -24,7 +24,7 @@ export interface Claim extends Authorization {
 
 type ReadClaim = { readonly ok: true; readonly claim: Claim } | Failed;
 
-/** Part of what is signed in any case by the form with the header. */
+/** The header form signs these in any case. */
 const COVERED_BY_HEADER: ReadonlySet<string> = new Set(["x-amz-content-sha256", "x-amz-date"]);
 const COVERED_BY_QUERY: ReadonlySet<string> = new Set();
 /** The query parameter that marks a signature of version 2. */
@@ -124,7 +124,7 @@ function skewFault(
   return undefined;
 }
 
-/** The signer's clock may run ahead of ours; how long the URL holds is its own to say. */
+/** The signer's clock may run ahead of ours. The URL itself says how long it holds. */
 function validityFault({ time, expires }: Presigned, now: number): AuthFailure | undefined {
   const server = new Date(now).toISOString();
   if (now < time.at - MAX_SKEW_MS) {
@@ -146,7 +146,7 @@ const UNKNOWN_TOKEN: AuthFailure = {
   message: "Session tokens are not known here: unset AWS_SESSION_TOKEN.",
 };
 
-/** What is not signed could have been added on the way: `host` and what changes an answer must be signed. */
+/** An unsigned header could have been added on the way: `host` and all that change an answer must be signed. */
 function unsignedHeaderFault(
   headers: ReadonlyMap<string, string>,
   { signedHeaders, covered }: { signedHeaders: readonly string[]; covered: ReadonlySet<string> },

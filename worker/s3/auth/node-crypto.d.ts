@@ -1,5 +1,5 @@
 /**
- * More of Node's crypto, for signatures (see worker/blobs/node-crypto.d.ts for why these types are our own).
+ * More of Node's crypto, for signatures (worker/blobs/hash/node-crypto.d.ts says why these types are our own).
  */
 declare module "node:crypto" {
   export interface Hmac {

@@ -74,7 +74,7 @@ export interface Credential {
   readonly region: string;
 }
 
-/** Reads a credential; a text says what is wrong with it. */
+/** Reads a credential. Returns a text if something is wrong with it. */
 export function parseCredential(text: string): Credential | string {
   const scope = text.split("/");
   // The key id comes first and may hold slashes; the other four never do.
@@ -98,7 +98,7 @@ export interface AuthFailure {
   readonly message: string;
 }
 
-/** An outcome that is a failure. */
+/** The outcome of a check that failed. */
 export type Failed = { readonly ok: false } & AuthFailure;
 
 type AuthFailureCode =

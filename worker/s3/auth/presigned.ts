@@ -20,17 +20,17 @@ const REQUIRED = [
   "X-Amz-SignedHeaders",
   "X-Amz-Signature",
 ] as const;
-/** One of them, and the URL means to be signed. */
+/** A query with one of these is meant as a signature, even if the others are missing. */
 const MARKS: ReadonlySet<string> = new Set(["X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Signature"]);
-/** In lower case: they say who signed and are no business of the operation. */
+/** In lower case. They say who signed, and mean nothing to the operation. */
 const SIGNING_PARAMETERS: ReadonlySet<string> = new Set([
   ...REQUIRED.map((name) => name.toLowerCase()),
   "x-amz-security-token",
 ]);
 
 /**
- * Checksums of no bytes. SDKs that compute one by themselves put it into a URL that they presign without knowing
- * the body; S3 lets every body pass there (github.com/aws/aws-sdk-go-v2/issues/2610).
+ * Checksums of no bytes. SDKs that compute one by themselves put it into URLs that they presign without knowing the
+ * body. S3 then lets every body pass (github.com/aws/aws-sdk-go-v2/issues/2610).
  */
 const EMPTY_CHECKSUMS: ReadonlyMap<string, string> = new Map([
   ["x-amz-checksum-crc32", "AAAAAA=="],
@@ -40,7 +40,7 @@ const EMPTY_CHECKSUMS: ReadonlyMap<string, string> = new Map([
   ["x-amz-checksum-sha256", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="],
 ]);
 
-/** Whether the query carries a signature of version 4, be it whole or not. */
+/** Whether the query carries a signature of version 4, whole or in part. */
 export function isPresigned({ query }: Target): boolean {
   return query.some(([name]) => MARKS.has(name));
 }
@@ -81,7 +81,7 @@ function parseExpires(text: string): number | string {
   return `X-Amz-Expires is '${text}', it must be a number of seconds from 1 to ${MAX_EXPIRES}`;
 }
 
-/** The target that was signed: all of it but the signature. */
+/** The target that was signed: all but the signature itself. */
 export function withoutSignature(target: Target): Target {
   return {
     ...target,
@@ -94,8 +94,8 @@ export function withoutSignature(target: Target): Target {
 }
 
 /**
- * The query as an operation is to see it: of a parameter that comes twice the first counts, and a presigned URL's
- * `x-amz-*` are left out, which are its signature or stand for headers.
+ * The query as an operation sees it. If a parameter comes twice, the first counts. The `x-amz-*` of a presigned URL are
+ * left out: they are its signature, or stand for headers.
  */
 export function operationQuery(target: Target): ReadonlyMap<string, string> {
   const pairs = isPresigned(target) ? target.query.filter((pair) => !isAmz(pair)) : target.query;
@@ -103,8 +103,8 @@ export function operationQuery(target: Target): ReadonlyMap<string, string> {
 }
 
 /**
- * The headers as an operation is to see them: signers move `x-amz-*` headers into the query of a presigned URL,
- * where they mean the same, but for the checksum of no bytes. A header that was sent goes before.
+ * The headers as an operation sees them. Signers move `x-amz-*` headers into the query of a presigned URL, and there they
+ * mean the same, except for a checksum of no bytes. A header that was really sent wins over one in the query.
  */
 export function operationHeaders(
   headers: ReadonlyMap<string, string>,
@@ -120,7 +120,7 @@ export function operationHeaders(
   return moved.size === 0 ? headers : new Map([...moved, ...headers]);
 }
 
-/** The token in the query, where there is one. */
+/** Whether the query has a session token. */
 export function hasSessionToken({ query }: Target): boolean {
   return query.some(([name]) => name.toLowerCase() === "x-amz-security-token");
 }

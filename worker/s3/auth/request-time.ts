@@ -9,7 +9,7 @@ export interface RequestTime {
 
 const BASIC = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/;
 
-/** The time in `x-amz-date`, or else in `Date`; undefined where neither holds one. */
+/** The time in `x-amz-date`, or else in `Date`; undefined if neither holds one. */
 export function requestTime(headers: ReadonlyMap<string, string>): RequestTime | undefined {
   const amzDate = headers.get("x-amz-date");
   if (amzDate !== undefined) return parseBasicTime(amzDate.trim());
@@ -18,7 +18,7 @@ export function requestTime(headers: ReadonlyMap<string, string>): RequestTime |
   return parseBasicTime(date.trim()) ?? fromText(date);
 }
 
-/** A time as SigV4 writes it; undefined where it is none. */
+/** Reads a time as SigV4 writes it. Returns undefined for any other text. */
 export function parseBasicTime(text: string): RequestTime | undefined {
   const parts = BASIC.exec(text);
   if (!parts) return undefined;

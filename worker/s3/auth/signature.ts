@@ -38,7 +38,7 @@ function deriveSigningKey({ secret, date, region }: SigningScope): SigningKey {
   return { sign: (text) => prepared.clone().update(utf8ToBytes(text)).digest() };
 }
 
-/** Compares in a time that tells nothing about where they differ. `hex` is 64 hex digits. */
+/** Compares in constant time: how long it takes must not show how much of a forged signature is right. `hex` is 64 hex digits. */
 export function signatureIs(signature: Uint8Array, hex: string): boolean {
   return timingSafeEqual(signature, hexToBytes(hex));
 }

@@ -15,7 +15,7 @@ export interface VerifyOptions {
 
 export type AuthResult = { readonly ok: true; readonly caller: Caller } | Failed;
 
-/** Who sent a request, by its SigV4 signature in header or query. Keys are looked up only for what is well-formed. */
+/** Finds out who sent a request by its SigV4 signature, in header or query. Looks keys up only for well-formed ones. */
 export async function verify(request: SignableRequest, options: VerifyOptions): Promise<AuthResult> {
   const read = readClaim(request, options.now);
   if (!read.ok) return read;

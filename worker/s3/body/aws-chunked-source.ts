@@ -3,7 +3,7 @@ import { S3Error } from "../answer/errors.ts";
 import type { ChunkDecoder } from "./chunk-decoder.ts";
 
 /**
- * What is read ahead where the reader has little room: lines between chunks would be read in crumbs otherwise, the
+ * How much is read ahead if the reader has little room. Otherwise the lines between chunks would be read in crumbs, the
  * last ones byte by byte.
  */
 const AHEAD_BYTES = 16 * 1024;
@@ -11,8 +11,8 @@ const AHEAD_BYTES = 16 * 1024;
 type ByteView = Uint8Array<ArrayBuffer>;
 
 /**
- * The bytes of an aws-chunked body. A large read goes straight into the reader's buffer, where the framing is taken
- * out in place, so that decoding costs one move of the bytes at most.
+ * The bytes of an aws-chunked body. A large read goes straight into the reader's buffer, and the framing is taken out in
+ * place: decoding moves each byte at most once.
  */
 export class AwsChunkedSource implements ByteSource {
   readonly #raw: ByteSource;
@@ -27,7 +27,7 @@ export class AwsChunkedSource implements ByteSource {
     this.#decoder = decoder;
   }
 
-  /** What framing, a signature or the trailer did wrong: the read that met it rejects, too. */
+  /** What is wrong with the framing, a signature or the trailer. The read that met it rejects, too. */
   get fault(): S3Error | undefined {
     return this.#fault;
   }
@@ -36,7 +36,7 @@ export class AwsChunkedSource implements ByteSource {
     try {
       return await this.#read(space, atLeast);
     } catch (error) {
-      // After a cancel the body ends anywhere, which is nobody's fault.
+      // After a cancel the body may end anywhere: that is no fault of the client's.
       if (error instanceof S3Error && this.#state !== "cancelled") {
         this.#fault = error;
         await this.cancel().catch(() => {});

@@ -2,10 +2,10 @@ import { CHECKSUM_ALGORITHMS, type ChecksumAlgorithm, parseChecksum } from "../.
 import { S3Error } from "../answer/errors.ts";
 import { checksumHeader } from "../answer/fields.ts";
 
-/** What a request says of its body's checksum. */
+/** What a request says of the checksum of its body. */
 export interface BodyChecksum {
   readonly algorithm: ChecksumAlgorithm;
-  /** Base64, of a header; `trailer`: it comes behind the body; undefined where the client sends none. */
+  /** Base64 in a header, or `trailer`: it comes behind the body. Undefined: the client sends none and wants it computed. */
   readonly value: { readonly header: string } | "trailer" | undefined;
 }
 
@@ -19,7 +19,7 @@ const ALGORITHM_OF: ReadonlyMap<string, ChecksumAlgorithm> = new Map(
 
 /**
  * The checksum that the client sent, announced, or wants computed (S3 User Guide, "Checking object integrity").
- * Throws InvalidRequest where there is more than one, or what is said of it is malformed or contradicts itself.
+ * Throws InvalidRequest if there is more than one, or if the headers are malformed or contradict each other.
  */
 export function bodyChecksum(headers: Headers): BodyChecksum | undefined {
   const wanted = wantedAlgorithm(headers);
@@ -41,7 +41,7 @@ export function bodyChecksum(headers: Headers): BodyChecksum | undefined {
   return found;
 }
 
-/** What is wrong with a checksum's value, where something is. */
+/** What is wrong with a checksum's value; undefined if nothing is. */
 export function checksumFault(algorithm: ChecksumAlgorithm, value: string): string | undefined {
   if (parseChecksum(algorithm, value) !== null) return undefined;
   return `Value for ${checksumHeader(algorithm)} is invalid: '${value}' is not the base64 of a ${algorithm}.`;

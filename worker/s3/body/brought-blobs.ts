@@ -1,14 +1,14 @@
 import { waitUntil } from "cloudflare:workers";
 import type { BlobStore, ByteRange } from "../../blobs/port.ts";
 
-/** Most names that are remembered: chunks of some 80 GiB. What fails above that leaves blobs to the collector. */
+/** Most names that are remembered: the chunks of some 80 GiB. A larger request that fails leaves blobs to the collector. */
 const MAX_REMEMBERED = 20_000;
-/** Deletions at a time: as many as the platform lets one request have on their way. */
+/** Deletions at a time: the platform lets one request have no more under way. */
 const PARALLEL = 6;
 
 /**
- * A request's view of the blob store, which remembers what the request brings: where it fails before anything names
- * these blobs, it removes them. A crash in between leaves them to the collector.
+ * A request's view of the blob store. It remembers what the request brings, and removes it if the request fails before
+ * anything names these blobs. A crash in between leaves them to the collector.
  */
 export class BroughtBlobs implements BlobStore {
   readonly manifestBound?: number;
@@ -34,8 +34,8 @@ export class BroughtBlobs implements BlobStore {
   }
 
   /**
-   * The answer of a call that names the blobs. Only a refusal leaves them nameless for sure: where the call itself
-   * fails, it may have been done.
+   * Makes a call that names the blobs. Only a refusal leaves them nameless for sure: if the call itself fails, it may
+   * have been done all the same.
    */
   async handOver<A extends { readonly ok: boolean }>(call: () => Promise<A>): Promise<A> {
     const names = this.#names;
@@ -45,7 +45,7 @@ export class BroughtBlobs implements BlobStore {
     return answer;
   }
 
-  /** Best effort, also where the client is gone. */
+  /** Best effort; goes on if the client is gone. */
   async discard(): Promise<void> {
     if (this.#names.length === 0) return;
     const done = this.#deleteAll();

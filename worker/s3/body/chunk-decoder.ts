@@ -14,7 +14,7 @@ const LINE_FEED = 10;
 export interface ChunkDecoderOptions {
   /** What x-amz-decoded-content-length says. */
   readonly decodedSize: number;
-  /** Set where chunks are signed. */
+  /** Set if chunks are signed. */
   readonly signatures: ChunkSignatures | undefined;
   readonly trailer: Trailer;
 }
@@ -64,7 +64,7 @@ export class ChunkDecoder {
     return { read, written };
   }
 
-  /** To be called when the body has ended. */
+  /** Call it when the body has ended. */
   end(): void {
     if (this.#state !== "trailer" || this.#line !== "") throw broken("it ends in the middle");
     this.#options.trailer.end();

@@ -9,7 +9,7 @@ export interface ChunkHead {
 const HEAD = /^0*([0-9a-fA-F]{1,12})[ \t]*(?:;(.*))?$/;
 const SIGNATURE_NAME = "chunk-signature=";
 
-/** Reads the line without its end; a text says what is wrong with it. */
+/** Reads the line, without its end. Returns a text if something is wrong with it. */
 export function parseChunkHead(line: string): ChunkHead | string {
   const parts = HEAD.exec(line);
   if (parts === null) return "a chunk does not begin with its size in hex";

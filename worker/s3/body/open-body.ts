@@ -13,14 +13,14 @@ import { Trailer } from "./trailer.ts";
 
 /** A request's body, whatever form it came in. */
 export interface OpenBody {
-  /** Its bytes, framing undone and signatures of chunks checked; null where the request has no body. */
+  /** Its bytes, framing undone and signatures of chunks checked; null if the request has no body. */
   readonly source: ByteSource | null;
-  /** Of those bytes, where the client says how many come. */
+  /** How many of those bytes the client says will come. */
   readonly declaredSize: number | undefined;
   readonly expect: ExpectedHashes;
-  /** Of the checksum that the client sent, announced, or wants computed. */
+  /** The algorithm of the checksum that the client sent, announced, or wants computed. */
   readonly checksum: ChecksumAlgorithm | undefined;
-  /** After the read ended: what framing, a signature or the trailer did wrong. Goes before any other reason. */
+  /** To ask when the read has ended: what is wrong with the framing, a signature or the trailer. It comes before any other reason. */
   fault(): S3Error | undefined;
 }
 
@@ -114,7 +114,7 @@ function chunkedBody(
 
 const MD5_BASE64 = /^[A-Za-z0-9+/]{22}==$/;
 
-/** The 16 bytes of `Content-MD5`, where it is sent. Throws InvalidDigest. */
+/** The 16 bytes of `Content-MD5`, if it is sent. Throws InvalidDigest. */
 function contentMd5(headers: ReadonlyMap<string, string>): Uint8Array | undefined {
   const text = headers.get("content-md5");
   if (text === undefined) return undefined;
@@ -126,12 +126,12 @@ function contentMd5(headers: ReadonlyMap<string, string>): Uint8Array | undefine
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
 
-/** The bytes that `Content-Length` announces, where it is sent. Throws InvalidArgument. */
+/** The number of bytes in `Content-Length`, if it is sent. Throws InvalidArgument. */
 function declaredSize(headers: ReadonlyMap<string, string>): number | undefined {
   return sizeIn(headers, "content-length");
 }
 
-/** The bytes that an aws-chunked body holds without its framing. Throws MissingContentLength and InvalidArgument. */
+/** The number of bytes that an aws-chunked body holds without its framing. Throws MissingContentLength and InvalidArgument. */
 function decodedContentLength(headers: ReadonlyMap<string, string>): number {
   const size = sizeIn(headers, "x-amz-decoded-content-length");
   if (size !== undefined) return size;

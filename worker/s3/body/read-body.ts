@@ -18,7 +18,7 @@ export async function readTextBody(request: ServiceRequest, maxBytes: number): P
   const body = openBody(request);
   const declared = body.declaredSize;
   if (declared !== undefined && declared > maxBytes) throw tooLarge(maxBytes);
-  // One byte more than may come, to see whether it does.
+  // One byte more than may come, to notice a body that is too long.
   const bytes = await readAtMost(body, { maxBytes: (declared ?? maxBytes) + 1, now: request.now });
   if (declared !== undefined && bytes.length !== declared) throw writeFailure("incomplete-body");
   if (bytes.length > maxBytes) throw tooLarge(maxBytes);

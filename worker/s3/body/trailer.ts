@@ -5,11 +5,11 @@ import type { ChunkSignatures } from "./chunk-signatures.ts";
 const SIGNATURE_NAME = "x-amz-trailer-signature";
 
 export interface TrailerRules {
-  /** The header that x-amz-trailer announces, in lower case; undefined where it announces none. */
+  /** The header that x-amz-trailer announces, in lower case; undefined if it announces none. */
   readonly announced: string | undefined;
   /** Says what is wrong with a value. */
   readonly valueFault: (value: string) => string | undefined;
-  /** Set where the trailer is signed. */
+  /** Set if the trailer is signed. */
   readonly signatures: ChunkSignatures | undefined;
 }
 
@@ -24,12 +24,12 @@ export class Trailer {
     this.#rules = rules;
   }
 
-  /** What the announced header says, once it came. */
+  /** The value of the announced header, once it has come. */
   get value(): string | undefined {
     return this.#value;
   }
 
-  /** The next line, without its end. Clients differ in where they put empty ones. */
+  /** The next line, without its end. Empty lines come anywhere: clients differ in that. */
   line(text: string): void {
     if (text === "") return;
     const colon = text.indexOf(":");
@@ -41,7 +41,7 @@ export class Trailer {
     else this.#takeHeader(name, value);
   }
 
-  /** To be called at the end of the body. */
+  /** Call it at the end of the body. */
   end(): void {
     const { announced, signatures } = this.#rules;
     if (announced !== undefined && this.#value === undefined) {

@@ -2,7 +2,7 @@ import { UPLOAD_LEASE_MS } from "../../branch/contract.ts";
 import { branchFailure } from "../answer/failures.ts";
 import type { BucketRequest } from "../operation.ts";
 
-/** The upload that a body too large for a row needs, opened when that shows and given up when the request fails. */
+/** The upload that a body needs if it is too large for a row. It is opened when that shows, and given up if the request fails. */
 export class UploadLease {
   readonly #bucket: Pick<BucketRequest, "tree" | "branch">;
   #upload: string | undefined;

@@ -7,7 +7,7 @@ import { existing } from "../bucket-tree.ts";
 import { MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 
-/** Makes a branch, and with it its repo. An open commit is not made so: its bucket is there, or is none. The location that a client names is tolerated: there is one only. */
+/** Makes a branch, and with it its repo. It never opens a commit. A location that the client names is accepted and means nothing: there is only one. */
 export const createBucket: Operation<BucketRequest> = {
   permission: "admin",
   takes: [...BODY_HEADERS, "x-amz-acl", "x-amz-bucket-object-lock-enabled", "x-amz-object-ownership"],
@@ -21,7 +21,7 @@ export const createBucket: Operation<BucketRequest> = {
   },
 };
 
-/** Tools that make the bucket first, to be sure of it, go on at this. */
+/** Some tools always make the bucket first, to be sure of it. This code lets them go on. */
 async function openAlready({ tree }: BucketRequest): Promise<S3Error> {
   await existing(tree);
   return new S3Error("BucketAlreadyOwnedByYou", {

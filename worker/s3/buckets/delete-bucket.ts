@@ -1,7 +1,7 @@
 import { branchFailure } from "../answer/failures.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 
-/** Deletes a branch, empty or not (spec §4.1), where S3 wants it empty. */
+/** Deletes a branch, empty or not. S3 deletes empty buckets only. */
 export const deleteBucket: Operation<BucketRequest> = {
   permission: "admin",
   notOnOpenCommit:

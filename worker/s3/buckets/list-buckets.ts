@@ -10,9 +10,9 @@ import { decodeToken, encodeToken, wholeNumber } from "../request/query-values.t
 const PAGE = 1000;
 
 /**
- * All branches of all repos that the key is for (spec §4.1), in order of repo and branch, as many as S3 answers at
- * once. The catalogue has no index by bucket name, so that a prefix is looked for in a bounded number of rows: a
- * page may hold few buckets, or none, and still have a continuation token.
+ * All branches of all repos that the key is for, in order of repo and branch, as many as S3 answers at once. The
+ * catalogue has no index by bucket name, so that a prefix is looked for in a bounded number of rows: a page may hold
+ * few buckets, or none, and still have a continuation token.
  */
 export const listBuckets: Operation<ServiceRequest> = {
   permission: "list",
@@ -51,7 +51,7 @@ interface Wanted {
   readonly limit: number;
 }
 
-/** `next`: where to go on from; undefined where there is no more. */
+/** `next`: the branch to go on after; undefined if there are no more. */
 async function findBuckets(
   branches: Branches,
   { after, repos, prefix, limit }: Wanted,
@@ -59,7 +59,7 @@ async function findBuckets(
   const buckets: Rows = [];
   let last = after;
   for (let scanned = 0; scanned < MAX_BUCKETS_SCANNED; ) {
-    // One more than asked for, to see whether there is more.
+    // One more than asked for tells whether there are more.
     const size = prefix === "" ? Math.min(PAGE, limit + 1 - buckets.length) : PAGE;
     const rows = await branches.list({ ...(last && { after: last }), ...(repos && { repos }), limit: size });
     scanned += size;

@@ -14,17 +14,17 @@ type Passed = Pick<
 
 export interface BytesToCopy extends Passed {
   readonly file: FileRead;
-  /** The whole where absent. */
+  /** Absent: the whole. */
   readonly range?: ByteRange;
 }
 
-/** What was written, and its checksum where one was asked for. */
+/** What was written, and its checksum if one was asked for. */
 export interface CopiedBytes {
   readonly content: Content;
   readonly checksum: string | null;
 }
 
-/** Copies the bytes of a file to blobs of another branch, streaming. The whole must come out as what it was. */
+/** Streams the bytes of a file into blobs of another branch. A whole file must come out with the digest that it has. */
 export async function copyBytes({ file, range, ...passed }: BytesToCopy): Promise<CopiedBytes> {
   const { digest, size, body } = file;
   const bytes = await readContent(passed.store, { body, size, ...(range && { range }) });
@@ -34,7 +34,7 @@ export async function copyBytes({ file, range, ...passed }: BytesToCopy): Promis
     ...(range ? {} : { expect: { digest: { digest, size } } }),
     idleMs: BODY_IDLE_MS,
   });
-  // Not the client's fault: it sent no body.
+  // The client sent no body: this is no fault of its.
   if (!written.ok) {
     throw new S3Error("ServiceUnavailable", {
       message: `The bytes of the copy source could not be read to the end (${written.reason}): try again.`,

@@ -7,19 +7,19 @@ import type { ObjectRequest } from "../operation.ts";
 import { copyBytes } from "./copy-bytes.ts";
 import type { CopySource } from "./copy-source.ts";
 
-/** An object that is to be made of another. */
+/** An object to be made of another. */
 export interface Copy {
   readonly source: CopySource;
   readonly attributes: StoredAttributes;
   readonly condition?: WriteCondition;
 }
 
-/** Makes the copy at the request's key, in one commit, or in the open one. Throws what the branch refuses, and then leaves nothing behind. */
+/** Makes the copy at the request's key: one commit, or one change of the open commit. If the branch refuses, it throws and leaves nothing behind. */
 export async function commitCopy(request: ObjectRequest, copy: Copy): Promise<Committed> {
   return await (copy.source.place === "same-branch" ? refer(request, copy) : bring(request, copy));
 }
 
-/** A commit that refers to a content that the branch has; `upload` is what keeps it, where it is not a file's. */
+/** Commits a reference to a content that the branch has. `upload` keeps the content alive if no file has it. */
 async function refer(
   { tree, key }: ObjectRequest,
   { source, attributes, condition, upload }: Copy & { readonly upload?: string },
@@ -58,7 +58,7 @@ async function bring(request: ObjectRequest, copy: Copy): Promise<Committed> {
 
 interface BroughtCopy extends Copy {
   readonly content: Content;
-  /** Where its blobs came by an upload. */
+  /** Set if its blobs came by an upload. */
   readonly brought?: { readonly upload: string; readonly blobs: BroughtBlobs };
 }
 

@@ -18,8 +18,8 @@ import { type Copy, commitCopy } from "./copy-commit.ts";
 import { COPY_HEADERS, type CopySource, openSource, sourceVersion } from "./copy-source.ts";
 
 /**
- * One commit. Inside a branch no byte is touched, unless another checksum is asked for; from another branch bytes
- * are copied, unless this branch has them already. A copy keeps of what parts its object was put together.
+ * One commit. Inside a branch no byte is read, unless another checksum is asked for. From another branch bytes are
+ * copied, unless this branch has them already. A copy keeps the layout of the parts that its source was made of.
  */
 export const copyObject: Operation<ObjectRequest> = {
   permission: "write",
@@ -63,7 +63,7 @@ function directiveOf(headers: ReadonlyMap<string, string>): Directive {
   });
 }
 
-/** A copy of what is at a key onto that key must say what it is to change. */
+/** A copy of a key onto itself must say what it changes, as on S3. */
 function refuseNoChange({ key, headers, address }: ObjectRequest, source: CopySource): void {
   const isItself =
     source.place === "same-branch" &&
@@ -90,7 +90,7 @@ async function copiedAttributes(
     return { ...attributes, ...(checksum && { checksum }), ...(parts && { parts }) };
   }
   const computed = await computeChecksum(context.blobs, { body: file.body, size: file.size, algorithm });
-  // What the parts' checksums were of the other algorithm.
+  // The parts' checksums are of the old algorithm, and so are dropped.
   return { ...attributes, checksum: computed, ...(parts && { parts: { sizes: parts.sizes } }) };
 }
 
@@ -111,7 +111,7 @@ async function answer(
 
 const READ_BYTES = 1024 * 1024;
 
-/** The checksum over all bytes of a content, which is read for it from end to end. */
+/** The checksum over all bytes of a content. Reads it from end to end. */
 async function computeChecksum(
   store: BlobStore,
   { algorithm, ...content }: ContentToRead & { readonly algorithm: ChecksumAlgorithm },

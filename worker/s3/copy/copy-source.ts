@@ -14,7 +14,7 @@ import { decodeUri } from "../request/target.ts";
 const CONDITIONS = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
 const EXPECTED_OWNER = "x-amz-source-expected-bucket-owner";
 
-/** What every copy takes. */
+/** Headers of every copy. */
 export const COPY_HEADERS: readonly string[] = [
   "x-amz-copy-source",
   ...CONDITIONS.map((name) => `x-amz-copy-source-${name}`),
@@ -27,11 +27,11 @@ export interface SourceName {
   readonly bucket: string;
   readonly address: BucketAddress;
   readonly key: string;
-  /** Undefined for HEAD. */
+  /** Undefined: the newest. */
   readonly commit: string | undefined;
 }
 
-/** A file that is to be copied. */
+/** A file to be copied. */
 export interface CopySource extends SourceName {
   readonly file: FileRead;
   /** Whether it is in the branch that it is copied to. */
@@ -39,8 +39,8 @@ export interface CopySource extends SourceName {
 }
 
 /**
- * Finds the file that a copy is made of. Throws AccessDenied where the caller may not read it, and PreconditionFailed
- * where an `x-amz-copy-source-if-*` does not hold.
+ * Finds the file that a copy is made of. Throws AccessDenied if the caller may not read it, and PreconditionFailed if an
+ * `x-amz-copy-source-if-*` does not hold.
  */
 export async function openSource(request: BucketRequest): Promise<CopySource> {
   const { caller, headers, address } = request;
@@ -105,7 +105,7 @@ async function readSource(
   });
 }
 
-/** `x-amz-copy-source-version-id`: what is in an open commit has none. */
+/** `x-amz-copy-source-version-id`. A file in an open commit has no version. */
 export function sourceVersion({ address, file }: CopySource): Record<string, string> {
   return address.session === undefined ? { "x-amz-copy-source-version-id": file.commit } : {};
 }
@@ -118,7 +118,7 @@ function checkOwner(expected: string | undefined): void {
   });
 }
 
-/** Whatever does not hold is a 412: a copy has no "not modified". */
+/** A condition that does not hold is a 412 in any case: a copy has no "not modified". */
 function checkConditions(headers: ReadonlyMap<string, string>, file: FileRead): void {
   const asked = new Map<string, string>();
   for (const name of CONDITIONS) {

@@ -2,7 +2,7 @@ import { uploadFailure } from "../answer/failures.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { findOpenUpload } from "./find-upload.ts";
 
-/** Ends an upload that will not be completed; its parts go. */
+/** Ends an upload that will not be completed, and drops its parts. */
 export const abortMultipartUpload: Operation<UploadRequest> = {
   permission: "write",
   query: ["uploadId"],

@@ -27,9 +27,9 @@ import {
 const MP_OBJECT_SIZE = "x-amz-mp-object-size";
 
 /**
- * Makes one object out of parts, in one commit. No byte is copied: the object's chunks are those of its parts, and
- * only where parts do not end on leaves of the whole is anything read again to be hashed. Whoever asks again, because
- * the answer got lost, is answered the same.
+ * Makes one object out of parts, in one commit. No byte is copied: the object's chunks are those of its parts. Bytes are
+ * read again, to be hashed, only if parts do not end on leaves of the whole. A client that asks again because the answer
+ * got lost gets the same answer.
  */
 export const completeMultipartUpload: Operation<UploadRequest> = {
   permission: "write",
@@ -71,7 +71,7 @@ async function makeObject(
   const { branch, uploadId } = request;
   const ofParts = checksumOfParts(status, parts);
   checkClaim(claim, ofParts);
-  // Where the parts have no checksum, one that is claimed is computed: that reads every byte.
+  // If the parts have no checksum, a claimed one is computed, which reads every byte.
   const algorithm = ofParts === undefined ? claim?.algorithm : undefined;
   const blobs = new BroughtBlobs(request.context.blobs);
   try {

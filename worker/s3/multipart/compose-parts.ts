@@ -14,13 +14,13 @@ interface Composition {
   readonly status: MultipartStatus;
   /** In order. */
   readonly parts: readonly Part[];
-  /** Where blobs go that this makes. */
+  /** Takes the blobs that this makes. */
   readonly blobs: BlobStore;
-  /** A checksum over all bytes, where one is wanted that the parts do not give. */
+  /** Set if a checksum over all bytes is wanted that the parts do not give. */
   readonly algorithm: ChecksumAlgorithm | undefined;
 }
 
-/** The content that parts make together, and its checksum in base64 where one was asked for. A part alone is its own content. */
+/** The content that parts make together, and its checksum in base64 if one was asked for. A single part is the content itself. */
 export async function composeParts(
   request: UploadRequest,
   { status, parts, blobs, algorithm }: Composition,
@@ -42,7 +42,7 @@ export async function composeParts(
   return { content: { ...content, keeps: [...keeps.values()] }, checksum };
 }
 
-/** Of what parts an object is, as it is kept with it. */
+/** The layout of an object's parts, as it is kept with the object. */
 export function layoutOf(parts: readonly Part[], checksum: Checksum | undefined): PartLayout {
   const sizes: [size: number, count: number][] = [];
   for (const { size } of parts) {
@@ -55,7 +55,7 @@ export function layoutOf(parts: readonly Part[], checksum: Checksum | undefined)
   return { sizes, ...(isWhole && { checksums }) };
 }
 
-/** Where the parts' bytes are, a few hundred at a time. Rejects where one is not there any more. */
+/** The bodies of the parts, asked for a few hundred at a time. Throws InvalidPart if a part is not the same any more. */
 async function* partBodies(
   branch: BesideTree,
   { upload, parts }: { upload: string; parts: readonly Part[] },

@@ -6,7 +6,7 @@ import type { ObjectRequest, Operation } from "../operation.ts";
 import { askedKind } from "../request/checksum-kind.ts";
 import { OBJECT_HEADERS } from "../request/refusals.ts";
 
-/** Begins an upload in parts. What it says of the object is kept with the upload until that is completed. */
+/** Begins an upload in parts. The object's attributes are kept with the upload until it is completed. */
 export const createMultipartUpload: Operation<ObjectRequest> = {
   permission: "write",
   query: ["uploads", "filepath"],
@@ -42,7 +42,7 @@ export const createMultipartUpload: Operation<ObjectRequest> = {
   },
 };
 
-/** s3fs sends REPLACE where it begins a copy in parts: the metadata of this request, which is what counts anyway. */
+/** s3fs sends REPLACE when it begins a copy in parts. That means the metadata of this request, which counts anyway. */
 function checkDirective(directive: string | undefined): void {
   if (directive === undefined || directive === "REPLACE") return;
   throw new S3Error("InvalidArgument", {

@@ -8,8 +8,8 @@ import type { UploadRequest } from "../operation.ts";
 const ULID = /\.[0-9A-HJKMNP-TV-Z]{26}$/;
 
 /**
- * The multipart upload that a request names, also one that was completed lately. Throws NoSuchUpload for what is no
- * upload of the bucket, and where the path has another key than the upload.
+ * The multipart upload that a request names, also one that was completed lately. Throws NoSuchUpload if the bucket has no
+ * such upload, or if the path has another key than the upload.
  */
 export async function findUpload(request: UploadRequest): Promise<MultipartStatus> {
   const upload = uploadIdOf(request);
@@ -21,14 +21,14 @@ export async function findUpload(request: UploadRequest): Promise<MultipartStatu
   return status;
 }
 
-/** The same, where it is still in progress. */
+/** The same, but throws NoSuchUpload also if the upload is no longer in progress. */
 export async function findOpenUpload(request: UploadRequest): Promise<MultipartStatus> {
   const status = await findUpload(request);
   if (status.completed !== null) throw new S3Error("NoSuchUpload");
   return status;
 }
 
-/** The upload's id, once it is known to be one of the bucket. Throws NoSuchUpload. */
+/** The upload's id. Throws NoSuchUpload if it is not an upload of the bucket's branch. */
 export function uploadIdOf({ query, uploadId, address }: UploadRequest): string {
   if (!query.has("uploadId")) {
     throw new S3Error("InvalidArgument", {
@@ -52,7 +52,7 @@ export function openedUpload({ branch, uploadId }: UploadRequest, { uid }: Multi
   };
 }
 
-/** Throws NoSuchUpload where the path has a key that is not the upload's. */
+/** Throws NoSuchUpload if the path has a key that is not the upload's. */
 function checkKey({ key }: UploadRequest, upload: { readonly path: string }): void {
   if (key !== undefined && key !== upload.path) {
     throw new S3Error("NoSuchUpload", {

@@ -13,7 +13,7 @@ import { parseEtag } from "../request/conditions.ts";
 /** A part as CompleteMultipartUpload names it. */
 export interface NamedPart {
   readonly number: number;
-  /** What its ETag stands for; undefined where that is not of our form, and so says nothing (spec §4.2). */
+  /** The content that its ETag stands for; undefined if that is not of our form, and so says nothing. */
   readonly content: ContentId | undefined;
   /** Base64. */
   readonly checksums: readonly { readonly algorithm: ChecksumAlgorithm; readonly value: string }[];
@@ -79,8 +79,8 @@ interface Upload {
 }
 
 /**
- * The uploaded parts that a completion names, in its order. Throws InvalidPart where one was not uploaded or is
- * another than it is said to be, and EntityTooSmall where one that is not the last is below S3's bound.
+ * The uploaded parts that a completion names, in its order. Throws InvalidPart if one was not uploaded or is not as the
+ * completion says, and EntityTooSmall if one that is not the last is below S3's bound.
  */
 export async function matchParts(
   branch: BesideTree,
@@ -96,7 +96,7 @@ export async function matchParts(
   });
 }
 
-/** Those of the parts named that there are, by number; page by page, and no further than the last one named. */
+/** The named parts that were uploaded, by number. Reads page by page, no further than the last one named. */
 async function uploadedParts(
   branch: BesideTree,
   { upload, named }: { upload: string; named: readonly NamedPart[] },

@@ -16,15 +16,15 @@ import { askedType } from "../request/checksum-kind.ts";
 
 type Headers = ReadonlyMap<string, string>;
 
-/** What a completion says of the whole object's checksum. */
+/** The whole object's checksum, as a completion claims it. */
 export interface ClaimedChecksum {
   readonly algorithm: ChecksumAlgorithm;
   readonly value: string;
 }
 
 /**
- * The checksum in the headers of CompleteMultipartUpload, which is the object's and not that of the body; undefined
- * where there is none. Throws InvalidRequest where it is malformed, or of another kind than the upload was begun for.
+ * The checksum in the headers of CompleteMultipartUpload, which is the object's and not the body's; undefined if there
+ * is none. Throws InvalidRequest if it is malformed, or of another kind than the upload was begun for.
  */
 export function claimedChecksum(
   headers: Headers,
@@ -51,7 +51,7 @@ export function claimedChecksum(
 }
 
 function checkType(type: ChecksumType | undefined, begun: MultipartStatus["checksum"]): void {
-  // Without an algorithm from the beginning, what a completion can claim is over the whole object.
+  // If the upload was begun without an algorithm, a completion can claim only a checksum over the whole object.
   const expected = begun?.type ?? "FULL_OBJECT";
   if (type === undefined || type === expected) return;
   throw invalid(
@@ -59,14 +59,14 @@ function checkType(type: ChecksumType | undefined, begun: MultipartStatus["check
   );
 }
 
-/** The headers without those that speak of the object: what is left speaks of the body. */
+/** The headers without the checksums of the object, so that none is taken for the body's. */
 export function bodyHeaders(headers: Headers): Headers {
   const left = new Map(headers);
   for (const algorithm of CHECKSUM_ALGORITHMS) left.delete(checksumHeader(algorithm));
   return left;
 }
 
-/** The object's checksum from those of its parts: no byte is read again. Undefined where the upload has none. */
+/** The object's checksum, made from those of its parts: no byte is read again. Returns undefined if the upload has none. */
 export function checksumOfParts(
   { checksum }: Pick<MultipartStatus, "checksum">,
   parts: readonly Part[],
@@ -84,7 +84,7 @@ export function checksumOfParts(
   return { algorithm, type, value };
 }
 
-/** Throws BadDigest where an object's checksum is not the one claimed; of a composite, the number of parts may be left out. */
+/** Throws BadDigest if the object's checksum is not the claimed one. A claim of a composite may leave the number of parts out. */
 export function checkClaim(claim: ClaimedChecksum | undefined, found: Checksum | undefined): void {
   if (claim === undefined || found === undefined) return;
   const { value } = found;

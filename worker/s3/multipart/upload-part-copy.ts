@@ -20,8 +20,8 @@ interface PartCopy {
 }
 
 /**
- * A part of an upload that is (a range of) an object. Inside a branch its bytes stay where they are, and are read
- * only to be hashed where the range does not lie on leaves or the upload wants a checksum.
+ * Makes (a range of) an object a part of an upload. Inside a branch the bytes stay where they are. They are read, to be
+ * hashed, only if the range does not lie on leaves or the upload wants a checksum.
  */
 export const uploadPartCopy: Operation<UploadRequest> = {
   permission: "write",
@@ -59,7 +59,7 @@ async function addCopy(request: UploadRequest, copy: PartCopy): Promise<CopiedBy
 
 type PartBringing = PartCopy & { readonly blobs: BroughtBlobs };
 
-/** Undefined where the bytes must be copied: what is inline has no blobs to refer to, and what has just gone neither. */
+/** Returns undefined if the bytes must be copied: inline content has no blobs to refer to, and another's may just have gone. */
 async function addReference(request: UploadRequest, copy: PartBringing): Promise<CopiedBytes | undefined> {
   const { source, range, upload } = copy;
   const { digest, size, body } = source.file;

@@ -11,7 +11,7 @@ import type { Operation, UploadRequest } from "../operation.ts";
 import { partNumberOf } from "../request/query-values.ts";
 import { findOpenUpload, openedUpload } from "./find-upload.ts";
 
-/** Takes in one part. Bytes first, row second, as with PutObject: a part that fails leaves the earlier one of its number. */
+/** Takes in one part. Bytes first, row second, as with PutObject. If it fails, the earlier part of its number stays. */
 export const uploadPart: Operation<UploadRequest> = {
   permission: "write",
   query: ["uploadId", "partNumber"],
@@ -37,7 +37,7 @@ export const uploadPart: Operation<UploadRequest> = {
   },
 };
 
-/** What an answer says of a part. The checksum is there only where the upload has one: only then is it kept. */
+/** The headers of an answer about a part. It has the checksum only if the upload has one: only then it is kept. */
 function partHeaders({
   content,
   checksum,
@@ -72,7 +72,7 @@ async function writePart(
   return written;
 }
 
-/** An upload without an algorithm takes parts with any: they are checked, and not kept. */
+/** An upload without an algorithm takes parts with any: their checksums are checked, and not kept. */
 function checkAlgorithm({ checksum }: OpenBody, upload: MultipartStatus): void {
   const algorithm = upload.checksum?.algorithm;
   if (checksum === undefined || algorithm === undefined || checksum === algorithm) return;

@@ -20,9 +20,9 @@ const HEADER_OF: Readonly<Record<HeaderAttribute, string>> = {
 const KEPT = Object.entries(HEADER_OF) as readonly [HeaderAttribute, string][];
 
 /**
- * What is kept with a file of the headers of its PUT; the type is guessed from the key where none is sent. Values are
- * kept as they came, also UTF-8 and RFC 2047's encoded words. Throws MetadataTooLarge, and InvalidArgument for
- * control characters, which would make answers that clients refuse to read.
+ * The headers of a PUT that are kept with its file. The type is guessed from the key if none is sent. Values are kept as
+ * they came, also UTF-8 and RFC 2047's encoded words. Throws MetadataTooLarge, and InvalidArgument for control
+ * characters: clients would refuse to read an answer with them.
  */
 export function readAttributes(headers: Headers, key: string): Attributes {
   const kept: { -readonly [Name in HeaderAttribute]?: string } = {};
@@ -52,7 +52,7 @@ function readMetadata(headers: Headers): Record<string, string> | undefined {
   return metadata.length === 0 ? undefined : Object.fromEntries(metadata);
 }
 
-/** Puts the same into the headers of an answer. */
+/** Puts what was kept into the headers of an answer. */
 export function setAttributeHeaders(headers: Record<string, string>, attributes: Attributes): void {
   for (const [attribute, header] of KEPT) {
     const value = attributes[attribute];
@@ -62,7 +62,7 @@ export function setAttributeHeaders(headers: Record<string, string>, attributes:
   for (const key in attributes.metadata) headers[META + key] = attributes.metadata[key] as string;
 }
 
-/** `response-*` parameters of a GET or HEAD, and what they say instead of the object. */
+/** `response-*` parameters of a GET or HEAD, and the header that each replaces. */
 const OVERRIDES: readonly (readonly [parameter: string, header: string])[] = KEPT.map(
   ([, header]) => [`response-${header}`, header] as const,
 );
@@ -92,8 +92,8 @@ function utf8Length(text: string): number {
 }
 
 /**
- * The `Content-Encoding` of the object: as sent, but for `aws-chunked`, which belongs to the transfer. Undefined
- * where nothing is left.
+ * The `Content-Encoding` of the object: as sent, without `aws-chunked`, which belongs to the transfer. Undefined if
+ * nothing is left.
  */
 export function storedContentEncoding(headers: ReadonlyMap<string, string>): string | undefined {
   const text = headers.get("content-encoding");

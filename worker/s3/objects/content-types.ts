@@ -1,4 +1,4 @@
-/** Media types by the extension of a name: of what the web and data work use. IANA's names, or the usual ones where it has none. */
+/** Media types of the web and of data work, by the extension of a name. IANA's names, or the usual ones if it has none. */
 const TYPES: ReadonlyMap<string, string> = new Map(
   Object.entries({
     "application/avro": "avro",
@@ -80,7 +80,7 @@ const TYPES: ReadonlyMap<string, string> = new Map(
 /** What S3 answers for an object that was put without a Content-Type. */
 export const DEFAULT_CONTENT_TYPE = "binary/octet-stream";
 
-/** The media type that a key's extension tells; S3's default where it tells none, as of `.profile` or `json`. */
+/** The media type of a key's extension. S3's default if there is no known extension, as in `.profile` or `json`. */
 export function guessContentType(key: string): string {
   const name = key.slice(key.lastIndexOf("/") + 1);
   const dot = name.lastIndexOf(".");

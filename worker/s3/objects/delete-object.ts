@@ -4,7 +4,7 @@ import type { ObjectRequest, Operation } from "../operation.ts";
 import { writeCondition } from "../request/conditions.ts";
 import { NO_VERSION_GOES } from "./delete-objects.ts";
 
-/** One commit; none, and as good an answer, where the key is missing (S3's DeleteObject). */
+/** One commit. A missing key makes no commit and the same good answer, as on S3. */
 export const deleteObject: Operation<ObjectRequest> = {
   permission: "write",
   query: ["versionId"],
@@ -19,7 +19,7 @@ export const deleteObject: Operation<ObjectRequest> = {
   },
 };
 
-/** The commit is what S3 calls a delete marker; without one there is none. */
+/** The commit is what S3 calls a delete marker. */
 function deletionHeaders(commit: string | null): Record<string, string> {
   return commit === null ? {} : { "x-amz-delete-marker": "true", "x-amz-version-id": commit };
 }

@@ -10,7 +10,7 @@ import { MAX_KEYS, MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import { parseEtag } from "../request/conditions.ts";
 
-/** Up to 1,000 keys in one commit. What cannot be deleted, or must not by its ETag, is an error of its own and stops no other. */
+/** Up to 1,000 keys in one commit. A key that cannot be deleted, or that its ETag protects, is an error of its own and stops no other. */
 export const deleteObjects: Operation<BucketRequest> = {
   permission: "write",
   query: ["delete"],
@@ -51,7 +51,7 @@ function outcome(
   const gone: Deletion[] = [];
   const kept = [...failed];
   for (const deletion of deletions) {
-    // Of a key that is named twice, only the deletion that has a condition can have been left out.
+    // If a key is named twice, only the deletion with a condition can have been left out.
     const reason = deletion.condition && reasons.get(deletion.key);
     if (reason === undefined) gone.push(deletion);
     else kept.push(failedDeletion(deletion.key, branchFailure({ reason })));
@@ -67,14 +67,14 @@ function errorTags({ key, version, code, message }: FailedDeletion): XmlTags {
   return { Key: key, VersionId: version, Code: code, Message: message };
 }
 
-/** What is said to whoever wants a version deleted. */
+/** The answer to a client that wants a version deleted. */
 export const NO_VERSION_GOES =
   "Deleting a version is not implemented: every commit stays readable by its id. Leave the version out to delete the key.";
 
 /** What the body of a DeleteObjects asks for. */
 interface DeleteRequest {
   readonly deletions: readonly Deletion[];
-  /** Those that cannot even be tried. */
+  /** Objects whose deletion cannot even be tried. */
   readonly failed: readonly FailedDeletion[];
   readonly verbosity: "verbose" | "quiet";
 }
@@ -91,7 +91,7 @@ interface FailedDeletion {
   readonly message: string;
 }
 
-/** Reads the XML. Throws MalformedXML; what is wrong with one object only is an error of that one. */
+/** Reads the XML. Throws MalformedXML. A fault of one object is an error of that object alone. */
 function parseDeleteRequest(text: string): DeleteRequest {
   const tags = tagsOf(parseXml(text, "Delete"));
   const objects = tags.get("Object") ?? [];
@@ -137,7 +137,7 @@ function parseObject(object: ParsedXml): Deletion | FailedDeletion {
   return tag === undefined ? { key } : { key, condition: conditionOf(tag) };
 }
 
-/** An ETag that is not of our form is nobody's: the condition then never holds. */
+/** An ETag that is not of our form belongs to no content: the condition then never holds. */
 function conditionOf(tag: string): WriteCondition {
   if (tag.trim() === "*") return { match: "any" };
   const content = parseEtag(tag);

@@ -67,7 +67,7 @@ function describe(
 ): XmlTags {
   const { checksum } = file.attributes;
   return {
-    // Without the quotes, unlike everywhere else: so it is with S3.
+    // Without the quotes, unlike everywhere else: as on S3.
     ETag: asked.has("ETag") ? contentName(file) : undefined,
     Checksum: asked.has("Checksum") && checksum ? checksumTags(checksum) : undefined,
     ObjectParts: asked.has("ObjectParts") ? describeParts(file, page) : undefined,
@@ -76,7 +76,7 @@ function describe(
   };
 }
 
-/** Undefined of an object that was not put together from parts. */
+/** Returns undefined for an object that was not put together from parts. */
 function describeParts({ attributes }: FileRead, { after, limit }: PartPage): XmlTags | undefined {
   const { parts, checksum } = attributes;
   if (!parts) return undefined;

@@ -5,7 +5,7 @@ import type { ObjectRequest, Operation } from "../operation.ts";
 import { versionId } from "../request/query-values.ts";
 import { readVersion } from "./select-object.ts";
 
-/** Always none: objects have no tags. aws-cli version 2 asks before it copies a large object, and gives up on a 501. */
+/** Always an empty set: objects have no tags. aws-cli version 2 asks before it copies a large object, and gives up on a 501. */
 export const getObjectTagging: Operation<ObjectRequest> = {
   permission: "read",
   query: ["tagging", "versionId"],

@@ -8,7 +8,7 @@ export function partCount({ sizes }: PartLayout): number {
   return count;
 }
 
-/** Where in the object its part of a number, from 1 up, is; undefined where it has no such part. */
+/** The place of a part in its object. Numbers begin at 1. Returns undefined if the object has no such part. */
 export function partRange({ sizes }: PartLayout, number: number): ByteRange | undefined {
   let offset = 0;
   let before = 0;

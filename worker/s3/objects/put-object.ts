@@ -16,8 +16,9 @@ import { OBJECT_HEADERS } from "../request/refusals.ts";
 import { readAttributes } from "./attributes.ts";
 
 /**
- * Bytes first, name second: a crash in between leaves blobs of an upload that never commits, and never a name
- * that points at nothing. The PUT is one commit. Its conditions are looked at when it commits.
+ * Bytes first, name second: a crash in between leaves blobs of an upload that never commits, and never a name that
+ * points at nothing. The PUT is one commit. Its conditions are checked when it commits, so that no other write can come
+ * in between.
  */
 export const putObject: Operation<ObjectRequest> = {
   permission: "write",
@@ -96,7 +97,7 @@ function contentHeaders(content: Content, checksum: Checksum | undefined): Recor
   return headers;
 }
 
-/** A body has a length, or comes in chunks until it ends. Throws where there is neither. */
+/** A body has a length, or comes in chunks until it ends. Throws MissingContentLength if it has neither. */
 function checkSize(key: string, { declaredSize, source }: OpenBody): void {
   if (declaredSize !== undefined) refuseDirectoryBytes(key, { size: declaredSize });
   else if (source === null) throw new S3Error("MissingContentLength");

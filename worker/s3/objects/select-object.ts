@@ -12,11 +12,11 @@ import { contentRange, parseRange } from "../request/range.ts";
 import { OVERRIDE_QUERY, setAttributeHeaders, setOverrides } from "./attributes.ts";
 import { partCount, partRange } from "./part-layout.ts";
 
-/** What GET and HEAD understand alike. */
+/** Query parameters and headers of both GET and HEAD. */
 export const SELECT_QUERY = ["versionId", "partNumber", ...OVERRIDE_QUERY];
 export const SELECT_HEADERS = ["x-amz-checksum-mode"];
 
-/** What GET and HEAD answer alike: everything but the bytes. */
+/** The answer of both GET and HEAD: everything but the bytes. */
 export interface Selected {
   readonly status: 200 | 206 | 304;
   /** Made for this answer: the caller may add to them. */
@@ -29,7 +29,7 @@ export interface Selected {
 interface Selection {
   readonly range: ByteRange;
   readonly status: 200 | 206;
-  /** Of an object that was put together from parts, the part that the selection is. */
+  /** Set if one part was asked for, of an object that was put together from parts. */
   readonly part?: { readonly number: number; readonly layout: PartLayout };
 }
 
@@ -64,7 +64,7 @@ export async function readVersion(
   return file;
 }
 
-/** What every answer about a file says, also one without its bytes. */
+/** The headers of every answer about a file, also of a 304. */
 function describeVersion(file: FileRead, request: ObjectRequest): Record<string, string> {
   return {
     etag: etag(file),
@@ -73,7 +73,7 @@ function describeVersion(file: FileRead, request: ObjectRequest): Record<string,
   };
 }
 
-/** Says again what caches go by (RFC 9110 §15.4.5). */
+/** A 304 repeats the headers that caches go by (RFC 9110 §15.4.5). */
 function notModified(headers: Record<string, string>, file: FileRead): Selected {
   const { cacheControl, expires } = file.attributes;
   if (cacheControl !== undefined) headers["cache-control"] = cacheControl;
@@ -86,7 +86,7 @@ function describeFile(
   { file, request }: { file: FileRead; request: ObjectRequest },
 ): void {
   headers["accept-ranges"] = "bytes";
-  // A proxy that compresses would take Content-Length away; one that sees an encoding leaves the bytes alone.
+  // A proxy that compresses would take Content-Length away. If it sees an encoding, it leaves the bytes alone.
   if (request.compressingProxy) headers["content-encoding"] = "identity";
   setAttributeHeaders(headers, file.attributes);
   setOverrides(headers, request.query);
@@ -101,7 +101,7 @@ function describeSelection(
   if (part) headers["x-amz-mp-parts-count"] = String(partCount(part.layout));
   const { checksum } = file.attributes;
   if (!checksum || request.headers.get("x-amz-checksum-mode")?.toUpperCase() !== "ENABLED") return;
-  // What is said must be the checksum of the bytes that come: of a range there is none, of a part its own.
+  // The checksum must be that of the bytes that come: a range has none, a part has its own.
   const value = part ? part.layout.checksums?.[part.number - 1] : checksum.value;
   if (value === undefined || range.length !== (part ? range.length : file.size)) return;
   headers[checksumHeader(checksum.algorithm)] = value;
@@ -114,7 +114,7 @@ function selectRange({ size }: FileRead, header: string | undefined): Selection 
   return range === null ? { range: { offset: 0, length: size }, status: 200 } : { range, status: 206 };
 }
 
-/** An object that was not put together from parts is its own first part. No Content-Range can name no bytes. */
+/** An object that was not put together from parts is its own first part. An empty part is a 200: Content-Range cannot name no bytes. */
 function selectPart({ size, attributes }: FileRead, number: number): Selection {
   const layout = attributes.parts;
   const whole = number === 1 ? { offset: 0, length: size } : undefined;
@@ -124,7 +124,7 @@ function selectPart({ size, attributes }: FileRead, number: number): Selection {
   return layout ? { range, status, part: { number, layout } } : { range, status };
 }
 
-/** Not XML, as the spec says (§4.4). */
+/** Plain text, not XML: such is the contract of GET and HEAD. */
 function preconditionFailed(): S3Error {
   return new S3Error("PreconditionFailed", {
     message: "If-Match or If-Unmodified-Since does not hold for this object.",

@@ -8,9 +8,9 @@ export type Address =
   | { readonly level: "object"; readonly bucket: string; readonly key: string };
 
 /**
- * Where a request goes, by its decoded path and its Host. With a base domain, `<bucket>.<domain>` names the bucket
- * and the whole path is the key (virtual-host addressing); any other Host leaves the bucket to the path. Bucket and
- * key are not yet checked.
+ * Reads the address from the decoded path and the Host. With a base domain, `<bucket>.<domain>` names the bucket and
+ * the whole path is the key (virtual-host addressing). With any other Host the bucket is in the path. Bucket and key
+ * are not yet checked.
  */
 export function parseAddress(
   { path, host }: { path: string; host: string | undefined },
@@ -20,9 +20,9 @@ export function parseAddress(
   return bucket === undefined ? addressOfPath(path) : bucketOrObject(bucket, path.slice(1));
 }
 
-/** Host names have no case, so that only buckets in lower case are reached by them. */
+/** Host names have no case: only buckets in lower case can be reached by them. */
 function bucketOfHost(host: string, domain: string): string | undefined {
-  // A domain that says nothing of the port takes any.
+  // A domain without a port takes any port.
   const named = domain.includes(":") ? host : host.replace(/:[0-9]+$/, "");
   const suffix = `.${domain}`.toLowerCase();
   const name = named.toLowerCase();

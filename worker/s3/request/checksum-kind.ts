@@ -9,13 +9,13 @@ import { S3Error } from "../answer/errors.ts";
 
 type Headers = ReadonlyMap<string, string>;
 
-/** What an object's checksum is to be. */
+/** Which checksum an object is to have. */
 export interface ChecksumKind {
   readonly algorithm: ChecksumAlgorithm;
   readonly type: ChecksumType;
 }
 
-/** `x-amz-checksum-algorithm` and `x-amz-checksum-type`; undefined where neither is there. Throws InvalidRequest. */
+/** `x-amz-checksum-algorithm` and `x-amz-checksum-type`; undefined if neither is sent. Throws InvalidRequest. */
 export function askedKind(headers: Headers): ChecksumKind | undefined {
   const algorithm = askedAlgorithm(headers);
   const type = askedType(headers);
@@ -33,7 +33,7 @@ export function askedKind(headers: Headers): ChecksumKind | undefined {
   });
 }
 
-/** `x-amz-checksum-algorithm`; undefined where it is absent. Throws InvalidRequest. */
+/** `x-amz-checksum-algorithm`; undefined if it is absent. Throws InvalidRequest. */
 export function askedAlgorithm(headers: Headers): ChecksumAlgorithm | undefined {
   const text = headers.get("x-amz-checksum-algorithm");
   if (text === undefined) return undefined;
@@ -44,7 +44,7 @@ export function askedAlgorithm(headers: Headers): ChecksumAlgorithm | undefined 
   });
 }
 
-/** `x-amz-checksum-type`; undefined where it is absent. Throws InvalidRequest. */
+/** `x-amz-checksum-type`; undefined if it is absent. Throws InvalidRequest. */
 export function askedType(headers: Headers): ChecksumType | undefined {
   const text = headers.get("x-amz-checksum-type");
   if (text === undefined) return undefined;

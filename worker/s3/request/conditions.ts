@@ -2,7 +2,7 @@ import { type ContentId, parseContentName } from "../../../protocol/content.ts";
 import type { WriteCondition } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
 
-/** What a GET or HEAD may be told about a file before its bytes. */
+/** What the conditions of a GET or HEAD are held against. */
 export interface Validators {
   /** In quotes, as it goes out. */
   readonly etag: string;
@@ -12,7 +12,7 @@ export interface Validators {
 
 export type Verdict = "proceed" | "not-modified" | "precondition-failed";
 
-/** Evaluates the conditions of a GET or HEAD in the order of RFC 9110 §13.2.2. A date that is none is no condition. */
+/** Evaluates the conditions of a GET or HEAD in the order of RFC 9110 §13.2.2. A date that cannot be read is no condition. */
 export function evaluateConditions(headers: ReadonlyMap<string, string>, validators: Validators): Verdict {
   const ifMatch = headers.get("if-match");
   const holds =
@@ -46,8 +46,8 @@ function changedSince(
 }
 
 /**
- * Whether `*` or one of a list of entity tags is `etag`. Clients also send them without quotes. Ours hold no comma
- * and are strong, so that a tag marked weak only matches by weak comparison.
+ * Whether `*` or one of a list of entity tags is `etag`. Clients also send them without quotes. Our tags hold no comma
+ * and are strong: a tag marked weak matches only by weak comparison.
  */
 function matchesAny(list: string, etag: string, comparison: "strong" | "weak"): boolean {
   if (list.trim() === "*") return true;
@@ -63,7 +63,7 @@ function wholeSeconds(at: number): number {
 }
 
 /**
- * What a write's `If-Match` and `If-None-Match` ask of what is at the key; undefined where there are none. As on S3,
+ * What a write's `If-Match` and `If-None-Match` ask of the file at the key; undefined if neither is sent. As on S3,
  * If-None-Match takes `*` only. Throws NotImplemented.
  */
 export function writeCondition(headers: ReadonlyMap<string, string>): WriteCondition | undefined {
@@ -87,7 +87,7 @@ export function parseEtag(text: string): ContentId | undefined {
   return parseContentName(tag.startsWith('"') && tag.endsWith('"') ? tag.slice(1, -1) : tag);
 }
 
-/** An ETag that is not of our form is nobody's: it matches nothing. */
+/** An ETag that is not of our form belongs to no content: it matches nothing. */
 function ownTag(text: string): ContentId[] {
   const content = parseEtag(text);
   return content === undefined ? [] : [content];

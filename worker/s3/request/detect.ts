@@ -22,7 +22,7 @@ export type ObjectOperationName =
   | "GetObjectTagging"
   | "HeadObject"
   | "PutObject";
-/** Operations on a multipart upload, which their address may name with its key or without (spec §4.2). */
+/** Operations on a multipart upload, which may be addressed with its key or without. */
 export type UploadOperationName =
   | "AbortMultipartUpload"
   | "CompleteMultipartUpload"
@@ -30,7 +30,7 @@ export type UploadOperationName =
   | "UploadPart"
   | "UploadPartCopy";
 
-/** What an operation is told by, beside its address. */
+/** What tells the operation, beside the address. */
 export interface Asked {
   readonly method: string;
   readonly query: ReadonlyMap<string, string>;
@@ -58,8 +58,8 @@ export function detectServiceOperation(method: string): ServiceOperationName {
 }
 
 /**
- * The operation on a bucket or on what is in it. A sub-resource that is not looked at here is refused by what the
- * operation declares. Throws MethodNotAllowed and NotImplemented.
+ * The operation on a bucket or on what is in it. A sub-resource that is not named here is refused later, because the
+ * operation does not declare it. Throws MethodNotAllowed and NotImplemented.
  */
 export function detectOperation(level: "bucket" | "object", asked: Asked): Detected {
   const upload = asked.query.size === 0 ? undefined : uploadOperation(asked);
@@ -73,7 +73,7 @@ export function detectOperation(level: "bucket" | "object", asked: Asked): Detec
     : { level, name: objectOperation(asked) };
 }
 
-/** A part number alone is enough for a PUT: it is never to be taken for the PUT of an object. */
+/** A part number alone makes a PUT one of a part: it must never overwrite the object itself. */
 function uploadOperation({ method, query, headers }: Asked): UploadOperationName | undefined {
   if (method === "PUT" && (query.has("uploadId") || query.has("partNumber"))) {
     return headers.has("x-amz-copy-source") ? "UploadPartCopy" : "UploadPart";

@@ -18,17 +18,17 @@ export function wholeNumber(
   return Math.min(value, max);
 }
 
-/** Marks tokens of this form, so that a later form can be told apart. */
+/** Begins every token of this form. A later form can then be told from it. */
 const TOKEN_FORM = "1";
 
-/** Makes a continuation token, which tells clients nothing, out of the place to go on from. */
+/** Makes a continuation token, which is opaque to clients, of the place to go on from. */
 export function encodeToken(place: string): string {
   const bytes = new TextEncoder().encode(TOKEN_FORM + place);
   const binary = Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
   return btoa(binary).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The place in a token. Throws InvalidArgument for what is no token of ours. */
+/** The place in a token. Throws InvalidArgument if we did not make it. */
 export function decodeToken(token: string): string {
   try {
     const binary = atob(token.replaceAll("-", "+").replaceAll("_", "/"));
@@ -36,14 +36,14 @@ export function decodeToken(token: string): string {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
     if (text.startsWith(TOKEN_FORM)) return text.slice(TOKEN_FORM.length);
   } catch {
-    // Neither base64 nor UTF-8: told below.
+    // Neither base64 nor UTF-8: refused below.
   }
   throw new S3Error("InvalidArgument", {
     message: `continuation-token is '${token}', which is none that this gateway gave.`,
   });
 }
 
-/** The commit that `versionId` names; undefined where there is none. Throws InvalidArgument where it is empty. */
+/** The commit that `versionId` names; undefined without that parameter. Throws InvalidArgument if it is empty. */
 export function versionId(query: ReadonlyMap<string, string>): string | undefined {
   const id = query.get("versionId");
   if (id === "") {
@@ -54,7 +54,7 @@ export function versionId(query: ReadonlyMap<string, string>): string | undefine
   return id;
 }
 
-/** The part that a request names. Throws InvalidArgument, also where it names none. */
+/** The number of the part that a request names. Throws InvalidArgument, also if it names none. */
 export function partNumberOf(query: ReadonlyMap<string, string>): number {
   const text = query.get("partNumber");
   const number = text !== undefined && /^[0-9]{1,5}$/.test(text) ? Number(text) : 0;

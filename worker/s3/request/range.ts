@@ -4,8 +4,8 @@ import { S3Error } from "../answer/errors.ts";
 const SINGLE = /^bytes=\s*([0-9]*)-([0-9]*)\s*$/;
 
 /**
- * The bytes that a `Range` header asks for of a content of `size` bytes. Null: the whole, also where the header
- * is not one range of bytes, which RFC 9110 §14.2 lets a server ignore, as S3 does with several ranges.
+ * The bytes that a `Range` header asks for of a content of `size` bytes. Null: the whole, also if the header is not
+ * one range of bytes. RFC 9110 §14.2 lets a server ignore such a header, and S3 ignores several ranges.
  */
 export function parseRange(header: string | undefined, size: number): ByteRange | null | "unsatisfiable" {
   const parts = header === undefined ? null : SINGLE.exec(header.trim());

@@ -2,7 +2,7 @@ import { S3Error } from "../answer/errors.ts";
 import { OWNER_ID } from "../answer/fields.ts";
 import type { Operation } from "../operation.ts";
 
-/** `x-amz-*` headers that change no answer of ours, or that others than the operation have looked at. */
+/** `x-amz-*` headers that change no answer of ours, or that are checked before the operation. */
 const HARMLESS = new Set([
   "x-amz-content-sha256",
   "x-amz-date",
@@ -11,10 +11,10 @@ const HARMLESS = new Set([
   "x-amz-expected-bucket-owner",
 ]);
 
-/** What an operation takes that makes an object. */
+/** Headers of every operation that makes an object. */
 export const OBJECT_HEADERS: readonly string[] = ["x-amz-meta-*", "x-amz-acl", "x-amz-storage-class"];
 
-/** Headers that are understood with one value only: what they ask for is so here anyway. */
+/** Headers that are understood with one value only, which asks for what is so here anyway. */
 const ONLY_VALUE: ReadonlyMap<string, string> = new Map([
   ["x-amz-acl", "private"],
   ["x-amz-bucket-object-lock-enabled", "false"],
@@ -22,7 +22,7 @@ const ONLY_VALUE: ReadonlyMap<string, string> = new Map([
   ["x-amz-storage-class", "STANDARD"],
 ]);
 
-/** What to do without a header, for those that clients send because their users set something. By beginning. */
+/** What to do instead, for headers that clients send because a user set something. By the beginning of the name. */
 const FIXES: readonly (readonly [beginning: string, fix: string])[] = [
   [
     "x-amz-server-side-encryption",
@@ -43,7 +43,7 @@ const OPERATION_HINT = "x-id";
 
 type Refusable = Pick<Operation<never>, "query" | "takes" | "refuses">;
 
-/** Throws NotImplemented for a query parameter that the operation does not understand: `PUT key?tagging` never writes `key`. */
+/** Throws NotImplemented for a query parameter that the operation does not understand: `PUT key?tagging` must not write `key`. */
 export function refuseQuery(query: ReadonlyMap<string, string>, operation: Refusable): void {
   for (const name of query.keys()) {
     if (name !== OPERATION_HINT && !operation.query?.includes(name)) {
@@ -54,7 +54,7 @@ export function refuseQuery(query: ReadonlyMap<string, string>, operation: Refus
   }
 }
 
-/** Throws InvalidRequest for what has no meaning for the bucket of an open commit. */
+/** Throws InvalidRequest if the request has no meaning for the bucket of an open commit. */
 export function refuseOnOpenCommit(
   query: ReadonlyMap<string, string>,
   { notOnOpenCommit }: Pick<Operation<never>, "notOnOpenCommit">,
@@ -66,7 +66,7 @@ export function refuseOnOpenCommit(
 const NO_VERSIONS =
   "An open commit has no versions: leave versionId out, or read the version in the branch's own bucket.";
 
-/** Throws NotImplemented for a header that would change what the operation does on S3 and does not do so here. */
+/** Throws NotImplemented for a header that would change what the operation does on S3, but not here. */
 export function refuseHeaders(headers: ReadonlyMap<string, string>, operation: Refusable): void {
   for (const [name, value] of headers) {
     const isAmz = name.startsWith("x-amz-");
@@ -78,7 +78,7 @@ export function refuseHeaders(headers: ReadonlyMap<string, string>, operation: R
   }
 }
 
-/** Throws AccessDenied where the client expects another owner than the one that every bucket has. */
+/** Throws AccessDenied if the client expects another owner than the one that every bucket has. */
 export function checkExpectedOwner(headers: ReadonlyMap<string, string>): void {
   const expected = headers.get("x-amz-expected-bucket-owner");
   if (expected !== undefined && expected !== OWNER_ID) {

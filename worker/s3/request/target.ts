@@ -1,7 +1,7 @@
 /** One query parameter, decoded. */
 export type QueryPair = readonly [name: string, value: string];
 
-/** What a request line asks for, undone of its percent-encoding. */
+/** What a request line asks for, percent-encoding undone. */
 export interface Target {
   /** As the client sent it. */
   readonly rawPath: string;
@@ -12,9 +12,9 @@ export interface Target {
 }
 
 /**
- * Reads the target from `request.url`, which the platform leaves raw but for `.` and `..` segments, which it
- * resolves, and a few characters, which it percent-encodes. `URL` would cost more and lose the difference between
- * `+` and `%20`. Undefined where the percent-encoding is broken or is not UTF-8.
+ * Reads the target from `request.url`. The platform leaves it raw, except that it resolves `.` and `..` segments and
+ * percent-encodes a few characters. `URL` would cost more and lose the difference between `+` and `%20`. Returns
+ * undefined if the percent-encoding is broken or is not UTF-8.
  */
 export function parseTarget(url: string): Target | undefined {
   const raw = url.slice(authorityEnd(url)) || "/";
@@ -41,7 +41,7 @@ function authorityEnd(url: string): number {
   return slash === -1 ? url.length : slash;
 }
 
-/** A `+` is a space in a query, as AWS reads it and as forms write it; a plus comes as %2B. */
+/** A `+` in a query is a space, as AWS reads it and as forms write it; a plus comes as %2B. */
 function parseQuery(raw: string): QueryPair[] | undefined {
   const pairs: QueryPair[] = [];
   if (raw === "") return pairs;
@@ -74,7 +74,7 @@ export function encodeUriPath(path: string): string {
   return PLAIN.test(path) ? path : encodeUri(path).replaceAll("%2F", "/");
 }
 
-/** Undoes percent-encoding; undefined where it is broken or is not UTF-8. */
+/** Undoes percent-encoding. Returns undefined if it is broken or is not UTF-8. */
 export function decodeUri(text: string): string | undefined {
   if (!text.includes("%")) return text;
   try {
