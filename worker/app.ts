@@ -9,7 +9,7 @@ import type { Config, Env } from "./env.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import type { PipelineApi } from "./pipeline/contract.ts";
 
-/** Who sent a request whose signature is good. */
+/** The sender of a request whose signature is good. */
 export interface Caller {
   readonly keyId: string;
   readonly scope: KeyScope;
@@ -18,12 +18,12 @@ export interface Caller {
 
 /** What a signature says of the body (SigV4's x-amz-content-sha256). */
 export type Payload =
-  /** As it is; `sha256` is what its SHA-256 must be, in hex, or null where it is not signed. */
+  /** As it is; `sha256` is what its SHA-256 must be, in hex, or null if it is not signed. */
   | { readonly form: "plain"; readonly sha256: string | null }
   /** In aws-chunked framing. */
   | {
       readonly form: "aws-chunked";
-      /** What the chunks are signed with; null where they are not. */
+      /** What the chunks are signed with; null if they are not signed. */
       readonly signing: ChunkSigning | null;
       readonly trailer: "none" | "expected";
     };
@@ -45,7 +45,7 @@ export interface ChunkSigning {
   readonly seed: string;
 }
 
-/** What S3 operations and control API handlers reach the rest through. One per request. */
+/** Through this, S3 operations and control API handlers reach everything else. One per request. */
 export interface Context {
   readonly requestId: string;
   readonly config: Config;
@@ -61,7 +61,7 @@ type Shared = Omit<Context, "requestId">;
 
 const shared = new WeakMap<Env, Shared>();
 
-/** Puts the parts together over what the platform binds: once for all requests, but for the request's id. */
+/** Puts the parts together over what the platform binds. The requests of an isolate share all but the id. */
 export function openContext(env: Env, config: Config): Context {
   let parts = shared.get(env);
   if (parts?.config !== config) {

@@ -21,10 +21,10 @@ export interface Config {
   readonly rootKey: { readonly id: string; readonly secret: string };
   /** Base64 of 32 bytes. */
   readonly encryptionKey: string | undefined;
-  /** The base domain of virtual-host addressing, with its port where it has one. */
+  /** The base domain of virtual-host addressing, with its port if it has one. */
   readonly domain: string | undefined;
   readonly uploadTtlMs: number;
-  /** Of open commits to which nothing is added: what is meant where nobody says, and the most that may be asked for. */
+  /** How long an open commit lives to which nothing is added: the default, and the most that a client may ask for. */
   readonly openCommitTtl: { readonly defaultMs: number; readonly maxMs: number };
   readonly lastModified: "branch" | "file";
 }
@@ -35,7 +35,7 @@ type ReadConfig =
 
 const read = new WeakMap<Env, ReadConfig>();
 
-/** Checks the variables, once per isolate. There is no default key: a gateway is never open by accident (design §5). */
+/** Checks the variables, once per isolate. There is no default key, so that no gateway is open by accident. */
 export function readConfig(env: Env): ReadConfig {
   const known = read.get(env);
   if (known) return known;

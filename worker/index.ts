@@ -14,9 +14,9 @@ export { Pipeline } from "./pipeline/pipeline.ts";
 export default {
   async fetch(request, env): Promise<Response> {
     const read = readConfig(env);
-    // On a bucket's own host every path is a key, these two also.
+    // On a bucket's own host every path is a key, even these two.
     const path = read.ok && isBucketHost(request, read.config.domain) ? undefined : pathOf(request.url);
-    // Where the gateway's clock stands is what signatures are held to: `sluice doctor` compares it.
+    // Signatures are held to the gateway's clock: `sluice doctor` compares it with its own.
     if (path === "/healthz") return new Response("ok\n", { headers: { date: new Date().toUTCString() } });
     if (!read.ok) return new Response(`The gateway is not set up: ${read.problem}\n`, { status: 503 });
     const context = openContext(env, read.config);

@@ -1,6 +1,6 @@
 /**
- * A refusal tells the time, from which clients whose clock is wrong learn to sign by ours, as those of AWS do. On
- * Cloudflare every answer has it; elsewhere none has.
+ * A refusal tells the time. Clients whose clock is wrong, such as those of AWS, then sign by our clock. On Cloudflare every
+ * answer has the time anyway; elsewhere none has.
  */
 export function withTime(answer: Response, now: number): Response {
   if (answer.status === 403) answer.headers.set("date", new Date(now).toUTCString());

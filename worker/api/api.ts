@@ -6,7 +6,7 @@ import type { ApiRequest } from "./request/api-request.ts";
 import { readJsonValue } from "./request/read-json.ts";
 import { ROUTES } from "./routes.ts";
 
-/** Under which the control API lives. No bucket has this name: bucket names hold a dot. */
+/** The path of the control API. No bucket has this name: bucket names hold a dot. */
 const BASE = "/api/v1";
 
 const router = Router<IRequest, [Context, Caller]>({ base: BASE });

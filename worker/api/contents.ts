@@ -3,7 +3,7 @@ import { readContent } from "../blobs/read-content.ts";
 import { ApiError } from "./answer/errors.ts";
 import { type ApiRequest, branchInPath, noQuery } from "./request/api-request.ts";
 
-/** `GET /repos/{repo}/branches/{branch}/contents/{digest}-{size}`: the bytes, whichever file they are. */
+/** `GET /repos/{repo}/branches/{branch}/contents/{digest}-{size}`: the bytes of a content, without a path. */
 export async function readContents(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { content = "" } = asked.params;

@@ -6,9 +6,9 @@ import { slowLines } from "./answer/slow.ts";
 import { jobParam, noSuchJob, pipelineOf } from "./jobs.ts";
 import { type ApiRequest, readQuery } from "./request/api-request.ts";
 
-/** Longest time that one call waits for more to be printed. */
+/** How long one call waits for more output. */
 const WAIT_MS = 20_000;
-/** Shortest time between two calls that wait, so that what comes in drops is read in gulps. */
+/** Shortest time between two calls that wait. Output that comes in drops is then read in gulps. */
 const PAUSE_MS = 250;
 
 const LogsQuery = z.strictObject({
@@ -18,10 +18,10 @@ const LogsQuery = z.strictObject({
 });
 
 /**
- * `GET /jobs/{id}/logs?datum=&follow=&after=`: a line of JSON for each line that the job's datums printed, or the one
- * datum whose id begins so, in the order in which it came. With `follow=true`, it goes on until the job has ended, with
- * an empty line now and then while nothing comes; an answer that breaks off is gone on with `after` the `next` of its
- * last line.
+ * `GET /jobs/{id}/logs?datum=&follow=&after=`: a line of JSON for each line that the job's datums printed, in the order
+ * in which they came. `datum` is the beginning of a datum's id, and leaves only that datum's lines. With `follow=true` the
+ * answer goes on until the job has ended, with an empty line now and then while nothing comes. If it breaks off, `after`
+ * with the `next` of its last line continues it.
  */
 export async function readLogs(asked: ApiRequest): Promise<Response> {
   const { datum, after = null, follow } = readQuery(asked, LogsQuery);
@@ -29,7 +29,7 @@ export async function readLogs(asked: ApiRequest): Promise<Response> {
   const pipeline = asked.context.pipeline(await pipelineOf(asked));
   const which = { job, ...(datum !== undefined && { datum }) };
   const call = { pipeline, which, follows: follow === "true" };
-  // What is wrong with the request is found with the first page, before the answer begins.
+  // The first page finds what is wrong with the request, before the answer begins.
   const first = await pageOf(call, { after, waitMs: 0 });
   if (!first.ok) throw refusal(first.reason, { job, datum });
   return new Response(slowLines(textOf(first, call)), {

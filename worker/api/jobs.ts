@@ -6,7 +6,7 @@ import { stopError } from "./answer/failures.ts";
 import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
 
 const MAX_JOBS = 1000;
-/** Longest time that a job is waited for in one request. */
+/** How long one request waits for the end of a job. */
 const MAX_WAIT_SECONDS = 20;
 
 const ListQuery = z.strictObject({
@@ -16,14 +16,14 @@ const ListQuery = z.strictObject({
   after: z.string().optional(),
 });
 
-/** The repo of the pipeline whose jobs are asked for; null: those of all pipelines. */
+/** The repo of the pipeline whose jobs are asked for; null: the jobs of all pipelines. */
 export function jobsRepo(asked: ApiRequest): readonly (string | null)[] {
   return [readQuery(asked, ListQuery).pipeline ?? null];
 }
 
 /**
- * `GET /jobs`: newest first, of those pipelines whose repo the key may read. Of one pipeline: from its object, and so
- * up to the moment; else from the catalogue.
+ * `GET /jobs`: newest first, of the pipelines whose repo the key may read. The jobs of one pipeline come from its object,
+ * up to the moment. All others come from the catalogue.
  */
 export async function listJobs(asked: ApiRequest): Promise<Response> {
   const { pipeline, state, limit, after } = readQuery(asked, ListQuery);
@@ -48,12 +48,12 @@ export async function listJobs(asked: ApiRequest): Promise<Response> {
   } satisfies JobPage);
 }
 
-/** Most pipelines that are asked why their jobs wait, for one list. */
+/** For one list, at most so many pipelines are asked why their jobs wait. */
 const MAX_ASKED = 50;
 
 /**
- * The catalogue does not know why a job waits, as that changes without the job: its pipeline is asked. Where that can't
- * answer, or more than MAX_ASKED would have to, there is no reason.
+ * The catalogue does not know why a job waits, because that changes without the job. So its pipeline is asked. A job has
+ * no reason if its pipeline can't answer, or is beyond MAX_ASKED.
  */
 async function withReasons({ context }: ApiRequest, jobs: readonly Job[]): Promise<Job[]> {
   const waiting = jobs.filter(({ finishedAt }) => finishedAt === null);
@@ -107,7 +107,7 @@ const DatumsQuery = z.strictObject({
   after: z.string().optional(),
 });
 
-/** `GET /jobs/{id}/datums`: first those that it ran or is to run, then those that it skipped. */
+/** `GET /jobs/{id}/datums`: first the datums that it ran or will run, then those that it skipped. */
 export async function listDatums(asked: ApiRequest): Promise<Response> {
   const { limit, after } = readQuery(asked, DatumsQuery);
   const id = jobParam(asked);

@@ -30,7 +30,7 @@ export async function createKey(asked: ApiRequest): Promise<Response> {
   return Response.json(key satisfies KeyCreated, { status: 201, headers: { "cache-control": "no-store" } });
 }
 
-/** `DELETE /keys/{id}`: the key ends working within KEY_MEMORY_MS. */
+/** `DELETE /keys/{id}`: the key stops working within KEY_MEMORY_MS. */
 export async function deleteKey(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const id = asked.params.key ?? "";

@@ -14,7 +14,7 @@ export async function listNodes(asked: ApiRequest): Promise<Response> {
   return Response.json({ nodes: rows.map((row) => shown(row, now)) } satisfies NodeList);
 }
 
-/** `POST /nodes/{node}/drain`: it finishes what runs and gets nothing new, until it is resumed. */
+/** `POST /nodes/{node}/drain`: the node finishes what runs and gets nothing new until it is resumed. */
 export async function drainNode(asked: ApiRequest): Promise<Response> {
   return await mark(asked, 1);
 }

@@ -6,7 +6,7 @@ import { type ApiRequest, nameParam, noQuery } from "./request/api-request.ts";
 
 const PAGE_ROWS = 1000;
 
-/** `GET /repos`: those that the key is for. */
+/** `GET /repos`: the repos that the key is for. */
 export async function listRepos(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const repos = new Map<string, string[]>();

@@ -91,7 +91,7 @@ export async function addContent(asked: ApiRequest): Promise<Response> {
   return Response.json(id satisfies ContentId);
 }
 
-/** A content that came inside a message, if it is what it says it is. */
+/** A content that came inside a message. Throws InvalidRequest if its bytes do not have its digest and size. */
 export function inlineContent({ digest, size, bytes: base64 }: InlineContent, path: string): Content {
   const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   const real = createHash("sha256").update(bytes).digest("hex");

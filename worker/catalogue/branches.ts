@@ -38,7 +38,7 @@ export class BranchTable {
       .run();
   }
 
-  /** Live branches in order of (repo, branch), after `after`; only those of `repos` where they are given. */
+  /** Live branches in order of (repo, branch), after `after`; only those of `repos` if that is given. */
   async list({ after, limit, repos }: ListBranches): Promise<BranchRow[]> {
     if (repos) return await this.#listOf(repos, { limit, ...(after && { after }) });
     const { results } = await this.#db
@@ -51,7 +51,7 @@ export class BranchTable {
     return results;
   }
 
-  // Of each repo as many as could be on the page, by the index: no branch of another repo is read.
+  // Reads of each repo as many as could be on the page, by the index, and no branch of another repo.
   async #listOf(
     repos: readonly string[],
     { after = { repo: "", branch: "" }, limit }: Omit<ListBranches, "repos">,

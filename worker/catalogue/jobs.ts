@@ -64,7 +64,7 @@ export class JobTable {
     const inState = state === undefined ? "" : "AND state = ?3";
     const values = [after, limit, ...(state === undefined ? [] : [state])];
     const page = `id < ?1 ${inState} ORDER BY id DESC LIMIT ?2`;
-    // Of each pipeline as many as could be on the page, by the index: no job of another pipeline is read.
+    // Reads of each pipeline as many as could be on the page, by the index, and no job of another pipeline.
     const sql =
       wanted === undefined
         ? `SELECT job FROM jobs WHERE ${page}`

@@ -22,7 +22,7 @@ export class KeyTable {
     this.#db = db;
   }
 
-  /** Rejects where the id is taken. */
+  /** Rejects if the id is taken. */
   async add({ id, sealedSecret, level, repos, description, createdAt }: KeyRow): Promise<void> {
     await this.#db
       .prepare(

@@ -28,7 +28,7 @@ export class NodeTable {
     this.#db = db;
   }
 
-  /** The node lives. Whether it is being drained is not its own to say. */
+  /** The node lives. The mark that it is being drained stays: a node does not decide that itself. */
   async record({ name, executor, capacity, seenAt, work }: NodeRecord): Promise<void> {
     await this.#db
       .prepare(
@@ -40,18 +40,18 @@ export class NodeTable {
       .run();
   }
 
-  /** A node that leaves in good order lives no more at once: its row goes, unless the mark on it has to stay. */
+  /** A node that leaves in good order counts as dead at once. Its row goes, unless it carries the mark of draining. */
   async leave(name: string, { now, ttlMs }: { now: number; ttlMs: number }): Promise<void> {
     await this.#db.batch([
       this.#db.prepare(`DELETE FROM nodes WHERE name = ?1 AND draining = 0`).bind(name),
       this.#db
         .prepare(`UPDATE nodes SET seen_at = min(seen_at, ?2), work = '[]' WHERE name = ?1`)
-        // As if it had been silent for just so long that it counts as dead.
+        // As if it had been silent just long enough to count as dead.
         .bind(name, now - ttlMs - 1),
     ]);
   }
 
-  /** Marks a node, or takes the mark away; answers the node, or null where there is none. */
+  /** Marks a node, or takes the mark away. Returns the node, or null if there is no such node. */
   async setDraining(name: string, draining: 0 | 1): Promise<NodeRow | null> {
     const row = await this.#db
       .prepare(`UPDATE nodes SET draining = ?2 WHERE name = ?1 RETURNING ${COLUMNS}`)
@@ -60,7 +60,7 @@ export class NodeTable {
     return row && nodeOf(row);
   }
 
-  /** Nodes heard of since a time, by name: whether each takes work, and no more, as this is asked with each heartbeat. */
+  /** Nodes heard of since a time, by name, with the mark only: each heartbeat asks for this. */
   async seenSince(since: number): Promise<{ name: string; draining: boolean }[]> {
     const { results } = await this.#db
       .prepare(`SELECT name, draining FROM nodes WHERE seen_at >= ?1 ORDER BY name`)

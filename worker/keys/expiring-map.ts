@@ -1,14 +1,14 @@
 export interface ExpiringMapOptions {
   /** How long an entry is good, in milliseconds. */
   readonly ttlMs: number;
-  /** Beyond so many, the oldest entry goes. */
+  /** If there are more, the oldest entry goes. */
   readonly maxEntries: number;
 }
 
 /** Remembers values by id for a while, within a bound. The clock is the caller's. */
 export class ExpiringMap<Value> {
   readonly #options: ExpiringMapOptions;
-  /** In the order in which they were set, which is that in which they expire. */
+  /** In the order in which they were set, and so in which they expire. */
   readonly #entries = new Map<string, { readonly value: Value; readonly since: number }>();
 
   constructor(options: ExpiringMapOptions) {

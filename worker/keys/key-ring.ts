@@ -6,7 +6,7 @@ import { ExpiringMap } from "./expiring-map.ts";
 import { isMadeId } from "./make-key.ts";
 import { openSecret } from "./sealed-secret.ts";
 
-/** How long a key is used, and an unknown id refused, without asking again: so long a revoked key may still work; milliseconds. */
+/** How long a key is used, and an unknown id refused, without asking D1 again; milliseconds. So long a revoked key may still work. */
 export const KEY_MEMORY_MS = 5_000;
 /** Most keys, and most unknown ids, that an isolate remembers. */
 const MAX_REMEMBERED = 1000;
@@ -18,11 +18,11 @@ export interface AccessKey {
   readonly scope: KeyScope;
 }
 
-/** Where the access keys are found: the root key, which may do everything, and those in D1. */
+/** Finds the access keys: the root key, which may do everything, and those in D1. */
 export interface KeyRing {
   /**
-   * The key of an id, or undefined where there is none (any more). At once for the root key and for those in memory.
-   * Rejects, for another try, where D1 does not answer.
+   * The key of an id; undefined if there is no such key (any more). Answers at once for the root key and for keys in
+   * memory. Rejects, for another try, if D1 does not answer.
    */
   find(id: string): AccessKey | undefined | Promise<AccessKey | undefined>;
 }
@@ -46,7 +46,7 @@ class CatalogueKeyRing implements KeyRing {
   readonly #parts: KeyRingParts;
   readonly #rootKey: AccessKey;
   readonly #known = new ExpiringMap<AccessKey>({ ttlMs: KEY_MEMORY_MS, maxEntries: MAX_REMEMBERED });
-  /** Apart from the known ones, which made-up ids must not push out. */
+  /** Kept apart: made-up ids must not push known keys out. */
   readonly #unknown = new ExpiringMap<true>({ ttlMs: KEY_MEMORY_MS, maxEntries: MAX_REMEMBERED });
 
   constructor(parts: KeyRingParts) {
@@ -63,7 +63,7 @@ class CatalogueKeyRing implements KeyRing {
     return this.#unknown.get(id, now) ? undefined : this.#lookUp(id, now);
   }
 
-  // Requests that ask at once each look for themselves: the platform may end the one that the others would wait for.
+  // Each of several requests looks for itself: the platform may end the one that the others would wait for.
   async #lookUp(id: string, since: number): Promise<AccessKey | undefined> {
     const row = await this.#read(id);
     const key = row === null ? undefined : await this.#open(row);
@@ -80,7 +80,7 @@ class CatalogueKeyRing implements KeyRing {
     }
   }
 
-  /** A key whose secret can't be read is as good as none, until whoever runs the gateway reads this. */
+  /** A key whose secret can't be read counts as unknown, until the operator of the gateway reads this line. */
   async #open({ id, sealedSecret, level, repos }: KeyRow): Promise<AccessKey | undefined> {
     const { encryptionKey } = this.#parts.config;
     const secret = encryptionKey && (await openSecret(sealedSecret, { id, encryptionKey }));

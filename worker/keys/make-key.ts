@@ -15,7 +15,7 @@ export interface MakeKeyOptions {
   readonly now: number;
 }
 
-/** Makes an access key with a random id and secret. The secret is in the answer and, sealed, in D1; nowhere else. */
+/** Makes an access key with a random id and secret. The secret is only in the answer and, sealed, in D1. */
 export async function makeKey(
   { level, repos, description }: CreateKey,
   { catalogue, encryptionKey, now }: MakeKeyOptions,
@@ -27,7 +27,7 @@ export async function makeKey(
   return { ...key, secret };
 }
 
-/** Whether an id is of the form of those that are made here: others need not be looked for. */
+/** Whether an id has the form of the ids made here. Others need no look-up. */
 export function isMadeId(id: string): boolean {
   return ID_PATTERN.test(id);
 }

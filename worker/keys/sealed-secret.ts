@@ -19,7 +19,7 @@ export async function sealSecret(secret: string, seal: Seal): Promise<string> {
   return btoa(String.fromCharCode(...nonce, ...new Uint8Array(encrypted)));
 }
 
-/** The secret, or undefined where it was sealed with another key or for another id, or is damaged. */
+/** The secret; undefined if it was sealed with another key or for another id, or is damaged. */
 export async function openSecret(sealed: string, seal: Seal): Promise<string | undefined> {
   const key = await importKey(seal.encryptionKey);
   try {

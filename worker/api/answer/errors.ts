@@ -1,6 +1,6 @@
 import type { ErrorBody, Issue } from "../../../protocol/errors.ts";
 
-/** Codes of the control API's errors and the status of each (design §10). */
+/** Codes of the control API's errors, and the status of each. */
 const STATUS = {
   InvalidRequest: 400,
   InvalidSpec: 400,
@@ -35,7 +35,7 @@ const STATUS = {
 
 export type ApiCode = keyof typeof STATUS;
 
-/** What a handler throws; rendered in one place. */
+/** What a handler throws; renderApiError makes the answer of it. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly code: ApiCode;
@@ -54,7 +54,7 @@ export class ApiError extends Error {
   }
 }
 
-/** The answer to a request that failed. What is not an ApiError is ours: it is logged, and the client learns only the id. */
+/** The answer to a request that failed. Any error but an ApiError is our fault: it is logged, and the client learns only the request's id. */
 export function renderApiError(error: unknown, requestId: string): Response {
   if (!(error instanceof ApiError)) {
     console.error(`request ${requestId} failed:`, error);
@@ -66,7 +66,7 @@ export function renderApiError(error: unknown, requestId: string): Response {
   return render({ ...error, code: error.code, message: error.message, headers: error.headers, requestId });
 }
 
-/** How the platform marks that an object is overloaded or was restarted: trying again is right. */
+/** The platform marks errors of an object that is overloaded or was restarted: another try may help. */
 function isRetryable(error: unknown): boolean {
   return error instanceof Error && ("retryable" in error || "overloaded" in error);
 }

@@ -9,7 +9,7 @@ type PlainReason =
   | "no-such-version"
   | "catalogue-unavailable";
 
-/** What each reason of a branch is to a client; a new reason does not compile until it has its words here. */
+/** What each reason of a branch means to a client. A new reason does not compile until it has its words here. */
 const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
   "no-such-branch": ["NoSuchBranch", "There is no such branch: create the bucket '<branch>.<repo>' first."],
   "no-such-upload": ["NoSuchUpload", "There is no such upload, or it is closed: open a new one."],
@@ -34,7 +34,7 @@ const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
 
 type BranchFailure = CommitRefused | { readonly ok: false; readonly reason: PlainReason };
 
-/** A branch said no; `address` is the one that the client named. */
+/** The error for a branch's refusal. `address`: the branch that the client named. */
 export function branchError(failure: BranchFailure, address?: BranchAddress): ApiError {
   if (failure.reason === "no-such-branch" && address) {
     const bucket = bucketName(address);
@@ -68,7 +68,7 @@ const STOP_WORDS: Record<"job-ended" | "job-ending", string> = {
   "job-ending": "is committing its output, which can't be stopped any more: it ends in a moment",
 };
 
-/** A job can't be stopped. */
+/** The error for a job that can't be stopped. */
 export function stopError(reason: keyof typeof STOP_WORDS, job: string): ApiError {
   return new ApiError("JobEnded", `The job '${job}' ${STOP_WORDS[reason]}.`);
 }
@@ -86,7 +86,7 @@ const WRITE_WORDS: Record<WriteFailure, readonly [ApiCode, string]> = {
   "digest-mismatch": ["InvalidRequest", "The body does not have the digest and size that the query says."],
 };
 
-/** A body could not be taken in. */
+/** The error for a body that could not be taken in. */
 export function writeError(reason: WriteFailure): ApiError {
   return new ApiError(...WRITE_WORDS[reason]);
 }

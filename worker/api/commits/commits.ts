@@ -39,7 +39,7 @@ const FilesQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_LIST_ENTRIES).default(MAX_LIST_ENTRIES),
 });
 
-/** `GET /repos/{repo}/branches/{branch}/commits/{id}/files`: the files of a commit, also of a branch deleted since. */
+/** `GET /repos/{repo}/branches/{branch}/commits/{id}/files`: the files of a commit, even if the branch was deleted since. */
 export async function listFiles(asked: ApiRequest): Promise<Response> {
   const { since, ...page } = readQuery(asked, FilesQuery);
   if (since !== undefined) return Response.json(await filesSince(asked, { ...page, since }));

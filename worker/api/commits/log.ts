@@ -28,7 +28,7 @@ export async function listCommits(asked: ApiRequest): Promise<Response> {
   return Response.json({ commits: log.commits.map(shown), next: log.next } satisfies CommitPage);
 }
 
-/** `GET …/commits/{id}`: with the job that made it and what that read. */
+/** `GET …/commits/{id}`: the commit, the pipeline whose job made it, and what the job read. */
 export async function inspectCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const entry = await commitInPath(asked);
@@ -46,7 +46,7 @@ const DiffQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_LIST_CHANGES).default(MAX_LIST_CHANGES),
 });
 
-/** `GET …/commits/{id}/diff`: what it has differently from its parent, or from the commit `from`. */
+/** `GET …/commits/{id}/diff`: how it differs from its parent, or from the commit `from`. */
 export async function diffCommit(asked: ApiRequest): Promise<Response> {
   const { from: asFrom, after, limit } = readQuery(asked, DiffQuery);
   const { address, branch } = branchInPath(asked);

@@ -17,7 +17,7 @@ export async function readProvenance(asked: ApiRequest): Promise<Response> {
   const { id: commit, origin: job } = await commitInPath(asked);
   await mustHold(asked, { commit, path });
   if (job === null) return Response.json({ path, job, datums: [], next: null } satisfies Provenance);
-  // The output of a pipeline is in the repo of its name.
+  // A pipeline's output is in the repo of its name.
   const page = await asked.context.pipeline(asked.params.repo ?? "").provenance({ job, path, after, limit });
   if (page.ok) {
     const { datums, next } = page;

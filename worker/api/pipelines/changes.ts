@@ -12,14 +12,14 @@ export async function stopPipeline(asked: ApiRequest): Promise<Response> {
   return answer(await asked.context.pipeline(name).stop(), { name, change: "stop" });
 }
 
-/** `POST /pipelines/{name}/start`: one job for the present HEADs of its inputs, where they moved. */
+/** `POST /pipelines/{name}/start`: makes one job for the present HEADs of its inputs, if they moved. */
 export async function startPipeline(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const name = nameParam(asked, "pipeline");
   return answer(await asked.context.pipeline(name).start(), { name, change: "start" });
 }
 
-/** `POST /pipelines?update=true`: a new version of a pipeline, of a specification that was checked. */
+/** `POST /pipelines?update=true`: a new version of a pipeline, from a checked specification. */
 export async function updatePipeline(
   { context }: Pick<ApiRequest, "context">,
   { spec, reprocess }: { spec: PipelineSpec; reprocess: boolean },

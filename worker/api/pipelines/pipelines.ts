@@ -31,8 +31,8 @@ const SubmitQuery = z
   });
 
 /**
- * `POST /pipelines`: submits a spec. 201, or 400 with every problem found. With `?update=true` it is the next version
- * of a pipeline that is there (200); with `?dryRun=true` nothing is made.
+ * `POST /pipelines`: submits a spec. 201, or 400 with every problem found. With `?update=true` the spec is the next
+ * version of an existing pipeline (200). With `?dryRun=true` nothing is made.
  */
 export async function createPipeline(asked: ApiRequest): Promise<Response> {
   const { dryRun, update, reprocess } = readQuery(asked, SubmitQuery);
@@ -96,8 +96,8 @@ export async function inspectPipeline(asked: ApiRequest): Promise<Response> {
 const DeleteQuery = z.strictObject({ keepOutput: Flag, force: Flag });
 
 /**
- * `DELETE /pipelines/{name}?keepOutput=true`: the output branch goes too, unless it is kept. Refused while another
- * pipeline reads what would go, unless `force=true`: to that one its input is then empty.
+ * `DELETE /pipelines/{name}?keepOutput=true`: deletes the output branch, too, unless it is kept. Refused if another
+ * pipeline reads that branch. `force=true` deletes it all the same, and the other pipeline's input is then empty.
  */
 export async function deletePipeline(asked: ApiRequest): Promise<Response> {
   const { keepOutput, force } = readQuery(asked, DeleteQuery);

@@ -8,7 +8,7 @@ import { workerCount } from "../../core/parallelism.ts";
 import { checkSpec, resolveSpec } from "../../core/spec.ts";
 import { type Look, lookAfter, lookAtInput } from "./look.ts";
 
-/** What a good specification would come to now: its workers and its first datums. Makes nothing. */
+/** What a good specification would lead to now: its workers and its first datums. Makes nothing. */
 export async function previewPipeline(context: Context, spec: PipelineSpec): Promise<PipelineCheck> {
   const seen = await context.catalogue.nodes.seenSince(Date.now() - NODE_TTL_MS);
   const nodes = seen.filter(({ draining }) => !draining);
@@ -41,7 +41,7 @@ function checkedInput(input: ResolvedInput, look: Look): PipelineCheck["inputs"]
   return { ...input, commit, hasData, matches: paths.length, complete };
 }
 
-/** In the order in which a job has them: the first input varies fastest. No job begins while an input is empty. */
+/** In the order of a job: the first input varies fastest. An empty input leaves no datums. */
 function firstDatums(
   inputs: readonly ResolvedInput[],
   looks: readonly Look[],
@@ -58,7 +58,7 @@ function firstDatums(
   return first;
 }
 
-/** Known where all was looked at, and where an input that was has nothing. */
+/** Null: not known, because an input was not looked at to its end. An input that has nothing makes the total zero in any case. */
 function totalOf(looks: readonly Look[]): number | null {
   if (looks.some(({ paths, complete }) => complete && paths.length === 0)) return 0;
   if (looks.some(({ complete }) => !complete)) return null;

@@ -11,9 +11,9 @@ import { cycleIssues, missingRepoIssues, unknownCommitIssues } from "./graph.ts"
 /** Largest specification, as JSON in UTF-8: a Pipeline object keeps it in one row of at most 2 MB. */
 const MAX_SPEC_BYTES = 1_000_000;
 
-/** A submitted specification and what the specification alone says wrong about itself. */
+/** A submitted specification, and the problems that the specification alone shows. */
 export interface Submission {
-  /** Undefined where it is not of the right form. */
+  /** Undefined if it is not of the right form. */
   readonly spec: PipelineSpec | undefined;
   readonly outline: SpecOutline;
   readonly issues: readonly Issue[];
@@ -22,15 +22,15 @@ export interface Submission {
 /** What a submission is to become: a pipeline, or the next version of one. */
 export type Purpose = "create" | "update";
 
-/** Why a specification that is good in itself can't be had beside what is there. */
+/** Why a specification that is good in itself can't exist beside what is there. */
 interface Obstacle {
   readonly code: "AlreadyExists" | "NoSuchPipeline" | "InvalidSpec";
   readonly issue: Issue;
 }
 
 /**
- * The specification of a submission. Throws everything that can be said against it, at once. What stands in its way
- * is told among other problems only: alone, it is for the objects to say (`obstacleTo`).
+ * The specification of a submission. Throws all of its problems at once. An obstacle (`obstacleTo`) is reported here only
+ * together with other problems. An obstacle alone is left to the objects: only they can tell it without a race.
  */
 export async function submittedSpec(asked: ApiRequest, purpose: Purpose): Promise<PipelineSpec> {
   const { spec, outline, issues: own } = readSubmission(await asked.json());
@@ -46,7 +46,7 @@ export async function submittedSpec(asked: ApiRequest, purpose: Purpose): Promis
   throw badSpec(obstacle ? [...issues, obstacle.issue] : issues);
 }
 
-/** What stands in the way of a submission now; undefined where nothing does. */
+/** What stands in the way of a submission now; undefined if nothing does. */
 export async function obstacleTo(
   purpose: Purpose,
   {
@@ -86,7 +86,7 @@ function noPipeline(pipeline: string): Issue {
   return { path: "pipeline.name", message };
 }
 
-/** A commit that was there when the specification was checked. */
+/** A commit was there when the specification was checked, and has gone since. */
 export const COMMIT_GONE: Issue = {
   path: "inputs",
   message: "a commit to start after is not there any more: look at the branches, then submit again",
@@ -97,14 +97,14 @@ const OTHER_OUTPUT: Issue = {
   message: "can't be changed by an update: keep it, or make another pipeline",
 };
 
-/** A good specification that can't be had beside what is there. */
+/** The error for a good specification that can't exist beside what is there. */
 export function obstructed({ code, issue }: Obstacle): ApiError {
   return new ApiError(code, `The pipeline can't be had: ${issue.path}: ${issue.message}`, {
     issues: [issue],
   });
 }
 
-/** Reads a submission; what is wrong with it is told once the rules that need the catalogue have been asked too. */
+/** Reads a submission. Its problems are reported later, together with those of the rules that need the catalogue. */
 export function readSubmission(value: unknown): Submission {
   const parsed = PipelineSpec.safeParse(value);
   const outline = outlineOf(value);
@@ -128,7 +128,7 @@ function sizeIssues(spec: PipelineSpec): Issue[] {
   return [{ path: "", message }];
 }
 
-/** A specification with these problems. */
+/** The error for a specification with these problems. */
 export function badSpec(issues: readonly Issue[]): ApiError {
   return new ApiError("InvalidSpec", `The pipeline specification has ${problems(issues)}.`, { issues });
 }

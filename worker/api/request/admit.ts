@@ -2,15 +2,15 @@ import { hasLevel, type Permission, permits, refusalText } from "../../core/perm
 import { ApiError } from "../answer/errors.ts";
 import { type ApiRequest, type Handler, nameParam } from "./api-request.ts";
 
-/** What a key must be allowed so that it may use a route. */
+/** What a key must be allowed to use a route. */
 interface RouteNeed {
   readonly permission: Permission;
   readonly of: ReposOf;
 }
 
 /**
- * The repos that a request is about; null among them stands for what belongs to no repo. It is asked only where a key
- * is limited to some repos, and may fail as the handler would with what the request says wrong.
+ * The repos that a request is about; null stands for what belongs to no repo. It is asked only if the key is limited to
+ * some repos. If the request is wrong, it may throw what the handler would.
  */
 export type ReposOf = (asked: ApiRequest) => readonly (string | null)[] | Promise<readonly (string | null)[]>;
 
@@ -27,7 +27,7 @@ export const repoInPath: ReposOf = (asked) => [nameParam(asked, "repo")];
 /** `{pipeline}` of the path: the repo of a pipeline has its name. */
 export const pipelineInPath: ReposOf = (asked) => [nameParam(asked, "pipeline")];
 
-/** Throws AccessDenied unless the caller's key allows all that the route needs (invariant 8). */
+/** Throws AccessDenied unless the caller's key allows all that the route needs: no request leaves its key's scope. */
 export async function admit(asked: ApiRequest, { needs }: Route): Promise<void> {
   const { scope } = asked.caller;
   for (const { permission } of needs) {

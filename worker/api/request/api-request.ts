@@ -8,12 +8,12 @@ import { checked } from "./issues.ts";
 /** One request of the control API, on its way to its handler. */
 export interface ApiRequest {
   readonly request: Request;
-  /** Of the path, decoded. */
+  /** Parameters of the path, decoded. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly context: Context;
   readonly caller: Caller;
-  /** The signed SHA-256 (hex) that the body must have; null where it is not signed. */
+  /** The signed SHA-256 (hex) that the body must have; null if it is not signed. */
   readonly bodySha256: string | null;
   /** The body as JSON, read once however often it is asked for. */
   readonly json: () => Promise<unknown>;
@@ -21,7 +21,7 @@ export interface ApiRequest {
 
 export type Handler = (asked: ApiRequest) => Promise<Response>;
 
-/** The query held to its schema; a parameter that is not in it, or comes twice, is refused. */
+/** Reads the query by its schema. Refuses a parameter that is not in the schema or comes twice. */
 export function readQuery<Schema extends z.ZodType>({ query }: ApiRequest, schema: Schema): z.infer<Schema> {
   const names = [...query.keys()];
   const twice = names.find((name, index) => names.indexOf(name) !== index);

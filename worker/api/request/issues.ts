@@ -3,9 +3,9 @@ import type { Issue } from "../../../protocol/errors.ts";
 import { nearest } from "../../core/nearest.ts";
 import { ApiError } from "../answer/errors.ts";
 
-/** An answer names so many problems, and how many more there are. */
+/** An answer names at most so many problems, and says how many more there are. */
 const MAX_ISSUES = 100;
-/** Of what a request calls things, so much is said again. */
+/** A name that a request uses is repeated in the answer up to so many characters. */
 const MAX_SHOWN_CHARACTERS = 100;
 
 /** Every problem that zod found with a value of this schema, each at its JSON path. */
@@ -21,7 +21,7 @@ export function issuesOf(error: z.ZodError, schema: z.ZodType): Issue[] {
   return more === 0 ? issues : [...issues, { path: "", message: `there are ${more} more problems` }];
 }
 
-/** Holds a value to its schema, or says every problem at once. */
+/** Reads a value by its schema, or throws every problem at once. */
 export function checked<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infer<Schema> {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -45,10 +45,10 @@ function* flattened(issue: z.core.$ZodIssue, above: Path): Generator<Problem> {
   if (issue.code === "unrecognized_keys") {
     for (const key of issue.keys) yield { kind: "unknown", path: [...path, key] };
   } else if (issue.code === "invalid_key") {
-    // What is wrong with the key of an entry; the path names the key.
+    // The key of an entry is wrong; the path names the key.
     for (const inner of issue.issues) yield { kind: "wrong", path, issue: inner };
   } else if (issue.code === "invalid_union" && issue.errors.length > 0) {
-    // Of several shapes, the one that fits best tells what is wrong.
+    // The problems are those of the shape that fits best.
     const [closest = []] = issue.errors.toSorted((a, b) => problemCount(a) - problemCount(b));
     for (const inner of closest) yield* flattened(inner, path);
   } else yield { kind: "wrong", path, issue };
@@ -122,7 +122,7 @@ const KINDS: Readonly<Record<string, string>> = {
   null: "null",
 };
 
-/** What is wrong with a value, for whoever wrote it. A schema's own words are kept. */
+/** A problem in words for the writer of the value. A schema's own words are kept. */
 function problemWords(issue: z.core.$ZodIssue): string {
   if (!isOfZod(issue.message)) return issue.message;
   switch (issue.code) {
@@ -141,7 +141,7 @@ function problemWords(issue: z.core.$ZodIssue): string {
   }
 }
 
-/** zod's messages begin so; those of our schemas never do. */
+/** zod's messages begin like this; those of our schemas never do. */
 function isOfZod(message: string): boolean {
   return /^(Invalid|Too (small|big)|Unrecognized|Expected)/.test(message);
 }

@@ -13,7 +13,7 @@ const FIRST_BUFFER_BYTES = 64 * 1024;
 
 type SentBody = Pick<ApiRequest, "request" | "bodySha256">;
 
-/** The body of a request, held to its schema and to the signed SHA-256 where there is one. */
+/** Reads the body by its schema, and checks the signed SHA-256 if there is one. */
 export async function readJson<Schema extends z.ZodType>(
   asked: ApiRequest,
   schema: Schema,

@@ -7,13 +7,13 @@ import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { inlineContent } from "../uploads.ts";
 
-/** What became of a datum or task, and the small contents that came with the message, verified. */
+/** The outcome of a datum or task, and the small contents that came with the message, verified. */
 export interface ReadOutcome {
   readonly outcome: Outcome;
   readonly contents: readonly Content[];
 }
 
-/** Takes the contents out of the outcomes of a pipeline whose output is `output`. */
+/** Takes the contents out of the outcomes. `output`: the output branch of the pipeline. */
 export function readOutcomes(outcomes: readonly Outcome[], output: BranchAddress): ReadOutcome[] {
   return outcomes.map((outcome, index) => {
     if (outcome.state !== "success" && outcome.state !== "merged") return { outcome, contents: [] };
@@ -34,9 +34,9 @@ export function readOutcomes(outcomes: readonly Outcome[], output: BranchAddress
 }
 
 /**
- * Adds the contents to the output branch, one call an upload: to the upload that an outcome names, and what comes
- * without one together to the upload of the first such lease. Those of merges go to one of their own: it is let go of
- * when they are. Answers the outcomes, each with the upload that now keeps its contents.
+ * Adds the contents to the output branch, one call an upload. An outcome may name its upload. Those without one share
+ * the upload of the first of their leases. Merged contents share an upload of their own, because it is given up with them,
+ * earlier than that of the outputs. Returns the outcomes, each with the upload that now keeps its contents.
  */
 export async function keepContents(branch: BranchApi, read: readonly ReadOutcome[]): Promise<Outcome[]> {
   const shared = {

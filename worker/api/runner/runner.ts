@@ -22,7 +22,7 @@ import { type ApiRequest, noQuery, readQuery } from "../request/api-request.ts";
 import { readJson } from "../request/read-json.ts";
 import { keepContents, readOutcomes } from "./outcomes.ts";
 
-/** `POST /runner/heartbeat`: the node lives; answers the workers it should have, none while it is being drained. */
+/** `POST /runner/heartbeat`: the node lives. The answer is the workers that it should have: none while it is being drained. */
 export async function heartbeat(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const node = await readJson(asked, Heartbeat);
@@ -41,8 +41,8 @@ export async function heartbeat(asked: ApiRequest): Promise<Response> {
 const LeaveQuery = z.strictObject({ node: Name });
 
 /**
- * `DELETE /runner/heartbeat?node=`: the node leaves in good order, its share goes to the others at once. That it is being
- * drained is remembered.
+ * `DELETE /runner/heartbeat?node=`: the node leaves in good order, and its share goes to the others at once. A drained node
+ * stays drained.
  */
 export async function leave(asked: ApiRequest): Promise<Response> {
   const { node } = readQuery(asked, LeaveQuery);
@@ -50,7 +50,7 @@ export async function leave(asked: ApiRequest): Promise<Response> {
   return new Response(null, { status: 204 });
 }
 
-/** `POST /runner/lease`: at once where a datum or task is queued, or where there is no slot; else when one is, or empty in the end. */
+/** `POST /runner/lease`: answers at once if a datum or task is queued, or if there is no slot. Otherwise it waits for one, and is empty in the end. */
 export async function lease(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { pipeline: name, node, worker, max } = await readJson(asked, LeaseRequest);
@@ -61,16 +61,16 @@ export async function lease(asked: ApiRequest): Promise<Response> {
   if (!first.ok) throw new ApiError("NoSuchPipeline", `There is no pipeline '${name}'.`);
   if (!first.slot || first.datums.length + first.tasks.length > 0) return Response.json(leaseOf(first));
   let here = true;
-  // Called back before anything is leased after a wait: a runner that has gone gets none.
+  // The pipeline calls this before it leases anything after a wait: a runner that has gone must get nothing.
   const present = async (): Promise<void> => {
     if (!here) throw new Error("the caller has gone");
   };
   const later = pipeline.lease({ ...call, waitMs: LEASE_WAIT_MS, present });
-  // A pipeline that is deleted meanwhile is told of at the next call: this answer has begun.
+  // If the pipeline is deleted meanwhile, the next call says so: this answer has begun.
   const answer = later.then((leased) => leaseOf(leased.ok ? leased : { ...first, slot: false }));
   return slowJson(answer, async () => {
     here = false;
-    // Its slot is another one's at once, instead of when its time is over.
+    // Another worker gets the slot at once, and not only when its time is over.
     await pipeline.vacate({ worker, visit });
   });
 }
@@ -98,8 +98,8 @@ export async function addLogs(asked: ApiRequest): Promise<Response> {
 }
 
 /**
- * `POST /runner/finish`: contents first, results second: a crash in between leaves contents that an upload keeps
- * and no result names, and never a result without its contents.
+ * `POST /runner/finish`: contents first, results second. A crash in between leaves contents that an upload keeps and no
+ * result names, and never a result without its contents.
  */
 export async function finish(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
