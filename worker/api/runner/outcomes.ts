@@ -40,8 +40,8 @@ export function readOutcomes(outcomes: readonly Outcome[], output: BranchAddress
  */
 export async function keepContents(branch: BranchApi, read: readonly ReadOutcome[]): Promise<Outcome[]> {
   const shared = {
-    success: await sharedUpload(branch, homeless(read, "success")),
-    merged: await sharedUpload(branch, homeless(read, "merged")),
+    success: await sharedUpload(branch, firstWithoutUpload(read, "success")),
+    merged: await sharedUpload(branch, firstWithoutUpload(read, "merged")),
   };
   const byUpload = new Map<string, Content[]>();
   const outcomes = read.map(({ outcome, contents }) => {
@@ -61,7 +61,7 @@ export async function keepContents(branch: BranchApi, read: readonly ReadOutcome
 }
 
 /** The first outcome that brings contents and names no upload to keep them. */
-function homeless(read: readonly ReadOutcome[], state: "success" | "merged"): Outcome | undefined {
+function firstWithoutUpload(read: readonly ReadOutcome[], state: "success" | "merged"): Outcome | undefined {
   return read.find(
     ({ outcome, contents }) => outcome.state === state && outcome.upload === undefined && contents.length > 0,
   )?.outcome;
