@@ -8,15 +8,15 @@ export interface BlobOwner {
   /** Id of the upload that writes it: `<branch>.<repo>.<ulid>`. */
   readonly upload: string;
   /**
-   * Unique to one write within the upload: an upload may bring the same content twice, and the bytes that lose
-   * are condemned while the others stay, so the two must not share a name.
+   * Unique to one write within the upload. An upload may bring the same content twice: the blobs of the second are
+   * removed while the first's stay, so that the two must not share a name.
    */
   readonly write: string;
 }
 
 /**
  * The name of a chunk's blob: `b/<two hex digits>/<branch uid>/<digest>-<size>.<write>.<upload ulid>`. The digits
- * keep folders small; the upload's id at the end makes that a name is never used again.
+ * keep folders small. The upload's id at the end makes sure that no name is ever used again.
  */
 export function chunkBlobName(chunk: ContentId, owner: BlobOwner): string {
   return `${folder(chunk, owner)}/${contentName(chunk)}.${owner.write}.${uploadUlid(owner.upload)}`;
@@ -27,7 +27,7 @@ export function manifestBlobName(manifest: ContentId, owner: BlobOwner): string 
   return `${folder(manifest, owner)}/${contentName(manifest)}.manifest.${owner.write}.${uploadUlid(owner.upload)}`;
 }
 
-/** What is `write` of a new write. */
+/** A fresh `write`. */
 export function newWrite(): string {
   return crypto.randomUUID().slice(0, 8);
 }

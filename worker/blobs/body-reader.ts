@@ -7,14 +7,14 @@ export interface BodyReaderOptions {
   readonly now: () => number;
 }
 
-/** What one read asks for: as much as came in about this time at the last read's rate, so that silence shows. */
+/** A read asks for as much as comes in about this time, at the rate of the last read. If more were asked for, a slow body would look silent. */
 const READ_MS = 100;
 
 type ByteView = Uint8Array<ArrayBuffer>;
 
 /**
- * Reads a request's body into buffers that the caller owns. The buffer that is handed in is transferred: only the
- * one that comes back may be used afterwards. After `end` is set, every read answers no bytes.
+ * Reads a request's body into buffers that the caller owns. A read transfers the buffer that is handed in: only the one
+ * that comes back may be used afterwards. Once `end` is set, every read returns no bytes.
  */
 export class BodyReader {
   readonly #source: ByteSource;
@@ -43,8 +43,8 @@ export class BodyReader {
   }
 
   /**
-   * Waits for bytes and answers them, at the start of the space that was handed in; none at the end of the body.
-   * `atLeast`: how many to wait for, or the end; where absent, as many as are likely to come soon.
+   * Waits for bytes and returns them, at the start of the space that was handed in; none at the end of the body.
+   * `atLeast`: how many to wait for, unless the body ends. Absent: as many as are likely to come soon.
    */
   async read(space: ByteView, atLeast = Math.min(this.#bytesPerRead, space.length)): Promise<ByteView> {
     if (this.#end !== null) return space.subarray(0, 0);
@@ -62,7 +62,7 @@ export class BodyReader {
     return bytes;
   }
 
-  /** To be called when no more will be read: a body that has not ended is cancelled. */
+  /** Call it when no more will be read. Cancels a body that has not ended. */
   async close(): Promise<void> {
     if (this.#timer !== undefined) clearTimeout(this.#timer);
     if (this.#end === "complete" || this.#end === "lost") return;
@@ -76,7 +76,7 @@ export class BodyReader {
     return await Promise.race([read.catch(() => "lost" as const), idle]);
   }
 
-  /** One timer for the whole body: it looks how long the present read has waited, and sleeps for the rest. */
+  /** One timer serves the whole body: it checks how long the present read has waited, and sleeps for the rest. */
   #watch(): void {
     const waited = this.#readSince === undefined ? 0 : this.#now() - this.#readSince;
     if (waited >= this.#idleMs) this.#onIdle?.();
@@ -87,16 +87,16 @@ export class BodyReader {
 /** Bytes that come one after the other, read into buffers that the caller owns. One read at a time. */
 export interface ByteSource {
   /**
-   * At least `atLeast` bytes, which `space` has room for, at the start of `space`; fewer only where the body ends,
-   * none at its end. The buffer of `space` is transferred: only the one that comes back may be used afterwards.
-   * Rejects where the sender is gone or what it sent cannot be decoded.
+   * Returns at least `atLeast` bytes, for which `space` has room, at the start of `space`; fewer only if the body ends, and
+   * none at its end. The buffer of `space` is transferred: only the one that comes back may be used afterwards. Rejects
+   * if the sender is gone or what it sent cannot be decoded.
    */
   read(space: ByteView, atLeast: number): Promise<ByteView>;
   /** Nothing more will be read. */
   cancel(): Promise<void>;
 }
 
-/** A stream as a source. Bodies of requests are byte streams, which read into a buffer; those made by a transform may not be. */
+/** A stream as a source. Bodies of requests are byte streams, which read into a buffer; a stream made by a transform may not be one. */
 export function byteSource(body: ReadableStream<Uint8Array>): ByteSource {
   try {
     return new DirectSource(body.getReader({ mode: "byob" }));

@@ -1,7 +1,7 @@
 /**
- * How many bytes of bodies an isolate may hold at once; who wants more waits in line. Free of deadlock as long as
- * nobody waits in `take` while holding something: every holder then ends by itself, because an idle client is
- * timed out. Who holds something asks with `tryTake`, which never waits and never overtakes the line.
+ * How many bytes of bodies an isolate may hold at once. A request that wants more waits in line. There is no deadlock as
+ * long as no request waits in `take` while it holds something: every holder then ends by itself, because an idle client
+ * is timed out. A holder asks with `tryTake`, which never waits and never overtakes the line.
  */
 export class ByteBudget {
   readonly #line: { readonly bytes: number; readonly admit: () => void }[] = [];
@@ -17,7 +17,7 @@ export class ByteBudget {
     return this.#free;
   }
 
-  /** Whether somebody waits: holders should then give back what they can do without. */
+  /** Whether a request waits: holders should then give back what they can do without. */
   get contended(): boolean {
     return this.#line.length > 0;
   }
@@ -29,7 +29,7 @@ export class ByteBudget {
     return true;
   }
 
-  /** Reserves when it is the caller's turn: first come, first served, whatever the sizes. */
+  /** Waits for the caller's turn, then reserves: first come, first served, whatever the sizes. */
   async take(bytes: number): Promise<void> {
     if (this.tryTake(bytes)) return;
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -1,13 +1,13 @@
 import type { ByteBudget } from "./budget.ts";
 
-/** Buffers of the usual size that are kept for the next taker, so that memory is not mapped anew for each chunk. */
+/** How many buffers of the usual size are kept for the next taker. Without them, memory would be mapped anew for each chunk. */
 const POOLED_BUFFERS = 4;
 
 /**
  * The buffers of one upload: one chunk in flight to the store and one filling, both counted against the isolate's
- * budget. It takes the second only if that is free at once; else it waits for the one in flight, and then stands
- * in line with empty hands. That keeps the budget free of deadlock and fair: a long upload goes back in line after
- * each chunk while others wait.
+ * budget. It takes the second only if that is free at once. Otherwise it waits for the one in flight, and then stands in
+ * line with empty hands. That keeps the budget free of deadlock and fair: while others wait, a long upload goes back in
+ * line after each chunk.
  */
 export class ChunkFlow {
   readonly #budget: ByteBudget;
@@ -20,7 +20,7 @@ export class ChunkFlow {
     this.#pool = pool;
   }
 
-  /** A buffer of at least `bytes` bytes for the next chunk, whose contents are arbitrary. */
+  /** A buffer of at least `bytes` bytes for the next chunk. It is not cleared. */
   async take(bytes: number): Promise<ArrayBuffer> {
     if (!this.#budget.tryTake(bytes)) {
       await this.#inFlight;
@@ -30,7 +30,7 @@ export class ChunkFlow {
     return this.#pool.take(bytes);
   }
 
-  /** Sends the buffer that was taken last when the one before has arrived; rejects if that one did not. */
+  /** Sends the buffer that was taken last, as soon as the one before has arrived. Rejects if that one failed. */
   async send(chunk: Uint8Array<ArrayBuffer>, put: (chunk: Uint8Array) => Promise<void>): Promise<void> {
     await this.#inFlight;
     const bytes = this.#filling;
@@ -39,7 +39,7 @@ export class ChunkFlow {
       this.#pool.give(chunk.buffer);
       this.#budget.give(bytes);
     });
-    // Who waits for the next chunk, or for the end, hears of it.
+    // The next `take` or `send`, or the end, rejects with it.
     this.#inFlight.catch(() => {});
   }
 
@@ -61,7 +61,7 @@ export class BufferPool {
   readonly #bytes: number;
   readonly #idle: ArrayBuffer[] = [];
 
-  /** `bytes`: the size of buffer that is worth keeping. */
+  /** `bytes`: the size of the buffers that are kept. */
   constructor(bytes: number) {
     this.#bytes = bytes;
   }

@@ -7,14 +7,14 @@ export interface Chunk {
   readonly offset: number;
   readonly length: number;
   /**
-   * SHA-256 of each 1 MiB from the chunk's start on, the last of what is left, as far as they are known: base64 of
-   * 32 bytes each. They are leaves of the content, but the last where the chunk ends within one: what a concatenation
-   * is re-hashed from. Null where the chunk does not begin at a leaf of its content.
+   * SHA-256 of each 1 MiB from the chunk's start on, the last one of what is left, as far as they are known: base64 of
+   * 32 bytes each. A concatenation is re-hashed from them. They are leaves of the content, except the last if the chunk
+   * ends within a leaf. Null if the chunk does not begin at a leaf of its content.
    */
   readonly leaves: string | null;
 }
 
-/** Where a content's bytes are: in the row itself, in blobs, or in blobs named by a manifest that got too long for a row. */
+/** Where a content's bytes are: in the row itself, in blobs, or in blobs that a manifest lists because the list is too long for a row. */
 export type Body =
   | { readonly kind: "inline"; readonly bytes: Uint8Array }
   | { readonly kind: "chunks"; readonly chunks: readonly Chunk[] }
@@ -29,8 +29,8 @@ export interface Content {
   readonly size: number;
   readonly body: Body;
   /**
-   * Contents of the same branch that own the blobs of the body's chunks: they live as long as this one does. Absent
-   * where the content owns its blobs itself. Blobs of the manifest are its own in any case.
+   * Contents of the same branch that own the blobs of the body's chunks: they live as long as this one does. Absent: the
+   * content owns its blobs itself. The blobs of the manifest are its own in any case.
    */
   readonly keeps?: readonly ContentId[];
 }

@@ -8,8 +8,8 @@ import type { BlobStore, ByteRange } from "./port.ts";
 const MANIFEST_BOUND_BYTES = 1024 * 1024;
 
 /**
- * A manifest is a blob of JSON that lists pages; a page is a blob of JSON that lists chunks. Two levels, so that
- * neither who writes nor who reads holds more than a page: a page of MANIFEST_BOUND_BYTES speaks for about 10 GiB.
+ * A manifest is a blob of JSON that lists pages; a page is a blob of JSON that lists chunks. With two levels, neither the
+ * writer nor a reader holds more than a page. A page of MANIFEST_BOUND_BYTES stands for about 10 GiB.
  */
 interface ManifestPage {
   readonly blob: string;
@@ -20,10 +20,10 @@ interface ManifestPage {
 }
 
 export interface ChunkListOptions {
-  /** Where manifests go, and whose they are. */
+  /** Takes the manifests, which belong to `owner`. */
   readonly store: BlobStore;
   readonly owner: BlobOwner;
-  /** Bytes of JSON from which the list goes to blobs; the store's where absent. */
+  /** Bytes of JSON from which the list goes to blobs. Absent: the store's bound. */
   readonly bound?: number;
 }
 
@@ -73,7 +73,7 @@ export interface PlacedChunk {
   readonly chunk: Chunk;
 }
 
-/** The chunks of a content in order; those of pages that end at or before `from` are left out. */
+/** The chunks of a content in order. Pages that end at or before `from` are not read. */
 export async function* chunksFrom(
   store: BlobStore,
   { body, from }: { body: ChunkedBody; from: number },
@@ -86,14 +86,14 @@ export async function* chunksFrom(
   }
 }
 
-/** A chunk and which of its bytes, [from, to), are asked for. */
+/** A chunk and the range [from, to) of its bytes that is asked for. */
 export interface ChunkPart {
   readonly chunk: Chunk;
   readonly from: number;
   readonly to: number;
 }
 
-/** What of its chunks a range of a content is made of, in order. */
+/** The parts of chunks that make up a range of a content, in order. */
 export async function* chunksWithin(
   store: BlobStore,
   { body, range }: { body: ChunkedBody; range: ByteRange },
@@ -115,14 +115,14 @@ function* placed(chunks: readonly Chunk[], from: number): Generator<PlacedChunk>
   }
 }
 
-/** JSON that this file wrote. */
+/** Reads JSON that this file wrote. */
 async function readJson<T>(store: BlobStore, { blob, length }: { blob: string; length: number }): Promise<T> {
   const stream = await store.get(blob, { offset: 0, length });
   if (stream === null) throw new MissingBlobError(blob);
   return await new Response(stream).json<T>();
 }
 
-/** A name that points at nothing: never to be seen while the invariants hold. */
+/** A name points at nothing: this never happens while the invariants hold. */
 export class MissingBlobError extends Error {
   constructor(blob: string) {
     super(`blob ${blob} is missing from the blob store`);

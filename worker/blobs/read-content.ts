@@ -5,14 +5,14 @@ import type { BlobStore, ByteRange } from "./port.ts";
 export interface ContentToRead {
   readonly body: Body;
   readonly size: number;
-  /** The whole content where absent; else a range inside it. */
+  /** A range inside the content. Absent: the whole. */
   readonly range?: ByteRange;
 }
 
 /**
- * A content's bytes, or a range of them, for `new Response(…)`, which learns the length from them. Rejects where
- * the first blob is missing, so that the answer can still be an error; one that is missing later, or too short,
- * errors the stream: the reader sees a broken transfer and never wrong bytes.
+ * A content's bytes, or a range of them, for `new Response(…)`, which learns the length from them. Rejects if the first
+ * blob is missing, so that the answer can still be an error. If a later one is missing or too short, the stream fails:
+ * the reader sees a broken transfer and never wrong bytes.
  */
 export async function readContent(
   store: BlobStore,
@@ -35,7 +35,7 @@ interface BlobStream {
   readonly length: number;
 }
 
-/** One blob is being sent while the next one is being opened. */
+/** Sends one blob while it opens the next one. */
 async function pump(
   streams: AsyncGenerator<BlobStream>,
   { first, writable }: { first: BlobStream; writable: WritableStream<Uint8Array> },

@@ -1,7 +1,7 @@
 import type { Env } from "../env.ts";
 import { type BlobStore, type ByteRange, ShortBlobError } from "./port.ts";
 
-/** The blob store that the host bound: DISK (embedded) before BLOBS (R2). Throws where there is neither. */
+/** The blob store that the host bound: DISK (embedded) before BLOBS (R2). Throws if there is neither. */
 export function openBlobStore(env: Pick<Env, "DISK" | "BLOBS">): BlobStore {
   if (env.DISK) return new DiskBlobStore(env.DISK);
   if (env.BLOBS) return new R2BlobStore(env.BLOBS);

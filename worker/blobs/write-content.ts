@@ -14,16 +14,16 @@ import type { BlobStore } from "./port.ts";
 
 /** Most bytes in one chunk, which is one blob. A multiple of LEAF_BYTES. */
 export const CHUNK_BYTES = 4 * 1024 * 1024;
-/** What is read of a body before it takes any of the isolate's budget. More than INLINE_LIMIT_BYTES. */
+/** How much of a body is read before it takes any of the isolate's budget. More than INLINE_LIMIT_BYTES. */
 const HEAD_BYTES = 2 * INLINE_LIMIT_BYTES;
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
 export interface WriteOptions {
   readonly store: BlobStore;
-  /** Called at most once: when the content turns out larger than INLINE_LIMIT_BYTES, before its first blob. */
+  /** Called at most once, before the first blob, if the content turns out larger than INLINE_LIMIT_BYTES. */
   readonly openUpload: () => Promise<{ readonly upload: string; readonly uid: string }>;
-  /** Called well before `uploadLeaseMs` are over, since the opening or the last renewal, while bytes come. */
+  /** Called while bytes come, well before `uploadLeaseMs` have passed since the opening or the last renewal. */
   readonly renewUpload?: (upload: string) => Promise<void>;
   readonly uploadLeaseMs?: number;
   /** How many bytes the sender says will come. */
@@ -31,7 +31,7 @@ export interface WriteOptions {
   readonly expect?: ExpectedHashes;
   /** The additional checksum that is wanted of the content. */
   readonly checksum?: ChecksumAlgorithm;
-  /** Small content goes to a blob as well, and empty content is an empty list of chunks. */
+  /** Set: small content goes to a blob as well, and empty content is an empty list of chunks. */
   readonly inline?: "never";
   readonly now: () => number;
   /** A body that brings nothing for so long is given up, in milliseconds. */
@@ -42,14 +42,14 @@ export interface WriteOptions {
   readonly budget?: ByteBudget;
 }
 
-/** Hashes that the whole content must have, where the sender stated them. */
+/** Hashes that the sender stated, and that the whole content must have. */
 export interface ExpectedHashes {
   /** 16 bytes. */
   readonly md5?: Uint8Array;
   /** Plain SHA-256, lower-case hex. */
   readonly sha256?: string;
   readonly digest?: ContentId;
-  /** `value`: base64. It is asked when the body has ended, because it may come behind it; null where none came. */
+  /** `value`: base64, or null if none came. Called when the body has ended, because the value may come behind it. */
   readonly checksum?: { readonly algorithm: ChecksumAlgorithm; readonly value: () => string | null };
 }
 
@@ -62,22 +62,21 @@ export type WriteFailure =
   | "checksum-mismatch"
   | "digest-mismatch";
 
-/** `upload` is what `openUpload` opened, also on failure, for the caller to abort; null where it was not needed. */
+/** `upload` is what `openUpload` opened, also on failure, for the caller to abort; null if it was not needed. */
 export type WriteResult =
   | {
       readonly ok: true;
       readonly content: Content;
-      /** Base64; null where none was wanted. */
+      /** Base64; null if none was wanted. */
       readonly checksum: string | null;
       readonly upload: string | null;
     }
   | { readonly ok: false; readonly reason: WriteFailure; readonly upload: string | null };
 
 /**
- * Takes in a body: small content comes back with its bytes, larger content is cut into chunks that are in the
- * store when this answers. Nothing is named here: a crash, a failure or a sender that goes away leaves blobs of an
- * upload that never commits. Holds at most one chunk in flight and one filling. Rejects where the store or a
- * callback does.
+ * Takes in a body. Small content comes back with its bytes. Larger content is cut into chunks, which are in the store
+ * when this returns. Nothing is named here: a crash, a failure or a sender that goes away leaves blobs of an upload that
+ * never commits. Holds at most one chunk in flight and one filling. Rejects if the store or a callback does.
  */
 export async function writeContent(source: ByteSource | null, options: WriteOptions): Promise<WriteResult> {
   return await new ContentWrite(source ?? NO_BYTES, options).run();
@@ -115,7 +114,7 @@ class ContentWrite {
     }
   }
 
-  /** As much of the body as decides whether it is inline. A body that says it is small is read in one go. */
+  /** Reads enough of the body to decide whether it is inline. A body that is declared small is read in one go. */
   async #readHead(): Promise<Bytes> {
     const { declaredSize = INLINE_LIMIT_BYTES + 1 } = this.#options;
     if (declaredSize > INLINE_LIMIT_BYTES) {
@@ -165,7 +164,7 @@ class ContentWrite {
       const blob = chunkBlobName({ digest, size: chunk.length }, owner);
       await flow.send(chunk, (bytes) => store.put(blob, bytes));
       await list.add({ blob, offset: 0, length: chunk.length, leaves: encodeLeaves(leaves) });
-      // The next buffer is taken only when there is something to put in it.
+      // The next buffer is taken only if there is something to put in it.
       head = await this.#fill(new Uint8Array(head.buffer), { filled: 0, atLeast: 1 });
     }
     await flow.arrived();
@@ -209,8 +208,8 @@ class ContentWrite {
   }
 
   /**
-   * How large a buffer the next chunk needs, whose first `head` bytes are here: one byte more than should come, so
-   * that the read that brings the last byte also sees the end.
+   * How large a buffer the next chunk needs, whose first `head` bytes are here. It has one byte more than should come: the
+   * read that brings the last byte then also sees the end.
    */
   #chunkBytes(head: number): number {
     const { declaredSize } = this.#options;
@@ -222,7 +221,7 @@ class ContentWrite {
     return this.#received > (this.#options.declaredSize ?? Number.POSITIVE_INFINITY);
   }
 
-  /** What is wrong with the body as far as it came; a body that has not ended is fine so far. */
+  /** What is wrong with the body so far. A body that has not ended is not too short. */
   #bodyFailure(): WriteFailure | null {
     if (this.#tooLong) return "body-too-long";
     if (this.#reader.end === "idle") return "request-timeout";

@@ -1,6 +1,6 @@
 import { classEnd } from "./glob-class.ts";
 
-/** What is wrong with a pattern, in words, and where: an index into it. */
+/** A fault of a pattern, in words. `at`: its index in the pattern. */
 export interface GlobFault {
   readonly ok: false;
   readonly problem: string;
@@ -17,8 +17,8 @@ export interface BraceLimits {
 }
 
 /**
- * What a pattern with alternatives stands for: `a{b,c/d}` is `ab` and `ac/d`. Braces nest; `\{` is the character,
- * and inside `[…]` a brace is one too. More than the limits is refused.
+ * The patterns that a pattern with alternatives stands for: `a{b,c/d}` is `ab` and `ac/d`. Braces nest. `\{` is the
+ * character itself, and so is a brace inside `[…]`. More patterns than the limits allow are refused.
  */
 export function expandBraces(pattern: string, limits: BraceLimits): Expanded {
   const open = firstBrace(pattern);
@@ -53,7 +53,7 @@ export function expandBraces(pattern: string, limits: BraceLimits): Expanded {
   return { ok: true, patterns };
 }
 
-/** Where the first brace is that is neither escaped nor in a character class; -1 where there is none. */
+/** The index of the first brace that is neither escaped nor in a character class; -1 if there is none. */
 function firstBrace(pattern: string): number {
   for (let at = 0; at < pattern.length; at = next(pattern, at)) {
     if (pattern.charAt(at) === "{" || pattern.charAt(at) === "}") return at;

@@ -16,7 +16,7 @@ export interface Checksum {
   readonly value: string;
 }
 
-/** Those whose value for a whole follows from the values of its parts. */
+/** Algorithms whose value for a whole follows from the values of its parts. */
 export type CrcAlgorithm = "CRC32" | "CRC32C" | "CRC64NVME";
 
 /** Polynomials in the usual notation, the highest power left out, the lowest bit first. */
@@ -48,7 +48,7 @@ export function checksumTypes(algorithm: ChecksumAlgorithm): readonly ChecksumTy
   return MULTIPART_TYPES[algorithm];
 }
 
-/** What it is over where the client does not say. */
+/** What it is over if the client does not say. */
 export function defaultChecksumType(algorithm: ChecksumAlgorithm): ChecksumType {
   return MULTIPART_TYPES[algorithm][0];
 }
@@ -57,13 +57,13 @@ export function isCrc(algorithm: ChecksumAlgorithm): algorithm is CrcAlgorithm {
   return algorithm in CRCS;
 }
 
-/** The bytes of a checksum over bytes, as a header has it in base64; null where it cannot be one of this algorithm. */
+/** The bytes of a checksum that a header has in base64; null if it cannot be one of this algorithm. */
 export function parseChecksum(algorithm: ChecksumAlgorithm, base64: string): Uint8Array<ArrayBuffer> | null {
   const bytes = decodeBase64(base64);
   return bytes?.length === CHECKSUM_BYTES[algorithm] ? bytes : null;
 }
 
-/** A part as its checksum sees it. */
+/** A part's checksum and size. */
 export interface SummedPart {
   /** Base64. */
   readonly value: string;
@@ -71,7 +71,7 @@ export interface SummedPart {
   readonly size: number;
 }
 
-/** The checksum over all bytes of an object, in base64, from those of its parts, in order. Throws where a value is none. */
+/** The checksum over all bytes of an object, in base64, from those of its parts, in order. Throws if a value is malformed. */
 export function combineChecksums({
   algorithm,
   parts,
@@ -85,7 +85,7 @@ export function combineChecksums({
 
 /**
  * The composite checksum of an object: over the checksums (base64) of its parts, with their number behind it.
- * `hash` is the same algorithm. Throws where a value is none.
+ * `hash` is the same algorithm. Throws if a value is malformed.
  */
 export function compositeOf({
   algorithm,

@@ -4,7 +4,7 @@ export interface Crc {
   readonly polynomial: string;
 }
 
-/** A run of bytes as its check sees it. */
+/** A run of bytes: its check and its size. */
 export interface CheckedRun {
   /** 4 or 8 bytes, big-endian. */
   readonly crc: Uint8Array;

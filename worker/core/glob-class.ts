@@ -1,4 +1,4 @@
-/** Whether one character, a whole code point, is wanted. */
+/** Whether one character, a whole code point, matches. */
 export type CharacterTest = (character: string) => boolean;
 
 export type ParsedClass =
@@ -21,7 +21,7 @@ const POSIX: Readonly<Record<string, RegExp>> = {
   xdigit: /[A-Fa-f0-9]/,
 };
 
-/** Where a character class that opens at `start` closes; -1 where it does not. A `]` that comes first is a member. */
+/** The index at which a character class that opens at `start` closes; -1 if it does not. A `]` that comes first is a member. */
 export function classEnd(pattern: string, start: number): number {
   let at = start + 1;
   if (pattern.charAt(at) === "!" || pattern.charAt(at) === "^") at++;

@@ -14,7 +14,7 @@ export function segmentMatcher(pieces: readonly Piece[]): (name: string) => bool
   return (name) => name.startsWith(literal.text) && follow(start, [...name]);
 }
 
-/** The characters that every match begins with, and whether they are all there is. */
+/** The characters that every match begins with. `whole`: a match has no others. */
 export function literalStart(pieces: readonly Piece[]): { readonly text: string; readonly whole: boolean } {
   let text = "";
   for (const piece of pieces) {
@@ -28,7 +28,7 @@ type Node =
   | { readonly kind: "accept" }
   | { readonly kind: "one"; readonly test: CharacterTest; readonly next: Node }
   | { readonly kind: "fork"; readonly to: Node[] }
-  /** The rest of the name is wanted where `start` does not match it. */
+  /** Matches if `start` does not match the rest of the name. */
   | { readonly kind: "except"; readonly start: Node };
 
 const ACCEPT: Node = { kind: "accept" };
@@ -75,7 +75,7 @@ function follow(start: Node, characters: readonly string[]): boolean {
   return here.has(ACCEPT) || isExcepted(here, []);
 }
 
-/** Everything that is reached from these without a character. */
+/** All nodes that these reach without a character. */
 function closure(nodes: readonly Node[]): Set<Node> {
   const reached = new Set(nodes);
   for (const node of reached) {

@@ -3,16 +3,16 @@ import { type CharacterTest, classEnd, parseClass } from "./glob-class.ts";
 
 /** A part of a segment. */
 export type Piece =
-  /** One character; `literal` where only one will do. */
+  /** One character; `literal` is set if only that one matches. */
   | { readonly kind: "one"; readonly test: CharacterTest; readonly literal?: string }
-  /** Any number of characters, none too. */
+  /** Any number of characters, also none. */
   | { readonly kind: "star" }
   /** One of the choices: once (`@`), at most once (`?`), any number of times (`*`), at least once (`+`). */
   | { readonly kind: "group"; readonly mark: string; readonly choices: readonly (readonly Piece[])[] }
-  /** What is none of the choices: always the end of its segment. */
+  /** Anything but the choices. It is always the end of its segment. */
   | { readonly kind: "except"; readonly choices: readonly (readonly Piece[])[] };
 
-/** What the name of one file or directory on the way must be; `**` stands for any number of names. */
+/** What matches the name of one file or directory on the way; `**` matches any number of names. */
 export type Segment = "**" | readonly Piece[];
 
 export type ParsedSegments = { readonly ok: true; readonly segments: Segment[] } | GlobFault;

@@ -3,10 +3,9 @@ import { literalStart, segmentMatcher } from "./glob-match.ts";
 import { parseSegments, type Segment } from "./glob-segments.ts";
 
 /**
- * Which files and directories of an input are datums (spec §2.6). A glob is applied to the root of the repo: `/`
- * is the root itself, `/*` every entry directly under it. Within a segment: `*`, `?`, `[a-z]`, `[!a-z]`,
- * `[[:digit:]]`, `@(a|b)`, `+(a)`, `*(a)`, `?(a)`, at its end `!(a)`; braces `{a,b}` may span segments; `\` takes the
- * next character as it is. Nothing within a segment matches `/`. A segment `**` stands for any number of segments; at
+ * Which files and directories of an input are datums. A glob is applied to the root of the repo: `/` is the root
+ * itself, `/*` every entry directly under it. Within a segment: `*`, `?`, `[a-z]`, `[!a-z]`, `[[:digit:]]`, `@(a|b)`,
+ * `+(a)`, `*(a)`, `?(a)`, at its end `!(a)`; braces `{a,b}` may span segments; `\` takes the next character as it is. Nothing within a segment matches `/`. A segment `**` stands for any number of segments; at
  * the end for at least one, so that `/a/**` is what lies in `/a` and not `/a` itself. Dot files match like any other;
  * a character is a Unicode code point.
  */
@@ -37,7 +36,7 @@ export function normaliseGlob(text: string): string {
   return `/${text.replace(/^\/|(?<=(?<!\\)(?:\\\\)*)\/$/g, "")}`;
 }
 
-/** Reads a glob; a bad one answers what is wrong with it and where, in words for the writer of the spec. */
+/** Reads a glob. A bad one gives its problem and the place of it, in words for the writer of the spec. */
 export function parseGlob(text: string): ParsedGlob {
   const normal = normaliseGlob(text);
   if (normal === ROOT) return { ok: true, glob: ROOT_GLOB };
@@ -86,12 +85,12 @@ function globOf(text: string, patterns: readonly (readonly Segment[])[]): Glob {
 
 function stepsOf(segments: readonly Segment[]): Step[] {
   const steps = segments.map((segment): Step => (segment === "**" ? "**" : segmentMatcher(segment)));
-  // What is in a directory, not the directory itself: one name at least.
+  // What is in a directory, not the directory itself: at least one name.
   if (steps.at(-1) === "**") steps.push(() => true);
   return steps;
 }
 
-/** How many steps may be behind us after these names: several answers where there is a `**`. */
+/** How many steps these names may have taken: several numbers if there is a `**`. */
 function reached(steps: readonly Step[], names: readonly string[]): ReadonlySet<number> {
   let here = pastStars(steps, [0]);
   for (const name of names) {
@@ -134,7 +133,7 @@ function commonStart(a: string, b: string): string {
   return common.isWellFormed() ? common : common.slice(0, -1);
 }
 
-/** Says where, in the text as it was written; in what braces stand for, where it is only there. */
+/** Adds the place, in the text as it was written. A fault that only an alternative of the braces has is shown in that. */
 function located(
   { problem, at }: GlobFault,
   { text, alternative }: { text: string; alternative?: string },

@@ -1,6 +1,6 @@
 /**
- * The known name that a mistyped one probably means: the nearest by edits, with upper case, `_` and `-` making no
- * difference. Undefined where none is near: about one edit for every three letters.
+ * The known name that a mistyped one probably means: the nearest by edits, ignoring case, `_` and `-`. Undefined if none
+ * is near, which allows about one edit for every three letters.
  */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   const wanted = plain(name);

@@ -1,6 +1,6 @@
 import type { ParallelismSpec } from "../../protocol/spec.ts";
 
-/** What of a pipeline decides where its workers run. */
+/** A pipeline, as far as it decides where workers run. */
 export interface PipelineDemand {
   readonly name: string;
   readonly parallelism: ParallelismSpec;
@@ -12,13 +12,13 @@ export interface WorkerShare {
   readonly count: number;
 }
 
-/** How many workers a pipeline has (spec §2.3): exactly the constant, or coefficient × live nodes, rounded down, at least one. */
+/** How many workers a pipeline has: exactly the constant, or coefficient × live nodes, rounded down, at least one. */
 export function workerCount(parallelism: ParallelismSpec, liveNodes: number): number {
   if (parallelism.strategy === "CONSTANT") return parallelism.constant;
   return Math.max(Math.floor(exactly(parallelism.coefficient * liveNodes)), 1);
 }
 
-/** A product of decimals as people reckon it: 0.29 × 100 is 29, where doubles have a little less. */
+/** A product of decimals as people reckon it: 0.29 × 100 is 29, and not a little less as with doubles. */
 function exactly(product: number): number {
   return Number(product.toPrecision(12));
 }

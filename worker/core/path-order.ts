@@ -1,9 +1,9 @@
 /**
  * The order of paths: that of their UTF-8 bytes, which is S3's and SQLite's BINARY. JavaScript compares UTF-16
- * units, where a character beyond U+FFFF sorts before U+E000 to U+FFFF.
+ * units: there, a character beyond U+FFFF sorts before U+E000 to U+FFFF.
  */
 
-/** Negative where `a` comes before `b`, zero where they are the same. */
+/** Negative if `a` comes before `b`, zero if they are the same. */
 export function comparePaths(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i++) {

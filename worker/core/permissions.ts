@@ -1,12 +1,12 @@
 import type { KeyLevel } from "../../protocol/keys.ts";
 
-/** What an operation needs: to see names, to read bytes, to write, or to make and delete what holds them. */
+/** What an operation needs: to see names, to read bytes, to write, or to make and delete branches and pipelines. */
 export type Permission = "list" | "read" | "write" | "admin";
 
 /** What an access key may do, and where. */
 export interface KeyScope {
   readonly level: KeyLevel;
-  /** The repos that it is for; null: all, and what belongs to no repo. */
+  /** The repos that it is for; null: all repos, and what belongs to no repo. */
   readonly repos: readonly string[] | null;
 }
 
@@ -21,8 +21,8 @@ const LEVELS: Readonly<Record<KeyLevel, number>> = { read: 1, write: 2, admin: 3
 const NEEDED: Readonly<Record<Permission, number>> = { list: 1, read: 1, write: 2, admin: 3 };
 
 /**
- * Whether a key may do something. A key for some repos may do nothing outside of them but list what belongs to no
- * repo: whoever answers such a list must leave out what is not in the key's repos.
+ * Whether a key may do something. Outside of its repos, a key for some repos may only list what belongs to no repo. The
+ * answer to such a list must leave out what is not in the key's repos.
  */
 export function permits(scope: KeyScope, { permission, repo }: Need): boolean {
   if (!hasLevel(scope, permission)) return false;
@@ -30,14 +30,14 @@ export function permits(scope: KeyScope, { permission, repo }: Need): boolean {
   return repo === null ? permission === "list" : scope.repos.includes(repo);
 }
 
-/** Whether a key's level is enough, in whatever repo: what can be said before the repo is known. */
+/** Whether a key's level is enough, in whatever repo. It can be asked before the repo is known. */
 export function hasLevel({ level }: KeyScope, permission: Permission): boolean {
   return LEVELS[level] >= NEEDED[permission];
 }
 
 /**
- * Why a key is not let do something, as a sentence that names what it has and what it would need. Without `repo`
- * where the level alone is too low.
+ * Says why a key may not do something: what it has and what it would need. `repo` is absent if the level alone is too
+ * low.
  */
 export function refusalText(
   scope: KeyScope,

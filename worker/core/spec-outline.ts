@@ -2,9 +2,9 @@ import { Name } from "../../protocol/names.ts";
 import { COMMIT_ID_PATTERN, MAX_INPUTS } from "../../protocol/spec.ts";
 
 /**
- * What could be read of a specification, whatever is wrong with the rest of it: the rules that need more than one
- * field are held against this, so that their problems are told together with those of single fields. A part that is
- * not there or not right is undefined; its own problem is told by the schema.
+ * What could be read of a specification, whatever is wrong with the rest of it. The rules that need more than one field
+ * look at this, so that their problems are reported together with those of single fields. A part that is missing or wrong
+ * is undefined; the schema reports its own problem.
  */
 export interface SpecOutline {
   readonly pipeline: string | undefined;
@@ -16,7 +16,7 @@ export interface SpecOutline {
 export interface InputOutline {
   /** The input's name, its own or its repo's. */
   readonly name: string | undefined;
-  /** Where in the specification its name comes from. */
+  /** The field of the specification that gives the name. */
   readonly namedBy: "name" | "repo.name";
   readonly repo: string | undefined;
   readonly branch: string | undefined;
@@ -27,13 +27,13 @@ export interface InputOutline {
 
 interface FromOutline {
   readonly repo: string | undefined;
-  /** Of the form of a commit's id. */
+  /** Has the form of a commit's id. */
   readonly id: string | undefined;
 }
 
 const DEFAULT_BRANCH = "master";
 
-/** Reads what can be read of any value. */
+/** Reads what it can of any value. */
 export function outlineOf(value: unknown): SpecOutline {
   const { pipeline, outputBranch, inputs } = fieldsOf(value);
   return {

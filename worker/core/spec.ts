@@ -4,14 +4,14 @@ import type { PipelineSpec, ResolvedInput } from "../../protocol/spec.ts";
 import { normaliseGlob, parseGlob } from "./glob.ts";
 import { type InputOutline, outlineOf, type SpecOutline } from "./spec-outline.ts";
 
-/** `/pfs/out` is where a job writes (spec §2.8), so no input may be called that. */
+/** A job writes to `/pfs/out`, so that no input may have this name. */
 const RESERVED_INPUT = "out";
 
 export type CheckedSpec = { ok: true; inputs: ResolvedInput[] } | { ok: false; issues: Issue[] };
 
 /**
- * The rules of a specification that need more than one field (spec §2.4, §2.6). Answers the inputs with every
- * default filled in, by name, or all problems at once, each with its JSON path.
+ * The rules of a specification that need more than one field. Returns the inputs by name, with every default filled in,
+ * or all problems at once, each with its JSON path.
  */
 export function checkSpec(spec: PipelineSpec): CheckedSpec {
   const issues = ruleIssues(outlineOf(spec));
@@ -29,7 +29,7 @@ export function checkSpec(spec: PipelineSpec): CheckedSpec {
   return { ok: true, inputs: inputs.sort((a, b) => (a.name < b.name ? -1 : 1)) };
 }
 
-/** What of a specification breaks those rules, as far as it could be read. */
+/** The problems of a specification with those rules, as far as it could be read. */
 export function ruleIssues(outline: SpecOutline): Issue[] {
   const indexOf = new Map<string, number>();
   return outline.inputs.flatMap((input, index) => {
@@ -45,7 +45,7 @@ export function ruleIssues(outline: SpecOutline): Issue[] {
   });
 }
 
-/** The specification with the defaults that hang on other fields filled in too, and globs as they are kept. */
+/** The specification with globs as they are kept, and with the defaults that depend on other fields. */
 export function resolveSpec(spec: PipelineSpec): PipelineSpec {
   const inputs = spec.inputs.map((input) => ({
     ...input,
@@ -74,7 +74,7 @@ function globProblems({ glob }: InputOutline): string[] {
   return parsed && !parsed.ok ? [`the glob '${glob}' ${parsed.problem}`] : [];
 }
 
-/** The commit that an input starts after is one of its own branch (spec §2.4). */
+/** An input can start only after a commit of its own branch. */
 function fromProblems({ repo, from }: InputOutline): string[] {
   if (repo === undefined || from.repo === undefined || from.repo === repo) return [];
   return [`an input starts after a commit of its own repo, '${repo}', not of '${from.repo}'`];

@@ -16,19 +16,19 @@ export interface Slice {
   readonly body: Body;
   /** Bytes of the whole content. */
   readonly size: number;
-  /** Inside the content; all of it where absent. */
+  /** Inside the content. Absent: all of it. */
   readonly range?: ByteRange;
 }
 
 export interface ComposeOptions {
   readonly store: BlobStore;
-  /** Whose the blobs are that this makes: manifests, and what was inline. */
+  /** The owner of the blobs that this makes: manifests, and what was inline. */
   readonly owner: { readonly uid: string; readonly upload: string };
-  /** Wanted over the whole: then every byte is read. */
+  /** A checksum over the whole. Every byte is then read. */
   readonly checksum?: ChecksumAlgorithm;
   /** Bytes of JSON from which the list of chunks goes to a manifest. */
   readonly manifestBound?: number;
-  /** Where a long composition writes down how far it came, a few KiB of text, for one of the same slices to go on from. */
+  /** A long composition saves here how far it came, in a few KiB of text. One of the same slices then goes on from there. */
   readonly progress?: SavedProgress;
   /** How many bytes may be read between two saves. */
   readonly saveEvery?: number;
@@ -37,9 +37,9 @@ export interface ComposeOptions {
 }
 
 export interface Composed {
-  /** Its chunks refer to the blobs of the slices' contents: the caller says which these are, as `keeps`. */
+  /** Its chunks refer to blobs of the slices' contents. The caller must name these contents as `keeps`. */
   readonly content: Content;
-  /** Base64; null where none was wanted. */
+  /** Base64; null if none was wanted. */
   readonly checksum: string | null;
 }
 
@@ -47,9 +47,9 @@ export interface Composed {
 const SAVE_EVERY_BYTES = 1024 * 1024 * 1024;
 
 /**
- * Puts a content together from runs of others without copying them: its chunks refer to their blobs; only inline
- * bytes go to a new one. Its digest comes from their leaf hashes where these are leaves of the new content, too; what
- * lies across leaves is read and hashed. Rejects where the store or a callback does.
+ * Puts a content together from runs of others without copying them: its chunks refer to their blobs, and only inline
+ * bytes go to a new one. Its digest is made from their leaf hashes, as far as these are leaves of the new content, too.
+ * Bytes that lie across leaves are read and hashed. Rejects if the store or a callback does.
  */
 export async function composeContent(
   slices: AsyncIterable<Slice>,
@@ -106,7 +106,7 @@ async function storeBytes(
   return { blob, offset: 0, length: bytes.length, leaves: encodeLeaves([leaf]) };
 }
 
-/** Blobs never change, so what names them stands for their bytes. */
+/** Blobs never change: their names stand for their bytes. */
 function sealSlice(seal: Hash, { body, size, range }: Slice): void {
   const identity = body.kind === "inline" ? toHex(sha256(body.bytes)) : body;
   seal.update(new TextEncoder().encode(JSON.stringify([identity, size, range])));

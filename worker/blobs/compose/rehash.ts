@@ -10,12 +10,12 @@ import { type BlobStore, ShortBlobError } from "../port.ts";
 
 /** A text that outlives its writer. */
 export interface SavedProgress {
-  /** What was saved last; null where nothing was. */
+  /** The text that was saved last; null if none was. */
   load(): string | null;
   save(text: string): Promise<void>;
 }
 
-/** A list of chunks whose digest is asked for. */
+/** A list of chunks whose digest is wanted. */
 export interface Unhashed {
   readonly body: ChunkedBody;
   /** Bytes. */
@@ -34,9 +34,9 @@ export interface RehashOptions {
 }
 
 /**
- * The digest of a content from the leaf hashes that its chunks have; of the bytes between them, and of all bytes
- * where a checksum over the whole (base64) is wanted, by reading them. With `progress` it goes on where the last one
- * over the same content stopped; a SHA over the whole starts anew.
+ * The digest of a content from the leaf hashes of its chunks. It reads the bytes between them, and all bytes if a checksum
+ * over the whole (base64) is wanted. With `progress` it goes on from the last save over the same content; a SHA over the
+ * whole starts anew.
  */
 export async function rehash(
   unhashed: Unhashed,
@@ -50,7 +50,7 @@ class RehashRun {
   readonly #options: RehashOptions;
   readonly #progress: SavedProgress | undefined;
   readonly #hasher: ResumableHasher;
-  /** What bytes are read into; one leaf, counted against the budget. */
+  /** Bytes are read into this: one leaf, counted against the budget. */
   #buffer: ArrayBuffer | null = null;
   #unsaved = 0;
 
@@ -125,7 +125,7 @@ class RehashRun {
     await this.#progress.save(writeMilestone(this.#hasher.milestone(), this.#unhashed.seal));
   }
 
-  /** Only a milestone of this very content, and with the checksum that is wanted, is worth anything. */
+  /** A milestone counts only if it is of this very content and has the wanted checksum. */
   #saved(): Milestone | null {
     const text = this.#progress?.load() ?? null;
     const saved = text === null ? null : readMilestone(text, this.#unhashed.seal);
@@ -133,16 +133,16 @@ class RehashRun {
   }
 }
 
-/** What is left to hash of a chunk. */
+/** The rest of a chunk that is to be hashed. */
 interface ChunkReading {
   readonly chunk: Chunk;
-  /** Where in the chunk that begins. */
+  /** The place in the chunk at which that begins. */
   readonly from: number;
   /** Hashes of the chunk's first leaves, also of those before `from`. */
   readonly leaves: readonly Uint8Array[];
-  /** From here to the chunk's end its bytes have to be read. */
+  /** From here on, the chunk's bytes have to be read. */
   readonly readFrom: number;
-  /** Those bytes; null where there are none. */
+  /** Those bytes; null if there are none. */
   readonly source: ByteSource | null;
 }
 
@@ -150,13 +150,13 @@ interface ReadingsOptions {
   readonly body: ChunkedBody;
   /** Bytes of the whole content. */
   readonly size: number;
-  /** So many are hashed already. */
+  /** So many bytes are hashed already. */
   readonly done: number;
-  /** Whether leaves that are known make reading unnecessary, or every byte is wanted. */
+  /** Whether known leaves make reading unnecessary, or every byte is wanted. */
   readonly need: "unknown-leaves" | "all-bytes";
 }
 
-/** The chunks of a content that are not hashed yet, each with its blob opened where bytes have to be read. */
+/** The chunks of a content that are not hashed yet. The blob of each is open if bytes have to be read. */
 async function* chunkReadings(
   store: BlobStore,
   { body, size, done, need }: ReadingsOptions,
@@ -189,8 +189,8 @@ async function openChunk(
 }
 
 /**
- * The same items, each asked for while the one before is in use. One that was fetched but not taken, because its taker
- * stopped or failed, goes to `discard`.
+ * The same items, each asked for while the one before is in use. If the taker stops or fails, `discard` gets the item that
+ * was fetched and not taken.
  */
 async function* ahead<T>(
   items: AsyncGenerator<T>,
@@ -200,7 +200,7 @@ async function* ahead<T>(
   try {
     for (let step = await next; !step.done; step = await next) {
       next = items.next();
-      // Who takes the next one hears of it.
+      // The taker of the next item hears of a failure.
       next.catch(() => {});
       yield step.value;
     }

@@ -6,11 +6,11 @@ import { CrcEngine } from "./wasm-crc.ts";
 /** Computes one additional checksum, bytes coming in pieces. */
 export interface ChecksumHasher {
   update(bytes: Uint8Array): void;
-  /** The raw value, as long as its algorithm says, big-endian. To be asked once, at the end; of a CRC at any time. */
+  /** The raw value, big-endian, of the algorithm's length. Call it once, at the end; on a CRC, at any time. */
   digest(): Uint8Array;
 }
 
-/** By whatever is fastest here: the platform's own, or where it has none that is, WebAssembly. */
+/** Makes the fastest hasher that there is: the platform's own, or WebAssembly if the platform has no fast one. */
 export function createChecksum(algorithm: ChecksumAlgorithm): ChecksumHasher {
   return MAKERS[algorithm]();
 }

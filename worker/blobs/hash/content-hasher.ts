@@ -14,7 +14,7 @@ export interface WantedHashes {
   readonly checksums?: Iterable<ChecksumAlgorithm>;
 }
 
-/** What a content is, and those of its other hashes that were wanted. */
+/** A content's id, and those of its other hashes that were wanted. */
 export interface ContentHashes {
   readonly id: ContentId;
   /** 16 bytes. */
@@ -45,7 +45,7 @@ export class ContentHasher {
   readonly #md5: Hash | undefined;
   readonly #checksums: WantedChecksums;
   readonly #needsPlain: boolean;
-  /** Plain SHA-256 of everything. It branches off the first leaf, whose bytes are so hashed once. */
+  /** Plain SHA-256 of everything. It branches off the first leaf, so that the first leaf's bytes are hashed only once. */
   #plain: Hash | undefined;
   #leaf: Hash | undefined;
   #leafBytes = 0;
@@ -84,7 +84,7 @@ export class ContentHasher {
     return { leaves, digest: toHex(treeRoot(leaves, sha256)) };
   }
 
-  /** To be called once, at the end. */
+  /** Call it once, at the end. */
   finish(): ContentHashes {
     this.#closeLeaf();
     const digest = toHex(this.#tree.root());
@@ -108,7 +108,7 @@ export class ContentHasher {
   }
 }
 
-/** The additional checksums that are wanted. SHA256 is the plain SHA-256, which is not computed a second time. */
+/** The additional checksums that are wanted. SHA256 is the plain SHA-256 and is not computed a second time. */
 class WantedChecksums {
   readonly needPlain: boolean;
   readonly #hashers: ReadonlyMap<ChecksumAlgorithm, ChecksumHasher>;

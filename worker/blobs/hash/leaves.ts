@@ -13,7 +13,7 @@ export function encodeLeaves(leaves: readonly Uint8Array[]): string {
 
 /** The leaf hashes that a chunk keeps. */
 export function decodeLeaves(leaves: string): Uint8Array[] {
-  // The platform's own: the list of a large content has millions of them.
+  // The platform's decoder is fast, and a large content has millions of leaves.
   const joined = atob(leaves);
   return Array.from({ length: joined.length / HASH_BYTES }, (_, index) => {
     const leaf = new Uint8Array(HASH_BYTES);
@@ -22,7 +22,7 @@ export function decodeLeaves(leaves: string): Uint8Array[] {
   });
 }
 
-/** The bytes [from, to) of a chunk as a chunk of its own, with those of its leaf hashes that still hold. */
+/** The bytes [from, to) of a chunk as a chunk of its own, with the leaf hashes that still hold. */
 export function cutChunk(chunk: Chunk, { from, to }: { from: number; to: number }): Chunk {
   if (from === 0 && to === chunk.length) return chunk;
   return {

@@ -14,18 +14,18 @@ import { fromHex } from "../../core/hex.ts";
 import { type ChecksumHasher, createChecksum } from "./checksum-hasher.ts";
 import { type Subtree, TreeStack } from "./tree-stack.ts";
 
-/** How far a hasher came: whole leaves, and what they come down to. */
+/** How far a hasher came: whole leaves, and the subtrees over them. */
 export interface Milestone {
   /** Bytes. */
   readonly done: number;
   readonly subtrees: readonly Subtree[];
-  /** The CRC of those bytes, base64, where one is wanted. */
+  /** The CRC of those bytes, base64; null if none is wanted. */
   readonly crc: { readonly algorithm: CrcAlgorithm; readonly value: string } | null;
 }
 
 /**
- * Hashes a content whose leaf hashes are known in part. At the end of any leaf it can be put down as a milestone and
- * taken up by another, unless it computes a SHA over the whole, whose state nobody gives out.
+ * Hashes a content whose leaf hashes are known in part. At the end of any leaf it can be saved as a milestone, from which
+ * another hasher goes on. A SHA over the whole cannot: no library gives out its state.
  */
 export class ResumableHasher {
   readonly #tree: TreeStack;
@@ -50,18 +50,18 @@ export class ResumableHasher {
     return this.#done;
   }
 
-  /** Bytes that the present leaf still takes; LEAF_BYTES where one ended just now. */
+  /** Bytes that the present leaf still takes; LEAF_BYTES if one has just ended. */
   get leafRest(): number {
     return LEAF_BYTES - this.#leafBytes;
   }
 
-  /** A leaf that is known, whose bytes are not needed. */
+  /** Takes a known leaf, whose bytes are not needed. */
   addLeaf(leaf: Uint8Array, length: number): void {
     this.#tree.push(leaf);
     this.#done += length;
   }
 
-  /** The next bytes, no more than the present leaf takes; `leaf` is their hash where they are one and it is known. */
+  /** Takes the next bytes, no more than the present leaf takes. `leaf` is their hash, if they are a leaf whose hash is known. */
   addBytes(bytes: Uint8Array, leaf?: Uint8Array): void {
     this.#checksum?.update(bytes);
     if (leaf) {
@@ -75,14 +75,14 @@ export class ResumableHasher {
     if (this.#leafBytes === LEAF_BYTES) this.#closeLeaf();
   }
 
-  /** To be asked where a leaf ended. */
+  /** Call it when a leaf has ended. */
   milestone(): Milestone {
     const algorithm = this.#algorithm;
     const crc = algorithm && isCrc(algorithm) ? { algorithm, value: this.#sum(algorithm) } : null;
     return { done: this.#done, subtrees: this.#tree.subtrees, crc };
   }
 
-  /** To be called once, at the end. */
+  /** Call it once, at the end. */
   finish(): { readonly digest: string; readonly checksum: string | null } {
     this.#closeLeaf();
     const checksum = this.#algorithm === undefined ? null : this.#sum(this.#algorithm);
@@ -105,7 +105,7 @@ export class ResumableHasher {
 }
 
 const MilestoneText = z.strictObject({
-  /** Of what it is a milestone. */
+  /** Names what was being hashed. */
   seal: z.string(),
   done: z.int().nonnegative().multipleOf(LEAF_BYTES),
   subtrees: z.array(z.strictObject({ hash: Digest, height: z.int().nonnegative() })),
@@ -128,7 +128,7 @@ export function writeMilestone({ done, subtrees, crc }: Milestone, seal: string)
   return JSON.stringify(text);
 }
 
-/** The milestone that a text is; null where it is none, or one of something else. */
+/** Reads a milestone. Returns null if the text is not one, or is one of something else. */
 export function readMilestone(text: string, seal: string): Milestone | null {
   const read = MilestoneText.safeParse(parseJson(text));
   if (!read.success || read.data.seal !== seal) return null;

@@ -11,18 +11,18 @@ export interface Subtree {
 }
 
 /**
- * The root that `treeRoot` gives, leaf by leaf: a stack of full subtrees, the largest first, that holds at most
- * one of each height.
+ * Computes the root that `treeRoot` gives, leaf by leaf: a stack of full subtrees, the largest first, with at most one of
+ * each height.
  */
 export class TreeStack {
   readonly #subtrees: Subtree[];
 
-  /** `subtrees`: where an earlier stack stopped. */
+  /** `subtrees`: those of an earlier stack, to go on from. */
   constructor(subtrees: readonly Subtree[] = []) {
     this.#subtrees = [...subtrees];
   }
 
-  /** All that the leaves so far come down to. */
+  /** The subtrees over the leaves so far. */
   get subtrees(): readonly Subtree[] {
     return this.#subtrees;
   }
@@ -36,7 +36,7 @@ export class TreeStack {
     this.#subtrees.push(top);
   }
 
-  /** What is left over on the right is hashed into its larger neighbour on the left, one after the other. */
+  /** Hashes each subtree, from the right, with its larger neighbour on the left. */
   root(): Uint8Array {
     const [last = sha256(new Uint8Array(0)), ...lefts] = this.#subtrees.map(({ hash }) => hash).reverse();
     return lefts.reduce((right, left) => treeRoot([left, right], sha256), last);

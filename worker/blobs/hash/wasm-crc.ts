@@ -7,9 +7,9 @@ import crc64 from "./wasm/crc64.wasm";
  */
 interface CrcExports {
   readonly memory: WebAssembly.Memory;
-  /** Where the buffer is. */
+  /** Address of the buffer. */
   Hash_GetBuffer(): number;
-  /** Where the state is: the check so far, little-endian. */
+  /** Address of the state: the check so far, little-endian. */
   Hash_GetState(): number;
   /** `crc32` takes the polynomial as an argument, `crc64` from the start of the buffer, little-endian. */
   Hash_Init(polynomial?: number): void;
@@ -20,7 +20,7 @@ interface CrcExports {
 /** Size of the buffer of every module. */
 const BUFFER_BYTES = 16 * 1024;
 
-/** How far one check came; the engine that it belongs to goes on with it. */
+/** How far one check came. Only its own engine can go on with it. */
 export type CrcState = Uint8Array<ArrayBuffer>;
 
 /**
