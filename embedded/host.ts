@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import type { Miniflare } from "miniflare";
 import { workerCode } from "./bundle/worker-code.ts";
 import { readRuntimeConfig } from "./bundle/wrangler-config.ts";
-import { type DataLock, lockDataFolder } from "./data/data-lock.ts";
+import { lockDataFolder } from "./data/data-lock.ts";
 import { keptEncryptionKey } from "./data/encryption-key.ts";
 import { applyMigrations, isMigrated } from "./data/migrations.ts";
 import { keptRootKey, type RootKey } from "./data/root-key.ts";
@@ -36,32 +36,64 @@ export interface Gateway {
   /** `http://<host>:<port>`, as this machine reaches it. */
   readonly endpoint: string;
   readonly rootKey: RootKey;
+  /** Resolves when `GET /healthz` is 200. */
+  readonly ready: Promise<void>;
   /** Ends it. Acknowledged writes stay; requests under way are cut. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts the gateway on this machine (design §1): the Worker on workerd, its data in a folder. Ready, which means that
- * `GET /healthz` is 200, when this answers. Throws a HostError where the folder or the port can't be had.
+ * Starts the gateway on this machine: the Worker on workerd, its data in a folder. It is ready when this returns. Throws
+ * a HostError if the folder or the port can't be had.
  */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  const gateway = await openGateway(options);
+  try {
+    await gateway.ready;
+  } catch (error) {
+    await gateway.stop();
+    throw error;
+  }
+  return gateway;
+}
+
+/**
+ * As `startGateway`, but returns as soon as folder and port are taken, so that the caller can do something else until the
+ * gateway is ready. The caller stops it, also if it does not get ready.
+ */
+export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const dataDir = resolve(options.dataDir);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const lock = lockDataFolder(dataDir);
   try {
-    return await startLocked({ ...options, dataDir }, lock);
+    await endOrphan(dataDir);
+    const port = await claimPort(options.host, options.port);
+    const endpoint = `http://${reachableHost(options.host)}:${port}`;
+    const rootKey = options.rootKey ?? keptRootKey(dataDir);
+    const running = startWorker({ ...options, dataDir, port, rootKey, endpoint });
+    const ready = running.then(() => lock.announce(endpoint));
+    // The caller may look at it only later, or stop before.
+    ready.catch(() => undefined);
+    return {
+      ...{ endpoint, rootKey, ready },
+      async stop() {
+        await (await running.catch(() => undefined))?.dispose();
+        lock.release();
+      },
+    };
   } catch (error) {
     lock.release();
     throw error;
   }
 }
 
-async function startLocked(options: GatewayOptions, lock: DataLock): Promise<Gateway> {
-  const { host, dataDir, log } = options;
-  await endOrphan(dataDir);
-  const port = await claimPort(host, options.port);
-  const endpoint = `http://${reachableHost(host)}:${port}`;
-  const rootKey = options.rootKey ?? keptRootKey(dataDir);
+interface WorkerOptions extends GatewayOptions {
+  readonly rootKey: RootKey;
+  readonly endpoint: string;
+}
+
+async function startWorker({ host, port, dataDir, log, ...options }: WorkerOptions): Promise<Miniflare> {
+  const { rootKey, endpoint } = options;
   const { SLUICE_ENCRYPTION_KEY = keptEncryptionKey(dataDir), ...others } = options.settings ?? {};
   const settings = { ...others, SLUICE_ENCRYPTION_KEY };
   const blobsDir = join(dataDir, "blobs");
@@ -88,8 +120,7 @@ async function startLocked(options: GatewayOptions, lock: DataLock): Promise<Gat
     await runtime.dispose();
     throw error;
   }
-  lock.announce(endpoint);
-  return { endpoint, rootKey, stop: () => stop(runtime, lock) };
+  return runtime;
 }
 
 /** How a gateway that listens on `host` is reached from this machine, as part of a URL. */
@@ -138,9 +169,4 @@ function gatewayBindings(from: {
     SLUICE_SECRET_ACCESS_KEY: text(from.rootKey.secretAccessKey),
     ...Object.fromEntries(Object.entries(from.settings).map(([name, value]) => [name, text(value)])),
   };
-}
-
-async function stop(runtime: Miniflare, lock: DataLock): Promise<void> {
-  await runtime.dispose();
-  lock.release();
 }

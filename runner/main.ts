@@ -26,8 +26,17 @@ export interface Runner {
   kill(): void;
 }
 
+export interface StartOptions {
+  readonly log: Log;
+  /** The gateway is asked for nothing before this; absent: it is there. The runner does not start if it fails. */
+  readonly gatewayReady?: Promise<void>;
+}
+
 /** Starts an agent on this machine. Throws NoExecutorError if commands can't be run here, and ConfigError if limits can't be kept. */
-export async function startRunner(config: RunnerConfig, { log }: { log: Log }): Promise<Runner> {
+export async function startRunner(
+  config: RunnerConfig,
+  { log, gatewayReady }: StartOptions,
+): Promise<Runner> {
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
   const dataDir = await realpath(config.dataDir);
   const engines = await findEngines(config.executor, process.env);
@@ -37,6 +46,11 @@ export async function startRunner(config: RunnerConfig, { log }: { log: Log }): 
   const { executor: choice, node, limits } = config;
   const terms = { choice, dataDir, agentDir: folders.agent, node, limits };
   const detected = await openExecutor(engines, terms).catch(async (error: unknown) => {
+    await closeAgentFolders(folders);
+    throw error;
+  });
+  await gatewayReady?.catch(async (error: unknown) => {
+    await detected.executor.close();
     await closeAgentFolders(folders);
     throw error;
   });

@@ -1,9 +1,12 @@
+import { flushCompileCache } from "node:module";
 import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { RootKey, rootKeyFile } from "../../embedded/data/root-key.ts";
-import { type Gateway, startGateway } from "../../embedded/host.ts";
+import { type Gateway, openGateway } from "../../embedded/host.ts";
 import { type GatewaySettings, readSettings } from "../../embedded/settings.ts";
 import type { Log } from "../../runner/lib/log.ts";
-import { type Runner, startRunner } from "../../runner/main.ts";
+import type { Runner } from "../../runner/main.ts";
 import { DEFAULT_DATA } from "../gateway/connection.ts";
 import { UsageError } from "../output/failure.ts";
 import { terminalLog } from "../output/log.ts";
@@ -20,13 +23,16 @@ export interface DevOptions extends RunnerTerms {
   readonly json?: true;
 }
 
+/** When nothing of the start is under way any more. */
+const QUIET_MS = 500;
+
 /** Runs a gateway and runners until a signal says to stop. */
 export async function runDev(options: DevOptions): Promise<void> {
   const log = terminalLog(process.env);
   const rootKey = rootKeyFrom(process.env);
   const settings = settingsFrom(process.env);
   const stop = stopRequests();
-  const gateway = await startGateway({
+  const gateway = await openGateway({
     host: options.host,
     port: options.port,
     dataDir: options.data,
@@ -36,13 +42,16 @@ export async function runDev(options: DevOptions): Promise<void> {
   });
   const runners: Runner[] = [];
   try {
-    for (let number = 1; number <= options.runners; number++) {
-      runners.push(await startLocalRunner(gateway, { number, options, log }));
-    }
+    // The runners find out how to run commands while the gateway starts.
+    const started = startRunners(gateway, { runners, options, log });
+    await Promise.allSettled([started]);
+    await gateway.ready;
+    await started;
     greet(gateway, {
       options,
       key: rootKey ? "SLUICE_ACCESS_KEY_ID of the environment" : rootKeyFile(options.data),
     });
+    setTimeout(clearUpAfterStart, QUIET_MS).unref();
     // A runner that ends unasked takes the rest with it: its failure is then told.
     await Promise.race([stop.drain, ...runners.map(({ done }) => done)]);
     if (runners.length > 0) log.info("draining: running datums are finished; once more to stop them");
@@ -53,15 +62,34 @@ export async function runDev(options: DevOptions): Promise<void> {
   }
 }
 
-function startLocalRunner(
-  gateway: Gateway,
-  { number, options, log }: { number: number; options: DevOptions; log: Log },
-): Promise<Runner> {
-  const flags = {
-    ...runnerTerms(options),
-    ...{ node: `local-${number}`, data: join(options.data, "runner") },
-  };
-  return startRunner(runnerConfig(flags, { endpoint: gateway.endpoint, ...gateway.rootKey }), { log });
+interface LocalRunners {
+  /** Those that have started are added. */
+  readonly runners: Runner[];
+  readonly options: DevOptions;
+  readonly log: Log;
+}
+
+async function startRunners(gateway: Gateway, { runners, options, log }: LocalRunners): Promise<void> {
+  if (options.runners === 0) return;
+  const { startRunner } = await import("../../runner/main.ts");
+  for (let number = 1; number <= options.runners; number++) {
+    const flags = {
+      ...runnerTerms(options),
+      ...{ node: `local-${number}`, data: join(options.data, "runner") },
+    };
+    const config = runnerConfig(flags, { endpoint: gateway.endpoint, ...gateway.rootKey });
+    runners.push(await startRunner(config, { log, gatewayReady: gateway.ready }));
+  }
+}
+
+/**
+ * Keeps what Node compiled for the next start, even if this process is killed. Then frees the garbage of the start, some
+ * 100 MiB, above all the configuration that workerd got: Node would keep it for as long as it has little to do.
+ */
+function clearUpAfterStart(): void {
+  flushCompileCache();
+  setFlagsFromString("--expose-gc");
+  runInNewContext("gc")({ type: "major", flavor: "last-resort" });
 }
 
 async function endRunners(runners: readonly Runner[], { kill }: { kill: Promise<void> }): Promise<void> {
