@@ -14,6 +14,7 @@ import { oneFileCommit } from "./rows/one-file-commit.ts";
 import { r2Objects } from "./rows/r2-objects.ts";
 import { smallObjects } from "./rows/small-objects.ts";
 import { staging } from "./rows/staging.ts";
+import { idleMemory, start } from "./rows/start.ts";
 import { uploadMemory } from "./rows/upload-memory.ts";
 import { isMet } from "./support/figure.ts";
 import { keepResults, type RowResult } from "./support/results.ts";
@@ -39,6 +40,8 @@ const ROWS: readonly Row[] = [
   bulkCommitMillion,
   uploadMemory,
   jobMemory,
+  start,
+  idleMemory,
 ];
 const PAIRS = { full: 7, quick: 3 } as const;
 const TREE_SIZES = { full: [1000, 100_000, 1_000_000], quick: [1000, 100_000] } as const;

@@ -11,8 +11,6 @@ import { fileURLToPath } from "node:url";
 
 const HERE = fileURLToPath(import.meta.url);
 const SECOND_RUN = "SLUICE_SECOND_RUN";
-/** Read by the C library at the start of a process: from how many bytes on a buffer's memory goes back when it is freed. */
-const LARGE_BUFFERS = "MALLOC_MMAP_THRESHOLD_";
 // A constant, since tools that follow imports would miss it in the repository.
 const COMPILED = "../dist/cli/main.js";
 const NODE_PACKAGE = `node-${process.platform}-${process.arch}`;
@@ -35,8 +33,7 @@ function installedNode() {
 function runAgain(node) {
   const child = spawn(node, [HERE, ...process.argv.slice(2)], {
     stdio: ["inherit", "inherit", "inherit", "ipc"],
-    // glibc would keep what large buffers took for the next ones: 40 MiB after a start.
-    env: { ...process.env, [SECOND_RUN]: "1", [LARGE_BUFFERS]: "131072" },
+    env: { ...process.env, [SECOND_RUN]: "1" },
   });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
   child.on("error", ({ message }) => refuse(`the one in ${node} does not start: ${message}`));
@@ -49,7 +46,6 @@ function refuse(why) {
 }
 
 if (isNewEnough()) {
-  if (process.env[SECOND_RUN]) delete process.env[LARGE_BUFFERS];
   if (process.env[SECOND_RUN] && process.channel) {
     // The first run was killed: without it nobody could stop this one any more.
     process.on("disconnect", () => process.kill(process.pid, "SIGTERM"));

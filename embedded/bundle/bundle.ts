@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import type { WorkerCode } from "../workerd/runtime.ts";
 
@@ -72,12 +72,12 @@ const Kept = z.object({
 });
 
 /**
- * The Worker of an entry, from the bundle that an earlier start kept if every file that it was made of still has the same
- * content. Bundling takes a second, hashing the files a fiftieth of that.
+ * The Worker of an entry, from the bundle that an earlier start kept in `cache` if every file that it was made of still has
+ * the same content. Bundling takes a second, hashing the files a fiftieth of that.
  */
-export async function keptBundle(entry: string): Promise<WorkerCode> {
+export async function keptBundle(entry: string, cache: string = CACHE): Promise<WorkerCode> {
   // Trees that share their packages keep a bundle each.
-  const file = join(CACHE, `worker-${sha256(entry).slice(0, 16)}`);
+  const file = join(cache, `worker-${sha256(entry).slice(0, 16)}`);
   const kept = readKept(file);
   if (kept) return kept;
   const startedAt = Date.now();
@@ -112,7 +112,7 @@ function keep(file: string, { code, files }: { code: WorkerCode; files: readonly
   const wasm = [...code.wasm].map(([name, bytes]) => [name, Buffer.from(bytes).toString("base64")]);
   const body = JSON.stringify({ ...code, madeOf, wasm: Object.fromEntries(wasm) });
   try {
-    mkdirSync(CACHE, { recursive: true });
+    mkdirSync(dirname(file), { recursive: true });
     writeFileSync(draft, `${sha256(body)}\n${body}`);
     renameSync(draft, file);
   } catch {

@@ -1,8 +1,8 @@
-import { cpSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Miniflare } from "miniflare";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { applyMigrations, type Database } from "../../../embedded/data/migrations.ts";
+import { applyMigrations, type Database, isMigrated } from "../../../embedded/data/migrations.ts";
 import { startRuntime } from "../../../embedded/workerd/runtime.ts";
 import { workerdEnvironment } from "../../../embedded/workerd/workerd.ts";
 import { ROOT, scratchHome } from "../../support/dev-server.ts";
@@ -76,6 +76,37 @@ describe("migrations", () => {
     expect(await names(database, "table")).not.toContain("half");
     writeFileSync(file, "CREATE TABLE half (id INTEGER);\nCREATE TABLE whole (id INTEGER);\n");
     expect(await applyMigrations(database, folder)).toEqual(["9001_broken.sql"]);
+  });
+});
+
+describe("the file of a database", () => {
+  test("tells whether migrations are missing, once the runtime has ended", async () => {
+    const stateDir = scratchFolder();
+    const folder = scratchFolder();
+    cpSync(MIGRATIONS, folder, { recursive: true });
+    const asked = { stateDir, database: DATABASE_ID, folder };
+    expect(isMigrated(asked)).toBe(false);
+    const database = await openDatabase(stateDir);
+    await database.prepare("SELECT 1").run();
+    await runtime?.dispose();
+    expect(isMigrated(asked)).toBe(false);
+    await applyMigrations(await openDatabase(stateDir), folder);
+    await runtime?.dispose();
+    expect(isMigrated(asked)).toBe(true);
+    expect(isMigrated({ ...asked, database: "another" })).toBe(false);
+    writeFileSync(join(folder, "9001_more.sql"), "CREATE TABLE more (id INTEGER);");
+    expect(isMigrated(asked)).toBe(false);
+  });
+
+  test("that is damaged does not count as migrated", async () => {
+    const stateDir = scratchFolder();
+    await applyMigrations(await openDatabase(stateDir), MIGRATIONS);
+    await runtime?.dispose();
+    const asked = { stateDir, database: DATABASE_ID, folder: MIGRATIONS };
+    expect(isMigrated(asked)).toBe(true);
+    const folder = join(stateDir, "d1/miniflare-D1DatabaseObject");
+    for (const file of readdirSync(folder)) writeFileSync(join(folder, file), "damaged");
+    expect(isMigrated(asked)).toBe(false);
   });
 });
 
