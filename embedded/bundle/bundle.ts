@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rm, statSync, writeFileSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import type { WorkerCode } from "../workerd/runtime.ts";
@@ -116,7 +116,7 @@ function keep(file: string, { code, files }: { code: WorkerCode; files: readonly
     writeFileSync(draft, `${sha256(body)}\n${body}`);
     renameSync(draft, file);
   } catch {
-    rmSync(draft, { force: true });
+    rm(draft, { force: true }, () => undefined);
   }
 }
 
