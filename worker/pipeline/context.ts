@@ -15,7 +15,7 @@ export interface Peers {
   now(): number;
   /** A new ULID, greater than every one before it in this object's life and than `after`. */
   id(after?: string): string;
-  /** The nodes that live, as of a moment ago. */
+  /** The nodes that live, as the catalogue said a moment ago. */
   fleet(): Promise<Fleet>;
 }
 

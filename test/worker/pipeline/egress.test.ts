@@ -186,7 +186,7 @@ describe("egress", () => {
     );
   });
 
-  it("says that it waits for a runner where there is none", async () => {
+  it("says that it waits for a runner if there is none", async () => {
     const pipeline = await pushing("alone");
     await commit("alone-in", { a: "1" });
     const { lease } = await leasePush(pipeline);
@@ -226,7 +226,7 @@ describe("egress", () => {
     expect((await allJobs(pipeline))[1]).toMatchObject({ state: "success", datums: { skipped: 1 } });
   });
 
-  it("ends as a failure where its job runs longer than it may", async () => {
+  it("ends as a failure if its job runs longer than it may", async () => {
     await makeRepo("time-in");
     const pipeline = await makePipeline({
       name: "time",

@@ -57,7 +57,7 @@ const command: Command = (datum) => {
   return { all: `<${path}>`, [`${path}.out`]: path };
 };
 
-/** Works until so many jobs have ended, whatever dies; what nobody answers for runs out. */
+/** Works until so many jobs have ended, whatever dies; leases that a death left behind run out. */
 async function workThrough(name: string, { jobs, store }: { jobs: number; store: FakeStore }): Promise<void> {
   for (;;) {
     const all = await insist(async () => allJobs(pipelineOf(name)));

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { LeasedDatum, Outcome } from "../../../protocol/runner.ts";
 import { allJobs, commit, leaseSome, makePipeline, makeRepo, pathsOf, query, workUntil } from "./support.ts";
 
-/** What a runner says where no datum of the job can run. */
+/** What a runner says if no datum of the job can run. */
 function hopeless({ lease }: LeasedDatum): Outcome {
   const reason = "the secret 'key' is not there";
   return { lease, state: "failed", exitCode: null, reason, log: "", millis: 1, endsJob: true };

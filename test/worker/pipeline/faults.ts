@@ -11,15 +11,15 @@ export interface FaultPoint {
   readonly of: object;
   readonly method: string;
   readonly when: "before" | "after";
-  /** Only from the n-th call on: 1 where absent. */
+  /** Only from the n-th call on. Absent: 1. */
   readonly call?: number;
-  /** Whose call: the pipeline's where absent. */
+  /** Whose call. Absent: the pipeline's. */
   readonly in?: "input" | "output";
-  /** Which calls count; all where absent. */
+  /** Which calls count. Absent: all. */
   readonly which?: (...args: never[]) => boolean;
 }
 
-/** The branches that die with a pipeline's object, where the whole gateway does. */
+/** The branches that die with a pipeline's object if the whole gateway does. */
 export interface Gateway {
   readonly input: BranchAddress;
   readonly output: BranchAddress;

@@ -78,7 +78,7 @@ export async function commitSurely(
   });
 }
 
-/** A worker that goes on until so many jobs were made and all have ended. What nobody answers for runs out. */
+/** A worker that goes on until so many jobs were made and all have ended. Leases that a death left behind run out. */
 export async function workUntil(life: Life, { jobs }: { jobs: number }): Promise<void> {
   const { name } = life;
   while (!(await hasEnded(life, jobs))) {

@@ -78,7 +78,7 @@ describe("jobs of a pipeline with one input", () => {
     ]);
   });
 
-  it("makes an output commit for each success, also where nothing changes", async () => {
+  it("makes an output commit for each success, even if nothing changes", async () => {
     await makeRepo("same-in");
     const pipeline = await makePipeline({ name: "same", globs: { "same-in": "/a" } });
     await commit("same-in", { a: "1" });

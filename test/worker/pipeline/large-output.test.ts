@@ -123,7 +123,7 @@ describe("a job that changes more than fits one call", () => {
     }
   }, 300_000);
 
-  it("ends by that where its pipeline is stopped in the middle of it", async () => {
+  it("ends by that if its pipeline is stopped in the middle of it", async () => {
     await makeRepo("halt-in");
     const pipeline = await makePipeline({ name: "halt", globs: { "halt-in": "/*" } });
     await commit("halt-in", { a: "1", b: "1" });
@@ -142,7 +142,7 @@ describe("a job that changes more than fits one call", () => {
     { at: "the commit is noted", of: JobStore.prototype, method: "setCommitted", when: "before" },
     { at: "some is published", of: PublishedStore.prototype, method: "add", when: "after", call: 700 },
     { at: "the job ends", of: JobStore.prototype, method: "end", when: "before" },
-  ] satisfies FaultPoint[])("makes it once where the pipeline dies when $at", async (point) => {
+  ] satisfies FaultPoint[])("makes it once if the pipeline dies when $at", async (point) => {
     const name = `crash-${++crashes}`;
     await makeRepo(`${name}-in`);
     const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" } });
@@ -160,7 +160,7 @@ describe("a job that changes more than fits one call", () => {
     expect(await query(name, "SELECT count(*) AS n FROM published")).toEqual([{ n: 2 * FILES }]);
   }, 300_000);
 
-  it("goes on where the claim is lost in the middle", async () => {
+  it("goes on if the claim is lost in the middle", async () => {
     await makeRepo("claim-in");
     const pipeline = await makePipeline({ name: "claim", globs: { "claim-in": "/*" } });
     await commit("claim-in", { a: "1", b: "1" });

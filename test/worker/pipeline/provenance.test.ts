@@ -100,7 +100,7 @@ describe("what made an output file", () => {
     ]);
   });
 
-  it("is known where the input branch is gone", async () => {
+  it("is known even if the input branch is gone", async () => {
     await makeRepo("lost-in");
     const pipeline = await makePipeline({ name: "lost", globs: { "lost-in": "/*" } });
     const head = await commit("lost-in", { "d/f": "1" });
@@ -124,7 +124,7 @@ describe("what made an output file", () => {
     expect(readOf(await makersOf(pipeline, { path: "dir/", job: 1, limit: 1 }))).toEqual(["b", "c", "d"]);
   });
 
-  it("is every datum that wrote to it, as of each commit, where several did", async () => {
+  it("is every datum that wrote to it, at each commit, if several did", async () => {
     await makeRepo("join-in");
     const pipeline = await makePipeline({ name: "join", globs: { "join-in": "/*" } });
     const together: Command = (datum) => ({ all: datum.datum });

@@ -54,7 +54,7 @@ function mergesAmong(tasks: readonly Task[]): MergeTask[] {
 }
 
 describe("what several datums write to one path", () => {
-  it("is put together in byte order of their keys, whoever was done first", async () => {
+  it("is put together in byte order of their keys, whichever was done first", async () => {
     await makeRepo("order-in");
     const pipeline = await makePipeline({ name: "order", globs: { "order-in": "/*" } });
     await commit("order-in", { b: "1", "\u{1f600}": "1", a: "1", "\uffee": "1", B: "1", é: "1" });
@@ -67,7 +67,7 @@ describe("what several datums write to one path", () => {
     expect(await textsOfOutput("order")).toEqual({ all: "<B><a><b><é><\uffee><\u{1f600}>" });
   });
 
-  it("is in order of the last input first, where there are several", async () => {
+  it("is in order of the last input first, if there are several", async () => {
     await makeRepo("left", "right");
     const pipeline = await makePipeline({ name: "cross", globs: { left: "/*", right: "/*" } });
     await commit("left", { a: "1", b: "1" });
@@ -76,7 +76,7 @@ describe("what several datums write to one path", () => {
     expect(await textsOfOutput("cross")).toEqual({ all: "<a+x><b+x><a+y><b+y>" });
   });
 
-  it("is merged again only where one of them changed", async () => {
+  it("is merged again only if one of them changed", async () => {
     await makeRepo("touch-in");
     const pipeline = await makePipeline({ name: "touch", globs: { "touch-in": "/*" } });
     const command: Command = (datum) => {
@@ -127,7 +127,7 @@ describe("what several datums write to one path", () => {
     expect(await textsOfOutput("later")).toEqual({ all: "<a><b>" });
   });
 
-  it("leaves out what is empty, and is empty where all of it is", async () => {
+  it("leaves out what is empty, and is empty if all of it is", async () => {
     await makeRepo("empty-in");
     const pipeline = await makePipeline({ name: "empty", globs: { "empty-in": "/*" } });
     await commit("empty-in", { a: "1", b: "1", c: "1" });
@@ -166,7 +166,7 @@ describe("what several datums write to one path", () => {
     expect(await textsOfOutput("twice")).toEqual({ x: "<a><b>", y: "<a><b>" });
   });
 
-  it("is merged in a tree where it is more than one merge takes", async () => {
+  it("is merged in a tree if it is more than one merge takes", async () => {
     await makeRepo("tree-in");
     const pipeline = await makePipeline({ name: "tree", globs: { "tree-in": "/*" } });
     const names = Array.from({ length: MAX_MERGE_PARTS + 3 }, (_, index) => `f${index}`);
@@ -255,7 +255,7 @@ describe("a merge", () => {
     expect(await textsOfOutput("fail")).toEqual({ all: "<a><b><c>" });
   });
 
-  it("is done again where the output branch does not have its content", async () => {
+  it("is done again if the output branch does not have its content", async () => {
     await makeRepo("lack-in");
     const pipeline = await makePipeline({ name: "lack", globs: { "lack-in": "/*" } });
     await commit("lack-in", { a: "1", b: "1" });

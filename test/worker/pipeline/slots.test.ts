@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
-import { commit, makePipeline, makeRepo, query } from "./support.ts";
+import { commit, leaseSome, makePipeline, makeRepo, pipelineOf, query, specOf } from "./support.ts";
 
 const call = { node: "n1", max: 1, waitMs: 0 };
 
@@ -23,7 +23,7 @@ describe("the slot of a worker whose caller went away while it waited", () => {
     expect(await pipeline.lease({ ...call, worker: "w2", visit: "other" })).toMatchObject({ slot: true });
   });
 
-  it("stays its own where it has called again since", async () => {
+  it("stays its own if it has called again since", async () => {
     const pipeline = await withOneSlot("again");
     await pipeline.lease({ ...call, worker: "w1", visit: "first" });
     await pipeline.lease({ ...call, worker: "w1", visit: "second" });
@@ -39,5 +39,58 @@ describe("the slot of a worker whose caller went away while it waited", () => {
     await pipeline.lease({ ...call, worker: "w1", visit: "second" });
     await pipeline.vacate({ worker: "w1", visit: "second" });
     expect(await holders("busy")).toEqual(["w1"]);
+  });
+});
+
+describe("the slot of a worker that says that it leaves", () => {
+  it("is free when a pipeline that was stopped meanwhile starts again", async () => {
+    const pipeline = await withOneSlot("stopped");
+    await commit("stopped-in", { a: "1" });
+    const { datums } = await leaseSome(pipeline);
+    const leases = datums.map(({ lease }) => lease);
+    await pipeline.stop();
+    expect(await pipeline.renew({ worker: "w1", leases, leaving: true })).toEqual({ lost: leases });
+    expect(await holders("stopped")).toEqual([]);
+    await pipeline.start();
+    expect(await pipeline.lease({ ...call, worker: "w2" })).toMatchObject({ slot: true });
+  });
+
+  it("stays its own if it only renews while the pipeline is stopped", async () => {
+    const pipeline = await withOneSlot("pauses");
+    await pipeline.lease({ ...call, worker: "w1" });
+    await pipeline.stop();
+    expect(await pipeline.renew({ worker: "w1", leases: ["l1"] })).toEqual({ lost: ["l1"] });
+    expect(await holders("pauses")).toEqual(["w1"]);
+  });
+
+  it("is free while the pipeline is being updated", async () => {
+    const pipeline = await withOneSlot("updated");
+    await commit("updated-in", { a: "1" });
+    const { datums } = await leaseSome(pipeline);
+    const leases = datums.map(({ lease }) => lease);
+    await query("updated", "UPDATE pipeline SET state = 'updating'");
+    expect(await pipeline.renew({ worker: "w1", leases, leaving: true })).toEqual({ lost: leases });
+    expect(await holders("updated")).toEqual([]);
+    await query("updated", "UPDATE pipeline SET state = 'active'");
+    expect(await pipeline.lease({ ...call, worker: "w2" })).toMatchObject({ slot: true });
+  });
+
+  it("is free in a pipeline that is made again under the name of a deleted one", async () => {
+    const pipeline = await withOneSlot("deleted");
+    await commit("deleted-in", { a: "1" });
+    const { datums } = await leaseSome(pipeline);
+    const leases = datums.map(({ lease }) => lease);
+    await pipeline.destroy({ keepOutput: false });
+    expect(await pipeline.renew({ worker: "w1", leases, leaving: true })).toEqual({ lost: leases });
+    const again = await pipeline.create(specOf({ name: "deleted", globs: { "deleted-in": "/*" } }));
+    expect(again.ok).toBe(true);
+    expect(await holders("deleted")).toEqual([]);
+    expect(await pipeline.lease({ ...call, worker: "w2" })).toMatchObject({ slot: true });
+  });
+
+  it("was none in a pipeline that never was, and leaving it leaves no trace", async () => {
+    const renewed = await pipelineOf("never").renew({ worker: "w1", leases: ["l1"], leaving: true });
+    expect(renewed).toEqual({ lost: ["l1"] });
+    expect(await query("never", "SELECT name FROM sqlite_master WHERE name = 'slots'")).toEqual([]);
   });
 });

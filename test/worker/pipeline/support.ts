@@ -204,7 +204,7 @@ export interface Ran {
   readonly paths: readonly string[];
 }
 
-/** Works until so many jobs were made and all have ended; answers what ran, in order. */
+/** Works until so many jobs were made and all have ended; returns what ran, in order. */
 export async function workUntil(
   pipeline: PipelineApi,
   {
@@ -223,7 +223,7 @@ export async function workUntil(
   }
 }
 
-/** One lease call and, for what it gave, one finish call; answers the datums that ran. */
+/** One lease call and, for what it gave, one finish call; returns the datums that ran. */
 export async function workOnce(
   pipeline: PipelineApi,
   {
@@ -261,7 +261,7 @@ export async function allJobs(pipeline: PipelineApi): Promise<Job[]> {
   return jobs.reverse();
 }
 
-/** The paths of a branch's files, with their texts where they are small. */
+/** The paths of a branch's files, with their texts if they are small. */
 export async function filesOf(address: BranchAddress): Promise<string[]> {
   const listed = await branchOf(address).list({ prefix: "", limit: 1000 });
   if (!listed.ok) throw new Error(listed.reason);

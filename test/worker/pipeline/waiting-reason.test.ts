@@ -20,7 +20,7 @@ async function waiting(name: string, workers = 1): Promise<PipelineApi> {
   const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" }, workers });
   await commit(`${name}-in`, { a: "1" });
   await expect.poll(async () => (await allJobs(pipeline))[0]?.state).toBe("running");
-  // What it knows of the nodes is as of now, and not of before.
+  // Lets it ask for the nodes again: what it knew of them is too old by now.
   await killPipeline(name);
   return pipelineOf(name);
 }

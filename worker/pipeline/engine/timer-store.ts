@@ -7,7 +7,7 @@ export type TimerKind = "work" | "leases" | "jobs";
 export class TimerStore {
   readonly #sql: Sql;
   readonly #storage: DurableObjectStorage;
-  /** When the alarm is known to ring; undefined where that is unknown. */
+  /** When the alarm is known to ring; undefined if that is unknown, or never. */
   #alarm: number | undefined;
 
   constructor(sql: Sql, storage: DurableObjectStorage) {
@@ -23,10 +23,11 @@ export class TimerStore {
     if (this.#alarm === undefined || due < this.#alarm) this.#ring();
   }
 
-  /** Due then, whatever was set; never for undefined. */
+  /** Due then, whatever was set; undefined: never. Without any timer no alarm stands, so that an idle object rests. */
   set(kind: TimerKind, due: number | undefined): void {
     this.#sql.run`DELETE FROM timers WHERE kind = ${kind}`;
-    if (due !== undefined) this.arm(kind, due);
+    if (due === undefined) this.#ring();
+    else this.arm(kind, due);
   }
 
   /** After the alarm rang: the platform forgot it. */
@@ -36,9 +37,11 @@ export class TimerStore {
   }
 
   #ring(): void {
-    const next = this.#sql.first<{ due: number | null }>`SELECT min(due) AS due FROM timers`?.due;
-    if (next === null || next === undefined) return;
+    const next =
+      this.#sql.first<{ due: number | null }>`SELECT min(due) AS due FROM timers`?.due ?? undefined;
+    if (next === this.#alarm && next !== undefined) return;
     this.#alarm = next;
-    void this.#storage.setAlarm(next);
+    if (next === undefined) void this.#storage.deleteAlarm();
+    else void this.#storage.setAlarm(next);
   }
 }

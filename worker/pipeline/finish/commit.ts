@@ -1,10 +1,16 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import type { BranchApi, CommitRefused, Committed, Refused } from "../../branch/contract.ts";
-import type { JobContext, PipelineContext, Uses } from "../context.ts";
+import type { JobContext, Uses } from "../context.ts";
 import { type EndsOldest, endOldest, failOldest } from "../jobs/end.ts";
 import { endStep, type Guarded } from "../ledger/guards.ts";
 import { type NotDone, refusalText } from "./reasons.ts";
-import { redoContent } from "./redo.ts";
+import { type Redoes, redoContent } from "./redo.ts";
+
+/** What recording a commit touches. */
+type Records = EndsOldest &
+  Uses<keyof Guarded | "ending" | "changed" | "operations" | "published" | "egress" | "pipeline">;
+/** What making one touches. */
+type Commits = Records & Redoes & Uses<never, "branch">;
 
 /** Operations sent in one call, of those that are more than a commit takes at once. */
 const STAGE_PAGE = 2000;
@@ -14,8 +20,8 @@ const ASK_AGAIN_MS = 100;
 const RECORD = 500;
 
 /** Sends one page of a large commit. What is sent again after a crash changes nothing. */
-export async function stagePage(context: PipelineContext, oldest: JobContext, after: string): Promise<void> {
-  const { ledger } = context;
+export async function stagePage(uses: Commits, oldest: JobContext, after: string): Promise<void> {
+  const { ledger } = uses;
   const { n } = oldest.job;
   const page = ledger.operations.page({ after, limit: STAGE_PAGE });
   const last = page.at(-1);
@@ -24,41 +30,32 @@ export async function stagePage(context: PipelineContext, oldest: JobContext, af
     return;
   }
   const operations = page.map(({ operation }) => operation);
-  const answer = await asWriter(context, oldest, (branch, writer) =>
+  const answer = await asWriter(uses, oldest, (branch, writer) =>
     branch.stageOutput({ ...writer, operations, anew: after === "" }),
   );
   if (answer.ok) endStep(ledger, oldest, () => ledger.ending.set(n, { step: "stage", after: last.path }));
-  else await refused(context, oldest, answer);
+  else await refused(uses, oldest, answer);
 }
 
 /**
  * The output commit. The branch knows it by the job's id, so a crash between its commit and our row only asks again.
  * Throws if a peer can't be reached: tried again later.
  */
-export async function commitOutput(
-  context: PipelineContext,
-  oldest: JobContext,
-  staged: boolean,
-): Promise<void> {
-  const page = staged ? [] : context.ledger.operations.page({ after: "", limit: MAX_COMMIT_OPERATIONS });
+export async function commitOutput(uses: Commits, oldest: JobContext, staged: boolean): Promise<void> {
+  const page = staged ? [] : uses.ledger.operations.page({ after: "", limit: MAX_COMMIT_OPERATIONS });
   const operations = page.map(({ operation }) => operation);
-  const answer = await asWriter<Committed>(context, oldest, (branch, writer) =>
+  const answer = await asWriter<Committed>(uses, oldest, (branch, writer) =>
     branch.commitOutput({ ...writer, operations, ...(staged && { staged }) }),
   );
-  if (answer.ok) recordCommit(context, oldest, answer.commit);
-  else await refused(context, oldest, answer);
+  if (answer.ok) recordCommit(uses, oldest, answer.commit);
+  else await refused(uses, oldest, answer);
 }
 
 /**
  * One slice of recording what the commit changed, and what the external store lacks by it. The next job builds upon
  * that, so only then can this one end. `commit`: it was made just now.
  */
-export function recordCommit(
-  uses: EndsOldest &
-    Uses<keyof Guarded | "ending" | "changed" | "operations" | "published" | "egress" | "pipeline">,
-  oldest: JobContext,
-  commit?: string | null,
-): void {
+export function recordCommit(uses: Records, oldest: JobContext, commit?: string | null): void {
   const { ledger, wakes } = uses;
   const { job, definition } = oldest;
   const { egress } = definition.spec;
@@ -102,8 +99,8 @@ export function recordCommit(
 }
 
 /** The branch did not do it, for now or for good. */
-async function refused(context: PipelineContext, oldest: JobContext, answer: NotDone): Promise<void> {
-  const { ledger } = context;
+async function refused(uses: Commits, oldest: JobContext, answer: NotDone): Promise<void> {
+  const { ledger } = uses;
   const { job, definition } = oldest;
   switch (answer.reason) {
     case "applying":
@@ -115,7 +112,7 @@ async function refused(context: PipelineContext, oldest: JobContext, answer: Not
       endStep(ledger, oldest, restage);
       return;
     case "no-such-content":
-      if (!redoContent(context, oldest, answer.path)) fail("the content of an output is gone");
+      if (!redoContent(uses, oldest, answer.path)) fail("the content of an output is gone");
       return;
     case "claim-refused":
       return fail(`the output branch can't be claimed: ${answer.why}`);
@@ -132,7 +129,7 @@ async function refused(context: PipelineContext, oldest: JobContext, answer: Not
   }
 
   function fail(reason: string): void {
-    failOldest(context, oldest, reason);
+    failOldest(uses, oldest, reason);
   }
 }
 

@@ -10,7 +10,10 @@ export interface WalkPlace {
   readonly path: string;
 }
 
-/** What is to be done next to end the oldest job, all of whose datums have a result: advance.ts tells of each step. */
+/**
+ * What is to be done next to end the oldest job, all of whose datums have a result: advance.ts tells of each step. The
+ * names are stored: at `publish` a commit is recorded, at `push` egress is waited for.
+ */
 export type EndingStep =
   | { readonly step: "clear" | "plan" | "publish" | "forget" | "push" }
   | { readonly step: "commit"; readonly staged: boolean }

@@ -1,9 +1,12 @@
 import type { DatumPage, JobDatum } from "../../../protocol/pipelines.ts";
 import { datumPaths } from "../../core/datums.ts";
+import type { Uses } from "../context.ts";
 import type { DatumRow } from "../inputs/datum-store.ts";
-import type { Ledger } from "../ledger/ledger.ts";
 import type { ShownAttempt } from "../work/attempt-store.ts";
 import type { JobRow } from "./job-store.ts";
+
+/** What a list of datums is read from. */
+type Listed = Uses<"attempts" | "datums" | "results" | "pipeline">["ledger"];
 
 /** A place in the list: among what the job ran, by id, or among what it has beside that, by key. */
 type Place =
@@ -11,11 +14,11 @@ type Place =
   | { readonly of: "rest"; readonly key: string | null };
 
 /**
- * The datums of a job, first what it ran or is to run, then what it inherited. Undefined where `after` is no place.
- * Of a job long past (trim.ts) and of what has died since, only what is still kept.
+ * The datums of a job, first what it ran or is to run, then what it inherited. Returns
+ * undefined if `after` is no place. Of a job long past (trim.ts) and of what has died since, only what is still kept.
  */
 export function listDatums(
-  ledger: Ledger,
+  ledger: Listed,
   { job, after, limit }: { job: JobRow; after: string | undefined; limit: number },
 ): DatumPage | undefined {
   const place = after === undefined ? FIRST : parsePlace(after);
@@ -31,7 +34,7 @@ export function listDatums(
 
 /** What a job has without a row of its own: it has a result, or it will get a row when it is the job's turn. */
 function restOf(
-  ledger: Ledger,
+  ledger: Listed,
   { job, after, limit }: { job: JobRow; after: string | null; limit: number },
 ): DatumPage {
   const rows = ledger.datums.ofJob(job.n, { after, limit });
@@ -42,7 +45,7 @@ function restOf(
   return { datums, next: last && rows.length === limit ? textOf({ of: "rest", key: last.key }) : null };
 }
 
-function shown(ledger: Ledger, { job, attempt }: { job: JobRow; attempt: ShownAttempt }): JobDatum {
+function shown(ledger: Listed, { job, attempt }: { job: JobRow; attempt: ShownAttempt }): JobDatum {
   const { id, key, tries, exitCode, reason, node } = attempt;
   const waits = attempt.state === "waiting";
   // What ended with its job may not have been called off yet.
@@ -52,7 +55,7 @@ function shown(ledger: Ledger, { job, attempt }: { job: JobRow; attempt: ShownAt
   return { id, state, tries, exitCode, reason, node, inputs: inputsOf(ledger, { job, key }) };
 }
 
-function inherited(ledger: Ledger, { job, row }: { job: JobRow; row: DatumRow }): JobDatum {
+function inherited(ledger: Listed, { job, row }: { job: JobRow; row: DatumRow }): JobDatum {
   const { id, key, salt } = row;
   const undone = job.finishedAt === null ? "queued" : "killed";
   const done = job.state === "success" || ledger.results.has(id, salt);
@@ -61,7 +64,7 @@ function inherited(ledger: Ledger, { job, row }: { job: JobRow; row: DatumRow })
   return { id, state, tries: 0, exitCode: null, reason: null, node: null, inputs };
 }
 
-function inputsOf(ledger: Ledger, { job, key }: { job: JobRow; key: string }): JobDatum["inputs"] {
+function inputsOf(ledger: Listed, { job, key }: { job: JobRow; key: string }): JobDatum["inputs"] {
   const paths = datumPaths(key);
   const inputs = ledger.pipeline.definitionAt(job.revision)?.inputs ?? [];
   return inputs.map(({ name, source }, index) => ({

@@ -1,5 +1,5 @@
 import type { Tx } from "../../sqlite/transaction.ts";
-import { type JobContext, type PipelineContext, type Uses, yieldToOthers } from "../context.ts";
+import { type JobContext, type Uses, yieldToOthers } from "../context.ts";
 import { type JobEnd, type JobRow, skippedOf } from "./job-store.ts";
 
 /** What ending the oldest job touches. */
@@ -29,8 +29,12 @@ export function endOldest(_: Tx, { ledger, peers, wakes }: EndsOldest, { job, st
 }
 
 /** Fails the oldest job: its datums did, or its output can't be committed. */
-export function failOldest(context: PipelineContext, { definition, job }: JobContext, reason: string): void {
-  context.ledger.endingStep(definition, (tx) => endOldest(tx, context, { job, state: "failure", reason }));
+export function failOldest(
+  uses: EndsOldest & Uses<"endingStep">,
+  { definition, job }: JobContext,
+  reason: string,
+): void {
+  uses.ledger.endingStep(definition, (tx) => endOldest(tx, uses, { job, state: "failure", reason }));
 }
 
 /**

@@ -26,7 +26,7 @@ export interface JobRow {
   readonly reason: string | null;
   /** The version of the specification that it was made for. */
   readonly revision: number;
-  /** Index of the source whose event made it; PIPELINE where it came with the creation, start or update. */
+  /** Index of the source whose event made it; PIPELINE if it came with the creation, start or update. */
   readonly source: number;
   /** By source. */
   readonly positions: readonly Position[];

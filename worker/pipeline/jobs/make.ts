@@ -37,7 +37,7 @@ export function insertWholeJob(
   const n = insertJob(tx, deps, { ...event, fill: { step: "forget" } });
   pipeline.setHadFirstJob(1);
   pipeline.setWholeJobDue(0);
-  // Before the first job there were no results, so none of another salt.
+  // Before the first job there were no results, and so no results of another salt.
   if (n !== undefined && n > 1) pipeline.setStaleUntil(n);
 }
 

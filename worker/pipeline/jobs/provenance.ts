@@ -1,6 +1,6 @@
 import type { Maker } from "../../../protocol/commits.ts";
 import { datumPaths } from "../../core/datums.ts";
-import type { Peers, PipelineContext } from "../context.ts";
+import type { Peers, Uses } from "../context.ts";
 import type { MakerPage } from "../contract.ts";
 import type { Definition } from "../definition.ts";
 import type { JobRow } from "./job-store.ts";
@@ -14,10 +14,10 @@ interface Question {
 
 /** The datums that made a path of a job's output commit, and what they read at that job, however long ago it was. */
 export async function makersOf(
-  parts: PipelineContext,
+  uses: Uses<"exists" | "pipeline" | "jobs" | "makers" | "results" | "attempts" | "elements", "branch">,
   { job: id, path, after, limit }: Question,
 ): Promise<MakerPage | "no-such-job" | "not-kept" | "not-yet"> {
-  const { ledger } = parts;
+  const { ledger } = uses;
   const row = ledger.exists ? ledger.pipeline.row() : undefined;
   const job = row && ledger.jobs.byId(id);
   const definition = job && ledger.pipeline.definitionAt(job.revision);
@@ -36,14 +36,14 @@ export async function makersOf(
       job: ran?.id ?? null,
       node: attempt?.node ?? null,
       exitCode: origin?.exitCode ?? null,
-      inputs: await inputsOf(parts, { definition, job, key }),
+      inputs: await inputsOf(uses, { definition, job, key }),
     });
   }
   return { datums, next: makers.length === limit ? (makers.at(-1)?.key ?? null) : null };
 }
 
 async function inputsOf(
-  { ledger, peers }: PipelineContext,
+  { ledger, peers }: Uses<"elements", "branch">,
   { definition, job, key }: { definition: Definition; job: JobRow; key: string },
 ): Promise<Maker["inputs"]> {
   const paths = datumPaths(key);
@@ -61,7 +61,7 @@ async function inputsOf(
 
 /** What a path was in the commit that a job read, if the element itself is kept no more. */
 async function kindAt(
-  peers: Peers,
+  peers: Pick<Peers, "branch">,
   {
     repo,
     branch,

@@ -1,10 +1,10 @@
-import { type PipelineContext, yieldToOthers } from "../context.ts";
+import { type Uses, yieldToOthers } from "../context.ts";
 import type { ResultKey } from "../work/result-store.ts";
 
 /** Rows removed in one transaction. */
 const SLICE = 500;
 
-/** So many of the newest jobs keep what they ran, datum by datum; of older ones only the counts remain. */
+/** So many of the newest jobs keep what they ran, datum by datum; older ones keep only the counts. */
 export const KEPT_JOBS = 1000;
 
 /** What was merged is kept until so many jobs have been committed without it. */
@@ -12,11 +12,14 @@ const MERGES_KEPT = 100;
 
 /**
  * Removes rows that nobody will read again, so that a job costs the same after many others: elements that no
- * unfinished job has, datums that died before the last output commit, attempts of jobs long past, and results of
- * another salt once no output is made of them, what jobs long past printed, and what was merged long ago. In slices; a crash leaves the rest to the next job's end.
+ * unfinished job has, datums that died before the last output commit, attempts and logs of jobs long past, results of
+ * another salt once no output is made of them, and what was merged long ago. In slices; what a crash leaves goes after
+ * the next job's end.
  */
-export async function trim(parts: PipelineContext): Promise<void> {
-  const { ledger } = parts;
+export async function trim(
+  uses: TrimsMerges & Uses<"elements" | "datums" | "attempts" | "logs" | "results" | "jobs">,
+): Promise<void> {
+  const { ledger } = uses;
   await inSlices(() => ledger.elements.trim(oldestRead(), SLICE));
   await inSlices(() => ledger.datums.trim(ledger.pipeline.row()?.committed ?? 0, SLICE));
   await inSlices(() => ledger.attempts.trim(oldestShown(), SLICE));
@@ -29,7 +32,7 @@ export async function trim(parts: PipelineContext): Promise<void> {
     if (after === null) ledger.pipeline.setStaleUntil(null);
     return after !== null;
   });
-  await trimMerges(parts);
+  await trimMerges(uses);
 
   /** A job reads elements that were alive at it. */
   function oldestRead(): number {
@@ -47,8 +50,11 @@ export async function trim(parts: PipelineContext): Promise<void> {
   }
 }
 
+/** What trimming merges touches. */
+type TrimsMerges = Uses<"active" | "transaction" | "step" | "pipeline" | "merges", "branch">;
+
 /** A merge is marked before the branch lets go of its content, so that no commit builds upon one in between. */
-async function trimMerges({ ledger, peers }: PipelineContext): Promise<void> {
+async function trimMerges({ ledger, peers }: TrimsMerges): Promise<void> {
   const { merges, pipeline } = ledger;
   const oldest = (): number => (pipeline.row()?.committed ?? 0) - MERGES_KEPT;
   while (ledger.active() && ledger.transaction(() => merges.retire(oldest(), SLICE))) await yieldToOthers();

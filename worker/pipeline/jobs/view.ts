@@ -1,10 +1,12 @@
 import type { Job } from "../../../protocol/pipelines.ts";
-import type { Peers, PipelineContext } from "../context.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Uses } from "../context.ts";
 import { type JobRow, skippedOf } from "./job-store.ts";
 
+/** What showing a job, with the reason why it waits, looks at. */
+type Shows = Uses<"jobs" | "pipeline" | "tasks" | "attempts" | "slots", "fleet" | "now">;
+
 /** Jobs for people, each with why it waits. */
-export async function shownJobs({ ledger, peers }: PipelineContext, rows: readonly JobRow[]): Promise<Job[]> {
+export async function shownJobs({ ledger, peers }: Shows, rows: readonly JobRow[]): Promise<Job[]> {
   const oldest = ledger.jobs.oldest();
   const jobs: Job[] = [];
   for (const row of rows) {
@@ -16,17 +18,17 @@ export async function shownJobs({ ledger, peers }: PipelineContext, rows: readon
 
 /** Why each of these jobs waits that has not ended, by id. */
 export async function reasonsOf(
-  parts: PipelineContext,
+  uses: Shows & Uses<"exists">,
   ids: readonly string[],
 ): Promise<Record<string, string | null>> {
-  const { ledger } = parts;
+  const { ledger } = uses;
   const rows = ledger.exists ? ids.map((id) => ledger.jobs.byId(id)) : [];
   const waiting = rows.filter((row) => row !== undefined).filter(({ finishedAt }) => finishedAt === null);
-  return Object.fromEntries((await shownJobs(parts, waiting)).map(({ id, reason }) => [id, reason]));
+  return Object.fromEntries((await shownJobs(uses, waiting)).map(({ id, reason }) => [id, reason]));
 }
 
-export interface ViewContext {
-  readonly ledger: Ledger;
+interface ViewContext {
+  readonly ledger: Uses<"pipeline">["ledger"];
   /** The oldest job that has not ended. */
   readonly oldest: JobRow | undefined;
 }
@@ -59,11 +61,9 @@ export function viewJob(job: JobRow, { ledger, oldest }: ViewContext): Job {
   };
 }
 
-interface WaitContext {
-  readonly ledger: Ledger;
+interface WaitContext extends Pick<Shows, "ledger" | "peers"> {
   /** The oldest job that has not ended. */
   readonly oldest: JobRow | undefined;
-  readonly peers: Pick<Peers, "fleet" | "now">;
 }
 
 /** Why a job has not ended yet, in words; null if it is simply being worked on. */
@@ -77,13 +77,13 @@ async function waitingReason(job: JobRow, { ledger, oldest, peers }: WaitContext
   const fault = needsRunner && !isAtWork ? await runnerFault({ ledger, peers }) : null;
   if (fault !== null) return fault;
   if (job.open > 0) return null;
-  if (job.state === "egressing") return pushText(job, ledger);
+  if (job.state === "egressing") return egressText(job, ledger);
   return isMerging
     ? "what several datums wrote to one path is being put together"
     : "its output is being committed";
 }
 
-/** Why nobody works though there is something to do; null where somebody is about to. */
+/** Why nobody works though there is something to do; null if somebody is about to. */
 async function runnerFault({ ledger, peers }: Pick<WaitContext, "ledger" | "peers">): Promise<string | null> {
   const { live, draining } = await peers.fleet();
   if (live === 0) {
@@ -104,7 +104,7 @@ function oneLine(text: string): string {
   return text.replace(/\s+/g, " ").trim();
 }
 
-function pushText({ n }: JobRow, { pipeline, tasks }: Ledger): string {
+function egressText({ n }: JobRow, { pipeline, tasks }: Shows["ledger"]): string {
   const { egress } = pipeline.definition()?.spec ?? {};
   const fault = tasks.egressFault(n);
   const again = fault === undefined ? "" : `, tried again after: ${fault}`;

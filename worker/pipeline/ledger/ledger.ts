@@ -98,7 +98,7 @@ export class Ledger {
 
   /**
    * A step that was prepared while others could run: done only if the same version of the same pipeline is still
-   * active, so that nothing of a deleted pipeline ends up in one of the same name. Undefined where it was not done.
+   * active, so that nothing of a deleted pipeline ends up in one of the same name. Returns undefined if it was not done.
    */
   step<T>(prepared: Definition, work: (tx: Tx) => T): T | undefined {
     return this.#while(RUNNING, { prepared, work });

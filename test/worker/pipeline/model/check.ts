@@ -38,7 +38,7 @@ export async function check(
 }
 
 /**
- * Of a killed job only the number of datums is determined, and that only where they were worked out: what it got done
+ * Of a killed job only the number of datums is determined, and that only if they were worked out: what it got done
  * before it was killed is chance. Killed while it pushed, it has its commit.
  */
 async function checkKilled(name: string, { job, naive }: { job: Job; naive: NaiveJob }): Promise<void> {

@@ -35,7 +35,7 @@ export class Inputs {
     await this.#recordNews(repo, { tree: new Map(), events: 1 });
   }
 
-  /** One commit or, where the edit changes nothing, none. */
+  /** One commit; none if the edit changes nothing. */
   async commit(repo: string, edit: Edit): Promise<void> {
     const before = this.of(repo).tree;
     const tree = edited(before, edit);
@@ -46,7 +46,7 @@ export class Inputs {
         made = events;
       } catch (error) {
         if (!killed(error)) throw error;
-        // Whoever was not answered looks what became of it.
+        // A client that got no answer looks what became of it.
         made = (await this.#news(repo)).length;
       }
       if (made === events) break;

@@ -45,7 +45,7 @@ export class Stage {
       } catch (error) {
         if (!killed(error)) throw error;
       }
-      // Whoever was not answered looks whether it was written down; then it goes on by itself.
+      // A client that got no answer looks whether it was written down; then it goes on by itself.
       const now = await this.row();
       if (now.revision > before.revision || now.wished) break;
     }

@@ -35,7 +35,7 @@ export class Workers {
     this.#random = random;
   }
 
-  /** Leases up to `max`; answers those. What a killed object had granted nobody knows of. */
+  /** Leases up to `max` and returns those. Nobody knows of what a killed object had granted. */
   async lease(worker: string, { max, waitMs = 0 }: { max: number; waitMs?: number }): Promise<Held[]> {
     const since = Date.now();
     const request = { node: "n1", worker, max, waitMs };
