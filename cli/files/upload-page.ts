@@ -10,12 +10,12 @@ import {
   UploadOpened,
 } from "../../protocol/files.ts";
 import type { BucketAddress } from "../../protocol/names.ts";
+import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { contentIdOf } from "../../runner/lib/tree-hash.ts";
 import type { Client } from "../gateway/client.ts";
 import { CliError } from "../output/failure.ts";
 import { hashBytes, hashFile } from "./hash-file.ts";
 import type { LocalEntry } from "./local-tree.ts";
-import { inParallel, pages } from "./parallel.ts";
 import type { Progress } from "./progress.ts";
 
 /** Large contents on their way at once, and files read at once for their hash. */
@@ -67,9 +67,9 @@ export async function uploadPage(
 async function hashAll(entries: readonly LocalEntry[], progress: Progress): Promise<Hashed[]> {
   progress.begin("reading", totalSize(entries.filter(({ content }) => content === undefined)));
   const hashed: Hashed[] = [];
-  await inParallel(entries.entries(), {
-    lanes: LANES,
-    act: async ([index, entry]) => {
+  await forEachLimited(entries.entries(), {
+    limit: LANES,
+    work: async ([index, entry]) => {
       const content = entry.content ?? (await contentOf(entry, progress));
       hashed[index] = { ...entry, size: content.size, content };
     },
@@ -150,9 +150,9 @@ async function sendLarge(
 ): Promise<void> {
   const large = missing.filter(({ size }) => size > INLINE_LIMIT_BYTES);
   progress.begin("sending", totalSize(large));
-  await inParallel(large, {
-    lanes: LANES,
-    act: async ({ source, content }) => {
+  await forEachLimited(large, {
+    limit: LANES,
+    work: async ({ source, content }) => {
       try {
         await client.call(ContentAdded, {
           method: "PUT",
@@ -196,4 +196,9 @@ function changed(source: LocalEntry["source"]): CliError {
 
 function totalSize(files: readonly LocalEntry[]): number {
   return files.reduce((sum, { size }) => sum + size, 0);
+}
+
+/** Pieces of at most `size` items. */
+function* pages<T>(items: readonly T[], size: number): Generator<readonly T[]> {
+  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size);
 }

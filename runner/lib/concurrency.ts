@@ -1,21 +1,25 @@
-/** Works through items, at most `limit` at a time. After a failure it begins no more, and throws when what had begun has ended. */
+/**
+ * Works through items, at most `limit` at a time. After a failure it begins no more. Throws the failure once all that had
+ * begun has ended, so that nothing runs behind the caller's back.
+ */
 export async function forEachLimited<T>(
-  items: readonly T[],
+  items: Iterable<T> | AsyncIterable<T>,
   { limit, work }: { limit: number; work: (item: T) => Promise<void> },
 ): Promise<void> {
-  let next = 0;
+  const iterator = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
   let failed = false;
   const lane = async () => {
-    while (!failed && next < items.length) {
-      const item = items[next++] as T;
-      await work(item).catch((error: unknown) => {
-        failed = true;
-        throw error;
-      });
+    while (!failed) {
+      const next = await iterator.next();
+      if (next.done) return;
+      await work(next.value);
     }
   };
-  const lanes = Array.from({ length: Math.min(limit, items.length) }, lane);
-  const ended = await Promise.allSettled(lanes);
+  const fail = (error: unknown): never => {
+    failed = true;
+    throw error;
+  };
+  const ended = await Promise.allSettled(Array.from({ length: limit }, () => lane().catch(fail)));
   const broken = ended.find((result) => result.status === "rejected");
   if (broken) throw broken.reason;
 }

@@ -3,10 +3,10 @@ import { lstat, mkdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { Readable } from "node:stream";
 import { type Command, Option } from "commander";
+import { forEachLimited } from "../../../runner/lib/concurrency.ts";
 import { downloadFile } from "../../files/download.ts";
 import { type EntryPage, inPages } from "../../files/entry-pages.ts";
 import { checkTarget, type LocalEntry, walkFolder } from "../../files/local-tree.ts";
-import { inParallel } from "../../files/parallel.ts";
 import { type Progress, progressFor } from "../../files/progress.ts";
 import { SPLIT_KINDS, type SplitKind, splitFile } from "../../files/split/split-file.ts";
 import { type Uploaded, uploadAsCommit } from "../../files/upload.ts";
@@ -201,9 +201,9 @@ async function copyFolderDown(
   const done = { files: 0, bytes: 0 };
   progress.begin("receiving", 0);
   try {
-    await inParallel(expectedFiles(client, { bucket: from.bucket, prefix, progress }), {
-      lanes: DOWNLOAD_LANES,
-      act: async ({ path }) => {
+    await forEachLimited(expectedFiles(client, { bucket: from.bucket, prefix, progress }), {
+      limit: DOWNLOAD_LANES,
+      work: async ({ path }) => {
         const target = join(to, path.slice(prefix.length));
         if (path.endsWith("/")) await mkdir(target, { recursive: true });
         else done.bytes += await downloadFile(client, { from: { ...from, path }, target, progress });

@@ -4,8 +4,7 @@ import { addPipelineCreate } from "./create.ts";
 import { addPipelineDelete } from "./delete.ts";
 import { addPipelineInspect } from "./inspect.ts";
 import { addPipelineList } from "./list.ts";
-import { addPipelineStart } from "./start.ts";
-import { addPipelineStop } from "./stop.ts";
+import { addPipelineStopStart } from "./stop-start.ts";
 import { addPipelineUpdate } from "./update.ts";
 
 /** `sluice pipeline …` */
@@ -21,8 +20,7 @@ export function addPipeline(program: Command): void {
     addPipelineList,
     addPipelineInspect,
     addPipelineUpdate,
-    addPipelineStop,
-    addPipelineStart,
+    addPipelineStopStart,
     addPipelineDelete,
   ])
     add(group);

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
+import type { DoctorOptions } from "../../doctor/run-doctor.ts";
 import { DEFAULT_DATA } from "../../gateway/connection.ts";
-import type { DoctorOptions } from "../../local/run-doctor.ts";
 import { withRunnerTerms } from "../../local/runner-options.ts";
 import { withExamples, withJson } from "../../options.ts";
 
@@ -14,7 +14,9 @@ export function addDoctor(program: Command): void {
     )
     .option("--data <folder>", "the runner's data folder", `${DEFAULT_DATA}/runner`)
     // Loaded only here: the other commands should start at once.
-    .action(async (options: DoctorOptions) => (await import("../../local/run-doctor.ts")).runDoctor(options));
+    .action(async (options: DoctorOptions) =>
+      (await import("../../doctor/run-doctor.ts")).runDoctor(options),
+    );
   withExamples(
     withJson(withRunnerTerms(command)),
     "sluice doctor",

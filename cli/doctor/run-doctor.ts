@@ -1,17 +1,18 @@
 import { realpath } from "node:fs/promises";
 import { release } from "node:os";
+import { ConfigError } from "../../runner/agent/config.ts";
+import { type ConfinementTerms, openConfinement } from "../../runner/limits/confinement.ts";
 import { agentName } from "../../runner/pfs/folders.ts";
-import { openTryingPlace } from "../doctor/data-folder.ts";
-import { executorFindings } from "../doctor/executors.ts";
-import type { Finding } from "../doctor/finding.ts";
-import { gatewayFindings } from "../doctor/gateway.ts";
-import { limitFindings } from "../doctor/limits.ts";
-import { machineFindings } from "../doctor/machine.ts";
-import { kernelSetting, userNamespacesFinding } from "../doctor/user-namespaces.ts";
 import { DEFAULT_DATA } from "../gateway/connection.ts";
+import { runnerConfig } from "../local/runner-config.ts";
+import type { RunnerTerms } from "../local/runner-options.ts";
 import { printJson, printLine } from "../output/output.ts";
-import { runnerConfig } from "./runner-config.ts";
-import type { RunnerTerms } from "./runner-options.ts";
+import { openTryingPlace } from "./data-folder.ts";
+import { executorFindings } from "./executors.ts";
+import type { Finding } from "./finding.ts";
+import { gatewayFindings } from "./gateway.ts";
+import { machineFindings } from "./machine.ts";
+import { kernelSetting, userNamespacesFinding } from "./user-namespaces.ts";
 
 export interface DoctorOptions extends RunnerTerms {
   readonly data: string;
@@ -52,6 +53,20 @@ async function examine(flags: Omit<DoctorOptions, "json">): Promise<Finding[]> {
     ];
   } finally {
     await place.remove();
+  }
+}
+
+/** Whether this machine keeps processes to the limits that were asked for. Returns no finding, and tries nothing, if none was asked for. */
+async function limitFindings(terms: ConfinementTerms): Promise<Finding[]> {
+  if (Object.keys(terms.limits).length === 0) return [];
+  const check = "limits";
+  try {
+    const confinement = await openConfinement(terms);
+    await confinement?.close();
+    return [{ check, state: "ok", found: "the process executor keeps them" }];
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return [{ check, state: "fail", found: error.message }];
   }
 }
 
