@@ -4,17 +4,18 @@ import type { ContentId } from "../../protocol/content.ts";
 import { MAX_LIST_ENTRIES } from "../../protocol/files.ts";
 import type { Body, Content } from "../blobs/content.ts";
 import type { Env } from "../env.ts";
+import type { BranchContext } from "./context.ts";
 import type * as Contract from "./contract.ts";
 import { HistoryCalls } from "./history/calls.ts";
-import { diffCommits, inspectCommit, listCommits } from "./history/log.ts";
+import { diffCommits } from "./history/diff.ts";
+import { inspectCommit, listCommits } from "./history/log.ts";
 import { Applier } from "./large-commits/applier.ts";
 import { Ledger } from "./ledger/ledger.ts";
+import { Alarm } from "./lifecycle/alarm.ts";
 import { LifecycleCalls } from "./lifecycle/calls.ts";
 import { Courier } from "./lifecycle/courier.ts";
-import type { Moment } from "./lifecycle/generation.ts";
 import { openReceivers } from "./lifecycle/receivers.ts";
 import { earliest, nextTidy, tidy } from "./lifecycle/tidy.ts";
-import { Wakeup } from "./lifecycle/wakeup.ts";
 import { OpenCommitCalls } from "./open-commits/calls.ts";
 import { readFile } from "./read/file.ts";
 import { listFiles } from "./read/tree.ts";
@@ -28,15 +29,15 @@ import { Gate } from "./write/gate.ts";
 /** One per branch. Owns the clock, the ids and the alarm; the ledger and its stores own the rules. */
 export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   readonly #ledger: Ledger;
-  readonly #wakeup: Wakeup;
+  readonly #alarm: Alarm;
+  readonly #courier: Courier;
+  readonly #applier: Applier;
+  readonly #lifecycle: LifecycleCalls;
   readonly #uploads: UploadCalls;
   readonly #multiparts: MultipartCalls;
   readonly #openCommits: OpenCommitCalls;
-  readonly #history: HistoryCalls;
   readonly #writes: WriteCalls;
-  readonly #applier: Applier;
-  readonly #courier: Courier;
-  readonly #lifecycle: LifecycleCalls;
+  readonly #history: HistoryCalls;
   /** Ids that grow, also within a millisecond. */
   readonly #ulid = monotonicFactory();
 
@@ -44,61 +45,46 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     super(ctx, env);
     const ledger = new Ledger(ctx.storage);
     this.#ledger = ledger;
-    this.#wakeup = new Wakeup({
+    this.#alarm = new Alarm({
       now: Date.now,
       nextDue: () => earliest(ledger.outbox.nextDue(), nextTidy(ledger, Date.now())),
-      setAlarm: (at) => void ctx.storage.setAlarm(at),
+      set: (at) => void ctx.storage.setAlarm(at),
     });
-    const wake = (at: number) => this.#wakeup.by(at);
-    this.#courier = new Courier({
+    const context: BranchContext = {
       ledger,
-      receivers: openReceivers({ ledger, env: () => this.env, bucket: () => this.#bucket() }),
       now: Date.now,
-      wake,
-    });
-    const calls = { ledger, now: Date.now, newId: (now: number) => this.#uploadId(now), wake };
-    this.#uploads = new UploadCalls(calls);
-    this.#multiparts = new MultipartCalls(calls);
-    const acting = {
-      ledger,
-      courier: this.#courier,
-      moment: () => this.#moment(),
-      later: (work: Promise<unknown>) => ctx.waitUntil(work),
-    };
-    const turn = () => scheduler.wait(0);
-    this.#history = new HistoryCalls({ ledger, now: Date.now, turn });
-    this.#openCommits = new OpenCommitCalls({ ledger, moment: acting.moment, wake });
-    const gate = new Gate({ isClosed: () => ledger.exists && ledger.applying.get() !== null });
-    const committer = new Committer(acting);
-    this.#applier = new Applier({
-      ...acting,
-      committer,
-      now: Date.now,
+      moment: () => ({ now: Date.now(), id: (createdAt) => this.#ulid(createdAt) }),
+      wake: (at) => this.#alarm.ringBy(at),
+      later: (work) => ctx.waitUntil(work),
       pause: (ms) => scheduler.wait(ms),
-      over: () => gate.opened(),
-    });
-    this.#lifecycle = new LifecycleCalls({ ...acting, gate, wake });
-    this.#writes = new WriteCalls({
-      ledger,
-      committer,
-      gate,
-      applier: this.#applier,
-      now: Date.now,
       durable: () => ctx.storage.sync(),
-      turn,
-      wake,
-    });
-    // Whoever wakes the object after a crash wakes what was cut off.
-    if (ledger.exists) this.#applier.goOn();
+    };
+    const uploadContext = { ...context, newId: (now: number) => `${this.#bucket()}.${this.#ulid(now)}` };
+    const receivers = openReceivers({ ledger, env: () => this.env, bucket: () => this.#bucket() });
+    const courier = new Courier({ ...context, receivers });
+    const gate = new Gate({ isClosed: () => ledger.exists && ledger.applying.get() !== null });
+    const committer = new Committer({ ...context, courier });
+    const applier = new Applier({ ...context, committer, gate });
+    this.#courier = courier;
+    this.#applier = applier;
+    this.#lifecycle = new LifecycleCalls({ ...context, courier, gate });
+    this.#uploads = new UploadCalls(uploadContext);
+    this.#multiparts = new MultipartCalls(uploadContext);
+    this.#openCommits = new OpenCommitCalls(context);
+    this.#writes = new WriteCalls({ ...context, committer, gate, applier });
+    this.#history = new HistoryCalls(context);
+    // A large commit that a crash cut off goes on with the first call that wakes the object.
+    if (ledger.exists) applier.goOn();
   }
 
   override async alarm(): Promise<void> {
-    this.#wakeup.rang();
-    if (!this.#ledger.exists) return;
-    this.#ledger.transaction(() => tidy(this.#ledger, Date.now()));
+    this.#alarm.rang();
+    const ledger = this.#ledger;
+    if (!ledger.exists) return;
+    ledger.transaction((tx) => tidy(tx, ledger, Date.now()));
     this.#applier.goOn();
     await this.#courier.deliverDue();
-    this.#wakeup.renew();
+    this.#alarm.renew();
   }
 
   async create() {
@@ -114,8 +100,8 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     const { live } = this.#ledger;
     if (!live) return refused("no-such-branch");
     const { uid, createdAt, head } = live;
-    const writer = this.#ledger.writer.get()?.pipeline ?? null;
-    return { ok: true, uid, createdAt, modifiedAt: head.modifiedAt, head: head.id, writer };
+    const claimedBy = this.#ledger.claim.get()?.pipeline ?? null;
+    return { ok: true, uid, createdAt, modifiedAt: head.modifiedAt, head: head.id, claimedBy };
   }
 
   async read(request: Contract.ReadFile) {
@@ -148,9 +134,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   }
 
   async openUpload(request: { lease?: string }) {
-    const answer = this.#uploads.open(request);
-    this.#writes.tidyLater();
-    return answer;
+    return this.#uploads.open(request);
   }
 
   async renewUpload(request: { upload: string }) {
@@ -159,7 +143,6 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
 
   async abortUpload(request: { upload: string }): Promise<void> {
     this.#uploads.abort(request);
-    this.#writes.tidyLater();
   }
 
   async addContents(request: { upload: string; contents: readonly Content[] }) {
@@ -203,9 +186,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   }
 
   async abortMultipart(request: { upload: string }) {
-    const answer = this.#multiparts.abort(request);
-    this.#writes.tidyLater();
-    return answer;
+    return this.#multiparts.abort(request);
   }
 
   async put(request: Contract.PutFile) {
@@ -217,7 +198,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   }
 
   async startOpenCommit(request: { ttlMs: number }) {
-    return this.#openCommits.open(request);
+    return this.#openCommits.start(request);
   }
 
   async openCommitStatus(request: { openCommit: string }) {
@@ -278,7 +259,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return await this.#writes.commitOutput(request);
   }
 
-  async stageOutput(request: Parameters<Contract.BranchApi["stageOutput"]>[0]) {
+  async stageOutput(request: Contract.StageOutput) {
     return await this.#writes.stageOutput(request);
   }
 
@@ -289,14 +270,6 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
 
   #bucket(): string {
     return this.#ledger.bucket(this.ctx.id.name);
-  }
-
-  #uploadId(now: number): string {
-    return `${this.#bucket()}.${this.#ulid(now)}`;
-  }
-
-  #moment(): Moment {
-    return { now: Date.now(), id: (createdAt) => this.#ulid(createdAt) };
   }
 }
 

@@ -152,9 +152,7 @@ export interface BranchApi {
    * commitOutput. The last one on a path wins; done again, it changes nothing. With `anew`, what was staged for this
    * origin before is forgotten first (it may go in slices: the answer `applying` means ask again).
    */
-  stageOutput(
-    request: Omit<OutputCommit, "staged"> & { anew: boolean },
-  ): Promise<Done | CommitRefused | Refused<"applying">>;
+  stageOutput(request: StageOutput): Promise<Done | CommitRefused | Refused<"applying">>;
 }
 
 export interface Done {
@@ -179,7 +177,7 @@ export interface BranchStatus {
   /** The newest commit; null where there is none. */
   readonly head: string | null;
   /** The pipeline whose output this is. */
-  readonly writer: string | null;
+  readonly claimedBy: string | null;
 }
 
 export interface ReadFile {
@@ -475,6 +473,12 @@ export interface OutputCommit {
   readonly operations: readonly Operation[];
   /** The operations were staged before (stageOutput); none come along. */
   readonly staged?: true;
+}
+
+/** Operations to be staged for an OutputCommit. */
+export interface StageOutput extends Omit<OutputCommit, "staged"> {
+  /** Forgets first what was staged for this origin before. */
+  readonly anew: boolean;
 }
 
 export interface OpenCommitStarted {

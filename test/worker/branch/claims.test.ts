@@ -34,7 +34,7 @@ describe("claiming", () => {
     const branch = branchOf(bucket);
     expect(await claimed(branch)).toBe(1);
     expect(await isCatalogued(bucket)).toBe(true);
-    expect(await branch.status()).toMatchObject({ ok: true, writer: "p", head: null });
+    expect(await branch.status()).toMatchObject({ ok: true, claimedBy: "p", head: null });
   });
 
   test("a branch that exists is not taken, and a claimed one not by another pipeline", async () => {
@@ -83,10 +83,10 @@ describe("claiming", () => {
       await branch.commitOutput({ uid: "u1", epoch, origin: "j1", operations: [{ put: "a", ...content }] }),
     );
     await branch.release({ uid: "other", destroy: true });
-    expect(await branch.status()).toMatchObject({ writer: "p" });
+    expect(await branch.status()).toMatchObject({ claimedBy: "p" });
     await branch.release({ uid: "u1", destroy: false });
     await branch.release({ uid: "u1", destroy: true });
-    expect(await branch.status()).toMatchObject({ ok: true, writer: null });
+    expect(await branch.status()).toMatchObject({ ok: true, claimedBy: null });
     expect((await branch.put({ path: "b", content: inline("b"), attributes: {} })).ok).toBe(true);
     expect(await listed(branch)).toEqual(["a", "b"]);
   });

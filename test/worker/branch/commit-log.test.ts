@@ -6,7 +6,7 @@ import {
   CHANGED_IN_SPAN,
   DIFFERENCES,
   EVERY_PATH,
-} from "../../../worker/branch/history/diff-queries.ts";
+} from "../../../worker/branch/history/diff.ts";
 import { seededRandom } from "../../support/random.ts";
 import {
   type BranchStub,

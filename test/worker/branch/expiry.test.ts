@@ -2,7 +2,7 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import type { Branch } from "../../../worker/branch/branch.ts";
 import { type BranchApi, UPLOAD_LEASE_MS } from "../../../worker/branch/contract.ts";
-import { Wakeup } from "../../../worker/branch/lifecycle/wakeup.ts";
+import { Alarm } from "../../../worker/branch/lifecycle/alarm.ts";
 import {
   type BranchStub,
   begin,
@@ -178,19 +178,19 @@ describe("the alarm", () => {
 
   test("of an earlier instance is not put off by a later one that sets it", () => {
     const set: number[] = [];
-    const wakeup = new Wakeup({ now: () => 1000, nextDue: () => 20_000, setAlarm: (at) => set.push(at) });
-    wakeup.by(50_000);
-    wakeup.by(60_000);
-    wakeup.by(15_000);
-    wakeup.rang();
-    wakeup.renew();
+    const alarm = new Alarm({ now: () => 1000, nextDue: () => 20_000, set: (at) => set.push(at) });
+    alarm.ringBy(50_000);
+    alarm.ringBy(60_000);
+    alarm.ringBy(15_000);
+    alarm.rang();
+    alarm.renew();
     expect(set).toEqual([20_000, 15_000, 20_000]);
   });
 
   test("is never set for the past", () => {
     const set: number[] = [];
-    const wakeup = new Wakeup({ now: () => 1000, nextDue: () => undefined, setAlarm: (at) => set.push(at) });
-    wakeup.by(3);
+    const alarm = new Alarm({ now: () => 1000, nextDue: () => undefined, set: (at) => set.push(at) });
+    alarm.ringBy(3);
     expect(set).toEqual([1001]);
   });
 });

@@ -57,7 +57,7 @@ describe("creating", () => {
       createdAt: made.createdAt,
       modifiedAt: made.createdAt,
       head: null,
-      writer: null,
+      claimedBy: null,
     });
     expect(await listed(branch)).toEqual([]);
     const marker = await env.BLOBS.get("m/branches/photos/main");

@@ -1,13 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
-import {
-  ALIVE_ALL,
-  BORN_SINCE,
-  DIED_NEXT,
-  DIED_SINCE,
-  PAST,
-} from "../../../worker/branch/read/walk-queries.ts";
+import { ALIVE_ALL, BORN_SINCE, DIED_NEXT, DIED_SINCE, PAST } from "../../../worker/branch/read/walk.ts";
 import { Sql } from "../../../worker/sqlite/sql.ts";
 import { numbered, pagesOf } from "./large-support.ts";
 import { branchOf, chunked, completion, freshBucket, inline, joined } from "./support.ts";

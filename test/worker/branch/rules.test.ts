@@ -137,12 +137,15 @@ describe("a full branch", () => {
         sql: { exec: storage.sql.exec.bind(storage.sql), databaseSize: 9_900_000_000 },
         transactionSync: storage.transactionSync.bind(storage),
       });
-      const stamps = { now: 1, id: () => "id" };
+      const moment = { now: 1, id: () => "id" };
       expect(ledger.exists).toBe(true);
       const put = { path: "a", content: inline("a"), attributes: {} };
       const full = { ok: false, reason: "branch-full" };
-      expect(putFile(ledger, { put, stamps })).toEqual(full);
-      expect(commitChanges(ledger, { request: { operations: [{ delete: "a" }] }, stamps })).toEqual(full);
+      const request = { operations: [{ delete: "a" }] };
+      ledger.transaction((tx) => {
+        expect(putFile(tx, ledger, { put, moment })).toEqual(full);
+        expect(commitChanges(tx, ledger, { request, moment })).toEqual(full);
+      });
     });
     expect((await branch.status()).ok).toBe(true);
   });

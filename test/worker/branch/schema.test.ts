@@ -52,7 +52,7 @@ describe("migrations", () => {
       createdAt: 5,
       modifiedAt: 6,
       head: "c",
-      writer: null,
+      claimedBy: null,
     });
     await put(branch, "b");
     expect(await listed(branch)).toEqual(["a", "b"]);

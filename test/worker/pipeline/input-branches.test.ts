@@ -176,6 +176,6 @@ describe("under a live pipeline, an input branch", () => {
     await workUntil(anew, { jobs: 1 });
     await workUntil(second, { jobs: 3 });
     expect(await filesOf({ repo: "down", branch: "master" })).toEqual(["a.out.out"]);
-    expect(await branchOf({ repo: "up", branch: "master" }).status()).toMatchObject({ writer: "up" });
+    expect(await branchOf({ repo: "up", branch: "master" }).status()).toMatchObject({ claimedBy: "up" });
   });
 });

@@ -31,7 +31,7 @@ describe("creating a pipeline", () => {
       ok: true,
       pipeline: { name: "new", state: "active", outputRepo: "new", outputBranch: "master", spec },
     });
-    expect(await master("new").status()).toMatchObject({ ok: true, writer: "new" });
+    expect(await master("new").status()).toMatchObject({ ok: true, claimedBy: "new" });
     expect(await rowOf("new")).toMatchObject({
       state: "active",
       inputs: [{ repo: "new-in", branch: "master" }],

@@ -1,25 +1,20 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import { MAX_LIST_ENTRIES } from "../../../protocol/files.ts";
+import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
-import type { Ledger } from "../ledger/ledger.ts";
 import { filesAt, fingerprint } from "../read/tree.ts";
 import type { Position } from "../tree/commit-store.ts";
 import { justAfter } from "../tree/path-ranges.ts";
 import { readChanges, readEvents } from "./feed.ts";
 
-interface HistoryCallsOptions {
-  readonly ledger: Ledger;
-  readonly now: () => number;
-  /** Lets calls that have arrived in. */
-  readonly turn: () => Promise<unknown>;
-}
+type HistoryContext = Pick<BranchContext, "ledger" | "now" | "pause">;
 
-/** What a Branch object answers to those who follow its history; as of BranchApi. */
+/** The calls of BranchApi for pipelines, which follow the history and read the tree at positions in it. */
 export class HistoryCalls {
-  readonly #options: HistoryCallsOptions;
+  readonly #context: HistoryContext;
 
-  constructor(options: HistoryCallsOptions) {
-    this.#options = options;
+  constructor(context: HistoryContext) {
+    this.#context = context;
   }
 
   /** There must be tables. */
@@ -28,7 +23,7 @@ export class HistoryCalls {
     cursor: Contract.Cursor;
     exists: boolean;
   } {
-    const { ledger } = this.#options;
+    const { ledger } = this.#context;
     ledger.transaction(() => ledger.subscribers.add({ uid, pipeline }));
     const generation = ledger.generations.newest();
     const seq = generation ? ledger.generations.headOf(generation).seq : 0;
@@ -37,7 +32,7 @@ export class HistoryCalls {
   }
 
   unsubscribe({ uid }: { uid: string }): void {
-    const { ledger } = this.#options;
+    const { ledger } = this.#context;
     if (!ledger.exists) return;
     ledger.transaction(() => {
       ledger.subscribers.remove(uid);
@@ -46,20 +41,20 @@ export class HistoryCalls {
   }
 
   feed({ cursor, limit }: { cursor: Contract.Cursor; limit: number }): Contract.FeedPage {
-    const { ledger, now } = this.#options;
+    const { ledger, now } = this.#context;
     const durable = ledger.exists;
     const page = durable ? readEvents(ledger, { ...positionOf(cursor), limit }) : { events: [], more: false };
     return { ...page, now: ledger.clock.promise(now(), { durable }) };
   }
 
   changes({ after, limit, ...at }: Contract.CommitPosition & { after: string; limit: number }) {
-    const { ledger } = this.#options;
+    const { ledger } = this.#context;
     if (!ledger.exists) return { changes: [], next: null };
     return readChanges(ledger, { ...positionOf(at), lower: after === "" ? "" : justAfter(after), limit });
   }
 
   filesAt({ since, prefix, after, limit, ...at }: Parameters<Contract.BranchApi["filesAt"]>[0]) {
-    return filesAt(this.#options.ledger, {
+    return filesAt(this.#context.ledger, {
       position: positionOf(at),
       since: since && positionOf(since),
       page: { prefix, after, limit: Math.min(limit, MAX_LIST_ENTRIES) },
@@ -71,17 +66,17 @@ export class HistoryCalls {
     since,
     ...at
   }: Parameters<Contract.BranchApi["fingerprint"]>[0]): Promise<ContentId | null> {
-    const { ledger, turn } = this.#options;
+    const { ledger, pause } = this.#context;
     return fingerprint(ledger, {
       position: positionOf(at),
       since: since && positionOf(since),
       path,
-      pause: turn,
+      pause: () => pause(0),
     });
   }
 
   position({ commit: id }: { commit: string }): Contract.CommitPosition | null {
-    const { ledger } = this.#options;
+    const { ledger } = this.#context;
     const commit = ledger.exists ? ledger.commits.byId(id) : undefined;
     return commit?.kind === "commit" ? { generation: commit.gen, seq: commit.seq } : null;
   }

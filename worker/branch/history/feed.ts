@@ -28,20 +28,20 @@ interface ChangeRow {
 
 interface ChangePage {
   readonly changes: Change[];
-  /** What the next page comes after; null where there is none. */
+  /** What the next page comes after; null if there is none. */
   readonly next: string | null;
 }
 
 /** Changes of one commit from `lower` on, in path order. */
 export function readChanges(
-  ledger: Ledger,
+  { sql }: Pick<Ledger, "sql">,
   { gen, seq, lower, limit }: Position & { lower: string; limit: number },
 ): ChangePage {
   const asked = Math.min(Math.max(limit, 1), MAX_CHANGES);
-  const births = ledger.sql.query<ChangeRow>(BIRTHS, [gen, seq, lower, asked + 1]);
+  const births = sql.query<ChangeRow>(BIRTHS, [gen, seq, lower, asked + 1]);
   // No further than the births: so no more of what was replaced is passed over than was born.
   const upper = births.length > asked ? (births.at(-1)?.path ?? lower) : AFTER_ALL_TEXTS;
-  const deletions = ledger.sql.query<ChangeRow>(DELETIONS, [gen, seq, lower, asked + 1, upper]);
+  const deletions = sql.query<ChangeRow>(DELETIONS, [gen, seq, lower, asked + 1, upper]);
   const rows = [...births, ...deletions].sort((a, b) => comparePaths(a.path, b.path));
   const changes = rows.slice(0, asked).map(({ path, digest, size }) => ({
     path,
@@ -55,7 +55,7 @@ export function readChanges(
  * one. Only the first event may bring less than all of its changes.
  */
 export function readEvents(
-  ledger: Ledger,
+  ledger: Pick<Ledger, "sql" | "commits">,
   { gen, seq, limit }: Position & { limit: number },
 ): { events: FeedEvent[]; more: boolean } {
   const most = Math.min(Math.max(limit, 1), MAX_CHANGES);
@@ -73,13 +73,16 @@ export function readEvents(
   return { events, more: commits.length > events.length };
 }
 
-/** At least as many as `readChanges` answers: what is replaced counts twice. */
+/** At least as many as `readChanges` returns: what is replaced counts twice. */
 function changeCount(commit: CommitRow, before: CommitRow | undefined): number {
   const [births, deaths] = before?.gen === commit.gen ? [before.births, before.deaths] : [0, 0];
   return commit.births - births + commit.deaths - deaths;
 }
 
-function eventOf(ledger: Ledger, { commit, limit }: { commit: CommitRow; limit: number }): FeedEvent {
+function eventOf(
+  ledger: Pick<Ledger, "sql">,
+  { commit, limit }: { commit: CommitRow; limit: number },
+): FeedEvent {
   const { gen, seq, id, kind, createdAt } = commit;
   const page =
     kind === "commit" ? readChanges(ledger, { gen, seq, lower: "", limit }) : { changes: [], next: null };

@@ -1,30 +1,28 @@
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { BranchContext, Moment } from "../context.ts";
+import type { Committed } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { moveHead } from "../write/commit.ts";
 import type { Committer } from "../write/committer.ts";
+import type { Gate } from "../write/gate.ts";
 import { checkSlice } from "./check.ts";
-import { publish } from "./move-head.ts";
-import { writeSlice } from "./write.ts";
+import { type Writing, writeSlice } from "./write.ts";
 
 /** How long after it began, or was seen, the alarm looks whether a large commit goes on; milliseconds. */
 export const APPLYING_WATCH_MS = 10_000;
 
-/** How long who asks for the end of a large commit waits for it before the answer is that it goes on; milliseconds. */
+/** How long a caller waits for the end of a large commit before the answer is that it goes on; milliseconds. */
 const ANSWER_MS = 1000;
 
-interface ApplierOptions {
-  readonly ledger: Ledger;
+interface ApplierOptions extends Pick<BranchContext, "ledger" | "now" | "pause" | "later"> {
   readonly committer: Committer;
-  readonly now: () => number;
-  /** Lets other calls in for so many milliseconds; of 0, those that have arrived. */
-  readonly pause: (ms: number) => Promise<unknown>;
-  /** Goes on with work when the call is answered. */
-  readonly later: (work: Promise<unknown>) => void;
-  /** To be called when nothing is being applied any more. */
-  readonly over: () => void;
+  readonly gate: Pick<Gate, "opened">;
 }
 
 /**
- * Takes a large commit forward, slice by slice, with a turn for other calls in between. Each slice is a transaction
- * that leaves written down what comes next: whoever wakes the object after a crash goes on from there.
+ * Applies a large commit, slice by slice: first it is checked, then its rows are written, at last HEAD moves to it.
+ * Other calls get a turn between two slices. Each slice is a transaction that leaves written down what comes next, so
+ * the instance that comes up after a crash goes on from there.
  */
 export class Applier {
   readonly #options: ApplierOptions;
@@ -37,21 +35,21 @@ export class Applier {
 
   /** Goes on with what is being applied, if anything is and it does not go on already. There must be tables. */
   goOn(): void {
-    const { ledger, later, over } = this.#options;
+    const { ledger, later, gate } = this.#options;
     if (this.#run) return;
     if (ledger.applying.get()) {
       this.#run = this.#goThrough();
       later(this.#run);
-    } else over();
+    } else gate.opened();
   }
 
-  /** Resolves when it does not go on any more; then, or after a second, it is worth to look. */
-  async settled(): Promise<void> {
+  /** Resolves when nothing goes on any more, or after a second: then it is worth to look again. */
+  async idle(): Promise<void> {
     await Promise.race([this.#run, this.#options.pause(ANSWER_MS)]);
   }
 
   async #goThrough(): Promise<void> {
-    const { pause, over } = this.#options;
+    const { pause, gate } = this.#options;
     try {
       do await pause(0);
       while (this.#slice());
@@ -62,21 +60,51 @@ export class Applier {
     } finally {
       this.#run = undefined;
     }
-    over();
+    gate.opened();
   }
 
-  /** Answers whether anything is left. */
+  /** Returns whether anything is left. */
   #slice(): boolean {
     const { ledger, committer, now } = this.#options;
     const applying = ledger.applying.get();
     if (!applying) return false;
     const { seq } = applying;
-    if (seq === null) ledger.transaction(() => checkSlice(ledger, { applying, now: now() }));
+    if (seq === null) ledger.transaction((tx) => checkSlice(tx, ledger, { applying, now: now() }));
     else {
       const writing = { ...applying, seq };
-      const isLeft = ledger.transaction(() => writeSlice(ledger, writing));
-      if (!isLeft) committer.one((stamps) => publish(ledger, { writing, stamps }));
+      const isLeft = ledger.transaction((tx) => writeSlice(tx, ledger, writing));
+      if (!isLeft) committer.one((tx, moment) => conclude(tx, ledger, { writing, moment }));
     }
     return ledger.applying.get() !== null;
   }
+}
+
+type ConcludeStores = Pick<
+  Ledger,
+  "generations" | "openCommits" | "applying" | "contents" | "clock" | "commits"
+>;
+
+/**
+ * Makes the commit, when all of its rows are written. If nothing was a change there is none, unless it is a job's,
+ * which always has its commit.
+ */
+function conclude(
+  tx: Tx,
+  ledger: ConcludeStores,
+  { writing, moment }: { writing: Writing; moment: Moment },
+): Committed {
+  const live = ledger.generations.live();
+  if (live?.gen !== writing.gen || live.head.seq + 1 !== writing.seq) {
+    throw new Error(`commit ${writing.seq} of generation ${writing.gen} can't follow`);
+  }
+  const openCommit = ledger.openCommits.get(writing.openCommit);
+  const { births, deaths } = ledger.applying.written();
+  const isMade = births + deaths > 0 || openCommit.origin !== null;
+  const answer: Committed = isMade
+    ? moveHead(tx, ledger, { live, births, deaths, moment, origin: openCommit.origin ?? undefined })
+    : { ok: true, commit: null, modifiedAt: live.head.modifiedAt };
+  ledger.applying.clear();
+  ledger.openCommits.finish(openCommit, { ...answer, now: moment.now });
+  ledger.contents.removeReleased(moment.now);
+  return answer;
 }

@@ -2,7 +2,7 @@ import type { Sql } from "../../sqlite/sql.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import type { Position } from "../tree/commit-store.ts";
 
-/** An open commit that is becoming a commit in slices. */
+/** The open commit that is becoming a large commit, slice by slice. */
 export interface Applying {
   readonly openCommit: number;
   /** Its name to the outside. */
@@ -12,13 +12,13 @@ export interface Applying {
   readonly seq: number | null;
 }
 
-/** How far a check came: to the path `checked`, and below the next one to `below`. */
+/** How far a check came: through the path `checked`, and below the next one up to `below`. */
 export interface CheckProgress {
   readonly checked: string;
   readonly below: string | null;
 }
 
-/** What was written so far; as of CommitRow. */
+/** Rows of files that were written and that were ended so far. */
 interface Written {
   readonly births: number;
   readonly deaths: number;
@@ -66,7 +66,7 @@ export class ApplyingStore {
     this.#sql.run`UPDATE applying SET checked = ${checked}, below = ${below} WHERE one = 1`;
   }
 
-  /** The check is over: from now on there is no way but forward. */
+  /** The check is over and rows are written from now on: nothing can stop the commit any more. */
   startWriting({ seq }: Pick<Position, "seq">): void {
     this.#sql.run`UPDATE applying SET seq = ${seq} WHERE one = 1`;
     this.forget();

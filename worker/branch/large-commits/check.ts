@@ -1,8 +1,10 @@
+import type { Sql } from "../../sqlite/sql.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
 import type { CommitRefused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { kindOf } from "../tree/file-store.ts";
 import { justAfter, subtree } from "../tree/path-ranges.ts";
-import { ancestorsOf } from "../write/conflicts.ts";
+import { ancestorsOf } from "../write/plan.ts";
 import type { Applying, CheckProgress } from "./applying-store.ts";
 
 /** Most staged paths, most directories above them, and most paths below one of them that one slice looks at. */
@@ -20,7 +22,7 @@ const STAGED_AND_BELOW = `
   ) AS below
   FROM staged WHERE session = ?2 AND gone = 0 AND path > ?3 ORDER BY path LIMIT ?4`;
 
-/** Of (?1 gen, ?2 open commit, ?3 JSON of paths): the first that will be a file once the open commit is published. */
+/** Of (?1 gen, ?2 open commit, ?3 JSON of paths): the first that will be a file once the open commit is finished. */
 const FILE_AMONG = `
   SELECT value AS path FROM json_each(?3) AS asked
   WHERE EXISTS (SELECT 1 FROM staged WHERE session = ?2 AND gone = 0 AND path = asked.value)
@@ -44,16 +46,22 @@ interface StagedRow {
 }
 
 type Conflict = Extract<CommitRefused, { reason: "path-conflict" }>;
-/** How far a check came, that nothing is left to look at, or what is in the way. */
+/** How far the check came, `done` if nothing is left to look at, or what is in the way. */
 type Found = CheckProgress | "done" | Conflict;
+
+type CheckStores = Pick<Ledger, "sql" | "applying" | "generations" | "openCommits" | "reads">;
 
 /**
  * Looks at some more of what an open commit puts: whether a file is in the way above it, or something below it, in the
- * tree as it will be. At the end the open commit may be written; a conflict opens it again. To be called in a transaction.
+ * tree as it will be. After the last slice its rows may be written. A conflict opens it again.
  */
-export function checkSlice(ledger: Ledger, { applying, now }: { applying: Applying; now: number }): void {
+export function checkSlice(
+  _: Tx,
+  ledger: CheckStores,
+  { applying, now }: { applying: Applying; now: number },
+): void {
   const { gen, openCommit } = applying;
-  const found = check(ledger, { applying, progress: ledger.applying.progress() });
+  const found = check(ledger.sql, { applying, progress: ledger.applying.progress() });
   if (found === "done") {
     const live = ledger.generations.live();
     if (live?.gen !== gen) throw new Error(`generation ${gen} is gone while a commit of it is applied`);
@@ -70,24 +78,24 @@ interface Check {
   readonly progress: CheckProgress;
 }
 
-function check(ledger: Ledger, { applying, progress }: Check): Found {
+function check(sql: Sql, { applying, progress }: Check): Found {
   const { gen, openCommit } = applying;
   let { checked, below } = progress;
-  const staged = ledger.sql.query<StagedRow>(STAGED_AND_BELOW, [gen, openCommit, checked, PATHS]);
+  const staged = sql.query<StagedRow>(STAGED_AND_BELOW, [gen, openCommit, checked, PATHS]);
   const above = new Map<string, string>();
   for (const row of staged) {
     addAncestors(above, row.path);
-    const under = checkBelow(ledger, { applying, row, from: below });
-    if (under !== "clear") return checkAbove(ledger, { applying, above }) ?? under(checked);
+    const under = checkBelow(sql, { applying, row, from: below });
+    if (under !== "clear") return checkAbove(sql, { applying, above }) ?? under(checked);
     checked = row.path;
     below = null;
     if (above.size >= DIRECTORIES) break;
   }
   const isLast = staged.length < PATHS && checked === (staged.at(-1)?.path ?? checked);
-  return checkAbove(ledger, { applying, above }) ?? (isLast ? "done" : { checked, below });
+  return checkAbove(sql, { applying, above }) ?? (isLast ? "done" : { checked, below });
 }
 
-/** Adds the directories that a path is in, each with this path, where they are new: with one, all above it are known. */
+/** Adds the directories that a path is in, each with this path, up to the first that is known: then all above it are. */
 function addAncestors(above: Map<string, string>, path: string): void {
   for (const directory of ancestorsOf(path)) {
     if (above.has(directory)) return;
@@ -97,27 +105,27 @@ function addAncestors(above: Map<string, string>, path: string): void {
 
 /** `above`: directories, and for each a path that is in it. */
 function checkAbove(
-  ledger: Ledger,
+  sql: Sql,
   { applying, above }: { applying: Applying; above: ReadonlyMap<string, string> },
 ): Conflict | undefined {
   const asked = JSON.stringify([...above.keys()]);
-  const [file] = ledger.sql.query<{ path: string }>(FILE_AMONG, [applying.gen, applying.openCommit, asked]);
+  const [file] = sql.query<{ path: string }>(FILE_AMONG, [applying.gen, applying.openCommit, asked]);
   const path = file && above.get(file.path);
   return path === undefined
     ? undefined
     : { ok: false, reason: "path-conflict", path, other: file?.path ?? "" };
 }
 
-/** Whether nothing is below a file that is put; else how the slice ends, told the path before this one. */
+/** `clear` if nothing stays below a file that is put; else a function of the path before this one, which says how the slice ends. */
 function checkBelow(
-  ledger: Ledger,
+  sql: Sql,
   { applying, row, from }: { applying: Applying; row: StagedRow; from: string | null },
 ): "clear" | ((checked: string) => Found) {
   const { path, below } = row;
   if (below === null || kindOf(path) === "dir") return "clear";
   const { lower, upper } = subtree(`${path}/`);
   const { gen, openCommit } = applying;
-  const rows = ledger.sql.query<{ path: string; gone: number }>(BELOW_AT_HEAD, [
+  const rows = sql.query<{ path: string; gone: number }>(BELOW_AT_HEAD, [
     gen,
     openCommit,
     from ?? lower,

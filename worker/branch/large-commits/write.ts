@@ -1,4 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Applying } from "./applying-store.ts";
 
@@ -60,46 +61,48 @@ interface StagedOver extends ContentId {
 /** A commit whose rows are being written. */
 export type Writing = Applying & { readonly seq: number };
 
+type WriteStores = Pick<Ledger, "sql" | "contents" | "applying">;
+
 /**
- * Writes some more of an open commit as rows of the commit that is to come, and takes them from what is staged: so each is
- * written once, wherever a crash comes. Answers whether anything was left. To be called in a transaction.
+ * Writes some more of an open commit as rows of the commit that is to come, and takes them from what is staged, so that
+ * each is written once wherever a crash comes. Returns whether anything was left to write.
  */
-export function writeSlice(ledger: Ledger, writing: Writing): boolean {
-  return writePuts(ledger, writing) || writeDeletes(ledger, writing);
+export function writeSlice(tx: Tx, ledger: WriteStores, writing: Writing): boolean {
+  return writePuts(tx, ledger, writing) || writeDeletes(tx, ledger, writing);
 }
 
-function writePuts(ledger: Ledger, { gen, seq, openCommit }: Writing): boolean {
-  const first = firstStaged(ledger, { openCommit, gone: 0 });
+function writePuts(
+  _: Tx,
+  { sql, contents, applying }: WriteStores,
+  { gen, seq, openCommit }: Writing,
+): boolean {
+  const first = firstStaged(sql, { openCommit, gone: 0 });
   if (!first) return false;
-  const over = ledger.sql.query<StagedOver>(STAGED_OVER, [gen, openCommit, first.last]);
+  const over = sql.query<StagedOver>(STAGED_OVER, [gen, openCommit, first.last]);
   const same = over.filter((row) => row.same);
-  ledger.sql.execute(REPLACE, [gen, openCommit, first.last, seq]);
-  ledger.sql.execute(BEAR, [gen, openCommit, first.last, seq]);
+  sql.execute(REPLACE, [gen, openCommit, first.last, seq]);
+  sql.execute(BEAR, [gen, openCommit, first.last, seq]);
   // A file that is born takes over what was kept for it; what is there already keeps its own content.
-  for (const { digest, size, isFile } of same) if (isFile) ledger.contents.release({ digest, size, gen });
-  ledger.sql.execute(FORGET, [openCommit, 0, first.last]);
-  ledger.applying.count({ births: first.paths - same.length, deaths: over.length - same.length });
+  for (const { digest, size, isFile } of same) if (isFile) contents.release({ digest, size, gen });
+  sql.execute(FORGET, [openCommit, 0, first.last]);
+  applying.count({ births: first.paths - same.length, deaths: over.length - same.length });
   return true;
 }
 
-function writeDeletes(ledger: Ledger, { gen, seq, openCommit }: Writing): boolean {
-  const first = firstStaged(ledger, { openCommit, gone: 1 });
+function writeDeletes(_: Tx, { sql, applying }: WriteStores, { gen, seq, openCommit }: Writing): boolean {
+  const first = firstStaged(sql, { openCommit, gone: 1 });
   if (!first) return false;
-  const [found] = ledger.sql.query<{ deaths: number }>(TO_DELETE, [gen, openCommit, first.last]);
-  ledger.sql.execute(DELETE, [gen, openCommit, first.last, seq]);
-  ledger.sql.execute(FORGET, [openCommit, 1, first.last]);
-  ledger.applying.count({ births: 0, deaths: found?.deaths ?? 0 });
+  const [found] = sql.query<{ deaths: number }>(TO_DELETE, [gen, openCommit, first.last]);
+  sql.execute(DELETE, [gen, openCommit, first.last, seq]);
+  sql.execute(FORGET, [openCommit, 1, first.last]);
+  applying.count({ births: 0, deaths: found?.deaths ?? 0 });
   return true;
 }
 
 function firstStaged(
-  ledger: Ledger,
+  sql: Ledger["sql"],
   { openCommit, gone }: { openCommit: number; gone: 0 | 1 },
 ): { paths: number; last: string } | undefined {
-  const [row] = ledger.sql.query<{ paths: number; last: string | null }>(FIRST_STAGED, [
-    openCommit,
-    gone,
-    PATHS,
-  ]);
+  const [row] = sql.query<{ paths: number; last: string | null }>(FIRST_STAGED, [openCommit, gone, PATHS]);
   return row && row.last !== null ? { paths: row.paths, last: row.last } : undefined;
 }

@@ -1,4 +1,4 @@
-/** How far a promise is written down ahead of itself, so that not each one is a write; milliseconds. */
+/** How far ahead of itself a promise is written down, so that not each one is a write; milliseconds. */
 const PROMISED_AHEAD_MS = 1000;
 
 /** Where the bound of all promises is kept. */
@@ -8,9 +8,9 @@ interface PromiseStore {
 }
 
 /**
- * The times of commits: never going back, and after each `now` that a feed was told (FeedPage.now), also where the
- * host's clock goes back or the object restarts. Commits between two such answers may share a millisecond, or a burst
- * would run ahead of the clock; their ids grow nonetheless.
+ * The times of commits. They never go back, and each is later than every `now` that a feed was told before (FeedPage.now),
+ * even if the host's clock goes back or the object restarts. Commits between two such answers may share a millisecond,
+ * since a burst would run ahead of the clock otherwise; their ids grow nonetheless.
  */
 export class CommitClock {
   readonly #store: PromiseStore;
@@ -23,7 +23,7 @@ export class CommitClock {
     this.#store = store;
   }
 
-  /** To be called before all else, once there is something to load. After a restart nobody knows which of the written times were told: all count. */
+  /** Call this before all else, once there are tables. After a restart nobody knows which of the written times were told: all count. */
   load(): void {
     const { promised, newestCommit } = this.#store.load();
     this.#floor = Math.max(this.#floor, promised, newestCommit);
@@ -37,7 +37,7 @@ export class CommitClock {
     return this.#newest;
   }
 
-  /** A time that every later commit is after. `durable`: whether there are tables to write it to. */
+  /** A time that every later commit comes after. `durable`: whether there are tables to write it to. */
   promise(now: number, { durable }: { durable: boolean }): number {
     this.#floor = Math.max(now, this.#floor, this.#newest);
     if (durable && this.#floor > this.#saved) {

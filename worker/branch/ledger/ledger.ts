@@ -2,7 +2,7 @@ import { hasTables, migrate } from "../../sqlite/migrations.ts";
 import { Sql } from "../../sqlite/sql.ts";
 import { type TransactionStorage, type Tx, transaction } from "../../sqlite/transaction.ts";
 import { ApplyingStore } from "../large-commits/applying-store.ts";
-import { WriterStore } from "../lifecycle/claim-store.ts";
+import { ClaimStore } from "../lifecycle/claim-store.ts";
 import { Outbox, SubscriberStore } from "../lifecycle/outbox-store.ts";
 import { OpenCommitStore } from "../open-commits/open-commit-store.ts";
 import { StagedStore } from "../open-commits/staged-store.ts";
@@ -19,7 +19,7 @@ import { MIGRATIONS } from "./migrations.ts";
 
 /** Of the 10 GB that an object's database may have; the rest is for deletions and what is under way. */
 const FULL_AT_BYTES = 9_500_000_000;
-/** How many operations are committed before the size is looked at again, which takes a query: they can't fill the rest. */
+/** How many operations are committed until the size is looked at again, which takes a query. They can't fill the rest. */
 const OPERATIONS_PER_LOOK = 64;
 
 /** What of the platform's storage the ledger uses. */
@@ -27,7 +27,7 @@ interface LedgerStorage extends TransactionStorage {
   readonly sql: Pick<SqlStorage, "exec" | "databaseSize">;
 }
 
-/** Everything that a Branch object has written down. */
+/** Everything that a Branch object has written down: its stores, the clock of its commits, and its transactions. */
 export class Ledger {
   readonly sql: Sql;
   readonly generations: GenerationStore;
@@ -40,7 +40,7 @@ export class Ledger {
   readonly openCommits: OpenCommitStore;
   readonly staged: StagedStore;
   readonly applying: ApplyingStore;
-  readonly writer: WriterStore;
+  readonly claim: ClaimStore;
   readonly subscribers: SubscriberStore;
   readonly outbox: Outbox;
   readonly clock: CommitClock;
@@ -63,7 +63,7 @@ export class Ledger {
     this.openCommits = new OpenCommitStore(sql);
     this.staged = new StagedStore(sql, this.contents);
     this.applying = new ApplyingStore(sql);
-    this.writer = new WriterStore(sql);
+    this.claim = new ClaimStore(sql);
     this.subscribers = new SubscriberStore(sql);
     this.outbox = new Outbox(sql);
     this.clock = new CommitClock({
@@ -72,18 +72,18 @@ export class Ledger {
     });
   }
 
-  /** Whether there are tables; false for a name that was only probed, and then nothing else may be asked here. */
+  /** Whether there are tables. A name that was only probed has none, and nothing else may be asked of its ledger. */
   get exists(): boolean {
     if (!this.#ready && hasTables(this.sql)) this.makeTables();
     return this.#ready;
   }
 
-  /** The generation that lives; null where none does, also where nothing was ever written. */
+  /** The generation that lives; null if none does, or nothing was ever written. */
   get live(): Live | null {
     return this.exists ? this.generations.live() : null;
   }
 
-  /** What is at a path at HEAD, whatever is being written for the commit after it. */
+  /** What is at a path at HEAD, also while rows of the commit after it are being written. */
   presentFile({ gen, head: { seq } }: Live, path: string): HeadRow | undefined {
     return this.applying.writesTo(gen) ? this.files.at({ gen, seq }, path) : this.files.head(gen, path);
   }
@@ -96,7 +96,7 @@ export class Ledger {
     this.clock.load();
   }
 
-  /** The object's own bucket name: the platform's word, which is written down, or what was written. */
+  /** The object's own bucket name. The platform tells it only sometimes: then it is written down. */
   bucket(name: string | undefined): string {
     const stored = this.sql.first<{ bucket: string }>`SELECT bucket FROM address WHERE one = 1`?.bucket;
     if (stored !== undefined) return stored;
@@ -105,20 +105,20 @@ export class Ledger {
     return name;
   }
 
-  /** All or nothing. What throws is undone, in memory too. */
+  /** All of `work` or nothing. If it throws, what it did is undone, in memory too. */
   transaction<T>(work: (tx: Tx) => T): T {
     try {
       return transaction(this.#storage, work);
     } catch (error) {
       this.generations.forget();
       this.applying.forget();
-      this.writer.forget();
+      this.claim.forget();
       this.subscribers.forget();
       throw error;
     }
   }
 
-  /** Whether the history takes no more commits (design §3). To be asked once for each, with its number of operations. */
+  /** Whether the database is so full that the history takes no more commits. Ask once for each, with its number of operations. */
   isFull(operations: number): boolean {
     this.#operationsToLook -= operations;
     if (this.#operationsToLook >= 0) return false;

@@ -1,39 +1,46 @@
+import type { BranchContext, Moment } from "../context.ts";
 import type * as Contract from "../contract.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
-import type { Ledger } from "../ledger/ledger.ts";
 import type { Gate } from "../write/gate.ts";
 import type { Courier } from "./courier.ts";
-import { Creation } from "./creation.ts";
-import { claimBranch, endGeneration, type Moment, releaseBranch } from "./generation.ts";
+import { beginGeneration, claimBranch, endGeneration, releaseBranch } from "./generation.ts";
 
-interface LifecycleCallsOptions {
-  readonly ledger: Ledger;
+interface LifecycleCallsOptions extends Pick<BranchContext, "ledger" | "moment" | "later" | "wake"> {
   readonly courier: Courier;
   readonly gate: Gate;
-  readonly moment: () => Moment;
-  /** Goes on with work when the call is answered. */
-  readonly later: (work: Promise<unknown>) => void;
-  /** Sees to it that uploads that ran out by this time are ended soon after. */
-  readonly wake: (at: number) => void;
 }
 
+type Created = Contract.Made | Contract.Refused<"already-exists" | "catalogue-unavailable">;
 type Destroyed =
   | Contract.Done
   | Contract.Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable">;
 
-/** What a Branch object answers about its coming and going, and whose it is; as of BranchApi. */
+/** The calls of BranchApi that make a branch, claim it for a pipeline, and end it. */
 export class LifecycleCalls {
   readonly #options: LifecycleCallsOptions;
-  readonly #creation: Creation;
+  /** By the uid of a generation: the announcement that its creator waits for now. */
+  readonly #announcing = new Map<string, Promise<boolean>>();
 
   constructor(options: LifecycleCallsOptions) {
     this.#options = options;
-    this.#creation = new Creation(options.ledger, options.courier);
   }
 
-  /** There must be tables. */
-  create(): Promise<Contract.Made | Contract.Refused<"already-exists" | "catalogue-unavailable">> {
-    return this.#creation.create(this.#options.moment());
+  /**
+   * A creation is acknowledged once the catalogue knows of it. If the catalogue can't be reached, nobody is told that
+   * the branch is theirs, and the next creation finishes what was begun. There must be tables.
+   */
+  async create(): Promise<Created> {
+    const { ledger, courier, moment } = this.#options;
+    const live = ledger.generations.live();
+    if (!live) {
+      ledger.transaction((tx) => beginGeneration(tx, ledger, moment()));
+      courier.watch();
+      return await this.#announceCreation();
+    }
+    if (ledger.claim.get() || !courier.catalogueWaits) return refused("already-exists");
+    const announcing = this.#announcing.get(live.uid);
+    if (!announcing) return await this.#announceCreation();
+    return refused((await announcing) ? "already-exists" : "catalogue-unavailable");
   }
 
   destroy(): Promise<Destroyed | Contract.Refused<"busy">> {
@@ -49,36 +56,50 @@ export class LifecycleCalls {
     | Contract.Refused<"already-claimed" | "already-exists" | "catalogue-unavailable">
   > {
     const { ledger, courier, moment } = this.#options;
-    const claimed = ledger.transaction(() => claimBranch(ledger, { ...owner, moment: moment() }));
+    const claimed = ledger.transaction((tx) => claimBranch(tx, ledger, { ...owner, moment: moment() }));
     if (!claimed.ok || !courier.catalogueWaits) return claimed;
     courier.watch();
-    return (await courier.flushCatalogue()) ? claimed : { ok: false, reason: "catalogue-unavailable" };
+    return (await courier.flushCatalogue()) ? claimed : refused("catalogue-unavailable");
   }
 
-  /** Throws where a large commit took too long to wait for: to be done again. */
+  /** Throws if a large commit takes too long to wait for: the caller is to try again. */
   async release(request: { uid: string; destroy: boolean }): Promise<void> {
     if (!request.destroy) return await this.#release(request);
     const busy = await this.#options.gate.pass(() => this.#release(request));
     if (busy) throw new Error("a large commit is being applied; the branch can't be deleted yet");
   }
 
+  async #announceCreation(): Promise<Contract.Made | Contract.Refused<"catalogue-unavailable">> {
+    const { ledger, courier } = this.#options;
+    const live = ledger.generations.live();
+    if (!live) throw new Error("the branch to announce is not there");
+    const { uid, createdAt } = live;
+    const announcing = courier.flushCatalogue();
+    this.#announcing.set(uid, announcing);
+    try {
+      return (await announcing) ? { ok: true, uid, createdAt } : refused("catalogue-unavailable");
+    } finally {
+      this.#announcing.delete(uid);
+    }
+  }
+
   async #destroy(): Promise<Destroyed> {
     const { ledger, moment } = this.#options;
     const { live } = ledger;
-    if (!live) return { ok: false, reason: "no-such-branch" };
-    if (ledger.writer.get()) return { ok: false, reason: "pipeline-output" };
-    ledger.transaction(() => endGeneration(ledger, { live, moment: moment() }));
-    return (await this.#announceDeletion()) ? { ok: true } : { ok: false, reason: "catalogue-unavailable" };
+    if (!live) return refused("no-such-branch");
+    if (ledger.claim.get()) return refused("pipeline-output");
+    ledger.transaction((tx) => endGeneration(tx, ledger, { live, moment: moment() }));
+    return (await this.#announceDeletion()) ? { ok: true } : refused("catalogue-unavailable");
   }
 
   async #release({ uid, destroy }: { uid: string; destroy: boolean }): Promise<void> {
     const { ledger, wake } = this.#options;
-    if (!ledger.exists || ledger.writer.get()?.uid !== uid) return;
+    if (!ledger.exists || ledger.claim.get()?.uid !== uid) return;
     const { live } = ledger;
-    const moment = this.#options.moment();
-    ledger.transaction(() => {
-      releaseBranch(ledger, moment);
-      if (destroy && live) endGeneration(ledger, { live, moment });
+    const moment: Moment = this.#options.moment();
+    ledger.transaction((tx) => {
+      releaseBranch(tx, ledger, moment);
+      if (destroy && live) endGeneration(tx, ledger, { live, moment });
     });
     wake(moment.now + UPLOAD_LEASE_MS);
     if (destroy && live) await this.#announceDeletion();
@@ -92,4 +113,8 @@ export class LifecycleCalls {
     later(announced.then(() => courier.dispatch()));
     return await announced;
   }
+}
+
+function refused<R extends string>(reason: R): Contract.Refused<R> {
+  return { ok: false, reason };
 }

@@ -1,10 +1,10 @@
 import type { Sql } from "../../sqlite/sql.ts";
 
-/** The pipeline whose output the branch is. */
-interface Writer {
+/** A pipeline's claim on the branch: it is the pipeline's output, and only its jobs write to it. */
+interface Claim {
   readonly uid: string;
   readonly pipeline: string;
-  /** Grows with each claim: who holds an earlier one has lost it. */
+  /** Grows with each claim, so that the holder of an earlier one is told apart. */
   readonly epoch: number;
 }
 
@@ -14,25 +14,26 @@ interface StoredRow {
   readonly pipeline: string | null;
 }
 
-/** Who may write to the branch, where not everybody. Kept in memory, as each commit asks. */
-export class WriterStore {
+/** The claim on the branch, if there is one. Kept in memory, since each commit asks. */
+export class ClaimStore {
   readonly #sql: Sql;
-  #writer: Writer | null | undefined;
+  /** Null: there is none; undefined: not loaded. */
+  #claim: Claim | null | undefined;
 
   constructor(sql: Sql) {
     this.#sql = sql;
   }
 
-  get(): Writer | null {
-    if (this.#writer === undefined) {
+  get(): Claim | null {
+    if (this.#claim === undefined) {
       const row = this.#sql.first<StoredRow>`SELECT epoch, uid, pipeline FROM writer WHERE one = 1`;
-      this.#writer = named(row);
+      this.#claim = claimOf(row);
     }
-    return this.#writer;
+    return this.#claim;
   }
 
-  /** Answers the new epoch. */
-  claim({ uid, pipeline }: { uid: string; pipeline: string }): number {
+  /** Returns the new epoch. */
+  take({ uid, pipeline }: { uid: string; pipeline: string }): number {
     const row = this.#sql.first<{ epoch: number }>`
       UPDATE writer SET epoch = epoch + 1, uid = ${uid}, pipeline = ${pipeline} WHERE one = 1 RETURNING epoch`;
     this.forget();
@@ -46,11 +47,11 @@ export class WriterStore {
 
   /** What is in memory may not be what is written. */
   forget(): void {
-    this.#writer = undefined;
+    this.#claim = undefined;
   }
 }
 
-function named(row: StoredRow | undefined): Writer | null {
+function claimOf(row: StoredRow | undefined): Claim | null {
   if (!row || row.uid === null || row.pipeline === null) return null;
   return { uid: row.uid, pipeline: row.pipeline, epoch: row.epoch };
 }

@@ -1,5 +1,5 @@
+import type { BranchContext } from "../context.ts";
 import type { Subscriber } from "../contract.ts";
-import type { Ledger } from "../ledger/ledger.ts";
 import type { OutboxRow } from "./outbox-store.ts";
 
 /** Deliveries at the same time, and most in one alarm. */
@@ -7,24 +7,20 @@ const BATCH = 20;
 /** How long after something was written down the alarm looks whether it was delivered. */
 const WATCH_MS = 10_000;
 
-/** How others are told. Each rejects where they can't be reached. */
+/** Whom the courier delivers to. Each call rejects if the receiver can't be reached. */
 export interface Receivers {
   /** Tells the catalogue how the branch stands now. */
   catalogue(): Promise<void>;
   bell(subscriber: Subscriber): Promise<void>;
 }
 
-interface CourierOptions {
-  readonly ledger: Ledger;
+interface CourierOptions extends Pick<BranchContext, "ledger" | "now" | "wake"> {
   readonly receivers: Receivers;
-  readonly now: () => number;
-  /** Sees to it that `deliverDue` is called at this time or before. */
-  readonly wake: (at: number) => void;
 }
 
 /**
- * Delivers the outbox: at once, and from the alarm what could not be delivered or was cut off by a crash. Delivering
- * twice does no harm; a row goes only when it was delivered.
+ * Carries the news in the outbox to the catalogue and to subscribers: at once, and again from the alarm if a receiver
+ * could not be reached or a crash came in between. Delivering twice does no harm; a row goes only when it was delivered.
  */
 export class Courier {
   readonly #options: CourierOptions;
@@ -35,12 +31,12 @@ export class Courier {
     this.#options = options;
   }
 
-  /** The alarm will look after what was just written down. To be called in the same turn, so that both are written or neither. */
+  /** The alarm will look after what was just written down. Call it in the same turn, so that both are written or neither. */
   watch(): void {
     this.#options.wake(this.#options.now() + WATCH_MS);
   }
 
-  /** Delivers what is due, until nothing is; where that is going on already, it takes the new rows along. */
+  /** Delivers what is due, until nothing is. If that is going on already, it takes the new rows along. */
   async dispatch(): Promise<void> {
     if (this.#dispatching) return;
     this.#dispatching = true;
@@ -68,8 +64,8 @@ export class Courier {
   }
 
   /**
-   * Tells the catalogue now, after whatever it is being told already. Answers whether it knows all that waited when
-   * this was called; what is added meanwhile is for its own caller to know.
+   * Tells the catalogue now, after what it is being told already. Returns whether it knows all that waited when this was
+   * called; news that comes meanwhile has a caller of its own.
    */
   flushCatalogue(): Promise<boolean> {
     const flushed = this.#catalogue.then(async () => {
@@ -97,7 +93,7 @@ export class Courier {
     );
   }
 
-  /** Answers whether it arrived. */
+  /** Returns whether it arrived. */
   async #deliverOne(row: OutboxRow): Promise<boolean> {
     const { ledger, receivers, now } = this.#options;
     try {

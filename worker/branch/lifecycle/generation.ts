@@ -1,25 +1,31 @@
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { Moment } from "../context.ts";
 import type { Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { endOutputs } from "../open-commits/job-output.ts";
 import type { Live } from "../tree/generation-store.ts";
 
-/** A new id and the time, of a creation or a deletion. */
-export interface Moment {
-  readonly now: number;
-  /** An id that sorts after all earlier ones, for something of this time. */
-  readonly id: (createdAt: number) => string;
-}
-
-/** Begins a generation. The catalogue is to be told. To be called in a transaction, where none lives. */
-export function beginGeneration(ledger: Ledger, { now, id }: Moment): void {
-  const createdAt = ledger.clock.next(now);
+/** Begins a generation, while none lives. The catalogue is to be told. */
+export function beginGeneration(
+  _: Tx,
+  { clock, generations, outbox }: Pick<Ledger, "clock" | "generations" | "outbox">,
+  { now, id }: Moment,
+): void {
+  const createdAt = clock.next(now);
   const uid = id(createdAt);
-  ledger.generations.begin({ uid, createdAt });
-  ledger.outbox.tellCatalogue({ event: uid, now });
+  generations.begin({ uid, createdAt });
+  outbox.tellCatalogue({ event: uid, now });
 }
 
-/** Deletes the live generation: a tombstone, and an event for those who follow. To be called in a transaction. */
-export function endGeneration(ledger: Ledger, { live, moment }: { live: Live; moment: Moment }): void {
+/** Deletes the live generation: a tombstone in the history, which subscribers hear of like of a commit. */
+export function endGeneration(
+  _: Tx,
+  ledger: Pick<
+    Ledger,
+    "clock" | "commits" | "generations" | "uploads" | "openCommits" | "outbox" | "subscribers"
+  >,
+  { live, moment }: { live: Live; moment: Moment },
+): void {
   const { gen, head } = live;
   const { now } = moment;
   const createdAt = ledger.clock.next(now);
@@ -33,24 +39,29 @@ export function endGeneration(ledger: Ledger, { live, moment }: { live: Live; mo
   ledger.outbox.ring(ledger.subscribers.all(), { event: id, now });
 }
 
-/** Takes the branch for a pipeline, and makes it if need be. To be called in a transaction. */
+/** Takes the branch for a pipeline, and makes it if need be. */
 export function claimBranch(
-  ledger: Ledger,
+  tx: Tx,
+  ledger: Pick<Ledger, "clock" | "generations" | "outbox" | "claim" | "applying" | "openCommits">,
   { pipeline, uid, moment }: { pipeline: string; uid: string; moment: Moment },
 ): { ok: true; epoch: number } | Refused<"already-claimed" | "already-exists"> {
   const live = ledger.generations.live();
-  const writer = ledger.writer.get();
-  if (live && !writer) return { ok: false, reason: "already-exists" };
-  if (writer && writer.uid !== uid) return { ok: false, reason: "already-claimed" };
-  if (live) endOutputs(ledger, { gen: live.gen, now: moment.now });
-  else beginGeneration(ledger, moment);
-  return { ok: true, epoch: ledger.writer.claim({ pipeline, uid }) };
+  const claim = ledger.claim.get();
+  if (live && !claim) return { ok: false, reason: "already-exists" };
+  if (claim && claim.uid !== uid) return { ok: false, reason: "already-claimed" };
+  if (live) endOutputs(tx, ledger, { gen: live.gen, now: moment.now });
+  else beginGeneration(tx, ledger, moment);
+  return { ok: true, epoch: ledger.claim.take({ pipeline, uid }) };
 }
 
-/** The pipeline gives its output up. To be called in a transaction. */
-export function releaseBranch(ledger: Ledger, { now }: Moment): void {
+/** The pipeline gives its output up. */
+export function releaseBranch(
+  tx: Tx,
+  ledger: Pick<Ledger, "generations" | "claim" | "uploads" | "applying" | "openCommits">,
+  { now }: Moment,
+): void {
   const live = ledger.generations.live();
-  if (live) endOutputs(ledger, { gen: live.gen, now });
-  ledger.writer.release();
+  if (live) endOutputs(tx, ledger, { gen: live.gen, now });
+  ledger.claim.release();
   ledger.uploads.forgetLeases(now);
 }

@@ -3,7 +3,7 @@ import type { Subscriber } from "../contract.ts";
 
 type Topic = "catalogue" | "bell";
 
-/** Something that another part is still to be told. */
+/** News that a receiver is still to be told. */
 export interface OutboxRow {
   readonly topic: Topic;
   /** The subscriber's; empty for the catalogue. */
@@ -22,7 +22,7 @@ interface News {
 const FIRST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 5 * 60 * 1000;
 
-/** What others are to be told, written with what it is about: one row a receiver, however much happened. */
+/** News for the catalogue and for subscribers, written in the transaction of what it is about. One row a receiver, however much happened. */
 export class Outbox {
   readonly #sql: Sql;
 
@@ -50,7 +50,7 @@ export class Outbox {
       SELECT topic, uid, event, tries FROM outbox WHERE due <= ${now} ORDER BY due LIMIT ${limit}`;
   }
 
-  /** When the next one is due; undefined where none waits. */
+  /** When the next one is due; undefined if none waits. */
   nextDue(): number | undefined {
     return this.#sql.first<{ due: number }>`SELECT due FROM outbox ORDER BY due LIMIT 1`?.due;
   }
@@ -79,7 +79,7 @@ export class Outbox {
   }
 }
 
-/** Pipelines that want a doorbell. Kept in memory, as each commit asks. */
+/** Pipelines that want their doorbell rung. Kept in memory, since each commit asks. */
 export class SubscriberStore {
   readonly #sql: Sql;
   #all: readonly Subscriber[] | undefined;

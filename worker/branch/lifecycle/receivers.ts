@@ -6,8 +6,8 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { Receivers } from "./courier.ts";
 
 /**
- * Where a branch leaves its trace outside of the catalogue, so that its object can be found should that be lost. It
- * stays when the branch is deleted, as the object does.
+ * The blob by which a branch can be found if the catalogue is lost. It stays when the branch is deleted, as the object
+ * does.
  */
 function markerName({ repo, branch }: { repo: string; branch: string }): string {
   return `m/branches/${repo}/${branch}`;
@@ -19,7 +19,7 @@ export function openReceivers({
   env,
   bucket,
 }: {
-  ledger: Ledger;
+  ledger: Pick<Ledger, "generations">;
   env: () => Env;
   bucket: () => string;
 }): Receivers {

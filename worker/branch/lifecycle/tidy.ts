@@ -1,3 +1,5 @@
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { BranchContext } from "../context.ts";
 import { APPLYING_WATCH_MS } from "../large-commits/applier.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 
@@ -6,35 +8,37 @@ const UPLOADS = 5;
 const COMPLETIONS = 1000;
 const STAGED = 1000;
 
-/** One slice of what time brings: uploads and open commits that ran out, completions that nobody asks for any more, dead contents. To be called in a transaction. */
-export function tidy(ledger: Ledger, now: number): void {
-  for (const upload of ledger.uploads.expired(now, UPLOADS)) ledger.uploads.close(upload);
-  ledger.completions.forgetOld(now, COMPLETIONS);
-  tidyOpenCommit(ledger, now);
-  ledger.contents.bury(now);
+type TidyStores = Pick<Ledger, "uploads" | "completions" | "openCommits" | "staged" | "contents">;
+
+/** One slice of what time brings: ends uploads and open commits that ran out, forgets old completions, removes dead contents. */
+export function tidy(
+  _: Tx,
+  { uploads, completions, openCommits, staged, contents }: TidyStores,
+  now: number,
+): void {
+  for (const upload of uploads.expired(now, UPLOADS)) uploads.close(upload);
+  completions.forgetOld(now, COMPLETIONS);
+  // An open commit that ran out ends; then what it staged goes, slice by slice, and at last its own row.
+  const expired = openCommits.expired(now);
+  if (expired?.state === "open") openCommits.end(expired, now);
+  if (expired && staged.drop(expired, STAGED) < STAGED) openCommits.remove(expired.number);
+  contents.removeDead(now);
 }
 
-/** An open commit that ran out ends; of one that ended, some more of what it staged goes, and at last it goes itself. */
-function tidyOpenCommit(ledger: Ledger, now: number): void {
-  const openCommit = ledger.openCommits.expired(now);
-  if (!openCommit) return;
-  if (openCommit.state === "open") ledger.openCommits.end(openCommit, now);
-  if (ledger.staged.drop(openCommit, STAGED) < STAGED) ledger.openCommits.remove(openCommit.number);
+/** Leaves to the alarm what a call has left dead: one call removes no more than a transaction should. */
+export function tidySoon({ ledger, wake, now }: Pick<BranchContext, "ledger" | "wake" | "now">): void {
+  if (ledger.contents.mayHaveDead) wake(now());
 }
 
-/** When there is something to tidy next; undefined where nothing waits. */
-export function nextTidy(ledger: Ledger, now: number): number | undefined {
-  if (ledger.contents.hasDead) return now;
-  const watch = ledger.applying.get() ? now + APPLYING_WATCH_MS : undefined;
-  return earliest(
-    ledger.uploads.nextDue(),
-    ledger.completions.nextDue(),
-    ledger.openCommits.nextDue(),
-    watch,
-  );
+/** When there is something to tidy next; undefined if nothing waits. */
+export function nextTidy(ledger: TidyStores & Pick<Ledger, "applying">, now: number): number | undefined {
+  const { uploads, completions, openCommits, contents, applying } = ledger;
+  if (contents.hasDead) return now;
+  const watch = applying.get() ? now + APPLYING_WATCH_MS : undefined;
+  return earliest(uploads.nextDue(), completions.nextDue(), openCommits.nextDue(), watch);
 }
 
-/** The least of those that are there. */
+/** The least of the times that are there. */
 export function earliest(...times: (number | undefined)[]): number | undefined {
   const there = times.filter((time) => time !== undefined);
   return there.length === 0 ? undefined : Math.min(...there);

@@ -1,31 +1,23 @@
+import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
-import type { Ledger } from "../ledger/ledger.ts";
-import type { Moment } from "../lifecycle/generation.ts";
 
-interface OpenCommitCallsOptions {
-  readonly ledger: Ledger;
-  readonly moment: () => Moment;
-  /** Sees to it that open commits that ran out by this time are ended soon after. */
-  readonly wake: (at: number) => void;
-}
-
-/** What a Branch object answers about open commits, but for their end; as of BranchApi. */
+/** The calls of BranchApi about open commits, but for their end, which is a write. */
 export class OpenCommitCalls {
-  readonly #options: OpenCommitCallsOptions;
+  readonly #context: Pick<BranchContext, "ledger" | "moment" | "wake">;
 
-  constructor(options: OpenCommitCallsOptions) {
-    this.#options = options;
+  constructor(context: Pick<BranchContext, "ledger" | "moment" | "wake">) {
+    this.#context = context;
   }
 
-  open({
+  start({
     ttlMs,
   }: {
     ttlMs: number;
   }): Contract.OpenCommitStarted | Contract.Refused<"no-such-branch" | "pipeline-output"> {
-    const { ledger, moment, wake } = this.#options;
+    const { ledger, moment, wake } = this.#context;
     const { live } = ledger;
     if (!live) return { ok: false, reason: "no-such-branch" };
-    if (ledger.writer.get()) return { ok: false, reason: "pipeline-output" };
+    if (ledger.claim.get()) return { ok: false, reason: "pipeline-output" };
     const { now, id } = moment();
     const openCommit = id(now);
     ledger.transaction(() =>
@@ -40,9 +32,8 @@ export class OpenCommitCalls {
   }: {
     openCommit: string;
   }): Contract.OpenCommitStatus | Contract.Refused<"no-such-open-commit"> {
-    const { ledger } = this.#options;
-    const { live } = ledger;
-    const openCommit = live ? ledger.openCommits.find(id, live.gen) : undefined;
+    const { live, openCommits } = this.#context.ledger;
+    const openCommit = live ? openCommits.find(id, live.gen) : undefined;
     if (!openCommit || openCommit.origin !== null || openCommit.state === "ended") {
       return { ok: false, reason: "no-such-open-commit" };
     }
@@ -52,13 +43,13 @@ export class OpenCommitCalls {
   }
 
   abort({ openCommit: id }: { openCommit: string }): Contract.Done | Contract.Refused<"applying"> {
-    const { ledger, moment, wake } = this.#options;
+    const { ledger, moment, wake } = this.#context;
     const { live } = ledger;
     if (!live) return { ok: true };
     const { now } = moment();
     return ledger.transaction(() => {
       const openCommit = ledger.openCommits.find(id, live.gen);
-      // What was published stays published.
+      // What was finished stays in the history.
       if (!openCommit || openCommit.origin !== null || openCommit.state === "finished") return { ok: true };
       const applying = ledger.applying.get();
       if (applying?.openCommit === openCommit.number) {

@@ -1,30 +1,50 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { Moment } from "../context.ts";
 import type { CommitRefused, Committed, OpenCommitEnd, OutputCommit, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
-import { applyStamped } from "../write/commit.ts";
+import { claimedBranch, writableBranch } from "../write/admission.ts";
+import { writeCommit } from "../write/commit.ts";
 import { type FinalState, type PlannedChange, planCommit } from "../write/plan.ts";
-import { claimedBranch, type Stamps, writableBranch } from "../write/writable.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
 
+/**
+ * The end of an open commit. If one transaction takes it, it is written here and now, like a commit of one call. If it
+ * is larger, it is only begun: the Applier checks and writes it in slices. Either way no other large commit may be
+ * under way, which the gate sees to.
+ */
+
 const APPLYING = { ok: false, reason: "applying" } as const;
+
+type FinishStores = Pick<
+  Ledger,
+  | "generations"
+  | "openCommits"
+  | "staged"
+  | "applying"
+  | "claim"
+  | "isFull"
+  | "files"
+  | "contents"
+  | "commits"
+  | "clock"
+>;
 
 interface Finishing {
   readonly live: Live;
   readonly openCommit: OpenCommit;
-  readonly stamps: Stamps;
+  readonly moment: Moment;
 }
 
-/**
- * Publishes an open commit: at once where one commit takes it, else it is begun. To be called in a transaction, while
- * no other one is being applied.
- */
+/** Finishes the open commit of a client. May be asked again: a finished one has the same answer for a day. */
 export function finishOpenCommit(
-  ledger: Ledger,
-  { id, stamps }: { id: string; stamps: Stamps },
+  tx: Tx,
+  ledger: FinishStores,
+  { id, moment }: { id: string; moment: Moment },
 ): OpenCommitEnd | CommitRefused {
-  const { live } = ledger;
+  const live = ledger.generations.live();
   const openCommit = live ? ledger.openCommits.find(id, live.gen) : undefined;
   if (!live || !openCommit || openCommit.origin !== null) return { ok: false, reason: "no-such-open-commit" };
   if (openCommit.state === "applying") return { ok: true, state: "applying" };
@@ -34,21 +54,22 @@ export function finishOpenCommit(
   }
   const refusal = ledger.openCommits.takeRefusal(openCommit);
   if (refusal) return refusal;
-  const writable = writableBranch(ledger, openCommit.operations);
+  const writable = writableBranch(tx, ledger, openCommit.operations);
   if (!writable.ok) return writable;
-  const answer = publishOrBegin(ledger, { live, openCommit, stamps });
+  const answer = writeOrBegin(tx, ledger, { live, openCommit, moment });
   if (answer.ok) {
     return { ok: true, state: "finished", commit: answer.commit, modifiedAt: answer.modifiedAt };
   }
   return answer.reason === "applying" ? { ok: true, state: "applying" } : answer;
 }
 
-/** The commit of a job whose operations were staged, once. To be called like `finishOpenCommit`. */
+/** The commit of a job whose operations were staged, made once: if it is there already, it is the answer. */
 export function finishOutput(
-  ledger: Ledger,
-  { request, stamps }: { request: OutputCommit; stamps: Stamps },
+  tx: Tx,
+  ledger: FinishStores,
+  { request, moment }: { request: OutputCommit; moment: Moment },
 ): Committed | CommitRefused | Refused<"applying"> {
-  const claimed = claimedBranch(ledger, request);
+  const claimed = claimedBranch(tx, ledger, request);
   if (!claimed.ok) return claimed;
   const { live } = claimed;
   const made = ledger.commits.byOrigin(live.gen, request.origin);
@@ -59,48 +80,53 @@ export function finishOutput(
   const refusal = ledger.openCommits.takeRefusal(openCommit);
   if (refusal) return refusal;
   if (ledger.isFull(openCommit.operations)) return { ok: false, reason: "branch-full" };
-  return publishOrBegin(ledger, { live, openCommit, stamps });
+  return writeOrBegin(tx, ledger, { live, openCommit, moment });
 }
 
-function publishOrBegin(
-  ledger: Ledger,
+function writeOrBegin(
+  tx: Tx,
+  ledger: FinishStores,
   finishing: Finishing,
 ): Committed | CommitRefused | Refused<"applying"> {
   const { openCommit } = finishing;
-  if (openCommit.operations <= MAX_COMMIT_OPERATIONS) return publishAtOnce(ledger, finishing);
+  if (openCommit.operations <= MAX_COMMIT_OPERATIONS) return writeStaged(tx, ledger, finishing);
   ledger.openCommits.startApplying(openCommit);
   ledger.applying.begin(openCommit);
   return APPLYING;
 }
 
-function publishAtOnce(ledger: Ledger, { live, openCommit, stamps }: Finishing): Committed | CommitRefused {
+function writeStaged(
+  tx: Tx,
+  ledger: FinishStores,
+  { live, openCommit, moment }: Finishing,
+): Committed | CommitRefused {
   const { gen, number, origin } = openCommit;
   const state = ledger.staged.all(number);
-  // What is staged has its contents.
-  const planned = planCommit(ledger, { gen, state, contentComes: "with-it" });
+  const planned = planCommit(tx, ledger, { gen, state, contents: "known" });
   if (!planned.ok) return planned;
   const { changes } = planned;
-  releaseUnchanged(ledger, { gen, state, changes });
+  releaseUnchanged(tx, ledger, { gen, state, changes });
   ledger.staged.clear(number);
   const { modifiedAt } = live.head;
   const isMade = changes.length > 0 || origin !== null;
   // Files that are born take over what was kept for them.
   const keep = () => {};
   const answer: Committed = isMade
-    ? applyStamped(ledger, { live, changes, stamps, origin: origin ?? undefined, keep })
+    ? writeCommit(tx, ledger, { live, changes, moment, origin: origin ?? undefined, keep })
     : { ok: true, commit: null, modifiedAt };
-  ledger.openCommits.finish(openCommit, { ...answer, now: stamps.now });
-  ledger.contents.buryReleased(stamps.now);
+  ledger.openCommits.finish(openCommit, { ...answer, now: moment.now });
+  ledger.contents.removeReleased(moment.now);
   return answer;
 }
 
-/** What is there already keeps its own content. */
+/** A file that is there already keeps its own content: what staging kept for it is released. */
 function releaseUnchanged(
-  ledger: Ledger,
+  _: Tx,
+  { contents }: Pick<Ledger, "contents">,
   { gen, state, changes }: { gen: number; state: FinalState; changes: readonly PlannedChange[] },
 ): void {
   const changed = new Set(changes.map(({ path }) => path));
   for (const [path, now] of state) {
-    if (now && kindOf(path) === "file" && !changed.has(path)) ledger.contents.release({ ...now, gen });
+    if (now && kindOf(path) === "file" && !changed.has(path)) contents.release({ ...now, gen });
   }
 }

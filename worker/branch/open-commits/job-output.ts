@@ -1,25 +1,29 @@
-import type { CommitRefused, Done, OutputCommit, Refused } from "../contract.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { Moment } from "../context.ts";
+import type { CommitRefused, Done, Refused, StageOutput } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Live } from "../tree/generation-store.ts";
-import { finalState, pathRefusal } from "../write/plan.ts";
-import { claimedBranch, type Stamps } from "../write/writable.ts";
+import { claimedBranch, pathRefusal } from "../write/admission.ts";
+import { finalState } from "../write/plan.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
 import { stageBatch } from "./stage-batch.ts";
 
-interface StageOutput extends Omit<OutputCommit, "staged"> {
-  readonly anew: boolean;
-}
+type OutputStores = Pick<
+  Ledger,
+  "sql" | "generations" | "claim" | "commits" | "openCommits" | "contents" | "isFull"
+>;
 
-/** Stages operations of a job's commit. To be called in a transaction. */
+/** Stages operations of a job's commit. */
 export function stageOutput(
-  ledger: Ledger,
-  { request, stamps }: { request: StageOutput; stamps: Stamps },
+  tx: Tx,
+  ledger: OutputStores,
+  { request, moment }: { request: StageOutput; moment: Moment },
 ): Done | CommitRefused | Refused<"applying"> {
-  const claimed = claimedBranch(ledger, request);
+  const claimed = claimedBranch(tx, ledger, request);
   if (!claimed.ok) return claimed;
   const { live } = claimed;
   const { origin, operations } = request;
-  // What is made is made; commitOutput answers it.
+  // The job's commit is made already: commitOutput will answer it.
   if (ledger.commits.byOrigin(live.gen, origin)) return { ok: true };
   const refusal = pathRefusal(operations);
   if (refusal) return refusal;
@@ -27,36 +31,41 @@ export function stageOutput(
   if (ledger.openCommits.byOrigin(live.gen, origin)?.state === "applying") {
     return { ok: false, reason: "applying" };
   }
-  const openCommit = openCommitFor(ledger, { request, live, stamps });
-  const staged = stageBatch(ledger, { openCommit, states: finalState(operations) });
+  const openCommit = openCommitFor(tx, ledger, { request, live, moment });
+  const staged = stageBatch(tx, ledger, { openCommit, states: finalState(operations) });
   if (!staged.ok) return staged;
-  ledger.openCommits.written(openCommit, { added: staged.added, now: stamps.now });
+  ledger.openCommits.written(openCommit, { added: staged.added, now: moment.now });
   return { ok: true };
 }
 
-/** What was staged for the job before, or a new open commit for it. */
+/** The open commit that the job's operations were staged in before, or a new one. */
 function openCommitFor(
-  ledger: Ledger,
-  { request, live, stamps }: { request: StageOutput; live: Live; stamps: Stamps },
+  _: Tx,
+  { openCommits }: Pick<Ledger, "openCommits">,
+  { request, live, moment }: { request: StageOutput; live: Live; moment: Moment },
 ): OpenCommit {
   const { origin, anew } = request;
-  const { now, id } = stamps;
-  const before = ledger.openCommits.byOrigin(live.gen, origin);
+  const { now, id } = moment;
+  const before = openCommits.byOrigin(live.gen, origin);
   if (before && !anew) return before;
-  // What it staged goes by the alarm, however much it is.
-  if (before) ledger.openCommits.end(before, now);
-  ledger.openCommits.open({ id: id(now), gen: live.gen, now, ttlMs: null, origin });
-  const openCommit = ledger.openCommits.byOrigin(live.gen, origin);
-  if (!openCommit) throw new Error(`no open commit was opened for ${origin}`);
+  // What it staged may be very much: the alarm takes it away in slices.
+  if (before) openCommits.end(before, now);
+  openCommits.open({ id: id(now), gen: live.gen, now, ttlMs: null, origin });
+  const openCommit = openCommits.byOrigin(live.gen, origin);
+  if (!openCommit) throw new Error(`no open commit was made for ${origin}`);
   return openCommit;
 }
 
-/** Ends what earlier holders of the claim staged; what is being written already goes on. To be called in a transaction. */
-export function endOutputs(ledger: Ledger, { gen, now }: { gen: number; now: number }): void {
-  const applying = ledger.applying.get();
+/** Ends what earlier holders of the claim staged. A commit whose rows are being written already goes on. */
+export function endOutputs(
+  _: Tx,
+  { applying: largeCommit, openCommits }: Pick<Ledger, "applying" | "openCommits">,
+  { gen, now }: { gen: number; now: number },
+): void {
+  const applying = largeCommit.get();
   const isWriting = applying !== null && applying.seq !== null;
-  ledger.openCommits.endOutputs({ gen, except: isWriting ? applying.openCommit : undefined, now });
-  if (applying && !isWriting && ledger.openCommits.get(applying.openCommit).state === "ended") {
-    ledger.applying.clear();
+  openCommits.endOutputs({ gen, except: isWriting ? applying.openCommit : undefined, now });
+  if (applying && !isWriting && openCommits.get(applying.openCommit).state === "ended") {
+    largeCommit.clear();
   }
 }

@@ -1,15 +1,18 @@
 import type { Sql } from "../../sqlite/sql.ts";
 import type { CommitRefused } from "../contract.ts";
 
-/** How long a finished open commit is remembered for those who ask again; milliseconds. */
+/** How long a finished open commit is remembered for clients that ask again; milliseconds. */
 const FINISHED_KEPT_MS = 24 * 60 * 60 * 1000;
 
-/** The state of an open commit, by its number. `ended`: nobody sees it any more. */
+/** The state of an open commit, by its number in its row. `ended`: nobody sees it any more. */
 const STATES = ["open", "applying", "finished", "ended"] as const;
 type OpenCommitState = (typeof STATES)[number];
 const [OPEN, APPLYING, FINISHED, ENDED] = [0, 1, 2, 3];
 
-/** An open commit (design §3), or what was staged of a job's output. */
+/**
+ * An open commit: operations that many writes stage and that become one commit when it is finished. The output of a job
+ * that is too large for one call is staged as one, too; it has an `origin` and no client sees it.
+ */
 export interface OpenCommit {
   readonly number: number;
   readonly id: string;
@@ -22,7 +25,7 @@ export interface OpenCommit {
   /** Paths that it has an operation for. */
   readonly operations: number;
   readonly origin: string | null;
-  /** Set where it is finished and changed something. */
+  /** Set if it is finished and changed something. */
   readonly commit: string | null;
   readonly modifiedAt: number | null;
 }
@@ -64,6 +67,12 @@ export class OpenCommitStore {
     return openCommit?.state === "ended" ? undefined : openCommit;
   }
 
+  /** One of this generation that takes operations of clients. */
+  findOpen(id: string, gen: number): OpenCommit | undefined {
+    const found = this.find(id, gen);
+    return found?.state === "open" && found.origin === null ? found : undefined;
+  }
+
   /** What is staged of a job's output. */
   byOrigin(gen: number, origin: string): OpenCommit | undefined {
     return openCommitOf(
@@ -74,7 +83,7 @@ export class OpenCommitStore {
     );
   }
 
-  /** One that is there. */
+  /** One that must be there. */
   get(number: number): OpenCommit {
     const openCommit = openCommitOf(
       this.#sql.first<StoredRow>`
@@ -94,12 +103,12 @@ export class OpenCommitStore {
       WHERE number = ${number}`;
   }
 
-  /** It is being checked and applied: time does not end it. */
+  /** It is being checked and applied: time does not end it any more. */
   startApplying({ number }: OpenCommit): void {
     this.#sql.run`UPDATE sessions SET state = ${APPLYING}, due = NULL WHERE number = ${number}`;
   }
 
-  /** It can't be applied: it is open as before. A job's output has no ttl, and so no end. */
+  /** It can't be applied and is open as before. A job's output has no ttl: time does not end it. */
   reopen(number: number, { refusal, now }: { refusal: CommitRefused; now: number }): void {
     this.#sql.run`
       UPDATE sessions SET state = ${OPEN}, refusal = ${JSON.stringify(refusal)},
@@ -116,7 +125,7 @@ export class OpenCommitStore {
     return JSON.parse(refusal);
   }
 
-  /** It was published, or nothing in it was a change. Nothing of it is staged any more. */
+  /** It was made a commit, or nothing in it was a change. Nothing of it is staged any more. */
   finish(
     { number, origin }: OpenCommit,
     { commit, modifiedAt, now }: { commit: string | null; modifiedAt: number; now: number },
@@ -143,7 +152,7 @@ export class OpenCommitStore {
       WHERE gen = ${gen}`;
   }
 
-  /** What is staged of jobs' outputs ends, but for `except`, which is past the point of return. */
+  /** Ends what is staged of jobs' outputs, but for `except`: its rows are being written, so it goes on. */
   endOutputs({ gen, except, now }: { gen: number; except: number | undefined; now: number }): void {
     this.#sql.run`
       UPDATE sessions INDEXED BY sessions_by_origin SET state = ${ENDED}, origin = NULL, due = ${now}
@@ -164,7 +173,7 @@ export class OpenCommitStore {
     );
   }
 
-  /** When the next one's time is over; undefined where there is none. */
+  /** When the next one's time is over; undefined if no time ends any of them. */
   nextDue(): number | undefined {
     return this.#sql.first<{ due: number }>`
       SELECT due FROM sessions INDEXED BY sessions_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;

@@ -2,7 +2,6 @@ import { comparePaths } from "../../core/path-order.ts";
 import type { FileRead } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { leastSpent, PagedWalk, type Walk, type WalkRow } from "../read/walk.ts";
-import { STAGED } from "../read/walk-queries.ts";
 import { readAttributes } from "../tree/attributes.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
@@ -13,36 +12,41 @@ import type { OpenCommit } from "./open-commit-store.ts";
 /** Rows of deletions that are fetched at first: each stretch of the tree is looked up in them. */
 const DELETES_PAGE = 16;
 
+/** Of (?1 open commit, ?2 lower, ?3 upper, ?4 whether they are deletions, ?5 limit): what an open commit has staged, as rows of a walk. */
+const STAGED = `
+  SELECT path, lower(hex(digest)) AS digest, size, 0 AS born FROM staged
+  WHERE session = ?1 AND gone = ?4 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
+
 interface PathInOpenCommit {
   readonly live: Live;
   readonly openCommit: OpenCommit;
   readonly path: string;
 }
 
-/** What would be at a path if the open commit were published now. */
+/** What would be at a path if the open commit were finished now. */
 export function stateInOpenCommit(
-  ledger: Ledger,
+  ledger: Pick<Ledger, "staged" | "presentFile">,
   { live, openCommit, path }: PathInOpenCommit,
 ): FileState | undefined {
   const staged = ledger.staged.find(openCommit.number, path);
   return staged ? (staged.state ?? undefined) : ledger.presentFile(live, path);
 }
 
-/** When something last happened to what an open commit shows: what its tree says for a time. */
+/** When something last happened to what an open commit shows. */
 export function openCommitTime(live: Live, { writtenAt }: OpenCommit): number {
   return Math.max(live.head.modifiedAt, writtenAt);
 }
 
-/** A file that is staged; null where it is deleted, undefined where the open commit leaves the path alone. */
+/** A file that is staged; null if it is deleted, undefined if the open commit leaves the path alone. */
 export function readStaged(
-  ledger: Ledger,
+  { staged: stagedFiles, contents }: Pick<Ledger, "staged" | "contents">,
   { live, openCommit, path }: PathInOpenCommit,
 ): FileRead | null | undefined {
-  const staged = ledger.staged.find(openCommit.number, path);
+  const staged = stagedFiles.find(openCommit.number, path);
   if (!staged?.state) return staged && null;
   const { digest, size, attributes } = staged.state;
   const kind = kindOf(path);
-  const body = kind === "dir" ? NOTHING : ledger.contents.body({ digest, size });
+  const body = kind === "dir" ? NOTHING : contents.body({ digest, size });
   if (!body) throw new Error(`the content ${digest}-${size} of a staged file is not in the branch`);
   return {
     ok: true,
@@ -56,23 +60,22 @@ export function readStaged(
   };
 }
 
-/** A walk over a tree as it would be if the open commit were published now. `rows` as of openWalk. */
+/** A walk over a tree as it would be if the open commit were finished now. `rows`: as in openWalk. */
 export function overlaid(
-  ledger: Ledger,
+  { sql }: Pick<Ledger, "sql">,
   { tree, openCommit, range, rows }: { tree: Walk; openCommit: OpenCommit; range: PathRange; rows: number },
 ): Walk {
   const { lower, upper } = range;
   const staged = (gone: 0 | 1, options: { page: number; budget?: number }) =>
     new PagedWalk({
       ...options,
-      fetch: (from, limit) =>
-        ledger.sql.query<WalkRow>(STAGED, [openCommit.number, from, upper, gone, limit]),
+      fetch: (from, limit) => sql.query<WalkRow>(STAGED, [openCommit.number, from, upper, gone, limit]),
       lower,
     });
   return new OverlaidWalk({
     tree,
     puts: staged(0, { page: rows }),
-    // As many as the tree has rows for, and those are counted.
+    // No budget of its own: it is looked at only for rows of the tree, which have one.
     deletes: staged(1, { page: DELETES_PAGE, budget: Number.POSITIVE_INFINITY }),
   });
 }

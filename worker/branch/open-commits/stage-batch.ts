@@ -1,4 +1,5 @@
 import { contentName } from "../../../protocol/content.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
 import type { CommitRefused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { kindOf } from "../tree/file-store.ts";
@@ -45,12 +46,12 @@ interface StagedRow {
 
 type Put = readonly [path: string, digest: string, size: number, attributes: string | null];
 
-/**
- * Stages many operations whose contents are in the branch; all of it or nothing. Answers how many paths more the
- * open commit has. To be called in a transaction.
- */
+type BatchStores = Pick<Ledger, "sql" | "contents">;
+
+/** Stages many operations whose contents are in the branch, all or none. `added`: how many paths more the open commit has. */
 export function stageBatch(
-  ledger: Ledger,
+  _: Tx,
+  ledger: BatchStores,
   { openCommit, states }: { openCommit: OpenCommit; states: FinalState },
 ): { ok: true; added: number } | CommitRefused {
   const puts = [...states].flatMap(([path, state]): Put[] =>
@@ -75,44 +76,47 @@ export function stageBatch(
 }
 
 function missingContent(
-  ledger: Ledger,
+  { sql }: BatchStores,
   { gen, puts }: { gen: number; puts: readonly Put[] },
 ): string | undefined {
   for (const some of batches(puts.filter(([path]) => kindOf(path) === "file"))) {
     const asked = JSON.stringify(some.map(([path, digest, size]) => [path, digest, size]));
-    const [missing] = ledger.sql.query<{ path: string }>(MISSING, [gen, asked]);
+    const [missing] = sql.query<{ path: string }>(MISSING, [gen, asked]);
     if (missing) return missing.path;
   }
   return undefined;
 }
 
 /** One more ref for each file that is put. */
-function keepContents(ledger: Ledger, { gen, puts }: { gen: number; puts: readonly Put[] }): void {
+function keepContents({ contents }: BatchStores, { gen, puts }: { gen: number; puts: readonly Put[] }): void {
   const refs = new Map<string, number>();
   for (const [path, digest, size] of puts) {
     if (kindOf(path) === "dir") continue;
     const name = contentName({ digest, size });
     refs.set(name, (refs.get(name) ?? 0) + 1);
   }
-  for (const some of batches([...refs])) ledger.contents.keepMany(some, gen);
+  for (const some of batches([...refs])) contents.keepMany(some, gen);
 }
 
-/** Lets go of what is staged of these paths, as far as the same kind of operation does not replace it; answers how many there are. */
+/**
+ * Releases what is staged of these paths, and takes away operations of the other kind, which the new ones would not
+ * replace. Returns how many there are.
+ */
 function replace(
-  ledger: Ledger,
+  { sql, contents }: BatchStores,
   { openCommit, paths, gone }: { openCommit: OpenCommit; paths: string; gone: 0 | 1 },
 ): number {
   const { number, gen } = openCommit;
-  const there = ledger.sql.query<StagedRow>(THERE, [number, paths]);
+  const there = sql.query<StagedRow>(THERE, [number, paths]);
   for (const row of there) {
-    if (!row.gone && kindOf(row.path) === "file") ledger.contents.release({ ...row, gen });
+    if (!row.gone && kindOf(row.path) === "file") contents.release({ ...row, gen });
   }
   const isMixed = there.some((row) => row.gone !== gone);
-  if (isMixed) ledger.sql.execute(FORGET, [number, 1 - gone, paths]);
+  if (isMixed) sql.execute(FORGET, [number, 1 - gone, paths]);
   return there.length;
 }
 
-/** Pieces that one statement takes. */
+/** Pieces that one statement takes each. */
 function* batches<T extends Put | string | readonly [string, number]>(items: readonly T[]): Generator<T[]> {
   let batch: T[] = [];
   let length = 0;

@@ -3,8 +3,9 @@ import type { ContentStore } from "../tree/content-store.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
 
-/** What an open commit does to a path: null where it deletes it. */
+/** What an open commit does to a path. */
 interface StagedOperation {
+  /** Null: it deletes it. */
   readonly state: FileState | null;
 }
 
@@ -34,8 +35,8 @@ export class StagedStore {
   }
 
   /**
-   * Makes this the open commit's operation on the path. `keep` lets a file have its content; it is not called where
-   * the same is staged already. Answers how many paths more the open commit has.
+   * Makes this the open commit's operation on the path. `keep` lets a file have its content; it is not called if the
+   * same is staged already. `added`: how many paths more the open commit has.
    */
   stage(
     { number, gen }: Pick<OpenCommit, "number" | "gen">,
@@ -57,19 +58,19 @@ export class StagedStore {
     return { added: before ? 0 : 1, changed: true };
   }
 
-  /** All of an open commit that has no more than one commit takes. */
+  /** All operations of an open commit. Only for one that has no more of them than one transaction writes. */
   all(openCommit: number): Map<string, FileState | null> {
     const rows = this.#sql.all<StoredRow>`
       SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged WHERE session = ${openCommit}`;
     return new Map(rows.map((row) => [row.path, stateOf(row)]));
   }
 
-  /** Takes an open commit's operations away; others have what they kept. */
+  /** Takes an open commit's operations away, but releases nothing: files have taken over what they kept. */
   clear(openCommit: number): void {
     this.#sql.run`DELETE FROM staged WHERE session = ${openCommit}`;
   }
 
-  /** Takes some of an open commit's operations away, and what they kept. Answers how many there were. */
+  /** Takes some of an open commit's operations away and releases what they kept. Returns how many there were. */
   drop({ number, gen }: Pick<OpenCommit, "number" | "gen">, limit: number): number {
     const rows = this.#sql.all<StoredRow>`
       SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged

@@ -1,7 +1,6 @@
 import type { FileRead, ReadFile, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { openCommitTime, readStaged } from "../open-commits/overlay.ts";
-import { findOpenCommit } from "../open-commits/stage.ts";
 import { readAttributes } from "../tree/attributes.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
@@ -9,6 +8,9 @@ import type { CachedRead } from "../tree/read-cache.ts";
 import { NOTHING, readBody } from "../tree/stored-body.ts";
 
 type NotFound = Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-open-commit">;
+
+type FileStores = Pick<Ledger, "live" | "sql" | "reads" | "applying" | "commits" | StagedStores>;
+type StagedStores = "openCommits" | "staged" | "contents";
 
 /** A row of `files` with what it refers to. */
 interface WholeRow {
@@ -26,7 +28,7 @@ interface WholeRow {
 
 /** One file at HEAD, in an open commit, or at a commit of the live generation. */
 export function readFile(
-  ledger: Ledger,
+  ledger: FileStores,
   { path, commit, openCommit, modified = "branch" }: ReadFile,
 ): FileRead | NotFound {
   if (openCommit !== undefined) return readInOpenCommit(ledger, { path, id: openCommit, modified });
@@ -38,13 +40,13 @@ export function readFile(
   return modified === "file" ? read : { ...read, modifiedAt: live.head.modifiedAt };
 }
 
-/** HEAD as it would be if the open commit were published now. */
+/** HEAD as it would be if the open commit were finished now. */
 function readInOpenCommit(
-  ledger: Ledger,
+  ledger: FileStores,
   { path, id, modified }: { path: string; id: string; modified: NonNullable<ReadFile["modified"]> },
 ): FileRead | NotFound {
   const { live } = ledger;
-  const openCommit = findOpenCommit(ledger, id);
+  const openCommit = live && ledger.openCommits.findOpen(id, live.gen);
   if (!live || !openCommit) return { ok: false, reason: "no-such-open-commit" };
   const staged = readStaged(ledger, { live, openCommit, path });
   const read = staged === undefined ? readPresent(ledger, { path, live }) : staged;
@@ -53,7 +55,7 @@ function readInOpenCommit(
 }
 
 /** One file at HEAD, with the time of the commit that wrote it. */
-function readPresent(ledger: Ledger, { path, live }: { path: string; live: Live }): FileRead | undefined {
+function readPresent(ledger: FileStores, { path, live }: { path: string; live: Live }): FileRead | undefined {
   const { gen, head } = live;
   const cached = ledger.reads.get(gen, path);
   if (cached) return cached;
@@ -63,10 +65,10 @@ function readPresent(ledger: Ledger, { path, live }: { path: string; live: Live 
 }
 
 function readHead(
-  ledger: Ledger,
+  { sql, reads }: FileStores,
   { path, live: { gen } }: { path: string; live: Live },
 ): FileRead | undefined {
-  const row = ledger.sql.first<WholeRow>`
+  const row = sql.first<WholeRow>`
     SELECT died, lower(hex(files.digest)) AS digest, files.size AS size, attributes, id,
       created_at AS createdAt, contents.kind AS contentKind, body
     FROM files INDEXED BY head
@@ -77,13 +79,13 @@ function readHead(
   if (!row) return undefined;
   const read = wholeRead(path, row);
   if (isSmall(read)) {
-    ledger.reads.set(gen, { path, read, bytes: read.size + (row.attributes?.length ?? 0) });
+    reads.set(gen, { path, read, bytes: read.size + (row.attributes?.length ?? 0) });
   }
   return read;
 }
 
 function readAt(
-  ledger: Ledger,
+  ledger: FileStores,
   { path, commit: id, modified, gen }: Required<Omit<ReadFile, "openCommit">> & { gen: number },
 ): FileRead | NotFound {
   const commit = ledger.commits.byId(id);
@@ -96,10 +98,10 @@ function readAt(
 
 /** What was at a path at a commit. */
 function rowAt(
-  ledger: Ledger,
+  { sql }: Pick<Ledger, "sql">,
   { path, gen, seq }: { path: string; gen: number; seq: number },
 ): WholeRow | undefined {
-  const row = ledger.sql.first<WholeRow>`
+  const row = sql.first<WholeRow>`
     SELECT died, lower(hex(found.digest)) AS digest, found.size AS size, attributes, id,
       created_at AS createdAt, contents.kind AS contentKind, body
     FROM (

@@ -4,7 +4,7 @@ import { kindOf } from "../tree/file-store.ts";
 import { justAfter, type PathRange, rangeOf, subtree } from "../tree/path-ranges.ts";
 import type { Walk } from "./walk.ts";
 
-/** What a page of a listing is about; as of ListFiles. */
+/** What a page of a listing is asked; see ListFiles. */
 export interface PageRequest {
   readonly prefix: string;
   readonly delimiter?: "/" | undefined;
@@ -13,14 +13,14 @@ export interface PageRequest {
 }
 
 export interface PageFile extends FileEntry {
-  /** As of WalkRow. */
+  /** As in WalkRow. */
   readonly born: number;
 }
 type PageEntry = PageFile | { readonly kind: "prefix"; readonly path: string };
 
 export interface Page {
   readonly entries: readonly PageEntry[];
-  /** What the next page comes after; null where there is none. */
+  /** What the next page comes after; null if there is none. */
   readonly next: string | null;
 }
 
@@ -43,8 +43,8 @@ export function pageStart({ prefix, delimiter, after }: Omit<PageRequest, "limit
 }
 
 /**
- * One page of a walk over its `pageScope`: a common prefix is shown once, and its subtree skipped, not read. Where
- * the walk gives up, the page is short.
+ * One page of a walk over its `pageScope`. A common prefix is shown once; its subtree is skipped, not read. If the walk
+ * gives up, the page is short.
  */
 export function readPage(walk: Walk, { prefix, delimiter, limit }: PageRequest): Page {
   const entries: PageEntry[] = [];
@@ -63,7 +63,7 @@ export function readPage(walk: Walk, { prefix, delimiter, limit }: PageRequest):
   return { entries, next: nextMark(entries.at(-1), walk.spentAt) };
 }
 
-/** Where a page goes on after one that ended before it was full: there is nothing more where the walk did not give up. */
+/** Where the next page goes on after one that is not full; null if the walk did not give up: then that was all. */
 function nextMark(last: PageEntry | undefined, spentAt: string | undefined): string | null {
   if (spentAt === undefined || !last) return spentAt ?? null;
   const behindLast = last.kind === "prefix" ? subtree(last.path).upper : last.path;

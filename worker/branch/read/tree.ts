@@ -5,7 +5,6 @@ import type { FileList, ListEntry, ListFiles, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import { openCommitTime, overlaid } from "../open-commits/overlay.ts";
-import { findOpenCommit } from "../open-commits/stage.ts";
 import type { CommitRow, Position } from "../tree/commit-store.ts";
 import type { Head, Live } from "../tree/generation-store.ts";
 import { type Page, type PageFile, type PageRequest, pageScope, readPage } from "./listing.ts";
@@ -13,9 +12,13 @@ import { openWalk, type Walk } from "./walk.ts";
 
 /** Paths of a fingerprint that are read before other calls get their turn. */
 const FINGERPRINT_PAGE = 1000;
-/** Rows that are fetched at first where common prefixes are folded row by row. */
+/** Rows that are fetched at first if common prefixes are folded row by row. */
 const FOLDED_ROWS = 2;
 
+type TreeStores = Pick<
+  Ledger,
+  "live" | "exists" | "sql" | "generations" | "commits" | "openCommits" | "applying"
+>;
 type NotThere = Refused<"no-such-branch" | "no-such-version" | "no-such-open-commit">;
 
 /** What a read is of: a commit of some generation, and that generation's HEAD. */
@@ -31,7 +34,7 @@ interface View {
 
 /** One page of the tree at HEAD, in an open commit, or at a commit. */
 export function listFiles(
-  ledger: Ledger,
+  ledger: TreeStores,
   { openCommit, commit, anyGeneration = false, modified = "branch", ...page }: ListFiles,
 ): FileList | NotThere {
   const view =
@@ -43,9 +46,9 @@ export function listFiles(
   return { ok: true, entries, truncated: next !== null, next, modifiedAt: view.modifiedAt };
 }
 
-/** Files at a position, of any generation, and with `since` only those that were written after it. A deletion has none. */
+/** Files at a position of any generation; with `since`, only those that were written after it. At a deletion there are none. */
 export function filesAt(
-  ledger: Ledger,
+  ledger: TreeStores,
   { position, since, page }: { position: Position; since: Position | undefined; page: PageRequest },
 ): { files: FileEntry[]; next: string | null } {
   const view = positionView(ledger, position);
@@ -61,7 +64,7 @@ export function filesAt(
 
 interface FingerprintRequest {
   readonly position: Position;
-  /** As of filesAt. */
+  /** As in filesAt. */
   readonly since: Position | undefined;
   readonly path: string;
   readonly pause: () => Promise<unknown>;
@@ -72,7 +75,7 @@ interface FingerprintRequest {
  * path order, with the sum of the sizes. `pause` is awaited between pages.
  */
 export async function fingerprint(
-  ledger: Ledger,
+  ledger: TreeStores,
   { position, since, path, pause }: FingerprintRequest,
 ): Promise<ContentId | null> {
   const hash = createHash("sha256");
@@ -103,7 +106,7 @@ function shownEntries({ entries }: Page): ListEntry[] {
 }
 
 /** With the times of the commits that wrote them; what no commit wrote yet has that of its open commit. */
-function timedEntries(ledger: Ledger, { view, page }: { view: View; page: Page }): ListEntry[] {
+function timedEntries(ledger: TreeStores, { view, page }: { view: View; page: Page }): ListEntry[] {
   const births = page.entries.flatMap((entry) =>
     entry.kind === "prefix" || !entry.born ? [] : [entry.born],
   );
@@ -125,7 +128,7 @@ interface WalkRequest {
   readonly since?: { readonly seq: number; readonly births: number } | undefined;
 }
 
-function walkOf(ledger: Ledger, { view, page, since }: WalkRequest): Walk {
+function walkOf(ledger: TreeStores, { view, page, since }: WalkRequest): Walk {
   const { position, commit, head, openCommit } = view;
   const scope = pageScope(page);
   const isNextWritten = ledger.applying.writesTo(position.gen);
@@ -139,7 +142,7 @@ function walkOf(ledger: Ledger, { view, page, since }: WalkRequest): Walk {
 
 /** HEAD of the live generation, or a commit of it; with `anyGeneration`, of whichever generation has it. */
 function viewOf(
-  ledger: Ledger,
+  ledger: TreeStores,
   { commit: id, anyGeneration }: { commit: string | undefined; anyGeneration: boolean },
 ): View | NotThere {
   const { live } = ledger;
@@ -154,9 +157,9 @@ function viewOf(
   return positionView(ledger, commit) ?? { ok: false, reason: "no-such-version" };
 }
 
-function openCommitView(ledger: Ledger, id: string): View | NotThere {
+function openCommitView(ledger: TreeStores, id: string): View | NotThere {
   const { live } = ledger;
-  const openCommit = findOpenCommit(ledger, id);
+  const openCommit = live && ledger.openCommits.findOpen(id, live.gen);
   if (!live || !openCommit) return { ok: false, reason: "no-such-open-commit" };
   return { ...headView(live), openCommit, modifiedAt: openCommitTime(live, openCommit) };
 }
@@ -168,7 +171,7 @@ function headView({ gen, head }: Live): View {
   return { ok: true, position, commit, head, modifiedAt: createdAt };
 }
 
-function positionView(ledger: Ledger, { gen, seq }: Position): View | undefined {
+function positionView(ledger: TreeStores, { gen, seq }: Position): View | undefined {
   const generation = ledger.exists ? ledger.generations.get(gen) : undefined;
   if (!generation) return undefined;
   const commit = ledger.commits.at({ gen, seq });

@@ -4,11 +4,55 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { justAfter, type PathRange, rangeOf, subtree } from "../tree/path-ranges.ts";
 import { commonPrefix, isCommonPrefix, pageStart } from "./listing.ts";
-import { OLDER_VERSIONS, VERSIONS, VERSIONS_FOLDED } from "./version-queries.ts";
+
+/**
+ * The queries behind a listing of versions, of (?1 gen, ?2 lower, ?3 upper, ?4 limit): rows of `files`, alive and
+ * dead, whose path is in [lower, upper), by path, the oldest of a path first.
+ */
+
+/** All of them. */
+const VERSIONS = `
+  SELECT path, born, died, lower(hex(digest)) AS digest, size FROM files
+  WHERE gen = ?1 AND path >= ?2 AND path < ?3 ORDER BY path, born LIMIT ?4`;
+
+/**
+ * As VERSIONS, but of a folder that begins with a "/" at or after character ?5 only the first row: a walk over paths
+ * and folders, one seek each. "0" is the byte after "/", and paths hold no control characters. Rows come as the walk
+ * goes: in order, and no further than the limit.
+ */
+const VERSIONS_FOLDED = `
+  WITH RECURSIVE walk (path) AS (
+    SELECT (SELECT path FROM files WHERE gen = ?1 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT 1)
+    UNION ALL
+    SELECT (
+      SELECT path FROM files
+      WHERE gen = ?1 AND path < ?3 AND path >= CASE instr(substr(walk.path, ?5), '/')
+        WHEN 0 THEN walk.path || char(1)
+        ELSE substr(walk.path, 1, ?5 - 2 + instr(substr(walk.path, ?5), '/')) || '0'
+      END
+      ORDER BY path LIMIT 1
+    )
+    FROM walk WHERE walk.path IS NOT NULL
+  )
+  SELECT version.path AS path, version.born AS born, version.died AS died,
+    lower(hex(version.digest)) AS digest, version.size AS size
+  FROM walk CROSS JOIN files AS version ON version.gen = ?1 AND version.path = walk.path
+    AND version.born <= CASE instr(substr(walk.path, ?5), '/')
+      WHEN 0 THEN 9007199254740991
+      ELSE (SELECT min(born) FROM files WHERE gen = ?1 AND path = walk.path)
+    END
+  LIMIT ?4`;
+
+/** Of (?1 gen, ?2 path, ?3 seq, ?4 limit): the rows of one path that were born before `seq`, the newest first. */
+const OLDER_VERSIONS = `
+  SELECT path, born, died, lower(hex(digest)) AS digest, size FROM files
+  WHERE gen = ?1 AND path = ?2 AND born < ?3 ORDER BY born DESC LIMIT ?4`;
 
 /** Rows of one query while the next commit is written, and most of those queries for a page. */
 const STEP_ROWS = 500;
 const STEPS = 10;
+
+type VersionStores = Pick<Ledger, "live" | "sql" | "commits" | "applying">;
 
 /** A row of `files`. */
 interface BirthRow {
@@ -19,7 +63,7 @@ interface BirthRow {
   readonly size: number;
 }
 
-/** What happened to a path at a commit; `row` where something was written. */
+/** What happened to a path at a commit. `row`: what was written; null if the path was deleted. */
 interface PathEvent {
   readonly path: string;
   readonly seq: number;
@@ -34,7 +78,10 @@ type Entry = PathEvent | { readonly prefix: string };
  * One page of the history of the paths of the live generation: each write and each deletion of a path is a version of
  * it. A write that replaces a file is one event, its death and the birth; a death without a birth is a deletion.
  */
-export function listVersions(ledger: Ledger, request: ListVersions): VersionList | Refused<"no-such-branch"> {
+export function listVersions(
+  ledger: VersionStores,
+  request: ListVersions,
+): VersionList | Refused<"no-such-branch"> {
   const { live } = ledger;
   if (!live) return { ok: false, reason: "no-such-branch" };
   const page = new VersionPage(ledger, { live, request });
@@ -47,22 +94,22 @@ export function listVersions(ledger: Ledger, request: ListVersions): VersionList
 
 /** Gathers the entries of one page, and one more where there is one. */
 class VersionPage {
-  readonly #ledger: Ledger;
+  readonly #ledger: VersionStores;
   readonly #gen: number;
-  /** Behind HEAD: what is written for the next commit did not happen yet. */
+  /** The commit after HEAD: rows that are written for it did not happen yet. */
   readonly #next: number;
   readonly #request: ListVersions;
   readonly #entries: Entry[] = [];
   #spentAt: VersionMark | null = null;
 
-  constructor(ledger: Ledger, { live, request }: { live: Live; request: ListVersions }) {
+  constructor(ledger: VersionStores, { live, request }: { live: Live; request: ListVersions }) {
     this.#ledger = ledger;
     this.#gen = live.gen;
     this.#next = live.head.seq + 1;
     this.#request = request;
   }
 
-  /** Where it gave up before the page was full. */
+  /** Where it gave up before the page was full; null if it did not. */
   get spentAt(): VersionMark | null {
     return this.#spentAt;
   }
@@ -138,7 +185,7 @@ class VersionPage {
     this.#spentAt = { path: mark };
   }
 
-  /** Adds a path, or the common prefix that it is folded into; answers which. */
+  /** Adds a path, or the common prefix that it is folded into, and returns which. */
   #addNext(path: string): string {
     const { prefix, delimiter } = this.#request;
     const common = delimiter && commonPrefix(path, prefix);
@@ -168,7 +215,10 @@ class VersionPage {
   }
 }
 
-function show(ledger: Ledger, { gen, entries }: { gen: number; entries: readonly Entry[] }): VersionEntry[] {
+function show(
+  ledger: VersionStores,
+  { gen, entries }: { gen: number; entries: readonly Entry[] },
+): VersionEntry[] {
   const seqs = entries.flatMap((entry) => ("prefix" in entry ? [] : [entry.seq]));
   const stampOf = ledger.commits.stamps(gen, seqs);
   return entries.map((entry) => {

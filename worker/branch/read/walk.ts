@@ -3,7 +3,80 @@ import type { Sql } from "../../sqlite/sql.ts";
 import type { CommitRow, Position } from "../tree/commit-store.ts";
 import type { Head } from "../tree/generation-store.ts";
 import { justAfter, type PathRange } from "../tree/path-ranges.ts";
-import { ALIVE, ALIVE_ALL, ALIVE_FOLDED, BORN_SINCE, DIED_NEXT, DIED_SINCE, PAST } from "./walk-queries.ts";
+
+/**
+ * The queries behind a walk, all of (?1 gen, ?2 lower, ?3 upper, ?4 seq, ?5 limit): rows of the commit `seq` whose
+ * path is in [lower, upper), in path order.
+ */
+
+/** What is alive at HEAD and was at the commit. */
+const ALIVE = `
+  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY head
+  WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
+
+/**
+ * As ALIVE, but behind a path with a "/" at or after character ?6 it goes on behind the folder that ends there. "0"
+ * is the byte after "/", and paths hold no control characters.
+ */
+const ALIVE_FOLDED = `
+  WITH RECURSIVE walk (path) AS (
+    SELECT (
+      SELECT path FROM files INDEXED BY head
+      WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT 1
+    )
+    UNION ALL
+    SELECT (
+      SELECT path FROM files INDEXED BY head
+      WHERE gen = ?1 AND died IS NULL AND path < ?3 AND born <= ?4 AND path >= CASE instr(substr(walk.path, ?6), '/')
+        WHEN 0 THEN walk.path || char(1)
+        ELSE substr(walk.path, 1, ?6 - 2 + instr(substr(walk.path, ?6), '/')) || '0'
+      END
+      ORDER BY path LIMIT 1
+    )
+    FROM walk WHERE walk.path IS NOT NULL
+  )
+  SELECT alive.path AS path, lower(hex(alive.digest)) AS digest, alive.size AS size, alive.born AS born
+  FROM walk CROSS JOIN files AS alive INDEXED BY head
+    ON alive.gen = ?1 AND alive.path = walk.path AND alive.died IS NULL
+  LIMIT ?5`;
+
+/** What was alive at the commit and died since. Sorts all of it. */
+export const DIED_SINCE = `
+  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY by_died
+  WHERE gen = ?1 AND died > ?4 AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
+
+/** What is alive at HEAD, whenever it was born: for the caller to choose from. */
+export const ALIVE_ALL = `
+  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY head
+  WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
+
+/** What was alive at the commit and died at the next one. */
+export const DIED_NEXT = `
+  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY by_died
+  WHERE gen = ?1 AND died = ?4 + 1 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
+
+/** What was alive at the commit and was born after ?6. Sorts all that was born after it. */
+export const BORN_SINCE = `
+  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY by_born
+  WHERE gen = ?1 AND born > ?6 AND born <= ?4 AND path >= ?2 AND path < ?3 AND (died IS NULL OR died > ?4)
+  ORDER BY path LIMIT ?5`;
+
+/**
+ * A walk over distinct paths, one seek each, and a look-up of each path's version. Rows come as the walk goes: in
+ * order, and no further than the limit; those of paths where nothing was at the commit have an empty digest.
+ */
+export const PAST = `
+  WITH RECURSIVE walk (path) AS (
+    SELECT (SELECT path FROM files WHERE gen = ?1 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT 1)
+    UNION ALL
+    SELECT (SELECT path FROM files WHERE gen = ?1 AND path > walk.path AND path < ?3 ORDER BY path LIMIT 1)
+    FROM walk WHERE walk.path IS NOT NULL
+  )
+  SELECT walk.path AS path, lower(hex(version.digest)) AS digest, version.size AS size, version.born AS born
+  FROM walk LEFT JOIN files AS version ON version.gen = ?1 AND version.path = walk.path AND version.born = (
+    SELECT max(born) FROM files WHERE gen = ?1 AND path = walk.path AND born <= ?4
+  ) AND (version.died IS NULL OR version.died > ?4)
+  WHERE walk.path IS NOT NULL LIMIT ?5`;
 
 /** How many changes back from HEAD a commit is read as HEAD and what died since; see `openWalk`. */
 export const NEAR_HEAD_CHANGES = 50_000;
@@ -18,15 +91,15 @@ export interface WalkRow {
   readonly path: string;
   readonly digest: string;
   readonly size: number;
-  /** The commit that wrote it, by its number; 0 where it is not in one yet. */
+  /** The commit that wrote it, by its number; 0 if it is not in one yet. */
   readonly born: number;
 }
 
 /** Goes through the paths of one tree in order, as far as one page should. */
 export interface Walk {
-  /** The row it stands on; undefined at the end, and where it gives up. */
+  /** The row it stands on; undefined at the end, and when it gives up. */
   peek(): WalkRow | undefined;
-  /** Set where it gave up: it went through all paths up to this one. */
+  /** Set if it gave up: it went through all paths up to this one. */
   readonly spentAt: string | undefined;
   /** Goes on to the next row. */
   advance(): void;
@@ -36,11 +109,11 @@ export interface Walk {
 
 interface WalkOptions {
   readonly position: Position;
-  /** The commit at the position; undefined for position 0, where nothing is. */
+  /** The commit at the position; undefined for position 0, before the first commit. */
   readonly commit: CommitRow | undefined;
   readonly head: Head;
   readonly range: PathRange;
-  /** Where the caller will fold: of the paths in one folder below this prefix, those after the first may be left out. */
+  /** Set if the caller will fold: of the paths in one folder below this prefix, those after the first may be left out. */
   readonly foldBelow?: string | undefined;
   /** How many rows the caller means to use. */
   readonly rows: number;
@@ -52,13 +125,13 @@ interface WalkOptions {
 
 interface Since {
   readonly seq: number;
-  /** As of CommitRow. */
+  /** As in CommitRow. */
   readonly births: number;
 }
 
 /**
- * The paths of a commit. The past must be listed without walking the dead (design §3): near HEAD it is what is alive
- * plus what died since; further back each path is looked up by itself, however many versions it has.
+ * The paths of a commit. A listing of the past must not walk through the dead rows of all time. So near HEAD it is what
+ * is alive plus what died since; further back each path is looked up by itself, however many versions it has.
  */
 export function openWalk(sql: Sql, options: WalkOptions): Walk {
   const { position, commit, head, range, foldBelow, rows, isNextWritten, since } = options;
@@ -100,13 +173,13 @@ interface PagedWalkOptions {
   readonly lower: string;
   /** Rows fetched at first. */
   readonly page: number;
-  /** Which of the rows fetched are wanted; all where absent. */
+  /** Which of the rows fetched are wanted. Absent: all. */
   readonly shows?: (row: WalkRow) => boolean;
   /** After how many rows it gives up. */
   readonly budget?: number;
 }
 
-/** Rows of one query, fetched in pages that grow while they are used up and start anew after a skip. */
+/** Rows of one query, fetched in pages that grow while they are used up and are small again after a skip. */
 export class PagedWalk implements Walk {
   readonly #fetch: PagedWalkOptions["fetch"];
   readonly #shows: (row: WalkRow) => boolean;
@@ -204,7 +277,7 @@ class MergedWalk implements Walk {
   }
 }
 
-/** How far several walks together went, where one of them gave up. To be asked after `peek`. */
+/** How far several walks together went, if one of them gave up. Ask after `peek`. */
 export function leastSpent(walks: readonly Walk[]): string | undefined {
   let least: string | undefined;
   for (const { spentAt } of walks) {

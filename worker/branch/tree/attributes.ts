@@ -1,6 +1,6 @@
 import type { StoredAttributes } from "../contract.ts";
 
-/** One text for one set of attributes, so that equal ones are seen to be equal; null for none. */
+/** One text for one set of attributes, so that equal sets are equal texts; null for none. */
 export function attributesText(attributes: StoredAttributes): string | null {
   const { metadata, checksum, parts, ...headers } = attributes;
   const text = JSON.stringify({

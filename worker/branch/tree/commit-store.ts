@@ -20,7 +20,7 @@ export interface CommitRow extends Position {
   readonly deaths: number;
 }
 
-/** What tells a commit from others, and when it was. */
+/** A commit's id and time. */
 export interface CommitStamp {
   readonly id: string;
   readonly createdAt: number;
@@ -70,7 +70,7 @@ export class CommitStore {
     );
   }
 
-  /** The ids and times of some of a generation's commits, which are there, by number. */
+  /** The ids and times of some of a generation's commits, by number. Throws for a commit that is not there. */
   stamps(gen: number, seqs: readonly number[]): (seq: number) => CommitStamp {
     const rows = this.#sql.all<CommitStamp & { seq: number }>`
       SELECT seq, id, created_at AS createdAt FROM commits

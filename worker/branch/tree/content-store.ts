@@ -5,9 +5,9 @@ import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody
 
 /** How long a condemned blob stays for those who read it just now; milliseconds. */
 const CONDEMNED_GRACE_MS = 60 * 60 * 1000;
-/** Most contents, and about as many blobs, that one burial takes: what a transaction of some milliseconds takes. */
-const BURIED_CONTENTS = 500;
-const BURIED_BLOBS = 5000;
+/** Most dead contents, and about as many blobs, that one transaction of some milliseconds removes. */
+const REMOVED_CONTENTS = 500;
+const REMOVED_BLOBS = 5000;
 
 /** A content of one generation. */
 export type OwnedContent = ContentId & { readonly gen: number };
@@ -20,8 +20,9 @@ interface DeadRow extends StoredBody {
 
 /**
  * What contents are, and the blobs that they are made of. Equal contents need not have equal chunks: the first one
- * stays. Files, uploads and contents put together from others are counted in a content's refs; at zero it is dead, and
- * `bury` takes it and its blobs away. Until then it may come to life again.
+ * stays. Files, uploads, staged puts and contents put together from others each *keep* a content, which its refs count,
+ * and later *release* it. At zero it is *dead*: `removeDead` takes its row away, unless it is kept again before, and
+ * *condemns* its blobs. The collector deletes a condemned blob when readers have had their time with it.
  */
 export class ContentStore {
   readonly #sql: Sql;
@@ -51,10 +52,10 @@ export class ContentStore {
   }
 
   /**
-   * One more file or upload has a content that comes with its bytes. Where the branch has it already, that one stays
-   * and the blobs of this one are condemned. What it keeps must be there.
+   * One more file or upload keeps a content that comes with its bytes. If the branch has it already, that one stays and
+   * the blobs of this one are condemned. What it keeps must be there.
    */
-  bring(content: Content, { gen, now }: { gen: number; now: number }): void {
+  add(content: Content, { gen, now }: { gen: number; now: number }): void {
     const { digest, size, body } = content;
     const [kind, stored] = writeBody(body);
     const keeps = namesOf(content.keeps);
@@ -66,24 +67,24 @@ export class ContentStore {
       if (keeps !== null) this.#addRefs(keeps, { gen, refs: 1 });
     } else {
       this.keep({ digest, size, gen });
-      if (!this.#leaveRow(content, gen)) this.spurn(content, now);
+      if (!this.#leaveRow(content, gen)) this.discard(content, now);
     }
   }
 
-  /** The content is here already: the blobs that this one brought are condemned, unless they are the ones that are used. */
-  spurn({ body, keeps }: Content, now: number): void {
+  /** The content is here already: condemns the blobs that this one brought, unless they are the ones that are used. */
+  discard({ body, keeps }: Content, now: number): void {
     const brought = { body, keeps: namesOf(keeps) };
     this.#condemn(ownBlobs(brought), { now, borrowed: isBorrowed(brought) });
   }
 
-  /** One more file or upload has a content that is here. */
+  /** One more file or upload keeps a content that is here. */
   keep({ digest, size, gen }: OwnedContent): void {
     this.#sql.run`
       UPDATE contents SET refs = refs + 1
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
   }
 
-  /** More files or uploads have contents that are here: so many of each, by name. */
+  /** So many more files or uploads keep each of these contents, given by name, that are here. */
   keepMany(named: readonly (readonly [name: string, refs: number])[], gen: number): void {
     this.#sql.run`
       UPDATE contents SET refs = refs + (kept.value ->> 1) FROM json_each(${JSON.stringify(named)}) AS kept
@@ -91,7 +92,7 @@ export class ContentStore {
         AND contents.size = CAST(substr(kept.value ->> 0, 66) AS INTEGER) AND contents.gen = ${gen}`;
   }
 
-  /** One less has it. */
+  /** One less keeps it. */
   release({ digest, size, gen }: OwnedContent): void {
     this.#mayBeDead = true;
     this.#sql.run`
@@ -99,7 +100,7 @@ export class ContentStore {
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
   }
 
-  /** An upload no longer has what it holds. Answers whether it held anything. */
+  /** An upload no longer keeps what it holds. Returns whether it held anything. */
   releaseHeld(upload: string, gen: number): boolean {
     const released = this.#sql.run`
       UPDATE contents SET refs = refs - 1 FROM holds
@@ -110,12 +111,12 @@ export class ContentStore {
   }
 
   /**
-   * Takes away what is dead, and what then is, as far as one transaction should: their rows go, and blobs that then
-   * nothing has are condemned. What is left is for another transaction.
+   * Removes what is dead, and what dies of that, as far as one transaction should: the rows go, and blobs that nothing
+   * has any more are condemned. What is left is for another transaction.
    */
-  bury(now: number): void {
+  removeDead(now: number): void {
     let blobs = 0;
-    for (let contents = 0; contents < BURIED_CONTENTS && blobs < BURIED_BLOBS; contents++) {
+    for (let contents = 0; contents < REMOVED_CONTENTS && blobs < REMOVED_BLOBS; contents++) {
       // One at a time: rows may be large.
       const dead = this.#sql.first<DeadRow>`
         SELECT rowid AS id, gen, kind, body, keeps FROM contents INDEXED BY contents_dead
@@ -124,21 +125,21 @@ export class ContentStore {
         this.#mayBeDead = false;
         return;
       }
-      blobs += this.#buryOne(dead, now);
+      blobs += this.#removeOne(dead, now);
     }
   }
 
-  /** As `bury`, where this instance released anything since nothing was dead. */
-  buryReleased(now: number): void {
-    if (this.#mayBeDead) this.bury(now);
+  /** The same, if this instance released anything since it last saw that nothing is dead: no query otherwise. */
+  removeReleased(now: number): void {
+    if (this.#mayBeDead) this.removeDead(now);
   }
 
-  /** Whether this instance left something that another transaction should bury. */
-  get isLeft(): boolean {
+  /** Whether this instance may have left something that another transaction should remove. */
+  get mayHaveDead(): boolean {
     return this.#mayBeDead;
   }
 
-  /** Whether something is to be buried, whoever left it. */
+  /** Whether anything is dead, also what an earlier instance left. */
   get hasDead(): boolean {
     return (
       this.#sql.first`SELECT 1 FROM contents INDEXED BY contents_dead WHERE refs = 0 LIMIT 1` !== undefined
@@ -146,8 +147,8 @@ export class ContentStore {
   }
 
   /**
-   * Bytes in a row give way to the same bytes in a blob, which is how a part comes: what is put together from parts
-   * lists blobs that its parts own. Answers whether it was so.
+   * Bytes in a row give way to the same bytes in a blob. A part comes in a blob, and what is put together from parts
+   * lists blobs that its parts own. Returns whether it was so.
    */
   #leaveRow({ digest, size, body, keeps = [] }: Content, gen: number): boolean {
     if (body.kind === "inline" || keeps.length > 0) return false;
@@ -159,8 +160,8 @@ export class ContentStore {
     return left;
   }
 
-  /** Answers how many blobs it had. */
-  #buryOne({ id, gen, keeps, ...stored }: DeadRow, now: number): number {
+  /** Returns how many blobs it had. */
+  #removeOne({ id, gen, keeps, ...stored }: DeadRow, now: number): number {
     this.#sql.run`DELETE FROM contents WHERE rowid = ${id}`;
     if (keeps !== null) this.#addRefs(keeps, { gen, refs: -1 });
     const dead = { body: readBody(stored), keeps };
@@ -188,7 +189,7 @@ export class ContentStore {
       ON CONFLICT DO UPDATE SET refs = refs + 1`;
   }
 
-  /** Those that a content has are spared. */
+  /** Leaves out those that a content has. */
   #condemn(blobs: readonly string[], { now, borrowed }: { now: number; borrowed: boolean }): void {
     if (blobs.length === 0) return;
     this.#sql.run`
@@ -198,7 +199,7 @@ export class ContentStore {
   }
 }
 
-/** JSON of the names of what a content keeps, each once; null where it owns its blobs itself. */
+/** JSON of the names of what a content keeps, each once; null if it owns its blobs itself. */
 function namesOf(keeps: readonly ContentId[] | undefined): string | null {
   return keeps?.length ? JSON.stringify([...new Set(keeps.map(contentName))]) : null;
 }

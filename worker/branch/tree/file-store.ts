@@ -10,7 +10,7 @@ export const EMPTY_DIGEST = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca49
 const FILE_KINDS = ["file", "dir"] as const;
 type FileKind = (typeof FILE_KINDS)[number];
 
-/** What a path is told by: "a/" is a directory. */
+/** A path says by its end what is there: "a/" is a directory. */
 export function kindOf(path: string): FileKind {
   return path.endsWith("/") ? "dir" : "file";
 }
@@ -19,7 +19,7 @@ export function kindOf(path: string): FileKind {
 export interface FileState {
   readonly digest: string;
   readonly size: number;
-  /** JSON as `attributesText` writes it; null where there are none. */
+  /** JSON as `attributesText` writes it; null if there are none. */
   readonly attributes: string | null;
 }
 
@@ -27,7 +27,7 @@ export interface HeadRow extends FileState {
   readonly born: number;
 }
 
-/** What is at a path at HEAD, and what of its surroundings a new file there could be in conflict with. */
+/** What is at a path at HEAD, and what around it a new file there could conflict with. */
 export interface Around {
   readonly path: string;
   readonly before: HeadRow | undefined;
@@ -51,7 +51,10 @@ const AROUND = `
     born, lower(hex(digest)) AS digest, size, attributes
   FROM (SELECT 1) LEFT JOIN files AS there INDEXED BY head ON gen = ?1 AND path = ?2 AND died IS NULL`;
 
-/** The rows of `files`: births and deaths (design §3). */
+/**
+ * The rows of `files`. A row is born at the commit that wrote it and dies at the commit that replaced or deleted it; it
+ * never goes, so that every commit can be read for ever.
+ */
 export class FileStore {
   readonly #sql: Sql;
   readonly #reads: ReadCache;
@@ -76,7 +79,7 @@ export class FileStore {
     return row && (row.died === null || row.died > seq) ? row : undefined;
   }
 
-  /** All that a put must know of a path, in one statement. */
+  /** All that a put must know of a path, in one statement: this is the hot path. */
   around(gen: number, path: string): Around {
     const parent = subtree(directoryOf(path));
     const below = subtree(`${path}/`);

@@ -10,13 +10,13 @@ interface GenerationRow {
   readonly deletedAt: number | null;
 }
 
-/** Where the history of a generation stands: its newest commit, or seq 0 where there is none. */
+/** Where the history of a generation stands: its newest commit, or seq 0 if there is none. */
 export interface Head {
   readonly seq: number;
   readonly id: string | null;
-  /** Time of the newest commit; of the creation where there is none. */
+  /** Time of the newest commit; of the creation if there is none. */
   readonly modifiedAt: number;
-  /** As of CommitRow. */
+  /** Rows of files that were born, and that died, in this generation so far. */
   readonly births: number;
   readonly deaths: number;
 }
@@ -26,7 +26,7 @@ export interface Live extends GenerationRow {
   readonly head: Head;
 }
 
-/** The branch's generations. Keeps the live one in memory, as each call needs it. */
+/** The branch's generations: each time it was created. Keeps the live one in memory, since each call needs it. */
 export class GenerationStore {
   readonly #sql: Sql;
   readonly #commits: CommitStore;

@@ -14,13 +14,13 @@ export function rangeOf(prefix: string): PathRange {
   return { lower: prefix, upper: prefixEnd(prefix) };
 }
 
-/** All paths below a directory, given with its trailing slash; its own row, which is named so, is among them. */
+/** All paths below a directory, given with its trailing slash. Its own row, which has that path, is among them. */
 export function subtree(directory: string): { lower: string; upper: string } {
   // "0" is the byte after "/".
   return { lower: directory, upper: `${directory.slice(0, -1)}0` };
 }
 
-/** The directory that a file is in, with its slash; "" at the root. Of an empty directory, itself. */
+/** The directory that a file is in, with its slash; "" at the root. An empty directory is its own. */
 export function directoryOf(path: string): string {
   return path.slice(0, path.lastIndexOf("/") + 1);
 }

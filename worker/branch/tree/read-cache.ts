@@ -1,6 +1,6 @@
 import type { FileRead } from "../contract.ts";
 
-/** What all Branch objects of an isolate, which has 128 MB, keep of what was read lately; bytes. */
+/** What all Branch objects of an isolate, which has 128 MB, keep of recent reads; bytes. */
 const ISOLATE_BYTES = 8 * 1024 * 1024;
 /** About what an entry takes beside its bytes. */
 const ENTRY_BYTES = 1024;
@@ -14,7 +14,7 @@ interface Entry {
   readonly bytes: number;
 }
 
-/** Entries by key, the one used longest ago first; it goes first, too. */
+/** Entries by key, the one used longest ago first: it is also the first to go. */
 class RecentReads {
   readonly #mostBytes: number;
   readonly #entries = new Map<string, Entry>();
@@ -55,8 +55,8 @@ let caches = 0;
 
 /**
  * Small files at HEAD that were read lately: a read of the database costs as much as all else of a small GET. An
- * object is the only writer of its branch and has one thread, so what it drops with each write is never stale. What
- * an instance that ended left behind is nobody's and ages out.
+ * object is the only writer of its branch and has one thread, and each write drops what it changes: nothing here is
+ * ever stale. What an instance left behind when it ended is under a name that nobody uses again, and ages out.
  */
 export class ReadCache {
   readonly #reads: RecentReads;
@@ -80,7 +80,7 @@ export class ReadCache {
     this.#reads.delete(this.#owner + path);
   }
 
-  /** Drops all: what is left behind is nobody's. */
+  /** Drops all by taking another name: what is left behind ages out. */
   dropAll(): void {
     this.#owner = `${++caches}:`;
   }

@@ -15,7 +15,7 @@ export interface StoredBody {
   readonly body: ArrayBuffer | string;
 }
 
-/** A body, and whether others own the blobs that it lists: then `keeps` is not null. */
+/** A body. If `keeps` is not null, others own the blobs that it lists. */
 interface OwnedBody {
   readonly body: Body;
   readonly keeps: string | null;

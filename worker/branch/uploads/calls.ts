@@ -1,22 +1,19 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Content } from "../../blobs/content.ts";
+import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import { tidySoon } from "../lifecycle/tidy.ts";
 import type { UploadRow } from "./upload-store.ts";
 
 type NoUpload = Contract.Refused<"no-such-upload">;
 
-export interface UploadCallsOptions {
-  readonly ledger: Ledger;
-  readonly now: () => number;
+export interface UploadCallsOptions extends Pick<BranchContext, "ledger" | "now" | "wake"> {
   /** A new upload's id. */
   readonly newId: (now: number) => string;
-  /** Sees to it that uploads that ran out by this time are ended soon after. */
-  readonly wake: (at: number) => void;
 }
 
-/** What a Branch object answers about uploads; as of BranchApi. */
+/** The calls of BranchApi about uploads. */
 export class UploadCalls {
   readonly #options: UploadCallsOptions;
 
@@ -31,7 +28,7 @@ export class UploadCalls {
   }): Contract.UploadOpened | Contract.Refused<"no-such-branch" | "pipeline-output"> {
     const { ledger, newId, wake } = this.#options;
     const { live } = ledger;
-    const claimed = live !== null && ledger.writer.get() !== null;
+    const claimed = live !== null && ledger.claim.get() !== null;
     // A lease of a pipeline that is gone has no output branch to upload to.
     if (!live || (lease !== undefined && !claimed)) return { ok: false, reason: "no-such-branch" };
     if (lease === undefined && claimed) return { ok: false, reason: "pipeline-output" };
@@ -41,6 +38,7 @@ export class UploadCalls {
       ledger.uploads.open({ id, gen: live.gen, lease: lease ?? null, now }),
     );
     if (lease === undefined) wake(now + UPLOAD_LEASE_MS);
+    tidySoon(this.#options);
     return { ok: true, upload, uid: live.uid };
   }
 
@@ -56,8 +54,9 @@ export class UploadCalls {
     if (!ledger.exists) return;
     ledger.transaction(() => {
       ledger.uploads.close(upload);
-      ledger.contents.buryReleased(now());
+      ledger.contents.removeReleased(now());
     });
+    tidySoon(this.#options);
   }
 
   add({ upload, contents }: { upload: string; contents: readonly Content[] }): Contract.Done | NoUpload {

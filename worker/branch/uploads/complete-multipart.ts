@@ -1,17 +1,20 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { Moment } from "../context.ts";
 import type { CommitRefused, Completed, CompleteMultipart, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { findOpenCommit, stageContent } from "../open-commits/stage.ts";
+import { writableBranch } from "../write/admission.ts";
 import { putContent } from "../write/commit.ts";
-import { type Stamps, writableBranch } from "../write/writable.ts";
 import type { Multipart } from "./multipart-store.ts";
 
 type Answer = Completed | CommitRefused | Refused<"part-changed">;
+type CompleteStores = Parameters<typeof putContent>[1] & Pick<Ledger, "multiparts" | "completions">;
 
-/** Makes the object of a multipart upload, once: whoever asks again is answered the same. To be called in a transaction. */
+/** Makes the object of a multipart upload, once: a client that asks again gets the same answer. */
 export function completeMultipart(
-  ledger: Ledger,
-  { request, stamps }: { request: CompleteMultipart; stamps: Stamps },
+  tx: Tx,
+  ledger: CompleteStores,
+  { request, moment }: { request: CompleteMultipart; moment: Moment },
 ): Answer {
   const { upload, content } = request;
   const gen = ledger.generations.live()?.gen;
@@ -20,27 +23,28 @@ export function completeMultipart(
   if (made) return isSame(made, content) ? made : { ok: false, reason: "no-such-upload" };
   const multipart = ledger.multiparts.find(upload, gen);
   return multipart
-    ? completeOpen(ledger, { request, multipart, stamps })
+    ? completeOpen(tx, ledger, { request, multipart, moment })
     : { ok: false, reason: "no-such-upload" };
 }
 
 function completeOpen(
-  ledger: Ledger,
-  { request, multipart, stamps }: { request: CompleteMultipart; multipart: Multipart; stamps: Stamps },
+  tx: Tx,
+  ledger: CompleteStores,
+  { request, multipart, moment }: { request: CompleteMultipart; multipart: Multipart; moment: Moment },
 ): Answer {
-  const writable = writableBranch(ledger, 1);
+  const writable = writableBranch(tx, ledger, 1);
   if (!writable.ok) return writable;
   const { live } = writable;
-  const openCommit = findOpenCommit(ledger, multipart.openCommit);
-  if (openCommit === undefined) return { ok: false, reason: "no-such-open-commit" };
+  const { gen, uid } = live;
+  const { openCommit: id } = multipart;
+  const openCommit = id === null ? undefined : ledger.openCommits.findOpen(id, gen);
+  if (id !== null && !openCommit) return { ok: false, reason: "no-such-open-commit" };
   const { upload, content, condition } = request;
-  if (!hasParts(ledger, { request, gen: live.gen })) return { ok: false, reason: "part-changed" };
-  const { path, initiatedAt, checksum } = multipart;
-  const attributes = { ...multipart.attributes, ...request.attributes };
+  if (!hasParts(tx, ledger, { request, gen })) return { ok: false, reason: "part-changed" };
+  const { path, initiatedAt, checksum, attributes: said } = multipart;
+  const attributes = { ...said, ...request.attributes };
   const put = { path, content, attributes, upload, ...(condition && { condition }) };
-  const answer = openCommit
-    ? stageContent(ledger, { live, openCommit, put, stamps })
-    : putContent(ledger, { live, put, stamps });
+  const answer = putContent(tx, ledger, { live, openCommit, put, moment });
   if (!answer.ok) return answer;
   const completed: Completed = {
     ok: true,
@@ -50,30 +54,26 @@ function completeOpen(
     commit: answer.commit,
     checksum: attributes.checksum ?? null,
   };
-  const { attributes: said } = multipart;
-  const { uid } = live;
-  const status = {
-    ok: true,
-    path,
-    uid,
-    attributes: said,
-    checksum,
-    initiatedAt,
-    progress: null,
-    completed,
-  } as const;
-  ledger.completions.add(upload, { gen: live.gen, status, now: stamps.now });
+  ledger.completions.add(upload, {
+    gen,
+    status: { ok: true, path, uid, attributes: said, checksum, initiatedAt, progress: null, completed },
+    now: moment.now,
+  });
   return completed;
 }
 
-/** Whether the parts named, and what the content keeps beside them, are there. */
-function hasParts(ledger: Ledger, { request, gen }: { request: CompleteMultipart; gen: number }): boolean {
+/** Whether the parts named are there, and what the content keeps beside them. */
+function hasParts(
+  _: Tx,
+  { multiparts, contents }: Pick<Ledger, "multiparts" | "contents">,
+  { request, gen }: { request: CompleteMultipart; gen: number },
+): boolean {
   const { upload, parts, content } = request;
-  if (!ledger.multiparts.parts.areThere(upload, parts)) return false;
-  // The upload holds the contents of its parts.
+  if (!multiparts.parts.areThere(upload, parts)) return false;
+  // The upload holds the contents of its parts: only the others are looked up.
   const held = new Set(parts.map(contentName));
   const others = (content.keeps ?? []).filter((kept) => !held.has(contentName(kept)));
-  return !ledger.contents.lacksKept({ ...content, keeps: others }, gen);
+  return !contents.lacksKept({ ...content, keeps: others }, gen);
 }
 
 function isSame(one: ContentId, other: ContentId): boolean {

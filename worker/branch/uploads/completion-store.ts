@@ -1,7 +1,7 @@
 import type { Sql } from "../../sqlite/sql.ts";
 import type { MultipartStatus } from "../contract.ts";
 
-/** How long a completed multipart upload is remembered for those who ask again; milliseconds. */
+/** How long a completed multipart upload is remembered for clients that ask again; milliseconds. */
 export const COMPLETION_KEPT_MS = 24 * 60 * 60 * 1000;
 
 /** Multipart uploads that were completed lately. */
@@ -32,7 +32,7 @@ export class CompletionStore {
       )`;
   }
 
-  /** When the next one is to be forgotten; undefined where there is none. */
+  /** When the next one is to be forgotten; undefined if there is none. */
   nextDue(): number | undefined {
     return this.#sql.first<{ due: number }>`
       SELECT due FROM completions INDEXED BY completions_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;

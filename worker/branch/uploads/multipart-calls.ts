@@ -1,14 +1,14 @@
 import { MAX_LIST_ENTRIES } from "../../../protocol/files.ts";
 import { pathFault } from "../../../protocol/paths.ts";
 import type * as Contract from "../contract.ts";
-import { findOpenCommit } from "../open-commits/stage.ts";
+import { tidySoon } from "../lifecycle/tidy.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { UploadCallsOptions } from "./calls.ts";
 import type { Multipart } from "./multipart-store.ts";
 
 type NoUpload = Contract.Refused<"no-such-upload">;
 
-/** What a Branch object answers about multipart uploads until they are completed; as of BranchApi. */
+/** The calls of BranchApi about multipart uploads, but for their completion, which is a write. */
 export class MultipartCalls {
   readonly #options: UploadCallsOptions;
 
@@ -28,8 +28,10 @@ export class MultipartCalls {
     if (fault) return { ok: false, reason: "bad-path", path, fault };
     const { live } = ledger;
     if (!live) return { ok: false, reason: openCommit === null ? "no-such-branch" : "no-such-open-commit" };
-    if (findOpenCommit(ledger, openCommit) === undefined) return { ok: false, reason: "no-such-open-commit" };
-    if (ledger.writer.get()) return { ok: false, reason: "pipeline-output" };
+    if (openCommit !== null && !ledger.openCommits.findOpen(openCommit, live.gen)) {
+      return { ok: false, reason: "no-such-open-commit" };
+    }
+    if (ledger.claim.get()) return { ok: false, reason: "pipeline-output" };
     const { gen, uid } = live;
     const now = this.#options.now();
     const upload = newId(now);
@@ -73,7 +75,7 @@ export class MultipartCalls {
       parts.put(upload, { number, digest, size, checksum, modifiedAt: now });
       if (before && !parts.anyHas(upload, before)) {
         uploads.letGo({ id: upload, gen }, before);
-        contents.buryReleased(now);
+        contents.removeReleased(now);
       }
       return DONE;
     });
@@ -127,11 +129,13 @@ export class MultipartCalls {
 
   abort({ upload }: { upload: string }): Contract.Done | NoUpload {
     const { uploads, contents } = this.#options.ledger;
-    return this.#withOpen(upload, () => {
+    const answer = this.#withOpen(upload, () => {
       uploads.close(upload);
-      contents.buryReleased(this.#options.now());
+      contents.removeReleased(this.#options.now());
       return DONE;
     });
+    tidySoon(this.#options);
+    return answer;
   }
 
   /** Works on a multipart upload of the live branch that is in progress, in a transaction. */

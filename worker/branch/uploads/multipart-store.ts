@@ -1,10 +1,21 @@
+import type { ContentId } from "../../../protocol/content.ts";
 import type { Attributes } from "../../../protocol/files.ts";
 import { comparePaths } from "../../core/path-order.ts";
 import type { Sql } from "../../sqlite/sql.ts";
-import type { ListMultiparts, MultipartList, MultipartStatus } from "../contract.ts";
+import type {
+  CompleteMultipart,
+  ListMultiparts,
+  MultipartList,
+  MultipartStatus,
+  Part,
+  PartBody,
+} from "../contract.ts";
 import { attributesText, readAttributes } from "../tree/attributes.ts";
 import { justAfter, rangeOf } from "../tree/path-ranges.ts";
-import { PartStore } from "./parts.ts";
+import { readBody, type StoredBody } from "../tree/stored-body.ts";
+
+/** Bytes of bodies as they are stored that one answer holds: well below what one call can carry. */
+const ANSWER_BYTES = 8 * 1024 * 1024;
 
 type WantedChecksum = MultipartStatus["checksum"];
 
@@ -27,7 +38,7 @@ interface StoredRow {
   readonly checksum: string | null;
 }
 
-/** Multipart uploads in progress. That they are open is for `UploadStore` to say, which ends them, too. */
+/** Multipart uploads in progress. `UploadStore` says whether one is open, and ends it. */
 export class MultipartStore {
   readonly parts: PartStore;
   readonly #sql: Sql;
@@ -51,7 +62,7 @@ export class MultipartStore {
     return row && { ...row, gen, checksum: readChecksum(row), attributes: readAttributes(row.attributes) };
   }
 
-  /** Those of a generation that are for this open commit, or for none, by path, then by id. */
+  /** Uploads of a generation that are for this open commit, or for none, by path, then by id. */
   list(gen: number, { openCommit, prefix, after, limit }: ListMultiparts): MultipartList {
     const { lower, upper } = rangeOf(prefix);
     const from = pageStart(lower, after);
@@ -79,7 +90,7 @@ export class MultipartStore {
   }
 }
 
-/** What the first upload of a page is greater than. No upload has an empty id. */
+/** The first upload of a page is greater than this. No upload has an empty id. */
 function pageStart(lower: string, after: ListMultiparts["after"]): { path: string; upload: string } {
   if (!after || comparePaths(after.path, lower) < 0) return { path: lower, upload: "" };
   const { path, upload } = after;
@@ -88,4 +99,81 @@ function pageStart(lower: string, after: ListMultiparts["after"]): { path: strin
 
 function readChecksum({ checksum }: StoredRow): WantedChecksum {
   return checksum === null ? null : JSON.parse(checksum);
+}
+
+/** The parts of multipart uploads. Their contents are held by the uploads. */
+class PartStore {
+  readonly #sql: Sql;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  content(upload: string, number: number): ContentId | undefined {
+    return this.#sql.first<ContentId>`
+      SELECT lower(hex(digest)) AS digest, size FROM parts WHERE upload = ${upload} AND number = ${number}`;
+  }
+
+  /** Whether any part of the upload has this content. */
+  anyHas(upload: string, { digest, size }: ContentId): boolean {
+    const found = this.#sql.first`
+      SELECT 1 FROM parts WHERE upload = ${upload} AND digest = unhex(${digest}) AND size = ${size} LIMIT 1`;
+    return found !== undefined;
+  }
+
+  put(upload: string, { number, digest, size, checksum, modifiedAt }: Part): void {
+    this.#sql.run`
+      INSERT OR REPLACE INTO parts (upload, number, digest, size, checksum, modified_at)
+      VALUES (${upload}, ${number}, unhex(${digest}), ${size}, ${checksum}, ${modifiedAt})`;
+  }
+
+  /** By number, greater than `after`. */
+  list(upload: string, { after, limit }: { after: number; limit: number }): Part[] {
+    return this.#sql.all<Part>`
+      SELECT number, lower(hex(digest)) AS digest, size, checksum, modified_at AS modifiedAt FROM parts
+      WHERE upload = ${upload} AND number > ${after} ORDER BY number LIMIT ${limit}`;
+  }
+
+  /** Whether each of these parts is there with its content. */
+  areThere(upload: string, named: CompleteMultipart["parts"]): boolean {
+    const there = new Map<number, ContentId>();
+    const rows = this.#sql.all<ContentId & { number: number }>`
+      SELECT number, lower(hex(digest)) AS digest, size FROM parts WHERE upload = ${upload}`;
+    for (const { number, ...content } of rows) there.set(number, content);
+    return named.every(({ number, digest, size }) => {
+      const part = there.get(number);
+      return part?.digest === digest && part.size === size;
+    });
+  }
+
+  /** Where the bytes of these parts are, in this order, as many as fit one answer. */
+  bodies(upload: string, { gen, numbers }: { gen: number; numbers: readonly number[] }): PartBody[] {
+    const fitting = this.#fitting(upload, { gen, numbers });
+    const rows = this.#sql.all<ContentId & StoredBody & { number: number }>`
+      SELECT number, lower(hex(parts.digest)) AS digest, parts.size AS size, kind, body
+      FROM json_each(${JSON.stringify(fitting)}) AS asked
+      CROSS JOIN parts ON parts.upload = ${upload} AND parts.number = asked.value
+      CROSS JOIN contents
+        ON contents.digest = parts.digest AND contents.size = parts.size AND contents.gen = ${gen}`;
+    return rows.map(({ number, digest, size, ...row }) => ({ number, digest, size, body: readBody(row) }));
+  }
+
+  /** The first of these parts that are there and whose bodies fit one answer together; at least one. */
+  #fitting(upload: string, { gen, numbers }: { gen: number; numbers: readonly number[] }): number[] {
+    const rows = this.#sql.all<{ number: number; bytes: number }>`
+      SELECT number, octet_length(body) AS bytes FROM json_each(${JSON.stringify(numbers)}) AS asked
+      CROSS JOIN parts ON parts.upload = ${upload} AND parts.number = asked.value
+      CROSS JOIN contents
+        ON contents.digest = parts.digest AND contents.size = parts.size AND contents.gen = ${gen}`;
+    let room = ANSWER_BYTES;
+    const tooMany = rows.findIndex(({ bytes }, index) => {
+      room -= bytes;
+      return index > 0 && room < 0;
+    });
+    return rows.slice(0, tooMany < 0 ? rows.length : tooMany).map(({ number }) => number);
+  }
+
+  forget(upload: string): void {
+    this.#sql.run`DELETE FROM parts WHERE upload = ${upload}`;
+  }
 }

@@ -14,7 +14,7 @@ export interface UploadRow {
 
 type NewUpload = UploadRow & { readonly now: number };
 
-/** Open uploads, and the contents that they keep until a file does. A closed upload has no row. */
+/** Open uploads, and the contents that they hold until a file has them. A closed upload has no row. */
 export class UploadStore {
   readonly #sql: Sql;
   readonly #contents: ContentStore;
@@ -26,7 +26,7 @@ export class UploadStore {
     this.#multiparts = multiparts;
   }
 
-  /** Opens an upload, or answers the id of the one that the lease has already. */
+  /** Opens an upload and returns its id, or that of the one that the lease has already. */
   open({ id, gen, lease, now }: NewUpload): string {
     const earlier = lease === null ? undefined : this.#byLease(lease);
     if (earlier?.gen === gen) return earlier.id;
@@ -44,13 +44,13 @@ export class UploadStore {
       INSERT INTO uploads (id, gen, due, ttl, multipart) VALUES (${id}, ${gen}, ${now + ttlMs}, ${ttlMs}, 1)`;
   }
 
-  /** The upload, where it is open, of this generation, and no multipart upload. */
+  /** The upload, if it is open, of this generation, and no multipart upload. */
   find(id: string, gen: number): UploadRow | undefined {
     return this.#sql.first<UploadRow>`
       SELECT id, gen, lease FROM uploads WHERE id = ${id} AND gen = ${gen} AND multipart = 0`;
   }
 
-  /** Keeps an upload of this generation, of either kind, open for another while. Answers whether it is. */
+  /** Keeps an upload of this generation, of either kind, open for another while. Returns whether it is open. */
   renew(id: string, { gen, now }: { gen: number; now: number }): boolean {
     return this.#sql.run`
       UPDATE uploads SET due = CASE WHEN due IS NULL THEN NULL ELSE ${now} + ttl END
@@ -62,7 +62,7 @@ export class UploadStore {
     this.#sql.run`UPDATE uploads SET lease = NULL, due = ${now + UPLOAD_LEASE_MS} WHERE lease >= ''`;
   }
 
-  /** The generation is gone, and with it what multipart uploads it has: they end at the next look. */
+  /** The generation is gone: the next look at what ran out ends its multipart uploads. */
   expireMultiparts(gen: number, now: number): void {
     this.#sql.run`
       UPDATE uploads SET due = ${now} FROM multiparts
@@ -76,7 +76,7 @@ export class UploadStore {
       WHERE due IS NOT NULL AND due <= ${now} ORDER BY due LIMIT ${limit}`.map(({ id }) => id);
   }
 
-  /** When the next one runs out; undefined where none does. */
+  /** When the next one runs out; undefined if none does. */
   nextDue(): number | undefined {
     return this.#sql.first<{ due: number }>`
       SELECT due FROM uploads INDEXED BY uploads_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
@@ -89,8 +89,8 @@ export class UploadStore {
 
   /** Registers one content. */
   hold(upload: Pick<UploadRow, "id" | "gen">, { content, now }: { content: Content; now: number }): void {
-    if (this.#hold(upload.id, content)) this.#contents.bring(content, { gen: upload.gen, now });
-    else this.#contents.spurn(content, now);
+    if (this.#hold(upload.id, content)) this.#contents.add(content, { gen: upload.gen, now });
+    else this.#contents.discard(content, now);
   }
 
   /** No longer keeps a content for the upload. */
@@ -100,7 +100,7 @@ export class UploadStore {
     if (held) this.#contents.release({ digest, size, gen });
   }
 
-  /** Keeps what is there; answers what is not. */
+  /** Keeps what is there and returns what is not. */
   reserve(upload: UploadRow, contents: readonly ContentId[]): ContentId[] {
     const missing: ContentId[] = [];
     for (const { digest, size } of contents) {
@@ -111,7 +111,7 @@ export class UploadStore {
     return missing;
   }
 
-  /** Ends an upload; what it alone kept is to be buried. Answers whether it was open. */
+  /** Ends an upload and releases what it holds. Returns whether it was open. */
   close(id: string): boolean {
     const upload = this.#sql.first<{ gen: number; multipart: number }>`
       DELETE FROM uploads WHERE id = ${id} RETURNING gen, multipart`;
@@ -126,7 +126,7 @@ export class UploadStore {
     return this.#sql.first<UploadRow>`SELECT id, gen, lease FROM uploads WHERE lease = ${lease}`;
   }
 
-  /** False where the upload holds it already. */
+  /** Returns false if the upload holds it already. */
   #hold(id: string, { digest, size }: ContentId): boolean {
     return this.#sql.run`
       INSERT INTO holds (upload, digest, size) VALUES (${id}, unhex(${digest}), ${size})

@@ -1,14 +1,12 @@
+import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
 import { APPLYING_WATCH_MS, type Applier } from "../large-commits/applier.ts";
-import type { Ledger } from "../ledger/ledger.ts";
-import type { Moment } from "../lifecycle/generation.ts";
 import { finishOpenCommit, finishOutput } from "../open-commits/finish.ts";
 import { stageOutput } from "../open-commits/job-output.ts";
-import { stageChanges, stageFile } from "../open-commits/stage.ts";
 import { completeMultipart } from "../uploads/complete-multipart.ts";
 import { COMPLETION_KEPT_MS } from "../uploads/completion-store.ts";
 import { commitChanges, commitOutput, putFile } from "./commit.ts";
-import type { Committer, Outcome } from "./committer.ts";
+import type { Committer, Outcome, Work } from "./committer.ts";
 import type { Gate } from "./gate.ts";
 import { PutQueue } from "./put-queue.ts";
 
@@ -18,32 +16,24 @@ type MaybeLater<A> = A | Promise<A>;
 type OutputAnswer = CommitAnswer | Contract.Refused<"applying">;
 type NoBranch = Contract.Refused<"no-such-branch">;
 
-interface WriteCallsOptions {
-  readonly ledger: Ledger;
+interface WriteCallsOptions extends Pick<BranchContext, "ledger" | "now" | "durable" | "pause" | "wake"> {
   readonly committer: Committer;
   readonly gate: Gate;
   readonly applier: Applier;
-  readonly now: () => number;
-  /** Resolves when what was written is durable. */
-  readonly durable: () => Promise<unknown>;
-  /** Lets calls that have arrived in. */
-  readonly turn: () => Promise<unknown>;
-  /** Sees to it that the alarm rings at this time or before. */
-  readonly wake: (at: number) => void;
 }
 
 /** A put that came while a large commit was applied. */
 const WAIT = { ok: false, reason: "wait" } as const;
 
-/** What a Branch object answers to those who write; as of BranchApi. */
+/** The calls of BranchApi that write: each waits until it may, and is then one transaction of the committer. */
 export class WriteCalls {
   readonly #options: WriteCallsOptions;
   readonly #puts: PutQueue<Contract.PutFile, CommitAnswer | typeof WAIT>;
 
   constructor(options: WriteCallsOptions) {
     this.#options = options;
-    const { durable, turn } = options;
-    this.#puts = new PutQueue({ run: (puts) => this.#putAll(puts), durable, turn });
+    const { durable, pause } = options;
+    this.#puts = new PutQueue({ run: (puts) => this.#putAll(puts), durable, turn: () => pause(0) });
   }
 
   async put(request: Contract.PutFile): Promise<CommitAnswer> {
@@ -51,20 +41,16 @@ export class WriteCalls {
     const { gate } = this.#options;
     const put = () => this.#puts.add(request);
     let answer = this.#waits(request.openCommit) ? await gate.pass(put) : await put();
-    // It may be closed again while a put waits for those before it.
+    // The gate may be closed again while a put waits for those before it.
     while (isWaiting(answer)) answer = await gate.pass(put);
     return answer;
   }
 
   commit(request: Contract.CommitRequest): MaybeLater<CommitAnswer> {
     const { ledger } = this.#options;
-    const { openCommit: id } = request;
     return this.#write({
-      waits: this.#waits(id),
-      work: (stamps): CommitAnswer =>
-        id === undefined
-          ? commitChanges(ledger, { request, stamps })
-          : stageChanges(ledger, { request, id, stamps }),
+      waits: this.#waits(request.openCommit),
+      work: (tx, moment) => commitChanges(tx, ledger, { request, moment }),
     });
   }
 
@@ -76,43 +62,40 @@ export class WriteCalls {
     const openCommit = live ? ledger.multiparts.find(request.upload, live.gen)?.openCommit : undefined;
     return this.#write({
       waits: this.#waits(openCommit ?? undefined),
-      work: (stamps) => {
-        const answer = completeMultipart(ledger, { request, stamps });
+      work: (tx, moment) => {
+        const answer = completeMultipart(tx, ledger, { request, moment });
         if (answer.ok) wake(now() + COMPLETION_KEPT_MS);
         return answer;
       },
     });
   }
 
-  /** Waits a little for a large one, so that who asks again and again does not keep it from going on. */
+  /** Pauses briefly during a large commit. Without the pause, a client that retries in a loop would starve it. */
   async finishOpenCommit(request: {
     openCommit: string;
   }): Promise<Contract.OpenCommitEnd | Contract.CommitRefused> {
     const answer = await this.#finishOpenCommit(request);
     if (!answer.ok || answer.state !== "applying") return answer;
-    await this.#options.applier.settled();
+    await this.#options.applier.idle();
     return await this.#finishOpenCommit(request);
   }
 
-  /** As finishOpenCommit. */
+  /** Pauses like finishOpenCommit. */
   async commitOutput(request: Contract.OutputCommit): Promise<OutputAnswer> {
     const answer = await this.#commitOutput(request);
     if (answer.ok || answer.reason !== "applying") return answer;
-    await this.#options.applier.settled();
+    await this.#options.applier.idle();
     return await this.#commitOutput(request);
   }
 
   stageOutput(
-    request: Omit<Contract.OutputCommit, "staged"> & { anew: boolean },
+    request: Contract.StageOutput,
   ): MaybeLater<Contract.Done | Contract.CommitRefused | Contract.Refused<"applying">> {
     const { ledger } = this.#options;
-    return this.#write({ waits: false, work: (stamps) => stageOutput(ledger, { request, stamps }) });
-  }
-
-  /** What a call left to tidy is for the alarm. */
-  tidyLater(): void {
-    const { ledger, wake, now } = this.#options;
-    if (ledger.contents.isLeft) wake(now());
+    return this.#write({
+      waits: false,
+      work: (tx, moment) => stageOutput(tx, ledger, { request, moment }),
+    });
   }
 
   #finishOpenCommit({
@@ -125,7 +108,7 @@ export class WriteCalls {
     const openCommit = live ? ledger.openCommits.find(id, live.gen) : undefined;
     return this.#write({
       waits: this.#waits(undefined) && openCommit?.state === "open",
-      work: (stamps) => finishOpenCommit(ledger, { id, stamps }),
+      work: (tx, moment) => finishOpenCommit(tx, ledger, { id, moment }),
     });
   }
 
@@ -133,35 +116,31 @@ export class WriteCalls {
     const { ledger } = this.#options;
     const { live } = ledger;
     const staged = live && request.staged ? ledger.openCommits.byOrigin(live.gen, request.origin) : undefined;
+    const commit = request.staged ? finishOutput : commitOutput;
     return this.#write({
       waits: this.#waits(undefined) && staged?.state !== "applying",
-      work: (stamps): OutputAnswer =>
-        request.staged
-          ? finishOutput(ledger, { request, stamps })
-          : commitOutput(ledger, { request, stamps }),
+      work: (tx, moment): OutputAnswer => commit(tx, ledger, { request, moment }),
     });
   }
 
-  /** Whether a write has to wait: one of its own for what is applied, one into an open commit only for that. */
+  /** Whether a write has to wait: a commit of its own for any that is applied, a write into an open commit only for that one. */
   #waits(openCommit: string | undefined): boolean {
     const { ledger } = this.#options;
     const applying = ledger.exists ? ledger.applying.get() : null;
     return applying !== null && (openCommit === undefined || openCommit === applying.id);
   }
 
-  /** Only where there are tables. */
   #write<A extends Outcome>({
     waits,
     work,
   }: {
     waits: boolean;
-    work: (moment: Moment) => A;
+    work: Work<A>;
   }): MaybeLater<A | NoBranch | Contract.Refused<"busy">> {
     const { ledger, committer, gate } = this.#options;
     if (!ledger.exists) return NO_BRANCH;
     const write = () => {
       const answer = committer.one(work);
-      this.tidyLater();
       this.#setOut();
       return answer;
     };
@@ -170,16 +149,12 @@ export class WriteCalls {
 
   #putAll(puts: readonly Contract.PutFile[]): (CommitAnswer | typeof WAIT)[] {
     const { ledger, committer } = this.#options;
-    const answers = committer.each(puts, (put, stamps): CommitAnswer | typeof WAIT => {
-      const { openCommit: id } = put;
-      if (this.#waits(id)) return WAIT;
-      return id === undefined ? putFile(ledger, { put, stamps }) : stageFile(ledger, { put, id, stamps });
-    });
-    this.tidyLater();
-    return answers;
+    return committer.each(puts, (tx, moment, put): CommitAnswer | typeof WAIT =>
+      this.#waits(put.openCommit) ? WAIT : putFile(tx, ledger, { put, moment }),
+    );
   }
 
-  /** Goes on with the large commit that a call began. In the turn that wrote it down, so that the alarm is, too. */
+  /** Goes on with the large commit that a call began. In the turn that wrote it down, so that both it and the alarm are written or neither. */
   #setOut(): void {
     const { ledger, applier, wake, now } = this.#options;
     if (!ledger.applying.get()) return;

@@ -1,78 +1,98 @@
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { Moment } from "../context.ts";
 import type { CommitRefused, CommitRequest, Committed, OutputCommit, PutFile } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { type StageStores, stageChanges, stageContent } from "../open-commits/stage.ts";
+import type { OwnedContent } from "../tree/content-store.ts";
+import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
-import { type Application, applyCommit } from "./apply.ts";
+import { type AdmissionStores, type Admitted, admit, claimedBranch, pathRefusal } from "./admission.ts";
 import { holdingOperations } from "./conditions.ts";
-import { type FinalState, finalState, type PlannedChange, pathRefusal, planCommit } from "./plan.ts";
-import { claimedBranch, closeUpload, isUploadOpen, type Stamps, writableBranch } from "./writable.ts";
+import { finalState, type PlannedChange, planCommit } from "./plan.ts";
+
+/**
+ * The commits that one call makes. Each is asked whether it may be (admission), whether its conditions hold, and what
+ * it would change (plan); then its rows are written. All of it is one transaction, so nothing comes in between.
+ */
 
 type Answer = Committed | CommitRefused;
+type HeadStores = Pick<Ledger, "clock" | "commits" | "generations">;
+type CommitStores = HeadStores & Pick<Ledger, "files" | "uploads" | "contents">;
+type ClientStores = CommitStores & AdmissionStores & StageStores;
 
-/** Writes one file as a commit of its own. To be called in a transaction. */
-export function putFile(ledger: Ledger, { put, stamps }: { put: PutFile; stamps: Stamps }): Answer {
-  const { path, content, upload } = put;
-  const refusal = pathRefusal([{ put: path, digest: content.digest, size: content.size }]);
-  if (refusal) return refusal;
-  const writable = writableBranch(ledger, 1);
-  if (!writable.ok) return writable;
-  const { live } = writable;
-  if (!isUploadOpen(ledger, { upload, live })) return { ok: false, reason: "no-such-upload" };
-  if (ledger.contents.lacksKept(content, live.gen)) return { ok: false, reason: "no-such-content", path };
-  return putContent(ledger, { live, put, stamps });
+/** Writes one file: as a commit of its own, or into the open commit that the put names. */
+export function putFile(
+  tx: Tx,
+  ledger: ClientStores,
+  { put, moment }: { put: PutFile; moment: Moment },
+): Answer {
+  const { path, content, upload, openCommit } = put;
+  const { digest, size } = content;
+  const admitted = admit(tx, ledger, {
+    operations: [{ put: path, digest, size }],
+    openCommit,
+    upload,
+    content,
+  });
+  return admitted.ok ? putContent(tx, ledger, { ...admitted, put, moment }) : admitted;
 }
 
 /**
- * Writes one file as a commit of its own, and closes the upload that its content came by. To be called in a transaction,
- * where the branch is writable, the path can be stored, the upload is open and what the content keeps is there.
+ * Writes one file that was admitted, and closes the upload that its content came by. Also for the object of a multipart
+ * upload, which is admitted by its parts.
  */
 export function putContent(
-  ledger: Ledger,
-  { live, put, stamps }: { live: Live; put: PutFile; stamps: Stamps },
+  tx: Tx,
+  ledger: ClientStores,
+  { live, openCommit, put, moment }: Admitted & { put: PutFile; moment: Moment },
 ): Answer {
+  if (openCommit) return stageContent(tx, ledger, { live, openCommit, put, moment });
   const { path, content, attributes, upload, condition } = put;
   const { gen } = live;
-  const { now } = stamps;
+  const { now } = moment;
   const { digest, size } = content;
   const operation = { put: path, digest, size, attributes, ...(condition && { condition }) };
   const holding = holdingOperations({ operations: [operation] }, (there) => ledger.files.head(gen, there));
   if (!holding.ok) return holding;
   const state = finalState(holding.operations);
-  const planned = planCommit(ledger, { gen, state, contentComes: "with-it" });
+  const planned = planCommit(tx, ledger, { gen, state, contents: "known" });
   if (!planned.ok) return planned;
   const { changes } = planned;
-  if (changes.length === 0) ledger.contents.spurn(content, now);
-  const keep = () => ledger.contents.bring(content, { gen, now });
-  return conclude(ledger, { live, changes, upload, stamps, keep });
+  if (changes.length === 0) ledger.contents.discard(content, now);
+  const keep = () => ledger.contents.add(content, { gen, now });
+  return writeChanges(tx, ledger, { live, changes, upload, moment, keep });
 }
 
-/** Many operations as one commit. To be called in a transaction. */
+/** Many operations: as one commit, or into the open commit that the request names. */
 export function commitChanges(
-  ledger: Ledger,
-  { request, stamps }: { request: CommitRequest; stamps: Stamps },
+  tx: Tx,
+  ledger: ClientStores,
+  { request, moment }: { request: CommitRequest; moment: Moment },
 ): Answer {
-  const { operations, upload, onFailedCondition } = request;
-  const refusal = pathRefusal(operations);
-  if (refusal) return refusal;
-  const writable = writableBranch(ledger, operations.length);
-  if (!writable.ok) return writable;
-  const { live } = writable;
+  const admitted = admit(tx, ledger, request);
+  if (!admitted.ok) return admitted;
+  const { live, openCommit } = admitted;
+  if (openCommit) return stageChanges(tx, ledger, { live, openCommit, request, moment });
   const { gen } = live;
-  if (!isUploadOpen(ledger, { upload, live })) return { ok: false, reason: "no-such-upload" };
+  const { upload, onFailedCondition } = request;
   const holding = holdingOperations(request, (path) => ledger.files.head(gen, path));
   if (!holding.ok) return holding;
-  const planned = planHere(ledger, { gen, state: finalState(holding.operations) });
+  const state = finalState(holding.operations);
+  const planned = planCommit(tx, ledger, { gen, state, contents: "look-up" });
   if (!planned.ok) return planned;
   const { changes } = planned;
-  const answer = conclude(ledger, { live, changes, upload, stamps, keep: keeper(ledger) });
+  const keep = (content: OwnedContent) => ledger.contents.keep(content);
+  const answer = writeChanges(tx, ledger, { live, changes, upload, moment, keep });
   return onFailedCondition === "leave-out" ? { ...answer, leftOut: holding.leftOut } : answer;
 }
 
-/** The commit of a job, once. To be called in a transaction. */
+/** The commit of a job, made once: if it is there already, it is the answer. */
 export function commitOutput(
-  ledger: Ledger,
-  { request, stamps }: { request: OutputCommit; stamps: Stamps },
+  tx: Tx,
+  ledger: CommitStores & AdmissionStores,
+  { request, moment }: { request: OutputCommit; moment: Moment },
 ): Answer {
-  const claimed = claimedBranch(ledger, request);
+  const claimed = claimedBranch(tx, ledger, request);
   if (!claimed.ok) return claimed;
   const { live } = claimed;
   const { origin, operations } = request;
@@ -81,47 +101,84 @@ export function commitOutput(
   const refusal = pathRefusal(operations);
   if (refusal) return refusal;
   if (ledger.isFull(operations.length)) return { ok: false, reason: "branch-full" };
-  const planned = planHere(ledger, { gen: live.gen, state: finalState(operations) });
+  const state = finalState(operations);
+  const planned = planCommit(tx, ledger, { gen: live.gen, state, contents: "look-up" });
   if (!planned.ok) return planned;
-  return applyStamped(ledger, { live, changes: planned.changes, stamps, origin, keep: keeper(ledger) });
+  const keep = (content: OwnedContent) => ledger.contents.keep(content);
+  return writeCommit(tx, ledger, { live, changes: planned.changes, moment, origin, keep });
 }
 
-function planHere(ledger: Ledger, { gen, state }: { gen: number; state: FinalState }) {
-  return planCommit(ledger, { gen, state, contentComes: "before" });
-}
-
-interface Conclusion {
+interface Written {
   readonly live: Live;
   readonly changes: readonly PlannedChange[];
-  readonly upload: string | undefined;
-  readonly stamps: Stamps;
-  readonly keep: Application["keep"];
+  readonly moment: Moment;
+  /** Lets a file that is born have its content. */
+  readonly keep: (content: OwnedContent) => void;
 }
 
-/** For contents that are in the branch. */
-function keeper(ledger: Ledger): Application["keep"] {
-  return (content) => ledger.contents.keep(content);
-}
-
-/** Commits what changes, if anything does, and closes the upload. */
-function conclude(ledger: Ledger, { live, changes, upload, stamps, keep }: Conclusion): Committed {
-  const { modifiedAt } = live.head;
+/** Commits what changes, if anything does, and closes the upload: what it kept is now kept by the files. */
+function writeChanges(
+  tx: Tx,
+  ledger: CommitStores,
+  { upload, ...written }: Written & { readonly upload: string | undefined },
+): Committed {
+  const { live, changes, moment } = written;
   const answer: Committed =
     changes.length === 0
-      ? { ok: true, commit: null, modifiedAt }
-      : applyStamped(ledger, { live, changes, stamps, keep });
-  closeUpload(ledger, { upload, now: stamps.now });
+      ? { ok: true, commit: null, modifiedAt: live.head.modifiedAt }
+      : writeCommit(tx, ledger, written);
+  if (upload !== undefined) {
+    ledger.uploads.close(upload);
+    ledger.contents.removeReleased(moment.now);
+  }
   return answer;
 }
 
-/** Makes a commit of what was planned. To be called in the transaction of its plan. */
-export function applyStamped(
-  ledger: Ledger,
-  { live, changes, stamps, keep, origin }: Omit<Conclusion, "upload"> & { origin?: string | undefined },
+/** Writes a planned commit, in the transaction of its plan: a death for what it replaces or deletes, a birth for what it puts. */
+export function writeCommit(
+  tx: Tx,
+  ledger: HeadStores & Pick<Ledger, "files">,
+  { live, changes, moment, keep, origin }: Written & { readonly origin?: string | undefined },
 ): Committed {
-  const createdAt = ledger.clock.next(stamps.now);
-  const id = stamps.id(createdAt);
-  const stamp = { id, createdAt, ...(origin !== undefined && { origin }) };
-  const { modifiedAt } = applyCommit(ledger, { live, changes, stamp, keep });
-  return { ok: true, commit: id, modifiedAt };
+  const { gen } = live;
+  const seq = live.head.seq + 1;
+  let births = 0;
+  let deaths = 0;
+  for (const { path, before, now } of changes) {
+    if (before) {
+      ledger.files.kill(path, { gen, born: before.born, seq });
+      deaths++;
+    }
+    if (now) {
+      ledger.files.bear(path, { gen, seq, state: now });
+      // The dead row keeps its content: the past is still read.
+      if (kindOf(path) === "file") keep({ ...now, gen });
+      births++;
+    }
+  }
+  return moveHead(tx, ledger, { live, births, deaths, moment, origin });
+}
+
+interface NewHead {
+  readonly live: Live;
+  /** Rows of files that the commit wrote and ended. */
+  readonly births: number;
+  readonly deaths: number;
+  readonly moment: Moment;
+  readonly origin?: string | undefined;
+}
+
+/** Makes the commit whose rows are written: HEAD moves to it. */
+export function moveHead(
+  _: Tx,
+  { clock, commits, generations }: HeadStores,
+  { live, births, deaths, moment, origin }: NewHead,
+): Committed {
+  const { gen, head } = live;
+  const createdAt = clock.next(moment.now);
+  const id = moment.id(createdAt);
+  const next = { seq: head.seq + 1, births: head.births + births, deaths: head.deaths + deaths };
+  commits.insert({ gen, ...next, id, kind: "commit", createdAt, origin });
+  generations.advance({ ...next, id, modifiedAt: createdAt });
+  return { ok: true, commit: id, modifiedAt: createdAt };
 }

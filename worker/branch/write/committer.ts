@@ -1,19 +1,18 @@
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { BranchContext, Moment } from "../context.ts";
 import type { Courier } from "../lifecycle/courier.ts";
-import type { Moment } from "../lifecycle/generation.ts";
+import { tidySoon } from "../lifecycle/tidy.ts";
 
 /** An answer that may have made a commit. */
 export type Outcome = { readonly ok: true; readonly commit?: string | null } | { readonly ok: false };
+/** What a write does in its transaction. */
+export type Work<A> = (tx: Tx, moment: Moment) => A;
 
-interface CommitterOptions {
-  readonly ledger: Ledger;
+interface CommitterOptions extends Pick<BranchContext, "ledger" | "now" | "moment" | "later" | "wake"> {
   readonly courier: Courier;
-  readonly moment: () => Moment;
-  /** Goes on with work when the call is answered. */
-  readonly later: (work: Promise<unknown>) => void;
 }
 
-/** Makes commits, and the doorbells that they ring, in one transaction. */
+/** Makes commits, and writes down whom they are announced to, in one transaction. */
 export class Committer {
   readonly #options: CommitterOptions;
 
@@ -22,30 +21,31 @@ export class Committer {
   }
 
   /** One call's commit. */
-  one<A extends Outcome>(work: (moment: Moment) => A): A {
-    const { moment } = this.#options;
-    const now = moment();
-    return this.#commit(now, () => {
-      const answer = work(now);
+  one<A extends Outcome>(work: Work<A>): A {
+    const moment = this.#options.moment();
+    return this.#commit(moment, (tx) => {
+      const answer = work(tx, moment);
       return { answer, last: answer };
     });
   }
 
   /** The commits of calls that waited together, one each. */
-  each<Item, A extends Outcome>(items: readonly Item[], work: (item: Item, moment: Moment) => A): A[] {
-    const { moment } = this.#options;
-    const now = moment();
-    return this.#commit(now, () => {
-      const answer = items.map((item) => work(item, now));
+  each<Item, A extends Outcome>(
+    items: readonly Item[],
+    work: (tx: Tx, moment: Moment, item: Item) => A,
+  ): A[] {
+    const moment = this.#options.moment();
+    return this.#commit(moment, (tx) => {
+      const answer = items.map((item) => work(tx, moment, item));
       return { answer, last: answer.findLast((one) => one.ok && one.commit) };
     });
   }
 
-  #commit<T>({ now }: Moment, work: () => { answer: T; last: Outcome | undefined }): T {
+  #commit<T>({ now }: Moment, work: (tx: Tx) => { answer: T; last: Outcome | undefined }): T {
     const { ledger, courier, later } = this.#options;
     const subscribers = ledger.subscribers.all();
-    const answer = ledger.transaction(() => {
-      const { answer, last } = work();
+    const answer = ledger.transaction((tx) => {
+      const { answer, last } = work(tx);
       if (last?.ok && last.commit) ledger.outbox.ring(subscribers, { event: last.commit, now });
       return answer;
     });
@@ -53,6 +53,7 @@ export class Committer {
       courier.watch();
       later(courier.dispatch());
     }
+    tidySoon(this.#options);
     return answer;
   }
 }

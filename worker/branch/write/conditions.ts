@@ -8,9 +8,11 @@ import type {
   WriteCondition,
 } from "../contract.ts";
 
+import { pathOf } from "./admission.ts";
+
 type LeftOut = NonNullable<Committed["leftOut"]>;
 
-/** Why a write must not be done where `there` is at its path now; undefined where it may be. */
+/** Why a write must not be done while `there` is at its path; undefined if it may be. */
 export function failedCondition(
   { match, noneMatch }: WriteCondition,
   there: ContentId | undefined,
@@ -23,8 +25,8 @@ export function failedCondition(
 }
 
 /**
- * The operations whose conditions hold, each by itself, where `there` says what is at a path now, and those that are
- * left out where that was asked; else the first that fails refuses them all.
+ * The operations whose conditions hold, each by itself; `there` says what is at a path now. The others are left out if
+ * the request wants that, else the first of them refuses all.
  */
 export function holdingOperations(
   request: Pick<CommitRequest, "operations" | "onFailedCondition">,
@@ -34,7 +36,7 @@ export function holdingOperations(
   const holding: Operation[] = [];
   const leftOut: LeftOut[number][] = [];
   for (const operation of operations) {
-    const path = "put" in operation ? operation.put : operation.delete;
+    const path = pathOf(operation);
     const { condition } = operation;
     const reason = condition && failedCondition(condition, there(path));
     if (!reason) holding.push(operation);

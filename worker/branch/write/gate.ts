@@ -8,7 +8,7 @@ interface GateOptions {
   readonly waitMs?: number;
 }
 
-/** Lets writers wait, in their order, while a large commit is applied; not for ever. */
+/** The gate in front of all writes: closed while a large commit is applied. Writers wait there in their order, but not for ever. */
 export class Gate {
   readonly #isClosed: () => boolean;
   readonly #waitMs: number;
@@ -24,13 +24,13 @@ export class Gate {
     return this.#isClosed();
   }
 
-  /** Does the work now, or when it is its turn; `busy` where that took too long. */
+  /** Does the work now, or when it is its turn. Returns `busy` if that took too long. */
   async pass<A>(work: () => A | Promise<A>): Promise<A | Refused<"busy">> {
     if (!this.isClosed) return await work();
     return await new Promise((resolve, reject) => {
       const goOn = () => {
         clearTimeout(timer);
-        // The part of it that writes must be done when the next one goes on.
+        // `work` must have written when the next writer goes on: so it is called, not awaited, here.
         try {
           resolve(work());
         } catch (error) {
@@ -45,7 +45,7 @@ export class Gate {
     });
   }
 
-  /** To be called when it may be open again: lets them through until one of them closes it. */
+  /** Call this when the gate may be open again: lets writers through until one of them closes it. */
   opened(): void {
     for (const goOn of this.#waiting) {
       if (this.isClosed) return;

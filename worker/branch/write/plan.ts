@@ -1,13 +1,11 @@
-import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
-import { pathFault } from "../../../protocol/paths.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
 import type { CommitRefused, Operation } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { attributesText } from "../tree/attributes.ts";
 import { type Around, EMPTY_DIGEST, type FileState, type HeadRow, kindOf } from "../tree/file-store.ts";
 import { directoryOf } from "../tree/path-ranges.ts";
-import { type ConflictView, conflictOf } from "./conflicts.ts";
 
-/** The final state of each path that a commit names: null where it is to be gone. */
+/** The final state of each path that a commit names; null if it is to be gone. */
 export type FinalState = ReadonlyMap<string, FileState | null>;
 
 /** A path that is really changed. */
@@ -17,18 +15,17 @@ export interface PlannedChange {
   readonly now: FileState | null;
 }
 
-/** Why no tree can hold what these operations put, or there are too many of them; undefined where it can. */
-export function pathRefusal(operations: readonly Operation[]): CommitRefused | undefined {
-  if (operations.length > MAX_COMMIT_OPERATIONS) return { ok: false, reason: "too-many-operations" };
-  for (const operation of operations) {
-    const path = "put" in operation ? operation.put : operation.delete;
-    const fault = pathFault(path) ?? bytesFault(path, operation);
-    if (fault) return { ok: false, reason: "bad-path", path, fault };
-  }
-  return undefined;
+interface Plan {
+  readonly gen: number;
+  readonly state: FinalState;
+  /**
+   * `look-up`: refuses what is put without its content in the branch. `known`: nothing is looked up, since the content
+   * comes with the put, or staging has kept it.
+   */
+  readonly contents: "look-up" | "known";
 }
 
-/** One operation per path: the last one wins (design §3). */
+/** One operation per path: the last one wins. */
 export function finalState(operations: readonly Operation[]): FinalState {
   const state = new Map<string, FileState | null>();
   for (const operation of operations) {
@@ -38,28 +35,38 @@ export function finalState(operations: readonly Operation[]): FinalState {
   return state;
 }
 
-/** What a commit would change at HEAD, or why it can't. Writes nothing. `contentComes`: its bytes are brought along, not in the branch yet. */
+/** What a commit would change at HEAD, or why it can't. Writes nothing; holds only within its transaction. */
 export function planCommit(
-  ledger: Ledger,
-  { gen, state, contentComes }: { gen: number; state: FinalState; contentComes: "with-it" | "before" },
+  _: Tx,
+  { files, contents: stored }: Pick<Ledger, "files" | "contents">,
+  { gen, state, contents }: Plan,
 ): { ok: true; changes: readonly PlannedChange[] } | CommitRefused {
   const changes: PlannedChange[] = [];
   for (const [path, now] of state) {
     if (!now) {
-      const before = ledger.files.head(gen, path);
+      const before = files.head(gen, path);
       if (before) changes.push({ path, before, now });
       continue;
     }
-    const around = ledger.files.around(gen, path);
+    const around = files.around(gen, path);
     const { before } = around;
-    if (contentComes === "before" && lacksContent(ledger, { gen, path, now })) {
+    if (contents === "look-up" && kindOf(path) === "file" && !stored.has({ ...now, gen })) {
       return { ok: false, reason: "no-such-content", path };
     }
-    const other = conflictOf(path, { view: viewOf(ledger, { gen, state, around }), isNew: !before });
+    const other = conflictOf(path, { view: viewOf(files, { gen, state, around }), isNew: !before });
     if (other !== undefined) return { ok: false, reason: "path-conflict", path, other };
     if (!isSame(before, now)) changes.push({ path, before, now });
   }
   return { ok: true, changes };
+}
+
+/** The directories that a path is in, without their slash, the nearest first. */
+export function ancestorsOf(path: string): string[] {
+  const found: string[] = [];
+  for (let slash = path.lastIndexOf("/"); slash > 0; slash = path.lastIndexOf("/", slash - 1)) {
+    found.push(path.slice(0, slash));
+  }
+  return found;
 }
 
 /** The final state of a file or empty directory that is put. */
@@ -74,27 +81,45 @@ function stateOf(
   };
 }
 
-function bytesFault(path: string, operation: Operation): "directory-with-bytes" | undefined {
-  const hasBytes = "put" in operation && operation.size > 0;
-  return hasBytes && kindOf(path) === "dir" ? "directory-with-bytes" : undefined;
-}
-
-function lacksContent(
-  ledger: Ledger,
-  { gen, path, now }: { gen: number; path: string; now: FileState },
-): boolean {
-  return kindOf(path) === "file" && !ledger.contents.has({ ...now, gen });
-}
-
 function isSame(before: FileState | undefined, now: FileState): boolean {
   return before?.digest === now.digest && before.size === now.size && before.attributes === now.attributes;
 }
 
+/** What a path is checked against: HEAD, and what the commit does to it. */
+interface ConflictView {
+  /** Whether a file (no directory) of this path will be there. */
+  isFile(path: string): boolean;
+  /** A path that will be there below a directory, given with its slash. */
+  anyBelow(directory: string): string | undefined;
+  /** Whether anything is below a directory at HEAD, before the commit. */
+  hasBelowAtHead(directory: string): boolean;
+  /** Whether the commit itself puts a file at this path. */
+  puts(path: string): boolean;
+}
+
+/**
+ * What is in the way of a path that a commit puts, in the commit's final state: a file at the place of one of its
+ * directories, or something below it if it is to be a file. `isNew`: nothing was at the path before.
+ */
+function conflictOf(
+  path: string,
+  { view, isNew }: { view: ConflictView; isNew: boolean },
+): string | undefined {
+  const above = ancestorsOf(path);
+  const own = above.find((ancestor) => view.puts(ancestor));
+  if (own !== undefined || !isNew) return own;
+  for (const ancestor of above) {
+    // HEAD has no conflicts: what has something below it is a directory, and so is everything above it.
+    if (view.hasBelowAtHead(`${ancestor}/`)) break;
+    if (view.isFile(ancestor)) return ancestor;
+  }
+  return kindOf(path) === "file" ? view.anyBelow(`${path}/`) : undefined;
+}
+
 function viewOf(
-  ledger: Ledger,
+  files: Ledger["files"],
   { gen, state, around }: { gen: number; state: FinalState; around: Around },
 ): ConflictView {
-  const { files } = ledger;
   const own = directoryOf(around.path);
   return {
     puts: (path) => Boolean(state.get(path)),

@@ -8,7 +8,7 @@ interface Waiting<Item, Answer> {
 }
 
 interface PutQueueOptions<Item, Answer> {
-  /** Answers in the order of the items. All or nothing where it throws. */
+  /** Answers in the order of the items. If it throws, none of them was done. */
   readonly run: (items: readonly Item[]) => Answer[];
   /** Resolves when what was run is durable. */
   readonly durable: () => Promise<unknown>;
@@ -43,9 +43,9 @@ export class PutQueue<Item, Answer> {
     try {
       while (this.#waiting.length > 0) {
         const batch = this.#waiting.splice(0, BATCH);
-        this.#settle(batch);
+        this.#runBatch(batch);
         await durable();
-        // Who has company is worth waiting for; a lone caller need not wait.
+        // Callers that come together will come together again: a turn lets them in. A lone caller need not wait for it.
         if (batch.length > 1 || this.#waiting.length > 0) await turn();
       }
     } finally {
@@ -53,13 +53,13 @@ export class PutQueue<Item, Answer> {
     }
   }
 
-  #settle(batch: readonly Waiting<Item, Answer>[]): void {
+  #runBatch(batch: readonly Waiting<Item, Answer>[]): void {
     try {
       const answers = this.#options.run(batch.map(({ item }) => item));
       for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as Answer);
     } catch (error) {
       if (batch.length === 1) batch[0]?.reject(error);
-      else for (const one of batch) this.#settle([one]);
+      else for (const one of batch) this.#runBatch([one]);
     }
   }
 }

@@ -1,34 +1,34 @@
 /** How long something that should have happened may wait for an instance that comes up; milliseconds. */
 const LATE_MS = 10_000;
 
-interface WakeupOptions {
+interface AlarmOptions {
   readonly now: () => number;
-  /** When the earliest of all that waits is due; undefined where nothing waits. */
+  /** When the earliest of all that waits is due; undefined if nothing waits. */
   readonly nextDue: () => number | undefined;
-  readonly setAlarm: (at: number) => void;
+  readonly set: (at: number) => void;
 }
 
 /**
- * The object's one alarm, for all that waits: it is set for the earliest. An alarm that is set for earlier looks after
- * what is due later, too: it is not written for each call.
+ * The object's one alarm, for all that waits: it is set for the earliest. An alarm that is set for earlier also looks
+ * after what is due later, so that not every call writes one. When nothing waits, none is set and the object rests.
  */
-export class Wakeup {
-  readonly #options: WakeupOptions;
+export class Alarm {
+  readonly #options: AlarmOptions;
   /** When the alarm is set for, as far as this instance knows. */
   #at: number | undefined;
 
-  constructor(options: WakeupOptions) {
+  constructor(options: AlarmOptions) {
     this.#options = options;
   }
 
-  /** Wakes the object at a time or before. To be called in the turn that wrote down what for, so that both are written or neither. */
-  by(time: number): void {
-    const { now, setAlarm } = this.#options;
+  /** Sees to it that the alarm rings at a time or before. Call it in the turn that wrote down what for, so that both are written or neither. */
+  ringBy(time: number): void {
+    const { now, set } = this.#options;
     const soonest = now() + 1;
     const at = Math.max(this.#at === undefined ? this.#withWaiting(time) : time, soonest);
     if (this.#at !== undefined && this.#at <= at && this.#at >= soonest) return;
     this.#at = at;
-    setAlarm(at);
+    set(at);
   }
 
   /** The alarm rang: none is set any more. */
@@ -36,10 +36,10 @@ export class Wakeup {
     this.#at = undefined;
   }
 
-  /** Sets the alarm for what waits. */
+  /** Sets the alarm for what waits, if anything does. */
   renew(): void {
     const due = this.#options.nextDue();
-    if (due !== undefined) this.by(due);
+    if (due !== undefined) this.ringBy(due);
   }
 
   /** Setting an alarm replaces one that an earlier instance set: it must not be for later. */

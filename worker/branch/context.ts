@@ -1,0 +1,25 @@
+import type { Ledger } from "./ledger/ledger.ts";
+
+/** What identifies something new in the history: the time, and an id that fits it. */
+export interface Moment {
+  /** Milliseconds since 1970. */
+  readonly now: number;
+  /** An id that sorts after all earlier ones, for something of this time. */
+  readonly id: (createdAt: number) => string;
+}
+
+/** What the parts of a Branch object share: its ledger, and its clock, ids, alarm and turns. */
+export interface BranchContext {
+  readonly ledger: Ledger;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+  readonly moment: () => Moment;
+  /** Sees to it that the alarm rings at this time or before. Call it in the turn that wrote down what for. */
+  readonly wake: (at: number) => void;
+  /** Goes on with work when the call is answered. */
+  readonly later: (work: Promise<unknown>) => void;
+  /** Lets other calls in for so many milliseconds; with 0, those that have arrived. */
+  readonly pause: (ms: number) => Promise<unknown>;
+  /** Resolves when what was written is durable. */
+  readonly durable: () => Promise<unknown>;
+}
