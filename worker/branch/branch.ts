@@ -232,11 +232,11 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return this.#history.changes(request);
   }
 
-  async filesAt(request: Parameters<Contract.BranchApi["filesAt"]>[0]) {
+  async filesAt(request: Contract.RequestOf<"filesAt">) {
     return this.#history.filesAt(request);
   }
 
-  async fingerprint(request: Parameters<Contract.BranchApi["fingerprint"]>[0]) {
+  async fingerprint(request: Contract.RequestOf<"fingerprint">) {
     return await this.#history.fingerprint(request);
   }
 

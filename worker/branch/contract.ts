@@ -4,17 +4,17 @@ import type { PathFault } from "../../protocol/paths.ts";
 import type { Body, Content } from "../blobs/content.ts";
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from "../core/checksums.ts";
 
-/** How long an upload without a pipeline's lease stays open since it was opened, renewed or last added to; milliseconds. */
+/** How long an upload without a pipeline's lease stays open after it was opened, renewed or last added to; milliseconds. */
 export const UPLOAD_LEASE_MS = 60 * 60 * 1000;
 
 /**
- * What a Branch object answers to the gateway and to Pipeline objects. Failures are data: `reason` is a closed
- * union. Every method may be called on a name that was never created; reading leaves no trace there.
+ * What the gateway and Pipeline objects ask of a Branch object. Failures are data: `reason` is a closed union. Every
+ * method may be called on a name that was never created; reading leaves no trace there.
  */
 export interface BranchApi {
-  /** Makes the branch; the catalogue knows it before this answers. `flushed: false`: it is made but the catalogue does not know yet (503). */
+  /** Makes the branch; the catalogue knows it before this returns. `catalogue-unavailable`: the branch is made, but the catalogue does not know yet; ask again. */
   create(): Promise<Made | Refused<"already-exists" | "catalogue-unavailable">>;
-  /** Deletes the branch, empty or not (spec §4.1): a tombstone; the next create is a new generation. */
+  /** Deletes the branch, empty or not: the history ends with a tombstone, and the next create begins a new generation. */
   destroy(): Promise<Done | Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable" | "busy">>;
   status(): Promise<BranchStatus | Refused<"no-such-branch">>;
 
@@ -24,7 +24,7 @@ export interface BranchApi {
   ): Promise<
     FileRead | Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-open-commit">
   >;
-  /** One page of the tree, in byte order of the path. It may be short, and even empty, where much has to be passed over; `next` says whether that was all. */
+  /** One page of the tree, in byte order of the path. It may be short, and even empty, if much has to be passed over; `next` says whether that was all. */
   list(
     request: ListFiles,
   ): Promise<FileList | Refused<"no-such-branch" | "no-such-version" | "no-such-open-commit">>;
@@ -33,20 +33,20 @@ export interface BranchApi {
   /** Where a content's bytes are, in any generation. */
   content(id: ContentId): Promise<{ ok: true; body: Body } | Refused<"no-such-content">>;
 
-  /** Opens an upload: its blobs are named under `prefix` and end in `.<upload>`. With `lease`, only for the output branch of a pipeline. */
+  /** Opens an upload: the names of its blobs end in `.<upload>`. With the `lease` of a datum only on the output branch of a pipeline, where the lease has one upload; without it everywhere else. */
   openUpload(request: {
     lease?: string;
   }): Promise<UploadOpened | Refused<"no-such-branch" | "pipeline-output">>;
   /** Keeps a long upload open: to be called well within UPLOAD_LEASE_MS. */
   renewUpload(request: { upload: string }): Promise<UploadOpened | Refused<"no-such-upload">>;
-  /** Gives an upload up: what it alone kept is condemned. Fine where it is closed already. */
+  /** Gives an upload up: what it alone kept is condemned. Does nothing if it is closed already. */
   abortUpload(request: { upload: string }): Promise<void>;
-  /** Registers contents whose bytes are up (or inline) and keeps them for the upload. With `lease`, the upload of that lease is opened if need be. */
+  /** Registers contents whose bytes are up (or inline) and keeps them for the upload. */
   addContents(request: {
     upload: string;
     contents: readonly Content[];
   }): Promise<Done | Refused<"no-such-upload">>;
-  /** Keeps, for the upload, the contents that the branch has; answers those it lacks. */
+  /** Keeps, for the upload, those of the contents that the branch has; returns those that it lacks. */
   reserve(request: {
     upload: string;
     contents: readonly ContentId[];
@@ -58,7 +58,7 @@ export interface BranchApi {
   ): Promise<UploadOpened | Refused<"no-such-branch" | "pipeline-output" | "no-such-open-commit"> | BadPath>;
   /** What was said when a multipart upload began; also of one that was completed lately. */
   multipart(request: { upload: string }): Promise<MultipartStatus | Refused<"no-such-upload">>;
-  /** Registers a part whose bytes are up and renews the upload. A part of that number that was there before goes. `no-such-content`: what it keeps is not there. */
+  /** Registers a part whose bytes are up and renews the upload. It replaces a part of the same number. `no-such-content`: what it keeps is not there. */
   addPart(request: AddPart): Promise<Done | Refused<"no-such-upload" | "no-such-content">>;
   /** Parts by number, greater than `after`. */
   listParts(request: {
@@ -66,45 +66,45 @@ export interface BranchApi {
     after: number;
     limit: number;
   }): Promise<PartList | Refused<"no-such-upload">>;
-  /** Where the bytes of parts are: of those of the numbers asked for that are there, in the order asked, and no more than fit one answer; at least one. */
+  /** Where the bytes of parts are, of those asked for that are there, in the order asked: as many as fit one answer, at least one. */
   partBodies(request: {
     upload: string;
     numbers: readonly number[];
   }): Promise<{ ok: true; parts: PartBody[] } | Refused<"no-such-upload">>;
   /** Multipart uploads in progress, by path, then by id. */
   listMultiparts(request: ListMultiparts): Promise<MultipartList | Refused<"no-such-branch">>;
-  /** Writes down how far a long completion came, for whoever goes on with it; at most 1 MiB of text. Renews the upload. */
+  /** Writes down how far a long completion came, for the call that goes on with it; at most 1 MiB of text. Renews the upload. */
   saveProgress(request: { upload: string; progress: string }): Promise<Done | Refused<"no-such-upload">>;
   /**
-   * Makes the object of a multipart upload, one commit, and ends the upload; what was asked before is answered again.
-   * Refused with `part-changed` where a part named is not there (any more) with that content.
+   * Makes the object of a multipart upload as one commit and ends the upload; asked again, it gives the same answer.
+   * `part-changed`: a part named is not there (any more) with that content.
    */
   completeMultipart(request: CompleteMultipart): Promise<Completed | CommitRefused | Refused<"part-changed">>;
   /** Ends a multipart upload and forgets its parts. */
   abortMultipart(request: { upload: string }): Promise<Done | Refused<"no-such-upload">>;
 
-  /** Writes one file as one commit: the path of PutObject. Calls that wait together share a transaction. */
+  /** Writes one file as one commit: the way of PutObject. Calls that wait together share a transaction. */
   put(request: PutFile): Promise<Committed | CommitRefused>;
   /** Many operations as one commit. Later operations on a path win. Nothing to change: `commit` is null and no commit is made. */
   commit(request: CommitRequest): Promise<Committed | CommitRefused>;
 
-  /** Opens an open commit: an open commit, filled by writes that name it and published by finishOpenCommit. */
+  /** Starts an open commit: writes that name it fill it, and finishOpenCommit makes it a commit. */
   startOpenCommit(request: {
     ttlMs: number;
   }): Promise<OpenCommitStarted | Refused<"no-such-branch" | "pipeline-output">>;
-  /** How an open commit stands; also of one that was finished lately. */
+  /** How an open commit stands; also one that was finished lately. */
   openCommitStatus(request: {
     openCommit: string;
   }): Promise<OpenCommitStatus | Refused<"no-such-open-commit">>;
   /**
-   * Publishes what an open commit holds as one commit; may be asked again. `applying`: it goes on by itself, ask again;
-   * `commit` null: nothing would change, none was made. Refused: the open commit is open as before.
+   * Makes one commit of what an open commit holds; may be asked again. `applying`: it is large and goes on by itself, ask
+   * again. `commit` null: nothing would change, none was made. If it is refused, the open commit is open as before.
    */
   finishOpenCommit(request: { openCommit: string }): Promise<OpenCommitEnd | CommitRefused>;
-  /** Forgets an open commit and what it alone kept; fine where it is gone. `applying`: too late. */
+  /** Forgets an open commit and what it alone kept; does nothing if it is gone. `applying`: too late. */
   abortOpenCommit(request: { openCommit: string }): Promise<Done | Refused<"applying">>;
 
-  /** From now on, doorbells for this pipeline. Makes the object's tables if need be; not the branch. Idempotent. */
+  /** From now on this pipeline's doorbell is rung after each commit. Makes the object's tables if need be, but not the branch. Idempotent. */
   subscribe(request: Subscriber): Promise<{ ok: true; cursor: Cursor; exists: boolean }>;
   unsubscribe(request: { uid: string }): Promise<void>;
   /** What happened after a cursor, oldest first, about `limit` changes. */
@@ -113,11 +113,11 @@ export interface BranchApi {
   changes(
     request: CommitPosition & { after: string; limit: number },
   ): Promise<{ changes: Change[]; next: string | null }>;
-  /** The files at a position whose path starts with `prefix`, after `after`; with `since`, only those that were written after that position. For pipelines: by position, not by commit id. Pages may be short; `next` says whether that was all. */
+  /** The files at a position whose path starts with `prefix`, after `after`; with `since`, only those that were written after that position. Pages may be short; `next` says whether that was all. */
   filesAt(
     request: CommitPosition & { prefix: string; after: string; limit: number; since?: CommitPosition },
   ): Promise<{ files: FileEntry[]; next: string | null }>;
-  /** One digest over everything under a directory ("" is the root, else without trailing slash) at a position; null where nothing is there. */
+  /** One digest over everything under a directory ("" is the root, else without trailing slash) at a position; null if nothing is there. */
   fingerprint(request: CommitPosition & { path: string; since?: CommitPosition }): Promise<ContentId | null>;
   /** Commits of the branch, the newest first, those before `after`. */
   commits(request: {
@@ -130,10 +130,10 @@ export interface BranchApi {
   }): Promise<({ ok: true } & CommitEntry) | Refused<"no-such-branch" | "no-such-version">>;
   /** What differs between two of those, by path, after `after`. Pages may be short; `next` says whether that was all. */
   diff(request: DiffCommits): Promise<CommitDiff | Refused<"no-such-branch" | "no-such-version">>;
-  /** Where a commit stands in the history, of any generation; null where the branch has none of that id. */
+  /** Where a commit stands in the history, of any generation; null if the branch has none of that id. */
   position(request: { commit: string }): Promise<CommitPosition | null>;
 
-  /** Makes (if need be) and takes the branch as a pipeline's output. A higher epoch fences every earlier holder. */
+  /** Takes the branch as a pipeline's output, and makes it if need be. A higher epoch fences off every earlier holder. */
   claim(request: {
     pipeline: string;
     uid: string;
@@ -143,17 +143,21 @@ export interface BranchApi {
   /** Gives the claim up; with `destroy` the branch goes too. */
   release(request: { uid: string; destroy: boolean }): Promise<void>;
   /**
-   * The commit of a job: unique per `origin`, so that asking twice answers the first one. Made also when it changes
+   * The commit of a job: unique per `origin`, so asking twice returns the first one. It is made even if it changes
    * nothing. `applying`: it is large and goes on by itself, ask again.
    */
   commitOutput(request: OutputCommit): Promise<Committed | CommitRefused | Refused<"applying">>;
   /**
-   * Some of the operations of a job's commit that has more than fit one call, to be made with `staged: true` in
-   * commitOutput. The last one on a path wins; done again, it changes nothing. With `anew`, what was staged for this
-   * origin before is forgotten first (it may go in slices: the answer `applying` means ask again).
+   * Stages some of the operations of a job's commit that has more than fit one call; commitOutput with `staged: true` then
+   * makes it. The last one on a path wins; done again, it changes nothing. `applying`: the commit is being made already.
    */
   stageOutput(request: StageOutput): Promise<Done | CommitRefused | Refused<"applying">>;
 }
+
+/** What a call is asked. */
+export type RequestOf<M extends keyof BranchApi> = Parameters<BranchApi[M]>[0];
+/** What a call answers. */
+export type AnswerOf<M extends keyof BranchApi> = Awaited<ReturnType<BranchApi[M]>>;
 
 export interface Done {
   readonly ok: true;
@@ -172,24 +176,24 @@ export interface BranchStatus {
   readonly ok: true;
   readonly uid: string;
   readonly createdAt: number;
-  /** Time of the newest commit; of the creation where there is none. Milliseconds since 1970. */
+  /** Time of the newest commit; of the creation if there is none. Milliseconds since 1970. */
   readonly modifiedAt: number;
-  /** The newest commit; null where there is none. */
+  /** The newest commit; null if there is none. */
   readonly head: string | null;
   /** The pipeline whose output this is. */
   readonly claimedBy: string | null;
 }
 
 export interface ReadFile {
-  /** HEAD as it would be if this open commit were published now; not with `commit`. */
+  /** HEAD as it would be if this open commit were finished now; not with `commit`. */
   readonly openCommit?: string;
   readonly path: string;
-  /** A commit id; HEAD where absent. */
+  /** A commit id. Absent: HEAD. */
   readonly commit?: string;
-  /** Whose time `modifiedAt` is; the branch's where absent. */
+  /** Whose time `modifiedAt` is. Absent: the branch's. */
   readonly modified?: ModifiedOf;
 }
-/** The branch's newest (or the asked) commit, as the spec says (§4.4), or the commit that wrote the file. */
+/** The branch's newest commit (or the asked one), or the commit that wrote the file. */
 type ModifiedOf = "branch" | "file";
 export interface FileRead {
   readonly ok: true;
@@ -198,9 +202,9 @@ export interface FileRead {
   readonly size: number;
   readonly attributes: StoredAttributes;
   readonly body: Body;
-  /** As `modified` asks: of the branch's newest commit (spec §4.4) or the asked one; or of the one that wrote the file. */
+  /** Of the commit that `modified` asks for. */
   readonly modifiedAt: number;
-  /** The version: the asked commit; of a read at HEAD, the commit that wrote the file. */
+  /** The version: the commit that was asked for; of a read at HEAD, the one that wrote the file. */
   readonly commit: string;
 }
 
@@ -209,19 +213,19 @@ export interface StoredAttributes extends Attributes {
   readonly checksum?: Checksum;
   readonly parts?: PartLayout;
 }
-/** Of what parts a multipart upload was put together. */
+/** The parts that a multipart object was put together from. */
 export interface PartLayout {
   /** Sizes in order, as runs of equal ones: [bytes, how many][]. */
   readonly sizes: readonly (readonly [size: number, count: number])[];
-  /** Base64, one a part, of the algorithm of the object's checksum; absent where it has none. */
+  /** Base64, one a part, of the algorithm of the object's checksum; absent if it has none. */
   readonly checksums?: readonly string[];
 }
 
 export interface ListFiles {
-  /** HEAD as it would be if this open commit were published now; not with `commit`. */
+  /** HEAD as it would be if this open commit were finished now; not with `commit`. */
   readonly openCommit?: string;
   readonly prefix: string;
-  /** "/" folds; absent lists flat. */
+  /** "/" folds. Absent: a flat list. */
   readonly delimiter?: "/";
   /** Only entries after this one: a path, or a common prefix (ends in "/"), whose whole subtree is then skipped when `delimiter` is set. */
   readonly after?: string;
@@ -239,7 +243,7 @@ export type ListEntry =
       readonly path: string;
       readonly digest: string;
       readonly size: number;
-      /** Set where the request asks for the file's own. */
+      /** Set if the request asks for the file's own. */
       readonly modifiedAt?: number;
     }
   | { readonly kind: "prefix"; readonly path: string };
@@ -298,14 +302,14 @@ export interface CreateMultipart {
   readonly openCommit?: string;
   readonly path: string;
   readonly attributes: Attributes;
-  /** What the object's checksum is to be, where the client said. */
+  /** What the object's checksum is to be, if the client said. */
   readonly checksum?: { readonly algorithm: ChecksumAlgorithm; readonly type: ChecksumType };
   /** An upload to which nothing is added for so long is given up, in milliseconds. */
   readonly ttlMs: number;
 }
 export interface MultipartStatus {
   readonly ok: true;
-  /** The open commit that the object goes into; absent where it goes into none, and once it is completed. */
+  /** The open commit that the object goes into; absent if it goes into none, and once it is completed. */
   readonly openCommit?: string;
   readonly path: string;
   readonly uid: string;
@@ -314,7 +318,7 @@ export interface MultipartStatus {
   readonly initiatedAt: number;
   /** As the last saveProgress wrote it. */
   readonly progress: string | null;
-  /** Set where it was completed already. */
+  /** Set if it was completed already. */
   readonly completed: Completed | null;
 }
 export interface AddPart {
@@ -343,7 +347,7 @@ export interface PartBody extends ContentId {
   readonly body: Body;
 }
 export interface ListMultiparts {
-  /** Only uploads whose objects go into this open commit; where absent, only those that go into none. */
+  /** Only uploads whose objects go into this open commit. Absent: only those that go into none. */
   readonly openCommit?: string;
   readonly prefix: string;
   /** Only uploads after this path, or with `upload` after this upload of the path. */
@@ -374,14 +378,14 @@ export interface CompleteMultipart {
 export interface Completed extends ContentId {
   readonly ok: true;
   readonly path: string;
-  /** Null where the same object was there already and no commit was made. */
+  /** Null if the same object was there already and no commit was made. */
   readonly commit: string | null;
   readonly checksum: Checksum | null;
 }
 
 /** What must hold of the present state of a path for a write to be done (S3 User Guide, "Conditional writes"). */
 export interface WriteCondition {
-  /** One of these must be there; "any": something must. Refused with `no-such-file` where nothing is, else with `condition-failed`. */
+  /** One of these must be there; "any": something must. Refused with `no-such-file` if nothing is there, else with `condition-failed`. */
   readonly match?: readonly ContentId[] | "any";
   /** None of these may be there; "any": nothing may. */
   readonly noneMatch?: readonly ContentId[] | "any";
@@ -420,18 +424,18 @@ export interface CommitRequest {
   /** Into this open commit instead of a commit of its own: the answer's `commit` is then null. */
   readonly openCommit?: string;
   readonly operations: readonly Operation[];
-  /** What becomes of an operation whose condition does not hold: nothing is committed (the default), or the rest is. */
+  /** If the condition of an operation does not hold: nothing is committed (the default), or only the rest is. */
   readonly onFailedCondition?: "refuse" | "leave-out";
-  /** Where the contents came by an upload: closed by the commit. */
+  /** The upload that the contents came by; the commit closes it. */
   readonly upload?: string;
 }
 
 export interface Committed {
   readonly ok: true;
-  /** The commit, or null where nothing changed and none was made. */
+  /** The commit; null if nothing changed and none was made. */
   readonly commit: string | null;
   readonly modifiedAt: number;
-  /** The paths whose conditions did not hold, where they were to be left out. */
+  /** The paths whose conditions did not hold, if the request wanted them left out. */
   readonly leftOut?: readonly { readonly path: string; readonly reason: ConditionFailure }[];
 }
 
@@ -441,7 +445,7 @@ export type CommitRefused =
   | BadPath
   /** The open commit is not there, or is no longer open. */
   | Refused<"no-such-open-commit">
-  /** A large commit is being applied and writers waited too long: try again later. */
+  /** A large commit is being applied and the write waited too long: try again later. */
   | Refused<"busy">
   | { readonly ok: false; readonly reason: ConditionFailure; readonly path: string }
   | Refused<
@@ -452,7 +456,7 @@ export type CommitRefused =
       | "branch-full"
       | "lost-claim"
     >
-  /** A file where a directory is, or the other way round. `other` is the path that is in the way. */
+  /** A file at the place of a directory, or the other way round. `other` is the path that is in the way. */
   | { readonly ok: false; readonly reason: "path-conflict"; readonly path: string; readonly other: string }
   /** The content is not in the branch. */
   | { readonly ok: false; readonly reason: "no-such-content"; readonly path: string };
@@ -494,7 +498,7 @@ export interface OpenCommitStatus {
   /** Paths that it holds an operation for. */
   readonly operations: number;
   readonly state: "open" | "applying" | "finished";
-  /** Set where it is finished and changed something. */
+  /** Set if it is finished and changed something. */
   readonly commit: string | null;
 }
 export type OpenCommitEnd =
@@ -519,7 +523,7 @@ export interface CommitEntry {
 export interface CommitLog {
   readonly ok: true;
   readonly commits: readonly CommitEntry[];
-  /** What to pass as `after` for the next page; null where there is none. */
+  /** What to pass as `after` for the next page; null if there is none. */
   readonly next: string | null;
 }
 
@@ -531,7 +535,7 @@ export interface DiffCommits {
   /** At most 1,000. */
   readonly limit: number;
 }
-/** A path that is not the same in both: null where it is not there, other attributes where the contents are equal. */
+/** A path that is not the same in both. Null: it is not there. If the contents are equal, its attributes differ. */
 export interface PathDifference {
   readonly path: string;
   readonly before: ContentId | null;
@@ -567,15 +571,15 @@ export interface FeedEvent extends CommitPosition {
   /** The commit id; for a deletion an id of its own. */
   readonly id: string;
   readonly createdAt: number;
-  /** `deletion`: the branch was deleted, everything in it is gone; it counts as a commit (spec §4.1, design §3). */
+  /** `deletion`: the branch was deleted, and everything in it is gone. It counts as a commit, so that pipelines hear of it. */
   readonly kind: "commit" | "deletion";
   readonly changes: readonly Change[];
-  /** Path to continue after with `changes`, where not all fit. */
+  /** The path to continue after with `changes`; null if all are here. */
   readonly next: string | null;
 }
 export interface FeedPage {
   readonly events: readonly FeedEvent[];
-  /** The object's clock when it answered: every later commit has a later time. */
+  /** The object's clock when it answered. Every later commit has a later time. */
   readonly now: number;
   /** More events wait. */
   readonly more: boolean;

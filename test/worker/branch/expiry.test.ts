@@ -3,15 +3,20 @@ import { describe, expect, test } from "vitest";
 import type { Branch } from "../../../worker/branch/branch.ts";
 import { type BranchApi, UPLOAD_LEASE_MS } from "../../../worker/branch/contract.ts";
 import { Alarm } from "../../../worker/branch/lifecycle/alarm.ts";
+import { numbered, putText, seed, stageAll } from "./large-support.ts";
 import {
   type BranchStub,
   begin,
   chunked,
   completion,
   DAY_MS,
+  finished,
   freshBranch,
   ledgerOf,
   put,
+  stage,
+  startOpenCommit,
+  withoutCatalogue,
 } from "./support.ts";
 
 const REFUSED = { ok: false, reason: "no-such-upload" };
@@ -192,5 +197,133 @@ describe("the alarm", () => {
     const alarm = new Alarm({ now: () => 1000, nextDue: () => undefined, set: (at) => set.push(at) });
     alarm.ringBy(3);
     expect(set).toEqual([1001]);
+  });
+});
+
+describe("an object that has nothing to do comes to rest: no alarm stays set after", () => {
+  /** How much time or another turn of the object is to bring. */
+  function owed(branch: BranchStub): Promise<number> {
+    return runInDurableObject(branch, (_, { storage: { sql } }) => {
+      const rows = ["outbox", "applying", "completions", "uploads WHERE due >= 0", "sessions WHERE due >= 0"];
+      const counts = [...rows, "contents WHERE refs = 0"].map(
+        (of) => sql.exec(`SELECT count(*) AS n FROM ${of}`).one().n,
+      );
+      return counts.reduce<number>((sum, n) => sum + Number(n), 0);
+    });
+  }
+
+  /** Lets all that waits be due, and the alarm ring, until nothing waits. */
+  async function letTimePass(branch: BranchStub): Promise<void> {
+    await expect
+      .poll(
+        async () => {
+          await runInDurableObject(branch, (_, { storage: { sql } }) => {
+            for (const table of ["outbox", "completions", "uploads", "sessions"])
+              sql.exec(`UPDATE ${table} SET due = 0 WHERE due IS NOT NULL`);
+          });
+          // What time brings is for the alarm alone: it must be set as long as anything is owed.
+          if ((await owed(branch)) > 0) expect(await alarmOf(branch)).not.toBeNull();
+          await runDurableObjectAlarm(branch);
+          return await owed(branch);
+        },
+        { timeout: 30_000 },
+      )
+      .toBe(0);
+  }
+
+  async function anUpload(branch: BranchStub): Promise<string> {
+    const opened = await branch.openUpload({});
+    if (!opened.ok) throw new Error(opened.reason);
+    const content = chunked("one", ["b/1"]);
+    await branch.addContents({ upload: opened.upload, contents: [content] });
+    return opened.upload;
+  }
+
+  test.each<[string, (branch: BranchStub) => Promise<unknown>]>([
+    ["its creation", async () => {}],
+    ["a put", async (branch) => await put(branch, "a")],
+    [
+      "a put whose content came by an upload",
+      async (branch) => {
+        const upload = await anUpload(branch);
+        await branch.put({ path: "a", content: chunked("one", ["b/1"]), attributes: {}, upload });
+      },
+    ],
+    ["an upload that ran out", anUpload],
+    [
+      "an upload that was given up",
+      async (branch) => await branch.abortUpload({ upload: await anUpload(branch) }),
+    ],
+    [
+      "a multipart upload that was completed",
+      async (branch) => {
+        const upload = await begin(branch);
+        const one = chunked("one", ["b/1"]);
+        await branch.addPart({ upload, number: 1, content: one });
+        await branch.completeMultipart(completion(upload, { 1: one }));
+      },
+    ],
+    [
+      "an open commit that ran out",
+      async (branch) => await stage(branch, await startOpenCommit(branch), { puts: ["a", "b"] }),
+    ],
+    [
+      "an open commit that was finished",
+      async (branch) => {
+        const openCommit = await startOpenCommit(branch);
+        await stage(branch, openCommit, { puts: ["a", "b"] });
+        await finished(branch, openCommit);
+      },
+    ],
+    [
+      "an open commit that was aborted",
+      async (branch) => {
+        const openCommit = await startOpenCommit(branch);
+        await stage(branch, openCommit, { puts: ["a", "b"] });
+        await branch.abortOpenCommit({ openCommit });
+      },
+    ],
+    [
+      "a large commit",
+      async (branch) => {
+        await seed(branch);
+        const puts = numbered("p", 10_001).map((path, n) => putText(path, n));
+        await finished(branch, await stageAll(branch, puts));
+      },
+    ],
+    [
+      "subscribers were told of commits",
+      async (branch) => {
+        for (const uid of ["u", "v"]) await branch.subscribe({ uid, pipeline: `no-pipeline-${uid}` });
+        for (const path of ["a", "b"]) await put(branch, path);
+      },
+    ],
+    [
+      "a pipeline claimed it and gave it up",
+      async (branch) => {
+        await branch.destroy();
+        await branch.claim({ pipeline: "p", uid: "u" });
+        await branch.openUpload({ lease: "l" });
+        await branch.release({ uid: "u", destroy: false });
+      },
+    ],
+    [
+      "it was deleted with an upload in parts under way",
+      async (branch) => {
+        await begin(branch);
+        await branch.destroy();
+      },
+    ],
+    [
+      "the catalogue could not be reached",
+      async (branch) => await withoutCatalogue(async () => await branch.destroy()),
+    ],
+  ])("%s", async (_, work) => {
+    const branch = await freshBranch();
+    await work(branch);
+    await letTimePass(branch);
+    // One more, since an alarm that watches over what has just happened may still be set.
+    await runDurableObjectAlarm(branch);
+    expect(await alarmOf(branch)).toBeNull();
   });
 });

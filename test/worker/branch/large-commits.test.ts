@@ -303,7 +303,7 @@ describe("a crash", () => {
     ["at the end of a slice of puts", { statement: /UPDATE applying SET births/, nth: 6 }],
     ["in the slice of deletions", { statement: /staged\.gone = 1/, nth: 1 }],
     ["when all was written", { statement: /INSERT INTO commits/, nth: 1 }],
-    ["when the commit was to be published", { statement: /DELETE FROM applying/, nth: 1 }],
+    ["when HEAD was to move to the commit", { statement: /DELETE FROM applying/, nth: 1 }],
   ])(
     "%s is rolled forward from, to one commit",
     async (_, point) => {

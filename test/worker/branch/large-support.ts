@@ -32,7 +32,7 @@ export function numbered(prefix: string, count: number): string[] {
   return Array.from({ length: count }, (_, n) => `${prefix}${String(n).padStart(6, "0")}`);
 }
 
-/** Stages operations in as many calls as they need; answers the open commit. */
+/** Stages operations in as many calls as they need, and returns the open commit. */
 export async function stageAll(branch: BranchStub, operations: readonly Operation[]): Promise<string> {
   const openCommit = await startOpenCommit(branch);
   for (const page of pagesOf(operations)) committed(await branch.commit({ openCommit, operations: page }));
@@ -54,8 +54,8 @@ export interface CrashPoint {
 }
 
 /**
- * Stops a large commit where it gets to: what the transaction there did is undone, there and whenever it is tried
- * again, until `resume` takes the fault away. Then the alarm, or who asks for the commit, lets it go on.
+ * Stops a large commit at a statement: what the transaction there did is undone, each time it is tried, until `resume`
+ * takes the fault away. Then the alarm, or a call that asks for the commit, lets it go on.
  */
 export function crashAt({ statement, nth }: CrashPoint): { resume(): void; reached(): Promise<void> } {
   const execute = Sql.prototype.execute;

@@ -77,7 +77,7 @@ async function allPages(branch: BranchStub, request: ListFiles): Promise<string[
 }
 
 describe.each([1, 2, 3, 4])("random operations in an open commit %i", (seedNumber) => {
-  test("list, page by page, as a naive tree that has them, and so it is when it is published", async () => {
+  test("list, page by page, as a naive tree that has them, and so it is when it is finished", async () => {
     const branch = await freshBranch();
     const random = randomNumbers(seedNumber);
     const contents = Object.fromEntries(TEXTS.map((text) => [`keep/${text}`, text]));

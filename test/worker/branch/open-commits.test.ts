@@ -30,7 +30,7 @@ function runOut(branch: BranchStub): Promise<void> {
 }
 
 describe("an open commit", () => {
-  test("is seen by those who name it alone, and published as one commit", async () => {
+  test("is seen only by calls that name it, and becomes one commit", async () => {
     const branch = await freshBranch();
     await put(branch, "old");
     await put(branch, "gone");
@@ -51,7 +51,7 @@ describe("an open commit", () => {
     ]);
   });
 
-  test("follows the branch until it is published", async () => {
+  test("follows the branch until it is finished", async () => {
     const branch = await freshBranch();
     const openCommit = await startOpenCommit(branch);
     await stage(branch, openCommit, { puts: ["a"] });
@@ -350,7 +350,7 @@ describe("a multipart upload into an open commit", () => {
     expect(await ledgerOf(branch)).toMatchObject({ condemned: [], blobs: [["b/1", 1]] });
   });
 
-  test("can't be completed when that is published or gone", async () => {
+  test("can't be completed when that is finished or gone", async () => {
     const branch = await freshBranch();
     const openCommit = await startOpenCommit(branch);
     const upload = await begin(branch, { openCommit, path: "big" });

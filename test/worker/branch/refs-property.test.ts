@@ -31,7 +31,7 @@ class Model {
   readonly versions: ContentId[] = [];
   readonly files = new Map<string, ContentId>();
   readonly uploads = new Map<string, Map<number, ContentId>>();
-  /** What open commits do to paths; null where they delete them. */
+  /** What open commits do to paths. Null: they delete it. */
   readonly openCommits = new Map<string, Map<string, ContentId | null>>();
   readonly #brought = new Set<string>();
   #forms = new Map<string, Form>();
@@ -52,7 +52,7 @@ class Model {
     this.versions.push({ digest, size });
   }
 
-  publish(openCommit: string): void {
+  finish(openCommit: string): void {
     for (const [path, id] of this.openCommits.get(openCommit) ?? []) {
       const before = this.files.get(path);
       if (!id) this.files.delete(path);
@@ -242,7 +242,7 @@ class Play {
     const openCommit = this.#anyOpenCommit();
     if (!openCommit) return;
     expect(await this.#branch.finishOpenCommit({ openCommit })).toMatchObject({ state: "finished" });
-    this.#model.publish(openCommit);
+    this.#model.finish(openCommit);
   }
 
   async #abortOpenCommit(): Promise<void> {

@@ -54,7 +54,7 @@ export async function put(branch: BranchStub, path: string, text = path): Promis
   return committed(await branch.put({ path, content: inline(text), attributes: {} }));
 }
 
-/** Fails the test where the commit was refused. */
+/** Returns the commit; fails the test if it was refused. */
 export function committed(answer: Committed | CommitRefused | Refused<"applying">): string | null {
   if (!answer.ok) throw new Error(`refused: ${JSON.stringify(answer)}`);
   return answer.commit;
@@ -133,7 +133,7 @@ export async function begin(branch: BranchStub, request: Partial<CreateMultipart
 
 export const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** The whole of these parts, in one piece, with its own manifest blob where one is named. */
+/** The whole of these parts, in one piece, with its own manifest blob if one is named. */
 export function joined(parts: readonly Content[], manifest?: string): Content {
   const id = idOf(new TextEncoder().encode(parts.map(({ digest }) => digest).join()));
   const size = parts.reduce((sum, part) => sum + part.size, 0);
@@ -200,7 +200,7 @@ function expectStaged(answer: Committed | CommitRefused): void {
   if (committed(answer) !== null) throw new Error("a staged write made a commit");
 }
 
-/** Publishes an open commit and waits until that is done. */
+/** Finishes an open commit and waits until that is done. */
 export async function finished(
   branch: BranchStub,
   openCommit: string,

@@ -18,11 +18,7 @@ export class HistoryCalls {
   }
 
   /** There must be tables. */
-  subscribe({ uid, pipeline }: Contract.Subscriber): {
-    ok: true;
-    cursor: Contract.Cursor;
-    exists: boolean;
-  } {
+  subscribe({ uid, pipeline }: Contract.Subscriber): Contract.AnswerOf<"subscribe"> {
     const { ledger } = this.#context;
     ledger.transaction(() => ledger.subscribers.add({ uid, pipeline }));
     const generation = ledger.generations.newest();
@@ -40,20 +36,26 @@ export class HistoryCalls {
     });
   }
 
-  feed({ cursor, limit }: { cursor: Contract.Cursor; limit: number }): Contract.FeedPage {
+  feed({ cursor, limit }: Contract.RequestOf<"feed">): Contract.FeedPage {
     const { ledger, now } = this.#context;
     const durable = ledger.exists;
     const page = durable ? readEvents(ledger, { ...positionOf(cursor), limit }) : { events: [], more: false };
     return { ...page, now: ledger.clock.promise(now(), { durable }) };
   }
 
-  changes({ after, limit, ...at }: Contract.CommitPosition & { after: string; limit: number }) {
+  changes({ after, limit, ...at }: Contract.RequestOf<"changes">): Contract.AnswerOf<"changes"> {
     const { ledger } = this.#context;
     if (!ledger.exists) return { changes: [], next: null };
     return readChanges(ledger, { ...positionOf(at), lower: after === "" ? "" : justAfter(after), limit });
   }
 
-  filesAt({ since, prefix, after, limit, ...at }: Parameters<Contract.BranchApi["filesAt"]>[0]) {
+  filesAt({
+    since,
+    prefix,
+    after,
+    limit,
+    ...at
+  }: Contract.RequestOf<"filesAt">): Contract.AnswerOf<"filesAt"> {
     return filesAt(this.#context.ledger, {
       position: positionOf(at),
       since: since && positionOf(since),
@@ -61,11 +63,7 @@ export class HistoryCalls {
     });
   }
 
-  fingerprint({
-    path,
-    since,
-    ...at
-  }: Parameters<Contract.BranchApi["fingerprint"]>[0]): Promise<ContentId | null> {
+  fingerprint({ path, since, ...at }: Contract.RequestOf<"fingerprint">): Promise<ContentId | null> {
     const { ledger, pause } = this.#context;
     return fingerprint(ledger, {
       position: positionOf(at),

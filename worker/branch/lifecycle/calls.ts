@@ -1,4 +1,4 @@
-import type { BranchContext, Moment } from "../context.ts";
+import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
 import type { Gate } from "../write/gate.ts";
@@ -9,11 +9,6 @@ interface LifecycleCallsOptions extends Pick<BranchContext, "ledger" | "moment" 
   readonly courier: Courier;
   readonly gate: Gate;
 }
-
-type Created = Contract.Made | Contract.Refused<"already-exists" | "catalogue-unavailable">;
-type Destroyed =
-  | Contract.Done
-  | Contract.Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable">;
 
 /** The calls of BranchApi that make a branch, claim it for a pipeline, and end it. */
 export class LifecycleCalls {
@@ -29,7 +24,7 @@ export class LifecycleCalls {
    * A creation is acknowledged once the catalogue knows of it. If the catalogue can't be reached, nobody is told that
    * the branch is theirs, and the next creation finishes what was begun. There must be tables.
    */
-  async create(): Promise<Created> {
+  async create(): Promise<Contract.AnswerOf<"create">> {
     const { ledger, courier, moment } = this.#options;
     const live = ledger.generations.live();
     if (!live) {
@@ -43,18 +38,12 @@ export class LifecycleCalls {
     return refused((await announcing) ? "already-exists" : "catalogue-unavailable");
   }
 
-  destroy(): Promise<Destroyed | Contract.Refused<"busy">> {
+  destroy(): Promise<Contract.AnswerOf<"destroy">> {
     return this.#options.gate.pass(() => this.#destroy());
   }
 
   /** There must be tables. */
-  async claim(owner: {
-    pipeline: string;
-    uid: string;
-  }): Promise<
-    | { ok: true; epoch: number }
-    | Contract.Refused<"already-claimed" | "already-exists" | "catalogue-unavailable">
-  > {
+  async claim(owner: Contract.RequestOf<"claim">): Promise<Contract.AnswerOf<"claim">> {
     const { ledger, courier, moment } = this.#options;
     const claimed = ledger.transaction((tx) => claimBranch(tx, ledger, { ...owner, moment: moment() }));
     if (!claimed.ok || !courier.catalogueWaits) return claimed;
@@ -83,7 +72,7 @@ export class LifecycleCalls {
     }
   }
 
-  async #destroy(): Promise<Destroyed> {
+  async #destroy(): Promise<Contract.AnswerOf<"destroy">> {
     const { ledger, moment } = this.#options;
     const { live } = ledger;
     if (!live) return refused("no-such-branch");
@@ -96,7 +85,7 @@ export class LifecycleCalls {
     const { ledger, wake } = this.#options;
     if (!ledger.exists || ledger.claim.get()?.uid !== uid) return;
     const { live } = ledger;
-    const moment: Moment = this.#options.moment();
+    const moment = this.#options.moment();
     ledger.transaction((tx) => {
       releaseBranch(tx, ledger, moment);
       if (destroy && live) endGeneration(tx, ledger, { live, moment });

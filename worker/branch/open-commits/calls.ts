@@ -1,19 +1,17 @@
 import type { BranchContext } from "../context.ts";
-import type * as Contract from "../contract.ts";
+import type { AnswerOf, RequestOf } from "../contract.ts";
+
+type OpenCommitContext = Pick<BranchContext, "ledger" | "moment" | "wake">;
 
 /** The calls of BranchApi about open commits, but for their end, which is a write. */
 export class OpenCommitCalls {
-  readonly #context: Pick<BranchContext, "ledger" | "moment" | "wake">;
+  readonly #context: OpenCommitContext;
 
-  constructor(context: Pick<BranchContext, "ledger" | "moment" | "wake">) {
+  constructor(context: OpenCommitContext) {
     this.#context = context;
   }
 
-  start({
-    ttlMs,
-  }: {
-    ttlMs: number;
-  }): Contract.OpenCommitStarted | Contract.Refused<"no-such-branch" | "pipeline-output"> {
+  start({ ttlMs }: RequestOf<"startOpenCommit">): AnswerOf<"startOpenCommit"> {
     const { ledger, moment, wake } = this.#context;
     const { live } = ledger;
     if (!live) return { ok: false, reason: "no-such-branch" };
@@ -27,11 +25,7 @@ export class OpenCommitCalls {
     return { ok: true, openCommit };
   }
 
-  status({
-    openCommit: id,
-  }: {
-    openCommit: string;
-  }): Contract.OpenCommitStatus | Contract.Refused<"no-such-open-commit"> {
+  status({ openCommit: id }: RequestOf<"openCommitStatus">): AnswerOf<"openCommitStatus"> {
     const { live, openCommits } = this.#context.ledger;
     const openCommit = live ? openCommits.find(id, live.gen) : undefined;
     if (!openCommit || openCommit.origin !== null || openCommit.state === "ended") {
@@ -42,7 +36,7 @@ export class OpenCommitCalls {
     return { ok: true, openedAt, due, operations, state, commit };
   }
 
-  abort({ openCommit: id }: { openCommit: string }): Contract.Done | Contract.Refused<"applying"> {
+  abort({ openCommit: id }: RequestOf<"abortOpenCommit">): AnswerOf<"abortOpenCommit"> {
     const { ledger, moment, wake } = this.#context;
     const { live } = ledger;
     if (!live) return { ok: true };

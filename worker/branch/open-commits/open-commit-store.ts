@@ -41,6 +41,14 @@ interface NewOpenCommit {
 
 type StoredRow = Omit<OpenCommit, "state"> & { readonly state: number };
 
+const SELECT = `
+  SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
+    commit_id AS "commit", modified_at AS modifiedAt FROM sessions`;
+const BY_ID = `${SELECT} WHERE id = ? AND gen = ?`;
+const BY_ORIGIN = `${SELECT} WHERE gen = ? AND origin = ?`;
+const BY_NUMBER = `${SELECT} WHERE number = ?`;
+const EXPIRED = `${SELECT} INDEXED BY sessions_by_due WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT 1`;
+
 /** The open commits of all generations. What they stage is for `StagedStore`. */
 export class OpenCommitStore {
   readonly #sql: Sql;
@@ -58,12 +66,7 @@ export class OpenCommitStore {
 
   /** An open commit of this generation that has not ended. */
   find(id: string, gen: number): OpenCommit | undefined {
-    const openCommit = openCommitOf(
-      this.#sql.first<StoredRow>`
-        SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
-          commit_id AS "commit", modified_at AS modifiedAt
-        FROM sessions WHERE id = ${id} AND gen = ${gen}`,
-    );
+    const openCommit = this.#first(BY_ID, [id, gen]);
     return openCommit?.state === "ended" ? undefined : openCommit;
   }
 
@@ -75,22 +78,12 @@ export class OpenCommitStore {
 
   /** What is staged of a job's output. */
   byOrigin(gen: number, origin: string): OpenCommit | undefined {
-    return openCommitOf(
-      this.#sql.first<StoredRow>`
-        SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
-          commit_id AS "commit", modified_at AS modifiedAt
-        FROM sessions WHERE gen = ${gen} AND origin = ${origin}`,
-    );
+    return this.#first(BY_ORIGIN, [gen, origin]);
   }
 
   /** One that must be there. */
   get(number: number): OpenCommit {
-    const openCommit = openCommitOf(
-      this.#sql.first<StoredRow>`
-        SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
-          commit_id AS "commit", modified_at AS modifiedAt
-        FROM sessions WHERE number = ${number}`,
-    );
+    const openCommit = this.#first(BY_NUMBER, [number]);
     if (!openCommit) throw new Error(`open commit ${number} is not there`);
     return openCommit;
   }
@@ -165,12 +158,7 @@ export class OpenCommitStore {
 
   /** One whose time is over. */
   expired(now: number): OpenCommit | undefined {
-    return openCommitOf(
-      this.#sql.first<StoredRow>`
-        SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
-          commit_id AS "commit", modified_at AS modifiedAt
-        FROM sessions INDEXED BY sessions_by_due WHERE due IS NOT NULL AND due <= ${now} ORDER BY due LIMIT 1`,
-    );
+    return this.#first(EXPIRED, [now]);
   }
 
   /** When the next one's time is over; undefined if no time ends any of them. */
@@ -178,8 +166,9 @@ export class OpenCommitStore {
     return this.#sql.first<{ due: number }>`
       SELECT due FROM sessions INDEXED BY sessions_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
   }
-}
 
-function openCommitOf(row: StoredRow | undefined): OpenCommit | undefined {
-  return row && { ...row, state: STATES[row.state] ?? "ended" };
+  #first(text: string, values: readonly (string | number)[]): OpenCommit | undefined {
+    const [row] = this.#sql.query<StoredRow>(text, values);
+    return row && { ...row, state: STATES[row.state] ?? "ended" };
+  }
 }

@@ -33,6 +33,13 @@ interface NewCommit extends CommitRow {
 
 type StoredRow = Omit<CommitRow, "kind"> & { readonly kind: number };
 
+const SELECT = "SELECT gen, seq, id, kind, created_at AS createdAt, births, deaths FROM commits WHERE";
+const NEWEST = `${SELECT} gen = ? ORDER BY seq DESC LIMIT 1`;
+const AT = `${SELECT} gen = ? AND seq = ?`;
+const BY_ID = `${SELECT} id = ?`;
+const BY_ORIGIN = `${SELECT} gen = ? AND origin = ?`;
+const AFTER = `${SELECT} (gen, seq) > (?, ?) ORDER BY gen, seq LIMIT ?`;
+
 /** The commits of all generations, and their deletions. */
 export class CommitStore {
   readonly #sql: Sql;
@@ -48,26 +55,15 @@ export class CommitStore {
   }
 
   newest(gen: number): CommitRow | undefined {
-    return commitRow(
-      this.#sql.first<StoredRow>`
-        SELECT gen, seq, id, kind, created_at AS createdAt, births, deaths FROM commits
-        WHERE gen = ${gen} ORDER BY seq DESC LIMIT 1`,
-    );
+    return this.#query(NEWEST, [gen])[0];
   }
 
   at({ gen, seq }: Position): CommitRow | undefined {
-    return commitRow(
-      this.#sql.first<StoredRow>`
-        SELECT gen, seq, id, kind, created_at AS createdAt, births, deaths FROM commits
-        WHERE gen = ${gen} AND seq = ${seq}`,
-    );
+    return this.#query(AT, [gen, seq])[0];
   }
 
   byId(id: string): CommitRow | undefined {
-    return commitRow(
-      this.#sql.first<StoredRow>`
-        SELECT gen, seq, id, kind, created_at AS createdAt, births, deaths FROM commits WHERE id = ${id}`,
-    );
+    return this.#query(BY_ID, [id])[0];
   }
 
   /** The ids and times of some of a generation's commits, by number. Throws for a commit that is not there. */
@@ -85,25 +81,16 @@ export class CommitStore {
 
   /** The commit that a job made already. */
   byOrigin(gen: number, origin: string): CommitRow | undefined {
-    return commitRow(
-      this.#sql.first<StoredRow>`
-        SELECT gen, seq, id, kind, created_at AS createdAt, births, deaths FROM commits
-        WHERE gen = ${gen} AND origin = ${origin}`,
-    );
+    return this.#query(BY_ORIGIN, [gen, origin])[0];
   }
 
   /** Those after a position, across generations, oldest first. */
   after({ gen, seq }: Position, limit: number): CommitRow[] {
-    return this.#sql.all<StoredRow>`
-      SELECT gen, seq, id, kind, created_at AS createdAt, births, deaths FROM commits
-      WHERE (gen, seq) > (${gen}, ${seq}) ORDER BY gen, seq LIMIT ${limit}`.map((row) => namedKind(row));
+    return this.#query(AFTER, [gen, seq, limit]);
   }
-}
 
-function commitRow(row: StoredRow | undefined): CommitRow | undefined {
-  return row && namedKind(row);
-}
-
-function namedKind(row: StoredRow): CommitRow {
-  return { ...row, kind: row.kind === 0 ? "commit" : "deletion" };
+  #query(text: string, values: readonly (string | number)[]): CommitRow[] {
+    const rows = this.#sql.query<StoredRow>(text, values);
+    return rows.map((row) => ({ ...row, kind: row.kind === 0 ? "commit" : "deletion" }));
+  }
 }

@@ -1,5 +1,3 @@
-import type { ContentId } from "../../../protocol/content.ts";
-import type { Content } from "../../blobs/content.ts";
 import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
@@ -21,11 +19,7 @@ export class UploadCalls {
     this.#options = options;
   }
 
-  open({
-    lease,
-  }: {
-    lease?: string;
-  }): Contract.UploadOpened | Contract.Refused<"no-such-branch" | "pipeline-output"> {
+  open({ lease }: Contract.RequestOf<"openUpload">): Contract.AnswerOf<"openUpload"> {
     const { ledger, newId, wake } = this.#options;
     const { live } = ledger;
     const claimed = live !== null && ledger.claim.get() !== null;
@@ -42,7 +36,7 @@ export class UploadCalls {
     return { ok: true, upload, uid: live.uid };
   }
 
-  renew({ upload }: { upload: string }): Contract.UploadOpened | NoUpload {
+  renew({ upload }: Contract.RequestOf<"renewUpload">): Contract.AnswerOf<"renewUpload"> {
     const { ledger, now } = this.#options;
     const { live } = ledger;
     const isOpen = live && ledger.uploads.renew(upload, { gen: live.gen, now: now() });
@@ -59,7 +53,7 @@ export class UploadCalls {
     tidySoon(this.#options);
   }
 
-  add({ upload, contents }: { upload: string; contents: readonly Content[] }): Contract.Done | NoUpload {
+  add({ upload, contents }: Contract.RequestOf<"addContents">): Contract.AnswerOf<"addContents"> {
     const { ledger, now } = this.#options;
     return this.#withOpen(upload, (row) => {
       const lacking = contents.find((content) => ledger.contents.lacksKept(content, row.gen));
@@ -69,13 +63,7 @@ export class UploadCalls {
     });
   }
 
-  reserve({
-    upload,
-    contents,
-  }: {
-    upload: string;
-    contents: readonly ContentId[];
-  }): { ok: true; missing: ContentId[] } | NoUpload {
+  reserve({ upload, contents }: Contract.RequestOf<"reserve">): Contract.AnswerOf<"reserve"> {
     const { ledger } = this.#options;
     return this.#withOpen(upload, (row) => ({ ok: true, missing: ledger.uploads.reserve(row, contents) }));
   }

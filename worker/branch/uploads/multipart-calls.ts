@@ -16,12 +16,7 @@ export class MultipartCalls {
     this.#options = options;
   }
 
-  create(
-    request: Contract.CreateMultipart,
-  ):
-    | Contract.UploadOpened
-    | Contract.Refused<"no-such-branch" | "pipeline-output" | "no-such-open-commit">
-    | Contract.BadPath {
+  create(request: Contract.CreateMultipart): Contract.AnswerOf<"createMultipart"> {
     const { path, attributes, checksum = null, ttlMs, openCommit = null } = request;
     const { ledger, newId, wake } = this.#options;
     const fault = pathFault(path) ?? (kindOf(path) === "dir" ? "directory-with-bytes" : undefined);
@@ -43,7 +38,7 @@ export class MultipartCalls {
     return { ok: true, upload, uid };
   }
 
-  status({ upload }: { upload: string }): Contract.MultipartStatus | NoUpload {
+  status({ upload }: Contract.RequestOf<"multipart">): Contract.AnswerOf<"multipart"> {
     const { live, multiparts, completions } = this.#options.ledger;
     const open = live && multiparts.find(upload, live.gen);
     if (!live || !open) return (live && completions.find(upload, live.gen)) ?? NO_UPLOAD;
@@ -61,7 +56,7 @@ export class MultipartCalls {
     };
   }
 
-  addPart(request: Contract.AddPart): Contract.Done | Contract.Refused<"no-such-upload" | "no-such-content"> {
+  addPart(request: Contract.AddPart): Contract.AnswerOf<"addPart"> {
     const { upload, number, content, checksum = null } = request;
     const { uploads, contents, multiparts } = this.#options.ledger;
     const now = this.#options.now();
@@ -81,15 +76,7 @@ export class MultipartCalls {
     });
   }
 
-  listParts({
-    upload,
-    after,
-    limit,
-  }: {
-    upload: string;
-    after: number;
-    limit: number;
-  }): Contract.PartList | NoUpload {
+  listParts({ upload, after, limit }: Contract.RequestOf<"listParts">): Contract.AnswerOf<"listParts"> {
     return this.#withOpen(upload, ({ path, initiatedAt, checksum }) => {
       const most = Math.min(limit, MAX_LIST_ENTRIES);
       const found = this.#options.ledger.multiparts.parts.list(upload, { after, limit: most + 1 });
@@ -98,27 +85,21 @@ export class MultipartCalls {
     });
   }
 
-  bodies({
-    upload,
-    numbers,
-  }: {
-    upload: string;
-    numbers: readonly number[];
-  }): { ok: true; parts: Contract.PartBody[] } | NoUpload {
+  bodies({ upload, numbers }: Contract.RequestOf<"partBodies">): Contract.AnswerOf<"partBodies"> {
     return this.#withOpen(upload, ({ gen }) => {
       const parts = this.#options.ledger.multiparts.parts.bodies(upload, { gen, numbers });
       return { ok: true, parts };
     });
   }
 
-  list(request: Contract.ListMultiparts): Contract.MultipartList | Contract.Refused<"no-such-branch"> {
+  list(request: Contract.ListMultiparts): Contract.AnswerOf<"listMultiparts"> {
     const { live, multiparts } = this.#options.ledger;
     if (!live) return { ok: false, reason: "no-such-branch" };
     const limit = Math.min(request.limit, MAX_LIST_ENTRIES);
     return multiparts.list(live.gen, { ...request, limit });
   }
 
-  saveProgress({ upload, progress }: { upload: string; progress: string }): Contract.Done | NoUpload {
+  saveProgress({ upload, progress }: Contract.RequestOf<"saveProgress">): Contract.AnswerOf<"saveProgress"> {
     const { uploads, multiparts } = this.#options.ledger;
     return this.#withOpen(upload, ({ gen }) => {
       uploads.renew(upload, { gen, now: this.#options.now() });
@@ -127,7 +108,7 @@ export class MultipartCalls {
     });
   }
 
-  abort({ upload }: { upload: string }): Contract.Done | NoUpload {
+  abort({ upload }: Contract.RequestOf<"abortMultipart">): Contract.AnswerOf<"abortMultipart"> {
     const { uploads, contents } = this.#options.ledger;
     const answer = this.#withOpen(upload, () => {
       uploads.close(upload);

@@ -13,7 +13,8 @@ import { PutQueue } from "./put-queue.ts";
 type CommitAnswer = Contract.Committed | Contract.CommitRefused;
 /** A write that need not wait is done when this is answered. */
 type MaybeLater<A> = A | Promise<A>;
-type OutputAnswer = CommitAnswer | Contract.Refused<"applying">;
+type OutputAnswer = Contract.AnswerOf<"commitOutput">;
+type FinishAnswer = Contract.AnswerOf<"finishOpenCommit">;
 type NoBranch = Contract.Refused<"no-such-branch">;
 
 interface WriteCallsOptions extends Pick<BranchContext, "ledger" | "now" | "durable" | "pause" | "wake"> {
@@ -54,9 +55,7 @@ export class WriteCalls {
     });
   }
 
-  completeMultipart(
-    request: Contract.CompleteMultipart,
-  ): MaybeLater<Contract.Completed | Contract.CommitRefused | Contract.Refused<"part-changed">> {
+  completeMultipart(request: Contract.CompleteMultipart): MaybeLater<Contract.AnswerOf<"completeMultipart">> {
     const { ledger, now, wake } = this.#options;
     const { live } = ledger;
     const openCommit = live ? ledger.multiparts.find(request.upload, live.gen)?.openCommit : undefined;
@@ -71,9 +70,7 @@ export class WriteCalls {
   }
 
   /** Pauses briefly during a large commit. Without the pause, a client that retries in a loop would starve it. */
-  async finishOpenCommit(request: {
-    openCommit: string;
-  }): Promise<Contract.OpenCommitEnd | Contract.CommitRefused> {
+  async finishOpenCommit(request: Contract.RequestOf<"finishOpenCommit">): Promise<FinishAnswer> {
     const answer = await this.#finishOpenCommit(request);
     if (!answer.ok || answer.state !== "applying") return answer;
     await this.#options.applier.idle();
@@ -88,9 +85,7 @@ export class WriteCalls {
     return await this.#commitOutput(request);
   }
 
-  stageOutput(
-    request: Contract.StageOutput,
-  ): MaybeLater<Contract.Done | Contract.CommitRefused | Contract.Refused<"applying">> {
+  stageOutput(request: Contract.StageOutput): MaybeLater<Contract.AnswerOf<"stageOutput">> {
     const { ledger } = this.#options;
     return this.#write({
       waits: false,
@@ -98,11 +93,7 @@ export class WriteCalls {
     });
   }
 
-  #finishOpenCommit({
-    openCommit: id,
-  }: {
-    openCommit: string;
-  }): MaybeLater<Contract.OpenCommitEnd | Contract.CommitRefused> {
+  #finishOpenCommit({ openCommit: id }: Contract.RequestOf<"finishOpenCommit">): MaybeLater<FinishAnswer> {
     const { ledger } = this.#options;
     const { live } = ledger;
     const openCommit = live ? ledger.openCommits.find(id, live.gen) : undefined;

@@ -7,7 +7,6 @@ import type {
   Operation,
   WriteCondition,
 } from "../contract.ts";
-
 import { pathOf } from "./admission.ts";
 
 type LeftOut = NonNullable<Committed["leftOut"]>;
