@@ -178,7 +178,7 @@ export function randomNumbers(seed: number): () => number {
 /** A new open commit. */
 export async function startOpenCommit(branch: BranchStub, ttlMs = DAY_MS): Promise<string> {
   const opened = await branch.startOpenCommit({ ttlMs });
-  if (!opened.ok) throw new Error(`openSession answered ${opened.reason}`);
+  if (!opened.ok) throw new Error(`startOpenCommit answered ${opened.reason}`);
   return opened.openCommit;
 }
 

@@ -20,9 +20,14 @@ interface ApplierOptions extends Pick<BranchContext, "ledger" | "now" | "pause" 
 }
 
 /**
- * Applies a large commit, slice by slice: first it is checked, then its rows are written, at last HEAD moves to it.
- * Other calls get a turn between two slices. Each slice is a transaction that leaves written down what comes next, so
- * the instance that comes up after a crash goes on from there.
+ * Applies an open commit that is too large for one transaction, slice by slice, with a turn for other calls in between:
+ *
+ * 1. Check. Only reads. A conflict opens it again with a refusal; an abort or a new claim may still end it.
+ * 2. Write. Its rows get the number of the commit after HEAD, which reads pass over. From here nothing stops it.
+ * 3. Conclude. HEAD moves to the commit.
+ *
+ * The gate is closed all the while, so HEAD stays where the check saw it. The one row of `applying` says how far it came:
+ * each slice is a transaction that writes that down too, and the instance that comes up after a crash goes on from there.
  */
 export class Applier {
   readonly #options: ApplierOptions;
