@@ -103,7 +103,7 @@ describe("claiming", () => {
 });
 
 describe("output commits", () => {
-  test("who claimed before is fenced by who claimed since", async () => {
+  test("an earlier holder of the claim is fenced off by a later one", async () => {
     const branch = branchOf(freshBucket());
     const old = await claimed(branch);
     const epoch = await claimed(branch);

@@ -42,7 +42,7 @@ describe("a condition", () => {
 });
 
 describe("conditional puts", () => {
-  test("are done where the condition holds, and else refused with nothing changed", async () => {
+  test("are done if the condition holds, and else refused with nothing changed", async () => {
     const branch = await freshBranch();
     expect(await putIf(branch, { text: "1", condition: { match: "any" } })).toEqual({
       ok: false,
@@ -108,7 +108,7 @@ describe("conditional puts", () => {
 });
 
 describe("conditional operations of a commit", () => {
-  test("refuse the commit where one does not hold", async () => {
+  test("refuse the commit if one does not hold", async () => {
     const branch = await freshBranch();
     await put(branch, "a", "1");
     await put(branch, "b", "2");
@@ -119,7 +119,7 @@ describe("conditional operations of a commit", () => {
     expect(await listed(branch)).toEqual(["a", "b"]);
   });
 
-  test("are left out where that was asked, each with its reason", async () => {
+  test("are left out if that was asked, each with its reason", async () => {
     const branch = await freshBranch();
     await put(branch, "a", "1");
     await put(branch, "b", "2");
@@ -143,7 +143,7 @@ describe("conditional operations of a commit", () => {
     expect(await listed(branch)).toEqual(["b", "d"]);
   });
 
-  test("make no commit where all are left out", async () => {
+  test("make no commit if all are left out", async () => {
     const branch = await freshBranch();
     const operations = [{ delete: "a", condition: { match: "any" } }] as const;
     expect(await branch.commit({ operations, onFailedCondition: "leave-out" })).toMatchObject({

@@ -104,7 +104,7 @@ describe("what runs out", () => {
     expect(await ledgerOf(branch)).toMatchObject({ refs: [], blobs: [], holds: 0, uploads: 0 });
   });
 
-  test("what is left of an upload too large to end at once is for the alarm, and comes to life where it is needed", async () => {
+  test("what is left of an upload too large to end at once is for the alarm, and comes to life if it is needed", async () => {
     const branch = await freshBranch();
     const opened = await branch.openUpload({});
     if (!opened.ok) throw new Error(opened.reason);

@@ -192,7 +192,7 @@ describe("doorbells", () => {
       sql.exec("SELECT topic, uid, tries FROM outbox").toArray(),
     );
 
-  test("a commit rings every subscriber, and nobody where there is none", async () => {
+  test("a commit rings every subscriber, and nobody if there is none", async () => {
     const branch = await freshBranch();
     const heard = await listenTo(branch);
     await put(branch, "a");

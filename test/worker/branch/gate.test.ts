@@ -9,13 +9,13 @@ function closedGate(waitMs: number) {
 const LONG_MS = 1e9;
 
 describe("the gate for writers", () => {
-  test("lets who comes through at once where it is open", async () => {
+  test("lets a writer through at once while it is open", async () => {
     const { state, gate } = closedGate(LONG_MS);
     state.isClosed = false;
     expect(await gate.pass(() => "done")).toBe("done");
   });
 
-  test("lets those who wait through in their order, until one of them closes it again", async () => {
+  test("lets waiting writers through in their order, until one of them closes it again", async () => {
     const { state, gate } = closedGate(LONG_MS);
     const done: number[] = [];
     const passes = [1, 2, 3].map((n) =>
@@ -35,7 +35,7 @@ describe("the gate for writers", () => {
     expect(await Promise.all(passes)).toEqual([1, 2, 3]);
   });
 
-  test("answers busy to who waited too long, whose work is not done then", async () => {
+  test("answers busy to a writer that waited too long, and its work is not done", async () => {
     const { state, gate } = closedGate(1);
     const done: string[] = [];
     expect(await gate.pass(() => done.push("late"))).toEqual({ ok: false, reason: "busy" });

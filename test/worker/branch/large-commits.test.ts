@@ -217,7 +217,7 @@ describe("a large commit", () => {
     await expectRefsRight(branch);
   }, 120_000);
 
-  test("is waited for by who deletes the branch", async () => {
+  test("is waited for by a call that deletes the branch", async () => {
     const { branch, openCommit } = await prepared();
     const finishing = branch.finishOpenCommit({ openCommit });
     expect(await branch.destroy()).toEqual({ ok: true });
@@ -275,7 +275,7 @@ describe("a large commit with a conflict", () => {
     120_000,
   );
 
-  test("is none where everything below a file that is put goes, however much that is", async () => {
+  test("is no conflict if everything below a file that is put goes, however much that is", async () => {
     const branch = await freshBranch();
     await seed(branch);
     const below = numbered("dir/", 2500);
@@ -340,7 +340,7 @@ describe("a crash", () => {
     await expectRefsRight(branch);
   }, 120_000);
 
-  test("leaves it to the alarm, where nobody asks", async () => {
+  test("leaves it to the alarm if nobody asks", async () => {
     const { branch, openCommit, after } = await prepared();
     const crash = crashAt({ statement: WRITE, nth: 3 });
     await begun(branch, openCommit);

@@ -8,7 +8,7 @@ async function branchWith(...paths: string[]) {
 }
 
 describe("listing", () => {
-  test("keys come in byte order, where '/' sorts behind '-' and '.'", async () => {
+  test("keys come in byte order, in which '/' sorts behind '-' and '.'", async () => {
     const branch = await branchWith("a/x", "a-1", "a.b", "foo/x", "foo+1/y");
     expect(await listed(branch)).toEqual(["a-1", "a.b", "a/x", "foo+1/y", "foo/x"]);
     expect(await listed(branch, { delimiter: "/" })).toEqual(["a-1", "a.b", "[a/]", "[foo+1/]", "[foo/]"]);
@@ -62,7 +62,7 @@ describe("listing", () => {
     expect(await listed(branch)).toEqual(["d/", "d/file"]);
   });
 
-  test("pages continue where the last one ended, also behind a common prefix", async () => {
+  test("a page goes on from the end of the last one, also behind a common prefix", async () => {
     const branch = await branchWith("a/1", "a/2", "b", "c/1", "d");
     const seen: string[] = [];
     let after: string | null = "";

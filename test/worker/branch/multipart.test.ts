@@ -357,7 +357,7 @@ describe("completing", () => {
     });
   });
 
-  test("where a file has come in the way meanwhile is refused, and the upload stays", async () => {
+  test("is refused if a file has come in the way meanwhile, and the upload stays", async () => {
     const branch = await freshBranch();
     const upload = await begin(branch, { path: "a/b" });
     const one = part("one");

@@ -143,7 +143,7 @@ describe("what is read for a page of an open commit", () => {
     for (const [n, rows] of large.entries()) expect(rows).toBeLessThan(2 * (small[n] ?? 0));
   }, 60_000);
 
-  test("ends where very much is deleted, with a page that is short", async () => {
+  test("ends with a short page if very much is deleted", async () => {
     const branch = await freshBranch();
     await seed(branch);
     const there = numbered("d/", 9000);

@@ -98,7 +98,7 @@ describe("an open commit", () => {
     expect(await listed(branch)).toEqual(["a", "b"]);
   });
 
-  test("makes no commit where nothing would change", async () => {
+  test("makes no commit if nothing would change", async () => {
     const branch = await freshBranch();
     const head = await put(branch, "a");
     const openCommit = await startOpenCommit(branch);
@@ -318,7 +318,7 @@ describe("opening", () => {
     expect(await branch.startOpenCommit({ ttlMs: 1 })).toEqual({ ok: false, reason: "pipeline-output" });
   });
 
-  test("an open commit that never was is none", async () => {
+  test("an open commit that never was is not found", async () => {
     const branch = await freshBranch();
     expect(await branch.finishOpenCommit({ openCommit: "never" })).toEqual(NO_OPEN_COMMIT);
     expect(await branch.abortOpenCommit({ openCommit: "never" })).toEqual({ ok: true });

@@ -63,7 +63,7 @@ describe("whose time and version a read answers", () => {
     });
   });
 
-  test("a listing has the files' own times where asked, at HEAD and at a commit", async () => {
+  test("a listing has the files' own times if asked, at HEAD and at a commit", async () => {
     const branch = await freshBranch();
     const times: number[] = [];
     for (const path of ["a", "b", "d/x", "e/"]) {

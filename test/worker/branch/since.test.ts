@@ -62,7 +62,7 @@ describe("files since a position", () => {
     expect(await branch.fingerprint({ ...at(2), since: at(1), path: "e" })).toBeNull();
   });
 
-  test("are found page by page where there are very many others", async () => {
+  test("are found page by page among very many others", async () => {
     const branch = await freshBranch();
     await seed(branch);
     const folders = ["a/", "b/", "c/"].map((folder) => numbered(folder, 6000));

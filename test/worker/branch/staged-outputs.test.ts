@@ -71,7 +71,7 @@ describe("the output of a job that comes in pieces", () => {
     await expectRefsRight(branch);
   });
 
-  test("begins anew where that is asked", async () => {
+  test("begins anew if that is asked", async () => {
     const { branch, epoch } = await output();
     const job = { uid: "u", epoch, origin: "j1" };
     await branch.stageOutput({ ...job, operations: [putText("a", 1)], anew: true });
@@ -82,7 +82,7 @@ describe("the output of a job that comes in pieces", () => {
     await expectRefsRight(branch);
   });
 
-  test("is a commit, too, where it changes nothing", async () => {
+  test("is a commit, too, if it changes nothing", async () => {
     const { branch, epoch } = await output();
     const ids = [];
     for (const origin of ["j1", "j2"]) {
@@ -190,7 +190,7 @@ describe("a claim over what an earlier one staged", () => {
     expect(await listed(branch)).toEqual(["b"]);
   }, 60_000);
 
-  test("finds it made where it was being written already", async () => {
+  test("finds it made if it was being written already", async () => {
     const { branch, epoch } = await output();
     const job = { uid: "u", epoch, origin: "j1" };
     const paths = numbered("f", 10_001);
