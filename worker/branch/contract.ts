@@ -485,12 +485,12 @@ export interface StageOutput extends Omit<OutputCommit, "staged"> {
   readonly anew: boolean;
 }
 
-export interface OpenCommitStarted {
+interface OpenCommitStarted {
   readonly ok: true;
   /** A ULID: the first word of the open commit's bucket `<open commit>.<branch>.<repo>`. */
   readonly openCommit: string;
 }
-export interface OpenCommitStatus {
+interface OpenCommitStatus {
   readonly ok: true;
   readonly openedAt: number;
   /** When it expires unless something is added before; null once it is applying or finished. */
