@@ -43,14 +43,14 @@ describe("a failure that no other datum of the job would escape", () => {
     await makeRepo("behind-in");
     const pipeline = await makePipeline({ name: "behind", globs: { "behind-in": "/*" }, workers: 2 });
     await commit("behind-in", { a: "1" });
-    const front = await leaseSome(pipeline, { worker: "w1" });
+    const older = await leaseSome(pipeline, { worker: "w1" });
     await commit("behind-in", { b: "1" });
     const behind = await leaseSome(pipeline, { worker: "w2" });
     await pipeline.finish({ worker: "w2", outcomes: behind.datums.map(hopeless) });
     expect((await allJobs(pipeline)).map(({ state }) => state)).toEqual(["running", "failure"]);
     await pipeline.finish({
       worker: "w1",
-      outcomes: front.datums.map(({ lease }) => ({
+      outcomes: older.datums.map(({ lease }) => ({
         lease,
         state: "success",
         exitCode: 0,

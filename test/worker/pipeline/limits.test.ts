@@ -2,7 +2,7 @@ import { env, runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { allJobs, commit, leaseSome, makePipeline, makeRepo, pathsOf, query, workUntil } from "./support.ts";
 
-/** Makes the front's time run out, as if it had been its turn for long, and lets the alarm ring. */
+/** Makes the oldest job's time run out, as if it had been its turn for long, and lets the alarm ring. */
 async function timeRunsOut(name: string): Promise<void> {
   await query(name, "UPDATE jobs SET turn_at = turn_at - 3600000 WHERE finished_at IS NULL");
   await runDurableObjectAlarm(env.PIPELINE.getByName(name));

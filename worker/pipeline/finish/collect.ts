@@ -99,7 +99,7 @@ class Collector {
   #stays({ id, salt }: Mover): boolean {
     const { datums, results } = this.#ledger;
     if (datums.saltAt(id, this.#committed) !== salt || datums.saltAt(id, this.#n) !== salt) return false;
-    return (results.jobOf({ id, salt }) ?? this.#n) <= this.#committed;
+    return (results.origin({ id, salt })?.job ?? this.#n) <= this.#committed;
   }
 
   #pass(): null {

@@ -146,7 +146,7 @@ function merged(
   const id = mergeId(contents);
   const content = merges.use(id, job);
   if (content) return { content, merge: id };
-  tasks.addMerge({ id, job, path, parts: contents });
+  tasks.addMerge(contents, { id, job, path });
   return undefined;
 }
 

@@ -89,17 +89,7 @@ export class MakerStore {
   }
 
   /** The datums that a path came from at a job, in order of their keys, after one; from the first for null. */
-  of({
-    path,
-    job,
-    after,
-    limit,
-  }: {
-    path: string;
-    job: number;
-    after: string | null;
-    limit: number;
-  }): Maker[] {
+  of(path: string, { job, after, limit }: { job: number; after: string | null; limit: number }): Maker[] {
     const first = after === null ? 1 : 0;
     return this.#sql.all<Maker>`
       SELECT id, salt, key FROM (

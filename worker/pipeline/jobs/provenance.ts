@@ -1,6 +1,7 @@
 import type { Maker } from "../../../protocol/commits.ts";
+import type { BranchApi } from "../../branch/contract.ts";
 import { datumPaths } from "../../core/datums.ts";
-import type { Peers, Uses } from "../context.ts";
+import type { Uses } from "../context.ts";
 import type { MakerPage } from "../contract.ts";
 import type { Definition } from "../definition.ts";
 import type { JobRow } from "./job-store.ts";
@@ -24,10 +25,10 @@ export async function makersOf(
   if (!row || !job || !definition) return "no-such-job";
   if (job.n < row.madeFrom) return "not-kept";
   if (job.n > row.committed) return "not-yet";
-  const makers = ledger.makers.of({ path, job: job.n, after, limit });
+  const makers = ledger.makers.of(path, { job: job.n, after, limit });
   const datums: Maker[] = [];
   for (const { id: datum, salt, key } of makers) {
-    const origin = ledger.results.origin(datum, salt);
+    const origin = ledger.results.origin({ id: datum, salt });
     const ran = origin && ledger.jobs.get(origin.job);
     const attempt = ran && ledger.attempts.get(ran.n, datum);
     datums.push({
@@ -53,7 +54,7 @@ async function inputsOf(
       const position = job.positions[source];
       const kind =
         ledger.elements.at({ input, path, job: job.n })?.kind ??
-        (await kindAt(peers, { repo, branch, path, position }));
+        (await kindAt(peers.branch({ repo, branch }), path, position));
       return { name, repo, branch, commit: position?.commit ?? null, path, kind };
     }),
   );
@@ -61,20 +62,20 @@ async function inputsOf(
 
 /** What a path was in the commit that a job read, if the element itself is kept no more. */
 async function kindAt(
-  peers: Pick<Peers, "branch">,
-  {
-    repo,
-    branch,
-    path,
-    position,
-  }: { repo: string; branch: string; path: string; position: JobRow["positions"][number] | undefined },
+  branch: BranchApi,
+  path: string,
+  position: JobRow["positions"][number] | undefined,
 ): Promise<"file" | "dir"> {
   if (!position || path === "") return "dir";
   const { generation, seq } = position;
   for (let after: string | null = ""; after !== null; ) {
-    const page: Awaited<ReturnType<ReturnType<Peers["branch"]>["filesAt"]>> = await peers
-      .branch({ repo, branch })
-      .filesAt({ generation, seq, prefix: path, after, limit: 1 });
+    const page: Awaited<ReturnType<BranchApi["filesAt"]>> = await branch.filesAt({
+      generation,
+      seq,
+      prefix: path,
+      after,
+      limit: 1,
+    });
     const [first] = page.files;
     if (first) return first.path === path ? "file" : "dir";
     after = page.next;

@@ -1,5 +1,6 @@
 import type { Job } from "../../../protocol/pipelines.ts";
 import type { Uses } from "../context.ts";
+import { nextExpiry } from "../work/expiry.ts";
 import { type JobRow, skippedOf } from "./job-store.ts";
 
 /** What showing a job, with the reason why it waits, looks at. */
@@ -73,7 +74,7 @@ async function waitingReason(job: JobRow, { ledger, oldest, peers }: WaitContext
   if (job.state === "starting") return "its datums are being worked out";
   const isMerging = job.state === "running" && ledger.tasks.has(job.n);
   const needsRunner = job.open > 0 || isMerging || job.state === "egressing";
-  const isAtWork = ledger.attempts.hasRunning() || ledger.tasks.nextExpiry() !== undefined;
+  const isAtWork = nextExpiry(ledger) !== undefined;
   const fault = needsRunner && !isAtWork ? await runnerFault({ ledger, peers }) : null;
   if (fault !== null) return fault;
   if (job.open > 0) return null;

@@ -145,10 +145,6 @@ export class AttemptStore {
       ?.until;
   }
 
-  hasRunning(): boolean {
-    return this.nextExpiry() !== undefined;
-  }
-
   /** Back into the queue, with what it has behind it. */
   requeue({ job, id, tries, lost }: AttemptRow): void {
     this.#sql.run`

@@ -13,7 +13,7 @@ const MAX_LOSSES = 10;
 const SWEEP = 500;
 
 /** When the next lease runs out. */
-export function nextExpiry({ attempts, tasks }: Sweeps["ledger"]): number | undefined {
+export function nextExpiry({ attempts, tasks }: Uses<"attempts" | "tasks">["ledger"]): number | undefined {
   const due = [attempts.nextExpiry(), tasks.nextExpiry()].filter((at) => at !== undefined);
   return due.length > 0 ? Math.min(...due) : undefined;
 }

@@ -45,7 +45,7 @@ export class ResultStore {
   }
 
   /** The job that a result was made in, and how the command ended. */
-  origin(id: string, salt: string): { job: number; exitCode: number } | undefined {
+  origin({ id, salt }: ResultKey): { job: number; exitCode: number } | undefined {
     return this.#sql.first<{ job: number; exitCode: number }>`
       SELECT job, exit_code AS exitCode FROM results WHERE id = ${id} AND salt = ${salt}`;
   }
@@ -54,11 +54,6 @@ export class ResultStore {
   drop(id: string): void {
     this.#sql.run`DELETE FROM outputs WHERE id = ${id} AND salt = ${this.#salt()}`;
     this.#sql.run`DELETE FROM results WHERE id = ${id} AND salt = ${this.#salt()}`;
-  }
-
-  /** The job that ran the datum. */
-  jobOf({ id, salt }: ResultKey): number | undefined {
-    return this.#sql.first<{ job: number }>`SELECT job FROM results WHERE id = ${id} AND salt = ${salt}`?.job;
   }
 
   /** What a result wrote, by path, from one on. */

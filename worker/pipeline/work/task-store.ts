@@ -23,17 +23,7 @@ export class TaskStore {
   }
 
   /** Does nothing if it is there. */
-  addMerge({
-    id,
-    job,
-    path,
-    parts,
-  }: {
-    id: string;
-    job: number;
-    path: string;
-    parts: readonly ContentId[];
-  }): void {
+  addMerge(parts: readonly ContentId[], { id, job, path }: { id: string; job: number; path: string }): void {
     const text = JSON.stringify(parts.map(({ digest, size }): ContentId => ({ digest, size })));
     this.#sql.run`
       INSERT OR IGNORE INTO tasks (id, kind, job, state, path, parts, tries, lost)
