@@ -27,7 +27,7 @@ const JOBS_END: FaultPoint[] = [
   { at: "the first job is ended", of: JobStore.prototype, method: "end", when: "before" },
   { at: "the second job is ended", of: JobStore.prototype, method: "end", when: "before", call: 2 },
   { at: "attempts are called off", of: AttemptStore.prototype, method: "callOff", when: "before" },
-  { at: "they have been called off", of: JobStore.prototype, method: "setReaped", when: "after" },
+  { at: "they have been called off", of: JobStore.prototype, method: "setCalledOff", when: "after" },
 ];
 const TOLD: FaultPoint[] = [
   { at: "the catalogue is told", of: PipelineTable.prototype, method: "record", when: "before" },
