@@ -1,7 +1,9 @@
 import { env } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { Branch } from "../../../worker/branch/branch.ts";
 import { PipelineTable } from "../../../worker/catalogue/pipelines.ts";
-import { allJobs, commit, makePipeline, makeRepo, master, pathsOf, workUntil } from "./support.ts";
+import { Engine } from "../../../worker/pipeline/engine/engine.ts";
+import { allJobs, commit, makePipeline, makeRepo, master, pathsOf, query, workUntil } from "./support.ts";
 
 async function uidOf(name: string): Promise<string> {
   const row = (await new PipelineTable(env.DB).list()).find((pipeline) => pipeline.name === name);
@@ -155,6 +157,41 @@ describe("a pipeline with two inputs", () => {
       [1200, 40],
       [1170, 0],
     ]);
+  });
+});
+
+describe("a bell that rings while a feed is on its way", () => {
+  it("is not lost: the commit it rang for, which that feed lacks, has its job", async () => {
+    await makeRepo("late-bell");
+    const pipeline = await makePipeline({ name: "late", globs: { "late-bell": "/*" } });
+    const uid = await uidOf("late");
+    await commit("late-bell", { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    const due = () => query("late", "SELECT pull_due FROM pipeline");
+    await expect.poll(due).toEqual([{ pull_due: 0 }]);
+    const ring = vi.spyOn(Engine.prototype, "ring");
+    const { feed } = Branch.prototype;
+    let commits = 0;
+    const feeding = vi.spyOn(Branch.prototype, "feed").mockImplementation(async function (
+      this: Branch,
+      request,
+    ) {
+      const page = await feed.call(this, request);
+      if (commits++ === 0) {
+        const heard = ring.mock.calls.length;
+        await commit("late-bell", { b: "1" });
+        await vi.waitFor(() => expect(ring.mock.calls.length).toBeGreaterThan(heard));
+      }
+      return page;
+    });
+    try {
+      await pipeline.ring({ uid });
+      await expect.poll(due).toEqual([{ pull_due: 0 }]);
+      expect(await allJobs(pipeline)).toHaveLength(2);
+    } finally {
+      feeding.mockRestore();
+      ring.mockRestore();
+    }
   });
 });
 
