@@ -29,14 +29,14 @@ const AFTER_ALL_IDS = "~";
 
 /** One per pipeline. Its calls write down what is to be done; the engine does it. */
 export class Pipeline extends DurableObject<Env> implements PipelineApi {
-  readonly #parts: PipelineContext;
+  readonly #context: PipelineContext;
   readonly #engine: Engine;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#engine = new Engine({ ledger: new Ledger(ctx.storage), peers: openPeers(env) });
-    this.#parts = this.#engine.parts;
-    // Whatever a crash interrupted goes on with the first call, without waiting for the alarm.
+    this.#context = this.#engine.context;
+    // What a crash interrupted goes on with the first call, without waiting for the alarm.
     void this.#engine.resume();
   }
 
@@ -49,8 +49,8 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
   ): Promise<
     Found | Refused<"already-exists" | "unavailable" | "no-such-commit"> | Refused<"output-exists">
   > {
-    const { ledger } = this.#parts;
-    const begun = await beginCreation(this.#parts, spec);
+    const { ledger } = this.#context;
+    const begun = await beginCreation(this.#context, spec);
     if (begun !== "begun") return { ok: false, reason: begun };
     const uid = ledger.pipeline.definition()?.uid ?? "";
     await this.#engine.runSaga();
@@ -61,39 +61,39 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
   }
 
   async inspect(): Promise<Found | Refused<"no-such-pipeline">> {
-    return foundPipeline(this.#parts.ledger) ?? { ok: false, reason: "no-such-pipeline" };
+    return foundPipeline(this.#context.ledger) ?? { ok: false, reason: "no-such-pipeline" };
   }
 
   async stop(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">> {
-    return this.#become("stopped", () => beginStop(this.#parts));
+    return this.#become("stopped", () => beginStop(this.#context.ledger));
   }
 
   async start(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">> {
-    return this.#become("active", () => beginStart(this.#parts));
+    return this.#become("active", () => beginStart(this.#context.ledger));
   }
 
   async update(
     request: Update,
   ): Promise<Found | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit">> {
-    if (!foundPipeline(this.#parts.ledger)) return { ok: false, reason: "no-such-pipeline" };
-    // Whatever change is under way comes first.
+    if (!foundPipeline(this.#context.ledger)) return { ok: false, reason: "no-such-pipeline" };
+    // A change that is under way comes first.
     await this.#engine.runSaga();
-    const begun = await beginUpdate(this.#parts, request);
+    const begun = await beginUpdate(this.#context, request);
     if (begun === "other-output" || begun === "no-such-commit") return { ok: false, reason: begun };
     if (begun === "busy") return { ok: false, reason: "unavailable" };
     await this.#engine.runSaga();
     void this.#engine.resume();
-    return restingPipeline(this.#parts.ledger) ?? { ok: false, reason: "unavailable" };
+    return restingPipeline(this.#context.ledger) ?? { ok: false, reason: "unavailable" };
   }
 
   async destroy(request: {
     keepOutput: boolean;
   }): Promise<Done | Refused<"no-such-pipeline" | "unavailable">> {
-    const { ledger } = this.#parts;
-    if (!ledger.exists || !beginDestruction(this.#parts, request)) {
+    const { ledger } = this.#context;
+    if (!ledger.exists || !beginDestruction(ledger, request)) {
       return { ok: false, reason: "no-such-pipeline" };
     }
-    this.#parts.wakes.queued();
+    this.#context.wakes.queued();
     await this.#engine.runSaga();
     return ledger.pipeline.row()?.state === "deleting" ? { ok: false, reason: "unavailable" } : { ok: true };
   }
@@ -103,31 +103,33 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
   }
 
   async jobs(request: { after?: string; limit: number }): Promise<{ jobs: Job[]; next: string | null }> {
-    const { ledger } = this.#parts;
+    const { ledger } = this.#context;
     if (!ledger.exists) return { jobs: [], next: null };
     const rows = ledger.jobs.before(request.after ?? AFTER_ALL_IDS, request.limit + 1);
     const page = rows.slice(0, request.limit);
     return {
-      jobs: await shownJobs(this.#parts, page),
+      jobs: await shownJobs(this.#context, page),
       next: rows.length > page.length ? (page.at(-1)?.id ?? null) : null,
     };
   }
 
   async job(id: string): Promise<Job | null> {
-    const { ledger } = this.#parts;
+    const { ledger } = this.#context;
     const row = ledger.exists ? ledger.jobs.byId(id) : undefined;
     return row ? this.#viewOne(row) : null;
   }
 
   async reasons(jobs: readonly string[]): Promise<Record<string, string | null>> {
-    return reasonsOf(this.#parts, jobs);
+    return reasonsOf(this.#context, jobs);
   }
 
   async stopJob(
     id: string,
   ): Promise<{ ok: true; job: Job } | Refused<"no-such-job" | "job-ended" | "job-ending">> {
-    const { ledger } = this.#parts;
-    const stopped = ledger.exists ? ledger.transaction((tx) => stopJob(tx, this.#parts, id)) : "no-such-job";
+    const { ledger } = this.#context;
+    const stopped = ledger.exists
+      ? ledger.transaction((tx) => stopJob(tx, this.#context, id))
+      : "no-such-job";
     if (stopped !== "stopped" && stopped !== "was-stopped") return { ok: false, reason: stopped };
     this.#engine.watch();
     const job = await this.job(id);
@@ -139,7 +141,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     after?: string;
     limit: number;
   }): Promise<({ ok: true } & DatumPage) | Refused<"no-such-job" | "no-such-place">> {
-    const { ledger } = this.#parts;
+    const { ledger } = this.#context;
     const job = ledger.exists ? ledger.jobs.byId(request.job) : undefined;
     if (!job) return { ok: false, reason: "no-such-job" };
     const page = listDatums(ledger, { job, after: request.after, limit: request.limit });
@@ -147,7 +149,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
   }
 
   async logs(request: LogsCall): ReturnType<PipelineApi["logs"]> {
-    return answerLogs(this.#parts, {
+    return answerLogs(this.#context, {
       request,
       jobLogged: (waitMs) => this.#engine.jobLogged(request.job, waitMs),
     });
@@ -159,12 +161,12 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     after: string | null;
     limit: number;
   }): Promise<({ ok: true } & MakerPage) | Refused<"no-such-job" | "not-kept" | "not-yet">> {
-    const page = await makersOf(this.#parts, request);
+    const page = await makersOf(this.#context, request);
     return typeof page === "string" ? { ok: false, reason: page } : { ok: true, ...page };
   }
 
   async waitJob(request: { id: string; waitMs: number }): Promise<Job | null> {
-    const { ledger, peers } = this.#parts;
+    const { ledger, peers } = this.#context;
     const deadline = peers.now() + request.waitMs;
     for (;;) {
       const row = ledger.exists ? ledger.jobs.byId(request.id) : undefined;
@@ -176,21 +178,23 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
   }
 
   async lease(request: LeaseCall): Promise<Leased | Refused<"no-such-pipeline">> {
-    return leaseDatums(this.#parts, {
+    return leaseDatums(this.#context, {
       request,
       datumQueued: (waitMs) => this.#engine.datumQueued(waitMs),
     });
   }
 
   async vacate({ worker, visit }: { worker: string; visit: string }): Promise<void> {
-    const { ledger } = this.#parts;
+    const { ledger } = this.#context;
     if (ledger.exists) ledger.transaction(() => ledger.slots.vacate(worker, visit));
   }
 
   async renew(request: Renewal): Promise<{ lost: string[] }> {
-    const { ledger } = this.#parts;
+    const { ledger } = this.#context;
     return {
-      lost: ledger.exists ? ledger.transaction((tx) => renew(tx, this.#parts, request)) : [...request.leases],
+      lost: ledger.exists
+        ? ledger.transaction((tx) => renew(tx, this.#context, request))
+        : [...request.leases],
     };
   }
 
@@ -200,19 +204,19 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     worker: string;
     entries: LogsRequest["entries"];
   }): Promise<{ lost: string[] }> {
-    const { ledger, wakes } = this.#parts;
+    const { ledger, wakes } = this.#context;
     if (!ledger.active()) return { lost: [...new Set(entries.map(({ lease }) => lease))] };
-    const { lost, jobs } = ledger.transaction((tx) => addLogs(tx, this.#parts, entries));
+    const { lost, jobs } = ledger.transaction((tx) => addLogs(tx, this.#context, entries));
     for (const job of jobs) wakes.logged(job);
     return { lost };
   }
 
   async finish(request: { worker: string; outcomes: readonly Outcome[] }): Promise<{ lost: string[] }> {
-    const { ledger, wakes } = this.#parts;
+    const { ledger, wakes } = this.#context;
     if (!ledger.active()) return { lost: request.outcomes.map(({ lease }) => lease) };
     const lost: string[] = [];
     for (const outcome of request.outcomes) {
-      const recorded = ledger.transaction((tx) => recordOutcome(tx, this.#parts, outcome));
+      const recorded = ledger.transaction((tx) => recordOutcome(tx, this.#context, outcome));
       if (!recorded) lost.push(outcome.lease);
     }
     this.#engine.watch();
@@ -223,25 +227,25 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
   }
 
   async output(): Promise<{ repo: string; branch: string } | null> {
-    const { ledger } = this.#parts;
+    const { ledger } = this.#context;
     return (ledger.exists ? ledger.pipeline.definition()?.output : undefined) ?? null;
   }
 
-  /** Goes on to a state, after whatever is under way; fine where the pipeline is in it. */
+  /** Goes on to a state, after the change that is under way. Succeeds if the pipeline is in that state already. */
   async #become(
     state: "active" | "stopped",
     begin: () => boolean,
   ): Promise<Found | Refused<"no-such-pipeline" | "unavailable">> {
-    if (!foundPipeline(this.#parts.ledger)) return { ok: false, reason: "no-such-pipeline" };
+    if (!foundPipeline(this.#context.ledger)) return { ok: false, reason: "no-such-pipeline" };
     await this.#engine.runSaga();
-    if (begin()) this.#parts.wakes.queued();
+    if (begin()) this.#context.wakes.queued();
     await this.#engine.runSaga();
-    if (!foundPipeline(this.#parts.ledger)) return { ok: false, reason: "no-such-pipeline" };
-    const found = restingPipeline(this.#parts.ledger);
+    if (!foundPipeline(this.#context.ledger)) return { ok: false, reason: "no-such-pipeline" };
+    const found = restingPipeline(this.#context.ledger);
     return found?.pipeline.state === state ? found : { ok: false, reason: "unavailable" };
   }
 
   async #viewOne(row: JobRow): Promise<Job | null> {
-    return (await shownJobs(this.#parts, [row]))[0] ?? null;
+    return (await shownJobs(this.#context, [row]))[0] ?? null;
   }
 }

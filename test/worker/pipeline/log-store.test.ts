@@ -72,7 +72,7 @@ async function withStore(
       sql,
       shown: (job, datum) => shownBy(reader, { job, datum }),
       add: (by, seq, printed, dropped = 0) =>
-        storage.transactionSync(() => store.add(by, { seq, dropped, lines: printed }, { now: NOW })),
+        transaction(storage, (tx) => store.add(tx, by, { seq, dropped, lines: printed, now: NOW })),
     });
   });
 }

@@ -1,9 +1,11 @@
 import { MAX_JOBS_PER_WRITE } from "../../catalogue/jobs.ts";
 import type { PipelineRecord } from "../../catalogue/pipelines.ts";
-import type { PipelineContext } from "../context.ts";
+import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { viewJob } from "../jobs/view.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+
+type Needs = Uses<"exists" | "transaction" | "pipeline" | "jobs", "catalogue">;
 
 /** Shortest time between two writes, so that a burst of jobs goes in batches. */
 const PAUSE_MS = 50;
@@ -14,18 +16,15 @@ const PROGRESS_MS = 500;
  * Brings the catalogue up to date with the jobs: in batches, each job once however often it changed since. New and
  * ended jobs go as soon as the last write allows, progress at most twice a second; `urgent` ends that pause.
  */
-export async function flushJobs(
-  parts: PipelineContext,
-  urgent: { wait(waitMs: number): Promise<void> },
-): Promise<void> {
-  for (let flushed = await flushPage(parts); flushed; flushed = await flushPage(parts)) {
+export async function flushJobs(uses: Needs, urgent: { wait(waitMs: number): Promise<void> }): Promise<void> {
+  for (let flushed = await flushPage(uses); flushed; flushed = await flushPage(uses)) {
     await scheduler.wait(PAUSE_MS);
-    if (!parts.ledger.jobs.hasUrgent()) await urgent.wait(PROGRESS_MS);
+    if (!uses.ledger.jobs.hasUrgent()) await urgent.wait(PROGRESS_MS);
   }
 }
 
-/** One batch; false where nothing was left. */
-export async function flushPage({ ledger, peers }: PipelineContext): Promise<boolean> {
+/** One batch. Returns false if nothing was left. */
+export async function flushPage({ ledger, peers }: Needs): Promise<boolean> {
   const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
   if (!definition) return false;
   const jobs = ledger.jobs.unflushed(MAX_JOBS_PER_WRITE);
@@ -41,8 +40,8 @@ export async function flushPage({ ledger, peers }: PipelineContext): Promise<boo
   return true;
 }
 
-/** Brings the catalogue up to date with a pipeline that runs or is stopped. Throws where it can't be reached. */
-export async function tellOfPipeline({ ledger, peers }: PipelineContext): Promise<void> {
+/** Brings the catalogue up to date with a pipeline that runs or is stopped. Throws if it can't be reached. */
+export async function announcePipeline({ ledger, peers }: Needs): Promise<void> {
   const definition = ledger.pipeline.definition();
   const row = ledger.pipeline.row();
   if (!definition || !row) return;
@@ -53,7 +52,7 @@ export async function tellOfPipeline({ ledger, peers }: PipelineContext): Promis
 
 /** What the catalogue is to say of the pipeline. */
 export function pipelineRecord(
-  ledger: Ledger,
+  ledger: Pick<Ledger, "pipeline">,
   {
     definition,
     state,

@@ -11,7 +11,7 @@ import { continueDestruction, purge } from "../lifecycle/destroy.ts";
 import { continueStart, continueStop } from "../lifecycle/stop-start.ts";
 import { continueUpdate } from "../lifecycle/update.ts";
 import { nextExpiry, sweep } from "../work/expiry.ts";
-import { flushJobs, tellOfPipeline } from "./catalogue-outbox.ts";
+import { announcePipeline, flushJobs } from "./catalogue-outbox.ts";
 import { Loop } from "./loop.ts";
 import { KeyedWaiters, Waiters } from "./waiters.ts";
 
@@ -21,11 +21,11 @@ const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
 
 /**
- * What a Pipeline object does between its calls: each kind of work is a loop of its own, which finds what there is
- * to do in the ledger. Nothing to be done is only in memory; an alarm stands while anything is to be done.
+ * What a Pipeline object does between its calls. Each kind of work is a loop of its own, which finds what there is to do
+ * in the ledger: nothing that is to be done is only in memory, and an alarm stands while anything is.
  */
 export class Engine {
-  readonly parts: PipelineContext;
+  readonly context: PipelineContext;
   readonly #saga: Loop;
   readonly #pull: Loop;
   readonly #fill: Loop;
@@ -41,7 +41,7 @@ export class Engine {
   #rings = 0;
 
   constructor({ ledger, peers }: { ledger: Ledger; peers: Peers }) {
-    this.parts = {
+    this.context = {
       ledger,
       peers,
       wakes: {
@@ -61,17 +61,17 @@ export class Engine {
     };
     const failed = (error: unknown, failures: number): void => this.#retry(error, failures);
     this.#saga = new Loop(() => this.#runSaga(), failed);
-    this.#pull = new Loop(() => pull(this.parts, () => this.#rings), failed);
-    this.#fill = new Loop(() => fillJobs(this.parts), failed);
-    this.#advance = new Loop(() => advanceOldestJob(this.parts), failed);
-    this.#callOff = new Loop(() => callOffAttempts(this.parts), failed);
-    this.#trim = new Loop(() => trim(this.parts), failed);
-    this.#outbox = new Loop(() => flushJobs(this.parts, this.#urgent), failed);
+    this.#pull = new Loop(() => pull(this.context, () => this.#rings), failed);
+    this.#fill = new Loop(() => fillJobs(this.context), failed);
+    this.#advance = new Loop(() => advanceOldestJob(this.context), failed);
+    this.#callOff = new Loop(() => callOffAttempts(this.context), failed);
+    this.#trim = new Loop(() => trim(this.context), failed);
+    this.#outbox = new Loop(() => flushJobs(this.context, this.#urgent), failed);
   }
 
-  /** An input may have news. The mark stays until they are read; a bell for an earlier pipeline of the name is nothing. */
+  /** An input may have news. The mark stays until they are read. Ignores a bell for an earlier pipeline of the name. */
   ring(uid: string): void {
-    const { ledger } = this.parts;
+    const { ledger } = this.context;
     if (ledger.active()?.uid !== uid) return;
     this.#rings++;
     if (!ledger.pipeline.row()?.pullDue) ledger.transaction(() => ledger.pipeline.setPullDue(1));
@@ -90,9 +90,9 @@ export class Engine {
     return this.#refused.has(uid);
   }
 
-  /** Makes sure that the alarm comes by, should we stop half-way. */
+  /** Makes sure that the alarm rings if we stop half-way. */
   watch(): void {
-    this.parts.ledger.timers.arm("work", this.parts.peers.now() + WATCH_MS);
+    this.context.ledger.timers.arm("work", this.context.peers.now() + WATCH_MS);
   }
 
   /** Resolves when a datum may be queued, or after so long. */
@@ -112,7 +112,7 @@ export class Engine {
 
   /** Wakes every loop; resolves when all have come to rest. */
   async resume(): Promise<void> {
-    if (!this.parts.ledger.exists) return;
+    if (!this.context.ledger.exists) return;
     const loops = [
       this.#saga,
       this.#pull,
@@ -128,51 +128,51 @@ export class Engine {
   }
 
   async alarm(): Promise<void> {
-    const { ledger, peers } = this.parts;
+    const { ledger, peers } = this.context;
     if (!ledger.exists) return;
     const now = peers.now();
-    while (ledger.transaction((tx) => sweep(tx, this.parts, now))) await yieldToOthers();
+    while (ledger.transaction((tx) => sweep(tx, this.context, now))) await yieldToOthers();
     ledger.timers.set("leases", nextExpiry(ledger));
-    // Should this very run die, the next one is due already.
+    // If this very run dies, the next one is due already.
     ledger.timers.set("work", now + WATCH_MS);
-    checkJobTime(this.parts, now);
+    checkJobTime(this.context, now);
     ledger.timers.rearm();
     await this.resume();
     if (!this.#isPending()) ledger.timers.set("work", undefined);
   }
 
   async #runSaga(): Promise<void> {
-    const { ledger } = this.parts;
+    const { ledger } = this.context;
     for (;;) {
       const row = ledger.pipeline.row();
       switch (row?.state) {
         case "creating": {
           const uid = ledger.pipeline.definition()?.uid;
-          if ((await continueCreation(this.parts)) === "output-exists" && uid) this.#refused.add(uid);
+          if ((await continueCreation(this.context)) === "output-exists" && uid) this.#refused.add(uid);
           else void this.resume();
           break;
         }
         case "stopping":
-          await continueStop(this.parts);
+          await continueStop(this.context);
           break;
         case "starting":
-          await continueStart(this.parts);
+          await continueStart(this.context);
           void this.resume();
           break;
         case "updating":
-          await continueUpdate(this.parts);
+          await continueUpdate(this.context);
           void this.resume();
           break;
         case "active":
         case "stopped":
           if (row.catalogueVersion >= row.version) return;
-          await tellOfPipeline(this.parts);
+          await announcePipeline(this.context);
           break;
         case "deleting":
-          await continueDestruction(this.parts);
+          await continueDestruction(this.context);
           break;
         case "purging":
-          await purge(this.parts);
+          await purge(this.context);
           break;
         default:
           return;
@@ -181,12 +181,12 @@ export class Engine {
   }
 
   #flush(): void {
-    if (this.parts.ledger.jobs.hasUrgent()) this.#urgent.wake();
+    if (this.context.ledger.jobs.hasUrgent()) this.#urgent.wake();
     void this.#outbox.wake();
   }
 
   #isPending(): boolean {
-    const { pipeline, jobs } = this.parts.ledger;
+    const { pipeline, jobs } = this.context.ledger;
     const row = pipeline.row();
     if (row === undefined || row.state === "deleted") return false;
     if (row.state !== "active" && row.state !== "stopped") return true;
@@ -198,7 +198,7 @@ export class Engine {
 
   /** Whether the oldest job can go on without a runner. */
   #oldestGoesOn(): boolean {
-    const { jobs, tasks, egress } = this.parts.ledger;
+    const { jobs, tasks, egress } = this.context.ledger;
     const job = jobs.oldest();
     if (!job || job.state === "starting") return false;
     if (job.tookOver !== TOOK_OVER) return true;
@@ -209,6 +209,6 @@ export class Engine {
   #retry(error: unknown, failures: number): void {
     console.warn("a pipeline's work failed and is tried again", error);
     const delayMs = Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS);
-    this.parts.ledger.timers.arm("work", this.parts.peers.now() + delayMs);
+    this.context.ledger.timers.arm("work", this.context.peers.now() + delayMs);
   }
 }

@@ -14,7 +14,7 @@ export class Loop {
     this.#failed = failed;
   }
 
-  /** Runs the body, once more where it runs already; resolves when it has come to rest. Never rejects. */
+  /** Runs the body, once more if it runs already; resolves when it has come to rest. Never rejects. */
   wake(): Promise<void> {
     this.#again = true;
     this.#running ??= this.#run().finally(() => {
@@ -23,13 +23,13 @@ export class Loop {
     return this.#running;
   }
 
-  /** Until it has come to rest; at once where it rests. */
+  /** Resolves when it has come to rest. Undefined: it rests. */
   get resting(): Promise<void> | undefined {
     return this.#running;
   }
 
   async #run(): Promise<void> {
-    // Whoever wakes us may be inside a transaction: the body must not be.
+    // A wake may come from inside a transaction: the body must not run in it.
     await Promise.resolve();
     while (this.#again) {
       this.#again = false;

@@ -30,7 +30,7 @@ export function openPeers(env: Env): Peers {
   };
 }
 
-/** How many nodes live. Asked of the catalogue at most every FRESH_MS; where it can't be reached, the last answer stands. */
+/** How many nodes live. Asked of the catalogue at most every FRESH_MS; if it can't be reached, the last answer stands. */
 class LiveNodes {
   readonly #nodes: Catalogue["nodes"];
   #asked: Promise<Fleet> | undefined;

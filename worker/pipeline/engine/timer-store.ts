@@ -15,7 +15,7 @@ export class TimerStore {
     this.#storage = storage;
   }
 
-  /** Due then, or sooner where it is already. */
+  /** Due then, or sooner if it was due before that. */
   arm(kind: TimerKind, due: number): void {
     this.#sql.run`
       INSERT INTO timers (kind, due) VALUES (${kind}, ${due})

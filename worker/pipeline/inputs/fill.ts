@@ -1,11 +1,10 @@
-import { type JobContext, type PipelineContext, yieldToOthers } from "../context.ts";
-import { endEarly } from "../jobs/end.ts";
+import { type JobContext, type Uses, yieldToOthers } from "../context.ts";
+import { type EndsEarly, endEarly } from "../jobs/end.ts";
 import { ALL_COLLECTED, type Fill } from "../jobs/job-store.ts";
 import { fillingStep } from "../ledger/guards.ts";
-import type { Ledger } from "../ledger/ledger.ts";
 import { candidates, inputsOf, readersOf } from "./candidates.ts";
 import { writtenSince } from "./starts.ts";
-import { excessOf, updateDatums } from "./update-datums.ts";
+import { excessOf, type UpdateNeeds, updateDatums } from "./update-datums.ts";
 
 /** Paths collected, or rows removed, in one transaction. */
 const PAGE = 500;
@@ -13,46 +12,55 @@ const PAGE = 500;
 /** Small jobs filled before other calls get their turn. */
 const JOBS_PER_TURN = 10;
 
-/** Works out the datums of every job that waits for them, one job after the other, in slices. */
-export async function fillJobs(parts: PipelineContext): Promise<void> {
+/** What collects the paths of a job touches. */
+type CollectNeeds = Uses<"step" | "jobs" | "touched", "branch">;
+
+/**
+ * Works out the datums of every job that waits for them, one job after the other, in slices. One slice does what the
+ * job's `fill` says and writes what comes next (pull.ts tells the whole way).
+ */
+export async function fillJobs(uses: UpdateNeeds & EndsEarly & Uses<"active">): Promise<void> {
   for (let jobs = 0; ; ) {
-    const definition = parts.ledger.active();
-    const job = definition && parts.ledger.jobs.nextToFill();
+    const definition = uses.ledger.active();
+    const job = definition && uses.ledger.jobs.nextToFill();
     if (!definition || !job) return;
-    const filled = await fillStep(parts, { definition, job });
+    const filled = await fillStep(uses, { definition, job });
     if (!filled || ++jobs % JOBS_PER_TURN === 0) await yieldToOthers();
   }
 }
 
-/** One slice; whether it was the job's last. */
-async function fillStep(parts: PipelineContext, context: JobContext): Promise<boolean> {
+/** One slice. Returns whether it was the job's last. */
+async function fillStep(uses: UpdateNeeds & EndsEarly, context: JobContext): Promise<boolean> {
   const { fill } = context.job;
-  if (readWhole(parts.ledger, context)) return false;
+  if (readWhole(uses, context)) return false;
   switch (fill.step) {
     case "forget":
-      forget(parts, context);
+      forget(uses, context);
       return false;
     case "snapshot":
-      await collectSnapshot(parts, { ...context, at: fill });
+      await collectSnapshot(uses, { ...context, at: fill });
       return false;
     case "changes":
-      await collectChanges(parts, { ...context, at: fill });
+      await collectChanges(uses, { ...context, at: fill });
       return false;
     case "clear":
-      collectCleared(parts, { ...context, at: fill });
+      collectCleared(uses, { ...context, at: fill });
       return false;
     default: {
-      const reason = excessOf(parts.ledger, context);
-      return reason === undefined ? updateDatums(parts, context) : giveUp(parts, { ...context, reason });
+      const reason = excessOf(uses.ledger, context);
+      return reason === undefined ? updateDatums(uses, context) : giveUp(uses, { ...context, reason });
     }
   }
 }
 
 /**
- * The job reads its inputs whole: what was there before ends, and what is still there is born again. What has a
- * result keeps it, and the output commit is the difference between results, so that nothing is done in vain.
+ * The job reads its inputs whole: what was there before ends, and what is still there is born again. A datum that has a
+ * result keeps it, and the output commit is the difference between results, so nothing is run or written in vain.
  */
-function forget({ ledger }: PipelineContext, context: JobContext): void {
+function forget(
+  { ledger }: Uses<"step" | "jobs" | "datums" | "elements" | "pipeline">,
+  context: JobContext,
+): void {
   const { job } = context;
   fillingStep(ledger, context, () => {
     const datums = ledger.datums.killSome(job.n, PAGE);
@@ -63,9 +71,9 @@ function forget({ ledger }: PipelineContext, context: JobContext): void {
   });
 }
 
-/** Everything that belongs to the inputs is new. */
+/** Every file that belongs to the inputs is new: one page of one view. */
 async function collectSnapshot(
-  { ledger, peers }: PipelineContext,
+  { ledger, peers }: CollectNeeds,
   context: JobContext & { at: Extract<Fill, { step: "snapshot" }> },
 ): Promise<void> {
   const { definition, job, at } = context;
@@ -94,9 +102,9 @@ async function collectSnapshot(
   }
 }
 
-/** A commit that changed more than its feed page held. */
+/** A commit that changed more than its feed page held: one more page of its changes. */
 async function collectChanges(
-  { ledger, peers }: PipelineContext,
+  { ledger, peers }: CollectNeeds,
   context: JobContext & { at: Extract<Fill, { step: "changes" }> },
 ): Promise<void> {
   const { definition, job, at } = context;
@@ -114,7 +122,7 @@ async function collectChanges(
 
 /** The branch was deleted: every element of its inputs is gone. */
 function collectCleared(
-  { ledger }: PipelineContext,
+  { ledger }: Uses<"step" | "jobs" | "touched" | "elements">,
   context: JobContext & { at: Extract<Fill, { step: "clear" }> },
 ): void {
   const { definition, job, at } = context;
@@ -140,14 +148,17 @@ function collectCleared(
 }
 
 /**
- * Fails a job whose datums are not to be had. What it was about to make is dropped, so that the next job can't build
- * upon it: that one reads its inputs whole. One slice; whether it was the last.
+ * Fails a job whose cross product is too large. What it was about to make is dropped, so the next job can't build upon
+ * it: that one reads its inputs whole. One slice. Returns whether it was the last.
  */
-function giveUp(parts: PipelineContext, { reason, ...context }: JobContext & { reason: string }): boolean {
-  const { ledger } = parts;
+function giveUp(
+  uses: EndsEarly & Uses<"step" | "touched" | "pipeline">,
+  { reason, ...context }: JobContext & { reason: string },
+): boolean {
+  const { ledger } = uses;
   const { job } = context;
   const done = fillingStep(ledger, context, (tx) => {
-    endEarly(tx, parts, { job, state: "failure", reason });
+    endEarly(tx, uses, { job, state: "failure", reason });
     if (ledger.touched.clear(job.n, PAGE)) return false;
     ledger.pipeline.setNextReadsWhole(1);
     ledger.jobs.setFilled(job.n);
@@ -156,8 +167,8 @@ function giveUp(parts: PipelineContext, { reason, ...context }: JobContext & { r
   return done ?? false;
 }
 
-/** A job behind one that was given up reads its inputs whole. Whether this is one. */
-function readWhole(ledger: Ledger, context: JobContext): boolean {
+/** A job behind one that was given up reads its inputs whole. Returns whether this is one. */
+function readWhole({ ledger }: Uses<"step" | "jobs" | "pipeline">, context: JobContext): boolean {
   if (ledger.pipeline.row()?.nextReadsWhole !== 1) return false;
   fillingStep(ledger, context, () => {
     ledger.jobs.setFill(context.job.n, { fill: { step: "forget" }, total: context.job.total });

@@ -1,3 +1,27 @@
+/*
+ * From a bell to the datums of a job. In brackets: what a step writes down.
+ *
+ *  1. Bell (engine.ts, `ring`) [pipeline.pull_due]: a branch that has a new commit, or was deleted, rings. It is
+ *     answered once the mark is written, so the branch may forget it. A bell carries nothing: it may come late or twice.
+ *  2. Pull [sources, jobs, touched; then pull_due]: reads the feed of every input branch from where it was read to, and
+ *     puts the events in order of time (order-feeds.ts). For each, in one transaction: the cursor moves, the job is
+ *     there, and so are the paths it touches (candidates.ts). A cursor only moves forward, so an event has one job.
+ *     No job is made before each input holds a file (starts.ts); the first one reads its inputs whole.
+ *  3. Fill (fill.ts) [jobs.fill, touched]: collects the paths that the feed's page did not hold. Jobs are filled one
+ *     after the other, as each set of datums builds upon the one before.
+ *  4. Update the datums (update-datums.ts) [elements, datums, attempts, jobs.fill; then jobs.state]: compares the
+ *     touched paths with the elements that were there. Elements die and are born, and datums with them. A datum
+ *     without a result is queued at once; when all is compared, the job runs.
+ *
+ * Who wins:
+ *  - A bell that rings while feeds are on their way may be for a commit that they lack. The mark stays and all is read
+ *    once more, or that commit would be seen only with the next bell.
+ *  - A stop, update or deletion of the pipeline wins: each step checks that the version it was prepared for still runs
+ *    (Ledger.step), and changes nothing if not.
+ *  - A job that ends early is filled all the same, as the next one builds upon its datums: they are noted, not queued.
+ *    Only a job whose cross product is too large is given up, and the next one reads its inputs whole.
+ *  - A crash: a slice writes its rows and how far it got in one transaction, so at most one is done again.
+ */
 import type { FeedEvent } from "../../branch/contract.ts";
 import { type Uses, yieldToOthers } from "../context.ts";
 import type { Definition } from "../definition.ts";
@@ -21,34 +45,17 @@ type Needs = Uses<
 >;
 
 /**
- * From a bell to the datums of a job.
- *
- * 1. A branch that has a new commit, or was deleted, rings (Engine.ring). That a pull is due is written down before the
- *    bell is answered, so a bell may be lost or come twice afterwards: what is new is found by reading.
- * 2. `pull` reads the feed of every input from its cursor on, puts the events in order of time (orderFeeds) and takes
- *    them one by one. In one transaction the cursor moves, the job is there, and so are the paths that the event
- *    touched. A cursor only moves forward, so an event that is read twice makes one job.
- * 3. `fillJobs` works out the datums of one job after the other, oldest first, as each set builds upon the one before.
- *    What is left to do is in the job's `fill`; every slice writes it in the transaction of its rows, so a crash repeats
- *    at most one slice. It goes on if the job was stopped meanwhile: the next job needs the set all the same.
- * 4. `updateDatums` compares the touched paths with the elements that were there; elements die and are born, and with
- *    them datums. A datum without a result is queued at once. When all is compared, the job runs.
- *
- * No job is made before each input holds a file: until then only cursors move; the first job reads the inputs whole.
- * A stop, update or deletion wins any race: every step checks that the version it was prepared for still runs
- * (Ledger.step), and changes nothing if not.
- *
- * `rings` counts the bells so far. A bell that rings while feeds are read may be for a commit that those pages do not
- * have: then the mark that a pull is due stays, or that commit would be seen only with the next bell.
+ * Reads what is new on every input branch, whichever of them rang, and makes one job an event, until nothing is left.
+ * `rings` counts the bells so far: the mark that a pull is due goes only if none rang while the last pages were read.
  */
-export async function pull(deps: Needs, rings: () => number): Promise<void> {
-  const { ledger } = deps;
+export async function pull(uses: Needs, rings: () => number): Promise<void> {
+  const { ledger } = uses;
   let pauseMs = 0;
   for (;;) {
     const definition = ledger.active();
     if (!definition || !ledger.pipeline.row()?.pullDue) return;
     const heard = rings();
-    const { taken, rest } = await pullOnce(deps, definition);
+    const { taken, rest } = await pullOnce(uses, definition);
     if (rest && taken === 0) {
       pauseMs = Math.min(Math.max(1, pauseMs * 2), MAX_PAUSE_MS);
       await scheduler.wait(pauseMs);
@@ -62,8 +69,8 @@ export async function pull(deps: Needs, rings: () => number): Promise<void> {
   }
 }
 
-async function pullOnce(deps: Needs, definition: Definition): Promise<{ taken: number; rest: boolean }> {
-  const { ledger, peers, wakes } = deps;
+async function pullOnce(uses: Needs, definition: Definition): Promise<{ taken: number; rest: boolean }> {
+  const { ledger, peers, wakes } = uses;
   const pages = await Promise.all(
     ledger.sources
       .all()
@@ -75,7 +82,7 @@ async function pullOnce(deps: Needs, definition: Definition): Promise<{ taken: n
   );
   const { events, rest } = orderFeeds(pages);
   for (const [index, { source, event }] of events.entries()) {
-    await take(deps, { definition, source, event });
+    await take(uses, { definition, source, event });
     if (index % EVENTS_PER_TURN === EVENTS_PER_TURN - 1) {
       wakes.fill();
       await yieldToOthers();
@@ -90,23 +97,23 @@ async function pullOnce(deps: Needs, definition: Definition): Promise<{ taken: n
 
 /** One event: the cursor moves and the job is there, or neither. */
 async function take(
-  deps: Needs,
+  uses: Needs,
   { definition, source, event }: { definition: Definition; source: number; event: FeedEvent },
 ): Promise<void> {
-  const { ledger } = deps;
+  const { ledger } = uses;
   // From the first job on, every event is after the start of each input: before that they have no data.
   const first = ledger.pipeline.row()?.hadFirstJob !== 1;
-  const hasData = !first || (await hasDataAfter(deps, { definition, source, event }));
+  const hasData = !first || (await hasDataAfter(uses, { definition, source, event }));
   ledger.step(definition, (tx) => {
     const commit = event.kind === "commit" ? event.id : null;
     if (!ledger.sources.advance(source, { generation: event.generation, seq: event.seq, commit })) return;
     ledger.sources.setHasData(source, hasData);
     if (first && !ledger.sources.allHaveData()) return;
     if (first) {
-      insertWholeJob(tx, deps, { definition, source, at: event });
+      insertWholeJob(tx, uses, { definition, source, at: event });
       return;
     }
-    const n = insertJob(tx, deps, { definition, source, at: event, fill: fillOf(event) });
+    const n = insertJob(tx, uses, { definition, source, at: event, fill: fillOf(event) });
     if (n === undefined) return;
     ledger.touched.add(n, candidates(event.changes, readersOf(definition.inputs, source)));
   });

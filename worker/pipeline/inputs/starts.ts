@@ -5,12 +5,12 @@ import type { Definition, InputRule, Revision } from "../definition.ts";
 type Unplaced = Pick<InputRule, "repo" | "branch" | "from">;
 
 /**
- * Where each input's `from` stands in the history of its branch (spec §2.4): asked for once, when a version of the
- * specification is submitted, and written down with it. What the version before had is taken from there. Undefined
- * where a branch has no such commit.
+ * Where each input's `from` stands in the history of its branch. Asked for once, when a version of the specification is
+ * submitted, and written down with it; what the version before had is taken from there. Returns undefined if a branch
+ * has no such commit.
  */
 export async function findStarts(
-  peers: Peers,
+  peers: Pick<Peers, "branch">,
   inputs: readonly Unplaced[],
   before: readonly InputRule[] = [],
 ): Promise<Revision["starts"] | undefined> {
@@ -24,7 +24,7 @@ export async function findStarts(
 }
 
 async function startOf(
-  peers: Peers,
+  peers: Pick<Peers, "branch">,
   { repo, branch, from }: Unplaced,
   before: readonly InputRule[],
 ): Promise<CommitPosition | undefined> {
@@ -45,8 +45,8 @@ export function writtenSince(
 }
 
 /**
- * The last place that an input of a source starts at; null where none of them starts late. What that input has the
- * others have too, so each input of the source holds a file where this one does.
+ * The last place that an input of a source starts at, or null if none of them starts late. What that input has the
+ * others have too: if it holds a file, so does each input of the source.
  */
 export function lastStart({ inputs }: Definition, source: number): CommitPosition | null {
   let last: CommitPosition | null = null;
@@ -64,7 +64,7 @@ export function isAfter(a: CommitPosition, b: CommitPosition): boolean {
 /** Files asked for at a time while looking for the first that is not an empty directory. */
 const PAGE = 500;
 
-/** Whether a file that was written after `start` is there at a position; empty directories are none. */
+/** Whether a file that was written after `start` is there at a position. An empty directory does not count. */
 export async function holdsFile(
   branch: BranchApi,
   { at, start }: { at: CommitPosition; start: CommitPosition | null },

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { MAX_PAIRS } from "../../../protocol/pipeline-check.ts";
 import { type Axis, combinations } from "../../core/cross-product.ts";
 import { datumId, datumKey } from "../../core/datums.ts";
-import type { JobContext, PipelineContext } from "../context.ts";
+import type { JobContext, Uses } from "../context.ts";
 import { fillingStep } from "../ledger/guards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Element } from "./element-store.ts";
@@ -14,20 +14,25 @@ const SLICE = 250;
 /** Directories that are fingerprinted at the same time. */
 const FINGERPRINTS_AT_ONCE = 8;
 
+type Stores = "touched" | "elements" | "datums" | "results" | "attempts" | "jobs" | "pipeline";
+
+/** What working out datums touches. */
+export type UpdateNeeds = Uses<Stores | "step", "branch" | "now", "queued" | "advance" | "outbox">;
+
 /**
- * One slice of comparing touched paths with the elements that are there, and of the births that follow. Elements
- * go one at a time and every death comes before the first birth, so the alive datums are at each moment the cross
- * product of the alive elements: no pair is made twice, and none is made in vain. Answers whether the job is filled.
+ * One slice of comparing touched paths with the elements that are there, and of the births that follow. Elements go one
+ * at a time and every death comes before the first birth, so at each moment the alive datums are the cross product of
+ * the alive elements: no pair is made twice, and none is made in vain. Returns whether the job's datums are all known.
  */
-export async function updateDatums(parts: PipelineContext, context: JobContext): Promise<boolean> {
-  const { ledger, peers, wakes } = parts;
+export async function updateDatums(uses: UpdateNeeds, context: JobContext): Promise<boolean> {
+  const { ledger, peers, wakes } = uses;
   const { job } = context;
   const touched = ledger.touched.found(job.n, SLICE);
-  const now = await resolve(parts, { ...context, touched });
+  const now = await elementsAt(uses, { ...context, touched });
   const filled = fillingStep(ledger, context, () => {
-    const slice = new Slice(parts, { ...context, job: ledger.jobs.get(job.n) ?? job });
+    const slice = new Slice(ledger, { ...context, job: ledger.jobs.get(job.n) ?? job, now: peers.now() });
     const compared = slice.compare(touched, now) && touched.length < SLICE;
-    // Of a cross product that is too large no pair is made: the next slice gives the job up (giveUp).
+    // No pair is made of a cross product that is too large: the next slice gives the job up (fill.ts).
     const done = compared && excessOf(ledger, context) === undefined && slice.bear();
     slice.save(done);
     if (done) ledger.jobs.start(job.n, peers.now());
@@ -43,11 +48,14 @@ export async function updateDatums(parts: PipelineContext, context: JobContext):
 
 /**
  * Why a job can't have its datums: the cross product of its inputs is larger than MAX_PAIRS. Known once all touched
- * paths were compared, before the first pair is made. Undefined where it can.
+ * paths were compared, before the first pair is made. Returns undefined if the product is within the limit.
  */
-export function excessOf(ledger: Ledger, { definition, job }: JobContext): string | undefined {
-  if (definition.inputs.length < 2 || ledger.touched.found(job.n, 1).length > 0) return undefined;
-  const sizes = definition.inputs.map((_, input) => ledger.elements.sizeOf(input));
+export function excessOf(
+  { elements, touched }: Pick<Ledger, "elements" | "touched">,
+  { definition, job }: JobContext,
+): string | undefined {
+  if (definition.inputs.length < 2 || touched.found(job.n, 1).length > 0) return undefined;
+  const sizes = definition.inputs.map((_, input) => elements.sizeOf(input));
   const pairs = sizes.reduce((product, size) => product * BigInt(size), 1n);
   if (pairs <= MAX_PAIRS) return undefined;
   const sides = definition.inputs.map(({ name }, input) => `${sizes[input]} of '${name}'`).join(" with ");
@@ -55,8 +63,8 @@ export function excessOf(ledger: Ledger, { definition, job }: JobContext): strin
 }
 
 /** What is at each touched path now; a directory is fingerprinted once per job, at the job's own position. */
-async function resolve(
-  { peers }: PipelineContext,
+async function elementsAt(
+  { peers }: Pick<UpdateNeeds, "peers">,
   { definition, job, touched }: JobContext & { touched: readonly Touched[] },
 ): Promise<(Element | undefined)[]> {
   const found: (Element | undefined)[] = [];
@@ -79,22 +87,20 @@ async function resolve(
 
 /** The state of one transaction of a fill. */
 class Slice {
-  readonly #ledger: Ledger;
-  readonly #context: JobContext;
-  readonly #now: number;
+  readonly #ledger: Pick<Ledger, Stores>;
+  readonly #context: JobContext & { readonly now: number };
   #left = SLICE;
   #alive = 0;
   #skipped = 0;
   #from: readonly string[] | null;
 
-  constructor({ ledger, peers }: PipelineContext, context: JobContext) {
+  constructor(ledger: Pick<Ledger, Stores>, context: JobContext & { readonly now: number }) {
     this.#ledger = ledger;
-    this.#now = peers.now();
     this.#context = context;
     this.#from = context.job.fill.step === "settle" ? context.job.fill.from : null;
   }
 
-  /** False where the slice is used up before all were compared. */
+  /** Returns false if the slice is used up before all were compared. */
   compare(touched: readonly Touched[], now: readonly (Element | undefined)[]): boolean {
     const { elements, touched: store } = this.#ledger;
     const { n } = this.#context.job;
@@ -116,14 +122,14 @@ class Slice {
     return true;
   }
 
-  /** False where the slice is used up before all were born. */
+  /** Returns false if the slice is used up before all were born. */
   bear(): boolean {
     const { touched, elements } = this.#ledger;
     const { n } = this.#context.job;
     for (let next = touched.nextBirth(n); next; next = touched.nextBirth(n)) {
       const { input, element } = next;
       elements.bear(element, { input, job: n });
-      const done = this.#cross(input, element, (parts) => this.#bearDatum(parts));
+      const done = this.#cross(input, element, (pair) => this.#bearDatum(pair));
       if (!done) return false;
       touched.born(n, { input, path: element.path });
       this.#left--;
@@ -142,8 +148,8 @@ class Slice {
   #kill(input: number, element: Element): boolean {
     const { elements, datums } = this.#ledger;
     const { n } = this.#context.job;
-    const done = this.#cross(input, element, (parts) => {
-      if (datums.kill(datumKey(parts.map(({ path }) => path)), n)) this.#alive--;
+    const done = this.#cross(input, element, (pair) => {
+      if (datums.kill(datumKey(pair.map(({ path }) => path)), n)) this.#alive--;
     });
     if (done) {
       elements.kill({ input, path: element.path, job: n });
@@ -157,30 +163,31 @@ class Slice {
     if (this.#context.definition.inputs.length > 1) this.#ledger.elements.resize(input, change);
   }
 
-  #bearDatum(parts: readonly Element[]): void {
+  #bearDatum(pair: readonly Element[]): void {
     const { datums, results, attempts } = this.#ledger;
-    const { definition, job } = this.#context;
-    const key = datumKey(parts.map(({ path }) => path));
-    const named = parts.map((part, index) => ({ ...part, input: definition.inputs[index]?.name ?? "" }));
+    const { definition, job, now } = this.#context;
+    const key = datumKey(pair.map(({ path }) => path));
+    const named = pair.map((element, index) => ({ ...element, input: definition.inputs[index]?.name ?? "" }));
     const id = datumId(named, sha256Hex);
     datums.bear({ id, key, salt: definition.salt }, job.n);
     this.#alive++;
     if (results.has(id, definition.salt)) this.#skipped++;
     else if (job.finishedAt === null) attempts.add(job.n, { id, key });
-    else attempts.addKilled(job.n, { id, key }, { now: this.#now });
+    // The job was stopped meanwhile: the next one that has the datum runs it.
+    else attempts.addKilled(job.n, { id, key }, { now });
   }
 
   /** Every datum of one element with the alive ones of the other inputs, from where the last slice stopped. */
-  #cross(input: number, element: Element, each: (parts: readonly Element[]) => void): boolean {
+  #cross(input: number, element: Element, each: (pair: readonly Element[]) => void): boolean {
     const { inputs } = this.#context.definition;
     const axes = inputs.map((_, index) =>
       index === input ? only(element) : this.#ledger.elements.axis(index),
     );
-    for (const parts of combinations(axes, this.#from)) {
-      each(parts);
+    for (const pair of combinations(axes, this.#from)) {
+      each(pair);
       this.#left--;
       if (this.#left <= 0) {
-        this.#from = parts.map(({ path }) => path);
+        this.#from = pair.map(({ path }) => path);
         return false;
       }
     }

@@ -8,7 +8,7 @@ export type Guarded = Pick<Ledger, "step" | "endingStep" | "jobs">;
 
 /** A step of working out a job's datums: done only while they are not known and still wanted. */
 export function fillingStep<T>(
-  ledger: Guarded,
+  ledger: Pick<Ledger, "step" | "jobs">,
   { definition, job }: JobContext,
   work: (tx: Tx) => T,
 ): T | undefined {

@@ -1,7 +1,26 @@
+/*
+ * The states of a pipeline, and what takes it from one to the next.
+ *
+ *   creating → active → stopping → stopped → starting → active
+ *              active → updating → active
+ *              any of these → deleting → purging → deleted
+ *
+ * It rests in `active`, `stopped` and `deleted`. In each other state one saga is under way. A call begins it (`begin…`):
+ * one transaction that writes the state and what is asked for. The engine then goes on with it (`continue…`), at once
+ * and, after a crash or when a peer can't be reached, from the alarm. Each step may be done again, and a peer is told
+ * before the row that rests on it is written, so a saga is never left half-way.
+ *
+ * Stops, starts and updates wait for the saga that is under way. A deletion does not, and wins: every step writes only
+ * if the state and the life of the pipeline (`uid`) are still the ones it belongs to (whileIn). Steps of jobs check the
+ * same (Ledger.step), so no job is made and nothing is leased while jobs are being ended.
+ *
+ * Each change of state is a new version. The catalogue keeps the highest that it was told, so what arrives late does no
+ * harm; the row of a deleted pipeline stays as a tombstone, as the next one of its name counts on from there.
+ */
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import { checkSpec } from "../../core/spec.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
-import type { PipelineContext } from "../context.ts";
+import type { Uses } from "../context.ts";
 import { type Definition, markerName } from "../definition.ts";
 import { pipelineRecord } from "../engine/catalogue-outbox.ts";
 import { findStarts } from "../inputs/starts.ts";
@@ -15,13 +34,16 @@ import { subscribe } from "./subscribe.ts";
 export type CreationBegun = "begun" | "already-exists" | "no-such-commit";
 
 /** Writes down what is to be made. */
-export async function beginCreation(parts: PipelineContext, spec: PipelineSpec): Promise<CreationBegun> {
-  const { ledger, peers } = parts;
+export async function beginCreation(
+  uses: Uses<"makeTables" | "transaction" | "sql" | "pipeline" | "sources", "branch" | "now" | "id">,
+  spec: PipelineSpec,
+): Promise<CreationBegun> {
+  const { ledger, peers } = uses;
   const checked = checkSpec(spec);
   const starts = await findStarts(peers, checked.ok ? checked.inputs : []);
   if (!starts) return "no-such-commit";
   ledger.makeTables();
-  await purge(parts);
+  await purge(uses);
   return ledger.transaction(() => {
     const state = ledger.pipeline.row()?.state;
     const same = JSON.stringify(ledger.pipeline.definition()?.spec) === JSON.stringify(spec);
@@ -36,33 +58,37 @@ export async function beginCreation(parts: PipelineContext, spec: PipelineSpec):
   });
 }
 
+type Needs = Uses<
+  "transaction" | "pipeline" | "sources" | "jobs",
+  "branch" | "blobs" | "catalogue" | "now" | "id"
+>;
+
 /**
- * Rolls a creation forward (design §6): claim the output, leave the marker, subscribe to the inputs, tell the
- * catalogue, run. Each step may be done again; a crash goes on from what is written down. Answers whether the output
- * branch is somebody else's. Throws where a peer can't be reached.
+ * Rolls a creation forward: claim the output, leave the marker, subscribe to the inputs, tell the catalogue, run.
+ * Returns `output-exists` if the output branch is somebody else's. Throws if a peer can't be reached.
  */
-export async function continueCreation(parts: PipelineContext): Promise<"output-exists" | "done"> {
-  const { ledger, peers } = parts;
+export async function continueCreation(uses: Needs): Promise<"output-exists" | "done"> {
+  const { ledger, peers } = uses;
   const definition = ledger.pipeline.definition();
   if (!definition || !isCreating(ledger, definition.uid)) return "done";
-  if (!(await claim(parts, definition))) return "output-exists";
+  if (!(await claim(uses, definition))) return "output-exists";
   const marker = JSON.stringify({ pipeline: definition.name, uid: definition.uid });
   await peers.blobs.put(markerName(definition.name), new TextEncoder().encode(marker));
   for (const source of ledger.sources.unsubscribed()) {
-    await subscribe(parts, { definition, state: "creating", source });
+    await subscribe(uses, { definition, state: "creating", source });
   }
   // The version is read while the creation stands: a deletion that began meanwhile has a higher one and wins.
   if (!isCreating(ledger, definition.uid)) return "done";
   await peers.catalogue.pipelines.record(
     pipelineRecord(ledger, { definition, state: "active", deleted: false }),
   );
-  activate(parts, definition);
+  whileIn(ledger, { uid: definition.uid, state: "creating", work: (tx) => activate(tx, uses, definition) });
   return "done";
 }
 
-/** False where the branch is not to be had. */
+/** Returns false if the branch is somebody else's. */
 async function claim(
-  { ledger, peers }: PipelineContext,
+  { ledger, peers }: Uses<"transaction" | "pipeline", "branch">,
   { name, uid, output }: Definition,
 ): Promise<boolean> {
   if (ledger.pipeline.row()?.epoch !== null) return true;
@@ -73,26 +99,26 @@ async function claim(
   whileIn(ledger, {
     uid,
     state: "creating",
-    // Nobody has heard of a pipeline that is refused: it simply never was.
+    // Nobody has heard of a pipeline that is refused: its rows go, and the catalogue is told nothing.
     work: () => (claimed.ok ? ledger.pipeline.setEpoch(claimed.epoch) : ledger.pipeline.setState("purging")),
   });
   return claimed.ok;
 }
 
-/** From here on events make jobs; where every input has data already, there is one for what is there. */
-function activate(parts: PipelineContext, definition: Definition): void {
-  const { ledger } = parts;
-  whileIn(ledger, { uid: definition.uid, state: "creating", work: begin });
-
-  function begin(tx: Tx): void {
-    ledger.pipeline.setState("active");
-    // What the catalogue was told of is what is true from now on.
-    ledger.pipeline.setCatalogueVersion(ledger.pipeline.row()?.version ?? 0);
-    ledger.pipeline.setPullDue(1);
-    if (ledger.sources.allHaveData()) insertWholeJob(tx, parts, pipelineEvent(ledger, definition));
-  }
+/** From here on events make jobs. If every input has data already, one job is made for what is there. */
+function activate(
+  tx: Tx,
+  uses: Uses<"pipeline" | "sources" | "jobs", "now" | "id">,
+  definition: Definition,
+): void {
+  const { pipeline, sources } = uses.ledger;
+  pipeline.setState("active");
+  // What the catalogue was told is true from now on.
+  pipeline.setCatalogueVersion(pipeline.row()?.version ?? 0);
+  pipeline.setPullDue(1);
+  if (sources.allHaveData()) insertWholeJob(tx, uses, pipelineEvent(uses.ledger, definition));
 }
 
-function isCreating(ledger: Ledger, uid: string): boolean {
-  return ledger.pipeline.row()?.state === "creating" && ledger.pipeline.definition()?.uid === uid;
+function isCreating({ pipeline }: Pick<Ledger, "pipeline">, uid: string): boolean {
+  return pipeline.row()?.state === "creating" && pipeline.definition()?.uid === uid;
 }

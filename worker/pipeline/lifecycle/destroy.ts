@@ -1,7 +1,9 @@
 import type { BranchAddress } from "../../../protocol/names.ts";
-import { type PipelineContext, yieldToOthers } from "../context.ts";
+import { type PipelineContext, type Uses, yieldToOthers } from "../context.ts";
 import { markerName } from "../definition.ts";
 import { flushPage, pipelineRecord } from "../engine/catalogue-outbox.ts";
+import { whileIn } from "../ledger/guards.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { endAllJobs } from "./end-all-jobs.ts";
 
 /** Rows removed in one transaction. */
@@ -34,9 +36,9 @@ const TABLES: readonly (readonly [table: string, key: string])[] = [
   ["log_store", "one"],
 ];
 
-/** From here on nothing is leased and no event makes a job. False where there is no pipeline. */
+/** From here on nothing is leased and no event makes a job. Returns false if there is no pipeline. */
 export function beginDestruction(
-  { ledger }: PipelineContext,
+  ledger: Pick<Ledger, "transaction" | "pipeline">,
   { keepOutput }: { keepOutput: boolean },
 ): boolean {
   return ledger.transaction(() => {
@@ -49,36 +51,33 @@ export function beginDestruction(
   });
 }
 
-/** Rolls a deletion forward; each step may be done again. Throws where a peer can't be reached. */
-export async function continueDestruction(parts: PipelineContext): Promise<void> {
-  const { ledger, peers } = parts;
+/** Rolls a deletion forward. Throws if a peer can't be reached. */
+export async function continueDestruction(context: PipelineContext): Promise<void> {
+  const { ledger, peers } = context;
   const definition = ledger.pipeline.definition();
   if (!definition || ledger.pipeline.row()?.state !== "deleting") return;
   const { uid, name, output } = definition;
-  for (const source of subscribedSources(parts)) await peers.branch(source).unsubscribe({ uid });
-  await endAllJobs(parts, { definition, reason: "the pipeline was deleted" });
-  // Jobs outlive their pipeline in the catalogue: they end there before the rows go.
-  while (await flushPage(parts)) await yieldToOthers();
+  for (const source of subscribedSources(ledger)) await peers.branch(source).unsubscribe({ uid });
+  await endAllJobs(context, { definition, reason: "the pipeline was deleted" });
+  // Jobs outlive their pipeline in the catalogue: it is told of their end before the rows go.
+  while (await flushPage(context)) await yieldToOthers();
   await peers.branch(output).release({ uid, destroy: ledger.pipeline.row()?.keepOutput === 0 });
   await peers.catalogue.pipelines.record(
     pipelineRecord(ledger, { definition, state: "deleting", deleted: true }),
   );
   await peers.blobs.delete(markerName(name));
-  ledger.transaction(() => {
-    const current = ledger.pipeline.row()?.state === "deleting" && ledger.pipeline.definition()?.uid === uid;
-    if (current) ledger.pipeline.setState("purging");
-  });
+  whileIn(ledger, { uid, state: "deleting", work: () => ledger.pipeline.setState("purging") });
 }
 
-/** Those of this version, and of the one before: an update may not have got to the end of it. */
-function subscribedSources({ ledger }: PipelineContext): readonly BranchAddress[] {
-  const present = ledger.pipeline.definition();
-  const before = present && ledger.pipeline.definitionAt(present.revision - 1);
+/** Those of this version and of the one before: an update may not have got to the end of it. */
+function subscribedSources({ pipeline }: Pick<Ledger, "pipeline">): readonly BranchAddress[] {
+  const present = pipeline.definition();
+  const before = present && pipeline.definitionAt(present.revision - 1);
   return [...(present?.sources ?? []), ...(before?.sources ?? [])];
 }
 
 /** Removes the rows of a deleted pipeline in slices; only its tombstone stays. Does nothing to a pipeline that is there. */
-export async function purge({ ledger }: PipelineContext): Promise<void> {
+export async function purge({ ledger }: Uses<"transaction" | "pipeline" | "sql">): Promise<void> {
   for (const [table, key] of TABLES) {
     for (let more = true; more; ) {
       more = ledger.transaction(() => {

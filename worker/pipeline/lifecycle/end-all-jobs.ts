@@ -3,48 +3,51 @@ import { type PipelineContext, yieldToOthers } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { finishStep } from "../finish/advance.ts";
 import { callOffAttempts, endEarly } from "../jobs/end.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 
 /** Jobs ended, and rows removed, in one transaction. */
 const SLICE = 200;
 
 /**
  * Ends every job that has not ended, for a pipeline that makes none meanwhile. A job whose output may have been
- * committed ends by that first. Jobs outlive what ended them in the catalogue, so they are told of in the end.
+ * committed is brought to its end first: it must not say `killed` of what is in the branch.
  */
 export async function endAllJobs(
-  parts: PipelineContext,
+  context: PipelineContext,
   { definition, reason }: { definition: Definition; reason: string },
 ): Promise<void> {
-  const { ledger } = parts;
-  // Whoever began the commit lets go of it, as the pipeline does not run any more.
-  await parts.advanceRests();
+  const { ledger } = context;
+  // The loop that ends jobs comes to rest, as the pipeline does not run any more: two must not commit at once.
+  await context.advanceRests();
   for (let job = ledger.jobs.committing(); job; job = ledger.jobs.committing()) {
-    if (!(await finishStep(parts, { definition, job }))) break;
+    if (!(await finishStep(context, { definition, job }))) break;
   }
   for (let more = true; more; ) {
-    more = ledger.transaction((tx) => endSome(tx, parts, reason));
+    more = ledger.transaction((tx) => endSome(tx, context, reason));
     if (more) await yieldToOthers();
   }
-  await callOffAttempts(parts);
-  while (ledger.transaction(() => dropFill(parts))) await yieldToOthers();
+  await callOffAttempts(context);
+  while (ledger.transaction(() => dropFill(ledger))) await yieldToOthers();
 }
 
-/** Ends some of them; whether there were any. */
-function endSome(tx: Tx, parts: PipelineContext, reason: string): boolean {
-  const { jobs, pipeline } = parts.ledger;
-  const ended = jobs.unfinished(SLICE).filter((job) => endEarly(tx, parts, { job, state: "killed", reason }));
+/** Returns whether there were any. */
+function endSome(tx: Tx, context: PipelineContext, reason: string): boolean {
+  const { jobs, pipeline } = context.ledger;
+  const ended = jobs
+    .unfinished(SLICE)
+    .filter((job) => endEarly(tx, context, { job, state: "killed", reason }));
   if (ended.length > 0) pipeline.setWholeJobDue(1);
   return ended.length > 0;
 }
 
 /**
- * The next job reads its inputs whole, so nothing builds upon datums that were being worked out. It is owed also where
- * the only such jobs had been stopped before.
+ * The next job reads its inputs whole, so nothing builds upon datums that were being worked out. That job is due even
+ * if the only such jobs had been stopped before. Returns whether there may be more.
  */
-function dropFill({ ledger }: PipelineContext): boolean {
-  const [job] = ledger.jobs.unfilled(1);
+function dropFill({ jobs, pipeline, touched }: Pick<Ledger, "jobs" | "pipeline" | "touched">): boolean {
+  const [job] = jobs.unfilled(1);
   if (!job) return false;
-  ledger.pipeline.setWholeJobDue(1);
-  if (!ledger.touched.clear(job.n, SLICE)) ledger.jobs.setFilled(job.n);
+  pipeline.setWholeJobDue(1);
+  if (!touched.clear(job.n, SLICE)) jobs.setFilled(job.n);
   return true;
 }

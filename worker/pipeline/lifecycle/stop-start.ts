@@ -1,25 +1,26 @@
 import type { Tx } from "../../sqlite/transaction.ts";
-import type { PipelineContext } from "../context.ts";
+import type { PipelineContext, Uses } from "../context.ts";
+import type { Definition } from "../definition.ts";
 import { insertWholeJob, pipelineEvent } from "../jobs/make.ts";
 import { whileIn } from "../ledger/guards.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { endAllJobs } from "./end-all-jobs.ts";
 import type { StoredState } from "./pipeline-store.ts";
 import { subscribe } from "./subscribe.ts";
 
-/** From here on nothing is leased and no event makes a job. False where the pipeline does not run. */
-export function beginStop({ ledger }: PipelineContext): boolean {
+type States = Pick<Ledger, "transaction" | "pipeline">;
+
+/** From here on nothing is leased and no event makes a job. Returns false if the pipeline does not run. */
+export function beginStop(ledger: States): boolean {
   return move(ledger, { from: "active", to: "stopping" });
 }
 
-/** False where the pipeline is not stopped. */
-export function beginStart({ ledger }: PipelineContext): boolean {
+/** Returns false if the pipeline is not stopped. */
+export function beginStart(ledger: States): boolean {
   return move(ledger, { from: "stopped", to: "starting" });
 }
 
-function move(
-  ledger: PipelineContext["ledger"],
-  { from, to }: { from: StoredState; to: StoredState },
-): boolean {
+function move(ledger: States, { from, to }: { from: StoredState; to: StoredState }): boolean {
   return ledger.transaction(() => {
     if (ledger.pipeline.row()?.state !== from) return false;
     ledger.pipeline.setState(to);
@@ -28,15 +29,15 @@ function move(
 }
 
 /**
- * Rolls a stop forward: jobs end, then the inputs are let go of, so that a stopped pipeline holds none of their
- * history. Where each was read to is kept. Each step may be done again. Throws where a peer can't be reached.
+ * Rolls a stop forward: jobs end, then the pipeline unsubscribes from its inputs, so that a stopped pipeline keeps none
+ * of their history alive. Where each was read to is kept. Throws if a peer can't be reached.
  */
-export async function continueStop(parts: PipelineContext): Promise<void> {
-  const { ledger, peers } = parts;
+export async function continueStop(context: PipelineContext): Promise<void> {
+  const { ledger, peers } = context;
   const definition = ledger.pipeline.definition();
   if (!definition || ledger.pipeline.row()?.state !== "stopping") return;
   const { uid, sources } = definition;
-  await endAllJobs(parts, { definition, reason: "the pipeline was stopped" });
+  await endAllJobs(context, { definition, reason: "the pipeline was stopped" });
   for (const source of sources) await peers.branch(source).unsubscribe({ uid });
   whileIn(ledger, { uid, state: "stopping", work: rest });
 
@@ -48,24 +49,30 @@ export async function continueStop(parts: PipelineContext): Promise<void> {
 }
 
 /**
- * Rolls a start forward: the inputs are followed again from their HEADs on. There is one job for those, if they moved
- * since the last job or if the stop (or an update meanwhile) left one undone.
+ * Rolls a start forward: the inputs are followed again from their HEADs on. One job is made for those, if they moved
+ * since the last job or if the stop (or an update meanwhile) left one undone. Throws if a peer can't be reached.
  */
-export async function continueStart(parts: PipelineContext): Promise<void> {
-  const { ledger } = parts;
+export async function continueStart(
+  uses: Uses<"transaction" | "pipeline" | "sources" | "jobs", "branch" | "now" | "id">,
+): Promise<void> {
+  const { ledger } = uses;
   const definition = ledger.pipeline.definition();
   if (!definition || ledger.pipeline.row()?.state !== "starting") return;
-  const present = definition;
   for (const source of ledger.sources.unsubscribed()) {
-    await subscribe(parts, { definition, state: "starting", source });
+    await subscribe(uses, { definition, state: "starting", source });
   }
-  whileIn(ledger, { uid: definition.uid, state: "starting", work: run });
+  whileIn(ledger, { uid: definition.uid, state: "starting", work: (tx) => run(tx, uses, definition) });
+}
 
-  function run(tx: Tx): void {
-    ledger.pipeline.setState("active");
-    ledger.pipeline.setPullDue(1);
-    const { hadFirstJob, wholeJobDue } = ledger.pipeline.row() ?? {};
-    const due = hadFirstJob === 1 ? wholeJobDue === 1 : ledger.sources.allHaveData();
-    if (due) insertWholeJob(tx, parts, pipelineEvent(ledger, present));
-  }
+function run(
+  tx: Tx,
+  uses: Uses<"pipeline" | "sources" | "jobs", "now" | "id">,
+  definition: Definition,
+): void {
+  const { pipeline, sources } = uses.ledger;
+  pipeline.setState("active");
+  pipeline.setPullDue(1);
+  const { hadFirstJob, wholeJobDue } = pipeline.row() ?? {};
+  const due = hadFirstJob === 1 ? wholeJobDue === 1 : sources.allHaveData();
+  if (due) insertWholeJob(tx, uses, pipelineEvent(uses.ledger, definition));
 }

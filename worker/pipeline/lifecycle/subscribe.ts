@@ -1,4 +1,4 @@
-import type { PipelineContext } from "../context.ts";
+import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import type { Source } from "../inputs/source-store.ts";
 import { holdsFile, lastStart } from "../inputs/starts.ts";
@@ -6,11 +6,11 @@ import { whileIn } from "../ledger/guards.ts";
 import type { StoredState } from "./pipeline-store.ts";
 
 /**
- * From the branch's HEAD on, events come; what lies there already is read as it was at exactly that position. Where
- * the branch has moved since it was last read, a job is owed for it.
+ * Events come from the branch's HEAD on; what lies there already is read as it was at exactly that position, so that no
+ * commit is missed or counted twice. A job is due if the branch has moved since it was last read.
  */
 export async function subscribe(
-  { ledger, peers }: PipelineContext,
+  { ledger, peers }: Uses<"transaction" | "pipeline" | "sources", "branch">,
   { definition, state, source }: { definition: Definition; state: StoredState; source: Source },
 ): Promise<void> {
   const { uid, name } = definition;

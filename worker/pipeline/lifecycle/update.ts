@@ -2,13 +2,14 @@ import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import { checkSpec } from "../../core/spec.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
-import type { PipelineContext } from "../context.ts";
+import type { PipelineContext, Uses } from "../context.ts";
 import type { Definition, Revision } from "../definition.ts";
 import type { Source } from "../inputs/source-store.ts";
 import { findStarts, holdsFile, lastStart } from "../inputs/starts.ts";
 import { ALL_COLLECTED } from "../jobs/job-store.ts";
 import { insertJob, insertWholeJob, pipelineEvent } from "../jobs/make.ts";
 import { whileIn } from "../ledger/guards.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import { endAllJobs } from "./end-all-jobs.ts";
 import { type SpecChange, specChange } from "./spec-change.ts";
 import { subscribe } from "./subscribe.ts";
@@ -25,13 +26,16 @@ export type UpdateBegun = "busy" | "other-output" | "no-such-commit" | "unchange
 /**
  * Begins an update.
  *
- * What only says how the work is done (workers, tries, times) holds from now on, for the jobs that run as well, and
- * one job is made for where the inputs were read to. What says what is computed, or from what, ends the jobs of the
- * version before; the one job that is made then reads the inputs whole, so what those would have done is in it. A
- * stopped pipeline stays stopped: its start makes that job. An update that changes nothing is none.
+ * What only says how the work is done (workers, tries, times) holds from now on, for the jobs that run as well, and one
+ * job is made for where the inputs were read to. What says what is computed, or from what, ends the jobs of the version
+ * before; the one job that is made then reads the inputs whole, so it does what those would have done. A stopped
+ * pipeline stays stopped: its start makes that job. An update that changes nothing makes no version.
  */
-export async function beginUpdate(parts: PipelineContext, { spec, reprocess }: Update): Promise<UpdateBegun> {
-  const { ledger, peers } = parts;
+export async function beginUpdate(
+  uses: Uses<"transaction" | "pipeline" | "sources" | "jobs" | "egress" | "timers", "branch" | "now" | "id">,
+  { spec, reprocess }: Update,
+): Promise<UpdateBegun> {
+  const { ledger, peers } = uses;
   const checked = checkSpec(spec);
   const before = ledger.pipeline.definition()?.inputs;
   const starts = await findStarts(peers, checked.ok ? checked.inputs : [], before);
@@ -44,17 +48,15 @@ export async function beginUpdate(parts: PipelineContext, { spec, reprocess }: U
     if (change.outputBranch) return "other-output";
     const readsWhole = reprocess || change.transform || change.inputs;
     if (!readsWhole && !change.settings) return "unchanged";
-    ledger.pipeline.setNextRevision(
-      { ...nextVersion(definition, { spec, reprocess, change }), starts },
-      peers.now(),
-    );
+    const next = { ...nextVersion(definition, { spec, reprocess, change }), starts };
+    ledger.pipeline.setNextRevision(next, peers.now());
     if (state === "stopped") {
-      revise(tx, parts, definition);
+      revise(tx, ledger, definition);
       if (readsWhole || change.egress) ledger.pipeline.setWholeJobDue(1);
     } else if (readsWhole) ledger.pipeline.setState("updating");
     else {
-      revise(tx, parts, definition);
-      repeat(tx, parts);
+      revise(tx, ledger, definition);
+      repeat(tx, uses);
     }
     return "begun";
   });
@@ -70,74 +72,85 @@ function nextVersion(
 }
 
 /** One job for where the inputs are, in which nothing has changed. */
-function repeat(tx: Tx, parts: PipelineContext): void {
-  const { ledger, peers } = parts;
+function repeat(tx: Tx, uses: Uses<"pipeline" | "sources" | "jobs" | "timers", "now" | "id">): void {
+  const { ledger, peers } = uses;
   const definition = ledger.pipeline.definition();
   // The time that jobs may take may be another one now.
   ledger.timers.arm("jobs", peers.now());
   if (!definition || ledger.pipeline.row()?.hadFirstJob !== 1) return;
-  insertJob(tx, parts, { ...pipelineEvent(ledger, definition), fill: ALL_COLLECTED });
+  insertJob(tx, uses, { ...pipelineEvent(ledger, definition), fill: ALL_COLLECTED });
 }
 
-/** Rolls an update forward; each step may be done again. Throws where a peer can't be reached. */
-export async function continueUpdate(parts: PipelineContext): Promise<void> {
-  const { ledger, peers } = parts;
+/** Rolls an update forward. Throws if a peer can't be reached. */
+export async function continueUpdate(context: PipelineContext): Promise<void> {
+  const { ledger, peers } = context;
   const before = ledger.pipeline.definition();
   if (!before || ledger.pipeline.row()?.state !== "updating") return;
   const { uid } = before;
   if (ledger.pipeline.hasNextRevision()) {
-    await endAllJobs(parts, { definition: before, reason: "the pipeline was updated" });
-    whileIn(ledger, { uid, state: "updating", work: (tx) => revise(tx, parts, before) });
+    await endAllJobs(context, { definition: before, reason: "the pipeline was updated" });
+    whileIn(ledger, { uid, state: "updating", work: (tx) => revise(tx, ledger, before) });
   }
   const definition = ledger.pipeline.definition();
   if (definition?.uid !== uid) return;
-  for (const source of leftBehind(parts, definition)) await peers.branch(source).unsubscribe({ uid });
-  for (const source of ledger.sources.all()) await follow(parts, { definition, source });
-  whileIn(ledger, { uid, state: "updating", work: (tx) => run(tx, parts, definition) });
+  for (const source of leftBehind(ledger, definition)) await peers.branch(source).unsubscribe({ uid });
+  for (const source of ledger.sources.all()) await follow(context, { definition, source });
+  whileIn(ledger, { uid, state: "updating", work: (tx) => run(tx, context, definition) });
 }
 
 /** The version that waits takes the place of this one; a branch that both read is read on from where it was. */
-function revise(_: Tx, { ledger }: PipelineContext, before: Definition): void {
-  ledger.pipeline.revise();
-  const present = ledger.pipeline.definition();
+function revise(
+  _: Tx,
+  { pipeline, egress, sources }: Pick<Ledger, "pipeline" | "egress" | "sources">,
+  before: Definition,
+): void {
+  pipeline.revise();
+  const present = pipeline.definition();
   if (!present) return;
   const change = specChange(before.spec, present.spec);
-  if (change.egress) ledger.egress.move();
+  if (change.egress) egress.move();
   if (!change.inputs) return;
-  ledger.sources.replace(present.sources);
-  ledger.pipeline.setHadFirstJob(0);
+  sources.replace(present.sources);
+  pipeline.setHadFirstJob(0);
 }
 
 /** What only the version before read. */
-function leftBehind({ ledger }: PipelineContext, { revision, sources }: Definition): BranchAddress[] {
+function leftBehind(
+  { pipeline }: Pick<Ledger, "pipeline">,
+  { revision, sources }: Definition,
+): BranchAddress[] {
   const present = new Set(sources.map(bucketName));
-  const before = ledger.pipeline.definitionAt(revision - 1)?.sources ?? [];
+  const before = pipeline.definitionAt(revision - 1)?.sources ?? [];
   return before.filter((source) => !present.has(bucketName(source)));
 }
 
 /** A branch that the version before read too is subscribed to; what of it belongs to the inputs may be another part. */
 async function follow(
-  parts: PipelineContext,
+  uses: Uses<"transaction" | "pipeline" | "sources", "branch">,
   { definition, source }: { definition: Definition; source: Source },
 ): Promise<void> {
-  const { ledger, peers } = parts;
+  const { ledger, peers } = uses;
   const { uid } = definition;
   if (ledger.sources.unsubscribed().some((other) => other.source === source.source)) {
-    await subscribe(parts, { definition, state: "updating", source });
+    await subscribe(uses, { definition, state: "updating", source });
     return;
   }
-  // Since the first job nobody kept whether a branch holds files; other inputs ask that again.
+  // Whether a branch holds files is not kept up to date from the first job on: other inputs ask that again.
   if (ledger.pipeline.row()?.hadFirstJob === 1) return;
   const start = lastStart(definition, source.source);
   const hasData = await holdsFile(peers.branch(source), { at: source, start });
   whileIn(ledger, { uid, state: "updating", work: () => ledger.sources.setHasData(source.source, hasData) });
 }
 
-function run(tx: Tx, parts: PipelineContext, definition: Definition): void {
-  const { pipeline, sources } = parts.ledger;
+function run(
+  tx: Tx,
+  uses: Uses<"pipeline" | "sources" | "jobs", "now" | "id">,
+  definition: Definition,
+): void {
+  const { pipeline, sources } = uses.ledger;
   pipeline.setState("active");
   pipeline.setPullDue(1);
   if (pipeline.row()?.hadFirstJob === 1 || sources.allHaveData()) {
-    insertWholeJob(tx, parts, pipelineEvent(parts.ledger, definition));
+    insertWholeJob(tx, uses, pipelineEvent(uses.ledger, definition));
   }
 }

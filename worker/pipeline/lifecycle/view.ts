@@ -4,9 +4,11 @@ import type { Found } from "../contract.ts";
 import type { Definition } from "../definition.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 
+type Viewed = Pick<Ledger, "exists" | "pipeline" | "sources">;
+
 /** A pipeline as the control API shows it. */
 export function describePipeline(
-  ledger: Ledger,
+  ledger: Omit<Viewed, "exists">,
   { definition, state }: { definition: Definition; state: Pipeline["state"] },
 ): Pipeline {
   const { name, revision, createdAt, spec, output } = definition;
@@ -22,19 +24,22 @@ export function describePipeline(
   };
 }
 
-/** The pipeline in whatever state; undefined where there is none any more. */
-export function foundPipeline(ledger: Ledger): Found | undefined {
+/** The pipeline in whatever state. Returns undefined if there is none any more. */
+export function foundPipeline(ledger: Viewed): Found | undefined {
   const state = ledger.exists ? ledger.pipeline.row()?.state : undefined;
   const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
   if (!definition || !state || state === "purging" || state === "deleted") return undefined;
   return { ok: true, pipeline: describePipeline(ledger, { definition, state }) };
 }
 
-/** Which inputs keep the first job waiting, as it is made once all of them hold a file (spec §2.7); null where none does. */
-function emptyInputs(ledger: Ledger, { inputs }: Definition): string | null {
-  if (ledger.pipeline.row()?.hadFirstJob === 1) return null;
+/** Which inputs keep the first job waiting, which is made once each of them holds a file. Returns null if none does. */
+function emptyInputs(
+  { pipeline, sources }: Pick<Ledger, "pipeline" | "sources">,
+  { inputs }: Definition,
+): string | null {
+  if (pipeline.row()?.hadFirstJob === 1) return null;
   const empty = inputs
-    .filter(({ source }) => !ledger.sources.hasData(source))
+    .filter(({ source }) => !sources.hasData(source))
     .map(({ name, repo, branch, from }) => {
       const where = `s3://${bucketName({ repo, branch })}`;
       return `input '${name}' is empty (${where} holds no file${from === null ? "" : ` written after ${from}`})`;
@@ -42,8 +47,8 @@ function emptyInputs(ledger: Ledger, { inputs }: Definition): string | null {
   return empty.length === 0 ? null : `its first job waits for data: ${empty.join(", ")}`;
 }
 
-/** The pipeline, where it runs or is stopped and the catalogue knows. */
-export function restingPipeline(ledger: Ledger): Found | undefined {
+/** The pipeline, if it runs or is stopped and the catalogue knows. */
+export function restingPipeline(ledger: Viewed): Found | undefined {
   const row = ledger.pipeline.row();
   const rests = (row?.state === "active" || row?.state === "stopped") && row.catalogueVersion >= row.version;
   return rests ? foundPipeline(ledger) : undefined;

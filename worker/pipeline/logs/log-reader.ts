@@ -62,7 +62,7 @@ export class LogReader {
     };
   }
 
-  /** Lines of a datum that were kept once, where nothing is kept any more; undefined where something is. */
+  /** Lines of a datum that were kept once, if nothing is kept any more. Returns undefined if something is. */
   goneOf(job: number, datum: string): number | undefined {
     const kept = this.#sql.first`
       SELECT 1 FROM log_chunks INDEXED BY log_chunks_by_datum WHERE job = ${job} AND datum = ${datum} LIMIT 1`;

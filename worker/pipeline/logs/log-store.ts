@@ -1,4 +1,5 @@
 import type { Sql } from "../../sqlite/sql.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
 
 /** How much of what commands print is kept, in bytes. */
 export interface LogLimits {
@@ -52,8 +53,8 @@ interface Evicted {
 }
 
 /**
- * What datums printed, in the order in which it came. The oldest goes where there is more than is kept: first of the
- * datum that has too much, then of the whole pipeline, whichever job it is of. How many lines went is remembered.
+ * What datums printed, in the order in which it came. The oldest goes if there is more than is kept: first of the
+ * datum that has too much, then of the whole pipeline, of any job. How many lines went is remembered.
  */
 export class LogStore {
   readonly #sql: Sql;
@@ -64,8 +65,8 @@ export class LogStore {
     this.#limits = limits;
   }
 
-  /** Keeps an entry; does nothing where it, or one after it, was kept before. To be called in a transaction. */
-  add(printer: Printer, { seq, dropped, lines }: LogEntry, { now }: { now: number }): void {
+  /** Keeps an entry. Does nothing if it, or one after it, was kept before. */
+  add(_: Tx, printer: Printer, { seq, dropped, lines, now }: LogEntry & { now: number }): void {
     const { job, datum, lease, since } = printer;
     const before = this.#sql.first<Taken>`
       SELECT bytes, lease, entry, at FROM log_datums WHERE job = ${job} AND datum = ${datum}`;
@@ -87,7 +88,7 @@ export class LogStore {
     this.#keepBounds({ job, datum, bytes: (before?.bytes ?? 0) + bytes });
   }
 
-  /** Removes some of what jobs before one printed; answers whether there may be more. */
+  /** Removes some of what jobs before one printed; returns whether there may be more. */
   trim(before: number, limit: number): boolean {
     const chunks = this.#sql.all<{ bytes: number }>`
       DELETE FROM log_chunks WHERE seq IN (
@@ -103,7 +104,7 @@ export class LogStore {
     );
   }
 
-  /** Writes the rows of an entry; answers their bytes. */
+  /** Writes the rows of an entry; returns their bytes. */
   #insert(
     { job, datum, node }: Printer,
     { dropped, printed, at }: { dropped: number; printed: readonly Printed[]; at: number },

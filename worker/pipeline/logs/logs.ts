@@ -1,16 +1,16 @@
 import type { Refused } from "../../branch/contract.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
-import type { PipelineContext } from "../context.ts";
+import type { Peers, Uses } from "../context.ts";
 import type { LogChunk, LogPage, LogsCall } from "../contract.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { sweep } from "../work/expiry.ts";
+import { type Sweeps, sweep } from "../work/expiry.ts";
 import type { KeptChunk, Tail } from "./log-reader.ts";
 import type { LogEntry } from "./log-store.ts";
 
-/** Datums whose last lines are read at a time, where nothing else is kept of them. */
+/** Datums whose last lines are read at a time, of which nothing else is kept. */
 const TAILS_PER_PAGE = 100;
-/** Where the tails begin, which come after all that was kept as it came. */
+/** Where the tails begin: they come after all that was kept as it came. */
 const FIRST_TAIL = "t.0";
 
 /** What one lease's command printed. */
@@ -25,13 +25,17 @@ interface AddedLogs {
 }
 
 /**
- * Keeps what leases printed. The lease is the fence, as it is for outcomes; an entry that comes twice is kept once. A
- * task prints nothing that is kept, but its lease is not lost for that.
+ * Keeps what leases printed. The lease is the fence, as it is for outcomes; an entry that comes twice is kept once. What
+ * a task prints is not kept, but its lease is not lost for that.
  */
-export function addLogs(tx: Tx, parts: PipelineContext, entries: readonly LeaseEntry[]): AddedLogs {
-  const { ledger, peers } = parts;
+export function addLogs(
+  tx: Tx,
+  uses: Sweeps & Uses<"logs", "now">,
+  entries: readonly LeaseEntry[],
+): AddedLogs {
+  const { ledger, peers } = uses;
   const now = peers.now();
-  sweep(tx, parts, now);
+  sweep(tx, uses, now);
   const lost = new Set<string>();
   const jobs = new Map<number, JobRow>();
   for (const entry of entries) {
@@ -44,14 +48,16 @@ export function addLogs(tx: Tx, parts: PipelineContext, entries: readonly LeaseE
     }
     jobs.set(job.n, job);
     const printer = { job: job.n, datum: held.id, node: held.node, lease, since: job.createdAt };
-    ledger.logs.add(printer, entry, { now });
+    ledger.logs.add(tx, printer, { ...entry, now });
   }
   return { lost: [...lost], jobs: [...jobs.values()].map(({ id }) => id) };
 }
 
-/** A page of what a job printed; where it is followed and there is nothing, it is waited for, or for the end of the job. */
+type Read = Pick<Ledger, "jobs" | "attempts" | "datums" | "results" | "pipeline" | "logReader">;
+
+/** A page of what a job printed. If the job is followed and has nothing more, waits for more or for its end. */
 export async function answerLogs(
-  { ledger, peers }: PipelineContext,
+  { ledger, peers }: { readonly ledger: Read & Pick<Ledger, "exists">; readonly peers: Pick<Peers, "now"> },
   { request, jobLogged }: { request: LogsCall; jobLogged: (waitMs: number) => Promise<void> },
 ): Promise<
   | ({ ok: true } & LogPage)
@@ -72,8 +78,8 @@ export async function answerLogs(
 }
 
 /**
- * A place behind so many lines of a chunk that was kept, or of a datum's tail. Behind none of a tail is behind the
- * whole datum, whose lines count from one; behind that of no datum is where the tails begin.
+ * A place behind so many lines of a chunk that was kept, or of a datum's tail. A place behind no line of a tail is behind
+ * the whole datum (its lines count from one); one of no datum is where the tails begin.
  */
 type Place = ({ readonly seq: number } | { readonly tail: string }) & { readonly seen: number };
 
@@ -88,10 +94,10 @@ interface Question {
 
 /**
  * What a job's datums printed, in the order in which it came, then the last lines of failed datums of which nothing
- * came. Of one datum also what it printed in an earlier job, where this one skipped it for its result.
+ * came. Of one datum also what it printed in an earlier job, if this one skipped it for its result.
  */
 function readLogs(
-  ledger: Ledger,
+  ledger: Read,
   { job, datum, after, follows }: Question,
 ): LogPage | "no-such-datum" | "several-datums" | "no-such-place" {
   const place = parsePlace(after);
@@ -107,13 +113,13 @@ function readLogs(
   return tailPage(ledger, { at, place: { tail: "", seen: 0 } });
 }
 
-/** The job that ran what is asked for, and the datum, where one is. */
+/** The job that ran what is asked for, and the datum, if one is. */
 interface At {
   readonly job: number;
   readonly datum?: string;
 }
 
-function keptPage(ledger: Ledger, { at, place }: { at: At; place: { seq: number; seen: number } }): LogPage {
+function keptPage(ledger: Read, { at, place }: { at: At; place: { seq: number; seen: number } }): LogPage {
   const { chunks, more } = ledger.logReader.page(at.job, { datum: at.datum, from: place.seq });
   const shown = chunks
     .map((chunk) => shownChunk(chunk, chunk.seq === place.seq ? place.seen : 0))
@@ -135,7 +141,7 @@ function shownChunk({ seq, datum, node, at, dropped, lines }: KeptChunk, seen: n
   return { place: `${seq}`, datum, node, at, dropped, lines, seen };
 }
 
-function tailPage(ledger: Ledger, { at, place }: { at: At; place: { tail: string; seen: number } }): LogPage {
+function tailPage(ledger: Read, { at, place }: { at: At; place: { tail: string; seen: number } }): LogPage {
   if (at.datum !== undefined) return { chunks: ownTail(ledger, { at, place }), after: null, rest: "none" };
   const begun = place.tail === "" ? undefined : ledger.attempts.get(at.job, place.tail);
   const after = begun?.key ?? null;
@@ -150,11 +156,8 @@ function tailPage(ledger: Ledger, { at, place }: { at: At; place: { tail: string
   };
 }
 
-/** Of one datum, what is left behind a place; of its last try that failed, where it is tried again. */
-function ownTail(
-  ledger: Ledger,
-  { at, place }: { at: At; place: { tail: string; seen: number } },
-): LogChunk[] {
+/** Of one datum, what is left behind a place: of its last try that failed, if it is tried again. */
+function ownTail(ledger: Read, { at, place }: { at: At; place: { tail: string; seen: number } }): LogChunk[] {
   const { job, datum = "" } = at;
   const gone = ledger.logReader.goneOf(job, datum);
   const row = ledger.jobs.get(job);
@@ -180,9 +183,9 @@ function hasText({ lines, dropped }: LogChunk): boolean {
   return lines.length > 0 || dropped > 0;
 }
 
-/** The datum of a job whose id begins so, where there is no other. */
+/** The datum of a job whose id begins so, if there is no other. */
 function findDatum(
-  ledger: Ledger,
+  ledger: Read,
   { job, datum }: { job: JobRow; datum: string },
 ): { datum: string } | "no-such-datum" | "several-datums" {
   const found = ledger.datums.startingWith(datum, job.n);
@@ -191,8 +194,8 @@ function findDatum(
   return found.length > 1 && first !== datum ? "several-datums" : { datum: first };
 }
 
-/** The job in which a datum ran: another one, where this one skipped it or waits for it to end there. */
-function homeOf(ledger: Ledger, { job, id }: { job: JobRow; id: string }): number {
+/** The job in which a datum ran: another one, if this one skipped it or waits for it to end there. */
+function homeOf(ledger: Read, { job, id }: { job: JobRow; id: string }): number {
   const attempt = ledger.attempts.get(job.n, id);
   if (attempt && attempt.state !== "skipped" && attempt.state !== "waiting") return job.n;
   const salt = ledger.datums.saltAt(id, job.n) ?? ledger.pipeline.definitionAt(job.revision)?.salt;
