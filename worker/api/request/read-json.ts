@@ -68,7 +68,8 @@ async function readAll(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
 }
 
 function doubled(view: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
-  const larger = new ArrayBuffer(2 * view.buffer.byteLength);
+  // One byte more than may come, to see whether it does.
+  const larger = new ArrayBuffer(Math.min(2 * view.buffer.byteLength, MAX_JSON_BYTES + 1));
   new Uint8Array(larger).set(view);
   return new Uint8Array(larger, 0, view.length);
 }
