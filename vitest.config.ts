@@ -1,9 +1,25 @@
+import { readdirSync, readFileSync } from "node:fs";
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
+import { suiteOf } from "./test/support/suite.ts";
+
+const suite = suiteOf(process.env);
+
+/** The files of which the quick suite has no test: it need not start them to learn that. */
+const restFiles = readdirSync("test", { recursive: true, encoding: "utf8" })
+  .map((file) => `test/${file}`)
+  .filter((file) => file.endsWith(".test.ts"))
+  .filter((file) => readFileSync(file, "utf8").startsWith("// @module-tag rest\n"));
+const exclude = suite === "quick" ? restFiles : [];
 
 export default defineConfig(async () => ({
   test: {
-    reporters: ["default", "./test/support/reporter.ts"],
+    reporters: ["./test/support/reporter.ts"],
+    tags: [{ name: "rest", description: "What `npm run test:rest` runs, and `npm test` does not." }],
+    tagsFilter: { quick: ["!rest"], rest: ["rest"], full: [] }[suite],
+    slowTestThreshold: 5000,
+    // What the gateway and the runner log is shown for a test that fails.
+    silent: "passed-only" as const,
     projects: [
       {
         plugins: [
@@ -23,7 +39,10 @@ export default defineConfig(async () => ({
         test: {
           name: "worker",
           include: ["test/worker/**/*.test.ts"],
+          exclude,
           setupFiles: ["test/worker/setup.ts"],
+          // A runtime's start takes longer than most files: as many as there are workers share them all.
+          isolate: false,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
@@ -32,6 +51,7 @@ export default defineConfig(async () => ({
         test: {
           name: "node",
           include: ["test/node/**/*.test.ts"],
+          exclude,
           testTimeout: 60_000,
           hookTimeout: 60_000,
           // Mostly they wait: for leases to end, for processes. Each keeps to its own folders, ports and containers.

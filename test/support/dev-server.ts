@@ -126,9 +126,12 @@ export function sluiceCommand(args: readonly string[]): string[] {
   return [process.execPath, join(ROOT, "bin/sluice.js"), ...args];
 }
 
+/** Where Node keeps what it made of the sources: with it a command starts in half the time. */
+const NODE_COMPILE_CACHE = join(ROOT, "node_modules/.cache/compiled");
+
 /** The environment of a `sluice` command: no settings but the door. */
 export function sluiceEnv(door: Door): Record<string, string> {
-  return { HOME: scratchHome, ...doorVariables(door) };
+  return { HOME: scratchHome, NODE_COMPILE_CACHE, ...doorVariables(door) };
 }
 
 /** A home folder with no settings in it. */

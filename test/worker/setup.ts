@@ -1,6 +1,26 @@
-import { applyD1Migrations, env } from "cloudflare:test";
-import { beforeAll } from "vitest";
+import { applyD1Migrations, env, reset, runInDurableObject } from "cloudflare:test";
+import { afterAll, beforeAll } from "vitest";
+
+/** Many files share one runtime, whose start takes longer than most files. Each begins with nothing stored. */
+const namespaces: { getByName(name: string): DurableObjectStub<undefined> } = Object.getPrototypeOf(
+  env.BRANCH,
+);
+const { getByName } = namespaces;
+const wakers = new Map<string, () => Promise<unknown>>();
 
 beforeAll(async () => {
+  namespaces.getByName = function (name) {
+    const stub = getByName.call(this, name);
+    wakers.set(`${stub.id}`, () => runInDurableObject(getByName.call(this, name), () => {}));
+    return stub;
+  };
   await applyD1Migrations(env.DB, env.TEST_MIGRATIONS);
+});
+
+afterAll(async () => {
+  namespaces.getByName = getByName;
+  // `reset` passes over objects that sleep. One that a test damaged does not wake.
+  await Promise.allSettled([...wakers.values()].map((wake) => wake()));
+  await Promise.all([env.DB.exec("SELECT 1"), env.BLOBS.head("none")]);
+  await reset();
 });

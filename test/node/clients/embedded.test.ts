@@ -1,3 +1,4 @@
+// @module-tag rest
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { hasCurl } from "../../support/clients/curl.ts";
 import { API_TOOLS, CLIENTS } from "../../support/clients/roster.ts";

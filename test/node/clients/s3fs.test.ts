@@ -1,3 +1,4 @@
+// @module-tag rest
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { hasS3fs, type Mounted, mountS3fs } from "../../support/clients/s3fs.ts";

@@ -1,3 +1,4 @@
+// @module-tag rest
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { hasCurl } from "../../support/clients/curl.ts";
 import { AWS_CLIENTS, SDKS } from "../../support/clients/roster.ts";

@@ -9,6 +9,7 @@ import { type Door, doorVariables, ROOT_KEY } from "../../support/keys.ts";
 import { mustRun, run, type Started, start } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 import { installTarball, pack, type Tarball } from "./support/package.ts";
 
 let folder: string;
@@ -89,7 +90,7 @@ function packagesOf(code: string): string[] {
   return [...named].map(([, name = ""]) => /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name);
 }
 
-describe("an installed package", () => {
+describe("an installed package", REST, () => {
   let installed: string[];
   let server: DevServer;
   const started = new Set<Started>();

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { ROOT } from "../../support/dev-server.ts";
 import { mustRun, run } from "../../support/processes.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 const UNIT = readFileSync(join(ROOT, "deploy/systemd/sluice-runner.service"), "utf8");
 const SLUICE = "/usr/local/bin/sluice";
@@ -27,7 +28,7 @@ async function complaintsAbout(unit: string): Promise<string> {
   return `${stdout}${stderr}`;
 }
 
-test.skipIf(!ANALYZE)("systemd has nothing to say against the unit", async () => {
+test.skipIf(!ANALYZE)("systemd has nothing to say against the unit", REST, async () => {
   expect(await complaintsAbout(UNIT)).toBe("");
   // It would, though: it ends with 0 all the same where it only ignores a line.
   expect(await complaintsAbout(UNIT.replace("KillMode=", "KillMood="))).toContain("KillMood");

@@ -1,3 +1,4 @@
+// @module-tag rest
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Control } from "../../support/control.ts";
 import { type DevServer, startDevServer, startRunner } from "../../support/dev-server.ts";

@@ -1,3 +1,4 @@
+// @module-tag rest
 import { afterEach, describe, expect, test } from "vitest";
 import { restartGateway, troubleFleet, troubleGateway } from "../../support/chaos/faults.ts";
 import { JobWatch } from "../../support/chaos/job-watch.ts";

@@ -1,27 +1,40 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { type DevServer, startDevServer } from "../../support/dev-server.ts";
 import { seededRandom, testSeed } from "../../support/random.ts";
+import { REST } from "../../support/suite.ts";
 import { KillLoad } from "./kill-load.ts";
 
-const ROUNDS = 20;
 /** The kill comes at a random moment of this span; long enough for a multi-chunk PUT to be under way, stored or done. */
 const SPAN_MS = 700;
 
 let server: DevServer;
-beforeAll(async () => {
+beforeEach(async () => {
   server = await startDevServer();
 });
-afterAll(() => server?.stop());
+afterEach(() => server?.stop());
 
-test("a gateway killed at 20 random moments keeps every acknowledged PUT whole and every commit whole or absent", {
-  timeout: 240_000,
-}, async () => {
+const TIMEOUT = { timeout: 240_000 };
+test(
+  "a gateway killed at 3 random moments keeps every acknowledged PUT whole and every commit whole or absent",
+  TIMEOUT,
+  () => killed({ rounds: 3 }),
+);
+test(
+  "a gateway killed at 20 random moments keeps every acknowledged PUT whole and every commit whole or absent",
+  {
+    ...REST,
+    ...TIMEOUT,
+  },
+  () => killed({ rounds: 20 }),
+);
+
+async function killed({ rounds }: { rounds: number }): Promise<void> {
   const random = seededRandom(testSeed());
   const load = new KillLoad(server);
   await load.createBucket();
 
-  for (let round = 0; round < ROUNDS; round++) {
+  for (let round = 0; round < rounds; round++) {
     const before = load.sent;
     const running = load.run(round);
     await pause(random() * SPAN_MS);
@@ -37,4 +50,4 @@ test("a gateway killed at 20 random moments keeps every acknowledged PUT whole a
   console.log(`${puts} PUTs and ${commits} commits were acknowledged, of`, load.sent);
   expect(puts).toBeGreaterThan(0);
   expect(commits).toBeGreaterThan(0);
-});
+}

@@ -1,3 +1,4 @@
+// @module-tag rest
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Control } from "../../support/control.ts";

@@ -7,13 +7,14 @@ import { eventually } from "../../support/eventually.ts";
 import type { Started } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 /** A lease must run out before another runner gets the datum: LEASE_MS of the protocol, and the slot's with it. */
 const LONGER_THAN_LEASES_MS = 120_000;
 
 // Each waits for leases to run out, so they do it side by side, each with a gateway of its own.
 describe.concurrent("a runner that is lost in the middle of a datum", { timeout: 240_000 }, () => {
-  test("and killed: the job ends right on another runner, once", async () => {
+  test("and killed: the job ends right on another runner, once", REST, async () => {
     await using stage = await openStage("killed");
     const first = stage.startRunner("first");
     await stage.commandStarted(1);
@@ -31,7 +32,7 @@ describe.concurrent("a runner that is lost in the middle of a datum", { timeout:
     expect(stage.count("finished")).toBe(3);
   });
 
-  test("and only frozen: what it reports after its lease has ended changes nothing", async () => {
+  test("and only frozen: what it reports after its lease has ended changes nothing", REST, async () => {
     await using stage = await openStage("frozen");
     const first = stage.startRunner("first");
     await stage.commandStarted(1);

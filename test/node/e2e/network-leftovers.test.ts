@@ -1,3 +1,4 @@
+// @module-tag rest
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { ROOT } from "../../support/dev-server.ts";

@@ -1,3 +1,4 @@
+// @module-tag rest
 import { hash } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { describe, expect, test } from "vitest";

@@ -8,6 +8,7 @@ import { workerdEnvironment } from "../../../embedded/workerd/workerd.ts";
 import { ROOT, scratchHome } from "../../support/dev-server.ts";
 import { mustRun } from "../../support/processes.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 const MIGRATIONS = join(ROOT, "migrations");
 // The one of wrangler.toml.
@@ -119,7 +120,7 @@ describe("the books of migrations", () => {
     });
   }
 
-  test("that wrangler kept are understood here", async () => {
+  test("that wrangler kept are understood here", REST, async () => {
     const persistTo = scratchFolder();
     await wrangler(persistTo);
     const database = await openDatabase(join(persistTo, "v3"));

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROOT, sluiceCommand, sluiceEnv } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import { run, type Started } from "../../support/processes.ts";
+import { REST } from "../../support/suite.ts";
 import { openWire, type Wire } from "../../support/wire.ts";
 import { Fleet } from "./support/fleet.ts";
 import { countOf } from "./support/processes.ts";
@@ -40,7 +41,7 @@ describe("agents of one gateway", { timeout: 240_000 }, () => {
     await stop(...agents);
   });
 
-  test("five of them, too; and where workers are counted by nodes, their number follows", async () => {
+  test("five of them, too; and where workers are counted by nodes, their number follows", REST, async () => {
     const agents = [1, 2, 3, 4, 5].map((number) => fleet.agent(`five-${number}`));
     await fleet.live(5);
     const constant = { strategy: "CONSTANT", constant: 3 };
@@ -54,7 +55,7 @@ describe("agents of one gateway", { timeout: 240_000 }, () => {
     await stop(...agents);
   });
 
-  test("come and go, and each datum is processed once", async () => {
+  test("come and go, and each datum is processed once", REST, async () => {
     const first = [fleet.agent("go-1"), fleet.agent("go-2")];
     const workers = { strategy: "COEFFICIENT", coefficient: 1 };
     await fleet.createPipeline({ name: "go", workers, files: 40 });
@@ -74,35 +75,39 @@ describe("a gateway that can't be reached", { timeout: 240_000 }, () => {
     for (const wire of wires) await wire.stop();
   });
 
-  test("is waited for, be it cut off or silent; what ran meanwhile is delivered, and all goes on", async () => {
-    wires = [await openWire(fleet.server), await openWire(fleet.server)];
-    const [cut, silent] = wires as [Wire, Wire];
-    const agents = wires.map(({ endpoint }, index) =>
-      fleet.agent(`away-${index}`, { door: { ...fleet.server, endpoint } }),
-    );
-    await fleet.live(2);
-    const workers = { strategy: "CONSTANT", constant: 2 };
-    await fleet.createPipeline({ name: "away", workers, files: 12, together: 2 });
-    await fleet.started("away", 2);
-    await cut.cut();
-    silent.silence();
-    const attempts = silent.attempts();
-    fleet.letEnd("away");
-    // The commands end while nobody can be told.
-    await eventually("both commands ended", () => fleet.told("away").ended >= 2);
-    // What was open is noticed to be dead: new connections are tried, again and again.
-    await eventually("the silence was noticed", () => silent.attempts() >= attempts + 4);
-    await cut.mend();
-    await silent.mend();
-    const [job] = await fleet.ended("away");
-    expect(job).toMatchObject({ state: "success", datums: { total: 12, processed: 12, failed: 0 } });
-    expect(await fleet.s3.keys("master.away")).toHaveLength(12);
-    await stop(...agents);
-  });
+  test(
+    "is waited for, be it cut off or silent; what ran meanwhile is delivered, and all goes on",
+    REST,
+    async () => {
+      wires = [await openWire(fleet.server), await openWire(fleet.server)];
+      const [cut, silent] = wires as [Wire, Wire];
+      const agents = wires.map(({ endpoint }, index) =>
+        fleet.agent(`away-${index}`, { door: { ...fleet.server, endpoint } }),
+      );
+      await fleet.live(2);
+      const workers = { strategy: "CONSTANT", constant: 2 };
+      await fleet.createPipeline({ name: "away", workers, files: 12, together: 2 });
+      await fleet.started("away", 2);
+      await cut.cut();
+      silent.silence();
+      const attempts = silent.attempts();
+      fleet.letEnd("away");
+      // The commands end while nobody can be told.
+      await eventually("both commands ended", () => fleet.told("away").ended >= 2);
+      // What was open is noticed to be dead: new connections are tried, again and again.
+      await eventually("the silence was noticed", () => silent.attempts() >= attempts + 4);
+      await cut.mend();
+      await silent.mend();
+      const [job] = await fleet.ended("away");
+      expect(job).toMatchObject({ state: "success", datums: { total: 12, processed: 12, failed: 0 } });
+      expect(await fleet.s3.keys("master.away")).toHaveLength(12);
+      await stop(...agents);
+    },
+  );
 });
 
 describe("an agent that was stopped past its leases", { timeout: 240_000 }, () => {
-  test("drops what it had when it wakes, its command too, and works on", async () => {
+  test("drops what it had when it wakes, its command too, and works on", REST, async () => {
     const first = fleet.agent("asleep");
     await fleet.live(1);
     const workers = { strategy: "CONSTANT", constant: 1 };

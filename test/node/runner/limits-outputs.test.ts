@@ -28,7 +28,9 @@ for i in range(800):
     if i % 100 == 0: os.chmod("..", 0)
 `;
 
-needsPython("folders deeper than a path can say are removed, and collected as too long", async () => {
+import { REST } from "../../support/suite.ts";
+
+needsPython("folders deeper than a path can say are removed, and collected as too long", REST, async () => {
   const out = join(dir, "out");
   await mkdir(out);
   execFileSync("python3", ["-c", DEEP, out]);

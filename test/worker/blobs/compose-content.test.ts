@@ -14,6 +14,7 @@ import { readContent } from "../../../worker/blobs/read-content.ts";
 import { CHUNK_BYTES, writeContent } from "../../../worker/blobs/write-content.ts";
 import { CHECKSUM_ALGORITHMS } from "../../../worker/core/checksums.ts";
 import { seededRandom } from "../../support/random.ts";
+import { REST } from "../../support/suite.ts";
 import { checksumOf } from "./checksums.ts";
 import { MemoryStore } from "./memory-store.ts";
 import { hex, MIB, randomBytes, referenceDigest, sameBytes } from "./reference.ts";
@@ -136,26 +137,30 @@ describe("content that is put together from others", () => {
     expect(budget.free).toBe(2 * CHUNK_BYTES);
   });
 
-  test("of 100 MiB has one name, by PUT, by parts of any size, by ranges, and through a manifest", async () => {
-    const bytes = randomBytes(100 * MIB, 1);
-    let store = new MemoryStore();
-    const whole = await write(store, bytes);
-    const { digest, size } = whole;
-    expect(digest).toBe(await referenceDigest(bytes));
-    const cuts = [0, 7 * MIB, 7 * MIB + 1, 33_333_333, 70 * MIB, 100 * MIB];
-    const ranges = cuts.slice(1).map((end, index) => {
-      const offset = cuts[index] ?? 0;
-      return { ...whole, range: { offset, length: end - offset } };
-    });
-    expect((await compose(store, ranges)).content).toMatchObject({ digest, size });
-    for (const partBytes of [5 * MIB, 8 * MIB, 6_000_001]) {
-      store = new MemoryStore();
-      const slices = await parts(store, bytes, always(partBytes));
-      const { content } = await compose(store, slices, { manifestBound: 2000 });
-      expect({ ...content, kind: content.body.kind }).toMatchObject({ digest, size, kind: "manifest" });
-      expect(sameBytes(await readBack(store, content), bytes)).toBe(true);
-    }
-  });
+  test(
+    "of 100 MiB has one name, by PUT, by parts of any size, by ranges, and through a manifest",
+    REST,
+    async () => {
+      const bytes = randomBytes(100 * MIB, 1);
+      let store = new MemoryStore();
+      const whole = await write(store, bytes);
+      const { digest, size } = whole;
+      expect(digest).toBe(await referenceDigest(bytes));
+      const cuts = [0, 7 * MIB, 7 * MIB + 1, 33_333_333, 70 * MIB, 100 * MIB];
+      const ranges = cuts.slice(1).map((end, index) => {
+        const offset = cuts[index] ?? 0;
+        return { ...whole, range: { offset, length: end - offset } };
+      });
+      expect((await compose(store, ranges)).content).toMatchObject({ digest, size });
+      for (const partBytes of [5 * MIB, 8 * MIB, 6_000_001]) {
+        store = new MemoryStore();
+        const slices = await parts(store, bytes, always(partBytes));
+        const { content } = await compose(store, slices, { manifestBound: 2000 });
+        expect({ ...content, kind: content.body.kind }).toMatchObject({ digest, size, kind: "manifest" });
+        expect(sameBytes(await readBack(store, content), bytes)).toBe(true);
+      }
+    },
+  );
 
   test("is not taken for a small one that has the same digest: the two leaf hashes of a large one", async () => {
     const store = new MemoryStore();

@@ -5,6 +5,7 @@ import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { type EndingStep, EndingStore } from "../../../worker/pipeline/finish/draft-store.ts";
 import { PublishedStore } from "../../../worker/pipeline/finish/published-store.ts";
 import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
+import { REST, sampled } from "../../support/suite.ts";
 import { type FaultPoint, insist, killedAt } from "./faults.ts";
 import {
   allJobs,
@@ -137,30 +138,36 @@ describe("a job that changes more than fits one call", () => {
     expect(await query("halt", "SELECT count(*) AS n FROM published")).toEqual([{ n: 2 * FILES }]);
   }, 300_000);
 
-  it.each([
+  const DEATHS: FaultPoint[] = [
     pages(1),
     { at: "the commit is noted", of: JobStore.prototype, method: "setCommitted", when: "before" },
     { at: "some is published", of: PublishedStore.prototype, method: "add", when: "after", call: 700 },
     { at: "the job ends", of: JobStore.prototype, method: "end", when: "before" },
-  ] satisfies FaultPoint[])("makes it once if the pipeline dies when $at", async (point) => {
-    const name = `crash-${++crashes}`;
-    await makeRepo(`${name}-in`);
-    const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" } });
-    await commit(`${name}-in`, { a: "1", b: "1" });
-    const work = async (): Promise<void> => {
-      await workLarge(pipeline);
-      await pipeline.waitJob({ id: (await allJobs(pipeline))[0]?.id ?? "", waitMs: 120_000 });
-    };
-    await killedAt(name, { point, work });
-    const id = (await insist(async () => allJobs(pipelineOf(name))))[0]?.id ?? "";
-    const job = await pipelineOf(name).waitJob({ id, waitMs: 120_000 });
-    expect(job?.state).toBe("success");
-    expect(await commitsOf(name)).toBe(1);
-    expect(await countFiles(name)).toBe(2 * FILES);
-    expect(await query(name, "SELECT count(*) AS n FROM published")).toEqual([{ n: 2 * FILES }]);
-  }, 300_000);
+  ];
+  for (const [point, options] of sampled(DEATHS, { every: 4 })) {
+    it(`makes it once if the pipeline dies when ${point.at}`, {
+      ...options,
+      timeout: 300_000,
+    }, async () => {
+      const name = `crash-${++crashes}`;
+      await makeRepo(`${name}-in`);
+      const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" } });
+      await commit(`${name}-in`, { a: "1", b: "1" });
+      const work = async (): Promise<void> => {
+        await workLarge(pipeline);
+        await pipeline.waitJob({ id: (await allJobs(pipeline))[0]?.id ?? "", waitMs: 120_000 });
+      };
+      await killedAt(name, { point, work });
+      const id = (await insist(async () => allJobs(pipelineOf(name))))[0]?.id ?? "";
+      const job = await pipelineOf(name).waitJob({ id, waitMs: 120_000 });
+      expect(job?.state).toBe("success");
+      expect(await commitsOf(name)).toBe(1);
+      expect(await countFiles(name)).toBe(2 * FILES);
+      expect(await query(name, "SELECT count(*) AS n FROM published")).toEqual([{ n: 2 * FILES }]);
+    });
+  }
 
-  it("goes on if the claim is lost in the middle", async () => {
+  it("goes on if the claim is lost in the middle", { ...REST, timeout: 300_000 }, async () => {
     await makeRepo("claim-in");
     const pipeline = await makePipeline({ name: "claim", globs: { "claim-in": "/*" } });
     await commit("claim-in", { a: "1", b: "1" });
@@ -171,7 +178,7 @@ describe("a job that changes more than fits one call", () => {
     expect((await allJobs(pipeline))[0]?.state).toBe("success");
     expect(await countFiles("claim")).toBe(2 * FILES);
     expect(await commitsOf("claim")).toBe(1);
-  }, 300_000);
+  });
 
   it("that computes the same again changes nothing of the branch", async () => {
     await makeRepo("again-in");

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { MAX_MERGE_PARTS, type Outcome, type Task } from "../../../protocol/runner.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import { REST } from "../../support/suite.ts";
 import {
   allJobs,
   type Command,
@@ -166,7 +167,7 @@ describe("what several datums write to one path", () => {
     expect(await textsOfOutput("twice")).toEqual({ x: "<a><b>", y: "<a><b>" });
   });
 
-  it("is merged in a tree if it is more than one merge takes", async () => {
+  it("is merged in a tree if it is more than one merge takes", { ...REST, timeout: 120_000 }, async () => {
     await makeRepo("tree-in");
     const pipeline = await makePipeline({ name: "tree", globs: { "tree-in": "/*" } });
     const names = Array.from({ length: MAX_MERGE_PARTS + 3 }, (_, index) => `f${index}`);
@@ -193,7 +194,7 @@ describe("what several datums write to one path", () => {
       "SELECT size FROM merges ORDER BY size DESC LIMIT 1",
     );
     expect(entry?.size).toBe(expected.join("").length);
-  }, 120_000);
+  });
 });
 
 describe("a merge", () => {

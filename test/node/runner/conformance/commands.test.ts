@@ -10,7 +10,7 @@ const OF_THE_CONTAINER = /^(HOSTNAME|HOME|TERM|container)=/;
 for (const subject of await findSubjects()) {
   const { name, kind, path: PATH } = subject;
 
-  describe(`commands in ${name}`, () => {
+  describe(`commands in ${name}`, subject.options, () => {
     const needs = test.skipIf(subject.absent);
     const bench = workbench(subject);
 

@@ -1,3 +1,4 @@
+// @module-tag rest
 import { lstat, mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

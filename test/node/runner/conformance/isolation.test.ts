@@ -14,7 +14,7 @@ const signal = new AbortController().signal;
 for (const subject of await findSubjects()) {
   const { name } = subject;
 
-  describe(`isolation by ${name}`, () => {
+  describe(`isolation by ${name}`, subject.options, () => {
     const needs = test.skipIf(subject.absent);
     const bench = workbench(subject);
     let marks = 0;

@@ -61,7 +61,7 @@ class Deathbed {
 for (const subject of await findSubjects()) {
   const { name, engine } = subject;
 
-  describe(`the death of an agent with ${name}`, () => {
+  describe(`the death of an agent with ${name}`, subject.options, () => {
     const bed = new Deathbed();
     beforeEach(() => bed.open());
     afterEach(() => removeTree(bed.dir));

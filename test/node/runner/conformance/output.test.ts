@@ -9,7 +9,7 @@ const MIB = 1024 * 1024;
 for (const subject of await findSubjects()) {
   const { name } = subject;
 
-  describe(`what commands print in ${name}`, () => {
+  describe(`what commands print in ${name}`, subject.options, () => {
     const needs = test.skipIf(subject.absent);
     const bench = workbench(subject);
 

@@ -6,6 +6,7 @@ import { findTool } from "../../../../runner/executors/find-tool.ts";
 import { processExecutor } from "../../../../runner/executors/process/process.ts";
 import { readRootEntries } from "../../../../runner/executors/process/root-entries.ts";
 import { findEngines, type TestEngine } from "../../../support/engines.ts";
+import { REST } from "../../../support/suite.ts";
 import type { TestImage } from "../../../support/test-images.ts";
 
 /** An executor that the conformance suite is run against. */
@@ -16,6 +17,8 @@ export interface Subject {
   readonly absent: boolean;
   /** What commands are to the machine. */
   readonly kind: "process" | "container";
+  /** The options of its tests: an engine is more than the README asks for. */
+  readonly options: { tags?: string[] };
   /** Of containers, where it is here. */
   readonly engine?: TestEngine;
   /** Where commands find their tools. */
@@ -47,6 +50,7 @@ async function processSubject(name: keyof typeof PROCESS_TOOLS): Promise<Subject
   return {
     name,
     kind: "process",
+    options: {},
     absent: (await findTool(PROCESS_TOOLS[name])) === undefined,
     path: process.env.PATH ?? "/usr/bin:/bin",
     image: async () => "any",
@@ -66,6 +70,7 @@ function containerSubject(name: string, engine: TestEngine | undefined): Subject
   return {
     name,
     kind: "container",
+    options: REST,
     absent: engine === undefined,
     ...(engine !== undefined && { engine }),
     path: "/bin",

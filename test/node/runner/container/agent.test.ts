@@ -1,3 +1,4 @@
+// @module-tag rest
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmod, chown, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";

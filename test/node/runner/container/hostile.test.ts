@@ -1,3 +1,4 @@
+// @module-tag rest
 import { describe, expect, test } from "vitest";
 import { workbench } from "../conformance/workbench.ts";
 import { containerSubjects } from "./support/containers.ts";

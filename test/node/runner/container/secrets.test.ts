@@ -33,7 +33,7 @@ for (const subject of await containerSubjects()) {
   const { name, engine } = subject;
 
   for (const image of ["busybox", "user", "bare"] as const) {
-    describe(`secrets in the image "${image}" in ${name}`, () => {
+    describe(`secrets in the image "${image}" in ${name}`, subject.options, () => {
       const needs = test.skipIf(subject.absent);
       const bench = workbench(subject, { image });
       const value = randomBytes(12).toString("hex");
@@ -48,7 +48,7 @@ for (const subject of await containerSubjects()) {
     });
   }
 
-  describe(`secrets in ${name}`, () => {
+  describe(`secrets in ${name}`, subject.options, () => {
     const needs = test.skipIf(subject.absent);
     const bench = workbench(subject);
     const value = randomBytes(12).toString("hex");

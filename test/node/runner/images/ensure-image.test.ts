@@ -1,3 +1,4 @@
+// @module-tag rest
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { NodeTrouble } from "../../../../runner/executors/executor.ts";
 import { ensureImage } from "../../../../runner/executors/images/ensure-image.ts";
