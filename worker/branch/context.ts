@@ -8,7 +8,7 @@ export interface Moment {
   readonly id: (createdAt: number) => string;
 }
 
-/** What the parts of a Branch object share: its ledger, and its clock, ids, alarm and turns. */
+/** What the calls of a Branch object share: its ledger, and its clock, ids, alarm and turns. */
 export interface BranchContext {
   readonly ledger: Ledger;
   /** Milliseconds since 1970. */

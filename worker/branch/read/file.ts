@@ -9,8 +9,10 @@ import { NOTHING, readBody } from "../tree/stored-body.ts";
 
 type NotFound = Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-open-commit">;
 
-type FileStores = Pick<Ledger, "live" | "sql" | "reads" | "applying" | "commits" | StagedStores>;
-type StagedStores = "openCommits" | "staged" | "contents";
+type FileStores = Pick<
+  Ledger,
+  "live" | "sql" | "reads" | "applying" | "commits" | "openCommits" | "staged" | "contents"
+>;
 
 /** A row of `files` with what it refers to. */
 interface WholeRow {

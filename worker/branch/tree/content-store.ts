@@ -3,7 +3,7 @@ import type { Body, Content } from "../../blobs/content.ts";
 import type { Sql } from "../../sqlite/sql.ts";
 import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
 
-/** How long a condemned blob stays for those who read it just now; milliseconds. */
+/** How long a condemned blob stays for reads that are under way; milliseconds. */
 const CONDEMNED_GRACE_MS = 60 * 60 * 1000;
 /** Most dead contents, and about as many blobs, that one transaction of some milliseconds removes. */
 const REMOVED_CONTENTS = 500;

@@ -38,6 +38,7 @@ export class GenerationStore {
     this.#commits = new CommitStore(sql);
   }
 
+  /** The generation that lives or, if none does, the last one that did. */
   newest(): GenerationRow | undefined {
     return this.#sql.first<GenerationRow>`
       SELECT gen, uid, created_at AS createdAt, deleted_at AS deletedAt

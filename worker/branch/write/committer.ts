@@ -12,7 +12,7 @@ interface CommitterOptions extends Pick<BranchContext, "ledger" | "now" | "momen
   readonly courier: Courier;
 }
 
-/** Makes commits, and writes down whom they are announced to, in one transaction. */
+/** Makes commits. The bells that they ring are written down in the same transaction, so that no commit stays unheard. */
 export class Committer {
   readonly #options: CommitterOptions;
 
