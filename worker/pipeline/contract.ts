@@ -4,9 +4,9 @@ import type { LeasedDatum, LogsRequest, Outcome, Task } from "../../protocol/run
 import type { PipelineSpec, Transform } from "../../protocol/spec.ts";
 import type { Done, Refused } from "../branch/contract.ts";
 
-/** What a Pipeline object answers to the gateway and to Branch objects. */
+/** What a Pipeline object does for the gateway and for Branch objects. */
 export interface PipelineApi {
-  /** Makes the pipeline: claims its output, subscribes to its inputs, tells the catalogue; goes on by itself after a crash. Answers when it is active. */
+  /** Makes the pipeline: claims its output, subscribes to its inputs, tells the catalogue; goes on by itself after a crash. Returns when it is active. */
   create(spec: PipelineSpec): Promise<
     | { ok: true; pipeline: PipelineInfo }
     /** `no-such-commit`: an input is to start after one that its branch does not have. */
@@ -15,13 +15,13 @@ export interface PipelineApi {
     | Refused<"output-exists">
   >;
   inspect(): Promise<Found | Refused<"no-such-pipeline">>;
-  /** Ends the jobs and follows the inputs no more; fine where it is stopped. `unavailable`: it goes on by itself. */
+  /** Ends the jobs and follows the inputs no more; succeeds if it is stopped. `unavailable`: it goes on by itself. */
   stop(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">>;
-  /** Follows the inputs again, with one job for their HEADs where those moved; fine where it runs. */
+  /** Follows the inputs again, with one job for their HEADs if those moved; succeeds if it runs. */
   start(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">>;
   /**
-   * A new version of the specification, which was checked (update.ts). With `reprocess`, results count no more even
-   * where nothing else changes. `other-output`: the output branch can't change.
+   * A new version of the specification, which was checked. With `reprocess`, results count no more even
+   * if nothing else changes. `other-output`: the output branch can't change.
    */
   update(request: {
     spec: PipelineSpec;
@@ -30,18 +30,18 @@ export interface PipelineApi {
   /** Stops everything and releases the output branch, which is deleted unless `keepOutput`. */
   destroy(request: { keepOutput: boolean }): Promise<Done | Refused<"no-such-pipeline" | "unavailable">>;
 
-  /** An input may have news. Idempotent; answers at once. `uid` is the pipeline's the subscriber was made for; a stale one is ignored. */
+  /** An input may have news. Idempotent; returns at once. `uid` is that of the pipeline that subscribed; a stale one is ignored. */
   ring(request: { uid: string }): Promise<void>;
 
   /** Newest first, those before `after`. */
   jobs(request: { after?: string; limit: number }): Promise<{ jobs: Job[]; next: string | null }>;
   job(id: string): Promise<Job | null>;
   /**
-   * Ends a job at once, `killed`; fine where it was killed before. What it has committed stays. `job-ended`: it has
+   * Ends a job at once, `killed`; succeeds if it was killed before. What it has committed stays. `job-ended`: it has
    * ended otherwise; `job-ending`: its output is being committed.
    */
   stopJob(id: string): Promise<{ ok: true; job: Job } | Refused<"no-such-job" | "job-ended" | "job-ending">>;
-  /** What a job ran and skipped (job-datums.ts). Pages may be short; `next` says whether that was all. */
+  /** What a job ran and skipped. Pages may be short; `next` says whether that was all. */
   datums(request: {
     job: string;
     after?: string;
@@ -53,7 +53,7 @@ export interface PipelineApi {
    */
   reasons(jobs: readonly string[]): Promise<Record<string, string | null>>;
   /**
-   * What the datums of a job printed, a page (job-logs.ts); `datum`: of one, by what its id begins with. With `waitMs`,
+   * What the datums of a job printed, a page; `datum`: of one, by what its id begins with. With `waitMs`,
    * it follows a job that goes on: it waits so long for more. Null: it does not follow.
    */
   logs(request: LogsCall): Promise<
@@ -77,13 +77,13 @@ export interface PipelineApi {
 
   /**
    * Tasks or datums for a worker; waits up to `waitMs` for one. Never empty while one is queued and the worker has a slot.
-   * `present` is asked after a wait: where it does not answer, the caller has gone, and nothing is leased to it.
+   * `present` is called after a wait: if it fails, the caller has gone, and nothing is leased to it.
    */
   lease(request: LeaseCall): Promise<Leased | Refused<"no-such-pipeline">>;
   /** The caller of a lease call went away while it waited: its slot is free, unless it called again or holds a lease. */
   vacate(request: { worker: string; visit: string }): Promise<void>;
   renew(request: Renewal): Promise<{ lost: string[] }>;
-  /** Keeps what leases printed; answers those that are lost (add-logs.ts). */
+  /** Keeps what leases printed. Returns the leases that are lost. */
   addLogs(request: { worker: string; entries: LogsRequest["entries"] }): Promise<{ lost: string[] }>;
   /** Records outcomes; the lease is the fence. Output contents were added to the output branch before. */
   finish(request: { worker: string; outcomes: readonly Outcome[] }): Promise<{ lost: string[] }>;
@@ -119,7 +119,7 @@ export interface LogChunk {
   readonly at: number;
   /** Lines before the first that are not kept. */
   readonly dropped: number;
-  /** Each with the milliseconds after `at`; none where it only tells what was left out. */
+  /** Each with the milliseconds after `at`; none: it only tells what was left out. */
   readonly lines: readonly (readonly [afterMs: number, text: string])[];
   /** So many of the lines were asked for before. */
   readonly seen: number;
@@ -129,7 +129,7 @@ export interface LogPage {
   readonly chunks: readonly LogChunk[];
   /** Where to go on. */
   readonly after: string | null;
-  /** What there is after that: `later` what will be printed, where a job that goes on is followed. */
+  /** What there is after that. `later`: what will be printed, as a job that goes on is followed. */
   readonly rest: "more" | "later" | "none";
 }
 

@@ -10,7 +10,7 @@ export interface InputRule extends ResolvedInput {
   /** Index among the pipeline's distinct branches. */
   readonly source: number;
   readonly rule: Glob;
-  /** Only what was written after this belongs to the input: where its `from` stands; null: all of the branch. */
+  /** Only what was written after this belongs to the input: the place that its `from` names; null: all of the branch. */
   readonly start: CommitPosition | null;
 }
 

@@ -15,7 +15,7 @@ import {
 
 const COMMITS = 1000;
 
-/** Takes datums until so many were handed out to all workers together; answers how many of its calls came back empty. */
+/** Takes datums until so many were handed out to all workers together; returns how many of its calls came back empty. */
 async function runner(
   pipeline: PipelineApi,
   { worker, handedOut }: { worker: string; handedOut: Map<string, string> },

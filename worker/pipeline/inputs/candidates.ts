@@ -7,7 +7,7 @@ import type { InputRule, View } from "../definition.ts";
 export interface Candidate {
   readonly input: number;
   readonly path: string;
-  /** The file there now; null where there is none. */
+  /** The file there now; null: none. */
   readonly file: ContentId | null;
   readonly directory: boolean;
 }

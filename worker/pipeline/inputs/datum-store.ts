@@ -13,7 +13,10 @@ export interface ChangePlace {
   readonly key: string;
 }
 
-/** The datum set, by births and deaths: at any job it is the cross product of what was alive then. */
+/**
+ * The datum set, by births and deaths: `born` is the first job that has a datum, `died` the first that has it no more. At
+ * any job the set is the cross product of the elements that were alive then.
+ */
 export class DatumStore {
   readonly #sql: Sql;
 
@@ -26,7 +29,7 @@ export class DatumStore {
       INSERT INTO datums (key, born, died, id, salt) VALUES (${key}, ${job}, NULL, ${id}, ${salt})`;
   }
 
-  /** Whether there was something to kill. */
+  /** Returns false if none of the key was alive. */
   kill(key: string, job: number): boolean {
     return (
       this.#sql.first`
@@ -35,7 +38,7 @@ export class DatumStore {
     );
   }
 
-  /** Ends the lives of some that were alive before a job; answers of how many. */
+  /** Ends the lives of some that were alive before a job. Returns of how many. */
   killSome(job: number, limit: number): number {
     return this.#sql.all`
       UPDATE datums SET died = ${job} WHERE (key, born) IN (
@@ -61,7 +64,7 @@ export class DatumStore {
       ORDER BY id LIMIT 2`.map(({ id }) => id);
   }
 
-  /** The salt of a datum that belongs to a job; undefined where none of that id does. */
+  /** The salt of a datum that belongs to a job. Returns undefined if no datum of that id does. */
   saltAt(id: string, job: number): string | undefined {
     const row = this.#sql.first<{ died: number | null; salt: string }>`
       SELECT died, salt FROM datums WHERE id = ${id} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
@@ -78,7 +81,7 @@ export class DatumStore {
       ORDER BY key LIMIT ${limit}`;
   }
 
-  /** Removes some that died at a job or before; answers whether there may be more. */
+  /** Removes some that died at a job or before. Returns whether there may be more. */
   trim(job: number, limit: number): boolean {
     return (
       this.#sql.all`
@@ -114,7 +117,7 @@ export class DatumStore {
       ORDER BY died, key LIMIT ${limit}`;
   }
 
-  /** A datum of a job that is to run again is another one from that job on: it dies and is born. */
+  /** A datum that is to run again in a job counts as another one from that job on: it dies and is born. */
   replace(key: string, job: number): void {
     const row = this.#sql.first<{ id: string; salt: string; born: number; died: number | null }>`
       SELECT id, salt, born, died FROM datums WHERE key = ${key} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
@@ -131,5 +134,5 @@ export interface Span {
   readonly to: number;
 }
 
-/** A datum that a job has and another one has not; `job`: where that began. */
+/** A datum that a job has and another one has not; `job`: since which one. */
 type Mover = DatumRow & ChangePlace;

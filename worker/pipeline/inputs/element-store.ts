@@ -45,7 +45,7 @@ export class ElementStore {
           WHERE input = ${input} AND path > ${after} AND died IS NULL ORDER BY path LIMIT ${limit}`;
   }
 
-  /** The alive elements of an input as a side of the cross product. Reads ahead: for use while none is born or dies. */
+  /** The alive elements of an input as a side of the cross product. It reads ahead, so none may be born or die meanwhile. */
   axis(input: number): Axis<Element> {
     let ahead: Element[] = [];
     let index = 0;
@@ -62,7 +62,7 @@ export class ElementStore {
     };
   }
 
-  /** Fine where it was born at this job already. */
+  /** Does nothing if it was born at this job already. */
   bear(element: Element, { input, job }: { input: number; job: number }): void {
     this.#sql.run`
       INSERT OR IGNORE INTO elements (input, path, born, died, kind, digest, size)
@@ -75,7 +75,7 @@ export class ElementStore {
       WHERE input = ${input} AND path = ${path} AND died IS NULL`;
   }
 
-  /** Ends the lives of some that were alive before a job; answers of how many. */
+  /** Ends the lives of some that were alive before a job. Returns of how many. */
   killSome(job: number, limit: number): number {
     return this.#sql.all`
       UPDATE elements SET died = ${job} WHERE (input, path, born) IN (
@@ -83,7 +83,7 @@ export class ElementStore {
       RETURNING 1`.length;
   }
 
-  /** Removes some that died at a job or before; answers whether there may be more. */
+  /** Removes some that died at a job or before. Returns whether there may be more. */
   trim(job: number, limit: number): boolean {
     return (
       this.#sql.all`
@@ -94,7 +94,7 @@ export class ElementStore {
     );
   }
 
-  /** Counts elements of an input of a cross product from when they are about to be born: kept, never counted over. */
+  /** Keeps the size of an input of a cross product, which would be slow to count. */
   resize(input: number, change: number): void {
     this.#sql.run`
       INSERT INTO sizes (input, elements) VALUES (${input}, ${change})

@@ -7,9 +7,9 @@ export interface SourceEvent {
 }
 
 /**
- * Puts the news of several branches in one order, by (time, id). An event is decided once no branch can come up with
- * an earlier one: the branch has a later event here, or it said that it has nothing more and what it may get from now
- * on is later, which holds for events before its `now`. `rest`: something is left to ask for again.
+ * Puts the news of several branches in one order, by (time, id). An event is decided once no other branch can
+ * come up with an earlier one: either that branch has a later event here, or it said that it has nothing more and the
+ * event is before its `now`, so that what it gets from now on is later. `rest`: something is left to ask for again.
  */
 export function orderFeeds(pages: readonly FeedPage[]): { events: SourceEvent[]; rest: boolean } {
   const taken = pages.map(() => 0);

@@ -2,7 +2,7 @@ import type { BranchAddress } from "../../../protocol/names.ts";
 import type { CommitPosition } from "../../branch/contract.ts";
 import type { Sql } from "../../sqlite/sql.ts";
 
-/** A place in a branch's history and the commit there; null where there is none, or where the branch was deleted. */
+/** A place in a branch's history and the commit there; null: none is there, or the branch was deleted. */
 export interface Position extends CommitPosition {
   readonly commit: string | null;
 }
@@ -13,7 +13,7 @@ export interface Source extends Position {
   readonly branch: string;
 }
 
-/** How far each input branch was read. */
+/** The sources: the distinct branches of the inputs, and how far each was read. */
 export class SourceStore {
   readonly #sql: Sql;
 
@@ -21,7 +21,7 @@ export class SourceStore {
     this.#sql = sql;
   }
 
-  /** Other branches take the place of these; what is known of one that is among both stays known. */
+  /** Other branches take the place of these. A branch that is among both keeps its cursor and what is known of it. */
   replace(addresses: readonly BranchAddress[]): void {
     const known = this.#sql.all<Source & { subscribed: number; hasData: number }>`
       SELECT source, repo, branch, generation, seq, commit_id AS "commit", subscribed, has_data AS hasData
@@ -55,7 +55,7 @@ export class SourceStore {
       WHERE subscribed = 0 ORDER BY source`;
   }
 
-  /** The branches do not ring for us any more. */
+  /** The branches ring for us no more. */
   setUnsubscribed(): void {
     this.#sql.run`UPDATE sources SET subscribed = 0`;
   }
@@ -67,7 +67,7 @@ export class SourceStore {
       WHERE source = ${source}`;
   }
 
-  /** Moves past an event; false where that was done before. */
+  /** Moves past an event. Returns false if that was done before. */
   advance(source: number, to: Position): boolean {
     const moved = this.#sql.first`
       UPDATE sources SET generation = ${to.generation}, seq = ${to.seq}, commit_id = ${to.commit}
@@ -83,7 +83,7 @@ export class SourceStore {
     this.#sql.run`UPDATE sources SET has_data = ${hasData ? 1 : 0} WHERE source = ${source}`;
   }
 
-  /** Whether there are inputs and each of them holds a file (spec §2.7). */
+  /** Whether there are inputs and each of them holds a file: the first job waits for that. */
   allHaveData(): boolean {
     const row = this.#sql.first<{ count: number; empty: number }>`
       SELECT count(*) AS count, count(*) FILTER (WHERE has_data = 0) AS empty FROM sources`;

@@ -2,14 +2,14 @@ import type { Sql } from "../../sqlite/sql.ts";
 import type { Candidate } from "./candidates.ts";
 import type { Element } from "./element-store.ts";
 
-/** A path whose element may differ at a job. */
+/** A path that a job touches: its element may differ from the job before. */
 export interface Touched {
   readonly input: number;
   readonly path: string;
-  /** The file that is there now; null where none is, or where only something below changed. */
+  /** The file that is there now; null: none is, or only something below changed. */
   readonly digest: string | null;
   readonly size: number | null;
-  /** 1 where something under this directory changed. */
+  /** 1: something under this directory changed. */
   readonly directory: number;
 }
 
@@ -71,7 +71,7 @@ export class TouchedStore {
       DELETE FROM touched WHERE job = ${job} AND stage = ${TO_BE_BORN} AND input = ${input} AND path = ${path}`;
   }
 
-  /** Forgets some of what a job would have looked at; answers whether there may be more. */
+  /** Forgets some of what a job would have looked at. Returns whether there may be more. */
   clear(job: number, limit: number): boolean {
     return (
       this.#sql.all`

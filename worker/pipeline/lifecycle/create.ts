@@ -2,6 +2,7 @@
  * The states of a pipeline, and what takes it from one to the next.
  *
  *   creating → active → stopping → stopped → starting → active
+ *   creating → purging → deleted, if the output branch is somebody else's
  *              active → updating → active
  *              any of these → deleting → purging → deleted
  *

@@ -23,8 +23,11 @@ export interface PipelineRow {
   readonly revision: number;
   readonly epoch: number | null;
   readonly keepOutput: number;
+  /** 1: an input may have news that were not read. */
   readonly pullDue: number;
+  /** Datums that are alive. */
   readonly alive: number;
+  /** The last job whose output commit is recorded. */
   readonly committed: number;
   /** Whether the present inputs have had their first job. */
   readonly hadFirstJob: number;
@@ -34,7 +37,7 @@ export interface PipelineRow {
   readonly staleUntil: number | null;
   /** 1: what is known of the inputs is no good, so the next job reads them whole. */
   readonly nextReadsWhole: number;
-  /** The first job that the history of outputs tells of (results.ts). */
+  /** The first job that the history of outputs tells of (finish/published-store.ts). */
   readonly madeFrom: number;
 }
 
@@ -154,7 +157,7 @@ export class PipelineStore {
     this.#sql.run`UPDATE pipeline SET stale_before = ${job}`;
   }
 
-  /** Answers how many datums are alive after the change. */
+  /** Returns how many datums are alive after the change. */
   addAlive(change: number): number {
     return (
       this.#sql.first<{ alive: number }>`UPDATE pipeline SET alive = alive + ${change} RETURNING alive`

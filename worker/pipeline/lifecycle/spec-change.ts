@@ -27,7 +27,7 @@ export function specChange(before: PipelineSpec, after: PipelineSpec): SpecChang
 
 function transformOf({ transform }: PipelineSpec): Transform {
   const { stdin = [], env = {}, acceptReturnCode = [], workingDir = "/", ...rest } = transform;
-  // 0 is always accepted (spec §2.2).
+  // 0 is always accepted.
   const accepted = [...new Set([0, ...acceptReturnCode])].sort((a, b) => a - b);
   return { ...rest, stdin, env, acceptReturnCode: accepted, workingDir };
 }
