@@ -4,7 +4,6 @@ import type { ErrorBody, Issue } from "../../../protocol/errors.ts";
 const STATUS = {
   InvalidRequest: 400,
   InvalidSpec: 400,
-  NotImplementedYet: 400,
   PathConflict: 400,
   NoSuchContent: 400,
   AccessDenied: 403,
