@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Name } from "../../protocol/names.ts";
 import { type DatumPage, type Job, type JobPage, JobState } from "../../protocol/pipelines.ts";
+import type { Context } from "../app.ts";
 import { ApiError } from "./answer/errors.ts";
 import { stopError } from "./answer/failures.ts";
 import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
@@ -43,7 +44,7 @@ export async function listJobs(asked: ApiRequest): Promise<Response> {
   const jobs = await asked.context.catalogue.jobs.list({ ...query, limit: limit + 1 });
   const page = jobs.slice(0, limit);
   return Response.json({
-    jobs: await withReasons(asked, page),
+    jobs: await withReasons(asked.context, page),
     next: jobs.length > limit ? (page.at(-1)?.id ?? null) : null,
   } satisfies JobPage);
 }
@@ -55,7 +56,7 @@ const MAX_ASKED = 50;
  * The catalogue does not know why a job waits, because that changes without the job. So its pipeline is asked. A job has
  * no reason if its pipeline can't answer, or is beyond MAX_ASKED.
  */
-async function withReasons({ context }: ApiRequest, jobs: readonly Job[]): Promise<Job[]> {
+async function withReasons(context: Pick<Context, "pipeline">, jobs: readonly Job[]): Promise<Job[]> {
   const waiting = jobs.filter(({ finishedAt }) => finishedAt === null);
   const pipelines = [...new Set(waiting.map(({ pipeline }) => pipeline))].slice(0, MAX_ASKED);
   const answers = await Promise.allSettled(

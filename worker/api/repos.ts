@@ -1,6 +1,7 @@
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { BranchList, RepoList } from "../../protocol/repos.ts";
 import type { BranchRow } from "../catalogue/branches.ts";
+import type { Catalogue } from "../catalogue/catalogue.ts";
 import { ApiError } from "./answer/errors.ts";
 import { type ApiRequest, nameParam, noQuery } from "./request/api-request.ts";
 
@@ -10,7 +11,7 @@ const PAGE_ROWS = 1000;
 export async function listRepos(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const repos = new Map<string, string[]>();
-  for await (const { repo, branch } of branchesOf(asked, asked.caller.scope.repos)) {
+  for await (const { repo, branch } of branchesOf(asked.context.catalogue, asked.caller.scope.repos)) {
     const branches = repos.get(repo);
     if (branches) branches.push(branch);
     else repos.set(repo, [branch]);
@@ -24,7 +25,7 @@ export async function listBranches(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const repo = nameParam(asked, "repo");
   const branches = [];
-  for await (const { branch, createdAt } of branchesOf(asked, [repo]))
+  for await (const { branch, createdAt } of branchesOf(asked.context.catalogue, [repo]))
     branches.push({ name: branch, createdAt });
   if (branches.length === 0) throw new ApiError("NoSuchRepo", `There is no repo '${repo}'.`);
   return Response.json({ branches } satisfies BranchList);
@@ -32,12 +33,12 @@ export async function listBranches(asked: ApiRequest): Promise<Response> {
 
 /** Every branch of these repos, or of all. */
 async function* branchesOf(
-  { context }: ApiRequest,
+  catalogue: Pick<Catalogue, "branches">,
   repos: readonly string[] | null,
 ): AsyncGenerator<BranchRow> {
   let after: BranchAddress | undefined;
   for (;;) {
-    const page = await context.catalogue.branches.list({
+    const page = await catalogue.branches.list({
       limit: PAGE_ROWS,
       ...(repos && { repos }),
       ...(after && { after }),

@@ -154,14 +154,14 @@ function openBucket(asked: ServiceRequest, bucket: string): BucketRequest {
 }
 
 function openObject(bucket: BucketRequest, address: Address): ObjectRequest {
-  const key = keyOf(bucket, address);
+  const key = keyOf(bucket.query, address);
   const fault = pathFault(key);
   if (fault !== undefined) throw keyFailure(key, fault);
   return { ...bucket, key };
 }
 
 /** The key in the path, or in `filepath` if an upload begins at `POST /<bucket>?uploads`. */
-function keyOf({ query }: BucketRequest, address: Address): string {
+function keyOf(query: ReadonlyMap<string, string>, address: Address): string {
   const filepath = query.get("filepath");
   if (address.level === "object") {
     if (filepath === undefined) return address.key;

@@ -9,7 +9,10 @@ import { checkSpec, resolveSpec } from "../../core/spec.ts";
 import { type Look, lookAfter, lookAtInput } from "./look.ts";
 
 /** What a good specification would lead to now: its workers and its first datums. Makes nothing. */
-export async function previewPipeline(context: Context, spec: PipelineSpec): Promise<PipelineCheck> {
+export async function previewPipeline(
+  context: Pick<Context, "catalogue" | "branch">,
+  spec: PipelineSpec,
+): Promise<PipelineCheck> {
   const seen = await context.catalogue.nodes.seenSince(Date.now() - NODE_TTL_MS);
   const nodes = seen.filter(({ draining }) => !draining);
   const checked = checkSpec(spec);
@@ -27,7 +30,10 @@ export async function previewPipeline(context: Context, spec: PipelineSpec): Pro
   };
 }
 
-async function look(context: Context, { repo, branch, glob, from }: ResolvedInput): Promise<Look> {
+async function look(
+  context: Pick<Context, "branch">,
+  { repo, branch, glob, from }: ResolvedInput,
+): Promise<Look> {
   const parsed = parseGlob(glob);
   if (!parsed.ok) throw new Error(`the glob '${glob}' of a checked specification ${parsed.problem}`);
   const there = context.branch({ repo, branch });

@@ -33,6 +33,9 @@ async function versionThere(
 }
 
 /** `x-amz-version-id` of a file that was read. In an open commit nothing has a version. */
-export function readVersionHeader({ address }: BucketRequest, { commit }: FileRead): Record<string, string> {
+export function readVersionHeader(
+  { address }: Pick<BucketRequest, "address">,
+  { commit }: Pick<FileRead, "commit">,
+): Record<string, string> {
   return address.session === undefined ? { "x-amz-version-id": commit } : {};
 }

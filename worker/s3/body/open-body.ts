@@ -24,7 +24,8 @@ export interface OpenBody {
   fault(): S3Error | undefined;
 }
 
-type OpenRequest = Pick<ServiceRequest, "caller" | "headers" | "body">;
+/** A request as far as its body goes. */
+export type OpenRequest = Pick<ServiceRequest, "caller" | "headers" | "body">;
 type Chunked = Extract<Payload, { form: "aws-chunked" }>;
 /** A body as it comes out of its form. */
 type Unframed = Pick<OpenBody, "source" | "declaredSize" | "fault"> & {

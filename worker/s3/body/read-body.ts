@@ -8,13 +8,16 @@ import { S3Error } from "../answer/errors.ts";
 import { writeFailure } from "../answer/failures.ts";
 import { BODY_IDLE_MS } from "../limits.ts";
 import type { ServiceRequest } from "../operation.ts";
-import { type OpenBody, openBody } from "./open-body.ts";
+import { type OpenBody, type OpenRequest, openBody } from "./open-body.ts";
 
 /**
  * A small body as text, once it is known to be what its hashes, checksum and signatures say. Throws
  * MaxMessageLengthExceeded above `maxBytes`.
  */
-export async function readTextBody(request: ServiceRequest, maxBytes: number): Promise<string> {
+export async function readTextBody(
+  request: OpenRequest & Pick<ServiceRequest, "now">,
+  maxBytes: number,
+): Promise<string> {
   const body = openBody(request);
   const declared = body.declaredSize;
   if (declared !== undefined && declared > maxBytes) throw tooLarge(maxBytes);

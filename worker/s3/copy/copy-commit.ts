@@ -21,7 +21,7 @@ export async function commitCopy(request: ObjectRequest, copy: Copy): Promise<Co
 
 /** Commits a reference to a content that the branch has. `upload` keeps the content alive if no file has it. */
 async function refer(
-  { tree, key }: ObjectRequest,
+  { tree, key }: Pick<ObjectRequest, "tree" | "key">,
   { source, attributes, condition, upload }: Copy & { readonly upload?: string },
 ): Promise<Committed> {
   const { digest, size } = source.file;
@@ -63,7 +63,7 @@ interface BroughtCopy extends Copy {
 }
 
 async function putCopy(
-  { tree, key }: ObjectRequest,
+  { tree, key }: Pick<ObjectRequest, "tree" | "key">,
   { content, attributes, condition, brought }: BroughtCopy,
 ): Promise<Committed> {
   const file = {

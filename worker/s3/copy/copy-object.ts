@@ -77,7 +77,7 @@ function refuseNoChange({ key, headers, address }: ObjectRequest, source: CopySo
 }
 
 async function copiedAttributes(
-  { headers, key, context }: ObjectRequest,
+  { headers, key, context }: Pick<ObjectRequest, "headers" | "key" | "context">,
   {
     source: { file },
     directive,

@@ -1,5 +1,6 @@
 import { type BucketAddress, bucketName } from "../../../protocol/names.ts";
 import { pathFault } from "../../../protocol/paths.ts";
+import type { Context } from "../../app.ts";
 import type { FileRead } from "../../branch/contract.ts";
 import { permits, refusalText } from "../../core/permissions.ts";
 import { S3Error } from "../answer/errors.ts";
@@ -53,7 +54,7 @@ export async function openSource(request: BucketRequest): Promise<CopySource> {
   }
   checkOwner(headers.get(EXPECTED_OWNER));
   const isSame = bucketName(name.address) === bucketName(address);
-  const file = await readSource(request, name);
+  const file = await readSource(request.context, name);
   checkConditions(headers, file);
   return { ...name, file, place: isSame ? "same-branch" : "other-branch" };
 }
@@ -90,7 +91,7 @@ function invalidSource(header: string): S3Error {
 }
 
 async function readSource(
-  { context }: BucketRequest,
+  context: Pick<Context, "branch" | "config">,
   { bucket, address, key: path, commit }: SourceName,
 ): Promise<FileRead> {
   const file = await openTree(context, address).read({

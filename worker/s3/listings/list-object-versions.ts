@@ -57,7 +57,7 @@ function markOf(query: ReadonlyMap<string, string>): VersionMark | undefined {
 }
 
 async function listVersions(
-  { tree, branch }: BucketRequest,
+  { tree, branch }: Pick<BucketRequest, "tree" | "branch">,
   { prefix, delimiter, maxKeys, after }: ListingParameters & { readonly after: VersionMark | undefined },
 ): Promise<VersionList> {
   if (maxKeys === 0) {

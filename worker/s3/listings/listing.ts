@@ -26,7 +26,10 @@ export interface ListingParameters {
 }
 
 /** Reads them. Throws InvalidArgument. */
-export function listingParameters({ query, headers }: BucketRequest): ListingParameters {
+export function listingParameters({
+  query,
+  headers,
+}: Pick<BucketRequest, "query" | "headers">): ListingParameters {
   checkOptionalAttributes(headers.get("x-amz-optional-object-attributes"));
   return {
     prefix: query.get("prefix") ?? "",
@@ -38,7 +41,7 @@ export function listingParameters({ query, headers }: BucketRequest): ListingPar
 
 /** One page after `after`. A page of no keys (`max-keys=0`) is never truncated, as on S3. */
 export async function listPage(
-  { tree, context }: BucketRequest,
+  { tree, context }: Pick<BucketRequest, "tree" | "context">,
   { prefix, delimiter, maxKeys, after }: ListingParameters & { readonly after: string | undefined },
 ): Promise<FileList> {
   if (maxKeys === 0) {

@@ -65,7 +65,7 @@ interface ObjectInParts {
 }
 
 async function makeObject(
-  request: UploadRequest,
+  request: Pick<UploadRequest, "branch" | "uploadId" | "context">,
   { status, parts, claim, condition }: ObjectInParts,
 ): Promise<Completed> {
   const { branch, uploadId } = request;

@@ -22,10 +22,9 @@ interface Composition {
 
 /** The content that parts make together, and its checksum in base64 if one was asked for. A single part is the content itself. */
 export async function composeParts(
-  request: UploadRequest,
+  { branch, uploadId: upload }: Pick<UploadRequest, "branch" | "uploadId">,
   { status, parts, blobs, algorithm }: Composition,
 ): Promise<{ content: Content; checksum: string | null }> {
-  const { branch, uploadId: upload } = request;
   const bodies = partBodies(branch, { upload, parts });
   if (parts.length === 1 && algorithm === undefined) {
     const { value } = await bodies.next();

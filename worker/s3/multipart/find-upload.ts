@@ -17,7 +17,7 @@ export async function findUpload(request: UploadRequest): Promise<MultipartStatu
   if (!status.ok) throw uploadFailure(status);
   const isHere = status.completed !== null || status.openCommit === request.address.session;
   if (!isHere) throw new S3Error("NoSuchUpload");
-  checkKey(request, status);
+  checkKey(request.key, status.path);
   return status;
 }
 
@@ -29,7 +29,11 @@ export async function findOpenUpload(request: UploadRequest): Promise<MultipartS
 }
 
 /** The upload's id. Throws NoSuchUpload if it is not an upload of the bucket's branch. */
-export function uploadIdOf({ query, uploadId, address }: UploadRequest): string {
+export function uploadIdOf({
+  query,
+  uploadId,
+  address,
+}: Pick<UploadRequest, "query" | "uploadId" | "address">): string {
   if (!query.has("uploadId")) {
     throw new S3Error("InvalidArgument", {
       message: "uploadId is missing: give the id that CreateMultipartUpload answered, beside partNumber.",
@@ -41,7 +45,10 @@ export function uploadIdOf({ query, uploadId, address }: UploadRequest): string 
 }
 
 /** The upload as `writeContent` asks for one: it is open already, and is renewed while bytes come. */
-export function openedUpload({ branch, uploadId }: UploadRequest, { uid }: MultipartStatus) {
+export function openedUpload(
+  { branch, uploadId }: Pick<UploadRequest, "branch" | "uploadId">,
+  { uid }: Pick<MultipartStatus, "uid">,
+) {
   return {
     openUpload: async () => ({ upload: uploadId, uid }),
     async renewUpload(): Promise<void> {
@@ -53,8 +60,8 @@ export function openedUpload({ branch, uploadId }: UploadRequest, { uid }: Multi
 }
 
 /** Throws NoSuchUpload if the path has a key that is not the upload's. */
-function checkKey({ key }: UploadRequest, upload: { readonly path: string }): void {
-  if (key !== undefined && key !== upload.path) {
+function checkKey(key: string | undefined, uploadPath: string): void {
+  if (key !== undefined && key !== uploadPath) {
     throw new S3Error("NoSuchUpload", {
       message: `The multipart upload is none of the key '${key}': give the key that it was begun with, or none.`,
     });

@@ -57,10 +57,12 @@ async function addCopy(request: UploadRequest, copy: PartCopy): Promise<CopiedBy
   }
 }
 
+/** The request as far as it says which upload the part goes to. */
+type PartTarget = Pick<UploadRequest, "branch" | "uploadId" | "now">;
 type PartBringing = PartCopy & { readonly blobs: BroughtBlobs };
 
 /** Returns undefined if the bytes must be copied: inline content has no blobs to refer to, and another's may just have gone. */
-async function addReference(request: UploadRequest, copy: PartBringing): Promise<CopiedBytes | undefined> {
+async function addReference(request: PartTarget, copy: PartBringing): Promise<CopiedBytes | undefined> {
   const { source, range, upload } = copy;
   const { digest, size, body } = source.file;
   if (source.place === "other-branch" || body.kind === "inline") return undefined;
@@ -76,7 +78,7 @@ async function addReference(request: UploadRequest, copy: PartBringing): Promise
   throw uploadFailure(added);
 }
 
-async function addBytes(request: UploadRequest, copy: PartBringing): Promise<CopiedBytes> {
+async function addBytes(request: PartTarget, copy: PartBringing): Promise<CopiedBytes> {
   const { source, range, upload, blobs } = copy;
   const part = await copyBytes({
     store: blobs,
@@ -93,7 +95,7 @@ async function addBytes(request: UploadRequest, copy: PartBringing): Promise<Cop
 }
 
 function addPart(
-  { branch, uploadId }: UploadRequest,
+  { branch, uploadId }: PartTarget,
   { number, blobs, part }: PartBringing & { readonly part: CopiedBytes },
 ): ReturnType<UploadRequest["branch"]["addPart"]> {
   const { content, checksum } = part;

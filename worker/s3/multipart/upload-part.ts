@@ -53,7 +53,7 @@ function partHeaders({
 }
 
 async function writePart(
-  request: UploadRequest,
+  request: Pick<UploadRequest, "branch" | "uploadId" | "now">,
   { body, upload, blobs }: { body: OpenBody; upload: MultipartStatus; blobs: BroughtBlobs },
 ): Promise<{ content: Content; checksum: string | null }> {
   const written = await writeContent(body.source, {

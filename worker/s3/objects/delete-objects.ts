@@ -5,7 +5,7 @@ import { branchFailure, keyFailure } from "../answer/failures.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { BODY_HEADERS } from "../body/open-body.ts";
 import { readTextBody } from "../body/read-body.ts";
-import { existing } from "../bucket-tree.ts";
+import { type BucketTree, existing } from "../bucket-tree.ts";
 import { MAX_KEYS, MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import { parseEtag } from "../request/conditions.ts";
@@ -18,7 +18,7 @@ export const deleteObjects: Operation<BucketRequest> = {
 
   async handle(request) {
     const asked = parseDeleteRequest(await readTextBody(request, MAX_XML_BYTES));
-    const commit = await commitDeletions(request, asked.deletions);
+    const commit = await commitDeletions(request.tree, asked.deletions);
     const { gone, kept } = outcome(asked, commit);
     return xmlAnswer("DeleteResult", {
       Deleted: asked.verbosity === "quiet" ? [] : gone.map(({ key }) => deletedTags(key, commit)),
@@ -29,7 +29,7 @@ export const deleteObjects: Operation<BucketRequest> = {
 
 type Outcome = Pick<Committed, "commit" | "leftOut">;
 
-async function commitDeletions({ tree }: BucketRequest, deletions: readonly Deletion[]): Promise<Outcome> {
+async function commitDeletions(tree: BucketTree, deletions: readonly Deletion[]): Promise<Outcome> {
   if (deletions.length === 0) {
     await existing(tree);
     return { commit: null };

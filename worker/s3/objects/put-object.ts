@@ -26,7 +26,7 @@ export const putObject: Operation<ObjectRequest> = {
   refuses: ["if-modified-since", "if-unmodified-since"],
 
   async handle(request) {
-    const { headers, tree, key } = request;
+    const { headers, tree, key, now } = request;
     const attributes = readAttributes(headers, key);
     const condition = writeCondition(headers);
     const body = openBody(request);
@@ -35,7 +35,7 @@ export const putObject: Operation<ObjectRequest> = {
     const lease = new UploadLease(request);
     const blobs = new BroughtBlobs(request.context.blobs);
     try {
-      const { content, upload, checksum } = await write(request, { body, lease, blobs, algorithm });
+      const { content, upload, checksum } = await write({ body, lease, blobs, algorithm, now });
       refuseDirectoryBytes(key, content);
       const file = {
         path: key,
@@ -67,9 +67,10 @@ interface Writing {
   readonly lease: UploadLease;
   readonly blobs: BroughtBlobs;
   readonly algorithm: ChecksumAlgorithm | undefined;
+  readonly now: () => number;
 }
 
-async function write({ now }: ObjectRequest, { body, lease, blobs, algorithm }: Writing): Promise<Written> {
+async function write({ body, lease, blobs, algorithm, now }: Writing): Promise<Written> {
   const { source, declaredSize, expect } = body;
   const written = await writeContent(source, {
     store: blobs,

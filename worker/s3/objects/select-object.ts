@@ -53,7 +53,7 @@ export async function selectObject(request: ObjectRequest): Promise<Selected> {
 
 /** The file at the request's key, at HEAD or at a commit. */
 export async function readVersion(
-  { tree, key, context }: ObjectRequest,
+  { tree, key, context }: Pick<ObjectRequest, "tree" | "key" | "context">,
   commit: string | undefined,
 ): Promise<FileRead> {
   const modified = context.config.lastModified;
@@ -65,7 +65,7 @@ export async function readVersion(
 }
 
 /** The headers of every answer about a file, also of a 304. */
-function describeVersion(file: FileRead, request: ObjectRequest): Record<string, string> {
+function describeVersion(file: FileRead, request: Pick<ObjectRequest, "address">): Record<string, string> {
   return {
     etag: etag(file),
     "last-modified": httpDate(file.modifiedAt),
