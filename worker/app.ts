@@ -1,5 +1,4 @@
-import type { BranchAddress } from "../protocol/names.ts";
-import { bucketName } from "../protocol/names.ts";
+import { type BranchAddress, bucketName } from "../protocol/names.ts";
 import type { BlobStore } from "./blobs/port.ts";
 import { openBlobStore } from "./blobs/stores.ts";
 import type { BranchApi } from "./branch/contract.ts";
@@ -81,4 +80,13 @@ function openShared(env: Env, config: Config): Shared {
     branch: (address) => env.BRANCH.getByName(bucketName(address)) as unknown as BranchApi,
     pipeline: (name) => env.PIPELINE.getByName(name) as unknown as PipelineApi,
   };
+}
+
+/**
+ * A refusal tells the time. Clients whose clock is wrong, such as those of AWS, then sign by our clock. On Cloudflare every
+ * answer has the time anyway; elsewhere none has.
+ */
+export function withTime(answer: Response, now: number): Response {
+  if (answer.status === 403) answer.headers.set("date", new Date(now).toUTCString());
+  return answer;
 }

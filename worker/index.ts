@@ -1,12 +1,11 @@
 import { foreignError, renderApiError } from "./api/answer/errors.ts";
 import { handleApi, isApiPath } from "./api/api.ts";
-import { type Context, openContext } from "./app.ts";
+import { type Context, openContext, withTime } from "./app.ts";
 import { type Env, readConfig } from "./env.ts";
 import { S3_ERRORS } from "./s3/answer/errors.ts";
 import { authenticate } from "./s3/auth/authenticate.ts";
 import { handleS3 } from "./s3/gateway.ts";
 import { parseAddress } from "./s3/request/address.ts";
-import { withTime } from "./with-time.ts";
 
 export { Branch } from "./branch/branch.ts";
 export { Pipeline } from "./pipeline/pipeline.ts";

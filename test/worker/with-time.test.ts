@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { withTime } from "../../worker/with-time.ts";
+import { withTime } from "../../worker/app.ts";
 
 const NOON = Date.UTC(2026, 0, 1, 12);
 
