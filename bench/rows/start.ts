@@ -34,7 +34,7 @@ export const start: Row = {
       const values = pairs.map(({ ours }) => ours);
       return [
         { what, unit: "s", values, compare: "nothing", target: { atMost: 1.5 } },
-        { what, unit: "s", against: "an empty Worker", pairs, compare: "ratio", target: { atMost: 3 } },
+        { what, unit: "s", against: "an empty Worker", pairs, compare: "ratio", target: { atMost: 2 } },
       ];
     } finally {
       removeScratch(data);
