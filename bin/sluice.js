@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// The door of the CLI: in the repository to the TypeScript sources, in the package to the JavaScript made of them.
-// Where this Node is too old, runs itself again with the one that npm installed as an optional package. Plain
+// Starts the CLI: in the repository from the TypeScript sources, in the package from the JavaScript made of them.
+// If this Node is too old, runs itself again with the one that npm installed as an optional package. Plain
 // JavaScript, so that every Node can read this far.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";

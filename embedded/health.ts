@@ -4,7 +4,7 @@ import { HostError } from "./host-error.ts";
 const READY_WITHIN_MS = 30_000;
 const PROBE_EVERY_MS = 20;
 
-/** Answers when `GET /healthz` is 200; throws a HostError with the last answer where it stays something else. */
+/** Returns when `GET /healthz` is 200. Throws a HostError with the last answer if it is not in time. */
 export async function waitUntilHealthy(endpoint: string): Promise<void> {
   const deadline = Date.now() + READY_WITHIN_MS;
   for (;;) {

@@ -4,14 +4,18 @@ import type { Miniflare } from "miniflare";
 import { workerCode } from "./bundle/worker-code.ts";
 import { readRuntimeConfig } from "./bundle/wrangler-config.ts";
 import { lockDataFolder } from "./data/data-lock.ts";
-import { keptEncryptionKey } from "./data/encryption-key.ts";
+import { keptEncryptionKey, keptRootKey, type RootKey } from "./data/keys.ts";
 import { applyMigrations, isMigrated } from "./data/migrations.ts";
-import { keptRootKey, type RootKey } from "./data/root-key.ts";
 import { waitUntilHealthy } from "./health.ts";
-import type { HostLog } from "./host-log.ts";
 import { claimPort } from "./port.ts";
 import type { GatewaySettings } from "./settings.ts";
-import { type Binding, type RuntimeOptions, startRuntime, WORKER_NAME } from "./workerd/runtime.ts";
+import {
+  type Binding,
+  type HostLog,
+  type RuntimeOptions,
+  startRuntime,
+  WORKER_NAME,
+} from "./workerd/runtime.ts";
 import { endOrphan, workerdEnvironment } from "./workerd/workerd.ts";
 
 const ROOT = join(import.meta.dirname, "..");
@@ -23,11 +27,11 @@ export interface GatewayOptions {
   readonly host: string;
   /** 0 takes any free port. */
   readonly port: number;
-  /** Everything that lasts is in this folder; it is made where it is absent. One gateway at a time. */
+  /** Everything that lasts is in this folder; it is made if it is absent. One gateway at a time. */
   readonly dataDir: string;
   /** Absent: the key that the data folder keeps, made at the first start. */
   readonly rootKey?: RootKey;
-  /** Variables of the gateway. Where no encryption key is among them, the data folder keeps one, made at the first start. */
+  /** Variables of the gateway. If no encryption key is among them, the data folder keeps one, made at the first start. */
   readonly settings?: GatewaySettings;
   readonly log: HostLog;
 }

@@ -7,7 +7,7 @@ import { noticesOf } from "./package/notices.ts";
 /**
  * `npm pack` runs this first. Makes `dist/`, what the package runs instead of the sources, since Node takes no
  * TypeScript from `node_modules`: the program as JavaScript in the same folders, the Worker bundled, and what else the
- * program reads. `bin/sluice.js` takes the sources where they are, so nothing in the repository needs this.
+ * program reads. `bin/sluice.js` takes the sources if they are there, so nothing in the repository needs this.
  */
 
 const ROOT = join(import.meta.dirname, "..");

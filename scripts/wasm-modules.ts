@@ -10,10 +10,10 @@ import { fileURLToPath } from "node:url";
 const NAMES = ["crc32", "crc64"] as const;
 const PACKAGE = dirname(fileURLToPath(import.meta.resolve("hash-wasm")));
 
-/** Where the generated files are checked in. */
+/** The generated files are checked in here. */
 export const WASM_FOLDER = join(import.meta.dirname, "../worker/blobs/hash/wasm");
 
-/** What the installed package holds, by file name. Throws where it is built differently than we know it. */
+/** What the installed package holds, by file name. Throws if it is built differently than we know it. */
 export function wasmFiles(): Map<string, Buffer> {
   const files = new Map<string, Buffer>();
   for (const name of NAMES) files.set(`${name}.wasm`, wasmModule(name));

@@ -90,7 +90,7 @@ async function microsPerPut(setting: Setting, puts: number): Promise<number> {
   return (millis * 1000) / puts;
 }
 
-/** Apart from the times above: whoever reads takes the gateway's time. */
+/** Apart from the times above: a reader takes the gateway's time. */
 async function readersWaits(setting: Setting, puts: number): Promise<Figure[]> {
   const { gateway, control } = setting;
   const address = await newBranch(control);

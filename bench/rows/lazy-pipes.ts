@@ -83,7 +83,7 @@ interface Doors {
   readonly s3: S3;
 }
 
-/** A repo of small files and a pipeline over all of them as one datum; answers what commits a change and reads the command's times. */
+/** A repo of small files and a pipeline over all of them as one datum. Returns a function that commits a change and reads the command's times. */
 async function openSide(
   { control, s3 }: Doors,
   { name, lazy }: { name: string; lazy: boolean },

@@ -19,7 +19,7 @@ export interface CommandToRun {
 export interface BareCommand {
   /** The tool around the command: the one that the process executor takes. */
   readonly tool: string;
-  /** Runs it once; answers milliseconds from before the start until after its end. */
+  /** Runs it once. Returns milliseconds from before the start until after its end. */
   run(): Promise<number>;
   remove(): void;
 }
@@ -57,7 +57,7 @@ function timeOf({ file, args, env }: Launch, stdinFile: string): Promise<number>
   const startedAt = performance.now();
   const stdin = openSync(stdinFile, "r");
   const nowhere = openSync("/dev/null", "w");
-  // The fourth is where the tool reports to.
+  // The tool reports to the fourth.
   const child = spawn(file, [...args], { env: { ...env }, stdio: [stdin, nowhere, "inherit", nowhere] });
   closeSync(stdin);
   closeSync(nowhere);

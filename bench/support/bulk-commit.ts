@@ -14,7 +14,7 @@ interface Files {
   readonly files: readonly TextFile[];
 }
 
-/** Writes up to MAX_COMMIT_OPERATIONS small files as one commit; answers its id. */
+/** Writes up to MAX_COMMIT_OPERATIONS small files as one commit. Returns its id. */
 export async function commitTexts(control: Control, { address, files }: Files): Promise<string> {
   if (files.length > MAX_COMMIT_OPERATIONS) throw new Error(`${files.length} files do not fit a commit`);
   return control.commit(address, await uploadTexts(control, { address, files }));
@@ -28,7 +28,7 @@ export async function stageTexts(
   await control.stage(address, { ...(await uploadTexts(control, { address, files })), session });
 }
 
-/** Brings the contents to the branch; answers the commit that names them. */
+/** Brings the contents to the branch. Returns the commit that names them. */
 async function uploadTexts(control: Control, { address, files }: Files): Promise<CreateCommit> {
   const upload = await control.openUpload(address);
   const contents = files.map(({ text }) => inlineContent(text));

@@ -6,7 +6,7 @@ import { signed } from "./signing.ts";
 const CONNECTIONS = 16;
 const COMMIT_HEADER = "x-amz-version-id";
 
-/** Puts small files through S3 as fast as the gateway takes them, a commit each; answers the newest of the commits. */
+/** Puts small files through S3 as fast as the gateway takes them, a commit each. Returns the newest of the commits. */
 export async function putBurst(
   { door, endpoint }: BenchGateway,
   { address, files }: { address: BranchAddress; files: readonly { path: string; text: string }[] },

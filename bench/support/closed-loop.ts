@@ -16,7 +16,7 @@ export class Connections {
     this.#count = count;
   }
 
-  /** Sends all requests, on every connection the next one as soon as the one before is answered; answers requests per second. */
+  /** Sends all requests, on every connection the next one as soon as the one before is answered. Returns requests per second. */
   async requestsPerSecond(requests: readonly SignedRequest[]): Promise<number> {
     const startedAt = performance.now();
     await this.each(requests, () => {});
@@ -33,7 +33,7 @@ export class Connections {
     await Promise.all(Array.from({ length: this.#count }, loop));
   }
 
-  /** Sends the requests one after the other; answers how long each took, in milliseconds. */
+  /** Sends the requests one after the other. Returns how long each took, in milliseconds. */
   async latencies(requests: readonly SignedRequest[]): Promise<number[]> {
     const all: number[] = [];
     for (const request of requests) {
@@ -44,7 +44,7 @@ export class Connections {
     return all;
   }
 
-  /** One request that must succeed; answers its body. */
+  /** Returns the body of one request, which must succeed. */
   async send(request: SignedRequest): Promise<Buffer> {
     return (await this.exchange(request)).bytes;
   }

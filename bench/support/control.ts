@@ -37,7 +37,7 @@ export class Control {
     await response.body.dump();
   }
 
-  /** Writes one small file through S3; answers the commit that it made. */
+  /** Writes one small file through S3. Returns the commit that it made. */
   async putFile(address: BranchAddress, { path, bytes }: { path: string; bytes: string }): Promise<string> {
     const target = `/${bucketName(address)}/${path}`;
     const response = await this.#send({ method: "PUT", path: target, body: bytes });
@@ -62,7 +62,7 @@ export class Control {
     return commit;
   }
 
-  /** Opens a commit that is filled by many calls; answers its id. */
+  /** Opens a commit that is filled by many calls. Returns its id. */
   async openSession({ repo, branch }: BranchAddress): Promise<string> {
     const path = `/repos/${repo}/branches/${branch}/sessions`;
     return (await this.#post(SessionOpened, { path, body: {} })).session;

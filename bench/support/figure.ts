@@ -47,7 +47,7 @@ export function score(figure: Figure): number {
   return median(scores(figure));
 }
 
-/** Undefined where nothing is asked for. */
+/** Undefined if nothing is asked for. */
 export function isMet(figure: Figure): boolean | undefined {
   const { target } = figure;
   if (target === null) return undefined;

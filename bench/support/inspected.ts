@@ -7,7 +7,7 @@ import { type Started, start } from "../../test/support/processes.ts";
 import { removeScratch, scratchFolder } from "../../test/support/scratch.ts";
 import { type BenchGateway, HOST, ROOT, startBenchGateway } from "./servers.ts";
 
-/** Where Miniflare, and so the embedded host, takes workerd from. */
+/** Names the workerd that Miniflare, and so the embedded host, starts. */
 const WORKERD = "MINIFLARE_WORKERD_PATH";
 
 /** The embedded gateway, with the inspector of its workerd at a port. */

@@ -12,7 +12,7 @@ const Answer = z.object({ id: z.int(), error: z.object({ message: z.string() }).
 
 /**
  * Makes a process with V8 in it collect all its garbage (Chrome DevTools Protocol, `HeapProfiler.collectGarbage`).
- * `port`: of its inspector. `isolate`: part of the name of the one that is meant, where there are several.
+ * `port`: of its inspector. `isolate`: part of the name of the one that is meant, if there are several.
  */
 export async function collectGarbage({
   port,

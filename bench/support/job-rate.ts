@@ -11,7 +11,7 @@ export interface TrivialPipeline {
   readonly cmd: readonly string[];
 }
 
-/** Makes a pipeline with one worker whose datums are small files; answers what runs a job over so many new ones, in datums per second. */
+/** Makes a pipeline with one worker whose datums are small files. Returns what runs a job over so many new ones, in datums per second. */
 export async function trivialPipeline({
   control,
   image,

@@ -3,12 +3,12 @@ import type { Pair } from "./figure.ts";
 export interface Sides {
   readonly ours: () => Promise<number>;
   readonly other: () => Promise<number>;
-  /** Turns that do not count; 1 where absent. */
+  /** Turns that do not count; absent: 1. */
   readonly warmUps?: number;
 }
 
 /**
- * Measures both sides `count` times in turns, after the warm-ups. Who goes first alternates, so that
+ * Measures both sides `count` times in turns, after the warm-ups. Which side goes first alternates, so that
  * neither always finds the machine as the other left it.
  */
 export async function interleaved(count: number, { ours, other, warmUps = 1 }: Sides): Promise<Pair[]> {

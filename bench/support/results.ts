@@ -18,7 +18,7 @@ export interface RowResult {
   readonly broken?: string;
 }
 
-/** Keeps a run as JSON, every pair of it; answers the file. */
+/** Keeps a run as JSON, every pair of it. Returns the file. */
 export function keepResults({ startedAt, scale, rows }: Results): string {
   mkdirSync(FOLDER, { recursive: true });
   const file = join(FOLDER, `${startedAt.toISOString().replaceAll(":", "-")}.json`);

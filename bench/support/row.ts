@@ -18,6 +18,6 @@ export interface Bench {
   readonly pairs: number;
   /** One gateway with a branch of each size, filled when first asked for. */
   trees(): Promise<Trees>;
-  /** Tells the person who waits what is going on. */
+  /** Tells what is going on, for the person at the terminal. */
   say(message: string): void;
 }

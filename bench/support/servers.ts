@@ -2,9 +2,8 @@ import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { readRuntimeConfig } from "../../embedded/bundle/wrangler-config.ts";
 import { startGateway } from "../../embedded/host.ts";
-import type { HostLog } from "../../embedded/host-log.ts";
 import { claimPort } from "../../embedded/port.ts";
-import { type Binding, startRuntime } from "../../embedded/workerd/runtime.ts";
+import { type Binding, type HostLog, startRuntime } from "../../embedded/workerd/runtime.ts";
 import { workerdEnvironment, workerdPid } from "../../embedded/workerd/workerd.ts";
 import { type Door, ROOT_KEY } from "../../test/support/keys.ts";
 import { removeScratch, scratchFolder } from "../../test/support/scratch.ts";
@@ -52,7 +51,7 @@ export async function startBenchGateway(dataDir: string = scratchFolder()): Prom
   };
 }
 
-/** Where a server keeps what it is sent. */
+/** What a server keeps its bodies in. */
 export type Store = "disk" | "r2";
 
 const R2_BUCKET = "blobs";

@@ -1,5 +1,5 @@
 import { readHolder } from "../../embedded/data/holder.ts";
-import { readRootKey } from "../../embedded/data/root-key.ts";
+import { readRootKey } from "../../embedded/data/keys.ts";
 import { CliError, UsageError } from "../output/failure.ts";
 
 /** Address of a gateway, and the key to sign with. */

@@ -2,7 +2,7 @@ import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { RootKey, rootKeyFile } from "../../embedded/data/root-key.ts";
+import { RootKey, rootKeyFile } from "../../embedded/data/keys.ts";
 import { type Gateway, openGateway } from "../../embedded/host.ts";
 import { type GatewaySettings, readSettings } from "../../embedded/settings.ts";
 import type { Log } from "../../runner/lib/log.ts";
@@ -11,8 +11,7 @@ import { DEFAULT_DATA } from "../gateway/connection.ts";
 import { UsageError } from "../output/failure.ts";
 import { terminalLog } from "../output/log.ts";
 import { count, printJson, printLine } from "../output/output.ts";
-import { runnerConfig } from "./runner-config.ts";
-import { type RunnerTerms, runnerTerms } from "./runner-options.ts";
+import { type RunnerTerms, runnerConfig, runnerTerms } from "./runner-config.ts";
 import { stopRequests } from "./stop-requests.ts";
 
 export interface DevOptions extends RunnerTerms {
@@ -100,7 +99,7 @@ async function endRunners(runners: readonly Runner[], { kill }: { kill: Promise<
   await Promise.allSettled(runners.map(({ done }) => done));
 }
 
-// Not the AWS names: who has set those has them for another service.
+// Not the AWS names: if they are set, they are for another service.
 function rootKeyFrom(env: NodeJS.ProcessEnv): RootKey | undefined {
   const { SLUICE_ACCESS_KEY_ID: accessKeyId, SLUICE_SECRET_ACCESS_KEY: secretAccessKey } = env;
   if (!accessKeyId && !secretAccessKey) return undefined;

@@ -3,8 +3,7 @@ import { startRunner } from "../../runner/main.ts";
 import { DEFAULT_DATA, findConnection } from "../gateway/connection.ts";
 import { terminalLog } from "../output/log.ts";
 import { printJson } from "../output/output.ts";
-import { runnerConfig } from "./runner-config.ts";
-import type { RunnerTerms } from "./runner-options.ts";
+import { type RunnerTerms, runnerConfig } from "./runner-config.ts";
 
 export interface RunnerOptions extends RunnerTerms {
   readonly node?: string;

@@ -1,9 +1,58 @@
-import { type RunnerConfig, type RunnerFlags, readRunnerConfig } from "../../runner/agent/config.ts";
+import { type Command, Option } from "commander";
+import {
+  EXECUTORS,
+  type RunnerConfig,
+  type RunnerFlags,
+  readRunnerConfig,
+} from "../../runner/agent/config.ts";
 import type { Connection } from "../gateway/connection.ts";
 
+/** What `runner` and `dev` take for the runners that they start, as written. */
+export interface RunnerTerms extends Omit<RunnerFlags, "node" | "data" | "executor"> {
+  readonly executor: string;
+}
+
+/** Adds the options of a runner that do not name it. */
+export function withRunnerTerms(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        "--executor <name>",
+        "how commands are run: in containers of docker or podman, or as a process with this machine's tools; auto takes the first that works",
+      )
+        .choices(EXECUTORS)
+        .default("auto"),
+    )
+    .addOption(
+      new Option(
+        "--secrets <source>",
+        "where pipelines' secrets are: a folder with <name>/<key> files, or kubernetes[:<namespace>]",
+      ).env("SLUICE_SECRETS"),
+    )
+    .option("--cache-size <size>", "how much input the node keeps for later datums, such as 500m or 20g; 20g")
+    .option("--memory <size>", "memory that one worker may take, such as 2g")
+    .option("--cpus <number>", "cores that one worker may take, such as 1.5")
+    .option("--pids <number>", "processes and threads that one worker may have at a time")
+    .option("--disk <size>", "what a datum may write to /pfs/out, such as 10g");
+}
+
+/** Of a command's options those that a runner takes. */
+export function runnerTerms(options: RunnerTerms): RunnerTerms {
+  const { executor, secrets, cacheSize, memory, cpus, pids, disk } = options;
+  return {
+    executor,
+    ...(secrets !== undefined && { secrets }),
+    ...(cacheSize !== undefined && { cacheSize }),
+    ...(memory !== undefined && { memory }),
+    ...(cpus !== undefined && { cpus }),
+    ...(pids !== undefined && { pids }),
+    ...(disk !== undefined && { disk }),
+  };
+}
+
 /**
- * A runner's settings for a gateway that the CLI has found; `host` is what the node is called where no flag names it.
- * Throws ConfigError where a flag can't be used.
+ * A runner's settings for a gateway that the CLI has found; `host` names the node if no flag does. Throws
+ * ConfigError if a flag can't be used.
  */
 export function runnerConfig(
   flags: RunnerFlags,

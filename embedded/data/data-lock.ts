@@ -5,7 +5,7 @@ import { type Holder, readHolder, removeHolder, writeHolder } from "./holder.ts"
 
 /** A data folder that this process alone uses. */
 export interface DataLock {
-  /** Leaves word of where the gateway listens. */
+  /** Writes down the address of the gateway, for other commands on this machine. */
   announce(endpoint: string): void;
   release(): void;
 }

@@ -2,7 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 
-/** Who holds a data folder, and where it listens (null while it starts). Only word of it: the lock is another matter. */
+/** The gateway that holds a data folder, and its address (null while it starts). For people and other commands: what keeps a second gateway out is the lock. */
 const Holder = z.object({ pid: z.int(), endpoint: z.string().nullable() });
 export type Holder = z.infer<typeof Holder>;
 

@@ -22,7 +22,7 @@ const BOOKKEEPING = `CREATE TABLE IF NOT EXISTS d1_migrations (
 )`;
 
 /**
- * Applies the `*.sql` files of a folder that the database has not seen, in the order of their names; answers which.
+ * Applies the `*.sql` files of a folder that the database has not seen, in the order of their names. Returns which.
  * Each is one transaction together with its entry in the books: a crash leaves it applied or not, never half.
  */
 export async function applyMigrations(database: Database, folder: string): Promise<string[]> {
@@ -41,7 +41,7 @@ export async function applyMigrations(database: Database, folder: string): Promi
 
 /**
  * Whether a database has all migrations of a folder, as its own file in the state of a runtime says, which must not be
- * running. False also if the file can't be read: then who applies them learns why.
+ * running. False also if the file can't be read: applying them then says why.
  */
 export function isMigrated({
   stateDir,

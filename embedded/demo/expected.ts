@@ -46,7 +46,7 @@ export function readProfile(text: string): Profile {
   return { records, fields };
 }
 
-/** What is wrong with a profile, in words; undefined where it is right. */
+/** What is wrong with a profile, in words; undefined if it is right. */
 export function profileFault(actual: Profile, expected: Profile): string | undefined {
   if (actual.records !== expected.records) return `${actual.records} records instead of ${expected.records}`;
   if (actual.fields.size !== expected.fields.size) {
@@ -59,7 +59,7 @@ export function profileFault(actual: Profile, expected: Profile): string | undef
   return undefined;
 }
 
-/** What is wrong with a report over these files, in words; undefined where it is right. */
+/** What is wrong with a report over these files, in words; undefined if it is right. */
 export function reportFault(report: string, expected: ReadonlyMap<string, Profile>): string | undefined {
   const rows = report.trimEnd().split("\n").slice(1);
   const last = rows.pop() ?? "";

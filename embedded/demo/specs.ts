@@ -1,6 +1,6 @@
 /** The two pipelines of the demo. Their commands use nothing that a bare Linux lacks: sh, awk, grep, tr, wc, sort. */
 
-/** Where the files go in: repo `data`, branch `master`. */
+/** The input of the demo: repo `data`, branch `master`. */
 export const DATA_BUCKET = "master.data";
 export const PROFILE_BUCKET = "master.profile";
 export const REPORT_BUCKET = "master.report";

@@ -23,7 +23,7 @@ export interface Telling {
   say(line: string): void;
 }
 
-/** Plays the demo against a gateway with one runner. Throws a DemoError where anything is not as it must be. */
+/** Plays the demo against a gateway with one runner. Throws a DemoError if anything is not as it must be. */
 export async function tellStory(client: Client, { deadline, say }: Telling): Promise<void> {
   const expected = new Map<string, Profile>();
   const put = async (file: string): Promise<void> => {

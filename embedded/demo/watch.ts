@@ -4,7 +4,7 @@ import { type Job, JobPage } from "../../protocol/pipelines.ts";
 
 const PROBE_EVERY_MS = 100;
 
-/** The demo did not come out as it must; the message says where. */
+/** The demo did not come out as it must; the message says what differs. */
 export class DemoError extends Error {
   override readonly name = "DemoError";
 }

@@ -2,7 +2,14 @@ import { createRequire, SourceMap } from "node:module";
 import { join } from "node:path";
 import type { Miniflare, WorkerdStructuredLog } from "miniflare";
 import type { RuntimeConfig } from "../bundle/wrangler-config.ts";
-import type { HostLog } from "../host-log.ts";
+
+/** What the host tells the person who runs it; a pino logger fits. */
+export interface HostLog {
+  debug(message: string): void;
+  info(message: string): void;
+  warn(message: string): void;
+  error(message: string): void;
+}
 
 /** A Worker: one ES module, and the WebAssembly modules that it imports as `./<name>`. */
 export interface WorkerCode {
@@ -15,14 +22,14 @@ export interface WorkerCode {
 export interface RuntimeOptions extends RuntimeConfig {
   /** The Worker; a text is an ES module that imports nothing. */
   readonly code: WorkerCode | string;
-  /** Where Durable Objects and D1 live. */
+  /** The folder of Durable Objects and D1. */
   readonly stateDir: string;
   /** Environment of the workerd process. */
   readonly workerdEnv: Record<string, string>;
   readonly bindings: Record<string, Binding>;
   /** SQLite classes that the Worker exports as Durable Objects. */
   readonly objectClasses: readonly string[];
-  /** Where requests come in; absent for a runtime that is only reached from here. */
+  /** The address for requests; absent for a runtime that is only reached from here. */
   readonly listen?: { readonly host: string; readonly port: number };
   readonly log: HostLog;
 }
@@ -38,7 +45,7 @@ export type Binding =
 
 /**
  * Starts workerd through Miniflare. Requests reach the Worker by a direct socket, past Miniflare's own entry Worker,
- * which would rewrite headers and cost most of the speed (design §1). Nothing here goes to the network.
+ * which would rewrite headers and cost most of the speed. Nothing here goes to the network.
  */
 export async function startRuntime(options: RuntimeOptions): Promise<Miniflare> {
   const signals = keepSignalHandlers();

@@ -10,7 +10,7 @@ const DEATH_WAIT_MS = 10_000;
 const DEATH_PROBE_MS = 20;
 
 /**
- * Makes every workerd that Miniflare starts from now on in this process run under `workerd-child.sh`; answers the
+ * Makes every workerd that Miniflare starts from now on in this process run under `workerd-child.sh`. Returns the
  * environment that the script needs for this data folder.
  */
 export function workerdEnvironment(dataDir: string): Record<string, string> {

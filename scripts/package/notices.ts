@@ -9,12 +9,12 @@ export function noticesOf(inputs: readonly string[]): string {
   return [...folders].sort().map(noticeOf).join("\n\n");
 }
 
-/** `/…/node_modules/zod` of `/…/node_modules/zod/v4/core/api.js`; the innermost where packages hold packages. */
+/** `/…/node_modules/zod` of `/…/node_modules/zod/v4/core/api.js`; the innermost one if packages hold packages. */
 function packageFolder(input: string): string | undefined {
   return /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(input)?.[0];
 }
 
-/** Some packages bring no text but only say its name. Throws where one does not even do that. */
+/** Some packages bring no text but only say its name. Throws if one does not even do that. */
 function noticeOf(folder: string): string {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
   if (!license) throw new Error(`${name} is part of the bundled Worker and tells no licence`);

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { DEFAULT_DATA } from "../../gateway/connection.ts";
 import type { DevOptions } from "../../local/run-dev.ts";
-import { withRunnerTerms } from "../../local/runner-options.ts";
+import { withRunnerTerms } from "../../local/runner-config.ts";
 import { wholeNumber, withExamples, withJson } from "../../options.ts";
 
 const MAX_RUNNERS = 64;

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { DoctorOptions } from "../../doctor/run-doctor.ts";
 import { DEFAULT_DATA } from "../../gateway/connection.ts";
-import { withRunnerTerms } from "../../local/runner-options.ts";
+import { withRunnerTerms } from "../../local/runner-config.ts";
 import { withExamples, withJson } from "../../options.ts";
 
 /** `sluice doctor` */

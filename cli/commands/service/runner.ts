@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { DEFAULT_DATA } from "../../gateway/connection.ts";
 import type { RunnerOptions } from "../../local/run-runner.ts";
-import { withRunnerTerms } from "../../local/runner-options.ts";
+import { withRunnerTerms } from "../../local/runner-config.ts";
 import { withExamples, withJson } from "../../options.ts";
 
 /** `sluice runner` */

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { keptEncryptionKey } from "../../../embedded/data/encryption-key.ts";
+import { keptEncryptionKey } from "../../../embedded/data/keys.ts";
 import { readSettings } from "../../../embedded/settings.ts";
 import { ROOT } from "../../support/dev-server.ts";
 import { run } from "../../support/processes.ts";
