@@ -11,8 +11,10 @@ import { type Credentials, environmentCredentials, secretCredentials } from "./c
 import { type Destination, objectKey, parseDestination, placeText } from "./destination.ts";
 import { type Progress, whileItGoesOn } from "./progress.ts";
 import { EgressFault, statusOf, storeFailureOf, storeMessage } from "./store-failure.ts";
-import { openStore } from "./stores/open.ts";
-import { type Store, WHOLE_BYTES } from "./stores/store.ts";
+import { openAzure } from "./stores/azure.ts";
+import { openGcs } from "./stores/gcs.ts";
+import { openS3 } from "./stores/s3.ts";
+import { type Store, type StoreRequest, WHOLE_BYTES } from "./stores/store.ts";
 
 type EgressTask = Extract<Task, { kind: "egress" }>;
 type Entry = EgressTask["entries"][number];
@@ -53,39 +55,29 @@ export async function egressEntries(
   const name = egress.secret;
   const credentials =
     name === undefined ? environmentCredentials(env) : await secretCredentials(secrets, { name, signal });
-  const store = await opened({ task, destination, credentials });
+  const store = await opened({ destination, endpoint: egress.endpoint, credentials });
   const writer = new EntryWriter({ gateway, stallMs, store, destination, credentials, output, signal });
   const large = (entry: Entry) => entry.content !== null && entry.content.size > WHOLE_BYTES;
+  const removed = entries.filter(({ content }) => content === null);
+  const small = entries.filter((entry) => !large(entry));
   try {
-    await forEachLimited(
-      entries.filter(({ content }) => content === null),
-      { limit: SMALL_AT_ONCE, work: (entry) => writer.remove(entry) },
-    );
-    await forEachLimited(
-      entries.filter((entry) => !large(entry)),
-      { limit: SMALL_AT_ONCE, work: (entry) => writer.put(entry) },
-    );
-    await forEachLimited(entries.filter(large), {
-      limit: LARGE_AT_ONCE,
-      work: (entry) => writer.put(entry),
-    });
+    const put = (entry: Entry) => writer.put(entry);
+    await forEachLimited(removed, { limit: SMALL_AT_ONCE, work: (entry) => writer.remove(entry) });
+    await forEachLimited(small, { limit: SMALL_AT_ONCE, work: put });
+    await forEachLimited(entries.filter(large), { limit: LARGE_AT_ONCE, work: put });
   } finally {
     store.close();
   }
 }
 
+/** Each loads its vendor's SDK when it is called, so that only those who need it pay for it. */
+const OPENERS = { s3: openS3, gs: openGcs, azure: openAzure };
+
 /** Opens the store. That asks nobody, so a failure is the fault of how the egress is set up. */
-async function opened({
-  task: { egress },
-  destination,
-  credentials,
-}: {
-  task: EgressTask;
-  destination: Destination;
-  credentials: Credentials;
-}): Promise<Store> {
+async function opened(request: StoreRequest): Promise<Store> {
+  const { destination, credentials } = request;
   try {
-    return await openStore({ destination, egress, credentials });
+    return await OPENERS[destination.kind](request);
   } catch (error) {
     const said = storeMessage(error, credentials.redact);
     throw new EgressFault(`${placeText(destination)} can't be used: ${said}`);

@@ -33,10 +33,7 @@ const TASKS_AT_ONCE = 2;
  * worker's. If the tasks take long, whatever has not begun is given back, so that nothing waits here while another
  * worker is idle; and all of it if this worker is to end. Outcomes may still be on their way afterwards.
  */
-export async function runTasks(
-  deps: RunTasksDeps,
-  { lease, signals }: RoundOptions,
-): Promise<readonly LeasedDatum[]> {
+export async function runTasks(deps: RunTasksDeps, { lease, signals }: RoundOptions): Promise<LeasedDatum[]> {
   if (lease.tasks.length === 0) return lease.datums;
   const round = new Round(deps, { lease, signals });
   const giveBack = () => round.giveBack();

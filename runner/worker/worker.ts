@@ -57,6 +57,7 @@ export async function runWorker(
   const reporter = new Reporter({ gateway, leases, log, pipeline, worker, kill });
   const renewer = new Renewer({ gateway, leases, log, pipeline, worker });
   const sandboxes = new Sandboxes({ executor, secrets, renewer, log, pipeline, worker, dir, activity });
+  const calls = new WorkerCalls({ gateway, log, node, pipeline, worker });
   const datums = new DatumRunner({ gateway, cache, pipes, secrets, pipeline });
   const background = new BackgroundWork();
 
@@ -64,47 +65,41 @@ export async function runWorker(
   const batch = (sandbox: Sandbox, lease: Lease) =>
     runBatch({ datums, sandbox, leases, reporter, background, log, dir }, { lease, signals });
   const work = async (lease: Lease) => {
-    const rest = await runTasks({ perform, leases, reporter, dir }, { lease, signals });
+    const datums = await runTasks({ perform, leases, reporter, dir }, { lease, signals });
     // Tasks need no image: it is not fetched for them.
-    if (rest.length === 0) return;
-    await runDatums(
-      { sandboxes, leases, reporter, batch },
-      { lease: { ...lease, datums: [...rest] }, signals },
-    );
+    if (datums.length === 0) return;
+    await runDatums({ sandboxes, leases, reporter, batch }, { lease: { ...lease, datums }, signals });
   };
-  const ask = (max: number) =>
-    leaseWork({ gateway, log }, { request: { pipeline, node, worker, max }, signals });
-
   const stop = new AbortController();
   const renewing = renewer.run(stop.signal);
   try {
-    await runLoop({ ask, work, sandboxes, reporter }, drain);
+    await runLoop({ calls, work, sandboxes, reporter }, signals);
   } finally {
     await background.idle();
     await reporter.flush();
-    if (kill.aborted) await returnHeld({ gateway, log, leases }, { pipeline, worker });
+    if (kill.aborted) await calls.giveBack(leases);
     stop.abort();
     await renewing;
-    await leave({ gateway, log }, { pipeline, worker });
+    await calls.leave();
     await sandboxes.close();
     await removeTree(dir);
   }
 }
 
 interface LoopDeps {
-  /** Leases at most so many tasks and datums. Returns undefined if the gateway can't be asked. */
-  readonly ask: (max: number) => Promise<Lease | undefined>;
+  readonly calls: WorkerCalls;
   readonly work: (lease: Lease) => Promise<void>;
   readonly sandboxes: Sandboxes;
   readonly reporter: Reporter;
 }
 
-async function runLoop({ ask, work, sandboxes, reporter }: LoopDeps, drain: AbortSignal): Promise<void> {
+async function runLoop({ calls, work, sandboxes, reporter }: LoopDeps, signals: Signals): Promise<void> {
+  const { drain } = signals;
   const backoff = jitteredBackoff({ minMs: 250, maxMs: 4000 });
   let asked = 1;
   while (!drain.aborted) {
     if (!(await sandboxes.recovered(drain))) continue;
-    const lease = await ask(asked);
+    const lease = await calls.lease(asked, signals);
     if (lease) sandboxes.learn(lease.transform);
     const leased = lease ? lease.tasks.length + lease.datums.length : 0;
     if (!lease?.slot || leased === 0) {
@@ -123,51 +118,58 @@ async function runLoop({ ask, work, sandboxes, reporter }: LoopDeps, drain: Abor
 // An answer may be on its way when the worker is to end. Its datums are then given back: else they would be nobody's
 // until their leases end.
 const LAST_ANSWER_MS = 500;
-
-async function leaseWork(
-  { gateway, log }: Pick<WorkerDeps, "gateway" | "log">,
-  { request, signals: { drain, kill } }: { request: Parameters<Gateway["lease"]>[0]; signals: Signals },
-): Promise<Lease | undefined> {
-  const call = (late: AbortSignal) => gateway.lease(request, AbortSignal.any([late, kill]));
-  try {
-    return await withGrace({ signal: drain, graceMs: LAST_ANSWER_MS }, call);
-  } catch (error) {
-    const { pipeline, worker } = request;
-    if (!drain.aborted) log.warn({ pipeline, worker, reason: messageOf(error) }, "no datums could be leased");
-    return undefined;
-  }
-}
-
 const RETURN_WITHIN_MS = 2000;
 
-interface Self {
+interface CallsDeps {
+  readonly gateway: Pick<Gateway, "lease" | "finish" | "renew">;
+  readonly log: Log;
+  readonly node: string;
   readonly pipeline: string;
   readonly worker: string;
 }
 
-/** Returns what was stopped by a kill, so that others may have it at once. If that fails, they get it when the leases end. */
-async function returnHeld(
-  { gateway, log, leases }: Pick<WorkerDeps, "gateway" | "log"> & { readonly leases: Leases },
-  { pipeline, worker }: Self,
-): Promise<void> {
-  const outcomes = leases.ids.map((lease) => ({ lease, state: "returned" as const })).slice(0, MAX_BATCH);
-  if (outcomes.length === 0) return;
-  try {
-    await gateway.finish({ pipeline, worker, outcomes }, AbortSignal.timeout(RETURN_WITHIN_MS));
-  } catch (error) {
-    log.warn({ pipeline, worker, reason: messageOf(error) }, "datums could not be given back");
-  }
-}
+/** The calls by which a worker gets work, and gives back what it has. A call that fails is logged. */
+class WorkerCalls {
+  readonly #deps: CallsDeps;
 
-/** Frees the slot for another worker at once. Else it would be this one's until its time is over. */
-async function leave(
-  { gateway, log }: Pick<WorkerDeps, "gateway" | "log">,
-  { pipeline, worker }: Self,
-): Promise<void> {
-  try {
-    const signal = AbortSignal.timeout(RETURN_WITHIN_MS);
-    await gateway.renew({ pipeline, worker, leases: [], leaving: true }, signal);
-  } catch (error) {
-    log.info({ pipeline, worker, reason: messageOf(error) }, "the slot could not be given back");
+  constructor(deps: CallsDeps) {
+    this.#deps = deps;
+  }
+
+  /** Leases at most `max` tasks and datums. Returns undefined if the gateway can't be asked. */
+  async lease(max: number, { drain, kill }: Signals): Promise<Lease | undefined> {
+    const { gateway, log, node, pipeline, worker } = this.#deps;
+    const call = (late: AbortSignal) =>
+      gateway.lease({ pipeline, node, worker, max }, AbortSignal.any([late, kill]));
+    try {
+      return await withGrace({ signal: drain, graceMs: LAST_ANSWER_MS }, call);
+    } catch (error) {
+      const reason = messageOf(error);
+      if (!drain.aborted) log.warn({ pipeline, worker, reason }, "no datums could be leased");
+      return undefined;
+    }
+  }
+
+  /** Returns what a kill stopped, so that others may have it at once. If that fails, they get it when the leases end. */
+  async giveBack(leases: Leases): Promise<void> {
+    const { gateway, log, pipeline, worker } = this.#deps;
+    const outcomes = leases.ids.map((lease) => ({ lease, state: "returned" as const })).slice(0, MAX_BATCH);
+    if (outcomes.length === 0) return;
+    try {
+      await gateway.finish({ pipeline, worker, outcomes }, AbortSignal.timeout(RETURN_WITHIN_MS));
+    } catch (error) {
+      log.warn({ pipeline, worker, reason: messageOf(error) }, "datums could not be given back");
+    }
+  }
+
+  /** Frees the slot for another worker at once. Else it would be this one's until its time is over. */
+  async leave(): Promise<void> {
+    const { gateway, log, pipeline, worker } = this.#deps;
+    try {
+      const signal = AbortSignal.timeout(RETURN_WITHIN_MS);
+      await gateway.renew({ pipeline, worker, leases: [], leaving: true }, signal);
+    } catch (error) {
+      log.info({ pipeline, worker, reason: messageOf(error) }, "the slot could not be given back");
+    }
   }
 }

@@ -1,10 +1,9 @@
-import type { BlobServiceClient, StoragePipelineOptions } from "@azure/storage-blob";
+import { randomUUID } from "node:crypto";
+import type { Readable } from "node:stream";
+import type { BlobServiceClient, BlockBlobClient, StoragePipelineOptions } from "@azure/storage-blob";
 import { contentName } from "../../../protocol/content.ts";
-import type { Credentials } from "../credentials.ts";
-import type { Destination } from "../destination.ts";
 import { EgressFault } from "../store-failure.ts";
-import { putBlocks } from "./blocks.ts";
-import { PARTS_AT_ONCE, partBytes, type Store } from "./store.ts";
+import { PARTS_AT_ONCE, partBytes, type Store, type StoreRequest } from "./store.ts";
 
 /** Azure's bound on the blocks of a blob. */
 const MAX_BLOCKS = 50_000;
@@ -17,14 +16,8 @@ const RETRIES: NonNullable<StoragePipelineOptions["retryOptions"]> = {
   maxRetryDelayInMs: 4000,
 };
 
-export interface AzureRequest {
-  readonly destination: Destination;
-  readonly endpoint: string | undefined;
-  readonly credentials: Credentials;
-}
-
 /** A container of Azure Blob Storage, or with `endpoint` of whatever speaks like it. */
-export async function openAzure(request: AzureRequest): Promise<Store> {
+export async function openAzure(request: StoreRequest): Promise<Store> {
   const container = (await openService(request)).getContainerClient(request.destination.bucket);
 
   return {
@@ -49,7 +42,7 @@ export async function openAzure(request: AzureRequest): Promise<Store> {
   };
 }
 
-async function openService(request: AzureRequest): Promise<BlobServiceClient> {
+async function openService(request: StoreRequest): Promise<BlobServiceClient> {
   const { BlobServiceClient, StorageSharedKeyCredential } = await import("@azure/storage-blob");
   const { credentials, endpoint } = request;
   const options = { retryOptions: RETRIES };
@@ -80,7 +73,7 @@ function connected<T>(open: () => T): T {
   }
 }
 
-function expectAccount(found: string, { destination: { account } }: AzureRequest): void {
+function expectAccount(found: string, { destination: { account } }: StoreRequest): void {
   if (account === undefined || account.name === found) return;
   throw new EgressFault(
     `egress.URL names the account "${account.name}", AZURE_STORAGE_CONNECTION_STRING the account "${found}"`,
@@ -88,14 +81,82 @@ function expectAccount(found: string, { destination: { account } }: AzureRequest
 }
 
 /** Always encrypted, even if the scheme is `wasb` and not `wasbs`, whose last `s` once stood for that. */
-function accountUrl(request: AzureRequest): string {
+function accountUrl(request: StoreRequest): string {
   return `https://${request.destination.account?.host ?? `${accountName(request)}.blob.core.windows.net`}`;
 }
 
-function accountName({ destination, credentials }: AzureRequest): string {
+function accountName({ destination, credentials }: StoreRequest): string {
   return destination.account?.name ?? credentials.need("AZURE_STORAGE_ACCOUNT");
 }
 
 function withQuery(url: string, query: string): string {
   return query === "" ? url : `${url}?${query.replace(/^\?/, "")}`;
+}
+
+interface BlocksPut {
+  readonly body: Readable;
+  readonly blockBytes: number;
+  readonly atOnce: number;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Puts a blob block by block. The SDK's own way of doing this never ends if it is aborted: it waits for streams of its
+ * own that nobody reads any more.
+ */
+async function putBlocks(blob: BlockBlobClient, put: BlocksPut): Promise<void> {
+  const { signal: abortSignal } = put;
+  // A worker that was taken for dead may be uploading this blob, too: its blocks must not get between these.
+  const upload = randomUUID();
+  const ids: string[] = [];
+  const blocks = blocksOf(put.body, put.blockBytes);
+  let failed = false;
+  const lane = async () => {
+    for (let next = await blocks.next(); !next.done && !failed; next = await blocks.next()) {
+      const { index, bytes } = next.value;
+      const id = blockId(upload, index);
+      ids[index] = id;
+      await blob.stageBlock(id, bytes, bytes.length, { abortSignal });
+    }
+  };
+  const guarded = async () => {
+    await lane().catch((error: unknown) => {
+      failed = true;
+      throw error;
+    });
+  };
+  const lanes = await Promise.allSettled(Array.from({ length: put.atOnce }, guarded));
+  const broken = lanes.find((result) => result.status === "rejected");
+  if (broken) throw broken.reason;
+  await blob.commitBlockList(ids, { metadata: { ...put.metadata }, abortSignal });
+}
+
+/** The id of a block. Azure wants all ids of a blob to have one length. */
+function blockId(upload: string, index: number): string {
+  return Buffer.from(`${upload}-${String(index).padStart(5, "0")}`).toString("base64");
+}
+
+interface Block {
+  readonly index: number;
+  readonly bytes: Buffer;
+}
+
+/** A stream in pieces of `blockBytes`; the last one has what is left. */
+async function* blocksOf(body: Readable, blockBytes: number): AsyncGenerator<Block> {
+  let index = 0;
+  let pieces: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    pieces.push(chunk);
+    size += chunk.length;
+    while (size >= blockBytes) {
+      const whole = Buffer.concat(pieces);
+      yield { index, bytes: whole.subarray(0, blockBytes) };
+      index += 1;
+      pieces = [whole.subarray(blockBytes)];
+      size -= blockBytes;
+    }
+  }
+  if (size > 0) yield { index, bytes: Buffer.concat(pieces) };
 }

@@ -5,7 +5,7 @@ import { type ContentId, contentName } from "../../../protocol/content.ts";
 import { unlessAborted } from "../../lib/concurrency.ts";
 import { type Credentials, GOOGLE_JSON_KEYS } from "../credentials.ts";
 import { EgressFault } from "../store-failure.ts";
-import { DIGEST_METADATA, partBytes, type Store } from "./store.ts";
+import { DIGEST_METADATA, partBytes, type Store, type StoreRequest } from "./store.ts";
 
 // The SDK tries a chunk of a large object again and goes on behind the last one. The caller repeats all other calls.
 const RESUMING = { autoRetry: true, maxRetries: 4, maxRetryDelay: 8, totalTimeout: 60 };
@@ -15,15 +15,8 @@ const MAX_PARTS = 100_000;
 const PART_UNIT_BYTES = 256 * 1024;
 
 /** Google Cloud Storage, or with `endpoint` whatever speaks its JSON API. */
-export async function openGcs({
-  bucket,
-  endpoint,
-  credentials,
-}: {
-  readonly bucket: string;
-  readonly endpoint: string | undefined;
-  readonly credentials: Credentials;
-}): Promise<Store> {
+export async function openGcs({ destination, endpoint, credentials }: StoreRequest): Promise<Store> {
+  const { bucket } = destination;
   const { Storage } = await import("@google-cloud/storage");
   const options = {
     ...(await access(credentials)),

@@ -1,7 +1,14 @@
 import type { S3ClientConfig } from "@aws-sdk/client-s3";
 import { contentName } from "../../../protocol/content.ts";
 import type { Credentials } from "../credentials.ts";
-import { DIGEST_METADATA, type ObjectPut, PARTS_AT_ONCE, partBytes, type Store } from "./store.ts";
+import {
+  DIGEST_METADATA,
+  type ObjectPut,
+  PARTS_AT_ONCE,
+  partBytes,
+  type Store,
+  type StoreRequest,
+} from "./store.ts";
 
 /** S3's bound, of which one is kept in reserve. */
 const MAX_PARTS = 9_999;
@@ -13,15 +20,8 @@ const TIDY_MS = 3000;
 const DEFAULT_REGION = "us-east-1";
 
 /** Amazon S3, or with `endpoint` whatever speaks like it. */
-export async function openS3({
-  bucket,
-  endpoint,
-  credentials,
-}: {
-  readonly bucket: string;
-  readonly endpoint: string | undefined;
-  readonly credentials: Credentials;
-}): Promise<Store> {
+export async function openS3({ destination, endpoint, credentials }: StoreRequest): Promise<Store> {
+  const { bucket } = destination;
   const s3 = await import("@aws-sdk/client-s3");
   const { Upload } = await import("@aws-sdk/lib-storage");
   const config: S3ClientConfig = {

@@ -1,5 +1,15 @@
 import type { Readable } from "node:stream";
 import type { ContentId } from "../../../protocol/content.ts";
+import type { Credentials } from "../credentials.ts";
+import type { Destination } from "../destination.ts";
+
+/** Which store to open, and the keys to it. */
+export interface StoreRequest {
+  readonly destination: Destination;
+  /** Of a store other than the vendor's own. */
+  readonly endpoint: string | undefined;
+  readonly credentials: Credentials;
+}
 
 /** An object to put: its bytes, at hand or as a stream, and what they are. */
 export interface ObjectPut {

@@ -105,7 +105,7 @@ describe("credentials", () => {
 });
 
 describe("a store", () => {
-  const azure = (url: string) => ({ destination: parseDestination(url), endpoint: undefined });
+  const at = (url: string) => ({ destination: parseDestination(url), endpoint: undefined });
   const account = { AZURE_STORAGE_ACCOUNT: "acct", AZURE_STORAGE_KEY: "a2V5" };
 
   test.each([
@@ -125,11 +125,11 @@ describe("a store", () => {
       "AZURE_STORAGE_CONNECTION_STRING is not a connection string of a storage account",
     ],
   ])("%s tells what a secret lacks", async (kind, values, words) => {
-    const options = { bucket: "bucket", endpoint: undefined, credentials: await inSecret(values) };
+    const credentials = await inSecret(values);
     const opening = {
-      s3: () => openS3(options),
-      gs: () => openGcs(options),
-      azure: () => openAzure({ ...azure("wasb://box"), credentials: options.credentials }),
+      s3: () => openS3({ ...at("s3://bucket"), credentials }),
+      gs: () => openGcs({ ...at("gs://bucket"), credentials }),
+      azure: () => openAzure({ ...at("wasb://box"), credentials }),
     }[kind];
     await expect(opening?.()).rejects.toThrow(words);
   });
@@ -138,11 +138,11 @@ describe("a store", () => {
     const connection =
       "DefaultEndpointsProtocol=https;AccountName=other;AccountKey=a2V5;EndpointSuffix=core.windows.net";
     const credentials = await inSecret({ AZURE_STORAGE_CONNECTION_STRING: connection });
-    await expect(openAzure({ ...azure("wasb://box@acct/dir"), credentials })).rejects.toThrow(
+    await expect(openAzure({ ...at("wasb://box@acct/dir"), credentials })).rejects.toThrow(
       'egress.URL names the account "acct", AZURE_STORAGE_CONNECTION_STRING the account "other"',
     );
     const keyed = await inSecret({ AZURE_STORAGE_KEY: account.AZURE_STORAGE_KEY });
-    await expect(openAzure({ ...azure("wasb://box@acct/dir"), credentials: keyed })).resolves.toBeDefined();
+    await expect(openAzure({ ...at("wasb://box@acct/dir"), credentials: keyed })).resolves.toBeDefined();
   });
 
   test("has parts that are no more than it takes, and no smaller than they need be", () => {
