@@ -1,4 +1,5 @@
 import type Dockerode from "dockerode";
+import { Stalled, whileItGoesOn } from "../../lib/concurrency.ts";
 import { messageOf } from "../../lib/fault.ts";
 import type { Credentials } from "./credentials.ts";
 import { ProgressReader } from "./progress-reader.ts";
@@ -24,46 +25,25 @@ export async function pull(
   docker: Dockerode,
   { image, login, silenceMs, signal }: PullOptions,
 ): Promise<Pulled> {
-  const watch = new SilenceWatch(silenceMs);
   try {
-    const abortSignal = AbortSignal.any([signal, watch.signal]);
-    const stream = await docker.createImage(login, { fromImage: image, abortSignal });
-    const reader = new ProgressReader();
-    for await (const chunk of stream as AsyncIterable<Buffer>) {
-      watch.heard();
-      reader.add(chunk);
-    }
-    const reason = reader.end();
-    return reason === undefined ? { ok: true } : { ok: false, reason };
+    return await whileItGoesOn(
+      { stop: signal, stallMs: silenceMs },
+      async ({ signal: abortSignal, alive }) => {
+        const stream = await docker.createImage(login, { fromImage: image, abortSignal });
+        const reader = new ProgressReader();
+        for await (const chunk of stream as AsyncIterable<Buffer>) {
+          alive();
+          reader.add(chunk);
+        }
+        const reason = reader.end();
+        return reason === undefined ? { ok: true } : { ok: false, reason };
+      },
+    );
   } catch (error) {
     signal.throwIfAborted();
-    if (watch.signal.aborted)
-      return { ok: false, reason: `nothing was heard of it for ${silenceMs / 1000} s` };
-    return { ok: false, reason: engineMessage(error) };
-  } finally {
-    watch.close();
-  }
-}
-
-/** Aborts its signal when nothing was heard for so long. */
-class SilenceWatch {
-  readonly #controller = new AbortController();
-  readonly #timer: NodeJS.Timeout;
-
-  constructor(silenceMs: number) {
-    this.#timer = setTimeout(() => this.#controller.abort(), silenceMs);
-  }
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  heard(): void {
-    this.#timer.refresh();
-  }
-
-  close(): void {
-    clearTimeout(this.#timer);
+    const stalled = error instanceof Stalled;
+    const reason = stalled ? `nothing was heard of it for ${silenceMs / 1000} s` : engineMessage(error);
+    return { ok: false, reason };
   }
 }
 
