@@ -31,7 +31,7 @@ afterEach(async () => {
   await stage.close();
 });
 
-/** Lays a content out as a datum's file, and answers its path. */
+/** Lays a content out as a datum's file, and returns its path. */
 async function place(content: ContentId, more: { signal?: AbortSignal } = {}): Promise<string> {
   const target = join(dir, `datum-${++placed}`, "file");
   await cache.place({ ...from, content }, { target, signal, ...more });

@@ -53,7 +53,7 @@ describe("a node that the gateway drains", () => {
     expect(done + stage.gateway.queue.length).toBe(6);
     expect(done).toBeGreaterThanOrEqual(2);
     stage.gateway.workers = [{ pipeline: "edges", count: 2 }];
-    await stage.settled(6);
+    await stage.reported(6);
   });
 
   test("ends when it is told to while it drains", async () => {

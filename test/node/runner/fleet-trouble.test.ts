@@ -42,7 +42,7 @@ describe("a node that can't run commands", () => {
     executor.onPrepare = failing("pull access denied for none", { times: 3 });
     stage.gateway.add("a", "b");
     startAgent();
-    await stage.settled(2);
+    await stage.reported(2);
     expect(states().filter((state) => state !== "returned")).toEqual(["success", "success"]);
     await soon(() => stage.gateway.troubles).toEqual(["pull access denied for none", null]);
     expect(executor.prepared.length).toBe(4);
@@ -67,7 +67,7 @@ describe("a node that can't run commands", () => {
     startAgent();
     await soon(() => stage.gateway.troubles).toEqual(["no such image: typo"]);
     stage.gateway.transform = { image: "right", cmd: ["true"] };
-    await stage.settled(1);
+    await stage.reported(1);
     expect(states().at(-1)).toBe("success");
     await soon(() => stage.gateway.troubles.at(-1)).toBe(null);
   });
@@ -81,7 +81,7 @@ describe("a node that can't run commands", () => {
     };
     stage.gateway.add("a", "b");
     startAgent();
-    await stage.settled(2);
+    await stage.reported(2);
     expect(states().filter((state) => state !== "returned")).toEqual(["success", "success"]);
     // That a sandbox could be made ready between the two said nothing of the engine.
     await soon(() => stage.gateway.troubles).toEqual(["the engine is away", null]);
@@ -110,7 +110,7 @@ describe("a node that can't run commands", () => {
     };
     stage.gateway.add("a");
     startAgent();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(states()).toEqual(["returned", "success"]);
     await soon(() => stage.gateway.troubles).toEqual(["commands can't be run: EMFILE", null]);
   });
@@ -125,7 +125,7 @@ describe("an image that takes long to pull", () => {
     await soon(states).toEqual(["returned"]);
     expect(stage.gateway.left).toEqual([]);
     letPull();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(states()).toEqual(["returned", "success"]);
     expect(stage.gateway.troubles).toEqual([]);
   });
@@ -159,7 +159,7 @@ describe("an image that takes long to pull", () => {
     await soon(() => stage.gateway.requests).toContain("POST /api/v1/runner/renew");
     letPull();
     stage.gateway.add("b");
-    await stage.settled(1);
+    await stage.reported(1);
     expect(ran).toBe(1);
     expect(executor.prepared).toHaveLength(1);
     expect(executor.prepared[0]?.signal.aborted).toBe(false);
@@ -179,7 +179,7 @@ describe("pull secrets", () => {
     stage.gateway.transform = { image: "private", cmd: ["true"], imagePullSecrets: ["one", "two"] };
     stage.gateway.add("a");
     startAgent({ secrets: known });
-    await stage.settled(1);
+    await stage.reported(1);
     expect(executor.prepared).toMatchObject([
       {
         image: "private",
@@ -197,7 +197,7 @@ describe("pull secrets", () => {
     stage.gateway.transform = { image: "private", cmd: ["true"], imagePullSecrets: ["one"] };
     stage.gateway.add("a");
     startAgent();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(executor.prepared[0]?.pullSecrets).toEqual([]);
     expect(states()).toEqual(["success"]);
   });
@@ -206,7 +206,7 @@ describe("pull secrets", () => {
     stage.gateway.transform = { image: "private", cmd: ["true"], imagePullSecrets: ["one", "gone"] };
     stage.gateway.add("a");
     startAgent({ secrets: known });
-    await stage.settled(1);
+    await stage.reported(1);
     const reason = 'secret "gone" is not there: looked for /secrets/gone';
     expect(stage.gateway.outcomes).toMatchObject([{ state: "failed", endsJob: true, reason }]);
     expect(executor.prepared).toEqual([]);
@@ -225,7 +225,7 @@ describe("pull secrets", () => {
     stage.gateway.transform = { image: "private", cmd: ["true"], imagePullSecrets: ["one"] };
     stage.gateway.add("a");
     startAgent({ secrets: cluster });
-    await stage.settled(1);
+    await stage.reported(1);
     expect(states().at(-1)).toBe("success");
     expect(stage.gateway.troubles[0]).toContain('secret "one" could not be read: it answers 503');
   });

@@ -240,7 +240,7 @@ describe("an agent with a lazy input (bubblewrap or unshare)", () => {
       stage.gateway.addDatum({ path, kind: "file", lazy: true, content: stage.gateway.store(path) });
     }
     await stage.runner();
-    await stage.settled(3);
+    await stage.reported(3);
     const written = stage.gateway.outcomes.map((outcome) => {
       if (outcome.state !== "success") throw new Error(JSON.stringify(outcome));
       return stage.gateway.outputBytes(outcome, outcome.outputs[0]?.path ?? "")?.toString();

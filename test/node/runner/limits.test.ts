@@ -64,7 +64,7 @@ for (const { name, find, absent } of JAILS) {
 
     needs(`${name}: a fork bomb finds an end, and the next command finds none of it`, async () => {
       await limited({ pids: 40 });
-      // The inner shell ends where it can't fork, and the outer one starts another.
+      // The inner shell ends when it can't fork, and the outer one starts another.
       const bomb = "while :; do sh -c 'while :; do sleep 60 & done' 2>/dev/null; done";
       const stop = new AbortController();
       const running = sandbox.run({
@@ -97,7 +97,7 @@ for (const { name, find, absent } of JAILS) {
       expect(await sh("true")).toMatchObject({ code: 0 });
       const left = await Promise.all(dead.map((group) => readdir(group).catch(() => undefined)));
       const unused = left.filter((entries) => entries !== undefined);
-      // Where there are two hierarchies, only one of them bounds processes.
+      // If there are two hierarchies, only one of them bounds processes.
       expect(unused.length).toBeLessThan(dead.length);
       for (const group of dead) await removeGroup(group);
     });

@@ -75,7 +75,7 @@ describe("an agent's process (bubblewrap or unshare)", () => {
     stage.gateway.held.clear();
     stage.gateway.add("a", "b");
     const next = await start();
-    await stage.settled(2);
+    await stage.reported(2);
     expect(await readdir(join(stage.dataDir, "agents"))).toEqual([expect.stringMatching(`^${next.pid}-`)]);
     expect(await end(next, "SIGTERM")).toBe(0);
     expect(await readdir(join(stage.dataDir, "agents"))).toEqual([]);
@@ -99,7 +99,7 @@ describe("an agent's process (bubblewrap or unshare)", () => {
     await soon(() => stillRuns(mark)).toBe(true);
     stage.gateway.add("a");
     await start();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(await readdir(join(stage.dataDir, "agents"))).toHaveLength(2);
     expect(await stillRuns(mark)).toBe(true);
     first.kill("SIGINT");
@@ -134,7 +134,7 @@ describe("an agent's process (bubblewrap or unshare)", () => {
     };
     stage.gateway.add("a");
     const agent = await start("setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups");
-    await stage.settled(1);
+    await stage.reported(1);
     const [outcome] = stage.gateway.outcomes;
     if (outcome?.state !== "success") throw new Error(JSON.stringify(outcome));
     expect(stage.gateway.outputBytes(outcome, "user")?.toString()).toBe(`${NOBODY}\n`);

@@ -39,7 +39,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     sh('tr a-z A-Z < "$in" > "/pfs/out/$(basename $in)"');
     stage.gateway.add("one", "two", "three");
     await stage.runner();
-    await stage.settled(3);
+    await stage.reported(3);
     const written = stage.gateway.outcomes.map((outcome) => {
       if (outcome.state !== "success") throw new Error(JSON.stringify(outcome));
       const [output] = outcome.outputs;
@@ -65,7 +65,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     stage.gateway.add("a");
     process.env.SLUICE_SECRET_ACCESS_KEY = "hush";
     await stage.runner();
-    await stage.settled(1);
+    await stage.reported(1);
     delete process.env.SLUICE_SECRET_ACCESS_KEY;
     const told = outputText("told") ?? "";
     expect(told.split("\n").slice(0, 3)).toEqual(["/", "hello edges job-1 datum-1", "/pfs/in/a c1"]);
@@ -77,7 +77,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     stage.gateway.datumTimeout = "1s500ms";
     stage.gateway.add("slow", "quick");
     await stage.runner();
-    await stage.settled(2);
+    await stage.reported(2);
     expect(failures()).toMatchObject([
       {
         exitCode: null,
@@ -93,7 +93,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     stage.gateway.transform = { image: "any", cmd, workingDir: "/pfs/out" };
     stage.gateway.add("a");
     await stage.runner();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(outputText("told")).toBe("/pfs/out\n");
   });
 
@@ -101,7 +101,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     sh("head -c 3000000 /dev/zero | tr '\\0' x > /pfs/out/large");
     stage.gateway.add("a");
     await stage.runner();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(outputText("large")).toBe("x".repeat(3_000_000));
     expect([...stage.gateway.uploads.values()].map(({ lease }) => lease)).toEqual([
       stage.gateway.outcomes[0]?.lease,
@@ -114,7 +114,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
       stage.gateway.addDatum({ path: "code", kind: "file", content: stage.gateway.store(code) });
     }
     await stage.runner();
-    await stage.settled(3);
+    await stage.reported(3);
     expect(stage.gateway.outcomes).toMatchObject([
       { state: "success", exitCode: 0 },
       { state: "success", exitCode: 3 },
@@ -126,7 +126,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     sh("yes | head -c 100000000; echo the cause >&2; exit 1");
     stage.gateway.add("a");
     await stage.runner();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(failures()[0]?.log).toHaveLength(LOG_TAIL_BYTES);
     expect(failures()[0]?.log.endsWith("y\nthe cause\n")).toBe(true);
   });
@@ -135,7 +135,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     stage.gateway.transform = { image: "python:3.12", cmd: ["no-such-tool"] };
     stage.gateway.add("a");
     await stage.runner();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(failures()[0]).toMatchObject({ exitCode: null });
     expect(failures()[0]?.reason).toMatch(/"no-such-tool".* ignores the image and uses this machine's tools/);
   });
@@ -156,7 +156,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
       );
       stage.gateway.add("link", "pipe", "newline", "bytes", "good");
       await stage.runner();
-      await stage.settled(5);
+      await stage.reported(5);
       expect(failures().map(({ reason }) => reason)).toEqual([
         expect.stringContaining('output "trap" is a symbolic link'),
         expect.stringContaining('output "trap" is a symbolic link, a pipe'),
@@ -172,7 +172,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     stage.gateway.before = ({ path }) =>
       path.includes("/contents/") ? new Answer(200, "damaged") : undefined;
     await stage.runner();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(failures()[0]?.reason).toMatch(
       /the inputs could not be laid out: content [0-9a-f]{64}-12 came damaged/,
     );
@@ -184,20 +184,20 @@ describe(`an agent (${ANY_TOOL})`, () => {
     }
     stage.gateway.workers = [{ pipeline: "edges", count: 3 }];
     const runner = await stage.runner();
-    await stage.settled(20);
+    await stage.reported(20);
     runner.drain();
     await runner.done;
     stage.gateway.add();
     stage.gateway.addDatum({ path: "f", kind: "file", content: stage.gateway.store("the same") });
     await stage.runner();
-    await stage.settled(21);
+    await stage.reported(21);
     expect(stage.gateway.requests.filter((request) => request.includes("/contents/"))).toHaveLength(1);
   });
 
   needs("leases more at a time while datums are short, and reports them together", async () => {
     stage.gateway.add(...Array.from({ length: 300 }, (_, i) => `f${i}`));
     await stage.runner();
-    await stage.settled(300);
+    await stage.reported(300);
     const asked = stage.gateway.leased.map(({ max }) => max);
     expect(asked[0]).toBe(1);
     expect(Math.max(...asked)).toBeGreaterThan(4);
@@ -211,7 +211,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     stage.gateway.add(...Array.from({ length: 40 }, (_, i) => (i === 20 ? "long" : `f${i}`)));
     await stage.runner();
     await stage.runner({ node: "n2" });
-    await stage.settled(39);
+    await stage.reported(39);
     expect(stage.gateway.held.size).toBe(1);
   });
 
@@ -221,7 +221,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     stage.gateway.workers = [{ pipeline: "edges", count: 3 }];
     await stage.runner();
     feed();
-    await stage.settled(30);
+    await stage.reported(30);
     const workers = new Set(stage.gateway.leased.map(({ worker }) => worker));
     expect(workers.size).toBe(3);
     for (const worker of workers) expect(worker).toMatch(/^n1\/edges\/[012]\/[0-9a-f]{12}$/);
@@ -233,7 +233,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     await soon(() => stage.gateway.requests).toContain("POST /api/v1/runner/lease");
     stage.gateway.workers = [{ pipeline: "edges", count: 1 }];
     stage.gateway.add("a");
-    await stage.settled(1);
+    await stage.reported(1);
   });
 });
 
@@ -249,7 +249,7 @@ describe(`leases (${ANY_TOOL})`, () => {
       stage.gateway.lose(...stage.gateway.held.keys());
       await soon(() => stillRuns(mark)).toBe(false);
       stage.gateway.add("next");
-      await stage.settled(1);
+      await stage.reported(1);
       expect(stage.gateway.requests).toContain("POST /api/v1/runner/renew");
       expect(stage.gateway.outcomes).toMatchObject([{ state: "success" }]);
       expect(stage.gateway.lostOutcomes).toEqual([]);
@@ -265,7 +265,7 @@ describe(`leases (${ANY_TOOL})`, () => {
     await soon(() => stage.gateway.lostOutcomes.length).toBe(1);
     stage.gateway.before = () => undefined;
     stage.gateway.add("b");
-    await stage.settled(1);
+    await stage.reported(1);
     expect(stage.gateway.outcomes).toHaveLength(1);
   });
 
@@ -279,7 +279,7 @@ describe(`leases (${ANY_TOOL})`, () => {
           : undefined;
       stage.gateway.add("a", "b", "bad", "c", "d");
       await stage.runner();
-      await stage.settled(5);
+      await stage.reported(5);
       expect(failures().map(({ reason }) => reason)).toEqual([
         "the gateway refused the datum's result: no such path here",
       ]);
@@ -298,7 +298,7 @@ describe(`trouble (${ANY_TOOL})`, () => {
     await writeFile(stage.gate, "");
     await soon(() => existsSync(`${stage.gate}.passed`)).toBe(true);
     await stage.gateway.start();
-    await stage.settled(3);
+    await stage.reported(3);
     expect(failures()).toEqual([]);
   });
 
@@ -313,7 +313,7 @@ describe(`trouble (${ANY_TOOL})`, () => {
     sh("head -c 10000 /dev/zero > /pfs/out/$(basename $in)");
     stage.gateway.add("a", "b", "c", "d");
     await stage.runner();
-    await stage.settled(4);
+    await stage.reported(4);
     expect(failures()).toEqual([]);
   });
 
@@ -322,7 +322,7 @@ describe(`trouble (${ANY_TOOL})`, () => {
     stage.gateway.add("a");
     await stage.runner();
     await stage.gateway.start();
-    await stage.settled(1);
+    await stage.reported(1);
   });
 });
 

@@ -287,7 +287,7 @@ describe("an agent with secrets (bubblewrap or unshare)", () => {
     transform({ name: "key", mountPath: at });
     stage.gateway.add("a", "b");
     const runner = await start(source);
-    await stage.settled(2);
+    await stage.reported(2);
     for (const outcome of stage.gateway.outcomes) {
       expect(stage.gateway.outputBytes(outcome, "copy")?.toString()).toBe(value);
     }
@@ -301,7 +301,7 @@ describe("an agent with secrets (bubblewrap or unshare)", () => {
     transform({ name: "absent", mountPath: at });
     stage.gateway.add("a");
     const runner = await start(source);
-    await stage.settled(1);
+    await stage.reported(1);
     expect(stage.gateway.outcomes).toMatchObject([
       {
         ...{ state: "failed", endsJob: true, exitCode: null },
@@ -314,11 +314,11 @@ describe("an agent with secrets (bubblewrap or unshare)", () => {
   needs("ends the job where it has no secrets at all, and where one can't be mounted", async () => {
     transform({ name: "key", mountPath: at });
     stage.gateway.add("a");
-    await end(await start(undefined).then((runner) => stage.settled(1).then(() => runner)));
+    await end(await start(undefined).then((runner) => stage.reported(1).then(() => runner)));
     await put("key", { token: "hush" });
     transform({ name: "key", mountPath: "/pfs/in" });
     stage.gateway.add("b");
-    await end(await start(source).then((runner) => stage.settled(2).then(() => runner)));
+    await end(await start(source).then((runner) => stage.reported(2).then(() => runner)));
     expect(stage.gateway.outcomes).toMatchObject([
       { endsJob: true, reason: expect.stringContaining("started without --secrets") },
       { endsJob: true, reason: 'secret "key" can\'t be mounted at /pfs/in: nothing can be mounted in /pfs' },

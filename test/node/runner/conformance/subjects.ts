@@ -19,9 +19,9 @@ export interface Subject {
   readonly kind: "process" | "container";
   /** The options of its tests: an engine is more than the README asks for. */
   readonly options: { tags?: string[] };
-  /** Of containers, where it is here. */
+  /** The engine of containers, if it is here. */
   readonly engine?: TestEngine;
-  /** Where commands find their tools. */
+  /** The PATH on which commands find their tools. */
   readonly path: string;
   /** What to give as the image. */
   image(image: TestImage): Promise<string>;

@@ -53,7 +53,7 @@ export class Workbench {
     return present(this.#sandbox);
   }
 
-  /** Another sandbox of the same executor. Whoever asks closes it. */
+  /** Another sandbox of the same executor. The caller closes it. */
   async prepare(image: TestImage = "busybox"): Promise<Sandbox> {
     return this.executor.prepare({
       dir: await this.newFolder("worker"),
@@ -119,7 +119,7 @@ export class Workbench {
   }
 }
 
-/** A workbench for the tests of a `describe`; where the subject is absent, one that is never opened. */
+/** A workbench for the tests of a `describe`. If the subject is absent, it is never opened. */
 export function workbench(subject: Subject, options: WorkbenchOptions = {}): Workbench {
   const bench = new Workbench(subject, options);
   if (subject.absent) return bench;

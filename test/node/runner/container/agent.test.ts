@@ -79,7 +79,7 @@ for (const subject of await containerSubjects()) {
       await transform(["cat $in > /pfs/out/copy; hostname > /pfs/out/host"]);
       stage.gateway.add("a", "b", "c");
       const agent = await start();
-      await stage.settled(3);
+      await stage.reported(3);
       const hosts = stage.gateway.outcomes.map((outcome) =>
         outcome.state === "success" ? stage.gateway.outputBytes(outcome, "host")?.toString() : outcome,
       );
@@ -105,7 +105,7 @@ for (const subject of await containerSubjects()) {
         stage.gateway.held.clear();
         stage.gateway.add("a");
         const next = await start();
-        await stage.settled(1);
+        await stage.reported(1);
         const now = (await containersBelow(engine, stage.dataDir)).map(({ Id }) => Id);
         expect(now).toHaveLength(1);
         expect(now).not.toContain(left[0]?.Id);
@@ -122,7 +122,7 @@ for (const subject of await containerSubjects()) {
       await soon(() => stillRuns(mark)).toBe(true);
       stage.gateway.add("a");
       await start();
-      await stage.settled(1);
+      await stage.reported(1);
       expect(await stillRuns(mark)).toBe(true);
       expect(await end(first, "SIGINT", "SIGTERM")).toBe(0);
     });
@@ -134,7 +134,7 @@ for (const subject of await containerSubjects()) {
         const content = stage.gateway.store("content of a");
         stage.gateway.addDatum({ path: "a", kind: "file", content, lazy: true });
         await start();
-        await stage.settled(1);
+        await stage.reported(1);
         const [outcome] = stage.gateway.outcomes;
         if (outcome?.state !== "success") throw new Error(JSON.stringify(outcome));
         expect(stage.gateway.outputBytes(outcome, "copy")?.toString()).toBe("content of acontent of a");
@@ -161,7 +161,7 @@ for (const subject of await containerSubjects()) {
           );
           stage.gateway.add("a", "b");
           const agent = await start("setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups");
-          await stage.settled(2);
+          await stage.reported(2);
           for (const outcome of stage.gateway.outcomes) {
             if (outcome.state !== "success") throw new Error(JSON.stringify(outcome));
             expect(outcome.outputs.map(({ path }) => path).sort()).toEqual([".h/f", "copy", "d/f"]);

@@ -15,7 +15,7 @@ function pullSecret(name: string, { password = registry.password, address = regi
   return { name, secret: new Map([[".dockerconfigjson", Buffer.from(config)]]) };
 }
 
-/** What was said where no image could be had. */
+/** The message if no image could be had. */
 async function trouble(answer: Promise<string>): Promise<string> {
   const error = await answer.catch((error: unknown) => error);
   expect(error).toBeInstanceOf(NodeTrouble);

@@ -6,7 +6,7 @@ import { removeScratch, scratchFolder } from "../../../support/scratch.ts";
 /** One call to pull that the engine was given. */
 export interface PullCall {
   readonly image: string;
-  /** What its header with credentials holds; undefined where it has none. */
+  /** The value of its header with credentials; undefined if it has none. */
   readonly auth: unknown;
   readonly response: ServerResponse;
 }

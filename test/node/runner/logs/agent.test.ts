@@ -41,7 +41,7 @@ describe("an agent's logs (bubblewrap or unshare)", () => {
       if (path.endsWith("/finish")) atFinish = texts();
     };
     await writeFile(stage.gate, "");
-    await stage.settled(1);
+    await stage.reported(1);
     expect(atFinish).toEqual(["one", "no newline", "\ufffd", "last"]);
     expect(stage.gateway.outcomes).toMatchObject([{ state: "failed", exitCode: 3 }]);
     const times = stage.gateway.lines.map(({ at }) => at);
@@ -53,7 +53,7 @@ describe("an agent's logs (bubblewrap or unshare)", () => {
     const names = Array.from({ length: 200 }, (_, index) => `f${index}`);
     stage.gateway.add(...names);
     await stage.runner();
-    await stage.settled(200);
+    await stage.reported(200);
     expect(texts().sort()).toEqual(names.map((name) => `printed by /pfs/in/${name}`).sort());
   });
 
@@ -65,7 +65,7 @@ describe("an agent's logs (bubblewrap or unshare)", () => {
     await stage.gateway.stop();
     await writeFile(stage.gate, "");
     await stage.gateway.start();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(texts()).toEqual(["before", "after"]);
   });
 
@@ -77,7 +77,7 @@ describe("an agent's logs (bubblewrap or unshare)", () => {
     stage.gateway.lose(...stage.gateway.held.keys());
     await soon(() => stage.gateway.requests).toContain("POST /api/v1/runner/renew");
     stage.gateway.add("next");
-    await stage.settled(1);
+    await stage.reported(1);
     expect(texts().at(-1)).toBe("fine");
   });
 
@@ -89,10 +89,10 @@ describe("an agent's logs (bubblewrap or unshare)", () => {
       stage.gateway.add(...Array.from({ length: 20 }, (_, index) => `quiet-${index}`));
       const agent = await start();
       try {
-        await stage.settled(20);
+        await stage.reported(20);
         const before = memoryMiB(agent, "VmRSS");
         stage.gateway.add("loud");
-        await stage.settled(21);
+        await stage.reported(21);
         expect(memoryMiB(agent, "VmHWM") - before).toBeLessThan(64);
       } finally {
         agent.kill("SIGTERM");

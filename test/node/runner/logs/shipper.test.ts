@@ -14,7 +14,7 @@ let gateway: FakeGateway;
 let client: Client;
 let kill: AbortController;
 let reporter: Reporter;
-/** Where the commands of leases print to. */
+/** The functions that take what the commands of leases print. */
 let outputs: Map<string, (bytes: Buffer) => void>;
 
 beforeEach(async () => {

@@ -69,7 +69,7 @@ interface Held {
  */
 export class FakeGateway {
   transform: Transform = { image: "none", cmd: ["true"] };
-  /** How long a command may run, where it may not run as long as it likes. */
+  /** How long a command may run; absent: as long as it likes. */
   datumTimeout: string | undefined;
   workers: { pipeline: string; count: number }[] = [{ pipeline: "edges", count: 1 }];
   /** What waits to be leased, in order. */
@@ -96,7 +96,7 @@ export class FakeGateway {
   readonly leased: { worker: string; max: number; count: number }[] = [];
   /** What the protocol does not allow: to be empty. */
   readonly violations: string[] = [];
-  /** Called first; what it answers is the answer. Throwing breaks the connection. */
+  /** Called first; what it returns is the answer. Throwing breaks the connection. */
   before: Handler = () => undefined;
 
   #server: Server | undefined;

@@ -13,7 +13,7 @@ export class FakeKubernetes {
   readonly secrets = new Map<string, Record<string, Buffer | string>>();
   /** Paths of the requests, in order. */
   readonly requests: string[] = [];
-  /** Statuses of the next answers, instead of what is right. */
+  /** Statuses of the next answers, instead of the right ones. */
   readonly trouble: number[] = [];
   readonly dir: string;
   #server: Server | undefined;
@@ -52,7 +52,7 @@ export class FakeKubernetes {
     return `https://127.0.0.1:${(this.#server?.address() as AddressInfo).port}`;
   }
 
-  /** Writes a kubeconfig and answers its path. */
+  /** Writes a kubeconfig and returns its path. */
   async kubeconfig({
     namespace,
     token = TOKEN,

@@ -56,9 +56,9 @@ export class Stage {
   }
 
   /** Waits until so many outcomes other than "returned" have been recorded. */
-  async settled(count: number): Promise<void> {
-    const settled = () => this.gateway.outcomes.filter(({ state }) => state !== "returned").length;
-    await soon(settled).toBeGreaterThanOrEqual(count);
+  async reported(count: number): Promise<void> {
+    const outcomes = () => this.gateway.outcomes.filter(({ state }) => state !== "returned").length;
+    await soon(outcomes).toBeGreaterThanOrEqual(count);
   }
 
   async close(): Promise<void> {

@@ -61,7 +61,7 @@ describe("a merge task", () => {
   needs("puts the parts together in their order; a small whole travels in the outcome", async () => {
     stage.gateway.addTask(mergeOf("one\n", "", "two\n", "one\n", "three\n"));
     await stage.runner();
-    await stage.settled(1);
+    await stage.reported(1);
     const [outcome] = merged();
     expect(outcome && mergedBytes(outcome)?.toString()).toBe("one\ntwo\none\nthree\n");
     expect(outcome?.upload).toBeUndefined();
@@ -72,7 +72,7 @@ describe("a merge task", () => {
   needs("of empty parts is the empty content", async () => {
     stage.gateway.addTask(mergeOf("", ""));
     await stage.runner();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(merged()).toMatchObject([{ content: { size: 0 } }]);
   });
 
@@ -80,7 +80,7 @@ describe("a merge task", () => {
     const parts = [Buffer.alloc(3_000_000, "a"), Buffer.alloc(1_500_001, "b"), Buffer.alloc(5, "c")];
     stage.gateway.addTask(mergeOf(...parts));
     await stage.runner();
-    await stage.settled(1);
+    await stage.reported(1);
     const [outcome] = merged();
     expect(outcome && mergedBytes(outcome)?.equals(Buffer.concat(parts))).toBe(true);
     const [upload] = [...stage.gateway.uploads.values()];
@@ -93,7 +93,7 @@ describe("a merge task", () => {
     stage.gateway.store(Buffer.concat(parts));
     stage.gateway.addTask(mergeOf(...parts));
     await stage.runner();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(merged()[0]?.upload).toBeDefined();
     expect(stage.gateway.requests.filter((request) => request.startsWith("PUT"))).toEqual([]);
   });
@@ -109,7 +109,7 @@ describe("a merge task", () => {
     };
     stage.gateway.addTask(mergeOf(...parts));
     await stage.runner();
-    await stage.settled(1);
+    await stage.reported(1);
     const [outcome] = merged();
     expect(outcome && mergedBytes(outcome)?.equals(Buffer.concat(parts))).toBe(true);
   });
@@ -119,7 +119,7 @@ describe("a merge task", () => {
     stage.gateway.contents.delete(contentName(stage.gateway.store("gone")));
     stage.gateway.addTask(task);
     await stage.runner();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(stage.gateway.outcomes).toMatchObject([
       {
         state: "failed",
@@ -135,7 +135,7 @@ describe("a merge task", () => {
       path.endsWith("/finish") && body.includes('"merged"') ? refusal(400, "no such upload") : undefined;
     stage.gateway.addTask(mergeOf("a", "b"));
     await stage.runner();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(stage.gateway.outcomes).toMatchObject([
       { state: "failed", reason: "the gateway refused the task's result: no such upload" },
     ]);
@@ -146,7 +146,7 @@ describe("an egress task", () => {
   needs("fails and ends its job where its secret is not there", async () => {
     stage.gateway.addTask(egressTo("s3://bucket/dir", { secret: "no-such-secret" }));
     await stage.runner();
-    await stage.settled(1);
+    await stage.reported(1);
     expect(stage.gateway.outcomes).toMatchObject([
       { state: "failed", endsJob: true, reason: expect.stringMatching(/^secret "no-such-secret"/) },
     ]);
@@ -158,7 +158,7 @@ describe("tasks and datums", () => {
     stage.gateway.add("a");
     stage.gateway.addTask(mergeOf("x", "y"));
     await stage.runner();
-    await stage.settled(2);
+    await stage.reported(2);
     expect(stage.gateway.outcomes.map(({ state }) => state)).toEqual(["merged", "success"]);
   });
 
@@ -171,7 +171,7 @@ describe("tasks and datums", () => {
     await soon(held.waiting).toBeGreaterThan(0);
     await soon(() => stage.gateway.outcomes.map(({ state }) => state)).toContain("returned");
     held.release();
-    await stage.settled(2);
+    await stage.reported(2);
     expect(stage.gateway.held.size).toBe(0);
   });
 });
@@ -187,7 +187,7 @@ describe("stopping", () => {
     held.release();
     stage.gateway.before = () => undefined;
     stage.gateway.addTask(mergeOf("next", "task"));
-    await stage.settled(1);
+    await stage.reported(1);
     expect(stage.gateway.outcomes).toHaveLength(1);
     expect(stage.gateway.lostOutcomes).toEqual([]);
   });
