@@ -65,10 +65,10 @@ export async function runWorker(
   const batch = (sandbox: Sandbox, lease: Lease) =>
     runBatch({ datums, sandbox, leases, reporter, background, log, dir }, { lease, signals });
   const work = async (lease: Lease) => {
-    const datums = await runTasks({ perform, leases, reporter, dir }, { lease, signals });
+    const rest = await runTasks({ perform, leases, reporter, dir }, { lease, signals });
     // Tasks need no image: it is not fetched for them.
-    if (datums.length === 0) return;
-    await runDatums({ sandboxes, leases, reporter, batch }, { lease: { ...lease, datums }, signals });
+    if (rest.length === 0) return;
+    await runDatums({ sandboxes, leases, reporter, batch }, { lease: { ...lease, datums: rest }, signals });
   };
   const stop = new AbortController();
   const renewing = renewer.run(stop.signal);
