@@ -26,8 +26,8 @@
  *  - The pipeline is stopped, updated or deleted: steps are done only while it runs, so the loop comes to rest. Then
  *    lifecycle/end-all-jobs.ts takes a marked job through 6 to 8 and ends all others early.
  *  - An outcome that comes after the end: a lease of a job that has ended is lost, so nothing is recorded.
- *  - Two at once: the loop runs once at a time, and end-all-jobs.ts waits until it rests. A wake meanwhile finds that the
- *    pipeline does not run.
+ *  - Two at once: the loop runs once at a time, and end-all-jobs.ts waits until it rests. A wake meanwhile finds that
+ *    the pipeline does not run.
  *  - A result or a content that is gone before the commit: the mark is taken back, the datum or the merge is done
  *    again, and the end begins again (redo.ts).
  *  - Somebody else took the output branch, or deleted it: we claim it again and send every page again. If it can't be
