@@ -132,11 +132,19 @@ function reportTo({ code, log }: RuntimeOptions): (line: WorkerdStructuredLog) =
     return `${join("/", entry.originalSource)}:${entry.originalLine + 1}:${entry.originalColumn + 1}`;
   };
   return ({ level, message }) => {
+    if (TUNNEL_REFUSED.test(message)) return;
     const text = `gateway: ${message.replace(BUNDLE_FRAME, original)}`;
     if (level === "error") log.error(text);
     else if (level === "warn") log.warn(text);
     else log.info(text);
   };
 }
+
+/**
+ * The runtime refuses a CONNECT itself, with 500, and logs that as a fault of the Worker. A handler would not help: the
+ * runtime answers 200 before it calls one, so that scanners would take the gateway for an open proxy.
+ */
+const TUNNEL_REFUSED =
+  /Did you remember to export a connect\(\) function|does not export a connect\(\) function/;
 
 const BUNDLE_FRAME = /file:\/\/\S*\/index\.js:(\d+):(\d+)/g;

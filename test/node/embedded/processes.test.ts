@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { endOrphan, workerdPid } from "../../../embedded/workerd/workerd.ts";
@@ -43,6 +44,19 @@ async function launchHealthy(place: Place): Promise<Started> {
   return launched;
 }
 
+/** The status with which a gateway answers a CONNECT, sent as a proxy's client would. */
+function connectStatus(endpoint: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(new URL(endpoint).port), "127.0.0.1");
+    let text = "";
+    socket.setEncoding("utf8").on("data", (part) => {
+      text += part;
+    });
+    socket.on("error", reject).on("close", () => resolve(Number(/^HTTP\/1\.1 (\d{3}) /.exec(text)?.[1])));
+    socket.write("CONNECT example.org:443 HTTP/1.1\r\nHost: example.org:443\r\n\r\n");
+  });
+}
+
 /** Whether a process runs; a dead one that nobody has collected yet does not. */
 function alive(pid: number): boolean {
   try {
@@ -61,6 +75,16 @@ describe.runIf(process.platform === "linux")("the processes of the embedded gate
     process.kill(gateway.pid, "SIGTERM");
     expect((await gateway.ended).code).toBe(0);
     await eventually("the runtime has ended", () => !alive(runtime));
+  });
+
+  test("open no tunnel: a CONNECT is refused, and leaves no error line in the log", async () => {
+    const place = await newPlace();
+    const gateway = await launchHealthy(place);
+    expect(await connectStatus(place.door.endpoint)).toBeGreaterThanOrEqual(400);
+    expect(await connectStatus(place.door.endpoint)).toBeGreaterThanOrEqual(400);
+    process.kill(gateway.pid, "SIGTERM");
+    await gateway.ended;
+    expect(gateway.output()).not.toMatch(/ERROR|connect\(\)/);
   });
 
   test("end together when the host is killed with -9, and a new start has what was acknowledged", async () => {
