@@ -71,10 +71,7 @@ export type CreateCommit = z.infer<typeof CreateCommit>;
 /** `commit` is null if nothing would change, so that no commit was made, and if the operations were staged in a session. */
 export const CommitCreated = z.object({ commit: z.string().nullable() });
 
-/**
- * `POST /api/v1/repos/{repo}/branches/{branch}/sessions`: opens a commit that many writes fill. On the wire an open
- * commit is called a session. `ttl`: it expires when nothing is added for so long.
- */
+/** `POST /api/v1/repos/{repo}/branches/{branch}/sessions`: begins an open commit, a session on the wire, which many writes fill. `ttl`: it expires when nothing is added for so long. */
 export const OpenSession = z.strictObject({ ttl: Duration.optional() });
 /** `bucket` is the S3 bucket by which tools fill it. */
 export const SessionOpened = z.object({ session: z.string(), bucket: z.string() });
