@@ -1,0 +1,127 @@
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { ROOT } from "../../support/dev-server.ts";
+
+/** What is looked through for what it names: everything but what tools make and what is installed. */
+const FOLDERS = [
+  "bench",
+  "cli",
+  "deploy",
+  "docs",
+  "embedded",
+  "protocol",
+  "runner",
+  "scripts",
+  "test",
+  "worker",
+];
+/** Folders whose entries are counted, with those below them. */
+const ROOMS = ["cli", "embedded", "protocol", "runner", "worker"];
+const MOST_ENTRIES = 14;
+
+const ARCHITECTURE = read("ARCHITECTURE.md");
+const PAGES = [
+  "ARCHITECTURE.md",
+  "README.md",
+  ...readdirSync(join(ROOT, "docs")).map((name) => `docs/${name}`),
+];
+
+describe.each(PAGES)("%s", (page) => {
+  test("names paths that are there", () => {
+    expect(read(page).split("\n").flatMap(namedPaths).filter(isAbsent)).toEqual([]);
+  });
+
+  test("links to files that are there", () => {
+    const links = [...read(page).matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(([, target = ""]) => target);
+    expect(links.map((target) => join(dirname(page), target)).filter(isAbsent)).toEqual([]);
+  });
+});
+
+describe("ARCHITECTURE.md", () => {
+  test("gives each word of the glossary a file that owns it", () => {
+    const owners = rowsOf("The words").map((cells) => namedPaths(cells.at(-1) ?? ""));
+    expect(owners.length).toBeGreaterThan(30);
+    for (const owner of owners) expect(owner).toEqual([expect.stringMatching(/\.ts$/)]);
+  });
+
+  test.each([
+    "The life of a PUT",
+    "The lease's finish and the end of a job",
+  ])("enters each folder once: %s", (way) => {
+    const folders = rowsOf(way).map(([folder]) => folder);
+    expect(folders.length).toBeGreaterThan(3);
+    expect(folders).toEqual([...new Set(folders)]);
+  });
+
+  test("says why a folder holds more than 14 entries", () => {
+    const large = ROOMS.flatMap(withFoldersBelow).flatMap((folder) => {
+      const { length } = readdirSync(join(ROOT, folder));
+      return length > MOST_ENTRIES ? [`\`${folder}/\` has ${length}, since `] : [];
+    });
+    expect(large.filter((text) => !ARCHITECTURE.replace(/\s+/g, " ").includes(text))).toEqual([]);
+  });
+});
+
+test("comments refer to no document that is not here", () => {
+  const files = FOLDERS.flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" }).map((path) => `${folder}/${path}`),
+  ).filter((path) => /\.(ts|md|js|sh|sql|ya?ml)$/.test(path));
+  const lines = [...PAGES.slice(0, 2), ...files].flatMap((path) =>
+    read(path)
+      .split("\n")
+      .flatMap((line, index) => (refersElsewhere(line) ? [`${path}:${index + 1}: ${line.trim()}`] : [])),
+  );
+  expect(lines).toEqual([]);
+});
+
+/** A section sign is of an RFC, which everybody can read, or of something that nobody can. */
+function refersElsewhere(line: string): boolean {
+  return line.replace(/RFC \d+ \u00a7/g, "").includes("\u00a7");
+}
+
+function read(path: string): string {
+  return readFileSync(join(ROOT, path), "utf8");
+}
+
+function isAbsent(path: string): boolean {
+  return !existsSync(join(ROOT, path));
+}
+
+/** The paths that a line names in backticks. A bare name is in the folder that was named before it. */
+function namedPaths(line: string): string[] {
+  let folder = "";
+  return [...line.matchAll(/`([^`]+)`/g)].flatMap(([, code = ""]) => {
+    if (/^[a-z0-9-]+\.(ts|sh)$/.test(code)) return [join(folder, code)];
+    if (!/^[a-z]+\/[\w./{},-]*$/.test(code)) return [];
+    if (isAbsent(code.replace(/\/.*$/, ""))) return folder === "" ? [] : [join(folder, code)];
+    folder = code.endsWith("/") ? code : dirname(code);
+    return withoutBraces(code);
+  });
+}
+
+/** `a/{b,c}.ts` is `a/b.ts` and `a/c.ts`. */
+function withoutBraces(path: string): string[] {
+  const [, before = "", names = "", after = ""] = /^(.*)\{(.*)\}(.*)$/.exec(path) ?? [];
+  return names === "" ? [path] : names.split(",").map((name) => before + name + after);
+}
+
+/** The cells of each row of a section's first table, but for its head. */
+function rowsOf(heading: string): string[][] {
+  const section = ARCHITECTURE.split(/^## /m).find((text) => text.startsWith(`${heading}\n`)) ?? "";
+  const rows = section.split("\n").filter((line) => line.startsWith("|"));
+  return rows.slice(2).map((row) =>
+    row
+      .split(/(?<!\\)\|/)
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+}
+
+function withFoldersBelow(folder: string): string[] {
+  const names = readdirSync(join(ROOT, folder)).map((name) => `${folder}/${name}`);
+  return [
+    folder,
+    ...names.filter((path) => statSync(join(ROOT, path)).isDirectory()).flatMap(withFoldersBelow),
+  ];
+}
