@@ -1,11 +1,9 @@
 import { DurableObject } from "cloudflare:workers";
-import type { DatumPage, Job } from "../../protocol/pipelines.ts";
-import type { LogsRequest, Outcome } from "../../protocol/runner.ts";
+import type { Job } from "../../protocol/pipelines.ts";
 import type { PipelineSpec } from "../../protocol/spec.ts";
-import type { Done, Refused } from "../branch/contract.ts";
 import type { Env } from "../env.ts";
 import type { PipelineContext } from "./context.ts";
-import type { Found, LeaseCall, Leased, LogsCall, MakerPage, PipelineApi, Renewal } from "./contract.ts";
+import type { PipelineApi } from "./contract.ts";
 import { Engine } from "./engine/engine.ts";
 import { openPeers } from "./engine/peers.ts";
 import { listDatums } from "./jobs/datums-view.ts";
@@ -23,6 +21,9 @@ import { addLogs, answerLogs } from "./logs/logs.ts";
 import { renew } from "./work/expiry.ts";
 import { leaseDatums } from "./work/lease.ts";
 import { recordOutcome } from "./work/outcomes.ts";
+
+type Request<Call extends keyof PipelineApi> = Parameters<PipelineApi[Call]>[0];
+type Answer<Call extends keyof PipelineApi> = ReturnType<PipelineApi[Call]>;
 
 /** Greater than every job id. */
 const AFTER_ALL_IDS = "~";
@@ -44,11 +45,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     await this.#engine.alarm();
   }
 
-  async create(
-    spec: PipelineSpec,
-  ): Promise<
-    Found | Refused<"already-exists" | "unavailable" | "no-such-commit"> | Refused<"output-exists">
-  > {
+  async create(spec: PipelineSpec): Answer<"create"> {
     const { ledger } = this.#context;
     const begun = await beginCreation(this.#context, spec);
     if (begun !== "begun") return { ok: false, reason: begun };
@@ -60,21 +57,19 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return { ok: true, pipeline: describePipeline(ledger, { definition: made, state: "active" }) };
   }
 
-  async inspect(): Promise<Found | Refused<"no-such-pipeline">> {
+  async inspect(): Answer<"inspect"> {
     return foundPipeline(this.#context.ledger) ?? { ok: false, reason: "no-such-pipeline" };
   }
 
-  async stop(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">> {
+  async stop(): Answer<"stop"> {
     return this.#become("stopped", () => beginStop(this.#context.ledger));
   }
 
-  async start(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">> {
+  async start(): Answer<"start"> {
     return this.#become("active", () => beginStart(this.#context.ledger));
   }
 
-  async update(
-    request: Update,
-  ): Promise<Found | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit">> {
+  async update(request: Update): Answer<"update"> {
     if (!foundPipeline(this.#context.ledger)) return { ok: false, reason: "no-such-pipeline" };
     // A change that is under way comes first.
     await this.#engine.runSaga();
@@ -86,9 +81,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return restingPipeline(this.#context.ledger) ?? { ok: false, reason: "unavailable" };
   }
 
-  async destroy(request: {
-    keepOutput: boolean;
-  }): Promise<Done | Refused<"no-such-pipeline" | "unavailable">> {
+  async destroy(request: Request<"destroy">): Answer<"destroy"> {
     const { ledger } = this.#context;
     if (!ledger.exists || !beginDestruction(ledger, request)) {
       return { ok: false, reason: "no-such-pipeline" };
@@ -98,11 +91,11 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return ledger.pipeline.row()?.state === "deleting" ? { ok: false, reason: "unavailable" } : { ok: true };
   }
 
-  async ring(request: { uid: string }): Promise<void> {
+  async ring(request: Request<"ring">): Answer<"ring"> {
     this.#engine.ring(request.uid);
   }
 
-  async jobs(request: { after?: string; limit: number }): Promise<{ jobs: Job[]; next: string | null }> {
+  async jobs(request: Request<"jobs">): Answer<"jobs"> {
     const { ledger } = this.#context;
     if (!ledger.exists) return { jobs: [], next: null };
     const rows = ledger.jobs.before(request.after ?? AFTER_ALL_IDS, request.limit + 1);
@@ -113,19 +106,17 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     };
   }
 
-  async job(id: string): Promise<Job | null> {
+  async job(id: string): Answer<"job"> {
     const { ledger } = this.#context;
     const row = ledger.exists ? ledger.jobs.byId(id) : undefined;
     return row ? this.#viewOne(row) : null;
   }
 
-  async reasons(jobs: readonly string[]): Promise<Record<string, string | null>> {
+  async reasons(jobs: readonly string[]): Answer<"reasons"> {
     return reasonsOf(this.#context, jobs);
   }
 
-  async stopJob(
-    id: string,
-  ): Promise<{ ok: true; job: Job } | Refused<"no-such-job" | "job-ended" | "job-ending">> {
+  async stopJob(id: string): Answer<"stopJob"> {
     const { ledger } = this.#context;
     const stopped = ledger.exists
       ? ledger.transaction((tx) => stopJob(tx, this.#context, id))
@@ -136,11 +127,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return job ? { ok: true, job } : { ok: false, reason: "no-such-job" };
   }
 
-  async datums(request: {
-    job: string;
-    after?: string;
-    limit: number;
-  }): Promise<({ ok: true } & DatumPage) | Refused<"no-such-job" | "no-such-place">> {
+  async datums(request: Request<"datums">): Answer<"datums"> {
     const { ledger } = this.#context;
     const job = ledger.exists ? ledger.jobs.byId(request.job) : undefined;
     if (!job) return { ok: false, reason: "no-such-job" };
@@ -148,24 +135,19 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return page ? { ok: true, ...page } : { ok: false, reason: "no-such-place" };
   }
 
-  async logs(request: LogsCall): ReturnType<PipelineApi["logs"]> {
+  async logs(request: Request<"logs">): Answer<"logs"> {
     return answerLogs(this.#context, {
       request,
       jobLogged: (waitMs) => this.#engine.jobLogged(request.job, waitMs),
     });
   }
 
-  async provenance(request: {
-    job: string;
-    path: string;
-    after: string | null;
-    limit: number;
-  }): Promise<({ ok: true } & MakerPage) | Refused<"no-such-job" | "not-kept" | "not-yet">> {
+  async provenance(request: Request<"provenance">): Answer<"provenance"> {
     const page = await makersOf(this.#context, request);
     return typeof page === "string" ? { ok: false, reason: page } : { ok: true, ...page };
   }
 
-  async waitJob(request: { id: string; waitMs: number }): Promise<Job | null> {
+  async waitJob(request: Request<"waitJob">): Answer<"waitJob"> {
     const { ledger, peers } = this.#context;
     const deadline = peers.now() + request.waitMs;
     for (;;) {
@@ -177,19 +159,19 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     }
   }
 
-  async lease(request: LeaseCall): Promise<Leased | Refused<"no-such-pipeline">> {
+  async lease(request: Request<"lease">): Answer<"lease"> {
     return leaseDatums(this.#context, {
       request,
       datumQueued: (waitMs) => this.#engine.datumQueued(waitMs),
     });
   }
 
-  async vacate({ worker, visit }: { worker: string; visit: string }): Promise<void> {
+  async vacate({ worker, visit }: Request<"vacate">): Answer<"vacate"> {
     const { ledger } = this.#context;
     if (ledger.exists) ledger.transaction(() => ledger.slots.vacate(worker, visit));
   }
 
-  async renew(request: Renewal): Promise<{ lost: string[] }> {
+  async renew(request: Request<"renew">): Answer<"renew"> {
     const { ledger } = this.#context;
     return {
       lost: ledger.exists
@@ -198,12 +180,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     };
   }
 
-  async addLogs({
-    entries,
-  }: {
-    worker: string;
-    entries: LogsRequest["entries"];
-  }): Promise<{ lost: string[] }> {
+  async addLogs({ entries }: Request<"addLogs">): Answer<"addLogs"> {
     const { ledger, wakes } = this.#context;
     if (!ledger.active()) return { lost: [...new Set(entries.map(({ lease }) => lease))] };
     const { lost, jobs } = ledger.transaction((tx) => addLogs(tx, this.#context, entries));
@@ -211,7 +188,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return { lost };
   }
 
-  async finish(request: { worker: string; outcomes: readonly Outcome[] }): Promise<{ lost: string[] }> {
+  async finish(request: Request<"finish">): Answer<"finish"> {
     const { ledger, wakes } = this.#context;
     if (!ledger.active()) return { lost: request.outcomes.map(({ lease }) => lease) };
     const lost: string[] = [];
@@ -226,16 +203,13 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return { lost };
   }
 
-  async output(): Promise<{ repo: string; branch: string } | null> {
+  async output(): Answer<"output"> {
     const { ledger } = this.#context;
     return (ledger.exists ? ledger.pipeline.definition()?.output : undefined) ?? null;
   }
 
   /** Goes on to a state, after the change that is under way. Succeeds if the pipeline is in that state already. */
-  async #become(
-    state: "active" | "stopped",
-    begin: () => boolean,
-  ): Promise<Found | Refused<"no-such-pipeline" | "unavailable">> {
+  async #become(state: "active" | "stopped", begin: () => boolean): Answer<"stop"> {
     if (!foundPipeline(this.#context.ledger)) return { ok: false, reason: "no-such-pipeline" };
     await this.#engine.runSaga();
     if (begin()) this.#context.wakes.queued();

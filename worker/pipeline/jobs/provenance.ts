@@ -2,21 +2,14 @@ import type { Maker } from "../../../protocol/commits.ts";
 import type { BranchApi } from "../../branch/contract.ts";
 import { datumPaths } from "../../core/datums.ts";
 import type { Uses } from "../context.ts";
-import type { MakerPage } from "../contract.ts";
+import type { MakerPage, PipelineApi } from "../contract.ts";
 import type { Definition } from "../definition.ts";
 import type { JobRow } from "./job-store.ts";
-
-interface Question {
-  readonly job: string;
-  readonly path: string;
-  readonly after: string | null;
-  readonly limit: number;
-}
 
 /** The datums that made a path of a job's output commit, and what they read at that job, however long ago it was. */
 export async function makersOf(
   uses: Uses<"exists" | "pipeline" | "jobs" | "makers" | "results" | "attempts" | "elements", "branch">,
-  { job: id, path, after, limit }: Question,
+  { job: id, path, after, limit }: Parameters<PipelineApi["provenance"]>[0],
 ): Promise<MakerPage | "no-such-job" | "not-kept" | "not-yet"> {
   const { ledger } = uses;
   const row = ledger.exists ? ledger.pipeline.row() : undefined;

@@ -1,7 +1,6 @@
-import type { Refused } from "../../branch/contract.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Peers, Uses } from "../context.ts";
-import type { LogChunk, LogPage, LogsCall } from "../contract.ts";
+import type { LogChunk, LogPage, LogsCall, PipelineApi } from "../contract.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type Sweeps, sweep } from "../work/expiry.ts";
@@ -59,11 +58,7 @@ type Read = Pick<Ledger, "jobs" | "attempts" | "datums" | "results" | "pipeline"
 export async function answerLogs(
   { ledger, peers }: { readonly ledger: Read & Pick<Ledger, "exists">; readonly peers: Pick<Peers, "now"> },
   { request, jobLogged }: { request: LogsCall; jobLogged: (waitMs: number) => Promise<void> },
-): Promise<
-  | ({ ok: true } & LogPage)
-  | Refused<"no-such-job" | "no-such-datum" | "no-such-place">
-  | Refused<"several-datums">
-> {
+): ReturnType<PipelineApi["logs"]> {
   const { job: id, datum, after, waitMs } = request;
   const deadline = peers.now() + (waitMs ?? 0);
   for (;;) {
