@@ -1,4 +1,4 @@
-import { foreignError, renderApiError } from "./api/answer/errors.ts";
+import { errorAnswer, renderApiError } from "./api/answer/errors.ts";
 import { handleApi, isApiPath } from "./api/api.ts";
 import { type Context, openContext, withTime } from "./app.ts";
 import { type Env, readConfig } from "./env.ts";
@@ -31,7 +31,7 @@ async function answerApi(request: Request, context: Context): Promise<Response> 
     const auth = await authenticate(request, { keys, now: Date.now() });
     if (auth.ok) return await handleApi(request, { context, caller: auth.caller });
     const { code, message } = auth;
-    return foreignError({ code, message, status: S3_ERRORS[code].status, requestId });
+    return errorAnswer({ code, message }, { status: S3_ERRORS[code].status, requestId });
   } catch (error) {
     return renderApiError(error, requestId);
   }

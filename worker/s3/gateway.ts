@@ -70,29 +70,17 @@ async function answer(request: Request, options: AnswerOptions): Promise<Respons
     return await run(operation, { asked, address: null, open: () => asked, fail });
   }
   const bucket = openBucket(asked, address.bucket);
+  const on = { asked, address: bucket.address, fail };
   const detected = detectOperation(address.level, { method, query: asked.query, headers: asked.headers });
   switch (detected.level) {
     case "bucket":
-      return await run(BUCKET_OPERATIONS[detected.name], {
-        asked,
-        address: bucket.address,
-        open: () => bucket,
-        fail,
-      });
+      return await run(BUCKET_OPERATIONS[detected.name], { ...on, open: () => bucket });
     case "object":
-      return await run(OBJECT_OPERATIONS[detected.name], {
-        asked,
-        address: bucket.address,
-        open: () => openObject(bucket, address),
-        fail,
-      });
-    case "upload":
-      return await run(UPLOAD_OPERATIONS[detected.name], {
-        asked,
-        address: bucket.address,
-        open: () => openUpload(bucket, { address, url }),
-        fail,
-      });
+      return await run(OBJECT_OPERATIONS[detected.name], { ...on, open: () => openObject(bucket, address) });
+    case "upload": {
+      const open = () => openUpload(bucket, { address, url });
+      return await run(UPLOAD_OPERATIONS[detected.name], { ...on, open });
+    }
   }
 }
 

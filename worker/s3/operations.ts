@@ -23,19 +23,13 @@ import { getObjectTagging } from "./objects/get-object-tagging.ts";
 import { headObject } from "./objects/head-object.ts";
 import { putObject } from "./objects/put-object.ts";
 import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
-import type {
-  BucketOperationName,
-  ObjectOperationName,
-  ServiceOperationName,
-  UploadOperationName,
-} from "./request/detect.ts";
 
 /** Every operation there is, by the level of its address and the name that detect.ts finds. */
-export const SERVICE_OPERATIONS: Record<ServiceOperationName, Operation<ServiceRequest>> = {
+export const SERVICE_OPERATIONS = {
   ListBuckets: listBuckets,
-};
+} satisfies Record<string, Operation<ServiceRequest>>;
 
-export const BUCKET_OPERATIONS: Record<BucketOperationName, Operation<BucketRequest>> = {
+export const BUCKET_OPERATIONS = {
   CreateBucket: createBucket,
   DeleteBucket: deleteBucket,
   DeleteObjects: deleteObjects,
@@ -46,9 +40,9 @@ export const BUCKET_OPERATIONS: Record<BucketOperationName, Operation<BucketRequ
   ListObjects: listObjects,
   ListObjectsV2: listObjectsV2,
   ListObjectVersions: listObjectVersions,
-};
+} satisfies Record<string, Operation<BucketRequest>>;
 
-export const OBJECT_OPERATIONS: Record<ObjectOperationName, Operation<ObjectRequest>> = {
+export const OBJECT_OPERATIONS = {
   CopyObject: copyObject,
   CreateMultipartUpload: createMultipartUpload,
   DeleteObject: deleteObject,
@@ -57,12 +51,18 @@ export const OBJECT_OPERATIONS: Record<ObjectOperationName, Operation<ObjectRequ
   GetObjectTagging: getObjectTagging,
   HeadObject: headObject,
   PutObject: putObject,
-};
+} satisfies Record<string, Operation<ObjectRequest>>;
 
-export const UPLOAD_OPERATIONS: Record<UploadOperationName, Operation<UploadRequest>> = {
+/** Operations on a multipart upload, which may be addressed with its key or without. */
+export const UPLOAD_OPERATIONS = {
   AbortMultipartUpload: abortMultipartUpload,
   CompleteMultipartUpload: completeMultipartUpload,
   ListParts: listParts,
   UploadPart: uploadPart,
   UploadPartCopy: uploadPartCopy,
-};
+} satisfies Record<string, Operation<UploadRequest>>;
+
+export type ServiceOperationName = keyof typeof SERVICE_OPERATIONS;
+export type BucketOperationName = keyof typeof BUCKET_OPERATIONS;
+export type ObjectOperationName = keyof typeof OBJECT_OPERATIONS;
+export type UploadOperationName = keyof typeof UPLOAD_OPERATIONS;

@@ -7,15 +7,7 @@ import {
   SERVICE_OPERATIONS,
   UPLOAD_OPERATIONS,
 } from "../../../worker/s3/operations.ts";
-import type {
-  BucketOperationName,
-  ObjectOperationName,
-  ServiceOperationName,
-  UploadOperationName,
-} from "../../../worker/s3/request/detect.ts";
 import { type Ask, answer, failure, good, ROOT_KEY, s3, scopedKey, unsigned, xml } from "./support.ts";
-
-type Name = ServiceOperationName | BucketOperationName | ObjectOperationName | UploadOperationName;
 
 /** A request that works, once what it needs is there. */
 interface Example {
@@ -32,6 +24,7 @@ const OPERATIONS = {
   ...OBJECT_OPERATIONS,
   ...UPLOAD_OPERATIONS,
 };
+type Name = keyof typeof OPERATIONS;
 const NAMES = Object.keys(OPERATIONS) as Name[];
 
 const onKey = { "x-amz-copy-source": `${BUCKET}/key` };

@@ -55,14 +55,15 @@ export class ApiError extends Error {
 
 /** The answer to a request that failed. Any error but an ApiError is our fault: it is logged, and the client learns only the request's id. */
 export function renderApiError(error: unknown, requestId: string): Response {
-  if (!(error instanceof ApiError)) {
-    console.error(`request ${requestId} failed:`, error);
-    if (isRetryable(error)) {
-      return render({ code: "Unavailable", message: "The gateway is overloaded: try again.", requestId });
-    }
-    return render({ code: "InternalError", message: "The gateway failed: try again.", requestId });
-  }
-  return render({ ...error, code: error.code, message: error.message, headers: error.headers, requestId });
+  const { code, message, issues, headers } = error instanceof ApiError ? error : unexpected(error, requestId);
+  const body = { code, message, ...(issues && { issues: [...issues] }) };
+  return errorAnswer(body, { status: STATUS[code], headers, requestId });
+}
+
+function unexpected(error: unknown, requestId: string): ApiError {
+  console.error(`request ${requestId} failed:`, error);
+  if (isRetryable(error)) return new ApiError("Unavailable", "The gateway is overloaded: try again.");
+  return new ApiError("InternalError", "The gateway failed: try again.");
 }
 
 /** The platform marks errors of an object that is overloaded or was restarted: another try may help. */
@@ -70,38 +71,13 @@ function isRetryable(error: unknown): boolean {
   return error instanceof Error && ("retryable" in error || "overloaded" in error);
 }
 
-/** An error whose code and status come from elsewhere: the signature check, which the S3 gateway shares. */
-export function foreignError({
-  code,
-  message,
-  status,
-  requestId,
-}: {
-  code: string;
-  message: string;
-  status: number;
-  requestId: string;
-}): Response {
-  const body: ErrorBody = { error: { code, message }, requestId };
-  return Response.json(body, { status, headers: { "x-amz-request-id": requestId } });
-}
-
-function render({
-  code,
-  message,
-  issues,
-  headers = {},
-  requestId,
-}: {
-  code: ApiCode;
-  message: string;
-  issues?: readonly Issue[] | undefined;
-  headers?: Readonly<Record<string, string>>;
-  requestId: string;
-}): Response {
-  const body: ErrorBody = { error: { code, message, ...(issues && { issues: [...issues] }) }, requestId };
-  return Response.json(body, {
-    status: STATUS[code],
+/** The answer for an error; that of the signature check has code and status of the S3 gateway. */
+export function errorAnswer(
+  error: ErrorBody["error"],
+  { status, headers, requestId }: { status: number; headers?: ApiError["headers"]; requestId: string },
+): Response {
+  return Response.json({ error, requestId } satisfies ErrorBody, {
+    status,
     headers: { ...headers, "x-amz-request-id": requestId },
   });
 }

@@ -5,7 +5,7 @@ import { S3Error } from "../answer/errors.ts";
 import { branchFailure } from "../answer/failures.ts";
 import { checksumHeader, etag, httpDate } from "../answer/fields.ts";
 import { readVersionHeader } from "../answer/version.ts";
-import type { BucketRequest, ObjectRequest } from "../operation.ts";
+import type { ObjectRequest } from "../operation.ts";
 import { evaluateConditions, rangeApplies } from "../request/conditions.ts";
 import { partNumberOf, versionId } from "../request/query-values.ts";
 import { contentRange, parseRange } from "../request/range.ts";

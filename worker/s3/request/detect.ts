@@ -1,34 +1,11 @@
 import { S3Error } from "../answer/errors.ts";
+import type {
+  BucketOperationName,
+  ObjectOperationName,
+  ServiceOperationName,
+  UploadOperationName,
+} from "../operations.ts";
 import type { Address } from "./address.ts";
-
-export type ServiceOperationName = "ListBuckets";
-export type BucketOperationName =
-  | "CreateBucket"
-  | "DeleteBucket"
-  | "DeleteObjects"
-  | "GetBucketLocation"
-  | "GetBucketVersioning"
-  | "HeadBucket"
-  | "ListMultipartUploads"
-  | "ListObjects"
-  | "ListObjectsV2"
-  | "ListObjectVersions";
-export type ObjectOperationName =
-  | "CopyObject"
-  | "CreateMultipartUpload"
-  | "DeleteObject"
-  | "GetObject"
-  | "GetObjectAttributes"
-  | "GetObjectTagging"
-  | "HeadObject"
-  | "PutObject";
-/** Operations on a multipart upload, which may be addressed with its key or without. */
-export type UploadOperationName =
-  | "AbortMultipartUpload"
-  | "CompleteMultipartUpload"
-  | "ListParts"
-  | "UploadPart"
-  | "UploadPartCopy";
 
 /** What tells the operation, beside the address. */
 export interface Asked {

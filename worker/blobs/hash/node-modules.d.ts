@@ -1,5 +1,5 @@
 /**
- * What we use of Node's crypto, which workerd has (nodejs_compat). The types of all of Node would shadow those of
+ * What we use of Node's modules, which workerd has (nodejs_compat). The types of all of Node would shadow those of
  * the Workers platform.
  */
 declare module "node:crypto" {
@@ -18,4 +18,11 @@ declare module "node:crypto" {
     encoding: "buffer",
   ): Uint8Array<ArrayBuffer>;
   export function hash(algorithm: "sha256", bytes: Uint8Array, encoding: "hex"): string;
+  /** Both of one length; throws otherwise. */
+  export function timingSafeEqual(a: Uint8Array, b: Uint8Array): boolean;
+}
+
+declare module "node:zlib" {
+  /** CRC-32 of the bytes behind those whose CRC-32 is `value`. */
+  export function crc32(bytes: Uint8Array, value?: number): number;
 }
