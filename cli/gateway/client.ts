@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
-import { AwsV4Signer } from "aws4fetch";
 import pRetry from "p-retry";
-import { type Dispatcher, Pool } from "undici";
+import type { Dispatcher } from "undici";
 import type { z } from "zod";
 import { ErrorBody, type Issue } from "../../protocol/errors.ts";
-import { GatewayClock, SKEWED, signingTime } from "../../runner/gateway/gateway-clock.ts";
+import { jsonOf, SignedPool } from "../../runner/gateway/signed-pool.ts";
 import type { ClientOptions } from "../options.ts";
 import { CliError } from "../output/failure.ts";
 import { parseS3Error } from "./answers.ts";
@@ -47,25 +46,18 @@ const DEFAULT_PATIENCE_MS = 120_000;
 /** Signed requests to one gateway, repeated if that is safe and may help. Any failure is thrown as a CliError. */
 export class Client {
   readonly connection: Connection;
-  readonly #pool: Pool;
-  readonly #clock = new GatewayClock();
-  /** Signing keys of the day. */
-  readonly #keys = new Map<string, ArrayBuffer>();
+  readonly #pool: SignedPool;
 
   constructor(connection: Connection) {
     this.connection = connection;
-    this.#pool = new Pool(connection.endpoint, {
-      connections: 8,
-      bodyTimeout: 60_000,
-      connectTimeout: 10_000,
-    });
+    this.#pool = new SignedPool(connection, { connections: 8, bodyTimeout: 60_000, connectTimeout: 10_000 });
   }
 
   /** A call of the control API whose answer must fit the schema. `path` is below `/api/v1`. */
   async call<Schema extends z.ZodType>(answers: Schema, ask: Ask): Promise<z.infer<Schema>> {
     const answer = await this.send({ ...ask, path: `/api/v1${ask.path}` });
     const text = await answer.body.text();
-    const parsed = answers.safeParse(parsedJson(text));
+    const parsed = answers.safeParse(jsonOf(text));
     if (parsed.success) return parsed.data;
     const issue = parsed.error.issues[0];
     throw new CliError(
@@ -86,58 +78,28 @@ export class Client {
   }
 
   async close(): Promise<void> {
-    await this.#pool.destroy();
+    await this.#pool.close();
   }
 
   async #once(ask: Ask): Promise<Answer> {
-    const first = await this.#exchange(ask);
-    if (isGood(first)) return first;
-    const refused = await this.#refusal(first);
-    // Nothing was done, and the right time is known now: even what may be asked only once is asked again.
-    if (refused.code !== SKEWED || !this.#clock.learn(first.headers.date)) throw refused;
-    const second = await this.#exchange(ask);
-    if (isGood(second)) return second;
-    throw await this.#refusal(second);
-  }
-
-  async #exchange(ask: Ask): Promise<Answer> {
     const text = ask.json === undefined ? undefined : JSON.stringify(ask.json);
-    const path = ask.path + queryOf(ask.query ?? {});
-    const headers = await this.#sign(ask, { path, text });
+    const type = text === undefined ? {} : { "content-type": "application/json" };
     try {
-      return await this.#pool.request({
-        method: ask.method,
-        path,
-        headers,
-        body: text ?? ask.stream?.() ?? null,
-        headersTimeout: ask.patienceMs ?? DEFAULT_PATIENCE_MS,
-      });
+      return await this.#pool.send(
+        {
+          method: ask.method,
+          path: ask.path + queryOf(ask.query ?? {}),
+          headers: { ...ask.headers, ...type },
+          // A stream's hash can't be in the signature; its digest travels beside it.
+          ...(!ask.stream && { sha256: sha256Hex(text ?? "") }),
+          body: () => text ?? ask.stream?.(),
+          headersTimeout: ask.patienceMs ?? DEFAULT_PATIENCE_MS,
+        },
+        { refusalOf: (answer) => this.#refusal(answer), mayRepeat: true },
+      );
     } catch (error) {
-      throw this.#unreachable(error);
+      throw error instanceof GatewayError ? error : this.#unreachable(error);
     }
-  }
-
-  // A stream is sent as it is read, so its hash can't be in the signature; its digest travels beside it.
-  async #sign(
-    ask: Ask,
-    { path, text }: { path: string; text: string | undefined },
-  ): Promise<Record<string, string>> {
-    const signer = new AwsV4Signer({
-      url: this.connection.endpoint + path,
-      method: ask.method,
-      headers: {
-        ...ask.headers,
-        ...(text === undefined ? {} : { "content-type": "application/json" }),
-        "x-amz-content-sha256": ask.stream ? "UNSIGNED-PAYLOAD" : sha256Hex(text ?? ""),
-      },
-      accessKeyId: this.connection.accessKeyId,
-      secretAccessKey: this.connection.secretAccessKey,
-      service: "s3",
-      region: "auto",
-      datetime: signingTime(this.#clock.now()),
-      cache: this.#keys,
-    });
-    return Object.fromEntries((await signer.sign()).headers);
   }
 
   #unreachable(error: unknown): CliError {
@@ -146,9 +108,7 @@ export class Client {
     if (code === "ECONNREFUSED") {
       return new CliError(
         `no gateway answers at ${endpoint}; start one with 'sluice dev', or set SLUICE_ENDPOINT`,
-        {
-          code,
-        },
+        { code },
       );
     }
     const words = error instanceof Error ? error.message : String(error);
@@ -158,7 +118,7 @@ export class Client {
   async #refusal(answer: Answer): Promise<GatewayError> {
     const text = await answer.body.text().catch(() => "");
     const status = answer.statusCode;
-    const api = ErrorBody.safeParse(parsedJson(text));
+    const api = ErrorBody.safeParse(jsonOf(text));
     const { code, message, issues = [] } = api.success ? api.data.error : parseS3Error(status, text);
     const hint =
       code === "InvalidAccessKeyId" || code === "SignatureDoesNotMatch"
@@ -176,10 +136,6 @@ export async function withClient<T>(options: ClientOptions, act: (client: Client
   } finally {
     await client.close();
   }
-}
-
-function isGood({ statusCode }: Answer): boolean {
-  return statusCode >= 200 && statusCode < 300;
 }
 
 /** Segments percent-encoded as SigV4 wants them; slashes stay. */
@@ -219,12 +175,4 @@ function codeOf(error: unknown): string {
 
 function sha256Hex(text: string): string {
   return createHash("sha256").update(text).digest("hex");
-}
-
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,15 +1,12 @@
-import { AwsV4Signer } from "aws4fetch";
-import { type Dispatcher, Pool } from "undici";
+import type { Dispatcher } from "undici";
 import type { z } from "zod";
 import { ErrorBody } from "../../protocol/errors.ts";
-import { GatewayClock, SKEWED, signingTime } from "./gateway-clock.ts";
 import type { Failure } from "./retry.ts";
+import { jsonOf, type Key, SignedPool, SKEWED } from "./signed-pool.ts";
 
-export interface ClientOptions {
+export interface ClientOptions extends Key {
   /** Origin, without a path. */
   readonly endpoint: string;
-  readonly accessKeyId: string;
-  readonly secretAccessKey: string;
 }
 
 export interface Request {
@@ -62,15 +59,10 @@ const SILENCE_MS = 30_000;
 
 /** Signed requests to one gateway over kept-alive connections. One try each: only the caller knows what a retry means. */
 export class Client {
-  readonly #pool: Pool;
-  readonly #options: ClientOptions;
-  readonly #clock = new GatewayClock();
-  /** Signing keys of the day. */
-  readonly #keys = new Map<string, ArrayBuffer>();
+  readonly #pool: SignedPool;
 
   constructor(options: ClientOptions) {
-    this.#options = options;
-    this.#pool = new Pool(options.endpoint, { connectTimeout: 5000 });
+    this.#pool = new SignedPool(options, { connectTimeout: 5000 });
   }
 
   /** The answer, held to its schema. Throws GatewayError, ContractError, or what broke the connection. */
@@ -87,49 +79,20 @@ export class Client {
 
   /** A good answer, whose body must be read or destroyed. */
   async send(request: Request): Promise<Dispatcher.ResponseData> {
-    const first = await this.#exchange(request);
-    if (isGood(first)) return first;
-    const refused = await gatewayError(first);
-    if (!this.#mayRepeat(request, { refused, date: first.headers.date })) throw refused;
-    const second = await this.#exchange(request);
-    if (isGood(second)) return second;
-    throw await gatewayError(second);
-  }
-
-  /** Whether it was refused for its time only, and the right time is known now. A body that was streamed is gone: its sender must begin anew. */
-  #mayRepeat({ body }: Request, { refused, date }: { refused: GatewayError; date: unknown }): boolean {
-    return refused.code === SKEWED && this.#clock.learn(date) && (body == null || typeof body === "string");
-  }
-
-  async #exchange(request: Request): Promise<Dispatcher.ResponseData> {
-    const { path, headers } = await this.#signed(request);
-    const { method, body = null, silenceMs = SILENCE_MS, signal } = request;
+    const { method, query = {}, headers = {}, body, silenceMs = SILENCE_MS, signal } = request;
+    const path = request.path + queryOf(query);
     // The first one also ends a request body that nobody takes any more.
     const silence = { headersTimeout: silenceMs, bodyTimeout: silenceMs };
-    return this.#pool.request({ method, path, headers, body, signal, ...silence });
+    return this.#pool.send(
+      { method, path, headers, body: () => body, signal, ...silence },
+      // A body that was streamed is gone: its sender must begin anew.
+      { refusalOf: gatewayError, mayRepeat: body == null || typeof body === "string" },
+    );
   }
 
   /** Breaks what is under way. */
   async close(): Promise<void> {
-    await this.#pool.destroy();
-  }
-
-  // The body is not part of the signature, so that a stream can be sent as it is read.
-  async #signed(request: Request): Promise<{ path: string; headers: Record<string, string> }> {
-    const path = request.path + queryOf(request.query ?? {});
-    const signer = new AwsV4Signer({
-      url: this.#options.endpoint + path,
-      method: request.method,
-      headers: { ...request.headers, "x-amz-content-sha256": "UNSIGNED-PAYLOAD" },
-      accessKeyId: this.#options.accessKeyId,
-      secretAccessKey: this.#options.secretAccessKey,
-      service: "s3",
-      region: "auto",
-      datetime: signingTime(this.#clock.now()),
-      cache: this.#keys,
-    });
-    const signed = await signer.sign();
-    return { path, headers: Object.fromEntries(signed.headers) };
+    await this.#pool.close();
   }
 }
 
@@ -137,10 +100,6 @@ export class Client {
 function queryOf(query: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
   return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
-}
-
-function isGood({ statusCode }: Dispatcher.ResponseData): boolean {
-  return statusCode >= 200 && statusCode < 300;
 }
 
 async function gatewayError(response: Dispatcher.ResponseData): Promise<GatewayError> {
@@ -152,12 +111,4 @@ async function gatewayError(response: Dispatcher.ResponseData): Promise<GatewayE
   const { code, message, issues } = parsed.data.error;
   const details = (issues ?? []).map((issue) => `${issue.path}: ${issue.message}`);
   return new GatewayError({ status, code, message: [message, ...details].join("; ") });
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { StorageOptions } from "@google-cloud/storage";
 import { type ContentId, contentName } from "../../../protocol/content.ts";
+import { jsonOf } from "../../gateway/signed-pool.ts";
 import { unlessAborted } from "../../lib/concurrency.ts";
 import { type Credentials, GOOGLE_JSON_KEYS } from "../credentials.ts";
 import { EgressFault } from "../store-failure.ts";
@@ -84,14 +85,6 @@ function serviceAccount(credentials: Credentials): ServiceAccount {
   const account = jsonOf(json);
   if (isServiceAccount(account)) return account;
   throw new EgressFault(`secret "${credentials.secret}" does not hold the JSON of a service account's key`);
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function isServiceAccount(value: unknown): value is ServiceAccount {

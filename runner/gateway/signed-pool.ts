@@ -1,0 +1,105 @@
+import { AwsV4Signer } from "aws4fetch";
+import { type Dispatcher, Pool } from "undici";
+
+export interface Key {
+  readonly accessKeyId: string;
+  readonly secretAccessKey: string;
+}
+
+export interface SignedRequest {
+  readonly method: "GET" | "HEAD" | "POST" | "PUT" | "DELETE";
+  /** Path with its segments encoded, and the query. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Absent: the body is not part of the signature, so that a stream can be sent as it is read. */
+  readonly sha256?: string;
+  /** Called for each try: a stream can be read only once. */
+  readonly body: () => Dispatcher.DispatchOptions["body"];
+  readonly headersTimeout: number;
+  readonly bodyTimeout?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** The gateway's error code if a request's time and its own are too far apart. */
+export const SKEWED = "RequestTimeTooSkewed";
+
+/**
+ * Kept-alive connections to one gateway. Requests are signed by the gateway's time: at first that of this node's clock,
+ * then corrected by what the gateway's answers say. So a node works even if its clock is wrong.
+ */
+export class SignedPool {
+  readonly #pool: Pool;
+  readonly #gateway: Key & { readonly endpoint: string };
+  /** By how much the gateway's clock is ahead of ours. */
+  #aheadMs = 0;
+  /** Signing keys of the day. */
+  readonly #keys = new Map<string, ArrayBuffer>();
+
+  constructor(gateway: Key & { readonly endpoint: string }, options: Pool.Options) {
+    this.#gateway = gateway;
+    this.#pool = new Pool(gateway.endpoint, options);
+  }
+
+  /**
+   * A good answer; its body must be read or destroyed. Throws what `refusalOf` makes of any other. A request that was refused
+   * for its time only is sent again by the right time if `mayRepeat`: nothing was done.
+   */
+  async send(
+    request: SignedRequest,
+    { refusalOf, mayRepeat }: { refusalOf: RefusalOf; mayRepeat: boolean },
+  ): Promise<Dispatcher.ResponseData> {
+    const first = await this.#exchange(request);
+    if (isGood(first)) return first;
+    const refused = await refusalOf(first);
+    const learnt = refused.code === SKEWED && this.#learn(first.headers.date);
+    if (!learnt || !mayRepeat) throw refused;
+    const second = await this.#exchange(request);
+    if (isGood(second)) return second;
+    throw await refusalOf(second);
+  }
+
+  /** Breaks what is under way. */
+  async close(): Promise<void> {
+    await this.#pool.destroy();
+  }
+
+  async #exchange({ sha256, body, ...request }: SignedRequest): Promise<Dispatcher.ResponseData> {
+    const { endpoint, ...key } = this.#gateway;
+    const signer = new AwsV4Signer({
+      url: endpoint + request.path,
+      method: request.method,
+      headers: { ...request.headers, "x-amz-content-sha256": sha256 ?? "UNSIGNED-PAYLOAD" },
+      ...key,
+      service: "s3",
+      region: "auto",
+      // YYYYMMDDTHHMMSSZ
+      datetime: new Date(Date.now() + this.#aheadMs).toISOString().replace(/[-:]|\.\d{3}/g, ""),
+      cache: this.#keys,
+    });
+    const headers = Object.fromEntries((await signer.sign()).headers);
+    return this.#pool.request({ ...request, headers, body: body() ?? null });
+  }
+
+  /** Takes over the time of an answer (its Date header). Returns false if it has none. */
+  #learn(date: unknown): boolean {
+    const at = typeof date === "string" ? Date.parse(date) : Number.NaN;
+    if (Number.isNaN(at)) return false;
+    this.#aheadMs = at - Date.now();
+    return true;
+  }
+}
+
+type RefusalOf = (answer: Dispatcher.ResponseData) => Promise<Error & { readonly code: string }>;
+
+function isGood({ statusCode }: Dispatcher.ResponseData): boolean {
+  return statusCode >= 200 && statusCode < 300;
+}
+
+/** The value of a JSON text, or undefined if it is none. */
+export function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
