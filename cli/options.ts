@@ -8,13 +8,16 @@ export interface ClientOptions {
   readonly json?: true;
 }
 
-/** Adds `--json` and `--data`. */
-export function withClientOptions(command: Command): Command {
-  return withJson(command).option(
-    "--data <folder>",
-    "data folder of a local gateway, for its key and endpoint",
-    DEFAULT_DATA,
-  );
+/** Those of a command that shows one page of a list. */
+export interface PageOptions extends ClientOptions {
+  readonly limit: number;
+  readonly after?: string;
+}
+
+/** Adds `--json` and `--data`, and examples at the end of the help. */
+export function withClientOptions(command: Command, ...examples: readonly string[]): Command {
+  const text = "data folder of a local gateway, for its key and endpoint";
+  return withExamples(withJson(command).option("--data <folder>", text, DEFAULT_DATA), ...examples);
 }
 
 export function withJson(command: Command): Command {

@@ -11,11 +11,14 @@ import { type Connection, findConnection } from "./connection.ts";
 
 type Stream = Exclude<Dispatcher.DispatchOptions["body"], string | Uint8Array | FormData | null | undefined>;
 
+/** What is undefined is left out. */
+type Query = Readonly<Record<string, string | number | true | undefined>>;
+
 export interface Ask {
   readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
   /** Percent-encoded, without the query. */
   readonly path: string;
-  readonly query?: Readonly<Record<string, string>>;
+  readonly query?: Query;
   readonly headers?: Readonly<Record<string, string>>;
   /** Sent as JSON. */
   readonly json?: unknown;
@@ -150,8 +153,9 @@ function encode(text: string): string {
   );
 }
 
-function queryOf(query: Readonly<Record<string, string>>): string {
-  const pairs = Object.entries(query).map(([name, value]) => `${encode(name)}=${encode(value)}`);
+function queryOf(query: Query): string {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined);
+  const pairs = given.map(([name, value]) => `${encode(name)}=${encode(String(value))}`);
   return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
 }
 

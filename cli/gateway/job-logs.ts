@@ -52,11 +52,7 @@ async function openLogs(client: Client, { job, datum, follow, after }: Place): P
   const answer = await client.send({
     method: "GET",
     path: `/api/v1/jobs/${encodePath(job)}/logs`,
-    query: {
-      ...(datum === undefined ? {} : { datum }),
-      ...(follow ? { follow: "true" } : {}),
-      ...(after === undefined ? {} : { after }),
-    },
+    query: { datum, follow: follow || undefined, after },
   });
   return answer.body;
 }

@@ -21,12 +21,7 @@ export async function* listPages(
     const answer = await client.send({
       method: "GET",
       path: `/${bucket}`,
-      query: {
-        "list-type": "2",
-        prefix,
-        ...(delimiter === undefined ? {} : { delimiter }),
-        ...(token === undefined ? {} : { "continuation-token": token }),
-      },
+      query: { "list-type": "2", prefix, delimiter, "continuation-token": token },
     });
     const page = parseListing(await answer.body.text());
     yield page;

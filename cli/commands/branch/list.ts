@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { bucketName } from "../../../protocol/names.ts";
 import { BranchList } from "../../../protocol/repos.ts";
 import { encodePath, withClient } from "../../gateway/client.ts";
-import { type ClientOptions, name, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson, printTable, showTime } from "../../output/output.ts";
 
 /** `sluice branch …` */
@@ -29,8 +29,8 @@ export function addBranch(program: Command): void {
         printTable([["NAME", "BUCKET", "CREATED"], ...rows]);
       }),
     );
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice branch list images",
     "sluice branch list images --json | jq '.branches[].name'",
   );

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { parseOpenCommit } from "../../gateway/address.ts";
 import { withClient } from "../../gateway/client.ts";
 import { abortOpenCommit } from "../../gateway/open-commits.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
 /** `sluice commit abort` */
@@ -19,5 +19,5 @@ export function addCommitAbort(group: Command): void {
         else printLine(`aborted s3://${open.bucket}`);
       });
     });
-  withExamples(withClientOptions(command), "sluice commit abort s3://01kar….master.images");
+  withClientOptions(command, "sluice commit abort s3://01kar….master.images");
 }

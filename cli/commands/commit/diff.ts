@@ -2,13 +2,8 @@ import type { Command } from "commander";
 import { DiffPage, MAX_LIST_CHANGES, type PathChange } from "../../../protocol/commits.ts";
 import { encodePath, withClient } from "../../gateway/client.ts";
 import { commitOrHead, commitsPath, parseBranch } from "../../gateway/commits.ts";
-import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
+import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
 import { printJson, printLine, printTable, showSize } from "../../output/output.ts";
-
-interface Options extends ClientOptions {
-  readonly limit: number;
-  readonly after?: string;
-}
 
 const DEFAULT_LIMIT = 1000;
 const MAX_LIMIT = 1_000_000;
@@ -28,7 +23,7 @@ export function addCommitDiff(group: Command): void {
       DEFAULT_LIMIT,
     )
     .option("--after <path>", "go on after this path of an earlier list")
-    .action((text: string, from: string | undefined, to: string | undefined, options: Options) => {
+    .action((text: string, from: string | undefined, to: string | undefined, options: PageOptions) => {
       const address = parseBranch(text);
       return withClient(options, async (client) => {
         const path = `${commitsPath(address)}/${encodePath(await commitOrHead(client, address, to))}/diff`;
@@ -38,12 +33,7 @@ export function addCommitDiff(group: Command): void {
         do {
           const limit = Math.min(options.limit - changes.length, MAX_LIST_CHANGES);
           const after = page?.next ?? options.after;
-          const query = {
-            limit: String(limit),
-            ...(from === undefined ? {} : { from }),
-            ...(after === undefined ? {} : { after }),
-          };
-          page = await client.call(DiffPage, { method: "GET", path, query });
+          page = await client.call(DiffPage, { method: "GET", path, query: { limit, from, after } });
           changes.push(...page.changes);
         } while (page.next !== null && changes.length < options.limit);
         if (options.json) return printJson({ ...page, changes } satisfies DiffPage);
@@ -51,8 +41,8 @@ export function addCommitDiff(group: Command): void {
         if (page.next !== null) printLine(`more with --after '${page.next}'`);
       });
     });
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice commit diff master.images",
     "sluice commit diff master.images 01KAR… 01KAS…",
     "sluice commit diff master.images 01KAR… --json | jq '.changes[].path'",

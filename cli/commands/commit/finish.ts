@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { parseOpenCommit } from "../../gateway/address.ts";
 import { withClient } from "../../gateway/client.ts";
 import { finishOpenCommit } from "../../gateway/open-commits.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
 /** `sluice commit finish` */
@@ -21,8 +21,8 @@ export function addCommitFinish(group: Command): void {
         else printLine(commit ?? "nothing changed: no commit was made");
       });
     });
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice commit finish s3://01kar….master.images",
     "sluice commit finish s3://01kar….master.images --json",
   );

@@ -3,14 +3,12 @@ import { CommitDetail, MAX_LIST_MAKERS, type Maker, Provenance } from "../../../
 import { type Address, showAddress } from "../../gateway/address.ts";
 import { type Client, encodePath, withClient } from "../../gateway/client.ts";
 import { commitOrHead, commitsPath, parseBranchAddress, showChanges } from "../../gateway/commits.ts";
-import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
+import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson, printLine, showTime } from "../../output/output.ts";
 
-interface Options extends ClientOptions {
+interface Options extends PageOptions {
   readonly path?: string;
-  readonly limit: number;
-  readonly after?: string;
 }
 
 /** `sluice commit inspect` */
@@ -43,8 +41,8 @@ export function addCommitInspect(group: Command): void {
         if (provenance) printProvenance(provenance);
       });
     });
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice commit inspect master.edges",
     "sluice commit inspect master.edges/liberty.png",
     "sluice commit inspect master.edges 01KAR… --path liberty.png",
@@ -61,7 +59,7 @@ function ask(
   client: Client,
   { at, path, options: { limit, after } }: { at: string; path: string; options: Options },
 ): Promise<Provenance> {
-  const query = { path, limit: String(limit), ...(after === undefined ? {} : { after }) };
+  const query = { path, limit, after };
   return client.call(Provenance, { method: "GET", path: `${at}/provenance`, query });
 }
 

@@ -2,13 +2,8 @@ import type { Command } from "commander";
 import { CommitPage, MAX_LIST_COMMITS } from "../../../protocol/commits.ts";
 import { withClient } from "../../gateway/client.ts";
 import { commitsPath, parseBranch, showChanges } from "../../gateway/commits.ts";
-import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
+import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
 import { printJson, printLine, printTable, showTime } from "../../output/output.ts";
-
-interface Options extends ClientOptions {
-  readonly limit: number;
-  readonly after?: string;
-}
 
 const DEFAULT_LIMIT = 20;
 
@@ -25,15 +20,12 @@ export function addCommitList(group: Command): void {
       DEFAULT_LIMIT,
     )
     .option("--after <id>", "go on after this commit of an earlier list")
-    .action((text: string, options: Options) => {
+    .action((text: string, options: PageOptions) => {
       const address = parseBranch(text);
       return withClient(options, async (client) => {
         const { limit, after } = options;
-        const page = await client.call(CommitPage, {
-          method: "GET",
-          path: commitsPath(address),
-          query: { limit: String(limit), ...(after === undefined ? {} : { after }) },
-        });
+        const path = commitsPath(address);
+        const page = await client.call(CommitPage, { method: "GET", path, query: { limit, after } });
         if (options.json) return printJson(page);
         const rows = page.commits.map((commit) => [
           commit.id,
@@ -45,8 +37,8 @@ export function addCommitList(group: Command): void {
         if (page.next !== null) printLine(`more with --after ${page.next}`);
       });
     });
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice commit list master.images",
     "sluice commit list master.edges --json | jq -r '.commits[].id'",
   );

@@ -3,7 +3,7 @@ import { Duration } from "../../../protocol/duration.ts";
 import { parseBucketAddress } from "../../gateway/address.ts";
 import { withClient } from "../../gateway/client.ts";
 import { startOpenCommit } from "../../gateway/open-commits.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
@@ -41,8 +41,8 @@ export function addCommitStart(group: Command): void {
         );
       });
     });
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice commit start s3://master.images",
     "open=$(sluice commit start s3://master.images) && aws s3 sync photos $open && sluice commit finish $open",
   );

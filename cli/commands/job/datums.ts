@@ -1,13 +1,8 @@
 import type { Command } from "commander";
 import { DatumPage, type JobDatum } from "../../../protocol/pipelines.ts";
 import { encodePath, withClient } from "../../gateway/client.ts";
-import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
+import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
 import { printJson, printLine, printTable } from "../../output/output.ts";
-
-interface Options extends ClientOptions {
-  readonly limit: number;
-  readonly after?: string;
-}
 
 const DEFAULT_LIMIT = 100;
 const MAX_LIMIT = 1000;
@@ -22,16 +17,13 @@ export function addJobDatums(group: Command): void {
     .argument("<id>", "the job")
     .option("--limit <number>", "at most so many", wholeNumber({ min: 1, max: MAX_LIMIT }), DEFAULT_LIMIT)
     .option("--after <place>", "go on after this place of an earlier list")
-    .action((id: string, options: Options) =>
+    .action((id: string, options: PageOptions) =>
       withClient(options, async (client) => {
         const found: JobDatum[] = [];
         let next = options.after ?? null;
         // A page may be shorter than was asked for, though more follow.
         do {
-          const query = {
-            limit: String(options.limit - found.length),
-            ...(next === null ? {} : { after: next }),
-          };
+          const query = { limit: options.limit - found.length, after: next ?? undefined };
           const path = `/jobs/${encodePath(id)}/datums`;
           const page = await client.call(DatumPage, { method: "GET", path, query });
           found.push(...page.datums);
@@ -42,8 +34,8 @@ export function addJobDatums(group: Command): void {
         if (next !== null) printLine(`more with --after '${next}'`);
       }),
     );
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice job datums 01KAR…",
     "sluice job datums 01KAR… --json | jq '.datums[] | select(.state == \"failed\")'",
   );

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { Job } from "../../../protocol/pipelines.ts";
 import { encodePath, withClient } from "../../gateway/client.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson } from "../../output/output.ts";
 import { printJob } from "./show.ts";
 
@@ -18,9 +18,5 @@ export function addJobInspect(group: Command): void {
         else printJob(job);
       }),
     );
-  withExamples(
-    withClientOptions(command),
-    "sluice job inspect 01KAR…",
-    "sluice job inspect 01KAR… --json | jq .datums",
-  );
+  withClientOptions(command, "sluice job inspect 01KAR…", "sluice job inspect 01KAR… --json | jq .datums");
 }

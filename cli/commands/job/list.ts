@@ -1,15 +1,13 @@
 import { type Command, Option } from "commander";
 import { JobPage, JobState } from "../../../protocol/pipelines.ts";
 import { withClient } from "../../gateway/client.ts";
-import { type ClientOptions, name, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
+import { name, type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
 import { printJson, printLine, printTable, showTime } from "../../output/output.ts";
 import { showDatums } from "./show.ts";
 
-interface Options extends ClientOptions {
+interface Options extends PageOptions {
   readonly pipeline?: string;
   readonly state?: JobState;
-  readonly limit: number;
-  readonly after?: string;
 }
 
 const DEFAULT_LIMIT = 20;
@@ -27,16 +25,8 @@ export function addJobList(group: Command): void {
     .action((options: Options) =>
       withClient(options, async (client) => {
         const { pipeline, state, limit, after } = options;
-        const page = await client.call(JobPage, {
-          method: "GET",
-          path: "/jobs",
-          query: {
-            limit: String(limit),
-            ...(pipeline === undefined ? {} : { pipeline }),
-            ...(state === undefined ? {} : { state }),
-            ...(after === undefined ? {} : { after }),
-          },
-        });
+        const query = { limit, pipeline, state, after };
+        const page = await client.call(JobPage, { method: "GET", path: "/jobs", query });
         if (options.json) return printJson(page);
         const rows = page.jobs.map((job) => [
           job.id,
@@ -50,9 +40,5 @@ export function addJobList(group: Command): void {
         if (page.next !== null) printLine(`more with --after ${page.next}`);
       }),
     );
-  withExamples(
-    withClientOptions(command),
-    "sluice job list --pipeline edges",
-    "sluice job list --state failure --limit 5",
-  );
+  withClientOptions(command, "sluice job list --pipeline edges", "sluice job list --state failure --limit 5");
 }

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import type { LogLine } from "../../../protocol/pipelines.ts";
 import { withClient } from "../../gateway/client.ts";
 import { readLogs } from "../../gateway/job-logs.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { count, printJson, printLine } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
@@ -36,8 +36,8 @@ export function addJobLogs(group: Command): void {
         }),
       ),
     );
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice job logs 01KAR… --follow",
     "sluice job logs 01KAR… --datum 3f2a --timestamps",
     "sluice job logs 01KAR… --json | jq -r .line",

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { Job } from "../../../protocol/pipelines.ts";
 import { encodePath, withClient } from "../../gateway/client.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
 /** `sluice job stop` */
@@ -20,5 +20,5 @@ export function addJobStop(group: Command): void {
         else printLine(`stopped ${job.id} of ${job.pipeline}`);
       }),
     );
-  withExamples(withClientOptions(command), "sluice job stop 01KAR…");
+  withClientOptions(command, "sluice job stop 01KAR…");
 }

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { Job } from "../../../protocol/pipelines.ts";
 import { type Client, encodePath, withClient } from "../../gateway/client.ts";
-import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, wholeNumber, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson } from "../../output/output.ts";
 import { printJob } from "./show.ts";
@@ -36,8 +36,8 @@ export function addJobWait(group: Command): void {
         if (job.state !== "success") process.exitCode = 1;
       }),
     );
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice job wait 01KAR…",
     "sluice job wait 01KAR… --timeout 600 && sluice ls s3://master.edges",
   );

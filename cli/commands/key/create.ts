@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { type CreateKey, KeyCreated, KeyLevel, MAX_KEY_DESCRIPTION } from "../../../protocol/keys.ts";
 import { withClient } from "../../gateway/client.ts";
-import { type ClientOptions, name, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson, printLine, showRepos } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
@@ -36,8 +36,8 @@ export function addKeyCreate(group: Command): void {
         printLine(`# ${key.level} in ${showRepos(key.repos)}; the secret is not shown again`);
       }),
     );
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice key create --level write --repo images --description 'camera upload'",
     "sluice key create --level read --repo images --repo labels",
     "sluice key create --level write --description 'runners' --json",

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { Issue } from "../../../protocol/errors.ts";
 import { type Client, encodePath, GatewayError, withClient } from "../../gateway/client.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { count, printJson, printLine } from "../../output/output.ts";
 
@@ -25,8 +25,8 @@ export function addKeyDelete(group: Command): void {
         });
       }),
     );
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice key delete SLUICE0123456789ABCD",
     "sluice key delete --json SLUICE0123456789ABCD SLUICEFEDCBA98765432",
   );

@@ -1,13 +1,8 @@
 import type { Command } from "commander";
 import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
 import { withClient } from "../../gateway/client.ts";
-import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
+import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
 import { printJson, printLine, printTable, showRepos, showTime } from "../../output/output.ts";
-
-interface Options extends ClientOptions {
-  readonly limit: number;
-  readonly after?: string;
-}
 
 const DEFAULT_LIMIT = 100;
 
@@ -18,14 +13,10 @@ export function addKeyList(group: Command): void {
     .description("Lists access keys by id, without their secrets. The root key is not among them.")
     .option("--limit <number>", "at most so many", wholeNumber({ min: 1, max: MAX_LIST_KEYS }), DEFAULT_LIMIT)
     .option("--after <id>", "go on after this key of an earlier list")
-    .action((options: Options) =>
+    .action((options: PageOptions) =>
       withClient(options, async (client) => {
         const { limit, after } = options;
-        const page = await client.call(KeyPage, {
-          method: "GET",
-          path: "/keys",
-          query: { limit: String(limit), ...(after === undefined ? {} : { after }) },
-        });
+        const page = await client.call(KeyPage, { method: "GET", path: "/keys", query: { limit, after } });
         if (options.json) return printJson(page);
         const rows = page.keys.map((key) => [
           key.id,
@@ -38,5 +29,5 @@ export function addKeyList(group: Command): void {
         if (page.next !== null) printLine(`more with --after ${page.next}`);
       }),
     );
-  withExamples(withClientOptions(command), "sluice key list", "sluice key list --json | jq '.keys[].id'");
+  withClientOptions(command, "sluice key list", "sluice key list --json | jq '.keys[].id'");
 }

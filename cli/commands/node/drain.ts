@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
 import { HEARTBEAT_MS, Node, NodeList } from "../../../protocol/runner.ts";
 import { type Client, withClient } from "../../gateway/client.ts";
-import { type ClientOptions, name, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson, printLine } from "../../output/output.ts";
 import { showWork } from "./show.ts";
@@ -22,11 +22,8 @@ export function addNodeDrain(group: Command): void {
     .option("--wait", "come back when nothing runs there any more")
     .action((nodeName: string, options: Options) =>
       withClient(options, async (client) => {
-        const marked = await client.call(Node, {
-          method: "POST",
-          path: `/nodes/${nodeName}/drain`,
-          repeatable: true,
-        });
+        const path = `/nodes/${nodeName}/drain`;
+        const marked = await client.call(Node, { method: "POST", path, repeatable: true });
         const say = options.json ? () => {} : printLine;
         if (options.wait) say(`${nodeName} is being drained`);
         const node = options.wait ? await restingNode(client, { marked, say }) : marked;
@@ -35,8 +32,8 @@ export function addNodeDrain(group: Command): void {
         printLine(node.live ? `nothing runs on ${nodeName}` : `${nodeName} does not live any more`);
       }),
     );
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice node drain edge-7",
     "sluice node drain edge-7 --wait && ssh edge-7 sudo reboot",
   );

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { NodeList } from "../../../protocol/runner.ts";
 import { withClient } from "../../gateway/client.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printTable, showTime } from "../../output/output.ts";
 import { showNodeState, showWork } from "./show.ts";
 
@@ -27,9 +27,5 @@ export function addNodeList(group: Command): void {
         printTable([["NAME", "STATE", "EXECUTOR", "CORES", "LAST SEEN", "RUNS"], ...rows]);
       }),
     );
-  withExamples(
-    withClientOptions(command),
-    "sluice node list",
-    "sluice node list --json | jq '.nodes[].name'",
-  );
+  withClientOptions(command, "sluice node list", "sluice node list --json | jq '.nodes[].name'");
 }

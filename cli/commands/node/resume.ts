@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { Node } from "../../../protocol/runner.ts";
 import { withClient } from "../../gateway/client.ts";
-import { type ClientOptions, name, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
 /** `sluice node resume` */
@@ -12,14 +12,11 @@ export function addNodeResume(group: Command): void {
     .argument("<name>", "the node", name)
     .action((nodeName: string, options: ClientOptions) =>
       withClient(options, async (client) => {
-        const node = await client.call(Node, {
-          method: "POST",
-          path: `/nodes/${nodeName}/resume`,
-          repeatable: true,
-        });
+        const path = `/nodes/${nodeName}/resume`;
+        const node = await client.call(Node, { method: "POST", path, repeatable: true });
         if (options.json) printJson(node);
         else printLine(`${nodeName} takes work again`);
       }),
     );
-  withExamples(withClientOptions(command), "sluice node resume edge-7");
+  withClientOptions(command, "sluice node resume edge-7");
 }

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { parseFileAddress } from "../../gateway/address.ts";
 import { withClient } from "../../gateway/client.ts";
 import { getFile, headFile } from "../../gateway/objects.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
@@ -30,8 +30,8 @@ export function addCat(program: Command): void {
         await pipeline(answer.body, process.stdout, { end: false });
       });
     });
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice cat s3://master.report/report.txt",
     "sluice cat --commit 01KAR… s3://master.report/report.txt",
   );

@@ -20,7 +20,7 @@ import {
 import type { ListedFile } from "../../gateway/answers.ts";
 import { type Client, GatewayError, withClient } from "../../gateway/client.ts";
 import { createBucket, directoryPrefix, listPages } from "../../gateway/objects.ts";
-import { type ClientOptions, wholeNumber, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, wholeNumber, withClientOptions } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, showSize } from "../../output/output.ts";
 
@@ -57,8 +57,8 @@ export function addCp(program: Command): void {
       wholeNumber({ min: 1, max: MAX_PER_FILE }),
     )
     .action((from: string, to: string, options: Options) => copy({ from, to }, options));
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice cp cat.png s3://master.images/pets/",
     "sluice cp -r --create photos s3://master.images/2026",
     "sluice cp --split json --per-file 100 events.json s3://master.events/2026/",

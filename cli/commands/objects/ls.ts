@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { type Address, parseAddress } from "../../gateway/address.ts";
 import { type Client, withClient } from "../../gateway/client.ts";
 import { type ListRequest, listBuckets, listPages } from "../../gateway/objects.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
@@ -25,8 +25,8 @@ export function addLs(program: Command): void {
         address ? files(client, address, options) : buckets(client, options),
       );
     });
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice ls",
     "sluice ls s3://master.images/2026/",
     "sluice ls -r s3://master.images",

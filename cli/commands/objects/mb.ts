@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { parseBucketAddress } from "../../gateway/address.ts";
 import { withClient } from "../../gateway/client.ts";
 import { createBucket } from "../../gateway/objects.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
 /** `sluice mb` */
@@ -20,5 +20,5 @@ export function addMb(program: Command): void {
         else printLine(`made s3://${bucket}`);
       });
     });
-  withExamples(withClientOptions(command), "sluice mb s3://master.images");
+  withClientOptions(command, "sluice mb s3://master.images");
 }

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { parseBucketAddress } from "../../gateway/address.ts";
 import { withClient } from "../../gateway/client.ts";
 import { deleteBucket, listFiles } from "../../gateway/objects.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
@@ -30,9 +30,5 @@ export function addRb(program: Command): void {
         else printLine(`removed s3://${bucket}`);
       });
     });
-  withExamples(
-    withClientOptions(command),
-    "sluice rb s3://master.images",
-    "sluice rb --force s3://master.images",
-  );
+  withClientOptions(command, "sluice rb s3://master.images", "sluice rb --force s3://master.images");
 }

@@ -4,7 +4,7 @@ import { type Removed, removeAsCommit } from "../../files/remove.ts";
 import { type Address, parseAddress, parseFileAddress, showAddress } from "../../gateway/address.ts";
 import { type Client, GatewayError, withClient } from "../../gateway/client.ts";
 import { deleteFile, directoryPrefix, headFile, listFiles } from "../../gateway/objects.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { count, printJson, printLine } from "../../output/output.ts";
 
@@ -33,11 +33,7 @@ export function addRm(program: Command): void {
         );
       });
     });
-  withExamples(
-    withClientOptions(command),
-    "sluice rm s3://master.images/cat.png",
-    "sluice rm -r s3://master.images/2025/",
-  );
+  withClientOptions(command, "sluice rm s3://master.images/cat.png", "sluice rm -r s3://master.images/2025/");
 }
 
 async function removeFile(client: Client, address: Address): Promise<Removed> {

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { PipelineCheck } from "../../../protocol/pipeline-check.ts";
 import { withClient } from "../../gateway/client.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { count, printJson, printLine } from "../../output/output.ts";
 import { readSpecFile } from "../../spec/spec-file.ts";
 
@@ -24,7 +24,7 @@ export function addPipelineCheck(group: Command): void {
         const check = await client.call(PipelineCheck, {
           method: "POST",
           path: "/pipelines",
-          query: { dryRun: "true", ...(options.update && { update: "true" }) },
+          query: { dryRun: true, update: options.update },
           json: await readSpecFile(options.file),
           repeatable: true,
         });
@@ -32,8 +32,8 @@ export function addPipelineCheck(group: Command): void {
         else for (const line of checkLines(check)) printLine(line);
       }),
     );
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice pipeline check -f edges.json",
     "sluice pipeline check -f edges.json --update",
     "sluice pipeline check -f edges.json --json | jq .spec",

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { Pipeline } from "../../../protocol/pipelines.ts";
 import { withClient } from "../../gateway/client.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 import { readSpecFile } from "../../spec/spec-file.ts";
 
@@ -28,8 +28,8 @@ export function addPipelineCreate(group: Command): void {
           );
       }),
     );
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice pipeline create -f edges.json",
     "jq . edges.json | sluice pipeline create -f -",
   );

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { withClient } from "../../gateway/client.ts";
-import { type ClientOptions, name, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
@@ -21,19 +21,12 @@ export function addPipelineDelete(group: Command): void {
         const answer = await client.send({
           method: "DELETE",
           path: `/api/v1/pipelines/${pipelineName}`,
-          query: {
-            ...(options.keepOutput ? { keepOutput: "true" } : {}),
-            ...(options.force ? { force: "true" } : {}),
-          },
+          query: { keepOutput: options.keepOutput, force: options.force },
         });
         await answer.body.dump();
         if (options.json) printJson({ deleted: pipelineName });
         else printLine(`deleted ${pipelineName}`);
       }),
     );
-  withExamples(
-    withClientOptions(command),
-    "sluice pipeline delete edges",
-    "sluice pipeline delete --keep-output edges",
-  );
+  withClientOptions(command, "sluice pipeline delete edges", "sluice pipeline delete --keep-output edges");
 }

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { Pipeline } from "../../../protocol/pipelines.ts";
 import { withClient } from "../../gateway/client.ts";
-import { type ClientOptions, name, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson, printLine, showTime } from "../../output/output.ts";
 
 /** `sluice pipeline inspect` */
@@ -22,8 +22,8 @@ export function addPipelineInspect(group: Command): void {
         printLine(`spec     ${JSON.stringify(pipeline.spec, null, 2)}`);
       }),
     );
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice pipeline inspect edges",
     "sluice pipeline inspect edges --json | jq .spec",
   );

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { PipelineList } from "../../../protocol/pipelines.ts";
 import { withClient } from "../../gateway/client.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printTable, showTime } from "../../output/output.ts";
 
 /** `sluice pipeline list` */
@@ -23,9 +23,5 @@ export function addPipelineList(group: Command): void {
         printTable([["NAME", "STATE", "INPUTS", "OUTPUT", "CREATED"], ...rows]);
       }),
     );
-  withExamples(
-    withClientOptions(command),
-    "sluice pipeline list",
-    "sluice pipeline list --json | jq '.pipelines[].name'",
-  );
+  withClientOptions(command, "sluice pipeline list", "sluice pipeline list --json | jq '.pipelines[].name'");
 }

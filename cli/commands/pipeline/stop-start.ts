@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { Pipeline } from "../../../protocol/pipelines.ts";
 import { withClient } from "../../gateway/client.ts";
-import { type ClientOptions, name, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
 const ACTS = {
@@ -30,6 +30,6 @@ export function addPipelineStopStart(group: Command): void {
           else printLine(`${done} ${pipeline.name}`);
         }),
       );
-    withExamples(withClientOptions(command), `sluice pipeline ${act} edges`);
+    withClientOptions(command, `sluice pipeline ${act} edges`);
   }
 }

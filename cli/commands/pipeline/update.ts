@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { Pipeline } from "../../../protocol/pipelines.ts";
 import { withClient } from "../../gateway/client.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 import { readSpecFile } from "../../spec/spec-file.ts";
 
@@ -22,19 +22,15 @@ export function addPipelineUpdate(group: Command): void {
     .action((options: Options) =>
       withClient(options, async (client) => {
         const spec = await readSpecFile(options.file);
-        const query = { update: "true", ...(options.reprocess ? { reprocess: "true" } : {}) };
-        const pipeline = await client.call(Pipeline, {
-          method: "POST",
-          path: "/pipelines",
-          query,
-          json: spec,
-        });
+        const query = { update: true, reprocess: options.reprocess } as const;
+        const ask = { method: "POST", path: "/pipelines", query, json: spec } as const;
+        const pipeline = await client.call(Pipeline, ask);
         if (options.json) printJson(pipeline);
         else printLine(`${pipeline.name} is at version ${pipeline.version} of its spec`);
       }),
     );
-  withExamples(
-    withClientOptions(command),
+  withClientOptions(
+    command,
     "sluice pipeline update -f edges.json",
     "sluice pipeline update -f edges.json --reprocess",
   );

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { RepoList } from "../../../protocol/repos.ts";
 import { withClient } from "../../gateway/client.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printTable } from "../../output/output.ts";
 
 /** `sluice repo …` */
@@ -24,9 +24,5 @@ export function addRepo(program: Command): void {
         ]);
       }),
     );
-  withExamples(
-    withClientOptions(command),
-    "sluice repo list",
-    "sluice repo list --json | jq '.repos[].name'",
-  );
+  withClientOptions(command, "sluice repo list", "sluice repo list --json | jq '.repos[].name'");
 }

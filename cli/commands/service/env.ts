@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { type Connection, findConnection } from "../../gateway/connection.ts";
-import { type ClientOptions, withClientOptions, withExamples } from "../../options.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
 /** `sluice env` */
@@ -17,7 +17,7 @@ export function addEnv(program: Command): void {
       else
         for (const [name, value] of Object.entries(variables)) printLine(`export ${name}=${quoted(value)}`);
     });
-  withExamples(withClientOptions(command), 'eval "$(sluice env)"', "sluice env --data /srv/sluice");
+  withClientOptions(command, 'eval "$(sluice env)"', "sluice env --data /srv/sluice");
 }
 
 function clientVariables({ endpoint, accessKeyId, secretAccessKey }: Connection): Record<string, string> {
