@@ -5,8 +5,8 @@ import type { Gateway } from "../gateway/gateway.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
 import { SecretMissing, type SecretSource } from "../secrets/source.ts";
-import { LONG_BATCH_MS } from "../worker/batch.ts";
-import type { Leases, Signals } from "../worker/leases.ts";
+import { type BatchOptions, LONG_BATCH_MS } from "../worker/batch.ts";
+import type { Leases } from "../worker/leases.ts";
 import type { Reporter } from "../worker/reporter.ts";
 import { egressEntries } from "./egress.ts";
 import { mergeParts } from "./merge.ts";
@@ -20,11 +20,6 @@ export interface RunTasksDeps {
   readonly dir: string;
 }
 
-interface RoundOptions {
-  readonly lease: Lease;
-  readonly signals: Signals;
-}
-
 // Tasks wait for others most of the time, and each bounds what it has on its way itself.
 const TASKS_AT_ONCE = 2;
 
@@ -33,7 +28,7 @@ const TASKS_AT_ONCE = 2;
  * worker's. If the tasks take long, whatever has not begun is given back, so that nothing waits here while another
  * worker is idle; and all of it if this worker is to end. Outcomes may still be on their way afterwards.
  */
-export async function runTasks(deps: RunTasksDeps, { lease, signals }: RoundOptions): Promise<LeasedDatum[]> {
+export async function runTasks(deps: RunTasksDeps, { lease, signals }: BatchOptions): Promise<LeasedDatum[]> {
   if (lease.tasks.length === 0) return lease.datums;
   const round = new Round(deps, { lease, signals });
   const giveBack = () => round.giveBack();
@@ -56,7 +51,7 @@ class Round {
   /** Leases of what has not begun, each with what stops it. */
   readonly #waiting: Map<string, AbortSignal>;
 
-  constructor(deps: RunTasksDeps, { lease, signals }: RoundOptions) {
+  constructor(deps: RunTasksDeps, { lease, signals }: BatchOptions) {
     this.#deps = deps;
     this.#lease = lease;
     this.#kill = signals.kill;

@@ -3,18 +3,13 @@ import { failureOf, GatewayError } from "../gateway/client.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { retrying } from "../gateway/retry.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
-import type { Log } from "../lib/log.ts";
-import { LogShipper } from "../logs/shipper.ts";
+import { LogShipper, type LogShipperDeps } from "../logs/shipper.ts";
 import type { Leases } from "./leases.ts";
 
-export interface ReporterDeps {
+/** `kill` gives up what is not reported yet. */
+export interface ReporterDeps extends LogShipperDeps {
   readonly gateway: Pick<Gateway, "finish" | "logs">;
   readonly leases: Leases;
-  readonly log: Log;
-  readonly pipeline: string;
-  readonly worker: string;
-  /** Gives up what is not reported yet. */
-  readonly kill: AbortSignal;
 }
 
 /** How long a result may wait for others to travel with it. */
@@ -37,8 +32,7 @@ export class Reporter {
 
   constructor(deps: ReporterDeps) {
     this.#deps = deps;
-    const { gateway, log, pipeline, worker, kill } = deps;
-    this.logs = new LogShipper({ gateway, log, pipeline, worker, kill });
+    this.logs = new LogShipper(deps);
   }
 
   /** Outcomes that the gateway has not answered to. */

@@ -2,7 +2,8 @@ import type { Lease, LeasedDatum } from "../../protocol/runner.ts";
 import type { NodeTrouble, Sandbox } from "../executors/executor.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
 import { SecretMissing } from "../secrets/source.ts";
-import type { Leases, Signals } from "./leases.ts";
+import type { BatchOptions } from "./batch.ts";
+import type { Leases } from "./leases.ts";
 import type { Reporter } from "./reporter.ts";
 import type { Sandboxes } from "./sandboxes.ts";
 
@@ -23,7 +24,7 @@ const LONG_PREPARE_MS = 5000;
  */
 export async function runDatums(
   { sandboxes, leases, reporter, batch }: RunDatumsDeps,
-  { lease, signals }: { lease: Lease; signals: Signals },
+  { lease, signals }: BatchOptions,
 ): Promise<void> {
   const there = sandboxes.at(lease.transform.image);
   const ready = there
@@ -37,7 +38,7 @@ export async function runDatums(
 
 async function prepared(
   { sandboxes, leases, reporter }: Pick<RunDatumsDeps, "sandboxes" | "leases" | "reporter">,
-  { lease: { transform, datums }, signals: { drain, kill } }: { lease: Lease; signals: Signals },
+  { lease: { transform, datums }, signals: { drain, kill } }: BatchOptions,
 ): Promise<{ sandbox: Sandbox; datums: LeasedDatum[] } | undefined> {
   const waiting = new WaitingDatums({ leases, reporter, kill }, datums);
   const giveBack = () => waiting.giveBack();
@@ -57,11 +58,7 @@ async function prepared(
   }
 }
 
-interface WaitingDeps {
-  readonly leases: Leases;
-  readonly reporter: Reporter;
-  readonly kill: AbortSignal;
-}
+type WaitingDeps = Pick<RunDatumsDeps, "leases" | "reporter"> & { readonly kill: AbortSignal };
 
 /** Leased datums that can't begin yet. Each is let go of once, in one of these ways, unless its lease was lost. */
 class WaitingDatums {

@@ -120,13 +120,7 @@ async function runLoop({ calls, work, sandboxes, reporter }: LoopDeps, signals: 
 const LAST_ANSWER_MS = 500;
 const RETURN_WITHIN_MS = 2000;
 
-interface CallsDeps {
-  readonly gateway: Pick<Gateway, "lease" | "finish" | "renew">;
-  readonly log: Log;
-  readonly node: string;
-  readonly pipeline: string;
-  readonly worker: string;
-}
+type CallsDeps = Pick<WorkerDeps, "gateway" | "log" | "node"> & Pick<WorkerOptions, "pipeline" | "worker">;
 
 /** The calls by which a worker gets work, and gives back what it has. A call that fails is logged. */
 class WorkerCalls {

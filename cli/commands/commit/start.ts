@@ -7,10 +7,6 @@ import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
-interface Options extends ClientOptions {
-  readonly ttl?: string;
-}
-
 /** `sluice commit start` */
 export function addCommitStart(group: Command): void {
   const command = group
@@ -24,7 +20,7 @@ export function addCommitStart(group: Command): void {
       "forget it when nothing is added for so long, such as 24h (default: what the gateway is set to)",
       duration,
     )
-    .action((text: string, options: Options) => {
+    .action((text: string, options: ClientOptions & { readonly ttl?: string }) => {
       const { repo, branch, session } = parseBucketAddress(text);
       if (session !== undefined) throw new UsageError(`'${text}' is the bucket of an open commit already`);
       return withClient(options, async (client) => {

@@ -7,10 +7,6 @@ import { CliError } from "../../output/failure.ts";
 import { printJson, printLine } from "../../output/output.ts";
 import { showWork } from "./show.ts";
 
-interface Options extends ClientOptions {
-  readonly wait?: true;
-}
-
 /** `sluice node drain` */
 export function addNodeDrain(group: Command): void {
   const command = group
@@ -20,7 +16,7 @@ export function addNodeDrain(group: Command): void {
     )
     .argument("<name>", "the node", name)
     .option("--wait", "come back when nothing runs there any more")
-    .action((nodeName: string, options: Options) =>
+    .action((nodeName: string, options: ClientOptions & { readonly wait?: true }) =>
       withClient(options, async (client) => {
         const path = `/nodes/${nodeName}/drain`;
         const marked = await client.call(Node, { method: "POST", path, repeatable: true });

@@ -6,10 +6,6 @@ import { getFile, headFile } from "../../gateway/objects.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson } from "../../output/output.ts";
 
-interface Options extends ClientOptions {
-  readonly commit?: string;
-}
-
 /** `sluice cat` */
 export function addCat(program: Command): void {
   const command = program
@@ -18,7 +14,7 @@ export function addCat(program: Command): void {
     .description("Prints a file's bytes; with --json what is known about it instead.")
     .argument("<file>", "s3://<branch>.<repo>/<path>")
     .option("--commit <id>", "the file as of that commit")
-    .action((text: string, options: Options) => {
+    .action((text: string, options: ClientOptions & { readonly commit?: string }) => {
       const address = parseFileAddress(text);
       return withClient(options, async (client) => {
         if (options.json) {

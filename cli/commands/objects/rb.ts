@@ -6,10 +6,6 @@ import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
-interface Options extends ClientOptions {
-  readonly force?: true;
-}
-
 /** `sluice rb` */
 export function addRb(program: Command): void {
   const command = program
@@ -18,7 +14,7 @@ export function addRb(program: Command): void {
     .description("Removes a bucket. With the last branch of a repo the repo is gone too.")
     .argument("<bucket>", "s3://<branch>.<repo>")
     .option("--force", "also a bucket that holds files")
-    .action((text: string, options: Options) => {
+    .action((text: string, options: ClientOptions & { readonly force?: true }) => {
       const { bucket } = parseBucketAddress(text);
       return withClient(options, async (client) => {
         // The gateway deletes a branch that is not empty; at a prompt that is seldom what was meant.

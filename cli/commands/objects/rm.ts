@@ -8,10 +8,6 @@ import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { count, printJson, printLine } from "../../output/output.ts";
 
-interface Options extends ClientOptions {
-  readonly recursive?: true;
-}
-
 /** `sluice rm` */
 export function addRm(program: Command): void {
   const command = program
@@ -22,7 +18,7 @@ export function addRm(program: Command): void {
     )
     .argument("<address>", "s3://<branch>.<repo>/<path>")
     .option("-r, --recursive", "all that is under the path")
-    .action((text: string, options: Options) => {
+    .action((text: string, options: ClientOptions & { readonly recursive?: true }) => {
       const address = options.recursive ? parseAddress(text) : parseFileAddress(text);
       const remove = options.recursive ? removeFolder : removeFile;
       return withClient(options, async (client) => {

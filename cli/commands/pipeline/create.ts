@@ -5,10 +5,6 @@ import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 import { readSpecFile } from "../../spec/spec-file.ts";
 
-interface Options extends ClientOptions {
-  readonly file: string;
-}
-
 /** `sluice pipeline create` */
 export function addPipelineCreate(group: Command): void {
   const command = group
@@ -17,7 +13,7 @@ export function addPipelineCreate(group: Command): void {
       "Creates a pipeline from a spec in JSON. Every problem that the gateway finds in it is told.",
     )
     .requiredOption("-f, --file <spec>", "file with the spec; - reads stdin")
-    .action((options: Options) =>
+    .action((options: ClientOptions & { readonly file: string }) =>
       withClient(options, async (client) => {
         const spec = await readSpecFile(options.file);
         const pipeline = await client.call(Pipeline, { method: "POST", path: "/pipelines", json: spec });

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { access } from "node:fs/promises";
 import type { Container, ContainerCreateOptions, HostConfig } from "dockerode";
-import type { Command, Limits, NamedSecret } from "../executor.ts";
+import type { Command, Limits, PrepareRequest } from "../executor.ts";
 import { ensureImage } from "../images/ensure-image.ts";
 import type { Disposal } from "./engine/disposal.ts";
 import { ask, asTrouble, type Engine, EngineRefusal, notSeen } from "./engine/engine.ts";
@@ -21,14 +21,7 @@ export interface AgentEngine {
 }
 
 /** What the containers of one sandbox share. */
-export interface WorkerTerms {
-  /** The worker's folder. */
-  readonly dir: string;
-  /** As the spec names it. */
-  readonly image: string;
-  readonly pipeline: string;
-  readonly pullSecrets: readonly NamedSecret[];
-}
+export type WorkerTerms = Omit<PrepareRequest, "signal">;
 
 interface ContainerMounts {
   /** The folder that is `/pfs`, with `out` in it. */
