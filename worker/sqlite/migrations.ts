@@ -3,9 +3,7 @@ import type { Tx } from "./transaction.ts";
 
 /** Whether the object was ever written to: probing a name must leave no trace. */
 export function hasTables(sql: Sql): boolean {
-  return (
-    sql.first`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'` !== undefined
-  );
+  return sql.has`SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'schema_version'`;
 }
 
 /**

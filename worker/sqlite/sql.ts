@@ -16,6 +16,11 @@ export class Sql {
     return this.query<Row>(textOf(strings), values)[0];
   }
 
+  /** Returns whether there is any row: that it finds, or that it returns of what it wrote. */
+  has(strings: TemplateStringsArray, ...values: SqlValue[]): boolean {
+    return this.query(textOf(strings), values).length > 0;
+  }
+
   /** Returns whether anything was written. */
   run(strings: TemplateStringsArray, ...values: SqlValue[]): boolean {
     return this.execute(textOf(strings), values).rowsWritten > 0;

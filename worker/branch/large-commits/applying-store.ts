@@ -1,4 +1,4 @@
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import type { Position } from "../tree/commit-store.ts";
 
@@ -25,19 +25,14 @@ interface Written {
 }
 
 /** The one commit that is being applied, if any is. Kept in memory, as each call needs it. */
-export class ApplyingStore {
-  readonly #sql: Sql;
+export class ApplyingStore extends Store {
   /** Null: there is none; undefined: not loaded. */
   #applying: Applying | null | undefined;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
 
   get(): Applying | null {
     if (this.#applying === undefined) {
       this.#applying =
-        this.#sql.first<Applying>`
+        this.sql.first<Applying>`
           SELECT applying.session AS openCommit, sessions.id AS id, applying.gen AS gen, seq
           FROM applying CROSS JOIN sessions ON sessions.number = applying.session WHERE one = 1` ?? null;
     }
@@ -52,39 +47,39 @@ export class ApplyingStore {
 
   /** Begins with the check. */
   begin({ number, gen }: OpenCommit): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO applying (one, session, gen, checked, births, deaths) VALUES (1, ${number}, ${gen}, '', 0, 0)`;
     this.forget();
   }
 
   progress(): CheckProgress {
-    const row = this.#sql.first<CheckProgress>`SELECT checked, below FROM applying WHERE one = 1`;
+    const row = this.sql.first<CheckProgress>`SELECT checked, below FROM applying WHERE one = 1`;
     return row ?? { checked: "", below: null };
   }
 
   saveProgress({ checked, below }: CheckProgress): void {
-    this.#sql.run`UPDATE applying SET checked = ${checked}, below = ${below} WHERE one = 1`;
+    this.sql.run`UPDATE applying SET checked = ${checked}, below = ${below} WHERE one = 1`;
   }
 
   /** The check is over and rows are written from now on: nothing can stop the commit any more. */
   startWriting({ seq }: Pick<Position, "seq">): void {
-    this.#sql.run`UPDATE applying SET seq = ${seq} WHERE one = 1`;
+    this.sql.run`UPDATE applying SET seq = ${seq} WHERE one = 1`;
     this.forget();
   }
 
   count({ births, deaths }: Written): void {
-    this.#sql.run`UPDATE applying SET births = births + ${births}, deaths = deaths + ${deaths} WHERE one = 1`;
+    this.sql.run`UPDATE applying SET births = births + ${births}, deaths = deaths + ${deaths} WHERE one = 1`;
   }
 
   written(): Written {
     return (
-      this.#sql.first<Written>`SELECT births, deaths FROM applying WHERE one = 1` ?? { births: 0, deaths: 0 }
+      this.sql.first<Written>`SELECT births, deaths FROM applying WHERE one = 1` ?? { births: 0, deaths: 0 }
     );
   }
 
   /** Nothing is being applied any more. */
   clear(): void {
-    this.#sql.run`DELETE FROM applying WHERE one = 1`;
+    this.sql.run`DELETE FROM applying WHERE one = 1`;
     this.forget();
   }
 

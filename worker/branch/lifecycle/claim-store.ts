@@ -1,4 +1,4 @@
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 
 /** A pipeline's claim on the branch: it is the pipeline's output, and only its jobs write to it. */
 interface Claim {
@@ -15,18 +15,13 @@ interface StoredRow {
 }
 
 /** The claim on the branch, if there is one. Kept in memory, since each commit asks. */
-export class ClaimStore {
-  readonly #sql: Sql;
+export class ClaimStore extends Store {
   /** Null: there is none; undefined: not loaded. */
   #claim: Claim | null | undefined;
 
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
   get(): Claim | null {
     if (this.#claim === undefined) {
-      const row = this.#sql.first<StoredRow>`SELECT epoch, uid, pipeline FROM writer WHERE one = 1`;
+      const row = this.sql.first<StoredRow>`SELECT epoch, uid, pipeline FROM writer WHERE one = 1`;
       this.#claim = claimOf(row);
     }
     return this.#claim;
@@ -34,14 +29,14 @@ export class ClaimStore {
 
   /** Returns the new epoch. */
   take({ uid, pipeline }: { uid: string; pipeline: string }): number {
-    const row = this.#sql.first<{ epoch: number }>`
+    const row = this.sql.first<{ epoch: number }>`
       UPDATE writer SET epoch = epoch + 1, uid = ${uid}, pipeline = ${pipeline} WHERE one = 1 RETURNING epoch`;
     this.forget();
     return row?.epoch ?? 0;
   }
 
   release(): void {
-    this.#sql.run`UPDATE writer SET uid = NULL, pipeline = NULL WHERE one = 1`;
+    this.sql.run`UPDATE writer SET uid = NULL, pipeline = NULL WHERE one = 1`;
     this.forget();
   }
 

@@ -1,4 +1,4 @@
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import type { Subscriber } from "../contract.ts";
 
 type Topic = "catalogue" | "bell";
@@ -23,13 +23,7 @@ const FIRST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 5 * 60 * 1000;
 
 /** News for the catalogue and for subscribers, written in the transaction of what it is about. One row a receiver, however much happened. */
-export class Outbox {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class Outbox extends Store {
   /** The catalogue is to hear how the branch stands. */
   tellCatalogue(news: News): void {
     this.#put({ topic: "catalogue", uid: "" }, news);
@@ -41,67 +35,62 @@ export class Outbox {
   }
 
   find({ topic, uid }: Pick<OutboxRow, "topic" | "uid">): OutboxRow | undefined {
-    return this.#sql.first<OutboxRow>`
+    return this.sql.first<OutboxRow>`
       SELECT topic, uid, event, tries FROM outbox WHERE topic = ${topic} AND uid = ${uid}`;
   }
 
   due(now: number, limit: number): OutboxRow[] {
-    return this.#sql.all<OutboxRow>`
+    return this.sql.all<OutboxRow>`
       SELECT topic, uid, event, tries FROM outbox WHERE due <= ${now} ORDER BY due LIMIT ${limit}`;
   }
 
   /** When the next one is due; undefined if none waits. */
   nextDue(): number | undefined {
-    return this.#sql.first<{ due: number }>`SELECT due FROM outbox ORDER BY due LIMIT 1`?.due;
+    return this.sql.first<{ due: number }>`SELECT due FROM outbox ORDER BY due LIMIT 1`?.due;
   }
 
   /** It was told. News since then keeps the row. */
   delivered({ topic, uid, event }: OutboxRow): void {
-    this.#sql.run`DELETE FROM outbox WHERE topic = ${topic} AND uid = ${uid} AND event = ${event}`;
+    this.sql.run`DELETE FROM outbox WHERE topic = ${topic} AND uid = ${uid} AND event = ${event}`;
   }
 
   /** It could not be told: again later, with growing pauses. */
   failed({ topic, uid, tries }: OutboxRow, now: number): void {
     const due = now + Math.min(FIRST_RETRY_MS * 2 ** tries, LONGEST_RETRY_MS);
-    this.#sql.run`
+    this.sql.run`
       UPDATE outbox SET tries = ${tries + 1}, due = ${due} WHERE topic = ${topic} AND uid = ${uid}`;
   }
 
   drop({ topic, uid }: Pick<OutboxRow, "topic" | "uid">): void {
-    this.#sql.run`DELETE FROM outbox WHERE topic = ${topic} AND uid = ${uid}`;
+    this.sql.run`DELETE FROM outbox WHERE topic = ${topic} AND uid = ${uid}`;
   }
 
   #put({ topic, uid }: Pick<OutboxRow, "topic" | "uid">, { event, now }: News): void {
     // A receiver that could not be reached is not tried more often because there is more to tell.
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO outbox (topic, uid, event, tries, due) VALUES (${topic}, ${uid}, ${event}, 0, ${now})
       ON CONFLICT DO UPDATE SET event = excluded.event`;
   }
 }
 
 /** Pipelines that want their doorbell rung. Kept in memory, since each commit asks. */
-export class SubscriberStore {
-  readonly #sql: Sql;
+export class SubscriberStore extends Store {
   #all: readonly Subscriber[] | undefined;
 
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
   all(): readonly Subscriber[] {
-    this.#all ??= this.#sql.all<Subscriber>`SELECT uid, pipeline FROM subscribers ORDER BY uid`;
+    this.#all ??= this.sql.all<Subscriber>`SELECT uid, pipeline FROM subscribers ORDER BY uid`;
     return this.#all;
   }
 
   add({ uid, pipeline }: Subscriber): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO subscribers (uid, pipeline) VALUES (${uid}, ${pipeline})
       ON CONFLICT DO UPDATE SET pipeline = excluded.pipeline`;
     this.forget();
   }
 
   remove(uid: string): void {
-    this.#sql.run`DELETE FROM subscribers WHERE uid = ${uid}`;
+    this.sql.run`DELETE FROM subscribers WHERE uid = ${uid}`;
     this.forget();
   }
 

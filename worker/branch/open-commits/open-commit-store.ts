@@ -1,4 +1,4 @@
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import type { CommitRefused } from "../contract.ts";
 
 /** How long a finished open commit is remembered for clients that ask again; milliseconds. */
@@ -50,16 +50,10 @@ const BY_NUMBER = `${SELECT} WHERE number = ?`;
 const EXPIRED = `${SELECT} INDEXED BY sessions_by_due WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT 1`;
 
 /** The open commits of all generations. What they stage is for `StagedStore`. */
-export class OpenCommitStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class OpenCommitStore extends Store {
   open({ id, gen, now, ttlMs, origin }: NewOpenCommit): void {
     const due = ttlMs === null ? null : now + ttlMs;
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO sessions (id, gen, state, opened_at, written_at, ttl, due, operations, origin)
       VALUES (${id}, ${gen}, ${OPEN}, ${now}, ${now}, ${ttlMs ?? 0}, ${due}, 0, ${origin})`;
   }
@@ -90,7 +84,7 @@ export class OpenCommitStore {
 
   /** Something was staged: the open commit stays open for another while. `added`: how many more paths it has. */
   written({ number }: OpenCommit, { added, now }: { added: number; now: number }): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE sessions SET operations = operations + ${added}, written_at = ${now}, refusal = NULL,
         due = CASE WHEN due IS NULL THEN NULL ELSE ${now} + ttl END
       WHERE number = ${number}`;
@@ -98,12 +92,12 @@ export class OpenCommitStore {
 
   /** It is being checked and applied: time does not end it any more. */
   startApplying({ number }: OpenCommit): void {
-    this.#sql.run`UPDATE sessions SET state = ${APPLYING}, due = NULL WHERE number = ${number}`;
+    this.sql.run`UPDATE sessions SET state = ${APPLYING}, due = NULL WHERE number = ${number}`;
   }
 
   /** It can't be applied and is open as before. A job's output has no ttl: time does not end it. */
   reopen(number: number, { refusal, now }: { refusal: CommitRefused; now: number }): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE sessions SET state = ${OPEN}, refusal = ${JSON.stringify(refusal)},
         due = CASE WHEN origin IS NULL THEN ${now} + ttl END
       WHERE number = ${number}`;
@@ -111,10 +105,10 @@ export class OpenCommitStore {
 
   /** Why it could not be applied, once. */
   takeRefusal({ number }: OpenCommit): CommitRefused | undefined {
-    const refusal = this.#sql.first<{ refusal: string | null }>`
+    const refusal = this.sql.first<{ refusal: string | null }>`
       SELECT refusal FROM sessions WHERE number = ${number}`?.refusal;
     if (refusal === null || refusal === undefined) return undefined;
-    this.#sql.run`UPDATE sessions SET refusal = NULL WHERE number = ${number}`;
+    this.sql.run`UPDATE sessions SET refusal = NULL WHERE number = ${number}`;
     return JSON.parse(refusal);
   }
 
@@ -126,7 +120,7 @@ export class OpenCommitStore {
     // A job's output is found by its commit.
     if (origin !== null) this.remove(number);
     else {
-      this.#sql.run`
+      this.sql.run`
         UPDATE sessions SET state = ${FINISHED}, due = ${now + FINISHED_KEPT_MS}, commit_id = ${commit},
           modified_at = ${modifiedAt}
         WHERE number = ${number}`;
@@ -135,25 +129,25 @@ export class OpenCommitStore {
 
   /** Nobody sees it any more; the alarm takes away what it staged. */
   end({ number }: OpenCommit, now: number): void {
-    this.#sql.run`UPDATE sessions SET state = ${ENDED}, origin = NULL, due = ${now} WHERE number = ${number}`;
+    this.sql.run`UPDATE sessions SET state = ${ENDED}, origin = NULL, due = ${now} WHERE number = ${number}`;
   }
 
   /** The generation is gone, and its open commits with it. */
   endGeneration(gen: number, now: number): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE sessions INDEXED BY sessions_by_gen SET state = ${ENDED}, origin = NULL, due = ${now}
       WHERE gen = ${gen}`;
   }
 
   /** Ends what is staged of jobs' outputs, but for `except`: its rows are being written, so it goes on. */
   endOutputs({ gen, except, now }: { gen: number; except: number | undefined; now: number }): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE sessions INDEXED BY sessions_by_origin SET state = ${ENDED}, origin = NULL, due = ${now}
       WHERE gen = ${gen} AND origin IS NOT NULL AND number IS NOT ${except ?? null}`;
   }
 
   remove(number: number): void {
-    this.#sql.run`DELETE FROM sessions WHERE number = ${number}`;
+    this.sql.run`DELETE FROM sessions WHERE number = ${number}`;
   }
 
   /** One whose time is over. */
@@ -163,12 +157,12 @@ export class OpenCommitStore {
 
   /** When the next one's time is over; undefined if no time ends any of them. */
   nextDue(): number | undefined {
-    return this.#sql.first<{ due: number }>`
+    return this.sql.first<{ due: number }>`
       SELECT due FROM sessions INDEXED BY sessions_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
   }
 
   #first(text: string, values: readonly (string | number)[]): OpenCommit | undefined {
-    const [row] = this.#sql.query<StoredRow>(text, values);
+    const [row] = this.sql.query<StoredRow>(text, values);
     return row && { ...row, state: STATES[row.state] ?? "ended" };
   }
 }

@@ -1,4 +1,5 @@
 import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import type { ContentStore } from "../tree/content-store.ts";
 import { type FileState, kindOf } from "../tree/file-store.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
@@ -18,17 +19,16 @@ interface StoredRow {
 }
 
 /** What open commits hold: one operation per path. A put of a file keeps its content, as a file does. */
-export class StagedStore {
-  readonly #sql: Sql;
+export class StagedStore extends Store {
   readonly #contents: ContentStore;
 
   constructor(sql: Sql, contents: ContentStore) {
-    this.#sql = sql;
+    super(sql);
     this.#contents = contents;
   }
 
   find(openCommit: number, path: string): StagedOperation | undefined {
-    const row = this.#sql.first<StoredRow>`
+    const row = this.sql.first<StoredRow>`
       SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged
       WHERE session = ${openCommit} AND gone IN (0, 1) AND path = ${path}`;
     return row && { state: stateOf(row) };
@@ -48,10 +48,10 @@ export class StagedStore {
     if (state && isFile) keep();
     if (before?.state && isFile) this.#contents.release({ ...before.state, gen });
     if (before && (before.state === null) !== (state === null)) {
-      this.#sql.run`
+      this.sql.run`
         DELETE FROM staged WHERE session = ${number} AND gone = ${before.state ? 0 : 1} AND path = ${path}`;
     }
-    this.#sql.run`
+    this.sql.run`
       INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes)
       VALUES (${number}, ${state ? 0 : 1}, ${path}, unhex(${state?.digest ?? null}), ${state?.size ?? null},
         ${state?.attributes ?? null})`;
@@ -60,19 +60,19 @@ export class StagedStore {
 
   /** All operations of an open commit. Only for one that has no more of them than one transaction writes. */
   all(openCommit: number): Map<string, FileState | null> {
-    const rows = this.#sql.all<StoredRow>`
+    const rows = this.sql.all<StoredRow>`
       SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged WHERE session = ${openCommit}`;
     return new Map(rows.map((row) => [row.path, stateOf(row)]));
   }
 
   /** Takes an open commit's operations away, but releases nothing: files have taken over what they kept. */
   clear(openCommit: number): void {
-    this.#sql.run`DELETE FROM staged WHERE session = ${openCommit}`;
+    this.sql.run`DELETE FROM staged WHERE session = ${openCommit}`;
   }
 
   /** Takes some of an open commit's operations away and releases what they kept. Returns how many there were. */
   drop({ number, gen }: Pick<OpenCommit, "number" | "gen">, limit: number): number {
-    const rows = this.#sql.all<StoredRow>`
+    const rows = this.sql.all<StoredRow>`
       SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged
       WHERE session = ${number} ORDER BY gone, path LIMIT ${limit}`;
     const last = rows.at(-1);
@@ -81,7 +81,7 @@ export class StagedStore {
       const state = stateOf(row);
       if (state && kindOf(row.path) === "file") this.#contents.release({ ...state, gen });
     }
-    this.#sql.run`
+    this.sql.run`
       DELETE FROM staged WHERE session = ${number} AND (gone, path) <= (${last.gone}, ${last.path})`;
     return rows.length;
   }

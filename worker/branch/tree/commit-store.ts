@@ -1,4 +1,4 @@
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 
 /** The kind of a row of `commits`, by its number. */
 const COMMIT_KINDS = ["commit", "deletion"] as const;
@@ -41,15 +41,9 @@ const BY_ORIGIN = `${SELECT} gen = ? AND origin = ?`;
 const AFTER = `${SELECT} (gen, seq) > (?, ?) ORDER BY gen, seq LIMIT ?`;
 
 /** The commits of all generations, and their deletions. */
-export class CommitStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class CommitStore extends Store {
   insert({ gen, seq, id, kind, createdAt, births, deaths, origin }: NewCommit): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO commits (gen, seq, id, kind, created_at, births, deaths, origin)
       VALUES (${gen}, ${seq}, ${id}, ${COMMIT_KINDS.indexOf(kind)}, ${createdAt}, ${births}, ${deaths}, ${origin ?? null})`;
   }
@@ -68,7 +62,7 @@ export class CommitStore {
 
   /** The ids and times of some of a generation's commits, by number. Throws for a commit that is not there. */
   stamps(gen: number, seqs: readonly number[]): (seq: number) => CommitStamp {
-    const rows = this.#sql.all<CommitStamp & { seq: number }>`
+    const rows = this.sql.all<CommitStamp & { seq: number }>`
       SELECT seq, id, created_at AS createdAt FROM commits
       WHERE gen = ${gen} AND seq IN (SELECT value FROM json_each(${JSON.stringify(seqs)}))`;
     const stamps = new Map(rows.map(({ seq, id, createdAt }) => [seq, { id, createdAt }]));
@@ -90,7 +84,7 @@ export class CommitStore {
   }
 
   #query(text: string, values: readonly (string | number)[]): CommitRow[] {
-    const rows = this.#sql.query<StoredRow>(text, values);
+    const rows = this.sql.query<StoredRow>(text, values);
     return rows.map((row) => ({ ...row, kind: row.kind === 0 ? "commit" : "deletion" }));
   }
 }

@@ -1,6 +1,6 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Body, Content } from "../../blobs/content.ts";
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
 
 /** How long a condemned blob stays for reads that are under way; milliseconds. */
@@ -24,23 +24,18 @@ interface DeadRow extends StoredBody {
  * and later *release* it. At zero it is *dead*: `removeDead` takes its row away, unless it is kept again before, and
  * *condemns* its blobs. The collector deletes a condemned blob when readers have had their time with it.
  */
-export class ContentStore {
-  readonly #sql: Sql;
+export class ContentStore extends Store {
   #mayBeDead = false;
 
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
   has({ digest, size, gen }: OwnedContent): boolean {
-    const found = this.#sql.first`
+    const found = this.sql.first`
       SELECT 1 FROM contents WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
     return found !== undefined;
   }
 
   /** Where its bytes are, in the newest generation that has it. */
   body({ digest, size }: ContentId): Body | undefined {
-    const row = this.#sql.first<StoredBody>`
+    const row = this.sql.first<StoredBody>`
       SELECT kind, body FROM contents
       WHERE digest = unhex(${digest}) AND size = ${size} ORDER BY gen DESC LIMIT 1`;
     return row && readBody(row);
@@ -59,7 +54,7 @@ export class ContentStore {
     const { digest, size, body } = content;
     const [kind, stored] = writeBody(body);
     const keeps = namesOf(content.keeps);
-    const isNew = this.#sql.run`
+    const isNew = this.sql.run`
       INSERT INTO contents (digest, size, gen, refs, kind, body, keeps)
       VALUES (unhex(${digest}), ${size}, ${gen}, 1, ${kind}, ${stored}, ${keeps}) ON CONFLICT DO NOTHING`;
     if (isNew) {
@@ -79,14 +74,14 @@ export class ContentStore {
 
   /** One more file or upload keeps a content that is here. */
   keep({ digest, size, gen }: OwnedContent): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE contents SET refs = refs + 1
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
   }
 
   /** So many more files or uploads keep each of these contents, given by name, that are here. */
   keepMany(named: readonly (readonly [name: string, refs: number])[], gen: number): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE contents SET refs = refs + (kept.value ->> 1) FROM json_each(${JSON.stringify(named)}) AS kept
       WHERE contents.digest = unhex(substr(kept.value ->> 0, 1, 64))
         AND contents.size = CAST(substr(kept.value ->> 0, 66) AS INTEGER) AND contents.gen = ${gen}`;
@@ -95,14 +90,14 @@ export class ContentStore {
   /** One less keeps it. */
   release({ digest, size, gen }: OwnedContent): void {
     this.#mayBeDead = true;
-    this.#sql.run`
+    this.sql.run`
       UPDATE contents SET refs = refs - 1
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
   }
 
   /** An upload no longer keeps what it holds. Returns whether it held anything. */
   releaseHeld(upload: string, gen: number): boolean {
-    const released = this.#sql.run`
+    const released = this.sql.run`
       UPDATE contents SET refs = refs - 1 FROM holds
       WHERE holds.upload = ${upload} AND contents.digest = holds.digest AND contents.size = holds.size
         AND contents.gen = ${gen}`;
@@ -118,7 +113,7 @@ export class ContentStore {
     let blobs = 0;
     for (let contents = 0; contents < REMOVED_CONTENTS && blobs < REMOVED_BLOBS; contents++) {
       // One at a time: rows may be large.
-      const dead = this.#sql.first<DeadRow>`
+      const dead = this.sql.first<DeadRow>`
         SELECT rowid AS id, gen, kind, body, keeps FROM contents INDEXED BY contents_dead
         WHERE refs = 0 LIMIT 1`;
       if (!dead) {
@@ -141,9 +136,7 @@ export class ContentStore {
 
   /** Whether anything is dead, also what an earlier instance left. */
   get hasDead(): boolean {
-    return (
-      this.#sql.first`SELECT 1 FROM contents INDEXED BY contents_dead WHERE refs = 0 LIMIT 1` !== undefined
-    );
+    return this.sql.has`SELECT 1 FROM contents INDEXED BY contents_dead WHERE refs = 0 LIMIT 1`;
   }
 
   /**
@@ -153,7 +146,7 @@ export class ContentStore {
   #leaveRow({ digest, size, body, keeps = [] }: Content, gen: number): boolean {
     if (body.kind === "inline" || keeps.length > 0) return false;
     const [kind, stored] = writeBody(body);
-    const left = this.#sql.run`
+    const left = this.sql.run`
       UPDATE contents SET kind = ${kind}, body = ${stored}
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen} AND kind = ${INLINE_KIND}`;
     if (left) this.#registerBlobs(ownBlobs({ body, keeps: null }));
@@ -162,21 +155,21 @@ export class ContentStore {
 
   /** Returns how many blobs it had. */
   #removeOne({ id, gen, keeps, ...stored }: DeadRow, now: number): number {
-    this.#sql.run`DELETE FROM contents WHERE rowid = ${id}`;
+    this.sql.run`DELETE FROM contents WHERE rowid = ${id}`;
     if (keeps !== null) this.#addRefs(keeps, { gen, refs: -1 });
     const dead = { body: readBody(stored), keeps };
     const blobs = ownBlobs(dead);
     if (blobs.length === 0) return 0;
     const names = JSON.stringify(blobs);
-    this.#sql.run`UPDATE blobs SET refs = refs - 1 WHERE name IN (SELECT value FROM json_each(${names}))`;
-    this.#sql.run`DELETE FROM blobs WHERE name IN (SELECT value FROM json_each(${names})) AND refs = 0`;
+    this.sql.run`UPDATE blobs SET refs = refs - 1 WHERE name IN (SELECT value FROM json_each(${names}))`;
+    this.sql.run`DELETE FROM blobs WHERE name IN (SELECT value FROM json_each(${names})) AND refs = 0`;
     this.#condemn(blobs, { now, borrowed: isBorrowed(dead) });
     return blobs.length;
   }
 
   /** `names`: JSON of the names of contents that are here. */
   #addRefs(names: string, { gen, refs }: { gen: number; refs: 1 | -1 }): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE contents SET refs = refs + ${refs} FROM json_each(${names}) AS kept
       WHERE contents.digest = unhex(substr(kept.value, 1, 64))
         AND contents.size = CAST(substr(kept.value, 66) AS INTEGER) AND contents.gen = ${gen}`;
@@ -184,7 +177,7 @@ export class ContentStore {
 
   #registerBlobs(blobs: readonly string[]): void {
     if (blobs.length === 0) return;
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO blobs (name, refs) SELECT value, 1 FROM json_each(${JSON.stringify(blobs)}) WHERE true
       ON CONFLICT DO UPDATE SET refs = refs + 1`;
   }
@@ -192,7 +185,7 @@ export class ContentStore {
   /** Leaves out those that a content has. */
   #condemn(blobs: readonly string[], { now, borrowed }: { now: number; borrowed: boolean }): void {
     if (blobs.length === 0) return;
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO condemned (blob, due, borrowed)
       SELECT value, ${now + CONDEMNED_GRACE_MS}, ${Number(borrowed)} FROM json_each(${JSON.stringify(blobs)})
       WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE name = value) ON CONFLICT DO NOTHING`;

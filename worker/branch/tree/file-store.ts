@@ -1,4 +1,5 @@
 import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import type { Position } from "./commit-store.ts";
 import { directoryOf, justAfter, subtree } from "./path-ranges.ts";
 import type { ReadCache } from "./read-cache.ts";
@@ -55,25 +56,24 @@ const AROUND = `
  * The rows of `files`. A row is born at the commit that wrote it and dies at the commit that replaced or deleted it; it
  * never goes, so that every commit can be read for ever.
  */
-export class FileStore {
-  readonly #sql: Sql;
+export class FileStore extends Store {
   readonly #reads: ReadCache;
 
   constructor(sql: Sql, reads: ReadCache) {
-    this.#sql = sql;
+    super(sql);
     this.#reads = reads;
   }
 
   /** What is at a path at HEAD. */
   head(gen: number, path: string): HeadRow | undefined {
-    return this.#sql.first<HeadRow>`
+    return this.sql.first<HeadRow>`
       SELECT born, lower(hex(digest)) AS digest, size, attributes FROM files INDEXED BY head
       WHERE gen = ${gen} AND path = ${path} AND died IS NULL`;
   }
 
   /** What was at a path at a commit. */
   at({ gen, seq }: Position, path: string): HeadRow | undefined {
-    const row = this.#sql.first<HeadRow & { died: number | null }>`
+    const row = this.sql.first<HeadRow & { died: number | null }>`
       SELECT born, died, lower(hex(digest)) AS digest, size, attributes FROM files
       WHERE gen = ${gen} AND path = ${path} AND born <= ${seq} ORDER BY born DESC LIMIT 1`;
     return row && (row.died === null || row.died > seq) ? row : undefined;
@@ -83,7 +83,7 @@ export class FileStore {
   around(gen: number, path: string): Around {
     const parent = subtree(directoryOf(path));
     const below = subtree(`${path}/`);
-    const [row] = this.#sql.query<AroundRow>(AROUND, [
+    const [row] = this.sql.query<AroundRow>(AROUND, [
       gen,
       path,
       parent.lower,
@@ -99,7 +99,7 @@ export class FileStore {
   firstBelow(gen: number, { directory, after }: { directory: string; after?: string }): string | undefined {
     const { lower, upper } = subtree(directory);
     const from = after === undefined ? lower : justAfter(after);
-    return this.#sql.first<{ path: string }>`
+    return this.sql.first<{ path: string }>`
       SELECT path FROM files INDEXED BY head
       WHERE gen = ${gen} AND died IS NULL AND path >= ${from} AND path < ${upper} ORDER BY path LIMIT 1`
       ?.path;
@@ -108,13 +108,13 @@ export class FileStore {
   bear(path: string, { gen, seq, state }: { gen: number; seq: number; state: FileState }): void {
     const { digest, size, attributes } = state;
     this.#reads.drop(path);
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO files (gen, path, born, died, kind, digest, size, attributes)
       VALUES (${gen}, ${path}, ${seq}, NULL, ${FILE_KINDS.indexOf(kindOf(path))}, unhex(${digest}), ${size}, ${attributes})`;
   }
 
   kill(path: string, { gen, born, seq }: { gen: number; born: number; seq: number }): void {
     this.#reads.drop(path);
-    this.#sql.run`UPDATE files SET died = ${seq} WHERE gen = ${gen} AND path = ${path} AND born = ${born}`;
+    this.sql.run`UPDATE files SET died = ${seq} WHERE gen = ${gen} AND path = ${path} AND born = ${born}`;
   }
 }

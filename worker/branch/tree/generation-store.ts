@@ -1,4 +1,5 @@
 import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import { CommitStore } from "./commit-store.ts";
 
 interface GenerationRow {
@@ -27,26 +28,25 @@ export interface Live extends GenerationRow {
 }
 
 /** The branch's generations: each time it was created. Keeps the live one in memory, since each call needs it. */
-export class GenerationStore {
-  readonly #sql: Sql;
+export class GenerationStore extends Store {
   readonly #commits: CommitStore;
   /** Null: there is none; undefined: not loaded. */
   #live: Live | null | undefined;
 
   constructor(sql: Sql) {
-    this.#sql = sql;
+    super(sql);
     this.#commits = new CommitStore(sql);
   }
 
   /** The generation that lives or, if none does, the last one that did. */
   newest(): GenerationRow | undefined {
-    return this.#sql.first<GenerationRow>`
+    return this.sql.first<GenerationRow>`
       SELECT gen, uid, created_at AS createdAt, deleted_at AS deletedAt
       FROM generations ORDER BY gen DESC LIMIT 1`;
   }
 
   get(gen: number): GenerationRow | undefined {
-    return this.#sql.first<GenerationRow>`
+    return this.sql.first<GenerationRow>`
       SELECT gen, uid, created_at AS createdAt, deleted_at AS deletedAt FROM generations WHERE gen = ${gen}`;
   }
 
@@ -67,12 +67,12 @@ export class GenerationStore {
   /** Begins the next generation. */
   begin({ uid, createdAt }: { uid: string; createdAt: number }): void {
     const gen = (this.newest()?.gen ?? 0) + 1;
-    this.#sql.run`INSERT INTO generations (gen, uid, created_at) VALUES (${gen}, ${uid}, ${createdAt})`;
+    this.sql.run`INSERT INTO generations (gen, uid, created_at) VALUES (${gen}, ${uid}, ${createdAt})`;
     this.forget();
   }
 
   end(gen: number, deletedAt: number): void {
-    this.#sql.run`UPDATE generations SET deleted_at = ${deletedAt} WHERE gen = ${gen}`;
+    this.sql.run`UPDATE generations SET deleted_at = ${deletedAt} WHERE gen = ${gen}`;
     this.forget();
   }
 

@@ -2,6 +2,7 @@ import type { ContentId } from "../../../protocol/content.ts";
 import type { Attributes } from "../../../protocol/files.ts";
 import { comparePaths } from "../../core/path-order.ts";
 import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import type {
   CompleteMultipart,
   ListMultiparts,
@@ -39,24 +40,23 @@ interface StoredRow {
 }
 
 /** Multipart uploads in progress. `UploadStore` says whether one is open, and ends it. */
-export class MultipartStore {
+export class MultipartStore extends Store {
   readonly parts: PartStore;
-  readonly #sql: Sql;
 
   constructor(sql: Sql) {
-    this.#sql = sql;
+    super(sql);
     this.parts = new PartStore(sql);
   }
 
   add({ upload, gen, path, initiatedAt, checksum, attributes, openCommit }: Multipart): void {
     const wanted = checksum && JSON.stringify(checksum);
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO multiparts (upload, gen, path, initiated_at, checksum, attributes, session)
       VALUES (${upload}, ${gen}, ${path}, ${initiatedAt}, ${wanted}, ${attributesText(attributes)}, ${openCommit})`;
   }
 
   find(upload: string, gen: number): Multipart | undefined {
-    const row = this.#sql.first<StoredRow & Pick<Multipart, "openCommit"> & { attributes: string | null }>`
+    const row = this.sql.first<StoredRow & Pick<Multipart, "openCommit"> & { attributes: string | null }>`
       SELECT upload, path, initiated_at AS initiatedAt, checksum, attributes, session AS openCommit FROM multiparts
       WHERE upload = ${upload} AND gen = ${gen}`;
     return row && { ...row, gen, checksum: readChecksum(row), attributes: readAttributes(row.attributes) };
@@ -66,7 +66,7 @@ export class MultipartStore {
   list(gen: number, { openCommit, prefix, after, limit }: ListMultiparts): MultipartList {
     const { lower, upper } = rangeOf(prefix);
     const from = pageStart(lower, after);
-    const rows = this.#sql.all<StoredRow>`
+    const rows = this.sql.all<StoredRow>`
       SELECT upload, path, initiated_at AS initiatedAt, checksum FROM multiparts INDEXED BY multiparts_by_path
       WHERE gen = ${gen} AND session IS ${openCommit ?? null} AND (path, upload) > (${from.path}, ${from.upload}) AND path < ${upper}
       ORDER BY path, upload LIMIT ${limit + 1}`;
@@ -75,17 +75,17 @@ export class MultipartStore {
   }
 
   progress(upload: string): string | null {
-    const row = this.#sql.first<{ progress: string | null }>`
+    const row = this.sql.first<{ progress: string | null }>`
       SELECT progress FROM multiparts WHERE upload = ${upload}`;
     return row?.progress ?? null;
   }
 
   saveProgress(upload: string, progress: string): void {
-    this.#sql.run`UPDATE multiparts SET progress = ${progress} WHERE upload = ${upload}`;
+    this.sql.run`UPDATE multiparts SET progress = ${progress} WHERE upload = ${upload}`;
   }
 
   forget(upload: string): void {
-    this.#sql.run`DELETE FROM multiparts WHERE upload = ${upload}`;
+    this.sql.run`DELETE FROM multiparts WHERE upload = ${upload}`;
     this.parts.forget(upload);
   }
 }
@@ -102,34 +102,28 @@ function readChecksum({ checksum }: StoredRow): WantedChecksum {
 }
 
 /** The parts of multipart uploads. Their contents are held by the uploads. */
-class PartStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+class PartStore extends Store {
   content(upload: string, number: number): ContentId | undefined {
-    return this.#sql.first<ContentId>`
+    return this.sql.first<ContentId>`
       SELECT lower(hex(digest)) AS digest, size FROM parts WHERE upload = ${upload} AND number = ${number}`;
   }
 
   /** Whether any part of the upload has this content. */
   anyHas(upload: string, { digest, size }: ContentId): boolean {
-    const found = this.#sql.first`
+    const found = this.sql.first`
       SELECT 1 FROM parts WHERE upload = ${upload} AND digest = unhex(${digest}) AND size = ${size} LIMIT 1`;
     return found !== undefined;
   }
 
   put(upload: string, { number, digest, size, checksum, modifiedAt }: Part): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT OR REPLACE INTO parts (upload, number, digest, size, checksum, modified_at)
       VALUES (${upload}, ${number}, unhex(${digest}), ${size}, ${checksum}, ${modifiedAt})`;
   }
 
   /** By number, greater than `after`. */
   list(upload: string, { after, limit }: { after: number; limit: number }): Part[] {
-    return this.#sql.all<Part>`
+    return this.sql.all<Part>`
       SELECT number, lower(hex(digest)) AS digest, size, checksum, modified_at AS modifiedAt FROM parts
       WHERE upload = ${upload} AND number > ${after} ORDER BY number LIMIT ${limit}`;
   }
@@ -137,7 +131,7 @@ class PartStore {
   /** Whether each of these parts is there with its content. */
   areThere(upload: string, named: CompleteMultipart["parts"]): boolean {
     const there = new Map<number, ContentId>();
-    const rows = this.#sql.all<ContentId & { number: number }>`
+    const rows = this.sql.all<ContentId & { number: number }>`
       SELECT number, lower(hex(digest)) AS digest, size FROM parts WHERE upload = ${upload}`;
     for (const { number, ...content } of rows) there.set(number, content);
     return named.every(({ number, digest, size }) => {
@@ -149,7 +143,7 @@ class PartStore {
   /** Where the bytes of these parts are, in this order, as many as fit one answer. */
   bodies(upload: string, { gen, numbers }: { gen: number; numbers: readonly number[] }): PartBody[] {
     const fitting = this.#fitting(upload, { gen, numbers });
-    const rows = this.#sql.all<ContentId & StoredBody & { number: number }>`
+    const rows = this.sql.all<ContentId & StoredBody & { number: number }>`
       SELECT number, lower(hex(parts.digest)) AS digest, parts.size AS size, kind, body
       FROM json_each(${JSON.stringify(fitting)}) AS asked
       CROSS JOIN parts ON parts.upload = ${upload} AND parts.number = asked.value
@@ -160,7 +154,7 @@ class PartStore {
 
   /** The first of these parts that are there and whose bodies fit one answer together; at least one. */
   #fitting(upload: string, { gen, numbers }: { gen: number; numbers: readonly number[] }): number[] {
-    const rows = this.#sql.all<{ number: number; bytes: number }>`
+    const rows = this.sql.all<{ number: number; bytes: number }>`
       SELECT number, octet_length(body) AS bytes FROM json_each(${JSON.stringify(numbers)}) AS asked
       CROSS JOIN parts ON parts.upload = ${upload} AND parts.number = asked.value
       CROSS JOIN contents
@@ -174,6 +168,6 @@ class PartStore {
   }
 
   forget(upload: string): void {
-    this.#sql.run`DELETE FROM parts WHERE upload = ${upload}`;
+    this.sql.run`DELETE FROM parts WHERE upload = ${upload}`;
   }
 }

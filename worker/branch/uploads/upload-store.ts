@@ -1,6 +1,7 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Content } from "../../blobs/content.ts";
 import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
 import type { ContentStore } from "../tree/content-store.ts";
 import type { MultipartStore } from "./multipart-store.ts";
@@ -15,13 +16,12 @@ export interface UploadRow {
 type NewUpload = UploadRow & { readonly now: number };
 
 /** Open uploads, and the contents that they hold until a file has them. A closed upload has no row. */
-export class UploadStore {
-  readonly #sql: Sql;
+export class UploadStore extends Store {
   readonly #contents: ContentStore;
   readonly #multiparts: MultipartStore;
 
   constructor(sql: Sql, { contents, multiparts }: { contents: ContentStore; multiparts: MultipartStore }) {
-    this.#sql = sql;
+    super(sql);
     this.#contents = contents;
     this.#multiparts = multiparts;
   }
@@ -32,7 +32,7 @@ export class UploadStore {
     if (earlier?.gen === gen) return earlier.id;
     if (earlier) this.close(earlier.id);
     const due = lease === null ? now + UPLOAD_LEASE_MS : null;
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO uploads (id, gen, lease, due, ttl, multipart)
       VALUES (${id}, ${gen}, ${lease}, ${due}, ${UPLOAD_LEASE_MS}, 0)`;
     return id;
@@ -40,45 +40,45 @@ export class UploadStore {
 
   /** Opens an upload of which `MultipartStore` says more. */
   openMultipart({ id, gen, now, ttlMs }: Omit<NewUpload, "lease"> & { ttlMs: number }): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO uploads (id, gen, due, ttl, multipart) VALUES (${id}, ${gen}, ${now + ttlMs}, ${ttlMs}, 1)`;
   }
 
   /** The upload, if it is open, of this generation, and no multipart upload. */
   find(id: string, gen: number): UploadRow | undefined {
-    return this.#sql.first<UploadRow>`
+    return this.sql.first<UploadRow>`
       SELECT id, gen, lease FROM uploads WHERE id = ${id} AND gen = ${gen} AND multipart = 0`;
   }
 
   /** Keeps an upload of this generation, of either kind, open for another while. Returns whether it is open. */
   renew(id: string, { gen, now }: { gen: number; now: number }): boolean {
-    return this.#sql.run`
+    return this.sql.run`
       UPDATE uploads SET due = CASE WHEN due IS NULL THEN NULL ELSE ${now} + ttl END
       WHERE id = ${id} AND gen = ${gen}`;
   }
 
   /** The pipeline is gone: its uploads run out like others. */
   forgetLeases(now: number): void {
-    this.#sql.run`UPDATE uploads SET lease = NULL, due = ${now + UPLOAD_LEASE_MS} WHERE lease >= ''`;
+    this.sql.run`UPDATE uploads SET lease = NULL, due = ${now + UPLOAD_LEASE_MS} WHERE lease >= ''`;
   }
 
   /** The generation is gone: the next look at what ran out ends its multipart uploads. */
   expireMultiparts(gen: number, now: number): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE uploads SET due = ${now} FROM multiparts
       WHERE multiparts.gen = ${gen} AND uploads.id = multiparts.upload`;
   }
 
   /** Those that ran out. */
   expired(now: number, limit: number): string[] {
-    return this.#sql.all<{ id: string }>`
+    return this.sql.all<{ id: string }>`
       SELECT id FROM uploads INDEXED BY uploads_by_due
       WHERE due IS NOT NULL AND due <= ${now} ORDER BY due LIMIT ${limit}`.map(({ id }) => id);
   }
 
   /** When the next one runs out; undefined if none does. */
   nextDue(): number | undefined {
-    return this.#sql.first<{ due: number }>`
+    return this.sql.first<{ due: number }>`
       SELECT due FROM uploads INDEXED BY uploads_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
   }
 
@@ -95,7 +95,7 @@ export class UploadStore {
 
   /** No longer keeps a content for the upload. */
   letGo({ id, gen }: Pick<UploadRow, "id" | "gen">, { digest, size }: ContentId): void {
-    const held = this.#sql.run`
+    const held = this.sql.run`
       DELETE FROM holds WHERE upload = ${id} AND digest = unhex(${digest}) AND size = ${size}`;
     if (held) this.#contents.release({ digest, size, gen });
   }
@@ -113,22 +113,22 @@ export class UploadStore {
 
   /** Ends an upload and releases what it holds. Returns whether it was open. */
   close(id: string): boolean {
-    const upload = this.#sql.first<{ gen: number; multipart: number }>`
+    const upload = this.sql.first<{ gen: number; multipart: number }>`
       DELETE FROM uploads WHERE id = ${id} RETURNING gen, multipart`;
     if (!upload) return false;
     if (upload.multipart) this.#multiparts.forget(id);
     const held = this.#contents.releaseHeld(id, upload.gen);
-    if (held) this.#sql.run`DELETE FROM holds WHERE upload = ${id}`;
+    if (held) this.sql.run`DELETE FROM holds WHERE upload = ${id}`;
     return true;
   }
 
   #byLease(lease: string): UploadRow | undefined {
-    return this.#sql.first<UploadRow>`SELECT id, gen, lease FROM uploads WHERE lease = ${lease}`;
+    return this.sql.first<UploadRow>`SELECT id, gen, lease FROM uploads WHERE lease = ${lease}`;
   }
 
   /** Returns false if the upload holds it already. */
   #hold(id: string, { digest, size }: ContentId): boolean {
-    return this.#sql.run`
+    return this.sql.run`
       INSERT INTO holds (upload, digest, size) VALUES (${id}, unhex(${digest}), ${size})
       ON CONFLICT DO NOTHING`;
   }

@@ -1,23 +1,23 @@
 import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 
 /** `work`: loops may have something to go on with; `leases`: a lease runs out; `jobs`: a job's time does. */
 export type TimerKind = "work" | "leases" | "jobs";
 
 /** All timers of the object over its one alarm. Set in the same turn as the rows they are for, they survive with them. */
-export class TimerStore {
-  readonly #sql: Sql;
+export class TimerStore extends Store {
   readonly #storage: DurableObjectStorage;
   /** When the alarm is known to ring; undefined if that is unknown, or never. */
   #alarm: number | undefined;
 
   constructor(sql: Sql, storage: DurableObjectStorage) {
-    this.#sql = sql;
+    super(sql);
     this.#storage = storage;
   }
 
   /** Due then, or sooner if it was due before that. */
   arm(kind: TimerKind, due: number): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO timers (kind, due) VALUES (${kind}, ${due})
       ON CONFLICT (kind) DO UPDATE SET due = excluded.due WHERE excluded.due < timers.due`;
     if (this.#alarm === undefined || due < this.#alarm) this.#ring();
@@ -25,7 +25,7 @@ export class TimerStore {
 
   /** Due then, whatever was set; undefined: never. Without any timer no alarm stands, so that an idle object rests. */
   set(kind: TimerKind, due: number | undefined): void {
-    this.#sql.run`DELETE FROM timers WHERE kind = ${kind}`;
+    this.sql.run`DELETE FROM timers WHERE kind = ${kind}`;
     if (due === undefined) this.#ring();
     else this.arm(kind, due);
   }
@@ -37,8 +37,7 @@ export class TimerStore {
   }
 
   #ring(): void {
-    const next =
-      this.#sql.first<{ due: number | null }>`SELECT min(due) AS due FROM timers`?.due ?? undefined;
+    const next = this.sql.first<{ due: number | null }>`SELECT min(due) AS due FROM timers`?.due ?? undefined;
     if (next === this.#alarm && next !== undefined) return;
     this.#alarm = next;
     if (next === undefined) void this.#storage.deleteAlarm();

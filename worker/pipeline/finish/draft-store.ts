@@ -1,6 +1,6 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Operation } from "../../branch/contract.ts";
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import type { Written } from "./published-store.ts";
 
 /** A place in the walk over what died or was born: that datum, from that path of it on. */
@@ -21,26 +21,20 @@ export type EndingStep =
   | { readonly step: "stage" | "list"; readonly after: string };
 
 /** How far the end of the oldest job has come. */
-export class EndingStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class EndingStore extends Store {
   /** Of the job that last began to end; undefined if nothing is left of it. */
   get(): { job: number; at: EndingStep } | undefined {
-    const row = this.#sql.first<{ job: number; step: string }>`SELECT job, step FROM ending WHERE one = 1`;
+    const row = this.sql.first<{ job: number; step: string }>`SELECT job, step FROM ending WHERE one = 1`;
     return row && { job: row.job, at: JSON.parse(row.step) };
   }
 
   set(job: number, at: EndingStep): void {
-    this.#sql.run`INSERT OR REPLACE INTO ending (one, job, step) VALUES (1, ${job}, ${JSON.stringify(at)})`;
+    this.sql.run`INSERT OR REPLACE INTO ending (one, job, step) VALUES (1, ${job}, ${JSON.stringify(at)})`;
   }
 
   /** Nothing is left of it. */
   remove(): void {
-    this.#sql.run`DELETE FROM ending`;
+    this.sql.run`DELETE FROM ending`;
   }
 }
 
@@ -54,28 +48,22 @@ export type Part = ContentId & { readonly key: string };
  * What the output commit that is being made changes of `published`. The two together, a row here before one there,
  * are what the datums of the oldest job write.
  */
-export class ChangedStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class ChangedStore extends Store {
   /** The last word on a path and key counts. */
   set({ path, key, id, salt, digest, size }: Written): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT OR REPLACE INTO changed (path, key, id, salt, digest, size)
       VALUES (${path}, ${key}, ${id}, ${salt}, ${digest}, ${size})`;
   }
 
   /** The datum is gone, or another one is in its place. */
   drop({ path, key }: Pick<Written, "path" | "key">): void {
-    this.#sql.run`INSERT OR REPLACE INTO changed (path, key) VALUES (${path}, ${key})`;
+    this.sql.run`INSERT OR REPLACE INTO changed (path, key) VALUES (${path}, ${key})`;
   }
 
   /** The first changed path after one; from the first for null. */
   nextPath(after: string | null): string | undefined {
-    return this.#sql.first<{ path: string }>`
+    return this.sql.first<{ path: string }>`
       SELECT path FROM changed WHERE path > ${after ?? ""} ORDER BY path LIMIT 1`?.path;
   }
 
@@ -92,7 +80,7 @@ export class ChangedStore {
   /** The first path below a directory, named without its slash, that a datum of the job writes, and its datum's key. */
   firstBelow(directory: string): string | undefined {
     const [from, to] = [`${directory}/`, `${directory}0`];
-    return this.#sql.first<{ key: string }>`
+    return this.sql.first<{ key: string }>`
       SELECT path, key FROM changed WHERE path > ${from} AND path < ${to} AND id IS NOT NULL
       UNION ALL
       SELECT path, key FROM published AS p WHERE path > ${from} AND path < ${to}
@@ -102,10 +90,10 @@ export class ChangedStore {
 
   /** Takes some out, in order. */
   take(limit: number): Changed[] {
-    const rows = this.#sql.all<Changed>`
+    const rows = this.sql.all<Changed>`
       SELECT path, key, id, salt, digest, size FROM changed ORDER BY path, key LIMIT ${limit}`;
     for (const { path, key } of rows) {
-      this.#sql.run`DELETE FROM changed WHERE path = ${path} AND key = ${key}`;
+      this.sql.run`DELETE FROM changed WHERE path = ${path} AND key = ${key}`;
     }
     return rows;
   }
@@ -117,7 +105,7 @@ export class ChangedStore {
     // The key of the root alone is the empty text.
     const first = after === null ? 1 : 0;
     const from = after ?? "";
-    return this.#sql.all<Part>`
+    return this.sql.all<Part>`
       SELECT key, digest, size FROM changed
       WHERE path = ${path} AND key >= ${from} AND (${first} OR key > ${from})
         AND id IS NOT NULL AND size >= ${leastSize}
@@ -142,16 +130,10 @@ interface Row {
 }
 
 /** What the output commit that is being made does to each path that it changes. */
-export class OperationStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class OperationStore extends Store {
   set(path: string, operation: PlannedOperation): void {
     const put = operation.state === "put" ? operation : undefined;
-    this.#sql.run`
+    this.sql.run`
       INSERT OR REPLACE INTO operations (path, state, digest, size, merge)
       VALUES (${path}, ${operation.state}, ${put?.content.digest ?? null}, ${put?.content.size ?? null},
         ${put?.merge ?? null})`;
@@ -159,37 +141,34 @@ export class OperationStore {
 
   /** How many the branch is to be told of, counted up to `limit`. */
   count(limit: number): number {
-    return (
-      this.#sql.first<{ count: number }>`
-        SELECT count(*) AS count FROM (SELECT 1 FROM operations WHERE state <> 'same' LIMIT ${limit})`
-        ?.count ?? 0
-    );
+    const row = this.sql.first<{ count: number }>`
+      SELECT count(*) AS count FROM (SELECT 1 FROM operations WHERE state <> 'same' LIMIT ${limit})`;
+    return row?.count ?? 0;
   }
 
   /** The last path that there is an operation for: they are made in order. */
   lastPath(): string | null {
-    return (
-      this.#sql.first<{ path: string }>`
-      SELECT path FROM operations ORDER BY path DESC LIMIT 1`?.path ?? null
-    );
+    const row = this.sql.first<{ path: string }>`
+    SELECT path FROM operations ORDER BY path DESC LIMIT 1`;
+    return row?.path ?? null;
   }
 
   /** The first path after one that waits for a merge; from the first for null. */
   nextWaiting(after: string | null): string | undefined {
-    return this.#sql.first<{ path: string }>`
+    return this.sql.first<{ path: string }>`
       SELECT path FROM operations INDEXED BY operations_waiting
       WHERE state = 'waits' AND path > ${after ?? ""} ORDER BY path LIMIT 1`?.path;
   }
 
   /** The content that is put to a path, and the merge that it comes from. */
   put(path: string): (ContentId & { merge: string | null }) | undefined {
-    return this.#sql.first<ContentId & { merge: string | null }>`
+    return this.sql.first<ContentId & { merge: string | null }>`
       SELECT digest, size, merge FROM operations WHERE path = ${path} AND state = 'put'`;
   }
 
   /** What the branch is to be told, after a path. */
   page({ after, limit }: { after: string; limit: number }): { path: string; operation: Operation }[] {
-    return this.#sql.all<Row>`
+    return this.sql.all<Row>`
       SELECT path, state, digest, size FROM operations
       WHERE path > ${after} AND state <> 'same' ORDER BY path LIMIT ${limit}`.map((row) => ({
       path: row.path,
@@ -199,9 +178,9 @@ export class OperationStore {
 
   /** Takes some out, in order, with those that do nothing. */
   take(limit: number): { path: string; operation: Operation | null }[] {
-    const rows = this.#sql.all<Row>`
+    const rows = this.sql.all<Row>`
       SELECT path, state, digest, size FROM operations ORDER BY path LIMIT ${limit}`;
-    for (const { path } of rows) this.#sql.run`DELETE FROM operations WHERE path = ${path}`;
+    for (const { path } of rows) this.sql.run`DELETE FROM operations WHERE path = ${path}`;
     return rows.map((row) => ({ path: row.path, operation: row.state === "same" ? null : operationOf(row) }));
   }
 }

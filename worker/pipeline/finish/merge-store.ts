@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 
 interface Merge extends ContentId {
   readonly id: string;
@@ -13,49 +13,42 @@ interface Merge extends ContentId {
 const REMOVED = -1;
 
 /** Contents that were merged of what several datums wrote to one path: what was merged once is not merged again. */
-export class MergeStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class MergeStore extends Store {
   record({ id, digest, size, upload, job }: Merge): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT OR REPLACE INTO merges (id, digest, size, upload, used)
       VALUES (${id}, ${digest}, ${size}, ${upload}, ${job})`;
   }
 
   /** The content that came of it; noted as used by a job. */
   use(id: string, job: number): ContentId | undefined {
-    return this.#sql.first<ContentId>`
+    return this.sql.first<ContentId>`
       UPDATE merges SET used = max(used, ${job}) WHERE id = ${id} AND used <> ${REMOVED}
       RETURNING digest, size`;
   }
 
   /** Forgets one whose content is gone. */
   drop(id: string): void {
-    this.#sql.run`DELETE FROM merges WHERE id = ${id}`;
+    this.sql.run`DELETE FROM merges WHERE id = ${id}`;
   }
 
   /** Forgets one that is removed. */
   forget(id: string): void {
-    this.#sql.run`DELETE FROM merges WHERE id = ${id} AND used = ${REMOVED}`;
+    this.sql.run`DELETE FROM merges WHERE id = ${id} AND used = ${REMOVED}`;
   }
 
   /** Marks some as removed that no job has used since one; they are used no more. */
   retire(job: number, limit: number): boolean {
-    return (
-      this.#sql.all`
-        UPDATE merges SET used = ${REMOVED} WHERE id IN (
-          SELECT id FROM merges WHERE used > ${REMOVED} AND used < ${job} ORDER BY used LIMIT ${limit})
-        RETURNING 1`.length === limit
-    );
+    const rows = this.sql.all`
+      UPDATE merges SET used = ${REMOVED} WHERE id IN (
+        SELECT id FROM merges WHERE used > ${REMOVED} AND used < ${job} ORDER BY used LIMIT ${limit})
+      RETURNING 1`;
+    return rows.length === limit;
   }
 
   /** One that is removed, with its upload if nothing else needs that. */
   retired(): { id: string; upload: string | null } | undefined {
-    return this.#sql.first<{ id: string; upload: string | null }>`
+    return this.sql.first<{ id: string; upload: string | null }>`
       SELECT id, CASE WHEN NOT EXISTS (
         SELECT 1 FROM merges AS other WHERE other.upload = merges.upload AND other.id <> merges.id) THEN upload END AS upload
       FROM merges WHERE used = ${REMOVED} LIMIT 1`;

@@ -1,5 +1,6 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import type { Owner } from "../work/result-store.ts";
 
 /** What a datum's result wrote to a path. */
@@ -15,25 +16,24 @@ type Place = Pick<Written, "path" | "key">;
  * What each datum wrote to each path of the output branch, for the last committed job. Which datums those were is kept
  * for every job (MakerStore).
  */
-export class PublishedStore {
-  readonly #sql: Sql;
+export class PublishedStore extends Store {
   readonly #makers: MakerStore;
 
   constructor(sql: Sql, makers: MakerStore) {
-    this.#sql = sql;
+    super(sql);
     this.#makers = makers;
   }
 
   /** Paths that a datum wrote, from one on, in byte order. */
   ofKey(key: string, { from, limit }: { from: string; limit: number }): string[] {
-    return this.#sql.all<{ path: string }>`
+    return this.sql.all<{ path: string }>`
       SELECT path FROM published INDEXED BY published_by_key
       WHERE key = ${key} AND path >= ${from} ORDER BY path LIMIT ${limit}`.map(({ path }) => path);
   }
 
   /** Some of what datums wrote to a path that is not empty, in order of their keys. */
   contents(path: string, limit: number): ContentId[] {
-    return this.#sql.all<ContentId>`
+    return this.sql.all<ContentId>`
       SELECT digest, size FROM published WHERE path = ${path} AND size > 0 ORDER BY key LIMIT ${limit}`;
   }
 
@@ -43,18 +43,18 @@ export class PublishedStore {
       if (before) this.#makers.kill({ path, key });
       this.#makers.bear({ path, key, id, salt });
     }
-    this.#sql.run`
+    this.sql.run`
       INSERT OR REPLACE INTO published (path, key, id, salt, digest, size)
       VALUES (${path}, ${key}, ${id}, ${salt}, ${digest}, ${size})`;
   }
 
   remove({ path, key }: Place): void {
     this.#makers.kill({ path, key });
-    this.#sql.run`DELETE FROM published WHERE path = ${path} AND key = ${key}`;
+    this.sql.run`DELETE FROM published WHERE path = ${path} AND key = ${key}`;
   }
 
   #owner({ path, key }: Place): Owner | undefined {
-    return this.#sql.first<Owner>`SELECT id, salt FROM published WHERE path = ${path} AND key = ${key}`;
+    return this.sql.first<Owner>`SELECT id, salt FROM published WHERE path = ${path} AND key = ${key}`;
   }
 }
 
@@ -67,23 +67,17 @@ export interface Maker extends Owner {
  * Which datums each path of the output branch came from, at any job: the history of `published`, in the table `made`.
  * It grows as the history of the output branch does, and is kept as long.
  */
-export class MakerStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class MakerStore extends Store {
   /** The job whose commit is being recorded, the oldest one that has not ended, has the path from this datum. */
   bear({ path, key, id, salt }: Place & Owner): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO made (path, born, key, id, salt) VALUES (${path}, ${this.#job()}, ${key}, ${id}, ${salt})
       ON CONFLICT (path, born, key) DO UPDATE SET id = excluded.id, salt = excluded.salt, died = NULL`;
   }
 
   /** That job has it from this datum no more; does nothing if it had not. */
   kill({ path, key }: Place): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE made INDEXED BY made_alive SET died = ${this.#job()}
       WHERE path = ${path} AND key = ${key} AND died IS NULL`;
   }
@@ -91,7 +85,7 @@ export class MakerStore {
   /** The datums that a path came from at a job, in order of their keys, after one; from the first for null. */
   of(path: string, { job, after, limit }: { job: number; after: string | null; limit: number }): Maker[] {
     const first = after === null ? 1 : 0;
-    return this.#sql.all<Maker>`
+    return this.sql.all<Maker>`
       SELECT id, salt, key FROM (
         SELECT id, salt, key, born FROM made INDEXED BY made_alive WHERE path = ${path} AND died IS NULL
         UNION ALL
@@ -101,9 +95,8 @@ export class MakerStore {
   }
 
   #job(): number {
-    return (
-      this.#sql.first<{ n: number }>`
-      SELECT n FROM jobs WHERE finished_at IS NULL ORDER BY n LIMIT 1`?.n ?? 0
-    );
+    const row = this.sql.first<{ n: number }>`
+    SELECT n FROM jobs WHERE finished_at IS NULL ORDER BY n LIMIT 1`;
+    return row?.n ?? 0;
   }
 }

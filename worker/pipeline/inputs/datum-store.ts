@@ -1,4 +1,4 @@
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 
 export interface DatumRow {
   readonly id: string;
@@ -17,30 +17,22 @@ export interface ChangePlace {
  * The datum set, by births and deaths: `born` is the first job that has a datum, `died` the first that has it no more. At
  * any job the set is the cross product of the elements that were alive then.
  */
-export class DatumStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class DatumStore extends Store {
   bear({ id, key, salt }: DatumRow, job: number): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO datums (key, born, died, id, salt) VALUES (${key}, ${job}, NULL, ${id}, ${salt})`;
   }
 
   /** Returns false if none of the key was alive. */
   kill(key: string, job: number): boolean {
-    return (
-      this.#sql.first`
-        UPDATE datums INDEXED BY datums_alive SET died = ${job} WHERE key = ${key} AND died IS NULL
-        RETURNING key` !== undefined
-    );
+    return this.sql.has`
+      UPDATE datums INDEXED BY datums_alive SET died = ${job} WHERE key = ${key} AND died IS NULL
+      RETURNING key`;
   }
 
   /** Ends the lives of some that were alive before a job. Returns of how many. */
   killSome(job: number, limit: number): number {
-    return this.#sql.all`
+    return this.sql.all`
       UPDATE datums SET died = ${job} WHERE (key, born) IN (
         SELECT key, born FROM datums INDEXED BY datums_alive WHERE died IS NULL LIMIT ${limit})
       RETURNING 1`.length;
@@ -54,7 +46,7 @@ export class DatumStore {
   /** Ids that begin so, two at most, in their order: of datums that belong to a job, or that it ran. */
   startingWith(start: string, job: number): string[] {
     const before = `${start}~`;
-    return this.#sql.all<{ id: string }>`
+    return this.sql.all<{ id: string }>`
       SELECT id FROM (SELECT id FROM attempts
         WHERE job = ${job} AND id >= ${start} AND id < ${before} ORDER BY id LIMIT 2)
       UNION
@@ -66,7 +58,7 @@ export class DatumStore {
 
   /** The salt of a datum that belongs to a job. Returns undefined if no datum of that id does. */
   saltAt(id: string, job: number): string | undefined {
-    const row = this.#sql.first<{ died: number | null; salt: string }>`
+    const row = this.sql.first<{ died: number | null; salt: string }>`
       SELECT died, salt FROM datums WHERE id = ${id} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
     return row && (row.died === null || row.died > job) ? row.salt : undefined;
   }
@@ -75,7 +67,7 @@ export class DatumStore {
   ofJob(job: number, { after, limit }: { after: string | null; limit: number }): DatumRow[] {
     // The key of the root alone is the empty text.
     const first = after === null ? 1 : 0;
-    return this.#sql.all<DatumRow>`
+    return this.sql.all<DatumRow>`
       SELECT id, key, salt FROM datums
       WHERE key >= ${after ?? ""} AND (${first} OR key > ${after}) AND born <= ${job} AND (died IS NULL OR died > ${job})
       ORDER BY key LIMIT ${limit}`;
@@ -83,25 +75,24 @@ export class DatumStore {
 
   /** Removes some that died at a job or before. Returns whether there may be more. */
   trim(job: number, limit: number): boolean {
-    return (
-      this.#sql.all`
-        DELETE FROM datums WHERE (key, born) IN (
-          SELECT key, born FROM datums INDEXED BY datums_by_died
-          WHERE died IS NOT NULL AND died <= ${job} ORDER BY died, key LIMIT ${limit})
-        RETURNING 1`.length === limit
-    );
+    const rows = this.sql.all`
+      DELETE FROM datums WHERE (key, born) IN (
+        SELECT key, born FROM datums INDEXED BY datums_by_died
+        WHERE died IS NOT NULL AND died <= ${job} ORDER BY died, key LIMIT ${limit})
+      RETURNING 1`;
+    return rows.length === limit;
   }
 
   /** The datum of a key that belongs to a job. */
   at(key: string, job: number): DatumRow | undefined {
-    const row = this.#sql.first<DatumRow & { died: number | null }>`
+    const row = this.sql.first<DatumRow & { died: number | null }>`
       SELECT id, key, salt, died FROM datums WHERE key = ${key} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
     return row && (row.died === null || row.died > job) ? row : undefined;
   }
 
   /** Datums of job `to` that job `from` did not have, in order of birth, from a place on. */
   born({ from, to }: Span, { place, limit }: { place: ChangePlace; limit: number }): Mover[] {
-    return this.#sql.all<Mover>`
+    return this.sql.all<Mover>`
       SELECT id, key, salt, born AS job FROM datums
       WHERE (born, key) >= (${place.job}, ${place.key}) AND born <= ${to} AND +born > ${from}
         AND (died IS NULL OR died > ${to})
@@ -110,7 +101,7 @@ export class DatumStore {
 
   /** Datums of job `from` that job `to` does not have, in order of death, from a place on. */
   died({ from, to }: Span, { place, limit }: { place: ChangePlace; limit: number }): Mover[] {
-    return this.#sql.all<Mover>`
+    return this.sql.all<Mover>`
       SELECT id, key, salt, died AS job FROM datums
       WHERE died IS NOT NULL AND (died, key) >= (${place.job}, ${place.key}) AND died <= ${to}
         AND +died > ${from} AND born <= ${from}
@@ -119,11 +110,11 @@ export class DatumStore {
 
   /** A datum that is to run again in a job counts as another one from that job on: it dies and is born. */
   replace(key: string, job: number): void {
-    const row = this.#sql.first<{ id: string; salt: string; born: number; died: number | null }>`
+    const row = this.sql.first<{ id: string; salt: string; born: number; died: number | null }>`
       SELECT id, salt, born, died FROM datums WHERE key = ${key} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
     if (!row || row.born === job) return;
-    this.#sql.run`UPDATE datums SET died = ${job} WHERE key = ${key} AND born = ${row.born}`;
-    this.#sql.run`
+    this.sql.run`UPDATE datums SET died = ${job} WHERE key = ${key} AND born = ${row.born}`;
+    this.sql.run`
       INSERT INTO datums (key, born, died, id, salt) VALUES (${key}, ${job}, ${row.died}, ${row.id}, ${row.salt})`;
   }
 }

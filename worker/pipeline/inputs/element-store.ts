@@ -1,5 +1,5 @@
 import type { Axis } from "../../core/cross-product.ts";
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 
 /** A file or directory that an input's glob matches, with what is in it. */
 export interface Element {
@@ -14,22 +14,16 @@ export interface Element {
 const AHEAD = 100;
 
 /** What the globs match, by births and deaths. */
-export class ElementStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class ElementStore extends Store {
   alive(input: number, path: string): Element | undefined {
-    return this.#sql.first<Element>`
+    return this.sql.first<Element>`
       SELECT path, kind, digest, size FROM elements INDEXED BY elements_alive
       WHERE input = ${input} AND path = ${path} AND died IS NULL`;
   }
 
   /** The element as it was at a job. */
   at({ input, path, job }: { input: number; path: string; job: number }): Element | undefined {
-    return this.#sql.first<Element>`
+    return this.sql.first<Element>`
       SELECT path, kind, digest, size FROM elements
       WHERE input = ${input} AND path = ${path} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
   }
@@ -37,10 +31,10 @@ export class ElementStore {
   /** Alive elements of an input after a path, in byte order of their paths; from the first for null. */
   aliveAfter({ input, after, limit }: { input: number; after: string | null; limit: number }): Element[] {
     return after === null
-      ? this.#sql.all<Element>`
+      ? this.sql.all<Element>`
           SELECT path, kind, digest, size FROM elements INDEXED BY elements_alive
           WHERE input = ${input} AND died IS NULL ORDER BY path LIMIT ${limit}`
-      : this.#sql.all<Element>`
+      : this.sql.all<Element>`
           SELECT path, kind, digest, size FROM elements INDEXED BY elements_alive
           WHERE input = ${input} AND path > ${after} AND died IS NULL ORDER BY path LIMIT ${limit}`;
   }
@@ -64,20 +58,20 @@ export class ElementStore {
 
   /** Does nothing if it was born at this job already. */
   bear(element: Element, { input, job }: { input: number; job: number }): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT OR IGNORE INTO elements (input, path, born, died, kind, digest, size)
       VALUES (${input}, ${element.path}, ${job}, NULL, ${element.kind}, ${element.digest}, ${element.size})`;
   }
 
   kill({ input, path, job }: { input: number; path: string; job: number }): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE elements INDEXED BY elements_alive SET died = ${job}
       WHERE input = ${input} AND path = ${path} AND died IS NULL`;
   }
 
   /** Ends the lives of some that were alive before a job. Returns of how many. */
   killSome(job: number, limit: number): number {
-    return this.#sql.all`
+    return this.sql.all`
       UPDATE elements SET died = ${job} WHERE (input, path, born) IN (
         SELECT input, path, born FROM elements INDEXED BY elements_alive WHERE died IS NULL LIMIT ${limit})
       RETURNING 1`.length;
@@ -85,31 +79,29 @@ export class ElementStore {
 
   /** Removes some that died at a job or before. Returns whether there may be more. */
   trim(job: number, limit: number): boolean {
-    return (
-      this.#sql.all`
-        DELETE FROM elements WHERE (input, path, born) IN (
-          SELECT input, path, born FROM elements INDEXED BY elements_by_died
-          WHERE died IS NOT NULL AND died <= ${job} ORDER BY died LIMIT ${limit})
-        RETURNING 1`.length === limit
-    );
+    const rows = this.sql.all`
+      DELETE FROM elements WHERE (input, path, born) IN (
+        SELECT input, path, born FROM elements INDEXED BY elements_by_died
+        WHERE died IS NOT NULL AND died <= ${job} ORDER BY died LIMIT ${limit})
+      RETURNING 1`;
+    return rows.length === limit;
   }
 
   /** Keeps the size of an input of a cross product, which would be slow to count. */
   resize(input: number, change: number): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO sizes (input, elements) VALUES (${input}, ${change})
       ON CONFLICT (input) DO UPDATE SET elements = elements + excluded.elements`;
   }
 
   /** How many elements an input of a cross product has, those that are about to be born included. */
   sizeOf(input: number): number {
-    return (
-      this.#sql.first<{ elements: number }>`SELECT elements FROM sizes WHERE input = ${input}`?.elements ?? 0
-    );
+    const row = this.sql.first<{ elements: number }>`SELECT elements FROM sizes WHERE input = ${input}`;
+    return row?.elements ?? 0;
   }
 
   /** No input has any element. */
   clearSizes(): void {
-    this.#sql.run`DELETE FROM sizes`;
+    this.sql.run`DELETE FROM sizes`;
   }
 }

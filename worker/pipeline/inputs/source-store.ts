@@ -1,6 +1,6 @@
 import type { BranchAddress } from "../../../protocol/names.ts";
 import type { CommitPosition } from "../../branch/contract.ts";
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 
 /** A place in a branch's history and the commit there; null: none is there, or the branch was deleted. */
 export interface Position extends CommitPosition {
@@ -14,24 +14,18 @@ export interface Source extends Position {
 }
 
 /** The sources: the distinct branches of the inputs, and how far each was read. */
-export class SourceStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class SourceStore extends Store {
   /** Other branches take the place of these. A branch that is among both keeps its cursor and what is known of it. */
   replace(addresses: readonly BranchAddress[]): void {
-    const known = this.#sql.all<Source & { subscribed: number; hasData: number }>`
+    const known = this.sql.all<Source & { subscribed: number; hasData: number }>`
       SELECT source, repo, branch, generation, seq, commit_id AS "commit", subscribed, has_data AS hasData
       FROM sources`;
-    this.#sql.run`DELETE FROM sources`;
+    this.sql.run`DELETE FROM sources`;
     for (const [source, { repo, branch }] of addresses.entries()) {
       this.insert({ source, repo, branch });
       const same = known.find((row) => row.repo === repo && row.branch === branch);
       if (!same) continue;
-      this.#sql.run`
+      this.sql.run`
         UPDATE sources SET subscribed = ${same.subscribed}, generation = ${same.generation}, seq = ${same.seq},
           commit_id = ${same.commit}, has_data = ${same.hasData}
         WHERE source = ${source}`;
@@ -39,29 +33,29 @@ export class SourceStore {
   }
 
   insert({ source, repo, branch }: { source: number; repo: string; branch: string }): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO sources (source, repo, branch, subscribed, generation, seq, commit_id, has_data)
       VALUES (${source}, ${repo}, ${branch}, 0, 0, 0, NULL, 0)`;
   }
 
   all(): Source[] {
-    return this.#sql.all<Source>`
+    return this.sql.all<Source>`
       SELECT source, repo, branch, generation, seq, commit_id AS "commit" FROM sources ORDER BY source`;
   }
 
   unsubscribed(): Source[] {
-    return this.#sql.all<Source>`
+    return this.sql.all<Source>`
       SELECT source, repo, branch, generation, seq, commit_id AS "commit" FROM sources
       WHERE subscribed = 0 ORDER BY source`;
   }
 
   /** The branches ring for us no more. */
   setUnsubscribed(): void {
-    this.#sql.run`UPDATE sources SET subscribed = 0`;
+    this.sql.run`UPDATE sources SET subscribed = 0`;
   }
 
   subscribed(source: number, at: Position & { hasData: boolean }): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE sources SET subscribed = 1, generation = ${at.generation}, seq = ${at.seq},
         commit_id = ${at.commit}, has_data = ${at.hasData ? 1 : 0}
       WHERE source = ${source}`;
@@ -69,23 +63,23 @@ export class SourceStore {
 
   /** Moves past an event. Returns false if that was done before. */
   advance(source: number, to: Position): boolean {
-    const moved = this.#sql.first`
+    const moved = this.sql.first`
       UPDATE sources SET generation = ${to.generation}, seq = ${to.seq}, commit_id = ${to.commit}
       WHERE source = ${source} AND (generation, seq) < (${to.generation}, ${to.seq}) RETURNING source`;
     return moved !== undefined;
   }
 
   hasData(source: number): boolean {
-    return this.#sql.first`SELECT 1 FROM sources WHERE source = ${source} AND has_data = 1` !== undefined;
+    return this.sql.has`SELECT 1 FROM sources WHERE source = ${source} AND has_data = 1`;
   }
 
   setHasData(source: number, hasData: boolean): void {
-    this.#sql.run`UPDATE sources SET has_data = ${hasData ? 1 : 0} WHERE source = ${source}`;
+    this.sql.run`UPDATE sources SET has_data = ${hasData ? 1 : 0} WHERE source = ${source}`;
   }
 
   /** Whether there are inputs and each of them holds a file: the first job waits for that. */
   allHaveData(): boolean {
-    const row = this.#sql.first<{ count: number; empty: number }>`
+    const row = this.sql.first<{ count: number; empty: number }>`
       SELECT count(*) AS count, count(*) FILTER (WHERE has_data = 0) AS empty FROM sources`;
     return row !== undefined && row.count > 0 && row.empty === 0;
   }

@@ -1,5 +1,5 @@
 import type { JobState } from "../../../protocol/pipelines.ts";
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import type { Position } from "../inputs/source-store.ts";
 
 /**
@@ -82,13 +82,7 @@ export function skippedOf(job: JobRow, oldest: JobRow | undefined): number {
 type StoredJob = Omit<JobRow, "positions" | "fill"> & { positions: string; fill: string };
 
 /** The jobs, numbered in their order. Every change that people can see raises the version, for the catalogue. */
-export class JobStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class JobStore extends Store {
   /** One job for an event; undefined if that event has its job. */
   insert(job: {
     id: string;
@@ -102,7 +96,7 @@ export class JobStore {
     const positions = JSON.stringify(
       job.positions.map(({ generation, seq, commit }): Position => ({ generation, seq, commit })),
     );
-    return this.#sql.first<{ n: number }>`
+    return this.sql.first<{ n: number }>`
       INSERT INTO jobs (n, id, state, revision, source, generation, seq, positions, fill, filled, carried, committing,
         reaping, total, processed, skipped, failed, open, created_at, version, flushed)
       VALUES ((SELECT coalesce(max(n), 0) + 1 FROM jobs), ${job.id}, 'starting', ${job.revision}, ${job.source},
@@ -141,16 +135,15 @@ export class JobStore {
 
   /** Jobs that have ended with attempts that are yet to be called off, oldest first. */
   toCallOff(limit: number): number[] {
-    return this.#sql.all<{ n: number }>`
+    return this.sql.all<{ n: number }>`
       SELECT n FROM jobs WHERE reaping = 1 ORDER BY n LIMIT ${limit}`.map((row) => row.n);
   }
 
   /** The newest job whose turn has begun: what is left undone before it is wanted no more. */
   newestWithTurn(): number {
-    return (
-      this.#sql.first<{ n: number }>`
-        SELECT n FROM jobs WHERE carried = ${TOOK_OVER} ORDER BY n DESC LIMIT 1`?.n ?? 0
-    );
+    const row = this.sql.first<{ n: number }>`
+      SELECT n FROM jobs WHERE carried = ${TOOK_OVER} ORDER BY n DESC LIMIT 1`;
+    return row?.n ?? 0;
   }
 
   /** Newest first, those before an id. */
@@ -163,25 +156,22 @@ export class JobStore {
   }
 
   setFlushed(n: number, version: number): void {
-    this.#sql.run`UPDATE jobs SET flushed = ${version} WHERE n = ${n}`;
+    this.sql.run`UPDATE jobs SET flushed = ${version} WHERE n = ${n}`;
   }
 
   /** A job that the catalogue has never heard of, or whose end it has not. */
   hasUrgent(): boolean {
-    return (
-      this.#sql.first`
-        SELECT 1 FROM jobs WHERE flushed < version AND (flushed = 0 OR finished_at IS NOT NULL) LIMIT 1` !==
-      undefined
-    );
+    return this.sql.has`
+      SELECT 1 FROM jobs WHERE flushed < version AND (flushed = 0 OR finished_at IS NOT NULL) LIMIT 1`;
   }
 
   setFill(n: number, { fill, total }: { fill: Fill; total: number }): void {
-    this.#sql.run`UPDATE jobs SET fill = ${JSON.stringify(fill)}, total = ${total} WHERE n = ${n}`;
+    this.sql.run`UPDATE jobs SET fill = ${JSON.stringify(fill)}, total = ${total} WHERE n = ${n}`;
   }
 
   /** Its datums are known: it runs, unless it has ended before. */
   start(n: number, now: number): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE jobs SET filled = 1, version = version + 1,
         state = CASE WHEN finished_at IS NULL THEN 'running' ELSE state END,
         started_at = CASE WHEN finished_at IS NULL THEN ${now} END
@@ -190,42 +180,39 @@ export class JobStore {
 
   /** Its datums will not be worked out: nothing builds upon it any more. */
   setFilled(n: number): void {
-    this.#sql.run`UPDATE jobs SET filled = 1 WHERE n = ${n}`;
+    this.sql.run`UPDATE jobs SET filled = 1 WHERE n = ${n}`;
   }
 
   /** It took over what there was to take over: from now on it is its turn. */
   beginTurn(n: number, now: number): void {
-    this.#sql.run`UPDATE jobs SET carried = ${TOOK_OVER}, turn_at = ${now} WHERE n = ${n}`;
+    this.sql.run`UPDATE jobs SET carried = ${TOOK_OVER}, turn_at = ${now} WHERE n = ${n}`;
   }
 
   /** Returns false if it has ended. */
   setCommitting(n: number, committing: 0 | 1): boolean {
-    return (
-      this.#sql.first`
-        UPDATE jobs SET committing = ${committing} WHERE n = ${n} AND finished_at IS NULL RETURNING n` !==
-      undefined
-    );
+    return this.sql.has`
+      UPDATE jobs SET committing = ${committing} WHERE n = ${n} AND finished_at IS NULL RETURNING n`;
   }
 
   /** Its output is committed, which stays so however it ends. */
   setCommitted(n: number, commit: string | null): void {
-    this.#sql.run`UPDATE jobs SET output_commit = ${commit}, version = version + 1 WHERE n = ${n}`;
+    this.sql.run`UPDATE jobs SET output_commit = ${commit}, version = version + 1 WHERE n = ${n}`;
   }
 
   /** Its output commit is done with, what remains is egress. */
   setEgressing(n: number): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE jobs SET state = 'egressing', committing = 0, version = version + 1
       WHERE n = ${n} AND finished_at IS NULL`;
   }
 
   setCalledOff(n: number): void {
-    this.#sql.run`UPDATE jobs SET reaping = 0 WHERE n = ${n}`;
+    this.sql.run`UPDATE jobs SET reaping = 0 WHERE n = ${n}`;
   }
 
   /** Counters are kept, never counted. Those of a job that has ended stay as they are. */
   count(n: number, { processed = 0, skipped = 0, failed = 0, open = 0 }: Counts): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE jobs SET processed = processed + ${processed}, skipped = skipped + ${skipped},
         failed = failed + ${failed}, open = open + ${open}, version = version + 1
       WHERE n = ${n} AND finished_at IS NULL`;
@@ -233,12 +220,10 @@ export class JobStore {
 
   /** Ends a job; returns false if it has ended. Open attempts are to be called off. */
   end(n: number, end: JobEnd): boolean {
-    return (
-      this.#sql.first`
-        UPDATE jobs SET state = ${end.state}, reason = ${end.reason}, finished_at = ${end.now},
-          skipped = ${end.skipped}, committing = 0, reaping = open > 0, version = version + 1
-        WHERE n = ${n} AND finished_at IS NULL RETURNING n` !== undefined
-    );
+    return this.sql.has`
+      UPDATE jobs SET state = ${end.state}, reason = ${end.reason}, finished_at = ${end.now},
+        skipped = ${end.skipped}, committing = 0, reaping = open > 0, version = version + 1
+      WHERE n = ${n} AND finished_at IS NULL RETURNING n`;
   }
 
   /** Jobs that have not ended, oldest first. */
@@ -257,7 +242,7 @@ export class JobStore {
 
   /** `condition` is one of the literals above. */
   #many(condition: string, ...values: (string | number)[]): JobRow[] {
-    return this.#sql
+    return this.sql
       .query<StoredJob>(`SELECT ${COLUMNS} FROM jobs WHERE ${condition}`, values)
       .map((row) => ({ ...row, positions: JSON.parse(row.positions), fill: JSON.parse(row.fill) }));
   }

@@ -1,6 +1,6 @@
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import type { CommitPosition } from "../../branch/contract.ts";
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import { type Definition, define, type Revision } from "../definition.ts";
 
 /** `purging`: gone for everybody else, while its rows are still being removed. */
@@ -42,18 +42,13 @@ export interface PipelineRow {
 }
 
 /** The one row about the pipeline itself, and the versions of its specification. */
-export class PipelineStore {
-  readonly #sql: Sql;
+export class PipelineStore extends Store {
   #definition: Definition | undefined;
   /** Earlier versions, read for jobs that were made for them. */
   readonly #earlier = new Map<number, Definition>();
 
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
   row(): PipelineRow | undefined {
-    return this.#sql.first<PipelineRow>`
+    return this.sql.first<PipelineRow>`
       SELECT state, version, told AS catalogueVersion, revision, epoch, keep_output AS keepOutput, pull_due AS pullDue, alive, committed,
         begun AS hadFirstJob, owed AS wholeJobDue, stale_before AS staleUntil, anew AS nextReadsWhole,
         made_from AS madeFrom
@@ -62,7 +57,7 @@ export class PipelineStore {
 
   /** What the pipeline is, in whatever state. */
   definition(): Definition | undefined {
-    const row = this.#sql.first<{ uid: string; revision: number }>`
+    const row = this.sql.first<{ uid: string; revision: number }>`
       SELECT uid, revision FROM pipeline WHERE one = 1`;
     if (!row) return undefined;
     const { uid, revision } = row;
@@ -90,7 +85,7 @@ export class PipelineStore {
   /** A new pipeline, on top of the tombstone of an earlier one. */
   begin({ uid, spec, starts, now }: Pick<Revision, "spec" | "starts"> & { uid: string; now: number }): void {
     const text = JSON.stringify(spec);
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO pipeline (one, name, uid, state, spec, created_at, version, salt, epoch, keep_output, pull_due, alive, committed)
       VALUES (1, ${spec.pipeline.name}, ${uid}, 'creating', ${text}, ${now}, 1, '1', NULL, 0, 0, 0, 0)
       ON CONFLICT (one) DO UPDATE SET
@@ -102,18 +97,18 @@ export class PipelineStore {
 
   /** Whether a version waits to become the present one. */
   hasNextRevision(): boolean {
-    return this.#sql.first`SELECT 1 FROM pipeline WHERE one = 1 AND wish IS NOT NULL` !== undefined;
+    return this.sql.has`SELECT 1 FROM pipeline WHERE one = 1 AND wish IS NOT NULL`;
   }
 
   /** Writes down the version that is to follow the present one. */
   setNextRevision(next: Revision, now: number): void {
     this.#insertRevision(next, now);
-    this.#sql.run`UPDATE pipeline SET wish = ${next.revision}`;
+    this.sql.run`UPDATE pipeline SET wish = ${next.revision}`;
   }
 
   /** Makes the version that waits the present one. */
   revise(): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE pipeline SET revision = wish, version = version + 1, wish = NULL,
         spec = (SELECT spec FROM revisions WHERE revision = wish),
         salt = (SELECT salt FROM revisions WHERE revision = wish)
@@ -122,61 +117,60 @@ export class PipelineStore {
 
   /** Every change of state is a new version for the catalogue. */
   setState(state: StoredState): void {
-    this.#sql.run`UPDATE pipeline SET state = ${state}, version = version + 1`;
+    this.sql.run`UPDATE pipeline SET state = ${state}, version = version + 1`;
   }
 
   setCatalogueVersion(version: number): void {
-    this.#sql.run`UPDATE pipeline SET told = max(told, ${version})`;
+    this.sql.run`UPDATE pipeline SET told = max(told, ${version})`;
   }
 
   setKeepOutput(keep: number): void {
-    this.#sql.run`UPDATE pipeline SET keep_output = ${keep}`;
+    this.sql.run`UPDATE pipeline SET keep_output = ${keep}`;
   }
 
   setEpoch(epoch: number): void {
-    this.#sql.run`UPDATE pipeline SET epoch = ${epoch}`;
+    this.sql.run`UPDATE pipeline SET epoch = ${epoch}`;
   }
 
   setPullDue(due: 0 | 1): void {
-    this.#sql.run`UPDATE pipeline SET pull_due = ${due}`;
+    this.sql.run`UPDATE pipeline SET pull_due = ${due}`;
   }
 
   setHadFirstJob(had: 0 | 1): void {
-    this.#sql.run`UPDATE pipeline SET begun = ${had}`;
+    this.sql.run`UPDATE pipeline SET begun = ${had}`;
   }
 
   setWholeJobDue(due: 0 | 1): void {
-    this.#sql.run`UPDATE pipeline SET owed = ${due}`;
+    this.sql.run`UPDATE pipeline SET owed = ${due}`;
   }
 
   setNextReadsWhole(whole: 0 | 1): void {
-    this.#sql.run`UPDATE pipeline SET anew = ${whole}`;
+    this.sql.run`UPDATE pipeline SET anew = ${whole}`;
   }
 
   setStaleUntil(job: number | null): void {
-    this.#sql.run`UPDATE pipeline SET stale_before = ${job}`;
+    this.sql.run`UPDATE pipeline SET stale_before = ${job}`;
   }
 
   /** Returns how many datums are alive after the change. */
   addAlive(change: number): number {
-    return (
-      this.#sql.first<{ alive: number }>`UPDATE pipeline SET alive = alive + ${change} RETURNING alive`
-        ?.alive ?? 0
-    );
+    const row = this.sql.first<{ alive: number }>`
+      UPDATE pipeline SET alive = alive + ${change} RETURNING alive`;
+    return row?.alive ?? 0;
   }
 
   setCommitted(job: number): void {
-    this.#sql.run`UPDATE pipeline SET committed = ${job}`;
+    this.sql.run`UPDATE pipeline SET committed = ${job}`;
   }
 
   #insertRevision({ revision, spec, salt, starts }: Revision, now: number): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT OR REPLACE INTO revisions (revision, spec, salt, starts, created_at)
       VALUES (${revision}, ${JSON.stringify(spec)}, ${salt}, ${JSON.stringify(starts)}, ${now})`;
   }
 
   #read(revision: number): Definition | undefined {
-    const row = this.#sql.first<StoredRevision>`
+    const row = this.sql.first<StoredRevision>`
       SELECT p.uid, p.created_at AS createdAt, r.spec, r.salt, r.starts
       FROM pipeline AS p, revisions AS r WHERE p.one = 1 AND r.revision = ${revision}`;
     if (!row) return undefined;

@@ -1,4 +1,4 @@
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import type { ChunkLine } from "./log-store.ts";
 
 /** About the most bytes of one page, more than a row has, and the most rows. */
@@ -30,17 +30,11 @@ type ChunkRow = Omit<KeptChunk, "lines"> & { readonly lines: string };
 type Size = { readonly seq: number; readonly bytes: number };
 
 /** Reads what LogStore keeps. */
-export class LogReader {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class LogReader extends Store {
   /** What the datums of a job printed, or one of them, from a number on; and whether there is more. */
   page(job: number, { datum, from }: { datum: string | undefined; from: number }): ChunkPage {
     const place = placeOf(job, datum);
-    const sizes = this.#sql.query<Size>(
+    const sizes = this.sql.query<Size>(
       `SELECT c.seq, c.bytes FROM log_chunks AS c ${place.where} AND c.seq >= ? ORDER BY c.seq LIMIT ${PAGE_ROWS}`,
       [...place.values, from],
     );
@@ -48,7 +42,7 @@ export class LogReader {
     const last = fits.at(-1)?.seq;
     if (last === undefined) return { chunks: [], more: false };
     // What is gone of a datum is missing before its first chunk.
-    const rows = this.#sql.query<ChunkRow>(
+    const rows = this.sql.query<ChunkRow>(
       `SELECT c.seq, c.datum, c.node, c.at, c.lines, c.dropped + coalesce((
          SELECT gone FROM log_datums AS d WHERE d.job = c.job AND d.datum = c.datum AND d.gone > 0
            AND NOT EXISTS (SELECT 1 FROM log_chunks AS o INDEXED BY log_chunks_by_datum
@@ -64,19 +58,18 @@ export class LogReader {
 
   /** Lines of a datum that were kept once, if nothing is kept any more. Returns undefined if something is. */
   goneOf(job: number, datum: string): number | undefined {
-    const kept = this.#sql.first`
+    const kept = this.sql.first`
       SELECT 1 FROM log_chunks INDEXED BY log_chunks_by_datum WHERE job = ${job} AND datum = ${datum} LIMIT 1`;
     if (kept) return undefined;
-    return (
-      this.#sql.first<{ gone: number }>`
-        SELECT gone FROM log_datums WHERE job = ${job} AND datum = ${datum}`?.gone ?? 0
-    );
+    const row = this.sql.first<{ gone: number }>`
+      SELECT gone FROM log_datums WHERE job = ${job} AND datum = ${datum}`;
+    return row?.gone ?? 0;
   }
 
   /** Of the failed datums of a job of which nothing is kept here, by key, the last lines that came with their outcome. */
   tails(job: number, { after, limit }: { after: string | null; limit: number }): Tail[] {
     const first = after === null ? 1 : 0;
-    return this.#sql.all<Tail>`
+    return this.sql.all<Tail>`
       SELECT a.id AS datum, a.node, a.finished_at AS at, a.log,
         coalesce((SELECT gone FROM log_datums AS d WHERE d.job = a.job AND d.datum = a.id), 0) AS gone
       FROM attempts AS a INDEXED BY attempts_failed

@@ -1,4 +1,5 @@
 import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 
 /** How much of what commands print is kept, in bytes. */
@@ -56,19 +57,18 @@ interface Evicted {
  * What datums printed, in the order in which it came. The oldest goes if there is more than is kept: first of the
  * datum that has too much, then of the whole pipeline, of any job. How many lines went is remembered.
  */
-export class LogStore {
-  readonly #sql: Sql;
+export class LogStore extends Store {
   readonly #limits: LogLimits;
 
   constructor(sql: Sql, limits: LogLimits = LIMITS) {
-    this.#sql = sql;
+    super(sql);
     this.#limits = limits;
   }
 
   /** Keeps an entry. Does nothing if it, or one after it, was kept before. */
   add(_: Tx, printer: Printer, { seq, dropped, lines, now }: LogEntry & { now: number }): void {
     const { job, datum, lease, since } = printer;
-    const before = this.#sql.first<Taken>`
+    const before = this.sql.first<Taken>`
       SELECT bytes, lease, entry, at FROM log_datums WHERE job = ${job} AND datum = ${datum}`;
     const last = before?.lease === lease ? before : undefined;
     if (last && seq <= last.entry) return;
@@ -80,7 +80,7 @@ export class LogStore {
     });
     if (printed.length === 0) at = Math.max(at, now);
     const bytes = this.#insert(printer, { dropped, printed, at });
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO log_datums (job, datum, bytes, gone, lease, entry, at)
       VALUES (${job}, ${datum}, ${bytes}, 0, ${lease}, ${seq}, ${at})
       ON CONFLICT (job, datum) DO UPDATE SET
@@ -90,18 +90,17 @@ export class LogStore {
 
   /** Removes some of what jobs before one printed; returns whether there may be more. */
   trim(before: number, limit: number): boolean {
-    const chunks = this.#sql.all<{ bytes: number }>`
+    const chunks = this.sql.all<{ bytes: number }>`
       DELETE FROM log_chunks WHERE seq IN (
         SELECT seq FROM log_chunks INDEXED BY log_chunks_by_job WHERE job < ${before} LIMIT ${limit})
       RETURNING bytes`;
     if (chunks.length > 0) this.#addBytes(-sum(chunks));
     if (chunks.length === limit) return true;
-    return (
-      this.#sql.all`
-        DELETE FROM log_datums WHERE (job, datum) IN (
-          SELECT job, datum FROM log_datums WHERE job < ${before} ORDER BY job, datum LIMIT ${limit})
-        RETURNING 1`.length === limit
-    );
+    const rows = this.sql.all`
+      DELETE FROM log_datums WHERE (job, datum) IN (
+        SELECT job, datum FROM log_datums WHERE job < ${before} ORDER BY job, datum LIMIT ${limit})
+      RETURNING 1`;
+    return rows.length === limit;
   }
 
   /** Writes the rows of an entry; returns their bytes. */
@@ -110,20 +109,20 @@ export class LogStore {
     { dropped, printed, at }: { dropped: number; printed: readonly Printed[]; at: number },
   ): number {
     const parts = printed.length > 0 ? inParts(printed) : dropped > 0 ? [[]] : [];
-    let seq = this.#sql.first<{ next: number }>`SELECT next FROM log_store WHERE one = 1`?.next ?? 1;
+    let seq = this.sql.first<{ next: number }>`SELECT next FROM log_store WHERE one = 1`?.next ?? 1;
     let all = 0;
     for (const [index, part] of parts.entries()) {
       const from = part[0]?.at ?? at;
       const text = JSON.stringify(part.map((line): ChunkLine => [line.at - from, line.text]));
       const bytes = ROW_BYTES + new TextEncoder().encode(text).length;
-      this.#sql.run`
+      this.sql.run`
         INSERT INTO log_chunks (seq, job, datum, node, at, dropped, count, bytes, lines)
         VALUES (${seq++}, ${job}, ${datum}, ${node}, ${from}, ${index === 0 ? dropped : 0}, ${part.length},
           ${bytes}, ${text})`;
       all += bytes;
     }
     if (parts.length > 0) {
-      this.#sql.run`
+      this.sql.run`
         INSERT INTO log_store (one, bytes, next) VALUES (1, ${all}, ${seq})
         ON CONFLICT (one) DO UPDATE SET bytes = bytes + ${all}, next = excluded.next`;
     }
@@ -133,24 +132,24 @@ export class LogStore {
   #keepBounds({ job, datum, bytes }: { job: number; datum: string; bytes: number }): void {
     const excess = bytes - this.#limits.datumBytes;
     if (excess > 0) {
-      const oldest = this.#sql.all<Evicted>`
+      const oldest = this.sql.all<Evicted>`
         SELECT seq, job, datum, bytes, dropped + count AS lines
         FROM log_chunks INDEXED BY log_chunks_by_datum
         WHERE job = ${job} AND datum = ${datum} ORDER BY seq LIMIT ${MAX_EVICTED}`;
       this.#evict(enough(oldest, excess));
     }
-    const all = this.#sql.first<{ bytes: number }>`SELECT bytes FROM log_store WHERE one = 1`?.bytes ?? 0;
+    const all = this.sql.first<{ bytes: number }>`SELECT bytes FROM log_store WHERE one = 1`?.bytes ?? 0;
     const over = all - this.#limits.pipelineBytes;
     if (over <= 0) return;
-    const oldest = this.#sql.all<Evicted>`
+    const oldest = this.sql.all<Evicted>`
       SELECT seq, job, datum, bytes, dropped + count AS lines FROM log_chunks ORDER BY seq LIMIT ${MAX_EVICTED}`;
     this.#evict(enough(oldest, over));
   }
 
   #evict(chunks: readonly Evicted[]): void {
     for (const { seq, job, datum, bytes, lines } of chunks) {
-      this.#sql.run`DELETE FROM log_chunks WHERE seq = ${seq}`;
-      this.#sql.run`
+      this.sql.run`DELETE FROM log_chunks WHERE seq = ${seq}`;
+      this.sql.run`
         UPDATE log_datums SET bytes = bytes - ${bytes}, gone = gone + ${lines}
         WHERE job = ${job} AND datum = ${datum}`;
     }
@@ -158,7 +157,7 @@ export class LogStore {
   }
 
   #addBytes(bytes: number): void {
-    this.#sql.run`UPDATE log_store SET bytes = bytes + ${bytes} WHERE one = 1`;
+    this.sql.run`UPDATE log_store SET bytes = bytes + ${bytes} WHERE one = 1`;
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 import type { Counts } from "../jobs/job-store.ts";
 
 export interface AttemptRow {
@@ -33,25 +34,24 @@ export interface Fault {
  * What runs, and what failed, per job. Of all open attempts of one datum id at most one is queued or running, that of
  * the oldest job unless another one runs already; the others wait for it.
  */
-export class AttemptStore {
-  readonly #sql: Sql;
+export class AttemptStore extends Store {
   readonly #count: (job: number, counts: Counts) => void;
 
   constructor(sql: Sql, count: (job: number, counts: Counts) => void) {
-    this.#sql = sql;
+    super(sql);
     this.#count = count;
   }
 
   /** A datum that a job has to run. Does nothing if the job has it already. */
   add(job: number, { id, key }: { id: string; key: string }): void {
-    if (this.#sql.first`SELECT 1 FROM attempts WHERE job = ${job} AND id = ${id}`) return;
-    const other = this.#sql.first<{ job: number; state: string }>`
+    if (this.sql.first`SELECT 1 FROM attempts WHERE job = ${job} AND id = ${id}`) return;
+    const other = this.sql.first<{ job: number; state: string }>`
       SELECT job, state FROM attempts INDEXED BY attempts_unsettled
       WHERE id = ${id} AND finished_at IS NULL AND state <> 'waiting'`;
     const overtakes = other?.state === "queued" && other.job > job;
     if (overtakes)
-      this.#sql.run`UPDATE attempts SET state = 'waiting' WHERE job = ${other.job} AND id = ${id}`;
-    this.#sql.run`
+      this.sql.run`UPDATE attempts SET state = 'waiting' WHERE job = ${other.job} AND id = ${id}`;
+    this.sql.run`
       INSERT INTO attempts (job, id, key, state, tries, lost)
       VALUES (${job}, ${id}, ${key}, ${other && !overtakes ? "waiting" : "queued"}, 0, 0)`;
     this.#count(job, { open: 1 });
@@ -59,31 +59,29 @@ export class AttemptStore {
 
   /** Queues a datum again whose result was lost after it had succeeded. */
   redo(job: number, { id, key }: { id: string; key: string }): void {
-    const done = this.#sql.first<{ state: string }>`
+    const done = this.sql.first<{ state: string }>`
       SELECT state FROM attempts WHERE job = ${job} AND id = ${id} AND finished_at IS NOT NULL`;
     if (!done) {
       this.add(job, { id, key });
       return;
     }
-    this.#sql.run`
+    this.sql.run`
       UPDATE attempts SET state = 'queued', tries = 0, finished_at = NULL WHERE job = ${job} AND id = ${id}`;
     this.#count(job, { open: 1, processed: done.state === "success" ? -1 : 0 });
   }
 
   /** A datum without a result in a job that has ended before it could run: a later job takes it over. */
   addKilled(job: number, { id, key }: { id: string; key: string }, { now }: { now: number }): void {
-    this.#sql.run`
+    this.sql.run`
       INSERT OR IGNORE INTO attempts (job, id, key, state, tries, lost, finished_at)
       VALUES (${job}, ${id}, ${key}, 'killed', 0, 0, ${now})`;
   }
 
   /** How many are queued, counted up to `limit`. */
   queued(limit: number): number {
-    return (
-      this.#sql.first<{ count: number }>`
-        SELECT count(*) AS count FROM (SELECT 1 FROM attempts WHERE state = 'queued' LIMIT ${limit})`
-        ?.count ?? 0
-    );
+    const row = this.sql.first<{ count: number }>`
+      SELECT count(*) AS count FROM (SELECT 1 FROM attempts WHERE state = 'queued' LIMIT ${limit})`;
+    return row?.count ?? 0;
   }
 
   /** The next ones to run: oldest job first, then by key; none of the jobs `but`, which are in ascending order. */
@@ -94,7 +92,7 @@ export class AttemptStore {
     for (const before of [...but, Number.MAX_SAFE_INTEGER]) {
       if (found.length === limit) break;
       found.push(
-        ...this.#sql.all<AttemptRow>`
+        ...this.sql.all<AttemptRow>`
           SELECT job, id, key, tries, lost FROM attempts INDEXED BY attempts_queued
           WHERE state = 'queued' AND job > ${after} AND job < ${before}
           ORDER BY job, key LIMIT ${limit - found.length}`,
@@ -108,7 +106,7 @@ export class AttemptStore {
     attempt: AttemptRow,
     { lease, worker, node, until }: { lease: string; worker: string; node: string; until: number },
   ): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE attempts SET state = 'running', lease = ${lease}, worker = ${worker}, node = ${node},
         lease_until = ${until}
       WHERE job = ${attempt.job} AND id = ${attempt.id} AND state = 'queued'`;
@@ -116,7 +114,7 @@ export class AttemptStore {
 
   /** The attempt that a lease holds. The lease is the fence: a lost one, or one whose job has ended, finds nothing. */
   held(lease: string): (AttemptRow & { node: string | null }) | undefined {
-    return this.#sql.first<AttemptRow & { node: string | null }>`
+    return this.sql.first<AttemptRow & { node: string | null }>`
       SELECT job, id, key, tries, lost, node FROM attempts
       WHERE lease = ${lease} AND state = 'running'
         AND EXISTS (SELECT 1 FROM jobs WHERE n = attempts.job AND finished_at IS NULL)`;
@@ -124,30 +122,28 @@ export class AttemptStore {
 
   /** Returns false if the lease is lost. */
   renew(lease: string, until: number): boolean {
-    return (
-      this.#sql.first`
-        UPDATE attempts SET lease_until = ${until} WHERE lease = ${lease} AND state = 'running'
-          AND EXISTS (SELECT 1 FROM jobs WHERE n = attempts.job AND finished_at IS NULL)
-        RETURNING job` !== undefined
-    );
+    return this.sql.has`
+      UPDATE attempts SET lease_until = ${until} WHERE lease = ${lease} AND state = 'running'
+        AND EXISTS (SELECT 1 FROM jobs WHERE n = attempts.job AND finished_at IS NULL)
+      RETURNING job`;
   }
 
   /** Attempts whose lease ran out. */
   expired(now: number, limit: number): AttemptRow[] {
-    return this.#sql.all<AttemptRow>`
+    return this.sql.all<AttemptRow>`
       SELECT job, id, key, tries, lost FROM attempts
       WHERE lease_until IS NOT NULL AND lease_until <= ${now} ORDER BY lease_until LIMIT ${limit}`;
   }
 
   nextExpiry(): number | undefined {
-    return this.#sql.first<{ until: number }>`
+    return this.sql.first<{ until: number }>`
       SELECT lease_until AS until FROM attempts WHERE lease_until IS NOT NULL ORDER BY lease_until LIMIT 1`
       ?.until;
   }
 
   /** Back into the queue, with what it has behind it. */
   requeue({ job, id, tries, lost }: AttemptRow): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE attempts SET state = 'queued', lease = NULL, worker = NULL, node = NULL, lease_until = NULL,
         tries = ${tries}, lost = ${lost}
       WHERE job = ${job} AND id = ${id}`;
@@ -155,19 +151,19 @@ export class AttemptStore {
 
   /** Keeps what went wrong with a try, while it is tried again and after it has failed. */
   note({ job, id }: AttemptRow, { exitCode, reason, log }: Fault): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE attempts SET exit_code = ${exitCode}, reason = ${reason}, log = ${log}
       WHERE job = ${job} AND id = ${id}`;
   }
 
   /** The result is recorded: a job that waited for the same datum need not run it. */
   succeed({ job, id }: AttemptRow, { exitCode, now }: { exitCode: number; now: number }): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE attempts SET state = 'success', lease = NULL, lease_until = NULL, finished_at = ${now},
         exit_code = ${exitCode}, reason = NULL, log = NULL
       WHERE job = ${job} AND id = ${id}`;
     this.#count(job, { processed: 1, open: -1 });
-    const spared = this.#sql.all<{ job: number }>`
+    const spared = this.sql.all<{ job: number }>`
       UPDATE attempts INDEXED BY attempts_unsettled SET state = 'skipped', finished_at = ${now}
       WHERE id = ${id} AND finished_at IS NULL RETURNING job`;
     for (const waiting of spared) this.#count(waiting.job, { skipped: 1, open: -1 });
@@ -177,7 +173,7 @@ export class AttemptStore {
   fail(attempt: AttemptRow, fault: Fault & { now: number }): void {
     const { job, id, tries, lost } = attempt;
     this.note(attempt, fault);
-    this.#sql.run`
+    this.sql.run`
       UPDATE attempts SET state = 'failed', lease = NULL, lease_until = NULL, tries = ${tries}, lost = ${lost},
         finished_at = ${fault.now}
       WHERE job = ${job} AND id = ${id}`;
@@ -190,11 +186,11 @@ export class AttemptStore {
    * runs it. Returns what the next slice comes after; null: that was the last.
    */
   callOff(job: number, { after, limit, now }: { after: string; limit: number; now: number }): string | null {
-    const rows = this.#sql.all<{ id: string; finishedAt: number | null }>`
+    const rows = this.sql.all<{ id: string; finishedAt: number | null }>`
       SELECT id, finished_at AS finishedAt FROM attempts WHERE job = ${job} AND id > ${after}
       ORDER BY id LIMIT ${limit}`;
     for (const { id } of rows.filter(({ finishedAt }) => finishedAt === null)) {
-      this.#sql.run`
+      this.sql.run`
         UPDATE attempts SET state = 'killed', lease = NULL, lease_until = NULL, finished_at = ${now}
         WHERE job = ${job} AND id = ${id}`;
       this.#promote(id);
@@ -205,7 +201,7 @@ export class AttemptStore {
   /** Failed datums of a job, by key, after one; from the first for null. */
   failed(job: number, { after, limit }: { after: string | null; limit: number }): FailedAttempt[] {
     const first = after === null ? 1 : 0;
-    return this.#sql.all<FailedAttempt>`
+    return this.sql.all<FailedAttempt>`
       SELECT job, id, key, tries, lost, exit_code AS exitCode, reason, log
       FROM attempts INDEXED BY attempts_failed
       WHERE state = 'failed' AND job = ${job} AND key >= ${after ?? ""} AND (${first} OR key > ${after})
@@ -215,7 +211,7 @@ export class AttemptStore {
   /** Datums that were open when their job ended, by key, after one; from the first for null. */
   killed(job: number, { after, limit }: { after: string | null; limit: number }): AttemptRow[] {
     const first = after === null ? 1 : 0;
-    return this.#sql.all<AttemptRow>`
+    return this.sql.all<AttemptRow>`
       SELECT job, id, key, tries, lost FROM attempts INDEXED BY attempts_killed
       WHERE state = 'killed' AND job = ${job} AND key >= ${after ?? ""} AND (${first} OR key > ${after})
       ORDER BY key LIMIT ${limit}`;
@@ -223,34 +219,33 @@ export class AttemptStore {
 
   /** What a job ran or is to run, by id, after one. */
   ofJob(job: number, { after, limit }: { after: string; limit: number }): ShownAttempt[] {
-    return this.#sql.all<ShownAttempt>`
+    return this.sql.all<ShownAttempt>`
       SELECT job, id, key, state, tries, lost, node, exit_code AS exitCode, reason, log, finished_at AS finishedAt
       FROM attempts WHERE job = ${job} AND id > ${after} ORDER BY id LIMIT ${limit}`;
   }
 
   get(job: number, id: string): ShownAttempt | undefined {
-    return this.#sql.first<ShownAttempt>`
+    return this.sql.first<ShownAttempt>`
       SELECT job, id, key, state, tries, lost, node, exit_code AS exitCode, reason, log, finished_at AS finishedAt
       FROM attempts WHERE job = ${job} AND id = ${id}`;
   }
 
   /** Removes some rows of jobs before one; returns false if none is left. */
   trim(before: number, limit: number): boolean {
-    return (
-      this.#sql.all`
-        DELETE FROM attempts WHERE (job, id) IN (
-          SELECT job, id FROM attempts WHERE job < ${before} ORDER BY job, id LIMIT ${limit})
-        RETURNING 1`.length === limit
-    );
+    const rows = this.sql.all`
+      DELETE FROM attempts WHERE (job, id) IN (
+        SELECT job, id FROM attempts WHERE job < ${before} ORDER BY job, id LIMIT ${limit})
+      RETURNING 1`;
+    return rows.length === limit;
   }
 
   /** The oldest job that waited for a datum which nobody is to run any more runs it. */
   #promote(id: string): void {
-    const open = this.#sql.all<{ job: number; state: string }>`
+    const open = this.sql.all<{ job: number; state: string }>`
       SELECT job, state FROM attempts INDEXED BY attempts_unsettled
       WHERE id = ${id} AND finished_at IS NULL ORDER BY job`;
     const [oldest] = open;
     if (!oldest || open.some(({ state }) => state !== "waiting")) return;
-    this.#sql.run`UPDATE attempts SET state = 'queued' WHERE job = ${oldest.job} AND id = ${id}`;
+    this.sql.run`UPDATE attempts SET state = 'queued' WHERE job = ${oldest.job} AND id = ${id}`;
   }
 }

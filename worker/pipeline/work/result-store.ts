@@ -1,6 +1,7 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Output } from "../../../protocol/runner.ts";
 import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 
 export interface OutputRow extends ContentId {
   readonly path: string;
@@ -17,28 +18,27 @@ export interface Result {
 }
 
 /** Successes and what they wrote, by datum id: a datum that comes back after its death is done already. */
-export class ResultStore {
-  readonly #sql: Sql;
+export class ResultStore extends Store {
   readonly #salt: () => string;
 
   /** `salt`: results of another one do not count. */
   constructor(sql: Sql, salt: () => string) {
-    this.#sql = sql;
+    super(sql);
     this.#salt = salt;
   }
 
   /** Under the present salt, unless another one is asked for. */
   has(id: string, salt: string = this.#salt()): boolean {
-    return this.#sql.first`SELECT 1 FROM results WHERE id = ${id} AND salt = ${salt}` !== undefined;
+    return this.sql.has`SELECT 1 FROM results WHERE id = ${id} AND salt = ${salt}`;
   }
 
   record({ id, job, exitCode, millis, upload, outputs, now }: Result): void {
     const salt = this.#salt();
-    this.#sql.run`
+    this.sql.run`
       INSERT OR REPLACE INTO results (id, salt, job, exit_code, millis, upload, finished_at)
       VALUES (${id}, ${salt}, ${job}, ${exitCode}, ${millis}, ${upload}, ${now})`;
     for (const { path, digest, size } of outputs) {
-      this.#sql.run`
+      this.sql.run`
         INSERT OR REPLACE INTO outputs (id, salt, path, digest, size)
         VALUES (${id}, ${salt}, ${path}, ${digest}, ${size})`;
     }
@@ -46,19 +46,19 @@ export class ResultStore {
 
   /** The job that a result was made in, and how the command ended. */
   origin({ id, salt }: ResultKey): { job: number; exitCode: number } | undefined {
-    return this.#sql.first<{ job: number; exitCode: number }>`
+    return this.sql.first<{ job: number; exitCode: number }>`
       SELECT job, exit_code AS exitCode FROM results WHERE id = ${id} AND salt = ${salt}`;
   }
 
   /** Forgets a result whose contents are gone. */
   drop(id: string): void {
-    this.#sql.run`DELETE FROM outputs WHERE id = ${id} AND salt = ${this.#salt()}`;
-    this.#sql.run`DELETE FROM results WHERE id = ${id} AND salt = ${this.#salt()}`;
+    this.sql.run`DELETE FROM outputs WHERE id = ${id} AND salt = ${this.#salt()}`;
+    this.sql.run`DELETE FROM results WHERE id = ${id} AND salt = ${this.#salt()}`;
   }
 
   /** What a result wrote, by path, from one on. */
   outputs({ id, salt }: ResultKey, { from, limit }: { from: string; limit: number }): OutputRow[] {
-    return this.#sql.all<OutputRow>`
+    return this.sql.all<OutputRow>`
       SELECT path, digest, size FROM outputs
       WHERE id = ${id} AND salt = ${salt} AND path >= ${from} ORDER BY path LIMIT ${limit}`;
   }
@@ -66,11 +66,11 @@ export class ResultStore {
   /** Forgets the results of other salts among the next `limit` after a place; returns the place after them, null at the end. */
   trim(after: ResultKey, limit: number): ResultKey | null {
     const salt = this.#salt();
-    const keys = this.#sql.all<ResultKey>`
+    const keys = this.sql.all<ResultKey>`
       SELECT id, salt FROM results WHERE (id, salt) > (${after.id}, ${after.salt}) ORDER BY id, salt LIMIT ${limit}`;
     for (const stale of keys.filter((key) => key.salt !== salt)) {
-      this.#sql.run`DELETE FROM outputs WHERE id = ${stale.id} AND salt = ${stale.salt}`;
-      this.#sql.run`DELETE FROM results WHERE id = ${stale.id} AND salt = ${stale.salt}`;
+      this.sql.run`DELETE FROM outputs WHERE id = ${stale.id} AND salt = ${stale.salt}`;
+      this.sql.run`DELETE FROM results WHERE id = ${stale.id} AND salt = ${stale.salt}`;
     }
     return keys.length < limit ? null : (keys.at(-1) ?? null);
   }

@@ -1,4 +1,4 @@
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 
 export interface SlotRequest {
   readonly worker: string;
@@ -12,26 +12,20 @@ export interface SlotRequest {
 }
 
 /** Which workers may lease. That exactly as many work as the specification says holds here, whatever the fleet starts. */
-export class SlotStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class SlotStore extends Store {
   /** Takes or keeps a slot for a worker. If there are too many workers, those that came last lose theirs. */
   take({ worker, node, allowed, visit, now, until }: SlotRequest): boolean {
-    this.#sql.run`DELETE FROM slots WHERE until <= ${now}`;
-    const own = this.#sql.first<{ since: number }>`SELECT since FROM slots WHERE worker = ${worker}`;
+    this.sql.run`DELETE FROM slots WHERE until <= ${now}`;
+    const own = this.sql.first<{ since: number }>`SELECT since FROM slots WHERE worker = ${worker}`;
     const since = own?.since ?? now;
-    const before = this.#sql.first<{ count: number }>`
+    const before = this.sql.first<{ count: number }>`
       SELECT count(*) AS count FROM slots
       WHERE worker <> ${worker} AND (${own ? 0 : 1} OR (since, worker) < (${since}, ${worker}))`;
     if ((before?.count ?? 0) >= allowed) {
       this.release(worker);
       return false;
     }
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO slots (worker, node, since, until, visit)
       VALUES (${worker}, ${node}, ${since}, ${until}, ${visit})
       ON CONFLICT (worker) DO UPDATE SET until = excluded.until, visit = excluded.visit`;
@@ -40,25 +34,25 @@ export class SlotStore {
 
   /** Does nothing if the worker has none. */
   renew(worker: string, { now, until }: { now: number; until: number }): void {
-    this.#sql.run`UPDATE slots SET until = ${until} WHERE worker = ${worker} AND until > ${now}`;
+    this.sql.run`UPDATE slots SET until = ${until} WHERE worker = ${worker} AND until > ${now}`;
   }
 
   /** Why a worker can't work, kept as long as its slot; null: it can. Does nothing if it has none. */
   setTrouble(worker: string, trouble: string | null): void {
-    this.#sql
+    this.sql
       .run`UPDATE slots SET trouble = ${trouble} WHERE worker = ${worker} AND trouble IS NOT ${trouble}`;
   }
 
   /** By node, why workers there can't work: one word for each node. */
   troubles(now: number): { node: string; trouble: string }[] {
-    return this.#sql.all<{ node: string; trouble: string }>`
+    return this.sql.all<{ node: string; trouble: string }>`
       SELECT node, min(trouble) AS trouble FROM slots
       WHERE until > ${now} AND trouble IS NOT NULL GROUP BY node ORDER BY node`;
   }
 
   /** Whether any worker may lease. */
   isTaken(now: number): boolean {
-    return this.#sql.first`SELECT 1 FROM slots WHERE until > ${now} LIMIT 1` !== undefined;
+    return this.sql.has`SELECT 1 FROM slots WHERE until > ${now} LIMIT 1`;
   }
 
   /**
@@ -66,18 +60,16 @@ export class SlotStore {
    * since, or holds a lease: then it is at work, and only its connection broke.
    */
   vacate(worker: string, visit: string): boolean {
-    return (
-      this.#sql.first`
-        DELETE FROM slots WHERE worker = ${worker} AND visit = ${visit}
-          AND NOT EXISTS (SELECT 1 FROM attempts INDEXED BY attempts_by_expiry
-            WHERE lease_until IS NOT NULL AND worker = ${worker})
-          AND NOT EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_by_expiry
-            WHERE lease_until IS NOT NULL AND worker = ${worker})
-        RETURNING worker` !== undefined
-    );
+    return this.sql.has`
+      DELETE FROM slots WHERE worker = ${worker} AND visit = ${visit}
+        AND NOT EXISTS (SELECT 1 FROM attempts INDEXED BY attempts_by_expiry
+          WHERE lease_until IS NOT NULL AND worker = ${worker})
+        AND NOT EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_by_expiry
+          WHERE lease_until IS NOT NULL AND worker = ${worker})
+      RETURNING worker`;
   }
 
   release(worker: string): void {
-    this.#sql.run`DELETE FROM slots WHERE worker = ${worker}`;
+    this.sql.run`DELETE FROM slots WHERE worker = ${worker}`;
   }
 }

@@ -1,5 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { Sql } from "../../sqlite/sql.ts";
+import { Store } from "../../sqlite/store.ts";
 
 export interface TaskRow {
   /** Of a merge: its own id. */
@@ -15,94 +15,84 @@ export interface TaskRow {
 type StoredTask = TaskRow & { readonly parts: string | null };
 
 /** What runners are to do for the oldest job beside its datums: merges and egress. Leased like datums; a task that is done has no row. */
-export class TaskStore {
-  readonly #sql: Sql;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-  }
-
+export class TaskStore extends Store {
   /** Does nothing if it is there. */
   addMerge(parts: readonly ContentId[], { id, job, path }: { id: string; job: number; path: string }): void {
     const text = JSON.stringify(parts.map(({ digest, size }): ContentId => ({ digest, size })));
-    this.#sql.run`
+    this.sql.run`
       INSERT OR IGNORE INTO tasks (id, kind, job, state, path, parts, tries, lost)
       VALUES (${id}, 'merge', ${job}, 'queued', ${path}, ${text}, 0, 0)`;
   }
 
   addEgress({ id, job }: { id: string; job: number }): TaskRow {
-    this.#sql.run`
+    this.sql.run`
       INSERT INTO tasks (id, kind, job, state, tries, lost) VALUES (${id}, 'egress', ${job}, 'queued', 0, 0)`;
     return { id, kind: "egress", job, path: null, tries: 0, lost: 0 };
   }
 
   /** How many of a job are queued, counted up to `limit`. */
   queued(job: number, limit: number): number {
-    return (
-      this.#sql.first<{ count: number }>`
-        SELECT count(*) AS count FROM (
-          SELECT 1 FROM tasks INDEXED BY tasks_by_job WHERE job = ${job} AND state = 'queued' LIMIT ${limit})`
-        ?.count ?? 0
-    );
+    const row = this.sql.first<{ count: number }>`
+      SELECT count(*) AS count FROM (
+        SELECT 1 FROM tasks INDEXED BY tasks_by_job WHERE job = ${job} AND state = 'queued' LIMIT ${limit})`;
+    return row?.count ?? 0;
   }
 
   /** Those of a job that are queued. */
   next(job: number, limit: number): TaskRow[] {
-    return this.#sql.all<TaskRow>`
+    return this.sql.all<TaskRow>`
       SELECT id, kind, job, path, tries, lost FROM tasks INDEXED BY tasks_by_job
       WHERE job = ${job} AND state = 'queued' ORDER BY id LIMIT ${limit}`;
   }
 
   /** Whether a job has any. */
   has(job: number): boolean {
-    return this.#sql.first`SELECT 1 FROM tasks WHERE job = ${job} LIMIT 1` !== undefined;
+    return this.sql.has`SELECT 1 FROM tasks WHERE job = ${job} LIMIT 1`;
   }
 
   /** What a merge puts together. */
   parts(id: string): ContentId[] {
-    const row = this.#sql.first<Pick<StoredTask, "parts">>`SELECT parts FROM tasks WHERE id = ${id}`;
+    const row = this.sql.first<Pick<StoredTask, "parts">>`SELECT parts FROM tasks WHERE id = ${id}`;
     return JSON.parse(row?.parts ?? "[]");
   }
 
   run(id: string, { lease, worker, until }: { lease: string; worker: string; until: number }): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE tasks SET state = 'running', lease = ${lease}, worker = ${worker}, lease_until = ${until}
       WHERE id = ${id} AND state = 'queued'`;
   }
 
   /** The task that a lease holds. The lease is the fence: a lost one, or one whose job has ended, finds nothing. */
   held(lease: string): TaskRow | undefined {
-    return this.#sql.first<TaskRow>`
+    return this.sql.first<TaskRow>`
       SELECT id, kind, job, path, tries, lost FROM tasks
       WHERE lease = ${lease} AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finished_at IS NULL)`;
   }
 
   /** Returns false if the lease is lost. */
   renew(lease: string, until: number): boolean {
-    return (
-      this.#sql.first`
-        UPDATE tasks SET lease_until = ${until}
-        WHERE lease = ${lease} AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finished_at IS NULL)
-        RETURNING id` !== undefined
-    );
+    return this.sql.has`
+      UPDATE tasks SET lease_until = ${until}
+      WHERE lease = ${lease} AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finished_at IS NULL)
+      RETURNING id`;
   }
 
   /** Those whose lease ran out. */
   expired(now: number, limit: number): TaskRow[] {
-    return this.#sql.all<TaskRow>`
+    return this.sql.all<TaskRow>`
       SELECT id, kind, job, path, tries, lost FROM tasks
       WHERE lease_until IS NOT NULL AND lease_until <= ${now} ORDER BY lease_until LIMIT ${limit}`;
   }
 
   nextExpiry(): number | undefined {
-    return this.#sql.first<{ until: number }>`
+    return this.sql.first<{ until: number }>`
       SELECT lease_until AS until FROM tasks WHERE lease_until IS NOT NULL ORDER BY lease_until LIMIT 1`
       ?.until;
   }
 
   /** Back into the queue, with what it has behind it. */
   requeue({ id, tries, lost }: TaskRow): void {
-    this.#sql.run`
+    this.sql.run`
       UPDATE tasks SET state = 'queued', lease = NULL, worker = NULL, lease_until = NULL, tries = ${tries},
         lost = ${lost}
       WHERE id = ${id}`;
@@ -110,26 +100,26 @@ export class TaskStore {
 
   /** Keeps what went wrong with a try. */
   note(id: string, reason: string): void {
-    this.#sql.run`UPDATE tasks SET reason = ${reason} WHERE id = ${id}`;
+    this.sql.run`UPDATE tasks SET reason = ${reason} WHERE id = ${id}`;
   }
 
   /** What last went wrong with the egress of a job. */
   egressFault(job: number): string | undefined {
-    return this.#sql.first<{ reason: string }>`
+    return this.sql.first<{ reason: string }>`
       SELECT reason FROM tasks WHERE job = ${job} AND kind = 'egress' AND reason IS NOT NULL LIMIT 1`?.reason;
   }
 
   remove(id: string): void {
-    this.#sql.run`DELETE FROM tasks WHERE id = ${id}`;
+    this.sql.run`DELETE FROM tasks WHERE id = ${id}`;
   }
 
   /** Any that are left, of whichever job. */
   some(limit: number): TaskRow[] {
-    return this.#sql.all<TaskRow>`SELECT id, kind, job, path, tries, lost FROM tasks LIMIT ${limit}`;
+    return this.sql.all<TaskRow>`SELECT id, kind, job, path, tries, lost FROM tasks LIMIT ${limit}`;
   }
 
   /** Takes every egress task from the worker that has it. */
   callOffEgress(): void {
-    this.#sql.run`DELETE FROM tasks WHERE kind = 'egress'`;
+    this.sql.run`DELETE FROM tasks WHERE kind = 'egress'`;
   }
 }
