@@ -1,5 +1,5 @@
 import type { JobContext, Uses } from "../context.ts";
-import type { DatumRow } from "../inputs/datum-store.ts";
+import type { Mover } from "../inputs/datum-store.ts";
 import { endStep, type Guarded } from "../ledger/guards.ts";
 import type { EndingStep, WalkPlace } from "./draft-store.ts";
 
@@ -114,8 +114,6 @@ class Collector {
     return isFull && last !== undefined ? justAfter(last) : null;
   }
 }
-
-type Mover = DatumRow & { readonly job: number };
 
 /** Where to go on with a datum: only the first one of a slice may be half done. */
 function pathOf({ job, key }: Mover, place: WalkPlace): string {

@@ -1,12 +1,11 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Operation } from "../../branch/contract.ts";
 import { Store } from "../../sqlite/store.ts";
+import type { ChangePlace } from "../inputs/datum-store.ts";
 import type { Written } from "./published-store.ts";
 
 /** A place in the walk over what died or was born: that datum, from that path of it on. */
-export interface WalkPlace {
-  readonly job: number;
-  readonly key: string;
+export interface WalkPlace extends ChangePlace {
   readonly path: string;
 }
 

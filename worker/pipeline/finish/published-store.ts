@@ -1,13 +1,12 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Sql } from "../../sqlite/sql.ts";
 import { Store } from "../../sqlite/store.ts";
-import type { Owner } from "../work/result-store.ts";
+import type { DatumRow } from "../inputs/datum-store.ts";
+import type { ResultKey } from "../work/result-store.ts";
 
 /** What a datum's result wrote to a path. */
-export interface Written extends Owner, ContentId {
+export interface Written extends DatumRow, ContentId {
   readonly path: string;
-  /** Of the datum. */
-  readonly key: string;
 }
 
 type Place = Pick<Written, "path" | "key">;
@@ -53,14 +52,9 @@ export class PublishedStore extends Store {
     this.sql.run`DELETE FROM published WHERE path = ${path} AND key = ${key}`;
   }
 
-  #owner({ path, key }: Place): Owner | undefined {
-    return this.sql.first<Owner>`SELECT id, salt FROM published WHERE path = ${path} AND key = ${key}`;
+  #owner({ path, key }: Place): ResultKey | undefined {
+    return this.sql.first<ResultKey>`SELECT id, salt FROM published WHERE path = ${path} AND key = ${key}`;
   }
-}
-
-/** A datum that made a path of the output branch. */
-export interface Maker extends Owner {
-  readonly key: string;
 }
 
 /**
@@ -69,7 +63,7 @@ export interface Maker extends Owner {
  */
 export class MakerStore extends Store {
   /** The job whose commit is being recorded, the oldest one that has not ended, has the path from this datum. */
-  bear({ path, key, id, salt }: Place & Owner): void {
+  bear({ path, key, id, salt }: Place & ResultKey): void {
     this.sql.run`
       INSERT INTO made (path, born, key, id, salt) VALUES (${path}, ${this.#job()}, ${key}, ${id}, ${salt})
       ON CONFLICT (path, born, key) DO UPDATE SET id = excluded.id, salt = excluded.salt, died = NULL`;
@@ -83,9 +77,9 @@ export class MakerStore extends Store {
   }
 
   /** The datums that a path came from at a job, in order of their keys, after one; from the first for null. */
-  of(path: string, { job, after, limit }: { job: number; after: string | null; limit: number }): Maker[] {
+  of(path: string, { job, after, limit }: { job: number; after: string | null; limit: number }): DatumRow[] {
     const first = after === null ? 1 : 0;
-    return this.sql.all<Maker>`
+    return this.sql.all<DatumRow>`
       SELECT id, salt, key FROM (
         SELECT id, salt, key, born FROM made INDEXED BY made_alive WHERE path = ${path} AND died IS NULL
         UNION ALL

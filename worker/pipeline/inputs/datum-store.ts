@@ -126,4 +126,4 @@ export interface Span {
 }
 
 /** A datum that a job has and another one has not; `job`: since which one. */
-type Mover = DatumRow & ChangePlace;
+export type Mover = DatumRow & ChangePlace;

@@ -1,4 +1,4 @@
-import type { BranchApi, CommitPosition } from "../../branch/contract.ts";
+import type { AnswerOf, BranchApi, CommitPosition } from "../../branch/contract.ts";
 import type { Peers } from "../context.ts";
 import type { Definition, InputRule, Revision } from "../definition.ts";
 
@@ -69,14 +69,10 @@ export async function holdsFile(
   branch: BranchApi,
   { at, start }: { at: CommitPosition; start: CommitPosition | null },
 ): Promise<boolean> {
+  const asked = writtenSince(start, at);
   let after: string | null = "";
   for (let limit = 1; after !== null; limit = PAGE) {
-    const page: Awaited<ReturnType<BranchApi["filesAt"]>> = await branch.filesAt({
-      ...writtenSince(start, at),
-      prefix: "",
-      after,
-      limit,
-    });
+    const page: AnswerOf<"filesAt"> = await branch.filesAt({ ...asked, prefix: "", after, limit });
     if (page.files.some(({ kind }) => kind === "file")) return true;
     after = page.next;
   }

@@ -1,5 +1,5 @@
 import type { Maker } from "../../../protocol/commits.ts";
-import type { BranchApi } from "../../branch/contract.ts";
+import type { AnswerOf, BranchApi } from "../../branch/contract.ts";
 import { datumPaths } from "../../core/datums.ts";
 import type { Uses } from "../context.ts";
 import type { MakerPage, PipelineApi } from "../contract.ts";
@@ -62,7 +62,7 @@ async function kindAt(
   if (!position || path === "") return "dir";
   const { generation, seq } = position;
   for (let after: string | null = ""; after !== null; ) {
-    const page: Awaited<ReturnType<BranchApi["filesAt"]>> = await branch.filesAt({
+    const page: AnswerOf<"filesAt"> = await branch.filesAt({
       generation,
       seq,
       prefix: path,

@@ -9,7 +9,7 @@ import type { Definition } from "../definition.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { AttemptRow } from "./attempt-store.ts";
 import { type Sweeps, sweep } from "./expiry.ts";
-import { type TakesTasks, takeTasks } from "./tasks.ts";
+import { type TakesTasks, type TaskRequest, takeTasks } from "./tasks.ts";
 
 /** What leasing datums touches. */
 type TakesDatums = Uses<"jobs" | "attempts" | "elements", "id">;
@@ -67,13 +67,8 @@ function termsOf({ spec, output }: Definition): Omit<Leased, "ok" | "slot" | "da
   return { transform, output, ...(datumTimeout !== undefined && { datumTimeout }) };
 }
 
-interface Request {
-  readonly definition: Definition;
+interface Request extends Omit<TaskRequest, "until"> {
   readonly node: string;
-  readonly worker: string;
-  readonly max: number;
-  /** How many workers the pipeline has now. */
-  readonly allowed: number;
   /** Tells this call from the worker's others; null: it does not say. */
   readonly visit: string | null;
   readonly now: number;

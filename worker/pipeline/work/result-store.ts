@@ -81,6 +81,3 @@ export interface ResultKey {
   readonly id: string;
   readonly salt: string;
 }
-
-/** A datum's result that wrote a path. */
-export type Owner = ResultKey;

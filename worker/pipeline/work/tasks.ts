@@ -16,7 +16,7 @@ const PARTS_PER_CALL = 4 * MAX_MERGE_PARTS;
 /** At most so many workers share what is pending. */
 const MAX_SHARES = 16;
 
-interface TaskRequest {
+export interface TaskRequest {
   readonly definition: Definition;
   readonly worker: string;
   readonly max: number;
