@@ -5,6 +5,7 @@ import { ApiError } from "./answer/errors.ts";
 import { slowLines } from "./answer/slow.ts";
 import { jobParam, noSuchJob, pipelineOf } from "./jobs.ts";
 import { type ApiRequest, readQuery } from "./request/api-request.ts";
+import { invalidField } from "./request/issues.ts";
 
 /** How long one call waits for more output. */
 const WAIT_MS = 20_000;
@@ -90,12 +91,8 @@ function refusal(
     case "no-such-datum":
       return new ApiError("NotFound", `The job '${job}' has no datum '${datum}'.`);
     case "several-datums":
-      return invalid("datum", `more than one datum's id begins with '${datum}': give more of it`);
+      return invalidField("datum", `more than one datum's id begins with '${datum}': give more of it`);
     case "no-such-place":
-      return invalid("after", "must be the 'next' of an earlier line");
+      return invalidField("after", "must be the 'next' of an earlier line");
   }
-}
-
-function invalid(path: string, message: string): ApiError {
-  return new ApiError("InvalidRequest", "The request has a problem.", { issues: [{ path, message }] });
 }

@@ -5,6 +5,7 @@ import type { Context } from "../app.ts";
 import { ApiError } from "./answer/errors.ts";
 import { stopError } from "./answer/failures.ts";
 import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
+import { invalidField } from "./request/issues.ts";
 
 const MAX_JOBS = 1000;
 /** How long one request waits for the end of a job. */
@@ -116,10 +117,7 @@ export async function listDatums(asked: ApiRequest): Promise<Response> {
   const page = await pipeline.datums({ job: id, limit, ...(after !== undefined && { after }) });
   if (page.ok) return Response.json({ datums: page.datums, next: page.next } satisfies DatumPage);
   if (page.reason === "no-such-job") throw noSuchJob(id);
-  const message = "must be the 'next' of an earlier page";
-  throw new ApiError("InvalidRequest", "The request has a problem.", {
-    issues: [{ path: "after", message }],
-  });
+  throw invalidField("after", "must be the 'next' of an earlier page");
 }
 
 /** The pipeline of the job in the path. */

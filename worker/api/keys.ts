@@ -25,7 +25,12 @@ export async function createKey(asked: ApiRequest): Promise<Response> {
   const wish = await readJson(asked, CreateKey);
   const { catalogue, config } = asked.context;
   const { encryptionKey } = config;
-  if (encryptionKey === undefined) throw noEncryptionKey();
+  if (encryptionKey === undefined) {
+    throw new ApiError(
+      "NoEncryptionKey",
+      "No access keys can be made, because there is nothing to encrypt their secrets with: give the gateway SLUICE_ENCRYPTION_KEY, the base64 of 32 random bytes ('openssl rand -base64 32').",
+    );
+  }
   const key = await makeKey(wish, { catalogue, encryptionKey, now: Date.now() });
   return Response.json(key satisfies KeyCreated, { status: 201, headers: { "cache-control": "no-store" } });
 }
@@ -35,24 +40,15 @@ export async function deleteKey(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const id = asked.params.key ?? "";
   const { catalogue, config } = asked.context;
-  if (id === config.rootKey.id) throw rootKeyStays(id);
+  if (id === config.rootKey.id) {
+    throw new ApiError(
+      "InvalidRequest",
+      `'${id}' is the root key, which can't be deleted: change SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY of the gateway instead.`,
+    );
+  }
   if (await catalogue.keys.remove(id)) return new Response(null, { status: 204 });
   throw new ApiError(
     "NoSuchAccessKey",
     `There is no access key '${id}': 'sluice key list' shows those there are.`,
-  );
-}
-
-function noEncryptionKey(): ApiError {
-  return new ApiError(
-    "NoEncryptionKey",
-    "No access keys can be made, because there is nothing to encrypt their secrets with: give the gateway SLUICE_ENCRYPTION_KEY, the base64 of 32 random bytes ('openssl rand -base64 32').",
-  );
-}
-
-function rootKeyStays(id: string): ApiError {
-  return new ApiError(
-    "InvalidRequest",
-    `'${id}' is the root key, which can't be deleted: change SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY of the gateway instead.`,
   );
 }

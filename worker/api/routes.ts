@@ -39,6 +39,7 @@ const FLEET = [{ permission: "write", of: noRepo }] as const;
 const MANAGE = [{ permission: "admin", of: noRepo }] as const;
 const TO_REPO = [{ permission: "write", of: repoInPath }] as const;
 const TO_READ_REPO = [{ permission: "read", of: repoInPath }] as const;
+const TO_CHANGE_PIPELINE = [{ permission: "admin", of: pipelineInPath }] as const;
 const TO_UPLOAD = [{ permission: "write", of: uploadRepo }] as const;
 
 /** Every route: path, then method, to what it needs and what it does. */
@@ -55,14 +56,10 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   "/pipelines/:pipeline": {
     GET: { needs: [{ permission: "read", of: pipelineInPath }], handle: inspectPipeline },
-    DELETE: { needs: [{ permission: "admin", of: pipelineInPath }], handle: deletePipeline },
+    DELETE: { needs: TO_CHANGE_PIPELINE, handle: deletePipeline },
   },
-  "/pipelines/:pipeline/stop": {
-    POST: { needs: [{ permission: "admin", of: pipelineInPath }], handle: stopPipeline },
-  },
-  "/pipelines/:pipeline/start": {
-    POST: { needs: [{ permission: "admin", of: pipelineInPath }], handle: startPipeline },
-  },
+  "/pipelines/:pipeline/stop": { POST: { needs: TO_CHANGE_PIPELINE, handle: stopPipeline } },
+  "/pipelines/:pipeline/start": { POST: { needs: TO_CHANGE_PIPELINE, handle: startPipeline } },
   "/jobs": { GET: { needs: [{ permission: "list", of: jobsRepo }], handle: listJobs } },
   "/jobs/:job": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: inspectJob } },
   "/jobs/:job/stop": { POST: { needs: [{ permission: "admin", of: jobRepo }], handle: stopJob } },
@@ -74,23 +71,15 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   "/repos/:repo/branches/:branch/commits": {
     GET: { needs: TO_READ_REPO, handle: listCommits },
-    POST: { needs: [{ permission: "write", of: repoInPath }], handle: createCommit },
+    POST: { needs: TO_REPO, handle: createCommit },
   },
-  "/repos/:repo/branches/:branch/commits/:commit": {
-    GET: { needs: TO_READ_REPO, handle: inspectCommit },
-  },
-  "/repos/:repo/branches/:branch/commits/:commit/diff": {
-    GET: { needs: TO_READ_REPO, handle: diffCommit },
-  },
+  "/repos/:repo/branches/:branch/commits/:commit": { GET: { needs: TO_READ_REPO, handle: inspectCommit } },
+  "/repos/:repo/branches/:branch/commits/:commit/diff": { GET: { needs: TO_READ_REPO, handle: diffCommit } },
   "/repos/:repo/branches/:branch/commits/:commit/provenance": {
     GET: { needs: TO_READ_REPO, handle: readProvenance },
   },
-  "/repos/:repo/branches/:branch/commits/:commit/files": {
-    GET: { needs: [{ permission: "read", of: repoInPath }], handle: listFiles },
-  },
-  "/repos/:repo/branches/:branch/sessions": {
-    POST: { needs: TO_REPO, handle: startOpenCommit },
-  },
+  "/repos/:repo/branches/:branch/commits/:commit/files": { GET: { needs: TO_READ_REPO, handle: listFiles } },
+  "/repos/:repo/branches/:branch/sessions": { POST: { needs: TO_REPO, handle: startOpenCommit } },
   "/repos/:repo/branches/:branch/sessions/:session": {
     GET: { needs: TO_REPO, handle: inspectOpenCommit },
     DELETE: { needs: TO_REPO, handle: abortOpenCommit },
@@ -98,9 +87,7 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/repos/:repo/branches/:branch/sessions/:session/finish": {
     POST: { needs: TO_REPO, handle: finishOpenCommit },
   },
-  "/repos/:repo/branches/:branch/contents/:content": {
-    GET: { needs: [{ permission: "read", of: repoInPath }], handle: readContents },
-  },
+  "/repos/:repo/branches/:branch/contents/:content": { GET: { needs: TO_READ_REPO, handle: readContents } },
   "/uploads": { POST: { needs: [{ permission: "write", of: newUploadRepo }], handle: openUpload } },
   "/uploads/:upload/reserve": { POST: { needs: TO_UPLOAD, handle: reserveContents } },
   "/uploads/:upload/contents": {

@@ -1,12 +1,6 @@
 /** How a body ended: whole as far as its sender says, silent for too long, or cut off. */
 export type BodyEnd = "complete" | "idle" | "lost";
 
-export interface BodyReaderOptions {
-  /** A body that brings nothing for so long is given up, in milliseconds. */
-  readonly idleMs: number;
-  readonly now: () => number;
-}
-
 /** A read asks for as much as comes in about this time, at the rate of the last read. If more were asked for, a slow body would look silent. */
 const READ_MS = 100;
 
@@ -18,6 +12,7 @@ type ByteView = Uint8Array<ArrayBuffer>;
  */
 export class BodyReader {
   readonly #source: ByteSource;
+  /** A body that brings nothing for so long is given up, in milliseconds. */
   readonly #idleMs: number;
   readonly #now: () => number;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -26,7 +21,7 @@ export class BodyReader {
   #bytesPerRead = 1;
   #end: BodyEnd | null = null;
 
-  constructor(source: ByteSource, { idleMs, now }: BodyReaderOptions) {
+  constructor(source: ByteSource, { idleMs, now }: { readonly idleMs: number; readonly now: () => number }) {
     this.#source = source;
     this.#idleMs = idleMs;
     this.#now = now;

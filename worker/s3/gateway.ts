@@ -27,19 +27,19 @@ import { detectOperation, detectServiceOperation } from "./request/detect.ts";
 import { checkExpectedOwner, refuseHeaders, refuseOnOpenCommit, refuseQuery } from "./request/refusals.ts";
 import { parseTarget, rawPathOf, type Target } from "./request/target.ts";
 
-export interface GatewayOptions {
+interface AnswerOptions {
   readonly context: Context;
   /** The clock, in milliseconds since 1970. */
   readonly now: () => number;
-}
-
-interface AnswerOptions extends GatewayOptions {
   /** The answer for an error. */
   readonly fail: (error: unknown) => Response;
 }
 
 /** Answers one S3 request. Never rejects: a failure becomes an answer, too. */
-export async function handleS3(request: Request, { context, now }: GatewayOptions): Promise<Response> {
+export async function handleS3(
+  request: Request,
+  { context, now }: Omit<AnswerOptions, "fail">,
+): Promise<Response> {
   const { requestId } = context;
   const fail = (error: unknown): Response =>
     renderError(error, { method: request.method, resource: rawPathOf(request.url), requestId });

@@ -46,13 +46,8 @@ export async function listFiles(asked: ApiRequest): Promise<Response> {
   const { prefix, after, limit } = page;
   const { address, branch } = branchInPath(asked);
   const commit = asked.params.commit ?? "";
-  const list = await branch.list({
-    prefix,
-    limit,
-    commit,
-    anyGeneration: true,
-    ...(after !== undefined && { after }),
-  });
+  const more = { anyGeneration: true, ...(after !== undefined && { after }) } as const;
+  const list = await branch.list({ prefix, limit, commit, ...more });
   if (!list.ok) throw branchError(list, address);
   const files = list.entries.filter((entry) => entry.kind !== "prefix");
   return Response.json({ files, next: list.next } satisfies FilePage);
@@ -61,12 +56,7 @@ export async function listFiles(asked: ApiRequest): Promise<Response> {
 /** The files of a commit that an input holds if it starts after another commit. Pages may be short. */
 async function filesSince(
   asked: ApiRequest,
-  {
-    prefix,
-    after = "",
-    limit,
-    since,
-  }: { prefix: string; after?: string | undefined; limit: number; since: string },
+  { prefix, after = "", limit, since }: z.infer<typeof FilesQuery> & { readonly since: string },
 ): Promise<FilePage> {
   const { branch } = branchInPath(asked);
   const [at, start] = await Promise.all([

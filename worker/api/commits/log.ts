@@ -54,12 +54,8 @@ export async function diffCommit(asked: ApiRequest): Promise<Response> {
   const from = asFrom ?? parent;
   const diff = await branch.diff({ from, to, after, limit });
   if (!diff.ok) throw branchError(diff, address);
-  return Response.json({
-    from,
-    to,
-    changes: diff.changes.map(changeOf),
-    next: diff.next,
-  } satisfies DiffPage);
+  const changes = diff.changes.map(changeOf);
+  return Response.json({ from, to, changes, next: diff.next } satisfies DiffPage);
 }
 
 /** The commit of the path. If the branch was deleted and made again, only commits since then are found. */

@@ -35,16 +35,8 @@ export async function inspectOpenCommit(asked: ApiRequest): Promise<Response> {
   const found = await branch.openCommitStatus({ openCommit });
   if (!found.ok) throw branchError(found);
   const { state, operations, openedAt, due, commit } = found;
-  const bucket = openCommitBucket({ ...address, session: openCommit });
-  return Response.json({
-    session: openCommit,
-    bucket,
-    state,
-    operations,
-    openedAt,
-    dueAt: due,
-    commit,
-  } satisfies Session);
+  const session = { session: openCommit, bucket: openCommitBucket({ ...address, session: openCommit }) };
+  return Response.json({ ...session, state, operations, openedAt, dueAt: due, commit } satisfies Session);
 }
 
 /** `POST …/sessions/{session}/finish`: 202 if it takes longer than one request waits. It may be asked again. */

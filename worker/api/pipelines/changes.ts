@@ -3,7 +3,7 @@ import type { Refused } from "../../branch/contract.ts";
 import type { Found } from "../../pipeline/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { type ApiRequest, nameParam, noQuery } from "../request/api-request.ts";
-import { badSpec, COMMIT_GONE } from "./submission.ts";
+import { badSpec, COMMIT_GONE, OTHER_OUTPUT } from "./submission.ts";
 
 /** `POST /pipelines/{name}/stop`: its jobs end, and no commit makes one until it is started. */
 export async function stopPipeline(asked: ApiRequest): Promise<Response> {
@@ -46,11 +46,7 @@ function answer(changed: Changed, { name, change }: { name: string; change: stri
       );
     case "no-such-commit":
       throw badSpec([COMMIT_GONE]);
-    case "other-output": {
-      const message = "can't be changed by an update: keep it, or make another pipeline";
-      throw new ApiError("InvalidSpec", "The pipeline specification has a problem.", {
-        issues: [{ path: "outputBranch", message }],
-      });
-    }
+    case "other-output":
+      throw badSpec([OTHER_OUTPUT]);
   }
 }

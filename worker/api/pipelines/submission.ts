@@ -92,7 +92,8 @@ export const COMMIT_GONE: Issue = {
   message: "a commit to start after is not there any more: look at the branches, then submit again",
 };
 
-const OTHER_OUTPUT: Issue = {
+/** An update can't move a pipeline to another output branch. */
+export const OTHER_OUTPUT: Issue = {
   path: "outputBranch",
   message: "can't be changed by an update: keep it, or make another pipeline",
 };

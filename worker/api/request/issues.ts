@@ -29,6 +29,11 @@ export function checked<Schema extends z.ZodType>(schema: Schema, value: unknown
   throw new ApiError("InvalidRequest", `The request has ${problems(issues)}.`, { issues });
 }
 
+/** The error for a request with one problem. */
+export function invalidField(path: string, message: string): ApiError {
+  return new ApiError("InvalidRequest", "The request has a problem.", { issues: [{ path, message }] });
+}
+
 /** How many problems there are; each is in the answer's `issues`. */
 export function problems(issues: readonly Issue[]): string {
   return issues.length === 1 ? "a problem" : `${issues.length} problems`;

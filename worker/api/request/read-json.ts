@@ -23,10 +23,7 @@ export async function readJson<Schema extends z.ZodType>(
 
 /** Reads the body of a request as a JSON value: for ApiRequest.json. */
 export async function readJsonValue(sent: SentBody): Promise<unknown> {
-  return parse(await readBytes(sent));
-}
-
-function parse(bytes: Uint8Array): unknown {
+  const bytes = await readBytes(sent);
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes));
   } catch (error) {

@@ -3,8 +3,8 @@ import { type BranchAddress, bucketName, parseUploadId } from "../../../protocol
 import type { Outcome } from "../../../protocol/runner.ts";
 import type { Content } from "../../blobs/content.ts";
 import type { BranchApi } from "../../branch/contract.ts";
-import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
+import { invalidField } from "../request/issues.ts";
 import { inlineContent } from "../uploads.ts";
 
 /** The outcome of a datum or task, and the small contents that came with the message, verified. */
@@ -68,11 +68,8 @@ function firstWithoutUpload(read: readonly ReadOutcome[], state: "success" | "me
 }
 
 async function sharedUpload(branch: BranchApi, first: Outcome | undefined): Promise<string | undefined> {
-  return first && (await openFor(branch, first.lease));
-}
-
-async function openFor(branch: BranchApi, lease: string): Promise<string> {
-  const opened = await branch.openUpload({ lease });
+  if (first === undefined) return undefined;
+  const opened = await branch.openUpload({ lease: first.lease });
   if (!opened.ok) throw branchError(opened);
   return opened.upload;
 }
@@ -80,7 +77,7 @@ async function openFor(branch: BranchApi, lease: string): Promise<string> {
 function checkUpload(upload: string, { path, output }: { path: string; output: BranchAddress }): void {
   const address = parseUploadId(upload);
   if (address && bucketName(address) === bucketName(output)) return;
-  throw invalid(path, `must be an upload to the pipeline's output, the branch '${bucketName(output)}'`);
+  throw invalidField(path, `must be an upload to the pipeline's output, the branch '${bucketName(output)}'`);
 }
 
 function contentOf(
@@ -89,9 +86,8 @@ function contentOf(
 ): Content[] {
   if (bytes === undefined) return [];
   if (size <= INLINE_LIMIT_BYTES) return [inlineContent({ digest, size, bytes }, at)];
-  throw invalid(`${at}.bytes`, `at most ${INLINE_LIMIT_BYTES} bytes travel here: upload larger contents`);
-}
-
-function invalid(path: string, message: string): ApiError {
-  return new ApiError("InvalidRequest", "The request has a problem.", { issues: [{ path, message }] });
+  throw invalidField(
+    `${at}.bytes`,
+    `at most ${INLINE_LIMIT_BYTES} bytes travel here: upload larger contents`,
+  );
 }

@@ -1,11 +1,6 @@
 import { contentName } from "../../../protocol/content.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
 
-/** Adds headers to an answer. */
-export function setHeaders({ headers }: Response, more: Readonly<Record<string, string>>): void {
-  for (const name in more) headers.set(name, more[name] as string);
-}
-
 let lastAt = Number.NaN;
 let lastText = "";
 

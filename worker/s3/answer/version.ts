@@ -19,17 +19,10 @@ export async function versionHeader(
   { path, content, commit }: Write,
 ): Promise<Record<string, string>> {
   if (address.session !== undefined) return {};
-  const version = commit ?? (await versionThere(tree, { path, content }));
-  return version === undefined ? {} : { "x-amz-version-id": version };
-}
-
-async function versionThere(
-  tree: BucketRequest["tree"],
-  { path, content }: Omit<Write, "commit">,
-): Promise<string | undefined> {
+  if (commit !== null) return { "x-amz-version-id": commit };
   const file = await tree.read({ path });
   const same = file.ok && file.digest === content.digest && file.size === content.size;
-  return same ? file.commit : undefined;
+  return same ? { "x-amz-version-id": file.commit } : {};
 }
 
 /** `x-amz-version-id` of a file that was read. In an open commit nothing has a version. */

@@ -15,10 +15,14 @@ export const XML_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n';
  * The good answer of an operation: one root in S3's namespace. Several groups of tags come one after the other, so that
  * tags of different names can alternate.
  */
-export function xmlAnswer(root: string, value: XmlTags | readonly XmlTags[] | string): Response {
+export function xmlAnswer(
+  root: string,
+  value: XmlTags | readonly XmlTags[] | string,
+  { headers }: { readonly headers?: Readonly<Record<string, string>> | undefined } = {},
+): Response {
   const inner = typeof value === "string" ? escapeXml(value) : [value].flat().map(tags).join("");
   return new Response(`${XML_DECLARATION}<${root} xmlns="${NAMESPACE}">${inner}</${root}>`, {
-    headers: { "content-type": "application/xml" },
+    headers: { "content-type": "application/xml", ...headers },
   });
 }
 

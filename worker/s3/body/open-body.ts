@@ -85,7 +85,7 @@ function valueReader(
 function plainBody({ headers, body }: OpenRequest): Unframed {
   return {
     source: body && byteSource(body),
-    declaredSize: declaredSize(headers),
+    declaredSize: sizeIn(headers, "content-length"),
     fault: () => undefined,
     trailer: undefined,
   };
@@ -127,11 +127,6 @@ function contentMd5(headers: ReadonlyMap<string, string>): Uint8Array | undefine
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
 }
 
-/** The number of bytes in `Content-Length`, if it is sent. Throws InvalidArgument. */
-function declaredSize(headers: ReadonlyMap<string, string>): number | undefined {
-  return sizeIn(headers, "content-length");
-}
-
 /** The number of bytes that an aws-chunked body holds without its framing. Throws MissingContentLength and InvalidArgument. */
 function decodedContentLength(headers: ReadonlyMap<string, string>): number {
   const size = sizeIn(headers, "x-amz-decoded-content-length");
@@ -142,6 +137,7 @@ function decodedContentLength(headers: ReadonlyMap<string, string>): number {
   });
 }
 
+/** The number of bytes in a header, if it is sent. Throws InvalidArgument. */
 function sizeIn(headers: ReadonlyMap<string, string>, name: string): number | undefined {
   const text = headers.get(name);
   if (text === undefined) return undefined;

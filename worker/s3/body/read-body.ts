@@ -2,7 +2,12 @@ import { createHash } from "node:crypto";
 import { toHex } from "../../../protocol/digest.ts";
 import { BodyReader } from "../../blobs/body-reader.ts";
 import { createChecksum } from "../../blobs/hash/checksum-hasher.ts";
-import type { ExpectedHashes } from "../../blobs/write-content.ts";
+import {
+  type ExpectedHashes,
+  type WriteOptions,
+  type WriteResult,
+  writeContent,
+} from "../../blobs/write-content.ts";
 import { encodeBase64 } from "../../core/base64.ts";
 import { S3Error } from "../answer/errors.ts";
 import { writeFailure } from "../answer/failures.ts";
@@ -31,6 +36,19 @@ export async function readTextBody(
   } catch {
     throw new S3Error("MalformedXML", { message: "The body is not UTF-8." });
   }
+}
+
+/** Takes in a body as a content. Throws what is wrong with it: its framing and signatures come before any other reason. */
+export async function storeBody(
+  { source, declaredSize, expect, fault }: OpenBody,
+  options: Omit<WriteOptions, "declaredSize" | "expect" | "idleMs">,
+): Promise<Extract<WriteResult, { ok: true }>> {
+  const size = declaredSize !== undefined && { declaredSize };
+  const written = await writeContent(source, { ...options, ...size, expect, idleMs: BODY_IDLE_MS });
+  const found = fault();
+  if (found) throw found;
+  if (!written.ok) throw writeFailure(written.reason);
+  return written;
 }
 
 async function readAtMost(

@@ -6,7 +6,7 @@ import type { Committed, StoredAttributes } from "../../branch/contract.ts";
 import { encodeBase64 } from "../../core/base64.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
 import { S3Error } from "../answer/errors.ts";
-import { checksumTags, etag, isoDate, setHeaders } from "../answer/fields.ts";
+import { checksumTags, etag, isoDate } from "../answer/fields.ts";
 import { versionHeader } from "../answer/version.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { readAttributes } from "../objects/attributes.ts";
@@ -99,14 +99,11 @@ async function answer(
   { source, attributes: { checksum }, done }: Copy & { readonly done: Committed },
 ): Promise<Response> {
   const { file } = source;
-  const response = xmlAnswer("CopyObjectResult", {
-    ETag: etag(file),
-    LastModified: isoDate(done.modifiedAt),
-    ...(checksum && checksumTags(checksum)),
-  });
+  const sums = checksum && checksumTags(checksum);
+  const tags = { ETag: etag(file), LastModified: isoDate(done.modifiedAt), ...sums };
   const version = await versionHeader(request, { path: request.key, content: file, commit: done.commit });
-  setHeaders(response, { ...sourceVersion(source), ...version });
-  return response;
+  const headers = { ...sourceVersion(source), ...version };
+  return xmlAnswer("CopyObjectResult", tags, { headers });
 }
 
 const READ_BYTES = 1024 * 1024;

@@ -5,11 +5,12 @@ import type { FileRead } from "../../branch/contract.ts";
 import { permits, refusalText } from "../../core/permissions.ts";
 import { S3Error } from "../answer/errors.ts";
 import { branchFailure, keyFailure } from "../answer/failures.ts";
-import { etag, OWNER_ID } from "../answer/fields.ts";
+import { etag } from "../answer/fields.ts";
 import { openTree } from "../bucket-tree.ts";
 import type { BucketRequest } from "../operation.ts";
 import { addressOf } from "../request/address.ts";
 import { evaluateConditions } from "../request/conditions.ts";
+import { checkExpectedOwner } from "../request/refusals.ts";
 import { decodeUri } from "../request/target.ts";
 
 const CONDITIONS = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
@@ -52,7 +53,7 @@ export async function openSource(request: BucketRequest): Promise<CopySource> {
       message: `Of x-amz-copy-source: ${refusalText(caller.scope, need)}`,
     });
   }
-  checkOwner(headers.get(EXPECTED_OWNER));
+  checkExpectedOwner(headers, EXPECTED_OWNER);
   const isSame = bucketName(name.address) === bucketName(address);
   const file = await readSource(request.context, name);
   checkConditions(headers, file);
@@ -109,14 +110,6 @@ async function readSource(
 /** `x-amz-copy-source-version-id`. A file in an open commit has no version. */
 export function sourceVersion({ address, file }: CopySource): Record<string, string> {
   return address.session === undefined ? { "x-amz-copy-source-version-id": file.commit } : {};
-}
-
-/** Every bucket has the same owner. */
-function checkOwner(expected: string | undefined): void {
-  if (expected === undefined || expected === OWNER_ID) return;
-  throw new S3Error("AccessDenied", {
-    message: `${EXPECTED_OWNER} is '${expected}', but every bucket here belongs to '${OWNER_ID}'.`,
-  });
 }
 
 /** A condition that does not hold is a 412 in any case: a copy has no "not modified". */

@@ -34,7 +34,7 @@ export function listingParameters({
   return {
     prefix: query.get("prefix") ?? "",
     delimiter: delimiterOf(query.get("delimiter")),
-    maxKeys: wholeNumber(query, "max-keys", { min: 0, max: MAX_KEYS, absent: MAX_KEYS }),
+    maxKeys: wholeNumber(query, "max-keys", { min: 0, max: MAX_KEYS }),
     encoding: keyEncoding(query),
   };
 }

@@ -2,7 +2,7 @@ import type { Completed, MultipartStatus, Part, WriteCondition } from "../../bra
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
 import { S3Error } from "../answer/errors.ts";
 import { uploadFailure } from "../answer/failures.ts";
-import { checksumTags, etag, setHeaders } from "../answer/fields.ts";
+import { checksumTags, etag } from "../answer/fields.ts";
 import { versionHeader } from "../answer/version.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { BroughtBlobs } from "../body/brought-blobs.ts";
@@ -115,14 +115,13 @@ function checkSize(parts: readonly Part[], expected: number | undefined): void {
 async function answer(request: UploadRequest, completed: Completed) {
   const { bucket, key, resource } = request;
   const { path, checksum, commit } = completed;
-  const response = xmlAnswer("CompleteMultipartUploadResult", {
+  const tags = {
     Location: key === undefined ? `${resource.replace(/\/$/, "")}/${encodeUriPath(path)}` : resource,
     Bucket: bucket,
     Key: path,
     ETag: etag(completed),
     ...(checksum && checksumTags(checksum)),
-  });
+  };
   const version = await versionHeader(request, { path, content: completed, commit });
-  setHeaders(response, version);
-  return response;
+  return xmlAnswer("CompleteMultipartUploadResult", tags, { headers: version });
 }

@@ -29,16 +29,12 @@ export const createMultipartUpload: Operation<ObjectRequest> = {
       ttlMs: context.config.uploadTtlMs,
     });
     if (!opened.ok) throw branchFailure(opened);
-    const answer = xmlAnswer("InitiateMultipartUploadResult", {
-      Bucket: bucket,
-      Key: key,
-      UploadId: opened.upload,
-    });
-    if (checksum) {
-      answer.headers.set("x-amz-checksum-algorithm", checksum.algorithm);
-      answer.headers.set("x-amz-checksum-type", checksum.type);
-    }
-    return answer;
+    const kind = checksum && {
+      "x-amz-checksum-algorithm": checksum.algorithm,
+      "x-amz-checksum-type": checksum.type,
+    };
+    const tags = { Bucket: bucket, Key: key, UploadId: opened.upload };
+    return xmlAnswer("InitiateMultipartUploadResult", tags, { headers: kind });
   },
 };
 

@@ -18,11 +18,7 @@ export const listMultipartUploads: Operation<BucketRequest> = {
 
   async handle({ tree, bucket, query }) {
     refuseDelimiter(query.get("delimiter"));
-    const limit = wholeNumber(query, "max-uploads", {
-      min: 0,
-      max: MAX_PAGE_ENTRIES,
-      absent: MAX_PAGE_ENTRIES,
-    });
+    const limit = wholeNumber(query, "max-uploads", { min: 0, max: MAX_PAGE_ENTRIES });
     const prefix = query.get("prefix") ?? "";
     const after = markerOf(query);
     const encode = keyEncoding(query);

@@ -17,11 +17,7 @@ export const listParts: Operation<UploadRequest> = {
     const { query, bucket } = request;
     const upload = uploadIdOf(request);
     const after = wholeNumber(query, "part-number-marker", { min: 0, max: MAX_PART_NUMBER, absent: 0 });
-    const limit = wholeNumber(query, "max-parts", {
-      min: 0,
-      max: MAX_PAGE_ENTRIES,
-      absent: MAX_PAGE_ENTRIES,
-    });
+    const limit = wholeNumber(query, "max-parts", { min: 0, max: MAX_PAGE_ENTRIES });
     const encode = keyEncoding(query);
     const begun = await findOpenUpload(request);
     const page = limit === 0 ? emptyPage(begun) : await request.branch.listParts({ upload, after, limit });

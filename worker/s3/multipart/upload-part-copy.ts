@@ -2,7 +2,7 @@ import { composeContent } from "../../blobs/compose/compose-content.ts";
 import type { ByteRange } from "../../blobs/port.ts";
 import type { MultipartStatus } from "../../branch/contract.ts";
 import { uploadFailure } from "../answer/failures.ts";
-import { checksumTag, etag, isoDate, setHeaders } from "../answer/fields.ts";
+import { checksumTag, etag, isoDate } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { BroughtBlobs } from "../body/brought-blobs.ts";
 import { type CopiedBytes, copyBytes } from "../copy/copy-bytes.ts";
@@ -37,13 +37,12 @@ export const uploadPartCopy: Operation<UploadRequest> = {
     const range = parseCopyRange(headers.get("x-amz-copy-source-range"), source.file.size);
     const copy = { number, source, range, upload };
     const { content, checksum } = await addCopy(request, copy);
-    const response = xmlAnswer("CopyPartResult", {
+    const tags = {
       LastModified: isoDate(now()),
       ETag: etag(content),
       ...(upload.checksum && { [checksumTag(upload.checksum.algorithm)]: checksum ?? undefined }),
-    });
-    setHeaders(response, sourceVersion(source));
-    return response;
+    };
+    return xmlAnswer("CopyPartResult", tags, { headers: sourceVersion(source) });
   },
 };
 

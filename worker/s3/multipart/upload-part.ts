@@ -1,12 +1,10 @@
-import type { Content } from "../../blobs/content.ts";
-import { writeContent } from "../../blobs/write-content.ts";
 import type { MultipartStatus } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
-import { uploadFailure, writeFailure } from "../answer/failures.ts";
+import { uploadFailure } from "../answer/failures.ts";
 import { checksumHeader, etag } from "../answer/fields.ts";
 import { BroughtBlobs } from "../body/brought-blobs.ts";
 import { BODY_HEADERS, type OpenBody, openBody } from "../body/open-body.ts";
-import { BODY_IDLE_MS } from "../limits.ts";
+import { storeBody } from "../body/read-body.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { partNumberOf } from "../request/query-values.ts";
 import { findOpenUpload, openedUpload } from "./find-upload.ts";
@@ -25,52 +23,26 @@ export const uploadPart: Operation<UploadRequest> = {
     checkAlgorithm(body, upload);
     const blobs = new BroughtBlobs(request.context.blobs);
     try {
-      const { content, checksum } = await writePart(request, { body, upload, blobs });
+      const { content, checksum } = await storeBody(body, {
+        store: blobs,
+        ...openedUpload(request, upload),
+        inline: "never",
+        ...(upload.checksum && { checksum: upload.checksum.algorithm }),
+        now: request.now,
+      });
       const part = { upload: request.uploadId, number, content, ...(checksum !== null && { checksum }) };
       const added = await blobs.handOver(() => request.branch.addPart(part));
       if (!added.ok) throw uploadFailure(added);
-      return new Response(null, { headers: partHeaders({ content, checksum, upload }) });
+      const headers: Record<string, string> = { etag: etag(content) };
+      // The answer has the checksum only if the upload has one: only then it is kept.
+      if (upload.checksum && checksum !== null) headers[checksumHeader(upload.checksum.algorithm)] = checksum;
+      return new Response(null, { headers });
     } catch (error) {
       await blobs.discard();
       throw error;
     }
   },
 };
-
-/** The headers of an answer about a part. It has the checksum only if the upload has one: only then it is kept. */
-function partHeaders({
-  content,
-  checksum,
-  upload,
-}: {
-  content: Content;
-  checksum: string | null;
-  upload: MultipartStatus;
-}): Record<string, string> {
-  const headers: Record<string, string> = { etag: etag(content) };
-  if (upload.checksum && checksum !== null) headers[checksumHeader(upload.checksum.algorithm)] = checksum;
-  return headers;
-}
-
-async function writePart(
-  request: Pick<UploadRequest, "branch" | "uploadId" | "now">,
-  { body, upload, blobs }: { body: OpenBody; upload: MultipartStatus; blobs: BroughtBlobs },
-): Promise<{ content: Content; checksum: string | null }> {
-  const written = await writeContent(body.source, {
-    store: blobs,
-    ...openedUpload(request, upload),
-    inline: "never",
-    ...(body.declaredSize !== undefined && { declaredSize: body.declaredSize }),
-    expect: body.expect,
-    ...(upload.checksum && { checksum: upload.checksum.algorithm }),
-    now: request.now,
-    idleMs: BODY_IDLE_MS,
-  });
-  const fault = body.fault();
-  if (fault) throw fault;
-  if (!written.ok) throw writeFailure(written.reason);
-  return written;
-}
 
 /** An upload without an algorithm takes parts with any: their checksums are checked, and not kept. */
 function checkAlgorithm({ checksum }: OpenBody, upload: MultipartStatus): void {

@@ -8,7 +8,7 @@ import { readTextBody } from "../body/read-body.ts";
 import { type BucketTree, existing } from "../bucket-tree.ts";
 import { MAX_KEYS, MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
-import { parseEtag } from "../request/conditions.ts";
+import { ownTag } from "../request/conditions.ts";
 
 /** Up to 1,000 keys in one commit. A key that cannot be deleted, or that its ETag protects, is an error of its own and stops no other. */
 export const deleteObjects: Operation<BucketRequest> = {
@@ -134,14 +134,8 @@ function parseObject(object: ParsedXml): Deletion | FailedDeletion {
   const fault = pathFault(key);
   if (fault !== undefined) return failedDeletion(key, keyFailure(key, fault));
   const tag = textOf(tags, "ETag");
-  return tag === undefined ? { key } : { key, condition: conditionOf(tag) };
-}
-
-/** An ETag that is not of our form belongs to no content: the condition then never holds. */
-function conditionOf(tag: string): WriteCondition {
-  if (tag.trim() === "*") return { match: "any" };
-  const content = parseEtag(tag);
-  return { match: content === undefined ? [] : [content] };
+  if (tag === undefined) return { key };
+  return { key, condition: { match: tag.trim() === "*" ? "any" : ownTag(tag) } };
 }
 
 /** The text of a tag that may be there once. */

@@ -1,7 +1,7 @@
 import { contentName } from "../../../protocol/content.ts";
 import type { FileRead } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
-import { checksumTag, checksumTags, httpDate, STORAGE_CLASS, setHeaders } from "../answer/fields.ts";
+import { checksumTag, checksumTags, httpDate, STORAGE_CLASS } from "../answer/fields.ts";
 import { readVersionHeader } from "../answer/version.ts";
 import { type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { MAX_KEYS } from "../limits.ts";
@@ -30,10 +30,8 @@ export const getObjectAttributes: Operation<ObjectRequest> = {
     const asked = askedAttributes(headers.get("x-amz-object-attributes"));
     const page = askedParts(headers);
     const file = await readVersion(request, versionId(query));
-    const answer = xmlAnswer("GetObjectAttributesResponse", describe(file, { asked, page }));
-    answer.headers.set("last-modified", httpDate(file.modifiedAt));
-    setHeaders(answer, readVersionHeader(request, file));
-    return answer;
+    const version = { "last-modified": httpDate(file.modifiedAt), ...readVersionHeader(request, file) };
+    return xmlAnswer("GetObjectAttributesResponse", describe(file, { asked, page }), { headers: version });
   },
 };
 
@@ -57,7 +55,7 @@ function askedParts(headers: ReadonlyMap<string, string>): PartPage {
       max: Number.MAX_SAFE_INTEGER,
       absent: 0,
     }),
-    limit: wholeNumber(headers, "x-amz-max-parts", { min: 0, max: MAX_KEYS, absent: MAX_KEYS }),
+    limit: wholeNumber(headers, "x-amz-max-parts", { min: 0, max: MAX_KEYS }),
   };
 }
 

@@ -1,4 +1,3 @@
-import { setHeaders } from "../answer/fields.ts";
 import { readVersionHeader } from "../answer/version.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
@@ -12,8 +11,6 @@ export const getObjectTagging: Operation<ObjectRequest> = {
 
   async handle(request) {
     const file = await readVersion(request, versionId(request.query));
-    const answer = xmlAnswer("Tagging", { TagSet: "" });
-    setHeaders(answer, readVersionHeader(request, file));
-    return answer;
+    return xmlAnswer("Tagging", { TagSet: "" }, { headers: readVersionHeader(request, file) });
   },
 };

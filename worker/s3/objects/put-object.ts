@@ -1,14 +1,13 @@
 import type { Content } from "../../blobs/content.ts";
-import { writeContent } from "../../blobs/write-content.ts";
-import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
+import type { Checksum } from "../../core/checksums.ts";
 import { S3Error } from "../answer/errors.ts";
-import { branchFailure, writeFailure } from "../answer/failures.ts";
+import { branchFailure } from "../answer/failures.ts";
 import { checksumHeader, etag } from "../answer/fields.ts";
 import { versionHeader } from "../answer/version.ts";
 import { BroughtBlobs } from "../body/brought-blobs.ts";
 import { BODY_HEADERS, type OpenBody, openBody } from "../body/open-body.ts";
+import { storeBody } from "../body/read-body.ts";
 import { UploadLease } from "../body/upload-lease.ts";
-import { BODY_IDLE_MS } from "../limits.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
@@ -35,7 +34,18 @@ export const putObject: Operation<ObjectRequest> = {
     const lease = new UploadLease(request);
     const blobs = new BroughtBlobs(request.context.blobs);
     try {
-      const { content, upload, checksum } = await write({ body, lease, blobs, algorithm, now });
+      const {
+        content,
+        upload,
+        checksum: value,
+      } = await storeBody(body, {
+        store: blobs,
+        ...lease.callbacks,
+        ...(algorithm && { checksum: algorithm }),
+        now,
+      });
+      const has = algorithm !== undefined && value !== null;
+      const checksum: Checksum | undefined = has ? { algorithm, type: "FULL_OBJECT", value } : undefined;
       refuseDirectoryBytes(key, content);
       const file = {
         path: key,
@@ -55,39 +65,6 @@ export const putObject: Operation<ObjectRequest> = {
     }
   },
 };
-
-interface Written {
-  readonly content: Content;
-  readonly upload: string | null;
-  readonly checksum: Checksum | undefined;
-}
-
-interface Writing {
-  readonly body: OpenBody;
-  readonly lease: UploadLease;
-  readonly blobs: BroughtBlobs;
-  readonly algorithm: ChecksumAlgorithm | undefined;
-  readonly now: () => number;
-}
-
-async function write({ body, lease, blobs, algorithm, now }: Writing): Promise<Written> {
-  const { source, declaredSize, expect } = body;
-  const written = await writeContent(source, {
-    store: blobs,
-    ...lease.callbacks,
-    ...(declaredSize !== undefined && { declaredSize }),
-    expect,
-    ...(algorithm && { checksum: algorithm }),
-    now,
-    idleMs: BODY_IDLE_MS,
-  });
-  const fault = body.fault();
-  if (fault) throw fault;
-  if (!written.ok) throw writeFailure(written.reason);
-  const { content, upload, checksum: value } = written;
-  const has = algorithm !== undefined && value !== null;
-  return { content, upload, checksum: has ? { algorithm, type: "FULL_OBJECT", value } : undefined };
-}
 
 function contentHeaders(content: Content, checksum: Checksum | undefined): Record<string, string> {
   const headers: Record<string, string> = { etag: etag(content) };

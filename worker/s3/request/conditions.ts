@@ -87,8 +87,8 @@ export function parseEtag(text: string): ContentId | undefined {
   return parseContentName(tag.startsWith('"') && tag.endsWith('"') ? tag.slice(1, -1) : tag);
 }
 
-/** An ETag that is not of our form belongs to no content: it matches nothing. */
-function ownTag(text: string): ContentId[] {
+/** The contents that an ETag stands for: one that is not of our form belongs to none, and matches nothing. */
+export function ownTag(text: string): ContentId[] {
   const content = parseEtag(text);
   return content === undefined ? [] : [content];
 }

@@ -1,11 +1,11 @@
 import { S3Error } from "../answer/errors.ts";
 import { MAX_PART_NUMBER } from "../limits.ts";
 
-/** A whole number in the query; one above `max` counts as `max`. Throws InvalidArgument. */
+/** A whole number in the query; one above `max` counts as `max`. `absent`: what counts if none is sent. Throws InvalidArgument. */
 export function wholeNumber(
   query: ReadonlyMap<string, string>,
   name: string,
-  { min, max, absent }: { min: number; max: number; absent: number },
+  { min, max, absent = max }: { min: number; max: number; absent?: number },
 ): number {
   const text = query.get(name);
   if (text === undefined) return absent;

@@ -79,11 +79,14 @@ export function refuseHeaders(headers: ReadonlyMap<string, string>, operation: R
 }
 
 /** Throws AccessDenied if the client expects another owner than the one that every bucket has. */
-export function checkExpectedOwner(headers: ReadonlyMap<string, string>): void {
-  const expected = headers.get("x-amz-expected-bucket-owner");
+export function checkExpectedOwner(
+  headers: ReadonlyMap<string, string>,
+  header = "x-amz-expected-bucket-owner",
+): void {
+  const expected = headers.get(header);
   if (expected !== undefined && expected !== OWNER_ID) {
     throw new S3Error("AccessDenied", {
-      message: `x-amz-expected-bucket-owner is '${expected}', but every bucket here belongs to '${OWNER_ID}'.`,
+      message: `${header} is '${expected}', but every bucket here belongs to '${OWNER_ID}'.`,
     });
   }
 }
