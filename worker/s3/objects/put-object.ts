@@ -34,16 +34,13 @@ export const putObject: Operation<ObjectRequest> = {
     const lease = new UploadLease(request);
     const blobs = new BroughtBlobs(request.context.blobs);
     try {
-      const {
-        content,
-        upload,
-        checksum: value,
-      } = await storeBody(body, {
+      const written = await storeBody(body, {
         store: blobs,
         ...lease.callbacks,
         ...(algorithm && { checksum: algorithm }),
         now,
       });
+      const { content, upload, checksum: value } = written;
       const has = algorithm !== undefined && value !== null;
       const checksum: Checksum | undefined = has ? { algorithm, type: "FULL_OBJECT", value } : undefined;
       refuseDirectoryBytes(key, content);
