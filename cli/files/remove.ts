@@ -1,8 +1,7 @@
-import { CommitCreated, UploadOpened } from "../../protocol/files.ts";
 import type { BucketAddress } from "../../protocol/names.ts";
 import type { ListedFile } from "../gateway/answers.ts";
 import type { Client } from "../gateway/client.ts";
-import { asOneCommit } from "../gateway/open-commits.ts";
+import { asOneCommit, commitUpload } from "../gateway/open-commits.ts";
 import type { EntryPage } from "./entry-pages.ts";
 
 export interface Removed {
@@ -24,7 +23,10 @@ export async function removeAsCommit(client: Client, { from, first, rest }: Remo
   let files = 0;
   const remove = (place: BucketAddress, { entries }: EntryPage<ListedFile>): Promise<string | null> => {
     files += entries.length;
-    return removePage(client, { from: place, entries });
+    return commitUpload(client, {
+      to: place,
+      fill: async () => entries.map(({ path }) => ({ delete: path })),
+    });
   };
   const removeAll = async (place: BucketAddress): Promise<void> => {
     await remove(place, first);
@@ -38,23 +40,4 @@ export async function removeAsCommit(client: Client, { from, first, rest }: Remo
     ? await remove(from, first)
     : await asOneCommit(client, { to: from, fill: removeAll });
   return { files, commit };
-}
-
-async function removePage(
-  client: Client,
-  { from, entries }: { from: BucketAddress; entries: readonly ListedFile[] },
-): Promise<string | null> {
-  const { repo, branch, session } = from;
-  const { upload } = await client.call(UploadOpened, {
-    method: "POST",
-    path: "/uploads",
-    json: { repo, branch },
-  });
-  const operations = entries.map(({ path }) => ({ delete: path }));
-  const { commit } = await client.call(CommitCreated, {
-    method: "POST",
-    path: `/repos/${repo}/branches/${branch}/commits`,
-    json: { upload, operations, ...(session !== undefined && { session }) },
-  });
-  return commit;
 }

@@ -2,17 +2,12 @@ import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
-import {
-  CommitCreated,
-  ContentAdded,
-  ContentsReserved,
-  MAX_CONTENTS_PER_CALL,
-  UploadOpened,
-} from "../../protocol/files.ts";
+import { ContentAdded, ContentsReserved, MAX_CONTENTS_PER_CALL } from "../../protocol/files.ts";
 import type { BucketAddress } from "../../protocol/names.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { contentIdOf } from "../../runner/lib/tree-hash.ts";
 import type { Client } from "../gateway/client.ts";
+import { commitUpload } from "../gateway/open-commits.ts";
 import { CliError } from "../output/failure.ts";
 import { hashBytes, hashFile } from "./hash-file.ts";
 import type { LocalEntry } from "./local-tree.ts";
@@ -45,23 +40,17 @@ export async function uploadPage(
   client: Client,
   { to, entries, progress }: { to: BucketAddress; entries: readonly LocalEntry[]; progress: Progress },
 ): Promise<PageDone> {
-  const { repo, branch, session } = to;
   const hashed = await hashAll(entries, progress);
-  const { upload } = await client.call(UploadOpened, {
-    method: "POST",
-    path: "/uploads",
-    json: { repo, branch },
-  });
-  const missing = await reserve(client, { upload, hashed });
-  await sendSmall(client, { upload, missing });
-  await sendLarge(client, { upload, missing, progress });
-  const operations = hashed.map(({ target, content }) => ({ put: target, ...content }));
-  const { commit } = await client.call(CommitCreated, {
-    method: "POST",
-    path: `/repos/${repo}/branches/${branch}/commits`,
-    json: { upload, operations, ...(session !== undefined && { session }) },
-  });
-  return { commit, bytes: totalSize(hashed), sentBytes: totalSize(missing) };
+  let sentBytes = 0;
+  const fill = async (upload: string) => {
+    const missing = await reserve(client, { upload, hashed });
+    await sendSmall(client, { upload, missing });
+    await sendLarge(client, { upload, missing, progress });
+    sentBytes = totalSize(missing);
+    return hashed.map(({ target, content }) => ({ put: target, ...content }));
+  };
+  const commit = await commitUpload(client, { to, fill });
+  return { commit, bytes: totalSize(hashed), sentBytes };
 }
 
 async function hashAll(entries: readonly LocalEntry[], progress: Progress): Promise<Hashed[]> {

@@ -1,4 +1,4 @@
-import { SessionEnd, SessionOpened } from "../../protocol/files.ts";
+import { CommitCreated, SessionEnd, SessionOpened, UploadOpened } from "../../protocol/files.ts";
 import type { BranchAddress, BucketAddress } from "../../protocol/names.ts";
 import { stopRequests } from "../local/stop-requests.ts";
 import { CliError } from "../output/failure.ts";
@@ -12,12 +12,12 @@ export type OpenCommit = Required<BucketAddress>;
 /** Starts an open commit. It ends by itself if nothing is added for `ttl`, a length of time such as "24h". */
 export function startOpenCommit(
   client: Client,
-  { repo, branch, ttl }: BranchAddress & { readonly ttl?: string },
+  { repo, branch, ttl }: BranchAddress & { readonly ttl?: string | undefined },
 ): ReturnType<typeof client.call<typeof SessionOpened>> {
   return client.call(SessionOpened, {
     method: "POST",
     path: `/repos/${repo}/branches/${branch}/sessions`,
-    json: ttl === undefined ? {} : { ttl },
+    json: { ttl },
   });
 }
 
@@ -31,6 +31,25 @@ export async function finishOpenCommit(client: Client, open: OpenCommit): Promis
     });
     if (end.state === "finished") return end.commit;
   }
+}
+
+/**
+ * Makes one commit of the operations that `fill` returns for an upload, or stages them in an open commit. Returns the
+ * commit's id, or null if none was made.
+ */
+export async function commitUpload(
+  client: Client,
+  { to, fill }: { to: BucketAddress; fill: (upload: string) => Promise<readonly object[]> },
+): Promise<string | null> {
+  const { repo, branch, session } = to;
+  const json = { repo, branch };
+  const { upload } = await client.call(UploadOpened, { method: "POST", path: "/uploads", json });
+  const { commit } = await client.call(CommitCreated, {
+    method: "POST",
+    path: `/repos/${repo}/branches/${branch}/commits`,
+    json: { upload, operations: await fill(upload), session },
+  });
+  return commit;
 }
 
 /** Forgets an open commit and what it holds. Does nothing if it is gone already. */

@@ -39,15 +39,7 @@ export function withRunnerTerms(command: Command): Command {
 /** Of a command's options those that a runner takes. */
 export function runnerTerms(options: RunnerTerms): RunnerTerms {
   const { executor, secrets, cacheSize, memory, cpus, pids, disk } = options;
-  return {
-    executor,
-    ...(secrets !== undefined && { secrets }),
-    ...(cacheSize !== undefined && { cacheSize }),
-    ...(memory !== undefined && { memory }),
-    ...(cpus !== undefined && { cpus }),
-    ...(pids !== undefined && { pids }),
-    ...(disk !== undefined && { disk }),
-  };
+  return { executor, secrets, cacheSize, memory, cpus, pids, disk };
 }
 
 /**

@@ -28,17 +28,8 @@ export interface RunnerConfig {
 }
 
 /** The flags of the command line; absent: not given. */
-export interface RunnerFlags {
-  readonly node?: string;
-  readonly executor?: string;
-  readonly data?: string;
-  readonly secrets?: string;
-  readonly cacheSize?: string;
-  readonly memory?: string;
-  readonly cpus?: string;
-  readonly pids?: string;
-  readonly disk?: string;
-}
+export type RunnerFlags = Readonly<Partial<Record<Flag, string | undefined>>>;
+type Flag = "node" | "executor" | "data" | "secrets" | "cacheSize" | "memory" | "cpus" | "pids" | "disk";
 
 /** A setting that can't be used. The message names it, its value unless that is a secret, and what it should be. */
 export class ConfigError extends Error {

@@ -24,11 +24,7 @@ export function addCommitStart(group: Command): void {
       const { repo, branch, session } = parseBucketAddress(text);
       if (session !== undefined) throw new UsageError(`'${text}' is the bucket of an open commit already`);
       return withClient(options, async (client) => {
-        const opened = await startOpenCommit(client, {
-          repo,
-          branch,
-          ...(options.ttl && { ttl: options.ttl }),
-        });
+        const opened = await startOpenCommit(client, { repo, branch, ttl: options.ttl });
         if (options.json) return printJson(opened);
         const bucket = `s3://${opened.bucket}`;
         printLine(bucket);
