@@ -3,13 +3,18 @@ import { failureOf, GatewayError } from "../gateway/client.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { retrying } from "../gateway/retry.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
-import { LogShipper, type LogShipperDeps } from "../logs/shipper.ts";
+import type { Log } from "../lib/log.ts";
+import { LogShipper } from "../logs/shipper.ts";
 import type { Leases } from "./leases.ts";
 
-/** `kill` gives up what is not reported yet. */
-export interface ReporterDeps extends LogShipperDeps {
+export interface ReporterDeps {
   readonly gateway: Pick<Gateway, "finish" | "logs">;
   readonly leases: Leases;
+  readonly log: Log;
+  readonly pipeline: string;
+  readonly worker: string;
+  /** Gives up what is not reported yet. */
+  readonly kill: AbortSignal;
 }
 
 /** How long a result may wait for others to travel with it. */
