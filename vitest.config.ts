@@ -43,6 +43,7 @@ export default defineConfig(async () => ({
           setupFiles: ["test/worker/setup.ts"],
           // A runtime's start takes longer than most files: as many as there are workers share them all.
           isolate: false,
+          maxWorkers: 2,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },

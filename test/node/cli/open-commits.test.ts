@@ -11,6 +11,7 @@ import { type Ended, start } from "../../support/processes.ts";
 import { startRelay } from "../../support/relay.ts";
 import { S3 } from "../../support/s3.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 /** One more than one call takes. */
 const MANY = 10_001;
@@ -150,7 +151,10 @@ describe("sluice commit", () => {
 });
 
 describe("more files than one call takes", () => {
-  test("go up by cp -r, and go by rm -r, as one commit and one job each", { timeout: 180_000 }, async () => {
+  test("go up by cp -r, and go by rm -r, as one commit and one job each", {
+    ...REST,
+    timeout: 180_000,
+  }, async () => {
     await s3.createBucket("master.many");
     await control.createPipeline({
       pipeline: { name: "counts-many" },
@@ -212,27 +216,31 @@ describe("more files than one call takes", () => {
   test.each([
     ["SIGINT", "half-way-told"],
     ["SIGKILL", "half-way-killed"],
-  ] as const)("are not seen where %s stops cp half-way", { timeout: 180_000 }, async (signal, repo) => {
-    await s3.createBucket(`master.${repo}`);
-    const relay = await startRelay(server);
-    try {
-      const door = { ...server, endpoint: relay.endpoint };
-      const command = [process.execPath, join(ROOT, "bin/sluice.js"), "cp", "-r"];
-      const copying = start([...command, folderOfMany(2 * MANY), `s3://master.${repo}`], {
-        cwd: ROOT,
-        env: doorVariables(door),
-      });
-      await relay.seen(({ path, status }) => path.endsWith("/commits") && status === 201);
-      copying.signal(signal);
-      const { code, stderr } = await copying.ended;
-      if (signal === "SIGINT") {
-        expect([code, stderr]).toEqual([1, "error: stopped by a signal; nothing was committed\n"]);
-        const { path } = await relay.seen(({ method }) => method === "DELETE");
-        expect((await s3.ask("GET", path)).status).toBe(404);
+  ] as const)(
+    "are not seen where %s stops cp half-way",
+    { ...REST, timeout: 180_000 },
+    async (signal, repo) => {
+      await s3.createBucket(`master.${repo}`);
+      const relay = await startRelay(server);
+      try {
+        const door = { ...server, endpoint: relay.endpoint };
+        const command = [process.execPath, join(ROOT, "bin/sluice.js"), "cp", "-r"];
+        const copying = start([...command, folderOfMany(2 * MANY), `s3://master.${repo}`], {
+          cwd: ROOT,
+          env: doorVariables(door),
+        });
+        await relay.seen(({ path, status }) => path.endsWith("/commits") && status === 201);
+        copying.signal(signal);
+        const { code, stderr } = await copying.ended;
+        if (signal === "SIGINT") {
+          expect([code, stderr]).toEqual([1, "error: stopped by a signal; nothing was committed\n"]);
+          const { path } = await relay.seen(({ method }) => method === "DELETE");
+          expect((await s3.ask("GET", path)).status).toBe(404);
+        }
+      } finally {
+        await relay.stop();
       }
-    } finally {
-      await relay.stop();
-    }
-    expect([await s3.keys(`master.${repo}`), await s3.headCommit(`master.${repo}`)]).toEqual([[], ""]);
-  });
+      expect([await s3.keys(`master.${repo}`), await s3.headCommit(`master.${repo}`)]).toEqual([[], ""]);
+    },
+  );
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "../../../protocol/runner.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import { REST } from "../../support/suite.ts";
 import {
   allJobs,
   commit,
@@ -40,7 +41,10 @@ async function runner(
 }
 
 describe("a burst of commits of one file each", () => {
-  it("keeps both workers busy, makes a job a commit and counts right, in rows that grow with the commits", async () => {
+  it("keeps both workers busy, makes a job a commit and counts right, in rows that grow with the commits", {
+    ...REST,
+    timeout: 120_000,
+  }, async () => {
     await makeRepo("burst-in");
     const pipeline = await makePipeline({ name: "burst", globs: { "burst-in": "/*" }, workers: 2 });
     const names = Array.from({ length: COMMITS }, (_, index) => `f${String(index).padStart(4, "0")}`);
@@ -67,7 +71,7 @@ describe("a burst of commits of one file each", () => {
       expect(await query("burst", `SELECT count(*) AS count FROM ${table}`)).toEqual([{ count: COMMITS }]);
     }
     expect(await query("burst", "SELECT count(*) AS count FROM touched")).toEqual([{ count: 0 }]);
-  }, 120_000);
+  });
 });
 
 describe("a commit of one file on many", () => {

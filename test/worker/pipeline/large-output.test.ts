@@ -180,7 +180,10 @@ describe("a job that changes more than fits one call", () => {
     expect(await commitsOf("claim")).toBe(1);
   });
 
-  it("that computes the same again changes nothing of the branch", async () => {
+  it("that computes the same again changes nothing of the branch", {
+    ...REST,
+    timeout: 300_000,
+  }, async () => {
     await makeRepo("again-in");
     const options = { name: "again", globs: { "again-in": "/*" } };
     const pipeline = await makePipeline(options);
@@ -193,5 +196,5 @@ describe("a job that changes more than fits one call", () => {
     const page = await master("again").feed({ cursor: { generation: 1, seq: 1 }, limit: 10 });
     expect(page.events).toMatchObject([{ kind: "commit", changes: [], next: null }]);
     expect(await query("again", "SELECT DISTINCT salt FROM published")).toEqual([{ salt: "2" }]);
-  }, 300_000);
+  });
 });

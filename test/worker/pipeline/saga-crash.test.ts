@@ -8,6 +8,7 @@ import { SourceStore } from "../../../worker/pipeline/inputs/source-store.ts";
 import { JobStore } from "../../../worker/pipeline/jobs/job-store.ts";
 import { PipelineStore } from "../../../worker/pipeline/lifecycle/pipeline-store.ts";
 import { AttemptStore } from "../../../worker/pipeline/work/attempt-store.ts";
+import { sampled } from "../../support/suite.ts";
 import { type FaultPoint, insist, killedAt, shortenPauses } from "./faults.ts";
 import {
   allJobs,
@@ -100,78 +101,82 @@ async function restsAs(name: string, state: string): Promise<void> {
 }
 
 describe("a pipeline that is killed while it is being stopped", () => {
-  it.each(STOP)("when $at, is stopped all the same", async (fault) => {
-    const { name, input } = await busyPipeline();
-    await killedAt(name, { point: fault, work: () => pipelineOf(name).stop() });
-    // Killed before the first row was written, nobody was promised anything: the caller asks again.
-    await insist(async () => pipelineOf(name).stop());
-    await restsAs(name, "stopped");
-    await commit(input, { d: "1" });
-    expect((await allJobs(pipelineOf(name))).map(({ state }) => state)).toEqual([
-      "success",
-      "killed",
-      "killed",
-    ]);
-    await pipelineOf(name).start();
-    const ran = await workUntil(pipelineOf(name), { jobs: 4 });
-    expect(ran.map(({ paths }) => paths[0]).sort()).toEqual(["b", "c", "d"]);
-    expect(await allJobs(pipelineOf(name))).toHaveLength(4);
-    expect(await filesOf({ repo: name, branch: "master" })).toEqual(["a.out", "b.out", "c.out", "d.out"]);
-  });
+  for (const [fault, options] of sampled(STOP, { every: 4 }))
+    it(`when ${fault.at}, is stopped all the same`, options, async () => {
+      const { name, input } = await busyPipeline();
+      await killedAt(name, { point: fault, work: () => pipelineOf(name).stop() });
+      // Killed before the first row was written, nobody was promised anything: the caller asks again.
+      await insist(async () => pipelineOf(name).stop());
+      await restsAs(name, "stopped");
+      await commit(input, { d: "1" });
+      expect((await allJobs(pipelineOf(name))).map(({ state }) => state)).toEqual([
+        "success",
+        "killed",
+        "killed",
+      ]);
+      await pipelineOf(name).start();
+      const ran = await workUntil(pipelineOf(name), { jobs: 4 });
+      expect(ran.map(({ paths }) => paths[0]).sort()).toEqual(["b", "c", "d"]);
+      expect(await allJobs(pipelineOf(name))).toHaveLength(4);
+      expect(await filesOf({ repo: name, branch: "master" })).toEqual(["a.out", "b.out", "c.out", "d.out"]);
+    });
 });
 
 describe("a pipeline that is killed while it is being started", () => {
-  it.each(START)("when $at, is started with exactly one job", async (fault) => {
-    const { name, input } = await busyPipeline();
-    await pipelineOf(name).stop();
-    await commit(input, { a: null, d: "1" });
-    await killedAt(name, { point: fault, work: () => pipelineOf(name).start() });
-    await insist(async () => pipelineOf(name).start());
-    await restsAs(name, "active");
-    await workUntil(pipelineOf(name), { jobs: 4 });
-    const jobs = await allJobs(pipelineOf(name));
-    expect(jobs).toHaveLength(4);
-    expect(jobs[3]).toMatchObject({ state: "success", datums: { total: 3, processed: 3 } });
-    expect(await filesOf({ repo: name, branch: "master" })).toEqual(["b.out", "c.out", "d.out"]);
-  });
+  for (const [fault, options] of sampled(START, { every: 4 }))
+    it(`when ${fault.at}, is started with exactly one job`, options, async () => {
+      const { name, input } = await busyPipeline();
+      await pipelineOf(name).stop();
+      await commit(input, { a: null, d: "1" });
+      await killedAt(name, { point: fault, work: () => pipelineOf(name).start() });
+      await insist(async () => pipelineOf(name).start());
+      await restsAs(name, "active");
+      await workUntil(pipelineOf(name), { jobs: 4 });
+      const jobs = await allJobs(pipelineOf(name));
+      expect(jobs).toHaveLength(4);
+      expect(jobs[3]).toMatchObject({ state: "success", datums: { total: 3, processed: 3 } });
+      expect(await filesOf({ repo: name, branch: "master" })).toEqual(["b.out", "c.out", "d.out"]);
+    });
 });
 
 describe("a pipeline that is killed while it is being updated", () => {
-  it.each(UPDATE)("when $at, has the new version and exactly one job for it", async (fault) => {
-    const { name, input, more } = await busyPipeline();
-    await commit(more, { x: "1" });
-    const spec = specOf({
-      name,
-      globs: { [input]: "/*", [more]: "/*" },
-      more: { transform: { image: "none", cmd: ["new"] } },
+  for (const [fault, options] of sampled(UPDATE, { every: 4 }))
+    it(`when ${fault.at}, has the new version and exactly one job for it`, options, async () => {
+      const { name, input, more } = await busyPipeline();
+      await commit(more, { x: "1" });
+      const spec = specOf({
+        name,
+        globs: { [input]: "/*", [more]: "/*" },
+        more: { transform: { image: "none", cmd: ["new"] } },
+      });
+      const update = async () => pipelineOf(name).update({ spec, reprocess: false });
+      await killedAt(name, { point: fault, work: update });
+      expect(await insist(update)).toMatchObject({ ok: true, pipeline: { state: "active", version: 2 } });
+      await restsAs(name, "active");
+      const ran = await workUntil(pipelineOf(name), { jobs: 4 });
+      expect(ran.map(({ paths }) => paths.join("+")).sort()).toEqual(["a+x", "b+x", "c+x"]);
+      const jobs = await allJobs(pipelineOf(name));
+      expect(jobs.map(({ state }) => state)).toEqual(["success", "killed", "killed", "success"]);
+      expect(await filesOf({ repo: name, branch: "master" })).toEqual(["a+x.out", "b+x.out", "c+x.out"]);
+      await commit(more, { y: "1" });
+      expect(await workUntil(pipelineOf(name), { jobs: 5 })).toHaveLength(3);
     });
-    const update = async () => pipelineOf(name).update({ spec, reprocess: false });
-    await killedAt(name, { point: fault, work: update });
-    expect(await insist(update)).toMatchObject({ ok: true, pipeline: { state: "active", version: 2 } });
-    await restsAs(name, "active");
-    const ran = await workUntil(pipelineOf(name), { jobs: 4 });
-    expect(ran.map(({ paths }) => paths.join("+")).sort()).toEqual(["a+x", "b+x", "c+x"]);
-    const jobs = await allJobs(pipelineOf(name));
-    expect(jobs.map(({ state }) => state)).toEqual(["success", "killed", "killed", "success"]);
-    expect(await filesOf({ repo: name, branch: "master" })).toEqual(["a+x.out", "b+x.out", "c+x.out"]);
-    await commit(more, { y: "1" });
-    expect(await workUntil(pipelineOf(name), { jobs: 5 })).toHaveLength(3);
-  });
 });
 
 describe("a pipeline that is killed while one of its jobs is being stopped", () => {
-  it.each(JOB_STOP)("when $at, has it killed, and the next one whole", async (fault) => {
-    const { name } = await busyPipeline();
-    const [, second] = await allJobs(pipelineOf(name));
-    const stop = async () => pipelineOf(name).stopJob(second?.id ?? "");
-    await killedAt(name, { point: fault, work: stop });
-    expect(await insist(stop)).toMatchObject({ ok: true, job: { state: "killed" } });
-    const ran = await workUntil(pipelineOf(name), { jobs: 3 });
-    expect(ran.map(({ paths }) => paths[0]).sort()).toEqual(["b", "c"]);
-    const jobs = await allJobs(pipelineOf(name));
-    expect(jobs.map(({ state }) => state)).toEqual(["success", "killed", "success"]);
-    expect(await filesOf({ repo: name, branch: "master" })).toEqual(["a.out", "b.out", "c.out"]);
-  });
+  for (const [fault, options] of sampled(JOB_STOP, { every: 4 }))
+    it(`when ${fault.at}, has it killed, and the next one whole`, options, async () => {
+      const { name } = await busyPipeline();
+      const [, second] = await allJobs(pipelineOf(name));
+      const stop = async () => pipelineOf(name).stopJob(second?.id ?? "");
+      await killedAt(name, { point: fault, work: stop });
+      expect(await insist(stop)).toMatchObject({ ok: true, job: { state: "killed" } });
+      const ran = await workUntil(pipelineOf(name), { jobs: 3 });
+      expect(ran.map(({ paths }) => paths[0]).sort()).toEqual(["b", "c"]);
+      const jobs = await allJobs(pipelineOf(name));
+      expect(jobs.map(({ state }) => state)).toEqual(["success", "killed", "success"]);
+      expect(await filesOf({ repo: name, branch: "master" })).toEqual(["a.out", "b.out", "c.out"]);
+    });
 });
 
 describe("a pipeline that is killed while a job's output is being committed", () => {
@@ -180,24 +185,25 @@ describe("a pipeline that is killed while a job's output is being committed", ()
     { at: "the branch has it", of: PublishedStore.prototype, method: "add", when: "before" },
     { at: "the job is ended", of: JobStore.prototype, method: "end", when: "before" },
   ];
-  it.each(COMMIT)("when $at, and stopped then, has one commit or none, as the job says", async (fault) => {
-    const name = `crash-${++pipelines}`;
-    await makeRepo(`${name}-in`);
-    const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" } });
-    await commit(`${name}-in`, { a: "1" });
-    await expect.poll(async () => (await allJobs(pipeline)).length).toBe(1);
-    await killedAt(name, { point: fault, work: () => workUntil(pipeline, { jobs: 1 }) });
-    await insist(async () => pipelineOf(name).stop());
-    const [job] = await insist(async () => allJobs(pipelineOf(name)));
-    const files = await filesOf({ repo: name, branch: "master" });
-    expect(job?.state === "success" ? ["a.out"] : []).toEqual(files);
-    expect(job?.finishedAt).not.toBeNull();
-    await pipelineOf(name).start();
-    await commit(`${name}-in`, { b: "1" });
-    await workUntil(pipelineOf(name), {
-      jobs: 2,
-      command: (datum) => ({ [`${pathsOf(datum)[0]}.out`]: datum.datum }),
+  for (const [fault, options] of sampled(COMMIT, { every: 4 }))
+    it(`when ${fault.at}, and stopped then, has one commit or none, as the job says`, options, async () => {
+      const name = `crash-${++pipelines}`;
+      await makeRepo(`${name}-in`);
+      const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" } });
+      await commit(`${name}-in`, { a: "1" });
+      await expect.poll(async () => (await allJobs(pipeline)).length).toBe(1);
+      await killedAt(name, { point: fault, work: () => workUntil(pipeline, { jobs: 1 }) });
+      await insist(async () => pipelineOf(name).stop());
+      const [job] = await insist(async () => allJobs(pipelineOf(name)));
+      const files = await filesOf({ repo: name, branch: "master" });
+      expect(job?.state === "success" ? ["a.out"] : []).toEqual(files);
+      expect(job?.finishedAt).not.toBeNull();
+      await pipelineOf(name).start();
+      await commit(`${name}-in`, { b: "1" });
+      await workUntil(pipelineOf(name), {
+        jobs: 2,
+        command: (datum) => ({ [`${pathsOf(datum)[0]}.out`]: datum.datum }),
+      });
+      expect(await filesOf({ repo: name, branch: "master" })).toEqual(["a.out", "b.out"]);
     });
-    expect(await filesOf({ repo: name, branch: "master" })).toEqual(["a.out", "b.out"]);
-  });
 });

@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import type { ContentId } from "../../../../protocol/content.ts";
 import type { Outcome } from "../../../../protocol/runner.ts";
 import { performTask } from "../../../../runner/tasks/run-tasks.ts";
+import { sampled } from "../../../support/suite.ts";
 import { MemoryGateway } from "./support/memory-gateway.ts";
 import { azureStore, gcsStore, sluiceStore, type TestStore } from "./support/stores.ts";
 
@@ -19,265 +20,268 @@ interface PushOptions {
 const MB = 1024 * 1024;
 const PUSHED = { lease: "L", state: "pushed", millis: expect.any(Number) };
 
-describe.each([
+const STORES = [
   { name: "s3:// (Sluice)", open: sluiceStore },
   { name: "wasb:// (Azurite)", open: azureStore },
   { name: "gs:// (a fake)", open: gcsStore },
-])("egress to $name", ({ open }) => {
-  let store: TestStore;
-  let gateway: MemoryGateway;
-  beforeAll(async () => {
-    store = await open();
-  });
-  afterAll(() => store?.stop());
-  beforeEach(() => {
-    gateway = new MemoryGateway();
-  });
-  afterEach(() => {
-    store.proxy.reset();
-    vi.unstubAllEnvs();
-  });
+];
+for (const [{ name, open }, options] of sampled(STORES, { every: 3 }))
+  describe(`egress to ${name}`, options, () => {
+    let store: TestStore;
+    let gateway: MemoryGateway;
+    beforeAll(async () => {
+      store = await open();
+    });
+    afterAll(() => store?.stop());
+    beforeEach(() => {
+      gateway = new MemoryGateway();
+    });
+    afterEach(() => {
+      store.proxy.reset();
+      vi.unstubAllEnvs();
+    });
 
-  /** One egress task, as a runner does it. */
-  function push(entries: readonly Entry[], options: PushOptions = {}): Promise<Outcome> {
-    const {
-      url = store.url,
-      values = store.credentials,
-      stallMs,
-      signal = new AbortController().signal,
-    } = options;
-    const endpoint = `${store.proxy.endpoint}${store.endpointPath}`;
-    const egress = { URL: url, endpoint, ...(values && { secret: "keys" }) };
-    const secrets = {
-      read: async () => new Map(Object.entries(values ?? {}).map(([key, text]) => [key, Buffer.from(text)])),
-    };
-    const deps = { gateway: gateway as never, secrets, env: process.env, ...(stallMs && { stallMs }) };
-    const task = { kind: "egress" as const, lease: "L", job: "J", egress, entries: [...entries] };
-    return performTask(deps, { task, output: { repo: "p", branch: "master" }, file: "/none", signal });
-  }
-
-  const put = (path: string, bytes: string | Buffer): Entry => ({ path, content: gateway.store(bytes) });
-  const reasonOf = (outcome: Outcome): string => {
-    if (outcome.state !== "failed") throw new Error(`not failed: ${JSON.stringify(outcome)}`);
-    return outcome.reason;
-  };
-  const isUpload = ({ method, target }: { method: string; target: string }) =>
-    ["PUT", "POST"].includes(method) && !target.startsWith("/token");
-  const uploads = () => store.proxy.requests.filter(isUpload);
-
-  test("puts small and empty files into a nested folder and into the root", async () => {
-    const small = put("out/small.txt", "small");
-    const empty = put("out/empty", "");
-    expect(await push([small, empty], { url: `${store.url}/deep/er/` })).toEqual(PUSHED);
-    expect(await push([put("at-root", "root")], { url: `${store.url}/` })).toEqual(PUSHED);
-    expect((await store.get("deep/er/out/small.txt"))?.toString()).toBe("small");
-    expect(await store.get("deep/er/out/empty")).toHaveLength(0);
-    expect((await store.get("at-root"))?.toString()).toBe("root");
-  });
-
-  test("puts names as they are, whatever characters they hold", async () => {
-    const names = [
-      "with space",
-      "50%",
-      "%20",
-      "a+b",
-      "q?x=1&y#z",
-      "naïve/日本語/😀",
-      "quote'\"(1)",
-      "~tilde*",
-    ];
-    expect(await push(names.map((name) => put(name, `content of ${name}`)))).toEqual(PUSHED);
-    for (const name of names) expect((await store.get(name))?.toString()).toBe(`content of ${name}`);
-  });
-
-  test("puts files of one and of several parts whole", async () => {
-    const files = [4 * MB, 4 * MB + 1, 20 * MB].map((size) => ({
-      path: `sized/${size}`,
-      bytes: randomBytes(size),
-    }));
-    expect(await push(files.map(({ path, bytes }) => put(path, bytes)))).toEqual(PUSHED);
-    for (const { path, bytes } of files) expect((await store.get(path))?.equals(bytes), path).toBe(true);
-  });
-
-  test("reads no more of a large file at a time than a few of its parts", async () => {
-    const bytes = randomBytes(100 * MB + 7);
-    let ahead = 0;
-    gateway.onChunk = () => {
-      ahead = Math.max(ahead, gateway.given - store.proxy.received);
-    };
-    expect(await push([put("large", bytes)])).toEqual(PUSHED);
-    expect(ahead).toBeLessThan(64 * MB);
-    expect((await store.get("large"))?.equals(bytes)).toBe(true);
-  });
-
-  test("removes what is there, and does not mind what is not", async () => {
-    await push([put("goes", "1"), put("stays", "2")]);
-    expect(
-      await push([
-        { path: "goes", content: null },
-        { path: "never-was", content: null },
-      ]),
-    ).toEqual(PUSHED);
-    expect(await store.get("goes")).toBeUndefined();
-    expect((await store.get("stays"))?.toString()).toBe("2");
-  });
-
-  test("replaces a file by a folder, and a folder by a file, in one task each", async () => {
-    await push([put("turn", "file")]);
-    expect(await push([put("turn/into", "folder"), { path: "turn", content: null }])).toEqual(PUSHED);
-    expect((await store.get("turn/into"))?.toString()).toBe("folder");
-    expect(await push([put("turn", "file again"), { path: "turn/into", content: null }])).toEqual(PUSHED);
-    expect((await store.get("turn"))?.toString()).toBe("file again");
-  });
-
-  test("sends nothing a second time", async () => {
-    const entries = [
-      put("twice/small", "small"),
-      put("twice/empty", ""),
-      put("twice/large", randomBytes(9 * MB)),
-    ];
-    await push(entries);
-    store.proxy.reset();
-    const asked = gateway.asked;
-    expect(await push(entries)).toEqual(PUSHED);
-    expect(uploads()).toEqual([]);
-    expect(gateway.asked).toBe(asked);
-  });
-
-  test("puts a file again that somebody else has overwritten, with as many bytes", async () => {
-    const entry = put("contested", "ours");
-    await push([entry]);
-    await store.put("contested", "them");
-    expect(await push([entry])).toEqual(PUSHED);
-    expect((await store.get("contested"))?.toString()).toBe("ours");
-  });
-
-  test("puts the new content where the old one is", async () => {
-    await push([put("changes", "before")]);
-    expect(await push([put("changes", "after!")])).toEqual(PUSHED);
-    expect((await store.get("changes"))?.toString()).toBe("after!");
-  });
-
-  test("takes the credentials of the environment where the egress names no secret", async () => {
-    for (const [name, value] of Object.entries(store.environment)) vi.stubEnv(name, value);
-    expect(await push([put("by-environment", "in")], { values: null })).toEqual(PUSHED);
-    expect((await store.get("by-environment"))?.toString()).toBe("in");
-  });
-
-  test("takes every kind of credentials that its documentation names", async () => {
-    for (const [index, values] of store.others.entries()) {
-      expect(await push([put(`kinds/${index}`, "in")], { values })).toEqual(PUSHED);
+    /** One egress task, as a runner does it. */
+    function push(entries: readonly Entry[], options: PushOptions = {}): Promise<Outcome> {
+      const {
+        url = store.url,
+        values = store.credentials,
+        stallMs,
+        signal = new AbortController().signal,
+      } = options;
+      const endpoint = `${store.proxy.endpoint}${store.endpointPath}`;
+      const egress = { URL: url, endpoint, ...(values && { secret: "keys" }) };
+      const secrets = {
+        read: async () =>
+          new Map(Object.entries(values ?? {}).map(([key, text]) => [key, Buffer.from(text)])),
+      };
+      const deps = { gateway: gateway as never, secrets, env: process.env, ...(stallMs && { stallMs }) };
+      const task = { kind: "egress" as const, lease: "L", job: "J", egress, entries: [...entries] };
+      return performTask(deps, { task, output: { repo: "p", branch: "master" }, file: "/none", signal });
     }
-    expect((await store.get("kinds/0"))?.toString()).toBe("in");
-  });
 
-  test("fails with the store's words where it is not let in, and shows nothing of the credentials", async () => {
-    for (const { values, words, hidden } of store.refused) {
-      const reason = reasonOf(await push([put("forbidden", "x")], { values, url: `${store.url}/dir` }));
+    const put = (path: string, bytes: string | Buffer): Entry => ({ path, content: gateway.store(bytes) });
+    const reasonOf = (outcome: Outcome): string => {
+      if (outcome.state !== "failed") throw new Error(`not failed: ${JSON.stringify(outcome)}`);
+      return outcome.reason;
+    };
+    const isUpload = ({ method, target }: { method: string; target: string }) =>
+      ["PUT", "POST"].includes(method) && !target.startsWith("/token");
+    const uploads = () => store.proxy.requests.filter(isUpload);
+
+    test("puts small and empty files into a nested folder and into the root", async () => {
+      const small = put("out/small.txt", "small");
+      const empty = put("out/empty", "");
+      expect(await push([small, empty], { url: `${store.url}/deep/er/` })).toEqual(PUSHED);
+      expect(await push([put("at-root", "root")], { url: `${store.url}/` })).toEqual(PUSHED);
+      expect((await store.get("deep/er/out/small.txt"))?.toString()).toBe("small");
+      expect(await store.get("deep/er/out/empty")).toHaveLength(0);
+      expect((await store.get("at-root"))?.toString()).toBe("root");
+    });
+
+    test("puts names as they are, whatever characters they hold", async () => {
+      const names = [
+        "with space",
+        "50%",
+        "%20",
+        "a+b",
+        "q?x=1&y#z",
+        "naïve/日本語/😀",
+        "quote'\"(1)",
+        "~tilde*",
+      ];
+      expect(await push(names.map((name) => put(name, `content of ${name}`)))).toEqual(PUSHED);
+      for (const name of names) expect((await store.get(name))?.toString()).toBe(`content of ${name}`);
+    });
+
+    test("puts files of one and of several parts whole", async () => {
+      const files = [4 * MB, 4 * MB + 1, 20 * MB].map((size) => ({
+        path: `sized/${size}`,
+        bytes: randomBytes(size),
+      }));
+      expect(await push(files.map(({ path, bytes }) => put(path, bytes)))).toEqual(PUSHED);
+      for (const { path, bytes } of files) expect((await store.get(path))?.equals(bytes), path).toBe(true);
+    });
+
+    test("reads no more of a large file at a time than a few of its parts", async () => {
+      const bytes = randomBytes(100 * MB + 7);
+      let ahead = 0;
+      gateway.onChunk = () => {
+        ahead = Math.max(ahead, gateway.given - store.proxy.received);
+      };
+      expect(await push([put("large", bytes)])).toEqual(PUSHED);
+      expect(ahead).toBeLessThan(64 * MB);
+      expect((await store.get("large"))?.equals(bytes)).toBe(true);
+    });
+
+    test("removes what is there, and does not mind what is not", async () => {
+      await push([put("goes", "1"), put("stays", "2")]);
+      expect(
+        await push([
+          { path: "goes", content: null },
+          { path: "never-was", content: null },
+        ]),
+      ).toEqual(PUSHED);
+      expect(await store.get("goes")).toBeUndefined();
+      expect((await store.get("stays"))?.toString()).toBe("2");
+    });
+
+    test("replaces a file by a folder, and a folder by a file, in one task each", async () => {
+      await push([put("turn", "file")]);
+      expect(await push([put("turn/into", "folder"), { path: "turn", content: null }])).toEqual(PUSHED);
+      expect((await store.get("turn/into"))?.toString()).toBe("folder");
+      expect(await push([put("turn", "file again"), { path: "turn/into", content: null }])).toEqual(PUSHED);
+      expect((await store.get("turn"))?.toString()).toBe("file again");
+    });
+
+    test("sends nothing a second time", async () => {
+      const entries = [
+        put("twice/small", "small"),
+        put("twice/empty", ""),
+        put("twice/large", randomBytes(9 * MB)),
+      ];
+      await push(entries);
+      store.proxy.reset();
+      const asked = gateway.asked;
+      expect(await push(entries)).toEqual(PUSHED);
+      expect(uploads()).toEqual([]);
+      expect(gateway.asked).toBe(asked);
+    });
+
+    test("puts a file again that somebody else has overwritten, with as many bytes", async () => {
+      const entry = put("contested", "ours");
+      await push([entry]);
+      await store.put("contested", "them");
+      expect(await push([entry])).toEqual(PUSHED);
+      expect((await store.get("contested"))?.toString()).toBe("ours");
+    });
+
+    test("puts the new content where the old one is", async () => {
+      await push([put("changes", "before")]);
+      expect(await push([put("changes", "after!")])).toEqual(PUSHED);
+      expect((await store.get("changes"))?.toString()).toBe("after!");
+    });
+
+    test("takes the credentials of the environment where the egress names no secret", async () => {
+      for (const [name, value] of Object.entries(store.environment)) vi.stubEnv(name, value);
+      expect(await push([put("by-environment", "in")], { values: null })).toEqual(PUSHED);
+      expect((await store.get("by-environment"))?.toString()).toBe("in");
+    });
+
+    test("takes every kind of credentials that its documentation names", async () => {
+      for (const [index, values] of store.others.entries()) {
+        expect(await push([put(`kinds/${index}`, "in")], { values })).toEqual(PUSHED);
+      }
+      expect((await store.get("kinds/0"))?.toString()).toBe("in");
+    });
+
+    test("fails with the store's words where it is not let in, and shows nothing of the credentials", async () => {
+      for (const { values, words, hidden } of store.refused) {
+        const reason = reasonOf(await push([put("forbidden", "x")], { values, url: `${store.url}/dir` }));
+        expect(reason).toMatch(words);
+        expect(reason).toContain('"forbidden" could not be put to');
+        expect(reason).toContain(`${store.url}/dir`);
+        for (const part of hidden) expect(reason).not.toContain(part);
+      }
+      expect(await store.get("dir/forbidden")).toBeUndefined();
+    });
+
+    test("fails with the store's words where there is no such bucket", async () => {
+      const { url, words } = store.absent;
+      const reason = reasonOf(await push([put("lost", "x")], { url }));
       expect(reason).toMatch(words);
-      expect(reason).toContain('"forbidden" could not be put to');
-      expect(reason).toContain(`${store.url}/dir`);
-      for (const part of hidden) expect(reason).not.toContain(part);
-    }
-    expect(await store.get("dir/forbidden")).toBeUndefined();
-  });
+      expect(reason).toContain(url);
+    });
 
-  test("fails with the store's words where there is no such bucket", async () => {
-    const { url, words } = store.absent;
-    const reason = reasonOf(await push([put("lost", "x")], { url }));
-    expect(reason).toMatch(words);
-    expect(reason).toContain(url);
-  });
+    test("fails after some tries where the store is down", async () => {
+      await store.proxy.stop();
+      try {
+        const reason = reasonOf(await push([put("down", "x")]));
+        expect(reason).toContain('"down" could not be put to');
+        expect(reason).toMatch(/ECONNREFUSED/);
+      } finally {
+        await store.proxy.start();
+      }
+    });
 
-  test("fails after some tries where the store is down", async () => {
-    await store.proxy.stop();
-    try {
-      const reason = reasonOf(await push([put("down", "x")]));
-      expect(reason).toContain('"down" could not be put to');
-      expect(reason).toMatch(/ECONNREFUSED/);
-    } finally {
-      await store.proxy.start();
-    }
-  });
+    test("tries again where the store is busy, and puts all", async () => {
+      const busy = new Set<string>();
+      store.proxy.trouble = (seen) => {
+        const name = `${seen.method} ${seen.target.split("?")[0]}`;
+        if (!isUpload(seen) || busy.has(name)) return undefined;
+        busy.add(name);
+        return { status: 503 };
+      };
+      expect(await push([put("busy/1", "one"), put("busy/2", "two")])).toEqual(PUSHED);
+      expect(busy.size).toBeGreaterThan(0);
+      expect((await store.get("busy/2"))?.toString()).toBe("two");
+    });
 
-  test("tries again where the store is busy, and puts all", async () => {
-    const busy = new Set<string>();
-    store.proxy.trouble = (seen) => {
-      const name = `${seen.method} ${seen.target.split("?")[0]}`;
-      if (!isUpload(seen) || busy.has(name)) return undefined;
-      busy.add(name);
-      return { status: 503 };
-    };
-    expect(await push([put("busy/1", "one"), put("busy/2", "two")])).toEqual(PUSHED);
-    expect(busy.size).toBeGreaterThan(0);
-    expect((await store.get("busy/2"))?.toString()).toBe("two");
-  });
+    test("puts a file whole whose connection was cut in the middle", async () => {
+      const bytes = randomBytes(20 * MB);
+      let cuts = 0;
+      store.proxy.trouble = (seen) => {
+        if (!isUpload(seen) || cuts === 2) return undefined;
+        cuts += 1;
+        return { cutAfterBytes: 300_000 };
+      };
+      const entries = [put("cut/large", bytes), put("cut/small", randomBytes(3 * MB))];
+      expect(await push(entries)).toEqual(PUSHED);
+      expect(cuts).toBe(2);
+      expect((await store.get("cut/large"))?.equals(bytes)).toBe(true);
+    });
 
-  test("puts a file whole whose connection was cut in the middle", async () => {
-    const bytes = randomBytes(20 * MB);
-    let cuts = 0;
-    store.proxy.trouble = (seen) => {
-      if (!isUpload(seen) || cuts === 2) return undefined;
-      cuts += 1;
-      return { cutAfterBytes: 300_000 };
-    };
-    const entries = [put("cut/large", bytes), put("cut/small", randomBytes(3 * MB))];
-    expect(await push(entries)).toEqual(PUSHED);
-    expect(cuts).toBe(2);
-    expect((await store.get("cut/large"))?.equals(bytes)).toBe(true);
-  });
+    test("puts a file whole whose content broke off or came damaged on its way from the gateway", async () => {
+      const bytes = randomBytes(20 * MB);
+      const entry = put("broken/off", bytes);
+      let pieces = 0;
+      gateway.onChunk = () => {
+        pieces += 1;
+        if (pieces === 100) throw new Error("the connection broke");
+      };
+      expect(await push([entry])).toEqual(PUSHED);
+      expect(pieces).toBeGreaterThan(100);
+      expect((await store.get("broken/off"))?.equals(bytes)).toBe(true);
+    });
 
-  test("puts a file whole whose content broke off or came damaged on its way from the gateway", async () => {
-    const bytes = randomBytes(20 * MB);
-    const entry = put("broken/off", bytes);
-    let pieces = 0;
-    gateway.onChunk = () => {
-      pieces += 1;
-      if (pieces === 100) throw new Error("the connection broke");
-    };
-    expect(await push([entry])).toEqual(PUSHED);
-    expect(pieces).toBeGreaterThan(100);
-    expect((await store.get("broken/off"))?.equals(bytes)).toBe(true);
-  });
+    test("leaves nothing where the content stays damaged, and says so", async () => {
+      const small = put("damaged/small", "right");
+      if (small.content) gateway.damage(small.content, "wrong");
+      const reason = reasonOf(await push([small]));
+      expect(reason).toMatch(/"damaged\/small" could not be put to .* came damaged/);
+      expect(await store.get("damaged/small")).toBeUndefined();
+    });
 
-  test("leaves nothing where the content stays damaged, and says so", async () => {
-    const small = put("damaged/small", "right");
-    if (small.content) gateway.damage(small.content, "wrong");
-    const reason = reasonOf(await push([small]));
-    expect(reason).toMatch(/"damaged\/small" could not be put to .* came damaged/);
-    expect(await store.get("damaged/small")).toBeUndefined();
-  });
+    test("puts 500 files a few at a time", async () => {
+      const entries = Array.from({ length: 500 }, (_, i) => put(`many/${i}`, `file ${i}`));
+      expect(await push(entries)).toEqual(PUSHED);
+      expect(store.proxy.peak).toBeLessThanOrEqual(8);
+      expect(gateway.peak).toBeLessThanOrEqual(8);
+      for (const i of [0, 250, 499]) expect((await store.get(`many/${i}`))?.toString()).toBe(`file ${i}`);
+    });
 
-  test("puts 500 files a few at a time", async () => {
-    const entries = Array.from({ length: 500 }, (_, i) => put(`many/${i}`, `file ${i}`));
-    expect(await push(entries)).toEqual(PUSHED);
-    expect(store.proxy.peak).toBeLessThanOrEqual(8);
-    expect(gateway.peak).toBeLessThanOrEqual(8);
-    for (const i of [0, 250, 499]) expect((await store.get(`many/${i}`))?.toString()).toBe(`file ${i}`);
-  });
+    test("gives up a store that takes a request and never answers", async () => {
+      store.proxy.trouble = () => "silence";
+      const reason = reasonOf(await push([put("silent", "x")], { stallMs: 300 }));
+      expect(reason).toContain("nothing went on for");
+    });
 
-  test("gives up a store that takes a request and never answers", async () => {
-    store.proxy.trouble = () => "silence";
-    const reason = reasonOf(await push([put("silent", "x")], { stallMs: 300 }));
-    expect(reason).toContain("nothing went on for");
+    test.each([
+      { what: "small", size: 10 },
+      { what: "large", size: 30 * MB },
+    ])("stops in the middle of a $what file when its lease is lost, and leaves nothing of it", async ({
+      size,
+    }) => {
+      const lost = new AbortController();
+      store.proxy.trouble = (seen) => {
+        if (seen.method !== "PUT" && size > MB) return undefined;
+        lost.abort();
+        return "silence";
+      };
+      const outcome = await push([put("stopped", randomBytes(size))], { signal: lost.signal });
+      expect(outcome.state).toBe("failed");
+      store.proxy.reset();
+      expect(await store.get("stopped")).toBeUndefined();
+      expect(await store.unfinished()).toBe(0);
+    });
   });
-
-  test.each([
-    { what: "small", size: 10 },
-    { what: "large", size: 30 * MB },
-  ])("stops in the middle of a $what file when its lease is lost, and leaves nothing of it", async ({
-    size,
-  }) => {
-    const lost = new AbortController();
-    store.proxy.trouble = (seen) => {
-      if (seen.method !== "PUT" && size > MB) return undefined;
-      lost.abort();
-      return "silence";
-    };
-    const outcome = await push([put("stopped", randomBytes(size))], { signal: lost.signal });
-    expect(outcome.state).toBe("failed");
-    store.proxy.reset();
-    expect(await store.get("stopped")).toBeUndefined();
-    expect(await store.unfinished()).toBe(0);
-  });
-});
