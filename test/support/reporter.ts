@@ -48,6 +48,9 @@ export default class SuiteReporter extends DefaultReporter {
     } finally {
       this.log = log;
     }
+    // Why a test failed is told at the end, too; a run that is stopped does not come to its end.
+    for (const test of testsOf(module))
+      for (const { message } of test.result().errors ?? []) log.call(this, `      ${test.name}: ${message}`);
   }
 
   override onTestRunEnd(...ended: Ended): void {
