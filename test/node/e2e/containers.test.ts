@@ -95,7 +95,10 @@ for (const { name, engine } of await findEngines()) {
         expect(waiting.reason).toContain(image);
         expect(waiting.reason).toMatch(/unauthorized/);
         expect(waiting).toMatchObject({ finishedAt: null, datums: { failed: 0 } });
-        expect(await sluiceOk(server, "job", "inspect", waiting.id)).toContain("unauthorized");
+        // While the worker tries again it holds a lease, and the job does not wait.
+        await eventually("job inspect said so, too", async () =>
+          (await sluiceOk(server, "job", "inspect", waiting.id)).includes("unauthorized"),
+        );
 
         putPullSecret(secrets, TEST_REGISTRY.password);
         const [job] = await control.ended("pulled", { count: 1, withinMs: 200_000 });
