@@ -1,0 +1,19 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { ROOT } from "../../support/dev-server.ts";
+
+/** A claim's test, as the page names it: `[test: path/of/file.test.ts "a part of the test's name"]`. */
+const NAMED = /\[test: (\S+) "([^"]+)"\]/g;
+
+test("every test that docs/security.md names is there", () => {
+  const text = readFileSync(join(ROOT, "docs/security.md"), "utf8").replace(/\s+/g, " ");
+  const named = [...text.matchAll(NAMED)].map(([, file = "", name = ""]) => ({ file, name }));
+  expect(text.match(/\[test:/g) ?? []).toHaveLength(named.length);
+  expect(named.filter(isAbsent)).toEqual([]);
+});
+
+function isAbsent({ file, name }: { file: string; name: string }): boolean {
+  const path = join(ROOT, file);
+  return !existsSync(path) || !readFileSync(path, "utf8").includes(name);
+}
