@@ -56,7 +56,7 @@ export default defineConfig(async () => ({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           // Mostly they wait: for leases to end, for processes. Each keeps to its own folders, ports and containers.
-          maxWorkers: 2,
+          maxWorkers: suite === "quick" ? 3 : 2,
           sequence: { groupOrder: 1 },
         },
       },

@@ -140,9 +140,18 @@ class Batch {
   async #report(queued: Queued, conclude: () => Promise<Outcome | undefined>): Promise<void> {
     const { signal } = queued.work;
     const outcome = signal.aborted ? undefined : await conclude();
-    if (outcome && !signal.aborted) this.#deps.reporter.add(outcome);
+    if (outcome && !signal.aborted) this.#add(queued, outcome);
     else this.#deps.reporter.logs.drop([queued.work.datum.lease]);
     await this.#discard(queued);
+  }
+
+  /** A failed try is told in the log, too: a later one that succeeds leaves no other trace of why. */
+  #add({ work }: Queued, outcome: Outcome): void {
+    const { reporter, log } = this.#deps;
+    if (outcome.state === "failed") {
+      log.info({ job: work.datum.job, datum: work.datum.datum, reason: outcome.reason }, "a datum failed");
+    }
+    reporter.add(outcome);
   }
 
   async #discard({ work, staged }: Queued): Promise<void> {

@@ -1,5 +1,5 @@
 import { applyD1Migrations, env, reset, runInDurableObject } from "cloudflare:test";
-import { afterAll, beforeAll } from "vitest";
+import { afterAll, beforeAll, vi } from "vitest";
 
 /** Many files share one runtime, whose start takes longer than most files. Each begins with nothing stored. */
 const namespaces: { getByName(name: string): DurableObjectStub<undefined> } = Object.getPrototypeOf(
@@ -19,6 +19,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   namespaces.getByName = getByName;
+  vi.restoreAllMocks();
   // `reset` passes over objects that sleep. One that a test damaged does not wake.
   await Promise.allSettled([...wakers.values()].map((wake) => wake()));
   await Promise.all([env.DB.exec("SELECT 1"), env.BLOBS.head("none")]);

@@ -7,6 +7,7 @@ import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/
 import { FakeRunner } from "../../support/fake-runner.ts";
 import type { Ended } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
+import { REST } from "../../support/suite.ts";
 
 let server: DevServer;
 let control: Control;
@@ -70,7 +71,7 @@ describe("sluice commit list", () => {
     expect(page).toMatchObject({ commits: [{ id: first, parent: null, job: null }], next: null });
   });
 
-  test("fails in words where there is nothing to list, or the address is none", async () => {
+  test("fails in words where there is nothing to list, or the address is none", REST, async () => {
     const unknown = await cli("commit", "list", "master.nowhere");
     expect(unknown.code).toBe(1);
     expect(unknown.stderr).toContain("master.nowhere");
@@ -127,7 +128,7 @@ describe("sluice commit inspect", () => {
     );
   });
 
-  test("fails in words where the commit, or the file in it, is not there", async () => {
+  test("fails in words where the commit, or the file in it, is not there", REST, async () => {
     await filled("master.gaps", ["a", "1"]);
     await s3.createBucket("master.bare");
     const none = await cli("commit", "inspect", "master.bare");
@@ -152,7 +153,7 @@ describe("the other lists", () => {
     expect(await cli("branch", "list", "no.body")).toMatchObject({ code: 2 });
   });
 
-  test("show nodes and whether they live", async () => {
+  test("show nodes and whether they live", REST, async () => {
     await runner.heartbeat();
     expect(await ok("node", "list")).toMatch(/^n1 +live +fake +1 +\d{4}-/m);
     const { nodes } = NodeList.parse(await okJson("node", "list"));

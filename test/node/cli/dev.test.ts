@@ -7,6 +7,7 @@ import { eventually } from "../../support/eventually.ts";
 import { mustRun, run, type Started, start } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 const SLUICE = [process.execPath, join(ROOT, "bin/sluice.js")];
 const started = new Set<Started>();
@@ -60,7 +61,7 @@ describe("sluice dev", () => {
     expect(existsSync(join(cwd, ".sluice/gateway.json"))).toBe(false);
   });
 
-  test("tells a port that is in use and ends with 1", async () => {
+  test("tells a port that is in use and ends with 1", REST, async () => {
     const { greeting } = await dev(scratchFolder(), "--runners", "0");
     const { port } = new URL(greeting.endpoint);
     const { code, stderr } = await run([...SLUICE, "dev", "--port", port], { cwd: scratchFolder() });
@@ -99,7 +100,7 @@ describe("sluice dev with a datum at work", () => {
     return { state: job?.state, processed: job?.datums.processed };
   }
 
-  test("finishes it at the first Ctrl-C, which reaches the whole process group", async () => {
+  test("finishes it at the first Ctrl-C, which reaches the whole process group", REST, async () => {
     const { process, folder, cwd } = await atWork();
     process.signal("SIGINT");
     await eventually("it drains", () => process.output().includes("draining"));
@@ -132,7 +133,7 @@ describe("sluice env", () => {
     );
   });
 
-  test("takes the AWS names where ours are not set, and with --json prints an object", async () => {
+  test("takes the AWS names where ours are not set, and with --json prints an object", REST, async () => {
     const env = { AWS_ACCESS_KEY_ID: "aws", AWS_SECRET_ACCESS_KEY: "aws-secret" };
     const variables = JSON.parse(await mustRun([...SLUICE, "env", "--json"], { env, cwd: scratchFolder() }));
     expect(variables).toMatchObject({

@@ -10,6 +10,7 @@ import { type Door, doorVariables } from "../../support/keys.ts";
 import { freePort } from "../../support/ports.ts";
 import { mustRun, run } from "../../support/processes.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 describe("what sluice doctor says", () => {
   const HOUR_MS = 3_600_000;
@@ -124,7 +125,7 @@ describe("sluice doctor", () => {
     expect(readdirSync(cwd)).toEqual([]);
   });
 
-  test("prints a line for each finding, and what to do below those that are not ok", async () => {
+  test("prints a line for each finding, and what to do below those that are not ok", REST, async () => {
     const env = { HOME: cwd, ...doorVariables(server), DOCKER_HOST: "unix:///nowhere.sock" };
     const printed = await mustRun(NODE, { cwd, env });
     expect(printed).toMatch(/^ok {4}node {8}v\d+/m);
@@ -133,14 +134,14 @@ describe("sluice doctor", () => {
     );
   });
 
-  test("fails where the only executor that may be used is not there", async () => {
+  test("fails where the only executor that may be used is not there", REST, async () => {
     const env = { DOCKER_HOST: "unix:///nowhere.sock" };
     const { code, works, states } = await doctor(server, { args: ["--executor", "docker"], env });
     expect({ code, works, docker: states.docker }).toEqual({ code: 1, works: false, docker: "fail" });
     expect(states).not.toHaveProperty("process");
   });
 
-  test("looks at everything else, too, where PATH leads to no tool", async () => {
+  test("looks at everything else, too, where PATH leads to no tool", REST, async () => {
     const { states } = await doctor(server, { args: ["--executor", "process"], env: { PATH: cwd } });
     expect(states).toMatchObject({ node: "ok", process: expect.stringMatching(/ok|fail/), key: "ok" });
   });
@@ -169,7 +170,7 @@ describe("sluice doctor", () => {
     }
   });
 
-  test("tells a gateway that is down", async () => {
+  test("tells a gateway that is down", REST, async () => {
     const down = { ...server, endpoint: `http://127.0.0.1:${await freePort()}` };
     const { code, states, text } = await doctor(down, { args: ["--executor", "process"] });
     expect({ code, gateway: states.gateway }).toEqual({ code: 1, gateway: "fail" });
@@ -177,7 +178,7 @@ describe("sluice doctor", () => {
     expect(states).not.toHaveProperty("key");
   });
 
-  test("tells a key that the gateway does not take", async () => {
+  test("tells a key that the gateway does not take", REST, async () => {
     const stranger = { ...server, secretAccessKey: "not-the-secret" };
     const { code, states, text } = await doctor(stranger, { args: ["--executor", "process"] });
     expect({ code, gateway: states.gateway, key: states.key }).toEqual({
@@ -204,7 +205,7 @@ describe("sluice doctor", () => {
     expect({ code, gateway: states.gateway }).toEqual({ code: 0, gateway: "warn" });
   });
 
-  test("fails where the data folder can't be written to", async () => {
+  test("fails where the data folder can't be written to", REST, async () => {
     const { code, states, text } = await doctor(server, {
       args: ["--executor", "process", "--data", "/proc/x"],
     });

@@ -6,6 +6,7 @@ import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/
 import type { Ended } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 let server: DevServer;
 let s3: S3;
@@ -87,13 +88,13 @@ describe("sluice ls", () => {
     expect(await names("-r", "s3://master.listed/dir")).toEqual(["dir/b.txt", "dir/deep/c.txt"]);
   });
 
-  test("prints time, size and name for people", async () => {
+  test("prints time, size and name for people", REST, async () => {
     const text = await ok("ls", "s3://master.listed/");
     expect(text).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d +5 {2}a\.txt$/m);
     expect(text).toMatch(/^ +dir {2}dir\/$/m);
   });
 
-  test("of a bucket that is not there ends with 1", async () => {
+  test("of a bucket that is not there ends with 1", REST, async () => {
     await refused("ls", "s3://master.nowhere");
   });
 });
@@ -124,24 +125,28 @@ describe("sluice cp", () => {
     expect(readdirSync(join(down, "dir")).sort()).toEqual(["empty", "large.bin", "same.bin", "small.bin"]);
   });
 
-  test("sends nothing again that the branch has, and makes no commit where nothing changes", async () => {
-    const folder = folderOf({ a: "a", "b/large": Buffer.alloc(100_000, "large") });
-    await ok("cp", "-r", "--create", folder, "s3://master.again");
-    expect(await okJson("cp", "-r", folder, "s3://master.again")).toEqual({
-      commit: null,
-      files: 2,
-      bytes: 100_001,
-      sentBytes: 0,
-    });
-    writeFileSync(join(folder, "c"), "new");
-    expect(await okJson("cp", "-r", folder, "s3://master.again")).toMatchObject({
-      files: 3,
-      sentBytes: 3,
-      commit: expect.any(String),
-    });
-  });
+  test(
+    "sends nothing again that the branch has, and makes no commit where nothing changes",
+    REST,
+    async () => {
+      const folder = folderOf({ a: "a", "b/large": Buffer.alloc(100_000, "large") });
+      await ok("cp", "-r", "--create", folder, "s3://master.again");
+      expect(await okJson("cp", "-r", folder, "s3://master.again")).toEqual({
+        commit: null,
+        files: 2,
+        bytes: 100_001,
+        sentBytes: 0,
+      });
+      writeFileSync(join(folder, "c"), "new");
+      expect(await okJson("cp", "-r", folder, "s3://master.again")).toMatchObject({
+        files: 3,
+        sentBytes: 3,
+        commit: expect.any(String),
+      });
+    },
+  );
 
-  test("puts a file under the name that is asked, or under its own", async () => {
+  test("puts a file under the name that is asked, or under its own", REST, async () => {
     await s3.createBucket("master.single");
     const file = join(folderOf({ "one.txt": "one" }), "one.txt");
     await ok("cp", file, "s3://master.single");
@@ -156,12 +161,12 @@ describe("sluice cp", () => {
     expect(readFileSync(join(down, "deep/three.txt"), "utf8")).toBe("one");
   });
 
-  test("says how to make a bucket that is not there", async () => {
+  test("says how to make a bucket that is not there", REST, async () => {
     const file = join(folderOf({ a: "a" }), "a");
     expect(await refused("cp", file, "s3://master.absent")).toContain("--create");
   });
 
-  test("refuses links and pipes by name, or leaves them out when told so", async () => {
+  test("refuses links and pipes by name, or leaves them out when told so", REST, async () => {
     const folder = folderOf({ kept: "kept" });
     symlinkSync("/etc/hostname", join(folder, "link"));
     expect(await refused("cp", "-r", "--create", folder, "s3://master.special")).toContain("a symbolic link");
@@ -173,7 +178,7 @@ describe("sluice cp", () => {
     expect(await s3.keys("master.special")).toEqual(["kept"]);
   });
 
-  test("refuses names that a branch can't hold", async () => {
+  test("refuses names that a branch can't hold", REST, async () => {
     const folder = folderOf({ "bad\u0001name": "x" });
     expect(await refused("cp", "-r", "--create", folder, "s3://master.names")).toContain(
       "control characters",
@@ -189,7 +194,7 @@ describe("sluice cp", () => {
     expect(stderr).toContain("-r");
   });
 
-  test("says what is not there", async () => {
+  test("says what is not there", REST, async () => {
     expect(await refused("cp", "/nonexistent/file", "s3://master.single")).toContain(
       "/nonexistent/file does not exist",
     );
@@ -199,7 +204,7 @@ describe("sluice cp", () => {
     );
   });
 
-  test("refuses to put a file where a directory is, and changes nothing", async () => {
+  test("refuses to put a file where a directory is, and changes nothing", REST, async () => {
     const folder = folderOf({ "new.txt": "new", dir: "a file" });
     const before = await s3.keys("master.single");
     expect(await refused("cp", "-r", folder, "s3://master.single")).toContain("dir");
@@ -218,7 +223,7 @@ describe("sluice cat", () => {
     expect(earlier.stdout.equals(bytes)).toBe(true);
   });
 
-  test("with --json tells about the file", async () => {
+  test("with --json tells about the file", REST, async () => {
     const { etag, version } = await s3.put("master.printed", "told.txt", "told");
     expect(await okJson("cat", "s3://master.printed/told.txt")).toMatchObject({
       bucket: "master.printed",
@@ -229,7 +234,7 @@ describe("sluice cat", () => {
     });
   });
 
-  test("of a file that is not there ends with 1", async () => {
+  test("of a file that is not there ends with 1", REST, async () => {
     await refused("cat", "s3://master.printed/absent");
   });
 });
@@ -246,7 +251,7 @@ describe("sluice rm", () => {
     expect(await s3.keys("master.removed")).toEqual(["dirty"]);
   });
 
-  test("says when there is nothing to remove", async () => {
+  test("says when there is nothing to remove", REST, async () => {
     expect(await refused("rm", "s3://master.removed/absent")).toContain("there is nothing at");
     expect(await refused("rm", "-r", "s3://master.removed/absent")).toContain("there is nothing at");
   });

@@ -9,6 +9,7 @@ import { FakeRunner, nameOf } from "../../support/fake-runner.ts";
 import type { Ended, Started } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 let server: DevServer;
 let control: Control;
@@ -78,7 +79,7 @@ describe("a pipeline on the command line", () => {
     expect((await cli("pipeline", "start", "nobody")).stderr).toContain("nobody");
   });
 
-  test("is updated, and every datum again where that is asked for", async () => {
+  test("is updated, and every datum again where that is asked for", REST, async () => {
     await createPipeline("renew", "true");
     const file = specFile(spec("renew", "false"));
     expect(await ok("pipeline", "update", "-f", file)).toBe("renew is at version 2 of its spec\n");
@@ -90,7 +91,7 @@ describe("a pipeline on the command line", () => {
     expect(stderr).toMatch(/^ {2}outputBranch: /m);
   });
 
-  test("is not deleted while another one reads its output, unless that is forced", async () => {
+  test("is not deleted while another one reads its output, unless that is forced", REST, async () => {
     await createPipeline("first", "true");
     await control.createPipeline({
       ...spec("second", "true"),
@@ -148,7 +149,7 @@ describe("a job on the command line", () => {
       expect(later.next).not.toBeNull();
     });
 
-    test("fails with its reason where a command hangs, and where the job takes too long", async () => {
+    test("fails with its reason where a command hangs, and where the job takes too long", REST, async () => {
       await createPipeline("hang", "sleep 600", { datumTries: 1, datumTimeout: "1s" });
       await s3.put("master.hang-in", "a", "1");
       const [hung] = await control.ended("hang", { count: 1 });
@@ -164,7 +165,7 @@ describe("a job on the command line", () => {
 });
 
 describe("a runner that vanishes while it waits for a datum", () => {
-  test("is leased nothing: its slot and the next datum are another one's", async () => {
+  test("is leased nothing: its slot and the next datum are another one's", REST, async () => {
     await createPipeline("vanish", "true", { parallelism_spec: { strategy: "CONSTANT", constant: 2 } });
     const gone = new FakeRunner(server, { node: "gone" });
     const there = new FakeRunner(server, { node: "there" });

@@ -5,6 +5,7 @@ import { eventually } from "../../support/eventually.ts";
 import type { Door } from "../../support/keys.ts";
 import type { Ended } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
+import { REST } from "../../support/suite.ts";
 
 let server: DevServer;
 
@@ -53,7 +54,7 @@ describe("sluice key create", () => {
     expect((await new S3(server).get("master.labels", "file"))?.toString()).toBe("theirs");
   });
 
-  test("by itself makes one that reads everything, and prints what to export", async () => {
+  test("by itself makes one that reads everything, and prints what to export", REST, async () => {
     const printed = await ok("key", "create");
     expect(printed).toMatch(
       /^export SLUICE_ACCESS_KEY_ID=SLUICE[0-9A-F]{14}\nexport SLUICE_SECRET_ACCESS_KEY=[\w-]{40}\n# read in all repos; .*\n$/,
@@ -64,16 +65,20 @@ describe("sluice key create", () => {
     expect(await outcome(door, "PUT", "/master.labels/file", "mine")).toBe("403 AccessDenied");
   });
 
-  test("and the other commands, by a key that may not handle keys, end with 1 and say what was needed", async () => {
-    const door = doorOf(await create("--level", "admin", "--repo", "images"));
-    for (const args of [["create"], ["list"], ["delete", "SLUICE00000000000000"]]) {
-      const { code, stderr } = await sluice(door, "key", ...args);
-      expect(stderr).toMatch(
-        /^error: The access key allows admin in the repo 'images'; this needs admin on what belongs to no repo/,
-      );
-      expect(code).toBe(1);
-    }
-  });
+  test(
+    "and the other commands, by a key that may not handle keys, end with 1 and say what was needed",
+    REST,
+    async () => {
+      const door = doorOf(await create("--level", "admin", "--repo", "images"));
+      for (const args of [["create"], ["list"], ["delete", "SLUICE00000000000000"]]) {
+        const { code, stderr } = await sluice(door, "key", ...args);
+        expect(stderr).toMatch(
+          /^error: The access key allows admin in the repo 'images'; this needs admin on what belongs to no repo/,
+        );
+        expect(code).toBe(1);
+      }
+    },
+  );
 });
 
 describe("sluice key list", () => {
@@ -96,7 +101,7 @@ describe("sluice key delete", () => {
     return ended;
   }
 
-  test("deletes all that are there, and names with 1 those that are not", async () => {
+  test("deletes all that are there, and names with 1 those that are not", REST, async () => {
     const [one, two] = [await create(), await create()];
     const { stdout, stderr } = await refused(one.id, "SLUICE00000000000000", two.id);
     expect(stdout.toString()).toBe(`deleted ${one.id}\ndeleted ${two.id}\n`);

@@ -18,6 +18,7 @@ import { eventually } from "../../support/eventually.ts";
 import { FakeRunner, succeeded } from "../../support/fake-runner.ts";
 import { type Started, start } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
+import { REST } from "../../support/suite.ts";
 
 let server: DevServer;
 let control: Control;
@@ -89,7 +90,10 @@ describe("sluice job logs", () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("has no datum 'ffff0000'") });
   });
 
-  test("follows a job live, through the death of the gateway, without a line lost or shown twice", async () => {
+  test("follows a job live, through the death of the gateway, without a line lost or shown twice", {
+    ...REST,
+    timeout: 180_000,
+  }, async () => {
     const a = datumOf(await running("live", "a"), "a");
     const follower = background("job", "logs", a.job, "--follow");
     const line = (text: string): string => `${short(a)}  ${text}\n`;
@@ -108,7 +112,7 @@ describe("sluice job logs", () => {
     const { code, stdout } = await follower.ended;
     expect(code).toBe(0);
     expect(stdout.toString()).toBe(["one", "two", "three", "four"].map(line).join(""));
-  }, 180_000);
+  });
 
   test("is ended by Ctrl-C, and says nothing about it", async () => {
     const a = datumOf(await running("stop", "a"), "a");
@@ -125,35 +129,39 @@ describe("sluice job logs", () => {
     await finish("stop", a);
   });
 
-  test("tells of lines that were left out, and goes on behind the last line that came whole", async () => {
-    const record = (n: number, more: object = {}): string =>
-      JSON.stringify({ datum: "d".repeat(64), node: "n", at: 0, line: `${n}`, next: `${n}.1`, ...more });
-    const asked: (string | null)[] = [];
-    const gateway = createServer((request, response) => {
-      asked.push(new URL(request.url ?? "", "http://gateway").searchParams.get("after"));
-      if (asked.length === 2) {
-        response.writeHead(503).end();
-        return;
+  test(
+    "tells of lines that were left out, and goes on behind the last line that came whole",
+    REST,
+    async () => {
+      const record = (n: number, more: object = {}): string =>
+        JSON.stringify({ datum: "d".repeat(64), node: "n", at: 0, line: `${n}`, next: `${n}.1`, ...more });
+      const asked: (string | null)[] = [];
+      const gateway = createServer((request, response) => {
+        asked.push(new URL(request.url ?? "", "http://gateway").searchParams.get("after"));
+        if (asked.length === 2) {
+          response.writeHead(503).end();
+          return;
+        }
+        response.writeHead(200, { "content-type": "application/x-ndjson" });
+        if (asked.length === 1) {
+          const whole = `${record(1, { dropped: 1234 })}\n\n`;
+          response.write(`${whole}${record(2).slice(0, 20)}`, () => response.socket?.destroy());
+        } else response.end(`${record(2)}\n${record(3, { line: null, dropped: 1 })}\n`);
+      });
+      gateway.listen(0, "127.0.0.1");
+      await once(gateway, "listening");
+      try {
+        const { port } = gateway.address() as AddressInfo;
+        const door = { ...server, endpoint: `http://127.0.0.1:${port}` };
+        const { code, stdout } = await sluice(door, "job", "logs", "01AAAAAAAAAAAAAAAAAAAAAAAA");
+        const id = "d".repeat(12);
+        expect(stdout.toString()).toBe(
+          `${id}  … 1234 lines left out\n${id}  1\n${id}  2\n${id}  … 1 line left out\n`,
+        );
+        expect({ code, asked }).toEqual({ code: 0, asked: [null, "1.1", "1.1"] });
+      } finally {
+        gateway.close();
       }
-      response.writeHead(200, { "content-type": "application/x-ndjson" });
-      if (asked.length === 1) {
-        const whole = `${record(1, { dropped: 1234 })}\n\n`;
-        response.write(`${whole}${record(2).slice(0, 20)}`, () => response.socket?.destroy());
-      } else response.end(`${record(2)}\n${record(3, { line: null, dropped: 1 })}\n`);
-    });
-    gateway.listen(0, "127.0.0.1");
-    await once(gateway, "listening");
-    try {
-      const { port } = gateway.address() as AddressInfo;
-      const door = { ...server, endpoint: `http://127.0.0.1:${port}` };
-      const { code, stdout } = await sluice(door, "job", "logs", "01AAAAAAAAAAAAAAAAAAAAAAAA");
-      const id = "d".repeat(12);
-      expect(stdout.toString()).toBe(
-        `${id}  … 1234 lines left out\n${id}  1\n${id}  2\n${id}  … 1 line left out\n`,
-      );
-      expect({ code, asked }).toEqual({ code: 0, asked: [null, "1.1", "1.1"] });
-    } finally {
-      gateway.close();
-    }
-  });
+    },
+  );
 });

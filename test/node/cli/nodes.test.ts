@@ -14,6 +14,7 @@ import { eventually } from "../../support/eventually.ts";
 import { FakeRunner, succeeded } from "../../support/fake-runner.ts";
 import { start } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
+import { REST } from "../../support/suite.ts";
 
 let server: DevServer;
 let control: Control;
@@ -78,55 +79,63 @@ describe("sluice node", () => {
     expect(await ok("node", "resume", "drained")).toBe("drained takes work again\n");
   }, 180_000);
 
-  test("drain --wait comes back when nothing runs there any more, and tells what still does", async () => {
-    const runner = new FakeRunner(server, { node: "busy" });
-    const work = [{ pipeline: "edges", workers: 2, running: 2 }];
-    await runner.heartbeat({ work });
-    const command = sluiceCommand(["node", "drain", "busy", "--wait"]);
-    const waiting = start(command, { cwd: ROOT, env: sluiceEnv(server) });
-    await eventually("its work is told", async () => {
+  test(
+    "drain --wait comes back when nothing runs there any more, and tells what still does",
+    REST,
+    async () => {
+      const runner = new FakeRunner(server, { node: "busy" });
+      const work = [{ pipeline: "edges", workers: 2, running: 2 }];
       await runner.heartbeat({ work });
-      return waiting.output().includes("edges: 2 datums in 2 workers");
-    });
-    await eventually("less of its work is told", async () => {
-      await runner.heartbeat({ work: [{ pipeline: "edges", workers: 1, running: 0 }] });
-      return waiting.output().includes("edges: 0 datums in 1 worker");
-    });
-    let isOver = false;
-    void waiting.ended.then(() => {
-      isOver = true;
-    });
-    await eventually("it comes back", async () => {
-      await runner.heartbeat({ work: [] });
-      return isOver;
-    });
-    const { code, stdout } = await waiting.ended;
-    expect(code).toBe(0);
-    expect(stdout.toString()).toMatch(/^busy is being drained\n(.*\n)*nothing runs on busy\n$/);
-  });
-
-  test("drain --wait comes back when the runner has gone, and refuses to wait for what was resumed", async () => {
-    const runner = new FakeRunner(server, { node: "goes" });
-    const waiting = async () => {
-      const command = sluiceCommand(["node", "drain", "goes", "--wait"]);
-      const started = start(command, { cwd: ROOT, env: sluiceEnv(server) });
-      await eventually("it waits", async () => {
-        await runner.heartbeat({ work: [{ pipeline: "edges", workers: 1, running: 1 }] });
-        return started.output().includes("edges: 1 datum in 1 worker");
+      const command = sluiceCommand(["node", "drain", "busy", "--wait"]);
+      const waiting = start(command, { cwd: ROOT, env: sluiceEnv(server) });
+      await eventually("its work is told", async () => {
+        await runner.heartbeat({ work });
+        return waiting.output().includes("edges: 2 datums in 2 workers");
       });
-      return started;
-    };
-    await runner.heartbeat();
-    const first = await waiting();
-    await control.ask("DELETE", "/runner/heartbeat?node=goes");
-    expect((await first.ended).stdout.toString()).toMatch(/goes does not live any more\n$/);
-    const again = await waiting();
-    await ok("node", "resume", "goes");
-    const { code, stderr } = await again.ended;
-    expect({ code, stderr }).toEqual({ code: 1, stderr: "error: goes was resumed by somebody\n" });
-  });
+      await eventually("less of its work is told", async () => {
+        await runner.heartbeat({ work: [{ pipeline: "edges", workers: 1, running: 0 }] });
+        return waiting.output().includes("edges: 0 datums in 1 worker");
+      });
+      let isOver = false;
+      void waiting.ended.then(() => {
+        isOver = true;
+      });
+      await eventually("it comes back", async () => {
+        await runner.heartbeat({ work: [] });
+        return isOver;
+      });
+      const { code, stdout } = await waiting.ended;
+      expect(code).toBe(0);
+      expect(stdout.toString()).toMatch(/^busy is being drained\n(.*\n)*nothing runs on busy\n$/);
+    },
+  );
 
-  test("drain and resume name a node that there is", async () => {
+  test(
+    "drain --wait comes back when the runner has gone, and refuses to wait for what was resumed",
+    REST,
+    async () => {
+      const runner = new FakeRunner(server, { node: "goes" });
+      const waiting = async () => {
+        const command = sluiceCommand(["node", "drain", "goes", "--wait"]);
+        const started = start(command, { cwd: ROOT, env: sluiceEnv(server) });
+        await eventually("it waits", async () => {
+          await runner.heartbeat({ work: [{ pipeline: "edges", workers: 1, running: 1 }] });
+          return started.output().includes("edges: 1 datum in 1 worker");
+        });
+        return started;
+      };
+      await runner.heartbeat();
+      const first = await waiting();
+      await control.ask("DELETE", "/runner/heartbeat?node=goes");
+      expect((await first.ended).stdout.toString()).toMatch(/goes does not live any more\n$/);
+      const again = await waiting();
+      await ok("node", "resume", "goes");
+      const { code, stderr } = await again.ended;
+      expect({ code, stderr }).toEqual({ code: 1, stderr: "error: goes was resumed by somebody\n" });
+    },
+  );
+
+  test("drain and resume name a node that there is", REST, async () => {
     for (const verb of ["drain", "resume"]) {
       const { code, stderr } = await sluice(server, "node", verb, "nowhere");
       expect({ code, stderr }).toEqual({

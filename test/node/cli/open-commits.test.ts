@@ -106,7 +106,7 @@ describe("sluice commit", () => {
     expect(await okJson("commit", "finish", bucket)).toEqual({ commit });
   });
 
-  test("rm -r in its bucket removes what is there and what is staged", async () => {
+  test("rm -r in its bucket removes what is there and what is staged", REST, async () => {
     const bucket = await open("master.emptied");
     await s3.put("master.emptied", "dir/old", "old");
     await ok("cp", file("new"), `${bucket}/dir/new`);
@@ -121,7 +121,7 @@ describe("sluice commit", () => {
     expect(await okJson("commit", "finish", bucket)).toEqual({ commit: null });
   });
 
-  test("abort forgets what was put, also when it is asked again", async () => {
+  test("abort forgets what was put, also when it is asked again", REST, async () => {
     const bucket = await open("master.aborted");
     await ok("cp", file("x"), `${bucket}/x`);
     expect(await ok("commit", "abort", bucket)).toBe(`aborted ${bucket}`);
@@ -144,7 +144,7 @@ describe("sluice commit", () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining(said)]);
   });
 
-  test("start in a branch that is not there says so", async () => {
+  test("start in a branch that is not there says so", REST, async () => {
     const { code, stderr } = await cli("commit", "start", "s3://master.nowhere");
     expect([code, stderr]).toEqual([1, expect.stringContaining("There is no branch 'master.nowhere'")]);
   });
@@ -171,7 +171,7 @@ describe("more files than one call takes", () => {
     expect(jobs.map(({ inputs }) => inputs[0]?.commit)).toEqual([put.commit, removed.commit]);
   });
 
-  test("leave nothing behind where one of them can't be put", async () => {
+  test("leave nothing behind where one of them can't be put", REST, async () => {
     await s3.createBucket("master.half");
     const client = new Client({ ...server, keySource: "the test" });
     const to = { repo: "half", branch: "master" };

@@ -8,6 +8,7 @@ import { eventually } from "../../support/eventually.ts";
 import type { Ended, Started } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 let server: DevServer;
 let runner: Started;
@@ -77,7 +78,7 @@ describe("sluice pipeline", () => {
     expect((await cli("pipeline", "inspect", "whole")).code).toBe(1);
   });
 
-  test("can leave the output when it deletes", async () => {
+  test("can leave the output when it deletes", REST, async () => {
     await createPipeline("left", "true");
     await ok("pipeline", "delete", "left", "--keep-output");
     expect(await ok("ls")).toContain("s3://master.left\n");
@@ -99,7 +100,7 @@ describe("sluice pipeline", () => {
     ).toEqual(["speed", "transform.cmd"]);
   });
 
-  test("reads a spec from stdin", async () => {
+  test("reads a spec from stdin", REST, async () => {
     await s3.createBucket("master.piped-in");
     const file = specFile(spec("piped", "true"));
     const { code, stderr } = await cli("pipeline", "create", "-f", "-");
@@ -119,7 +120,7 @@ describe("sluice job", () => {
     expect(code).toBe(1);
   });
 
-  test("of an id that is not there ends with 1", async () => {
+  test("of an id that is not there ends with 1", REST, async () => {
     for (const verb of ["inspect", "wait"]) {
       const { code, stderr } = await cli("job", verb, "01AAAAAAAAAAAAAAAAAAAAAAAA");
       expect(stderr).toContain("01AAAAAAAAAAAAAAAAAAAAAAAA");
@@ -145,7 +146,7 @@ describe("sluice job", () => {
       expect(await ok("cat", "s3://master.good/file")).toBe("content");
     });
 
-    test("waits for a job that fails with 1 and says why", async () => {
+    test("waits for a job that fails with 1 and says why", REST, async () => {
       await createPipeline("bad", "echo no luck >&2; exit 3");
       await s3.put("master.bad-in", "file", "content");
       const { code, stdout } = await cli("job", "wait", await firstJob("bad"));
@@ -153,7 +154,7 @@ describe("sluice job", () => {
       expect(code).toBe(1);
     });
 
-    test("lists by state, page by page", async () => {
+    test("lists by state, page by page", REST, async () => {
       await createPipeline("many", "true");
       for (const file of ["a", "b", "c"]) await s3.put("master.many-in", file, file);
       await new Control(server).ended("many", { count: 3 });

@@ -13,6 +13,7 @@ import { type Ended, run } from "../../support/processes.ts";
 import { seededRandom, testSeed } from "../../support/random.ts";
 import { S3 } from "../../support/s3.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 /** The records of a text that comes in chunks of at most so many bytes. */
 function records(splitter: RecordSplitter, text: string | Buffer, chunkBytes = 7): string[] {
@@ -332,7 +333,7 @@ describe("sluice cp --split", () => {
     });
   });
 
-  test("makes one commit of more files than one call takes", { timeout: 180_000 }, async () => {
+  test("makes one commit of more files than one call takes", { ...REST, timeout: 180_000 }, async () => {
     const lines = Array.from({ length: 10_001 }, (_, number) => `${number}\n`).join("");
     const done = await ok("cp", "--create", "--split", "line", file("n", lines), "s3://master.numbers");
     expect(done).toEqual({
@@ -346,7 +347,7 @@ describe("sluice cp --split", () => {
     expect((await s3.get("master.numbers", "0000000000010000"))?.toString()).toBe("10000\n");
   });
 
-  test("puts files that are too large for memory, and leaves no temporary ones", async () => {
+  test("puts files that are too large for memory, and leaves no temporary ones", REST, async () => {
     const spools = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith("sluice-split-"));
     const before = spools();
     const line = `${"0123456789abcdef".repeat(6000)}\n`;
@@ -357,7 +358,7 @@ describe("sluice cp --split", () => {
     expect(spools()).toEqual(before);
   });
 
-  test("stages in an open commit", async () => {
+  test("stages in an open commit", REST, async () => {
     await s3.createBucket("master.staged");
     const { bucket } = await ok("commit", "start", "s3://master.staged");
     await ok("cp", "--split", "line", file("two", "1\n2\n"), `s3://${bucket}`);

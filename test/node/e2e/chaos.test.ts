@@ -79,7 +79,12 @@ async function chaos({ engine, ...work }: Chaos): Promise<void> {
   await restartGateway(server, { random, tell });
   await watch.close();
 
-  await workload.verify();
+  await workload.verify().catch((error: unknown) => {
+    // A later try leaves no trace of why the first one failed, but in the agents' logs.
+    const failures = agents.map((agent) => agent.output()).flatMap((text) => text.split("\n"));
+    tell(failures.filter((line) => line.includes("a datum failed")).join("\n"));
+    throw error;
+  });
   tell("verified");
   await workload.addOne();
   for (const agent of agents) expect(await agent.drain()).toBe(0);

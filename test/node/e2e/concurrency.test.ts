@@ -6,6 +6,7 @@ import { expectedEtag } from "../../support/expected-etag.ts";
 import type { Answer } from "../../support/http.ts";
 import { seededBytes } from "../../support/random.ts";
 import { S3 } from "../../support/s3.ts";
+import { REST } from "../../support/suite.ts";
 
 let server: DevServer;
 let s3: S3;
@@ -15,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => server?.stop());
 
-test("fifty parallel PUTs of distinct keys are fifty commits, and none is lost", async () => {
+test("fifty parallel PUTs of distinct keys are fifty commits, and none is lost", REST, async () => {
   await s3.createBucket("master.distinct");
   // Every fifth is longer than a chunk, so that inline and blob-backed PUTs meet.
   const bodies = Array.from({ length: 50 }, (_, n) => seededBytes(n % 5 === 0 ? 5_000_000 + n : 1000 + n, n));
@@ -29,7 +30,7 @@ test("fifty parallel PUTs of distinct keys are fifty commits, and none is lost",
   }
 });
 
-test("two parallel PUTs of one key leave one of them, whole, and both as versions", async () => {
+test("two parallel PUTs of one key leave one of them, whole, and both as versions", REST, async () => {
   await s3.createBucket("master.contended");
   for (let round = 0; round < 10; round++) {
     const key = `k${round}`;
@@ -56,7 +57,7 @@ test("of twenty parallel creations of one bucket one succeeds and nineteen hear 
   expect((await s3.buckets()).filter((name) => name === "master.raced")).toHaveLength(1);
 });
 
-test("deletions and writes of one key that meet leave it either there, whole, or gone", async () => {
+test("deletions and writes of one key that meet leave it either there, whole, or gone", REST, async () => {
   await s3.createBucket("master.met");
   const body = seededBytes(2_000_000, 7);
   for (let round = 0; round < 10; round++) {

@@ -10,6 +10,7 @@ import type { Started } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 import { StoreProxy } from "../../support/store-proxy.ts";
+import { REST } from "../../support/suite.ts";
 
 const ARCHIVE = "master.archive";
 
@@ -99,32 +100,36 @@ describe("egress", () => {
     expect(written()).toEqual([`DELETE /${ARCHIVE}/gallery/one`]);
   });
 
-  test("where the store refuses, the job fails with its words and keeps its output, and the next one pushes the rest", async () => {
-    await s3.createBucket("master.scans");
-    await s3.put("master.scans", "a", "A");
-    await s3.put("master.scans", "b", "B");
-    archive.trouble = ({ method, target }) =>
-      method === "PUT" && target.includes("/register/b") ? { status: 403 } : undefined;
-    await control.createPipeline(pushing("register", "scans"));
-    const failed = await lastEnded("register", 1);
-    expect(failed).toMatchObject({ state: "failure" });
-    expect(failed?.outputCommit).not.toBeNull();
-    for (const words of ['"b" could not be put to', `s3://${ARCHIVE}/register`, "403"]) {
-      expect(failed?.reason).toContain(words);
-    }
-    expect(await s3.keys("master.register")).toEqual(["a", "b"]);
-    expect(await archived("register/b")).toBeUndefined();
+  test(
+    "where the store refuses, the job fails with its words and keeps its output, and the next one pushes the rest",
+    REST,
+    async () => {
+      await s3.createBucket("master.scans");
+      await s3.put("master.scans", "a", "A");
+      await s3.put("master.scans", "b", "B");
+      archive.trouble = ({ method, target }) =>
+        method === "PUT" && target.includes("/register/b") ? { status: 403 } : undefined;
+      await control.createPipeline(pushing("register", "scans"));
+      const failed = await lastEnded("register", 1);
+      expect(failed).toMatchObject({ state: "failure" });
+      expect(failed?.outputCommit).not.toBeNull();
+      for (const words of ['"b" could not be put to', `s3://${ARCHIVE}/register`, "403"]) {
+        expect(failed?.reason).toContain(words);
+      }
+      expect(await s3.keys("master.register")).toEqual(["a", "b"]);
+      expect(await archived("register/b")).toBeUndefined();
 
-    archive.reset();
-    await s3.put("master.scans", "c", "C");
-    expect(await lastEnded("register", 2)).toMatchObject({
-      state: "success",
-      datums: { total: 3, processed: 1 },
-    });
-    for (const key of ["a", "b", "c"]) expect(await archived(`register/${key}`)).toBe(key.toUpperCase());
-    // What was there already is not sent again.
-    expect(written().sort()).toEqual([`PUT /${ARCHIVE}/register/b`, `PUT /${ARCHIVE}/register/c`]);
-  });
+      archive.reset();
+      await s3.put("master.scans", "c", "C");
+      expect(await lastEnded("register", 2)).toMatchObject({
+        state: "success",
+        datums: { total: 3, processed: 1 },
+      });
+      for (const key of ["a", "b", "c"]) expect(await archived(`register/${key}`)).toBe(key.toUpperCase());
+      // What was there already is not sent again.
+      expect(written().sort()).toEqual([`PUT /${ARCHIVE}/register/b`, `PUT /${ARCHIVE}/register/c`]);
+    },
+  );
 
   test("the credentials come from the secret that the spec names; one that is not there fails the job by name", async () => {
     await s3.createBucket("master.notes");
@@ -140,7 +145,7 @@ describe("egress", () => {
     expect(failed?.outputCommit).not.toBeNull();
   });
 
-  test("files of several parts arrive whole", async () => {
+  test("files of several parts arrive whole", REST, async () => {
     await s3.createBucket("master.sizes");
     await s3.put("master.sizes", "large", "20000000");
     const script = "head -c $(cat /pfs/sizes/large) /dev/zero | tr '\\0' z > /pfs/out/large";
@@ -172,7 +177,7 @@ describe("one path written by several datums", () => {
     expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("c\n");
   });
 
-  test("may be larger than a message, and is pushed like any other", async () => {
+  test("may be larger than a message, and is pushed like any other", REST, async () => {
     await s3.createBucket("master.blocks");
     for (const name of ["x", "y"]) await s3.put("master.blocks", name, name);
     const script =

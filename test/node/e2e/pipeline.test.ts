@@ -8,6 +8,7 @@ import { FakeRunner } from "../../support/fake-runner.ts";
 import type { Started } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 let server: DevServer;
 let s3: S3;
@@ -162,33 +163,37 @@ describe("with a real runner", () => {
     expect((await s3.get("master.contract", "empty/"))?.length).toBe(0);
   });
 
-  test("a failing datum fails its job, `sluice job inspect` says why, and the next job tries it again", async () => {
-    startNode("fail-node");
-    await s3.createBucket("master.mixed");
-    await s3.put("master.mixed", "good", "good\n");
-    await s3.put("master.mixed", "bad", "bad\n");
-    const script =
-      "if grep -q bad /pfs/mixed/*; then echo 'cannot digest this' >&2; exit 3; fi; cp /pfs/mixed/* /pfs/out/";
-    await control.createPipeline(shell("picky", { repo: "mixed", glob: "/*" }, script));
-    const [failed] = await control.ended("picky", { count: 1 });
-    expect(failed).toMatchObject({
-      state: "failure",
-      outputCommit: null,
-      datums: { total: 2, processed: 1, failed: 1 },
-    });
+  test(
+    "a failing datum fails its job, `sluice job inspect` says why, and the next job tries it again",
+    REST,
+    async () => {
+      startNode("fail-node");
+      await s3.createBucket("master.mixed");
+      await s3.put("master.mixed", "good", "good\n");
+      await s3.put("master.mixed", "bad", "bad\n");
+      const script =
+        "if grep -q bad /pfs/mixed/*; then echo 'cannot digest this' >&2; exit 3; fi; cp /pfs/mixed/* /pfs/out/";
+      await control.createPipeline(shell("picky", { repo: "mixed", glob: "/*" }, script));
+      const [failed] = await control.ended("picky", { count: 1 });
+      expect(failed).toMatchObject({
+        state: "failure",
+        outputCommit: null,
+        datums: { total: 2, processed: 1, failed: 1 },
+      });
 
-    const text = await sluice(server, "job", "inspect", failed?.id ?? "");
-    expect(text.stdout.toString()).toMatch(/failure[\s\S]*bad[\s\S]*3[\s\S]*cannot digest this/);
-    const json = await sluice(server, "job", "inspect", failed?.id ?? "", "--json");
-    expect(Job.parse(JSON.parse(json.stdout.toString()))).toEqual(failed);
-    expect((await sluice(server, "job", "wait", failed?.id ?? "")).code).not.toBe(0);
-    expect(await s3.keys("master.picky")).toEqual([]);
+      const text = await sluice(server, "job", "inspect", failed?.id ?? "");
+      expect(text.stdout.toString()).toMatch(/failure[\s\S]*bad[\s\S]*3[\s\S]*cannot digest this/);
+      const json = await sluice(server, "job", "inspect", failed?.id ?? "", "--json");
+      expect(Job.parse(JSON.parse(json.stdout.toString()))).toEqual(failed);
+      expect((await sluice(server, "job", "wait", failed?.id ?? "")).code).not.toBe(0);
+      expect(await s3.keys("master.picky")).toEqual([]);
 
-    await s3.put("master.mixed", "bad", "better\n");
-    const [, mended] = await control.ended("picky", { count: 2 });
-    expect(counts(mended as Job)).toEqual(succeededWith(2, 1));
-    expect(await s3.keys("master.picky")).toEqual(["bad", "good"]);
-  });
+      await s3.put("master.mixed", "bad", "better\n");
+      const [, mended] = await control.ended("picky", { count: 2 });
+      expect(counts(mended as Job)).toEqual(succeededWith(2, 1));
+      expect(await s3.keys("master.picky")).toEqual(["bad", "good"]);
+    },
+  );
 
   test("a file above what another datum wrote fails the job, which names both", async () => {
     startNode("conflict-node");
@@ -203,7 +208,7 @@ describe("with a real runner", () => {
     expect(await s3.keys("master.clash")).toEqual([]);
   });
 
-  test("a pipeline comes, is seen and goes by the command line", async () => {
+  test("a pipeline comes, is seen and goes by the command line", REST, async () => {
     startNode("cli-node");
     const folder = scratchFolder();
     const file = join(folder, "spec.json");

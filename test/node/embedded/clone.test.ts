@@ -7,6 +7,7 @@ import { ROOT } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import { run, type Started, start } from "../../support/processes.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 const SOURCES = ["bin", "cli", "embedded", "migrations", "protocol", "runner", "worker"];
 const FILES = ["package.json", "tsconfig.json", "wrangler.toml"];
@@ -64,7 +65,7 @@ describe("sluice dev in a clone", { timeout: 120_000 }, () => {
     expect(await health(await startClone())).toBe("edited\n");
   });
 
-  test("names the sources in the stack traces of the Worker, from a kept bundle, too", async () => {
+  test("names the sources in the stack traces of the Worker, from a kept bundle, too", REST, async () => {
     edit("worker/index.ts", ["export default {\n", "export default {\n  // its 2nd line throws\n"]);
     edit("worker/index.ts", [
       "const read = readConfig(env);",
@@ -79,29 +80,33 @@ describe("sluice dev in a clone", { timeout: 120_000 }, () => {
     }
   });
 
-  test("starts the runtime twice at first, once later, and twice when there is a migration to apply", async () => {
-    const starts = join(data, "starts");
-    const counting = join(clone, "counting-workerd");
-    const miniflare = createRequire(createRequire(import.meta.url).resolve("miniflare"));
-    const real: string = miniflare("workerd").default;
-    writeFileSync(counting, `#!/bin/sh\necho start >>${starts}\nexec ${real} "$@"\n`, { mode: 0o755 });
-    const count = (): number => readFileSync(starts, "utf8").trim().split("\n").length;
-    await startClone({ MINIFLARE_WORKERD_PATH: counting });
-    expect(count()).toBe(2);
-    await startClone({ MINIFLARE_WORKERD_PATH: counting });
-    expect(count()).toBe(3);
-    await dev?.kill9();
-    await startClone({ MINIFLARE_WORKERD_PATH: counting });
-    expect(count()).toBe(4);
-    writeFileSync(join(clone, "migrations/9001_more.sql"), "CREATE TABLE more (id INTEGER);\n");
-    await startClone({ MINIFLARE_WORKERD_PATH: counting });
-    expect(count()).toBe(6);
-    await dev?.stop();
-    const folder = join(clone, "migrations");
-    expect(isMigrated({ stateDir: join(data, "state"), database: "sluice", folder })).toBe(true);
-  });
+  test(
+    "starts the runtime twice at first, once later, and twice when there is a migration to apply",
+    REST,
+    async () => {
+      const starts = join(data, "starts");
+      const counting = join(clone, "counting-workerd");
+      const miniflare = createRequire(createRequire(import.meta.url).resolve("miniflare"));
+      const real: string = miniflare("workerd").default;
+      writeFileSync(counting, `#!/bin/sh\necho start >>${starts}\nexec ${real} "$@"\n`, { mode: 0o755 });
+      const count = (): number => readFileSync(starts, "utf8").trim().split("\n").length;
+      await startClone({ MINIFLARE_WORKERD_PATH: counting });
+      expect(count()).toBe(2);
+      await startClone({ MINIFLARE_WORKERD_PATH: counting });
+      expect(count()).toBe(3);
+      await dev?.kill9();
+      await startClone({ MINIFLARE_WORKERD_PATH: counting });
+      expect(count()).toBe(4);
+      writeFileSync(join(clone, "migrations/9001_more.sql"), "CREATE TABLE more (id INTEGER);\n");
+      await startClone({ MINIFLARE_WORKERD_PATH: counting });
+      expect(count()).toBe(6);
+      await dev?.stop();
+      const folder = join(clone, "migrations");
+      expect(isMigrated({ stateDir: join(data, "state"), database: "sluice", folder })).toBe(true);
+    },
+  );
 
-  test("ends with 1, and says why, if the Worker can't be bundled", async () => {
+  test("ends with 1, and says why, if the Worker can't be bundled", REST, async () => {
     edit("worker/index.ts", ["export default {", "export default {{"]);
     const command = [process.execPath, join(clone, "bin/sluice.js"), ...COMMAND, "--data", data];
     const { code, stderr } = await run(command);

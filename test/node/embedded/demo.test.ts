@@ -5,6 +5,7 @@ import { ROOT } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import { type Started, start } from "../../support/processes.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 /** Starts `npm run demo` with a folder of its own for temporary files. */
 function startDemo(temporary: string): Started {
@@ -25,7 +26,7 @@ describe("the demo", { timeout: 120_000 }, () => {
     expect(readdirSync(temporary)).toEqual([]);
   });
 
-  test("that is interrupted ends with 1 and leaves nothing behind either", async () => {
+  test("that is interrupted ends with 1 and leaves nothing behind either", REST, async () => {
     const temporary = scratchFolder();
     const demo = startDemo(temporary);
     await eventually("the demo puts files", () => demo.output().includes("put s3://"));

@@ -12,6 +12,7 @@ import type { Door } from "../../support/keys.ts";
 import { freePort } from "../../support/ports.ts";
 import { S3 } from "../../support/s3.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 const log = { debug() {}, info() {}, warn() {}, error() {} };
 const running = new Set<Gateway>();
@@ -72,7 +73,7 @@ describe("the embedded gateway", () => {
     expect(await s3.buckets()).toEqual([]);
   });
 
-  test("refuses the access keys that were made under another encryption key, and goes on", async () => {
+  test("refuses the access keys that were made under another encryption key, and goes on", REST, async () => {
     const dataDir = scratchFolder();
     const settings = { SLUICE_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString("base64") };
     const first = await start({ dataDir, settings });
@@ -92,7 +93,7 @@ describe("the embedded gateway", () => {
     expect(await new S3(doorOf(other)).buckets()).toEqual([]);
   });
 
-  test("hands its settings to the gateway", async () => {
+  test("hands its settings to the gateway", REST, async () => {
     const gateway = await start({ dataDir: scratchFolder(), settings: { SLUICE_DOMAIN: "s3.test" } });
     await new S3(doorOf(gateway)).createBucket("master.virtual");
     const ask = {
@@ -130,7 +131,7 @@ describe("the embedded gateway", () => {
     expect(readFileSync(file, "utf8")).toBe("{}");
   });
 
-  test("keeps files, small and large, over a restart", async () => {
+  test("keeps files, small and large, over a restart", REST, async () => {
     const dataDir = scratchFolder();
     const first = await start({ dataDir });
     const large = Buffer.alloc(9_000_000, "large ");
@@ -145,7 +146,7 @@ describe("the embedded gateway", () => {
     expect((await again.get("master.kept", "large.bin"))?.equals(large)).toBe(true);
   });
 
-  test("refuses a second gateway over the same data and names the first", async () => {
+  test("refuses a second gateway over the same data and names the first", REST, async () => {
     const dataDir = scratchFolder();
     const first = await start({ dataDir });
     const second = start({ dataDir });
@@ -164,11 +165,11 @@ describe("the embedded gateway", () => {
     await start({ dataDir, port });
   });
 
-  test("refuses an address that is not this machine's", async () => {
+  test("refuses an address that is not this machine's", REST, async () => {
     await expect(start({ dataDir: scratchFolder(), host: "192.0.2.1" })).rejects.toThrow("--host");
   });
 
-  test("leaves signals to whoever started it", async () => {
+  test("leaves signals to whoever started it", REST, async () => {
     const before = process.listenerCount("SIGTERM");
     await start({ dataDir: scratchFolder() });
     expect(process.listenerCount("SIGTERM")).toBe(before);

@@ -11,6 +11,7 @@ import { freePort } from "../../support/ports.ts";
 import { type Started, start } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 const started = new Set<Started>();
 
@@ -102,7 +103,7 @@ describe.runIf(process.platform === "linux")("the processes of the embedded gate
     expect((await s3.get("master.crash", "kept.txt"))?.toString()).toBe("kept");
   });
 
-  test("are replaced by a start that comes at once after a kill -9", async () => {
+  test("are replaced by a start that comes at once after a kill -9", REST, async () => {
     const place = await newPlace();
     for (let round = 0; round < 2; round++) {
       const gateway = await launchHealthy(place);
@@ -112,7 +113,7 @@ describe.runIf(process.platform === "linux")("the processes of the embedded gate
     await launchHealthy(place);
   });
 
-  test("keep one data folder to one gateway: the second ends with 1 and names the first", async () => {
+  test("keep one data folder to one gateway: the second ends with 1 and names the first", REST, async () => {
     const place = await newPlace();
     const first = await launchHealthy(place);
     const second = launch({
@@ -126,7 +127,7 @@ describe.runIf(process.platform === "linux")("the processes of the embedded gate
     );
   });
 
-  test("outlive a killed runtime: the host starts another, over the same data", async () => {
+  test("outlive a killed runtime: the host starts another, over the same data", REST, async () => {
     const place = await newPlace();
     await launchHealthy(place);
     const s3 = new S3(place.door);
@@ -147,7 +148,7 @@ describe("a runtime that was left over", () => {
     return left.pid ?? 0;
   }
 
-  test("is ended by the next start", async () => {
+  test("is ended by the next start", REST, async () => {
     const data = scratchFolder();
     const pid = leave(data, { SLUICE_WORKERD_PID_FILE: join(data, "workerd.pid") });
     await eventually("it runs", () => alive(pid));
@@ -155,7 +156,7 @@ describe("a runtime that was left over", () => {
     expect(alive(pid)).toBe(false);
   });
 
-  test("whose pid now belongs to a stranger is let be", async () => {
+  test("whose pid now belongs to a stranger is let be", REST, async () => {
     const data = scratchFolder();
     const pid = leave(data, {});
     await eventually("it runs", () => alive(pid));

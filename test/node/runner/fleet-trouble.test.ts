@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { NodeTrouble } from "../../../runner/executors/executor.ts";
 import { type Secret, SecretMissing, type SecretSource } from "../../../runner/secrets/source.ts";
+import { REST } from "../../support/suite.ts";
 import { type FakeAgent, startFakeAgent } from "./support/fake-agent.ts";
 import { FakeExecutor } from "./support/fake-executor.ts";
 import { Stage, soon } from "./support/running.ts";
@@ -48,7 +49,7 @@ describe("a node that can't run commands", () => {
     expect(executor.prepared.length).toBe(4);
   });
 
-  test("asks for no datums but to learn of updates, which others can do meanwhile", async () => {
+  test("asks for no datums but to learn of updates, which others can do meanwhile", REST, async () => {
     executor.onPrepare = failing("no such image");
     stage.gateway.add("a");
     startAgent();
@@ -58,7 +59,7 @@ describe("a node that can't run commands", () => {
     await soon(() => stage.gateway.queue.length).toBe(1);
   });
 
-  test("works again when the pipeline gets an image that can be had", async () => {
+  test("works again when the pipeline gets an image that can be had", REST, async () => {
     executor.onPrepare = ({ image }) => {
       if (image === "typo") throw new NodeTrouble("no such image: typo");
     };
@@ -89,7 +90,7 @@ describe("a node that can't run commands", () => {
     expect(executor.open).toBe(1);
   });
 
-  test("says so again after the gateway was away", async () => {
+  test("says so again after the gateway was away", REST, async () => {
     executor.onPrepare = failing("no such image");
     stage.gateway.before = ({ path }) => {
       if (path.endsWith("/renew")) throw new Error("cut");
@@ -102,7 +103,7 @@ describe("a node that can't run commands", () => {
     await soon(() => stage.gateway.troubles).toEqual(["no such image"]);
   });
 
-  test("is in trouble, too, where the executor fails in a way that nobody foresaw", async () => {
+  test("is in trouble, too, where the executor fails in a way that nobody foresaw", REST, async () => {
     let failures = 1;
     executor.onPrepare = () => {
       failures -= 1;
@@ -144,7 +145,7 @@ describe("an image that takes long to pull", () => {
     expect(stage.gateway.troubles).toEqual([]);
   });
 
-  test("is pulled to its end though the datum is lost meanwhile, which then is not run", async () => {
+  test("is pulled to its end though the datum is lost meanwhile, which then is not run", REST, async () => {
     const { promise: pulled, resolve: letPull } = Promise.withResolvers<void>();
     executor.onPrepare = () => pulled;
     let ran = 0;
@@ -213,7 +214,7 @@ describe("pull secrets", () => {
     expect(stage.gateway.troubles).toEqual([]);
   });
 
-  test("that can't be read just now are trouble of the node, and no failure", async () => {
+  test("that can't be read just now are trouble of the node, and no failure", REST, async () => {
     let away = 2;
     const cluster: SecretSource = {
       read: async (name) => {

@@ -5,6 +5,7 @@ import type { Outcome } from "../../../protocol/runner.ts";
 import { PipeStock } from "../../../runner/pfs/lazy/pipe-stock.ts";
 import { ProbePlan, paceOf } from "../../../runner/pfs/lazy/probe-plan.ts";
 import { eventually } from "../../support/eventually.ts";
+import { REST } from "../../support/suite.ts";
 import { DatumStage, JAILS } from "./support/datums.ts";
 import { Answer, type Call, refusal } from "./support/fake-gateway.ts";
 import { Stage } from "./support/running.ts";
@@ -12,9 +13,9 @@ import { Stage } from "./support/running.ts";
 const NO_SECRETS = { read: async () => new Map() };
 
 for (const jail of JAILS) {
-  const { name, absent } = jail;
+  const { name, options, absent } = jail;
 
-  describe(`lazy inputs with ${name}`, () => {
+  describe(`lazy inputs with ${name}`, options, () => {
     const needs = test.skipIf(absent);
     let stage: DatumStage;
 
@@ -124,7 +125,7 @@ for (const jail of JAILS) {
       expect(stage.fetches).toBe(names.length);
     });
 
-    needs(`${name}: ten thousand unread pipes hold no descriptor`, async () => {
+    needs(`${name}: ten thousand unread pipes hold no descriptor`, REST, async () => {
       const names = Array.from({ length: 10_000 }, (_, i) => `f${String(i).padStart(4, "0")}`);
       const contents = names.map((file) => [file, file === "f5000" ? "found" : "same"]);
       const input = stage.folder(Object.fromEntries(contents));

@@ -21,8 +21,8 @@ const trees = cgroupTrees({
 /** Whether this machine lets us bound processes; the tests of that are run as root. */
 const bounded = process.getuid?.() === 0 && trees.length > 0;
 
-for (const { name, find, absent } of JAILS) {
-  describe(`limits of the process executor with ${name}`, () => {
+for (const { name, options, find, absent } of JAILS) {
+  describe(`limits of the process executor with ${name}`, options, () => {
     const needs = test.skipIf(absent || !bounded);
     let dir: string;
     let pfs: string;

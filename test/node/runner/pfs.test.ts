@@ -23,6 +23,7 @@ import { PipeStock } from "../../../runner/pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import { type LeasedInput, stage as stageInputs } from "../../../runner/pfs/stage.ts";
 import { INLINE_BUDGET_BYTES, sendOutputs } from "../../../runner/pfs/upload.ts";
+import { REST } from "../../support/suite.ts";
 import { openCache } from "./support/caches.ts";
 import { KEY } from "./support/fake-gateway.ts";
 import { Stage } from "./support/running.ts";
@@ -210,7 +211,7 @@ describe("collecting outputs", () => {
     expect((await collected()).map(({ path }) => path).sort()).toEqual([...names].sort());
   });
 
-  test("more files than a datum may write fail", async () => {
+  test("more files than a datum may write fail", REST, async () => {
     for (let i = 0; i <= MAX_OUTPUTS_PER_DATUM; i += 1) await writeFile(join(out, String(i)), "");
     await expect(collected()).rejects.toThrow(`more than ${MAX_OUTPUTS_PER_DATUM} files`);
   });

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findTool } from "../../../runner/executors/find-tool.ts";
+import { REST } from "../../support/suite.ts";
 import { KEY } from "./support/fake-gateway.ts";
 import { stillRuns } from "./support/processes.ts";
 import { Stage, soon } from "./support/running.ts";
@@ -81,7 +82,7 @@ describe("an agent's process (bubblewrap or unshare)", () => {
     expect(await readdir(join(stage.dataDir, "agents"))).toEqual([]);
   });
 
-  needs("ends what a dead agent's folder is named by, when it starts", async () => {
+  needs("ends what a dead agent's folder is named by, when it starts", REST, async () => {
     const folder = join(stage.dataDir, "agents", "1-0-dead");
     await mkdir(folder, { recursive: true });
     const stray = spawn("sh", ["-c", "while :; do sleep 0.05; done", join(folder, "worker-1/datum-1")]);
@@ -92,7 +93,7 @@ describe("an agent's process (bubblewrap or unshare)", () => {
     expect(await readdir(join(stage.dataDir, "agents"))).not.toContain("1-0-dead");
   });
 
-  needs("leaves the folders of an agent that lives alone", async () => {
+  needs("leaves the folders of an agent that lives alone", REST, async () => {
     stubborn();
     stage.gateway.add("stuck");
     const first = await start();

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { LOG_TAIL_BYTES, MAX_BATCH, type Outcome } from "../../../protocol/runner.ts";
 import { findTool } from "../../../runner/executors/find-tool.ts";
+import { REST } from "../../support/suite.ts";
 import { Answer, refusal } from "./support/fake-gateway.ts";
 import { stillRuns } from "./support/processes.ts";
 import { Stage, soon } from "./support/running.ts";
@@ -122,7 +123,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     ]);
   });
 
-  needs("keeps the end of a failed command's log, however long it is", async () => {
+  needs("keeps the end of a failed command's log, however long it is", REST, async () => {
     sh("yes | head -c 100000000; echo the cause >&2; exit 1");
     stage.gateway.add("a");
     await stage.runner();
@@ -178,7 +179,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     );
   });
 
-  needs("fetches a content once, however many datums read it, and never again", async () => {
+  needs("fetches a content once, however many datums read it, and never again", REST, async () => {
     for (let i = 0; i < 20; i += 1) {
       stage.gateway.addDatum({ path: `f${i}`, kind: "file", content: stage.gateway.store("the same") });
     }
@@ -194,7 +195,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     expect(stage.gateway.requests.filter((request) => request.includes("/contents/"))).toHaveLength(1);
   });
 
-  needs("leases more at a time while datums are short, and reports them together", async () => {
+  needs("leases more at a time while datums are short, and reports them together", REST, async () => {
     stage.gateway.add(...Array.from({ length: 300 }, (_, i) => `f${i}`));
     await stage.runner();
     await stage.reported(300);
@@ -206,7 +207,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     expect(calls.length).toBeLessThan(150);
   });
 
-  needs("gives back the datums that would wait behind a long one", async () => {
+  needs("gives back the datums that would wait behind a long one", REST, async () => {
     sh("case $in in */long) sleep 1000 ;; esac");
     stage.gateway.add(...Array.from({ length: 40 }, (_, i) => (i === 20 ? "long" : `f${i}`)));
     await stage.runner();
@@ -215,7 +216,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     expect(stage.gateway.held.size).toBe(1);
   });
 
-  needs("keeps as many workers as it is told, each under a name of its own", async () => {
+  needs("keeps as many workers as it is told, each under a name of its own", REST, async () => {
     sh("sleep 0.05");
     const feed = () => stage.gateway.add(...Array.from({ length: 30 }, (_, i) => `f${i}`));
     stage.gateway.workers = [{ pipeline: "edges", count: 3 }];
@@ -227,7 +228,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     for (const worker of workers) expect(worker).toMatch(/^n1\/edges\/[012]\/[0-9a-f]{12}$/);
   });
 
-  needs("drops the workers of a pipeline that is gone, and takes those of a new one", async () => {
+  needs("drops the workers of a pipeline that is gone, and takes those of a new one", REST, async () => {
     stage.gateway.workers = [{ pipeline: "gone", count: 2 }];
     await stage.runner();
     await soon(() => stage.gateway.requests).toContain("POST /api/v1/runner/lease");
@@ -256,7 +257,7 @@ describe(`leases (${ANY_TOOL})`, () => {
     },
   );
 
-  needs("a result whose lease was lost meanwhile is let go", async () => {
+  needs("a result whose lease was lost meanwhile is let go", REST, async () => {
     stage.gateway.add("a");
     stage.gateway.before = ({ path }) => {
       if (path.endsWith("/finish")) stage.gateway.lose(...stage.gateway.held.keys());
@@ -302,7 +303,7 @@ describe(`trouble (${ANY_TOOL})`, () => {
     expect(failures()).toEqual([]);
   });
 
-  needs("answers of 5xx to every other call do no harm", async () => {
+  needs("answers of 5xx to every other call do no harm", REST, async () => {
     // Counted per request: over all of them, one that is unlucky could meet nothing but refusals.
     const calls = new Map<string, number>();
     stage.gateway.before = ({ method, path, query }) => {
@@ -317,7 +318,7 @@ describe(`trouble (${ANY_TOOL})`, () => {
     expect(failures()).toEqual([]);
   });
 
-  needs("a gateway that is down at the start is waited for", async () => {
+  needs("a gateway that is down at the start is waited for", REST, async () => {
     await stage.gateway.stop();
     stage.gateway.add("a");
     await stage.runner();
@@ -344,7 +345,7 @@ describe(`stopping (${ANY_TOOL})`, () => {
     expect(await leftovers()).toEqual([]);
   });
 
-  needs("draining in the middle of a batch gives back what has not begun", async () => {
+  needs("draining in the middle of a batch gives back what has not begun", REST, async () => {
     stage.gateway.add(...Array.from({ length: 400 }, (_, i) => `f${i}`));
     const runner = await stage.runner();
     await soon(() => stage.gateway.leased.some(({ count }) => count >= 8)).toBe(true);
@@ -369,7 +370,7 @@ describe(`stopping (${ANY_TOOL})`, () => {
     expect(await leftovers()).toEqual([]);
   });
 
-  needs("killing ends also while the gateway is away", async () => {
+  needs("killing ends also while the gateway is away", REST, async () => {
     sh("sleep 1000");
     stage.gateway.add("a");
     const runner = await stage.runner();

@@ -32,8 +32,8 @@ function mounted(mountPath: string, keys: Record<string, string | Buffer>, name 
   return { name, mountPath, secret };
 }
 
-for (const { name, find, absent } of JAILS) {
-  describe(`secrets in the process executor with ${name}`, () => {
+for (const { name, options, find, absent } of JAILS) {
+  describe(`secrets in the process executor with ${name}`, options, () => {
     const needs = test.skipIf(absent);
     /** Holds the other two: the node's data folder, and one that is none of its business. */
     let base: string;

@@ -13,6 +13,7 @@ import {
   writeContent,
 } from "../../../worker/blobs/write-content.ts";
 import { CHECKSUM_ALGORITHMS } from "../../../worker/core/checksums.ts";
+import { REST } from "../../support/suite.ts";
 import { checksumOf } from "./checksums.ts";
 import { hash, hex, MIB, randomBytes, referenceDigest, sameBytes } from "./reference.ts";
 import { nativeBody, scriptedBody, stalledBody } from "./senders.ts";
@@ -158,7 +159,7 @@ describe("the upload of a content that is written", () => {
     );
   });
 
-  test("is renewed whenever a third of its lease is over", async () => {
+  test("is renewed whenever a third of its lease is over", REST, async () => {
     let clock = 0;
     let last = 0;
     const gaps: number[] = [];

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { VersionMark } from "../../../worker/branch/contract.ts";
-import { sampled } from "../../support/suite.ts";
+import { REST, sampled } from "../../support/suite.ts";
 import {
   allPaths,
   countOf,
@@ -145,7 +145,7 @@ describe("a large commit", () => {
     await expectRefsRight(branch);
   }, 120_000);
 
-  test("lets writers wait, and then through in their order", async () => {
+  test("lets writers wait, and then through in their order", { ...REST, timeout: 120_000 }, async () => {
     const { branch, openCommit } = await prepared();
     const crash = crashAt({ statement: WRITE, nth: 4 });
     await begun(branch, openCommit);
@@ -175,7 +175,7 @@ describe("a large commit", () => {
     const rest = await branch.feed({ cursor: { generation: 1, seq: 3 }, limit: 10 });
     expect(rest.events.map(({ id }) => id)).toEqual(answers.map((answer) => committed(answer)));
     expect(await listed(branch, { prefix: "w/" })).toEqual(["w/commit", "w/last", "w/put"]);
-  }, 120_000);
+  });
 
   test("that nobody can see being applied takes nothing more, and can't be aborted", async () => {
     const { branch, openCommit } = await prepared();
@@ -218,7 +218,7 @@ describe("a large commit", () => {
     await expectRefsRight(branch);
   }, 120_000);
 
-  test("is waited for by a call that deletes the branch", async () => {
+  test("is waited for by a call that deletes the branch", { ...REST, timeout: 120_000 }, async () => {
     const { branch, openCommit } = await prepared();
     const finishing = branch.finishOpenCommit({ openCommit });
     expect(await branch.destroy()).toEqual({ ok: true });
@@ -227,7 +227,7 @@ describe("a large commit", () => {
     expect(events).toMatchObject([{ kind: "commit", seq: 3 }]);
     const rest = await branch.feed({ cursor: { generation: 1, seq: 3 }, limit: 1 });
     expect(rest.events).toMatchObject([{ kind: "deletion", seq: 4 }]);
-  }, 120_000);
+  });
 });
 
 describe("a large commit with a conflict", () => {
@@ -276,7 +276,10 @@ describe("a large commit with a conflict", () => {
     120_000,
   );
 
-  test("is no conflict if everything below a file that is put goes, however much that is", async () => {
+  test("is no conflict if everything below a file that is put goes, however much that is", {
+    ...REST,
+    timeout: 120_000,
+  }, async () => {
     const branch = await freshBranch();
     await seed(branch);
     const below = numbered("dir/", 2500);
@@ -290,7 +293,7 @@ describe("a large commit with a conflict", () => {
     await finished(branch, openCommit);
     expect(await listed(branch, { prefix: "dir" })).toEqual(["dir"]);
     await expectRefsRight(branch);
-  }, 120_000);
+  });
 });
 
 describe("a crash", () => {
@@ -340,7 +343,7 @@ describe("a crash", () => {
     await expectRefsRight(branch);
   }, 120_000);
 
-  test("leaves it to the alarm if nobody asks", async () => {
+  test("leaves it to the alarm if nobody asks", { ...REST, timeout: 120_000 }, async () => {
     const { branch, openCommit, after } = await prepared();
     const crash = crashAt({ statement: WRITE, nth: 3 });
     await begun(branch, openCommit);
@@ -349,5 +352,5 @@ describe("a crash", () => {
     await goOn(branch);
     await expect.poll(() => countOf(branch, "applying"), { timeout: 60_000 }).toBe(0);
     expect(await allPaths(branch)).toEqual(after);
-  }, 120_000);
+  });
 });

@@ -1,6 +1,7 @@
 import { env } from "cloudflare:test";
 import { AwsClient } from "aws4fetch";
 import { XMLParser } from "fast-xml-parser";
+import { afterAll, beforeAll } from "vitest";
 import { type Context, openContext } from "../../../worker/app.ts";
 import type { BlobStore } from "../../../worker/blobs/port.ts";
 import type { KeyScope } from "../../../worker/core/permissions.ts";
@@ -62,9 +63,14 @@ export function testContext(config: Partial<Config> = {}): Context {
 
 let manifestBound: number | undefined;
 
-/** From now on, lists of chunks go to manifests from this many bytes of JSON. */
+/** In this file's tests, lists of chunks go to manifests from this many bytes of JSON. Later files share this module. */
 export function lowerManifestBound(bytes: number): void {
-  manifestBound = bytes;
+  beforeAll(() => {
+    manifestBound = bytes;
+  });
+  afterAll(() => {
+    manifestBound = undefined;
+  });
 }
 
 function withBound(store: BlobStore, bound: number): BlobStore {

@@ -57,7 +57,7 @@ describe("an agent's logs (bubblewrap or unshare)", () => {
     expect(texts().sort()).toEqual(names.map((name) => `printed by /pfs/in/${name}`).sort());
   });
 
-  needs("arrive after the gateway was away", async () => {
+  needs("arrive after the gateway was away", REST, async () => {
     sh(`echo before; ${WAIT}; echo after`);
     stage.gateway.add("a");
     await stage.runner();
@@ -69,7 +69,7 @@ describe("an agent's logs (bubblewrap or unshare)", () => {
     expect(texts()).toEqual(["before", "after"]);
   });
 
-  needs("stop with a lease that was lost", async () => {
+  needs("stop with a lease that was lost", REST, async () => {
     sh("case $in in */lost) while :; do echo noise; sleep 0.05; done ;; *) echo fine ;; esac");
     stage.gateway.add("lost");
     await stage.runner();

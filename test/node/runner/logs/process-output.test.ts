@@ -11,8 +11,8 @@ import { JAILS } from "../support/datums.ts";
 import { childrenOf } from "../support/processes.ts";
 import { soon } from "../support/running.ts";
 
-for (const { name, find, absent } of JAILS) {
-  describe(`what a command prints with ${name}`, () => {
+for (const { name, options, find, absent } of JAILS) {
+  describe(`what a command prints with ${name}`, options, () => {
     const needs = test.skipIf(absent);
     let dir: string;
     let pfs: string;

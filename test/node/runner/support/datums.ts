@@ -16,6 +16,7 @@ import { PipeStock } from "../../../../runner/pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import type { SecretSource } from "../../../../runner/secrets/source.ts";
 import { DatumRunner } from "../../../../runner/worker/datum.ts";
+import { REST } from "../../../support/suite.ts";
 import { openCache } from "./caches.ts";
 import { FakeGateway, KEY } from "./fake-gateway.ts";
 
@@ -24,10 +25,13 @@ const TOOLS = [
   { name: "unshare", find: findUnshare, tool: "setpriv" },
 ];
 
-/** The tools that the process executor may use, and whether this machine lacks one. */
-export const JAILS = await Promise.all(
+const found = await Promise.all(
   TOOLS.map(async (one) => ({ ...one, absent: (await findTool(one.tool)) === undefined })),
 );
+const quick = found.find(({ absent }) => !absent);
+
+/** The tools that the process executor may use, and whether this machine lacks one. The first that is here is the quick suite's. */
+export const JAILS = found.map((one) => ({ ...one, options: one === quick ? { tags: [] } : REST }));
 export type JailTool = (typeof JAILS)[number];
 
 type Input = LeasedDatum["inputs"][number];

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { contentName } from "../../../../protocol/content.ts";
 import type { Outcome, Task } from "../../../../protocol/runner.ts";
 import { findTool } from "../../../../runner/executors/find-tool.ts";
+import { REST } from "../../../support/suite.ts";
 import { Answer, refusal } from "../support/fake-gateway.ts";
 import { Stage, soon } from "../support/running.ts";
 
@@ -177,7 +178,7 @@ describe("tasks and datums", () => {
 });
 
 describe("stopping", () => {
-  needs("a task whose lease is lost stops and reports nothing", async () => {
+  needs("a task whose lease is lost stops and reports nothing", REST, async () => {
     const held = holdContents();
     stage.gateway.addTask(mergeOf("lost", "task"));
     await stage.runner();

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import type { ContentId } from "../../../../protocol/content.ts";
 import type { Outcome } from "../../../../protocol/runner.ts";
 import { performTask } from "../../../../runner/tasks/run-tasks.ts";
-import { sampled } from "../../../support/suite.ts";
+import { REST, sampled } from "../../../support/suite.ts";
 import { MemoryGateway } from "./support/memory-gateway.ts";
 import { azureStore, gcsStore, sluiceStore, type TestStore } from "./support/stores.ts";
 
@@ -103,7 +103,7 @@ for (const [{ name, open }, options] of sampled(STORES, { every: 3 }))
       for (const { path, bytes } of files) expect((await store.get(path))?.equals(bytes), path).toBe(true);
     });
 
-    test("reads no more of a large file at a time than a few of its parts", async () => {
+    test("reads no more of a large file at a time than a few of its parts", REST, async () => {
       const bytes = randomBytes(100 * MB + 7);
       let ahead = 0;
       gateway.onChunk = () => {
@@ -126,7 +126,7 @@ for (const [{ name, open }, options] of sampled(STORES, { every: 3 }))
       expect((await store.get("stays"))?.toString()).toBe("2");
     });
 
-    test("replaces a file by a folder, and a folder by a file, in one task each", async () => {
+    test("replaces a file by a folder, and a folder by a file, in one task each", REST, async () => {
       await push([put("turn", "file")]);
       expect(await push([put("turn/into", "folder"), { path: "turn", content: null }])).toEqual(PUSHED);
       expect((await store.get("turn/into"))?.toString()).toBe("folder");
@@ -168,7 +168,7 @@ for (const [{ name, open }, options] of sampled(STORES, { every: 3 }))
       expect((await store.get("by-environment"))?.toString()).toBe("in");
     });
 
-    test("takes every kind of credentials that its documentation names", async () => {
+    test("takes every kind of credentials that its documentation names", REST, async () => {
       for (const [index, values] of store.others.entries()) {
         expect(await push([put(`kinds/${index}`, "in")], { values })).toEqual(PUSHED);
       }
@@ -252,7 +252,7 @@ for (const [{ name, open }, options] of sampled(STORES, { every: 3 }))
       expect(await store.get("damaged/small")).toBeUndefined();
     });
 
-    test("puts 500 files a few at a time", async () => {
+    test("puts 500 files a few at a time", REST, async () => {
       const entries = Array.from({ length: 500 }, (_, i) => put(`many/${i}`, `file ${i}`));
       expect(await push(entries)).toEqual(PUSHED);
       expect(store.proxy.peak).toBeLessThanOrEqual(8);
@@ -260,7 +260,7 @@ for (const [{ name, open }, options] of sampled(STORES, { every: 3 }))
       for (const i of [0, 250, 499]) expect((await store.get(`many/${i}`))?.toString()).toBe(`file ${i}`);
     });
 
-    test("gives up a store that takes a request and never answers", async () => {
+    test("gives up a store that takes a request and never answers", REST, async () => {
       store.proxy.trouble = () => "silence";
       const reason = reasonOf(await push([put("silent", "x")], { stallMs: 300 }));
       expect(reason).toContain("nothing went on for");

@@ -8,9 +8,9 @@ const BUCKET = "/master.bound";
 const WHOLE = bytes(9 * MIB + 77, 5);
 const ETAG = expectedEtag(WHOLE);
 
+// Bytes of JSON: a list of one chunk fits, one of two does not.
+lowerManifestBound(500);
 beforeAll(async () => {
-  // Bytes of JSON: a list of one chunk fits, one of two does not.
-  lowerManifestBound(500);
   await good(`PUT ${BUCKET}`);
 });
 
