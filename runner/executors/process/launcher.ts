@@ -91,8 +91,8 @@ export class Launcher {
     child.on("message", (answer: Answer) =>
       "ready" in answer ? void this.#enter(child) : this.#answered(answer),
     );
-    child.once("exit", () => this.#lost(child));
-    child.once("error", () => this.#lost(child));
+    child.once("exit", (code, signal) => this.#lost(child, signal ?? `exit code ${code}`));
+    child.once("error", ({ message }) => this.#lost(child, message));
     // It must not keep an agent alive that has nothing else to do.
     child.unref();
     child.channel?.unref();
@@ -117,10 +117,10 @@ export class Launcher {
   }
 
   /** The next command gets a new one. */
-  #lost(child: ChildProcess): void {
+  #lost(child: ChildProcess, how: string): void {
     if (this.#process !== child) return;
     this.#process = undefined;
-    const ended = new Error("the launcher's process ended");
+    const ended = new Error(`the process that starts commands ended (${how})`);
     this.#there.reject(ended);
     for (const call of this.#pending.values()) call.reject(ended);
   }

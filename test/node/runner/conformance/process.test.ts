@@ -27,7 +27,7 @@ for (const subject of (await findSubjects()).filter(({ kind }) => kind === "proc
         await soon(() => stillRuns(mark)).toBe(true);
         const [launcher = 0] = await childrenOf("launcher-process");
         process.kill(launcher, "SIGKILL");
-        expect(await running).toBe("the launcher's process ended");
+        expect(await running).toBe("the process that starts commands ended (SIGKILL)");
         await soon(() => stillRuns(mark)).toBe(false);
         expect(await bench.run(["echo", "again"])).toEqual({ kind: "exited", code: 0, log: "again\n" });
       },
