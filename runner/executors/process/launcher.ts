@@ -18,6 +18,11 @@ export type Answer =
 
 type ExecuteFiles = Omit<ExecuteOptions, "signal">;
 
+/** The launcher's process has ended, and with it all that it ran: of each command nobody knows how it would have gone. */
+export class LauncherLost extends Error {
+  override readonly name = "LauncherLost";
+}
+
 export interface LauncherOptions {
   /** What starts its process instead of Node: a program and words, to which those that start Node are added. */
   readonly through?: readonly [program: string, ...words: string[]];
@@ -120,7 +125,7 @@ export class Launcher {
   #lost(child: ChildProcess, how: string): void {
     if (this.#process !== child) return;
     this.#process = undefined;
-    const ended = new Error(`the process that starts commands ended (${how})`);
+    const ended = new LauncherLost(`the process that starts commands ended (${how})`);
     this.#there.reject(ended);
     for (const call of this.#pending.values()) call.reject(ended);
   }

@@ -8,12 +8,12 @@ import {
   type ConfinementTerms,
   openConfinement,
 } from "../../limits/confinement.ts";
-import { type Command, type Executor, KILLED, type Run, type Sandbox } from "../executor.ts";
+import { type Command, type Executor, KILLED, NodeTrouble, type Run, type Sandbox } from "../executor.ts";
 import { LogFifo } from "../log-fifo.ts";
 import { noCommand, noFolder } from "../reasons.ts";
 import type { Ended } from "./execute.ts";
 import type { Jail, Place, Started } from "./jail.ts";
-import { Launcher } from "./launcher.ts";
+import { Launcher, LauncherLost } from "./launcher.ts";
 import { planSecretMounts } from "./secret-mounts.ts";
 import { killStrays } from "./strays.ts";
 
@@ -67,7 +67,7 @@ class ProcessSandbox implements Sandbox {
 
   async run(command: Command): Promise<Run> {
     const { confined } = this.#parts;
-    if (!confined) return this.#run(command);
+    if (!confined) return this.#run(command).catch(troubleOfShared);
     try {
       const run = await this.#run(command);
       if (run.kind === "not-started" || run.code === 0) return run;
@@ -117,6 +117,11 @@ class ProcessSandbox implements Sandbox {
     await writeFile(this.#stdinFile, stdin, { mode: 0o600 });
     this.#stdin = stdin;
   }
+}
+
+/** The launcher of all workers ran many commands: that it ended is no fault of each. */
+function troubleOfShared(error: unknown): never {
+  throw error instanceof LauncherLost ? new NodeTrouble(error.message) : error;
 }
 
 /**

@@ -88,6 +88,7 @@ describe("sluice key list", () => {
     expect(KeyPage.parse(JSON.parse(text)).keys).toContainEqual(Key.parse(key));
     expect(text).not.toContain(secret);
     expect(await ok("key", "list")).toMatch(new RegExp(`^${key.id} +read +labels images +\\d{4}-`, "m"));
+    await create();
     const first = await ok("key", "list", "--limit", "1");
     const after = /^more with --after (\S+)$/m.exec(first)?.[1] ?? "";
     expect(await ok("key", "list", "--after", after)).not.toContain(after);

@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { describe, expect, test } from "vitest";
+import { NodeTrouble } from "../../../../runner/executors/executor.ts";
 import { childrenOf, stillRuns } from "../support/processes.ts";
 import { soon } from "../support/running.ts";
 import { findSubjects } from "./subjects.ts";
@@ -18,16 +19,14 @@ for (const subject of (await findSubjects()).filter(({ kind }) => kind === "proc
     });
 
     needs(
-      `${name}: a lost launcher takes its command along, and the next command gets a new one`,
+      `${name}: a lost launcher takes its command along, which is no fault of it, and the next command gets a new one`,
       async () => {
         const mark = `sluice-test-${process.pid}-${Date.now()}`;
-        const running = bench
-          .sh(`while :; do sleep 0.05; done; : ${mark}`)
-          .catch((error: Error) => error.message);
+        const running = bench.sh(`while :; do sleep 0.05; done; : ${mark}`).catch((error: unknown) => error);
         await soon(() => stillRuns(mark)).toBe(true);
         const [launcher = 0] = await childrenOf("launcher-process");
         process.kill(launcher, "SIGKILL");
-        expect(await running).toBe("the process that starts commands ended (SIGKILL)");
+        expect(await running).toEqual(new NodeTrouble("the process that starts commands ended (SIGKILL)"));
         await soon(() => stillRuns(mark)).toBe(false);
         expect(await bench.run(["echo", "again"])).toEqual({ kind: "exited", code: 0, log: "again\n" });
       },
