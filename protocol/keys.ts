@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { Name } from "./names.ts";
 
+const LEVELS = ["read", "write", "admin"] as const;
 /** What an access key may do: each level includes those before it. */
-export const KeyLevel = z.enum(["read", "write", "admin"], { error: "must be one of read, write, admin" });
+export const KeyLevel = z.enum(LEVELS, { error: `must be one of ${LEVELS.join(", ")}` });
 export type KeyLevel = z.infer<typeof KeyLevel>;
 
 /** Most repos that one key can be limited to. */
@@ -13,26 +14,37 @@ export const MAX_KEY_DESCRIPTION = 200;
 export const MAX_LIST_KEYS = 1000;
 
 /** `POST /api/v1/keys`: makes an access key. `repos` null: for all repos, and for what belongs to none. */
-export const CreateKey = z.strictObject({
-  level: KeyLevel,
-  repos: z
-    .array(Name)
-    .min(1, { error: "must name a repo, or be null for all of them" })
-    .max(MAX_KEY_REPOS, { error: `must name at most ${MAX_KEY_REPOS} repos` })
-    .nullable()
-    .default(null),
-  description: z
-    .string()
-    .max(MAX_KEY_DESCRIPTION, { error: `must be at most ${MAX_KEY_DESCRIPTION} characters long` })
-    .default(""),
-});
+export const CreateKey = z
+  .strictObject({
+    level: KeyLevel,
+    repos: z
+      .array(Name)
+      .min(1, { error: "must name a repo, or be null for all of them" })
+      .max(MAX_KEY_REPOS, { error: `must name at most ${MAX_KEY_REPOS} repos` })
+      .nullable()
+      .default(null),
+    /** It may create, update and start pipelines in its repos, which run code on the nodes. For all repos, admin may anyway. */
+    pipelines: z.boolean().default(false),
+    description: z
+      .string()
+      .max(MAX_KEY_DESCRIPTION, { error: `must be at most ${MAX_KEY_DESCRIPTION} characters long` })
+      .default(""),
+  })
+  .refine(({ level, pipelines }) => level === "admin" || !pipelines, {
+    path: ["pipelines"],
+    error: "is for level admin: take that level, or leave this out",
+  });
 export type CreateKey = z.infer<typeof CreateKey>;
+/** As it is sent: what has a default may be left out. */
+export type KeyWish = z.input<typeof CreateKey>;
 
 /** An access key as it is shown: without its secret. */
 export const Key = z.object({
   id: z.string(),
   level: KeyLevel,
   repos: z.array(z.string()).nullable(),
+  /** Whether it may create, update and start pipelines. Gateways of before this right do not tell. */
+  pipelines: z.boolean().default(false),
   description: z.string(),
   /** Milliseconds since 1970. */
   createdAt: z.int(),

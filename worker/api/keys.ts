@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { CreateKey, type KeyCreated, type KeyPage, MAX_LIST_KEYS } from "../../protocol/keys.ts";
+import { CreateKey, type Key, type KeyCreated, type KeyPage, MAX_LIST_KEYS } from "../../protocol/keys.ts";
+import { runsCode } from "../core/permissions.ts";
 import { makeKey } from "../keys/make-key.ts";
 import { ApiError } from "./answer/errors.ts";
 import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
@@ -16,7 +17,12 @@ export async function listKeys(asked: ApiRequest): Promise<Response> {
   const keys = await asked.context.catalogue.keys.list({ limit: limit + 1, ...(after && { after }) });
   const page = keys.slice(0, limit);
   const next = keys.length > limit ? (page.at(-1)?.id ?? null) : null;
-  return Response.json({ keys: page, next } satisfies KeyPage);
+  return Response.json({ keys: page.map(shown), next } satisfies KeyPage);
+}
+
+/** What a key may do, whichever of its fields says so: one for all repos runs code by its level. */
+function shown<Shown extends Key>(key: Shown): Shown {
+  return { ...key, pipelines: runsCode(key) };
 }
 
 /** `POST /keys`: 201, and the only answer that ever holds the secret. */
@@ -32,7 +38,10 @@ export async function createKey(asked: ApiRequest): Promise<Response> {
     );
   }
   const key = await makeKey(wish, { catalogue, encryptionKey, now: Date.now() });
-  return Response.json(key satisfies KeyCreated, { status: 201, headers: { "cache-control": "no-store" } });
+  return Response.json(shown(key) satisfies KeyCreated, {
+    status: 201,
+    headers: { "cache-control": "no-store" },
+  });
 }
 
 /** `DELETE /keys/{id}`: the key stops working within KEY_MEMORY_MS. */

@@ -20,6 +20,7 @@ import {
   listPipelines,
   newPipelineInputs,
   newPipelineRepo,
+  pipelineInputs,
 } from "./pipelines/pipelines.ts";
 import { listBranches, listRepos } from "./repos.ts";
 import { noRepo, pipelineInPath, type Route, repoInPath } from "./request/admit.ts";
@@ -40,6 +41,12 @@ const MANAGE = [{ permission: "admin", of: noRepo }] as const;
 const TO_REPO = [{ permission: "write", of: repoInPath }] as const;
 const TO_READ_REPO = [{ permission: "read", of: repoInPath }] as const;
 const TO_CHANGE_PIPELINE = [{ permission: "admin", of: pipelineInPath }] as const;
+/** A start makes its code run over all of its inputs. */
+const TO_RUN_PIPELINE = [
+  { permission: "admin", of: pipelineInPath },
+  { permission: "run", of: pipelineInPath },
+  { permission: "read", of: pipelineInputs },
+] as const;
 const TO_UPLOAD = [{ permission: "write", of: uploadRepo }] as const;
 
 /** Every route: path, then method, to what it needs and what it does. */
@@ -49,6 +56,7 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     POST: {
       needs: [
         { permission: "admin", of: newPipelineRepo },
+        { permission: "run", of: newPipelineRepo },
         { permission: "read", of: newPipelineInputs },
       ],
       handle: createPipeline,
@@ -59,7 +67,7 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     DELETE: { needs: TO_CHANGE_PIPELINE, handle: deletePipeline },
   },
   "/pipelines/:pipeline/stop": { POST: { needs: TO_CHANGE_PIPELINE, handle: stopPipeline } },
-  "/pipelines/:pipeline/start": { POST: { needs: TO_CHANGE_PIPELINE, handle: startPipeline } },
+  "/pipelines/:pipeline/start": { POST: { needs: TO_RUN_PIPELINE, handle: startPipeline } },
   "/jobs": { GET: { needs: [{ permission: "list", of: jobsRepo }], handle: listJobs } },
   "/jobs/:job": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: inspectJob } },
   "/jobs/:job/stop": { POST: { needs: [{ permission: "admin", of: jobRepo }], handle: stopJob } },

@@ -10,9 +10,12 @@ interface StoredRow {
   sealed_secret: string;
   level: Key["level"];
   repos: string | null;
+  pipelines: number;
   description: string;
   created_at: number;
 }
+
+const COLUMNS = "id, level, repos, pipelines, description, created_at";
 
 /** The access keys that were made here. The root key is not among them. */
 export class KeyTable {
@@ -23,22 +26,28 @@ export class KeyTable {
   }
 
   /** Rejects if the id is taken. */
-  async add({ id, sealedSecret, level, repos, description, createdAt }: KeyRow): Promise<void> {
+  async add({ id, sealedSecret, level, repos, pipelines, description, createdAt }: KeyRow): Promise<void> {
     await this.#db
       .prepare(
-        `INSERT INTO access_keys (id, sealed_secret, level, repos, description, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)`,
+        `INSERT INTO access_keys (sealed_secret, ${COLUMNS})
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`,
       )
-      .bind(id, sealedSecret, level, repos && JSON.stringify(repos), description, createdAt)
+      .bind(
+        sealedSecret,
+        id,
+        level,
+        repos && JSON.stringify(repos),
+        pipelines ? 1 : 0,
+        description,
+        createdAt,
+      )
       .run();
   }
 
   /** The key of an id, or null. */
   async find(id: string): Promise<KeyRow | null> {
     const row = await this.#db
-      .prepare(
-        `SELECT id, sealed_secret, level, repos, description, created_at FROM access_keys WHERE id = ?1`,
-      )
+      .prepare(`SELECT sealed_secret, ${COLUMNS} FROM access_keys WHERE id = ?1`)
       .bind(id)
       .first<StoredRow>();
     return row && { ...keyOf(row), sealedSecret: row.sealed_secret };
@@ -47,9 +56,7 @@ export class KeyTable {
   /** By id, those after `after`. */
   async list({ after, limit }: { after?: string; limit: number }): Promise<Key[]> {
     const { results } = await this.#db
-      .prepare(
-        `SELECT id, level, repos, description, created_at FROM access_keys WHERE id > ?1 ORDER BY id LIMIT ?2`,
-      )
+      .prepare(`SELECT ${COLUMNS} FROM access_keys WHERE id > ?1 ORDER BY id LIMIT ?2`)
       .bind(after ?? "", limit)
       .all<Omit<StoredRow, "sealed_secret">>();
     return results.map(keyOf);
@@ -62,11 +69,19 @@ export class KeyTable {
   }
 }
 
-function keyOf({ id, level, repos, description, created_at }: Omit<StoredRow, "sealed_secret">): Key {
+function keyOf({
+  id,
+  level,
+  repos,
+  pipelines,
+  description,
+  created_at,
+}: Omit<StoredRow, "sealed_secret">): Key {
   return {
     id,
     level,
     repos: repos === null ? null : JSON.parse(repos),
+    pipelines: pipelines === 1,
     description,
     createdAt: created_at,
   };

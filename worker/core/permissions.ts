@@ -1,13 +1,17 @@
 import type { KeyLevel } from "../../protocol/keys.ts";
 
-/** What an operation needs: to see names, to read bytes, to write, or to make and delete branches and pipelines. */
-export type Permission = "list" | "read" | "write" | "admin";
+/** What an operation on data needs: to see names, to read bytes, to write, or to make and delete branches. */
+export type DataPermission = "list" | "read" | "write" | "admin";
+/** What a request needs: one of those, or to make code run on the nodes. */
+export type Permission = DataPermission | "run";
 
 /** What an access key may do, and where. */
 export interface KeyScope {
   readonly level: KeyLevel;
   /** The repos that it is for; null: all repos, and what belongs to no repo. */
   readonly repos: readonly string[] | null;
+  /** Whether a key for some repos may make code run there; absent: it may not. A key for all repos may by its level. */
+  readonly pipelines?: boolean;
 }
 
 /** What a request must be allowed. */
@@ -17,8 +21,11 @@ export interface Need {
   readonly repo: string | null;
 }
 
-const LEVELS: Readonly<Record<KeyLevel, number>> = { read: 1, write: 2, admin: 3 };
-const NEEDED: Readonly<Record<Permission, number>> = { list: 1, read: 1, write: 2, admin: 3 };
+const ALLOWED: Readonly<Record<KeyLevel, readonly Permission[]>> = {
+  read: ["list", "read"],
+  write: ["list", "read", "write"],
+  admin: ["list", "read", "write", "admin", "run"],
+};
 
 /**
  * Whether a key may do something. Outside of its repos, a key for some repos may only list what belongs to no repo. The
@@ -30,9 +37,18 @@ export function permits(scope: KeyScope, { permission, repo }: Need): boolean {
   return repo === null ? permission === "list" : scope.repos.includes(repo);
 }
 
-/** Whether a key's level is enough, in whatever repo. It can be asked before the repo is known. */
-export function hasLevel({ level }: KeyScope, permission: Permission): boolean {
-  return LEVELS[level] >= NEEDED[permission];
+/** Whether a key may do something in some repo at least. It can be asked before the repo is known. */
+export function hasLevel(scope: KeyScope, permission: Permission): boolean {
+  if (permission === "run" && !runsCode(scope)) return false;
+  return ALLOWED[scope.level].includes(permission);
+}
+
+/**
+ * Whether a key may make code run on the nodes. Code runs beside everybody's data there, so a key for some repos needs a
+ * right of its own for it.
+ */
+export function runsCode({ level, repos, pipelines = false }: KeyScope): boolean {
+  return ALLOWED[level].includes("run") && (repos === null || pipelines);
 }
 
 /**
@@ -43,8 +59,17 @@ export function refusalText(
   scope: KeyScope,
   { permission, repo }: { readonly permission: Permission; readonly repo?: string | null },
 ): string {
-  return `The access key allows ${describeScope(scope)}; this needs ${permission}${placeOf(repo)}: use a key that has it.`;
+  return `The access key allows ${describeScope(scope)}; this needs ${WORDS[permission]}${placeOf(repo)}: use a key that has it.`;
 }
+
+/** What is needed, in words. */
+const WORDS: Readonly<Record<Permission, string>> = {
+  list: "list",
+  read: "read",
+  write: "write",
+  admin: "admin",
+  run: "the right to run pipelines ('sluice key create --pipelines')",
+};
 
 function placeOf(repo: string | null | undefined): string {
   if (repo === undefined) return "";
@@ -52,11 +77,12 @@ function placeOf(repo: string | null | undefined): string {
 }
 
 /** Such as "write in the repos 'a', 'b'". */
-function describeScope({ level, repos }: KeyScope): string {
+function describeScope({ level, repos, pipelines = false }: KeyScope): string {
   if (repos === null) return `${level} everywhere`;
   const names = repos.slice(0, MAX_NAMED).map((repo) => `'${repo}'`);
   const more = repos.length > MAX_NAMED ? [`${repos.length - MAX_NAMED} more`] : [];
-  return `${level} in the repo${repos.length === 1 ? "" : "s"} ${[...names, ...more].join(", ")}`;
+  const what = pipelines ? `${level} and running pipelines` : level;
+  return `${what} in the repo${repos.length === 1 ? "" : "s"} ${[...names, ...more].join(", ")}`;
 }
 
 /** Repos that a sentence names before it says how many more there are. */

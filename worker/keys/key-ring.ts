@@ -81,10 +81,10 @@ class CatalogueKeyRing implements KeyRing {
   }
 
   /** A key whose secret can't be read counts as unknown, until the operator of the gateway reads this line. */
-  async #open({ id, sealedSecret, level, repos }: KeyRow): Promise<AccessKey | undefined> {
+  async #open({ id, sealedSecret, level, repos, pipelines }: KeyRow): Promise<AccessKey | undefined> {
     const { encryptionKey } = this.#parts.config;
     const secret = encryptionKey && (await openSecret(sealedSecret, { id, encryptionKey }));
-    if (secret) return { id, secret, scope: { level, repos } };
+    if (secret) return { id, secret, scope: { level, repos, ...(pipelines && { pipelines }) } };
     const why = encryptionKey ? "is not the one that it was made with" : "is not set";
     console.error(`the access key ${id} can't be used: SLUICE_ENCRYPTION_KEY ${why}`);
     return undefined;

@@ -17,12 +17,12 @@ export interface MakeKeyOptions {
 
 /** Makes an access key with a random id and secret. The secret is only in the answer and, sealed, in D1. */
 export async function makeKey(
-  { level, repos, description }: CreateKey,
+  { level, repos, pipelines, description }: CreateKey,
   { catalogue, encryptionKey, now }: MakeKeyOptions,
 ): Promise<KeyCreated> {
   const id = `SLUICE${toHex(crypto.getRandomValues(new Uint8Array(ID_RANDOM_BYTES))).toUpperCase()}`;
   const secret = base64url(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)));
-  const key = { id, level, repos: repos && [...new Set(repos)], description, createdAt: now };
+  const key = { id, level, repos: repos && [...new Set(repos)], pipelines, description, createdAt: now };
   await catalogue.keys.add({ ...key, sealedSecret: await sealSecret(secret, { id, encryptionKey }) });
   return { ...key, secret };
 }

@@ -1,6 +1,6 @@
 import type { BucketAddress } from "../../protocol/names.ts";
 import type { Caller, Context } from "../app.ts";
-import type { Permission } from "../core/permissions.ts";
+import type { DataPermission } from "../core/permissions.ts";
 import type { BesideTree, BucketTree } from "./bucket-tree.ts";
 
 /** A request to the service itself. */
@@ -46,7 +46,7 @@ export interface UploadRequest extends BucketRequest {
  * is ignored in silence.
  */
 export interface Operation<Request> {
-  readonly permission: Permission;
+  readonly permission: DataPermission;
   /** Query parameters that it understands. */
   readonly query?: readonly string[];
   /** `x-amz-*` headers that it understands; one that ends in `*` stands for all with that beginning. */

@@ -1,12 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { type CreateKey, KeyCreated, KeyLevel, MAX_KEY_DESCRIPTION } from "../../../protocol/keys.ts";
+import { KeyCreated, KeyLevel, type KeyWish, MAX_KEY_DESCRIPTION } from "../../../protocol/keys.ts";
 import { withClient } from "../../gateway/client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson, printLine, showRepos } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
-  readonly level: KeyLevel;
+  readonly level?: KeyLevel;
   readonly repo?: readonly string[];
+  readonly pipelines?: true;
   readonly description: string;
 }
 
@@ -15,31 +16,38 @@ export function addKeyCreate(group: Command): void {
   const command = group
     .command("create")
     .description(
-      "Creates an access key and prints it. Its secret is shown now and never again.\n\nLevels, each with those before it: read lists and reads; write also writes and deletes files, and without --repo is what a runner needs; admin also creates and deletes buckets and pipelines, and without --repo handles keys.",
+      "Creates an access key and prints it. Its secret is shown now and never again.\n\nLevels, each with those before it: read lists and reads; write also writes and deletes files, and without --repo is what a runner needs; admin also creates and deletes buckets and deletes pipelines, and without --repo creates, updates and starts pipelines and handles keys.\n\nA pipeline runs code on the nodes, so a key with --repo needs --pipelines to create, update and start pipelines. The pipeline and all of its inputs must be in its repos.",
     )
     .addOption(
-      new Option("--level <level>", "what it may do").choices(KeyLevel.options).default("read" as const),
+      new Option("--level <level>", "what it may do; read, or with --pipelines admin").choices(
+        KeyLevel.options,
+      ),
     )
     .option("--repo <name>", "only in this repo; may be repeated", collectNames)
+    .option("--pipelines", "it may create, update and start pipelines there: for level admin")
     .option("--description <text>", "what it is for", description, "")
     .action((options: Options) =>
       withClient(options, async (client) => {
-        const wish: CreateKey = {
-          level: options.level,
+        const wish: KeyWish = {
+          level: options.level ?? (options.pipelines ? "admin" : "read"),
           repos: options.repo ? [...options.repo] : null,
+          // A gateway of before this right does not know the field.
+          ...(options.pipelines && { pipelines: true }),
           description: options.description,
         };
         const key = await client.call(KeyCreated, { method: "POST", path: "/keys", json: wish });
         if (options.json) return printJson(key);
         printLine(`export SLUICE_ACCESS_KEY_ID=${key.id}`);
         printLine(`export SLUICE_SECRET_ACCESS_KEY=${key.secret}`);
-        printLine(`# ${key.level} in ${showRepos(key.repos)}; the secret is not shown again`);
+        const runs = options.pipelines ? ", may run pipelines" : "";
+        printLine(`# ${key.level} in ${showRepos(key.repos)}${runs}; the secret is not shown again`);
       }),
     );
   withClientOptions(
     command,
     "sluice key create --level write --repo images --description 'camera upload'",
     "sluice key create --level read --repo images --repo labels",
+    "sluice key create --level admin --repo images --repo edges --pipelines",
     "sluice key create --level write --description 'runners' --json",
   );
 }

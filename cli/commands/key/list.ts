@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
+import { type Key, KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
 import { withClient } from "../../gateway/client.ts";
 import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
 import { printJson, printLine, printTable, showRepos, showTime } from "../../output/output.ts";
@@ -21,13 +21,20 @@ export function addKeyList(group: Command): void {
         const rows = page.keys.map((key) => [
           key.id,
           key.level,
+          showRight(key),
           showRepos(key.repos),
           showTime(key.createdAt),
           key.description,
         ]);
-        printTable([["ID", "LEVEL", "REPOS", "CREATED", "DESCRIPTION"], ...rows]);
+        printTable([["ID", "LEVEL", "PIPELINES", "REPOS", "CREATED", "DESCRIPTION"], ...rows]);
         if (page.next !== null) printLine(`more with --after ${page.next}`);
       }),
     );
   withClientOptions(command, "sluice key list", "sluice key list --json | jq '.keys[].id'");
+}
+
+/** Whether it may run pipelines; nothing for a level that never may. */
+function showRight({ level, pipelines }: Key): string {
+  if (level !== "admin") return "";
+  return pipelines ? "yes" : "no";
 }

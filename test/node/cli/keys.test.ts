@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Key, KeyCreated, KeyPage } from "../../../protocol/keys.ts";
 import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/dev-server.ts";
@@ -5,6 +7,7 @@ import { eventually } from "../../support/eventually.ts";
 import type { Door } from "../../support/keys.ts";
 import type { Ended } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
+import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 import { REST } from "../../support/suite.ts";
 
 let server: DevServer;
@@ -79,6 +82,40 @@ describe("sluice key create", () => {
       }
     },
   );
+});
+
+describe("sluice key create --pipelines", REST, () => {
+  const folder = scratchFolder();
+  const spec = join(folder, "shrunk.json");
+  afterAll(() => removeScratch(folder));
+  const submit = (door: Door) => sluice(door, "pipeline", "create", "-f", spec);
+
+  test("makes an admin key that creates pipelines in its repos, which one without it may not", async () => {
+    const repos = ["--repo", "images", "--repo", "shrunk"];
+    const transform = { image: "busybox", cmd: ["true"] };
+    const inputs = [{ repo: { name: "images" }, glob: "/*" }];
+    writeFileSync(spec, JSON.stringify({ pipeline: { name: "shrunk" }, transform, inputs }));
+    const without = await create("--level", "admin", ...repos);
+    const refused = await submit(doorOf(without));
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain(
+      "this needs the right to run pipelines ('sluice key create --pipelines')",
+    );
+
+    const key = await create(...repos, "--pipelines");
+    expect(key).toMatchObject({ level: "admin", pipelines: true });
+    expect((await submit(doorOf(key))).code).toBe(0);
+    const list = await ok("key", "list");
+    expect(list).toMatch(new RegExp(`^${key.id} +admin +yes +images shrunk`, "m"));
+    expect(list).toMatch(new RegExp(`^${without.id} +admin +no +images shrunk`, "m"));
+    await ok("pipeline", "delete", "shrunk");
+  });
+
+  test("with a level below admin is refused, and the problem is at its field", async () => {
+    const { code, stderr } = await sluice(server, "key", "create", "--level", "write", "--pipelines");
+    expect(stderr).toContain("pipelines: is for level admin");
+    expect(code).toBe(1);
+  });
 });
 
 describe("sluice key list", () => {

@@ -64,6 +64,33 @@ describe("POST /keys", () => {
     expect(await made({ level: "admin", repos: null })).toMatchObject({ level: "admin", repos: null });
   });
 
+  test("tells whether a key may run pipelines: for all repos admin may, for some only with the right", async () => {
+    const repos = ["images"];
+    for (const [wish, pipelines] of [
+      [{ level: "admin", repos: null }, true],
+      [{ level: "admin", repos }, false],
+      [{ level: "admin", repos, pipelines: true }, true],
+      [{ level: "write", repos: null }, false],
+    ] as const) {
+      const { id, ...key } = await made(wish);
+      expect(key.pipelines).toBe(pipelines);
+      const { keys } = await good("GET /keys?limit=1000");
+      expect(keys.find((listed: Key) => listed.id === id)).toMatchObject({ pipelines });
+    }
+  });
+
+  test("of before the right to run pipelines, for some repos, does not have it", async () => {
+    const { id } = await made({ level: "admin", repos: ["images"], pipelines: true });
+    const columns = "sealed_secret, level, repos, description, created_at";
+    const old = "SLUICE0000000000000D";
+    await env.DB.prepare(
+      `INSERT INTO access_keys (id, ${columns}) SELECT ?1, ${columns} FROM access_keys WHERE id = ?2`,
+    )
+      .bind(old, id)
+      .run();
+    expect(await testContext().catalogue.keys.find(old)).toMatchObject({ level: "admin", pipelines: false });
+  });
+
   test("says every problem of a wish, by its path", async () => {
     for (const [body, path] of [
       [{ repos: ["a"] }, "level"],
@@ -73,6 +100,8 @@ describe("POST /keys", () => {
       [{ level: "read", repos: Array.from({ length: 101 }, (_, n) => `r${n}`) }, "repos"],
       [{ level: "read", description: "x".repeat(201) }, "description"],
       [{ level: "read", secret: "mine" }, "secret"],
+      [{ level: "admin", repos: ["a"], pipelines: "yes" }, "pipelines"],
+      [{ level: "write", repos: ["a"], pipelines: true }, "pipelines"],
     ] as const) {
       const error = await failed("POST /keys", { body });
       expect(error.status, path).toBe(400);

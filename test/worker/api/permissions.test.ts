@@ -44,9 +44,10 @@ function pipelineSpec({ name, input }: { name: string; input: string }): object 
   };
 }
 
-const as = (level: KeyLevel, repos: readonly string[] | null) => ({
-  caller: { scope: { level, repos } as KeyScope },
+const as = (level: KeyLevel, repos: readonly string[] | null, more: Partial<KeyScope> = {}) => ({
+  caller: { scope: { level, repos, ...more } as KeyScope },
 });
+const RUNS = { pipelines: true };
 
 beforeAll(async () => {
   for (const repo of ["mine", "theirs-in"]) await makeBranch({ repo, branch: "master" });
@@ -102,7 +103,7 @@ describe("a key for another repo", () => {
 
   test("makes no pipeline that reads a repo that it may not read", async () => {
     const body = pipelineSpec({ name: "mine-out", input: "theirs-in" });
-    const error = await failed("POST /pipelines", { body, ...as("admin", ["mine-out"]) });
+    const error = await failed("POST /pipelines", { body, ...as("admin", ["mine-out"], RUNS) });
     expect(error).toMatchObject({ status: 403, code: "AccessDenied" });
     expect(error.message).toContain("needs read in the repo 'theirs-in'");
     expect((await failed("GET /pipelines/mine-out")).status).toBe(404);
@@ -118,7 +119,7 @@ describe("a key for another repo", () => {
 });
 
 describe("a key for all repos", () => {
-  const level = { read: 1, list: 1, write: 2, admin: 3 };
+  const level = { read: 1, list: 1, write: 2, admin: 3, run: 3 };
 
   test.each(TARGETS)("is let in by its level, and not below it: $route", async ({
     route,
@@ -160,9 +161,60 @@ describe("a key for a repo", () => {
 
   test("makes, shows and deletes a pipeline of that name", async () => {
     await makeBranch({ repo: "made-in", branch: "master" });
-    const admin = as("admin", ["made", "made-in"]);
+    const admin = as("admin", ["made", "made-in"], RUNS);
     await good("POST /pipelines", { body: pipelineSpec({ name: "made", input: "made-in" }), ...admin });
     expect(await good("GET /pipelines/made", as("read", ["made"]))).toMatchObject({ name: "made" });
     await good("DELETE /pipelines/made", admin);
+  });
+});
+
+describe("a key for some repos", () => {
+  const mine = ["runs", "runs-in"];
+  const body = pipelineSpec({ name: "runs", input: "runs-in" });
+  const CODE_RUNS = [
+    "POST /pipelines",
+    "POST /pipelines?dryRun=true",
+    "POST /pipelines?update=true",
+    "POST /pipelines/runs/start",
+  ];
+
+  beforeAll(async () => {
+    for (const repo of ["runs-in", "runs-other"]) await makeBranch({ repo, branch: "master" });
+    await good("POST /pipelines", { body });
+  });
+
+  test.each(CODE_RUNS)("needs a right of its own for what makes code run: %s", async (target) => {
+    const call = target.endsWith("start") ? {} : { body };
+    const error = await failed(target, { ...call, ...as("admin", mine) });
+    expect(error).toMatchObject({ status: 403, code: "AccessDenied" });
+    expect(error.message).toContain("needs the right to run pipelines");
+  });
+
+  test("with that right creates, updates, stops and starts a pipeline of its repos", async () => {
+    const runner = as("admin", ["own-out", "runs-in"], RUNS);
+    const own = pipelineSpec({ name: "own-out", input: "runs-in" });
+    await good("POST /pipelines", { body: own, ...runner });
+    await good("POST /pipelines?update=true", { body: { ...own, datumTries: 5 }, ...runner });
+    await good("POST /pipelines/own-out/stop", runner);
+    await good("POST /pipelines/own-out/start", runner);
+  });
+
+  test("without it still stops and deletes one", async () => {
+    const own = pipelineSpec({ name: "stopped-out", input: "runs-in" });
+    await good("POST /pipelines", { body: own });
+    await good("POST /pipelines/stopped-out/stop", as("admin", ["stopped-out"]));
+    await good("DELETE /pipelines/stopped-out", as("admin", ["stopped-out"]));
+  });
+
+  test.each([
+    ["the repo of the pipeline", ["runs-in"], "needs admin in the repo 'runs'"],
+    ["one of its inputs", ["runs"], "needs read in the repo 'runs-in'"],
+  ])("runs no code if it is not for %s", async (_, repos, text) => {
+    for (const target of CODE_RUNS) {
+      const call = target.endsWith("start") ? {} : { body };
+      const error = await failed(target, { ...call, ...as("admin", repos, RUNS) });
+      expect(error).toMatchObject({ status: 403, code: "AccessDenied" });
+      expect(error.message).toContain(text);
+    }
   });
 });

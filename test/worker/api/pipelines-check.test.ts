@@ -182,11 +182,13 @@ describe("a dry run", () => {
     for (const scope of [
       { level: "write", repos: null },
       { level: "admin", repos: ["tried"] },
-      { level: "admin", repos: ["theirs"] },
+      { level: "admin", repos: ["tried", "theirs"] },
+      { level: "admin", repos: ["tried"], pipelines: true },
+      { level: "admin", repos: ["theirs"], pipelines: true },
     ] as const) {
       expect(await failed(DRY, { body, ...as(scope) })).toMatchObject({ status: 403 });
     }
-    await good(DRY, { body, ...as({ level: "admin", repos: ["tried", "theirs"] }) });
+    await good(DRY, { body, ...as({ level: "admin", repos: ["tried", "theirs"], pipelines: true }) });
   });
 
   test("is asked for with true or false and nothing else", async () => {

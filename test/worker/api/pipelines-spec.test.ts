@@ -181,7 +181,7 @@ describe("inputs", () => {
 
   test("say nothing of repos that are not the key's", async () => {
     await makeBranch({ repo: "secret-plans", branch: "master" });
-    const scope: KeyScope = { level: "admin", repos: ["fresh", "secret-plan"] };
+    const scope: KeyScope = { level: "admin", repos: ["fresh", "secret-plan"], pipelines: true };
     const error = await failed(DRY, {
       body: spec({ more: { inputs: [input("secret-plan")] } }),
       caller: { scope },
@@ -276,7 +276,7 @@ describe("inputs", () => {
     expect((await refused(body))["inputs[0].repo.name"]).toBe(
       `pipelines can't go in a circle: ${way} 'ring-1' and then 'ring-2'`,
     );
-    const scope: KeyScope = { level: "admin", repos: ["ring", "ring-2"] };
+    const scope: KeyScope = { level: "admin", repos: ["ring", "ring-2"], pipelines: true };
     const error = await failed(DRY, { body, caller: { scope } });
     expect(error.issues[0]?.message).toContain("by another pipeline and then 'ring-2'");
   });

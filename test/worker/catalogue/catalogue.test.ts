@@ -186,6 +186,7 @@ describe("access keys", () => {
     sealedSecret: "sealed",
     level: "write" as const,
     repos: ["images", "labels"],
+    pipelines: true,
     description: "camera",
     createdAt: 7,
   };

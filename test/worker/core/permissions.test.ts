@@ -2,17 +2,19 @@ import { describe, expect, test } from "vitest";
 import type { KeyLevel } from "../../../protocol/keys.ts";
 import { type Permission, permits, refusalText } from "../../../worker/core/permissions.ts";
 
-const PERMISSIONS: readonly Permission[] = ["list", "read", "write", "admin"];
+const PERMISSIONS: readonly Permission[] = ["list", "read", "write", "admin", "run"];
 
+/** What a key with the right to run pipelines may do, if its level has that right at all. */
 function allowed(level: KeyLevel, repos: readonly string[] | null, repo: string | null): Permission[] {
-  return PERMISSIONS.filter((permission) => permits({ level, repos }, { permission, repo }));
+  const scope = { level, repos, pipelines: true };
+  return PERMISSIONS.filter((permission) => permits(scope, { permission, repo }));
 }
 
 describe("a key", () => {
   test.each([
     ["read", ["list", "read"]],
     ["write", ["list", "read", "write"]],
-    ["admin", ["list", "read", "write", "admin"]],
+    ["admin", ["list", "read", "write", "admin", "run"]],
   ] as const)("of level %s may %j, and in its repos only", (level, may) => {
     expect(allowed(level, null, "images")).toEqual(may);
     expect(allowed(level, null, null)).toEqual(may);
@@ -21,6 +23,15 @@ describe("a key", () => {
     expect(allowed(level, [], "images")).toEqual([]);
     // A list of what belongs to no repo: whoever answers it shows only what is in the key's repos.
     expect(allowed(level, ["images"], null)).toEqual(["list"]);
+  });
+
+  test("of level admin for some repos runs code only if it has the right to", () => {
+    const run = { permission: "run", repo: "images" } as const;
+    expect(permits({ level: "admin", repos: null }, run)).toBe(true);
+    expect(permits({ level: "admin", repos: ["images"] }, run)).toBe(false);
+    expect(permits({ level: "admin", repos: ["images"], pipelines: false }, run)).toBe(false);
+    expect(permits({ level: "admin", repos: ["images"], pipelines: true }, run)).toBe(true);
+    expect(permits({ level: "admin", repos: ["labels"], pipelines: true }, run)).toBe(false);
   });
 
   test("is for the repo of exactly that name", () => {
@@ -50,6 +61,16 @@ describe("a refusal", () => {
       { level: "write", repos: ["a", "b", "c", "d", "e", "f", "g"] },
       { permission: "admin" },
       "The access key allows write in the repos 'a', 'b', 'c', 'd', 'e', 2 more; this needs admin: use a key that has it.",
+    ],
+    [
+      { level: "admin", repos: ["a"] },
+      { permission: "run", repo: "a" },
+      "The access key allows admin in the repo 'a'; this needs the right to run pipelines ('sluice key create --pipelines') in the repo 'a': use a key that has it.",
+    ],
+    [
+      { level: "admin", repos: ["a"], pipelines: true },
+      { permission: "read", repo: "b" },
+      "The access key allows admin and running pipelines in the repo 'a'; this needs read in the repo 'b': use a key that has it.",
     ],
   ] as const)("of %j for %j says what the key has and what was needed", (scope, need, text) => {
     expect(refusalText(scope, need)).toBe(text);

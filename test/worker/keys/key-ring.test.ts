@@ -8,7 +8,12 @@ import { makeKey } from "../../../worker/keys/make-key.ts";
 const catalogue = openCatalogue(env.DB);
 const encryptionKey = btoa("k".repeat(32));
 const rootKey = { id: "the-root", secret: "root-secret" };
-const wish: CreateKey = { level: "write", repos: ["images"], description: "camera" };
+const wish: CreateKey = {
+  level: "write",
+  repos: ["images"],
+  pipelines: false,
+  description: "camera",
+};
 
 /** A ring with a clock that stands still until it is moved. */
 function ringAt(options: { encryptionKey?: string | undefined } = { encryptionKey }): {
@@ -42,9 +47,17 @@ describe("a key that was made", () => {
       secret: expect.stringMatching(/^[A-Za-z0-9_-]{40}$/),
       level: "write",
       repos: ["b", "a"],
+      pipelines: false,
       description: "camera",
       createdAt: 5,
     });
+  });
+
+  test("with the right to run pipelines is found with it", async () => {
+    const right = { ...wish, level: "admin", pipelines: true } as const;
+    const { id } = await makeKey(right, { catalogue, encryptionKey, now: 5 });
+    const key = await ringAt().ring.find(id);
+    expect(key?.scope).toEqual({ level: "admin", repos: ["images"], pipelines: true });
   });
 
   test("is encrypted at rest: no column of its row holds the secret", async () => {

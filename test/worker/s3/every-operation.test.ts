@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { KeyLevel } from "../../../protocol/keys.ts";
-import type { Permission } from "../../../worker/core/permissions.ts";
+import type { DataPermission } from "../../../worker/core/permissions.ts";
 import {
   BUCKET_OPERATIONS,
   OBJECT_OPERATIONS,
@@ -174,11 +174,11 @@ function hasBody(line: string): boolean {
 }
 
 /** The lowest level that gives a permission. */
-function levelFor(permission: Permission): KeyLevel {
+function levelFor(permission: DataPermission): KeyLevel {
   return permission === "list" ? "read" : permission;
 }
 
-function levelBelow(permission: Permission): KeyLevel | undefined {
+function levelBelow(permission: DataPermission): KeyLevel | undefined {
   const below: Record<KeyLevel, KeyLevel | undefined> = { read: undefined, write: "read", admin: "write" };
   return below[levelFor(permission)];
 }

@@ -134,6 +134,14 @@ export async function newPipelineInputs(asked: ApiRequest): Promise<readonly str
   });
 }
 
+/** The repos that the pipeline of the path reads now. */
+export async function pipelineInputs(asked: ApiRequest): Promise<readonly string[]> {
+  const name = nameParam(asked, "pipeline");
+  const found = await asked.context.pipeline(name).inspect();
+  if (!found.ok) throw noSuchPipeline(name);
+  return found.pipeline.spec.inputs.map(({ repo }) => repo.name);
+}
+
 function mayRead({ caller }: ApiRequest, pipeline: string): boolean {
   return permits(caller.scope, { permission: "read", repo: pipeline });
 }
