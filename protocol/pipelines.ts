@@ -83,6 +83,13 @@ export const Pipeline = z.object({
   spec: PipelineSpec,
   outputRepo: z.string(),
   outputBranch: z.string(),
+  /**
+   * Whether it belongs to a key that is limited to repos: the one that last created or updated it. Null: it is from a release
+   * that did not write that down, and counts as if it did. Absent: so is the gateway.
+   */
+  limited: z.boolean().nullable().optional(),
+  /** JSON paths of what the specification has and this key may not see: it may not read all of the inputs. */
+  hidden: z.array(z.string()).optional(),
   /** What it waits for before it makes its first job, in words; null if it waits for nothing. */
   reason: z.string().nullable().default(null),
 });

@@ -108,6 +108,11 @@ export const Lease = z.object({
   /** How long one run of the command may take, as in the specification (protocol/duration.ts). Absent: as long as it likes. */
   datumTimeout: z.string().optional(),
   output: z.object({ repo: z.string(), branch: z.string() }),
+  /**
+   * Whether the pipeline belongs to a key that is limited to repos: of secrets it gets only those that name it. Absent: the
+   * gateway is of a release that does not tell, so the runner gives it no others either.
+   */
+  limited: z.boolean().optional(),
   datums: z.array(LeasedDatum),
   /** Done before the datums. */
   tasks: z.array(Task),

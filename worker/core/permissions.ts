@@ -51,6 +51,11 @@ export function runsCode({ level, repos, pipelines = false }: KeyScope): boolean
   return ALLOWED[level].includes("run") && (repos === null || pipelines);
 }
 
+/** Whether a key is for some repos alone: of secrets, its pipelines get only those that name them. */
+export function isLimited({ repos }: Pick<KeyScope, "repos">): boolean {
+  return repos !== null;
+}
+
 /**
  * Says why a key may not do something: what it has and what it would need. `repo` is absent if the level alone is too
  * low.

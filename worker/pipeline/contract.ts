@@ -4,10 +4,19 @@ import type { LeasedDatum, LogsRequest, Outcome, Task } from "../../protocol/run
 import type { PipelineSpec, Transform } from "../../protocol/spec.ts";
 import type { Done, Refused } from "../branch/contract.ts";
 
+/** Who submits a specification: the pipeline is theirs from then on. */
+export interface Submitter {
+  /** Whether their key is limited to repos. Null or absent: it is not known, and counts as if it was. */
+  readonly limited?: boolean | null;
+}
+
 /** What a Pipeline object does for the gateway and for Branch objects. */
 export interface PipelineApi {
   /** Makes the pipeline: claims its output, subscribes to its inputs, tells the catalogue; goes on by itself after a crash. Returns when it is active. */
-  create(spec: PipelineSpec): Promise<
+  create(
+    spec: PipelineSpec,
+    by?: Submitter,
+  ): Promise<
     | { ok: true; pipeline: PipelineInfo }
     /** `no-such-commit`: an input is to start after one that its branch does not have. */
     | Refused<"already-exists" | "unavailable" | "no-such-commit">
@@ -23,10 +32,9 @@ export interface PipelineApi {
    * A new version of the specification, which was checked. With `reprocess`, results count no more even
    * if nothing else changes. `other-output`: the output branch can't change.
    */
-  update(request: {
-    spec: PipelineSpec;
-    reprocess: boolean;
-  }): Promise<Found | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit">>;
+  update(
+    request: { spec: PipelineSpec; reprocess: boolean } & Submitter,
+  ): Promise<Found | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit">>;
   /** Stops everything and releases the output branch, which is deleted unless `keepOutput`. */
   destroy(request: { keepOutput: boolean }): Promise<Done | Refused<"no-such-pipeline" | "unavailable">>;
 
@@ -158,6 +166,8 @@ export interface Leased {
   readonly transform: Transform;
   /** As in the specification. */
   readonly datumTimeout?: string;
+  /** Whether it is not known to be the pipeline of a key for all repos. */
+  readonly limited: boolean;
   readonly output: { readonly repo: string; readonly branch: string };
   readonly datums: readonly LeasedDatum[];
   readonly tasks: readonly Task[];

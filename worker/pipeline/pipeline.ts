@@ -3,7 +3,7 @@ import type { Job } from "../../protocol/pipelines.ts";
 import type { PipelineSpec } from "../../protocol/spec.ts";
 import type { Env } from "../env.ts";
 import type { PipelineContext } from "./context.ts";
-import type { PipelineApi } from "./contract.ts";
+import type { PipelineApi, Submitter } from "./contract.ts";
 import { Engine } from "./engine/engine.ts";
 import { openPeers } from "./engine/peers.ts";
 import { listDatums } from "./jobs/datums-view.ts";
@@ -45,9 +45,9 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     await this.#engine.alarm();
   }
 
-  async create(spec: PipelineSpec): Answer<"create"> {
+  async create(spec: PipelineSpec, by: Submitter = {}): Answer<"create"> {
     const { ledger } = this.#context;
-    const begun = await beginCreation(this.#context, spec);
+    const begun = await beginCreation(this.#context, { spec, ...by });
     if (begun !== "begun") return { ok: false, reason: begun };
     const uid = ledger.pipeline.definition()?.uid ?? "";
     await this.#engine.runSaga();

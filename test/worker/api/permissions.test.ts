@@ -218,3 +218,42 @@ describe("a key for some repos", () => {
     }
   });
 });
+
+describe("the variables of a pipeline's command", () => {
+  const env = { DATABASE_URL: "postgres://me:hush@db" };
+  const VIEWS = ["GET /pipelines/veiled", "POST /pipelines/veiled/stop"];
+
+  beforeAll(async () => {
+    await makeBranch({ repo: "veiled-in", branch: "master" });
+    const spec = pipelineSpec({ name: "veiled", input: "veiled-in" });
+    const transform = { image: "busybox", cmd: ["true"], env };
+    await good("POST /pipelines", { body: { ...spec, transform } });
+  });
+
+  test.each(VIEWS)("are shown only to keys that may read its inputs: %s", async (target) => {
+    const veiled = await good(target, as("admin", ["veiled"]));
+    expect(JSON.stringify(veiled)).not.toContain("hush");
+    expect(veiled.spec.transform).toEqual({ image: "busybox", cmd: ["true"] });
+    expect(veiled.hidden).toEqual(["transform.env"]);
+    for (const repos of [["veiled", "veiled-in"], null]) {
+      const whole = await good(target, as("admin", repos));
+      expect(whole.spec.transform.env).toEqual(env);
+      expect(whole.hidden).toBeUndefined();
+    }
+  });
+});
+
+describe("a pipeline", () => {
+  test("belongs to the key that created or updated it last", async () => {
+    await makeBranch({ repo: "whose-in", branch: "master" });
+    const body = pipelineSpec({ name: "whose", input: "whose-in" });
+    const scoped = as("admin", ["whose", "whose-in"], RUNS);
+    const made = await good("POST /pipelines", { body });
+    expect(made.limited).toBe(false);
+    expect((await good("POST /pipelines?update=true", { body, ...scoped })).limited).toBe(true);
+    expect((await good("GET /pipelines/whose")).limited).toBe(true);
+    expect((await good("POST /pipelines?update=true", { body })).limited).toBe(false);
+    await good("DELETE /pipelines/whose");
+    expect((await good("POST /pipelines", { body, ...scoped })).limited).toBe(true);
+  });
+});

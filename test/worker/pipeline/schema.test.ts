@@ -49,6 +49,7 @@ function rowsOf(name: string): readonly (readonly string[])[] {
       "INSERT INTO log_datums (job, datum, bytes, gone, lease, entry, at) VALUES (1, 'i', 110, 0, 'l', 0, 7)",
       "INSERT INTO log_store (one, bytes, next) VALUES (1, 110, 2)",
     ],
+    ["UPDATE revisions SET limited = 0"],
   ];
 }
 

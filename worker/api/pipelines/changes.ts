@@ -1,38 +1,44 @@
 import type { PipelineSpec } from "../../../protocol/spec.ts";
+import type { Caller } from "../../app.ts";
 import type { Refused } from "../../branch/contract.ts";
+import { isLimited } from "../../core/permissions.ts";
 import type { Found } from "../../pipeline/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { type ApiRequest, nameParam, noQuery } from "../request/api-request.ts";
+import { shownTo } from "./shown.ts";
 import { badSpec, COMMIT_GONE, OTHER_OUTPUT } from "./submission.ts";
 
 /** `POST /pipelines/{name}/stop`: its jobs end, and no commit makes one until it is started. */
 export async function stopPipeline(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const name = nameParam(asked, "pipeline");
-  return answer(await asked.context.pipeline(name).stop(), { name, change: "stop" });
+  return answer(await asked.context.pipeline(name).stop(), { name, change: "stop", caller: asked.caller });
 }
 
 /** `POST /pipelines/{name}/start`: makes one job for the present HEADs of its inputs, if they moved. */
 export async function startPipeline(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const name = nameParam(asked, "pipeline");
-  return answer(await asked.context.pipeline(name).start(), { name, change: "start" });
+  return answer(await asked.context.pipeline(name).start(), { name, change: "start", caller: asked.caller });
 }
 
 /** `POST /pipelines?update=true`: a new version of a pipeline, from a checked specification. */
 export async function updatePipeline(
-  { context }: Pick<ApiRequest, "context">,
+  { context, caller }: Pick<ApiRequest, "context" | "caller">,
   { spec, reprocess }: { spec: PipelineSpec; reprocess: boolean },
 ): Promise<Response> {
   const { name } = spec.pipeline;
-  const updated = await context.pipeline(name).update({ spec, reprocess });
-  return answer(updated, { name, change: "update" });
+  const updated = await context.pipeline(name).update({ spec, reprocess, limited: isLimited(caller.scope) });
+  return answer(updated, { name, change: "update", caller });
 }
 
 type Changed = Found | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit">;
 
-function answer(changed: Changed, { name, change }: { name: string; change: string }): Response {
-  if (changed.ok) return Response.json(changed.pipeline);
+function answer(
+  changed: Changed,
+  { name, change, caller }: { name: string; change: string; caller: Caller },
+): Response {
+  if (changed.ok) return Response.json(shownTo(caller, changed.pipeline));
   switch (changed.reason) {
     case "no-such-pipeline":
       throw new ApiError(

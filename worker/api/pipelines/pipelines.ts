@@ -3,11 +3,12 @@ import type { PipelineCheck } from "../../../protocol/pipeline-check.ts";
 import type { PipelineList } from "../../../protocol/pipelines.ts";
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import type { PipelineRow } from "../../catalogue/pipelines.ts";
-import { permits } from "../../core/permissions.ts";
+import { isLimited, permits } from "../../core/permissions.ts";
 import { ApiError } from "../answer/errors.ts";
 import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
 import { updatePipeline } from "./changes.ts";
 import { previewPipeline } from "./preview.ts";
+import { shownTo } from "./shown.ts";
 import {
   badSpec,
   COMMIT_GONE,
@@ -55,8 +56,9 @@ async function tryPipeline(
 
 async function makePipeline(asked: ApiRequest, spec: PipelineSpec): Promise<Response> {
   const { name } = spec.pipeline;
-  const created = await asked.context.pipeline(name).create(spec);
-  if (created.ok) return Response.json(created.pipeline, { status: 201 });
+  const { context, caller } = asked;
+  const created = await context.pipeline(name).create(spec, { limited: isLimited(caller.scope) });
+  if (created.ok) return Response.json(shownTo(caller, created.pipeline), { status: 201 });
   switch (created.reason) {
     case "already-exists":
       throw obstructed({ code: "AlreadyExists", issue: nameTaken(name) });
@@ -90,7 +92,7 @@ export async function inspectPipeline(asked: ApiRequest): Promise<Response> {
   const name = nameParam(asked, "pipeline");
   const found = await asked.context.pipeline(name).inspect();
   if (!found.ok) throw noSuchPipeline(name);
-  return Response.json(found.pipeline);
+  return Response.json(shownTo(asked.caller, found.pipeline));
 }
 
 const DeleteQuery = z.strictObject({ keepOutput: Flag, force: Flag });

@@ -75,8 +75,8 @@ export async function lease(asked: ApiRequest): Promise<Response> {
   });
 }
 
-function leaseOf({ slot, transform, datumTimeout, output, datums, tasks }: Leased): Lease {
-  const terms = { slot, transform, output, ...(datumTimeout !== undefined && { datumTimeout }) };
+function leaseOf({ slot, transform, datumTimeout, output, limited, datums, tasks }: Leased): Lease {
+  const terms = { slot, transform, output, limited, ...(datumTimeout !== undefined && { datumTimeout }) };
   return { ...terms, datums: [...datums], tasks: [...tasks] };
 }
 

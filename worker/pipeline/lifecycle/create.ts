@@ -22,6 +22,7 @@ import type { PipelineSpec } from "../../../protocol/spec.ts";
 import { checkSpec } from "../../core/spec.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Uses } from "../context.ts";
+import type { Submitter } from "../contract.ts";
 import { type Definition, markerName } from "../definition.ts";
 import { pipelineRecord } from "../engine/catalogue-outbox.ts";
 import { findStarts } from "../inputs/starts.ts";
@@ -31,13 +32,17 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { purge } from "./destroy.ts";
 import { subscribe } from "./subscribe.ts";
 
+interface Creation extends Submitter {
+  readonly spec: PipelineSpec;
+}
+
 /** `already-exists`: there is such a pipeline; one that is still being made is gone on with. */
 export type CreationBegun = "begun" | "already-exists" | "no-such-commit";
 
 /** Writes down what is to be made. */
 export async function beginCreation(
   uses: Uses<"makeTables" | "transaction" | "sql" | "pipeline" | "sources", "branch" | "now" | "id">,
-  spec: PipelineSpec,
+  { spec, limited = null }: Creation,
 ): Promise<CreationBegun> {
   const { ledger, peers } = uses;
   const checked = checkSpec(spec);
@@ -48,9 +53,12 @@ export async function beginCreation(
   return ledger.transaction(() => {
     const state = ledger.pipeline.row()?.state;
     const same = JSON.stringify(ledger.pipeline.definition()?.spec) === JSON.stringify(spec);
-    if (state === "creating" && same) return "begun";
+    if (state === "creating" && same) {
+      ledger.pipeline.setLimited(limited);
+      return "begun";
+    }
     if (state !== undefined && state !== "deleted") return "already-exists";
-    ledger.pipeline.begin({ uid: peers.id(), spec, starts, now: peers.now() });
+    ledger.pipeline.begin({ uid: peers.id(), spec, starts, limited, now: peers.now() });
     const definition = ledger.pipeline.definition();
     for (const [source, address] of (definition?.sources ?? []).entries()) {
       ledger.sources.insert({ source, ...address });

@@ -83,7 +83,13 @@ export class PipelineStore extends Store {
   }
 
   /** A new pipeline, on top of the tombstone of an earlier one. */
-  begin({ uid, spec, starts, now }: Pick<Revision, "spec" | "starts"> & { uid: string; now: number }): void {
+  begin({
+    uid,
+    spec,
+    starts,
+    limited,
+    now,
+  }: Pick<Revision, "spec" | "starts" | "limited"> & { uid: string; now: number }): void {
     const text = JSON.stringify(spec);
     this.sql.run`
       INSERT INTO pipeline (one, name, uid, state, spec, created_at, version, salt, epoch, keep_output, pull_due, alive, committed)
@@ -92,7 +98,7 @@ export class PipelineStore extends Store {
         uid = excluded.uid, state = excluded.state, spec = excluded.spec, created_at = excluded.created_at,
         version = version + 1, salt = excluded.salt, epoch = NULL, keep_output = 0, pull_due = 0, alive = 0,
         committed = 0, revision = 1, begun = 0, owed = 0, wish = NULL, stale_before = NULL, made_from = 0, anew = 0`;
-    this.#insertRevision({ revision: 1, spec, salt: "1", starts }, now);
+    this.#insertRevision({ revision: 1, spec, salt: "1", starts, limited }, now);
   }
 
   /** Whether a version waits to become the present one. */
@@ -113,6 +119,14 @@ export class PipelineStore extends Store {
         spec = (SELECT spec FROM revisions WHERE revision = wish),
         salt = (SELECT salt FROM revisions WHERE revision = wish)
       WHERE wish IS NOT NULL`;
+  }
+
+  /** The present version is now that of a key that is limited, or is not: it was submitted again as it is. */
+  setLimited(limited: boolean | null): void {
+    this.sql.run`
+      UPDATE revisions SET limited = ${columnOf(limited)} WHERE revision = (SELECT revision FROM pipeline)`;
+    // It is known by its number, which stays.
+    this.#definition = undefined;
   }
 
   /** Every change of state is a new version for the catalogue. */
@@ -163,20 +177,25 @@ export class PipelineStore extends Store {
     this.sql.run`UPDATE pipeline SET committed = ${job}`;
   }
 
-  #insertRevision({ revision, spec, salt, starts }: Revision, now: number): void {
+  #insertRevision({ revision, spec, salt, starts, limited }: Revision, now: number): void {
     this.sql.run`
-      INSERT OR REPLACE INTO revisions (revision, spec, salt, starts, created_at)
-      VALUES (${revision}, ${JSON.stringify(spec)}, ${salt}, ${JSON.stringify(starts)}, ${now})`;
+      INSERT OR REPLACE INTO revisions (revision, spec, salt, starts, limited, created_at)
+      VALUES (${revision}, ${JSON.stringify(spec)}, ${salt}, ${JSON.stringify(starts)}, ${columnOf(limited)}, ${now})`;
   }
 
   #read(revision: number): Definition | undefined {
     const row = this.sql.first<StoredRevision>`
-      SELECT p.uid, p.created_at AS createdAt, r.spec, r.salt, r.starts
+      SELECT p.uid, p.created_at AS createdAt, r.spec, r.salt, r.starts, r.limited
       FROM pipeline AS p, revisions AS r WHERE p.one = 1 AND r.revision = ${revision}`;
     if (!row) return undefined;
     const { uid, createdAt, salt } = row;
     const starts: (CommitPosition | null)[] = JSON.parse(row.starts);
-    return define({ uid, createdAt, revision: { revision, spec: storedSpec(row.spec), salt, starts } });
+    const limited = row.limited === null ? null : row.limited === 1;
+    return define({
+      uid,
+      createdAt,
+      revision: { revision, spec: storedSpec(row.spec), salt, starts, limited },
+    });
   }
 }
 
@@ -186,6 +205,11 @@ interface StoredRevision {
   readonly spec: string;
   readonly salt: string;
   readonly starts: string;
+  readonly limited: number | null;
+}
+
+function columnOf(limited: boolean | null): number | null {
+  return limited === null ? null : Number(limited);
 }
 
 /** Fills in what a specification may lack that was stored before there was the field. */

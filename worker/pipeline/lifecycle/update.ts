@@ -3,6 +3,7 @@ import type { PipelineSpec } from "../../../protocol/spec.ts";
 import { checkSpec } from "../../core/spec.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { PipelineContext, Uses } from "../context.ts";
+import type { Submitter } from "../contract.ts";
 import type { Definition, Revision } from "../definition.ts";
 import type { Source } from "../inputs/source-store.ts";
 import { findStarts, holdsFile, lastStart } from "../inputs/starts.ts";
@@ -14,7 +15,7 @@ import { endAllJobs } from "./end-all-jobs.ts";
 import { type SpecChange, specChange } from "./spec-change.ts";
 import { subscribe } from "./subscribe.ts";
 
-export interface Update {
+export interface Update extends Submitter {
   readonly spec: PipelineSpec;
   /** Datums that have a result run again, whether the specification changed or not. */
   readonly reprocess: boolean;
@@ -29,11 +30,12 @@ export type UpdateBegun = "busy" | "other-output" | "no-such-commit" | "unchange
  * What only says how the work is done (workers, tries, times) holds from now on, for the jobs that run as well, and one
  * job is made for where the inputs were read to. What says what is computed, or from what, ends the jobs of the version
  * before; the one job that is made then reads the inputs whole, so it does what those would have done. A stopped
- * pipeline stays stopped: its start makes that job. An update that changes nothing makes no version.
+ * pipeline stays stopped: its start makes that job. An update that changes nothing makes no version. But it vouches for
+ * the present one, which is from then on the caller's.
  */
 export async function beginUpdate(
   uses: Uses<"transaction" | "pipeline" | "sources" | "jobs" | "egress" | "timers", "branch" | "now" | "id">,
-  { spec, reprocess }: Update,
+  { spec, reprocess, limited = null }: Update,
 ): Promise<UpdateBegun> {
   const { ledger, peers } = uses;
   const checked = checkSpec(spec);
@@ -47,8 +49,11 @@ export async function beginUpdate(
     const change = specChange(definition.spec, spec);
     if (change.outputBranch) return "other-output";
     const readsWhole = reprocess || change.transform || change.inputs;
-    if (!readsWhole && !change.settings) return "unchanged";
-    const next = { ...nextVersion(definition, { spec, reprocess, change }), starts };
+    if (!readsWhole && !change.settings) {
+      ledger.pipeline.setLimited(limited);
+      return "unchanged";
+    }
+    const next = { ...nextVersion(definition, { spec, reprocess, change }), starts, limited };
     ledger.pipeline.setNextRevision(next, peers.now());
     if (state === "stopped") {
       revise(tx, ledger, definition);
@@ -66,7 +71,7 @@ export async function beginUpdate(
 function nextVersion(
   before: Definition,
   { spec, reprocess, change }: Update & { change: SpecChange },
-): Omit<Revision, "starts"> {
+): Omit<Revision, "starts" | "limited"> {
   const revision = before.revision + 1;
   return { revision, spec, salt: reprocess || change.transform ? String(revision) : before.salt };
 }

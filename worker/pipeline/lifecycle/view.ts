@@ -11,7 +11,7 @@ export function describePipeline(
   ledger: Omit<Viewed, "exists">,
   { definition, state }: { definition: Definition; state: Pipeline["state"] },
 ): Pipeline {
-  const { name, revision, createdAt, spec, output } = definition;
+  const { name, revision, createdAt, spec, output, limited } = definition;
   return {
     name,
     state,
@@ -20,6 +20,7 @@ export function describePipeline(
     spec,
     outputRepo: output.repo,
     outputBranch: output.branch,
+    limited,
     reason: state === "active" ? emptyInputs(ledger, definition) : null,
   };
 }

@@ -62,9 +62,10 @@ function idle(ledger: Uses<"exists" | "pipeline">["ledger"]): Leased | Refused<"
   return { ok: true, slot: false, ...termsOf(definition), datums: [], tasks: [] };
 }
 
-function termsOf({ spec, output }: Definition): Omit<Leased, "ok" | "slot" | "datums" | "tasks"> {
+function termsOf({ spec, output, limited }: Definition): Omit<Leased, "ok" | "slot" | "datums" | "tasks"> {
   const { transform, datumTimeout } = spec;
-  return { transform, output, ...(datumTimeout !== undefined && { datumTimeout }) };
+  const whose = { limited: limited !== false };
+  return { transform, output, ...whose, ...(datumTimeout !== undefined && { datumTimeout }) };
 }
 
 interface Request extends Omit<TaskRequest, "until"> {
