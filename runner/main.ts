@@ -12,7 +12,7 @@ import { Gateway } from "./gateway/gateway.ts";
 import type { Log } from "./lib/log.ts";
 import { type AgentFolders, bootId, closeAgentFolders, openAgentFolders } from "./pfs/folders.ts";
 import { PipeStock } from "./pfs/lazy/pipe-stock.ts";
-import { openSecrets } from "./secrets/open.ts";
+import { checkSecretsFolder, openSecrets, secretsFolder } from "./secrets/open.ts";
 import { runWorker, type WorkerOptions } from "./worker/worker.ts";
 
 /** A running agent. */
@@ -32,13 +32,14 @@ export interface StartOptions {
   readonly gatewayReady?: Promise<void>;
 }
 
-/** Starts an agent on this machine. Throws NoExecutorError if commands can't be run here, and ConfigError if limits can't be kept. */
+/** Starts an agent on this machine. Throws NoExecutorError if commands can't be run here, and ConfigError if limits can't be kept or the folder of secrets can't be one. */
 export async function startRunner(
   config: RunnerConfig,
   { log, gatewayReady }: StartOptions,
 ): Promise<Runner> {
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
   const dataDir = await realpath(config.dataDir);
+  await checkSecretsFolder(secretsFolder(config.secrets), dataDir);
   const engines = await findEngines(config.executor, process.env);
   await clearLeftovers(engines, { dataDir, log });
   const folders = await openAgentFolders(dataDir);
@@ -91,7 +92,8 @@ async function runUntilDone(
   });
   const { executor } = detected;
   const pipes = new PipeStock(folders.pipes);
-  const secrets = openSecrets(config.secrets, kill);
+  const { secretAccessKey, keySecret: secretName } = config;
+  const secrets = openSecrets(config.secrets, { own: { secretAccessKey, secretName }, kill });
   const run = (worker: WorkerOptions) =>
     runWorker({ gateway, cache, executor, secrets, pipes, log, node }, worker);
   const crew = new Crew({ run, log, node, dir: folders.agent, drain, kill });

@@ -17,9 +17,8 @@ export async function runRunner({ json, ...flags }: RunnerOptions): Promise<void
   // What it lays out must be readable to the users of images; its data folder itself is open to nobody else.
   process.umask(0o022);
   const connection = findConnection({ dataDir: DEFAULT_DATA, env: process.env });
-  const runner = await startRunner(runnerConfig(flags, { ...connection, host: process.env.SLUICE_NODE }), {
-    log,
-  });
+  const { SLUICE_NODE: host, SLUICE_KEY_SECRET: keySecret } = process.env;
+  const runner = await startRunner(runnerConfig(flags, { ...connection, host, keySecret }), { log });
   stopOnSignals(runner, { log });
   if (json) printJson({ node: runner.node, endpoint: connection.endpoint });
   await runner.done;

@@ -43,17 +43,25 @@ export function runnerTerms(options: RunnerTerms): RunnerTerms {
 }
 
 /**
- * A runner's settings for a gateway that the CLI has found; `host` names the node if no flag does. Throws
- * ConfigError if a flag can't be used.
+ * A runner's settings for a gateway that the CLI has found; `host` names the node if no flag does, and `keySecret` the
+ * secret that its key comes from. Throws ConfigError if a flag can't be used.
  */
 export function runnerConfig(
   flags: RunnerFlags,
-  { host, ...connection }: Omit<Connection, "keySource"> & { readonly host?: string | undefined },
+  {
+    host,
+    keySecret,
+    ...connection
+  }: Omit<Connection, "keySource"> & {
+    readonly host?: string | undefined;
+    readonly keySecret?: string | undefined;
+  },
 ): RunnerConfig {
   return readRunnerConfig(flags, {
     SLUICE_ENDPOINT: connection.endpoint,
     SLUICE_ACCESS_KEY_ID: connection.accessKeyId,
     SLUICE_SECRET_ACCESS_KEY: connection.secretAccessKey,
     SLUICE_NODE: host,
+    SLUICE_KEY_SECRET: keySecret,
   });
 }

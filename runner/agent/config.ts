@@ -21,6 +21,8 @@ export interface RunnerConfig {
   readonly dataDir: string;
   /** The source of secrets: a folder of `<name>/<key>` files, or `kubernetes[:namespace]`. Absent: there are none. */
   readonly secrets?: string;
+  /** The name of the secret that the runner's own key comes from: no pipeline gets it. Absent: it comes from none. */
+  readonly keySecret?: string;
   /** Bytes of inputs that the node keeps for later datums. */
   readonly cacheBytes: number;
   /** For each worker. */
@@ -44,6 +46,7 @@ export function readRunnerConfig(flags: RunnerFlags, env: NodeJS.ProcessEnv): Ru
     executor: readExecutor(flags.executor ?? "auto"),
     dataDir: resolve(flags.data ?? ".sluice/runner"),
     ...readSecrets(flags.secrets ?? env.SLUICE_SECRETS),
+    ...(env.SLUICE_KEY_SECRET && { keySecret: env.SLUICE_KEY_SECRET }),
     cacheBytes: readSize("--cache-size", flags.cacheSize ?? DEFAULT_CACHE_SIZE),
     limits: readLimits(flags),
   };

@@ -2,13 +2,19 @@ import type { Dirent } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { errorCode } from "../lib/fault.ts";
-import { checkedSecret, type Secret, SecretMissing, type SecretSource } from "./source.ts";
+import {
+  checkedSecret,
+  type KeptSecret,
+  type OwnersNote,
+  SecretMissing,
+  type SecretStore,
+} from "./source.ts";
 
 /**
- * Secrets in a folder: `<folder>/<name>/<key>`. Links are followed, and names that begin with ".." are skipped: Kubernetes
- * mounts a secret by both.
+ * Secrets in a folder: `<folder>/<name>/<key>`, each with the file `<folder>/<name>.pipelines` beside it if it says who may
+ * use it. Links are followed, and names that begin with ".." are skipped: Kubernetes mounts a secret by both.
  */
-export function folderSecrets(folder: string): SecretSource {
+export function folderSecrets(folder: string): SecretStore {
   return { read: (name, signal) => read({ folder, name }, signal) };
 }
 
@@ -22,7 +28,7 @@ const REASONS: Readonly<Record<string, string>> = {
 async function read(
   { folder, name }: { folder: string; name: string },
   signal: AbortSignal,
-): Promise<Secret> {
+): Promise<KeptSecret> {
   const path = join(folder, name);
   try {
     const entries = await readdir(path, { withFileTypes: true });
@@ -33,10 +39,30 @@ async function read(
       const file = join(path, key);
       if ((await stat(file)).isFile()) secret.set(key, await readFile(file, { signal }));
     }
-    return checkedSecret(secret, { name, where: `in ${path}` });
+    // After the keys: whoever puts the note there first never shows a secret without it.
+    const owners = await readNote({ folder, name }, signal);
+    return { secret: checkedSecret(secret, { name, where: `in ${path}` }), owners };
   } catch (error) {
     const reason = REASONS[errorCode(error) ?? ""];
     throw reason ? new SecretMissing(`secret "${name}" ${reason}: looked for ${path}`) : error;
+  }
+}
+
+/** A note that is there and can't be read keeps the secret from everybody: it may say that. */
+async function readNote(
+  { folder, name }: { folder: string; name: string },
+  signal: AbortSignal,
+): Promise<OwnersNote> {
+  const where = join(folder, `${name}.pipelines`);
+  try {
+    return { text: await readFile(where, { encoding: "utf8", signal }), where };
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === "ENOENT") return { text: undefined, where };
+    if (code === undefined || signal.aborted) throw error;
+    throw new SecretMissing(
+      `secret "${name}" does not say which pipelines it serves: ${where} can't be read (${code})`,
+    );
   }
 }
 

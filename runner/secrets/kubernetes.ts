@@ -1,7 +1,7 @@
-import type { CoreV1Api, ObservableMiddleware } from "@kubernetes/client-node";
+import type { CoreV1Api, ObservableMiddleware, V1Secret } from "@kubernetes/client-node";
 import pRetry from "p-retry";
 import { errorCode, messageOf } from "../lib/fault.ts";
-import { checkedSecret, type Secret, SecretMissing, type SecretSource } from "./source.ts";
+import { checkedSecret, type KeptSecret, SecretMissing, type SecretStore } from "./source.ts";
 
 export interface KubernetesOptions {
   /** Absent: that of the kubeconfig's context or of the pod's service account, else "default". */
@@ -12,9 +12,9 @@ export interface KubernetesOptions {
 
 /**
  * Secrets of a Kubernetes cluster: the one that KUBECONFIG, ~/.kube/config or the service account of this pod leads
- * to. The client is loaded, and the cluster looked for, when the first secret is asked for.
+ * to. The annotation `sluice/pipelines` says who may use a secret. The client is loaded, and the cluster looked for, when the first secret is asked for.
  */
-export function kubernetesSecrets(options: KubernetesOptions): SecretSource {
+export function kubernetesSecrets(options: KubernetesOptions): SecretStore {
   let cluster: Promise<Cluster> | undefined;
   return {
     async read(name, signal) {
@@ -64,6 +64,10 @@ async function findCluster(options: KubernetesOptions): Promise<Cluster> {
   };
 }
 
+/** Where the owner of a secret says which pipelines may use it. */
+const OWNERS_ANNOTATION = "sluice/pipelines";
+/** The runner's own may read every secret in reach, whoever owns it. */
+const TOKEN_TYPE = "kubernetes.io/service-account-token";
 const TRIES_AGAIN = 4;
 const ANSWER_WITHIN_MS = 10_000;
 
@@ -73,18 +77,33 @@ interface ReadRequest {
   readonly retryAfterMs: number;
 }
 
-async function readSecret(cluster: Cluster, { name, signal, retryAfterMs }: ReadRequest): Promise<Secret> {
+async function readSecret(
+  cluster: Cluster,
+  { name, signal, retryAfterMs }: ReadRequest,
+): Promise<KeptSecret> {
   const { where } = cluster;
   try {
-    const data = await pRetry(() => getData(cluster, { name, signal }), {
+    const found = await pRetry(() => getSecret(cluster, { name, signal }), {
       retries: TRIES_AGAIN,
       minTimeout: retryAfterMs,
       randomize: true,
       signal,
       shouldRetry: ({ error }) => isTransient(error),
     });
+    const { data = {}, metadata, type } = found;
+    if (type === TOKEN_TYPE) {
+      throw new SecretMissing(
+        `secret "${name}" ${where} is the token of a service account, which no pipeline gets: it may read other secrets`,
+      );
+    }
     const decoded = Object.entries(data).map(([key, value]) => [key, Buffer.from(value, "base64")] as const);
-    return checkedSecret(new Map(decoded), { name, where });
+    return {
+      secret: checkedSecret(new Map(decoded), { name, where }),
+      owners: {
+        text: metadata?.annotations?.[OWNERS_ANNOTATION],
+        where: `its annotation ${OWNERS_ANNOTATION}`,
+      },
+    };
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof SecretMissing) throw error;
@@ -92,14 +111,13 @@ async function readSecret(cluster: Cluster, { name, signal, retryAfterMs }: Read
   }
 }
 
-async function getData(
+async function getSecret(
   { api, namespace, until }: Cluster,
   { name, signal }: { name: string; signal: AbortSignal },
-): Promise<Readonly<Record<string, string>>> {
+): Promise<V1Secret> {
   const ends = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_WITHIN_MS)]);
   const options = { middleware: [until(ends)], middlewareMergeStrategy: "append" as const };
-  const { data = {} } = await api.readNamespacedSecret({ name, namespace }, options);
-  return data;
+  return await api.readNamespacedSecret({ name, namespace }, options);
 }
 
 /** An error without a status is a broken connection. */

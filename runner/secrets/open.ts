@@ -1,28 +1,82 @@
-import { resolve } from "node:path";
+import { realpath } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { ConfigError } from "../agent/config.ts";
 import { folderSecrets } from "./folder.ts";
 import { kubernetesSecrets } from "./kubernetes.ts";
+import { checkContent, checkName, type OwnKey } from "./own-key.ts";
+import { type Asker, checkOwner } from "./owners.ts";
 import { remembered } from "./remembered.ts";
-import { SecretMissing, type SecretSource } from "./source.ts";
+import { SecretMissing, type SecretSource, type SecretStore } from "./source.ts";
 
 const KUBERNETES = /^kubernetes(?::(?<namespace>.+))?$/;
 
-/**
- * The source that `--secrets` names: a folder, or `kubernetes[:namespace]`. Without one, every secret is missing.
- * `kill` ends what is under way.
- */
-export function openSecrets(setting: string | undefined, kill: AbortSignal): SecretSource {
-  if (setting === undefined) return NONE;
-  return remembered(sourceOf(setting), { kill, now: () => performance.now() });
+/** The secrets of a runner, which it shows to nobody but a pipeline. */
+export interface Secrets {
+  /** Those that a pipeline may use, for its commands, its image and its egress alike. */
+  for(asker: Asker): SecretSource;
 }
 
-function sourceOf(setting: string): SecretSource {
+export interface SecretsOptions {
+  readonly own: OwnKey;
+  /** Ends what is under way. */
+  readonly kill: AbortSignal;
+}
+
+/**
+ * The secrets from the source that `--secrets` names: a folder, or `kubernetes[:namespace]`. Without one, every secret is
+ * missing.
+ */
+export function openSecrets(setting: string | undefined, { own, kill }: SecretsOptions): Secrets {
+  const store =
+    setting === undefined ? NONE : remembered(storeOf(setting), { kill, now: () => performance.now() });
+  return { for: (asker) => ({ read: (name, signal) => read({ store, own, asker }, name, signal) }) };
+}
+
+interface Reading {
+  readonly store: SecretStore;
+  readonly own: OwnKey;
+  readonly asker: Asker;
+}
+
+async function read(
+  { store, own, asker }: Reading,
+  name: string,
+  signal: AbortSignal,
+): ReturnType<SecretSource["read"]> {
+  checkName(name, own);
+  const { secret, owners } = await store.read(name, signal);
+  checkContent(name, secret, own);
+  checkOwner(name, owners, asker);
+  return secret;
+}
+
+/** The folder of secrets that a setting names; undefined if it names none. */
+export function secretsFolder(setting: string | undefined): string | undefined {
+  return setting === undefined || KUBERNETES.test(setting) ? undefined : resolve(setting);
+}
+
+/**
+ * Throws ConfigError if the data folder is in the folder of secrets, or is that folder. What is in it would then be a secret
+ * for whoever names it: the inputs of all pipelines, and the keys of `sluice dev`. `dataDir` is without links.
+ */
+export async function checkSecretsFolder(folder: string | undefined, dataDir: string): Promise<void> {
+  if (folder === undefined) return;
+  // It may be mounted after the runner has started.
+  const real = await realpath(folder).catch(() => folder);
+  if (dataDir !== real && !dataDir.startsWith(join(real, "/"))) return;
+  throw new ConfigError(
+    `--secrets is "${folder}", which holds the data folder ${dataDir}; it must be a folder of secrets alone`,
+  );
+}
+
+function storeOf(setting: string): SecretStore {
   const kubernetes = KUBERNETES.exec(setting);
   if (!kubernetes) return folderSecrets(resolve(setting));
   const namespace = kubernetes.groups?.namespace;
   return kubernetesSecrets({ ...(namespace && { namespace }) });
 }
 
-const NONE: SecretSource = {
+const NONE: SecretStore = {
   read: async (name) => {
     throw new SecretMissing(
       `secret "${name}" can't be looked up: this runner was started without --secrets (SLUICE_SECRETS)`,

@@ -1,7 +1,7 @@
 /** What a secret holds: bytes by key. */
 export type Secret = ReadonlyMap<string, Uint8Array>;
 
-/** A place from which secrets are read, by name. */
+/** The secrets that one pipeline may use, by name. */
 export interface SecretSource {
   /**
    * The secret as it is now, or as it was less than a minute ago. Throws SecretMissing if it can't be had and asking
@@ -10,7 +10,30 @@ export interface SecretSource {
   read(name: string, signal: AbortSignal): Promise<Secret>;
 }
 
-/** A secret is missing, may not be read, or can't be shown as files. The message names it and the place, and never what is in it. */
+/** A place where secrets are kept, by name, whoever may use them. */
+export interface SecretStore {
+  /** As `SecretSource.read`. */
+  read(name: string, signal: AbortSignal): Promise<KeptSecret>;
+}
+
+/** A secret, and what its owner says beside it. */
+export interface KeptSecret {
+  readonly secret: Secret;
+  readonly owners: OwnersNote;
+}
+
+/** Where the owner of a secret says which pipelines may use it. */
+export interface OwnersNote {
+  /** What stands there (owners.ts); undefined: nothing does. */
+  readonly text: string | undefined;
+  /** The place in words, such as the path of a file. */
+  readonly where: string;
+}
+
+/**
+ * A secret is missing, may not be read, does not serve the pipeline, or can't be shown as files. The message names it and
+ * the place, and never what is in it.
+ */
 export class SecretMissing extends Error {
   override readonly name = "SecretMissing";
 }

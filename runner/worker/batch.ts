@@ -169,12 +169,13 @@ class Batch {
     if (first) first.staged ??= this.#deps.datums.stage(first.work);
   }
 
-  #queued({ transform, datumTimeout, output }: Lease, datum: LeasedDatum): Queued {
+  #queued({ transform, limited, datumTimeout, output }: Lease, datum: LeasedDatum): Queued {
     const { leases, dir, reporter } = this.#deps;
     const signal = AbortSignal.any([this.#signals.kill, leases.hold(datum.lease)]);
     const pfs = join(dir, `datum-${nextFolder()}`);
     const onOutput = reporter.logs.outputOf(datum.lease);
-    return { work: { datum, transform, datumTimeout, output, pfs, onOutput, signal }, staged: undefined };
+    const work = { datum, transform, limited, datumTimeout, output, pfs, onOutput, signal };
+    return { work, staged: undefined };
   }
 }
 

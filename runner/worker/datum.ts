@@ -13,20 +13,23 @@ import type { PipeStock } from "../pfs/lazy/pipe-stock.ts";
 import { PipeService } from "../pfs/lazy/serve-pipes.ts";
 import { stage } from "../pfs/stage.ts";
 import { sendOutputs } from "../pfs/upload.ts";
-import { SecretMissing, type SecretSource } from "../secrets/source.ts";
+import type { Secrets } from "../secrets/open.ts";
+import { SecretMissing } from "../secrets/source.ts";
 import { commandEnv, commandStdin, machineVariables } from "./command-env.ts";
 
 export interface DatumDeps {
   readonly gateway: Pick<Gateway, "files" | "openUpload" | "reserve" | "addInline" | "addContent">;
   readonly cache: Pick<Cache, "place" | "readSmall" | "read">;
   readonly pipes: PipeStock;
-  readonly secrets: SecretSource;
+  readonly secrets: Secrets;
   readonly pipeline: string;
 }
 
 export interface DatumWork {
   readonly datum: LeasedDatum;
   readonly transform: Transform;
+  /** Whether the pipeline belongs to a limited key, as the lease says. */
+  readonly limited?: boolean | undefined;
   /** How long the command may run, as the specification says it. */
   readonly datumTimeout?: string | undefined;
   readonly output: { readonly repo: string; readonly branch: string };
@@ -102,9 +105,11 @@ export class DatumRunner {
     }
   }
 
-  #mountedSecrets({ transform, signal }: DatumWork): Promise<MountedSecret[]> {
+  #mountedSecrets({ transform, limited, signal }: DatumWork): Promise<MountedSecret[]> {
+    const { secrets, pipeline } = this.#deps;
+    const source = secrets.for({ pipeline, limited });
     const wanted = (transform.secrets ?? []).map(async ({ name, mountPath }) => {
-      return { name, mountPath, secret: await this.#deps.secrets.read(name, signal) };
+      return { name, mountPath, secret: await source.read(name, signal) };
     });
     return Promise.all(wanted);
   }

@@ -5,7 +5,7 @@ import { SecretMissing } from "../secrets/source.ts";
 import type { BatchOptions } from "./batch.ts";
 import type { Leases } from "./leases.ts";
 import type { Reporter } from "./reporter.ts";
-import type { Sandboxes } from "./sandboxes.ts";
+import { type Sandboxes, termsOf } from "./sandboxes.ts";
 
 export interface RunDatumsDeps {
   readonly sandboxes: Sandboxes;
@@ -26,26 +26,26 @@ export async function runDatums(
   { sandboxes, leases, reporter, batch }: RunDatumsDeps,
   { lease, signals }: BatchOptions,
 ): Promise<void> {
-  const there = sandboxes.at(lease.transform.image);
+  const there = sandboxes.at(termsOf(lease));
   const ready = there
     ? { sandbox: there, datums: lease.datums }
     : await prepared({ sandboxes, leases, reporter }, { lease, signals });
   if (!ready) return;
   const trouble = await batch(ready.sandbox, { ...lease, datums: ready.datums });
-  if (trouble) await sandboxes.broke(lease.transform, trouble);
+  if (trouble) await sandboxes.broke(termsOf(lease), trouble);
   else sandboxes.worked();
 }
 
 async function prepared(
   { sandboxes, leases, reporter }: Pick<RunDatumsDeps, "sandboxes" | "leases" | "reporter">,
-  { lease: { transform, datums }, signals: { drain, kill } }: BatchOptions,
+  { lease, signals: { drain, kill } }: BatchOptions,
 ): Promise<{ sandbox: Sandbox; datums: LeasedDatum[] } | undefined> {
-  const waiting = new WaitingDatums({ leases, reporter, kill }, datums);
+  const waiting = new WaitingDatums({ leases, reporter, kill }, lease.datums);
   const giveBack = () => waiting.giveBack();
   const timer = setTimeout(giveBack, LONG_PREPARE_MS);
   drain.addEventListener("abort", giveBack, { once: true });
   try {
-    const sandbox = await sandboxes.get(transform, drain);
+    const sandbox = await sandboxes.get(termsOf(lease), drain);
     const rest = waiting.begin();
     return rest.length > 0 ? { sandbox, datums: rest } : undefined;
   } catch (error) {

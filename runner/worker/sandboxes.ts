@@ -1,17 +1,18 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import type { Transform } from "../../protocol/spec.ts";
+import type { Lease } from "../../protocol/runner.ts";
 import { type Executor, type NamedSecret, NodeTrouble, type Sandbox } from "../executors/executor.ts";
 import { jitteredBackoff, pause } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { removeTree } from "../pfs/remove.ts";
-import { SecretMissing, type SecretSource } from "../secrets/source.ts";
+import type { Secrets } from "../secrets/open.ts";
+import { SecretMissing } from "../secrets/source.ts";
 import type { Renewer } from "./leases.ts";
 
 export interface SandboxesDeps {
   readonly executor: Executor;
-  readonly secrets: SecretSource;
+  readonly secrets: Secrets;
   readonly renewer: Pick<Renewer, "say" | "keepingSlot">;
   readonly log: Log;
   readonly pipeline: string;
@@ -27,7 +28,26 @@ export interface Activity {
   running: number;
 }
 
-type Terms = Pick<Transform, "image" | "imagePullSecrets">;
+/** What a sandbox is made for. */
+interface Terms {
+  readonly image: string;
+  readonly pullSecrets: readonly string[];
+  /** Whether the pipeline belongs to a limited key, as the lease says. */
+  readonly limited: boolean | undefined;
+}
+
+/** The terms of a lease. */
+export function termsOf({
+  transform: { image, imagePullSecrets = [] },
+  limited,
+}: Pick<Lease, "transform" | "limited">): Terms {
+  return { image, pullSecrets: imagePullSecrets, limited };
+}
+
+function isSame(one: Terms, other: Terms): boolean {
+  const sameSecrets = one.pullSecrets.join("\n") === other.pullSecrets.join("\n");
+  return one.image === other.image && one.limited === other.limited && sameSecrets;
+}
 
 interface Trouble {
   readonly terms: Terms;
@@ -40,13 +60,14 @@ interface Trouble {
 const TRIES_PER_LEASE = 2;
 
 /**
- * The worker's sandbox, made anew when the pipeline gets another image. If it can't be made, or breaks, the worker is in
+ * The worker's sandbox, made anew when the pipeline gets another image, other secrets to pull it with, or another owner:
+ * what a command has left in a container is not for those of another key, and an image is not pulled for good. If it can't be made, or breaks, the worker is in
  * trouble: it says so, keeps its slot, and tries again, ever more slowly, up to once a minute.
  */
 export class Sandboxes {
   readonly #deps: SandboxesDeps;
   readonly #backoff = jitteredBackoff({ minMs: 1000, maxMs: 60_000 });
-  #ready: { readonly image: string; readonly sandbox: Sandbox } | undefined;
+  #ready: { readonly terms: Terms; readonly sandbox: Sandbox } | undefined;
   #trouble: Trouble | undefined;
   #tries = 0;
   #made = 0;
@@ -55,19 +76,19 @@ export class Sandboxes {
     this.#deps = deps;
   }
 
-  /** The sandbox for an image, if it is there already. */
-  at(image: string): Sandbox | undefined {
-    return this.#ready?.image === image ? this.#ready.sandbox : undefined;
+  /** The sandbox for these terms, if it is there already. */
+  at(terms: Terms): Sandbox | undefined {
+    return this.#ready && isSame(this.#ready.terms, terms) ? this.#ready.sandbox : undefined;
   }
 
   /** The sandbox for these terms. Throws NodeTrouble, SecretMissing for a pull secret, and what `signal` is aborted with. */
   async get(terms: Terms, signal: AbortSignal): Promise<Sandbox> {
-    const there = this.at(terms.image);
+    const there = this.at(terms);
     if (there) return there;
     await this.close();
     try {
       const sandbox = await this.#deps.renewer.keepingSlot(() => this.#prepare(terms, signal));
-      this.#ready = { image: terms.image, sandbox };
+      this.#ready = { terms, sandbox };
       if (this.#trouble?.at === "prepare") this.#calm();
       return sandbox;
     } catch (error) {
@@ -103,11 +124,8 @@ export class Sandboxes {
   }
 
   /** Ends the trouble if the terms have changed: it was with the terms before. */
-  learn({ image, imagePullSecrets = [] }: Terms): void {
-    if (!this.#trouble) return;
-    const { terms } = this.#trouble;
-    const before = [terms.image, ...(terms.imagePullSecrets ?? [])];
-    if (before.join("\n") !== [image, ...imagePullSecrets].join("\n")) this.#calm();
+  learn(terms: Terms): void {
+    if (this.#trouble && !isSame(this.#trouble.terms, terms)) this.#calm();
   }
 
   async close(): Promise<void> {
@@ -119,11 +137,15 @@ export class Sandboxes {
     });
   }
 
-  async #prepare({ image, imagePullSecrets = [] }: Terms, signal: AbortSignal): Promise<Sandbox> {
-    const { executor, pipeline } = this.#deps;
+  async #prepare(terms: Terms, signal: AbortSignal): Promise<Sandbox> {
+    const { executor, secrets, pipeline } = this.#deps;
+    const { image, limited } = terms;
     // The process executor pulls nothing.
-    const names = executor.name === "process" ? [] : imagePullSecrets;
-    const pullSecrets = await Promise.all(names.map((name) => this.#read(name, signal)));
+    const names = executor.name === "process" ? [] : terms.pullSecrets;
+    const source = secrets.for({ pipeline, limited });
+    const pullSecrets = await Promise.all(
+      names.map(async (name): Promise<NamedSecret> => ({ name, secret: await source.read(name, signal) })),
+    );
     this.#made += 1;
     const dir = join(this.#deps.dir, `sandbox-${this.#made}`);
     await mkdir(dir);
@@ -133,10 +155,6 @@ export class Sandboxes {
       await removeTree(dir).catch(() => undefined);
       throw error;
     }
-  }
-
-  async #read(name: string, signal: AbortSignal): Promise<NamedSecret> {
-    return { name, secret: await this.#deps.secrets.read(name, signal) };
   }
 
   #counted(sandbox: Sandbox): Sandbox {

@@ -9,21 +9,21 @@ import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { PipeStock } from "../pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../pfs/remove.ts";
-import type { SecretSource } from "../secrets/source.ts";
+import type { Secrets } from "../secrets/open.ts";
 import { performTask, runTasks, type TaskWork } from "../tasks/run-tasks.ts";
 import { BackgroundWork, nextBatchSize, runBatch } from "./batch.ts";
 import { DatumRunner } from "./datum.ts";
 import { Leases, Renewer, type Signals } from "./leases.ts";
 import { Reporter } from "./reporter.ts";
 import { runDatums } from "./run-datums.ts";
-import { type Activity, Sandboxes } from "./sandboxes.ts";
+import { type Activity, Sandboxes, termsOf } from "./sandboxes.ts";
 
 /** What all workers of a node share. */
 export interface WorkerDeps {
   readonly gateway: Gateway;
   readonly cache: Cache;
   readonly executor: Executor;
-  readonly secrets: SecretSource;
+  readonly secrets: Secrets;
   /** The named pipes of lazy inputs. */
   readonly pipes: PipeStock;
   readonly log: Log;
@@ -61,10 +61,11 @@ export async function runWorker(
   const datums = new DatumRunner({ gateway, cache, pipes, secrets, pipeline });
   const background = new BackgroundWork();
 
-  const perform = (work: TaskWork) => performTask({ gateway, secrets, env: process.env }, work);
   const batch = (sandbox: Sandbox, lease: Lease) =>
     runBatch({ datums, sandbox, leases, reporter, background, log, dir }, { lease, signals });
   const work = async (lease: Lease) => {
+    const own = secrets.for({ pipeline, limited: lease.limited });
+    const perform = (task: TaskWork) => performTask({ gateway, secrets: own, env: process.env }, task);
     const rest = await runTasks({ perform, leases, reporter, dir }, { lease, signals });
     // Tasks need no image: it is not fetched for them.
     if (rest.length === 0) return;
@@ -100,7 +101,7 @@ async function runLoop({ calls, work, sandboxes, reporter }: LoopDeps, signals: 
   while (!drain.aborted) {
     if (!(await sandboxes.recovered(drain))) continue;
     const lease = await calls.lease(asked, signals);
-    if (lease) sandboxes.learn(lease.transform);
+    if (lease) sandboxes.learn(termsOf(lease));
     const leased = lease ? lease.tasks.length + lease.datums.length : 0;
     if (!lease?.slot || leased === 0) {
       await pause(backoff.next(), drain);

@@ -55,7 +55,7 @@ async function batch(names: string[], run: Runs): Promise<NodeTrouble | undefine
   const sandbox = { run: (command: Command) => run(command, begun++), close: async () => {} };
   const datums = new DatumRunner({
     ...{ gateway: api, cache: openCache(dir, { gateway: api }), pipes: new PipeStock(join(dir, "pipes")) },
-    ...{ secrets: { read: () => Promise.reject(new Error("there are none")) }, pipeline: "edges" },
+    ...{ secrets: { for: () => ({ read: async () => new Map() }) }, pipeline: "edges" },
   });
   const signals = { drain: new AbortController().signal, kill: kill.signal };
   const deps = { datums, sandbox, leases, reporter, background, log, dir };

@@ -193,6 +193,17 @@ describe("pull secrets", () => {
     ]);
   });
 
+  test("are read again when the pipeline gets another owner, and with them the sandbox is made anew", async () => {
+    stage.gateway.transform = { image: "private", cmd: ["true"], imagePullSecrets: ["one"] };
+    stage.gateway.add("a");
+    startAgent({ secrets: known });
+    await stage.reported(1);
+    stage.gateway.limited = true;
+    stage.gateway.add("b");
+    await stage.reported(2);
+    expect(executor.prepared).toHaveLength(2);
+  });
+
   test("are not read where nothing is pulled", async () => {
     executor = new FakeExecutor("process");
     stage.gateway.transform = { image: "private", cmd: ["true"], imagePullSecrets: ["one"] };

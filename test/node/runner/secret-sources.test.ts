@@ -3,22 +3,34 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { ConfigError } from "../../../runner/agent/config.ts";
 import { findTool } from "../../../runner/executors/find-tool.ts";
 import { folderSecrets } from "../../../runner/secrets/folder.ts";
 import { kubernetesSecrets } from "../../../runner/secrets/kubernetes.ts";
-import { openSecrets } from "../../../runner/secrets/open.ts";
+import { checkSecretsFolder, openSecrets } from "../../../runner/secrets/open.ts";
+import { OwnerUnknown } from "../../../runner/secrets/owners.ts";
 import { remembered } from "../../../runner/secrets/remembered.ts";
-import { type Secret, SecretMissing, type SecretSource } from "../../../runner/secrets/source.ts";
+import {
+  type KeptSecret,
+  type Secret,
+  SecretMissing,
+  type SecretSource,
+  type SecretStore,
+} from "../../../runner/secrets/source.ts";
 import { FakeKubernetes } from "./support/fake-kubernetes.ts";
 
 const signal = new AbortController().signal;
 const noOpenssl = (await findTool("openssl")) === undefined;
 type Keys = Record<string, string | Buffer>;
 
-/** A source, a way to put secrets there, and the words that say where it looks. */
+/** A store, a way to put secrets there, and the words that say where it looks. */
 interface Bench {
-  readonly source: SecretSource;
+  readonly source: SecretStore;
   put(name: string, keys: Keys): Promise<void>;
+  /** Says beside a secret which pipelines it serves. */
+  note(name: string, text: string): Promise<void>;
+  /** What a refusal calls the place of the note. */
+  notePlace(name: string): string;
   where(name: string): string;
   close(): Promise<void>;
 }
@@ -32,6 +44,8 @@ async function folderBench(): Promise<Bench> {
       await mkdir(join(dir, name));
       for (const [key, value] of Object.entries(keys)) await writeFile(join(dir, name, key), value);
     },
+    note: (name, text) => writeFile(join(dir, `${name}.pipelines`), text),
+    notePlace: (name) => join(dir, `${name}.pipelines`),
     where: (name) => join(dir, name),
     close: () => rm(dir, { recursive: true }),
   };
@@ -44,6 +58,10 @@ async function kubernetesBench(): Promise<Bench> {
   return {
     source: kubernetesSecrets({ retryAfterMs: 1 }),
     put: async (name, keys) => void cluster.secrets.set(`team/${name}`, keys),
+    note: async (name, text) => {
+      cluster.annotations.set(`team/${name}`, { "sluice/pipelines": text });
+    },
+    notePlace: () => "its annotation sluice/pipelines",
     where: () => `in namespace "team" of the Kubernetes cluster at ${cluster.address}`,
     close: async () => {
       restore("KUBECONFIG", KUBECONFIG);
@@ -69,7 +87,15 @@ for (const { name, open, absent } of SOURCES) {
       bench = await open();
     });
     afterAll(() => bench.close());
-    const read = (secret: string) => bench.source.read(secret, signal);
+    const read = async (secret: string) => (await bench.source.read(secret, signal)).secret;
+
+    test("says what its owner wrote beside it, or that nothing is there", async () => {
+      await bench.put("noted", { key: "v" });
+      const where = bench.notePlace("noted");
+      expect((await bench.source.read("noted", signal)).owners).toEqual({ text: undefined, where });
+      await bench.note("noted", "edges");
+      expect((await bench.source.read("noted", signal)).owners).toEqual({ text: "edges", where });
+    });
 
     test("the keys and their bytes, whatever these are", async () => {
       const keys = { user: "me", empty: "", "a.b-c_D": "line\n", ".hidden": "h", blob: randomBytes(100_000) };
@@ -113,6 +139,11 @@ for (const { name, open, absent } of SOURCES) {
   });
 }
 
+/** What the store gives for a name. */
+async function keysOf(store: SecretStore, name: string): Promise<Record<string, Buffer>> {
+  return plain((await store.read(name, signal)).secret);
+}
+
 function plain(secret: Secret): Record<string, Buffer> {
   return Object.fromEntries([...secret].map(([key, value]) => [key, Buffer.from(value)]));
 }
@@ -130,12 +161,21 @@ describe("secrets of a folder", () => {
     await writeFile(join(dir, "key/..2024_01/token"), "t");
     await symlink("..2024_01", join(dir, "key/..data"));
     await symlink("..data/token", join(dir, "key/token"));
-    expect(plain(await read("key"))).toEqual({ token: Buffer.from("t") });
+    expect(await keysOf(folderSecrets(dir), "key")).toEqual({ token: Buffer.from("t") });
+  });
+
+  test("one whose note is there and can't be read serves nobody", async () => {
+    await mkdir(join(dir, "key"));
+    await mkdir(join(dir, "key.pipelines"));
+    await expect(read("key")).rejects.toThrow(
+      `secret "key" does not say which pipelines it serves: ${dir}/key.pipelines can't be read (EISDIR)`,
+    );
+    await expect(read("key")).rejects.toBeInstanceOf(SecretMissing);
   });
 
   test("folders in it are none of its keys", async () => {
     await mkdir(join(dir, "key/folder"), { recursive: true });
-    expect(plain(await read("key"))).toEqual({});
+    expect(await keysOf(folderSecrets(dir), "key")).toEqual({});
   });
 
   test("a file instead of a folder, and a name that can't be a key, are told", async () => {
@@ -189,6 +229,17 @@ describe.skipIf(noOpenssl)("secrets of Kubernetes alone (openssl)", () => {
     expect(cluster.requests).toHaveLength(1);
   });
 
+  test("the token of a service account is served to nobody, since it may read the others", async () => {
+    cluster.types.set("default/key", "kubernetes.io/service-account-token");
+    const fault = await source()
+      .read("key", signal)
+      .catch((error: unknown) => error);
+    expect(fault).toBeInstanceOf(SecretMissing);
+    expect(String(fault)).toContain('secret "key"');
+    expect(String(fault)).toContain("is the token of a service account, which no pipeline gets");
+    expect(String(fault)).not.toContain("hush");
+  });
+
   test("a refused token is told", async () => {
     process.env.KUBECONFIG = await cluster.kubeconfig({ token: "wrong" });
     const reading = source().read("key", signal);
@@ -199,7 +250,7 @@ describe.skipIf(noOpenssl)("secrets of Kubernetes alone (openssl)", () => {
 
   test("trouble that passes is waited out", async () => {
     cluster.trouble.push(500, 503, 429);
-    expect(plain(await source().read("key", signal))).toEqual({ key: Buffer.from("hush") });
+    expect(await keysOf(source(), "key")).toEqual({ key: Buffer.from("hush") });
     expect(cluster.requests).toHaveLength(4);
   });
 
@@ -237,15 +288,20 @@ describe.skipIf(noOpenssl)("secrets of Kubernetes alone (openssl)", () => {
 
 describe("the source that --secrets names", () => {
   const kill = new AbortController().signal;
+  /** As an unlimited pipeline sees it. */
+  const open = (setting: string | undefined) =>
+    openSecrets(setting, { own: { secretAccessKey: "runner-secret" }, kill }).for({
+      ...{ pipeline: "edges", limited: false },
+    });
 
   test("none: every secret is missing, and the reason names the flag", async () => {
-    const reading = openSecrets(undefined, kill).read("key", signal);
+    const reading = open(undefined).read("key", signal);
     await expect(reading).rejects.toBeInstanceOf(SecretMissing);
     await expect(reading).rejects.toThrow(/secret "key".*without --secrets \(SLUICE_SECRETS\)/);
   });
 
   test("a folder", async () => {
-    await expect(openSecrets("/no/such", kill).read("key", signal)).rejects.toThrow("/no/such/key");
+    await expect(open("/no/such").read("key", signal)).rejects.toThrow("/no/such/key");
   });
 
   test.skipIf(noOpenssl)("kubernetes, with and without a namespace (openssl)", async () => {
@@ -257,7 +313,7 @@ describe("the source that --secrets names", () => {
       ["kubernetes", "default"],
       ["kubernetes:team", "team"],
     ] as const) {
-      expect(plain(await openSecrets(setting, kill).read("key", signal))).toEqual({
+      expect(plain(await open(setting).read("key", signal))).toEqual({
         in: Buffer.from(namespace),
       });
     }
@@ -288,14 +344,18 @@ if (SLUICE_TEST_KUBECONFIG) {
       const body = { metadata: { name }, data: { blob: blob.toString("base64"), empty: "" } };
       await api.createNamespacedSecret({ namespace, body });
       try {
-        const secret = await kubernetesSecrets({}).read(name, signal);
-        expect(plain(secret)).toEqual({ blob, empty: Buffer.from("") });
+        const secret = await keysOf(kubernetesSecrets({}), name);
+        expect(secret).toEqual({ blob, empty: Buffer.from("") });
       } finally {
         await api.deleteNamespacedSecret({ namespace, name });
       }
       await expect(kubernetesSecrets({}).read(name, signal)).rejects.toThrow(SecretMissing);
     });
   });
+}
+
+function kept(secret: Secret): KeptSecret {
+  return { secret, owners: { text: undefined, where: "its note" } };
 }
 
 describe("remembering secrets", () => {
@@ -309,12 +369,12 @@ describe("remembering secrets", () => {
         read: async (name) => {
           asked += 1;
           if (name === "absent") throw new SecretMissing("no");
-          return new Map([["key", Buffer.from(String(asked))]]);
+          return kept(new Map([["key", Buffer.from(String(asked))]]));
         },
       },
       { kill, now: () => now },
     );
-    const read = async () => plain(await source.read("key", signal)).key?.toString();
+    const read = async () => (await keysOf(source, "key")).key?.toString();
     expect(await Promise.all([read(), read(), read()])).toEqual(["1", "1", "1"]);
     now = 29_000;
     expect(await read()).toBe("1");
@@ -327,13 +387,137 @@ describe("remembering secrets", () => {
   });
 
   test("who stops waiting does not stop the others", async () => {
-    const answer = Promise.withResolvers<Secret>();
+    const answer = Promise.withResolvers<KeptSecret>();
     const source = remembered({ read: () => answer.promise }, { kill, now: () => 0 });
     const abort = new AbortController();
     const [first, second] = [source.read("key", abort.signal), source.read("key", signal)];
     abort.abort();
     await expect(first).rejects.toThrow("aborted");
-    answer.resolve(new Map());
-    expect(plain(await second)).toEqual({});
+    answer.resolve(kept(new Map()));
+    expect(await second).toEqual(kept(new Map()));
+  });
+});
+
+describe("which pipelines may use a secret", () => {
+  const kill = new AbortController().signal;
+  let dir: string;
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), "sluice-secrets-"));
+    await mkdir(join(dir, "db"));
+    await writeFile(join(dir, "db/key"), "hush");
+  });
+  afterEach(() => rm(dir, { recursive: true }));
+
+  const note = (text: string) => writeFile(join(dir, "db.pipelines"), text);
+  const own = { secretAccessKey: "runner-secret" };
+  const source = (limited: boolean | undefined, pipeline = "edges"): SecretSource =>
+    openSecrets(dir, { own, kill }).for({ pipeline, limited });
+  const fault = (limited: boolean | undefined, pipeline?: string) =>
+    source(limited, pipeline)
+      .read("db", signal)
+      .then(
+        () => "served" as const,
+        (error: unknown) => {
+          expect(String(error)).not.toContain("hush");
+          return error;
+        },
+      );
+
+  test("one that says nothing serves an unlimited pipeline, and is refused by name to a limited one", async () => {
+    expect(await fault(false)).toBe("served");
+    const refused = await fault(true);
+    expect(refused).toBeInstanceOf(SecretMissing);
+    expect(String(refused)).toContain('secret "db" does not serve the pipeline "edges"');
+    expect(String(refused)).toContain(`Name "edges" in ${dir}/db.pipelines, or update the pipeline`);
+  });
+
+  test("one that says nothing waits where the gateway does not tell whose the pipeline is, and fails no job", async () => {
+    const waits = await fault(undefined);
+    expect(waits).toBeInstanceOf(OwnerUnknown);
+    expect(waits).not.toBeInstanceOf(SecretMissing);
+    expect(String(waits)).toContain('secret "db" does not serve the pipeline "edges" yet');
+    expect(String(waits)).toContain("Update the gateway");
+  });
+
+  test("one that names pipelines serves those and no others, limited or not, from any gateway", async () => {
+    await note("# of the data base\nblobs, edges\n\n shapes # for now\n");
+    for (const limited of [true, false, undefined]) {
+      for (const pipeline of ["edges", "blobs", "shapes"]) {
+        expect(await fault(limited, pipeline)).toBe("served");
+      }
+      for (const pipeline of ["edge", "edges2", "now", "of"]) {
+        const refused = await fault(limited, pipeline);
+        expect(refused).toBeInstanceOf(SecretMissing);
+        expect(String(refused)).toContain(
+          `secret "db" does not serve the pipeline "${pipeline}": ${dir}/db.pipelines does not name it`,
+        );
+      }
+    }
+  });
+
+  test("one with a star serves all", async () => {
+    await note("*\n");
+    for (const limited of [true, false, undefined]) expect(await fault(limited)).toBe("served");
+  });
+
+  test("one whose note names nobody serves nobody, and a note that is none is told", async () => {
+    await note("# nobody\n");
+    expect(await fault(false)).toBeInstanceOf(SecretMissing);
+    await note("edges; blobs");
+    expect(String(await fault(false))).toContain('holds "edges;", which can\'t be the name of a pipeline');
+  });
+});
+
+describe("the runner's own key", () => {
+  const kill = new AbortController().signal;
+  const secretAccessKey = "the-runner's-own-secret";
+  let dir: string;
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), "sluice-secrets-"));
+  });
+  afterEach(() => rm(dir, { recursive: true }));
+
+  const read = (name: string) =>
+    openSecrets(dir, { own: { secretAccessKey, secretName: "runner-key" }, kill })
+      .for({ pipeline: "edges", limited: false })
+      .read(name, signal);
+  const refusal = (name: string) =>
+    `secret "${name}" holds the key of this runner, which no pipeline gets: give the pipeline a key of its own`;
+
+  test("is never among the secrets, whatever file it is in, though the note says all", async () => {
+    const files = {
+      key: secretAccessKey,
+      "runner.env": `SLUICE_ENDPOINT=http://gateway\nSLUICE_SECRET_ACCESS_KEY="${secretAccessKey}"\n`,
+    };
+    for (const [file, text] of Object.entries(files)) {
+      const name = file.replace(".", "-");
+      await mkdir(join(dir, name));
+      await writeFile(join(dir, name, file), text);
+      await writeFile(join(dir, `${name}.pipelines`), "*");
+      await expect(read(name)).rejects.toThrow(refusal(name));
+      await expect(read(name)).rejects.toBeInstanceOf(SecretMissing);
+    }
+  });
+
+  test("is refused by the name of the secret that it comes from, also when that holds the next one by now", async () => {
+    await mkdir(join(dir, "runner-key"));
+    await writeFile(join(dir, "runner-key/secretAccessKey"), "the-next-one");
+    await expect(read("runner-key")).rejects.toThrow(refusal("runner-key"));
+  });
+
+  test("can't be reached by a folder of secrets that holds the data folder", async () => {
+    const data = join(dir, ".sluice/runner");
+    await mkdir(data, { recursive: true });
+    for (const folder of [dir, join(dir, ".sluice"), data]) {
+      await expect(checkSecretsFolder(folder, data)).rejects.toThrow(ConfigError);
+      await expect(checkSecretsFolder(folder, data)).rejects.toThrow(
+        `--secrets is "${folder}", which holds the data folder ${data}`,
+      );
+    }
+    await symlink(dir, join(dir, "link"));
+    await expect(checkSecretsFolder(join(dir, "link"), data)).rejects.toThrow(ConfigError);
+    for (const folder of [undefined, join(data, "secrets"), join(dir, ".slu"), "/no/such"]) {
+      await checkSecretsFolder(folder, data);
+    }
   });
 });

@@ -18,7 +18,7 @@ import { readRootEntries } from "../../../runner/executors/process/root-entries.
 import { type Runner, startRunner } from "../../../runner/main.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import { DatumStage, JAILS } from "./support/datums.ts";
-import { Stage } from "./support/running.ts";
+import { Stage, soon } from "./support/running.ts";
 
 const PATH = process.env.PATH ?? "/usr/bin:/bin";
 const SANDBOX = join(import.meta.dirname, "support/sandbox-process.ts");
@@ -308,6 +308,36 @@ describe("an agent with secrets (bubblewrap or unshare)", () => {
         reason: `secret "absent" is not there: looked for ${source}/absent`,
       },
     ]);
+    await end(runner);
+  });
+
+  needs("ends the job of a limited pipeline whose secret says nothing, and names both", async () => {
+    await put("key", { token: "hush" });
+    transform({ name: "key", mountPath: at });
+    stage.gateway.limited = true;
+    stage.gateway.add("a");
+    const runner = await start(source);
+    await stage.reported(1);
+    expect(stage.gateway.outcomes).toMatchObject([
+      {
+        ...{ state: "failed", endsJob: true },
+        reason: expect.stringContaining('secret "key" does not serve the pipeline "edges"'),
+      },
+    ]);
+    await end(runner);
+  });
+
+  needs("waits for a gateway that tells whose the pipeline is, and goes on then", async () => {
+    await put("key", { token: "hush" });
+    transform({ name: "key", mountPath: at });
+    stage.gateway.limited = undefined;
+    stage.gateway.add("a");
+    const runner = await start(source);
+    await soon(() => stage.gateway.troubles.at(-1)).toContain("this gateway does not tell whose");
+    expect(stage.gateway.outcomes.filter(({ state }) => state !== "returned")).toEqual([]);
+    stage.gateway.limited = false;
+    await stage.reported(1);
+    expect(stage.gateway.outcomes.at(-1)).toMatchObject({ state: "success" });
     await end(runner);
   });
 

@@ -72,7 +72,11 @@ export class DatumStage {
     });
     this.#cache = openCache(this.dir, { gateway });
     const pipes = new PipeStock(join(this.dir, "pipes"));
-    this.#datums = new DatumRunner({ gateway, cache: this.#cache, pipes, secrets, pipeline: "edges" });
+    const served = { for: () => secrets };
+    this.#datums = new DatumRunner({
+      ...{ gateway, cache: this.#cache, pipes },
+      ...{ secrets: served, pipeline: "edges" },
+    });
   }
 
   get cache(): Cache {

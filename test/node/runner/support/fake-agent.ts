@@ -47,7 +47,7 @@ export function startFakeAgent({
   const cache = openCache(dataDir, { gateway, agent: node, kill: kill.signal });
   const pipes = new PipeStock(join(dir, "pipes"));
   const run = (worker: WorkerOptions) =>
-    runWorker({ gateway, cache, executor, secrets, pipes, log, node }, worker);
+    runWorker({ gateway, cache, executor, secrets: { for: () => secrets }, pipes, log, node }, worker);
   const crew = new Crew({ run, log, node, dir, drain: drain.signal, kill: kill.signal });
   const upkeep = cache.upkeep(drain.signal);
   const done = runAgent({ gateway, crew, log, node, executorName: executor.name }, drain.signal)

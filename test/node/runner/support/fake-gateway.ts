@@ -71,6 +71,8 @@ export class FakeGateway {
   transform: Transform = { image: "none", cmd: ["true"] };
   /** How long a command may run; absent: as long as it likes. */
   datumTimeout: string | undefined;
+  /** Whether the pipeline is said to be a limited key's; undefined: as by a gateway that does not tell. */
+  limited: boolean | undefined = false;
   workers: { pipeline: string; count: number }[] = [{ pipeline: "edges", count: 1 }];
   /** What waits to be leased, in order. */
   readonly queue: LeasedDatum[] = [];
@@ -280,11 +282,12 @@ export class FakeGateway {
     const datums = this.queue.splice(0, max).map((datum) => ({ ...datum, lease: `lease-${++this.#serial}` }));
     for (const datum of datums) this.held.set(datum.lease, { datum, worker });
     if (datums.length > 0) this.leased.push({ worker, max, count: datums.length });
-    const { transform, datumTimeout } = this;
+    const { transform, datumTimeout, limited } = this;
     return {
       slot: true,
       transform,
       datumTimeout,
+      limited,
       output: { repo: "edges", branch: "master" },
       datums,
       tasks,

@@ -11,6 +11,9 @@ const TOKEN = "token-of-the-runner";
 export class FakeKubernetes {
   /** `namespace/name` to its keys. */
   readonly secrets = new Map<string, Record<string, Buffer | string>>();
+  /** `namespace/name` to its annotations, and to its type unless that is Opaque. */
+  readonly annotations = new Map<string, Record<string, string>>();
+  readonly types = new Map<string, string>();
   /** Paths of the requests, in order. */
   readonly requests: string[] = [];
   /** Statuses of the next answers, instead of the right ones. */
@@ -90,8 +93,8 @@ export class FakeKubernetes {
     const body = {
       apiVersion: "v1",
       kind: "Secret",
-      metadata: { name, namespace },
-      type: "Opaque",
+      metadata: { name, namespace, annotations: this.annotations.get(`${namespace}/${name}`) },
+      type: this.types.get(`${namespace}/${name}`) ?? "Opaque",
       ...(data.length > 0 && { data: Object.fromEntries(data) }),
     };
     return { status: 200, body };

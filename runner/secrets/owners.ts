@@ -1,0 +1,67 @@
+/*
+ * Which pipelines may use a secret.
+ *
+ * A specification names secrets, and whoever may submit one for a pipeline may print what its command sees. So a secret has
+ * an owner, who says beside it which pipelines may use it: names of pipelines, or `*` for all of them. A secret that says
+ * nothing serves the pipelines of keys for all repos, and no others: such a key may do everything, so it gains nothing.
+ *
+ * A pipeline belongs to the key that last created or updated it, and the gateway says with each lease whether that one is
+ * limited to repos. It says it together with the command, of one version: a command that a limited key wrote never comes
+ * as an unlimited pipeline's.
+ *
+ * A gateway of a release before this says nothing. There a limited key could make any pipeline, so nothing is known of
+ * who wrote the command, and a secret that says nothing is not given to it. But that is no fault of the job: its datums
+ * wait for the gateway's update. A secret that names the pipeline serves it from any gateway.
+ */
+import { NAME_PATTERN } from "../../protocol/names.ts";
+import { type OwnersNote, SecretMissing } from "./source.ts";
+
+/** Who asks for a secret. */
+export interface Asker {
+  readonly pipeline: string;
+  /** Whether the pipeline belongs to a key that is limited to repos. Undefined: the gateway does not tell. */
+  readonly limited: boolean | undefined;
+}
+
+/** Whether a pipeline may use a secret is not known, and may be later. */
+export class OwnerUnknown extends Error {
+  override readonly name = "OwnerUnknown";
+}
+
+/** The only place that says whether a pipeline may use a secret. Throws SecretMissing if it may not, and OwnerUnknown. */
+export function checkOwner(name: string, owners: OwnersNote, { pipeline, limited }: Asker): void {
+  const { text, where } = owners;
+  const refusal = `secret "${name}" does not serve the pipeline "${pipeline}"`;
+  if (text === undefined) {
+    if (limited === false) return;
+    const unsaid = "it names no pipelines, and so serves only those of keys that are not limited to repos";
+    if (limited) {
+      throw new SecretMissing(
+        `${refusal}: ${unsaid}. Name "${pipeline}" in ${where}, or update the pipeline with such a key ('sluice doctor' prints how)`,
+      );
+    }
+    throw new OwnerUnknown(
+      `${refusal} yet: ${unsaid}, and this gateway does not tell whose the pipeline is. Update the gateway, or name "${pipeline}" in ${where}`,
+    );
+  }
+  const named = namesIn(text);
+  const wrong = named.find((word) => word !== ALL && !NAME_PATTERN.test(word));
+  if (wrong !== undefined) {
+    throw new SecretMissing(
+      `${refusal}: ${where} holds ${JSON.stringify(wrong.slice(0, MAX_SHOWN))}, which can't be the name of a pipeline; take names, or ${ALL} for all`,
+    );
+  }
+  if (named.includes(pipeline) || named.includes(ALL)) return;
+  throw new SecretMissing(`${refusal}: ${where} does not name it`);
+}
+
+const ALL = "*";
+const MAX_SHOWN = 100;
+
+/** Names stand between spaces, commas or ends of lines; what follows a `#` on a line is a remark. */
+function namesIn(text: string): string[] {
+  return text
+    .replace(/#.*/g, "")
+    .split(/[\s,]+/)
+    .filter((word) => word !== "");
+}
