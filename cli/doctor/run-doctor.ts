@@ -11,6 +11,7 @@ import { executorFindings } from "./executors.ts";
 import type { Finding } from "./finding.ts";
 import { gatewayFindings } from "./gateway.ts";
 import { machineFindings } from "./machine.ts";
+import { pipelineFindings } from "./pipelines.ts";
 import { kernelSetting, userNamespacesFinding } from "./user-namespaces.ts";
 
 export interface DoctorOptions extends RunnerTerms {
@@ -35,12 +36,14 @@ async function examine(flags: Omit<DoctorOptions, "json">): Promise<Finding[]> {
   const { platform, arch, version, env } = process;
   const place = await openTryingPlace(config.dataDir, config);
   try {
+    const from = { dataDir: DEFAULT_DATA, env };
     const folder = await realpath(place.folder);
     const { node, limits } = config;
     const agent = `${await agentName()}-doctor`;
     const executors = await executorFindings({ choice: config.executor, folder, node, agent, env });
     const taken = executors.find(({ state }) => state === "ok")?.check;
     const uid = process.getuid?.() ?? 0;
+    const gateway = await gatewayFindings(from);
     return [
       ...machineFindings({ platform, arch, release: release(), nodeVersion: version }),
       place.finding,
@@ -48,11 +51,16 @@ async function examine(flags: Omit<DoctorOptions, "json">): Promise<Finding[]> {
       await userNamespacesFinding({ uid, setting: kernelSetting }),
       // Engines keep them themselves.
       ...(taken === "process" ? await limitFindings({ limits, node, agent }) : []),
-      ...(await gatewayFindings({ dataDir: DEFAULT_DATA, env })),
+      ...gateway,
+      ...(gateway.some(isReached) ? await pipelineFindings(from) : []),
     ];
   } finally {
     await place.remove();
   }
+}
+
+function isReached({ check, state }: Finding): boolean {
+  return check === "gateway" && state === "ok";
 }
 
 /** Whether this machine keeps processes to the limits that were asked for. Returns no finding, and tries nothing, if none was asked for. */

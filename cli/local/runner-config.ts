@@ -26,7 +26,7 @@ export function withRunnerTerms(command: Command): Command {
     .addOption(
       new Option(
         "--secrets <source>",
-        "where pipelines' secrets are: a folder with <name>/<key> files, or kubernetes[:<namespace>]",
+        "where pipelines' secrets are: a folder with <name>/<key> files and <name>.pipelines, or kubernetes[:<namespace>]",
       ).env("SLUICE_SECRETS"),
     )
     .option("--cache-size <size>", "how much input the node keeps for later datums, such as 500m or 20g; 20g")

@@ -17,6 +17,8 @@ export interface Server extends Door {
 
 /** The embedded gateway, started as a user would. */
 export interface DevServer extends Server {
+  /** The folder with all that lasts. */
+  readonly data: string;
   /** SIGKILL to the whole gateway: the host and the runtime under it. Its data stays. */
   kill9(): Promise<void>;
   /** Starts it again, over the same data, on the same port. */
@@ -42,6 +44,7 @@ export async function startDevServer({
   let startedRuntime = runtime();
   return {
     ...door,
+    data,
     kill9: () => started.kill9(),
     async restart() {
       started = await startSluice(command, { door, variables });

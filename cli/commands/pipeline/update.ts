@@ -15,7 +15,7 @@ export function addPipelineUpdate(group: Command): void {
   const command = group
     .command("update")
     .description(
-      "Gives a pipeline a new spec, and makes one job for it. If the transform has changed, datums run again; if only workers, tries or times have, running jobs go on.",
+      "Gives a pipeline a new spec, and makes one job for it. If the transform has changed, datums run again; if only workers, tries or times have, running jobs go on. The pipeline then belongs to this key, also if nothing has changed: no job is made for that.",
     )
     .requiredOption("-f, --file <spec>", "file with the spec; - reads stdin")
     .option("--reprocess", "run every datum again, whatever has changed")
@@ -33,5 +33,6 @@ export function addPipelineUpdate(group: Command): void {
     command,
     "sluice pipeline update -f edges.json",
     "sluice pipeline update -f edges.json --reprocess",
+    "sluice pipeline inspect edges --spec | sluice pipeline update -f -",
   );
 }

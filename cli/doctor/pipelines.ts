@@ -1,0 +1,63 @@
+import { Pipeline, PipelineList } from "../../protocol/pipelines.ts";
+import { forEachLimited } from "../../runner/lib/concurrency.ts";
+import { Client, GatewayError } from "../gateway/client.ts";
+import { type Connection, findConnection } from "../gateway/connection.ts";
+import { CliError } from "../output/failure.ts";
+import type { Finding } from "./finding.ts";
+
+const ASKED_AT_ONCE = 8;
+
+/**
+ * The pipelines that wait to be taken over: they are from before pipelines had owners, so no secret serves them but one that
+ * names them. Finds nothing if there is no gateway, or its key may not look: other findings say that.
+ */
+export async function pipelineFindings(from: Parameters<typeof findConnection>[0]): Promise<Finding[]> {
+  let connection: Connection;
+  try {
+    connection = findConnection(from);
+  } catch (error) {
+    if (error instanceof CliError) return [];
+    throw error;
+  }
+  const client = new Client(connection);
+  try {
+    return (await waiting(client)).map(findingOf);
+  } catch (error) {
+    if (error instanceof CliError) return [];
+    throw error;
+  } finally {
+    await client.close();
+  }
+}
+
+async function waiting(client: Client): Promise<string[]> {
+  const { pipelines } = await client.call(PipelineList, { method: "GET", path: "/pipelines" });
+  const found: string[] = [];
+  await forEachLimited(pipelines, {
+    limit: ASKED_AT_ONCE,
+    work: async ({ name }) => {
+      if (await isWaiting(client, name)) found.push(name);
+    },
+  });
+  return found.sort();
+}
+
+async function isWaiting(client: Client, name: string): Promise<boolean> {
+  try {
+    // Absent: this gateway has no owners, and there is nothing to be done yet.
+    return (await client.call(Pipeline, { method: "GET", path: `/pipelines/${name}` })).limited === null;
+  } catch (error) {
+    // It was deleted meanwhile.
+    if (error instanceof GatewayError && error.status === 404) return false;
+    throw error;
+  }
+}
+
+function findingOf(name: string): Finding {
+  return {
+    check: "pipeline",
+    state: "warn",
+    found: `${name} is from before pipelines had owners: no secret serves it but one that names it`,
+    fix: `look at its spec, and take it over with a key that is not limited to repos: sluice pipeline inspect ${name} --spec | sluice pipeline update -f -`,
+  };
+}

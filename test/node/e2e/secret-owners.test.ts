@@ -1,0 +1,145 @@
+// @module-tag rest
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { KeyCreated } from "../../../protocol/keys.ts";
+import { type Job, Pipeline } from "../../../protocol/pipelines.ts";
+import { Control } from "../../support/control.ts";
+import {
+  type DevServer,
+  sluiceCommand,
+  sluiceEnv,
+  sluiceOk,
+  startDevServer,
+  startRunner,
+} from "../../support/dev-server.ts";
+import type { Door } from "../../support/keys.ts";
+import { mustRun, type Started } from "../../support/processes.ts";
+import { S3 } from "../../support/s3.ts";
+import { removeScratch, scratchFolder } from "../../support/scratch.ts";
+
+const VALUE = "the-value-of-the-secret";
+
+let server: DevServer;
+let control: Control;
+let s3: S3;
+let runner: Started;
+let secrets: string;
+
+beforeAll(async () => {
+  server = await startDevServer();
+  control = new Control(server);
+  s3 = new S3(server);
+  secrets = scratchFolder();
+  mkdirSync(join(secrets, "db"));
+  writeFileSync(join(secrets, "db/password"), VALUE);
+  runner = startRunner(server, { node: "owners", variables: { SLUICE_SECRETS: secrets } });
+});
+afterEach(() => rmSync(join(secrets, "db.pipelines"), { force: true }));
+afterAll(async () => {
+  await runner?.stop();
+  await server?.stop();
+  if (secrets) removeScratch(secrets);
+});
+
+/** A pipeline whose command writes the secret into its output: what whoever may change a command may do. */
+const leaking = (name: string, script = "cp /secrets/db/password /pfs/out/"): object => ({
+  pipeline: { name },
+  transform: {
+    image: "busybox",
+    cmd: ["sh", "-eu"],
+    stdin: [script],
+    secrets: [{ name: "db", mountPath: "/secrets/db" }],
+  },
+  inputs: [{ repo: { name: `${name}-in` }, glob: "/*" }],
+});
+
+async function keyFor(...repos: string[]): Promise<Door> {
+  const body = { level: "admin", repos, pipelines: true };
+  const { id, secret } = await control.call("POST", "/keys", { body, answers: KeyCreated });
+  return { endpoint: server.endpoint, accessKeyId: id, secretAccessKey: secret };
+}
+
+async function filled(name: string): Promise<void> {
+  await s3.createBucket(`master.${name}-in`);
+  await s3.put(`master.${name}-in`, "a", "1");
+}
+
+async function lastOf(name: string, count: number): Promise<Job | undefined> {
+  return (await control.ended(name, { count })).at(-1);
+}
+
+async function update(door: Door, spec: object): Promise<void> {
+  const { status, text } = await new Control(door).ask("POST", "/pipelines?update=true", spec);
+  expect(status, text).toBe(200);
+}
+
+describe("a secret that says nothing", () => {
+  test("serves a pipeline of the root key until a limited key updates its command, and is then refused by name", async () => {
+    await filled("taken");
+    await control.createPipeline(leaking("taken"));
+    expect(await lastOf("taken", 1)).toMatchObject({ state: "success" });
+    expect(String(await s3.get("master.taken", "password"))).toBe(VALUE);
+
+    const scoped = await keyFor("taken", "taken-in");
+    await update(scoped, leaking("taken", "cp /secrets/db/password /pfs/out/stolen"));
+    const refused = await lastOf("taken", 2);
+    expect(refused).toMatchObject({ state: "failure", outputCommit: null });
+    expect(refused?.reason).toContain('secret "db" does not serve the pipeline "taken"');
+    expect(await s3.keys("master.taken")).toEqual(["password"]);
+
+    // The owner of the secret may say that it serves this pipeline, whoever writes its command.
+    writeFileSync(join(secrets, "db.pipelines"), "taken\n");
+    await runner.stop();
+    runner = startRunner(server, { node: "owners", variables: { SLUICE_SECRETS: secrets } });
+    await s3.put("master.taken-in", "b", "1");
+    expect(await lastOf("taken", 3)).toMatchObject({ state: "success" });
+    expect(await s3.keys("master.taken")).toEqual(["stolen"]);
+  });
+});
+
+describe("a pipeline of before owners", () => {
+  test("gets no such secret until a key for all repos takes it over by the line that doctor prints, which makes no job", async () => {
+    await filled("old");
+    await control.createPipeline(leaking("old"));
+    expect(await lastOf("old", 1)).toMatchObject({ state: "success" });
+    await server.kill9();
+    forgetOwners(server.data);
+    await server.restart();
+    expect((await control.call("GET", "/pipelines/old", { answers: PipelineOwner })).limited).toBeNull();
+
+    await s3.put("master.old-in", "b", "1");
+    expect((await lastOf("old", 2))?.reason).toContain('secret "db" does not serve the pipeline "old"');
+
+    const [cwd, env] = [scratchFolder(), sluiceEnv(server)];
+    const told = await mustRun(sluiceCommand(["doctor", "--executor", "process"]), { cwd, env });
+    expect(told).toMatch(/^warn {2}pipeline {4}old is from before pipelines had owners/m);
+    const [, line = ""] = /: (sluice pipeline inspect old .*)$/m.exec(told) ?? [];
+    expect(line).toBe("sluice pipeline inspect old --spec | sluice pipeline update -f -");
+    const sluice = sluiceCommand([]).join(" ");
+    await mustRun(["sh", "-euc", line.replaceAll("sluice ", `${sluice} `)], { cwd, env });
+
+    expect(await control.jobs("old")).toHaveLength(2);
+    const shown = await sluiceOk(server, "pipeline", "inspect", "old");
+    expect(shown).toMatch(/^version {2}1$/m);
+    expect(shown).toMatch(/^limited {2}no$/m);
+    const after = await mustRun(sluiceCommand(["doctor", "--executor", "process"]), { cwd, env });
+    expect(after).not.toContain("before pipelines had owners");
+    removeScratch(cwd);
+    await s3.put("master.old-in", "c", "1");
+    expect(await lastOf("old", 3)).toMatchObject({ state: "success" });
+  });
+});
+
+const PipelineOwner = Pipeline.pick({ limited: true });
+
+/** Makes every pipeline look as if an earlier release had made it: that release does not write whose it is. */
+function forgetOwners(data: string): void {
+  for (const entry of readdirSync(data, { recursive: true, encoding: "utf8" })) {
+    if (!entry.endsWith(".sqlite")) continue;
+    using database = new DatabaseSync(join(data, entry));
+    const has = database.prepare("SELECT 1 FROM sqlite_master WHERE name = 'revisions'").get();
+    if (has) database.exec("UPDATE revisions SET limited = NULL");
+  }
+}
