@@ -158,7 +158,7 @@ describe("agents whose clocks are wrong", { timeout: 240_000 }, () => {
     await stop(...agents);
   });
 
-  test("may use the command line, too", REST, async () => {
+  test("may use the command line, too", async () => {
     const env = { ...sluiceEnv(fleet.server), ...shiftedBy(DAY_MS) };
     const { code, stdout, stderr } = await run(sluiceCommand(["repo", "list", "--json"]), { cwd: ROOT, env });
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
