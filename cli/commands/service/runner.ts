@@ -10,7 +10,7 @@ export function addRunner(program: Command): void {
     .command("runner")
     .summary("run one agent, which runs the datums of pipelines on this machine")
     .description(
-      "Runs one agent in the foreground. The first Ctrl-C lets it finish the datums at work, the second stops them.",
+      "Runs one agent in the foreground. The first Ctrl-C lets it finish the datums at work, the second stops them.\n\nA secret says which pipelines it serves, in the file <name>.pipelines beside its folder or in the annotation sluice/pipelines. SLUICE_KEY_SECRET names the secret that the runner's own key comes from, if it comes from one: no pipeline gets that.",
     )
     .option(
       "--node <name>",

@@ -84,7 +84,12 @@ test.each([
     { data: flags["--data"] ?? "", cacheSize: flags["--cache-size"] ?? "" },
     env,
   );
-  expect(config).toMatchObject({ node: "of-the-node", accessKeyId: "of-the-node" });
+  const keySecret = variables.find(({ name }) => name === "SLUICE_SECRET_ACCESS_KEY")?.valueFrom
+    ?.secretKeyRef;
+  expect(config).toMatchObject({
+    ...{ node: "of-the-node", accessKeyId: "of-the-node" },
+    keySecret: keySecret?.name,
+  });
 });
 
 test("the key is in no manifest: it comes from a secret", () => {

@@ -20,6 +20,8 @@ import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 
 const VALUE = "the-value-of-the-secret";
+/** The secret that the runner's own key comes from, by its word. */
+const KEY_SECRET = "runner-key";
 
 let server: DevServer;
 let control: Control;
@@ -37,7 +39,8 @@ beforeAll(async () => {
     writeFileSync(join(secrets, name, "password"), VALUE);
   }
   writeFileSync(join(secrets, "named.pipelines"), "taken\n");
-  runner = startRunner(server, { node: "owners", variables: { SLUICE_SECRETS: secrets } });
+  const variables = { SLUICE_SECRETS: secrets, SLUICE_KEY_SECRET: KEY_SECRET };
+  runner = startRunner(server, { node: "owners", variables });
 });
 afterAll(async () => {
   await runner?.stop();
@@ -95,6 +98,21 @@ describe("a secret that says nothing", () => {
     await update(scoped, leaking("taken", { secret: "named", to: "given" }));
     expect(await lastOf("taken", 3)).toMatchObject({ state: "success" });
     expect(await s3.keys("master.taken")).toEqual(["given"]);
+  });
+});
+
+describe("the runner's own key", () => {
+  test.each([
+    ["in a file of variables", "unit-env", () => `SLUICE_SECRET_ACCESS_KEY=${server.secretAccessKey}\n`],
+    ["under the name that the runner was told", KEY_SECRET, () => "the next key"],
+  ])("reaches no pipeline, though the root key asks for it: %s", async (_, secret, text) => {
+    mkdirSync(join(secrets, secret));
+    writeFileSync(join(secrets, secret, "password"), text());
+    await filled(secret);
+    await control.createPipeline(leaking(secret, { secret }));
+    const refused = await lastOf(secret, 1);
+    expect(refused).toMatchObject({ state: "failure", outputCommit: null });
+    expect(refused?.reason).toContain(`secret "${secret}" holds the key of this runner`);
   });
 });
 
