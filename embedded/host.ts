@@ -4,7 +4,7 @@ import type { Miniflare } from "miniflare";
 import { workerCode } from "./bundle/worker-code.ts";
 import { readRuntimeConfig } from "./bundle/wrangler-config.ts";
 import { lockDataFolder } from "./data/data-lock.ts";
-import { keptEncryptionKey, keptRootKey, type RootKey } from "./data/keys.ts";
+import { type AccessKey, keptEncryptionKey, keptRootKey, madeKey } from "./data/keys.ts";
 import { applyMigrations, isMigrated } from "./data/migrations.ts";
 import { waitUntilHealthy } from "./health.ts";
 import { claimPort } from "./port.ts";
@@ -30,7 +30,7 @@ export interface GatewayOptions {
   /** Everything that lasts is in this folder; it is made if it is absent. One gateway at a time. */
   readonly dataDir: string;
   /** Absent: the key that the data folder keeps, made at the first start. */
-  readonly rootKey?: RootKey;
+  readonly rootKey?: AccessKey;
   /** Variables of the gateway. If no encryption key is among them, the data folder keeps one, made at the first start. */
   readonly settings?: GatewaySettings;
   readonly log: HostLog;
@@ -39,7 +39,9 @@ export interface GatewayOptions {
 export interface Gateway {
   /** `http://<host>:<port>`, as this machine reaches it. */
   readonly endpoint: string;
-  readonly rootKey: RootKey;
+  readonly rootKey: AccessKey;
+  /** The key for runners that are started beside it, of level `runner`. It is kept nowhere, and ends with the gateway. */
+  readonly runnerKey: AccessKey;
   /** Resolves when `GET /healthz` is 200. */
   readonly ready: Promise<void>;
   /** Ends it. Acknowledged writes stay; requests under way are cut. */
@@ -74,12 +76,13 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     const port = await claimPort(options.host, options.port);
     const endpoint = `http://${reachableHost(options.host)}:${port}`;
     const rootKey = options.rootKey ?? keptRootKey(dataDir);
-    const running = startWorker({ ...options, dataDir, port, rootKey, endpoint });
+    const runnerKey = madeKey();
+    const running = startWorker({ ...options, dataDir, port, rootKey, runnerKey, endpoint });
     const ready = running.then(() => lock.announce(endpoint));
     // The caller may look at it only later, or stop before.
     ready.catch(() => undefined);
     return {
-      ...{ endpoint, rootKey, ready },
+      ...{ endpoint, rootKey, runnerKey, ready },
       async stop() {
         await (await running.catch(() => undefined))?.dispose();
         lock.release();
@@ -92,12 +95,13 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
 }
 
 interface WorkerOptions extends GatewayOptions {
-  readonly rootKey: RootKey;
+  readonly rootKey: AccessKey;
+  readonly runnerKey: AccessKey;
   readonly endpoint: string;
 }
 
 async function startWorker({ host, port, dataDir, log, ...options }: WorkerOptions): Promise<Miniflare> {
-  const { rootKey, endpoint } = options;
+  const { rootKey, runnerKey, endpoint } = options;
   const { SLUICE_ENCRYPTION_KEY = keptEncryptionKey(dataDir), ...others } = options.settings ?? {};
   const settings = { ...others, SLUICE_ENCRYPTION_KEY };
   const blobsDir = join(dataDir, "blobs");
@@ -114,7 +118,7 @@ async function startWorker({ host, port, dataDir, log, ...options }: WorkerOptio
   const runtime = await startRuntime({
     ...base,
     code,
-    bindings: gatewayBindings({ rootKey, settings, blobsDir }),
+    bindings: gatewayBindings({ rootKey, runnerKey, settings, blobsDir }),
     objectClasses: ["Branch", "Pipeline"],
     listen: { host, port },
   });
@@ -154,7 +158,8 @@ async function migrate(base: Omit<RuntimeOptions, "code" | "bindings" | "objectC
 }
 
 function gatewayBindings(from: {
-  rootKey: RootKey;
+  rootKey: AccessKey;
+  runnerKey: AccessKey;
   settings: GatewaySettings;
   blobsDir: string;
 }): Record<string, Binding> {
@@ -171,6 +176,8 @@ function gatewayBindings(from: {
     DISK: { type: "disk", path: from.blobsDir, writable: true },
     SLUICE_ACCESS_KEY_ID: text(from.rootKey.accessKeyId),
     SLUICE_SECRET_ACCESS_KEY: text(from.rootKey.secretAccessKey),
+    SLUICE_RUNNER_ACCESS_KEY_ID: text(from.runnerKey.accessKeyId),
+    SLUICE_RUNNER_SECRET_ACCESS_KEY: text(from.runnerKey.secretAccessKey),
     ...Object.fromEntries(Object.entries(from.settings).map(([name, value]) => [name, text(value)])),
   };
 }

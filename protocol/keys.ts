@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { Name } from "./names.ts";
 
-const LEVELS = ["read", "write", "admin"] as const;
-/** What an access key may do: each level includes those before it. */
+const LEVELS = ["read", "write", "admin", "runner"] as const;
+/** What an access key may do: of read, write and admin each includes those before it; `runner` is apart, for runners alone. */
 export const KeyLevel = z.enum(LEVELS, { error: `must be one of ${LEVELS.join(", ")}` });
 export type KeyLevel = z.infer<typeof KeyLevel>;
 
@@ -33,6 +33,11 @@ export const CreateKey = z
   .refine(({ level, pipelines }) => level === "admin" || !pipelines, {
     path: ["pipelines"],
     error: "is for level admin: take that level, or leave this out",
+  })
+  .refine(({ level, repos }) => level !== "runner" || repos === null, {
+    path: ["repos"],
+    error:
+      "must be null for the level runner: a runner works for all pipelines, and reads what its leases name",
   });
 export type CreateKey = z.infer<typeof CreateKey>;
 /** As it is sent: what has a default may be left out. */
@@ -55,6 +60,12 @@ export type Key = z.infer<typeof Key>;
 export const KeyCreated = z.object({ ...Key.shape, secret: z.string() });
 export type KeyCreated = z.infer<typeof KeyCreated>;
 
-/** `GET /api/v1/keys?limit=&after=`: keys by id; `next` goes into `after`. The root key is not among them. */
-export const KeyPage = z.object({ keys: z.array(Key), next: z.string().nullable() });
+/**
+ * `GET /api/v1/keys?limit=&after=`: keys by id; `next` goes into `after`. The root key is not among them. A gateway of a
+ * later release may have further levels.
+ */
+export const KeyPage = z.object({
+  keys: z.array(z.object({ ...Key.shape, level: z.string() })),
+  next: z.string().nullable(),
+});
 export type KeyPage = z.infer<typeof KeyPage>;

@@ -3,6 +3,19 @@ import { ContentId, InlineContent } from "./content.ts";
 import { Name } from "./names.ts";
 import { Egress, Transform } from "./spec.ts";
 
+/**
+ * The version of this wire, which each request of a runner and of the CLI and each answer of the gateway says in
+ * WIRE_HEADER. A side that does not say it is of version 1. Sides one release apart work together: a reader ignores
+ * fields that it does not know and needs none that a later version brought. A runner sends a new field only to a gateway
+ * that has said the version which brought it, because gateways of version 1 refuse requests with unknown fields.
+ *
+ * 2: keys of level `runner`, and grants.
+ */
+export const WIRE_VERSION = 2;
+export const WIRE_HEADER = "x-sluice-wire";
+/** The header in which a runner presents the grant of a lease. */
+export const GRANT_HEADER = "x-sluice-grant";
+
 /** How long a datum lease lasts without renewal. Runners renew at a third of it. */
 export const LEASE_MS = 30_000;
 /** How often a node says that it lives; a node that has been silent for NODE_TTL_MS counts as dead. */
@@ -22,7 +35,7 @@ const MAX_TROUBLE_CHARACTERS = 2000;
 /** Most pipelines of whose work one heartbeat tells. */
 export const MAX_NODE_WORK = 100;
 /** The workers of one pipeline on one node. */
-export const NodeWork = z.strictObject({
+export const NodeWork = z.object({
   pipeline: z.string(),
   workers: z.int().min(0),
   /** Datums whose commands run now. */
@@ -31,7 +44,7 @@ export const NodeWork = z.strictObject({
 export type NodeWork = z.infer<typeof NodeWork>;
 
 /** `POST /api/v1/runner/heartbeat` */
-export const Heartbeat = z.strictObject({
+export const Heartbeat = z.object({
   node: Name,
   executor: z.string(),
   /** Cores. */
@@ -46,7 +59,7 @@ export const Assignment = z.object({
 export type Assignment = z.infer<typeof Assignment>;
 
 /** `POST /api/v1/runner/lease`: asks for datums for one worker; waits up to LEASE_WAIT_MS for one. `worker` is unique per slot, e.g. `node-1/edges/0/<random>`. */
-export const LeaseRequest = z.strictObject({
+export const LeaseRequest = z.object({
   pipeline: Name,
   node: Name,
   worker: z.string().min(1).max(200),
@@ -101,6 +114,12 @@ export const Task = z.discriminatedUnion("kind", [
 ]);
 export type Task = z.infer<typeof Task>;
 
+/**
+ * The grants of leases, by job. A key of level `runner` reads and uploads with them alone (GRANT_HEADER). Absent: the
+ * gateway is of version 1, or the key needs none.
+ */
+const Grants = z.record(z.string(), z.string());
+
 export const Lease = z.object({
   /** False if this pipeline has all the workers it should have, so that this one gets nothing. */
   slot: z.boolean(),
@@ -116,11 +135,12 @@ export const Lease = z.object({
   datums: z.array(LeasedDatum),
   /** Done before the datums. */
   tasks: z.array(Task),
+  grants: Grants.optional(),
 });
 export type Lease = z.infer<typeof Lease>;
 
 /** `POST /api/v1/runner/renew`: keeps leases and the worker's slot; names the leases that are lost. */
-export const RenewRequest = z.strictObject({
+export const RenewRequest = z.object({
   pipeline: Name,
   worker: z.string(),
   leases: z.array(z.string()).max(MAX_BATCH),
@@ -129,10 +149,14 @@ export const RenewRequest = z.strictObject({
   /** Why this worker can't run commands just now, for the reason of the job (its image can't be pulled); null: it can again. Absent: as it was. */
   trouble: z.string().max(MAX_TROUBLE_CHARACTERS).nullable().optional(),
 });
-export const Renewed = z.object({ lost: z.array(z.string()) });
+export const Renewed = z.object({
+  lost: z.array(z.string()),
+  /** Fresh ones, for the jobs of the leases that are kept. */
+  grants: Grants.optional(),
+});
 
 /** A file or, with a trailing slash, an empty directory that a datum left in `/pfs/out`. `bytes` (base64) if it is small; else the content was uploaded under the lease before. */
-export const Output = z.strictObject({
+export const Output = z.object({
   path: z.string(),
   digest: ContentId.shape.digest,
   size: ContentId.shape.size,
@@ -141,7 +165,7 @@ export const Output = z.strictObject({
 export type Output = z.infer<typeof Output>;
 
 export const Outcome = z.discriminatedUnion("state", [
-  z.strictObject({
+  z.object({
     lease: z.string(),
     state: z.literal("success"),
     exitCode: z.int(),
@@ -150,7 +174,7 @@ export const Outcome = z.discriminatedUnion("state", [
     upload: z.string().optional(),
     millis: z.int().nonnegative(),
   }),
-  z.strictObject({
+  z.object({
     lease: z.string(),
     state: z.literal("failed"),
     /** Null if the command did not start or was killed. */
@@ -162,7 +186,7 @@ export const Outcome = z.discriminatedUnion("state", [
     endsJob: z.literal(true).optional(),
   }),
   /** A merge task is done. The content is in the output branch, or comes along as `bytes` (base64) if it is small. */
-  z.strictObject({
+  z.object({
     lease: z.string(),
     state: z.literal("merged"),
     content: ContentId,
@@ -172,14 +196,14 @@ export const Outcome = z.discriminatedUnion("state", [
     millis: z.int().nonnegative(),
   }),
   /** An egress task is done: every entry of it is in the external store. */
-  z.strictObject({ lease: z.string(), state: z.literal("pushed"), millis: z.int().nonnegative() }),
+  z.object({ lease: z.string(), state: z.literal("pushed"), millis: z.int().nonnegative() }),
   /** The runner gives it back, unharmed: it is shutting down. */
-  z.strictObject({ lease: z.string(), state: z.literal("returned") }),
+  z.object({ lease: z.string(), state: z.literal("returned") }),
 ]);
 export type Outcome = z.infer<typeof Outcome>;
 
 /** `POST /api/v1/runner/finish` */
-export const FinishRequest = z.strictObject({
+export const FinishRequest = z.object({
   pipeline: Name,
   worker: z.string(),
   outcomes: z.array(Outcome).min(1).max(MAX_BATCH),
@@ -197,12 +221,12 @@ export const MAX_LOGS_CHARACTERS = 512 * 1024;
  * `POST /api/v1/runner/logs`: what commands printed since the last call. Sent while the lease is held, and before its
  * outcome. A repeated call is told by `seq`, so that no line is kept twice.
  */
-export const LogsRequest = z.strictObject({
+export const LogsRequest = z.object({
   pipeline: Name,
   worker: z.string().min(1).max(200),
   entries: z
     .array(
-      z.strictObject({
+      z.object({
         lease: z.string(),
         /** Counts the entries of this lease: 0, 1, … */
         seq: z.int().nonnegative(),

@@ -1,12 +1,21 @@
 import { z } from "zod";
 import { Duration } from "./duration.ts";
 
+const EncryptionKey = z
+  .string()
+  .regex(/^[A-Za-z0-9+/_-]{43}=?$/, { error: "must be the base64 of 32 bytes" });
+
 /** The variables that say how a gateway behaves, all of them optional. The host checks them when it starts, the Worker when it runs. */
 export const Settings = z.object({
   /** Encrypts the secrets of access keys at rest; 32 bytes in base64 or base64url. Without it no keys can be made. */
-  SLUICE_ENCRYPTION_KEY: z
+  SLUICE_ENCRYPTION_KEY: EncryptionKey.optional(),
+  /** Opens what was encrypted before SLUICE_ENCRYPTION_KEY was changed, until `sluice key reseal` says that nothing is left. */
+  SLUICE_ENCRYPTION_KEY_PREVIOUS: EncryptionKey.optional(),
+  /** The root key before this one, which is good as well while both are set. */
+  SLUICE_ACCESS_KEY_ID_PREVIOUS: z.string().min(3, { error: "must have 3 characters at least" }).optional(),
+  SLUICE_SECRET_ACCESS_KEY_PREVIOUS: z
     .string()
-    .regex(/^[A-Za-z0-9+/_-]{43}=?$/, { error: "must be the base64 of 32 bytes" })
+    .min(8, { error: "must have 8 characters at least" })
     .optional(),
   /** `<bucket>.<domain>` addresses a bucket too; absent: only paths do. */
   SLUICE_DOMAIN: z
@@ -27,3 +36,28 @@ export const Settings = z.object({
     .enum(["branch", "object"], { error: "must be 'branch' or 'object'" })
     .default("branch"),
 });
+
+type Rotated =
+  | "SLUICE_ACCESS_KEY_ID"
+  | "SLUICE_ACCESS_KEY_ID_PREVIOUS"
+  | "SLUICE_SECRET_ACCESS_KEY_PREVIOUS"
+  | "SLUICE_ENCRYPTION_KEY"
+  | "SLUICE_ENCRYPTION_KEY_PREVIOUS";
+
+/** What is wrong with the keys of the past beside those of the present, if anything. */
+export function rotationProblem(
+  vars: Readonly<Partial<Record<Rotated, string | undefined>>>,
+): string | undefined {
+  const { SLUICE_ACCESS_KEY_ID_PREVIOUS: id, SLUICE_SECRET_ACCESS_KEY_PREVIOUS: secret } = vars;
+  if ((id === undefined) !== (secret === undefined)) {
+    return "SLUICE_ACCESS_KEY_ID_PREVIOUS and SLUICE_SECRET_ACCESS_KEY_PREVIOUS must be set both or neither";
+  }
+  // A signature names its key by the id.
+  if (id !== undefined && id === vars.SLUICE_ACCESS_KEY_ID) {
+    return "SLUICE_ACCESS_KEY_ID_PREVIOUS must differ from SLUICE_ACCESS_KEY_ID: give the new root key an id of its own";
+  }
+  if (vars.SLUICE_ENCRYPTION_KEY_PREVIOUS !== undefined && vars.SLUICE_ENCRYPTION_KEY === undefined) {
+    return "SLUICE_ENCRYPTION_KEY_PREVIOUS is set though SLUICE_ENCRYPTION_KEY is not: set the new key, too";
+  }
+  return undefined;
+}

@@ -5,6 +5,7 @@ import type { BranchApi } from "./branch/contract.ts";
 import { type Catalogue, openCatalogue } from "./catalogue/catalogue.ts";
 import type { KeyScope } from "./core/permissions.ts";
 import type { Config, Env } from "./env.ts";
+import { type Grants, openGrants } from "./keys/grants.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import type { PipelineApi } from "./pipeline/contract.ts";
 
@@ -51,6 +52,7 @@ export interface Context {
   readonly blobs: BlobStore;
   readonly catalogue: Catalogue;
   readonly keys: KeyRing;
+  readonly grants: Grants;
   branch(address: BranchAddress): BranchApi;
   pipeline(name: string): PipelineApi;
 }
@@ -77,9 +79,14 @@ function openShared(env: Env, config: Config): Shared {
     blobs: openBlobStore(env),
     catalogue,
     keys: openKeyRing(config, catalogue),
+    grants: openGrants(secretsOf(config.rootKeys)),
     branch: (address) => env.BRANCH.getByName(bucketName(address)) as unknown as BranchApi,
     pipeline: (name) => env.PIPELINE.getByName(name) as unknown as PipelineApi,
   };
+}
+
+function secretsOf([first, ...others]: Config["rootKeys"]): [string, ...string[]] {
+  return [first.secret, ...others.map(({ secret }) => secret)];
 }
 
 /**

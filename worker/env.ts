@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parseDuration } from "../protocol/duration.ts";
-import { Settings } from "../protocol/settings.ts";
+import { rotationProblem, Settings } from "../protocol/settings.ts";
 
 /** What the platform binds to the Worker. Exactly one of BLOBS (R2) and DISK (embedded: workerd's disk service) is there. */
 export type Env = Omit<Cloudflare.Env, "BLOBS"> &
@@ -13,14 +13,26 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const Vars = z.object({
   SLUICE_ACCESS_KEY_ID: z.string().min(3, { error: "missing or too short" }),
   SLUICE_SECRET_ACCESS_KEY: z.string().min(8, { error: "missing or too short" }),
+  /** The key of the runners that `sluice dev` starts, made anew at each start. */
+  SLUICE_RUNNER_ACCESS_KEY_ID: z.string().optional(),
+  SLUICE_RUNNER_SECRET_ACCESS_KEY: z.string().min(8, { error: "too short" }).optional(),
   ...Settings.shape,
 });
 
+/** A key of the environment. */
+export interface NamedSecret {
+  readonly id: string;
+  readonly secret: string;
+}
+
 /** The variables of the Worker, checked. */
 export interface Config {
-  readonly rootKey: { readonly id: string; readonly secret: string };
-  /** Base64 of 32 bytes. */
-  readonly encryptionKey: string | undefined;
+  /** The root key, and while it is being changed the one before. */
+  readonly rootKeys: readonly [NamedSecret, ...NamedSecret[]];
+  /** A key of level `runner` that is not in D1. */
+  readonly runnerKey: NamedSecret | undefined;
+  /** Each the base64 of 32 bytes. The first seals; those that it did not seal are opened with the others. None: no keys can be made. */
+  readonly encryptionKeys: readonly string[];
   /** The base domain of virtual-host addressing, with its port if it has one. */
   readonly domain: string | undefined;
   readonly uploadTtlMs: number;
@@ -51,17 +63,29 @@ function checkVars(env: Env): ReadConfig {
     return { ok: false, problem };
   }
   const { data } = vars;
+  const problem = rotationProblem(data);
+  if (problem !== undefined) return { ok: false, problem };
   const maxOpenCommitMs = parseDuration(data.SLUICE_SESSION_MAX_TTL) ?? 0;
   const openCommitMs = parseDuration(data.SLUICE_SESSION_TTL) ?? 0;
   return {
     ok: true,
     config: {
-      rootKey: { id: data.SLUICE_ACCESS_KEY_ID, secret: data.SLUICE_SECRET_ACCESS_KEY },
-      encryptionKey: data.SLUICE_ENCRYPTION_KEY,
+      rootKeys: [
+        { id: data.SLUICE_ACCESS_KEY_ID, secret: data.SLUICE_SECRET_ACCESS_KEY },
+        ...secretOf(data.SLUICE_ACCESS_KEY_ID_PREVIOUS, data.SLUICE_SECRET_ACCESS_KEY_PREVIOUS),
+      ],
+      runnerKey: secretOf(data.SLUICE_RUNNER_ACCESS_KEY_ID, data.SLUICE_RUNNER_SECRET_ACCESS_KEY)[0],
+      encryptionKeys: [data.SLUICE_ENCRYPTION_KEY, data.SLUICE_ENCRYPTION_KEY_PREVIOUS].filter(
+        (key) => key !== undefined,
+      ),
       domain: data.SLUICE_DOMAIN,
       uploadTtlMs: data.SLUICE_UPLOAD_DAYS * DAY_MS,
       openCommitTtl: { defaultMs: Math.min(openCommitMs, maxOpenCommitMs), maxMs: maxOpenCommitMs },
       lastModified: data.SLUICE_LAST_MODIFIED === "object" ? "file" : "branch",
     },
   };
+}
+
+function secretOf(id: string | undefined, secret: string | undefined): NamedSecret[] {
+  return id === undefined || secret === undefined ? [] : [{ id, secret }];
 }

@@ -59,7 +59,7 @@ function wordsOf(error: unknown): string {
 
 /** The README, "Access keys", says which keys are enough for what. */
 const KEY_FIX =
-  "take the key that 'sluice env' prints on the gateway's machine, or make one: sluice key create --level write";
+  "make one with a key that handles keys, and give it to the runner: sluice key create --level runner --description runners";
 
 /**
  * Whether the key may do what a runner does. Asked with a renewal that names nothing: the gateway looks at the key first,

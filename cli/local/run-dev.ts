@@ -2,7 +2,7 @@ import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { RootKey, rootKeyFile } from "../../embedded/data/keys.ts";
+import { AccessKey, rootKeyFile } from "../../embedded/data/keys.ts";
 import { type Gateway, openGateway } from "../../embedded/host.ts";
 import { type GatewaySettings, readSettings } from "../../embedded/settings.ts";
 import type { Log } from "../../runner/lib/log.ts";
@@ -76,7 +76,7 @@ async function startRunners(gateway: Gateway, { runners, options, log }: LocalRu
       ...runnerTerms(options),
       ...{ node: `local-${number}`, data: join(options.data, "runner") },
     };
-    const config = runnerConfig(flags, { endpoint: gateway.endpoint, ...gateway.rootKey });
+    const config = runnerConfig(flags, { endpoint: gateway.endpoint, ...gateway.runnerKey });
     runners.push(await startRunner(config, { log, gatewayReady: gateway.ready }));
   }
 }
@@ -100,10 +100,10 @@ async function endRunners(runners: readonly Runner[], { kill }: { kill: Promise<
 }
 
 // Not the AWS names: if they are set, they are for another service.
-function rootKeyFrom(env: NodeJS.ProcessEnv): RootKey | undefined {
+function rootKeyFrom(env: NodeJS.ProcessEnv): AccessKey | undefined {
   const { SLUICE_ACCESS_KEY_ID: accessKeyId, SLUICE_SECRET_ACCESS_KEY: secretAccessKey } = env;
   if (!accessKeyId && !secretAccessKey) return undefined;
-  const key = RootKey.safeParse({ accessKeyId, secretAccessKey });
+  const key = AccessKey.safeParse({ accessKeyId, secretAccessKey });
   if (key.success) return key.data;
   throw new UsageError(
     "SLUICE_ACCESS_KEY_ID (3 characters at least) and SLUICE_SECRET_ACCESS_KEY (8 at least) must be set both or neither",

@@ -10,9 +10,9 @@ import { HostError } from "../host-error.ts";
  * first start. A damaged file is never replaced, since what it held may be all that opens the data.
  */
 
-/** The key that may do everything. */
-export const RootKey = z.object({ accessKeyId: z.string().min(3), secretAccessKey: z.string().min(8) });
-export type RootKey = z.infer<typeof RootKey>;
+/** An id and its secret, such as those of the root key. */
+export const AccessKey = z.object({ accessKeyId: z.string().min(3), secretAccessKey: z.string().min(8) });
+export type AccessKey = z.infer<typeof AccessKey>;
 
 /** The file of the root key that was made for a data folder. */
 export function rootKeyFile(dataDir: string): string {
@@ -20,27 +20,32 @@ export function rootKeyFile(dataDir: string): string {
 }
 
 /** The root key of a data folder; made if it keeps none. */
-export function keptRootKey(dataDir: string): RootKey {
+export function keptRootKey(dataDir: string): AccessKey {
   return readRootKey(dataDir) ?? makeRootKey(dataDir);
 }
 
 /** The root key that a data folder keeps; undefined if it keeps none. */
-export function readRootKey(dataDir: string): RootKey | undefined {
+export function readRootKey(dataDir: string): AccessKey | undefined {
   return readKept({
     file: rootKeyFile(dataDir),
-    schema: RootKey,
+    schema: AccessKey,
     damaged:
       'does not hold a key ({"accessKeyId": …, "secretAccessKey": …}): repair it, or remove it to have a new key made',
   });
 }
 
-function makeRootKey(dataDir: string): RootKey {
-  const key: RootKey = {
+function makeRootKey(dataDir: string): AccessKey {
+  const key = madeKey();
+  keep(rootKeyFile(dataDir), key);
+  return key;
+}
+
+/** A random key, which is kept nowhere yet. */
+export function madeKey(): AccessKey {
+  return {
     accessKeyId: `SLUICE${randomBytes(7).toString("hex").toUpperCase()}`,
     secretAccessKey: randomBytes(30).toString("base64url"),
   };
-  keep(rootKeyFile(dataDir), key);
-  return key;
 }
 
 const ENCRYPTION_KEY_BYTES = 32;

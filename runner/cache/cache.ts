@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import { type Grant, isStale } from "../gateway/grant.ts";
 import { ResumableContent } from "../gateway/resumable.ts";
 import { type RetryOptions, retrying } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
@@ -18,6 +19,8 @@ import { scrub } from "./scrub.ts";
 /** A content and a branch that has it. */
 export interface ContentSource extends BranchAddress {
   readonly content: ContentId;
+  /** Of the lease that it is wanted for. */
+  readonly grant?: Grant | undefined;
 }
 
 export interface CacheOptions {
@@ -80,10 +83,17 @@ export class Cache {
   ): Promise<void> {
     const { content } = source;
     if (await this.#files.place(content, target)) return;
-    await this.#arrivals.use(contentName(content), {
-      bring: () => this.#bring(source),
-      signal,
-      work: async (path) => void (await linkInto(path, target)),
+    const placed = () =>
+      this.#arrivals.use(contentName(content), {
+        bring: () => this.#bring(source),
+        signal,
+        work: async (path) => void (await linkInto(path, target)),
+      });
+    // It may be on its way for another lease, whose grant is not renewed once that lease is lost: ours may do.
+    await placed().catch((error: unknown) => {
+      signal.throwIfAborted();
+      if (!isStale(error)) throw error;
+      return placed();
     });
   }
 

@@ -39,13 +39,16 @@ export class ContractError extends Error {
   override readonly name = "ContractError";
 }
 
+/** The gateway's error code if a grant is not good any more, such as after a pause of this machine. */
+export const STALE_GRANT = "InvalidGrant";
+
 /** Whether another try may go better. An error that is no answer of the gateway counts as a broken connection. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof ContractError) return "final";
   if (!(error instanceof GatewayError)) return "unreachable";
   if (isAway(error)) return "unreachable";
-  // The client has learnt the time meanwhile.
-  if (error.code === SKEWED) return "transient";
+  // The client has learnt the time meanwhile, or the lease is being renewed for another grant.
+  if (error.code === SKEWED || error.code === STALE_GRANT) return "transient";
   return error.status >= 500 || error.status === 408 ? "transient" : "final";
 }
 
@@ -88,6 +91,11 @@ export class Client {
       // A body that was streamed is gone: its sender must begin anew.
       { refusalOf: gatewayError, mayRepeat: body == null || typeof body === "string" },
     );
+  }
+
+  /** The version of the wire that the gateway speaks, as its last answer said; 1 before the first one. */
+  get wireVersion(): number {
+    return this.#pool.wireVersion;
   }
 
   /** Breaks what is under way. */

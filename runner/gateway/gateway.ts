@@ -16,9 +16,16 @@ import {
   Renewed,
   type RenewRequest,
 } from "../../protocol/runner.ts";
-import type { Client } from "./client.ts";
+import type { Client, Request } from "./client.ts";
+import type { Grant } from "./grant.ts";
 
-export interface FilesRequest extends BranchAddress {
+/** What a call is made for. */
+interface UnderLease {
+  /** Absent: the call is made without one, which a key of level `runner` is refused. */
+  readonly grant?: Grant | undefined;
+}
+
+export interface FilesRequest extends BranchAddress, UnderLease {
   readonly commit: string;
   /** "" is everything; a directory ends in `/`. */
   readonly prefix: string;
@@ -33,12 +40,17 @@ const LEASE_SILENCE_MS = 15_000;
 // Short enough for a second try within the lease, if the first one went into a dead connection.
 const RENEW_SILENCE_MS = LEASE_MS / 4;
 
-/** The calls of the control API that a runner makes. One try each. */
+/** The calls of the control API that a runner makes. One try each. Those that read or upload present the grant of the lease that they are made for. */
 export class Gateway {
   readonly #client: Client;
 
   constructor(client: Client) {
     this.#client = client;
+  }
+
+  /** The version of the wire that the gateway speaks, as its last answer said: it refuses fields of a later one. */
+  get wireVersion(): number {
+    return this.#client.wireVersion;
   }
 
   heartbeat(body: z.infer<typeof Heartbeat>, signal: AbortSignal): Promise<Assignment> {
@@ -70,7 +82,7 @@ export class Gateway {
 
   /** One page of the files under a prefix, in path order. */
   files(request: FilesRequest, signal: AbortSignal): Promise<FilePage> {
-    const { repo, branch, commit, prefix, since, after } = request;
+    const { repo, branch, commit, prefix, since, after, grant } = request;
     const path = `/api/v1/repos/${repo}/branches/${branch}/commits/${encodeURIComponent(commit)}/files`;
     const query = {
       prefix,
@@ -78,60 +90,89 @@ export class Gateway {
       ...(since !== undefined && { since }),
       ...(after !== undefined && { after }),
     };
-    return this.#client.call(FilePage, { method: "GET", path, query, signal });
+    return granted(grant, (headers) =>
+      this.#client.call(FilePage, { method: "GET", path, query, headers, signal }),
+    );
   }
 
   /** The bytes of a content: a stream that must be read or destroyed. */
-  async content(address: BranchAddress & { content: ContentId }, signal: AbortSignal): Promise<Readable> {
-    const { repo, branch, content } = address;
+  async content(
+    { repo, branch, content, grant }: BranchAddress & UnderLease & { content: ContentId },
+    signal: AbortSignal,
+  ): Promise<Readable> {
     const path = `/api/v1/repos/${repo}/branches/${branch}/contents/${contentName(content)}`;
-    return (await this.#client.send({ method: "GET", path, signal })).body;
+    const answer = await granted(grant, (headers) =>
+      this.#client.send({ method: "GET", path, headers, signal }),
+    );
+    return answer.body;
   }
 
   /** Opens an upload that belongs to a datum's lease. Returns its id. */
-  async openUpload(body: BranchAddress & { lease: string }, signal: AbortSignal): Promise<string> {
-    return (await this.#post(UploadOpened, { path: "/api/v1/uploads", body, signal })).upload;
+  async openUpload(
+    { repo, branch, lease, grant }: BranchAddress & UnderLease & { lease: string },
+    signal: AbortSignal,
+  ): Promise<string> {
+    const body = { repo, branch, lease };
+    return (await this.#post(UploadOpened, { path: "/api/v1/uploads", body, grant, signal })).upload;
   }
 
   /** Reserves for the upload the contents that the branch has. Returns those that it lacks. */
   async reserve(
-    { upload, contents }: { upload: string; contents: readonly ContentId[] },
+    { upload, contents, grant }: UnderLease & { upload: string; contents: readonly ContentId[] },
     signal: AbortSignal,
   ): Promise<ContentId[]> {
     const path = `/api/v1/uploads/${encodeURIComponent(upload)}/reserve`;
-    return (await this.#post(ContentsReserved, { path, body: { contents }, signal })).missing;
+    return (await this.#post(ContentsReserved, { path, body: { contents }, grant, signal })).missing;
   }
 
   /** Adds small contents, many in one call. */
   async addInline(
-    { upload, contents }: { upload: string; contents: readonly InlineContent[] },
+    { upload, contents, grant }: UnderLease & { upload: string; contents: readonly InlineContent[] },
     signal: AbortSignal,
   ): Promise<void> {
     const path = `/api/v1/uploads/${encodeURIComponent(upload)}/contents`;
     const body = JSON.stringify({ contents });
-    const answer = await this.#client.send({ method: "POST", path, headers: JSON_HEADERS, body, signal });
-    await answer.body.dump();
+    await this.#sendGranted(grant, { method: "POST", path, headers: JSON_HEADERS, body, signal });
   }
 
   /** Adds one content of any size, streaming. */
   async addContent(
-    { upload, content, bytes }: { upload: string; content: ContentId; bytes: Readable },
+    { upload, content, bytes, grant }: UnderLease & { upload: string; content: ContentId; bytes: Readable },
     signal: AbortSignal,
   ): Promise<void> {
     const path = `/api/v1/uploads/${encodeURIComponent(upload)}/contents`;
     const query = { digest: content.digest, size: String(content.size) };
     const headers = { "content-length": String(content.size), "content-type": "application/octet-stream" };
-    const answer = await this.#client.send({ method: "PUT", path, query, headers, body: bytes, signal });
+    await this.#sendGranted(grant, { method: "PUT", path, query, headers, body: bytes, signal });
+  }
+
+  async #sendGranted(grant: Grant | undefined, { headers, ...request }: Request): Promise<void> {
+    const answer = await granted(grant, (presented) =>
+      this.#client.send({ ...request, headers: { ...headers, ...presented } }),
+    );
     await answer.body.dump();
   }
 
   #post<Schema extends z.ZodType>(
     answer: Schema,
-    { body, ...request }: { path: string; body: unknown; silenceMs?: number; signal: AbortSignal },
+    {
+      body,
+      grant,
+      ...request
+    }: UnderLease & Pick<Request, "path" | "silenceMs" | "signal"> & { body: unknown },
   ): Promise<z.infer<Schema>> {
     const text = JSON.stringify(body);
-    return this.#client.call(answer, { ...request, method: "POST", headers: JSON_HEADERS, body: text });
+    return granted(grant, (presented) => {
+      const headers = { ...JSON_HEADERS, ...presented };
+      return this.#client.call(answer, { ...request, method: "POST", headers, body: text });
+    });
   }
+}
+
+type Headers = Readonly<Record<string, string>>;
+
+function granted<T>(grant: Grant | undefined, call: (headers: Headers) => Promise<T>): Promise<T> {
+  return grant ? grant.presented(call) : call({});
 }
 
 const JSON_HEADERS = { "content-type": "application/json" };

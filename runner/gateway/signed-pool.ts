@@ -1,5 +1,6 @@
 import { AwsV4Signer } from "aws4fetch";
 import { type Dispatcher, Pool } from "undici";
+import { WIRE_HEADER, WIRE_VERSION } from "../../protocol/runner.ts";
 
 export interface Key {
   readonly accessKeyId: string;
@@ -24,7 +25,7 @@ export interface SignedRequest {
 export const SKEWED = "RequestTimeTooSkewed";
 
 /**
- * Kept-alive connections to one gateway. Requests are signed by the gateway's time: at first that of this node's clock,
+ * Kept-alive connections to one gateway. Each request says which version of the wire it is of. Requests are signed by the gateway's time: at first that of this node's clock,
  * then corrected by what the gateway's answers say. So a node works even if its clock is wrong.
  */
 export class SignedPool {
@@ -32,6 +33,7 @@ export class SignedPool {
   readonly #gateway: Key & { readonly endpoint: string };
   /** By how much the gateway's clock is ahead of ours. */
   #aheadMs = 0;
+  #wireVersion = 1;
   /** Signing keys of the day. */
   readonly #keys = new Map<string, ArrayBuffer>();
 
@@ -58,17 +60,32 @@ export class SignedPool {
     throw await refusalOf(second);
   }
 
+  /** The version of the wire that the gateway speaks, as its last answer said; 1 before the first one. */
+  get wireVersion(): number {
+    return this.#wireVersion;
+  }
+
   /** Breaks what is under way. */
   async close(): Promise<void> {
     await this.#pool.destroy();
   }
 
-  async #exchange({ sha256, body, ...request }: SignedRequest): Promise<Dispatcher.ResponseData> {
+  async #exchange(request: SignedRequest): Promise<Dispatcher.ResponseData> {
+    const answer = await this.#ask(request);
+    this.#wireVersion = versionOf(answer.headers[WIRE_HEADER]);
+    return answer;
+  }
+
+  async #ask({ sha256, body, ...request }: SignedRequest): Promise<Dispatcher.ResponseData> {
     const { endpoint, ...key } = this.#gateway;
     const signer = new AwsV4Signer({
       url: endpoint + request.path,
       method: request.method,
-      headers: { ...request.headers, "x-amz-content-sha256": sha256 ?? "UNSIGNED-PAYLOAD" },
+      headers: {
+        ...request.headers,
+        [WIRE_HEADER]: String(WIRE_VERSION),
+        "x-amz-content-sha256": sha256 ?? "UNSIGNED-PAYLOAD",
+      },
       ...key,
       service: "s3",
       region: "auto",
@@ -93,6 +110,12 @@ type RefusalOf = (answer: Dispatcher.ResponseData) => Promise<Error & { readonly
 
 function isGood({ statusCode }: Dispatcher.ResponseData): boolean {
   return statusCode >= 200 && statusCode < 300;
+}
+
+/** A gateway that does not say its version is of the first one. */
+function versionOf(header: unknown): number {
+  const version = typeof header === "string" ? Number(header) : Number.NaN;
+  return Number.isInteger(version) && version > 0 ? version : 1;
 }
 
 /** The value of a JSON text, or undefined if it is none. */

@@ -8,6 +8,7 @@ import type { LeasedDatum } from "../../protocol/runner.ts";
 import type { Cache } from "../cache/cache.ts";
 import { failureOf } from "../gateway/client.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import type { Grant } from "../gateway/grant.ts";
 import { retrying } from "../gateway/retry.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
 import { DatumFault, errorCode } from "../lib/fault.ts";
@@ -26,6 +27,7 @@ export interface StageRequest {
   /** The folder that becomes `/pfs`; made here. */
   readonly pfs: string;
   readonly inputs: readonly LeasedInput[];
+  readonly grant?: Grant | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -38,14 +40,17 @@ const MAX_TRIES = 5;
  * the input is lazy, and an empty `out`. Returns the pipes. Throws DatumFault if the datum can't be laid out here, and
  * what fetching throws.
  */
-export async function stage(deps: StageDeps, { pfs, inputs, signal }: StageRequest): Promise<LazyFiles> {
+export async function stage(
+  deps: StageDeps,
+  { pfs, inputs, grant, signal }: StageRequest,
+): Promise<LazyFiles> {
   const lazy: LazyFile[] = [];
   await mkdir(join(pfs, "out"), { recursive: true });
   for (const input of inputs) {
     if (!NAME_PATTERN.test(input.name) || input.name === "out") {
       throw new DatumFault(`input name ${JSON.stringify(input.name)} can't be a folder of /pfs`);
     }
-    await stageInput(deps, { input, root: join(pfs, input.name), lazy, signal });
+    await stageInput(deps, { input, root: join(pfs, input.name), lazy, grant, signal });
   }
   return lazyFiles(pfs, lazy);
 }
@@ -55,11 +60,12 @@ interface InputRequest {
   readonly root: string;
   /** Pipes are added here, in the order of their paths. */
   readonly lazy: LazyFile[];
+  readonly grant: Grant | undefined;
   readonly signal: AbortSignal;
 }
 
 async function stageInput(deps: StageDeps, request: InputRequest): Promise<void> {
-  const { input, root, signal } = request;
+  const { input, root, grant, signal } = request;
   await mkdir(root);
   if (input.kind === "file") {
     if (!input.content)
@@ -70,7 +76,7 @@ async function stageInput(deps: StageDeps, request: InputRequest): Promise<void>
   await makeFolder({ root, path: input.path });
   let after: string | undefined;
   do {
-    const page = await listPage(deps, { input, prefix, after, signal });
+    const page = await listPage(deps, { input, prefix, after, grant, signal });
     await forEachLimited(page.files, {
       // Pipes are kept in order.
       limit: input.lazy ? 1 : FILES_AT_ONCE,
@@ -86,12 +92,13 @@ function listPage(
     input,
     prefix,
     after,
+    grant,
     signal,
-  }: Pick<InputRequest, "input" | "signal"> & { prefix: string; after: string | undefined },
+  }: Pick<InputRequest, "input" | "grant" | "signal"> & { prefix: string; after: string | undefined },
 ) {
   const { repo, branch, commit, from } = input;
   const request = {
-    ...{ repo, branch, commit, prefix },
+    ...{ repo, branch, commit, prefix, grant },
     ...(from !== null && { since: from }),
     ...(after !== undefined && { after }),
   };
@@ -118,7 +125,7 @@ async function makeFolder({ root, path }: { root: string; path: string }): Promi
 
 async function placeFile(
   deps: StageDeps,
-  { input, root, lazy, path, content, signal }: InputRequest & { path: string; content: ContentId },
+  { input, root, lazy, path, content, grant, signal }: InputRequest & { path: string; content: ContentId },
 ): Promise<void> {
   signal.throwIfAborted();
   const target = join(root, checked(path));
@@ -126,14 +133,15 @@ async function placeFile(
     const fresh = await deps.pipes.get();
     await inFolder({ target, path }, () => rename(fresh, target));
     const { repo, branch } = input;
-    lazy.push({ pipe: target, path, source: { repo, branch, content } });
+    lazy.push({ pipe: target, path, source: { repo, branch, content, grant } });
     return;
   }
   if (content.size === 0) {
     return inFolder({ target, path }, () => writeFile(target, "", { flag: "wx", mode: 0o444 }));
   }
   const { repo, branch } = input;
-  await inFolder({ target, path }, () => deps.cache.place({ repo, branch, content }, { target, signal }));
+  const source = { repo, branch, content, grant };
+  await inFolder({ target, path }, () => deps.cache.place(source, { target, signal }));
 }
 
 /** Checks a path again, as the gateway did when it was written: here it becomes a path of this machine. */

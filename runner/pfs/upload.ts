@@ -4,6 +4,7 @@ import type { BranchAddress } from "../../protocol/names.ts";
 import type { Output } from "../../protocol/runner.ts";
 import { failureOf } from "../gateway/client.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import type { Grant } from "../gateway/grant.ts";
 import { retrying } from "../gateway/retry.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
 import { type Collected, openPlain } from "./collect.ts";
@@ -12,6 +13,7 @@ export interface UploadRequest {
   readonly collected: readonly Collected[];
   readonly output: BranchAddress;
   readonly lease: string;
+  readonly grant?: Grant | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -57,24 +59,26 @@ function outputOf({ path, content, bytes }: Collected, how: "carried" | "apart")
 }
 
 async function upload(gateway: Uploads, request: UploadRequest): Promise<string> {
-  const { collected, output, lease, signal } = request;
+  const { collected, output, lease, grant, signal } = request;
   const again = <T>(work: () => Promise<T>) =>
     retrying(work, { signal, classify: failureOf, maxTransient: MAX_TRIES });
-  const id = await again(() => gateway.openUpload({ ...output, lease }, signal));
+  const id = await again(() => gateway.openUpload({ ...output, lease, grant }, signal));
   for (let start = 0; start < collected.length; start += MAX_CONTENTS_PER_CALL) {
     const page = collected.slice(start, start + MAX_CONTENTS_PER_CALL);
     const contents = page.map((entry) => entry.content);
     const missing = new Set(
-      (await again(() => gateway.reserve({ upload: id, contents }, signal))).map(contentName),
+      (await again(() => gateway.reserve({ upload: id, contents, grant }, signal))).map(contentName),
     );
     const wanted = page.filter((entry) => missing.has(contentName(entry.content)));
     const inline = wanted.flatMap(inlineOf);
-    if (inline.length > 0) await again(() => gateway.addInline({ upload: id, contents: inline }, signal));
+    if (inline.length > 0) {
+      await again(() => gateway.addInline({ upload: id, contents: inline, grant }, signal));
+    }
     await forEachLimited(
       wanted.filter((entry) => !entry.bytes),
       {
         limit: TRANSFERS_AT_ONCE,
-        work: (entry) => again(() => sendFile(gateway, { upload: id, entry, signal })),
+        work: (entry) => again(() => sendFile(gateway, { upload: id, entry, grant, signal })),
       },
     );
   }
@@ -91,13 +95,18 @@ function base64(bytes: Uint8Array): string {
 
 async function sendFile(
   gateway: Uploads,
-  { upload, entry, signal }: { upload: string; entry: Collected; signal: AbortSignal },
+  {
+    upload,
+    entry,
+    grant,
+    signal,
+  }: Pick<UploadRequest, "grant" | "signal"> & { upload: string; entry: Collected },
 ): Promise<void> {
   const content: ContentId = entry.content;
   const file = await openPlain(entry.source);
   const bytes = file.createReadStream({ highWaterMark: READ_BYTES, autoClose: true });
   try {
-    await gateway.addContent({ upload, content, bytes }, signal);
+    await gateway.addContent({ upload, content, bytes, grant }, signal);
   } finally {
     bytes.destroy();
   }

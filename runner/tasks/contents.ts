@@ -3,6 +3,7 @@ import { type ContentId, contentName } from "../../protocol/content.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import { failureOf } from "../gateway/client.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import type { Grant } from "../gateway/grant.ts";
 import { DamagedContent, ResumableContent, WrongContent } from "../gateway/resumable.ts";
 import { type Failure, retrying } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
@@ -23,6 +24,7 @@ export class ContentBroken extends Error {
 export interface ContentRequest {
   readonly address: BranchAddress;
   readonly content: ContentId;
+  readonly grant?: Grant | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -35,10 +37,10 @@ const MAX_TRIES = 5;
  */
 export async function* contentBytes(
   gateway: Contents,
-  { address, content, signal }: ContentRequest,
+  { address, content, grant, signal }: ContentRequest,
 ): AsyncGenerator<Buffer> {
   if (content.size === 0) return;
-  const bytes = new ResumableContent(content, () => gateway.content({ ...address, content }, signal));
+  const bytes = new ResumableContent(content, () => gateway.content({ ...address, content, grant }, signal));
   const next = () => retrying(() => bytes.next(), { signal, classify, maxTransient: MAX_TRIES });
   try {
     for (let piece = await next(); piece; piece = await next()) yield piece;

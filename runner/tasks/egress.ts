@@ -3,6 +3,7 @@ import type { ContentId } from "../../protocol/content.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Task } from "../../protocol/runner.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import type { Grant } from "../gateway/grant.ts";
 import { type Failure, retrying } from "../gateway/retry.ts";
 import { forEachLimited, type Progress, whileItGoesOn } from "../lib/concurrency.ts";
 import type { SecretSource } from "../secrets/source.ts";
@@ -31,6 +32,7 @@ export interface EgressRequest {
   readonly task: EgressTask;
   /** The branch that has the contents. */
   readonly output: BranchAddress;
+  readonly grant?: Grant | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -47,7 +49,7 @@ const STALL_MS = 5 * 60_000;
  */
 export async function egressEntries(
   { gateway, secrets, env, stallMs = STALL_MS }: EgressDeps,
-  { task, output, signal }: EgressRequest,
+  { task, output, grant, signal }: EgressRequest,
 ): Promise<void> {
   const { egress, entries } = task;
   const destination = parseDestination(egress.URL);
@@ -55,7 +57,16 @@ export async function egressEntries(
   const credentials =
     name === undefined ? environmentCredentials(env) : await secretCredentials(secrets, { name, signal });
   const store = await opened({ destination, endpoint: egress.endpoint, credentials });
-  const writer = new EntryWriter({ gateway, stallMs, store, destination, credentials, output, signal });
+  const writer = new EntryWriter({
+    gateway,
+    stallMs,
+    store,
+    destination,
+    credentials,
+    output,
+    grant,
+    signal,
+  });
   const large = (entry: Entry) => entry.content !== null && entry.content.size > WHOLE_BYTES;
   const removed = entries.filter(({ content }) => content === null);
   const small = entries.filter((entry) => !large(entry));
@@ -90,6 +101,7 @@ interface WriterOptions {
   readonly destination: Destination;
   readonly credentials: Credentials;
   readonly output: BranchAddress;
+  readonly grant: Grant | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -114,10 +126,10 @@ class EntryWriter {
   }
 
   async #put({ key, content }: { key: string; content: ContentId }, progress: Progress): Promise<void> {
-    const { gateway, store, output: address } = this.#options;
+    const { gateway, store, output: address, grant } = this.#options;
     const { signal } = progress;
     if (await isThere(store, { key, content, signal })) return;
-    const request = { address, content, signal };
+    const request = { address, content, grant, signal };
     if (content.size <= WHOLE_BYTES) {
       const body = await contentBuffer(gateway, request);
       return store.put({ key, content, body, signal });

@@ -4,6 +4,7 @@ import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../protocol/
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Outcome, Task } from "../../protocol/runner.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import type { Grant } from "../gateway/grant.ts";
 import { type Failure, retrying } from "../gateway/retry.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
 import { TreeHash } from "../lib/tree-hash.ts";
@@ -21,6 +22,7 @@ export interface MergeRequest {
   readonly output: BranchAddress;
   /** Path for a file that is made here and is gone afterwards. */
   readonly file: string;
+  readonly grant?: Grant | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -35,14 +37,14 @@ const READ_BYTES = 1024 * 1024;
  * whole is built in a file, so that memory is bounded whatever its size.
  */
 export async function mergeParts(gateway: MergeCalls, request: MergeRequest): Promise<Merged> {
-  const { file, output, task, signal } = request;
+  const { file, output, task, grant, signal } = request;
   const { lease } = task;
   try {
     await build(gateway, request);
     const content = await identify(file, signal);
     const bytes = content.size <= INLINE_LIMIT_BYTES ? await readFile(file) : null;
     const collected = [{ path: "", content, bytes, source: file }];
-    const { outputs, upload } = await sendOutputs(gateway, { collected, output, lease, signal });
+    const { outputs, upload } = await sendOutputs(gateway, { collected, output, lease, grant, signal });
     const carried = outputs[0]?.bytes;
     return {
       content,
@@ -60,13 +62,16 @@ interface Piece {
   readonly offsets: number[];
 }
 
-async function build(gateway: MergeCalls, { task, file, output, signal }: MergeRequest): Promise<void> {
+async function build(
+  gateway: MergeCalls,
+  { task, file, output, grant, signal }: MergeRequest,
+): Promise<void> {
   const whole = await open(file, "wx", 0o600);
   try {
     await forEachLimited(piecesOf(task.parts), {
       limit: FETCHES_AT_ONCE,
       work: (piece) =>
-        retrying(() => fetchPiece(gateway, { piece, whole, output, signal }), {
+        retrying(() => fetchPiece(gateway, { piece, whole, output, grant, signal }), {
           signal,
           classify: failureOf,
           maxTransient: MAX_TRIES,
@@ -94,16 +99,17 @@ interface PieceRequest {
   readonly piece: Piece;
   readonly whole: FileHandle;
   readonly output: BranchAddress;
+  readonly grant: Grant | undefined;
   readonly signal: AbortSignal;
 }
 
 /** Writes a content to all of its places. A second try writes over the first. */
 async function fetchPiece(
   gateway: MergeCalls,
-  { piece: { content, offsets }, whole, output, signal }: PieceRequest,
+  { piece: { content, offsets }, whole, output, grant, signal }: PieceRequest,
 ): Promise<void> {
   let done = 0;
-  for await (const chunk of contentBytes(gateway, { address: output, content, signal })) {
+  for await (const chunk of contentBytes(gateway, { address: output, content, grant, signal })) {
     for (const offset of offsets) await writeAt(whole, { bytes: chunk, position: offset + done });
     done += chunk.length;
   }

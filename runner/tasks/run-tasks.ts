@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Lease, LeasedDatum, Outcome, Task } from "../../protocol/runner.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import type { Grant } from "../gateway/grant.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
 import { SecretMissing, type SecretSource } from "../secrets/source.ts";
@@ -82,9 +83,10 @@ class Round {
     const signal = this.#waiting.get(task.lease);
     this.#waiting.delete(task.lease);
     if (!signal || signal.aborted) return;
-    const { perform, reporter, dir } = this.#deps;
+    const { perform, reporter, leases, dir } = this.#deps;
     const file = join(dir, `task-${nextFile()}`);
-    const outcome = await perform({ task, output: this.#lease.output, file, signal });
+    const grant = leases.grantOf(task.lease);
+    const outcome = await perform({ task, output: this.#lease.output, file, grant, signal });
     if (!signal.aborted) reporter.add(outcome);
   }
 }
@@ -111,6 +113,8 @@ export interface TaskWork {
   readonly output: BranchAddress;
   /** A file that may be made for it. */
   readonly file: string;
+  /** With it contents are read and sent. */
+  readonly grant?: Grant | undefined;
   /** Stops the work; its outcome is then of no interest. */
   readonly signal: AbortSignal;
 }
@@ -130,10 +134,14 @@ export async function performTask(deps: TaskDeps, work: TaskWork): Promise<Outco
   }
 }
 
-async function done({ gateway, secrets, env, stallMs }: TaskDeps, { task, output, file, signal }: TaskWork) {
+async function done({ gateway, secrets, env, stallMs }: TaskDeps, work: TaskWork) {
+  const { task, output, file, grant, signal } = work;
   if (task.kind === "merge") {
-    return { state: "merged", ...(await mergeParts(gateway, { task, output, file, signal })) } as const;
+    return {
+      state: "merged",
+      ...(await mergeParts(gateway, { task, output, file, grant, signal })),
+    } as const;
   }
-  await egressEntries({ gateway, secrets, env, stallMs }, { task, output, signal });
+  await egressEntries({ gateway, secrets, env, stallMs }, { task, output, grant, signal });
   return { state: "pushed" } as const;
 }

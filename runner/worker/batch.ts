@@ -174,7 +174,8 @@ class Batch {
     const signal = AbortSignal.any([this.#signals.kill, leases.hold(datum.lease)]);
     const pfs = join(dir, `datum-${nextFolder()}`);
     const onOutput = reporter.logs.outputOf(datum.lease);
-    const work = { datum, transform, limited, datumTimeout, output, pfs, onOutput, signal };
+    const grant = leases.grantOf(datum.lease);
+    const work = { datum, transform, limited, datumTimeout, output, pfs, onOutput, grant, signal };
     return { work, staged: undefined };
   }
 }

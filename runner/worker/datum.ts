@@ -6,6 +6,7 @@ import type { Transform } from "../../protocol/spec.ts";
 import type { Cache } from "../cache/cache.ts";
 import { type MountedSecret, NodeTrouble, type Run, type Sandbox } from "../executors/executor.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import type { Grant } from "../gateway/grant.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
 import { collect } from "../pfs/collect.ts";
 import type { LazyFiles } from "../pfs/lazy/lazy-file.ts";
@@ -35,6 +36,8 @@ export interface DatumWork {
   readonly output: { readonly repo: string; readonly branch: string };
   /** The folder that is `/pfs` to the command. */
   readonly pfs: string;
+  /** With it inputs are read and outputs sent. */
+  readonly grant?: Grant | undefined;
   /** Given what the command prints, as it comes. */
   readonly onOutput?: (bytes: Buffer) => void;
   /** Stops the work; its result is then of no interest. */
@@ -65,9 +68,9 @@ export class DatumRunner {
   /** Lays out the inputs. Never fails. */
   async stage(work: DatumWork): Promise<Staged> {
     const { gateway, cache, pipes } = this.#deps;
-    const { datum, pfs, signal } = work;
+    const { datum, pfs, grant, signal } = work;
     try {
-      const lazy = await stage({ gateway, cache, pipes }, { pfs, inputs: datum.inputs, signal });
+      const lazy = await stage({ gateway, cache, pipes }, { pfs, inputs: datum.inputs, grant, signal });
       return { ok: true, lazy };
     } catch (error) {
       const reason = `the inputs could not be laid out: ${messageOf(error)}`;
@@ -93,11 +96,11 @@ export class DatumRunner {
     if (verdict.kind === "failed") {
       return failed(work, { ...verdict, log: run.log, millis, ...(endsJob && { endsJob }) });
     }
-    const { datum, output, pfs, signal } = work;
+    const { datum, output, pfs, grant, signal } = work;
     const { lease } = datum;
     try {
       const collected = await collect({ out: join(pfs, "out"), signal });
-      const sent = await sendOutputs(this.#deps.gateway, { collected, output, lease, signal });
+      const sent = await sendOutputs(this.#deps.gateway, { collected, output, lease, grant, signal });
       return { lease, state: "success", exitCode: verdict.exitCode, millis, ...sent };
     } catch (error) {
       const reason = `the outputs could not be stored: ${messageOf(error)}`;

@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
-import { LEASE_MS, MAX_BATCH } from "../../protocol/runner.ts";
+import { LEASE_MS, type Lease, MAX_BATCH } from "../../protocol/runner.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import { Grant } from "../gateway/grant.ts";
 import { about, jitteredBackoff, pause } from "../gateway/retry.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
@@ -16,12 +17,36 @@ export interface Signals {
 /** Why a datum's work was stopped before its end. */
 export type StopReason = "lost" | "yielded";
 
-/** The leases that a worker holds, each with the signal that stops its work. */
+/** The leases that a worker holds, each with the signal that stops its work and with its grant. */
 export class Leases {
   readonly #held = new Map<string, AbortController>();
+  readonly #grants = new Map<string, Grant>();
+  /** Called if a grant is good no more: its lease should be renewed at once. */
+  onStaleGrant: () => void = () => {};
 
   get ids(): string[] {
     return [...this.#held.keys()];
+  }
+
+  /** Takes over the grants of what was leased. */
+  granted({ tasks, datums, grants = {} }: Pick<Lease, "tasks" | "datums" | "grants">): void {
+    for (const { lease, job } of [...tasks, ...datums]) {
+      const onStale = () => this.onStaleGrant();
+      this.#grants.set(lease, new Grant({ job, text: grants[job], onStale }));
+    }
+  }
+
+  /** Takes over fresh grants, by job. */
+  renewed(grants: Readonly<Record<string, string>>): void {
+    for (const grant of this.#grants.values()) {
+      const text = grants[grant.job];
+      if (text !== undefined) grant.renew(text);
+    }
+  }
+
+  /** The grant of a lease, to be kept with its work: what others wait for may go on after the lease is let go. */
+  grantOf(lease: string): Grant | undefined {
+    return this.#grants.get(lease);
   }
 
   hold(lease: string): AbortSignal {
@@ -35,11 +60,13 @@ export class Leases {
   stop(lease: string, reason: StopReason): boolean {
     const controller = this.#held.get(lease);
     controller?.abort(reason);
+    this.#grants.delete(lease);
     return this.#held.delete(lease);
   }
 
   /** Lets go of a lease whose outcome has been recorded. */
   release(lease: string): void {
+    this.#grants.delete(lease);
     this.#held.delete(lease);
   }
 }
@@ -68,6 +95,7 @@ export class Renewer {
 
   constructor(deps: RenewerDeps) {
     this.#deps = deps;
+    deps.leases.onStaleGrant = () => this.#hurry.abort();
   }
 
   /** Renews until `stop`. */
@@ -124,7 +152,8 @@ export class Renewer {
     const { gateway, leases, log, pipeline, worker } = this.#deps;
     const trouble = this.#trouble;
     const said = trouble !== undefined && { trouble };
-    const { lost } = await gateway.renew({ pipeline, worker, leases: held, ...said }, stop);
+    const { lost, grants } = await gateway.renew({ pipeline, worker, leases: held, ...said }, stop);
+    if (grants) leases.renewed(grants);
     // The end of the trouble is said until it is heard.
     if (trouble === null && this.#trouble === null) this.#trouble = undefined;
     for (const lease of lost) {

@@ -64,6 +64,7 @@ export async function runWorker(
   const batch = (sandbox: Sandbox, lease: Lease) =>
     runBatch({ datums, sandbox, leases, reporter, background, log, dir }, { lease, signals });
   const work = async (lease: Lease) => {
+    leases.granted(lease);
     const own = secrets.for({ pipeline, limited: lease.limited });
     const perform = (task: TaskWork) => performTask({ gateway, secrets: own, env: process.env }, task);
     const rest = await runTasks({ perform, leases, reporter, dir }, { lease, signals });

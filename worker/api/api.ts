@@ -1,4 +1,5 @@
 import { type IRequest, Router } from "itty-router";
+import { WIRE_HEADER, WIRE_VERSION } from "../../protocol/runner.ts";
 import type { Caller, Context } from "../app.ts";
 import { ApiError, renderApiError } from "./answer/errors.ts";
 import { admit } from "./request/admit.ts";
@@ -38,11 +39,11 @@ export async function handleApi(
   request: Request,
   { context, caller }: { context: Context; caller: Caller },
 ): Promise<Response> {
-  try {
-    return await router.fetch(request as unknown as IRequest, context, caller);
-  } catch (error) {
-    return renderApiError(error, context.requestId);
-  }
+  const answer = await router
+    .fetch(request as unknown as IRequest, context, caller)
+    .catch((error: unknown) => renderApiError(error, context.requestId));
+  answer.headers.set(WIRE_HEADER, String(WIRE_VERSION));
+  return answer;
 }
 
 function apiRequest(

@@ -1,9 +1,13 @@
 import { parseContentName } from "../../protocol/content.ts";
 import { readContent } from "../blobs/read-content.ts";
+import { hasLevel } from "../core/permissions.ts";
 import { ApiError } from "./answer/errors.ts";
 import { type ApiRequest, branchInPath, noQuery } from "./request/api-request.ts";
 
-/** `GET /repos/{repo}/branches/{branch}/contents/{digest}-{size}`: the bytes of a content, without a path. */
+/**
+ * `GET /repos/{repo}/branches/{branch}/contents/{digest}-{size}`: the bytes of a content, without a path. Runners also
+ * read what a deleted branch held, since their jobs began before it was deleted.
+ */
 export async function readContents(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { content = "" } = asked.params;
@@ -11,7 +15,8 @@ export async function readContents(asked: ApiRequest): Promise<Response> {
   if (!id)
     throw new ApiError("InvalidRequest", `'${content}' is not a content: it is '<64 hex digits>-<size>'.`);
   const { branch } = branchInPath(asked);
-  const found = await branch.content(id);
+  const liveOnly = !hasLevel(asked.caller.scope, "work");
+  const found = await branch.content({ ...id, liveOnly });
   if (!found.ok) throw new ApiError("NotFound", `The branch does not have the content '${content}'.`);
   const headers = { "content-type": "application/octet-stream", "content-length": String(id.size) };
   return new Response(await readContent(asked.context.blobs, { body: found.body, size: id.size }), {

@@ -30,7 +30,7 @@ export async function createKey(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const wish = await readJson(asked, CreateKey);
   const { catalogue, config } = asked.context;
-  const { encryptionKey } = config;
+  const [encryptionKey] = config.encryptionKeys;
   if (encryptionKey === undefined) {
     throw new ApiError(
       "NoEncryptionKey",
@@ -49,11 +49,13 @@ export async function deleteKey(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const id = asked.params.key ?? "";
   const { catalogue, config } = asked.context;
-  if (id === config.rootKey.id) {
-    throw new ApiError(
-      "InvalidRequest",
-      `'${id}' is the root key, which can't be deleted: change SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY of the gateway instead.`,
-    );
+  const rank = config.rootKeys.findIndex((root) => root.id === id);
+  if (rank >= 0) {
+    const message =
+      rank === 0
+        ? `'${id}' is the root key, which can't be deleted: change SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY of the gateway instead.`
+        : `'${id}' is the root key from before, which can't be deleted: unset SLUICE_ACCESS_KEY_ID_PREVIOUS and SLUICE_SECRET_ACCESS_KEY_PREVIOUS of the gateway instead.`;
+    throw new ApiError("InvalidRequest", message);
   }
   if (await catalogue.keys.remove(id)) return new Response(null, { status: 204 });
   throw new ApiError(

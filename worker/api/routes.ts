@@ -24,6 +24,7 @@ import {
 } from "./pipelines/pipelines.ts";
 import { listBranches, listRepos } from "./repos.ts";
 import { noRepo, pipelineInPath, type Route, repoInPath } from "./request/admit.ts";
+import { grantsContents, grantsFiles, grantsNewUpload, grantsUpload } from "./runner/granted.ts";
 import { addLogs, finish, heartbeat, lease, leave, renew } from "./runner/runner.ts";
 import {
   addContent,
@@ -34,8 +35,8 @@ import {
   uploadRepo,
 } from "./uploads.ts";
 
-/** What a runner needs: it reads every input and writes every output. */
-const FLEET = [{ permission: "write", of: noRepo }] as const;
+/** What a runner needs to say that it lives, and to lease and report. To read and to upload it needs the grants of its leases. */
+const FLEET = [{ permission: "work", of: noRepo }] as const;
 /** Keys and nodes belong to no repo. They take `admin`, because a key that may hand out keys may do everything. */
 const MANAGE = [{ permission: "admin", of: noRepo }] as const;
 const TO_REPO = [{ permission: "write", of: repoInPath }] as const;
@@ -86,7 +87,9 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/repos/:repo/branches/:branch/commits/:commit/provenance": {
     GET: { needs: TO_READ_REPO, handle: readProvenance },
   },
-  "/repos/:repo/branches/:branch/commits/:commit/files": { GET: { needs: TO_READ_REPO, handle: listFiles } },
+  "/repos/:repo/branches/:branch/commits/:commit/files": {
+    GET: { needs: TO_READ_REPO, granted: grantsFiles, handle: listFiles },
+  },
   "/repos/:repo/branches/:branch/sessions": { POST: { needs: TO_REPO, handle: startOpenCommit } },
   "/repos/:repo/branches/:branch/sessions/:session": {
     GET: { needs: TO_REPO, handle: inspectOpenCommit },
@@ -95,12 +98,22 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/repos/:repo/branches/:branch/sessions/:session/finish": {
     POST: { needs: TO_REPO, handle: finishOpenCommit },
   },
-  "/repos/:repo/branches/:branch/contents/:content": { GET: { needs: TO_READ_REPO, handle: readContents } },
-  "/uploads": { POST: { needs: [{ permission: "write", of: newUploadRepo }], handle: openUpload } },
-  "/uploads/:upload/reserve": { POST: { needs: TO_UPLOAD, handle: reserveContents } },
+  "/repos/:repo/branches/:branch/contents/:content": {
+    GET: { needs: TO_READ_REPO, granted: grantsContents, handle: readContents },
+  },
+  "/uploads": {
+    POST: {
+      needs: [{ permission: "write", of: newUploadRepo }],
+      granted: grantsNewUpload,
+      handle: openUpload,
+    },
+  },
+  "/uploads/:upload/reserve": {
+    POST: { needs: TO_UPLOAD, granted: grantsUpload, handle: reserveContents },
+  },
   "/uploads/:upload/contents": {
-    POST: { needs: TO_UPLOAD, handle: addInlineContents },
-    PUT: { needs: TO_UPLOAD, handle: addContent },
+    POST: { needs: TO_UPLOAD, granted: grantsUpload, handle: addInlineContents },
+    PUT: { needs: TO_UPLOAD, granted: grantsUpload, handle: addContent },
   },
   "/runner/heartbeat": {
     POST: { needs: FLEET, handle: heartbeat },

@@ -111,7 +111,8 @@ function uploadOf(asked: ApiRequest): { branch: BranchApi; upload: string } {
   return { branch: asked.context.branch(uploadAddress(asked)), upload: asked.params.upload ?? "" };
 }
 
-function uploadAddress({ params }: ApiRequest): BranchAddress {
+/** The branch of the upload in the path. Throws NoSuchUpload if it can't be one. */
+export function uploadAddress({ params }: ApiRequest): BranchAddress {
   const address = parseUploadId(params.upload ?? "");
   if (!address) throw branchError({ ok: false, reason: "no-such-upload" });
   return address;

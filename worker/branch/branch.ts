@@ -128,8 +128,13 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return listVersions(this.#ledger, { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) });
   }
 
-  async content(id: ContentId): Promise<{ ok: true; body: Body } | Contract.Refused<"no-such-content">> {
-    const body = this.#ledger.exists ? this.#ledger.contents.body(id) : undefined;
+  async content({
+    liveOnly,
+    ...id
+  }: Contract.ReadContent): Promise<{ ok: true; body: Body } | Contract.Refused<"no-such-content">> {
+    const { exists, live, contents } = this.#ledger;
+    const body =
+      exists && (live || !liveOnly) ? contents.body(id, liveOnly ? live?.gen : undefined) : undefined;
     return body ? { ok: true, body } : refused("no-such-content");
   }
 

@@ -30,8 +30,8 @@ export interface BranchApi {
   ): Promise<FileList | Refused<"no-such-branch" | "no-such-version" | "no-such-open-commit">>;
   /** One page of the history of the paths: every version and every deletion, by path, the newest first. It may be short like one of `list`. */
   listVersions(request: ListVersions): Promise<VersionList | Refused<"no-such-branch">>;
-  /** Where a content's bytes are, in any generation. */
-  content(id: ContentId): Promise<{ ok: true; body: Body } | Refused<"no-such-content">>;
+  /** Where a content's bytes are, in any generation unless only the live one is asked for. */
+  content(request: ReadContent): Promise<{ ok: true; body: Body } | Refused<"no-such-content">>;
 
   /** Opens an upload: the names of its blobs end in `.<upload>`. With the `lease` of a datum only on the output branch of a pipeline, where the lease has one upload; without it everywhere else. */
   openUpload(request: {
@@ -192,6 +192,10 @@ export interface ReadFile {
   readonly commit?: string;
   /** Whose time `modifiedAt` is. Absent: the branch's. */
   readonly modified?: ModifiedOf;
+}
+export interface ReadContent extends ContentId {
+  /** What a deleted branch held is not found. */
+  readonly liveOnly?: boolean;
 }
 /** The branch's newest commit (or the asked one), or the commit that wrote the file. */
 type ModifiedOf = "branch" | "file";

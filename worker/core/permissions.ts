@@ -2,12 +2,15 @@ import type { KeyLevel } from "../../protocol/keys.ts";
 
 /** What an operation on data needs: to see names, to read bytes, to write, or to make and delete branches. */
 export type DataPermission = "list" | "read" | "write" | "admin";
-/** What a request needs: one of those, or to make code run on the nodes. */
-export type Permission = DataPermission | "run";
+/** What a request needs: one of those, to make code run on the nodes, or to lease and report as a runner does. */
+export type Permission = DataPermission | "run" | "work";
+
+/** The level of a key; that of the root key, which no other key has, is `root`. */
+export type ScopeLevel = KeyLevel | "root";
 
 /** What an access key may do, and where. */
 export interface KeyScope {
-  readonly level: KeyLevel;
+  readonly level: ScopeLevel;
   /** The repos that it is for; null: all repos, and what belongs to no repo. */
   readonly repos: readonly string[] | null;
   /** Whether a key for some repos may make code run there; absent: it may not. A key for all repos may by its level. */
@@ -21,11 +24,19 @@ export interface Need {
   readonly repo: string | null;
 }
 
-const ALLOWED: Readonly<Record<KeyLevel, readonly Permission[]>> = {
+/**
+ * What each level allows. `work` is apart from the others, so that neither a writer nor an administrator can pose as a
+ * node, and a runner's key that is stolen opens nothing by itself.
+ */
+const ALLOWED: Readonly<Record<ScopeLevel, readonly Permission[]>> = {
   read: ["list", "read"],
   write: ["list", "read", "write"],
   admin: ["list", "read", "write", "admin", "run"],
+  runner: ["work"],
+  root: ["list", "read", "write", "admin", "run", "work"],
 };
+/** By the level as D1 has it: one that a later release made allows nothing here. */
+const BY_LEVEL: ReadonlyMap<string, readonly Permission[]> = new Map(Object.entries(ALLOWED));
 
 /**
  * Whether a key may do something. Outside of its repos, a key for some repos may only list what belongs to no repo. The
@@ -39,16 +50,19 @@ export function permits(scope: KeyScope, { permission, repo }: Need): boolean {
 
 /** Whether a key may do something in some repo at least. It can be asked before the repo is known. */
 export function hasLevel(scope: KeyScope, permission: Permission): boolean {
-  if (permission === "run" && !runsCode(scope)) return false;
-  return ALLOWED[scope.level].includes(permission);
+  return permission === "run" ? runsCode(scope) : allows(scope, permission);
 }
 
 /**
  * Whether a key may make code run on the nodes. Code runs beside everybody's data there, so a key for some repos needs a
  * right of its own for it.
  */
-export function runsCode({ level, repos, pipelines = false }: KeyScope): boolean {
-  return ALLOWED[level].includes("run") && (repos === null || pipelines);
+export function runsCode(scope: KeyScope): boolean {
+  return allows(scope, "run") && (scope.repos === null || scope.pipelines === true);
+}
+
+function allows({ level }: KeyScope, permission: Permission): boolean {
+  return BY_LEVEL.get(level)?.includes(permission) ?? false;
 }
 
 /** Whether a key is for some repos alone: of secrets, its pipelines get only those that name them. */
@@ -64,7 +78,10 @@ export function refusalText(
   scope: KeyScope,
   { permission, repo }: { readonly permission: Permission; readonly repo?: string | null },
 ): string {
-  return `The access key allows ${describeScope(scope)}; this needs ${WORDS[permission]}${placeOf(repo)}: use a key that has it.`;
+  const words = `The access key allows ${describeScope(scope)}; this needs ${WORDS[permission]}${placeOf(repo)}`;
+  return permission === "work"
+    ? `${words}: make a key with 'sluice key create --level runner' and give it to the runner.`
+    : `${words}: use a key that has it.`;
 }
 
 /** What is needed, in words. */
@@ -74,6 +91,7 @@ const WORDS: Readonly<Record<Permission, string>> = {
   write: "write",
   admin: "admin",
   run: "the right to run pipelines ('sluice key create --pipelines')",
+  work: "the level runner",
 };
 
 function placeOf(repo: string | null | undefined): string {

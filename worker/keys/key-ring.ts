@@ -1,7 +1,7 @@
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { KeyRow } from "../catalogue/keys.ts";
 import type { KeyScope } from "../core/permissions.ts";
-import type { Config } from "../env.ts";
+import type { Config, NamedSecret } from "../env.ts";
 import { ExpiringMap } from "./expiring-map.ts";
 import { isMadeId } from "./make-key.ts";
 import { openSecret } from "./sealed-secret.ts";
@@ -18,44 +18,53 @@ export interface AccessKey {
   readonly scope: KeyScope;
 }
 
-/** Finds the access keys: the root key, which may do everything, and those in D1. */
+/** Finds the access keys: those of the environment (one or two root keys, which may do everything, and the key of the runners of `sluice dev`) and those in D1. */
 export interface KeyRing {
   /**
-   * The key of an id; undefined if there is no such key (any more). Answers at once for the root key and for keys in
-   * memory. Rejects, for another try, if D1 does not answer.
+   * The key of an id; undefined if there is no such key (any more). Answers at once for keys of the environment and for
+   * keys in memory. Rejects, for another try, if D1 does not answer.
    */
   find(id: string): AccessKey | undefined | Promise<AccessKey | undefined>;
 }
 
 /** One per isolate: what it remembers serves all requests. */
 export function openKeyRing(
-  config: Pick<Config, "rootKey" | "encryptionKey">,
+  config: RingConfig,
   catalogue: Pick<Catalogue, "keys">,
   { now = Date.now }: { readonly now?: () => number } = {},
 ): KeyRing {
   return new CatalogueKeyRing({ config, catalogue, now });
 }
 
+type RingConfig = Pick<Config, "rootKeys" | "runnerKey" | "encryptionKeys">;
+
 interface KeyRingParts {
-  readonly config: Pick<Config, "rootKey" | "encryptionKey">;
+  readonly config: RingConfig;
   readonly catalogue: Pick<Catalogue, "keys">;
   readonly now: () => number;
 }
 
 class CatalogueKeyRing implements KeyRing {
   readonly #parts: KeyRingParts;
-  readonly #rootKey: AccessKey;
+  /** Those of the environment. */
+  readonly #given: ReadonlyMap<string, AccessKey>;
   readonly #known = new ExpiringMap<AccessKey>({ ttlMs: KEY_MEMORY_MS, maxEntries: MAX_REMEMBERED });
   /** Kept apart: made-up ids must not push known keys out. */
   readonly #unknown = new ExpiringMap<true>({ ttlMs: KEY_MEMORY_MS, maxEntries: MAX_REMEMBERED });
 
   constructor(parts: KeyRingParts) {
     this.#parts = parts;
-    this.#rootKey = { ...parts.config.rootKey, scope: { level: "admin", repos: null } };
+    const { rootKeys, runnerKey } = parts.config;
+    const given = [
+      ...(runnerKey ? [keyOf(runnerKey, "runner")] : []),
+      ...rootKeys.map((key) => keyOf(key, "root")),
+    ];
+    this.#given = new Map(given.map((key) => [key.id, key]));
   }
 
   find(id: string): AccessKey | undefined | Promise<AccessKey | undefined> {
-    if (id === this.#rootKey.id) return this.#rootKey;
+    const given = this.#given.get(id);
+    if (given !== undefined) return given;
     if (!isMadeId(id)) return undefined;
     const now = this.#parts.now();
     const known = this.#known.get(id, now);
@@ -82,13 +91,19 @@ class CatalogueKeyRing implements KeyRing {
 
   /** A key whose secret can't be read counts as unknown, until the operator of the gateway reads this line. */
   async #open({ id, sealedSecret, level, repos, pipelines }: KeyRow): Promise<AccessKey | undefined> {
-    const { encryptionKey } = this.#parts.config;
-    const secret = encryptionKey && (await openSecret(sealedSecret, { id, encryptionKey }));
-    if (secret) return { id, secret, scope: { level, repos, ...(pipelines && { pipelines }) } };
-    const why = encryptionKey ? "is not the one that it was made with" : "is not set";
+    const { encryptionKeys } = this.#parts.config;
+    const opened = await openSecret(sealedSecret, { id, encryptionKeys });
+    if (opened) {
+      return { id, secret: opened.secret, scope: { level, repos, ...(pipelines && { pipelines }) } };
+    }
+    const why = encryptionKeys.length > 0 ? "is not the one that it was made with" : "is not set";
     console.error(`the access key ${id} can't be used: SLUICE_ENCRYPTION_KEY ${why}`);
     return undefined;
   }
+}
+
+function keyOf(key: NamedSecret, level: "root" | "runner"): AccessKey {
+  return { ...key, scope: { level, repos: null } };
 }
 
 /** Marked as the platform marks its own: another try may help. */

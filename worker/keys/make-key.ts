@@ -1,6 +1,7 @@
 import { toHex } from "../../protocol/digest.ts";
 import type { CreateKey, KeyCreated } from "../../protocol/keys.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
+import { base64url } from "./base64url.ts";
 import { sealSecret } from "./sealed-secret.ts";
 
 const ID_PATTERN = /^SLUICE[0-9A-F]{14}$/;
@@ -30,11 +31,4 @@ export async function makeKey(
 /** Whether an id has the form of the ids made here. Others need no look-up. */
 export function isMadeId(id: string): boolean {
   return ID_PATTERN.test(id);
-}
-
-function base64url(bytes: Uint8Array): string {
-  return btoa(String.fromCharCode(...bytes))
-    .replaceAll("+", "-")
-    .replaceAll("/", "_")
-    .replaceAll("=", "");
 }

@@ -1,9 +1,17 @@
+import { bytesOfBase64 } from "./base64url.ts";
+
 const NONCE_BYTES = 12;
 
 export interface Seal {
   /** Whose secret it is: a sealed secret opens under no other id. */
   readonly id: string;
   /** 32 bytes in base64 or base64url. */
+  readonly encryptionKey: string;
+}
+
+/** A secret that was sealed, and which of the keys it was sealed with. */
+export interface Opened {
+  readonly secret: string;
   readonly encryptionKey: string;
 }
 
@@ -19,11 +27,22 @@ export async function sealSecret(secret: string, seal: Seal): Promise<string> {
   return btoa(String.fromCharCode(...nonce, ...new Uint8Array(encrypted)));
 }
 
-/** The secret; undefined if it was sealed with another key or for another id, or is damaged. */
-export async function openSecret(sealed: string, seal: Seal): Promise<string | undefined> {
+/** The secret; undefined if it was sealed with none of the keys or for another id, or is damaged. */
+export async function openSecret(
+  sealed: string,
+  { id, encryptionKeys }: { readonly id: string; readonly encryptionKeys: readonly string[] },
+): Promise<Opened | undefined> {
+  for (const encryptionKey of encryptionKeys) {
+    const secret = await openWith(sealed, { id, encryptionKey });
+    if (secret !== undefined) return { secret, encryptionKey };
+  }
+  return undefined;
+}
+
+async function openWith(sealed: string, seal: Seal): Promise<string | undefined> {
   const key = await importKey(seal.encryptionKey);
   try {
-    const bytes = bytesOf(sealed);
+    const bytes = bytesOfBase64(sealed);
     const nonce = bytes.subarray(0, NONCE_BYTES);
     const secret = await crypto.subtle.decrypt(algorithm(nonce, seal), key, bytes.subarray(NONCE_BYTES));
     return new TextDecoder().decode(secret);
@@ -37,10 +56,6 @@ function algorithm(nonce: Uint8Array<ArrayBuffer>, { id }: Seal): SubtleCryptoEn
 }
 
 function importKey(encryptionKey: string): Promise<CryptoKey> {
-  const base64 = encryptionKey.replaceAll("-", "+").replaceAll("_", "/");
-  return crypto.subtle.importKey("raw", bytesOf(base64), "AES-GCM", false, ["encrypt", "decrypt"]);
-}
-
-function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  const bytes = bytesOfBase64(encryptionKey);
+  return crypto.subtle.importKey("raw", bytes, "AES-GCM", false, ["encrypt", "decrypt"]);
 }

@@ -1,4 +1,5 @@
 import type { Maker } from "../../protocol/commits.ts";
+import type { BranchAddress } from "../../protocol/names.ts";
 import type { DatumPage, Job, Pipeline as PipelineInfo } from "../../protocol/pipelines.ts";
 import type { LeasedDatum, LogsRequest, Outcome, Task } from "../../protocol/runner.ts";
 import type { PipelineSpec, Transform } from "../../protocol/spec.ts";
@@ -90,7 +91,8 @@ export interface PipelineApi {
   lease(request: LeaseCall): Promise<Leased | Refused<"no-such-pipeline">>;
   /** The caller of a lease call went away while it waited: its slot is free, unless it called again or holds a lease. */
   vacate(request: { worker: string; visit: string }): Promise<void>;
-  renew(request: Renewal): Promise<{ lost: string[] }>;
+  /** Keeps leases. Returns those that are lost, and what the jobs of the others read, by job. */
+  renew(request: Renewal): Promise<RenewedLeases>;
   /** Keeps what leases printed. Returns the leases that are lost. */
   addLogs(request: { worker: string; entries: LogsRequest["entries"] }): Promise<{ lost: string[] }>;
   /** Records outcomes; the lease is the fence. Output contents were added to the output branch before. */
@@ -148,6 +150,21 @@ export interface Renewal {
   readonly leaving?: true;
   /** Why it can't run commands; null: it can. Absent: as it was. */
   readonly trouble?: string | null;
+}
+
+export interface RenewedLeases {
+  readonly lost: string[];
+  /** Absent: nothing was kept. */
+  readonly kept?: {
+    readonly output: BranchAddress;
+    readonly jobs: readonly { readonly job: string; readonly inputs: readonly InputCommit[] }[];
+  };
+}
+
+/** A commit that a job reads; with `from`, only what was written after that one. */
+export interface InputCommit extends BranchAddress {
+  readonly commit: string;
+  readonly from: string | null;
 }
 
 export interface LeaseCall {

@@ -173,11 +173,8 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
 
   async renew(request: Request<"renew">): Answer<"renew"> {
     const { ledger } = this.#context;
-    return {
-      lost: ledger.exists
-        ? ledger.transaction((tx) => renew(tx, this.#context, request))
-        : [...request.leases],
-    };
+    if (!ledger.exists) return { lost: [...request.leases] };
+    return ledger.transaction((tx) => renew(tx, this.#context, request));
   }
 
   async addLogs({ entries }: Request<"addLogs">): Answer<"addLogs"> {

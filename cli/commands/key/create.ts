@@ -16,7 +16,7 @@ export function addKeyCreate(group: Command): void {
   const command = group
     .command("create")
     .description(
-      "Creates an access key and prints it. Its secret is shown now and never again.\n\nLevels, each with those before it: read lists and reads; write also writes and deletes files, and without --repo is what a runner needs; admin also creates and deletes buckets and deletes pipelines, and without --repo creates, updates and starts pipelines and handles keys.\n\nA pipeline runs code on the nodes, so a key with --repo needs --pipelines to create, update and start pipelines. The pipeline and all of its inputs must be in its repos.",
+      "Creates an access key and prints it. Its secret is shown now and never again.\n\nLevels, of the first three each with those before it: read lists and reads; write also writes and deletes files; admin also creates and deletes buckets and deletes pipelines, and without --repo creates, updates and starts pipelines and handles keys. runner is apart from these: it is what a runner needs, and reads and writes only what the datums that it has leased name.\n\nA pipeline runs code on the nodes, so a key with --repo needs --pipelines to create, update and start pipelines. The pipeline and all of its inputs must be in its repos.",
     )
     .addOption(
       new Option("--level <level>", "what it may do; read, or with --pipelines admin").choices(
@@ -48,7 +48,7 @@ export function addKeyCreate(group: Command): void {
     "sluice key create --level write --repo images --description 'camera upload'",
     "sluice key create --level read --repo images --repo labels",
     "sluice key create --level admin --repo images --repo edges --pipelines",
-    "sluice key create --level write --description 'runners' --json",
+    "sluice key create --level runner --description 'runners' --json",
   );
 }
 

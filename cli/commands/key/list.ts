@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { type Key, KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
+import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
 import { withClient } from "../../gateway/client.ts";
 import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
 import { printJson, printLine, printTable, showRepos, showTime } from "../../output/output.ts";
@@ -34,7 +34,7 @@ export function addKeyList(group: Command): void {
 }
 
 /** Whether it may run pipelines; nothing for a level that never may. */
-function showRight({ level, pipelines }: Key): string {
+function showRight({ level, pipelines }: KeyPage["keys"][number]): string {
   if (level !== "admin") return "";
   return pipelines ? "yes" : "no";
 }

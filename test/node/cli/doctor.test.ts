@@ -189,15 +189,22 @@ describe("sluice doctor", () => {
     expect(text).not.toContain("not-the-secret");
   });
 
-  test("tells a key that is not enough for a runner", async () => {
+  /** The door with a key of this level. */
+  async function doorOf(level: string): Promise<Door> {
     const env = { HOME: cwd, ...doorVariables(server) };
     const sluice = [process.execPath, join(ROOT, "bin/sluice.js")];
-    const made = await mustRun([...sluice, "key", "create", "--level", "read", "--json"], { cwd, env });
+    const made = await mustRun([...sluice, "key", "create", "--level", level, "--json"], { cwd, env });
     const { id, secret } = JSON.parse(made) as { id: string; secret: string };
-    const reader = { ...server, accessKeyId: id, secretAccessKey: secret };
-    const { code, states, text } = await doctor(reader, { args: ["--executor", "process"] });
+    return { ...server, accessKeyId: id, secretAccessKey: secret };
+  }
+
+  test("tells a key that is not a runner's, such as one for writing, and which one a runner needs", async () => {
+    const { code, states, text } = await doctor(await doorOf("write"), { args: ["--executor", "process"] });
     expect({ code, key: states.key }).toEqual({ code: 1, key: "fail" });
-    expect(text).toContain("needs write");
+    expect(text).toContain("allows write everywhere; this needs the level runner");
+    expect(text).toContain("sluice key create --level runner");
+    const own = await doctor(await doorOf("runner"), { args: ["--executor", "process"] });
+    expect(own.states.key, own.text).toBe("ok");
   });
 
   test("only warns on a machine that is not told of its gateway yet", async () => {

@@ -1,11 +1,22 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { KeyCreated, type KeyLevel } from "../../../protocol/keys.ts";
 import { Job } from "../../../protocol/pipelines.ts";
+import { NodeList } from "../../../protocol/runner.ts";
 import { Control } from "../../support/control.ts";
-import { type DevServer, sluice, startDevServer, startRunner } from "../../support/dev-server.ts";
+import {
+  type DevServer,
+  ROOT,
+  sluice,
+  sluiceEnv,
+  startDevServer,
+  startRunner,
+} from "../../support/dev-server.ts";
+import { eventually } from "../../support/eventually.ts";
 import { FakeRunner } from "../../support/fake-runner.ts";
-import type { Started } from "../../support/processes.ts";
+import type { Door } from "../../support/keys.ts";
+import { type Started, start } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 import { REST } from "../../support/suite.ts";
@@ -238,6 +249,60 @@ describe("with a real runner", () => {
     await says("pipeline", "create", "-f", file);
     expect((await control.ended("typed", { count: 1 })).map(counts)).toEqual([succeededWith(1, 1)]);
     removeScratch(folder);
+  });
+});
+
+describe("a runner", () => {
+  const runners: Started[] = [];
+  afterEach(async () => {
+    await Promise.all(runners.splice(0).map((runner) => runner.stop()));
+  });
+
+  /** The door with a key of this level. */
+  async function doorOf(level: KeyLevel): Promise<Door> {
+    const { id, secret } = await control.call("POST", "/keys", { body: { level }, answers: KeyCreated });
+    return { ...server, accessKeyId: id, secretAccessKey: secret };
+  }
+
+  /** A pipeline that lists a folder, merges what two datums wrote, and sends more than an outcome holds. */
+  async function makeWork(name: string): Promise<void> {
+    await s3.createBucket(`master.${name}-in`);
+    for (const folder of ["one", "two"]) await s3.put(`master.${name}-in`, `${folder}/file`, `${folder}\n`);
+    const script = `cat /pfs/${name}-in/*/file > /pfs/out/all; head -c 600000 /dev/zero > /pfs/out/$(ls /pfs/${name}-in)`;
+    await control.createPipeline(shell(name, { repo: `${name}-in`, glob: "/*" }, script));
+  }
+
+  async function expectWorkDone(name: string): Promise<void> {
+    const [job] = await control.ended(name, { count: 1 });
+    expect(job, JSON.stringify(job)).toMatchObject({ state: "success", datums: { total: 2, processed: 2 } });
+    expect(await s3.keys(`master.${name}`)).toEqual(["all", "one", "two"]);
+    expect((await s3.get(`master.${name}`, "all"))?.toString()).toBe("one\ntwo\n");
+  }
+
+  test("with a key of level runner does all of its work with the grants of its leases", async () => {
+    runners.push(startRunner(await doorOf("runner"), { node: "granted-node" }));
+    await makeWork("granted");
+    await expectWorkDone("granted");
+  });
+
+  test("of the release before works with this gateway and the root key", async () => {
+    const data = scratchFolder();
+    const command = [process.execPath, join(ROOT, "test/fixtures/earlier-runner.mjs"), data, "earlier-node"];
+    const earlier = start(command, { cwd: ROOT, env: sluiceEnv(server) });
+    runners.push(earlier);
+    await makeWork("earlier");
+    await expectWorkDone("earlier");
+    await earlier.stop();
+    expect(earlier.output()).not.toContain('"level":"error"');
+    removeScratch(data);
+  });
+
+  test("that comes with a key for writing is told in its log which key it needs, and gets nothing", async () => {
+    const runner = startRunner(await doorOf("write"), { node: "writing-node" });
+    runners.push(runner);
+    await eventually("the log says which key", () => runner.output().includes("--level runner"));
+    const { nodes } = await control.call("GET", "/nodes", { answers: NodeList });
+    expect(nodes.map(({ name }) => name)).not.toContain("writing-node");
   });
 });
 

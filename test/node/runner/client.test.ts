@@ -4,6 +4,7 @@ import { Readable } from "node:stream";
 import { AwsV4Signer } from "aws4fetch";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
+import { WIRE_HEADER, WIRE_VERSION } from "../../../protocol/runner.ts";
 import { Client, ContractError, failureOf, GatewayError } from "../../../runner/gateway/client.ts";
 import { Gateway } from "../../../runner/gateway/gateway.ts";
 import { Answer, type Call, FakeGateway, KEY, refusal } from "./support/fake-gateway.ts";
@@ -40,6 +41,7 @@ test("every request is signed for s3, with the body left out of the signature", 
     ...KEY,
     url: url.href,
     method: "POST",
+    headers: { [WIRE_HEADER]: String(WIRE_VERSION) },
     service: "s3",
     region: "auto",
     datetime: String(call?.headers["x-amz-date"]),

@@ -29,6 +29,7 @@ describe("a request for keys", () => {
       { level: "read", repos: null },
       { level: "write", repos: null },
       { level: "admin", repos: ["images"] },
+      { level: "runner", repos: null },
     ];
     for (const scope of scopes) {
       const error = await failed(target, {
@@ -62,6 +63,7 @@ describe("POST /keys", () => {
   test("makes a key for all repos where none is named", async () => {
     expect(await made({ level: "read" })).toMatchObject({ level: "read", repos: null, description: "" });
     expect(await made({ level: "admin", repos: null })).toMatchObject({ level: "admin", repos: null });
+    expect(await made({ level: "runner" })).toMatchObject({ level: "runner", repos: null });
   });
 
   test("tells whether a key may run pipelines: for all repos admin may, for some only with the right", async () => {
@@ -95,6 +97,8 @@ describe("POST /keys", () => {
     for (const [body, path] of [
       [{ repos: ["a"] }, "level"],
       [{ level: "owner" }, "level"],
+      [{ level: "root" }, "level"],
+      [{ level: "runner", repos: ["a"] }, "repos"],
       [{ level: "read", repos: [] }, "repos"],
       [{ level: "read", repos: ["ok", "a.b"] }, "repos[1]"],
       [{ level: "read", repos: Array.from({ length: 101 }, (_, n) => `r${n}`) }, "repos"],
@@ -110,7 +114,7 @@ describe("POST /keys", () => {
   });
 
   test("can't be where there is no encryption key, and says which variable to set", async () => {
-    const config = configWith({ encryptionKey: undefined });
+    const config = configWith({ encryptionKeys: [] });
     const error = await failed("POST /keys", { body: camera, config });
     expect(error).toMatchObject({ status: 409, code: "NoEncryptionKey" });
     expect(error.message).toContain("SLUICE_ENCRYPTION_KEY");
@@ -121,7 +125,7 @@ describe("POST /keys", () => {
 describe("GET /keys", () => {
   test("comes in pages by id, without the root key", async () => {
     for (let n = 0; n < 3; n++) await made();
-    const all: Key[] = [];
+    const all: KeyPage["keys"] = [];
     let next: string | null = "";
     while (next !== null) {
       const page: KeyPage = KeyPage.parse(await good(`GET /keys?limit=2&after=${next}`));
@@ -132,7 +136,7 @@ describe("GET /keys", () => {
     const ids = all.map(({ id }) => id);
     expect(ids).toEqual([...new Set(ids)].sort());
     expect(ids.length).toBeGreaterThanOrEqual(3);
-    expect(ids).not.toContain(testContext().config.rootKey.id);
+    expect(ids).not.toContain(testContext().config.rootKeys[0].id);
     for (const limit of ["0", "1001", "x"])
       expect(await failed(`GET /keys?limit=${limit}`)).toMatchObject({
         status: 400,
@@ -153,7 +157,7 @@ describe("DELETE /keys/{id}", () => {
   });
 
   test("does not end the root key, and says where that comes from", async () => {
-    const error = await failed(`DELETE /keys/${testContext().config.rootKey.id}`);
+    const error = await failed(`DELETE /keys/${testContext().config.rootKeys[0].id}`);
     expect(error).toMatchObject({ status: 400, code: "InvalidRequest" });
     expect(error.message).toContain("SLUICE_ACCESS_KEY_ID");
   });
@@ -178,7 +182,7 @@ describe("a request signed with a key", () => {
   });
 });
 
-const ENV: Env = { ...env, SLUICE_ENCRYPTION_KEY: testContext().config.encryptionKey ?? "" };
+const ENV: Env = { ...env, SLUICE_ENCRYPTION_KEY: testContext().config.encryptionKeys[0] ?? "" };
 
 function request(input: string | Request, init?: RequestInit): Request<unknown, IncomingRequestCfProperties> {
   return new Request(input, init) as Request<unknown, IncomingRequestCfProperties>;

@@ -8,7 +8,7 @@ import { type Caller, type Context, openContext } from "../../../worker/app.ts";
 import { type Config, readConfig } from "../../../worker/env.ts";
 
 /** What the gateway under test is set up with. */
-export const CONFIG: Config = configWith({ encryptionKey: btoa("k".repeat(32)) });
+export const CONFIG: Config = configWith({ encryptionKeys: [btoa("k".repeat(32))] });
 
 export function configWith(more: Partial<Config>): Config {
   const read = readConfig(env);
@@ -19,7 +19,7 @@ export function configWith(more: Partial<Config>): Config {
 /** Whoever holds the root key and sent a body that is not signed. */
 export const ROOT: Caller = {
   keyId: "root",
-  scope: { level: "admin", repos: null },
+  scope: { level: "root", repos: null },
   payload: { form: "plain", sha256: null },
 };
 

@@ -1,11 +1,16 @@
 import { describe, expect, test } from "vitest";
-import type { KeyLevel } from "../../../protocol/keys.ts";
-import { type Permission, permits, refusalText } from "../../../worker/core/permissions.ts";
+import {
+  type KeyScope,
+  type Permission,
+  permits,
+  refusalText,
+  type ScopeLevel,
+} from "../../../worker/core/permissions.ts";
 
-const PERMISSIONS: readonly Permission[] = ["list", "read", "write", "admin", "run"];
+const PERMISSIONS: readonly Permission[] = ["list", "read", "write", "admin", "run", "work"];
 
 /** What a key with the right to run pipelines may do, if its level has that right at all. */
-function allowed(level: KeyLevel, repos: readonly string[] | null, repo: string | null): Permission[] {
+function allowed(level: ScopeLevel, repos: readonly string[] | null, repo: string | null): Permission[] {
   const scope = { level, repos, pipelines: true };
   return PERMISSIONS.filter((permission) => permits(scope, { permission, repo }));
 }
@@ -34,6 +39,16 @@ describe("a key", () => {
     expect(permits({ level: "admin", repos: ["labels"], pipelines: true }, run)).toBe(false);
   });
 
+  test("of level runner may do what runners do and nothing else, and only the root key may do that as well", () => {
+    expect(allowed("runner", null, null)).toEqual(["work"]);
+    expect(allowed("root", null, null)).toEqual(PERMISSIONS);
+  });
+
+  test("of a level that this release does not know may do nothing", () => {
+    const later = { level: "auditor", repos: null } as unknown as KeyScope;
+    expect(PERMISSIONS.filter((permission) => permits(later, { permission, repo: null }))).toEqual([]);
+  });
+
   test("is for the repo of exactly that name", () => {
     for (const repo of ["image", "imagess", "Images", "", "images "])
       expect(allowed("admin", ["images"], repo)).toEqual([]);
@@ -56,6 +71,11 @@ describe("a refusal", () => {
       { level: "admin", repos: ["a", "b"] },
       { permission: "admin", repo: null },
       "The access key allows admin in the repos 'a', 'b'; this needs admin on what belongs to no repo: use a key that has it.",
+    ],
+    [
+      { level: "write", repos: null },
+      { permission: "work" },
+      "The access key allows write everywhere; this needs the level runner: make a key with 'sluice key create --level runner' and give it to the runner.",
     ],
     [
       { level: "write", repos: ["a", "b", "c", "d", "e", "f", "g"] },

@@ -8,6 +8,10 @@ import { makeKey } from "../../../worker/keys/make-key.ts";
 const catalogue = openCatalogue(env.DB);
 const encryptionKey = btoa("k".repeat(32));
 const rootKey = { id: "the-root", secret: "root-secret" };
+const before = { id: "the-root-before", secret: "root-secret-before" };
+const runnerKey = { id: "a-runner", secret: "runner-secret" };
+/** What the environment says, without an encryption key. */
+const given = { rootKeys: [rootKey, before], runnerKey, encryptionKeys: [] } as const;
 const wish: CreateKey = {
   level: "write",
   repos: ["images"],
@@ -16,12 +20,14 @@ const wish: CreateKey = {
 };
 
 /** A ring with a clock that stands still until it is moved. */
-function ringAt(options: { encryptionKey?: string | undefined } = { encryptionKey }): {
+function ringAt(
+  { encryptionKeys }: { encryptionKeys: readonly string[] } = { encryptionKeys: [encryptionKey] },
+): {
   ring: KeyRing;
   clock: { now: number };
 } {
   const clock = { now: 1_000_000 };
-  const config = { rootKey, encryptionKey: options.encryptionKey };
+  const config = { ...given, encryptionKeys };
   return { ring: openKeyRing(config, catalogue, { now: () => clock.now }), clock };
 }
 
@@ -93,9 +99,21 @@ describe("a key that was made", () => {
 
 describe("the root key", () => {
   test("is found at once, may do everything, and is never looked for in D1", () => {
-    const ring = openKeyRing({ rootKey, encryptionKey: undefined }, { keys: unreachable });
-    expect(ring.find("the-root")).toEqual({ ...rootKey, scope: { level: "admin", repos: null } });
+    const ring = openKeyRing(given, { keys: unreachable });
+    expect(ring.find("the-root")).toEqual({ ...rootKey, scope: { level: "root", repos: null } });
   });
+
+  test("that it replaces is as good while both are set, and none afterwards", () => {
+    const ring = openKeyRing(given, { keys: unreachable });
+    expect(ring.find("the-root-before")).toEqual({ ...before, scope: { level: "root", repos: null } });
+    const alone = openKeyRing({ ...given, rootKeys: [rootKey] }, { keys: unreachable });
+    expect(alone.find("the-root-before")).toBeUndefined();
+  });
+});
+
+test("the key of the runners that start with the gateway is no more than a runner's", () => {
+  const ring = openKeyRing(given, { keys: unreachable });
+  expect(ring.find("a-runner")).toEqual({ ...runnerKey, scope: { level: "runner", repos: null } });
 });
 
 describe("an id that is not there", () => {
@@ -111,7 +129,7 @@ describe("an id that is not there", () => {
   });
 
   test("and can't be there, for its form, is not looked for", () => {
-    const ring = openKeyRing({ rootKey, encryptionKey }, { keys: unreachable });
+    const ring = openKeyRing({ ...given, encryptionKeys: [encryptionKey] }, { keys: unreachable });
     for (const id of [
       "",
       "AKIAIOSFODNN7EXAMPLE",
@@ -125,15 +143,21 @@ describe("an id that is not there", () => {
 
 describe("a key whose secret can't be read", () => {
   test.each([
-    ["another", btoa("x".repeat(32)), "is not the one that it was made with"],
-    ["no", undefined, "is not set"],
+    ["another", [btoa("x".repeat(32))], "is not the one that it was made with"],
+    ["no", [], "is not set"],
   ])("because there is %s encryption key is no key, and the log says why", async (_, other, why) => {
     const { id } = await made();
     const log = vi.spyOn(console, "error").mockImplementation(() => {});
-    const { ring } = ringAt({ encryptionKey: other });
+    const { ring } = ringAt({ encryptionKeys: other });
     expect(await ring.find(id)).toBeUndefined();
     expect(log).toHaveBeenCalledWith(`the access key ${id} can't be used: SLUICE_ENCRYPTION_KEY ${why}`);
   });
+});
+
+test("a key that was sealed with the encryption key from before is found while both are set", async () => {
+  const { id, secret } = await made();
+  const { ring } = ringAt({ encryptionKeys: [btoa("n".repeat(32)), encryptionKey] });
+  expect(await ring.find(id)).toMatchObject({ id, secret });
 });
 
 test("where D1 does not answer, looking for a key fails in a way that another try may help, and is not remembered", async () => {

@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { KeyLevel } from "../../../protocol/keys.ts";
+import { GRANT_HEADER } from "../../../protocol/runner.ts";
 import type { DataPermission } from "../../../worker/core/permissions.ts";
+import { openGrants } from "../../../worker/keys/grants.ts";
 import {
   BUCKET_OPERATIONS,
   OBJECT_OPERATIONS,
@@ -144,6 +146,21 @@ test.each(OF_A_REPO)("%s is refused to a key of another repo", async (name) => {
   ]);
 });
 
+test.each(NAMES)("%s is refused to a key of a runner, whatever it presents", async (name) => {
+  const { line, ask } = await EXAMPLES[name]();
+  const key = scopedKey({ level: "runner", repos: null });
+  const inputs = [{ repo: "every", branch: "master", commit: "any", from: null }];
+  const terms = { keyId: key.id, until: Date.now() + 60_000 };
+  const grant = openGrants(["test-root-secret"]).sign(
+    { pipeline: "every", inputs, output: { repo: "every", branch: "master" } },
+    terms,
+  );
+  const headers = { ...ask?.headers, [GRANT_HEADER]: grant };
+  const refused = await s3(line, { ...ask, headers, key });
+  expect(refused.status).toBe(403);
+  if (hasBody(line)) expect(await failure(refused)).toMatchObject({ Code: "AccessDenied" });
+});
+
 test.each(
   NAMES.filter((name) => levelBelow(OPERATIONS[name].permission)),
 )("%s is refused to a key of the level below", async (name) => {
@@ -179,6 +196,6 @@ function levelFor(permission: DataPermission): KeyLevel {
 }
 
 function levelBelow(permission: DataPermission): KeyLevel | undefined {
-  const below: Record<KeyLevel, KeyLevel | undefined> = { read: undefined, write: "read", admin: "write" };
+  const below: Partial<Record<KeyLevel, KeyLevel>> = { write: "read", admin: "write" };
   return below[levelFor(permission)];
 }

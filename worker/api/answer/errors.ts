@@ -7,6 +7,7 @@ const STATUS = {
   PathConflict: 400,
   NoSuchContent: 400,
   AccessDenied: 403,
+  InvalidGrant: 403,
   NotFound: 404,
   NoSuchRepo: 404,
   NoSuchBranch: 404,

@@ -7,6 +7,7 @@ import {
   MAX_LIST_ENTRIES,
 } from "../../../protocol/files.ts";
 import type { Operation } from "../../branch/contract.ts";
+import { hasLevel } from "../../core/permissions.ts";
 import { branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
 import { readJson } from "../request/read-json.ts";
@@ -39,14 +40,15 @@ const FilesQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_LIST_ENTRIES).default(MAX_LIST_ENTRIES),
 });
 
-/** `GET /repos/{repo}/branches/{branch}/commits/{id}/files`: the files of a commit, even if the branch was deleted since. */
+/** `GET /repos/{repo}/branches/{branch}/commits/{id}/files`: the files of a commit; to runners, even if the branch was deleted since. */
 export async function listFiles(asked: ApiRequest): Promise<Response> {
   const { since, ...page } = readQuery(asked, FilesQuery);
   if (since !== undefined) return Response.json(await filesSince(asked, { ...page, since }));
   const { prefix, after, limit } = page;
   const { address, branch } = branchInPath(asked);
   const commit = asked.params.commit ?? "";
-  const more = { anyGeneration: true, ...(after !== undefined && { after }) } as const;
+  const anyGeneration = hasLevel(asked.caller.scope, "work");
+  const more = { anyGeneration, ...(after !== undefined && { after }) };
   const list = await branch.list({ prefix, limit, commit, ...more });
   if (!list.ok) throw branchError(list, address);
   const files = list.entries.filter((entry) => entry.kind !== "prefix");
@@ -58,11 +60,15 @@ async function filesSince(
   asked: ApiRequest,
   { prefix, after = "", limit, since }: z.infer<typeof FilesQuery> & { readonly since: string },
 ): Promise<FilePage> {
-  const { branch } = branchInPath(asked);
-  const [at, start] = await Promise.all([
-    branch.position({ commit: asked.params.commit ?? "" }),
+  const { address, branch } = branchInPath(asked);
+  const { commit = "" } = asked.params;
+  const anyGeneration = hasLevel(asked.caller.scope, "work");
+  const [at, start, live] = await Promise.all([
+    branch.position({ commit }),
     branch.position({ commit: since }),
+    anyGeneration || branch.commitEntry({ commit }),
   ]);
+  if (live !== true && !live.ok) throw branchError(live, address);
   if (!at || !start) throw branchError({ ok: false, reason: "no-such-version" });
   const { generation, seq } = at;
   return await branch.filesAt({ generation, seq, prefix, after, limit, since: start });

@@ -1,4 +1,6 @@
+import { GRANT_HEADER } from "../../../protocol/runner.ts";
 import { hasLevel, type Permission, permits, refusalText } from "../../core/permissions.ts";
+import type { Grant, GrantFault } from "../../keys/grants.ts";
 import { ApiError } from "../answer/errors.ts";
 import { type ApiRequest, type Handler, nameParam } from "./api-request.ts";
 
@@ -17,6 +19,11 @@ export type ReposOf = (asked: ApiRequest) => readonly (string | null)[] | Promis
 /** A method of a path: what it needs, all of it, and what it does. */
 export interface Route {
   readonly needs: readonly [RouteNeed, ...RouteNeed[]];
+  /**
+   * Whether a grant lets a runner's key do it, which has none of the permissions. Absent: no grant does. If the request is
+   * wrong, it may throw what the handler would.
+   */
+  readonly granted?: (grant: Grant, asked: ApiRequest) => boolean | Promise<boolean>;
   readonly handle: Handler;
 }
 
@@ -28,8 +35,14 @@ export const repoInPath: ReposOf = (asked) => [nameParam(asked, "repo")];
 export const pipelineInPath: ReposOf = (asked) => [nameParam(asked, "pipeline")];
 
 /** Throws AccessDenied unless the caller's key allows all that the route needs: no request leaves its key's scope. */
-export async function admit(asked: ApiRequest, { needs }: Route): Promise<void> {
+export async function admit(asked: ApiRequest, { needs, granted }: Route): Promise<void> {
   const { scope } = asked.caller;
+  if (granted && scope.level === "runner") {
+    if (await granted(grantOf(asked), asked)) return;
+    throw denied(
+      `The grant is for the inputs and the output of other leases: present the one that came with the lease in ${GRANT_HEADER}.`,
+    );
+  }
   for (const { permission } of needs) {
     if (!hasLevel(scope, permission)) throw denied(refusalText(scope, { permission }));
   }
@@ -40,6 +53,26 @@ export async function admit(asked: ApiRequest, { needs }: Route): Promise<void> 
     }
   }
 }
+
+/** The grant that a request of a runner's key presents. Throws AccessDenied or InvalidGrant. No call is made for it. */
+function grantOf({ request, caller, context }: ApiRequest): Grant {
+  const text = request.headers.get(GRANT_HEADER);
+  if (text === null) {
+    throw denied(
+      `A runner's key reads and uploads only with the grant of a lease: present it in ${GRANT_HEADER}.`,
+    );
+  }
+  const opened = context.grants.open(text, { keyId: caller.keyId, now: Date.now() });
+  if (opened.ok) return opened.grant;
+  throw new ApiError("InvalidGrant", `The grant in ${GRANT_HEADER} ${FAULT_TEXT[opened.fault]}.`);
+}
+
+const FAULT_TEXT: Record<GrantFault, string> = {
+  malformed: "is not as the gateway writes them: send it as it came with the lease",
+  forged: "was not made here, or was altered: renew the lease to have another",
+  "of-another-key": "was made for another access key: renew the lease to have one for this key",
+  expired: "has expired: renew the lease to have another",
+};
 
 function denied(message: string): ApiError {
   return new ApiError("AccessDenied", message);

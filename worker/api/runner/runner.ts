@@ -1,10 +1,11 @@
 import { z } from "zod";
-import { Name } from "../../../protocol/names.ts";
+import { type BranchAddress, bucketName, Name } from "../../../protocol/names.ts";
 import {
   type Assignment,
   type Finished,
   FinishRequest,
   Heartbeat,
+  LEASE_MS,
   LEASE_WAIT_MS,
   type Lease,
   LeaseRequest,
@@ -15,7 +16,7 @@ import {
   RenewRequest,
 } from "../../../protocol/runner.ts";
 import { assignWorkers } from "../../core/parallelism.ts";
-import type { Leased } from "../../pipeline/contract.ts";
+import type { InputCommit, Leased } from "../../pipeline/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { slowJson } from "../answer/slow.ts";
 import { type ApiRequest, noQuery, readQuery } from "../request/api-request.ts";
@@ -59,7 +60,11 @@ export async function lease(asked: ApiRequest): Promise<Response> {
   const call = { node, worker, max, visit };
   const first = await pipeline.lease({ ...call, waitMs: 0 });
   if (!first.ok) throw new ApiError("NoSuchPipeline", `There is no pipeline '${name}'.`);
-  if (!first.slot || first.datums.length + first.tasks.length > 0) return Response.json(leaseOf(first));
+  const answerOf = (leased: Leased): Lease => ({
+    ...leaseOf(leased),
+    ...grantsOfLeased(asked, name, leased),
+  });
+  if (!first.slot || first.datums.length + first.tasks.length > 0) return Response.json(answerOf(first));
   let here = true;
   // The pipeline calls this before it leases anything after a wait: a runner that has gone must get nothing.
   const present = async (): Promise<void> => {
@@ -67,7 +72,7 @@ export async function lease(asked: ApiRequest): Promise<Response> {
   };
   const later = pipeline.lease({ ...call, waitMs: LEASE_WAIT_MS, present });
   // If the pipeline is deleted meanwhile, the next call says so: this answer has begun.
-  const answer = later.then((leased) => leaseOf(leased.ok ? leased : { ...first, slot: false }));
+  const answer = later.then((leased) => answerOf(leased.ok ? leased : { ...first, slot: false }));
   return slowJson(answer, async () => {
     here = false;
     // Another worker gets the slot at once, and not only when its time is over.
@@ -80,13 +85,51 @@ function leaseOf({ slot, transform, datumTimeout, output, limited, datums, tasks
   return { ...terms, datums: [...datums], tasks: [...tasks] };
 }
 
+/** All datums of a job read the same commits. Its tasks read and write its output. */
+function grantsOfLeased(
+  asked: ApiRequest,
+  pipeline: string,
+  { datums, tasks, output }: Leased,
+): Pick<Lease, "grants"> {
+  const jobs = new Map<string, readonly InputCommit[]>(tasks.map(({ job }) => [job, []]));
+  for (const { job, inputs } of datums) if (!jobs.has(job)) jobs.set(job, inputs);
+  const read = [...jobs].map(([job, inputs]) => ({ job, inputs }));
+  return grants(asked, { pipeline, output, jobs: read });
+}
+
+interface Granted {
+  readonly pipeline: string;
+  readonly output: BranchAddress;
+  readonly jobs: readonly { readonly job: string; readonly inputs: readonly InputCommit[] }[];
+}
+
+/** A grant for each job, for as long as its lease. Other keys need none: only the root key does the same, and that may read all. */
+function grants(asked: ApiRequest, { pipeline, output, jobs }: Granted): Pick<Lease, "grants"> {
+  const { caller, context } = asked;
+  if (caller.scope.level !== "runner" || jobs.length === 0) return {};
+  const terms = { keyId: caller.keyId, until: Date.now() + LEASE_MS };
+  const signed = jobs.map(({ job, inputs }) => [
+    job,
+    context.grants.sign({ pipeline, output, inputs: distinct(inputs) }, terms),
+  ]);
+  return { grants: Object.fromEntries(signed) };
+}
+
+/** Several inputs may be of one commit, with another glob each. */
+function distinct(inputs: readonly InputCommit[]): InputCommit[] {
+  return [
+    ...new Map(inputs.map((input) => [`${bucketName(input)} ${input.commit} ${input.from}`, input])).values(),
+  ];
+}
+
 /** `POST /runner/renew` */
 export async function renew(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { pipeline, worker, leases, leaving, trouble } = await readJson(asked, RenewRequest);
   const more = { ...(leaving && { leaving }), ...(trouble !== undefined && { trouble }) };
-  const { lost } = await asked.context.pipeline(pipeline).renew({ worker, leases, ...more });
-  return Response.json({ lost } satisfies z.infer<typeof Renewed>);
+  const { lost, kept } = await asked.context.pipeline(pipeline).renew({ worker, leases, ...more });
+  const granted = kept ? grants(asked, { pipeline, ...kept }) : {};
+  return Response.json({ lost, ...granted } satisfies z.infer<typeof Renewed>);
 }
 
 /** `POST /runner/logs` */

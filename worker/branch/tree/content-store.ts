@@ -33,11 +33,13 @@ export class ContentStore extends Store {
     return found !== undefined;
   }
 
-  /** Where its bytes are, in the newest generation that has it. */
-  body({ digest, size }: ContentId): Body | undefined {
+  /** Where its bytes are: in that generation, or if none is given, in the newest that has it. */
+  body({ digest, size }: ContentId, gen?: number): Body | undefined {
+    const [oldest, newest] = gen === undefined ? [0, Number.MAX_SAFE_INTEGER] : [gen, gen];
     const row = this.sql.first<StoredBody>`
       SELECT kind, body FROM contents
-      WHERE digest = unhex(${digest}) AND size = ${size} ORDER BY gen DESC LIMIT 1`;
+      WHERE digest = unhex(${digest}) AND size = ${size}
+        AND gen BETWEEN ${oldest} AND ${newest} ORDER BY gen DESC LIMIT 1`;
     return row && readBody(row);
   }
 

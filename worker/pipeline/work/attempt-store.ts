@@ -120,12 +120,12 @@ export class AttemptStore extends Store {
         AND EXISTS (SELECT 1 FROM jobs WHERE n = attempts.job AND finished_at IS NULL)`;
   }
 
-  /** Returns false if the lease is lost. */
-  renew(lease: string, until: number): boolean {
-    return this.sql.has`
+  /** Returns its job; undefined if the lease is lost. */
+  renew(lease: string, until: number): number | undefined {
+    return this.sql.first<{ job: number }>`
       UPDATE attempts SET lease_until = ${until} WHERE lease = ${lease} AND state = 'running'
         AND EXISTS (SELECT 1 FROM jobs WHERE n = attempts.job AND finished_at IS NULL)
-      RETURNING job`;
+      RETURNING job`?.job;
   }
 
   /** Attempts whose lease ran out. */

@@ -1,7 +1,9 @@
 import { LEASE_MS } from "../../../protocol/runner.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Uses } from "../context.ts";
-import type { Renewal } from "../contract.ts";
+import type { InputCommit, Renewal, RenewedLeases } from "../contract.ts";
+import type { Definition } from "../definition.ts";
+import type { JobRow } from "../jobs/job-store.ts";
 import { type FailsJob, failJobOf } from "./tasks.ts";
 
 /** What a sweep of expired leases touches. */
@@ -53,21 +55,40 @@ function lossText(lost: number): string {
 }
 
 /**
- * Keeps leases; returns those that are lost: all of them while the pipeline does not run. A worker that leaves frees
+ * Keeps leases; returns those that are lost, all of them while the pipeline does not run, and what the others read. A worker that leaves frees
  * its slot in whatever state the pipeline is: when it starts again, another worker would wait for a slot of nobody.
  */
 export function renew(
   tx: Tx,
-  uses: Sweeps & Uses<"active" | "slots">,
+  uses: Sweeps & Uses<"active" | "slots" | "jobs">,
   { worker, leases, leaving, trouble }: Renewal,
-): string[] {
+): RenewedLeases {
   const { ledger, peers } = uses;
   const now = peers.now();
   const until = now + LEASE_MS;
   if (leaving) ledger.slots.release(worker);
-  if (!ledger.active()) return [...leases];
+  const definition = ledger.active();
+  if (!definition) return { lost: [...leases] };
   sweep(tx, uses, now);
   if (!leaving) ledger.slots.renew(worker, { now, until });
   if (trouble !== undefined) ledger.slots.setTrouble(worker, trouble || null);
-  return leases.filter((lease) => !ledger.attempts.renew(lease, until) && !ledger.tasks.renew(lease, until));
+  const lost: string[] = [];
+  const kept = new Set<number>();
+  for (const lease of leases) {
+    const job = ledger.attempts.renew(lease, until) ?? ledger.tasks.renew(lease, until);
+    if (job === undefined) lost.push(lease);
+    else kept.add(job);
+  }
+  if (kept.size === 0) return { lost };
+  const jobs = [...kept].flatMap((n) => ledger.jobs.get(n) ?? []);
+  const read = jobs.map((job) => ({ job: job.id, inputs: inputCommits(definition, job) }));
+  return { lost, kept: { output: definition.output, jobs: read } };
+}
+
+/** The commits that a job reads. */
+function inputCommits({ inputs }: Definition, { positions }: JobRow): InputCommit[] {
+  return inputs.flatMap(({ repo, branch, source, from }) => {
+    const commit = positions[source]?.commit;
+    return commit ? [{ repo, branch, commit, from }] : [];
+  });
 }

@@ -69,12 +69,12 @@ export class TaskStore extends Store {
       WHERE lease = ${lease} AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finished_at IS NULL)`;
   }
 
-  /** Returns false if the lease is lost. */
-  renew(lease: string, until: number): boolean {
-    return this.sql.has`
+  /** Returns its job; undefined if the lease is lost. */
+  renew(lease: string, until: number): number | undefined {
+    return this.sql.first<{ job: number }>`
       UPDATE tasks SET lease_until = ${until}
       WHERE lease = ${lease} AND EXISTS (SELECT 1 FROM jobs WHERE n = tasks.job AND finished_at IS NULL)
-      RETURNING id`;
+      RETURNING job`?.job;
   }
 
   /** Those whose lease ran out. */

@@ -9,6 +9,7 @@ import {
 } from "../../../../protocol/files.ts";
 import {
   FinishRequest,
+  GRANT_HEADER,
   Heartbeat,
   type LeasedDatum,
   LeaseRequest,
@@ -17,9 +18,12 @@ import {
   type Outcome,
   RenewRequest,
   type Task,
+  WIRE_HEADER,
+  WIRE_VERSION,
 } from "../../../../protocol/runner.ts";
 import type { Transform } from "../../../../protocol/spec.ts";
 import { TreeHash } from "../../../../runner/lib/tree-hash.ts";
+import { FIRST_WIRE } from "./first-wire.ts";
 
 export const KEY = { accessKeyId: "test-key", secretAccessKey: "test-secret" };
 
@@ -68,6 +72,12 @@ interface Held {
  * protocol's schemas, and lets tests break things on purpose.
  */
 export class FakeGateway {
+  /** The version of the wire that it speaks. Of the first it does not say so, and refuses fields that it does not know. */
+  wireVersion = WIRE_VERSION;
+  /** Whether the key is a runner's: leases bring grants, without which nothing is read or uploaded. */
+  withGrants = false;
+  /** Grants that were made and are good. */
+  readonly grants = new Set<string>();
   transform: Transform = { image: "none", cmd: ["true"] };
   /** How long a command may run; absent: as long as it likes. */
   datumTimeout: string | undefined;
@@ -200,19 +210,44 @@ export class FakeGateway {
         headers,
       };
       this.requests.push(`${method} ${url.pathname}`);
-      const answer = (await this.before(call)) ?? (await this.#route(call));
+      const answer = (await this.before(call)) ?? this.#refused(call) ?? (await this.#route(call));
       const {
         status,
         body,
         headers: more,
       } = answer instanceof Answer ? answer : new Answer(200, JSON.stringify(answer));
-      response.writeHead(status, { "content-length": Buffer.byteLength(body), ...more }).end(body);
+      const wire = this.wireVersion > 1 && { [WIRE_HEADER]: String(this.wireVersion) };
+      response.writeHead(status, { "content-length": Buffer.byteLength(body), ...wire, ...more }).end(body);
     } catch (error) {
       if (error instanceof Error && error.name === "ZodError") {
         this.violations.push(`${request.method} ${request.url}: ${error.message}`);
       }
       response.destroy();
     }
+  }
+
+  /** What is refused for its wire or its grant. */
+  #refused({ method, path, headers, body }: Call): Answer | undefined {
+    const schema = this.wireVersion === 1 ? FIRST_WIRE[`${method} ${path}`] : undefined;
+    const read = schema?.safeParse(JSON.parse(body.toString()));
+    if (read && !read.success) {
+      this.violations.push(`${method} ${path} is not of the first wire: ${read.error.message}`);
+      return refusal(400, "unknown fields");
+    }
+    if (!this.withGrants || path.startsWith("/api/v1/runner/")) return undefined;
+    const grant = headers[GRANT_HEADER];
+    if (grant === undefined) return refusal(403, "no grant");
+    if (this.grants.has(String(grant))) return undefined;
+    const error = { code: "InvalidGrant", message: "the grant has expired" };
+    return new Answer(403, JSON.stringify({ error, requestId: "r" }));
+  }
+
+  /** A new grant for each of the jobs. */
+  #grantsFor(jobs: Iterable<string>): { grants?: Record<string, string> } {
+    if (!this.withGrants) return {};
+    const made = [...new Set(jobs)].map((job) => [job, `grant-${job}-${++this.#serial}`] as const);
+    for (const [, grant] of made) this.grants.add(grant);
+    return { grants: Object.fromEntries(made) };
   }
 
   #route(call: Call): unknown {
@@ -229,7 +264,7 @@ export class FakeGateway {
       case "POST runner/lease":
         return this.#lease(LeaseRequest.parse(json()));
       case "POST runner/renew":
-        return { lost: this.#renew(RenewRequest.parse(json())) };
+        return this.#renew(RenewRequest.parse(json()));
       case "POST runner/finish":
         return {
           lost: FinishRequest.parse(json())
@@ -251,10 +286,12 @@ export class FakeGateway {
     return { workers: this.workers };
   }
 
-  #renew({ worker, leases, leaving, trouble }: ReturnType<typeof RenewRequest.parse>): string[] {
+  #renew({ worker, leases, leaving, trouble }: ReturnType<typeof RenewRequest.parse>): unknown {
     if (leaving) this.left.push(worker);
     if (trouble !== undefined && trouble !== this.troubles.at(-1)) this.troubles.push(trouble);
-    return leases.filter((lease) => !this.held.has(lease));
+    const kept = leases.flatMap((lease) => this.held.get(lease) ?? []);
+    const jobs = kept.flatMap(({ datum, task }) => (datum ?? task)?.job ?? []);
+    return { lost: leases.filter((lease) => !this.held.has(lease)), ...this.#grantsFor(jobs) };
   }
 
   #takeLogs({ entries }: LogsRequest): string[] {
@@ -291,6 +328,7 @@ export class FakeGateway {
       output: { repo: "edges", branch: "master" },
       datums,
       tasks,
+      ...this.#grantsFor([...tasks, ...datums].map(({ job }) => job)),
     };
   }
 

@@ -1,0 +1,138 @@
+import { timingSafeEqual } from "node:crypto";
+import { hkdf } from "@noble/hashes/hkdf.js";
+import { hmac } from "@noble/hashes/hmac.js";
+import { sha256 } from "@noble/hashes/sha2.js";
+import { utf8ToBytes } from "@noble/hashes/utils.js";
+import { z } from "zod";
+import { type BranchAddress, bucketName, parseBucketName } from "../../protocol/names.ts";
+import { base64url, bytesOfBase64 } from "./base64url.ts";
+
+/** A commit that a datum reads; with `from`, only what was written after that commit. */
+interface GrantedInput extends BranchAddress {
+  readonly commit: string;
+  readonly from: string | null;
+}
+
+/** What the holder of a lease may do with a runner's key: read its inputs, and write to and read from its output branch. */
+export interface Grant {
+  readonly pipeline: string;
+  readonly inputs: readonly GrantedInput[];
+  readonly output: BranchAddress;
+}
+
+interface Terms {
+  /** The key that it is for: it serves no other. */
+  readonly keyId: string;
+  /** When it ends; milliseconds since 1970. */
+  readonly until: number;
+}
+
+/** Why a text is no grant. */
+export type GrantFault = "malformed" | "forged" | "of-another-key" | "expired";
+
+/** Makes and reads grants. Neither asks anybody: a grant says all by itself, and only a root secret could have made it. */
+export interface Grants {
+  sign(grant: Grant, terms: Terms): string;
+  open(
+    text: string,
+    reader: { readonly keyId: string; readonly now: number },
+  ): { readonly ok: true; readonly grant: Grant } | { readonly ok: false; readonly fault: GrantFault };
+}
+
+/** Of the key that is derived from a root secret. Another use of the secret must have another. */
+const PURPOSE = "sluice: grants of leases, version 1";
+const KEY_BYTES = 32;
+const VERSION = "1";
+
+/** What is signed, as JSON. The names are short because it travels with every request. */
+const Signed = z.object({
+  /** The id of the key. */
+  k: z.string(),
+  /** Until: milliseconds since 1970. */
+  u: z.int(),
+  p: z.string(),
+  /** The bucket of the output branch. */
+  o: z.string(),
+  /** The bucket, the commit, and the commit after which it counts. */
+  i: z.array(z.tuple([z.string(), z.string(), z.string().nullable()])),
+});
+type Signed = z.infer<typeof Signed>;
+
+/** One per isolate. The first of the root secrets signs; what any of them signed is good. */
+export function openGrants(rootSecrets: readonly [string, ...string[]]): Grants {
+  const [signer, ...others] = rootSecrets.map(macOf);
+  if (!signer) throw new Error("there is no root secret");
+  return {
+    sign: (grant, terms) => {
+      const text = `${VERSION}.${base64url(utf8ToBytes(JSON.stringify(signedOf(grant, terms))))}`;
+      return `${text}.${base64url(signer(text))}`;
+    },
+    open: (text, { keyId, now }) => {
+      const [version, payload = "", mac = "", ...rest] = text.split(".");
+      const given = bytesOf(mac);
+      if (version !== VERSION || rest.length > 0 || given?.length !== sha256.outputLen)
+        return no("malformed");
+      const body = `${version}.${payload}`;
+      if (![signer, ...others].some((make) => timingSafeEqual(make(body), given))) return no("forged");
+      // It is ours: what is in it is what was put in.
+      const signed = readSigned(payload);
+      const grant = signed && grantOf(signed);
+      if (!grant) return no("malformed");
+      if (signed.k !== keyId) return no("of-another-key");
+      return signed.u > now ? { ok: true, grant } : no("expired");
+    },
+  };
+}
+
+function no(fault: GrantFault): { ok: false; fault: GrantFault } {
+  return { ok: false, fault };
+}
+
+/** HMAC-SHA-256 under a key that is derived once (RFC 5869). */
+function macOf(rootSecret: string): (text: string) => Uint8Array {
+  const key = hkdf(sha256, utf8ToBytes(rootSecret), undefined, utf8ToBytes(PURPOSE), KEY_BYTES);
+  const prepared = hmac.create(sha256, key);
+  return (text) => prepared.clone().update(utf8ToBytes(text)).digest();
+}
+
+function signedOf({ pipeline, inputs, output }: Grant, { keyId, until }: Terms): Signed {
+  return {
+    k: keyId,
+    u: until,
+    p: pipeline,
+    o: bucketName(output),
+    i: inputs.map((input) => [bucketName(input), input.commit, input.from]),
+  };
+}
+
+function readSigned(payload: string): Signed | undefined {
+  const bytes = bytesOf(payload);
+  if (!bytes) return undefined;
+  const parsed = Signed.safeParse(parsedJson(new TextDecoder().decode(bytes)));
+  return parsed.success ? parsed.data : undefined;
+}
+
+function grantOf({ p, o, i }: Signed): Grant | undefined {
+  const output = parseBucketName(o);
+  const inputs = i.flatMap(([bucket, commit, from]) => {
+    const address = parseBucketName(bucket);
+    return address ? [{ ...address, commit, from }] : [];
+  });
+  return output && { pipeline: p, inputs, output };
+}
+
+function parsedJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function bytesOf(text: string): Uint8Array | undefined {
+  try {
+    return bytesOfBase64(text);
+  } catch {
+    return undefined;
+  }
+}
