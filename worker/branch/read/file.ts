@@ -107,7 +107,8 @@ function rowAt(
     SELECT died, lower(hex(found.digest)) AS digest, found.size AS size, attributes, id,
       created_at AS createdAt, contents.kind AS contentKind, body
     FROM (
-      SELECT * FROM files WHERE gen = ${gen} AND path = ${path} AND born <= ${seq} ORDER BY born DESC LIMIT 1
+      SELECT gen, born, died, digest, size, attributes FROM files
+      WHERE gen = ${gen} AND path = ${path} AND born <= ${seq} ORDER BY born DESC LIMIT 1
     ) AS found
     CROSS JOIN commits ON commits.gen = found.gen AND commits.seq = found.born
     LEFT JOIN contents
