@@ -99,8 +99,11 @@ export interface BranchApi {
   /**
    * Makes one commit of what an open commit holds; may be asked again. `applying`: it is large and goes on by itself, ask
    * again. `commit` null: nothing would change, none was made. If it is refused, the open commit is open as before.
+   * `conditions-changed`: somebody wrote where a condition had been judged.
    */
-  finishOpenCommit(request: { openCommit: string }): Promise<OpenCommitEnd | CommitRefused>;
+  finishOpenCommit(request: {
+    openCommit: string;
+  }): Promise<OpenCommitEnd | CommitRefused | ConditionsChanged>;
   /** Forgets an open commit and what it alone kept; does nothing if it is gone. `applying`: too late. */
   abortOpenCommit(request: { openCommit: string }): Promise<Done | Refused<"applying">>;
 
@@ -464,6 +467,26 @@ export type CommitRefused =
   | { readonly ok: false; readonly reason: "path-conflict"; readonly path: string; readonly other: string }
   /** The content is not in the branch. */
   | { readonly ok: false; readonly reason: "no-such-content"; readonly path: string };
+
+/**
+ * HEAD has something else at these paths than when conditions of the open commit were judged there. Nothing was
+ * committed, and the open commit stays open.
+ */
+export interface ConditionsChanged {
+  readonly ok: false;
+  readonly reason: "conditions-changed";
+  /** In order of the path; at most MAX_CHANGED_CONDITIONS. */
+  readonly changes: readonly ChangedCondition[];
+  /** How many more there are. */
+  readonly others: number;
+}
+export interface ChangedCondition {
+  readonly path: string;
+  /** What became of it at HEAD since. */
+  readonly change: "added" | "changed" | "deleted";
+}
+/** Most paths that one refusal names. */
+export const MAX_CHANGED_CONDITIONS = 1000;
 
 export interface BadPath {
   readonly ok: false;

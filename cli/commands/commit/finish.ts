@@ -10,7 +10,7 @@ export function addCommitFinish(group: Command): void {
   const command = group
     .command("finish")
     .description(
-      "Makes one commit of an open commit, however large it is, and prints the commit's id. Done again, it prints the same.",
+      "Makes one commit of an open commit, however large it is, and prints the commit's id. Done again, it prints the same. If a write into it had a condition (If-Match, If-None-Match) and the branch has changed there since, nothing is committed, the paths are printed and the open commit stays open.",
     )
     .argument("<open commit>", "its bucket: s3://<session>.<branch>.<repo>")
     .action((text: string, options: ClientOptions) => {

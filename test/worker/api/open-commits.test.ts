@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
-import { CONFIG, commitFiles, contentOf, failed, good, makeBranch, paths } from "./support.ts";
+import { CONFIG, commitFiles, contentOf, failed, good, makeBranch, paths, testContext } from "./support.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 
@@ -82,6 +82,31 @@ describe("an open commit", () => {
     const refused = await failed(`POST ${branch.path}/sessions/${session}/finish`);
     expect(refused).toMatchObject({ status: 400, code: "PathConflict" });
     expect(await good(`GET ${branch.path}/sessions/${session}`)).toMatchObject({ state: "open" });
+  });
+
+  test("whose conditions hold no more names the paths, commits nothing and stays open", async () => {
+    const branch = await branchOf("overtaken");
+    await commitFiles(branch, { b: "old" });
+    const { session: openCommit } = await good(`POST ${branch.path}/sessions`);
+    const object = testContext().branch(branch);
+    const { id } = await contentOf("old");
+    for (const [put, condition] of [
+      ["a", { noneMatch: "any" }],
+      ["b", { match: "any" }],
+    ] as const) {
+      const operations = [{ put, ...id, condition, attributes: { contentType: "text/mine" } }];
+      expect(await object.commit({ openCommit, operations })).toMatchObject({ ok: true });
+    }
+    await commitFiles(branch, { a: "direct", b: "direct" });
+    const finish = `POST ${branch.path}/sessions/${openCommit}/finish`;
+    const refused = await failed(finish);
+    expect(refused).toMatchObject({ status: 409, code: "ConditionalRequestConflict" });
+    expect(paths(refused)).toEqual(["a", "b"]);
+    expect(refused.message).toContain("at 2 paths, the first is 'a'");
+    expect(await good(`GET ${branch.path}/sessions/${openCommit}`)).toMatchObject({ state: "open" });
+    await stage(branch, openCommit, "a");
+    await stage(branch, openCommit, "b");
+    expect(await good(finish)).toMatchObject({ state: "finished", commit: expect.any(String) });
   });
 });
 

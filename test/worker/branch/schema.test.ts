@@ -28,6 +28,7 @@ const ROWS: readonly (readonly string[])[] = [
     "INSERT INTO sessions (number, id, gen, state, opened_at, written_at, ttl, due, operations) VALUES (1, 's', 1, 0, 5, 5, 9, 9, 1)",
     "INSERT INTO staged (session, gone, path) VALUES (1, 1, 'a')",
   ],
+  ["INSERT INTO staged (session, gone, path, judged) VALUES (1, 1, 'b', 0)"],
 ];
 
 describe("migrations", () => {

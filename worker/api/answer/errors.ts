@@ -21,6 +21,7 @@ const STATUS = {
   MethodNotAllowed: 405,
   RequestTimeout: 408,
   AlreadyExists: 409,
+  ConditionalRequestConflict: 409,
   InUse: 409,
   JobEnded: 409,
   NotKept: 409,

@@ -1,7 +1,12 @@
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import { PATH_FAULT_TEXT } from "../../../protocol/paths.ts";
 import type { WriteFailure } from "../../blobs/write-content.ts";
-import type { CommitRefused, ConditionFailure } from "../../branch/contract.ts";
+import type {
+  ChangedCondition,
+  CommitRefused,
+  ConditionFailure,
+  ConditionsChanged,
+} from "../../branch/contract.ts";
 import { type ApiCode, ApiError } from "./errors.ts";
 
 type PlainReason =
@@ -32,7 +37,7 @@ const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
   "catalogue-unavailable": ["Unavailable", "The catalogue can't be reached: try again."],
 };
 
-type BranchFailure = CommitRefused | { readonly ok: false; readonly reason: PlainReason };
+type BranchFailure = CommitRefused | ConditionsChanged | { readonly ok: false; readonly reason: PlainReason };
 
 /** The error for a branch's refusal. `address`: the branch that the client named. */
 export function branchError(failure: BranchFailure, address?: BranchAddress): ApiError {
@@ -60,7 +65,26 @@ export function branchError(failure: BranchFailure, address?: BranchAddress): Ap
     const is = failure.reason === "no-such-file" ? "is not there" : "is not as it was asked to be";
     return new ApiError("PreconditionFailed", `'${failure.path}' ${is}: look at it, then ask again.`);
   }
+  if (failure.reason === "conditions-changed") return conditionsChanged(failure);
   return new ApiError(...WORDS[failure.reason]);
+}
+
+const CHANGE_WORDS: Record<ChangedCondition["change"], string> = {
+  added: "there was nothing when its condition was judged, and somebody has written it since",
+  changed: "somebody has written it since its condition was judged",
+  deleted: "somebody has deleted it since its condition was judged",
+};
+
+/** The paths are the issues. */
+function conditionsChanged({ changes, others }: ConditionsChanged): ApiError {
+  const [first] = changes;
+  const count = changes.length + others;
+  const where = count === 1 ? `at '${first?.path}'` : `at ${count} paths, the first is '${first?.path}'`;
+  return new ApiError(
+    "ConditionalRequestConflict",
+    `Nothing was committed and the open commit stays open, because conditions of it were judged on what is no longer there: ${where}. Put or delete these paths without a condition, or abort the open commit.`,
+    { issues: changes.map(({ path, change }) => ({ path, message: CHANGE_WORDS[change] })) },
+  );
 }
 
 const STOP_WORDS: Record<"job-ended" | "job-ending", string> = {

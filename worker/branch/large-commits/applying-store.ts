@@ -1,4 +1,5 @@
 import { Store } from "../../sqlite/store.ts";
+import { type ConditionProgress, NONE_CHANGED } from "../open-commits/judged.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import type { Position } from "../tree/commit-store.ts";
 
@@ -59,6 +60,19 @@ export class ApplyingStore extends Store {
 
   saveProgress({ checked, below }: CheckProgress): void {
     this.sql.run`UPDATE applying SET checked = ${checked}, below = ${below} WHERE one = 1`;
+  }
+
+  /** How far the conditions were looked at. */
+  conditions(): ConditionProgress {
+    const row = this.sql.first<{ judged: string | null; changed: string | null }>`
+      SELECT judged, changed FROM applying WHERE one = 1`;
+    const changed = row?.changed ? JSON.parse(row.changed) : NONE_CHANGED;
+    return { judged: row?.judged ?? "", changed };
+  }
+
+  saveConditions({ judged, changed }: ConditionProgress): void {
+    this.sql.run`
+      UPDATE applying SET judged = ${judged}, changed = ${JSON.stringify(changed)} WHERE one = 1`;
   }
 
   /** The check is over and rows are written from now on: nothing can stop the commit any more. */

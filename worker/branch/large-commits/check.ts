@@ -2,11 +2,14 @@ import type { Sql } from "../../sqlite/sql.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { CommitRefused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { checkConditions } from "../open-commits/judged.ts";
 import { kindOf } from "../tree/file-store.ts";
 import { justAfter, subtree } from "../tree/path-ranges.ts";
 import { ancestorsOf } from "../write/plan.ts";
 import type { Applying, CheckProgress } from "./applying-store.ts";
 
+/** Most conditions that one slice looks at. */
+const CONDITIONS = 2000;
 /** Most staged paths, most directories above them, and most paths below one of them that one slice looks at. */
 const PATHS = 500;
 const DIRECTORIES = 1000;
@@ -52,8 +55,10 @@ type Found = CheckProgress | "done" | Conflict;
 type CheckStores = Pick<Ledger, "sql" | "applying" | "generations" | "openCommits" | "reads">;
 
 /**
- * Looks at some more of what an open commit puts: whether a file is in the way above it, or something below it, in the
- * tree as it will be. After the last slice its rows may be written. A conflict opens it again.
+ * Looks at some more of an open commit. First at its conditions: whether HEAD has what it had when each was judged. Then
+ * at what it puts: whether a file is in the way above it, or something below it, in the tree as it will be. After the last
+ * slice its rows may be written. The gate is closed all the while, so what was found to hold holds until then. A
+ * condition that does not hold, and a conflict, open it again.
  */
 export function checkSlice(
   _: Tx,
@@ -61,7 +66,12 @@ export function checkSlice(
   { applying, now }: { applying: Applying; now: number },
 ): void {
   const { gen, openCommit } = applying;
-  const found = check(ledger.sql, { applying, progress: ledger.applying.progress() });
+  const progress = ledger.applying.conditions();
+  const conditions = checkConditions(ledger, { gen, openCommit, progress, limit: CONDITIONS });
+  const found =
+    conditions === "hold"
+      ? check(ledger.sql, { applying, progress: ledger.applying.progress() })
+      : conditions;
   if (found === "done") {
     const live = ledger.generations.live();
     if (live?.gen !== gen) throw new Error(`generation ${gen} is gone while a commit of it is applied`);
@@ -70,7 +80,8 @@ export function checkSlice(
   } else if ("reason" in found) {
     ledger.openCommits.reopen(openCommit, { refusal: found, now });
     ledger.applying.clear();
-  } else ledger.applying.saveProgress(found);
+  } else if ("changed" in found) ledger.applying.saveConditions(found);
+  else ledger.applying.saveProgress(found);
 }
 
 interface Check {

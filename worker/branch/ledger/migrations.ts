@@ -212,4 +212,13 @@ export const MIGRATIONS: readonly string[] = [
   DROP INDEX multiparts_by_path;
   CREATE UNIQUE INDEX multiparts_by_path ON multiparts (gen, session, path, upload);
   `,
+  `
+  -- What HEAD had at the path when a condition was first judged there: the commit that wrote it, 0 if nothing was there;
+  -- null if no condition stands.
+  ALTER TABLE staged ADD COLUMN judged INTEGER;
+  CREATE INDEX staged_judged ON staged (session, path) WHERE judged IS NOT NULL;
+  -- While it is checked: the last path whose condition was looked at, and JSON of those where HEAD has changed.
+  ALTER TABLE applying ADD COLUMN judged TEXT;
+  ALTER TABLE applying ADD COLUMN changed TEXT;
+  `,
 ];

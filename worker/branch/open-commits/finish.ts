@@ -1,13 +1,21 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Moment } from "../context.ts";
-import type { CommitRefused, Committed, OpenCommitEnd, OutputCommit, Refused } from "../contract.ts";
+import type {
+  CommitRefused,
+  Committed,
+  ConditionsChanged,
+  OpenCommitEnd,
+  OutputCommit,
+  Refused,
+} from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { claimedBranch, writableBranch } from "../write/admission.ts";
 import { writeCommit } from "../write/commit.ts";
 import { type FinalState, type PlannedChange, planCommit } from "../write/plan.ts";
+import { changedConditions } from "./judged.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
 
 /**
@@ -20,6 +28,7 @@ const APPLYING = { ok: false, reason: "applying" } as const;
 
 type FinishStores = Pick<
   Ledger,
+  | "sql"
   | "generations"
   | "openCommits"
   | "staged"
@@ -43,7 +52,7 @@ export function finishOpenCommit(
   tx: Tx,
   ledger: FinishStores,
   { id, moment }: { id: string; moment: Moment },
-): OpenCommitEnd | CommitRefused {
+): OpenCommitEnd | CommitRefused | ConditionsChanged {
   const live = ledger.generations.live();
   const openCommit = live ? ledger.openCommits.find(id, live.gen) : undefined;
   if (!live || !openCommit || openCommit.origin !== null) return { ok: false, reason: "no-such-open-commit" };
@@ -56,6 +65,9 @@ export function finishOpenCommit(
   if (refusal) return refusal;
   const writable = writableBranch(tx, ledger, openCommit.operations);
   if (!writable.ok) return writable;
+  // Of a large commit, the Applier looks at the conditions.
+  const changed = isLarge(openCommit) ? undefined : changedConditions(tx, ledger, openCommit);
+  if (changed) return changed;
   const answer = writeOrBegin(tx, ledger, { live, openCommit, moment });
   if (answer.ok) {
     return { ok: true, state: "finished", commit: answer.commit, modifiedAt: answer.modifiedAt };
@@ -78,6 +90,7 @@ export function finishOutput(
   if (!openCommit) return { ok: false, reason: "no-such-open-commit" };
   if (openCommit.state === "applying") return APPLYING;
   const refusal = ledger.openCommits.takeRefusal(openCommit);
+  if (refusal?.reason === "conditions-changed") throw new Error("an output has no conditions");
   if (refusal) return refusal;
   if (ledger.isFull(openCommit.operations)) return { ok: false, reason: "branch-full" };
   return writeOrBegin(tx, ledger, { live, openCommit, moment });
@@ -89,10 +102,15 @@ function writeOrBegin(
   finishing: Finishing,
 ): Committed | CommitRefused | Refused<"applying"> {
   const { openCommit } = finishing;
-  if (openCommit.operations <= MAX_COMMIT_OPERATIONS) return writeStaged(tx, ledger, finishing);
+  if (!isLarge(openCommit)) return writeStaged(tx, ledger, finishing);
   ledger.openCommits.startApplying(openCommit);
   ledger.applying.begin(openCommit);
   return APPLYING;
+}
+
+/** Whether it takes more than one transaction. */
+function isLarge({ operations }: OpenCommit): boolean {
+  return operations > MAX_COMMIT_OPERATIONS;
 }
 
 function writeStaged(

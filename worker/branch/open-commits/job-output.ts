@@ -13,6 +13,9 @@ type OutputStores = Pick<
   "sql" | "generations" | "claim" | "commits" | "openCommits" | "contents" | "isFull"
 >;
 
+/** A job's operations have none. */
+const NO_CONDITIONS: ReadonlyMap<string, number> = new Map();
+
 /** Stages operations of a job's commit. */
 export function stageOutput(
   tx: Tx,
@@ -32,7 +35,11 @@ export function stageOutput(
     return { ok: false, reason: "applying" };
   }
   const openCommit = openCommitFor(tx, ledger, { request, live, moment });
-  const staged = stageBatch(tx, ledger, { openCommit, states: finalState(operations) });
+  const staged = stageBatch(tx, ledger, {
+    openCommit,
+    states: finalState(operations),
+    judged: NO_CONDITIONS,
+  });
   if (!staged.ok) return staged;
   ledger.openCommits.written(openCommit, { added: staged.added, now: moment.now });
   return { ok: true };

@@ -1,5 +1,5 @@
 import { Store } from "../../sqlite/store.ts";
-import type { CommitRefused } from "../contract.ts";
+import type { CommitRefused, ConditionsChanged } from "../contract.ts";
 
 /** How long a finished open commit is remembered for clients that ask again; milliseconds. */
 const FINISHED_KEPT_MS = 24 * 60 * 60 * 1000;
@@ -96,7 +96,10 @@ export class OpenCommitStore extends Store {
   }
 
   /** It can't be applied and is open as before. A job's output has no ttl: time does not end it. */
-  reopen(number: number, { refusal, now }: { refusal: CommitRefused; now: number }): void {
+  reopen(
+    number: number,
+    { refusal, now }: { refusal: CommitRefused | ConditionsChanged; now: number },
+  ): void {
     this.sql.run`
       UPDATE sessions SET state = ${OPEN}, refusal = ${JSON.stringify(refusal)},
         due = CASE WHEN origin IS NULL THEN ${now} + ttl END
@@ -104,7 +107,7 @@ export class OpenCommitStore extends Store {
   }
 
   /** Why it could not be applied, once. */
-  takeRefusal({ number }: OpenCommit): CommitRefused | undefined {
+  takeRefusal({ number }: OpenCommit): CommitRefused | ConditionsChanged | undefined {
     const refusal = this.sql.first<{ refusal: string | null }>`
       SELECT refusal FROM sessions WHERE number = ${number}`?.refusal;
     if (refusal === null || refusal === undefined) return undefined;

@@ -3,7 +3,7 @@ import type { FileRead } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { leastSpent, PagedWalk, type Walk, type WalkRow } from "../read/walk.ts";
 import { readAttributes } from "../tree/attributes.ts";
-import { type FileState, kindOf } from "../tree/file-store.ts";
+import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import type { PathRange } from "../tree/path-ranges.ts";
 import { NOTHING } from "../tree/stored-body.ts";
@@ -21,15 +21,6 @@ interface PathInOpenCommit {
   readonly live: Live;
   readonly openCommit: OpenCommit;
   readonly path: string;
-}
-
-/** What would be at a path if the open commit were finished now. */
-export function stateInOpenCommit(
-  ledger: Pick<Ledger, "staged" | "presentFile">,
-  { live, openCommit, path }: PathInOpenCommit,
-): FileState | undefined {
-  const staged = ledger.staged.find(openCommit.number, path);
-  return staged ? (staged.state ?? undefined) : ledger.presentFile(live, path);
 }
 
 /** When something last happened to what an open commit shows. */

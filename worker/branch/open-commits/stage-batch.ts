@@ -28,14 +28,15 @@ const THERE = `
 const FORGET = `
   DELETE FROM staged WHERE session = ?1 AND gone = ?2 AND path IN (SELECT value FROM json_each(?3))`;
 
-/** Of (?1 open commit, ?2 JSON of paths, digests, sizes and attributes). */
+/** Of (?1 open commit, ?2 JSON of paths, digests, sizes, attributes and what was judged). */
 const PUT = `
-  INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes)
-  SELECT ?1, 0, value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3 FROM json_each(?2)`;
+  INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, judged)
+  SELECT ?1, 0, value ->> 0, unhex(value ->> 1), value ->> 2, value ->> 3, value ->> 4 FROM json_each(?2)`;
 
-/** Of (?1 open commit, ?2 JSON of paths). */
+/** Of (?1 open commit, ?2 JSON of paths and what was judged). */
 const DELETE = `
-  INSERT OR IGNORE INTO staged (session, gone, path) SELECT ?1, 1, value FROM json_each(?2)`;
+  INSERT OR REPLACE INTO staged (session, gone, path, judged)
+  SELECT ?1, 1, value ->> 0, value ->> 1 FROM json_each(?2)`;
 
 interface StagedRow {
   readonly gone: number;
@@ -44,23 +45,39 @@ interface StagedRow {
   readonly size: number;
 }
 
-type Put = readonly [path: string, digest: string, size: number, attributes: string | null];
+type Put = readonly [
+  path: string,
+  digest: string,
+  size: number,
+  attributes: string | null,
+  judged: number | null,
+];
+type Deletion = readonly [path: string, judged: number | null];
 
 type BatchStores = Pick<Ledger, "sql" | "contents">;
 
-/** Stages many operations whose contents are in the branch, all or none. `added`: how many paths more the open commit has. */
+/**
+ * Stages many operations whose contents are in the branch, all or none. `judged`: what HEAD must still have at paths with
+ * conditions. `added`: how many paths more the open commit has.
+ */
 export function stageBatch(
   _: Tx,
   ledger: BatchStores,
-  { openCommit, states }: { openCommit: OpenCommit; states: FinalState },
+  {
+    openCommit,
+    states,
+    judged,
+  }: { openCommit: OpenCommit; states: FinalState; judged: ReadonlyMap<string, number> },
 ): { ok: true; added: number } | CommitRefused {
   const puts = [...states].flatMap(([path, state]): Put[] =>
-    state ? [[path, state.digest, state.size, state.attributes]] : [],
+    state ? [[path, state.digest, state.size, state.attributes, judged.get(path) ?? null]] : [],
   );
   const missing = missingContent(ledger, { gen: openCommit.gen, puts });
   if (missing !== undefined) return { ok: false, reason: "no-such-content", path: missing };
   keepContents(ledger, { gen: openCommit.gen, puts });
-  const deletes = [...states].flatMap(([path, state]) => (state ? [] : [path]));
+  const deletes = [...states].flatMap(([path, state]): Deletion[] =>
+    state ? [] : [[path, judged.get(path) ?? null]],
+  );
   let added = 0;
   for (const some of batches(puts)) {
     const paths = JSON.stringify(some.map(([path]) => path));
@@ -68,9 +85,9 @@ export function stageBatch(
     ledger.sql.execute(PUT, [openCommit.number, JSON.stringify(some)]);
   }
   for (const some of batches(deletes)) {
-    const paths = JSON.stringify(some);
+    const paths = JSON.stringify(some.map(([path]) => path));
     added += some.length - replace(ledger, { openCommit, paths, gone: 1 });
-    ledger.sql.execute(DELETE, [openCommit.number, paths]);
+    ledger.sql.execute(DELETE, [openCommit.number, JSON.stringify(some)]);
   }
   return { ok: true, added };
 }
@@ -117,12 +134,12 @@ function replace(
 }
 
 /** Pieces that one statement takes each. */
-function* batches<T extends Put | string | readonly [string, number]>(items: readonly T[]): Generator<T[]> {
+function* batches<T extends readonly (string | number | null)[]>(items: readonly T[]): Generator<T[]> {
   let batch: T[] = [];
   let length = 0;
   for (const item of items) {
     batch.push(item);
-    length += typeof item === "string" ? item.length : textLength(item);
+    length += textLength(item);
     if (batch.length < OPERATIONS && length < TEXT_LENGTH) continue;
     yield batch;
     batch = [];

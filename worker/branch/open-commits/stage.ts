@@ -3,10 +3,9 @@ import type { Moment } from "../context.ts";
 import type { CommitRefused, CommitRequest, Committed, PutFile } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Live } from "../tree/generation-store.ts";
-import { holdingOperations } from "../write/conditions.ts";
 import { finalState } from "../write/plan.ts";
+import { judgeConditions } from "./judged.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
-import { stateInOpenCommit } from "./overlay.ts";
 import { stageBatch } from "./stage-batch.ts";
 
 type Answer = Committed | CommitRefused;
@@ -31,16 +30,15 @@ export function stageContent(
   const { path, content, attributes, upload, condition } = put;
   const { digest, size } = content;
   const operation = { put: path, digest, size, attributes, ...(condition && { condition }) };
-  const holding = holdingOperations({ operations: [operation] }, (there) =>
-    stateInOpenCommit(ledger, { live, openCommit, path: there }),
-  );
+  const holding = judgeConditions(ledger, { live, openCommit, request: { operations: [operation] } });
   if (!holding.ok) return holding;
+  const judged = holding.judged.get(path) ?? null;
   const { now } = moment;
   const { gen } = live;
   let added = 0;
   for (const [there, state] of finalState(holding.operations)) {
     const keep = () => ledger.contents.add(content, { gen, now });
-    const staged = ledger.staged.stage(openCommit, { path: there, state, keep });
+    const staged = ledger.staged.stage(openCommit, { path: there, state, judged, keep });
     if (!staged.changed) ledger.contents.discard(content, now);
     added += staged.added;
   }
@@ -55,9 +53,10 @@ export function stageChanges(
 ): Answer {
   const { live, openCommit } = staging;
   const { upload, onFailedCondition } = request;
-  const holding = holdingOperations(request, (path) => stateInOpenCommit(ledger, { live, openCommit, path }));
+  const holding = judgeConditions(ledger, { live, openCommit, request });
   if (!holding.ok) return holding;
-  const staged = stageBatch(tx, ledger, { openCommit, states: finalState(holding.operations) });
+  const { judged } = holding;
+  const staged = stageBatch(tx, ledger, { openCommit, states: finalState(holding.operations), judged });
   if (!staged.ok) return staged;
   const answer = concludeStaging(tx, ledger, { ...staging, added: staged.added, upload });
   return onFailedCondition === "leave-out" ? { ...answer, leftOut: holding.leftOut } : answer;

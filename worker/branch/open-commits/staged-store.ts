@@ -8,6 +8,8 @@ import type { OpenCommit } from "./open-commit-store.ts";
 interface StagedOperation {
   /** Null: it deletes it. */
   readonly state: FileState | null;
+  /** What HEAD must still have there, as `judged.ts` says; null if no condition stands. */
+  readonly judged: number | null;
 }
 
 interface StoredRow {
@@ -28,10 +30,10 @@ export class StagedStore extends Store {
   }
 
   find(openCommit: number, path: string): StagedOperation | undefined {
-    const row = this.sql.first<StoredRow>`
-      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes FROM staged
+    const row = this.sql.first<StoredRow & Pick<StagedOperation, "judged">>`
+      SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, judged FROM staged
       WHERE session = ${openCommit} AND gone IN (0, 1) AND path = ${path}`;
-    return row && { state: stateOf(row) };
+    return row && { state: stateOf(row), judged: row.judged };
   }
 
   /**
@@ -40,10 +42,13 @@ export class StagedStore extends Store {
    */
   stage(
     { number, gen }: Pick<OpenCommit, "number" | "gen">,
-    { path, state, keep }: { path: string; state: FileState | null; keep: () => void },
+    { path, state, judged, keep }: StagedOperation & { path: string; keep: () => void },
   ): { added: number; changed: boolean } {
     const before = this.find(number, path);
-    if (before && isSame(before.state, state)) return { added: 0, changed: false };
+    if (before && isSame(before.state, state)) {
+      if (before.judged !== judged) this.#judge(number, { path, state, judged });
+      return { added: 0, changed: false };
+    }
     const isFile = kindOf(path) === "file";
     if (state && isFile) keep();
     if (before?.state && isFile) this.#contents.release({ ...before.state, gen });
@@ -52,10 +57,16 @@ export class StagedStore extends Store {
         DELETE FROM staged WHERE session = ${number} AND gone = ${before.state ? 0 : 1} AND path = ${path}`;
     }
     this.sql.run`
-      INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes)
+      INSERT OR REPLACE INTO staged (session, gone, path, digest, size, attributes, judged)
       VALUES (${number}, ${state ? 0 : 1}, ${path}, unhex(${state?.digest ?? null}), ${state?.size ?? null},
-        ${state?.attributes ?? null})`;
+        ${state?.attributes ?? null}, ${judged})`;
     return { added: before ? 0 : 1, changed: true };
+  }
+
+  #judge(openCommit: number, { path, state, judged }: StagedOperation & { path: string }): void {
+    this.sql.run`
+      UPDATE staged SET judged = ${judged}
+      WHERE session = ${openCommit} AND gone = ${state ? 0 : 1} AND path = ${path}`;
   }
 
   /** All operations of an open commit. Only for one that has no more of them than one transaction writes. */

@@ -76,6 +76,22 @@ test("conditions are held against what the open commit shows", async () => {
   expect((await s3(`GET ${bucket}/key`, known)).status).toBe(304);
 });
 
+test("of two open commits that both found a key free, one gets it; the other is told and can still be aborted", async () => {
+  const one = await openOn("contended");
+  const two = await openAgain("contended");
+  for (const { bucket } of [one, two]) {
+    await good(`PUT ${bucket}/key`, { headers: { "if-none-match": "*" }, body: bucket });
+  }
+  await finish(one);
+  const refused = await two.api.finishOpenCommit({ openCommit: two.openCommit });
+  expect(refused).toMatchObject({
+    reason: "conditions-changed",
+    changes: [{ path: "key", change: "added" }],
+  });
+  expect(await text(`${one.branch}/key`)).toBe(one.bucket);
+  expect(await two.api.abortOpenCommit(two)).toEqual({ ok: true });
+});
+
 test("a range, attributes and tags are answered without versions", async () => {
   const { bucket } = await openOn("described");
   await good(`PUT ${bucket}/key`, { body: "0123456789" });
