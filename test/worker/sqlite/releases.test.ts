@@ -211,6 +211,7 @@ async function catalogueWorks(): Promise<void> {
     sealedSecret: "sealed",
     level: "read",
     repos: null,
+    pipelines: false,
     description: "",
     createdAt: 1,
   });
