@@ -1,3 +1,4 @@
+import { NAME_PATTERN } from "../../protocol/names.ts";
 import { Pipeline, PipelineList } from "../../protocol/pipelines.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { Client, GatewayError } from "../gateway/client.ts";
@@ -36,7 +37,8 @@ async function waiting(client: Client): Promise<string[]> {
   await forEachLimited(pipelines, {
     limit: ASKED_AT_ONCE,
     work: async ({ name }) => {
-      if (await isWaiting(client, name)) found.push(name);
+      // It goes into a line for a shell: nothing but a name may.
+      if (NAME_PATTERN.test(name) && (await isWaiting(client, name))) found.push(name);
     },
   });
   return found.sort();
