@@ -8,6 +8,7 @@ import { type Job, Pipeline } from "../../../protocol/pipelines.ts";
 import { Control } from "../../support/control.ts";
 import {
   type DevServer,
+  sluice,
   sluiceCommand,
   sluiceEnv,
   sluiceOk,
@@ -101,6 +102,22 @@ describe("a secret that says nothing", () => {
   });
 });
 
+describe("a key that may not read an input", () => {
+  test("sees a pipeline without its variables, and is not given such a spec to update from", async () => {
+    await s3.createBucket("master.veil-in");
+    const spec = leaking("veil") as { transform: object };
+    await control.createPipeline({ ...spec, transform: { ...spec.transform, env: { TOKEN: VALUE } } });
+    const door = await keyFor("veil");
+    const shown = await sluiceOk(door, "pipeline", "inspect", "veil");
+    expect(shown).toContain("hidden   transform.env: this key may not read all of the inputs");
+    expect(shown).not.toContain(VALUE);
+    const { code, stdout, stderr } = await sluice(door, "pipeline", "inspect", "veil", "--spec");
+    expect({ code, printed: stdout.toString() }).toEqual({ code: 1, printed: "" });
+    expect(stderr).toContain("the spec of 'veil' is not shown whole: this key may not see transform.env");
+    await control.deletePipeline("veil");
+  });
+});
+
 describe("the runner's own key", () => {
   test.each([
     ["in a file of variables", "unit-env", () => `SLUICE_SECRET_ACCESS_KEY=${server.secretAccessKey}\n`],
@@ -134,8 +151,8 @@ describe("a pipeline of before owners", () => {
     expect(told).toMatch(/^warn {2}pipeline {4}old is from before pipelines had owners/m);
     const [, line = ""] = /: (sluice pipeline inspect old .*)$/m.exec(told) ?? [];
     expect(line).toBe("sluice pipeline inspect old --spec | sluice pipeline update -f -");
-    const sluice = sluiceCommand([]).join(" ");
-    await mustRun(["sh", "-euc", line.replaceAll("sluice ", `${sluice} `)], { cwd, env });
+    const program = sluiceCommand([]).join(" ");
+    await mustRun(["sh", "-euc", line.replaceAll("sluice ", `${program} `)], { cwd, env });
 
     expect(await control.jobs("old")).toHaveLength(2);
     const shown = await sluiceOk(server, "pipeline", "inspect", "old");

@@ -17,6 +17,7 @@ import { processExecutor } from "../../../runner/executors/process/process.ts";
 import { readRootEntries } from "../../../runner/executors/process/root-entries.ts";
 import { type Runner, startRunner } from "../../../runner/main.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
+import { REST } from "../../support/suite.ts";
 import { DatumStage, JAILS } from "./support/datums.ts";
 import { Stage, soon } from "./support/running.ts";
 
@@ -327,7 +328,7 @@ describe("an agent with secrets (bubblewrap or unshare)", () => {
     await end(runner);
   });
 
-  needs("waits for a gateway that tells whose the pipeline is, and goes on then", async () => {
+  needs("waits for a gateway that tells whose the pipeline is, and goes on then", REST, async () => {
     await put("key", { token: "hush" });
     transform({ name: "key", mountPath: at });
     stage.gateway.limited = undefined;
