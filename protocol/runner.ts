@@ -110,6 +110,8 @@ export const Task = z.discriminatedUnion("kind", [
       .array(z.object({ path: z.string(), content: ContentId.nullable() }))
       .min(1)
       .max(MAX_EGRESS_ENTRIES),
+    /** The gateway takes a `note` with the outcome. One of an earlier release refuses it. */
+    takesNote: z.literal(true).optional(),
   }),
 ]);
 export type Task = z.infer<typeof Task>;
@@ -196,7 +198,13 @@ export const Outcome = z.discriminatedUnion("state", [
     millis: z.int().nonnegative(),
   }),
   /** An egress task is done: every entry of it is in the external store. */
-  z.object({ lease: z.string(), state: z.literal("pushed"), millis: z.int().nonnegative() }),
+  z.object({
+    lease: z.string(),
+    state: z.literal("pushed"),
+    millis: z.int().nonnegative(),
+    /** What the job's readers should know of the store. Only if the task takes it. */
+    note: z.string().max(2000).optional(),
+  }),
   /** The runner gives it back, unharmed: it is shutting down. */
   z.object({ lease: z.string(), state: z.literal("returned") }),
 ]);

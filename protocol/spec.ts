@@ -164,12 +164,27 @@ export const Egress = z.strictObject({
   endpoint: z
     .url({ protocol: /^https?$/, error: "must be a URL that begins with http:// or https://" })
     .optional()
-    .describe("Address of the store. Absent: that of the cloud that the scheme stands for."),
+    .describe(
+      "Address of the store, only together with `secret`. Absent: that of the cloud that the scheme stands for.",
+    ),
   secret: SecretName.optional().describe(
-    "Secret with the credentials. Absent: those in the environment of the runner.",
+    "Secret with the credentials. Absent: those in the environment of the runner, for the URLs that its operator allows.",
   ),
 });
 export type Egress = z.infer<typeof Egress>;
+
+/** Microsoft's hosts of storage accounts: the public cloud, its DNS zones, and the sovereign clouds. */
+const AZURE_HOST =
+  /^[a-z0-9-]+(\.[a-z0-9-]+)?\.blob\.(core\.(windows\.net|chinacloudapi\.cn|usgovcloudapi\.net|cloudapi\.de)|storage\.azure\.net)$/i;
+
+/**
+ * The host that an egress URL names itself, if that is not its vendor's. Only Azure's URLs name one:
+ * `wasb://<container>@<host>/<dir>`, where a name without a dot is an account.
+ */
+export function foreignHost(url: string): string | undefined {
+  const host = /^[a-z]+:\/\/[^/@]*@([^/]+)/.exec(url)?.[1];
+  return host === undefined || !host.includes(".") || AZURE_HOST.test(host) ? undefined : host;
+}
 
 /** As submitted, with every default filled in that does not hang on another field. */
 export const PipelineSpec = z.strictObject({

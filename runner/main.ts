@@ -13,6 +13,7 @@ import type { Log } from "./lib/log.ts";
 import { type AgentFolders, bootId, closeAgentFolders, openAgentFolders } from "./pfs/folders.ts";
 import { PipeStock } from "./pfs/lazy/pipe-stock.ts";
 import { checkSecretsFolder, openSecrets, secretsFolder } from "./secrets/open.ts";
+import { STRICT_TERMS } from "./tasks/egress-terms.ts";
 import { runWorker, type WorkerOptions } from "./worker/worker.ts";
 
 /** A running agent. */
@@ -94,8 +95,9 @@ async function runUntilDone(
   const pipes = new PipeStock(folders.pipes);
   const { secretAccessKey, keySecret: secretName } = config;
   const secrets = openSecrets(config.secrets, { own: { secretAccessKey, secretName }, kill });
+  const egress = { terms: config.egress ?? STRICT_TERMS, gatewayKey: config.accessKeyId };
   const run = (worker: WorkerOptions) =>
-    runWorker({ gateway, cache, executor, secrets, pipes, log, node }, worker);
+    runWorker({ gateway, cache, executor, secrets, egress, pipes, log, node }, worker);
   const crew = new Crew({ run, log, node, dir: folders.agent, drain, kill });
   const upkeep = cache.upkeep(drain);
   try {

@@ -29,6 +29,18 @@ export function withRunnerTerms(command: Command): Command {
         "where pipelines' secrets are: a folder with <name>/<key> files and <name>.pipelines, or kubernetes[:<namespace>]",
       ).env("SLUICE_SECRETS"),
     )
+    .addOption(
+      new Option(
+        "--egress-environment <url>",
+        "what the credentials of this environment may be used for by egress without a secret, such as s3://bucket/dir; may be given again. SLUICE_EGRESS_ENVIRONMENT: with commas; default: nothing",
+      ).argParser((url: string, before: readonly string[] = []) => [...before, url]),
+    )
+    .addOption(
+      new Option(
+        "--egress-local",
+        "let egress reach stores at addresses of this machine and of its link (env: SLUICE_EGRESS_LOCAL)",
+      ),
+    )
     .option("--cache-size <size>", "how much input the node keeps for later datums, such as 500m or 20g; 20g")
     .option("--memory <size>", "memory that one worker may take, such as 2g")
     .option("--cpus <number>", "cores that one worker may take, such as 1.5")
@@ -38,8 +50,8 @@ export function withRunnerTerms(command: Command): Command {
 
 /** Of a command's options those that a runner takes. */
 export function runnerTerms(options: RunnerTerms): RunnerTerms {
-  const { executor, secrets, cacheSize, memory, cpus, pids, disk } = options;
-  return { executor, secrets, cacheSize, memory, cpus, pids, disk };
+  const { executor, secrets, egressEnvironment, egressLocal, cacheSize, memory, cpus, pids, disk } = options;
+  return { executor, secrets, egressEnvironment, egressLocal, cacheSize, memory, cpus, pids, disk };
 }
 
 /**
@@ -63,5 +75,7 @@ export function runnerConfig(
     SLUICE_SECRET_ACCESS_KEY: connection.secretAccessKey,
     SLUICE_NODE: host,
     SLUICE_KEY_SECRET: keySecret,
+    SLUICE_EGRESS_ENVIRONMENT: process.env.SLUICE_EGRESS_ENVIRONMENT,
+    SLUICE_EGRESS_LOCAL: process.env.SLUICE_EGRESS_LOCAL,
   });
 }

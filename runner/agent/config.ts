@@ -3,7 +3,10 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { Name } from "../../protocol/names.ts";
 import type { Limits } from "../executors/executor.ts";
+import { messageOf } from "../lib/fault.ts";
 import { parseSize } from "../lib/sizes.ts";
+import { parseDestination } from "../tasks/destination.ts";
+import type { EgressTerms } from "../tasks/egress-terms.ts";
 
 /** Values of `--executor`; "auto" is the best executor that works here. */
 export const EXECUTORS = ["auto", "process", "docker", "podman"] as const;
@@ -23,6 +26,8 @@ export interface RunnerConfig {
   readonly secrets?: string;
   /** The name of the secret that the runner's own key comes from: no pipeline gets it. Absent: it comes from none. */
   readonly keySecret?: string;
+  /** What egress may do from here. Absent: push with credentials of secrets, to stores that are elsewhere. */
+  readonly egress?: EgressTerms;
   /** Bytes of inputs that the node keeps for later datums. */
   readonly cacheBytes: number;
   /** For each worker. */
@@ -30,7 +35,10 @@ export interface RunnerConfig {
 }
 
 /** The flags of the command line; absent: not given. */
-export type RunnerFlags = Readonly<Partial<Record<Flag, string | undefined>>>;
+export interface RunnerFlags extends Readonly<Partial<Record<Flag, string | undefined>>> {
+  readonly egressEnvironment?: readonly string[] | undefined;
+  readonly egressLocal?: boolean | undefined;
+}
 type Flag = "node" | "executor" | "data" | "secrets" | "cacheSize" | "memory" | "cpus" | "pids" | "disk";
 
 /** A setting that can't be used. The message names it, its value unless that is a secret, and what it should be. */
@@ -47,6 +55,7 @@ export function readRunnerConfig(flags: RunnerFlags, env: NodeJS.ProcessEnv): Ru
     dataDir: resolve(flags.data ?? ".sluice/runner"),
     ...readSecrets(flags.secrets ?? env.SLUICE_SECRETS),
     ...(env.SLUICE_KEY_SECRET && { keySecret: env.SLUICE_KEY_SECRET }),
+    ...readEgress(flags, env),
     cacheBytes: readSize("--cache-size", flags.cacheSize ?? DEFAULT_CACHE_SIZE),
     limits: readLimits(flags),
   };
@@ -91,6 +100,32 @@ function readSecrets(value: string | undefined): Pick<RunnerConfig, "secrets"> {
   throw new ConfigError(
     '--secrets is "kubernetes:"; behind the colon must stand a namespace, or leave the colon out',
   );
+}
+
+/** An environment variable holds several URLs with commas between them. */
+function readEgress(
+  { egressEnvironment, egressLocal }: RunnerFlags,
+  { SLUICE_EGRESS_ENVIRONMENT: urls = "", SLUICE_EGRESS_LOCAL: local = "" }: NodeJS.ProcessEnv,
+): Pick<RunnerConfig, "egress"> {
+  const given = egressEnvironment ?? urls.split(",").flatMap((url) => url.trim() || []);
+  const isLocal = egressLocal ?? readSwitch("SLUICE_EGRESS_LOCAL", local);
+  if (given.length === 0 && !isLocal) return {};
+  return { egress: { environment: given.map(readPrefix), local: isLocal } };
+}
+
+function readPrefix(url: string): EgressTerms["environment"][number] {
+  try {
+    return parseDestination(url);
+  } catch (error) {
+    const why = messageOf(error).replace(/^egress\.URL /, "it ");
+    throw new ConfigError(`--egress-environment (SLUICE_EGRESS_ENVIRONMENT) is "${url}"; ${why}`);
+  }
+}
+
+function readSwitch(variable: string, value: string): boolean {
+  if (value === "" || value === "0" || value === "false") return false;
+  if (value === "1" || value === "true") return true;
+  throw new ConfigError(`${variable} is "${value}"; it must be true or false`);
 }
 
 /** The gateway's address and the key for it: `SLUICE_*`, else the AWS names. Throws ConfigError. */

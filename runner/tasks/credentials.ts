@@ -13,22 +13,32 @@ export interface Credentials {
   need(name: string): string;
   /** The text without any part of these credentials. */
   redact(text: string): string;
+  /** Throws EgressFault if an access key is the one that the runner has for its gateway. That one is for nothing else. */
+  checkKey(accessKeyId: string): void;
+}
+
+interface CredentialsOptions {
+  /** Id of the key that the runner has for its gateway. */
+  readonly gatewayKey?: string | undefined;
 }
 
 /** Credentials in the environment of the runner. */
-export function environmentCredentials(env: NodeJS.ProcessEnv): Credentials {
+export function environmentCredentials(
+  env: NodeJS.ProcessEnv,
+  { gatewayKey }: CredentialsOptions = {},
+): Credentials {
   const values = new Map(Object.entries(env).flatMap(([name, value]) => (value ? [[name, value]] : [])));
-  return credentialsOf({ secret: null, values });
+  return credentialsOf({ secret: null, values, gatewayKey });
 }
 
 /** Credentials in a secret. Throws what reading it throws. */
 export async function secretCredentials(
   secrets: SecretSource,
-  { name, signal }: { name: string; signal: AbortSignal },
+  { name, signal, gatewayKey }: CredentialsOptions & { name: string; signal: AbortSignal },
 ): Promise<Credentials> {
   const values = new Map<string, string>();
   for (const [key, bytes] of await secrets.read(name, signal)) values.set(key, textOf(bytes));
-  return credentialsOf({ secret: name, values });
+  return credentialsOf({ secret: name, values, gatewayKey });
 }
 
 /** Trimmed, because files of keys often end in a newline. */
@@ -39,7 +49,8 @@ function textOf(bytes: Uint8Array): string {
 function credentialsOf({
   secret,
   values,
-}: {
+  gatewayKey,
+}: CredentialsOptions & {
   secret: string | null;
   values: ReadonlyMap<string, string>;
 }): Credentials {
@@ -52,6 +63,12 @@ function credentialsOf({
       const value = values.get(name);
       if (value === undefined || value === "") throw new EgressFault(`${origin} has no ${name}`);
       return value;
+    },
+    checkKey(accessKeyId) {
+      if (accessKeyId !== gatewayKey) return;
+      throw new EgressFault(
+        `the key in ${origin} is the one that the runner has for its gateway: use another`,
+      );
     },
     redact: (text) => hidden.reduce((left, part) => left.replaceAll(part, "***"), text),
   };

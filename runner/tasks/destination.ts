@@ -33,13 +33,33 @@ export function parseDestination(url: string): Destination {
   const kind = KINDS[scheme];
   const [bucket = "", host, ...rest] = authority.split("@");
   if (!kind || !BUCKET.test(bucket) || rest.length > 0) throw new EgressFault(`egress.URL must be ${SHAPE}`);
-  const place = { kind, bucket, dir: path.replace(/^\/+|\/+$/g, "") };
+  const dir = path.replace(/^\/+|\/+$/g, "");
+  if (dir.split("/").some((segment) => segment === "." || segment === "..")) {
+    throw new EgressFault("egress.URL can't have '.' or '..' as a folder");
+  }
+  const place = { kind, bucket, dir };
   if (host === undefined) return place;
   if (kind !== "azure" || !BUCKET.test(host)) {
     throw new EgressFault(`egress.URL must be ${SHAPE}: only Azure's may have an account, behind an '@'`);
   }
   const [name = ""] = host.split(".");
   return { ...place, account: host === name ? { name } : { name, host } };
+}
+
+/** Whether a destination is another one or lies below it. Folders count whole: `a/bc` is not below `a/b`. */
+export function isWithin(inner: Destination, outer: Destination): boolean {
+  const isSameBucket = inner.kind === outer.kind && inner.bucket === outer.bucket;
+  if (!isSameBucket || !isSameAccount(inner.account, outer.account)) return false;
+  return outer.dir === "" || inner.dir === outer.dir || inner.dir.startsWith(`${outer.dir}/`);
+}
+
+/** An account by its name is the account at Microsoft's host of that name. */
+function isSameAccount(one: Destination["account"], other: Destination["account"]): boolean {
+  return accountHost(one) === accountHost(other);
+}
+
+function accountHost(account: Destination["account"]): string | undefined {
+  return account && (account.host ?? `${account.name}.blob.core.windows.net`).toLowerCase();
 }
 
 /** The name of a file in the store. */

@@ -10,6 +10,7 @@ import { type BatchOptions, LONG_BATCH_MS } from "../worker/batch.ts";
 import type { Leases } from "../worker/leases.ts";
 import type { Reporter } from "../worker/reporter.ts";
 import { egressEntries } from "./egress.ts";
+import type { EgressTerms } from "./egress-terms.ts";
 import { mergeParts } from "./merge.ts";
 
 export interface RunTasksDeps {
@@ -103,6 +104,14 @@ export interface TaskDeps {
   readonly secrets: SecretSource;
   /** Holds the credentials of an egress, unless it names a secret. */
   readonly env: NodeJS.ProcessEnv;
+  /** Whether the pipeline belongs to a limited key, as the lease says. */
+  readonly limited?: boolean | undefined;
+  /** What egress may do. */
+  readonly terms: EgressTerms;
+  /** Id of the key that the runner has for its gateway. */
+  readonly gatewayKey: string;
+  /** Resolves once the gateway has said that a lease is still held. Throws if it is lost. */
+  readonly confirmLease: (lease: string, signal: AbortSignal) => Promise<void>;
   /** How long the store of an egress may take no byte and give no answer. */
   readonly stallMs?: number;
 }
@@ -134,14 +143,12 @@ export async function performTask(deps: TaskDeps, work: TaskWork): Promise<Outco
   }
 }
 
-async function done({ gateway, secrets, env, stallMs }: TaskDeps, work: TaskWork) {
+async function done(deps: TaskDeps, work: TaskWork) {
   const { task, output, file, grant, signal } = work;
   if (task.kind === "merge") {
-    return {
-      state: "merged",
-      ...(await mergeParts(gateway, { task, output, file, grant, signal })),
-    } as const;
+    return { state: "merged", ...(await mergeParts(deps.gateway, { task, output, file, grant, signal })) } as const;
   }
-  await egressEntries({ gateway, secrets, env, stallMs }, { task, output, grant, signal });
-  return { state: "pushed" } as const;
+  const confirmLease = () => deps.confirmLease(task.lease, signal);
+  const note = await egressEntries({ ...deps, confirmLease }, { task, output, grant, signal });
+  return { state: "pushed", ...(note !== null && task.takesNote && { note }) } as const;
 }

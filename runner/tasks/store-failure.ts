@@ -1,21 +1,37 @@
 import type { Failure } from "../gateway/retry.ts";
+import { Stalled } from "../lib/concurrency.ts";
 import { errorCode } from "../lib/fault.ts";
 
-const MAX_WORDS_CHARACTERS = 500;
-
 /**
- * What a store's client said of a failure: its code and its message, in one line, after `redact`. Queries of URLs are
- * left out, because they may carry a signature.
+ * What is told of a store's failure: the vendor's code and the status of the answer, after `redact`. Nothing else of an
+ * answer is told, because it need not be a store that answers: the address may be that of any service that the runner
+ * reaches, and a job's reason is read by those who chose the address.
  */
 export function storeMessage(error: unknown, redact: (text: string) => string): string {
+  const own = chainOf(error).find(isOwn);
+  if (own) return own.message;
   const root = rootOf(error);
+  if (root instanceof Error && root.name === "CredentialsProviderError") {
+    return "no credentials were found in the environment of the runner";
+  }
+  const status = statusOf(root);
   const label = labelOf(root);
-  const text = textOf(root);
-  const words = label === undefined || text.includes(label) ? text : `${label}: ${text}`;
-  // Shortened last: else a secret could be cut in two before it is found.
-  return redact(words.replaceAll(/(https?:\/\/[^\s?"']*)\?[^\s"']*/g, "$1?…"))
-    .slice(0, MAX_WORDS_CHARACTERS)
-    .toWellFormed();
+  if (status === undefined) return label === undefined ? "no answer" : `no answer (${redact(label)})`;
+  return label === undefined ? `status ${status}` : `${redact(label)} (status ${status})`;
+}
+
+/** Errors whose words are the runner's. */
+const OWN_NAMES = new Set(["EgressFault", "ContentBroken", "Outrun"]);
+
+function isOwn(error: unknown): error is Error {
+  return error instanceof Stalled || (error instanceof Error && OWN_NAMES.has(error.name));
+}
+
+/** An error and what caused it, outermost first. */
+function chainOf(error: unknown): unknown[] {
+  const next =
+    error instanceof AggregateError ? error.errors[0] : error instanceof Error ? error.cause : null;
+  return next == null ? [error] : [error, ...chainOf(next)];
 }
 
 /** The innermost error says most, if several addresses of a host were tried or one error has another as its cause. */
@@ -27,24 +43,32 @@ function rootOf(error: unknown): unknown {
   return error;
 }
 
-/** The vendor's code, such as "AccessDenied", else the status of the answer. */
-function labelOf(error: unknown): string | undefined {
-  const code = errorCode(error);
-  if (code !== undefined && !GENERIC.has(code)) return code;
-  const status = statusOf(error);
-  if (status === undefined) return undefined;
-  const named = error instanceof Error && /^[A-Z][A-Za-z]+$/.test(error.name) && !GENERIC.has(error.name);
-  return named ? error.name : String(status);
+/** The vendor's code of a refusal, such as "AccessDenied", or that of the failed system call. Each vendor's SDK keeps it elsewhere. */
+export function labelOf(error: unknown): string | undefined {
+  const name = error instanceof Error && statusOf(error) !== undefined ? error.name : undefined;
+  return [errorCode(error), reasonOf(error), name].find(isCode);
+}
+
+/** Google's reasons, such as "notFound", are in lists. */
+function reasonOf(error: unknown): string | undefined {
+  if (typeof error !== "object" || error === null) return undefined;
+  const { errors, response } = error as Reasons;
+  const list = errors ?? response?.data?.error?.errors;
+  const first: unknown = Array.isArray(list) ? list[0] : undefined;
+  const isObject = typeof first === "object" && first !== null;
+  return isObject && "reason" in first && typeof first.reason === "string" ? first.reason : undefined;
+}
+
+interface Reasons {
+  readonly errors?: unknown;
+  readonly response?: { readonly data?: { readonly error?: Reasons } };
+}
+
+function isCode(text: unknown): text is string {
+  return typeof text === "string" && /^[A-Za-z][A-Za-z0-9_]{1,63}$/.test(text) && !GENERIC.has(text);
 }
 
 const GENERIC = new Set(["Error", "RestError", "ApiError", "GaxiosError", "Unknown", "UnknownError"]);
-
-function textOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const text = error.message.replace(/\s+/g, " ").trim();
-  if (text !== "" && !GENERIC.has(text)) return text;
-  return statusOf(error) === undefined ? error.name : "the store said nothing more";
-}
 
 /** Codes of status 400 that blame this one try: bytes were lost or came too slowly. */
 const TRANSIENT_CODES = new Set([
@@ -60,7 +84,7 @@ const TRANSIENT_CODES = new Set([
 
 /** Whether another try may go better. So it may, a number of times, if there was no answer at all. */
 export function storeFailureOf(error: unknown): Failure {
-  if (error instanceof EgressFault) return "final";
+  if (chainOf(error).some((one) => one instanceof EgressFault)) return "final";
   if (error instanceof Error && error.name === "CredentialsProviderError") return "final";
   if (TRANSIENT_CODES.has(labelOf(error) ?? "")) return "transient";
   const status = statusOf(error);
@@ -72,13 +96,13 @@ export function storeFailureOf(error: unknown): Failure {
 export function statusOf(error: unknown): number | undefined {
   if (typeof error !== "object" || error === null) return undefined;
   const { $metadata, response, statusCode, status, code } = error as Statuses;
-  const found = [$metadata?.httpStatusCode, response?.status, statusCode, status, code];
+  const found = [$metadata?.httpStatusCode, response?.status, response?.statusCode, statusCode, status, code];
   return found.map(Number).find((number) => Number.isInteger(number) && number >= 100 && number < 600);
 }
 
 interface Statuses {
   readonly $metadata?: { readonly httpStatusCode?: unknown };
-  readonly response?: { readonly status?: unknown };
+  readonly response?: { readonly status?: unknown; readonly statusCode?: unknown };
   readonly statusCode?: unknown;
   readonly status?: unknown;
   readonly code?: unknown;

@@ -1,8 +1,9 @@
 import { setMaxListeners } from "node:events";
 import { LEASE_MS, type Lease, MAX_BATCH } from "../../protocol/runner.ts";
+import { failureOf } from "../gateway/client.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { Grant } from "../gateway/grant.ts";
-import { about, jitteredBackoff, pause } from "../gateway/retry.ts";
+import { about, jitteredBackoff, pause, retrying } from "../gateway/retry.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 
@@ -119,6 +120,16 @@ export class Renewer {
     if (trouble === null && !this.#trouble) return;
     this.#trouble = trouble === null ? null : boundedReason(trouble);
     this.#hurry.abort();
+  }
+
+  /**
+   * Asks the gateway whether a lease is still held, and renews it. Asks for as long as it takes to hear. If the lease is
+   * lost, its work is stopped and this throws.
+   */
+  async confirm(lease: string, signal: AbortSignal): Promise<void> {
+    const ask = () => this.#renew([lease], signal);
+    await retrying(ask, { signal, classify: failureOf, maxTransient: Number.POSITIVE_INFINITY });
+    signal.throwIfAborted();
   }
 
   /** Keeps the worker's slot while something goes on. */

@@ -10,7 +10,7 @@ import type { Log } from "../lib/log.ts";
 import type { PipeStock } from "../pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../pfs/remove.ts";
 import type { Secrets } from "../secrets/open.ts";
-import { performTask, runTasks, type TaskWork } from "../tasks/run-tasks.ts";
+import { performTask, runTasks, type TaskDeps, type TaskWork } from "../tasks/run-tasks.ts";
 import { BackgroundWork, nextBatchSize, runBatch } from "./batch.ts";
 import { DatumRunner } from "./datum.ts";
 import { Leases, Renewer, type Signals } from "./leases.ts";
@@ -24,6 +24,8 @@ export interface WorkerDeps {
   readonly cache: Cache;
   readonly executor: Executor;
   readonly secrets: Secrets;
+  /** What egress may do, and the id of the key for the gateway, which is never used for it. */
+  readonly egress: Pick<TaskDeps, "terms" | "gatewayKey">;
   /** The named pipes of lazy inputs. */
   readonly pipes: PipeStock;
   readonly log: Log;
@@ -48,7 +50,7 @@ export interface WorkerOptions {
  * leases all the while, and when it ends it gives back what it still holds, then its slot.
  */
 export async function runWorker(
-  { gateway, cache, executor, secrets, pipes, log, node }: WorkerDeps,
+  { gateway, cache, executor, secrets, egress, pipes, log, node }: WorkerDeps,
   { pipeline, worker, dir, activity, drain, kill }: WorkerOptions,
 ): Promise<void> {
   await mkdir(dir, { recursive: true });
@@ -61,12 +63,15 @@ export async function runWorker(
   const datums = new DatumRunner({ gateway, cache, pipes, secrets, pipeline });
   const background = new BackgroundWork();
 
+  const confirmLease: TaskDeps["confirmLease"] = (lease, signal) => renewer.confirm(lease, signal);
+  const taskDeps = { gateway, env: process.env, ...egress, confirmLease };
   const batch = (sandbox: Sandbox, lease: Lease) =>
     runBatch({ datums, sandbox, leases, reporter, background, log, dir }, { lease, signals });
   const work = async (lease: Lease) => {
     leases.granted(lease);
     const own = secrets.for({ pipeline, limited: lease.limited });
-    const perform = (task: TaskWork) => performTask({ gateway, secrets: own, env: process.env }, task);
+    const perform = (task: TaskWork) =>
+      performTask({ ...taskDeps, secrets: own, limited: lease.limited }, task);
     const rest = await runTasks({ perform, leases, reporter, dir }, { lease, signals });
     // Tasks need no image: it is not fetched for them.
     if (rest.length === 0) return;

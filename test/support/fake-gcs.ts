@@ -7,11 +7,15 @@ import { createCRC32 } from "hash-wasm";
 export interface FakeObject {
   readonly bytes: Buffer;
   readonly metadata: Readonly<Record<string, string>>;
+  /** New with every write. */
+  readonly generation: number;
 }
 
 interface Session {
   readonly key: string;
   readonly metadata: Readonly<Record<string, string>>;
+  /** `ifGenerationMatch` of its beginning, which holds for its end as well. */
+  readonly condition: string | null;
   bytes: Buffer;
 }
 
@@ -53,6 +57,8 @@ export class FakeGcs {
   readonly #sessions = new Map<string, Session>();
   #server: Server | undefined;
   #serial = 0;
+  /** As Google's, far from the small numbers that nothing ever has. */
+  #generation = 1_700_000_000_000_000;
 
   constructor({ bucket, publicKey }: { bucket: string; publicKey: string }) {
     this.bucket = bucket;
@@ -150,19 +156,35 @@ export class FakeGcs {
     if (call.query.has("alt")) return this.#refuse(call, "no downloads here");
     if (!object) return refusal(404, `No such object: ${this.bucket}/${key}`, "notFound");
     if (call.method === "GET") return { status: 200, json: await this.#resource(key, object) };
+    if (!this.#holds(key, call.query.get("ifGenerationMatch"))) return CONDITION_NOT_MET;
     this.objects.delete(key);
     return { status: 204 };
+  }
+
+  /** Whether the object has the generation of a request's condition; 0: there is none. */
+  #holds(key: string, condition: string | null): boolean {
+    return condition === null || Number(condition) === (this.objects.get(key)?.generation ?? 0);
+  }
+
+  /** Writes an object as anybody would. */
+  write(key: string, { bytes, metadata }: Omit<FakeObject, "generation">): FakeObject {
+    this.#generation += 1;
+    const object = { bytes, metadata, generation: this.#generation };
+    this.objects.set(key, object);
+    return object;
   }
 
   async #beginUpload(call: Call): Promise<Reply> {
     const key = call.query.get("name") ?? "";
     if (key === "") return this.#refuse(call, "an upload without a name");
+    const condition = call.query.get("ifGenerationMatch");
+    if (!this.#holds(key, condition)) return CONDITION_NOT_MET;
     if (call.query.get("uploadType") === "multipart") return this.#simpleUpload(call, key);
     if (call.query.get("uploadType") !== "resumable") return this.#refuse(call, "no such uploadType");
     const { metadata = {} } = JSON.parse(call.body.toString());
     this.#serial += 1;
     const id = `session-${this.#serial}`;
-    this.#sessions.set(id, { key, metadata, bytes: Buffer.alloc(0) });
+    this.#sessions.set(id, { key, metadata, condition, bytes: Buffer.alloc(0) });
     const query = new URLSearchParams({ uploadType: "resumable", name: key, upload_id: id });
     return { status: 200, headers: { location: `http://${call.headers.host}${call.path}?${query}` } };
   }
@@ -195,23 +217,32 @@ export class FakeGcs {
       }
       session.bytes = Buffer.concat([session.bytes.subarray(0, Number(from)), call.body]);
     }
-    if (Number(total) === session.bytes.length) return this.#keep(session.key, session);
+    if (Number(total) === session.bytes.length) {
+      return this.#holds(session.key, session.condition)
+        ? this.#keep(session.key, session)
+        : CONDITION_NOT_MET;
+    }
     const { length } = session.bytes;
     return { status: 308, headers: length === 0 ? {} : { range: `bytes=0-${length - 1}` } };
   }
 
-  async #keep(key: string, { bytes, metadata }: FakeObject): Promise<Reply> {
-    const object = { bytes, metadata };
-    this.objects.set(key, object);
-    return { status: 200, json: await this.#resource(key, object) };
+  async #keep(key: string, { bytes, metadata }: Omit<FakeObject, "generation">): Promise<Reply> {
+    return { status: 200, json: await this.#resource(key, this.write(key, { bytes, metadata })) };
   }
 
-  async #resource(name: string, { bytes, metadata }: FakeObject): Promise<object> {
+  async #resource(name: string, { bytes, metadata, generation }: FakeObject): Promise<object> {
     const crc = (await createCRC32(CASTAGNOLI)).update(bytes).digest("hex");
     const crc32c = Buffer.from(crc, "hex").toString("base64");
     return {
       kind: "storage#object",
-      ...{ bucket: this.bucket, name, size: String(bytes.length), crc32c, metadata },
+      ...{
+        bucket: this.bucket,
+        name,
+        size: String(bytes.length),
+        generation: String(generation),
+        crc32c,
+        metadata,
+      },
     };
   }
 }
@@ -222,6 +253,12 @@ function refusal(code: number, message: string, reason: string): Reply {
     json: { error: { code, message, errors: [{ message, domain: "global", reason }] } },
   };
 }
+
+const CONDITION_NOT_MET = refusal(
+  412,
+  "At least one of the pre-conditions you specified did not hold.",
+  "conditionNotMet",
+);
 
 function splitParts(body: Buffer, delimiter: string): Buffer[] {
   const parts: Buffer[] = [];

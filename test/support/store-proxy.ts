@@ -31,8 +31,8 @@ export class StoreProxy {
   peak = 0;
   /** Bytes of bodies that came from clients. */
   received = 0;
-  /** Asked for every request. */
-  trouble: (seen: Seen) => Trouble | undefined = () => undefined;
+  /** Asked for every request. One for which it promises an answer is held until then. */
+  trouble: (seen: Seen) => Trouble | undefined | Promise<Trouble | undefined> = () => undefined;
 
   constructor(target: string) {
     this.#target = new URL(target);
@@ -77,6 +77,11 @@ export class StoreProxy {
       this.#open -= 1;
     });
     const trouble = this.trouble(seen);
+    if (trouble instanceof Promise) void trouble.then((late) => this.#treat({ request, response }, late));
+    else this.#treat({ request, response }, trouble);
+  }
+
+  #treat({ request, response }: Omit<HandOn, "cutAfterBytes">, trouble: Trouble | undefined): void {
     request.on("data", (chunk: Buffer) => {
       this.received += chunk.length;
     });

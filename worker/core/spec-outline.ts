@@ -11,6 +11,13 @@ export interface SpecOutline {
   readonly outputBranch: string | undefined;
   /** One for each entry of `inputs`, in order. */
   readonly inputs: readonly InputOutline[];
+  readonly egress: EgressOutline;
+}
+
+interface EgressOutline {
+  readonly url: string | undefined;
+  readonly hasEndpoint: boolean;
+  readonly hasSecret: boolean;
 }
 
 export interface InputOutline {
@@ -35,11 +42,21 @@ const DEFAULT_BRANCH = "master";
 
 /** Reads what it can of any value. */
 export function outlineOf(value: unknown): SpecOutline {
-  const { pipeline, outputBranch, inputs } = fieldsOf(value);
+  const { pipeline, outputBranch, inputs, egress } = fieldsOf(value);
   return {
     pipeline: nameOf(fieldsOf(pipeline).name),
     outputBranch: branchOf(outputBranch),
     inputs: Array.isArray(inputs) ? inputs.slice(0, MAX_INPUTS).map(inputOf) : [],
+    egress: egressOf(egress),
+  };
+}
+
+function egressOf(value: unknown): EgressOutline {
+  const { URL: url, endpoint, secret } = fieldsOf(value);
+  return {
+    url: typeof url === "string" ? url : undefined,
+    hasEndpoint: endpoint !== undefined,
+    hasSecret: secret !== undefined,
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Issue } from "../../protocol/errors.ts";
 import { bucketName } from "../../protocol/names.ts";
-import type { PipelineSpec, ResolvedInput } from "../../protocol/spec.ts";
+import { foreignHost, type PipelineSpec, type ResolvedInput } from "../../protocol/spec.ts";
 import { normaliseGlob, parseGlob } from "./glob.ts";
 import { type InputOutline, outlineOf, type SpecOutline } from "./spec-outline.ts";
 
@@ -31,6 +31,10 @@ export function checkSpec(spec: PipelineSpec): CheckedSpec {
 
 /** The problems of a specification with those rules, as far as it could be read. */
 export function ruleIssues(outline: SpecOutline): Issue[] {
+  return [...inputIssues(outline), ...egressIssues(outline.egress)];
+}
+
+function inputIssues(outline: SpecOutline): Issue[] {
   const indexOf = new Map<string, number>();
   return outline.inputs.flatMap((input, index) => {
     const other = input.name === undefined ? undefined : indexOf.get(input.name);
@@ -43,6 +47,31 @@ export function ruleIssues(outline: SpecOutline): Issue[] {
     ];
     return found.map(({ path, message }) => ({ path: `inputs[${index}].${path}`, message }));
   });
+}
+
+/**
+ * The credentials of a runner's environment are for the vendors alone. An address that the author of a pipeline chose
+ * would get what they sign, so it needs credentials that came for it.
+ */
+function egressIssues({ url = "", hasEndpoint, hasSecret }: SpecOutline["egress"]): Issue[] {
+  const host = foreignHost(url);
+  const issues: Issue[] = [];
+  if (hasEndpoint && !hasSecret) {
+    const message =
+      "needs 'secret': an address of your own takes credentials of its own, never those of the runner's environment";
+    issues.push({ path: "egress.endpoint", message });
+  }
+  if (host !== undefined && !hasSecret) {
+    const message = `'${host}' is not a host of Azure Blob Storage: name the credentials for it with 'secret'`;
+    issues.push({ path: "egress.URL", message });
+  }
+  if (url.split("/").some((segment) => segment === "." || segment === "..")) {
+    issues.push({
+      path: "egress.URL",
+      message: "can't have '.' or '..' as a folder: name the folder itself",
+    });
+  }
+  return issues;
 }
 
 /** The specification with globs as they are kept, and with the defaults that depend on other fields. */

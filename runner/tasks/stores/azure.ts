@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { Readable } from "node:stream";
 import type { BlobServiceClient, BlockBlobClient, StoragePipelineOptions } from "@azure/storage-blob";
 import { contentName } from "../../../protocol/content.ts";
-import { EgressFault } from "../store-failure.ts";
-import { PARTS_AT_ONCE, partBytes, type Store, type StoreRequest } from "./store.ts";
+import { EgressFault, labelOf, statusOf } from "../store-failure.ts";
+import { contentNamed, Outrun, PARTS_AT_ONCE, partBytes, type Store, type StoreRequest } from "./store.ts";
 
 /** Azure's bound on the blocks of a blob. */
 const MAX_BLOCKS = 50_000;
@@ -18,28 +18,50 @@ const RETRIES: NonNullable<StoragePipelineOptions["retryOptions"]> = {
 
 /** A container of Azure Blob Storage, or with `endpoint` of whatever speaks like it. */
 export async function openAzure(request: StoreRequest): Promise<Store> {
-  const container = (await openService(request)).getContainerClient(request.destination.bucket);
+  const service = await openService(request);
+  const container = service.getContainerClient(request.destination.bucket);
 
   return {
-    async has({ key, content, signal }) {
+    host: new URL(service.url).hostname,
+    noVersion: '"0x0"',
+    takesConditions: true,
+    async look({ key, signal }) {
       const blob = container.getBlockBlobClient(key);
-      const { contentLength, metadata } = await blob.getProperties({ abortSignal: signal });
-      return contentLength === content.size && metadata?.[DIGEST_NAME] === contentName(content);
-    },
-    async put({ key, content, body, signal }) {
-      const blob = container.getBlockBlobClient(key);
-      const metadata = { [DIGEST_NAME]: contentName(content) };
-      if (Buffer.isBuffer(body)) await blob.upload(body, body.length, { metadata, abortSignal: signal });
-      else {
-        const blockBytes = partBytes({ size: content.size, maxParts: MAX_BLOCKS });
-        await putBlocks(blob, { body, blockBytes, atOnce: PARTS_AT_ONCE, metadata, signal });
+      try {
+        const { etag, contentLength, metadata } = await blob.getProperties({ abortSignal: signal });
+        return { version: etag ?? "*", content: contentNamed(metadata?.[DIGEST_NAME], contentLength) };
+      } catch (error) {
+        if (statusOf(error) === 404) return { version: null };
+        throw error;
       }
     },
-    async remove({ key, signal }) {
-      await container.getBlockBlobClient(key).deleteIfExists({ abortSignal: signal });
+    async put({ key, content, body, version, signal }) {
+      const blob = container.getBlockBlobClient(key);
+      const metadata = { [DIGEST_NAME]: contentName(content) };
+      const conditions = version === null ? { ifNoneMatch: "*" } : { ifMatch: version };
+      const how = { metadata, conditions, abortSignal: signal };
+      if (Buffer.isBuffer(body)) return await conditionally(() => blob.upload(body, body.length, how));
+      const blockBytes = partBytes({ size: content.size, maxParts: MAX_BLOCKS });
+      const ids = await stageBlocks(blob, { body, blockBytes, atOnce: PARTS_AT_ONCE, signal });
+      await conditionally(() => blob.commitBlockList(ids, how));
+    },
+    async remove({ key, version, signal }) {
+      if (version === null) return;
+      const options = { conditions: { ifMatch: version }, abortSignal: signal };
+      await conditionally(() => container.getBlockBlobClient(key).deleteIfExists(options));
     },
     close() {},
   };
+}
+
+async function conditionally(write: () => Promise<unknown>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    // Of a blob that must not be there, Azure says that it is.
+    const isOutrun = statusOf(error) === 412 || labelOf(error) === "BlobAlreadyExists";
+    throw isOutrun ? new Outrun() : error;
+  }
 }
 
 async function openService(request: StoreRequest): Promise<BlobServiceClient> {
@@ -97,15 +119,14 @@ interface BlocksPut {
   readonly body: Readable;
   readonly blockBytes: number;
   readonly atOnce: number;
-  readonly metadata: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
 }
 
 /**
- * Puts a blob block by block. The SDK's own way of doing this never ends if it is aborted: it waits for streams of its
+ * Sends a blob's blocks and returns their ids, for the list that makes the blob. The SDK's own way of doing this never ends if it is aborted: it waits for streams of its
  * own that nobody reads any more.
  */
-async function putBlocks(blob: BlockBlobClient, put: BlocksPut): Promise<void> {
+async function stageBlocks(blob: BlockBlobClient, put: BlocksPut): Promise<string[]> {
   const { signal: abortSignal } = put;
   // A worker that was taken for dead may be uploading this blob, too: its blocks must not get between these.
   const upload = randomUUID();
@@ -129,7 +150,7 @@ async function putBlocks(blob: BlockBlobClient, put: BlocksPut): Promise<void> {
   const lanes = await Promise.allSettled(Array.from({ length: put.atOnce }, guarded));
   const broken = lanes.find((result) => result.status === "rejected");
   if (broken) throw broken.reason;
-  await blob.commitBlockList(ids, { metadata: { ...put.metadata }, abortSignal });
+  return ids;
 }
 
 /** The id of a block. Azure wants all ids of a blob to have one length. */

@@ -5,8 +5,8 @@ import { type ContentId, contentName } from "../../../protocol/content.ts";
 import { jsonOf } from "../../gateway/signed-pool.ts";
 import { unlessAborted } from "../../lib/concurrency.ts";
 import { type Credentials, GOOGLE_JSON_KEYS } from "../credentials.ts";
-import { EgressFault } from "../store-failure.ts";
-import { DIGEST_METADATA, partBytes, type Store, type StoreRequest } from "./store.ts";
+import { EgressFault, statusOf } from "../store-failure.ts";
+import { contentNamed, DIGEST_METADATA, Outrun, partBytes, type Store, type StoreRequest } from "./store.ts";
 
 // The SDK tries a chunk of a large object again and goes on behind the last one. The caller repeats all other calls.
 const RESUMING = { autoRetry: true, maxRetries: 4, maxRetryDelay: 8, totalTimeout: 60 };
@@ -14,6 +14,8 @@ const SCOPE = "https://www.googleapis.com/auth/devstorage.read_write";
 /** There is no bound on them; a part's size is a multiple of 256 KiB. */
 const MAX_PARTS = 100_000;
 const PART_UNIT_BYTES = 256 * 1024;
+/** The generation of an object that is not there. */
+const NO_OBJECT = 0;
 
 /** Google Cloud Storage, or with `endpoint` whatever speaks its JSON API. */
 export async function openGcs({ destination, endpoint, credentials }: StoreRequest): Promise<Store> {
@@ -30,29 +32,53 @@ export async function openGcs({ destination, endpoint, credentials }: StoreReque
   const large = resuming.bucket(bucket);
 
   return {
-    async has({ key, content, signal }) {
-      const [{ size, metadata }] = await unlessAborted(files.file(key).getMetadata(), signal);
-      return Number(size) === content.size && metadata?.[DIGEST_METADATA] === contentName(content);
+    host: new URL(storage.apiEndpoint).hostname,
+    // Google's generations are times in microseconds.
+    noVersion: "1",
+    takesConditions: true,
+    async look({ key, signal }) {
+      try {
+        const [found] = await unlessAborted(files.file(key).getMetadata(), signal);
+        const name = found.metadata?.[DIGEST_METADATA];
+        const content = contentNamed(name == null ? undefined : String(name), Number(found.size));
+        return { version: String(found.generation), content };
+      } catch (error) {
+        if (statusOf(error) === 404) return { version: null };
+        throw error;
+      }
     },
-    async put({ key, content, body, signal }) {
+    async put({ key, content, body, version, signal }) {
       const metadata = { metadata: { [DIGEST_METADATA]: contentName(content) } };
+      const preconditionOpts = { ifGenerationMatch: version ?? NO_OBJECT };
+      const how = { metadata, preconditionOpts, validation: "crc32c" } as const;
       if (Buffer.isBuffer(body)) {
-        const sink = files.file(key).createWriteStream({ resumable: false, metadata, validation: "crc32c" });
-        return pipeline(Readable.from([body]), sink, { signal });
+        const sink = files.file(key).createWriteStream({ ...how, resumable: false });
+        return await conditionally(() => pipeline(Readable.from([body]), sink, { signal }));
       }
       const file = large.file(key);
-      // Begun apart: left to begin it, the SDK would not sign in at an endpoint of its user's.
-      const [uri] = await unlessAborted(file.createResumableUpload({ metadata }), signal);
-      const how = { uri, offset: 0, chunkSize: chunkSize(content), metadata };
-      await pipeline(body, file.createWriteStream({ ...how, resumable: true, validation: "crc32c" }), {
-        signal,
+      await conditionally(async () => {
+        // Begun apart: left to begin it, the SDK would not sign in at an endpoint of its user's.
+        const begun = file.createResumableUpload({ metadata, preconditionOpts });
+        const [uri] = await unlessAborted(begun, signal);
+        const chunks = { uri, offset: 0, chunkSize: chunkSize(content), resumable: true };
+        await pipeline(body, file.createWriteStream({ ...how, ...chunks }), { signal });
       });
     },
-    async remove({ key, signal }) {
-      await unlessAborted(files.file(key).delete({ ignoreNotFound: true }), signal);
+    async remove({ key, version, signal }) {
+      if (version === null) return;
+      const options = { ignoreNotFound: true, ifGenerationMatch: version };
+      await conditionally(() => unlessAborted(files.file(key).delete(options), signal));
     },
     close() {},
   };
+}
+
+async function conditionally(write: () => Promise<unknown>): Promise<void> {
+  try {
+    await write();
+  } catch (error) {
+    throw statusOf(error) === 412 ? new Outrun() : error;
+  }
 }
 
 function chunkSize({ size }: ContentId): number {

@@ -112,6 +112,24 @@ describe("a pipeline spec that cannot be right is refused with the path of each 
       says: /'secret'/,
     },
     {
+      what: "an egress to an address of its own with the runner's credentials",
+      spec: { ...good, egress: { URL: "s3://bucket/dir", endpoint: "http://169.254.169.254" } },
+      path: "egress.endpoint",
+      says: /'secret'/,
+    },
+    {
+      what: "an egress to a host that is not the vendor's with the runner's credentials",
+      spec: { ...good, egress: { URL: "wasb://box@store.example.org/dir" } },
+      path: "egress.URL",
+      says: /'store\.example\.org'.*'secret'/,
+    },
+    {
+      what: "an egress that goes up",
+      spec: { ...good, egress: { URL: "s3://bucket/mine/../yours" } },
+      path: "egress.URL",
+      says: /'\.\.'/,
+    },
+    {
       what: "an egress to an unknown kind of store",
       spec: { ...good, egress: { URL: "ftp://bucket/dir" } },
       path: "egress.URL",

@@ -34,8 +34,8 @@ beforeAll(async () => {
   mkdirSync(join(secrets, "archive-key"));
   writeFileSync(join(secrets, "archive-key", "AWS_ACCESS_KEY_ID"), `${key.id}\n`);
   writeFileSync(join(secrets, "archive-key", "AWS_SECRET_ACCESS_KEY"), `${key.secret}\n`);
-  const access = { AWS_ACCESS_KEY_ID: key.id, AWS_SECRET_ACCESS_KEY: key.secret };
-  runner = startRunner(server, { node: "egress-node", variables: { ...access, SLUICE_SECRETS: secrets } });
+  const variables = { SLUICE_SECRETS: secrets, SLUICE_EGRESS_LOCAL: "true" };
+  runner = startRunner(server, { node: "egress-node", variables });
 });
 afterEach(() => archive.reset());
 afterAll(async () => {
@@ -52,9 +52,9 @@ const shell = (name: string, repo: string, script: string): object => ({
 });
 
 /** Copies its input, and pushes to a folder of the archive. */
-const pushing = (name: string, repo: string, more: { secret?: string } = {}): object => ({
+const pushing = (name: string, repo: string, secret = "archive-key"): object => ({
   ...shell(name, repo, `cp /pfs/${repo}/* /pfs/out/`),
-  egress: { URL: `s3://${ARCHIVE}/${name}`, endpoint: archive.endpoint, ...more },
+  egress: { URL: `s3://${ARCHIVE}/${name}`, endpoint: archive.endpoint, secret },
 });
 
 const archived = async (key: string) => (await s3.get(ARCHIVE, key))?.toString();
@@ -101,7 +101,7 @@ describe("egress", () => {
   });
 
   test(
-    "where the store refuses, the job fails with its words and keeps its output, and the next one pushes the rest",
+    "where the store refuses, the job fails with its code and keeps its output, and the next one pushes the rest",
     REST,
     async () => {
       await s3.createBucket("master.scans");
@@ -134,11 +134,11 @@ describe("egress", () => {
   test("the credentials come from the secret that the spec names; one that is not there fails the job by name", async () => {
     await s3.createBucket("master.notes");
     await s3.put("master.notes", "n", "note");
-    await control.createPipeline(pushing("secretive", "notes", { secret: "archive-key" }));
+    await control.createPipeline(pushing("secretive", "notes"));
     expect(await lastEnded("secretive", 1)).toMatchObject({ state: "success" });
     expect(await archived("secretive/n")).toBe("note");
 
-    await control.createPipeline(pushing("careless", "notes", { secret: "lost-key" }));
+    await control.createPipeline(pushing("careless", "notes", "lost-key"));
     const failed = await lastEnded("careless", 1);
     expect(failed).toMatchObject({ state: "failure" });
     expect(failed?.reason).toContain('"lost-key"');
@@ -149,7 +149,7 @@ describe("egress", () => {
     await s3.createBucket("master.sizes");
     await s3.put("master.sizes", "large", "20000000");
     const script = "head -c $(cat /pfs/sizes/large) /dev/zero | tr '\\0' z > /pfs/out/large";
-    const egress = { URL: `s3://${ARCHIVE}/whole`, endpoint: archive.endpoint };
+    const egress = { URL: `s3://${ARCHIVE}/whole`, endpoint: archive.endpoint, secret: "archive-key" };
     await control.createPipeline({ ...shell("whole", "sizes", script), egress });
     expect(await lastEnded("whole", 1)).toMatchObject({ state: "success" });
     expect((await s3.get(ARCHIVE, "whole/large"))?.equals(Buffer.alloc(20_000_000, "z"))).toBe(true);
@@ -182,7 +182,7 @@ describe("one path written by several datums", () => {
     for (const name of ["x", "y"]) await s3.put("master.blocks", name, name);
     const script =
       "for f in /pfs/blocks/*; do head -c 3000000 /dev/zero | tr '\\0' $(cat $f) >> /pfs/out/all; done";
-    const egress = { URL: `s3://${ARCHIVE}/joined`, endpoint: archive.endpoint };
+    const egress = { URL: `s3://${ARCHIVE}/joined`, endpoint: archive.endpoint, secret: "archive-key" };
     await control.createPipeline({ ...shell("joined", "blocks", script), egress });
     expect(await lastEnded("joined", 1)).toMatchObject({ state: "success" });
     const whole = Buffer.concat([Buffer.alloc(3_000_000, "x"), Buffer.alloc(3_000_000, "y")]);

@@ -46,6 +46,21 @@ test("secrets come from the flag, else from the variable, else from nowhere", ()
   expect(readRunnerConfig({}, { ...KEYS, SLUICE_SECRETS: "" })).not.toHaveProperty("secrets");
 });
 
+test("what egress may do comes from flags, else from variables; else it may do the least", () => {
+  const env = { ...KEYS, SLUICE_EGRESS_ENVIRONMENT: "s3://a/x, gs://b", SLUICE_EGRESS_LOCAL: "1" };
+  const destinations = [
+    { kind: "s3", bucket: "a", dir: "x" },
+    { kind: "gs", bucket: "b", dir: "" },
+  ];
+  expect(readRunnerConfig({}, env).egress).toEqual({ environment: destinations, local: true });
+  const flags = { egressEnvironment: ["s3://c"] };
+  expect(readRunnerConfig(flags, KEYS).egress).toEqual({
+    environment: [{ kind: "s3", bucket: "c", dir: "" }],
+    local: false,
+  });
+  expect(readRunnerConfig({}, KEYS)).not.toHaveProperty("egress");
+});
+
 test("a bad setting names itself, its value and the fix", () => {
   const cases: [Parameters<typeof readRunnerConfig>, string[]][] = [
     [
@@ -57,6 +72,14 @@ test("a bad setting names itself, its value and the fix", () => {
       ["SLUICE_SECRET_ACCESS_KEY", "not set"],
     ],
     [[{}, { SLUICE_ACCESS_KEY_ID: "id", AWS_SECRET_ACCESS_KEY: "b" }], ["SLUICE_SECRET_ACCESS_KEY"]],
+    [
+      [{ egressEnvironment: ["bucket/dir"] }, KEYS],
+      ["--egress-environment", '"bucket/dir"', "s3"],
+    ],
+    [
+      [{}, { ...KEYS, SLUICE_EGRESS_LOCAL: "yes" }],
+      ["SLUICE_EGRESS_LOCAL", '"yes"', "true"],
+    ],
     [
       [{}, { ...KEYS, SLUICE_ENDPOINT: "gateway:1" }],
       ["SLUICE_ENDPOINT", '"gateway:1"', "http://"],

@@ -192,7 +192,7 @@ export const RULES: readonly Held[] = [
   [
     "Egress: a failed push is a failed job",
     EGRESS,
-    "where the store refuses, the job fails with its words and keeps its output, and the next one pushes the rest",
+    "where the store refuses, the job fails with its code and keeps its output, and the next one pushes the rest",
   ],
   [
     "Egress: object store, cloud storage and blob storage",

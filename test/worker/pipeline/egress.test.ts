@@ -104,6 +104,20 @@ describe("egress", () => {
     expect(store.slices).toEqual([["out"]]);
   });
 
+  it("ends with what its worker said of the store, which a later job does not keep", async () => {
+    const pipeline = await pushing("noted");
+    await commit("noted-in", { a: "1" });
+    const task = await leasePush(pipeline);
+    expect(task.takesNote).toBe(true);
+    const note = "s3://bucket ignores conditions on writes";
+    const outcome = { lease: task.lease, state: "pushed", millis: 1, note } as const;
+    await pipeline.finish({ worker: "w1", outcomes: [outcome] });
+    expect((await allJobs(pipeline))[0]).toMatchObject({ state: "success", reason: note });
+    await commit("noted-in", { a: "2" });
+    await pipeline.finish(pushed(await leasePush(pipeline)));
+    expect((await allJobs(pipeline))[0]).toMatchObject({ state: "success", reason: null });
+  });
+
   it("leaves empty directories out", async () => {
     const pipeline = await pushing("dirs");
     await commit("dirs-in", { a: "1" });

@@ -25,7 +25,7 @@ export function awaitEgress(
     }
     if (definition.spec.egress && ledger.egress.isPending()) return false;
     ledger.ending.remove();
-    endOldest(tx, uses, { job, state: "success", reason: null });
+    endOldest(tx, uses, { job, state: "success", reason: ledger.jobs.get(job.n)?.reason ?? null });
     return true;
   });
   if (goesOn === false) wakes.queued();

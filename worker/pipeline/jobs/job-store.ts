@@ -206,6 +206,11 @@ export class JobStore extends Store {
       WHERE n = ${n} AND finished_at IS NULL`;
   }
 
+  /** Keeps what its readers should know if it ends well. */
+  note(n: number, note: string): void {
+    this.sql.run`UPDATE jobs SET reason = ${note} WHERE n = ${n} AND finished_at IS NULL`;
+  }
+
   setCalledOff(n: number): void {
     this.sql.run`UPDATE jobs SET reaping = 0 WHERE n = ${n}`;
   }

@@ -102,7 +102,10 @@ function recordTask(tx: Tx, uses: Records, { task, outcome }: { task: TaskRow; o
     const { id, job } = task;
     if (success.state === "merged") {
       ledger.merges.record({ id, job, ...success.content, upload: success.upload ?? null });
-    } else ledger.egress.pushed(id);
+    } else {
+      ledger.egress.pushed(id);
+      if (success.state === "pushed" && success.note !== undefined) ledger.jobs.note(job, success.note);
+    }
     ledger.tasks.remove(id);
   }
 

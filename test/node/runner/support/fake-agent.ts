@@ -6,6 +6,7 @@ import { Client } from "../../../../runner/gateway/client.ts";
 import { Gateway } from "../../../../runner/gateway/gateway.ts";
 import { PipeStock } from "../../../../runner/pfs/lazy/pipe-stock.ts";
 import type { SecretSource } from "../../../../runner/secrets/source.ts";
+import { STRICT_TERMS } from "../../../../runner/tasks/egress-terms.ts";
 import { runWorker, type WorkerOptions } from "../../../../runner/worker/worker.ts";
 import { openCache } from "./caches.ts";
 import { KEY } from "./fake-gateway.ts";
@@ -46,8 +47,12 @@ export function startFakeAgent({
   const dir = join(dataDir, "agents", node);
   const cache = openCache(dataDir, { gateway, agent: node, kill: kill.signal });
   const pipes = new PipeStock(join(dir, "pipes"));
+  const egress = { terms: STRICT_TERMS, gatewayKey: KEY.accessKeyId };
   const run = (worker: WorkerOptions) =>
-    runWorker({ gateway, cache, executor, secrets: { for: () => secrets }, pipes, log, node }, worker);
+    runWorker(
+      { gateway, cache, executor, secrets: { for: () => secrets }, egress, pipes, log, node },
+      worker,
+    );
   const crew = new Crew({ run, log, node, dir, drain: drain.signal, kill: kill.signal });
   const upkeep = cache.upkeep(drain.signal);
   const done = runAgent({ gateway, crew, log, node, executorName: executor.name }, drain.signal)

@@ -17,7 +17,7 @@ import { freePort } from "../../../../support/ports.ts";
 import { start } from "../../../../support/processes.ts";
 import { S3 } from "../../../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../../../support/scratch.ts";
-import { StoreProxy } from "../../../../support/store-proxy.ts";
+import { type Seen, StoreProxy } from "../../../../support/store-proxy.ts";
 
 const require = createRequire(import.meta.url);
 
@@ -49,6 +49,8 @@ export interface TestStore {
   get(key: string): Promise<Buffer | undefined>;
   /** Writes an object as somebody else would. */
   put(key: string, text: string): Promise<void>;
+  /** Whether a request is the one that makes an object of several parts. */
+  readonly makesLarge: (seen: Seen) => boolean;
   /** Uploads in parts that were begun and neither completed nor aborted. */
   unfinished(): Promise<number>;
   stop(): Promise<void>;
@@ -88,6 +90,7 @@ export async function sluiceStore(): Promise<TestStore> {
     absent: { url: "s3://master.nowhere", words: /NoSuchBucket/ },
     get: (key) => s3.get(bucket, key),
     put: async (key, text) => void (await s3.put(bucket, key, text)),
+    makesLarge: ({ method, target }) => method === "POST" && target.includes("uploadId="),
     async unfinished() {
       const { text } = await s3.ask("GET", `/${bucket}?uploads`);
       return text.split("<Upload>").length - 1;
@@ -160,6 +163,7 @@ export async function azureStore(): Promise<TestStore> {
     async put(name, text) {
       await container.getBlockBlobClient(name).upload(text, Buffer.byteLength(text));
     },
+    makesLarge: ({ target }) => target.includes("comp=blocklist"),
     // Azure drops blocks that nobody commits.
     unfinished: () => Promise.resolve(0),
     async stop() {
@@ -200,16 +204,17 @@ export async function gcsStore(): Promise<TestStore> {
     refused: [
       {
         values: { GOOGLE_APPLICATION_CREDENTIALS_JSON: serviceAccount(stranger.privateKey) },
-        words: /Invalid Credentials/,
+        words: /authError \(status 401\)/,
         hidden: stranger.privateKey.split("\n").filter((line) => line.length > 40),
       },
     ],
-    absent: { url: "gs://nowhere", words: /bucket does not exist/ },
+    absent: { url: "gs://nowhere", words: /notFound \(status 404\)/ },
     get: (key) => Promise.resolve(fake.objects.get(key)?.bytes),
     put(key, text) {
-      fake.objects.set(key, { bytes: Buffer.from(text), metadata: {} });
+      fake.write(key, { bytes: Buffer.from(text), metadata: {} });
       return Promise.resolve();
     },
+    makesLarge: ({ method, target }) => method === "PUT" && target.includes("upload_id="),
     // Google drops sessions that nobody ends.
     unfinished: () => Promise.resolve(0),
     async stop() {
@@ -227,6 +232,11 @@ function rsaKeys(): { publicKey: string; privateKey: string } {
     publicKeyEncoding: { type: "spki", format: "pem" },
     privateKeyEncoding: { type: "pkcs8", format: "pem" },
   });
+}
+
+/** A key of Google's, of an account that nobody knows. */
+export function strangersKey(): string {
+  return serviceAccount(rsaKeys().privateKey);
 }
 
 /** A key as Google gives it out. Outside Google's own universe it signs its tokens itself, so that nobody need be asked for one. */
