@@ -6,6 +6,7 @@ import { readRuntimeConfig } from "./bundle/wrangler-config.ts";
 import { lockDataFolder } from "./data/data-lock.ts";
 import { type AccessKey, keptEncryptionKey, keptRootKey, madeKey } from "./data/keys.ts";
 import { applyMigrations, isMigrated } from "./data/migrations.ts";
+import { openFront } from "./front.ts";
 import { waitUntilHealthy } from "./health.ts";
 import { claimPort } from "./port.ts";
 import type { GatewaySettings } from "./settings.ts";
@@ -33,6 +34,8 @@ export interface GatewayOptions {
   readonly rootKey?: AccessKey;
   /** Variables of the gateway. If no encryption key is among them, the data folder keeps one, made at the first start. */
   readonly settings?: GatewaySettings;
+  /** Bodies of more bytes are refused in front of the gateway, as Cloudflare does. Absent: none is. */
+  readonly maxBodyBytes?: number;
   readonly log: HostLog;
 }
 
@@ -77,14 +80,14 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     const endpoint = `http://${reachableHost(options.host)}:${port}`;
     const rootKey = options.rootKey ?? keptRootKey(dataDir);
     const runnerKey = madeKey();
-    const running = startWorker({ ...options, dataDir, port, rootKey, runnerKey, endpoint });
+    const running = startBehindFront({ ...options, dataDir, port, rootKey, runnerKey, endpoint });
     const ready = running.then(() => lock.announce(endpoint));
     // The caller may look at it only later, or stop before.
     ready.catch(() => undefined);
     return {
       ...{ endpoint, rootKey, runnerKey, ready },
       async stop() {
-        await (await running.catch(() => undefined))?.dispose();
+        await (await running.catch(() => undefined))?.stop();
         lock.release();
       },
     };
@@ -98,6 +101,28 @@ interface WorkerOptions extends GatewayOptions {
   readonly rootKey: AccessKey;
   readonly runnerKey: AccessKey;
   readonly endpoint: string;
+}
+
+/** The gateway, behind a front if bodies are to be refused before it. */
+async function startBehindFront({
+  maxBodyBytes,
+  ...options
+}: WorkerOptions): Promise<{ stop(): Promise<void> }> {
+  const { host, port } = options;
+  if (maxBodyBytes === undefined) {
+    const runtime = await startWorker(options);
+    return { stop: () => runtime.dispose() };
+  }
+  const inner = { host: "127.0.0.1", port: await claimPort("127.0.0.1", 0) };
+  const runtime = await startWorker({ ...options, ...inner, endpoint: `http://127.0.0.1:${inner.port}` });
+  const stop = () => runtime.dispose();
+  try {
+    const front = await openFront({ host, port, maxBodyBytes, gateway: inner });
+    return { stop: () => front.close().finally(stop) };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
 }
 
 async function startWorker({ host, port, dataDir, log, ...options }: WorkerOptions): Promise<Miniflare> {

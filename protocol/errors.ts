@@ -10,3 +10,7 @@ export const ErrorBody = z.object({
   requestId: z.string(),
 });
 export type ErrorBody = z.infer<typeof ErrorBody>;
+
+/** For people: a 413 that is not the gateway's own. What answered has no words for them, only a page. */
+export const TOO_LARGE_IN_FRONT =
+  "what stands in front of the gateway refuses a body of this size (413): let it take bodies of 64 MiB, or ask the gateway itself";

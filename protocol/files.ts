@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { ContentId, Digest, InlineContent } from "./content.ts";
+import { ContentId, Digest, INLINE_LIMIT_BYTES, InlineContent } from "./content.ts";
+import { LEAF_BYTES } from "./digest.ts";
 import { Duration } from "./duration.ts";
 import { Name, SessionId } from "./names.ts";
 
@@ -7,6 +8,10 @@ import { Name, SessionId } from "./names.ts";
 export const MAX_COMMIT_OPERATIONS = 10_000;
 /** Most contents in one reserve or inline-contents call. */
 export const MAX_CONTENTS_PER_CALL = 1000;
+/** Bytes of a part of a larger content: below what proxies in front of a gateway take as one body (Cloudflare: 100 MB). */
+export const PART_BYTES = 64 * 1024 * 1024;
+/** Most contents that one call puts together; more are put together in several steps. */
+export const MAX_PARTS_PER_CALL = 512;
 /** Most entries in one page of a listing. */
 export const MAX_LIST_ENTRIES = 1000;
 
@@ -33,7 +38,15 @@ export type Attributes = z.infer<typeof Attributes>;
 
 /** `POST /api/v1/uploads`: opens an upload. With `lease`, the upload belongs to that datum lease. */
 export const OpenUpload = z.strictObject({ repo: Name, branch: Name, lease: z.string().optional() });
-export const UploadOpened = z.object({ upload: z.string() });
+/** `partBytes`: a content of more bytes is to come in parts of so many. Absent: the gateway, of an earlier release, takes none. */
+export const UploadOpened = z.object({
+  upload: z.string(),
+  partBytes: z
+    .int()
+    .min(2 * LEAF_BYTES)
+    .multipleOf(LEAF_BYTES)
+    .optional(),
+});
 
 /** `POST /api/v1/uploads/{id}/reserve`: keeps the contents that the branch has for this upload; names those it lacks. */
 export const ReserveContents = z.strictObject({ contents: z.array(ContentId).max(MAX_CONTENTS_PER_CALL) });
@@ -44,6 +57,26 @@ export const AddInlineContents = z.strictObject({
   contents: z.array(InlineContent).max(MAX_CONTENTS_PER_CALL),
 });
 export const ContentAdded = ContentId;
+
+/**
+ * `POST /api/v1/uploads/{id}/compose`: puts contents that the upload holds one after the other into one, which the upload
+ * then holds, too. `content`: what must come of it. Parts are whole leaves, so that none of their bytes is read again.
+ */
+export const ComposeContent = z
+  .strictObject({ parts: z.array(ContentId).min(2).max(MAX_PARTS_PER_CALL), content: ContentId.optional() })
+  .superRefine(({ parts }, context) => {
+    for (const [index, { size }] of parts.entries()) {
+      const message = partFault({ size, isLast: index === parts.length - 1 });
+      if (message) context.addIssue({ code: "custom", path: ["parts", index, "size"], message });
+    }
+  });
+export const ContentComposed = ContentId;
+
+function partFault({ size, isLast }: { size: number; isLast: boolean }): string | undefined {
+  if (size <= INLINE_LIMIT_BYTES) return `must be more than ${INLINE_LIMIT_BYTES} bytes`;
+  if (isLast || size % LEAF_BYTES === 0) return undefined;
+  return `must be a multiple of ${LEAF_BYTES} bytes, in every part but the last`;
+}
 
 const PutFile = z.strictObject({
   put: z.string(),

@@ -1,7 +1,8 @@
 import { createReadStream } from "node:fs";
 import type { ContentId } from "../../protocol/content.ts";
 import { LEAF_BYTES } from "../../protocol/digest.ts";
-import { contentIdOf, TreeHash } from "../../runner/lib/tree-hash.ts";
+import type { Range } from "../../runner/lib/in-parts.ts";
+import { contentIdOf, hashPieces, TreeHash } from "../../runner/lib/tree-hash.ts";
 
 /** The identity of bytes that are at hand. */
 export function hashBytes(bytes: Uint8Array): ContentId {
@@ -11,13 +12,11 @@ export function hashBytes(bytes: Uint8Array): ContentId {
   return hash.finish();
 }
 
-/** The identity of a file's bytes. */
-export async function hashFile(file: string, onBytes: (bytes: number) => void): Promise<ContentId> {
-  const hash = new TreeHash();
-  for await (const piece of createReadStream(file, { highWaterMark: LEAF_BYTES })) {
-    const bytes = piece as Buffer;
-    hash.update(bytes);
-    onBytes(bytes.length);
-  }
-  return hash.finish();
+/** The identity of a file's bytes, or of a run of them. */
+export function hashFile(
+  file: string,
+  { onBytes, range }: { onBytes?: (bytes: number) => void; range?: Range } = {},
+): Promise<ContentId> {
+  const bounds = range && { start: range.offset, end: range.offset + range.length - 1 };
+  return hashPieces(createReadStream(file, { ...bounds, highWaterMark: LEAF_BYTES }), onBytes);
 }

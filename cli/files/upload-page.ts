@@ -2,12 +2,18 @@ import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
-import { ContentAdded, ContentsReserved, MAX_CONTENTS_PER_CALL } from "../../protocol/files.ts";
+import {
+  ContentAdded,
+  ContentComposed,
+  ContentsReserved,
+  MAX_CONTENTS_PER_CALL,
+} from "../../protocol/files.ts";
 import type { BucketAddress } from "../../protocol/names.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
+import { type Range, sendInParts } from "../../runner/lib/in-parts.ts";
 import { contentIdOf } from "../../runner/lib/tree-hash.ts";
 import type { Client } from "../gateway/client.ts";
-import { commitUpload } from "../gateway/open-commits.ts";
+import { commitUpload, type OpenedUpload } from "../gateway/open-commits.ts";
 import { CliError } from "../output/failure.ts";
 import { hashBytes, hashFile } from "./hash-file.ts";
 import type { LocalEntry } from "./local-tree.ts";
@@ -42,10 +48,10 @@ export async function uploadPage(
 ): Promise<PageDone> {
   const hashed = await hashAll(entries, progress);
   let sentBytes = 0;
-  const fill = async (upload: string) => {
-    const missing = await reserve(client, { upload, hashed });
-    await sendSmall(client, { upload, missing });
-    await sendLarge(client, { upload, missing, progress });
+  const fill = async (opened: OpenedUpload) => {
+    const missing = await reserve(client, { ...opened, hashed });
+    await sendSmall(client, { ...opened, missing });
+    await sendLarge(client, { ...opened, missing, progress });
     sentBytes = totalSize(missing);
     return hashed.map(({ target, content }) => ({ put: target, ...content }));
   };
@@ -70,7 +76,7 @@ async function hashAll(entries: readonly LocalEntry[], progress: Progress): Prom
 async function contentOf({ source, target }: LocalEntry, progress: Progress): Promise<ContentId> {
   if (target.endsWith("/")) return contentIdOf(NO_BYTES);
   return await (typeof source === "string"
-    ? hashFile(source, (bytes) => progress.advance(bytes))
+    ? hashFile(source, { onBytes: (bytes) => progress.advance(bytes) })
     : hashBytes(source));
 }
 
@@ -82,18 +88,23 @@ async function reserve(
   const byContent = new Map(hashed.map((file) => [contentName(file.content), file]));
   const lacking: Hashed[] = [];
   for (const page of pages([...byContent.values()], MAX_CONTENTS_PER_CALL)) {
-    const { missing } = await client.call(ContentsReserved, {
-      method: "POST",
-      path: `/uploads/${upload}/reserve`,
-      json: { contents: page.map(({ content }) => content) },
-      repeatable: true,
-    });
-    for (const content of missing) {
+    const contents = page.map(({ content }) => content);
+    for (const content of await missingOf(client, { upload, contents })) {
       const file = byContent.get(contentName(content));
       if (file) lacking.push(file);
     }
   }
   return lacking;
+}
+
+/** Keeps for the upload what the branch has. Returns what it lacks. */
+async function missingOf(
+  client: Client,
+  { upload, contents }: { upload: string; contents: readonly ContentId[] },
+): Promise<readonly ContentId[]> {
+  const path = `/uploads/${upload}/reserve`;
+  const ask = { method: "POST", path, json: { contents }, repeatable: true } as const;
+  return (await client.call(ContentsReserved, ask)).missing;
 }
 
 async function sendSmall(
@@ -135,7 +146,7 @@ function* inlineBatches(files: readonly Hashed[]): Generator<Hashed[]> {
 
 async function sendLarge(
   client: Client,
-  { upload, missing, progress }: { upload: string; missing: readonly Hashed[]; progress: Progress },
+  { missing, progress, ...opened }: OpenedUpload & { missing: readonly Hashed[]; progress: Progress },
 ): Promise<void> {
   const large = missing.filter(({ size }) => size > INLINE_LIMIT_BYTES);
   progress.begin("sending", totalSize(large));
@@ -143,13 +154,7 @@ async function sendLarge(
     limit: LANES,
     work: async ({ source, content }) => {
       try {
-        await client.call(ContentAdded, {
-          method: "PUT",
-          path: `/uploads/${upload}/contents`,
-          query: { digest: content.digest, size: String(content.size) },
-          headers: { "content-type": "application/octet-stream", "content-length": String(content.size) },
-          stream: () => Readable.from(piecesOf(source, progress), { objectMode: false }),
-        });
+        await sendContent(client, { ...opened, source, content, progress });
       } catch (error) {
         // The gateway refuses bytes that are not what they were said to be; mostly somebody has written to the file.
         const isSame = typeof source !== "string" || (await stillHolds(source, content));
@@ -160,13 +165,69 @@ async function sendLarge(
   progress.end();
 }
 
+interface ContentToSend extends OpenedUpload {
+  readonly source: LocalEntry["source"];
+  readonly content: ContentId;
+  readonly progress: Progress;
+}
+
+/** Sends a file in one body, or, if it is longer than a part, in parts. */
+async function sendContent(client: Client, { upload, partBytes, ...file }: ContentToSend): Promise<void> {
+  const { source, content, progress } = file;
+  const isLong = partBytes !== undefined && content.size > partBytes;
+  if (!isLong || typeof source !== "string") {
+    return await addContent(client, { upload, content, pieces: () => piecesOf(source, { progress }) });
+  }
+  await sendInParts(
+    { content, partBytes },
+    {
+      send: async (range) => {
+        const part = await hashFile(source, { range });
+        // What an earlier try brought, or another part of the same bytes, is there.
+        const [missing] = await missingOf(client, { upload, contents: [part] });
+        const pieces = () => piecesOf(source, { progress, range });
+        if (missing) await addContent(client, { upload, content: part, pieces });
+        else progress.advance(part.size);
+        return part;
+      },
+      compose: (json) =>
+        client.call(ContentComposed, {
+          method: "POST",
+          path: `/uploads/${upload}/compose`,
+          json,
+          repeatable: true,
+        }),
+    },
+  );
+}
+
+interface ContentToAdd {
+  readonly upload: string;
+  readonly content: ContentId;
+  readonly pieces: () => AsyncIterable<Buffer>;
+}
+
+async function addContent(client: Client, { upload, content, pieces }: ContentToAdd): Promise<void> {
+  await client.call(ContentAdded, {
+    method: "PUT",
+    path: `/uploads/${upload}/contents`,
+    query: { digest: content.digest, size: String(content.size) },
+    headers: { "content-type": "application/octet-stream", "content-length": String(content.size) },
+    stream: () => Readable.from(pieces(), { objectMode: false }),
+  });
+}
+
 function bytesOf(source: LocalEntry["source"]): Buffer | Promise<Buffer> {
   return typeof source === "string" ? readFile(source) : source;
 }
 
 /** Counts bytes as they are asked for. A listener on the stream would make it flow before its reader is ready. */
-async function* piecesOf(source: LocalEntry["source"], progress: Progress): AsyncGenerator<Buffer> {
-  const pieces = typeof source === "string" ? createReadStream(source) : [source];
+async function* piecesOf(
+  source: LocalEntry["source"],
+  { progress, range }: { progress: Progress; range?: Range },
+): AsyncGenerator<Buffer> {
+  const bounds = range && { start: range.offset, end: range.offset + range.length - 1 };
+  const pieces = typeof source === "string" ? createReadStream(source, bounds) : [source];
   for await (const piece of pieces) {
     progress.advance(piece.length);
     yield piece as Buffer;
@@ -174,7 +235,7 @@ async function* piecesOf(source: LocalEntry["source"], progress: Progress): Asyn
 }
 
 async function stillHolds(file: string, content: ContentId): Promise<boolean> {
-  return contentName(await hashFile(file, () => {})) === contentName(content);
+  return contentName(await hashFile(file)) === contentName(content);
 }
 
 function changed(source: LocalEntry["source"]): CliError {

@@ -1,5 +1,6 @@
 import { XMLParser } from "fast-xml-parser";
 import { z } from "zod";
+import { TOO_LARGE_IN_FRONT } from "../../protocol/errors.ts";
 import { CliError } from "../output/failure.ts";
 
 /** The S3 answers that the CLI reads. */
@@ -24,6 +25,7 @@ export function parseS3Error(
 ): { code: string; message: string; issues?: never } {
   const parsed = S3Error.safeParse(parsedXml(body));
   if (parsed.success) return { code: parsed.data.Error.Code, message: parsed.data.Error.Message };
+  if (status === 413) return { code: "BodyTooLarge", message: TOO_LARGE_IN_FRONT };
   return {
     code: `Http${status}`,
     message: `the gateway answered ${status}${body === "" ? "" : `: ${body.trim()}`}`,

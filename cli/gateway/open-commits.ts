@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import { CommitCreated, SessionEnd, SessionOpened, UploadOpened } from "../../protocol/files.ts";
 import type { BranchAddress, BucketAddress } from "../../protocol/names.ts";
 import { stopRequests } from "../local/stop-requests.ts";
@@ -5,6 +6,9 @@ import { CliError } from "../output/failure.ts";
 import type { Client } from "./client.ts";
 
 /** Calls of the control API about open commits, which it calls sessions. */
+
+/** An upload, and how long a part of a content is that is too long for one body. */
+export type OpenedUpload = z.infer<typeof UploadOpened>;
 
 /** An open commit and its branch. */
 export type OpenCommit = Required<BucketAddress>;
@@ -39,15 +43,16 @@ export async function finishOpenCommit(client: Client, open: OpenCommit): Promis
  */
 export async function commitUpload(
   client: Client,
-  { to, fill }: { to: BucketAddress; fill: (upload: string) => Promise<readonly object[]> },
+  { to, fill }: { to: BucketAddress; fill: (opened: OpenedUpload) => Promise<readonly object[]> },
 ): Promise<string | null> {
   const { repo, branch, session } = to;
   const json = { repo, branch };
-  const { upload } = await client.call(UploadOpened, { method: "POST", path: "/uploads", json });
+  const opened = await client.call(UploadOpened, { method: "POST", path: "/uploads", json });
+  const { upload } = opened;
   const { commit } = await client.call(CommitCreated, {
     method: "POST",
     path: `/repos/${repo}/branches/${branch}/commits`,
-    json: { upload, operations: await fill(upload), session },
+    json: { upload, operations: await fill(opened), session },
   });
   return commit;
 }

@@ -19,6 +19,7 @@ export interface DevOptions extends RunnerTerms {
   readonly port: number;
   readonly data: string;
   readonly runners: number;
+  readonly bodyLimit?: number;
   readonly json?: true;
 }
 
@@ -37,6 +38,7 @@ export async function runDev(options: DevOptions): Promise<void> {
     dataDir: options.data,
     ...(rootKey ? { rootKey } : {}),
     settings,
+    ...(options.bodyLimit !== undefined && { maxBodyBytes: options.bodyLimit }),
     log,
   });
   const runners: Runner[] = [];

@@ -1,6 +1,6 @@
 import type { Dispatcher } from "undici";
 import type { z } from "zod";
-import { ErrorBody } from "../../protocol/errors.ts";
+import { ErrorBody, TOO_LARGE_IN_FRONT } from "../../protocol/errors.ts";
 import type { Failure } from "./retry.ts";
 import { jsonOf, type Key, SignedPool, SKEWED } from "./signed-pool.ts";
 
@@ -114,8 +114,10 @@ async function gatewayError(response: Dispatcher.ResponseData): Promise<GatewayE
   const status = response.statusCode;
   const text = await response.body.text().catch(() => "");
   const parsed = ErrorBody.safeParse(jsonOf(text));
-  if (!parsed.success)
-    return new GatewayError({ status, code: "Unknown", message: `the gateway answered ${status}` });
+  if (!parsed.success) {
+    const message = status === 413 ? TOO_LARGE_IN_FRONT : `the gateway answered ${status}`;
+    return new GatewayError({ status, code: "Unknown", message });
+  }
   const { code, message, issues } = parsed.data.error;
   const details = (issues ?? []).map((issue) => `${issue.path}: ${issue.message}`);
   return new GatewayError({ status, code, message: [message, ...details].join("; ") });

@@ -1,7 +1,13 @@
 import type { Readable } from "node:stream";
 import type { z } from "zod";
 import { type ContentId, contentName, type InlineContent } from "../../protocol/content.ts";
-import { ContentsReserved, FilePage, MAX_LIST_ENTRIES, UploadOpened } from "../../protocol/files.ts";
+import {
+  ContentComposed,
+  ContentsReserved,
+  FilePage,
+  MAX_LIST_ENTRIES,
+  UploadOpened,
+} from "../../protocol/files.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import {
   Assignment,
@@ -107,13 +113,13 @@ export class Gateway {
     return answer.body;
   }
 
-  /** Opens an upload that belongs to a datum's lease. Returns its id. */
-  async openUpload(
+  /** Opens an upload that belongs to a datum's lease. */
+  openUpload(
     { repo, branch, lease, grant }: BranchAddress & UnderLease & { lease: string },
     signal: AbortSignal,
-  ): Promise<string> {
+  ): Promise<z.infer<typeof UploadOpened>> {
     const body = { repo, branch, lease };
-    return (await this.#post(UploadOpened, { path: "/api/v1/uploads", body, grant, signal })).upload;
+    return this.#post(UploadOpened, { path: "/api/v1/uploads", body, grant, signal });
   }
 
   /** Reserves for the upload the contents that the branch has. Returns those that it lacks. */
@@ -133,6 +139,15 @@ export class Gateway {
     const path = `/api/v1/uploads/${encodeURIComponent(upload)}/contents`;
     const body = JSON.stringify({ contents });
     await this.#sendGranted(grant, { method: "POST", path, headers: JSON_HEADERS, body, signal });
+  }
+
+  /** Puts contents that the upload holds together into one. `content`: what must come of it. */
+  compose(
+    { upload, grant, ...body }: UnderLease & { upload: string; parts: readonly ContentId[]; content?: ContentId },
+    signal: AbortSignal,
+  ): Promise<ContentId> {
+    const path = `/api/v1/uploads/${encodeURIComponent(upload)}/compose`;
+    return this.#post(ContentComposed, { path, body, grant, signal });
   }
 
   /** Adds one content of any size, streaming. */

@@ -40,6 +40,19 @@ export class TreeHash {
   }
 }
 
+/** The identity of bytes that come one piece after the other. `onPiece` hears how long each is. */
+export async function hashPieces(
+  pieces: AsyncIterable<Uint8Array>,
+  onPiece: (bytes: number) => void = () => undefined,
+): Promise<ContentId> {
+  const hash = new TreeHash();
+  for await (const piece of pieces) {
+    hash.update(piece);
+    onPiece(piece.length);
+  }
+  return hash.finish();
+}
+
 /** The identity of bytes that are at hand, at most one leaf of them: up to there the tree hash is the plain SHA-256. */
 export function contentIdOf(bytes: Uint8Array): ContentId {
   return { digest: hash("sha256", bytes, "hex"), size: bytes.length };

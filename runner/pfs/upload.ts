@@ -1,3 +1,4 @@
+import type { ReadStream } from "node:fs";
 import { type ContentId, contentName, type InlineContent } from "../../protocol/content.ts";
 import { MAX_CONTENTS_PER_CALL } from "../../protocol/files.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
@@ -7,6 +8,8 @@ import type { Gateway } from "../gateway/gateway.ts";
 import type { Grant } from "../gateway/grant.ts";
 import { retrying } from "../gateway/retry.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
+import { type Range, sendInParts } from "../lib/in-parts.ts";
+import { hashPieces } from "../lib/tree-hash.ts";
 import { type Collected, openPlain } from "./collect.ts";
 
 export interface UploadRequest {
@@ -23,7 +26,7 @@ export interface Sent {
   readonly upload?: string;
 }
 
-type Uploads = Pick<Gateway, "openUpload" | "reserve" | "addInline" | "addContent">;
+type Uploads = Pick<Gateway, "openUpload" | "reserve" | "addInline" | "addContent" | "compose">;
 
 /** Bytes of small outputs that a datum's outcome carries itself. What is beyond them is sent before, so that the message stays small. */
 export const INLINE_BUDGET_BYTES = 256 * 1024;
@@ -60,9 +63,8 @@ function outputOf({ path, content, bytes }: Collected, how: "carried" | "apart")
 
 async function upload(gateway: Uploads, request: UploadRequest): Promise<string> {
   const { collected, output, lease, grant, signal } = request;
-  const again = <T>(work: () => Promise<T>) =>
-    retrying(work, { signal, classify: failureOf, maxTransient: MAX_TRIES });
-  const id = await again(() => gateway.openUpload({ ...output, lease, grant }, signal));
+  const again: Again = (work) => retrying(work, { signal, classify: failureOf, maxTransient: MAX_TRIES });
+  const { upload: id, partBytes } = await again(() => gateway.openUpload({ ...output, lease, grant }, signal));
   for (let start = 0; start < collected.length; start += MAX_CONTENTS_PER_CALL) {
     const page = collected.slice(start, start + MAX_CONTENTS_PER_CALL);
     const contents = page.map((entry) => entry.content);
@@ -78,7 +80,7 @@ async function upload(gateway: Uploads, request: UploadRequest): Promise<string>
       wanted.filter((entry) => !entry.bytes),
       {
         limit: TRANSFERS_AT_ONCE,
-        work: (entry) => again(() => sendFile(gateway, { upload: id, entry, grant, signal })),
+        work: (entry) => sendFile(gateway, { upload: id, partBytes, entry, grant, again, signal }),
       },
     );
   }
@@ -93,20 +95,57 @@ function base64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
 }
 
+type Again = <T>(work: () => Promise<T>) => Promise<T>;
+
+interface FileToSend {
+  readonly upload: string;
+  /** A larger file goes in parts. Absent: the gateway takes none. */
+  readonly partBytes: number | undefined;
+  readonly entry: Collected;
+  readonly grant: Grant | undefined;
+  readonly again: Again;
+  readonly signal: AbortSignal;
+}
+
 async function sendFile(
   gateway: Uploads,
-  {
-    upload,
-    entry,
-    grant,
-    signal,
-  }: Pick<UploadRequest, "grant" | "signal"> & { upload: string; entry: Collected },
+  { upload, partBytes, entry, grant, again, signal }: FileToSend,
 ): Promise<void> {
-  const content: ContentId = entry.content;
-  const file = await openPlain(entry.source);
-  const bytes = file.createReadStream({ highWaterMark: READ_BYTES, autoClose: true });
+  const { content, source } = entry;
+  const add = (part: ContentId, range: Range) =>
+    again(() =>
+      reading(source, range, (bytes) => gateway.addContent({ upload, content: part, bytes, grant }, signal)),
+    );
+  if (partBytes === undefined || content.size <= partBytes) {
+    return await add(content, { offset: 0, length: content.size });
+  }
+  await sendInParts(
+    { content, partBytes },
+    {
+      send: async (range) => {
+        signal.throwIfAborted();
+        const part = await reading(source, range, (bytes) => hashPieces(bytes));
+        // What an earlier try brought, or another part of the same bytes, is there.
+        const [missing] = await again(() => gateway.reserve({ upload, contents: [part], grant }, signal));
+        if (missing) await add(part, range);
+        return part;
+      },
+      compose: (request) => again(() => gateway.compose({ upload, ...request, grant }, signal)),
+    },
+  );
+}
+
+/** Reads a run of a file. */
+async function reading<T>(
+  source: Collected["source"],
+  { offset, length }: Range,
+  use: (bytes: ReadStream) => Promise<T>,
+): Promise<T> {
+  const file = await openPlain(source);
+  const range = { start: offset, end: offset + length - 1 };
+  const bytes = file.createReadStream({ ...range, highWaterMark: READ_BYTES, autoClose: true });
   try {
-    await gateway.addContent({ upload, content, bytes, grant }, signal);
+    return await use(bytes);
   } finally {
     bytes.destroy();
   }

@@ -7,14 +7,17 @@ import type { Gateway } from "../gateway/gateway.ts";
 import type { Grant } from "../gateway/grant.ts";
 import { type Failure, retrying } from "../gateway/retry.ts";
 import { forEachLimited } from "../lib/concurrency.ts";
-import { TreeHash } from "../lib/tree-hash.ts";
+import { hashPieces } from "../lib/tree-hash.ts";
 import { writeAt } from "../lib/write-at.ts";
 import { sendOutputs } from "../pfs/upload.ts";
 import { ContentBroken, contentBytes } from "./contents.ts";
 
 type MergeTask = Extract<Task, { kind: "merge" }>;
 
-type MergeCalls = Pick<Gateway, "content" | "openUpload" | "reserve" | "addInline" | "addContent">;
+type MergeCalls = Pick<
+  Gateway,
+  "content" | "openUpload" | "reserve" | "addInline" | "addContent" | "compose"
+>;
 
 export interface MergeRequest {
   readonly task: MergeTask;
@@ -41,7 +44,7 @@ export async function mergeParts(gateway: MergeCalls, request: MergeRequest): Pr
   const { lease } = task;
   try {
     await build(gateway, request);
-    const content = await identify(file, signal);
+    const content = await hashPieces(createReadStream(file, { highWaterMark: READ_BYTES, signal }));
     const bytes = content.size <= INLINE_LIMIT_BYTES ? await readFile(file) : null;
     const collected = [{ path: "", content, bytes, source: file }];
     const { outputs, upload } = await sendOutputs(gateway, { collected, output, lease, grant, signal });
@@ -113,12 +116,6 @@ async function fetchPiece(
     for (const offset of offsets) await writeAt(whole, { bytes: chunk, position: offset + done });
     done += chunk.length;
   }
-}
-
-async function identify(file: string, signal: AbortSignal): Promise<ContentId> {
-  const hash = new TreeHash();
-  for await (const chunk of createReadStream(file, { highWaterMark: READ_BYTES, signal })) hash.update(chunk);
-  return hash.finish();
 }
 
 /** A failure that is not the gateway's is one of this machine's disk: full, or read-only. */

@@ -100,7 +100,10 @@ function nextFile(): number {
 }
 
 export interface TaskDeps {
-  readonly gateway: Pick<Gateway, "content" | "openUpload" | "reserve" | "addInline" | "addContent">;
+  readonly gateway: Pick<
+    Gateway,
+    "content" | "openUpload" | "reserve" | "addInline" | "addContent" | "compose"
+  >;
   readonly secrets: SecretSource;
   /** Holds the credentials of an egress, unless it names a secret. */
   readonly env: NodeJS.ProcessEnv;

@@ -19,7 +19,10 @@ import { SecretMissing } from "../secrets/source.ts";
 import { commandEnv, commandStdin, machineVariables } from "./command-env.ts";
 
 export interface DatumDeps {
-  readonly gateway: Pick<Gateway, "files" | "openUpload" | "reserve" | "addInline" | "addContent">;
+  readonly gateway: Pick<
+    Gateway,
+    "files" | "compose" | "openUpload" | "reserve" | "addInline" | "addContent"
+  >;
   readonly cache: Pick<Cache, "place" | "readSmall" | "read">;
   readonly pipes: PipeStock;
   readonly secrets: Secrets;

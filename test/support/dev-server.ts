@@ -29,15 +29,19 @@ export interface DevServer extends Server {
 export async function startDevServer({
   variables = {},
   host = "127.0.0.1",
+  bodyLimit,
 }: {
   readonly variables?: Readonly<Record<string, string>>;
   readonly host?: string;
+  /** Larger bodies are refused in front of the gateway. */
+  readonly bodyLimit?: number;
 } = {}): Promise<DevServer> {
   const data = scratchFolder();
   const port = await freePort();
   const endpoint = `http://127.0.0.1:${port}`;
   const door: Door = { endpoint, ...ROOT_KEY };
-  const command = ["dev", "--runners", "0", "--host", host, "--port", String(port), "--data", data];
+  const limit = bodyLimit === undefined ? [] : ["--body-limit", String(bodyLimit)];
+  const command = ["dev", "--runners", "0", "--host", host, "--port", String(port), "--data", data, ...limit];
   // The host starts a runtime that died anew; a test must not pass over a crash because of that.
   const runtime = (): string => readFileSync(join(data, "workerd.pid"), "utf8");
   let started = await startSluice(command, { door, variables });

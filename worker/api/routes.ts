@@ -29,6 +29,7 @@ import { addLogs, finish, heartbeat, lease, leave, renew } from "./runner/runner
 import {
   addContent,
   addInlineContents,
+  composeContents,
   newUploadRepo,
   openUpload,
   reserveContents,
@@ -110,6 +111,9 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   "/uploads/:upload/reserve": {
     POST: { needs: TO_UPLOAD, granted: grantsUpload, handle: reserveContents },
+  },
+  "/uploads/:upload/compose": {
+    POST: { needs: TO_UPLOAD, granted: grantsUpload, handle: composeContents },
   },
   "/uploads/:upload/contents": {
     POST: { needs: TO_UPLOAD, granted: grantsUpload, handle: addInlineContents },

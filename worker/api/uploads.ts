@@ -1,15 +1,19 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { type ContentId, Digest, type InlineContent } from "../../protocol/content.ts";
+import { type ContentId, contentName, Digest, type InlineContent } from "../../protocol/content.ts";
 import {
   AddInlineContents,
+  ComposeContent,
+  type ContentComposed,
   type ContentsReserved,
   OpenUpload,
+  PART_BYTES,
   ReserveContents,
   type UploadOpened,
 } from "../../protocol/files.ts";
 import { type BranchAddress, parseUploadId } from "../../protocol/names.ts";
 import { byteSource } from "../blobs/body-reader.ts";
+import { composeContent, type Slice } from "../blobs/compose/compose-content.ts";
 import type { Content } from "../blobs/content.ts";
 import { writeContent } from "../blobs/write-content.ts";
 import { type BranchApi, UPLOAD_LEASE_MS } from "../branch/contract.ts";
@@ -34,7 +38,10 @@ export async function openUpload(asked: ApiRequest): Promise<Response> {
     .branch({ repo, branch })
     .openUpload(lease === undefined ? {} : { lease });
   if (!opened.ok) throw branchError(opened, { repo, branch });
-  return Response.json({ upload: opened.upload } satisfies z.infer<typeof UploadOpened>, { status: 201 });
+  const { upload } = opened;
+  return Response.json({ upload, partBytes: PART_BYTES } satisfies z.infer<typeof UploadOpened>, {
+    status: 201,
+  });
 }
 
 /** `POST /uploads/{id}/reserve` */
@@ -89,6 +96,48 @@ export async function addContent(asked: ApiRequest): Promise<Response> {
   const added = await branch.addContents({ upload, contents: [written.content] });
   if (!added.ok) throw branchError(added);
   return Response.json(id satisfies ContentId);
+}
+
+/** `POST /uploads/{id}/compose`: one content out of others that the upload holds. */
+export async function composeContents(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { branch, upload } = uploadOf(asked);
+  const { parts, content: expected } = await readJson(asked, ComposeContent);
+  const { uid } = await keepOpen(branch, upload);
+  const { content } = await composeContent(partsOf(branch, { upload, parts }), {
+    store: asked.context.blobs,
+    owner: { uid, upload },
+  });
+  if (expected && contentName(expected) !== contentName(content)) {
+    throw new ApiError(
+      "InvalidRequest",
+      `The parts make up ${contentName(content)}, but content says ${contentName(expected)}.`,
+    );
+  }
+  const added = await branch.addContents({ upload, contents: [{ ...content, keeps: parts }] });
+  if (!added.ok) throw branchError(added);
+  const { digest, size } = content;
+  return Response.json({ digest, size } satisfies z.infer<typeof ContentComposed>);
+}
+
+/** Where the parts' bytes are, asked for as many at a time as an answer holds. */
+async function* partsOf(
+  branch: BranchApi,
+  { upload, parts }: { upload: string; parts: readonly ContentId[] },
+): AsyncGenerator<Slice> {
+  for (let next = 0; next < parts.length; ) {
+    const page = await branch.heldBodies({ upload, contents: parts.slice(next) });
+    if (!page.ok) throw branchError(page);
+    const lacking = parts[next];
+    if (page.bodies.length === 0 && lacking) {
+      const message = `the upload does not hold ${contentName(lacking)}: add it or reserve it first`;
+      throw new ApiError("NoSuchContent", `parts[${next}]: ${message}`, {
+        issues: [{ path: `parts[${next}]`, message }],
+      });
+    }
+    yield* page.bodies.map((body, index) => ({ body, size: parts[next + index]?.size ?? 0 }));
+    next += page.bodies.length;
+  }
 }
 
 /** A content that came inside a message. Throws InvalidRequest if its bytes do not have its digest and size. */

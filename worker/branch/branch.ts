@@ -142,6 +142,10 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return this.#uploads.open(request);
   }
 
+  async heldBodies(request: Contract.RequestOf<"heldBodies">) {
+    return this.#uploads.bodies(request);
+  }
+
   async renewUpload(request: { upload: string }) {
     return this.#uploads.renew(request);
   }

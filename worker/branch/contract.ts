@@ -52,6 +52,12 @@ export interface BranchApi {
     contents: readonly ContentId[];
   }): Promise<{ ok: true; missing: ContentId[] } | Refused<"no-such-upload">>;
 
+  /** Where the bytes of contents are that the upload holds, in the order asked: as many as fit one answer, up to the first that it does not hold. */
+  heldBodies(request: {
+    upload: string;
+    contents: readonly ContentId[];
+  }): Promise<{ ok: true; bodies: Body[] } | Refused<"no-such-upload">>;
+
   /** Begins a multipart upload. Its id is an upload's id: parts are written under it, and abortUpload ends it too. */
   createMultipart(
     request: CreateMultipart,

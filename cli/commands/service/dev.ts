@@ -28,6 +28,11 @@ export function addDev(program: Command): void {
       wholeNumber({ min: 0, max: MAX_RUNNERS }),
       1,
     )
+    .option(
+      "--body-limit <bytes>",
+      "refuse larger bodies in front of the gateway, as Cloudflare does (100 MB on most plans); to try clients",
+      wholeNumber({ min: 1, max: Number.MAX_SAFE_INTEGER }),
+    )
     // Loaded only here: the host is heavy, and the other commands should start at once.
     .action(async (options: DevOptions) => (await import("../../local/run-dev.ts")).runDev(options));
   withExamples(

@@ -1,5 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/dev-server.ts";
@@ -8,11 +10,14 @@ import { S3 } from "../../support/s3.ts";
 import { scratchFolder } from "../../support/scratch.ts";
 import { REST } from "../../support/suite.ts";
 
+/** What is refused in front of the gateway: a little more than a part. */
+const BODY_LIMIT_BYTES = 65 * 1024 * 1024;
+
 let server: DevServer;
 let s3: S3;
 
 beforeAll(async () => {
-  server = await startDevServer();
+  server = await startDevServer({ bodyLimit: BODY_LIMIT_BYTES });
   s3 = new S3(server);
 });
 afterAll(() => server.stop());
@@ -161,6 +166,19 @@ describe("sluice cp", () => {
     expect(readFileSync(join(down, "deep/three.txt"), "utf8")).toBe("one");
   });
 
+  test("sends a file in parts that is longer than what goes through in one body", REST, async () => {
+    const bytes = Buffer.alloc(BODY_LIMIT_BYTES + 1, "parts of a file ");
+    bytes.writeUInt32LE(1, 64 * 1024 * 1024);
+    await expect(s3.put("master.single", "refused", bytes)).rejects.toThrow();
+    const file = join(folderOf({ "long.bin": bytes }), "long.bin");
+    const name = "s3://master.single/long.bin";
+    expect(await okJson("cp", file, name)).toMatchObject({ bytes: bytes.length, sentBytes: bytes.length });
+    const down = join(scratchFolder(), "long.bin");
+    await ok("cp", name, down);
+    expect(readFileSync(down).equals(bytes)).toBe(true);
+    await ok("rm", name);
+  });
+
   test("says how to make a bucket that is not there", REST, async () => {
     const file = join(folderOf({ a: "a" }), "a");
     expect(await refused("cp", file, "s3://master.absent")).toContain("--create");
@@ -257,6 +275,22 @@ describe("sluice rm", () => {
     expect(await refused("rm", "s3://master.kept/absent")).toContain("there is nothing at");
     expect(await refused("rm", "-r", "s3://master.kept/absent")).toContain("there is nothing at");
   });
+});
+
+test("a page of what stands in front of the gateway is told in words", async () => {
+  const front = createServer((_request, response) => {
+    response.writeHead(413, { "content-type": "text/html" }).end("<html><center>413</center></html>");
+  });
+  await new Promise<void>((resolve) => front.listen(0, "127.0.0.1", resolve));
+  try {
+    const endpoint = `http://127.0.0.1:${(front.address() as AddressInfo).port}`;
+    const { code, stderr } = await sluice({ ...server, endpoint }, "ls");
+    expect(code).toBe(1);
+    expect(stderr).toContain("what stands in front of the gateway refuses a body of this size (413)");
+    expect(stderr).not.toContain("<");
+  } finally {
+    front.close();
+  }
 });
 
 test("a wrong secret is told with the key and where it came from", async () => {

@@ -49,6 +49,12 @@ test("every request is signed for s3, with the body left out of the signature", 
   expect(call?.headers.authorization).toBe((await again.sign()).headers.get("authorization"));
 });
 
+test("a body that is too large for what stands in front of the gateway is told in words", async () => {
+  gateway.before = () => new Answer(413, "<html><center>413 Request Entity Too Large</center></html>");
+  const sent = client.call(Any, { method: "POST", path: "/x", body: "{}", signal });
+  await expect(sent).rejects.toThrow("what stands in front of the gateway refuses a body of this size (413)");
+});
+
 test("an error of the gateway is told in its own words, with every issue", async () => {
   const issues = [{ path: "max", message: "must be 64 at most" }];
   const body = { error: { code: "BadRequest", message: "bad body", issues }, requestId: "r1" };

@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import {
   chmod,
   mkdir,
@@ -14,10 +15,12 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { contentName } from "../../../protocol/content.ts";
 import { MAX_OUTPUTS_PER_DATUM } from "../../../protocol/runner.ts";
 import type { Cache } from "../../../runner/cache/cache.ts";
 import { Client } from "../../../runner/gateway/client.ts";
 import { Gateway } from "../../../runner/gateway/gateway.ts";
+import { partRanges, sendInParts } from "../../../runner/lib/in-parts.ts";
 import { collect } from "../../../runner/pfs/collect.ts";
 import { PipeStock } from "../../../runner/pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
@@ -28,6 +31,7 @@ import { openCache } from "./support/caches.ts";
 import { KEY } from "./support/fake-gateway.ts";
 import { Stage } from "./support/running.ts";
 
+const MIB = 1024 * 1024;
 const signal = new AbortController().signal;
 let dir: string;
 
@@ -292,6 +296,67 @@ describe("sending outputs", () => {
     };
     const { upload = "" } = await send();
     expect(stage.gateway.uploads.get(upload)?.contents.size).toBe(1);
+  });
+
+  test("those that are too large for one body go in parts, each tried again by itself", async () => {
+    stage.gateway.partBytes = 2 * MIB;
+    const bytes = randomBytes(9 * MIB + 17);
+    await mkdir(join(dir, "out"));
+    await writeFile(join(dir, "out", "large"), bytes);
+    let breaks = 2;
+    let longest = 0;
+    stage.gateway.before = ({ method, body }) => {
+      if (method !== "PUT") return;
+      longest = Math.max(longest, body.length);
+      if (breaks-- > 0) throw new Error("cut");
+    };
+    const { outputs, upload = "" } = await send();
+    const [output] = outputs;
+    const name = output && contentName(output);
+    expect(stage.gateway.uploads.get(upload)?.contents).toContain(name);
+    expect(stage.gateway.contents.get(name ?? "")?.equals(bytes)).toBe(true);
+    expect(longest).toBe(2 * MIB);
+    expect(stage.gateway.requests.filter((request) => request.startsWith("PUT"))).toHaveLength(5 + 2);
+  });
+
+  test("goes in one body to a gateway that takes no parts", async () => {
+    const bytes = randomBytes(9 * MIB);
+    await mkdir(join(dir, "out"));
+    await writeFile(join(dir, "out", "large"), bytes);
+    await send();
+    expect(stage.gateway.requests.filter((request) => /^PUT|compose/.test(request))).toHaveLength(1);
+  });
+});
+
+describe("the parts of a content", () => {
+  test.each([
+    [65 * MIB, [64 * MIB, MIB]],
+    [128 * MIB, [64 * MIB, 64 * MIB]],
+    [128 * MIB + 4096, [64 * MIB, 63 * MIB, MIB + 4096]],
+    [64 * MIB + 1, [63 * MIB, MIB + 1]],
+    [64 * MIB + 4097, [64 * MIB, 4097]],
+  ])("of %i bytes are whole MiB, and none is so small that it would be kept in a row", (size, lengths) => {
+    const ranges = partRanges(size, 64 * MIB);
+    expect(ranges.map(({ length }) => length)).toEqual(lengths);
+    expect(ranges.map(({ offset }) => offset)).toEqual(
+      lengths.map((_, index) => lengths.slice(0, index).reduce((sum, length) => sum + length, 0)),
+    );
+  });
+
+  test("are put together in several steps if they are too many for one call", async () => {
+    const asked: number[] = [];
+    const content = { digest: "d".repeat(64), size: (2 * 512 + 1) * 2 * MIB };
+    await sendInParts(
+      { content, partBytes: 2 * MIB },
+      {
+        send: async ({ offset, length }) => ({ digest: String(offset), size: length }),
+        compose: async ({ parts, content: expected }) => {
+          asked.push(parts.length);
+          return expected ?? { digest: "group", size: parts.reduce((sum, { size }) => sum + size, 0) };
+        },
+      },
+    );
+    expect(asked).toEqual([512, 512, 3]);
   });
 });
 

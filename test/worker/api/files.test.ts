@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { ContentId } from "../../../protocol/content.ts";
 import { randomBytes, referenceDigest, sameBytes } from "../blobs/reference.ts";
 import {
   api,
@@ -81,6 +82,81 @@ describe("files by content", () => {
       code: "NoSuchCommit",
     });
     expect(await failed("GET /repos/none/branches/master/commits/none/files")).toMatchObject({ status: 404 });
+  });
+});
+
+describe("a content in parts", () => {
+  const MIB = 1024 * 1024;
+  const put = async (upload: string, bytes: Uint8Array<ArrayBuffer>): Promise<ContentId> => {
+    const id = { digest: await referenceDigest(bytes), size: bytes.length };
+    const query = `digest=${id.digest}&size=${id.size}`;
+    return await good(`PUT /uploads/${upload}/contents?${query}`, { body: bytes });
+  };
+
+  test("is put together from what the upload holds, and reads as a whole once the upload is over", async () => {
+    const { upload, ...address } = await newBranch("parts");
+    const opened = await good("POST /uploads", { body: address });
+    expect(opened.partBytes).toBe(64 * MIB);
+    const pieces = [
+      randomBytes(5 * MIB, 1),
+      randomBytes(MIB, 2),
+      randomBytes(5 * MIB, 1),
+      randomBytes(5000, 3),
+    ];
+    const whole = new Uint8Array(await new Blob(pieces).arrayBuffer());
+    const content = { digest: await referenceDigest(whole), size: whole.length };
+    const parts: ContentId[] = [];
+    for (const piece of pieces) parts.push(await put(upload, piece));
+    const ask = { body: { parts, content } };
+    expect(await good(`POST /uploads/${upload}/compose`, ask)).toEqual(content);
+    // An answer that was lost is asked for again.
+    expect(await good(`POST /uploads/${upload}/compose`, ask)).toEqual(content);
+    const operations = [{ put: "whole", ...content }];
+    await good("POST /repos/parts/branches/master/commits", { body: { upload, operations } });
+    const back = await api(`GET ${contentPath(address, content)}`);
+    expect(sameBytes(new Uint8Array(await back.arrayBuffer()), whole)).toBe(true);
+  });
+
+  test("may be put together in several steps", async () => {
+    const { upload } = await newBranch("steps");
+    const pieces = [randomBytes(MIB, 1), randomBytes(MIB, 2), randomBytes(4097, 3)];
+    const whole = new Uint8Array(await new Blob(pieces).arrayBuffer());
+    const [first, second, last] = await Promise.all(pieces.map((piece) => put(upload, piece)));
+    const group = await good(`POST /uploads/${upload}/compose`, { body: { parts: [first, second] } });
+    expect(await good(`POST /uploads/${upload}/compose`, { body: { parts: [group, last] } })).toEqual({
+      digest: await referenceDigest(whole),
+      size: whole.length,
+    });
+  });
+
+  test("is refused if its parts are none, are not there, or make up something else", async () => {
+    const { upload, ...address } = await newBranch("no-parts");
+    const large = await put(upload, randomBytes(MIB, 1));
+    const odd = await put(upload, randomBytes(5000, 2));
+    const absent = { digest: "0".repeat(64), size: MIB };
+    const other = await good("POST /uploads", { body: address });
+    const refused = (of: string, body: unknown) => failed(`POST /uploads/${of}/compose`, { body });
+    const cases = [
+      [upload, { parts: [odd, large] }, "parts[0].size"],
+      [upload, { parts: [large, { ...odd, size: 4096 }] }, "parts[1].size"],
+      [upload, { parts: [large] }, "parts"],
+      [upload, { parts: [large, absent] }, "parts[1]"],
+      [other.upload, { parts: [large, odd] }, "parts[0]"],
+    ] as const;
+    for (const [of, body, path] of cases) {
+      expect(await refused(of, body)).toMatchObject({ status: 400, issues: [{ path }] });
+    }
+    const message = expect.stringContaining(`content says ${absent.digest}-${MIB}`);
+    expect(await refused(upload, { parts: [large, odd], content: absent })).toMatchObject({
+      status: 400,
+      message,
+    });
+    expect(
+      await refused("master.no-parts.01ARZ3NDEKTSV4RRFFQ69G5FAV", { parts: [large, odd] }),
+    ).toMatchObject({
+      status: 404,
+      code: "NoSuchUpload",
+    });
   });
 });
 

@@ -68,6 +68,11 @@ export class UploadCalls {
     return this.#withOpen(upload, (row) => ({ ok: true, missing: ledger.uploads.reserve(row, contents) }));
   }
 
+  bodies({ upload, contents }: Contract.RequestOf<"heldBodies">): Contract.AnswerOf<"heldBodies"> {
+    const { ledger } = this.#options;
+    return this.#withOpen(upload, (row) => ({ ok: true, bodies: ledger.uploads.bodies(row, contents) }));
+  }
+
   /** Works on an upload of the live branch that is open, in a transaction, and renews it. */
   #withOpen<A>(upload: string, work: (row: UploadRow) => A): A | NoUpload {
     const { ledger, now } = this.#options;

@@ -1,10 +1,14 @@
 import type { ContentId } from "../../../protocol/content.ts";
-import type { Content } from "../../blobs/content.ts";
+import type { Body, Content } from "../../blobs/content.ts";
 import type { Sql } from "../../sqlite/sql.ts";
 import { Store } from "../../sqlite/store.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
 import type { ContentStore } from "../tree/content-store.ts";
+import { readBody, type StoredBody } from "../tree/stored-body.ts";
 import type { MultipartStore } from "./multipart-store.ts";
+
+/** Bytes of bodies as they are stored that one answer holds: well below what one call can carry. */
+const ANSWER_BYTES = 8 * 1024 * 1024;
 
 export interface UploadRow {
   readonly id: string;
@@ -109,6 +113,23 @@ export class UploadStore extends Store {
       else if (this.#hold(upload.id, content)) this.#contents.keep(content);
     }
     return missing;
+  }
+
+  /** Where the bytes of contents are that the upload holds, as many as fit one answer, up to the first that it does not hold. */
+  bodies({ id, gen }: UploadRow, contents: readonly ContentId[]): Body[] {
+    const bodies: Body[] = [];
+    let room = ANSWER_BYTES;
+    for (const { digest, size } of contents) {
+      const row = this.sql.first<StoredBody & { bytes: number }>`
+        SELECT kind, body, octet_length(body) AS bytes FROM holds
+        CROSS JOIN contents
+          ON contents.digest = holds.digest AND contents.size = holds.size AND contents.gen = ${gen}
+        WHERE holds.upload = ${id} AND holds.digest = unhex(${digest}) AND holds.size = ${size}`;
+      room -= row?.bytes ?? 0;
+      if (!row || (room < 0 && bodies.length > 0)) break;
+      bodies.push(readBody(row));
+    }
+    return bodies;
   }
 
   /** Ends an upload and releases what it holds. Returns whether it was open. */

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { contentName, parseContentName } from "../../../../protocol/content.ts";
 import {
   AddInlineContents,
+  ComposeContent,
   type FileEntry,
   OpenUpload,
   ReserveContents,
@@ -95,6 +96,8 @@ export class FakeGateway {
   readonly lines: ShippedLine[] = [];
   readonly contents = new Map<string, Buffer>();
   readonly files = new Map<string, FileEntry[]>();
+  /** Bytes of the parts that contents are to come in; absent: it takes none, as a gateway of before. */
+  partBytes: number | undefined;
   readonly uploads = new Map<string, { lease: string; contents: Set<string> }>();
   readonly nodes = new Set<string>();
   /** What each node said last of its work. */
@@ -358,7 +361,7 @@ export class FakeGateway {
   #openUpload({ repo, branch, lease = "" }: ReturnType<typeof OpenUpload.parse>): unknown {
     const upload = `${branch}.${repo}.U${++this.#serial}`;
     this.uploads.set(upload, { lease, contents: new Set() });
-    return { upload };
+    return { upload, partBytes: this.partBytes };
   }
 
   #content({ method, path, query, body }: Call, json: () => unknown): unknown {
@@ -367,7 +370,7 @@ export class FakeGateway {
       const bytes = parseContentName(asked) && this.contents.get(asked);
       return bytes ? new Answer(200, bytes) : refusal(404, `no content ${asked}`);
     }
-    const [, id = "", action] = /^\/api\/v1\/uploads\/([^/]+)\/(reserve|contents)$/.exec(path) ?? [];
+    const [, id = "", action] = /^\/api\/v1\/uploads\/([^/]+)\/(reserve|contents|compose)$/.exec(path) ?? [];
     const upload = this.uploads.get(id);
     if (!upload) return undefined;
     if (action === "reserve") {
@@ -376,6 +379,7 @@ export class FakeGateway {
         if (this.contents.has(content)) upload.contents.add(content);
       return { missing: contents.filter((content) => !this.contents.has(contentName(content))) };
     }
+    if (action === "compose") return this.#compose(upload.contents, ComposeContent.parse(json()));
     const inline = method === "POST" ? AddInlineContents.parse(json()).contents : [];
     const added = method === "POST" ? inline.map(({ bytes }) => Buffer.from(bytes, "base64")) : [body];
     for (const bytes of added) upload.contents.add(contentName(this.store(bytes)));
@@ -383,6 +387,19 @@ export class FakeGateway {
       this.violations.push(`PUT of ${query.get("digest")}-${query.get("size")} with other bytes`);
     }
     return {};
+  }
+
+  #compose(held: Set<string>, { parts, content }: ReturnType<typeof ComposeContent.parse>): unknown {
+    const pieces = parts.map((part) =>
+      held.has(contentName(part)) ? this.contents.get(contentName(part)) : undefined,
+    );
+    if (this.partBytes === undefined || pieces.includes(undefined)) return refusal(400, "no such parts");
+    const whole = this.store(Buffer.concat(pieces as Buffer[]));
+    held.add(contentName(whole));
+    if (content && contentName(content) !== contentName(whole)) {
+      this.violations.push(`parts of ${contentName(whole)} were said to be ${contentName(content)}`);
+    }
+    return whole;
   }
 
   #list({ path, query }: Call): unknown {
