@@ -110,8 +110,8 @@ export const Task = z.discriminatedUnion("kind", [
       .array(z.object({ path: z.string(), content: ContentId.nullable() }))
       .min(1)
       .max(MAX_EGRESS_ENTRIES),
-    /** The gateway takes a `note` with the outcome. One of an earlier release refuses it. */
-    takesNote: z.literal(true).optional(),
+    /** The gateway takes a `remark` with the outcome. One of an earlier release refuses it. */
+    takesRemark: z.literal(true).optional(),
   }),
 ]);
 export type Task = z.infer<typeof Task>;
@@ -203,7 +203,7 @@ export const Outcome = z.discriminatedUnion("state", [
     state: z.literal("pushed"),
     millis: z.int().nonnegative(),
     /** What the job's readers should know of the store. Only if the task takes it. */
-    note: z.string().max(2000).optional(),
+    remark: z.string().max(2000).optional(),
   }),
   /** The runner gives it back, unharmed: it is shutting down. */
   z.object({ lease: z.string(), state: z.literal("returned") }),

@@ -143,7 +143,11 @@ export class Gateway {
 
   /** Puts contents that the upload holds together into one. `content`: what must come of it. */
   compose(
-    { upload, grant, ...body }: UnderLease & { upload: string; parts: readonly ContentId[]; content?: ContentId },
+    {
+      upload,
+      grant,
+      ...body
+    }: UnderLease & { upload: string; parts: readonly ContentId[]; content?: ContentId },
     signal: AbortSignal,
   ): Promise<ContentId> {
     const path = `/api/v1/uploads/${encodeURIComponent(upload)}/compose`;

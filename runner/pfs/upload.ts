@@ -64,7 +64,9 @@ function outputOf({ path, content, bytes }: Collected, how: "carried" | "apart")
 async function upload(gateway: Uploads, request: UploadRequest): Promise<string> {
   const { collected, output, lease, grant, signal } = request;
   const again: Again = (work) => retrying(work, { signal, classify: failureOf, maxTransient: MAX_TRIES });
-  const { upload: id, partBytes } = await again(() => gateway.openUpload({ ...output, lease, grant }, signal));
+  const { upload: id, partBytes } = await again(() =>
+    gateway.openUpload({ ...output, lease, grant }, signal),
+  );
   for (let start = 0; start < collected.length; start += MAX_CONTENTS_PER_CALL) {
     const page = collected.slice(start, start + MAX_CONTENTS_PER_CALL);
     const contents = page.map((entry) => entry.content);

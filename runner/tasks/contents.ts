@@ -1,4 +1,3 @@
-import { Readable } from "node:stream";
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import { failureOf } from "../gateway/client.ts";
@@ -62,9 +61,4 @@ export async function contentBuffer(gateway: Contents, request: ContentRequest):
   const chunks: Buffer[] = [];
   for await (const chunk of contentBytes(gateway, request)) chunks.push(chunk);
   return Buffer.concat(chunks);
-}
-
-/** The bytes of a content as a stream, fetched as fast as it is read. */
-export function contentStream(gateway: Contents, request: ContentRequest): Readable {
-  return Readable.from(contentBytes(gateway, request), { objectMode: false });
 }

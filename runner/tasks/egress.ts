@@ -91,7 +91,7 @@ export async function egressEntries(deps: EgressDeps, request: EgressRequest): P
     if (left.length === 0) return null;
     await deps.confirmLease();
     signal.throwIfAborted();
-    const note = await writer.noteOnStore();
+    const remark = await writer.remarkOnStore();
     const large = ({ content }: Entry) => content !== null && content.size > WHOLE_BYTES;
     const write = (entry: Entry) => writer.write(entry);
     const removed = left.filter(({ content }) => content === null);
@@ -99,7 +99,7 @@ export async function egressEntries(deps: EgressDeps, request: EgressRequest): P
     await forEachLimited(removed, { limit: SMALL_AT_ONCE, work: write });
     await forEachLimited(small, { limit: SMALL_AT_ONCE, work: write });
     await forEachLimited(left.filter(large), { limit: LARGE_AT_ONCE, work: write });
-    return store.takesConditions ? note : unfencedNote(destination);
+    return store.takesConditions ? remark : unfencedRemark(destination);
   } finally {
     store.close();
   }
@@ -196,7 +196,7 @@ class EntryWriter {
   }
 
   /** What the readers of the job should know; null: nothing. */
-  async noteOnStore(): Promise<string | null> {
+  async remarkOnStore(): Promise<string | null> {
     const { store, destination, task, signal } = this.#options;
     const place = `${task.egress.endpoint ?? ""} ${placeText({ ...destination, dir: "" })}`;
     let keeps = KEEPS_CONDITIONS.get(place);
@@ -211,7 +211,7 @@ class EntryWriter {
       // If the store refuses the question, the writes will say why.
       if (keeps !== undefined) KEEPS_CONDITIONS.set(place, keeps);
     }
-    return keeps === false ? unfencedNote(destination) : null;
+    return keeps === false ? unfencedRemark(destination) : null;
   }
 
   get #stallMs(): number {
@@ -337,7 +337,7 @@ async function keepsConditions(
   return false;
 }
 
-function unfencedNote(destination: Destination): string {
+function unfencedRemark(destination: Destination): string {
   return (
     `${placeText({ ...destination, dir: "" })} ignores conditions on writes: ` +
     "a write of a runner that was lost may come late there and replace a newer one"

@@ -149,9 +149,12 @@ export async function performTask(deps: TaskDeps, work: TaskWork): Promise<Outco
 async function done(deps: TaskDeps, work: TaskWork) {
   const { task, output, file, grant, signal } = work;
   if (task.kind === "merge") {
-    return { state: "merged", ...(await mergeParts(deps.gateway, { task, output, file, grant, signal })) } as const;
+    return {
+      state: "merged",
+      ...(await mergeParts(deps.gateway, { task, output, file, grant, signal })),
+    } as const;
   }
   const confirmLease = () => deps.confirmLease(task.lease, signal);
-  const note = await egressEntries({ ...deps, confirmLease }, { task, output, grant, signal });
-  return { state: "pushed", ...(note !== null && task.takesNote && { note }) } as const;
+  const remark = await egressEntries({ ...deps, confirmLease }, { task, output, grant, signal });
+  return { state: "pushed", ...(remark !== null && task.takesRemark && { remark }) } as const;
 }

@@ -18,7 +18,7 @@ export interface ObjectPut extends Replaced {
 }
 
 /** An object whose present state is to give way. */
-export interface Replaced {
+interface Replaced {
   readonly key: string;
   /** The version that it must still have; null: it must not be there. */
   readonly version: string | null;

@@ -251,6 +251,7 @@ describe("a worker", () => {
         job,
         egress: { URL: "s3://bucket/dir", secret: "key" },
         entries: [{ path: "o", content: small.id }],
+        takesRemark: true,
       },
     ]);
     const pushed = [{ lease: tasks[0]?.lease, state: "pushed", millis: 1 }];

@@ -108,14 +108,14 @@ describe("egress", () => {
     const pipeline = await pushing("noted");
     await commit("noted-in", { a: "1" });
     const task = await leasePush(pipeline);
-    expect(task.takesNote).toBe(true);
-    const note = "s3://bucket ignores conditions on writes";
-    const outcome = { lease: task.lease, state: "pushed", millis: 1, note } as const;
+    expect(task.takesRemark).toBe(true);
+    const remark = "s3://bucket ignores conditions on writes";
+    const outcome = { lease: task.lease, state: "pushed", millis: 1, remark } as const;
     await pipeline.finish({ worker: "w1", outcomes: [outcome] });
-    expect((await allJobs(pipeline))[0]).toMatchObject({ state: "success", reason: note });
+    expect((await allJobs(pipeline))[0]).toMatchObject({ state: "success", reason: remark });
     await commit("noted-in", { a: "2" });
     await pipeline.finish(pushed(await leasePush(pipeline)));
-    expect((await allJobs(pipeline))[0]).toMatchObject({ state: "success", reason: null });
+    expect((await allJobs(pipeline)).map(({ reason }) => reason)).toEqual([remark, null]);
   });
 
   it("leaves empty directories out", async () => {

@@ -207,8 +207,8 @@ export class JobStore extends Store {
   }
 
   /** Keeps what its readers should know if it ends well. */
-  note(n: number, note: string): void {
-    this.sql.run`UPDATE jobs SET reason = ${note} WHERE n = ${n} AND finished_at IS NULL`;
+  remark(n: number, remark: string): void {
+    this.sql.run`UPDATE jobs SET reason = ${remark} WHERE n = ${n} AND finished_at IS NULL`;
   }
 
   setCalledOff(n: number): void {

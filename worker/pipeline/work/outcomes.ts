@@ -104,7 +104,7 @@ function recordTask(tx: Tx, uses: Records, { task, outcome }: { task: TaskRow; o
       ledger.merges.record({ id, job, ...success.content, upload: success.upload ?? null });
     } else {
       ledger.egress.pushed(id);
-      if (success.state === "pushed" && success.note !== undefined) ledger.jobs.note(job, success.note);
+      if (success.state === "pushed" && success.remark !== undefined) ledger.jobs.remark(job, success.remark);
     }
     ledger.tasks.remove(id);
   }

@@ -73,7 +73,7 @@ function taskOf(
   const { egress } = definition.spec;
   const entries = pending.ofTask(row.id);
   return egress && entries.length > 0
-    ? { kind: "egress", lease, job, egress, entries, takesNote: true }
+    ? { kind: "egress", lease, job, egress, entries, takesRemark: true }
     : undefined;
 }
 

@@ -413,7 +413,7 @@ describe("egress to an S3 store that ignores conditions", () => {
     const push = (path: string, text: string) => {
       const egress = { URL: `${store.url}/dir`, endpoint: forgetful.endpoint, secret: "keys" };
       const entries = [{ path, content: gateway.store(text) }];
-      const task = { kind: "egress", lease: "L", job: "J", egress, entries, takesNote: true } as const;
+      const task = { kind: "egress", lease: "L", job: "J", egress, entries, takesRemark: true } as const;
       const deps = {
         gateway: gateway as never,
         secrets: { read: async () => new Map(values) },
@@ -426,7 +426,7 @@ describe("egress to an S3 store that ignores conditions", () => {
       return performTask(deps, { task, output: { repo: "p", branch: "master" }, file: "/none", signal });
     };
     try {
-      const noted = { ...PUSHED, note: expect.stringContaining("s3://master.results ignores conditions") };
+      const noted = { ...PUSHED, remark: expect.stringContaining("s3://master.results ignores conditions") };
       expect(await push("one", "1")).toEqual(noted);
       expect(await push("one", "one")).toEqual(noted);
       expect((await store.get("dir/one"))?.toString()).toBe("one");
