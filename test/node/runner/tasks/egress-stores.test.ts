@@ -402,7 +402,7 @@ for (const [{ name, open }, options] of sampled(STORES, { every: 3 }))
   });
 
 describe("egress to an S3 store that ignores conditions", () => {
-  test("is done, is said to be without a fence, and one request found that out", async () => {
+  test("is done, is said to be without a fence, and one request found that out", REST, async () => {
     const store = await sluiceStore();
     const { AWS_ACCESS_KEY_ID: accessKeyId = "", AWS_SECRET_ACCESS_KEY: secretAccessKey = "" } =
       store.credentials;
