@@ -1,9 +1,10 @@
 import type { Executor, Limits, PrepareRequest, Sandbox } from "../executor.ts";
 import { ensureImage } from "../images/ensure-image.ts";
+import { PrivateImages } from "../images/private-images.ts";
 import { Disposal } from "./engine/disposal.ts";
 import { ask, asTrouble, type Engine } from "./engine/engine.ts";
 import { ownerOf } from "./engine/labels.ts";
-import type { AgentEngine } from "./make-container.ts";
+import { type AgentEngine, isRoot } from "./make-container.ts";
 import { ContainerSandbox } from "./sandbox.ts";
 
 export interface ContainerExecutorOptions {
@@ -13,6 +14,8 @@ export interface ContainerExecutorOptions {
   /** This node's name. */
   readonly node: string;
   readonly limits: Limits;
+  /** As the engine names it. Absent: its default. */
+  readonly network?: string | undefined;
 }
 
 /** Runs commands in containers of an engine, in the image that the pipeline names. */
@@ -21,10 +24,12 @@ export async function containerExecutor({
   dataDir,
   node,
   limits,
+  network,
 }: ContainerExecutorOptions): Promise<Executor> {
   const owner = await ownerOf({ dataDir, node });
   const disposal = new Disposal(engine);
-  const agentEngine: AgentEngine = { engine, owner, limits, disposal };
+  const privates = new PrivateImages(dataDir);
+  const agentEngine: AgentEngine = { engine, owner, limits, network, privates, disposal };
   return {
     name: engine.kind,
     prepare: (request) => prepare(agentEngine, request),
@@ -37,15 +42,12 @@ async function prepare(
   agentEngine: AgentEngine,
   { dir, image, pipeline, pullSecrets, signal }: PrepareRequest,
 ): Promise<Sandbox> {
-  const { engine } = agentEngine;
-  const id = await ensureImage(engine.patient, { image, pullSecrets, signal });
+  const { engine, privates } = agentEngine;
+  const id = await ensureImage(engine, { image, pullSecrets, privates, signal });
   const user = await userOf(engine, id);
-  const reader = ROOT.test(user) && !engine.remapped ? "root" : "anybody";
-  return new ContainerSandbox(agentEngine, { worker: { dir, image, pipeline, pullSecrets }, reader });
+  const reader = isRoot(user) && !engine.remapped ? "root" : "anybody";
+  return new ContainerSandbox(agentEngine, { worker: { dir, image, pipeline, pullSecrets, user }, reader });
 }
-
-/** Root as images name it, with or without a group. */
-const ROOT = /^(0|root)?(:.*)?$/;
 
 async function userOf(engine: Engine, image: string): Promise<string> {
   try {

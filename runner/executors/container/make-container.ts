@@ -4,6 +4,7 @@ import { access } from "node:fs/promises";
 import type { Container, ContainerCreateOptions, HostConfig } from "dockerode";
 import type { Command, Limits, PrepareRequest } from "../executor.ts";
 import { ensureImage } from "../images/ensure-image.ts";
+import type { PrivateImages } from "../images/private-images.ts";
 import type { Disposal } from "./engine/disposal.ts";
 import { ask, asTrouble, type Engine, EngineRefusal, notSeen } from "./engine/engine.ts";
 import { labelsOf, type Owner } from "./engine/labels.ts";
@@ -17,11 +18,29 @@ export interface AgentEngine {
   readonly owner: Owner;
   /** What the commands of one worker may take. */
   readonly limits: Limits;
+  /** As the engine names it; undefined: its default. */
+  readonly network: string | undefined;
+  readonly privates: PrivateImages;
   readonly disposal: Disposal;
 }
 
 /** What the containers of one sandbox share. */
-export type WorkerTerms = Omit<PrepareRequest, "signal">;
+export interface WorkerTerms extends Omit<PrepareRequest, "signal"> {
+  /** The image's, as it names it. */
+  readonly user: string;
+}
+
+/**
+ * What root may do in a container, by the names of capabilities(7): handle files whoever owns them, become another
+ * user, and end other users' processes. All that engines grant by default beside these is dropped: devices, raw
+ * sockets, chroot, ports below 1024 where the engine guards them, file capabilities and the audit log.
+ */
+const ROOT_CAPABILITIES = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID"];
+
+/** Whether an image's user is root, with or without a group. */
+export function isRoot(user: string): boolean {
+  return /^(0|root)?(:.*)?$/.test(user);
+}
 
 interface ContainerMounts {
   /** The folder that is `/pfs`, with `out` in it. */
@@ -46,7 +65,7 @@ export interface Made {
 
 /** Makes a container, which must be removed through `disposal`. Throws NodeTrouble. */
 export async function makeContainer(
-  { engine, owner, limits, disposal }: AgentEngine,
+  { engine, owner, limits, network, privates, disposal }: AgentEngine,
   worker: WorkerTerms,
   { pfs, control, secrets, config, signal }: MakeOptions,
 ): Promise<Made> {
@@ -54,14 +73,19 @@ export async function makeContainer(
   for (const source of [`${pfs}/out`, ...secrets.map((secret) => secret.source)]) await access(source);
   await disposal.sweep();
   const { image, pullSecrets, pipeline } = worker;
-  const Image = await ensureImage(engine.patient, { image, pullSecrets, signal });
+  const Image = await ensureImage(engine, { image, pullSecrets, privates, signal });
   const name = `sluice-${owner.node}-${pipeline}-${randomBytes(4).toString("hex")}`;
   const mounts = mountsOf({ pfs, secrets, ...(control !== undefined && { control }) });
   const options = {
     ...{ name, Image, Labels: labelsOf(owner, worker) },
     // SIGKILL, so that nobody who stops it has to wait: a resident is deaf to every other signal.
     StopSignal: "SIGKILL",
-    HostConfig: { ...limitsOf(engine, limits), ...hostConfig(mounts) },
+    HostConfig: {
+      ...limitsOf(engine, limits),
+      ...privilegesOf(config.User ?? worker.user),
+      ...(network !== undefined && { NetworkMode: network }),
+      ...hostConfig(mounts),
+    },
     ...config,
   };
   try {
@@ -82,9 +106,20 @@ function hostConfig(mounts: Mount[]): HostConfig {
     Mounts: mounts,
     // Output goes to the agent alone.
     LogConfig: { Type: "none", Config: {} },
-    // The folders are shared with the agent and its cache, and can't get labels of a container's own.
-    ...(existsSync("/sys/fs/selinux/enforce") && { SecurityOpt: ["label=disable"] }),
     // No AutoRemove: a container that removes itself takes its exit code along.
+  };
+}
+
+/** Whoever is not root gets nothing: Podman would give a user what is added, and not only allow it. */
+function privilegesOf(user: string): HostConfig {
+  return {
+    CapDrop: ["ALL"],
+    ...(isRoot(user) && { CapAdd: ROOT_CAPABILITIES }),
+    SecurityOpt: [
+      "no-new-privileges",
+      // The folders are shared with the agent and its cache, and can't get labels of a container's own.
+      ...(existsSync("/sys/fs/selinux/enforce") ? ["label=disable"] : []),
+    ],
   };
 }
 

@@ -20,7 +20,8 @@ export async function openOutputs(engine: Engine, id: string): Promise<void> {
     await ask(engine, () => container.kill()).catch(unlessRefused);
     // The started container stays alive: its resident waits for orders that nobody gives.
     await ask(engine, () => container.start());
-    const exec = await ask(engine, () => container.exec({ Cmd, User: "0" }));
+    // As the container's own user, whose files they are: without privileges, root could not touch them.
+    const exec = await ask(engine, () => container.exec({ Cmd }));
     const answer = await ask(engine, () => exec.start({ Detach: true }));
     answer.resume();
     while ((await ask(engine, () => exec.inspect())).Running) await delay(ASK_EVERY_MS);

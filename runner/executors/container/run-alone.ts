@@ -68,13 +68,8 @@ async function isFolder(
 ): Promise<boolean> {
   if (workingDir === "/") return true;
   // A container that does not run does not show what is mounted.
-  const mounted = /^\/pfs(?=\/|$)/.exec(workingDir);
-  if (mounted) {
-    return lstat(join(pfs, workingDir.slice("/pfs".length))).then(
-      (entry) => entry.isDirectory(),
-      () => false,
-    );
-  }
+  const [, first, ...names] = workingDir.split("/");
+  if (first === "pfs") return isFolderIn(pfs, names);
   const { name, container } = await make({ Entrypoint: ["/"] });
   try {
     const path = `${workingDir}/.`;
@@ -87,6 +82,17 @@ async function isFolder(
   } finally {
     await disposal.remove(name);
   }
+}
+
+/** Looked for on this machine, where a link would lead out of `/pfs`: none is followed. */
+async function isFolderIn(pfs: string, names: readonly string[]): Promise<boolean> {
+  let path = pfs;
+  for (const name of names) {
+    path = join(path, name);
+    const entry = await lstat(path).catch(() => undefined);
+    if (!entry?.isDirectory()) return false;
+  }
+  return true;
 }
 
 const PathStat = z.object({ mode: z.number() });

@@ -1,5 +1,5 @@
 import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { type Command, KILLED, NodeTrouble, type Run, type Sandbox } from "../executor.ts";
 import { asTrouble, EngineRefusal } from "./engine/engine.ts";
 import type { AgentEngine, WorkerTerms } from "./make-container.ts";
@@ -32,7 +32,8 @@ export class ContainerSandbox implements Sandbox {
     this.#options = options;
   }
 
-  async run(command: Command): Promise<Run> {
+  async run(given: Command): Promise<Run> {
+    const command = { ...given, ...normalised(given) };
     const plan = planSecrets(command.secrets ?? []);
     if (!plan.ok) return hopeless(plan.reason);
     if (command.signal.aborted) return STOPPED;
@@ -135,6 +136,12 @@ export class ContainerSandbox implements Sandbox {
     this.#made += 1;
     return join(this.#options.worker.dir, `${name}-${this.#made}`);
   }
+}
+
+/** Nobody has to understand `.` and `..` any more: engines do, and so would this machine's own paths. */
+function normalised({ workingDir }: Command): Pick<Command, "workingDir"> {
+  if (workingDir === undefined) return {};
+  return { workingDir: posix.normalize(`/${workingDir}/`).slice(0, -1) || "/" };
 }
 
 class NoMemoryFolder extends Error {

@@ -1,9 +1,12 @@
 import { createHash } from "node:crypto";
 import type Dockerode from "dockerode";
+import { unlessAborted } from "../../lib/concurrency.ts";
 import { errorCode } from "../../lib/fault.ts";
+import type { Engine } from "../container/engine/engine.ts";
 import { type NamedSecret, NodeTrouble } from "../executor.ts";
 import { credentialsFor } from "./credentials.ts";
-import { engineMessage, pull } from "./pull.ts";
+import type { Login, PrivateImages } from "./private-images.ts";
+import { engineMessage, type Pulled, pull } from "./pull.ts";
 import { type ImageReference, parseImage } from "./reference.ts";
 import { SharedWork } from "./shared-work.ts";
 
@@ -11,6 +14,7 @@ export interface EnsureImageOptions {
   /** As the spec names it. */
   readonly image: string;
   readonly pullSecrets: readonly NamedSecret[];
+  readonly privates: PrivateImages;
   readonly signal: AbortSignal;
   /** How long a pull may go without a sign of life. Engines unpack large layers in silence. */
   readonly silenceMs?: number;
@@ -19,50 +23,85 @@ export interface EnsureImageOptions {
 const SILENCE_MS = 10 * 60_000;
 const underWay = new WeakMap<Dockerode, SharedWork>();
 
+/** The engine: its kind, and its client for calls that may be silent for long. */
+type ImageEngine = Pick<Engine, "kind" | "patient">;
+
 /**
- * The id of the image to make containers from. An image that the engine has is taken as it is, whatever its tag. Any
- * other is pulled, once for all who ask at the same time, with each of the credentials that fit and then with none.
- * Throws NodeTrouble, in the registry's words and of secrets only with the names, and what `signal` is aborted with.
+ * The id of the image to make containers from. An image that the engine has is taken as it is, whatever its tag; if
+ * it was pulled with a key, only for who has one that opens its repository. Any other is pulled, once for all who ask at
+ * the same time, with each of the credentials that fit and then with none. Throws NodeTrouble, in the registry's words
+ * and of secrets only with the names, and what `signal` is aborted with.
  */
 export async function ensureImage(
-  docker: Dockerode,
-  { image, pullSecrets, signal, silenceMs = SILENCE_MS }: EnsureImageOptions,
+  engine: ImageEngine,
+  { image, pullSecrets, privates, signal, silenceMs = SILENCE_MS }: EnsureImageOptions,
 ): Promise<string> {
+  const docker = engine.patient;
   const parsed = parseImage(image);
   if (!parsed.ok) throw new NodeTrouble(`"${shortened(image)}" is no image: ${parsed.reason}`);
   const wanted = parsed.image;
-  if ("id" in wanted) return present(docker, wanted.id);
-
   const shared = underWay.get(docker) ?? new SharedWork();
   underWay.set(docker, shared);
-  return shared.get(keyOf(wanted, pullSecrets), {
+  return shared.get(keyOf("id" in wanted ? wanted.id : wanted.full, pullSecrets), {
     signal,
     work: async (signal) => {
-      const found = await idOf(docker, wanted.short);
-      return found ?? pulled(docker, { image: wanted, pullSecrets, signal, silenceMs });
+      const terms = { engine, pullSecrets, privates, signal, silenceMs };
+      if ("id" in wanted) return idIfOpen(wanted.id, terms);
+      const found = await inspected(docker, wanted.short);
+      if (found === undefined) return pulled(wanted, terms);
+      const refusal = await refusalOf(wanted, { found, terms });
+      if (refusal !== undefined) throw new NodeTrouble(refusal);
+      return found.id;
     },
   });
 }
 
 /** Only workers with the same keys share a pull, because it may fail by them. */
-function keyOf({ full }: ImageReference, pullSecrets: readonly NamedSecret[]): string {
-  const hash = createHash("sha256").update(full);
+function keyOf(image: string, pullSecrets: readonly NamedSecret[]): string {
+  const hash = createHash("sha256").update(image);
   for (const { name, secret } of pullSecrets) {
     for (const [key, bytes] of secret) hash.update(`\0${name}\0${key}\0${bytes.length}\0`).update(bytes);
   }
   return hash.digest("hex");
 }
 
-async function present(docker: Dockerode, id: string): Promise<string> {
-  const found = await idOf(docker, id);
-  if (found !== undefined) return found;
-  throw new NodeTrouble(`image "${id}" is not on this node, and by its id it can't be pulled`);
+/** What getting an image takes. */
+interface Terms extends Omit<EnsureImageOptions, "image" | "silenceMs"> {
+  readonly engine: ImageEngine;
+  readonly silenceMs: number;
 }
 
-/** The id of an image by its short name: Podman then looks among the images that were made on the node, too. */
-async function idOf(docker: Dockerode, name: string): Promise<string | undefined> {
+/** The image by its id. It is given away if one of its names is open to who asks, or if it has none. */
+async function idIfOpen(id: string, terms: Terms): Promise<string> {
+  const found = await inspected(terms.engine.patient, id);
+  if (found === undefined) {
+    throw new NodeTrouble(`image "${id}" is not on this node, and by its id it can't be pulled`);
+  }
+  let refusal: string | undefined;
+  for (const name of found.names) {
+    refusal = await refusalOf(name, { found, terms });
+    if (refusal === undefined) break;
+  }
+  if (refusal === undefined) return found.id;
+  throw new NodeTrouble(refusal);
+}
+
+/** An image that the engine has. */
+interface Found {
+  readonly id: string;
+  /** By tags and by digests. */
+  readonly names: readonly ImageReference[];
+}
+
+/** An image by its short name: Podman then looks among the images that were made on the node, too. */
+async function inspected(docker: Dockerode, name: string): Promise<Found | undefined> {
   try {
-    return (await docker.getImage(name).inspect()).Id;
+    const { Id, RepoTags, RepoDigests } = await docker.getImage(name).inspect();
+    const names = [...(RepoDigests ?? []), ...(RepoTags ?? [])].flatMap((name) => {
+      const parsed = parseImage(name);
+      return parsed.ok && !("id" in parsed.image) ? [parsed.image] : [];
+    });
+    return { id: Id, names };
   } catch (error) {
     if (isStatus(error, 404)) return undefined;
     const words =
@@ -75,23 +114,75 @@ function isStatus(error: unknown, status: number): boolean {
   return error instanceof Error && "statusCode" in error && error.statusCode === status;
 }
 
-interface Wanted {
-  readonly image: ImageReference;
-  readonly pullSecrets: readonly NamedSecret[];
-  readonly signal: AbortSignal;
-  readonly silenceMs: number;
-}
-
-async function pulled(docker: Dockerode, { image, pullSecrets, signal, silenceMs }: Wanted): Promise<string> {
+async function pulled(image: ImageReference, terms: Terms): Promise<string> {
+  const { engine, pullSecrets, privates, signal, silenceMs } = terms;
+  const docker = engine.patient;
   const { credentials, problems } = credentialsFor(image, pullSecrets);
   const attempts: Attempt[] = [];
   for (const { secret, login } of [...credentials, ANYBODY]) {
-    const answer = await pull(docker, { image: image.full, login, silenceMs, signal });
-    if (answer.ok) return (await idOf(docker, image.full)) ?? vanished(image);
+    const answer = await privates.pulling(image, {
+      login,
+      pull: () => pull(docker, { image: image.full, login, silenceMs, signal }),
+    });
+    if (answer.ok) return (await inspected(docker, image.full))?.id ?? vanished(image);
     attempts.push({ secret, reason: answer.reason });
     if (isUnreachable(answer.reason)) break;
   }
-  throw new NodeTrouble(pullFailure({ image: image.short, attempts, problems }));
+  throw new NodeTrouble(failure(`image "${shortened(image.short)}" can't be pulled`, { attempts, problems }));
+}
+
+/** Why an image that is on the node is not given to who asks; undefined: it is. */
+async function refusalOf(
+  image: ImageReference,
+  { found, terms }: { found: Found; terms: Terms },
+): Promise<string | undefined> {
+  const { pullSecrets, privates } = terms;
+  if (!(await privates.has(image))) return undefined;
+  const { credentials, problems } = credentialsFor(image, pullSecrets);
+  const keys = [...credentials, ANYBODY];
+  if (keys.some(({ login }) => privates.isOpenTo(image, login))) return undefined;
+  const attempts: Attempt[] = [];
+  for (const { secret, login } of keys) {
+    const answer = await openedBy(login, { name: nameToAsk(image, found), terms });
+    if (answer.ok) {
+      privates.open(image, login);
+      return undefined;
+    }
+    attempts.push({ secret, reason: answer.reason });
+    if (isUnreachable(answer.reason)) break;
+  }
+  return failure(
+    `image "${shortened(image.short)}" is on this node, pulled with another pipeline's key, and its registry does not give it to this one`,
+    { attempts, problems },
+  );
+}
+
+/** What the engine has, by its digest: behind the tag there may be something else by now. */
+function nameToAsk({ registry, repository, full }: ImageReference, { names }: Found): string {
+  if (full.includes("@")) return full;
+  const own = names.find(
+    (name) => name.registry === registry && name.repository === repository && name.full.includes("@"),
+  );
+  return own?.full ?? full;
+}
+
+/**
+ * Whether a registry gives an image to who has this key. Docker asks for it; it would pull by digest what it has without
+ * asking anybody. Podman can't ask, and pulls: that asks for the image's list of layers, and loads none that is there.
+ */
+async function openedBy(
+  login: Login,
+  { name, terms: { engine, silenceMs, signal } }: { name: string; terms: Terms },
+): Promise<Pulled> {
+  const docker = engine.patient;
+  if (engine.kind === "podman") return pull(docker, { image: name, login, silenceMs, signal });
+  try {
+    await unlessAborted(docker.getImage(name).distribution(login && { authconfig: login }), signal);
+    return { ok: true };
+  } catch (error) {
+    signal.throwIfAborted();
+    return { ok: false, reason: engineMessage(error) };
+  }
 }
 
 const ANYBODY = { secret: undefined, login: undefined };
@@ -110,16 +201,11 @@ interface Attempt {
 const MAX_ATTEMPTS_TOLD = 3;
 const MAX_REASON_CHARACTERS = 400;
 
-/** What the job's reason shows if an image can't be pulled: the registry's words for each try, and of secrets only the names. */
-function pullFailure({
-  image,
-  attempts,
-  problems,
-}: {
-  image: string;
-  attempts: readonly Attempt[];
-  problems: readonly string[];
-}): string {
+/** What the job's reason shows if an image can't be had: the registry's words for each try, and of secrets only the names. */
+function failure(
+  what: string,
+  { attempts, problems }: { attempts: readonly Attempt[]; problems: readonly string[] },
+): string {
   const told = attempts.slice(-MAX_ATTEMPTS_TOLD).map(({ secret, reason }) => {
     const by = secret === undefined ? "without credentials" : `with the credentials of secret "${secret}"`;
     return `${by}: ${shortened(reason)}`;
@@ -127,7 +213,7 @@ function pullFailure({
   const left = attempts.length - told.length;
   const more = left > 0 ? [`${left} more failed before`] : [];
   const wrong = problems.slice(0, MAX_ATTEMPTS_TOLD).map(shortened);
-  return `image "${shortened(image)}" can't be pulled ${[...told, ...more, ...wrong].join("; ")}`;
+  return `${what} ${[...told, ...more, ...wrong].join("; ")}`;
 }
 
 /** On one line, and bounded. */

@@ -1,5 +1,5 @@
 // @module-tag rest
-import { lstat, mkdir, readdir, readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { NodeTrouble } from "../../../../runner/executors/executor.ts";
@@ -206,13 +206,97 @@ for (const subject of subjects) {
       expect(await bench.run(["echo", "again"])).toMatchObject({ code: 0, log: "again\n" });
     });
 
-    needs(`${name}: a device that root made in its output is no device to the agent`, async () => {
-      const pfs = await bench.datum({});
-      expect(await bench.sh("mknod /pfs/out/null c 1 3", { pfs })).toMatchObject({ code: 0 });
-      await expect(collect({ out: join(pfs, "out"), signal })).rejects.toThrow("a device");
-      expect((await lstat(join(pfs, "out/null"))).isCharacterDevice()).toBe(true);
-      await removeTree(pfs);
-      await mkdir(pfs);
+    needs(`${name}: not even root makes a device in its output`, async () => {
+      expect(await bench.sh("mknod /pfs/out/null c 1 3")).not.toMatchObject({ code: 0 });
+      expect(await readdir(join(bench.pfs, "out"))).toEqual([]);
     });
   });
+
+  describe(`what a command may do in ${name}`, () => {
+    /** CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID and SETUID, as bits. */
+    const SHORT_LIST = "00000000000000fb";
+    const NOTHING = "0000000000000000";
+    const PRIVILEGES = "grep -E '^(Cap(Prm|Eff|Bnd|Amb)|NoNewPrivs):' /proc/self/status";
+
+    for (const image of ["busybox", "bare"] as const) {
+      const bench = workbench(subject, { image });
+      needs(`${name}: as root in image "${image}", what the short list has, and no more`, async () => {
+        const { log } = await bench.run(["cat", "/proc/self/status"]);
+        const told = Object.fromEntries(log.split("\n").map((line) => line.split(":\t")));
+        const expected = { CapPrm: SHORT_LIST, CapEff: SHORT_LIST, CapBnd: SHORT_LIST, CapAmb: NOTHING };
+        expect(told).toMatchObject({ ...expected, NoNewPrivs: "1" });
+      });
+    }
+
+    const own = workbench(subject, { image: "user" });
+    needs(`${name}: as any other user, nothing`, async () => {
+      const { log } = await own.sh(PRIVILEGES);
+      const lines = ["CapPrm", "CapEff", "CapBnd", "CapAmb"].map((what) => `${what}:\t${NOTHING}\n`);
+      expect(log).toBe(`${lines.join("")}NoNewPrivs:\t1\n`);
+    });
+
+    const root = workbench(subject);
+    needs(
+      `${name}: root still gives files away, becomes somebody else, and ends others' processes`,
+      async () => {
+        const script =
+          "touch /pfs/out/a && chown 7:7 /pfs/out/a && chmod 600 /pfs/out/a && echo x >> /pfs/out/a && cat /pfs/out/a";
+        expect(await root.sh(script)).toMatchObject({ code: 0, log: "x\n" });
+      },
+    );
+  });
+
+  describe(`the network of commands in ${name}`, () => {
+    const INTERFACES = "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' ' | sort";
+    const none = workbench(subject, { network: "none" });
+    needs(`${name}: none is nobody but themselves`, async () => {
+      expect(await none.sh(INTERFACES)).toMatchObject({ log: "lo\n" });
+    });
+
+    const host = workbench(subject, { network: "host" });
+    needs(`${name}: host is the machine's`, async () => {
+      const own = (await readFile("/proc/net/dev", "utf8")).split("\n").slice(2, -1);
+      const names = own.map((line) => line.split(":")[0]?.trim()).sort();
+      expect((await host.sh(INTERFACES)).log.trim().split("\n").sort()).toEqual(names);
+    });
+
+    const missing = workbench(subject, { network: "sluice-no-such-network" });
+    needs(`${name}: one that the engine lacks is trouble of the node, which names it`, async () => {
+      await expect(missing.run(["true"])).rejects.toThrow(NodeTrouble);
+      await expect(missing.run(["true"])).rejects.toThrow("sluice-no-such-network");
+    });
+  });
+
+  for (const image of ["busybox", "bare"] as const) {
+    describe(`the working directory in image "${image}" of ${name}`, () => {
+      const bench = workbench(subject, { image });
+
+      needs(`${name}: "${image}" leads nowhere out of the container`, async () => {
+        const outside = await bench.newFolder("outside");
+        await mkdir(join(outside, "folder"));
+        await symlink(outside, join(bench.pfs, "in/link"));
+        const up = "../".repeat(20);
+        for (const workingDir of [
+          `/pfs/${up}${outside}`,
+          `/pfs/in/../${up}${outside}`,
+          "/pfs/in/link/folder",
+        ]) {
+          expect(await bench.run(["pwd"], { workingDir }), workingDir).toMatchObject({ kind: "not-started" });
+        }
+        expect(await readdir(outside)).toEqual(["folder"]);
+      });
+
+      needs(`${name}: "${image}" is understood as a path is`, async () => {
+        const understood = {
+          "/pfs//in/.": "/pfs/in",
+          "/pfs/in/../out/": "/pfs/out",
+          "/..": "/",
+          "/bin/../pfs": "/pfs",
+        };
+        for (const [workingDir, path] of Object.entries(understood)) {
+          expect(await bench.run(["pwd"], { workingDir })).toMatchObject({ code: 0, log: `${path}\n` });
+        }
+      });
+    });
+  }
 }

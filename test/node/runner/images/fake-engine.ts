@@ -14,10 +14,14 @@ export interface PullCall {
 /** The part of an engine's API that pulls images, to do what a real one does only when things go wrong. */
 export class FakeEngine {
   readonly pulls: PullCall[] = [];
+  /** What it was asked about a registry without being told to pull. */
+  readonly questions: Omit<PullCall, "response">[] = [];
   /** Names under which it has an image. */
   readonly images = new Set<string>();
   /** Answers a pull. */
   onPull: (call: PullCall) => void = ({ response }) => response.end();
+  /** Answers such a question: undefined is yes, a text is the registry's refusal. */
+  onQuestion: (question: Omit<PullCall, "response">) => string | undefined = () => undefined;
   readonly #folder = scratchFolder();
   readonly #server = createServer((request, response) => this.#answer(request, response));
   readonly client = new Dockerode({ host: "", socketPath: join(this.#folder, "engine.sock") });
@@ -28,13 +32,22 @@ export class FakeEngine {
 
   #answer({ method, url = "", headers }: IncomingMessage, response: ServerResponse): void {
     const { pathname, searchParams } = new URL(url, "http://engine");
+    const header = headers["x-registry-auth"];
+    const auth =
+      header === undefined ? undefined : JSON.parse(Buffer.from(`${header}`, "base64url").toString());
     if (method === "POST" && pathname === "/images/create") {
-      const header = headers["x-registry-auth"];
-      const auth =
-        header === undefined ? undefined : JSON.parse(Buffer.from(`${header}`, "base64url").toString());
       const call = { image: searchParams.get("fromImage") ?? "", auth, response };
       this.pulls.push(call);
       this.onPull(call);
+      return;
+    }
+    const [, asked] = /^\/distribution\/(.+)\/json$/.exec(decodeURIComponent(pathname)) ?? [];
+    if (asked !== undefined) {
+      const question = { image: asked, auth };
+      this.questions.push(question);
+      const message = this.onQuestion(question);
+      response.writeHead(message === undefined ? 200 : 403, { "content-type": "application/json" });
+      response.end(JSON.stringify(message === undefined ? {} : { message }));
       return;
     }
     const name = /^\/images\/(.+)\/json$/.exec(decodeURIComponent(pathname))?.[1] ?? "";

@@ -1,6 +1,10 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { type NamedSecret, NodeTrouble } from "../../../../runner/executors/executor.ts";
 import { ensureImage } from "../../../../runner/executors/images/ensure-image.ts";
+import { PrivateImages } from "../../../../runner/executors/images/private-images.ts";
+import { removeScratch, scratchFolder } from "../../../support/scratch.ts";
 import { soon } from "../support/running.ts";
 import { FakeEngine } from "./fake-engine.ts";
 
@@ -13,15 +17,23 @@ const login = (user: string) => ({ auth: btoa(`${user}:pw of ${user}`) });
 
 describe("the pull of an image", () => {
   let engine: FakeEngine;
+  let dataDir: string;
+  let privates: PrivateImages;
   beforeEach(async () => {
     engine = new FakeEngine();
+    dataDir = scratchFolder();
+    privates = new PrivateImages(dataDir);
     await engine.start();
   });
-  afterEach(() => engine.stop());
+  afterEach(async () => {
+    removeScratch(dataDir);
+    await engine.stop();
+  });
 
   const never = new AbortController().signal;
   function ask(options: { signal?: AbortSignal; pullSecrets?: NamedSecret[]; silenceMs?: number } = {}) {
-    return ensureImage(engine.client, { image: IMAGE, pullSecrets: [], signal: never, ...options });
+    const terms = { image: IMAGE, pullSecrets: [], privates, signal: never };
+    return ensureImage({ kind: "docker", patient: engine.client }, { ...terms, ...options });
   }
   async function trouble(answer: Promise<string>): Promise<string> {
     const error = await answer.catch((error: unknown) => error);
@@ -101,6 +113,42 @@ describe("the pull of an image", () => {
     );
   });
 
+  test("with a key makes the image the key's: others are asked for theirs, once each, and refused without", async () => {
+    const mine = [pullSecret("mine", { "r.io": login("me") })];
+    const theirs = [pullSecret("theirs", { "r.io": login("they") })];
+    engine.onPull = () => succeed();
+    engine.onQuestion = ({ auth }) => (auth === undefined ? "unauthorized: no" : undefined);
+    await ask({ pullSecrets: mine });
+    for (const _ of [1, 2]) await ask({ pullSecrets: mine });
+    expect(engine.questions).toEqual([]);
+    for (const _ of [1, 2]) await ask({ pullSecrets: theirs });
+    expect(engine.questions).toMatchObject([{ image: IMAGE, auth: { username: "they" } }]);
+    expect(await trouble(ask())).toBe(
+      `image "${IMAGE}" is on this node, pulled with another pipeline's key, and its registry does not give it to this one without credentials: unauthorized: no`,
+    );
+    expect(engine.pulls).toHaveLength(1);
+  });
+
+  test("without a key, and one with a key that failed, close the image to nobody", async () => {
+    engine.onPull = ({ auth, response }) => {
+      if (auth === undefined) succeed();
+      else response.writeHead(500).end('{"message":"unauthorized: no"}');
+    };
+    await ask({ pullSecrets: [pullSecret("bad", { "r.io": login("a") })] });
+    await ask();
+    expect(engine.questions).toEqual([]);
+  });
+
+  test("with a key leaves a mark before it is begun, which nothing of the key is in", async () => {
+    let marks: string[] = [];
+    engine.onPull = ({ auth, response }) => {
+      if (auth !== undefined) marks = filesBelow(dataDir);
+      response.destroy();
+    };
+    await trouble(ask({ pullSecrets: [pullSecret("mine", { "r.io": login("me") })] }));
+    expect(marks).toEqual(["r.io/team/x"]);
+  });
+
   test("tries no other credentials where the registry can't be reached", async () => {
     engine.onPull = ({ response }) => response.writeHead(500).end('{"message":"dial tcp: i/o timeout"}');
     await trouble(ask({ pullSecrets: [pullSecret("a", { "r.io": login("a") })] }));
@@ -153,3 +201,10 @@ describe("the pull of an image", () => {
     );
   });
 });
+
+/** What is in the files below a folder. */
+function filesBelow(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8"));
+}
