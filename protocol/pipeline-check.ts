@@ -29,6 +29,7 @@ const CheckedInput = z.object({
 export const PipelineCheck = z.object({
   /** With every default filled in. */
   spec: PipelineSpec,
+  /** Of the nodes that live, those that may run its command and take work. */
   workers: z.object({ count: z.int(), liveNodes: z.int() }),
   /** By name, as the datums have them. */
   inputs: z.array(CheckedInput),

@@ -134,6 +134,11 @@ export const Lease = z.object({
    * gateway is of a release that does not tell, so the runner gives it no others either.
    */
   limited: z.boolean().optional(),
+  /**
+   * The transform's field. It is told here and not there, since runners of before it refuse a transform with a field
+   * that they do not know; the gateway gives them no such work if they run processes.
+   */
+  container: Transform.shape.container,
   datums: z.array(LeasedDatum),
   /** Done before the datums. */
   tasks: z.array(Task),

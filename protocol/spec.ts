@@ -44,6 +44,12 @@ export const Transform = z.strictObject({
     .string()
     .regex(/\S/, { error: "must name a container image" })
     .describe("Container image that the command runs in. The process executor, which has none, ignores it."),
+  container: z
+    .literal("required", {
+      error: "must be 'required', or be left out: then nodes without containers run it, too",
+    })
+    .optional()
+    .describe("`required`: only nodes that run commands in containers run it. Absent: every node does."),
   cmd: z
     .array(ProcessText)
     .min(1, { error: "must hold the command to run and its arguments" })

@@ -31,6 +31,7 @@ export interface Activity {
 /** What a sandbox is made for. */
 interface Terms {
   readonly image: string;
+  readonly container: Lease["container"];
   readonly pullSecrets: readonly string[];
   /** Whether the pipeline belongs to a limited key, as the lease says. */
   readonly limited: boolean | undefined;
@@ -39,14 +40,16 @@ interface Terms {
 /** The terms of a lease. */
 export function termsOf({
   transform: { image, imagePullSecrets = [] },
+  container,
   limited,
-}: Pick<Lease, "transform" | "limited">): Terms {
-  return { image, pullSecrets: imagePullSecrets, limited };
+}: Pick<Lease, "transform" | "container" | "limited">): Terms {
+  return { image, container, pullSecrets: imagePullSecrets, limited };
 }
 
 function isSame(one: Terms, other: Terms): boolean {
   const sameSecrets = one.pullSecrets.join("\n") === other.pullSecrets.join("\n");
-  return one.image === other.image && one.limited === other.limited && sameSecrets;
+  const sameRest = one.container === other.container && one.limited === other.limited;
+  return one.image === other.image && sameRest && sameSecrets;
 }
 
 interface Trouble {
@@ -58,6 +61,9 @@ interface Trouble {
 
 /** While there is trouble, one in so many tries leases datums: only a lease tells what an update changed. */
 const TRIES_PER_LEASE = 2;
+
+const NO_CONTAINER =
+  'its specification demands a container ("container": "required"), and this node runs commands as processes';
 
 /**
  * The worker's sandbox, made anew when the pipeline gets another image, other secrets to pull it with, or another owner:
@@ -139,7 +145,9 @@ export class Sandboxes {
 
   async #prepare(terms: Terms, signal: AbortSignal): Promise<Sandbox> {
     const { executor, secrets, pipeline } = this.#deps;
-    const { image, limited } = terms;
+    const { image, container, limited } = terms;
+    // The gateway gives such work to other nodes. It may have heard only of the agent before, which had containers.
+    if (container === "required" && executor.name === "process") throw new NodeTrouble(NO_CONTAINER);
     // The process executor pulls nothing.
     const names = executor.name === "process" ? [] : terms.pullSecrets;
     const source = secrets.for({ pipeline, limited });

@@ -60,13 +60,13 @@ export class NodeTable {
     return row && nodeOf(row);
   }
 
-  /** Nodes heard of since a time, by name, with the mark only: each heartbeat asks for this. */
-  async seenSince(since: number): Promise<{ name: string; draining: boolean }[]> {
+  /** Nodes heard of since a time, by name, with what decides on their workers only: each heartbeat asks for this. */
+  async seenSince(since: number): Promise<Pick<NodeRow, "name" | "executor" | "draining">[]> {
     const { results } = await this.#db
-      .prepare(`SELECT name, draining FROM nodes WHERE seen_at >= ?1 ORDER BY name`)
+      .prepare(`SELECT name, executor, draining FROM nodes WHERE seen_at >= ?1 ORDER BY name`)
       .bind(since)
-      .all<{ name: string; draining: number }>();
-    return results.map(({ name, draining }) => ({ name, draining: draining === 1 }));
+      .all<Pick<StoredNode, "name" | "executor" | "draining">>();
+    return results.map((node) => ({ ...node, draining: node.draining === 1 }));
   }
 
   /** Nodes heard of since a time and those that are marked, by name. */

@@ -1,5 +1,5 @@
 import type { BranchAddress } from "../../protocol/names.ts";
-import type { ParallelismSpec } from "../../protocol/spec.ts";
+import type { ParallelismSpec, Transform } from "../../protocol/spec.ts";
 
 export interface PipelineRow {
   readonly name: string;
@@ -10,6 +10,8 @@ export interface PipelineRow {
   readonly inputs: readonly BranchAddress[];
   readonly output: BranchAddress;
   readonly parallelism: ParallelismSpec;
+  /** As in the transform. */
+  readonly container?: Transform["container"];
 }
 
 export interface PipelineRecord extends PipelineRow {
@@ -27,9 +29,10 @@ interface StoredRow {
   output_repo: string;
   output_branch: string;
   parallelism: string;
+  container: string | null;
 }
 
-const COLUMNS = "name, uid, state, created_at, inputs, output_repo, output_branch, parallelism";
+const COLUMNS = "name, uid, state, created_at, inputs, output_repo, output_branch, parallelism, container";
 
 /** Which pipelines there are, what they read and write, and how many workers each wants. */
 export class PipelineTable {
@@ -43,11 +46,12 @@ export class PipelineTable {
   async record(pipeline: PipelineRecord): Promise<void> {
     await this.#db
       .prepare(
-        `INSERT INTO pipelines (${COLUMNS}, version, deleted) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+        `INSERT INTO pipelines (${COLUMNS}, version, deleted) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
          ON CONFLICT (name) DO UPDATE SET
            uid = excluded.uid, state = excluded.state, created_at = excluded.created_at, inputs = excluded.inputs,
            output_repo = excluded.output_repo, output_branch = excluded.output_branch,
-           parallelism = excluded.parallelism, version = excluded.version, deleted = excluded.deleted
+           parallelism = excluded.parallelism, container = excluded.container, version = excluded.version,
+           deleted = excluded.deleted
          WHERE excluded.version > pipelines.version`,
       )
       .bind(
@@ -59,6 +63,7 @@ export class PipelineTable {
         pipeline.output.repo,
         pipeline.output.branch,
         JSON.stringify(pipeline.parallelism),
+        pipeline.container ?? null,
         pipeline.version,
         pipeline.deleted ? 1 : 0,
       )
@@ -83,5 +88,6 @@ function pipelineRow(row: StoredRow): PipelineRow {
     inputs: JSON.parse(row.inputs),
     output: { repo: row.output_repo, branch: row.output_branch },
     parallelism: JSON.parse(row.parallelism),
+    ...(row.container === "required" && { container: row.container }),
   };
 }

@@ -1,15 +1,31 @@
-import type { ParallelismSpec } from "../../protocol/spec.ts";
+import type { ParallelismSpec, Transform } from "../../protocol/spec.ts";
 
 /** A pipeline, as far as it decides where workers run. */
 export interface PipelineDemand {
   readonly name: string;
   readonly parallelism: ParallelismSpec;
+  readonly container?: Transform["container"];
+}
+
+/** A node, as far as it decides what runs there. */
+export interface NodeAbility {
+  readonly name: string;
+  /** As its agent calls it. */
+  readonly executor: string;
 }
 
 /** So many workers of one pipeline, on one node. */
 export interface WorkerShare {
   readonly pipeline: string;
   readonly count: number;
+}
+
+/** Whether a node may run a pipeline's commands: if they demand a container, not one that runs processes. */
+export function isAble(
+  { executor }: Pick<NodeAbility, "executor">,
+  container: Transform["container"],
+): boolean {
+  return container !== "required" || executor !== "process";
 }
 
 /** How many workers a pipeline has: exactly the constant, or coefficient × live nodes, rounded down, at least one. */
@@ -24,7 +40,7 @@ function exactly(product: number): number {
 }
 
 /**
- * Which node runs how many workers of which pipeline: every pipeline spread evenly, each starting at a node of its
+ * Which node runs how many workers of which pipeline, among those that may run it: every pipeline spread evenly, each starting at a node of its
  * own, so that pipelines of one worker don't all land on the first node. The same answer to every node that asks.
  */
 export function assignWorkers({
@@ -32,11 +48,12 @@ export function assignWorkers({
   nodes,
 }: {
   pipelines: readonly PipelineDemand[];
-  nodes: readonly string[];
+  nodes: readonly NodeAbility[];
 }): Map<string, WorkerShare[]> {
-  const ordered = nodes.toSorted();
-  const shares = new Map<string, WorkerShare[]>(ordered.map((node) => [node, []]));
-  for (const { name, parallelism } of pipelines) {
+  const all = nodes.toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const shares = new Map<string, WorkerShare[]>(all.map((node) => [node.name, []]));
+  for (const { name, parallelism, container } of pipelines) {
+    const ordered = all.filter((node) => isAble(node, container)).map((node) => node.name);
     const workers = workerCount(parallelism, ordered.length);
     const start = fnv1a(name) % Math.max(ordered.length, 1);
     for (const [index, node] of ordered.entries()) {

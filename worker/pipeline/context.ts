@@ -23,6 +23,8 @@ export interface Peers {
 export interface Fleet {
   readonly live: number;
   readonly draining: number;
+  /** The names of those that take work and run commands as processes, in order. */
+  readonly processes: readonly string[];
 }
 
 /**

@@ -73,6 +73,40 @@ describe("a node that can't run commands", () => {
     await soon(() => stage.gateway.troubles.at(-1)).toBe(null);
   });
 
+  test("that runs processes gives back what demands a container, and says so", async () => {
+    executor = new FakeExecutor("process");
+    stage.gateway.add("a");
+    startAgent();
+    await stage.reported(1);
+    const transform = { image: "any", cmd: ["true"] };
+    stage.gateway.transform = { ...transform, container: "required" };
+    stage.gateway.add("b");
+    await soon(() => stage.gateway.troubles).toEqual([
+      'its specification demands a container ("container": "required"), and this node runs commands as processes',
+    ]);
+    // Not in the sandbox that is there from before, either.
+    expect(executor.prepared).toHaveLength(1);
+    await soon(() => stage.gateway.queue.length).toBe(1);
+    stage.gateway.transform = transform;
+    await stage.reported(2);
+    await soon(() => stage.gateway.troubles.at(-1)).toBe(null);
+  });
+
+  test("makes its sandbox anew when the pull secrets change: the image may be closed to it now", async () => {
+    const read = async () => new Map();
+    stage.gateway.transform = { image: "any", cmd: ["true"], imagePullSecrets: ["one"] };
+    stage.gateway.add("a");
+    startAgent({ secrets: { read } });
+    await stage.reported(1);
+    stage.gateway.transform = { image: "any", cmd: ["true"] };
+    stage.gateway.add("b");
+    await stage.reported(2);
+    expect(executor.prepared.map(({ pullSecrets }) => pullSecrets.map(({ name }) => name))).toEqual([
+      ["one"],
+      [],
+    ]);
+  });
+
   test("whose engine breaks while a command runs gives the datum back and makes a new sandbox", async () => {
     let broken = 2;
     executor.onRun = () => {

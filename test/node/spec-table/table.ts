@@ -66,6 +66,11 @@ export const FIELDS: readonly Held[] = [
     CONTAINERS,
     "a private image is pulled with its pull secret; until then the job says why it waits",
   ],
+  [
+    "transform.container",
+    SPREAD,
+    "of a pipeline that demands a container go to the nodes that have them, and count those alone",
+  ],
   ["transform.acceptReturnCode", RUNNER, "0 and the accepted codes are successes, with their code"],
   ["transform.workingDir", SPEC, "of the transform that is %s is refused in words"],
   ["parallelism_spec", SPREAD, "are one on each node by default"],

@@ -30,6 +30,29 @@ async function makePipeline(name: string, parallelism: object): Promise<void> {
   });
 }
 
+test("a node that runs processes is to have no worker of a pipeline that demands a container", async () => {
+  const parallelism_spec = { strategy: "CONSTANT", constant: 2 };
+  const transform = { image: "busybox", cmd: ["true"], container: "required" };
+  await good("POST /pipelines", { body: { pipeline: { name: "boxed" }, transform, parallelism_spec } });
+  const bare = { node: "bare", executor: "process", capacity: 4 };
+  const { workers } = await good("POST /runner/heartbeat", { body: bare });
+  expect(workers.map(({ pipeline }: { pipeline: string }) => pipeline)).not.toContain("boxed");
+  expect(await share("able", "boxed")).toBe(2);
+  const asked = { pipeline: "boxed", node: "bare", worker: "bare/boxed/0/x", max: 1 };
+  const lease = await good("POST /runner/lease", { body: asked });
+  expect(lease).toMatchObject({ slot: false, container: "required" });
+  // A runner of before this field refuses a transform that has it.
+  expect(lease.transform).not.toHaveProperty("container");
+  await good("POST /pipelines?update=true", {
+    body: {
+      pipeline: { name: "boxed" },
+      transform: { ...transform, container: undefined },
+      parallelism_spec,
+    },
+  });
+  expect(await share("able", "boxed")).toBe(1);
+});
+
 describe("a node that is being drained", () => {
   test("is to have no workers: the others have them, and it is not counted", async () => {
     await makePipeline("three", { strategy: "CONSTANT", constant: 3 });

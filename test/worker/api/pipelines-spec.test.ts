@@ -53,7 +53,7 @@ describe("a field", () => {
       "like no other",
       spec({ transform: { colour: "red" } }),
       "transform.colour",
-      "leave it out; there are image, cmd, stdin",
+      "leave it out; there are image, container, cmd, stdin",
     ],
   ])("that is not known, %s, is refused with the nearest one that is", async (_, body, path, says) => {
     expect((await refused(body))[path]).toMatch(
@@ -87,6 +87,12 @@ describe("a field", () => {
       { acceptReturnCode: [1.5] },
       "transform.acceptReturnCode[0]",
       "must be a whole number",
+    ],
+    [
+      "a container that is wished for",
+      { container: "preferred" },
+      "transform.container",
+      "must be 'required', or be left out: then nodes without containers run it, too",
     ],
     [
       "a folder that is relative",

@@ -158,7 +158,9 @@ describe("nodes", () => {
   test("a node is live from the time it was last seen until it says good-bye", async () => {
     await catalogue.nodes.record(node);
     await catalogue.nodes.record({ ...node, seenAt: 200 });
-    expect(await catalogue.nodes.seenSince(150)).toEqual([{ name: "n1", draining: false }]);
+    expect(await catalogue.nodes.seenSince(150)).toEqual([
+      { name: "n1", executor: "process", draining: false },
+    ]);
     expect(await catalogue.nodes.seenSince(201)).toEqual([]);
     await catalogue.nodes.leave("n1", { now: 200, ttlMs: 50 });
     expect(await catalogue.nodes.list(0)).toEqual([]);
@@ -169,7 +171,9 @@ describe("nodes", () => {
     await catalogue.nodes.record(node);
     expect(await catalogue.nodes.setDraining("n1", 1)).toEqual({ ...node, draining: true });
     await catalogue.nodes.record({ ...node, seenAt: 200, work: [] });
-    expect(await catalogue.nodes.seenSince(150)).toEqual([{ name: "n1", draining: true }]);
+    expect(await catalogue.nodes.seenSince(150)).toEqual([
+      { name: "n1", executor: "process", draining: true },
+    ]);
     await catalogue.nodes.leave("n1", { now: 210, ttlMs: 50 });
     const left = { ...node, seenAt: 159, work: [], draining: true };
     expect(await catalogue.nodes.list(200)).toEqual([left]);

@@ -2,6 +2,9 @@ import { describe, expect, it } from "vitest";
 import { PipelineSpec } from "../../../protocol/spec.ts";
 import { assignWorkers, workerCount } from "../../../worker/core/parallelism.ts";
 
+/** Nodes that run containers, by name. */
+const named = (...names: string[]) => names.map((name) => ({ name, executor: "docker" }));
+
 describe("worker counts", () => {
   it.each([
     [{ strategy: "CONSTANT", constant: 7 }, 0, 7],
@@ -24,7 +27,7 @@ describe("worker counts", () => {
       parallelism: { strategy: "CONSTANT" as const, constant: index + 1 },
     }));
     const nodes = ["n1", "n2", "n3"];
-    const shares = assignWorkers({ pipelines, nodes });
+    const shares = assignWorkers({ pipelines, nodes: named(...nodes) });
     for (const { name, parallelism } of pipelines) {
       const counts = nodes.map(
         (node) => shares.get(node)?.find(({ pipeline }) => pipeline === name)?.count ?? 0,
@@ -32,7 +35,7 @@ describe("worker counts", () => {
       expect(counts.reduce((sum, count) => sum + count, 0)).toBe(parallelism.constant);
       expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
     }
-    expect(assignWorkers({ pipelines, nodes: ["n3", "n1", "n2"] })).toEqual(shares);
+    expect(assignWorkers({ pipelines, nodes: named("n3", "n1", "n2") })).toEqual(shares);
     expect(assignWorkers({ pipelines, nodes: [] }).size).toBe(0);
   });
 
@@ -41,7 +44,7 @@ describe("worker counts", () => {
       pipeline: { name: "p" },
       transform: { image: "i", cmd: ["c"] },
     });
-    const shares = assignWorkers({ pipelines: [{ name: "p", parallelism }], nodes: ["n1", "n2", "n3"] });
+    const shares = assignWorkers({ pipelines: [{ name: "p", parallelism }], nodes: named("n1", "n2", "n3") });
     expect([...shares.values()]).toEqual([1, 2, 3].map(() => [{ pipeline: "p", count: 1 }]));
   });
 
@@ -49,7 +52,7 @@ describe("worker counts", () => {
     const pipelines = [{ name: "p", parallelism: { strategy: "COEFFICIENT" as const, coefficient: 2 } }];
     for (let live = 1; live <= 5; live++) {
       const nodes = Array.from({ length: live }, (_, n) => `n${n}`);
-      const shares = assignWorkers({ pipelines, nodes });
+      const shares = assignWorkers({ pipelines, nodes: named(...nodes) });
       expect([...shares.values()]).toEqual(nodes.map(() => [{ pipeline: "p", count: 2 }]));
     }
   });
@@ -63,7 +66,7 @@ describe("worker counts", () => {
     const pipelines = parallelisms.map((parallelism, n) => ({ name: `p${n}`, parallelism }));
     const nodes = Array.from({ length: 12 }, (_, n) => `node-${n}`);
     for (let live = 1; live <= nodes.length; live++) {
-      const shares = [...assignWorkers({ pipelines, nodes: nodes.slice(0, live) }).values()];
+      const shares = [...assignWorkers({ pipelines, nodes: named(...nodes.slice(0, live)) }).values()];
       for (const { name, parallelism } of pipelines) {
         const counts = shares.map((share) => share.find(({ pipeline }) => pipeline === name)?.count ?? 0);
         expect(counts.reduce((sum, count) => sum + count, 0)).toBe(workerCount(parallelism, live));
@@ -77,7 +80,25 @@ describe("worker counts", () => {
       name: `pipeline-${index}`,
       parallelism: { strategy: "CONSTANT" as const, constant: 1 },
     }));
-    const shares = assignWorkers({ pipelines, nodes: ["n1", "n2", "n3", "n4"] });
+    const shares = assignWorkers({ pipelines, nodes: named("n1", "n2", "n3", "n4") });
     for (const share of shares.values()) expect(share.length).toBeGreaterThan(2);
+  });
+
+  it("of a pipeline that demands a container go to the nodes that have them, and count those alone", () => {
+    const parallelism = { strategy: "COEFFICIENT" as const, coefficient: 1 };
+    const pipelines = [
+      { name: "picky", parallelism, container: "required" as const },
+      { name: "any", parallelism },
+    ];
+    const nodes = [...named("n1", "n3"), { name: "n2", executor: "process" }];
+    const any = { pipeline: "any", count: 1 };
+    const picky = { pipeline: "picky", count: 1 };
+    expect(Object.fromEntries(assignWorkers({ pipelines, nodes }))).toEqual({
+      n1: [picky, any],
+      n2: [any],
+      n3: [picky, any],
+    });
+    const [, ...bare] = assignWorkers({ pipelines, nodes: nodes.slice(2) }).values();
+    expect(bare).toEqual([]);
   });
 });

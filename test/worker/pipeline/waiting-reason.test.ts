@@ -3,21 +3,33 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { killPipeline } from "./kill.ts";
-import { allJobs, commit, leaseSome, makePipeline, makeRepo, pipelineOf, query } from "./support.ts";
+import {
+  allJobs,
+  commit,
+  leaseSome,
+  makePipeline,
+  makeRepo,
+  pipelineOf,
+  query,
+  type SpecOptions,
+} from "./support.ts";
 
 const { nodes } = openCatalogue(env.DB);
 
 beforeEach(() => env.DB.prepare("DELETE FROM nodes").run());
 
 async function beat(...names: string[]): Promise<void> {
-  for (const name of names)
-    await nodes.record({ name, executor: "docker", capacity: 1, seenAt: Date.now(), work: [] });
+  for (const name of names) await beatWith("docker", name);
+}
+
+async function beatWith(executor: string, name: string): Promise<void> {
+  await nodes.record({ name, executor, capacity: 1, seenAt: Date.now(), work: [] });
 }
 
 /** A pipeline with a job that a worker could run. */
-async function waiting(name: string, workers = 1): Promise<PipelineApi> {
+async function waiting(name: string, workers = 1, more: SpecOptions["more"] = {}): Promise<PipelineApi> {
   await makeRepo(`${name}-in`);
-  const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" }, workers });
+  const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" }, workers, more });
   await commit(`${name}-in`, { a: "1" });
   await expect.poll(async () => (await allJobs(pipeline))[0]?.state).toBe("running");
   // Lets it ask for the nodes again: what it knew of them is too old by now.
@@ -55,6 +67,30 @@ describe("a job that nobody works on says why", () => {
   it("when nodes live and none has a worker for it", async () => {
     await beat("n1");
     expect(await reason(await waiting("idle"))).toBe("no live node has a worker for it yet");
+  });
+
+  it("when it demands a container and every node runs processes: which, and no worker of theirs gets it", async () => {
+    await beatWith("process", "n1");
+    const transform = { image: "none", cmd: ["true"], container: "required" as const };
+    const pipeline = await waiting("boxed", 1, { transform });
+    expect(await pipeline.lease({ node: "n1", worker: "w1", max: 1, waitMs: 0 })).toMatchObject({
+      ok: true,
+      slot: false,
+      datums: [],
+    });
+    expect(await reason(pipeline)).toBe(
+      'no live node runs containers, which its specification demands ("container": "required"): n1 runs commands as processes',
+    );
+    for (const name of ["n2", "n3", "n4"]) await beatWith("process", name);
+    await killPipeline("boxed");
+    expect(await reason(pipelineOf("boxed"))).toContain(": n1, n2, n3 and 1 more run commands as processes");
+    await beat("n5");
+    await killPipeline("boxed");
+    const able = pipelineOf("boxed");
+    expect(await reason(able)).toBe("no live node has a worker for it yet");
+    expect(await able.lease({ node: "n1", worker: "w1", max: 1, waitMs: 0 })).toMatchObject({ slot: false });
+    const leased = await able.lease({ node: "n5", worker: "w5", max: 1, waitMs: 0 });
+    expect(leased).toMatchObject({ slot: true, datums: [{}], transform: { container: "required" } });
   });
 
   it("when its image can't be pulled: which node says so, in the words of the registry on one line", async () => {

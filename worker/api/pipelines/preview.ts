@@ -4,7 +4,7 @@ import type { PipelineSpec, ResolvedInput } from "../../../protocol/spec.ts";
 import type { Context } from "../../app.ts";
 import { axisOf, combinations } from "../../core/cross-product.ts";
 import { parseGlob } from "../../core/glob.ts";
-import { workerCount } from "../../core/parallelism.ts";
+import { isAble, workerCount } from "../../core/parallelism.ts";
 import { checkSpec, resolveSpec } from "../../core/spec.ts";
 import { type Look, lookAfter, lookAtInput } from "./look.ts";
 
@@ -14,7 +14,8 @@ export async function previewPipeline(
   spec: PipelineSpec,
 ): Promise<PipelineCheck> {
   const seen = await context.catalogue.nodes.seenSince(Date.now() - NODE_TTL_MS);
-  const nodes = seen.filter(({ draining }) => !draining);
+  const { container } = spec.transform;
+  const nodes = seen.filter((node) => !node.draining && isAble(node, container));
   const checked = checkSpec(spec);
   const inputs = checked.ok ? checked.inputs : [];
   const looks = await Promise.all(inputs.map((input) => look(context, input)));

@@ -34,7 +34,7 @@ export async function heartbeat(asked: ApiRequest): Promise<Response> {
   const [live, all] = await Promise.all([nodes.seenSince(now - NODE_TTL_MS), pipelines.list()]);
   const spread = assignWorkers({
     pipelines: all.filter(({ state }) => state === "active"),
-    nodes: live.filter(({ draining }) => !draining).map(({ name }) => name),
+    nodes: live.filter(({ draining }) => !draining),
   });
   return Response.json({ workers: spread.get(node.node) ?? [] } satisfies Assignment);
 }
@@ -81,7 +81,9 @@ export async function lease(asked: ApiRequest): Promise<Response> {
 }
 
 function leaseOf({ slot, transform, datumTimeout, output, limited, datums, tasks }: Leased): Lease {
-  const terms = { slot, transform, output, limited, ...(datumTimeout !== undefined && { datumTimeout }) };
+  const { container, ...rest } = transform;
+  const more = { ...(datumTimeout !== undefined && { datumTimeout }), ...(container && { container }) };
+  const terms = { slot, transform: rest, output, limited, ...more };
   return { ...terms, datums: [...datums], tasks: [...tasks] };
 }
 

@@ -68,6 +68,7 @@ export function pipelineRecord(
     inputs: sources,
     output,
     parallelism: spec.parallelism_spec,
+    ...(spec.transform.container && { container: spec.transform.container }),
     version: ledger.pipeline.row()?.version ?? 0,
     deleted,
   };

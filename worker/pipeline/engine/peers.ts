@@ -4,6 +4,7 @@ import { NODE_TTL_MS } from "../../../protocol/runner.ts";
 import { openBlobStore } from "../../blobs/stores.ts";
 import type { BranchApi } from "../../branch/contract.ts";
 import { type Catalogue, openCatalogue } from "../../catalogue/catalogue.ts";
+import { isAble } from "../../core/parallelism.ts";
 import type { Env } from "../../env.ts";
 import type { Fleet, Peers } from "../context.ts";
 
@@ -35,7 +36,7 @@ class LiveNodes {
   readonly #nodes: Catalogue["nodes"];
   #asked: Promise<Fleet> | undefined;
   #askedAt = 0;
-  #last: Fleet = { live: 0, draining: 0 };
+  #last: Fleet = { live: 0, draining: 0, processes: [] };
 
   constructor(nodes: Catalogue["nodes"]) {
     this.#nodes = nodes;
@@ -52,8 +53,9 @@ class LiveNodes {
   async #ask(now: number): Promise<Fleet> {
     try {
       const nodes = await this.#nodes.seenSince(now - NODE_TTL_MS);
-      const draining = nodes.filter((node) => node.draining).length;
-      this.#last = { live: nodes.length - draining, draining };
+      const live = nodes.filter((node) => !node.draining);
+      const processes = live.filter((node) => !isAble(node, "required")).map(({ name }) => name);
+      this.#last = { live: live.length, draining: nodes.length - live.length, processes };
     } catch (error) {
       console.warn("the catalogue can't be asked for live nodes", error);
     }

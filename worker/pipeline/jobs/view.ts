@@ -86,12 +86,14 @@ async function waitingReason(job: JobRow, { ledger, oldest, peers }: WaitContext
 
 /** Why nobody works though there is something to do; null if somebody is about to. */
 async function runnerFault({ ledger, peers }: Pick<WaitContext, "ledger" | "peers">): Promise<string | null> {
-  const { live, draining } = await peers.fleet();
+  const { live, draining, processes } = await peers.fleet();
   if (live === 0) {
     return draining > 0
       ? "every node is being drained: let one take work again with `sluice node resume`"
       : "no live runner: start one with `sluice runner`";
   }
+  const { transform } = ledger.pipeline.definition()?.spec ?? {};
+  if (transform?.container === "required" && processes.length === live) return noContainers(processes);
   const now = peers.now();
   const [first, ...others] = ledger.slots.troubles(now);
   if (first) {
@@ -99,6 +101,14 @@ async function runnerFault({ ledger, peers }: Pick<WaitContext, "ledger" | "peer
     return `node ${first.node}${more} can't run it: ${oneLine(first.trouble)}`;
   }
   return ledger.slots.isTaken(now) ? null : "no live node has a worker for it yet";
+}
+
+const MAX_NODES_NAMED = 3;
+
+function noContainers(nodes: readonly string[]): string {
+  const left = nodes.length - MAX_NODES_NAMED;
+  const named = `${nodes.slice(0, MAX_NODES_NAMED).join(", ")}${left > 0 ? ` and ${left} more` : ""}`;
+  return `no live node runs containers, which its specification demands ("container": "required"): ${named} ${nodes.length === 1 ? "runs" : "run"} commands as processes`;
 }
 
 function oneLine(text: string): string {

@@ -27,13 +27,17 @@ export async function leaseDatums(
   const { ledger, peers } = uses;
   const { node, worker, max, waitMs, visit = null } = request;
   const deadline = peers.now() + waitMs;
-  const { live } = await peers.fleet();
+  const { live, processes } = await peers.fleet();
   for (let waited = false; ; waited = true) {
     // What is leased to a caller that has gone waits for the end of the lease.
     if (waited && !(await isPresent(request))) return idle(ledger);
     const definition = ledger.active();
     if (!definition) return idle(ledger);
-    const allowed = workerCount(definition.spec.parallelism_spec, live);
+    const { transform, parallelism_spec } = definition.spec;
+    const unable = transform.container === "required" ? processes : [];
+    // A runner of an older release does not know that the command demands a container.
+    if (unable.includes(node)) return idle(ledger);
+    const allowed = workerCount(parallelism_spec, live - unable.length);
     const taken = ledger.transaction((tx) =>
       take(tx, uses, { definition, node, worker, max, allowed, visit, now: peers.now() }),
     );

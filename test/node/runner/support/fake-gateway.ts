@@ -322,12 +322,14 @@ export class FakeGateway {
     const datums = this.queue.splice(0, max).map((datum) => ({ ...datum, lease: `lease-${++this.#serial}` }));
     for (const datum of datums) this.held.set(datum.lease, { datum, worker });
     if (datums.length > 0) this.leased.push({ worker, max, count: datums.length });
-    const { transform, datumTimeout, limited } = this;
+    const { datumTimeout, limited } = this;
+    const { container, ...transform } = this.transform;
     return {
       slot: true,
       transform,
       datumTimeout,
       limited,
+      container,
       output: { repo: "edges", branch: "master" },
       datums,
       tasks,
