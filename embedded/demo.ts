@@ -39,7 +39,7 @@ async function demo(executor: string): Promise<void> {
     gateway = await startGateway({ host: "127.0.0.1", port: 0, dataDir, log });
     const door = { endpoint: gateway.endpoint, ...gateway.rootKey, keySource: "the demo" };
     say(`gateway at ${door.endpoint}, data in ${dataDir}`);
-    const flags = { node: "demo", executor, data: join(dataDir, "runner") };
+    const flags = { node: "demo", executor, data: join(dataDir, "runner"), hide: [dataDir] };
     runner = await startRunner(runnerConfig(flags, door), { log });
     say(`one runner, executor ${executor}`);
     client = new Client(door);

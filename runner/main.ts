@@ -7,6 +7,7 @@ import { Crew } from "./agent/crew.ts";
 import { Cache } from "./cache/cache.ts";
 import type { Detected } from "./executors/detect.ts";
 import { clearLeftovers, findEngines, openExecutor } from "./executors/open-executor.ts";
+import { pathsToHide } from "./executors/process/hidden.ts";
 import { Client } from "./gateway/client.ts";
 import { Gateway } from "./gateway/gateway.ts";
 import type { Log } from "./lib/log.ts";
@@ -19,6 +20,8 @@ import { runWorker, type WorkerOptions } from "./worker/worker.ts";
 /** A running agent. */
 export interface Runner {
   readonly node: string;
+  /** How it runs commands, for people, such as "docker 28.2 at /var/run/docker.sock". */
+  readonly runs: { readonly executor: string; readonly tool: string };
   /** Resolves when it has ended: its workers have stopped and its folders are gone. Fails if clearing up does. */
   readonly done: Promise<void>;
   /** Take no new datum, finish those that run, give back the others, say good-bye. */
@@ -45,8 +48,9 @@ export async function startRunner(
   await clearLeftovers(engines, { dataDir, log });
   const folders = await openAgentFolders(dataDir);
   for (const left of folders.left) log.warn(left, "a dead agent's folder could not be removed");
-  const { executor: choice, node, limits } = config;
-  const terms = { choice, dataDir, agentDir: folders.agent, node, limits };
+  const { executor: choice, withoutEngine, network, node, limits } = config;
+  const hidden = pathsToHide({ ...config, dataDir }, process.env);
+  const terms = { choice, withoutEngine, network, dataDir, hidden, agentDir: folders.agent, node, limits };
   const detected = await openExecutor(engines, terms).catch(async (error: unknown) => {
     await closeAgentFolders(folders);
     throw error;
@@ -63,6 +67,7 @@ export async function startRunner(
   setMaxListeners(0, drain.signal, kill.signal);
   return {
     node,
+    runs: { executor: detected.executor.name, tool: detected.tool },
     done: runUntilDone(config, { log, folders, detected, drain: drain.signal, kill: kill.signal }),
     drain: () => drain.abort(),
     kill: () => {

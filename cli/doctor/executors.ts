@@ -23,20 +23,28 @@ export interface ExecutorsOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** Each way that `--executor` allows, really tried. One is needed. */
+/** Each way that `--executor` allows, really tried. One is needed; `auto` does not take processes, which are tried all the same. */
 export async function executorFindings(options: ExecutorsOptions): Promise<Finding[]> {
   const asked = WAYS.filter(({ name }) => options.choice === "auto" || options.choice === name);
   const ways: Way[] = [];
   for (const { look } of asked) ways.push(await look(options));
-  const some = ways.some(({ works }) => works === "yes");
-  return ways.map(({ name, found, works, fix }) =>
-    works === "yes"
-      ? { check: name, state: "ok", found }
-      : { check: name, state: some ? "warn" : "fail", found, fix },
-  );
+  const some = ways.some((way) => way.works === "yes" && isTaken(way, options));
+  return ways.map((way): Finding => {
+    const { name, found, works, fix } = way;
+    if (works === "no") return { check: name, state: some ? "warn" : "fail", found, fix };
+    if (some || isTaken(way, options)) return { check: name, state: "ok", found };
+    return { check: name, state: "warn", found: `${found}; but they must be asked for`, fix: ASK_FOR_IT };
+  });
 }
 
-/** In the order in which `auto` takes them. */
+const ASK_FOR_IT = "start the runner with --executor process, if commands may have its rights";
+
+/** Whether a runner would take it. */
+function isTaken({ name }: Way, { choice }: ExecutorsOptions): boolean {
+  return choice === name || (choice === "auto" && name !== "process");
+}
+
+/** The engines in the order in which `auto` takes them. */
 const WAYS: readonly { name: Way["name"]; look: (options: ExecutorsOptions) => Promise<Way> }[] = [
   { name: "docker", look: ({ env }) => engine("docker", env) },
   { name: "podman", look: ({ env }) => engine("podman", env) },

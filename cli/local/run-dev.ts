@@ -5,6 +5,7 @@ import { runInNewContext } from "node:vm";
 import { AccessKey, rootKeyFile } from "../../embedded/data/keys.ts";
 import { type Gateway, openGateway } from "../../embedded/host.ts";
 import { type GatewaySettings, readSettings } from "../../embedded/settings.ts";
+import type { RunnerConfig } from "../../runner/agent/config.ts";
 import type { Log } from "../../runner/lib/log.ts";
 import type { Runner } from "../../runner/main.ts";
 import { DEFAULT_DATA } from "../gateway/connection.ts";
@@ -50,6 +51,7 @@ export async function runDev(options: DevOptions): Promise<void> {
     await started;
     greet(gateway, {
       options,
+      runs: runners[0]?.runs,
       key: rootKey ? "SLUICE_ACCESS_KEY_ID of the environment" : rootKeyFile(options.data),
     });
     setTimeout(clearUpAfterStart, QUIET_MS).unref();
@@ -77,8 +79,13 @@ async function startRunners(gateway: Gateway, { runners, options, log }: LocalRu
     const flags = {
       ...runnerTerms(options),
       ...{ node: `local-${number}`, data: join(options.data, "runner") },
+      // It holds the root key, and the key that opens all others.
+      hide: [...(options.hide ?? []), options.data],
     };
-    const config = runnerConfig(flags, { endpoint: gateway.endpoint, ...gateway.runnerKey });
+    const config: RunnerConfig = {
+      ...runnerConfig(flags, { endpoint: gateway.endpoint, ...gateway.runnerKey }),
+      withoutEngine: "process",
+    };
     runners.push(await startRunner(config, { log, gatewayReady: gateway.ready }));
   }
 }
@@ -118,10 +125,19 @@ function settingsFrom(env: NodeJS.ProcessEnv): GatewaySettings {
   throw new UsageError(read.problem);
 }
 
-function greet(gateway: Gateway, { options, key }: { options: DevOptions; key: string }): void {
+interface Greeting {
+  readonly options: DevOptions;
+  /** Where the root key is. */
+  readonly key: string;
+  /** How the runners run commands, if there are any. */
+  readonly runs: Runner["runs"] | undefined;
+}
+
+function greet(gateway: Gateway, { options, key, runs }: Greeting): void {
   const { endpoint } = gateway;
   if (options.json) {
-    printJson({ endpoint, data: options.data, key, runners: options.runners });
+    const executor = runs && { executor: runs.executor };
+    printJson({ endpoint, data: options.data, key, runners: options.runners, ...executor });
     return;
   }
   const folder = options.data === DEFAULT_DATA ? "" : ` --data ${options.data}`;
@@ -129,5 +145,13 @@ function greet(gateway: Gateway, { options, key }: { options: DevOptions; key: s
   printLine(`data     ${options.data}`);
   printLine(`key      ${key}`);
   printLine(`runners  ${options.runners === 0 ? "none" : count(options.runners, "runner")}`);
+  if (runs) printLine(`commands ${howCommandsRun(runs, options)}`);
   printLine(`In another terminal: eval "$(npx sluice env${folder})"`);
+}
+
+/** Nobody should learn only from a command's doings that it was not in a container. */
+function howCommandsRun({ executor, tool }: Runner["runs"], options: DevOptions): string {
+  if (executor !== "process") return `in containers of ${tool}`;
+  const why = options.executor === "auto" ? ", since no container engine answers here" : "";
+  return `as processes with your rights and this machine's tools (${tool})${why}`;
 }

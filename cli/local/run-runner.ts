@@ -18,7 +18,10 @@ export async function runRunner({ json, ...flags }: RunnerOptions): Promise<void
   process.umask(0o022);
   const connection = findConnection({ dataDir: DEFAULT_DATA, env: process.env });
   const { SLUICE_NODE: host, SLUICE_KEY_SECRET: keySecret } = process.env;
-  const runner = await startRunner(runnerConfig(flags, { ...connection, host, keySecret }), { log });
+  // A gateway that runs here, too, keeps every key in this folder.
+  const hide = [...(flags.hide ?? []), DEFAULT_DATA];
+  const config = runnerConfig({ ...flags, hide }, { ...connection, host, keySecret });
+  const runner = await startRunner(config, { log });
   stopOnSignals(runner, { log });
   if (json) printJson({ node: runner.node, endpoint: connection.endpoint });
   await runner.done;

@@ -12,13 +12,18 @@ export interface RunnerTerms extends Omit<RunnerFlags, "node" | "data" | "execut
   readonly executor: string;
 }
 
+/** What an option that may be given several times comes to. */
+function another(value: string, before: readonly string[] = []): string[] {
+  return [...before, value];
+}
+
 /** Adds the options of a runner that do not name it. */
 export function withRunnerTerms(command: Command): Command {
   return command
     .addOption(
       new Option(
         "--executor <name>",
-        "how commands are run: in containers of docker or podman, or as a process with this machine's tools; auto takes the first that works",
+        "how commands are run: in containers of docker or podman, or as a process with this machine's tools and this user's rights; auto takes the first engine that answers",
       )
         .choices(EXECUTORS)
         .default("auto"),
@@ -33,13 +38,22 @@ export function withRunnerTerms(command: Command): Command {
       new Option(
         "--egress-environment <url>",
         "what the credentials of this environment may be used for by egress without a secret, such as s3://bucket/dir; may be given again. SLUICE_EGRESS_ENVIRONMENT: with commas; default: nothing",
-      ).argParser((url: string, before: readonly string[] = []) => [...before, url]),
+      ).argParser(another),
     )
     .addOption(
       new Option(
         "--egress-local",
         "let egress reach stores at addresses of this machine and of its link (env: SLUICE_EGRESS_LOCAL)",
       ),
+    )
+    .option(
+      "--hide <path>",
+      "a folder or file of this machine that commands which run as processes do not see; may be repeated. They never see the data folders, what --secrets names, /run/secrets and /etc/sluice",
+      another,
+    )
+    .option(
+      "--network <name>",
+      "the network of containers: none, host, bridge, or one that the engine has; its default",
     )
     .option("--cache-size <size>", "how much input the node keeps for later datums, such as 500m or 20g; 20g")
     .option("--memory <size>", "memory that one worker may take, such as 2g")
@@ -50,8 +64,10 @@ export function withRunnerTerms(command: Command): Command {
 
 /** Of a command's options those that a runner takes. */
 export function runnerTerms(options: RunnerTerms): RunnerTerms {
-  const { executor, secrets, egressEnvironment, egressLocal, cacheSize, memory, cpus, pids, disk } = options;
-  return { executor, secrets, egressEnvironment, egressLocal, cacheSize, memory, cpus, pids, disk };
+  const { executor, hide, network, secrets, egressEnvironment, egressLocal } = options;
+  const { cacheSize, memory, cpus, pids, disk } = options;
+  const terms = { executor, hide, network, secrets, egressEnvironment, egressLocal };
+  return { ...terms, cacheSize, memory, cpus, pids, disk };
 }
 
 /**

@@ -2,7 +2,7 @@ import { CommanderError } from "commander";
 import { HostError } from "../../embedded/host-error.ts";
 import type { Issue } from "../../protocol/errors.ts";
 import { ConfigError } from "../../runner/agent/config.ts";
-import { NoExecutorError } from "../../runner/executors/executor.ts";
+import { NoEngineError, NoExecutorError } from "../../runner/executors/executor.ts";
 
 /** A command that can't go on: one line for people, and with a spec one line an issue. The program ends with 1. */
 export class CliError extends Error {
@@ -79,8 +79,13 @@ function failureOf(error: unknown): Failure {
 }
 
 // The message is a list of what was tried and what to install.
-function noExecutor({ message }: NoExecutorError): Failure {
-  const issues = message.split("\n").map((line) => ({ path: "", message: line }));
+function noExecutor(error: NoExecutorError): Failure {
+  const issues = error.message.split("\n").map((line) => ({ path: "", message: line }));
+  if (error instanceof NoEngineError) {
+    const message = "no container engine answers here: start one, or run commands with --executor process";
+    // As for a flag that is missing: it gets no better by trying again.
+    return { exitCode: 2, code: "NoExecutor", message, issues };
+  }
   return {
     exitCode: 1,
     code: "NoExecutor",

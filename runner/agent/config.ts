@@ -8,7 +8,7 @@ import { parseSize } from "../lib/sizes.ts";
 import { parseDestination } from "../tasks/destination.ts";
 import type { EgressTerms } from "../tasks/egress-terms.ts";
 
-/** Values of `--executor`; "auto" is the best executor that works here. */
+/** Values of `--executor`; "auto" is the first container engine that answers here. */
 export const EXECUTORS = ["auto", "process", "docker", "podman"] as const;
 export type ExecutorChoice = (typeof EXECUTORS)[number];
 
@@ -20,8 +20,14 @@ export interface RunnerConfig {
   /** Unique in the cluster: two agents of one name count as one node. */
   readonly node: string;
   readonly executor: ExecutorChoice;
+  /** What "auto" takes if no engine answers at the start. Absent: nothing. Processes have far more of the machine than containers, so somebody must have said that they will do. */
+  readonly withoutEngine?: "process";
+  /** The network that containers are given, as the engine names it, such as `none`. Absent: the engine's default. */
+  readonly network?: string;
   /** Absolute path of the folder for the cache and the datums at work. Agents may share it. */
   readonly dataDir: string;
+  /** Folders and files of this machine that commands which run as processes do not see, besides what no command sees. Absolute paths. */
+  readonly hidden?: readonly string[];
   /** The source of secrets: a folder of `<name>/<key>` files, or `kubernetes[:namespace]`. Absent: there are none. */
   readonly secrets?: string;
   /** The name of the secret that the runner's own key comes from: no pipeline gets it. Absent: it comes from none. */
@@ -36,10 +42,13 @@ export interface RunnerConfig {
 
 /** The flags of the command line; absent: not given. */
 export interface RunnerFlags extends Readonly<Partial<Record<Flag, string | undefined>>> {
+  readonly hide?: readonly string[] | undefined;
   readonly egressEnvironment?: readonly string[] | undefined;
   readonly egressLocal?: boolean | undefined;
 }
-type Flag = "node" | "executor" | "data" | "secrets" | "cacheSize" | "memory" | "cpus" | "pids" | "disk";
+type Flag =
+  | ("node" | "executor" | "network" | "data" | "secrets")
+  | ("cacheSize" | "memory" | "cpus" | "pids" | "disk");
 
 /** A setting that can't be used. The message names it, its value unless that is a secret, and what it should be. */
 export class ConfigError extends Error {
@@ -52,7 +61,9 @@ export function readRunnerConfig(flags: RunnerFlags, env: NodeJS.ProcessEnv): Ru
     ...readGatewayAccess(env),
     node: readNode(flags.node, env),
     executor: readExecutor(flags.executor ?? "auto"),
+    ...readNetwork(flags),
     dataDir: resolve(flags.data ?? ".sluice/runner"),
+    ...(flags.hide && { hidden: flags.hide.map(readHidden) }),
     ...readSecrets(flags.secrets ?? env.SLUICE_SECRETS),
     ...(env.SLUICE_KEY_SECRET && { keySecret: env.SLUICE_KEY_SECRET }),
     ...readEgress(flags, env),
@@ -91,6 +102,30 @@ function readPids(value: string): number {
   const pids = /^[0-9]{1,9}$/.test(value) ? Number(value) : Number.NaN;
   if (pids >= 1) return pids;
   throw new ConfigError(`--pids is "${value}"; it must be a whole number above 0`);
+}
+
+/** As engines let networks be called. What has a colon would be another container's. */
+const NETWORK = /^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}$/;
+
+function readNetwork({ network, executor }: RunnerFlags): Pick<RunnerConfig, "network"> {
+  if (network === undefined) return {};
+  if (!NETWORK.test(network)) {
+    throw new ConfigError(
+      `--network is "${network}"; it must be none, host, bridge or the name of a network of the engine`,
+    );
+  }
+  if (executor === "process") throw new ConfigError(noNetwork(network));
+  return { network };
+}
+
+/** Why processes can't be given a network. */
+export function noNetwork(network: string): string {
+  return `--network is "${network}", but commands that run as processes have this machine's network: take --executor docker or podman, or leave it out`;
+}
+
+function readHidden(path: string): string {
+  if (path !== "" && resolve(path) !== "/") return resolve(path);
+  throw new ConfigError(`--hide is "${path}"; it must be a folder or a file, and not the whole machine`);
 }
 
 /** The folder is not looked at yet: it may be mounted after the runner has started. */

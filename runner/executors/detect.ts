@@ -6,6 +6,7 @@ import { type Executor, NoExecutorError } from "./executor.ts";
 import { findTool } from "./find-tool.ts";
 import { bubblewrap } from "./process/bubblewrap.ts";
 import type { Jail } from "./process/jail.ts";
+import { kernelSettings } from "./process/kernel-settings.ts";
 import { processExecutor } from "./process/process.ts";
 import { type FolderEntries, readRootEntries } from "./process/root-entries.ts";
 import { type UnshareTools, unshare } from "./process/unshare.ts";
@@ -13,6 +14,8 @@ import { type UnshareTools, unshare } from "./process/unshare.ts";
 export interface DetectOptions {
   /** The node's data folder: absolute, and without links on the way. */
   readonly dataDir: string;
+  /** What commands are not to see besides, as in Jail. */
+  readonly hidden?: readonly string[] | undefined;
   /** A folder for the tries, inside `dataDir`. */
   readonly scratch: string;
   readonly terms: ConfinementTerms;
@@ -28,11 +31,16 @@ export interface Detected {
  * The process executor with the best tool that works here: each is tried by really running `true`. Throws
  * NoExecutorError, and ConfigError if the limits can't be kept.
  */
-export async function detectProcessExecutor({ dataDir, scratch, terms }: DetectOptions): Promise<Detected> {
+export async function detectProcessExecutor({
+  dataDir,
+  hidden = [],
+  scratch,
+  terms,
+}: DetectOptions): Promise<Detected> {
   const root = await readRootEntries();
   const problems: string[] = [];
   for (const find of [findBubblewrap, findUnshare]) {
-    const jail = await find({ root, dataDir });
+    const jail = await find({ root, dataDir, hidden });
     if (typeof jail === "string") {
       problems.push(jail);
       continue;
@@ -58,17 +66,21 @@ const ADVICE = [
 interface FindOptions {
   readonly root: FolderEntries;
   readonly dataDir: string;
+  readonly hidden?: readonly string[];
 }
 
 /** The jail, or why there is none. */
-export async function findBubblewrap({ root, dataDir }: FindOptions): Promise<Jail | string> {
+export async function findBubblewrap({ root, dataDir, hidden = [] }: FindOptions): Promise<Jail | string> {
   const bwrap = await findTool("bwrap");
   if (!bwrap) return "bubblewrap: there is no bwrap here";
-  return bubblewrap({ bwrap, root, dataDir, superuser: userId() === 0 ? "yes" : "no" });
+  return bubblewrap({
+    ...{ bwrap, root, settings: await kernelSettings(), dataDir, hidden: [dataDir, ...hidden] },
+    superuser: userId() === 0 ? "yes" : "no",
+  });
 }
 
 /** The jail, or why there is none. */
-export async function findUnshare({ root, dataDir }: FindOptions): Promise<Jail | string> {
+export async function findUnshare({ root, dataDir, hidden = [] }: FindOptions): Promise<Jail | string> {
   const tools: Record<string, string> = {};
   for (const name of UNSHARE_TOOLS) {
     const path = await findTool(name);
@@ -77,8 +89,7 @@ export async function findUnshare({ root, dataDir }: FindOptions): Promise<Jail 
   }
   return unshare({
     tools: tools as Record<keyof UnshareTools, string>,
-    root,
-    dataDir,
+    ...{ root, settings: await kernelSettings(), dataDir, hidden: [dataDir, ...hidden] },
     uid: userId(),
     gid: process.getgid?.() ?? 0,
   });

@@ -7,6 +7,9 @@ export class NoExecutorError extends Error {
   override readonly name = "NoExecutorError";
 }
 
+/** "auto" found no container engine, and was not told that it may take processes; the message says what was tried. */
+export class NoEngineError extends NoExecutorError {}
+
 /**
  * Commands can't be run here just now, through no fault of theirs: the image can't be pulled, the engine is away. The
  * message is for people, in the words of the registry or engine. The worker gives its datums back, says so, and tries

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import type { ExecutorChoice } from "../agent/config.ts";
+import { ConfigError, type ExecutorChoice, noNetwork, type RunnerConfig } from "../agent/config.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { guardDisk } from "../limits/guard-disk.ts";
@@ -10,7 +10,7 @@ import { findEngine } from "./container/engine/find-engine.ts";
 import { dataFolderId } from "./container/engine/labels.ts";
 import { removeDeadSecrets } from "./container/secrets/secret-files.ts";
 import { type Detected, detectProcessExecutor } from "./detect.ts";
-import { type Executor, type Limits, NoExecutorError } from "./executor.ts";
+import { type Executor, type Limits, NoEngineError, NoExecutorError } from "./executor.ts";
 
 /** The engine of each kind, or what was tried to find it. */
 export type Engines = ReadonlyMap<EngineKind, Engine | readonly string[]>;
@@ -43,8 +43,13 @@ export async function clearLeftovers(
 
 export interface ExecutorTerms {
   readonly choice: ExecutorChoice;
+  /** See RunnerConfig. */
+  readonly withoutEngine?: RunnerConfig["withoutEngine"] | undefined;
+  readonly network?: string | undefined;
   /** The node's data folder: absolute, and without links on the way. */
   readonly dataDir: string;
+  /** What commands that run as processes do not see, as in Jail. */
+  readonly hidden?: readonly string[] | undefined;
   /** The agent's folder, inside `dataDir`. */
   readonly agentDir: string;
   /** This node's name. */
@@ -53,8 +58,9 @@ export interface ExecutorTerms {
 }
 
 /**
- * The executor that was asked for; "auto" is docker, else podman, else process. Throws NoExecutorError, which says what
- * was tried, and ConfigError if the limits can't be kept here.
+ * The executor that was asked for; "auto" is docker, else podman, else what `withoutEngine` says. The choice is made
+ * once: an engine that goes away later is waited for. Throws NoExecutorError, which says what was tried, and
+ * ConfigError if the limits or the network can't be kept here.
  */
 export async function openExecutor(engines: Engines, terms: ExecutorTerms): Promise<Detected> {
   const { dataDir, node, limits } = terms;
@@ -63,16 +69,22 @@ export async function openExecutor(engines: Engines, terms: ExecutorTerms): Prom
 }
 
 async function open(engines: Engines, terms: ExecutorTerms): Promise<Detected> {
-  const { choice, ...rest } = terms;
+  const { choice, withoutEngine, network, dataDir, node, limits } = terms;
   const problems: string[] = [];
   for (const kind of choice === "auto" ? KINDS : KINDS.filter((one) => one === choice)) {
     const found = engines.get(kind);
-    if (isThere(found)) return overEngine(found, await containerExecutor({ ...rest, engine: found }));
+    if (isThere(found)) {
+      return overEngine(found, await containerExecutor({ engine: found, dataDir, node, limits, network }));
+    }
     problems.push(...(found ?? []));
   }
   if (choice !== "auto" && choice !== "process") {
     throw new NoExecutorError([...problems, ADVICE[choice]].join("\n"));
   }
+  if (choice === "auto" && withoutEngine !== "process") {
+    throw new NoEngineError([...problems, ...AUTO_ADVICE].join("\n"));
+  }
+  if (network !== undefined) throw new ConfigError(noNetwork(network));
   try {
     return await overProcesses(terms);
   } catch (error) {
@@ -85,14 +97,19 @@ function overEngine({ version, socket }: Engine, executor: Executor): Detected {
   return { executor, tool: `${executor.name} ${version} at ${socket}` };
 }
 
-function overProcesses({ dataDir, agentDir, node, limits }: ExecutorTerms): Promise<Detected> {
+function overProcesses({ dataDir, hidden, agentDir, node, limits }: ExecutorTerms): Promise<Detected> {
   const terms = { limits, node, agent: basename(agentDir) };
-  return detectProcessExecutor({ dataDir, scratch: agentDir, terms });
+  return detectProcessExecutor({ dataDir, hidden, scratch: agentDir, terms });
 }
 
 function isThere(found: Engine | readonly string[] | undefined): found is Engine {
   return found !== undefined && "kind" in found;
 }
+
+const AUTO_ADVICE = [
+  "Without --executor, commands run in containers alone, and no container engine answers here.",
+  "To run them as processes with this machine's tools and the runner's rights: --executor process",
+];
 
 const ADVICE: Readonly<Record<EngineKind, string>> = {
   docker:

@@ -10,7 +10,7 @@ export function addRunner(program: Command): void {
     .command("runner")
     .summary("run one agent, which runs the datums of pipelines on this machine")
     .description(
-      "Runs one agent in the foreground. The first Ctrl-C lets it finish the datums at work, the second stops them.\n\nA secret says which pipelines it serves, in the file <name>.pipelines beside its folder or in the annotation sluice/pipelines. SLUICE_KEY_SECRET names the secret that the runner's own key comes from, if it comes from one: no pipeline gets that.",
+      "Runs one agent in the foreground. Commands run in containers: if no container engine answers at the start, it ends with 2, unless --executor process says that commands may be processes with the rights of this user. An engine that goes away later is waited for. The first Ctrl-C lets it finish the datums at work, the second stops them.\n\nA secret says which pipelines it serves, in the file <name>.pipelines beside its folder or in the annotation sluice/pipelines. SLUICE_KEY_SECRET names the secret that the runner's own key comes from, if it comes from one: no pipeline gets that.",
     )
     .option(
       "--node <name>",
@@ -21,9 +21,9 @@ export function addRunner(program: Command): void {
     .action(async (options: RunnerOptions) => (await import("../../local/run-runner.ts")).runRunner(options));
   withExamples(
     withJson(withRunnerTerms(command)),
-    "sluice runner",
-    "SLUICE_ENDPOINT=https://sluice.example.org sluice runner --node edge-7",
-    "sluice runner --secrets kubernetes:production",
-    "sluice runner --executor docker --memory 4g --cpus 2 --cache-size 100g",
+    "sluice runner --executor docker",
+    "SLUICE_ENDPOINT=https://sluice.example.org sluice runner --executor process --node edge-7",
+    "sluice runner --executor process --secrets kubernetes:production --hide /srv/ledger",
+    "sluice runner --executor docker --network none --memory 4g --cpus 2 --cache-size 100g",
   );
 }

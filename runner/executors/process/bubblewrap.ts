@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type HiddenPaths, isWithin } from "./hidden.ts";
 import {
   FIRST_DATA_FD,
   isLoaderVariable,
@@ -15,8 +16,11 @@ export interface BubblewrapOptions {
   /** Absolute path of `bwrap`. */
   readonly bwrap: string;
   readonly root: FolderEntries;
-  /** The node's data folder: hidden from commands, so that none changes the cache by mistake. */
+  /** What is read-only in `/proc`. */
+  readonly settings: readonly string[];
+  /** See Jail. */
   readonly dataDir: string;
+  readonly hidden: readonly string[];
   readonly superuser: "yes" | "no";
 }
 
@@ -26,31 +30,46 @@ export interface BubblewrapOptions {
  * Works unprivileged and as root.
  */
 export function bubblewrap(options: BubblewrapOptions): Jail {
-  const common = commonArguments(options);
+  const common = { root: rootArguments(options), kernel: kernelArguments(options) };
   return {
     tool: "bubblewrap",
     dataDir: options.dataDir,
+    hidden: options.hidden,
     prepare: async () => {},
     launch: (request) => launch(request, { options, common }),
     read,
   };
 }
 
-function commonArguments({ root, dataDir, superuser }: BubblewrapOptions): string[] {
+/** The same for every command. */
+interface Common {
+  /** The machine's root. */
+  readonly root: readonly string[];
+  /** What a command may see and do of the kernel. */
+  readonly kernel: readonly string[];
+}
+
+function rootArguments({ root }: BubblewrapOptions): string[] {
+  const bind = (name: string) => [
+    name === "sys" ? "--ro-bind-try" : "--dev-bind-try",
+    `/${name}`,
+    `/${name}`,
+  ];
   return [
     ...root.links.flatMap(({ name, target }) => ["--symlink", target, `/${name}`]),
     // An entry may go away while the runner lives.
-    ...[...root.folders, ...root.files].flatMap((name) => ["--dev-bind-try", `/${name}`, `/${name}`]),
-    ...hidden(dataDir),
-    ...["--unshare-pid", "--proc", "/proc"],
-    ...["--die-with-parent", "--json-status-fd", "3"],
-    ...(superuser === "yes" ? ["--cap-drop", "ALL", ...ROOT_CAPABILITIES.flatMap(kept)] : []),
+    ...[...root.folders, ...root.files].flatMap(bind),
   ];
 }
 
-/** Hides a folder behind an empty one. That one is read-only: files in it would fill the machine's memory. */
-function hidden(folder: string): string[] {
-  return ["--tmpfs", folder, "--remount-ro", folder];
+function kernelArguments({ settings, superuser }: BubblewrapOptions): string[] {
+  return [
+    ...["--unshare-pid", "--proc", "/proc"],
+    // Bubblewrap covers some of these itself, but not /proc/sys: access(2) says even to root that nobody may write there.
+    ...settings.flatMap((path) => ["--ro-bind-try", path, path]),
+    ...["--die-with-parent", "--json-status-fd", "3"],
+    ...(superuser === "yes" ? ["--cap-drop", "ALL", ...ROOT_CAPABILITIES.flatMap(kept)] : []),
+  ];
 }
 
 function kept(capability: string): string[] {
@@ -58,8 +77,8 @@ function kept(capability: string): string[] {
 }
 
 function launch(
-  { readOnly, pfs, cmd, workingDir = "/", env, secrets }: LaunchRequest,
-  { options, common }: { options: BubblewrapOptions; common: string[] },
+  { readOnly, pfs, cmd, workingDir = "/", env, hidden, secrets }: LaunchRequest,
+  { options, common }: { options: BubblewrapOptions; common: Common },
 ): Launch {
   const variables = Object.entries(env);
   const loader = variables.filter(([name]) => isLoaderVariable(name));
@@ -67,9 +86,10 @@ function launch(
   return {
     file: options.bwrap,
     args: [
-      ...common,
+      ...common.root,
       ...readOnly.flatMap((folder) => ["--ro-bind-try", folder, folder]),
-      ...secretArguments(secrets, options),
+      ...coveringArguments(secrets, hidden),
+      ...common.kernel,
       ...["--ro-bind", pfs, "/pfs", "--bind", `${pfs}/out`, "/pfs/out"],
       ...["--chdir", workingDir],
       ...loader.flatMap(([name, value]) => ["--setenv", name, value]),
@@ -83,8 +103,16 @@ function launch(
   };
 }
 
-function secretArguments({ opened, folders }: SecretMounts, { dataDir }: BubblewrapOptions): string[] {
+/**
+ * What is hidden, and secrets. Opened folders come first, because they show again what is in them; secrets come last,
+ * because one may be in a folder that is hidden. A hidden folder is an empty one, in the end read-only: files in it
+ * would fill the machine's memory.
+ */
+function coveringArguments({ opened, folders }: SecretMounts, hidden: HiddenPaths): string[] {
   let descriptor = FIRST_DATA_FD;
+  const isCovered = (path: string) => folders.some((secret) => isWithin(path, secret.path));
+  const hiddenFolders = hidden.folders.filter((path) => !isCovered(path));
+  const hiddenFiles = hidden.files.filter((path) => !isCovered(path));
   const secretFolder = ({ path, files }: SecretFolder) => [
     ...["--tmpfs", path],
     // Bubblewrap writes what it reads there into memory, mode 0600, and binds that.
@@ -93,9 +121,10 @@ function secretArguments({ opened, folders }: SecretMounts, { dataDir }: Bubblew
   ];
   return [
     ...opened.flatMap(openedFolder),
-    // An opened folder may have shown it again.
-    ...(opened.length > 0 ? hidden(dataDir) : []),
+    ...hiddenFolders.flatMap((path) => ["--tmpfs", path]),
+    ...hiddenFiles.flatMap((path) => ["--ro-bind", "/dev/null", path]),
     ...folders.flatMap(secretFolder),
+    ...hiddenFolders.flatMap((path) => ["--remount-ro", path]),
   ];
 }
 

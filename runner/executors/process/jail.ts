@@ -1,10 +1,16 @@
+import type { HiddenPaths } from "./hidden.ts";
 import type { SecretMounts } from "./secret-mounts.ts";
 
-/** A tool that starts a command in the machine's own root with a private `/pfs` and its own process ids. */
+/**
+ * A tool that starts a command in the machine's own root with a private `/pfs` and its own process ids. The machine's
+ * `/sys`, and what is the kernel's in `/proc`, are read-only in there, for root too.
+ */
 export interface Jail {
   readonly tool: string;
-  /** The node's data folder, which commands do not see. */
+  /** The node's data folder. */
   readonly dataDir: string;
+  /** What commands do not see, that folder among it: absolute paths, whether they are there or not. */
+  readonly hidden: readonly string[];
   /** Makes the files that every launch from there needs. */
   prepare(place: Place): Promise<void>;
   launch(request: LaunchRequest): Launch;
@@ -26,6 +32,8 @@ export interface LaunchRequest extends Place {
   /** See Command. */
   readonly workingDir?: string;
   readonly env: Readonly<Record<string, string>>;
+  /** What `hidden` of the jail leads to now. */
+  readonly hidden: HiddenPaths;
   readonly secrets: SecretMounts;
 }
 

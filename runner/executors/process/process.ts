@@ -12,6 +12,7 @@ import { type Command, type Executor, KILLED, NodeTrouble, type Run, type Sandbo
 import { LogFifo } from "../log-fifo.ts";
 import { noCommand, noFolder } from "../reasons.ts";
 import type { Ended } from "./execute.ts";
+import { findHidden } from "./hidden.ts";
 import type { Jail, Place, Started } from "./jail.ts";
 import { Launcher, LauncherLost } from "./launcher.ts";
 import { planSecretMounts } from "./secret-mounts.ts";
@@ -84,10 +85,11 @@ class ProcessSandbox implements Sandbox {
   async #run(command: Command): Promise<Run> {
     const { pfs, cmd, workingDir = "/", env, stdin, secrets = [], onOutput, signal } = command;
     const { jail, place, launcher } = this.#parts;
-    const planned = await planSecretMounts(secrets, jail);
+    const hidden = await findHidden(jail.hidden);
+    const planned = await planSecretMounts(secrets, { dataDir: jail.dataDir, hidden: hidden.folders });
     if (!planned.ok) return { kind: "not-started", reason: planned.reason, log: "", hopeless: true };
     await this.#writeStdin(stdin);
-    const launch = jail.launch({ ...place, pfs, cmd, workingDir, env, secrets: planned.mounts });
+    const launch = jail.launch({ ...place, pfs, cmd, workingDir, env, hidden, secrets: planned.mounts });
     const files = { log: this.#log.path, stdin: stdin === null ? "/dev/null" : this.#stdinFile, signal };
     const work = () => launcher.execute(launch, files);
     const { done, log } = await this.#log.during({ work, onOutput }).catch(async (error: unknown) => {

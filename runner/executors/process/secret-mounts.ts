@@ -2,6 +2,7 @@ import { lstat, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, normalize } from "node:path";
 import { errorCode } from "../../lib/fault.ts";
 import type { MountedSecret } from "../executor.ts";
+import { isWithin } from "./hidden.ts";
 import { type FolderEntries, readEntries } from "./root-entries.ts";
 
 /** How secrets are shown in the machine's own root, without anything being made in it. */
@@ -39,14 +40,21 @@ const MAX_BYTES = 8 * 1024 * 1024;
 /** Each entry of an opened folder is a mount of its own. */
 const MAX_OPENED_ENTRIES = 500;
 
-/** Plans where each secret goes on this machine, or says why one can't be shown. `dataDir`: the node's data folder, absolute and without links. */
+interface Machine {
+  /** The node's data folder, absolute and without links. */
+  readonly dataDir: string;
+  /** Folders that commands do not see, as in HiddenPaths. */
+  readonly hidden: readonly string[];
+}
+
+/** Plans where each secret goes on this machine, or says why one can't be shown. */
 export async function planSecretMounts(
   secrets: readonly MountedSecret[],
-  { dataDir }: { dataDir: string },
+  { dataDir, hidden }: Machine,
 ): Promise<PlannedMounts> {
   if (secrets.length === 0) return { ok: true, mounts: NOTHING };
   try {
-    const spots = await Promise.all(secrets.map((secret) => findSpot(secret)));
+    const spots = await Promise.all(secrets.map((secret) => findSpot(secret, hidden)));
     refuseReserved(spots, dataDir);
     refuseNested(spots);
     refuseTooMany(spots);
@@ -68,15 +76,16 @@ interface Spot {
   readonly mounted: MountedSecret;
   /** The mount path, with links resolved. */
   readonly path: string;
-  /** The folder of the machine that has to be opened for it; undefined if the path is there, or is to be in the root. */
+  /** The folder of the machine that has to be opened for it; undefined if the path is there, is to be in the root, or in a folder that is hidden: that one is empty. */
   readonly open: string | undefined;
 }
 
-async function findSpot(mounted: MountedSecret): Promise<Spot> {
+async function findSpot(mounted: MountedSecret, hidden: readonly string[]): Promise<Spot> {
   const wanted = normalize(`${mounted.mountPath}/`).slice(0, -1);
   const { there, missing } = await deepestFolder(mounted, wanted);
   const path = join(there, ...missing);
-  const open = missing.length === 0 || there === "/" ? undefined : there;
+  const isHidden = hidden.some((folder) => isWithin(there, folder));
+  const open = missing.length === 0 || there === "/" || isHidden ? undefined : there;
   return { mounted, path, open };
 }
 
@@ -108,10 +117,6 @@ async function isLink(path: string): Promise<boolean> {
     (entry) => entry.isSymbolicLink(),
     () => false,
   );
-}
-
-function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder === "/" ? "/" : `${folder}/`);
 }
 
 function refuseReserved(spots: readonly Spot[], dataDir: string): void {

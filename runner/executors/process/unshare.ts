@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { quoted } from "../quoted.ts";
+import { type HiddenPaths, isWithin } from "./hidden.ts";
 import {
   FIRST_DATA_FD,
   type Jail,
@@ -10,6 +11,7 @@ import {
   ROOT_CAPABILITIES,
   type Started,
 } from "./jail.ts";
+import { mountsIn } from "./kernel-settings.ts";
 import type { FolderEntries } from "./root-entries.ts";
 import type { OpenedFolder, SecretFolder, SecretMounts } from "./secret-mounts.ts";
 
@@ -30,8 +32,11 @@ export interface UnshareTools {
 export interface UnshareOptions {
   readonly tools: UnshareTools;
   readonly root: FolderEntries;
-  /** The node's data folder: hidden from commands, so that none changes the cache by mistake. */
+  /** What is read-only in `/proc`. */
+  readonly settings: readonly string[];
+  /** See Jail. */
   readonly dataDir: string;
+  readonly hidden: readonly string[];
   /** The user who runs the agent. */
   readonly uid: number;
   readonly gid: number;
@@ -45,28 +50,35 @@ export function unshare(options: UnshareOptions): Jail {
   return {
     tool: "unshare",
     dataDir: options.dataDir,
+    hidden: options.hidden,
     prepare: (place) => prepare(place, options),
     launch: (request) => launch(request, options),
     read: ({ report }) => read(report),
   };
 }
 
-async function prepare({ dir, readOnly }: Place, { root, dataDir }: UnshareOptions): Promise<void> {
+async function prepare({ dir, readOnly }: Place, { root, settings }: UnshareOptions): Promise<void> {
   await mkdir(join(dir, "root"));
   const target = (path: string) => escaped(join(dir, "root", path));
   const binds = [...root.folders, ...root.files].map(
     (name) => `${escaped(`/${name}`)} ${target(name)} none rbind 0 0`,
   );
+  // `ro` is only for the mount itself, so each mount below /sys is laid over what came with it. One may go away.
+  const sys = (await mountsIn("/sys")).map(
+    ({ path, flags }) =>
+      `${escaped(path)} ${target(path)} none ${["rbind", "ro", "nofail", ...flags].join(",")} 0 0`,
+  );
   const kept = readOnly.map((path) => `${escaped(path)} ${target(path)} none bind,ro 0 0`);
-  const hidden = `sluice ${target(dataDir)} tmpfs ro 0 0`;
-  await writeFile(join(dir, "fstab"), [...binds, ...kept, hidden, ""].join("\n"));
+  const proc = `proc ${target("proc")} proc defaults 0 0`;
+  const kernel = settings.map((path) => `${target(path)} ${target(path)} none bind,ro,nofail 0 0`);
+  await writeFile(join(dir, "fstab"), [...binds, ...sys, ...kept, proc, ...kernel, ""].join("\n"));
 }
 
 /**
  * The script's arguments are the worker's folder, the folder for `/pfs`, the PATH and the name of the command, its
  * working directory, and then the words that run it. It says "no-folder", "missing" or "started" on file descriptor 3.
  */
-function scriptOf({ tools, root }: UnshareOptions, secrets: readonly string[]): string {
+function scriptOf({ tools, root }: UnshareOptions, covering: readonly string[]): string {
   const folders = [...root.folders, "pfs", "proc", ".old"].map(quoted).join(" ");
   return [
     "set -e",
@@ -77,8 +89,7 @@ function scriptOf({ tools, root }: UnshareOptions, secrets: readonly string[]): 
     ...root.files.map((name) => `: > ${quoted(name)}`),
     ...root.links.map(({ name, target }) => `${tools.ln} -s -- ${quoted(target)} ${quoted(name)}`),
     `${tools.mount} -a -T "$dir/fstab"`,
-    ...secrets,
-    `${tools.mount} -t proc proc proc`,
+    ...covering,
     `${tools.mount} -o bind,ro "$pfs" pfs`,
     `${tools.mount} --bind "$pfs/out" pfs/out`,
     `${tools.pivot_root} . .old`,
@@ -95,11 +106,12 @@ function scriptOf({ tools, root }: UnshareOptions, secrets: readonly string[]): 
 }
 
 function launch(
-  { dir, pfs, cmd, workingDir = "/", env, secrets }: LaunchRequest,
+  { dir, pfs, cmd, workingDir = "/", env, hidden, secrets }: LaunchRequest,
   options: UnshareOptions,
 ): Launch {
-  const { tools, uid, dataDir } = options;
-  const script = scriptOf(options, secretScript(secrets, { tools, root: join(dir, "root"), dataDir }));
+  const { tools, uid } = options;
+  const covering = coveringScript({ hidden, secrets }, { ...options, target: join(dir, "root") });
+  const script = scriptOf(options, covering);
   const name = cmd[0] ?? "";
   const variables = Object.entries(env).map(([key, value]) => `${key}=${value}`);
   return {
@@ -137,8 +149,10 @@ function read(report: string): Started {
 
 interface RootScript {
   readonly tools: UnshareTools;
+  /** The machine's own. */
+  readonly root: FolderEntries;
   /** The folder in which the root is built: absolute, and the script's present folder. */
-  readonly root: string;
+  readonly target: string;
 }
 
 /** What the tools read: the files of all secrets, one after the other. */
@@ -148,18 +162,53 @@ function secretData({ folders }: SecretMounts): string[] {
   return [Buffer.concat(files).toString("base64")];
 }
 
-/** The lines that show secrets in the root that is being built. */
-function secretScript(
-  { opened, folders }: SecretMounts,
-  { tools, root, dataDir }: RootScript & { readonly dataDir: string },
+/**
+ * The lines that hide, and show secrets, in the root that is being built. Opened folders come first, because they show
+ * again what is in them; secrets come last, because one may be in a folder that is hidden.
+ */
+function coveringScript(
+  { hidden, secrets: { opened, folders } }: Pick<LaunchRequest, "hidden" | "secrets">,
+  script: RootScript,
 ): string[] {
-  if (folders.length === 0) return [];
+  const { tools } = script;
+  const seen = seenOf(hidden, { covers: folders, root: script.root });
+  const isShown = (path: string) => folders.some((secret) => isWithin(secret.path, path));
   return [
-    ...opened.flatMap((folder) => openFolder(folder, { tools, root })),
-    // An opened folder may have shown it again.
-    ...(opened.length > 0 ? [`${tools.mount} -t tmpfs -o ro sluice ${below(dataDir)}`] : []),
+    ...opened.flatMap((folder) => openFolder(folder, script)),
+    ...hide(seen, { isShown, script }),
     ...folders.flatMap((folder) => fillFolder(folder, tools)),
-    `exec ${FIRST_DATA_FD}<&-`,
+    ...seen.folders.filter(isShown).map((path) => remountReadOnly(path, tools)),
+    ...(folders.length > 0 ? [`exec ${FIRST_DATA_FD}<&-`] : []),
+  ];
+}
+
+/** Of what is hidden, that which the root being built would show. */
+function seenOf(
+  { folders, files }: HiddenPaths,
+  { covers, root }: { covers: readonly SecretFolder[]; root: FolderEntries },
+): HiddenPaths {
+  const entries = new Set([...root.folders, ...root.files]);
+  const isSeen = (path: string) =>
+    entries.has(path.split("/")[1] ?? "") && !covers.some((secret) => isWithin(path, secret.path));
+  return { folders: folders.filter(isSeen), files: files.filter(isSeen) };
+}
+
+/** A hidden folder is an empty one. It is read-only, if no secret is to be shown in it: files in it would fill the machine's memory. */
+function hide(
+  { folders, files }: HiddenPaths,
+  { isShown, script: { tools, target } }: { isShown: (path: string) => boolean; script: RootScript },
+): string[] {
+  const over = (path: string) => escaped(join(target, path));
+  const table = [
+    ...folders.map((path) => `sluice ${over(path)} tmpfs ${isShown(path) ? "mode=0755" : "ro"} 0 0`),
+    ...files.map((path) => `/dev/null ${over(path)} none bind 0 0`),
+  ];
+  if (table.length === 0) return [];
+  return [
+    `printf '%s\\n' ${table.map(quoted).join(" ")} > .old/hidden`,
+    `${tools.mount} -a -T .old/hidden`,
+    // The file is seen in there when the old root has left its place.
+    ": > .old/hidden",
   ];
 }
 
@@ -173,11 +222,11 @@ function below(path: string): string {
   return quoted(`.${path}`);
 }
 
-function openFolder({ path, mode, entries }: OpenedFolder, { tools, root }: RootScript): string[] {
+function openFolder({ path, mode, entries }: OpenedFolder, { tools, target }: RootScript): string[] {
   const inside = (name: string) => below(join(path, name));
   // An entry may go away meanwhile.
   const binds = [...entries.folders, ...entries.files].map(
-    (name) => `${escaped(join(path, name))} ${escaped(join(root, path, name))} none rbind,nofail 0 0`,
+    (name) => `${escaped(join(path, name))} ${escaped(join(target, path, name))} none rbind,nofail 0 0`,
   );
   return [
     `${tools.mount} -t tmpfs -o mode=${mode.toString(8)} sluice ${below(path)}`,
@@ -194,9 +243,13 @@ function fillFolder({ path, files }: SecretFolder, tools: UnshareTools): string[
     `${tools.mkdir} -p -- ${below(path)}`,
     `${tools.mount} -t tmpfs -o mode=0755 sluice ${below(path)}`,
     ...files.map(({ name, bytes }) => fillFile({ path: join(path, name), size: bytes.length }, tools)),
-    // Remounts the bind mount: without privileges the file system itself can't be changed any more.
-    `${tools.mount} -o remount,bind,ro ${below(path)}`,
+    remountReadOnly(path, tools),
   ];
+}
+
+/** Remounts the bind mount: without privileges the file system itself can't be changed any more. */
+function remountReadOnly(path: string, { mount }: UnshareTools): string {
+  return `${mount} -o remount,bind,ro ${below(path)}`;
 }
 
 /** The lines that fill one file. dd must read exactly `size` bytes: the next ones are the next file's. */

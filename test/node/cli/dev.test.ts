@@ -33,6 +33,7 @@ interface Greeting {
   readonly data: string;
   readonly key: string;
   readonly runners: number;
+  readonly executor?: string;
 }
 
 describe("sluice dev", () => {
@@ -70,6 +71,61 @@ describe("sluice dev", () => {
     );
     expect(code).toBe(1);
   });
+});
+
+describe("a command of a pipeline in sluice dev", () => {
+  test(
+    "sees nothing of the gateway's data folder, and people are told that it is a process",
+    REST,
+    async () => {
+      const cwd = scratchFolder();
+      const { greeting, process } = await dev(cwd, "--executor", "process");
+      expect(greeting).toMatchObject({ runners: 1, executor: "process" });
+      const door = { endpoint: greeting.endpoint, ...rootKey(cwd) };
+      const s3 = new S3(door);
+      await s3.createBucket("master.in");
+      await s3.put("master.in", "file", "content");
+      const control = new Control(door);
+      await control.createPipeline({
+        pipeline: { name: "spy" },
+        transform: {
+          image: "any",
+          cmd: ["sh"],
+          stdin: [`ls -AR ${cwd}/.sluice; cat ${cwd}/.sluice/*.json; :`],
+        },
+        inputs: [{ repo: { name: "in" }, glob: "/*" }],
+      });
+      const [job] = await eventually("the job has ended", async () => {
+        const jobs = await control.jobs("spy");
+        return jobs[0]?.state === "success" && jobs;
+      });
+      const printed = await mustRun([...SLUICE, "job", "logs", job?.id ?? ""], { cwd });
+      expect(printed).toContain("/.sluice");
+      for (const secret of [".json\n", "encryption", "state", door.accessKeyId, door.secretAccessKey]) {
+        expect(printed.replace(`cat: '${cwd}/.sluice/*.json'`, "")).not.toContain(secret);
+      }
+      process.signal("SIGTERM");
+      await process.ended;
+    },
+  );
+
+  test(
+    "is a process where no engine answers, which the greeting says; a runner would end with 2",
+    REST,
+    async () => {
+      const cwd = scratchFolder();
+      const env = { DOCKER_HOST: join(cwd, "none.sock"), CONTAINER_HOST: join(cwd, "none.sock") };
+      const launched = start([...SLUICE, "dev", "--port", "0"], { cwd, env });
+      started.add(launched);
+      await eventually("sluice dev has greeted", () => launched.output().includes("In another terminal"));
+      expect(launched.output()).toMatch(
+        /^commands as processes with your rights and this machine's tools \(.*\), since no container engine answers here$/m,
+      );
+      const { code, stderr } = await run([...SLUICE, "runner", "--node", "other"], { cwd, env });
+      expect(stderr).toMatch(/^error: no container engine answers here: .*--executor process\n {2}docker: /);
+      expect(code).toBe(2);
+    },
+  );
 });
 
 describe("sluice dev with a datum at work", () => {

@@ -126,12 +126,17 @@ describe("sluice doctor", () => {
   });
 
   test("prints a line for each finding, and what to do below those that are not ok", REST, async () => {
-    const env = { HOME: cwd, ...doorVariables(server), DOCKER_HOST: "unix:///nowhere.sock" };
-    const printed = await mustRun(NODE, { cwd, env });
+    const [DOCKER_HOST, CONTAINER_HOST] = ["unix:///nowhere.sock", "unix:///nowhere.sock"];
+    const env = { HOME: cwd, ...doorVariables(server), DOCKER_HOST, CONTAINER_HOST };
+    const { stdout, code } = await run(NODE, { cwd, env });
+    const printed = stdout.toString();
     expect(printed).toMatch(/^ok {4}node {8}v\d+/m);
     expect(printed).toMatch(
-      /^warn {2}docker {6}unix:\/\/\/nowhere\.sock \(DOCKER_HOST\): .*\n {18}install Docker/m,
+      /^fail {2}docker {6}unix:\/\/\/nowhere\.sock \(DOCKER_HOST\): .*\n {18}install Docker/m,
     );
+    // Processes would work, but a runner takes them only if it is told to.
+    expect(printed).toMatch(/^warn {2}process {5}.*must be asked for\n {18}start .*--executor process/m);
+    expect(code).toBe(1);
   });
 
   test("fails where the only executor that may be used is not there", REST, async () => {

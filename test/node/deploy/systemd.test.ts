@@ -44,6 +44,11 @@ test("the unit starts the runner as the runner is started", async () => {
   expect(data).toBe(`/var/lib/${/^StateDirectory=(.+)$/m.exec(UNIT)?.[1]}`);
 });
 
+test("the unit says how commands run: in containers, with the group that may use the engine", () => {
+  expect(UNIT).toMatch(/^ExecStart=.* runner --executor docker /m);
+  expect(UNIT).toContain("\nSupplementaryGroups=docker\n");
+});
+
 test("the unit lets commands have what they need, and the runner drain", () => {
   for (const line of ["Delegate=yes", "KillMode=mixed", "Restart=always", "NoNewPrivileges=yes"]) {
     expect(UNIT).toContain(`\n${line}\n`);

@@ -1,5 +1,8 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { ConfigError, nodeNameOf, readRunnerConfig } from "../../../runner/agent/config.ts";
+import { pathsToHide } from "../../../runner/executors/process/hidden.ts";
 
 const KEYS = { SLUICE_ACCESS_KEY_ID: "id", SLUICE_SECRET_ACCESS_KEY: "secret" };
 
@@ -61,6 +64,30 @@ test("what egress may do comes from flags, else from variables; else it may do t
   expect(readRunnerConfig({}, KEYS)).not.toHaveProperty("egress");
 });
 
+test("what is to be hidden is found from wherever the runner was started", () => {
+  expect(readRunnerConfig({ hide: [".sluice", "/srv/x/"] }, KEYS).hidden).toEqual([
+    join(process.cwd(), ".sluice"),
+    "/srv/x",
+  ]);
+});
+
+test("commands are kept from the data folder, the secrets and the usual places of keys", () => {
+  const paths = (secrets?: string) => pathsToHide({ dataDir: "/data", hidden: ["/srv/x"], secrets }, {});
+  const always = ["/data", "/srv/x", "/var/run/secrets", "/run/secrets", "/etc/sluice"];
+  expect(paths()).toEqual(always);
+  expect(paths("secrets")).toEqual([...always, join(process.cwd(), "secrets")]);
+  // What opens the cluster opens every secret in it.
+  const env = { KUBECONFIG: "/etc/kube/a:/etc/kube/b" };
+  expect(pathsToHide({ dataDir: "/data", secrets: "kubernetes:team" }, env)).toEqual(
+    expect.arrayContaining([join(homedir(), ".kube"), "/etc/kube/a", "/etc/kube/b"]),
+  );
+});
+
+test("a network is for containers", () => {
+  expect(readRunnerConfig({ network: "none" }, KEYS).network).toBe("none");
+  expect(readRunnerConfig({}, KEYS)).not.toHaveProperty("network");
+});
+
 test("a bad setting names itself, its value and the fix", () => {
   const cases: [Parameters<typeof readRunnerConfig>, string[]][] = [
     [
@@ -119,6 +146,18 @@ test("a bad setting names itself, its value and the fix", () => {
     [
       [{ secrets: "kubernetes:" }, KEYS],
       ["--secrets", '"kubernetes:"', "namespace"],
+    ],
+    [
+      [{ hide: ["/srv/../"] }, KEYS],
+      ["--hide", '"/srv/../"', "not the whole machine"],
+    ],
+    [
+      [{ network: "container:other" }, KEYS],
+      ["--network", '"container:other"', "none, host"],
+    ],
+    [
+      [{ network: "none", executor: "process" }, KEYS],
+      ["--network", '"none"', "--executor docker"],
     ],
     [
       [{ executor: "vm" }, KEYS],

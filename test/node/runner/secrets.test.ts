@@ -52,7 +52,8 @@ for (const { name, options, find, absent } of JAILS) {
       await mkdir(join(dir, "datum", "out"), { recursive: true });
       await mkdir(join(dir, "worker"));
       if (absent) return;
-      const jail = await find({ root: await readRootEntries(), dataDir: dir });
+      const hidden = [join(base, "tokens"), join(base, "tokens file")];
+      const jail = await find({ root: await readRootEntries(), dataDir: dir, hidden });
       if (typeof jail === "string") throw new Error(jail);
       executor = processExecutor(jail);
       const { signal } = new AbortController();
@@ -145,6 +146,29 @@ for (const { name, options, find, absent } of JAILS) {
       const run = await sh(`ls -A "${dir}"`, [mounted(join(base, "new"), { key: "k" })]);
       expect(run).toMatchObject({ code: 0, log: "" });
     });
+
+    needs(
+      `${name}: a secret in a folder that is hidden, or around one, shows nothing of that folder`,
+      async () => {
+        const tokens = join(base, "tokens");
+        await mkdir(join(tokens, "account"), { recursive: true });
+        for (const file of ["token", "account/token"]) await writeFile(join(tokens, file), "hush");
+        await writeFile(join(base, "tokens file"), "hush");
+        const spy = `cd "${base}" && ls -AR tokens; cat tokens/token tokens/account/token "tokens file"; touch tokens/new`;
+        for (const at of ["tokens/mine", "tokens/account/mine", "tokens/account", "tokens", "beside/mine"]) {
+          const run = await sh(`cat "${join(base, at)}/key"; ${spy}`, [
+            mounted(join(base, at), { key: "k" }),
+          ]);
+          expect(run.log, at).toMatch(/^k/);
+          expect(run.log, at).not.toContain("hush");
+          expect(run.log, at).not.toMatch(/^token$/m);
+          expect(run, at).not.toMatchObject({ code: 0 });
+          expect(await readdir(tokens)).toEqual(["account", "token"]);
+        }
+        const log = await sh(`ls -A "${base}"`, [mounted(base, { key: "k" })]);
+        expect(log).toMatchObject({ kind: "not-started" });
+      },
+    );
 
     needs(`${name}: a command can't change, add or unmount anything, and others can't read`, async () => {
       const at = `/${UNUSED}`;

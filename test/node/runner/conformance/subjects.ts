@@ -26,7 +26,15 @@ export interface Subject {
   /** What to give as the image. */
   image(image: TestImage): Promise<string>;
   /** `dataDir` is there, and has no links on the way. */
-  open(dataDir: string, limits?: Limits): Promise<Executor>;
+  open(dataDir: string, terms?: SubjectTerms): Promise<Executor>;
+}
+
+export interface SubjectTerms {
+  readonly limits?: Limits;
+  /** What commands are not to see of this machine, whether it is there or not. */
+  readonly hidden?: readonly string[];
+  /** Of containers. */
+  readonly network?: string;
 }
 
 /** The names of all of them, whether they are here or not. */
@@ -54,8 +62,8 @@ async function processSubject(name: keyof typeof PROCESS_TOOLS): Promise<Subject
     absent: (await findTool(PROCESS_TOOLS[name])) === undefined,
     path: process.env.PATH ?? "/usr/bin:/bin",
     image: async () => "any",
-    async open(dataDir) {
-      const jail = await find({ root: await readRootEntries(), dataDir });
+    async open(dataDir, { hidden = [] } = {}) {
+      const jail = await find({ root: await readRootEntries(), dataDir, hidden });
       if (typeof jail === "string") throw new Error(jail);
       return processExecutor(jail);
     },
@@ -75,7 +83,9 @@ function containerSubject(name: string, engine: TestEngine | undefined): Subject
     ...(engine !== undefined && { engine }),
     path: "/bin",
     image: (image) => here().image(image),
-    open: async (dataDir, limits = {}) =>
-      containerExecutor({ engine: await openEngine(here().socket), dataDir, node: "conformance", limits }),
+    open: async (dataDir, { limits = {}, network } = {}) => {
+      const engine = await openEngine(here().socket);
+      return containerExecutor({ engine, dataDir, node: "conformance", limits, network });
+    },
   };
 }

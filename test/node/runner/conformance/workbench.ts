@@ -2,15 +2,14 @@ import { chmod, mkdir, mkdtemp, readFile, realpath, writeFile } from "node:fs/pr
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
-import type { Command, Executor, Limits, Run, Sandbox } from "../../../../runner/executors/executor.ts";
+import type { Command, Executor, Run, Sandbox } from "../../../../runner/executors/executor.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import { leftovers, NOTHING } from "../../../support/leftovers.ts";
 import type { TestImage } from "../../../support/test-images.ts";
-import type { Subject } from "./subjects.ts";
+import type { Subject, SubjectTerms } from "./subjects.ts";
 
-export interface WorkbenchOptions {
+export interface WorkbenchOptions extends SubjectTerms {
   readonly image?: TestImage;
-  readonly limits?: Limits;
 }
 
 /** Runs a test's commands: one executor and one sandbox for a file's tests, and a datum for each. */
@@ -31,7 +30,7 @@ export class Workbench {
   async open(): Promise<void> {
     // A name with a blank, which tools may split at.
     this.#dir = await realpath(await mkdtemp(join(tmpdir(), "sluice executor ")));
-    this.#executor = await this.subject.open(this.dir, this.#options.limits);
+    this.#executor = await this.subject.open(this.dir, this.#options);
     this.#sandbox = await this.prepare(this.#options.image);
   }
 

@@ -1,6 +1,7 @@
 // @module-tag rest
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmod, chown, readdir } from "node:fs/promises";
+import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findTool } from "../../../../runner/executors/find-tool.ts";
@@ -23,12 +24,15 @@ for (const subject of await containerSubjects()) {
     let stage: Stage;
     let agents: ChildProcess[];
     let mark: string;
+    /** What agents are told. */
+    let executor: string;
     /** The engine's socket, for somebody else. */
     let relay: SocketRelay;
 
     beforeEach(async () => {
       stage = await Stage.open();
       agents = [];
+      executor = name;
       relay = new SocketRelay(join(dirname(stage.dataDir), "engine.sock"), engine?.socket ?? "");
       mark = `sluice-test-${process.pid}-${Date.now()}`;
     });
@@ -42,7 +46,7 @@ for (const subject of await containerSubjects()) {
     });
 
     async function start(...wrapper: string[]): Promise<ChildProcess> {
-      const [file = "", ...args] = [...wrapper, process.execPath, AGENT, stage.dataDir, name];
+      const [file = "", ...args] = [...wrapper, process.execPath, AGENT, stage.dataDir, executor];
       const env = {
         PATH: process.env.PATH,
         [name === "docker" ? "DOCKER_HOST" : "CONTAINER_HOST"]:
@@ -138,6 +142,30 @@ for (const subject of await containerSubjects()) {
         const [outcome] = stage.gateway.outcomes;
         if (outcome?.state !== "success") throw new Error(JSON.stringify(outcome));
         expect(stage.gateway.outputBytes(outcome, "copy")?.toString()).toBe("content of acontent of a");
+      },
+    );
+
+    needs(
+      `${name}: an engine that goes away is waited for, also by an agent that chose it itself`,
+      async () => {
+        await relay.open();
+        await transform(["hostname > /pfs/out/host"]);
+        stage.gateway.add("a");
+        executor = "auto";
+        await start("env");
+        await stage.reported(1);
+        await relay.cut();
+        for (const { Id } of await containersBelow(engine, stage.dataDir)) {
+          await engine?.client.getContainer(Id).kill();
+        }
+        stage.gateway.add("b");
+        await soon(() => stage.gateway.troubles.at(-1)).toContain("does not answer");
+        expect(stage.gateway.outcomes.filter(({ state }) => state !== "returned")).toHaveLength(1);
+        await relay.open();
+        await stage.reported(2);
+        const last = stage.gateway.outcomes.at(-1);
+        if (last?.state !== "success") throw new Error(JSON.stringify(last));
+        expect(stage.gateway.outputBytes(last, "host")?.toString()).not.toBe(`${hostname()}\n`);
       },
     );
 

@@ -1,11 +1,11 @@
 import { once } from "node:events";
-import { mkdtemp, realpath } from "node:fs/promises";
+import { mkdir, mkdtemp, realpath } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findEngine } from "../../../../runner/executors/container/engine/find-engine.ts";
-import { NoExecutorError } from "../../../../runner/executors/executor.ts";
+import { NoEngineError, NoExecutorError } from "../../../../runner/executors/executor.ts";
 import { findEngines, openExecutor } from "../../../../runner/executors/open-executor.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 
@@ -94,6 +94,29 @@ describe("looking for a container engine", () => {
   test("no engine is looked for where commands are to be processes", async () => {
     const DOCKER_HOST = `unix://${await fake("d.sock", DOCKER)}`;
     expect([...(await findEngines("process", { DOCKER_HOST }))]).toEqual([]);
+  });
+
+  test("auto takes no processes unless somebody said so, and then not silently in place of a network", async () => {
+    const env = { DOCKER_HOST: join(dir, "none.sock"), CONTAINER_HOST: join(dir, "none.sock") };
+    const engines = await findEngines("auto", env);
+    await mkdir(join(dir, "agent"));
+    const terms = {
+      choice: "auto",
+      dataDir: dir,
+      agentDir: join(dir, "agent"),
+      node: "n1",
+      limits: {},
+    } as const;
+    const refused = openExecutor(engines, terms);
+    await expect(refused).rejects.toThrow(NoEngineError);
+    await expect(refused).rejects.toThrow(/^docker: .*no such socket\npodman: .*--executor process$/s);
+    const allowed = { ...terms, withoutEngine: "process" } as const;
+    await expect(openExecutor(engines, { ...allowed, network: "none" })).rejects.toThrow(
+      '--network is "none", but commands that run as processes',
+    );
+    const { executor } = await openExecutor(engines, allowed);
+    await executor.close();
+    expect(executor.name).toBe("process");
   });
 
   test("auto takes docker before podman", async () => {

@@ -5,7 +5,8 @@ import { startRunner } from "../../../../runner/main.ts";
 
 /** An agent as a process of its own, as `sluice runner` is one: to be signalled and killed. `argv`: data folder, node. */
 const [, , data, node] = process.argv;
-const config = readRunnerConfig({ ...(data && { data }), ...(node && { node }) }, process.env);
+const named = { ...(data && { data }), ...(node && { node }) };
+const config = readRunnerConfig({ executor: "process", ...named }, process.env);
 const log = pino({ level: process.env.SLUICE_TEST_LOG ?? "silent" });
 const runner = await startRunner(config, { log });
 stopOnSignals(runner, { log });

@@ -4,10 +4,12 @@ import { findBubblewrap, findUnshare } from "../../../../runner/executors/detect
 import { processExecutor } from "../../../../runner/executors/process/process.ts";
 import { readRootEntries } from "../../../../runner/executors/process/root-entries.ts";
 
-/** Runs one shell script in a sandbox, as a process of its own. `argv`: tool, folder with `datum` in it, script, where secrets are mounted. */
+/** Runs one shell script in a sandbox, as a process of its own. `argv`: tool, folder with `datum` in it, script, where secrets are mounted. `SLUICE_TEST_HIDDEN` is what the script is not to see. */
 const [, , tool, dir = "", script = "", ...mountPaths] = process.argv;
 const find = tool === "bubblewrap" ? findBubblewrap : findUnshare;
-const jail = await find({ root: await readRootEntries(), dataDir: dir });
+const hidden = process.env.SLUICE_TEST_HIDDEN;
+const root = await readRootEntries();
+const jail = await find({ root, dataDir: dir, ...(hidden && { hidden: [hidden] }) });
 if (typeof jail === "string") throw new Error(jail);
 await mkdir(join(dir, "own"));
 const executor = processExecutor(jail);
