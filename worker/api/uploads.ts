@@ -13,6 +13,7 @@ import {
 } from "../../protocol/files.ts";
 import { type BranchAddress, parseUploadId } from "../../protocol/names.ts";
 import { byteSource } from "../blobs/body-reader.ts";
+import { BroughtBlobs } from "../blobs/brought-blobs.ts";
 import { composeContent, type Slice } from "../blobs/compose/compose-content.ts";
 import type { Content } from "../blobs/content.ts";
 import { writeContent } from "../blobs/write-content.ts";
@@ -82,20 +83,26 @@ export async function addContent(asked: ApiRequest): Promise<Response> {
   const { uid } = await keepOpen(branch, upload);
   const { body } = asked.request;
   const sha256 = asked.bodySha256;
-  const written = await writeContent(body && byteSource(body), {
-    store: asked.context.blobs,
-    openUpload: async () => ({ upload, uid }),
-    renewUpload: async () => void (await keepOpen(branch, upload)),
-    uploadLeaseMs: UPLOAD_LEASE_MS,
-    declaredSize: id.size,
-    expect: { digest: id, ...(sha256 !== null && { sha256 }) },
-    now: Date.now,
-    idleMs: IDLE_MS,
-  });
-  if (!written.ok) throw writeError(written.reason);
-  const added = await branch.addContents({ upload, contents: [written.content] });
-  if (!added.ok) throw branchError(added);
-  return Response.json(id satisfies ContentId);
+  const blobs = new BroughtBlobs(asked.context.blobs);
+  try {
+    const written = await writeContent(body && byteSource(body), {
+      store: blobs,
+      openUpload: async () => ({ upload, uid }),
+      renewUpload: async () => void (await keepOpen(branch, upload)),
+      uploadLeaseMs: UPLOAD_LEASE_MS,
+      declaredSize: id.size,
+      expect: { digest: id, ...(sha256 !== null && { sha256 }) },
+      now: Date.now,
+      idleMs: IDLE_MS,
+    });
+    if (!written.ok) throw writeError(written.reason);
+    const added = await blobs.handOver(() => branch.addContents({ upload, contents: [written.content] }));
+    if (!added.ok) throw branchError(added);
+    return Response.json(id satisfies ContentId);
+  } catch (error) {
+    await blobs.discard();
+    throw error;
+  }
 }
 
 /** `POST /uploads/{id}/compose`: one content out of others that the upload holds. */
@@ -104,20 +111,28 @@ export async function composeContents(asked: ApiRequest): Promise<Response> {
   const { branch, upload } = uploadOf(asked);
   const { parts, content: expected } = await readJson(asked, ComposeContent);
   const { uid } = await keepOpen(branch, upload);
-  const { content } = await composeContent(partsOf(branch, { upload, parts }), {
-    store: asked.context.blobs,
-    owner: { uid, upload },
-  });
-  if (expected && contentName(expected) !== contentName(content)) {
-    throw new ApiError(
-      "InvalidRequest",
-      `The parts make up ${contentName(content)}, but content says ${contentName(expected)}.`,
-    );
+  const blobs = new BroughtBlobs(asked.context.blobs);
+  try {
+    const { content } = await composeContent(partsOf(branch, { upload, parts }), {
+      store: blobs,
+      owner: { uid, upload },
+    });
+    if (expected && contentName(expected) !== contentName(content)) {
+      throw new ApiError(
+        "InvalidRequest",
+        `The parts make up ${contentName(content)}, but content says ${contentName(expected)}.`,
+      );
+    }
+    // The upload held the parts when they were read, and lets go of nothing before its end: they are in that life still.
+    const composed = { ...content, keeps: parts };
+    const added = await blobs.handOver(() => branch.addContents({ upload, contents: [composed] }));
+    if (!added.ok) throw branchError(added);
+    const { digest, size } = content;
+    return Response.json({ digest, size } satisfies z.infer<typeof ContentComposed>);
+  } catch (error) {
+    await blobs.discard();
+    throw error;
   }
-  const added = await branch.addContents({ upload, contents: [{ ...content, keeps: parts }] });
-  if (!added.ok) throw branchError(added);
-  const { digest, size } = content;
-  return Response.json({ digest, size } satisfies z.infer<typeof ContentComposed>);
 }
 
 /** Where the parts' bytes are, asked for as many at a time as an answer holds. */

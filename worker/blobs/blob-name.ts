@@ -27,6 +27,12 @@ export function manifestBlobName(manifest: ContentId, owner: BlobOwner): string 
   return `${folder(manifest, owner)}/${contentName(manifest)}.manifest.${owner.write}.${uploadUlid(owner.upload)}`;
 }
 
+/** How many bytes of JSON are in a manifest's blob; undefined if the name is a chunk's. */
+export function manifestBytes(name: string): number | undefined {
+  const [, size] = /-(\d+)\.manifest\.[^/]*$/.exec(name) ?? [];
+  return size === undefined ? undefined : Number(size);
+}
+
 /** A fresh `write`. */
 export function newWrite(): string {
   return crypto.randomUUID().slice(0, 8);

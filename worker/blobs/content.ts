@@ -32,5 +32,17 @@ export interface Content {
    * Contents of the same branch that own the blobs of the body's chunks: they live as long as this one does. Absent: the
    * content owns its blobs itself. The blobs of the manifest are its own in any case.
    */
-  readonly keeps?: readonly ContentId[];
+  readonly keeps?: readonly KeptContent[];
 }
+
+/** A content that another one keeps, since that lists its blobs. */
+export interface KeptContent extends ContentId {
+  /**
+   * Which life of the content the list of its blobs was read from. If it went and came again meanwhile, it has other
+   * blobs, and the ones that were read are going. Absent: the reader was not told.
+   */
+  readonly life?: Life | undefined;
+}
+
+/** Tells a row of a content from an earlier one of the same content. Null if its blobs can't be others: it has none, or it is as old as the tables. */
+export type Life = number | null;

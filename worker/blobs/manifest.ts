@@ -107,6 +107,39 @@ export async function* chunksWithin(
   }
 }
 
+interface DeletedManifest {
+  readonly blob: string;
+  /** Bytes of JSON. */
+  readonly length: number;
+  /** Whether the chunks that it lists go with it, or belong to others. */
+  readonly chunks: "own" | "borrowed";
+  /** Most pages that are deleted now. */
+  readonly mostPages: number;
+}
+
+/**
+ * Deletes a manifest with its pages and its chunks. What lists others goes after them, so that after a crash the rest is
+ * still found. Returns how many pages are gone now, and whether that was all.
+ */
+export async function deleteManifest(
+  store: BlobStore,
+  { blob, length, chunks, mostPages }: DeletedManifest,
+): Promise<{ pages: number; done: boolean }> {
+  const pages = (await readIfThere<ManifestPage[]>(store, { blob, length })) ?? [];
+  let deleted = 0;
+  for (const page of pages) {
+    if (deleted >= mostPages) return { pages: deleted, done: false };
+    const listed = await readIfThere<Chunk[]>(store, page);
+    // It went before a crash, or in an earlier round.
+    if (!listed) continue;
+    deleted++;
+    if (chunks === "own") await store.delete([...new Set(listed.map((chunk) => chunk.blob))]);
+    await store.delete([page.blob]);
+  }
+  await store.delete([blob]);
+  return { pages: deleted, done: true };
+}
+
 function* placed(chunks: readonly Chunk[], from: number): Generator<PlacedChunk> {
   let start = from;
   for (const chunk of chunks) {
@@ -117,9 +150,17 @@ function* placed(chunks: readonly Chunk[], from: number): Generator<PlacedChunk>
 
 /** Reads JSON that this file wrote. */
 async function readJson<T>(store: BlobStore, { blob, length }: { blob: string; length: number }): Promise<T> {
+  const found = await readIfThere<T>(store, { blob, length });
+  if (found === undefined) throw new MissingBlobError(blob);
+  return found;
+}
+
+async function readIfThere<T>(
+  store: BlobStore,
+  { blob, length }: { blob: string; length: number },
+): Promise<T | undefined> {
   const stream = await store.get(blob, { offset: 0, length });
-  if (stream === null) throw new MissingBlobError(blob);
-  return await new Response(stream).json<T>();
+  return stream === null ? undefined : await new Response(stream).json<T>();
 }
 
 /** A name points at nothing: this never happens while the invariants hold. */

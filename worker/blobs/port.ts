@@ -12,8 +12,15 @@ export interface BlobStore {
    * short for that.
    */
   get(name: string, range: ByteRange): Promise<ReadableStream<Uint8Array> | null>;
-  /** Removes a blob. Does nothing if there is none. */
-  delete(name: string): Promise<void>;
+  /** Removes blobs, and passes over those that are not there. If it rejects, some of them may be gone. */
+  delete(names: readonly string[]): Promise<void>;
+}
+
+/** A blob that no content has any more. */
+export interface UnwantedBlob {
+  readonly blob: string;
+  /** 1: it is a manifest, and the chunks that it lists belong to others. */
+  readonly borrowed: 0 | 1;
 }
 
 export interface ByteRange {

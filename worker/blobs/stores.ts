@@ -1,5 +1,6 @@
 import type { Env } from "../env.ts";
-import { type BlobStore, type ByteRange, ShortBlobError } from "./port.ts";
+import { type BlobStore, type ByteRange, ShortBlobError, type UnwantedBlob } from "./port.ts";
+import { removeBlobs } from "./remove-blobs.ts";
 
 /** The blob store that the host bound: DISK (embedded) before BLOBS (R2). Throws if there is neither. */
 export function openBlobStore(env: Pick<Env, "DISK" | "BLOBS">): BlobStore {
@@ -7,6 +8,19 @@ export function openBlobStore(env: Pick<Env, "DISK" | "BLOBS">): BlobStore {
   if (env.BLOBS) return new R2BlobStore(env.BLOBS);
   throw new Error("no blob store: bind an R2 bucket as BLOBS, or a writable disk service as DISK");
 }
+
+/** Deletes blobs of the store that the host bound. Returns those that are gone; the others are for another call. */
+export async function removeUnwanted(
+  env: Pick<Env, "DISK" | "BLOBS">,
+  unwanted: readonly UnwantedBlob[],
+): Promise<string[]> {
+  return await removeBlobs(openBlobStore(env), unwanted);
+}
+
+/** Most names that one call to R2 deletes. */
+const R2_DELETED_AT_ONCE = 1000;
+/** Calls to the disk service at a time: the platform lets one request have no more under way. */
+const DISK_DELETED_AT_ONCE = 6;
 
 /** Blobs as objects in an R2 bucket. */
 export class R2BlobStore implements BlobStore {
@@ -30,8 +44,10 @@ export class R2BlobStore implements BlobStore {
     return object.body;
   }
 
-  async delete(name: string): Promise<void> {
-    await this.#bucket.delete(name);
+  async delete(names: readonly string[]): Promise<void> {
+    for (let from = 0; from < names.length; from += R2_DELETED_AT_ONCE) {
+      await this.#bucket.delete(names.slice(from, from + R2_DELETED_AT_ONCE));
+    }
   }
 }
 
@@ -64,7 +80,14 @@ export class DiskBlobStore implements BlobStore {
     return response.body;
   }
 
-  async delete(name: string): Promise<void> {
+  async delete(names: readonly string[]): Promise<void> {
+    for (let from = 0; from < names.length; from += DISK_DELETED_AT_ONCE) {
+      const some = names.slice(from, from + DISK_DELETED_AT_ONCE);
+      await Promise.all(some.map((name) => this.#deleteOne(name)));
+    }
+  }
+
+  async #deleteOne(name: string): Promise<void> {
     const response = await this.#disk.fetch(address(name), { method: "DELETE" });
     if (!response.ok && response.status !== 404) throw new Error(await failure("delete", { name, response }));
   }

@@ -3,6 +3,7 @@ import { monotonicFactory } from "ulid";
 import type { ContentId } from "../../protocol/content.ts";
 import { MAX_LIST_ENTRIES } from "../../protocol/files.ts";
 import type { Body, Content } from "../blobs/content.ts";
+import { removeUnwanted } from "../blobs/stores.ts";
 import type { Env } from "../env.ts";
 import type { BranchContext } from "./context.ts";
 import type * as Contract from "./contract.ts";
@@ -13,6 +14,7 @@ import { Applier } from "./large-commits/applier.ts";
 import { Ledger } from "./ledger/ledger.ts";
 import { Alarm } from "./lifecycle/alarm.ts";
 import { LifecycleCalls } from "./lifecycle/calls.ts";
+import { Collector } from "./lifecycle/collector.ts";
 import { Courier } from "./lifecycle/courier.ts";
 import { openReceivers } from "./lifecycle/receivers.ts";
 import { earliest, nextTidy, tidy } from "./lifecycle/tidy.ts";
@@ -31,6 +33,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   readonly #ledger: Ledger;
   readonly #alarm: Alarm;
   readonly #courier: Courier;
+  readonly #collector: Collector;
   readonly #applier: Applier;
   readonly #lifecycle: LifecycleCalls;
   readonly #uploads: UploadCalls;
@@ -66,6 +69,10 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     const committer = new Committer({ ...context, courier });
     const applier = new Applier({ ...context, committer, gate });
     this.#courier = courier;
+    this.#collector = new Collector({
+      ...context,
+      remove: (unwanted) => removeUnwanted(this.env, unwanted),
+    });
     this.#applier = applier;
     this.#lifecycle = new LifecycleCalls({ ...context, courier, gate });
     this.#uploads = new UploadCalls(uploadContext);
@@ -84,6 +91,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     ledger.transaction((tx) => tidy(tx, ledger, Date.now()));
     this.#applier.goOn();
     await this.#courier.deliverDue();
+    await this.#collector.collect();
     this.#alarm.renew();
   }
 

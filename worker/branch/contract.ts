@@ -1,7 +1,7 @@
 import type { ContentId } from "../../protocol/content.ts";
 import type { Attributes, FileEntry } from "../../protocol/files.ts";
 import type { PathFault } from "../../protocol/paths.ts";
-import type { Body, Content } from "../blobs/content.ts";
+import type { Body, Content, Life } from "../blobs/content.ts";
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from "../core/checksums.ts";
 
 /** How long an upload without a pipeline's lease stays open after it was opened, renewed or last added to; milliseconds. */
@@ -39,7 +39,7 @@ export interface BranchApi {
   }): Promise<UploadOpened | Refused<"no-such-branch" | "pipeline-output">>;
   /** Keeps a long upload open: to be called well within UPLOAD_LEASE_MS. */
   renewUpload(request: { upload: string }): Promise<UploadOpened | Refused<"no-such-upload">>;
-  /** Gives an upload up: what it alone kept is condemned. Does nothing if it is closed already. */
+  /** Gives an upload up: what it alone kept is condemned, and deleted within a minute if no file ever had it. Does nothing if it is closed already. */
   abortUpload(request: { upload: string }): Promise<void>;
   /** Registers contents whose bytes are up (or inline) and keeps them for the upload. */
   addContents(request: {
@@ -215,6 +215,8 @@ export interface FileRead {
   readonly size: number;
   readonly attributes: StoredAttributes;
   readonly body: Body;
+  /** Of the content, for those who name what they read here as kept. */
+  readonly life: Life;
   /** Of the commit that `modified` asks for. */
   readonly modifiedAt: number;
   /** The version: the commit that was asked for; of a read at HEAD, the one that wrote the file. */
@@ -358,6 +360,7 @@ export interface PartList {
 export interface PartBody extends ContentId {
   readonly number: number;
   readonly body: Body;
+  readonly life: Life;
 }
 export interface ListMultiparts {
   /** Only uploads whose objects go into this open commit. Absent: only those that go into none. */

@@ -1,3 +1,4 @@
+import { env } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import type { ContentId } from "../../../protocol/content.ts";
 import { randomBytes, referenceDigest, sameBytes } from "../blobs/reference.ts";
@@ -12,6 +13,7 @@ import {
   makeBranch,
   paths,
   signedBody,
+  testContext,
 } from "./support.ts";
 
 async function newBranch(repo: string): Promise<{ repo: string; branch: string; upload: string }> {
@@ -194,7 +196,7 @@ describe("a content that is not what it says it is", () => {
     ]);
   });
 
-  test("as a body is refused: other bytes, too few, too many", async () => {
+  test("as a body is refused, and leaves no blob: other bytes, too few, too many", async () => {
     const { upload, ...address } = await newBranch("bodies");
     for (const size of [100, LARGE_BYTES]) {
       const bytes = randomBytes(size, 1);
@@ -213,6 +215,10 @@ describe("a content that is not what it says it is", () => {
       }
       expect(await failed(`GET ${contentPath(address, { digest, size })}`)).toMatchObject({ status: 404 });
     }
+    const status = await testContext().branch(address).status();
+    const { objects } = await env.BLOBS.list({ prefix: "b/" });
+    const uid = status.ok ? status.uid : "";
+    expect(objects.filter(({ key }) => key.includes(`/${uid}/`))).toEqual([]);
   });
 
   test("as a body must have the SHA-256 that was signed", async () => {

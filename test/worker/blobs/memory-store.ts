@@ -26,7 +26,7 @@ export class MemoryStore implements BlobStore {
     return new Blob([blob.subarray(range.offset, range.offset + range.length)]).stream();
   }
 
-  async delete(name: string): Promise<void> {
-    this.blobs.delete(name);
+  async delete(names: readonly string[]): Promise<void> {
+    for (const name of names) this.blobs.delete(name);
   }
 }

@@ -42,7 +42,7 @@ async function manifestOf(chunks: readonly Chunk[]): Promise<Body> {
   let pages = 0;
   const counting: BlobStore = {
     get: (name, range) => store.get(name, range),
-    delete: (name) => store.delete(name),
+    delete: (names) => store.delete(names),
     put(name, json) {
       pages++;
       return store.put(name, json);
@@ -126,7 +126,7 @@ describe("a reader", () => {
     const cancelled = Promise.withResolvers<void>();
     const endless: BlobStore = {
       put: (name, bytes) => store.put(name, bytes),
-      delete: (name) => store.delete(name),
+      delete: (names) => store.delete(names),
       async get(name) {
         opened.push(name);
         return new ReadableStream<Uint8Array>({

@@ -59,11 +59,11 @@ export const STORE_CASES: readonly StoreCase[] = [
     name: "deletes a blob, and does not mind one that is not there",
     async run(store) {
       await store.put("case/deleted.U", pattern(10, 1));
-      await store.delete("case/deleted.U");
+      await store.delete(["case/deleted.U"]);
       if ((await store.get("case/deleted.U", { offset: 0, length: 10 })) !== null)
         throw new Error("still there");
-      await store.delete("case/deleted.U");
-      await store.delete("no/such/folder/x.U");
+      await store.delete(["case/deleted.U"]);
+      await store.delete(["no/such/folder/x.U", "case/other.U"]);
     },
   },
   {

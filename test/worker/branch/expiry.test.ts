@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import type { Branch } from "../../../worker/branch/branch.ts";
 import { type BranchApi, UPLOAD_LEASE_MS } from "../../../worker/branch/contract.ts";
 import { Alarm } from "../../../worker/branch/lifecycle/alarm.ts";
+import { NAMELESS_GRACE_MS } from "../../../worker/branch/tree/content-store.ts";
 import { numbered, putText, seed, stageAll } from "./large-support.ts";
 import {
   type BranchStub,
@@ -24,7 +25,8 @@ const REFUSED = { ok: false, reason: "no-such-upload" };
 /** As if so much time had passed for what waits in these tables. */
 async function passed(branch: BranchStub, ms: number): Promise<void> {
   await runInDurableObject(branch, (_, { storage: { sql } }) => {
-    for (const table of ["uploads", "completions"]) sql.exec(`UPDATE ${table} SET due = due - ?`, ms);
+    for (const table of ["uploads", "completions", "condemned"])
+      sql.exec(`UPDATE ${table} SET due = due - ?`, ms);
   });
 }
 
@@ -50,6 +52,9 @@ describe("what runs out", () => {
       holds: 0,
       uploads: 0,
     });
+    await passed(branch, NAMELESS_GRACE_MS);
+    await runDurableObjectAlarm(branch);
+    expect(await ledgerOf(branch)).toMatchObject({ condemned: [] });
     expect(await alarmOf(branch)).toBeNull();
   });
 
@@ -204,7 +209,14 @@ describe("an object that has nothing to do comes to rest: no alarm stays set aft
   /** How much time or another turn of the object is to bring. */
   function owed(branch: BranchStub): Promise<number> {
     return runInDurableObject(branch, (_, { storage: { sql } }) => {
-      const rows = ["outbox", "applying", "completions", "uploads WHERE due >= 0", "sessions WHERE due >= 0"];
+      const rows = [
+        "outbox",
+        "applying",
+        "completions",
+        "uploads WHERE due >= 0",
+        "sessions WHERE due >= 0",
+        "condemned",
+      ];
       const counts = [...rows, "contents WHERE refs = 0"].map(
         (of) => sql.exec(`SELECT count(*) AS n FROM ${of}`).one().n,
       );
@@ -218,7 +230,7 @@ describe("an object that has nothing to do comes to rest: no alarm stays set aft
       .poll(
         async () => {
           await runInDurableObject(branch, (_, { storage: { sql } }) => {
-            for (const table of ["outbox", "completions", "uploads", "sessions"])
+            for (const table of ["outbox", "completions", "uploads", "sessions", "condemned"])
               sql.exec(`UPDATE ${table} SET due = 0 WHERE due IS NOT NULL`);
           });
           // What time brings is for the alarm alone: it must be set as long as anything is owed.

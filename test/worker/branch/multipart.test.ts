@@ -230,6 +230,25 @@ describe("parts", () => {
     expect(await ledgerOf(branch)).toMatchObject({ refs: [], holds: 0 });
   });
 
+  test("a part that went and came again in other blobs is not the one that was read", async () => {
+    const branch = await freshBranch();
+    const upload = await begin(branch);
+    const [one, two] = [part("one"), part("two")];
+    await add(branch, { upload, parts: { 1: one, 2: two } });
+    const read = await branch.partBodies({ upload, numbers: [1, 2] });
+    if (!read.ok) throw new Error(read.reason);
+    const lives = read.parts.map(({ digest, size, life }) => ({ digest, size, life }));
+    await add(branch, { upload, parts: { 1: part("other") } });
+    await add(branch, { upload, parts: { 1: chunked("one", ["b/again"]) } });
+    const named = completion(upload, { 1: one, 2: two });
+    const request = { ...named, content: { ...named.content, keeps: lives } };
+    expect(await branch.completeMultipart(request)).toEqual({ ok: false, reason: "part-changed" });
+    const copy = { ...joined([one]), digest: "c".repeat(64), keeps: lives.slice(0, 1) };
+    const third = { upload, number: 3, content: copy };
+    expect(await branch.addPart(third)).toEqual({ ok: false, reason: "no-such-content" });
+    expect(await ledgerOf(branch)).toMatchObject({ condemned: ["b/one", "b/other"] });
+  });
+
   test("bodies come in the order asked, without those that are not there", async () => {
     const branch = await freshBranch();
     const upload = await begin(branch);

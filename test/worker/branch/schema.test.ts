@@ -29,6 +29,7 @@ const ROWS: readonly (readonly string[])[] = [
     "INSERT INTO staged (session, gone, path) VALUES (1, 1, 'a')",
   ],
   ["INSERT INTO staged (session, gone, path, judged) VALUES (1, 1, 'b', 0)"],
+  ["UPDATE contents SET named = 0, life = 7"],
 ];
 
 describe("migrations", () => {

@@ -73,12 +73,22 @@ export function lowerManifestBound(bytes: number): void {
   });
 }
 
+/** The same while `work` runs. */
+export async function withManifestBound<T>(bytes: number, work: () => Promise<T>): Promise<T> {
+  manifestBound = bytes;
+  try {
+    return await work();
+  } finally {
+    manifestBound = undefined;
+  }
+}
+
 function withBound(store: BlobStore, bound: number): BlobStore {
   return {
     manifestBound: bound,
     put: (name, bytes) => store.put(name, bytes),
     get: (name, range) => store.get(name, range),
-    delete: (name) => store.delete(name),
+    delete: (names) => store.delete(names),
   };
 }
 

@@ -221,4 +221,14 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE applying ADD COLUMN judged TEXT;
   ALTER TABLE applying ADD COLUMN changed TEXT;
   `,
+  `
+  -- 1: a file or an open commit has had this content, so that readers may be at it; set once. Rows from before count.
+  ALTER TABLE contents ADD COLUMN named INTEGER NOT NULL DEFAULT 1;
+  -- Tells the row from an earlier one of the same content, whose blobs were others; null if it has none or is older.
+  ALTER TABLE contents ADD COLUMN life INTEGER;
+  -- 1: it is deleted when it is due. What earlier releases condemned stays: nothing was deleted then, and a blob of a
+  -- part that was copied from a large file may be among it, which the file still has.
+  ALTER TABLE condemned ADD COLUMN sure INTEGER;
+  CREATE INDEX condemned_sure ON condemned (due) WHERE sure = 1;
+  `,
 ];

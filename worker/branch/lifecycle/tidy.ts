@@ -25,9 +25,12 @@ export function tidy(
   contents.removeDead(now);
 }
 
-/** Leaves to the alarm what a call has left dead: one call removes no more than a transaction should. */
+/** Leaves to the alarm what a call has left dead, since one call removes no more than a transaction should, and what it has condemned. */
 export function tidySoon({ ledger, wake, now }: Pick<BranchContext, "ledger" | "wake" | "now">): void {
-  if (ledger.contents.mayHaveDead) wake(now());
+  const { contents } = ledger;
+  if (contents.mayHaveDead) wake(now());
+  const due = contents.takeCondemned();
+  if (due !== undefined) wake(due);
 }
 
 /** When there is something to tidy next; undefined if nothing waits. */
@@ -35,7 +38,7 @@ export function nextTidy(ledger: TidyStores & Pick<Ledger, "applying">, now: num
   const { uploads, completions, openCommits, contents, applying } = ledger;
   if (contents.hasDead) return now;
   const watch = applying.get() ? now + APPLYING_WATCH_MS : undefined;
-  return earliest(uploads.nextDue(), completions.nextDue(), openCommits.nextDue(), watch);
+  return earliest(uploads.nextDue(), completions.nextDue(), openCommits.nextDue(), contents.nextDue(), watch);
 }
 
 /** The least of the times that are there. */

@@ -37,15 +37,15 @@ export function readStaged(
   if (!staged?.state) return staged && null;
   const { digest, size, attributes } = staged.state;
   const kind = kindOf(path);
-  const body = kind === "dir" ? NOTHING : contents.body({ digest, size });
-  if (!body) throw new Error(`the content ${digest}-${size} of a staged file is not in the branch`);
+  const found = kind === "dir" ? { body: NOTHING, life: null } : contents.find({ digest, size });
+  if (!found) throw new Error(`the content ${digest}-${size} of a staged file is not in the branch`);
   return {
     ok: true,
     kind,
     digest,
     size,
     attributes: readAttributes(attributes),
-    body,
+    ...found,
     modifiedAt: openCommitTime(live, openCommit),
     commit: openCommit.id,
   };

@@ -37,7 +37,7 @@ export function stageContent(
   const { gen } = live;
   let added = 0;
   for (const [there, state] of finalState(holding.operations)) {
-    const keep = () => ledger.contents.add(content, { gen, now });
+    const keep = () => ledger.contents.add(content, { gen, now, named: 1 });
     const staged = ledger.staged.stage(openCommit, { path: there, state, judged, keep });
     if (!staged.changed) ledger.contents.discard(content, now);
     added += staged.added;

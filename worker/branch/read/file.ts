@@ -1,3 +1,4 @@
+import type { Life } from "../../blobs/content.ts";
 import type { FileRead, ReadFile, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { openCommitTime, readStaged } from "../open-commits/overlay.ts";
@@ -26,6 +27,7 @@ interface WholeRow {
   /** Null for an empty directory. */
   readonly contentKind: number | null;
   readonly body: ArrayBuffer | string | null;
+  readonly life: Life;
 }
 
 /** One file at HEAD, in an open commit, or at a commit of the live generation. */
@@ -72,7 +74,7 @@ function readHead(
 ): FileRead | undefined {
   const row = sql.first<WholeRow>`
     SELECT died, lower(hex(files.digest)) AS digest, files.size AS size, attributes, id,
-      created_at AS createdAt, contents.kind AS contentKind, body
+      created_at AS createdAt, contents.kind AS contentKind, body, life
     FROM files INDEXED BY head
     CROSS JOIN commits ON commits.gen = files.gen AND commits.seq = files.born
     LEFT JOIN contents
@@ -105,7 +107,7 @@ function rowAt(
 ): WholeRow | undefined {
   const row = sql.first<WholeRow>`
     SELECT died, lower(hex(found.digest)) AS digest, found.size AS size, attributes, id,
-      created_at AS createdAt, contents.kind AS contentKind, body
+      created_at AS createdAt, contents.kind AS contentKind, body, life
     FROM (
       SELECT gen, born, died, digest, size, attributes FROM files
       WHERE gen = ${gen} AND path = ${path} AND born <= ${seq} ORDER BY born DESC LIMIT 1
@@ -117,7 +119,7 @@ function rowAt(
 }
 
 function wholeRead(path: string, row: WholeRow): FileRead {
-  const { digest, size, id, createdAt, contentKind, body } = row;
+  const { digest, size, id, createdAt, contentKind, body, life } = row;
   const kind = kindOf(path);
   if (kind === "file" && (contentKind === null || body === null)) {
     throw new Error(`the content ${digest}-${size} of a file is not in the branch`);
@@ -129,6 +131,7 @@ function wholeRead(path: string, row: WholeRow): FileRead {
     size,
     attributes: readAttributes(row.attributes),
     body: contentKind === null || body === null ? NOTHING : readBody({ kind: contentKind, body }),
+    life,
     modifiedAt: createdAt,
     commit: id,
   };

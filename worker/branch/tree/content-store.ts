@@ -1,10 +1,13 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
-import type { Body, Content } from "../../blobs/content.ts";
+import type { Body, Content, Life } from "../../blobs/content.ts";
+import type { UnwantedBlob } from "../../blobs/port.ts";
 import { Store } from "../../sqlite/store.ts";
 import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
 
-/** How long a condemned blob stays for reads that are under way; milliseconds. */
-const CONDEMNED_GRACE_MS = 60 * 60 * 1000;
+/** How long the blobs of a content that had a name stay for reads that are under way; milliseconds. */
+export const READERS_GRACE_MS = 120_000;
+/** How long those stay that no reader can have found, so that many go together; milliseconds. */
+export const NAMELESS_GRACE_MS = 10_000;
 /** Most dead contents, and about as many blobs, that one transaction of some milliseconds removes. */
 const REMOVED_CONTENTS = 500;
 const REMOVED_BLOBS = 5000;
@@ -16,16 +19,27 @@ interface DeadRow extends StoredBody {
   readonly id: number;
   readonly gen: number;
   readonly keeps: string | null;
+  readonly named: Named;
 }
+
+/** Whether a file or an open commit has a content, or ever had it: then readers may be at its blobs. */
+type Named = 0 | 1;
 
 /**
  * What contents are, and the blobs that they are made of. Equal contents need not have equal chunks: the first one
  * stays. Files, uploads, staged puts and contents put together from others each *keep* a content, which its refs count,
  * and later *release* it. At zero it is *dead*: `removeDead` takes its row away, unless it is kept again before, and
- * *condemns* its blobs. The collector deletes a condemned blob when readers have had their time with it.
+ * *condemns* its blobs. The collector deletes a condemned blob when readers have had their time with it, or soon if
+ * nothing ever *named* the content.
+ *
+ * A condemned blob is never named again. Its name is in no other content's list of blobs of its own, since each write
+ * makes new names. A list of others' blobs may be older than their end: somebody reads what a part is made of, the part
+ * goes, the same bytes come again in other blobs, and then the reader names what it has read. So a content says which
+ * *life* of the ones that it keeps it has read, and is refused if that is over.
  */
 export class ContentStore extends Store {
   #mayBeDead = false;
+  #condemnedBy: number | undefined;
 
   has({ digest, size, gen }: OwnedContent): boolean {
     const found = this.sql.first`
@@ -34,36 +48,52 @@ export class ContentStore extends Store {
   }
 
   /** Where its bytes are: in that generation, or if none is given, in the newest that has it. */
-  body({ digest, size }: ContentId, gen?: number): Body | undefined {
-    const [oldest, newest] = gen === undefined ? [0, Number.MAX_SAFE_INTEGER] : [gen, gen];
-    const row = this.sql.first<StoredBody>`
-      SELECT kind, body FROM contents
-      WHERE digest = unhex(${digest}) AND size = ${size}
-        AND gen BETWEEN ${oldest} AND ${newest} ORDER BY gen DESC LIMIT 1`;
-    return row && readBody(row);
+  body(id: ContentId, gen?: number): Body | undefined {
+    return this.find(id, gen)?.body;
   }
 
-  /** Whether one of the contents that this one is to keep is not there. */
-  lacksKept({ keeps = [] }: Content, gen: number): boolean {
-    return keeps.some(({ digest, size }) => !this.has({ digest, size, gen }));
+  /** The same, and which life of the content that is. */
+  find({ digest, size }: ContentId, gen?: number): { readonly body: Body; readonly life: Life } | undefined {
+    const [oldest, newest] = gen === undefined ? [0, Number.MAX_SAFE_INTEGER] : [gen, gen];
+    const row = this.sql.first<StoredBody & { life: Life }>`
+      SELECT kind, body, life FROM contents
+      WHERE digest = unhex(${digest}) AND size = ${size}
+        AND gen BETWEEN ${oldest} AND ${newest} ORDER BY gen DESC LIMIT 1`;
+    return row && { body: readBody(row), life: row.life };
+  }
+
+  /** Whether one of the contents that this one is to keep is not there, or no longer in the life that was read. */
+  lacksKept({ keeps = [] }: Pick<Content, "keeps">, gen: number): boolean {
+    if (keeps.length === 0) return false;
+    const asked = keeps.map(({ digest, size, life }) =>
+      life === undefined ? [digest, size] : [digest, size, life],
+    );
+    return this.sql.has`
+      SELECT 1 FROM json_each(${JSON.stringify(asked)}) AS kept WHERE NOT EXISTS (
+        SELECT 1 FROM contents
+        WHERE contents.digest = unhex(kept.value ->> 0) AND contents.size = kept.value ->> 1
+          AND contents.gen = ${gen}
+          AND (json_array_length(kept.value) = 2 OR contents.life IS kept.value ->> 2)
+      ) LIMIT 1`;
   }
 
   /**
    * One more file or upload keeps a content that comes with its bytes. If the branch has it already, that one stays and
    * the blobs of this one are condemned. What it keeps must be there.
    */
-  add(content: Content, { gen, now }: { gen: number; now: number }): void {
+  add(content: Content, { gen, now, named }: { gen: number; now: number; named: Named }): void {
     const { digest, size, body } = content;
     const [kind, stored] = writeBody(body);
     const keeps = namesOf(content.keeps);
     const isNew = this.sql.run`
-      INSERT INTO contents (digest, size, gen, refs, kind, body, keeps)
-      VALUES (unhex(${digest}), ${size}, ${gen}, 1, ${kind}, ${stored}, ${keeps}) ON CONFLICT DO NOTHING`;
+      INSERT INTO contents (digest, size, gen, refs, kind, body, keeps, named, life)
+      VALUES (unhex(${digest}), ${size}, ${gen}, 1, ${kind}, ${stored}, ${keeps}, ${named}, ${newLife(body)})
+      ON CONFLICT DO NOTHING`;
     if (isNew) {
       this.#registerBlobs(ownBlobs({ body, keeps }));
-      if (keeps !== null) this.#addRefs(keeps, { gen, refs: 1 });
+      if (keeps !== null) this.#addRefs(keeps, { gen, refs: 1, named: 0 });
     } else {
-      this.keep({ digest, size, gen });
+      this.keep({ digest, size, gen }, named);
       if (!this.#leaveRow(content, gen)) this.discard(content, now);
     }
   }
@@ -71,20 +101,20 @@ export class ContentStore extends Store {
   /** The content is here already: condemns the blobs that this one brought, unless they are the ones that are used. */
   discard({ body, keeps }: Content, now: number): void {
     const brought = { body, keeps: namesOf(keeps) };
-    this.#condemn(ownBlobs(brought), { now, borrowed: isBorrowed(brought) });
+    this.#condemn(ownBlobs(brought), { now, named: 0, borrowed: isBorrowed(brought) });
   }
 
   /** One more file or upload keeps a content that is here. */
-  keep({ digest, size, gen }: OwnedContent): void {
+  keep({ digest, size, gen }: OwnedContent, named: Named): void {
     this.sql.run`
-      UPDATE contents SET refs = refs + 1
+      UPDATE contents SET refs = refs + 1, named = max(named, ${named})
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
   }
 
-  /** So many more files or uploads keep each of these contents, given by name, that are here. */
+  /** So many more files keep each of these contents, given by name, that are here. */
   keepMany(named: readonly (readonly [name: string, refs: number])[], gen: number): void {
     this.sql.run`
-      UPDATE contents SET refs = refs + (kept.value ->> 1) FROM json_each(${JSON.stringify(named)}) AS kept
+      UPDATE contents SET refs = refs + (kept.value ->> 1), named = 1 FROM json_each(${JSON.stringify(named)}) AS kept
       WHERE contents.digest = unhex(substr(kept.value ->> 0, 1, 64))
         AND contents.size = CAST(substr(kept.value ->> 0, 66) AS INTEGER) AND contents.gen = ${gen}`;
   }
@@ -116,7 +146,7 @@ export class ContentStore extends Store {
     for (let contents = 0; contents < REMOVED_CONTENTS && blobs < REMOVED_BLOBS; contents++) {
       // One at a time: rows may be large.
       const dead = this.sql.first<DeadRow>`
-        SELECT rowid AS id, gen, kind, body, keeps FROM contents INDEXED BY contents_dead
+        SELECT rowid AS id, gen, kind, body, keeps, named FROM contents INDEXED BY contents_dead
         WHERE refs = 0 LIMIT 1`;
       if (!dead) {
         this.#mayBeDead = false;
@@ -136,6 +166,42 @@ export class ContentStore extends Store {
     return this.#mayBeDead;
   }
 
+  /** When what this instance condemned since it was last asked is due; undefined if that is nothing. */
+  takeCondemned(): number | undefined {
+    const due = this.#condemnedBy;
+    this.#condemnedBy = undefined;
+    return due;
+  }
+
+  /** Some of the condemned blobs whose time has come. None of them should be in a content: one that is is let off. */
+  due(now: number, limit: number): UnwantedBlob[] {
+    const due = this.sql.all<UnwantedBlob & { lives: 0 | 1 }>`
+      SELECT blob, borrowed, EXISTS (SELECT 1 FROM blobs WHERE name = blob) AS lives
+      FROM condemned INDEXED BY condemned_sure WHERE sure = 1 AND due <= ${now} ORDER BY due LIMIT ${limit}`;
+    this.forgetCondemned(due.filter(({ lives }) => lives).map(({ blob }) => blob));
+    return due.filter(({ lives }) => !lives);
+  }
+
+  /** They are deleted. */
+  forgetCondemned(blobs: readonly string[]): void {
+    if (blobs.length === 0) return;
+    this.sql.run`DELETE FROM condemned WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)}))`;
+  }
+
+  /** They could not be deleted: again later. */
+  postpone(blobs: readonly string[], due: number): void {
+    this.sql.run`
+      UPDATE condemned SET due = ${due}
+      WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)}))`;
+  }
+
+  /** When the next condemned blob is due; undefined if there is none. */
+  nextDue(): number | undefined {
+    return this.sql.first<{ due: number }>`
+      SELECT due FROM condemned INDEXED BY condemned_sure WHERE sure = 1 AND due >= 0 ORDER BY due LIMIT 1`
+      ?.due;
+  }
+
   /** Whether anything is dead, also what an earlier instance left. */
   get hasDead(): boolean {
     return this.sql.has`SELECT 1 FROM contents INDEXED BY contents_dead WHERE refs = 0 LIMIT 1`;
@@ -149,30 +215,31 @@ export class ContentStore extends Store {
     if (body.kind === "inline" || keeps.length > 0) return false;
     const [kind, stored] = writeBody(body);
     const left = this.sql.run`
-      UPDATE contents SET kind = ${kind}, body = ${stored}
+      UPDATE contents SET kind = ${kind}, body = ${stored}, life = ${newLife(body)}
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen} AND kind = ${INLINE_KIND}`;
     if (left) this.#registerBlobs(ownBlobs({ body, keeps: null }));
     return left;
   }
 
   /** Returns how many blobs it had. */
-  #removeOne({ id, gen, keeps, ...stored }: DeadRow, now: number): number {
+  #removeOne({ id, gen, keeps, named, ...stored }: DeadRow, now: number): number {
     this.sql.run`DELETE FROM contents WHERE rowid = ${id}`;
-    if (keeps !== null) this.#addRefs(keeps, { gen, refs: -1 });
+    // Whoever reads it reads the blobs of those that it keeps.
+    if (keeps !== null) this.#addRefs(keeps, { gen, refs: -1, named });
     const dead = { body: readBody(stored), keeps };
     const blobs = ownBlobs(dead);
     if (blobs.length === 0) return 0;
     const names = JSON.stringify(blobs);
     this.sql.run`UPDATE blobs SET refs = refs - 1 WHERE name IN (SELECT value FROM json_each(${names}))`;
     this.sql.run`DELETE FROM blobs WHERE name IN (SELECT value FROM json_each(${names})) AND refs = 0`;
-    this.#condemn(blobs, { now, borrowed: isBorrowed(dead) });
+    this.#condemn(blobs, { now, named, borrowed: isBorrowed(dead) });
     return blobs.length;
   }
 
   /** `names`: JSON of the names of contents that are here. */
-  #addRefs(names: string, { gen, refs }: { gen: number; refs: 1 | -1 }): void {
+  #addRefs(names: string, { gen, refs, named }: { gen: number; refs: 1 | -1; named: Named }): void {
     this.sql.run`
-      UPDATE contents SET refs = refs + ${refs} FROM json_each(${names}) AS kept
+      UPDATE contents SET refs = refs + ${refs}, named = max(named, ${named}) FROM json_each(${names}) AS kept
       WHERE contents.digest = unhex(substr(kept.value, 1, 64))
         AND contents.size = CAST(substr(kept.value, 66) AS INTEGER) AND contents.gen = ${gen}`;
   }
@@ -185,13 +252,25 @@ export class ContentStore extends Store {
   }
 
   /** Leaves out those that a content has. */
-  #condemn(blobs: readonly string[], { now, borrowed }: { now: number; borrowed: boolean }): void {
+  #condemn(
+    blobs: readonly string[],
+    { now, named, borrowed }: { now: number; named: Named; borrowed: boolean },
+  ): void {
     if (blobs.length === 0) return;
-    this.sql.run`
-      INSERT INTO condemned (blob, due, borrowed)
-      SELECT value, ${now + CONDEMNED_GRACE_MS}, ${Number(borrowed)} FROM json_each(${JSON.stringify(blobs)})
+    const due = now + (named ? READERS_GRACE_MS : NAMELESS_GRACE_MS);
+    const some = this.sql.run`
+      INSERT INTO condemned (blob, due, borrowed, sure)
+      SELECT value, ${due}, ${Number(borrowed)}, 1 FROM json_each(${JSON.stringify(blobs)})
       WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE name = value) ON CONFLICT DO NOTHING`;
+    if (some) this.#condemnedBy = Math.min(due, this.#condemnedBy ?? due);
   }
+}
+
+/** Of a content that comes with this body. Below 2^53, so that a number and JSON carry it. */
+function newLife({ kind }: Body): Life {
+  if (kind === "inline") return null;
+  const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
+  return (high >>> 11) * 2 ** 32 + low;
 }
 
 /** JSON of the names of what a content keeps, each once; null if it owns its blobs itself. */

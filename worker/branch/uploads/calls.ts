@@ -55,12 +55,14 @@ export class UploadCalls {
 
   add({ upload, contents }: Contract.RequestOf<"addContents">): Contract.AnswerOf<"addContents"> {
     const { ledger, now } = this.#options;
-    return this.#withOpen(upload, (row) => {
+    const answer = this.#withOpen(upload, (row): Contract.Done => {
       const lacking = contents.find((content) => ledger.contents.lacksKept(content, row.gen));
       if (lacking) throw new Error(`content ${lacking.digest}-${lacking.size} is to keep what is not there`);
       ledger.uploads.add(row, { contents, now: now() });
       return { ok: true };
     });
+    tidySoon(this.#options);
+    return answer;
   }
 
   reserve({ upload, contents }: Contract.RequestOf<"reserve">): Contract.AnswerOf<"reserve"> {

@@ -1,4 +1,4 @@
-import { type ContentId, contentName } from "../../../protocol/content.ts";
+import type { ContentId } from "../../../protocol/content.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Moment } from "../context.ts";
 import type { CommitRefused, Completed, CompleteMultipart, Refused } from "../contract.ts";
@@ -39,8 +39,11 @@ function completeOpen(
   const { openCommit: id } = multipart;
   const openCommit = id === null ? undefined : ledger.openCommits.findOpen(id, gen);
   if (id !== null && !openCommit) return { ok: false, reason: "no-such-open-commit" };
-  const { upload, content, condition } = request;
-  if (!hasParts(tx, ledger, { request, gen })) return { ok: false, reason: "part-changed" };
+  const { upload, parts, condition } = request;
+  // It is made of parts, which own its blobs, whether the caller says so or not: if the branch has it already, what is
+  // brought here is not there to be condemned.
+  const content = { ...request.content, keeps: request.content.keeps ?? parts };
+  if (!hasParts(tx, ledger, { upload, parts, content, gen })) return { ok: false, reason: "part-changed" };
   const { path, initiatedAt, checksum, attributes: said } = multipart;
   const attributes = { ...said, ...request.attributes };
   const put = { path, content, attributes, upload, ...(condition && { condition }) };
@@ -62,18 +65,13 @@ function completeOpen(
   return completed;
 }
 
-/** Whether the parts named are there, and what the content keeps beside them. */
+/** Whether the parts named are there, and in the life in which they were read if the content keeps them. */
 function hasParts(
   _: Tx,
   { multiparts, contents }: Pick<Ledger, "multiparts" | "contents">,
-  { request, gen }: { request: CompleteMultipart; gen: number },
+  { upload, parts, content, gen }: Pick<CompleteMultipart, "upload" | "parts" | "content"> & { gen: number },
 ): boolean {
-  const { upload, parts, content } = request;
-  if (!multiparts.parts.areThere(upload, parts)) return false;
-  // The upload holds the contents of its parts: only the others are looked up.
-  const held = new Set(parts.map(contentName));
-  const others = (content.keeps ?? []).filter((kept) => !held.has(contentName(kept)));
-  return !contents.lacksKept({ ...content, keeps: others }, gen);
+  return multiparts.parts.areThere(upload, parts) && !contents.lacksKept(content, gen);
 }
 
 function isSame(one: ContentId, other: ContentId): boolean {

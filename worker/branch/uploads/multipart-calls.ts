@@ -60,7 +60,7 @@ export class MultipartCalls {
     const { upload, number, content, checksum = null } = request;
     const { uploads, contents, multiparts } = this.#options.ledger;
     const now = this.#options.now();
-    return this.#withOpen(upload, ({ gen }): Contract.Done | Contract.Refused<"no-such-content"> => {
+    const answer = this.#withOpen(upload, ({ gen }): Contract.Done | Contract.Refused<"no-such-content"> => {
       if (contents.lacksKept(content, gen)) return { ok: false, reason: "no-such-content" };
       const { parts } = multiparts;
       const { digest, size } = content;
@@ -74,6 +74,8 @@ export class MultipartCalls {
       }
       return DONE;
     });
+    tidySoon(this.#options);
+    return answer;
   }
 
   listParts({ upload, after, limit }: Contract.RequestOf<"listParts">): Contract.AnswerOf<"listParts"> {

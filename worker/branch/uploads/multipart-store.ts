@@ -143,13 +143,13 @@ class PartStore extends Store {
   /** Where the bytes of these parts are, in this order, as many as fit one answer. */
   bodies(upload: string, { gen, numbers }: { gen: number; numbers: readonly number[] }): PartBody[] {
     const fitting = this.#fitting(upload, { gen, numbers });
-    const rows = this.sql.all<ContentId & StoredBody & { number: number }>`
-      SELECT number, lower(hex(parts.digest)) AS digest, parts.size AS size, kind, body
+    const rows = this.sql.all<Omit<PartBody, "body"> & StoredBody>`
+      SELECT number, lower(hex(parts.digest)) AS digest, parts.size AS size, kind, body, life
       FROM json_each(${JSON.stringify(fitting)}) AS asked
       CROSS JOIN parts ON parts.upload = ${upload} AND parts.number = asked.value
       CROSS JOIN contents
         ON contents.digest = parts.digest AND contents.size = parts.size AND contents.gen = ${gen}`;
-    return rows.map(({ number, digest, size, ...row }) => ({ number, digest, size, body: readBody(row) }));
+    return rows.map(({ kind, body, ...part }) => ({ ...part, body: readBody({ kind, body }) }));
   }
 
   /** The first of these parts that are there and whose bodies fit one answer together; at least one. */

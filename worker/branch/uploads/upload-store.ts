@@ -93,7 +93,7 @@ export class UploadStore extends Store {
 
   /** Registers one content. */
   hold(upload: Pick<UploadRow, "id" | "gen">, { content, now }: { content: Content; now: number }): void {
-    if (this.#hold(upload.id, content)) this.#contents.add(content, { gen: upload.gen, now });
+    if (this.#hold(upload.id, content)) this.#contents.add(content, { gen: upload.gen, now, named: 0 });
     else this.#contents.discard(content, now);
   }
 
@@ -110,7 +110,7 @@ export class UploadStore extends Store {
     for (const { digest, size } of contents) {
       const content = { digest, size, gen: upload.gen };
       if (!this.#contents.has(content)) missing.push({ digest, size });
-      else if (this.#hold(upload.id, content)) this.#contents.keep(content);
+      else if (this.#hold(upload.id, content)) this.#contents.keep(content, 0);
     }
     return missing;
   }

@@ -59,7 +59,7 @@ export function putContent(
   if (!planned.ok) return planned;
   const { changes } = planned;
   if (changes.length === 0) ledger.contents.discard(content, now);
-  const keep = () => ledger.contents.add(content, { gen, now });
+  const keep = () => ledger.contents.add(content, { gen, now, named: 1 });
   return writeChanges(tx, ledger, { live, changes, upload, moment, keep });
 }
 
@@ -81,7 +81,7 @@ export function commitChanges(
   const planned = planCommit(tx, ledger, { gen, state, contents: "look-up" });
   if (!planned.ok) return planned;
   const { changes } = planned;
-  const keep = (content: OwnedContent) => ledger.contents.keep(content);
+  const keep = (content: OwnedContent) => ledger.contents.keep(content, 1);
   const answer = writeChanges(tx, ledger, { live, changes, upload, moment, keep });
   return onFailedCondition === "leave-out" ? { ...answer, leftOut: holding.leftOut } : answer;
 }
@@ -104,7 +104,7 @@ export function commitOutput(
   const state = finalState(operations);
   const planned = planCommit(tx, ledger, { gen: live.gen, state, contents: "look-up" });
   if (!planned.ok) return planned;
-  const keep = (content: OwnedContent) => ledger.contents.keep(content);
+  const keep = (content: OwnedContent) => ledger.contents.keep(content, 1);
   return writeCommit(tx, ledger, { live, changes: planned.changes, moment, origin, keep });
 }
 

@@ -1,7 +1,7 @@
+import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import type { Content } from "../../blobs/content.ts";
 import type { Committed, StoredAttributes, WriteCondition } from "../../branch/contract.ts";
 import { branchFailure } from "../answer/failures.ts";
-import { BroughtBlobs } from "../body/brought-blobs.ts";
 import { UploadLease } from "../body/upload-lease.ts";
 import type { ObjectRequest } from "../operation.ts";
 import { copyBytes } from "./copy-bytes.ts";

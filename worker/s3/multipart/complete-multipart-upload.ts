@@ -1,3 +1,4 @@
+import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import type { Completed, MultipartStatus, Part, WriteCondition } from "../../branch/contract.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
 import { S3Error } from "../answer/errors.ts";
@@ -5,7 +6,6 @@ import { uploadFailure } from "../answer/failures.ts";
 import { checksumTags, etag } from "../answer/fields.ts";
 import { versionHeader } from "../answer/version.ts";
 import { xmlAnswer } from "../answer/xml.ts";
-import { BroughtBlobs } from "../body/brought-blobs.ts";
 import { BODY_HEADERS } from "../body/open-body.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { MAX_COMPLETE_XML_BYTES } from "../limits.ts";

@@ -1,5 +1,6 @@
+import { contentName } from "../../../protocol/content.ts";
 import { composeContent, type Slice } from "../../blobs/compose/compose-content.ts";
-import type { Content } from "../../blobs/content.ts";
+import type { Content, KeptContent } from "../../blobs/content.ts";
 import type { BlobStore } from "../../blobs/port.ts";
 import type { MultipartStatus, Part, PartBody, PartLayout } from "../../branch/contract.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
@@ -20,7 +21,10 @@ interface Composition {
   readonly algorithm: ChecksumAlgorithm | undefined;
 }
 
-/** The content that parts make together, and its checksum in base64 if one was asked for. A single part is the content itself. */
+/**
+ * The content that parts make together, and its checksum in base64 if one was asked for. A single part is the content
+ * itself, and owns its blobs.
+ */
 export async function composeParts(
   { branch, uploadId: upload }: Pick<UploadRequest, "branch" | "uploadId">,
   { status, parts, blobs, algorithm }: Composition,
@@ -29,16 +33,31 @@ export async function composeParts(
   if (parts.length === 1 && algorithm === undefined) {
     const { value } = await bodies.next();
     if (!value) throw uploadFailure({ reason: "part-changed" });
-    return { content: { digest: value.digest, size: value.size, body: value.body }, checksum: null };
+    const { digest, size, body, life } = value;
+    return { content: { digest, size, body, keeps: [{ digest, size, life }] }, checksum: null };
   }
-  const { content, checksum } = await composeContent(bodies, {
+  const keeps = new Map<string, KeptContent>();
+  const { content, checksum } = await composeContent(noting(bodies, keeps), {
     store: blobs,
     owner: { uid: status.uid, upload },
     ...(algorithm && { checksum: algorithm }),
     progress: { load: () => status.progress, save: (progress) => saveProgress(branch, { upload, progress }) },
   });
-  const keeps = new Map(parts.map(({ digest, size }) => [`${digest}-${size}`, { digest, size }]));
   return { content: { ...content, keeps: [...keeps.values()] }, checksum };
+}
+
+/** The same, and what they are noted down. Throws InvalidPart if a content went and came again between two parts of it. */
+async function* noting<T extends PartBody>(
+  bodies: AsyncIterable<T>,
+  noted: Map<string, KeptContent>,
+): AsyncGenerator<T> {
+  for await (const part of bodies) {
+    const { digest, size, life } = part;
+    const before = noted.get(contentName(part));
+    if (before && before.life !== life) throw uploadFailure({ reason: "part-changed" });
+    noted.set(contentName(part), { digest, size, life });
+    yield part;
+  }
 }
 
 /** The layout of an object's parts, as it is kept with the object. */

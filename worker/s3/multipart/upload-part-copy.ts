@@ -1,10 +1,10 @@
+import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import { composeContent } from "../../blobs/compose/compose-content.ts";
 import type { ByteRange } from "../../blobs/port.ts";
 import type { MultipartStatus } from "../../branch/contract.ts";
 import { uploadFailure } from "../answer/failures.ts";
 import { checksumTag, etag, isoDate } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
-import { BroughtBlobs } from "../body/brought-blobs.ts";
 import { type CopiedBytes, copyBytes } from "../copy/copy-bytes.ts";
 import { COPY_HEADERS, type CopySource, openSource, sourceVersion } from "../copy/copy-source.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
@@ -63,14 +63,14 @@ type PartBringing = PartCopy & { readonly blobs: BroughtBlobs };
 /** Returns undefined if the bytes must be copied: inline content has no blobs to refer to, and another's may just have gone. */
 async function addReference(request: PartTarget, copy: PartBringing): Promise<CopiedBytes | undefined> {
   const { source, range, upload } = copy;
-  const { digest, size, body } = source.file;
+  const { digest, size, body, life } = source.file;
   if (source.place === "other-branch" || body.kind === "inline") return undefined;
   const { content, checksum } = await composeContent(only({ body, size, ...(range && { range }) }), {
     store: copy.blobs,
     owner: { uid: upload.uid, upload: request.uploadId },
     ...(upload.checksum && { checksum: upload.checksum.algorithm }),
   });
-  const part = { content: { ...content, keeps: [{ digest, size }] }, checksum };
+  const part = { content: { ...content, keeps: [{ digest, size, life }] }, checksum };
   const added = await addPart(request, { ...copy, part });
   if (added.ok) return part;
   if (added.reason === "no-such-content") return undefined;

@@ -1,8 +1,8 @@
+import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import type { MultipartStatus } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
 import { uploadFailure } from "../answer/failures.ts";
 import { checksumHeader, etag } from "../answer/fields.ts";
-import { BroughtBlobs } from "../body/brought-blobs.ts";
 import { BODY_HEADERS, type OpenBody, openBody } from "../body/open-body.ts";
 import { storeBody } from "../body/read-body.ts";
 import type { Operation, UploadRequest } from "../operation.ts";

@@ -1,10 +1,10 @@
+import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import type { Content } from "../../blobs/content.ts";
 import type { Checksum } from "../../core/checksums.ts";
 import { S3Error } from "../answer/errors.ts";
 import { branchFailure } from "../answer/failures.ts";
 import { checksumHeader, etag } from "../answer/fields.ts";
 import { versionHeader } from "../answer/version.ts";
-import { BroughtBlobs } from "../body/brought-blobs.ts";
 import { BODY_HEADERS, type OpenBody, openBody } from "../body/open-body.ts";
 import { storeBody } from "../body/read-body.ts";
 import { UploadLease } from "../body/upload-lease.ts";

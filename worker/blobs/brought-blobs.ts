@@ -1,18 +1,17 @@
 import { waitUntil } from "cloudflare:workers";
-import type { BlobStore, ByteRange } from "../../blobs/port.ts";
+import type { BlobStore, ByteRange } from "./port.ts";
 
-/** Most names that are remembered: the chunks of some 80 GiB. A larger request that fails leaves blobs to the collector. */
+/** Most names that are remembered: the chunks of some 80 GiB. A larger request that fails leaves the rest behind. */
 const MAX_REMEMBERED = 20_000;
-/** Deletions at a time: the platform lets one request have no more under way. */
-const PARALLEL = 6;
 
 /**
  * A request's view of the blob store. It remembers what the request brings, and removes it if the request fails before
- * anything names these blobs. A crash in between leaves them to the collector.
+ * anything names these blobs. A crash in between leaves them behind.
  */
 export class BroughtBlobs implements BlobStore {
   readonly manifestBound?: number;
   readonly #store: BlobStore;
+  readonly #underWay = new Set<Promise<void>>();
   #names: string[] = [];
 
   constructor(store: BlobStore) {
@@ -22,15 +21,17 @@ export class BroughtBlobs implements BlobStore {
 
   async put(name: string, bytes: Uint8Array): Promise<void> {
     if (this.#names.length < MAX_REMEMBERED) this.#names.push(name);
-    await this.#store.put(name, bytes);
+    const put = this.#store.put(name, bytes);
+    this.#underWay.add(put);
+    await put.finally(() => this.#underWay.delete(put));
   }
 
   get(name: string, range: ByteRange): Promise<ReadableStream<Uint8Array> | null> {
     return this.#store.get(name, range);
   }
 
-  delete(name: string): Promise<void> {
-    return this.#store.delete(name);
+  delete(names: readonly string[]): Promise<void> {
+    return this.#store.delete(names);
   }
 
   /**
@@ -54,9 +55,12 @@ export class BroughtBlobs implements BlobStore {
   }
 
   async #deleteAll(): Promise<void> {
-    while (this.#names.length > 0) {
-      const some = this.#names.splice(-PARALLEL);
-      await Promise.allSettled(some.map((name) => this.#store.delete(name)));
-    }
+    // A chunk that is on its way would arrive after its deletion, and stay.
+    await Promise.allSettled(this.#underWay);
+    const names = this.#names;
+    this.#names = [];
+    await this.#store.delete(names).catch((error) => {
+      console.warn(`${names.length} blobs of a request that failed could not be deleted: ${error}`);
+    });
   }
 }
