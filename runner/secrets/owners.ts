@@ -37,7 +37,7 @@ export function checkOwner(name: string, owners: OwnersNote, { pipeline, limited
     const unsaid = "it names no pipelines, and so serves only those of keys that are not limited to repos";
     if (limited) {
       throw new SecretMissing(
-        `${refusal}: ${unsaid}. Name "${pipeline}" in ${where}, or update the pipeline with such a key ('sluice doctor' prints how)`,
+        `${refusal}: ${unsaid}. Name "${pipeline}" in ${where}, or look at its spec and take it over with such a key: sluice pipeline inspect ${pipeline} --spec | sluice pipeline update -f -`,
       );
     }
     throw new OwnerUnknown(

@@ -428,7 +428,8 @@ describe("which pipelines may use a secret", () => {
     const refused = await fault(true);
     expect(refused).toBeInstanceOf(SecretMissing);
     expect(String(refused)).toContain('secret "db" does not serve the pipeline "edges"');
-    expect(String(refused)).toContain(`Name "edges" in ${dir}/db.pipelines, or update the pipeline`);
+    expect(String(refused)).toContain(`Name "edges" in ${dir}/db.pipelines, or look at its spec`);
+    expect(String(refused)).toContain("sluice pipeline inspect edges --spec | sluice pipeline update -f -");
   });
 
   test("one that says nothing waits where the gateway does not tell whose the pipeline is, and fails no job", async () => {
