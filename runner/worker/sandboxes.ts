@@ -66,9 +66,10 @@ const NO_CONTAINER =
   'its specification demands a container ("container": "required"), and this node runs commands as processes';
 
 /**
- * The worker's sandbox, made anew when the pipeline gets another image, other secrets to pull it with, or another owner:
- * what a command has left in a container is not for those of another key, and an image is not pulled for good. If it can't be made, or breaks, the worker is in
- * trouble: it says so, keeps its slot, and tries again, ever more slowly, up to once a minute.
+ * The worker's sandbox, made anew when the pipeline gets another image, other secrets to pull it with, or becomes limited
+ * or unlimited: what commands have left in a container is not for those on the other side, and an image is not pulled for
+ * good. If it can't be made, or breaks, the worker is in trouble: it says so, keeps its slot, and tries again, ever more
+ * slowly, up to once a minute.
  */
 export class Sandboxes {
   readonly #deps: SandboxesDeps;
