@@ -40,7 +40,8 @@ async function demo(executor: string): Promise<void> {
     const door = { endpoint: gateway.endpoint, ...gateway.rootKey, keySource: "the demo" };
     say(`gateway at ${door.endpoint}, data in ${dataDir}`);
     const flags = { node: "demo", executor, data: join(dataDir, "runner"), hide: [dataDir] };
-    runner = await startRunner(runnerConfig(flags, door), { log });
+    const runnerDoor = { endpoint: gateway.endpoint, ...gateway.runnerKey };
+    runner = await startRunner(runnerConfig(flags, runnerDoor), { log });
     say(`one runner, executor ${executor}`);
     client = new Client(door);
     const interrupted = stop.drain.then(() => {

@@ -69,3 +69,18 @@ export const KeyPage = z.object({
   next: z.string().nullable(),
 });
 export type KeyPage = z.infer<typeof KeyPage>;
+
+/**
+ * `POST /api/v1/keys/reseal?limit=&after=`: encrypts the secrets of a page of the keys with SLUICE_ENCRYPTION_KEY. When no
+ * page has an unreadable one, SLUICE_ENCRYPTION_KEY_PREVIOUS is not needed any more.
+ */
+export const KeysResealed = z.object({
+  /** So many keys were looked at. */
+  checked: z.int(),
+  /** The ids of those that were encrypted anew: with the key from before till now. */
+  resealed: z.array(z.string()),
+  /** The ids of those that none of the gateway's encryption keys opens. They don't work. */
+  unreadable: z.array(z.string()),
+  next: z.string().nullable(),
+});
+export type KeysResealed = z.infer<typeof KeysResealed>;

@@ -206,7 +206,7 @@ function required(env: NodeJS.ProcessEnv, variable: string): string {
   const value = env[variable];
   if (value) return value;
   throw new ConfigError(
-    `${variable} is not set; it must hold the gateway's key, which \`sluice env\` prints`,
+    `${variable} is not set; it must hold a key of level runner, as \`sluice key create --level runner\` makes it`,
   );
 }
 

@@ -72,7 +72,9 @@ export class SignedPool {
 
   async #exchange(request: SignedRequest): Promise<Dispatcher.ResponseData> {
     const answer = await this.#ask(request);
-    this.#wireVersion = versionOf(answer.headers[WIRE_HEADER]);
+    const said = answer.headers[WIRE_HEADER];
+    // What refuses may stand in front of the gateway, and says nothing of it.
+    if (said !== undefined || isGood(answer)) this.#wireVersion = versionOf(said);
     return answer;
   }
 

@@ -1,7 +1,16 @@
 import { z } from "zod";
-import { CreateKey, type Key, type KeyCreated, type KeyPage, MAX_LIST_KEYS } from "../../protocol/keys.ts";
+import {
+  CreateKey,
+  type Key,
+  type KeyCreated,
+  type KeyPage,
+  type KeysResealed,
+  MAX_LIST_KEYS,
+} from "../../protocol/keys.ts";
 import { runsCode } from "../core/permissions.ts";
+import type { Config } from "../env.ts";
 import { makeKey } from "../keys/make-key.ts";
+import { resealKeys } from "../keys/reseal.ts";
 import { ApiError } from "./answer/errors.ts";
 import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
 import { readJson } from "./request/read-json.ts";
@@ -30,18 +39,33 @@ export async function createKey(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const wish = await readJson(asked, CreateKey);
   const { catalogue, config } = asked.context;
-  const [encryptionKey] = config.encryptionKeys;
-  if (encryptionKey === undefined) {
-    throw new ApiError(
-      "NoEncryptionKey",
-      "No access keys can be made, because there is nothing to encrypt their secrets with: give the gateway SLUICE_ENCRYPTION_KEY, the base64 of 32 random bytes ('openssl rand -base64 32').",
-    );
-  }
+  const [encryptionKey] = encryptionKeysOf(config, "made");
   const key = await makeKey(wish, { catalogue, encryptionKey, now: Date.now() });
   return Response.json(shown(key) satisfies KeyCreated, {
     status: 201,
     headers: { "cache-control": "no-store" },
   });
+}
+
+/** `POST /keys/reseal`: encrypts the secrets of a page of the keys with the present encryption key. */
+export async function reseal(asked: ApiRequest): Promise<Response> {
+  const { limit, after } = readQuery(asked, ListQuery);
+  const { catalogue, config } = asked.context;
+  const encryptionKeys = encryptionKeysOf(config, "encrypted anew");
+  const done = await resealKeys({ catalogue, encryptionKeys, limit, ...(after && { after }) });
+  return Response.json(done satisfies KeysResealed);
+}
+
+/** Throws NoEncryptionKey if the gateway has none. */
+function encryptionKeysOf(
+  { encryptionKeys: [first, ...others] }: Config,
+  what: "made" | "encrypted anew",
+): [string, ...string[]] {
+  if (first !== undefined) return [first, ...others];
+  throw new ApiError(
+    "NoEncryptionKey",
+    `No access keys can be ${what}, because there is nothing to encrypt their secrets with: give the gateway SLUICE_ENCRYPTION_KEY, the base64 of 32 random bytes ('openssl rand -base64 32').`,
+  );
 }
 
 /** `DELETE /keys/{id}`: the key stops working within KEY_MEMORY_MS. */

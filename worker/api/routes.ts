@@ -10,7 +10,7 @@ import { readProvenance } from "./commits/provenance.ts";
 import { readContents } from "./contents.ts";
 import { readLogs } from "./job-logs.ts";
 import { inspectJob, jobRepo, jobsRepo, listDatums, listJobs, stopJob } from "./jobs.ts";
-import { createKey, deleteKey, listKeys } from "./keys.ts";
+import { createKey, deleteKey, listKeys, reseal } from "./keys.ts";
 import { drainNode, listNodes, resumeNode } from "./nodes.ts";
 import { startPipeline, stopPipeline } from "./pipelines/changes.ts";
 import {
@@ -134,5 +134,6 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     GET: { needs: MANAGE, handle: listKeys },
     POST: { needs: MANAGE, handle: createKey },
   },
+  "/keys/reseal": { POST: { needs: MANAGE, handle: reseal } },
   "/keys/:key": { DELETE: { needs: MANAGE, handle: deleteKey } },
 };

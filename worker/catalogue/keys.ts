@@ -62,6 +62,30 @@ export class KeyTable {
     return results.map(keyOf);
   }
 
+  /** As `list`, of each its sealed secret. */
+  async sealed({
+    after,
+    limit,
+  }: {
+    after?: string;
+    limit: number;
+  }): Promise<Pick<KeyRow, "id" | "sealedSecret">[]> {
+    const { results } = await this.#db
+      .prepare(`SELECT id, sealed_secret AS sealedSecret FROM access_keys WHERE id > ?1 ORDER BY id LIMIT ?2`)
+      .bind(after ?? "", limit)
+      .all<Pick<KeyRow, "id" | "sealedSecret">>();
+    return results;
+  }
+
+  /** Replaces a sealed secret. Returns false if the key has another one by now, or is gone. */
+  async reseal({ id, from, to }: { id: string; from: string; to: string }): Promise<boolean> {
+    const { meta } = await this.#db
+      .prepare(`UPDATE access_keys SET sealed_secret = ?3 WHERE id = ?1 AND sealed_secret = ?2`)
+      .bind(id, from, to)
+      .run();
+    return meta.changes > 0;
+  }
+
   /** Whether there was one to remove. */
   async remove(id: string): Promise<boolean> {
     const { meta } = await this.#db.prepare(`DELETE FROM access_keys WHERE id = ?1`).bind(id).run();

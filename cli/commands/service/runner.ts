@@ -10,7 +10,7 @@ export function addRunner(program: Command): void {
     .command("runner")
     .summary("run one agent, which runs the datums of pipelines on this machine")
     .description(
-      "Runs one agent in the foreground. Commands run in containers: if no container engine answers at the start, it ends with 2, unless --executor process says that commands may be processes with the rights of this user. An engine that goes away later is waited for. The first Ctrl-C lets it finish the datums at work, the second stops them.\n\nA secret says which pipelines it serves, in the file <name>.pipelines beside its folder or in the annotation sluice/pipelines. SLUICE_KEY_SECRET names the secret that the runner's own key comes from, if it comes from one: no pipeline gets that.",
+      "Runs one agent in the foreground. Commands run in containers: if no container engine answers at the start, it ends with 2, unless --executor process says that commands may be processes with the rights of this user. An engine that goes away later is waited for. The first Ctrl-C lets it finish the datums at work, the second stops them.\n\nSLUICE_ENDPOINT says where the gateway is. SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY hold a key of level runner, as 'sluice key create --level runner' makes it.\n\nA secret says which pipelines it serves, in the file <name>.pipelines beside its folder or in the annotation sluice/pipelines. SLUICE_KEY_SECRET names the secret that the runner's own key comes from, if it comes from one: no pipeline gets that.",
     )
     .option(
       "--node <name>",

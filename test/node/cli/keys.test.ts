@@ -155,3 +155,14 @@ describe("sluice key delete", () => {
     expect((await refused(server.accessKeyId)).stderr).toContain("is the root key");
   });
 });
+
+test("sluice key reseal looks at every key and says whether the encryption key from before is needed", async () => {
+  const { id } = await create("--level", "runner");
+  const told = JSON.parse(await ok("key", "reseal", "--json"));
+  expect(told).toMatchObject({ resealed: [], unreadable: [] });
+  expect(told.checked).toBeGreaterThan(0);
+  expect(await ok("key", "reseal")).toMatch(
+    /^\d+ keys? checked, 0 encrypted anew\nSLUICE_ENCRYPTION_KEY_PREVIOUS is not needed any more\n$/,
+  );
+  expect(await ok("key", "list")).toMatch(new RegExp(`^${id} +runner `, "m"));
+});

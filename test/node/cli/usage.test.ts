@@ -119,7 +119,7 @@ const WRONG: readonly (readonly [args: string, mention: string])[] = [
   ["job list --limit 0", "from 1 to 1000"],
   ["job list --pipeline a.b", "argument 'a.b' is invalid"],
   ["job wait x --timeout 1.5", "'1.5'"],
-  ["key create --level owner", "Allowed choices are read, write, admin."],
+  ["key create --level owner", "Allowed choices are read, write, admin, runner."],
   ["key create --repo a.b", "'--repo <name>' argument 'a.b' is invalid"],
   [`key create --description ${"x".repeat(201)}`, "at most 200 characters"],
   ["key list --limit 0", "from 1 to 1000"],

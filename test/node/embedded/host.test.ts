@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { type Gateway, type GatewayOptions, startGateway } from "../../../embedded/host.ts";
 import { HostError } from "../../../embedded/host-error.ts";
-import { KeyCreated } from "../../../protocol/keys.ts";
+import { KeyCreated, KeyPage } from "../../../protocol/keys.ts";
 import { Control } from "../../support/control.ts";
 import { exchange, signatureHeaders } from "../../support/http.ts";
 import type { Door } from "../../support/keys.ts";
@@ -37,9 +37,16 @@ afterEach(async () => {
 });
 
 describe("the embedded gateway", () => {
-  test("is healthy when it says that it has started", async () => {
-    const { endpoint } = await start({ dataDir: scratchFolder() });
+  test("is healthy when it says that it has started, and has a key for its runners that is in no list and no more than theirs", async () => {
+    const gateway = await start({ dataDir: scratchFolder() });
+    const { endpoint, runnerKey } = gateway;
     expect((await fetch(`${endpoint}/healthz`)).status).toBe(200);
+    const runner = new Control({ endpoint, ...runnerKey });
+    const beat = { node: "own", executor: "process", capacity: 1 };
+    expect(await runner.ask("POST", "/runner/heartbeat", beat)).toMatchObject({ status: 200 });
+    expect(await runner.ask("GET", "/repos")).toMatchObject({ status: 403 });
+    const { keys } = await new Control(doorOf(gateway)).call("GET", "/keys", { answers: KeyPage });
+    expect(keys).toEqual([]);
   });
 
   test("makes a random root key once and lets only its owner read it", async () => {

@@ -3,9 +3,11 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { GRANT_HEADER, WIRE_HEADER, WIRE_VERSION } from "../../../protocol/runner.ts";
 import type { Command } from "../../../runner/executors/executor.ts";
+import { Client } from "../../../runner/gateway/client.ts";
+import { Gateway } from "../../../runner/gateway/gateway.ts";
 import { type FakeAgent, startFakeAgent } from "./support/fake-agent.ts";
 import { FakeExecutor } from "./support/fake-executor.ts";
-import type { Call } from "./support/fake-gateway.ts";
+import { Answer, type Call, KEY } from "./support/fake-gateway.ts";
 import { Stage, soon } from "./support/running.ts";
 
 let stage: Stage;
@@ -103,6 +105,24 @@ describe("a runner", () => {
     agent = start();
     await stage.reported(1);
     expect([...versions]).toEqual([String(WIRE_VERSION)]);
+  });
+
+  test("learns which version the gateway speaks, and does not forget it for what stands in front of it", async () => {
+    const client = new Client({ endpoint: stage.gateway.endpoint, ...KEY });
+    agent = start();
+    const beat = () =>
+      new Gateway(client).heartbeat({ node: "n2", executor: "fake", capacity: 1 }, AbortSignal.timeout(5000));
+    expect(client.wireVersion).toBe(1);
+    await beat();
+    expect(client.wireVersion).toBe(WIRE_VERSION);
+    stage.gateway.wireVersion = 1;
+    stage.gateway.before = () => new Answer(502, "<html>");
+    await expect(beat()).rejects.toThrow("502");
+    expect(client.wireVersion).toBe(WIRE_VERSION);
+    stage.gateway.before = () => undefined;
+    await beat();
+    expect(client.wireVersion).toBe(1);
+    await client.close();
   });
 
   test("works with a gateway of the release before, which sends no grant and refuses fields that it does not know", async () => {

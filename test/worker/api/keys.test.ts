@@ -2,7 +2,7 @@ import { env } from "cloudflare:test";
 import { AwsClient } from "aws4fetch";
 import { describe, expect, test } from "vitest";
 import { ErrorBody } from "../../../protocol/errors.ts";
-import { type Key, KeyCreated, KeyPage } from "../../../protocol/keys.ts";
+import { type Key, KeyCreated, KeyPage, KeysResealed } from "../../../protocol/keys.ts";
 import type { KeyScope } from "../../../worker/core/permissions.ts";
 import type { Env } from "../../../worker/env.ts";
 import gateway from "../../../worker/index.ts";
@@ -10,11 +10,13 @@ import { api, configWith, failed, good, paths, testContext } from "./support.ts"
 
 const camera = { level: "write", repos: ["images"], description: "camera" };
 
+const ENV: Env = { ...env, SLUICE_ENCRYPTION_KEY: testContext().config.encryptionKeys[0] ?? "" };
+
 async function made(body: object = camera): Promise<KeyCreated> {
   return KeyCreated.parse(await good("POST /keys", { body }));
 }
 
-const ROUTES = ["GET /keys", "POST /keys", "DELETE /keys/SLUICE00000000000000"];
+const ROUTES = ["GET /keys", "POST /keys", "POST /keys/reseal", "DELETE /keys/SLUICE00000000000000"];
 
 describe("a request for keys", () => {
   test.each(ROUTES)("that is not signed is refused: %s", async (target) => {
@@ -163,6 +165,112 @@ describe("DELETE /keys/{id}", () => {
   });
 });
 
+describe("a change of the encryption key", () => {
+  const [old = ""] = testContext().config.encryptionKeys;
+  const fresh = btoa("n".repeat(32));
+  const before: Env = ENV;
+  const during: Env = { ...before, SLUICE_ENCRYPTION_KEY: fresh, SLUICE_ENCRYPTION_KEY_PREVIOUS: old };
+  const after: Env = { ...before, SLUICE_ENCRYPTION_KEY: fresh };
+  const config = configWith({ encryptionKeys: [fresh, old] });
+
+  /** The status of a request that is signed with the key, at a gateway with these variables. */
+  async function signedWith({ id, secret }: KeyCreated, variables: Env): Promise<number> {
+    const client = new AwsClient({ accessKeyId: id, secretAccessKey: secret, service: "s3", region: "auto" });
+    const signed = await client.sign("http://gateway/api/v1/repos", {
+      headers: { "x-amz-content-sha256": "UNSIGNED-PAYLOAD" },
+    });
+    return (await gateway.fetch(request(signed), variables)).status;
+  }
+
+  test("leaves every key working while both are set, and without the old one when all are encrypted anew", async () => {
+    const keys = await Promise.all([made(), made({ level: "read" }), made({ level: "runner" })]);
+    const first = keys[0] as KeyCreated;
+    expect(await signedWith(first, before)).toBe(200);
+    expect(await signedWith(first, during)).toBe(200);
+    const resealed: string[] = [];
+    let next: string | null = "";
+    while (next !== null) {
+      const page: KeysResealed = KeysResealed.parse(
+        await good(`POST /keys/reseal?limit=2&after=${next}`, { config }),
+      );
+      expect(keys.filter(({ id }) => page.unreadable.includes(id))).toEqual([]);
+      expect(page.checked).toBeLessThanOrEqual(2);
+      resealed.push(...page.resealed);
+      next = page.next;
+    }
+    expect(resealed).toEqual(expect.arrayContaining(keys.map(({ id }) => id)));
+    expect(await signedWith(first, during)).toBe(200);
+    expect(await signedWith(first, after)).toBe(200);
+    // Asked again, there is nothing left to do.
+    expect(await good("POST /keys/reseal?limit=1000", { config })).toMatchObject({ resealed: [] });
+  });
+
+  test("names the keys that no encryption key opens", async () => {
+    const { id } = await made();
+    const others = configWith({ encryptionKeys: [btoa("x".repeat(32)), btoa("y".repeat(32))] });
+    const done = KeysResealed.parse(await good("POST /keys/reseal?limit=1000", { config: others }));
+    expect(done.unreadable).toContain(id);
+    expect(done.resealed).toEqual([]);
+  });
+
+  test("does not bring back a key that is deleted meanwhile", async () => {
+    const { id } = await made();
+    const { catalogue } = testContext();
+    const sealedSecret = (await catalogue.keys.find(id))?.sealedSecret ?? "";
+    await catalogue.keys.remove(id);
+    expect(await catalogue.keys.reseal({ id, from: sealedSecret, to: sealedSecret })).toBe(false);
+    expect(await catalogue.keys.find(id)).toBeNull();
+  });
+
+  test("is told what is wrong with its variables", async () => {
+    for (const [variables, words] of [
+      [{ ...before, SLUICE_ACCESS_KEY_ID_PREVIOUS: "an-old-root" }, "both or neither"],
+      [
+        {
+          ...before,
+          SLUICE_ACCESS_KEY_ID_PREVIOUS: before.SLUICE_ACCESS_KEY_ID,
+          SLUICE_SECRET_ACCESS_KEY_PREVIOUS: "an-old-secret",
+        },
+        "must differ from SLUICE_ACCESS_KEY_ID",
+      ],
+      [{ ...before, SLUICE_ENCRYPTION_KEY_PREVIOUS: "short" }, "SLUICE_ENCRYPTION_KEY_PREVIOUS must be"],
+    ] as const) {
+      const answer = await gateway.fetch(request("http://gateway/"), variables as Env);
+      expect([answer.status, await answer.text()]).toEqual([503, expect.stringContaining(words)]);
+    }
+  });
+});
+
+describe("a change of the root key", () => {
+  test("has both of them work, the new and the old, until the old one is taken away", async () => {
+    const variables: Env = {
+      ...ENV,
+      SLUICE_ACCESS_KEY_ID: "a-new-root",
+      SLUICE_SECRET_ACCESS_KEY: "the-secret-of-the-new-root",
+      SLUICE_ACCESS_KEY_ID_PREVIOUS: ENV.SLUICE_ACCESS_KEY_ID,
+      SLUICE_SECRET_ACCESS_KEY_PREVIOUS: ENV.SLUICE_SECRET_ACCESS_KEY,
+    };
+    const {
+      SLUICE_ACCESS_KEY_ID_PREVIOUS: _,
+      SLUICE_SECRET_ACCESS_KEY_PREVIOUS: __,
+      ...afterwards
+    } = variables;
+    const ask = async (accessKeyId: string, secretAccessKey: string, at: Env) => {
+      const client = new AwsClient({ accessKeyId, secretAccessKey, service: "s3", region: "auto" });
+      const signed = await client.sign("http://gateway/api/v1/keys", {
+        headers: { "x-amz-content-sha256": "UNSIGNED-PAYLOAD" },
+      });
+      return (await gateway.fetch(request(signed), at)).status;
+    };
+    const old = [ENV.SLUICE_ACCESS_KEY_ID, ENV.SLUICE_SECRET_ACCESS_KEY] as const;
+    const fresh = ["a-new-root", "the-secret-of-the-new-root"] as const;
+    expect(await ask(...old, variables)).toBe(200);
+    expect(await ask(...fresh, variables)).toBe(200);
+    expect(await ask(...fresh, afterwards as Env)).toBe(200);
+    expect(await ask(...old, afterwards as Env)).toBe(403);
+  });
+});
+
 describe("a request signed with a key", () => {
   test("is let in within the key's scope, and refused outside it and with a wrong secret", async () => {
     const { id, secret } = await made({ level: "read", repos: ["images"] });
@@ -181,8 +289,6 @@ describe("a request signed with a key", () => {
     expect(wrong.status).toBe(403);
   });
 });
-
-const ENV: Env = { ...env, SLUICE_ENCRYPTION_KEY: testContext().config.encryptionKeys[0] ?? "" };
 
 function request(input: string | Request, init?: RequestInit): Request<unknown, IncomingRequestCfProperties> {
   return new Request(input, init) as Request<unknown, IncomingRequestCfProperties>;
