@@ -3,10 +3,22 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { R2BlobStore } from "../../../../worker/blobs/stores.ts";
 import { NAMELESS_GRACE_MS, READERS_GRACE_MS } from "../../../../worker/branch/tree/content-store.ts";
 import { REST, sampled } from "../../../support/suite.ts";
+import { good as api, failed } from "../../api/support.ts";
 import { crashAt, restarted } from "../../branch/large-support.ts";
 import { openAgain } from "../open-commits/support.ts";
 import { failure, good, s3, withManifestBound } from "../support.ts";
-import { begin, bytes, complete, completed, MIB, part, SMALLEST, sha256, type Upload } from "./support.ts";
+import {
+  begin,
+  bytes,
+  complete,
+  completed,
+  expectedEtag,
+  MIB,
+  part,
+  SMALLEST,
+  sha256,
+  type Upload,
+} from "./support.ts";
 
 const QUICK = { tags: [] };
 
@@ -250,6 +262,33 @@ describe("bytes that are both a part's and a file's stay", () => {
     await reads("key", whole.slice(0, SMALLEST + 1));
     await isAtRest();
   });
+});
+
+test("what the control API puts together out of parts keeps them, and goes with them if nothing names it", async () => {
+  const pieces = [bytes(SMALLEST, 1), bytes(5000, 2)];
+  const whole = new Uint8Array(await new Blob(pieces).arrayBuffer());
+  const compose = async () => {
+    const { upload } = await api("POST /uploads", { body: { repo, branch: "master" } });
+    const parts = [];
+    for (const body of pieces) {
+      const [digest = "", size = ""] = expectedEtag(body).slice(1, -1).split("-");
+      parts.push({ digest, size: Number(size) });
+      await api(`PUT /uploads/${upload}/contents?digest=${digest}&size=${size}`, { body });
+    }
+    return { upload, parts, content: await api(`POST /uploads/${upload}/compose`, { body: { parts } }) };
+  };
+  const gone = await compose();
+  const wrong = { parts: gone.parts, content: gone.parts[0] };
+  await failed(`POST /uploads/${gone.upload}/compose`, { body: wrong });
+  await branch().abortUpload({ upload: gone.upload });
+  await passed(NAMELESS_GRACE_MS);
+  expect(await stored()).toEqual([]);
+  const { upload, content } = await compose();
+  const operations = [{ put: "file", ...content }];
+  await api(`POST /repos/${repo}/branches/master/commits`, { body: { upload, operations } });
+  await passed(READERS_GRACE_MS);
+  await reads("file", whole);
+  await isAtRest();
 });
 
 describe("bytes that had a name", () => {
