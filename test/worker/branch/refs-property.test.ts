@@ -17,6 +17,7 @@ import {
 
 const STEPS = 350;
 const PATHS = ["a", "b", "c"];
+const TEXTS = Array.from({ length: 12 }, (_, n) => `content ${n}`);
 
 /** How a content is stored: the blobs that are its own, and the contents that it keeps. */
 interface Form {
@@ -116,6 +117,7 @@ class Play {
       () => this.#addPart(),
       () => this.#addPart(),
       () => this.#copyPart(),
+      () => this.#partComesAgain(),
       () => this.#complete(),
       () => this.#abort(),
       () => this.#copyFile(),
@@ -166,12 +168,26 @@ class Play {
 
   async #addPart(content = this.#content()): Promise<void> {
     const upload = this.#anyUpload();
-    if (!upload) return;
+    if (upload) await this.#replacePart(upload, 1 + Math.floor(this.#random() * 4), content);
+  }
+
+  async #replacePart(upload: string, number: number, content: Content): Promise<void> {
     this.#model.bring(content);
-    const number = 1 + Math.floor(this.#random() * 4);
     expect(await this.#branch.addPart({ upload, number, content })).toEqual({ ok: true });
     const { digest, size } = content;
     this.#model.uploads.get(upload)?.set(number, { digest, size });
+    this.#model.settle();
+  }
+
+  /** A part is replaced, and then uploaded as it was: if nothing else kept its content, that has other blobs now. */
+  async #partComesAgain(): Promise<void> {
+    const upload = this.#anyUpload();
+    const part = this.#pick([...(this.#model.uploads.get(upload ?? "") ?? [])]);
+    const text = TEXTS.find((one) => chunked(one, []).digest === part?.[1].digest);
+    if (!upload || !part || text === undefined) return;
+    for (const one of [`other ${this.#blobs}`, text]) {
+      await this.#replacePart(upload, part[0], chunked(one, [this.#blob()]));
+    }
   }
 
   /** A part of bytes that other contents have: of files, of parts, of what was itself put together. */
@@ -302,7 +318,7 @@ class Play {
 
   /** One of a few contents, in blobs that nobody else writes. */
   #content(): Content {
-    const text = `content ${Math.floor(this.#random() * 12)}`;
+    const text = TEXTS[Math.floor(this.#random() * TEXTS.length)] ?? "";
     return chunked(text, this.#random() < 0.5 ? [this.#blob()] : [this.#blob(), this.#blob()]);
   }
 
