@@ -13,6 +13,7 @@ import { listPages } from "./rows/list-pages.ts";
 import { oneFileCommit } from "./rows/one-file-commit.ts";
 import { r2Objects } from "./rows/r2-objects.ts";
 import { smallObjects } from "./rows/small-objects.ts";
+import { soak } from "./rows/soak.ts";
 import { staging } from "./rows/staging.ts";
 import { idleMemory, start } from "./rows/start.ts";
 import { uploadMemory } from "./rows/upload-memory.ts";
@@ -42,6 +43,7 @@ const ROWS: readonly Row[] = [
   jobMemory,
   start,
   idleMemory,
+  soak,
 ];
 const PAIRS = { full: 7, quick: 3 } as const;
 const TREE_SIZES = { full: [1000, 100_000, 1_000_000], quick: [1000, 100_000] } as const;

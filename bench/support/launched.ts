@@ -9,10 +9,14 @@ export interface Launched {
   stop(): Promise<void>;
 }
 
-/** Starts a program of Node and waits until it is ready. */
-export async function launched(command: readonly string[]): Promise<Launched> {
+/** Starts a program of Node and waits until it is ready. `variables`: of its environment, beside this process's own. */
+export async function launched(
+  command: readonly string[],
+  { variables = {} }: { readonly variables?: Readonly<Record<string, string>> } = {},
+): Promise<Launched> {
   const startedAt = performance.now();
-  const child = spawn(process.execPath, command, { stdio: ["ignore", "pipe", "pipe"] });
+  const env = { ...process.env, ...variables };
+  const child = spawn(process.execPath, command, { env, stdio: ["ignore", "pipe", "pipe"] });
   await ready(child, command);
   const seconds = (performance.now() - startedAt) / 1000;
   const stop = async (): Promise<void> => {

@@ -20,18 +20,24 @@ export function proportionalMiB(pid: number): number {
   }
   const all = [pid];
   for (const each of all) all.push(...(children.get(each) ?? []));
+  // A process that has ended meanwhile has none.
   const kibibytes = all.map((each) =>
-    Number(/^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${each}/smaps_rollup`, "utf8"))?.[1]),
+    Number(/^Pss:\s+(\d+) kB$/m.exec(readIfThere(`/proc/${each}/smaps_rollup`))?.[1] ?? 0),
   );
   return kibibytes.reduce((sum, one) => sum + one, 0) / 1024;
 }
 
 /** Undefined if the process has ended. */
 function parentOf(pid: string): number | undefined {
+  const parent = /^\d+ \(.*\) \S (\d+) /s.exec(readIfThere(`/proc/${pid}/stat`))?.[1];
+  return parent === undefined ? undefined : Number(parent);
+}
+
+/** A process may end at any time, also while it is read of. */
+function readIfThere(path: string): string {
   try {
-    const parent = /^\d+ \(.*\) \S (\d+) /s.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))?.[1];
-    return parent === undefined ? undefined : Number(parent);
+    return readFileSync(path, "utf8");
   } catch {
-    return undefined;
+    return "";
   }
 }
