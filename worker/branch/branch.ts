@@ -150,6 +150,10 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return this.#uploads.open(request);
   }
 
+  async expireLeases(request: Contract.RequestOf<"expireLeases">) {
+    this.#uploads.expireLeases(request);
+  }
+
   async heldBodies(request: Contract.RequestOf<"heldBodies">) {
     return this.#uploads.bodies(request);
   }

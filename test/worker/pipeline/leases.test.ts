@@ -1,8 +1,10 @@
-import { env, runDurableObjectAlarm } from "cloudflare:test";
+import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import type { LeasedDatum, Outcome } from "../../../protocol/runner.ts";
+import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import {
   allJobs,
+  branchOf,
   commit,
   echo,
   expireLeases,
@@ -18,6 +20,69 @@ import {
 function success(datum: LeasedDatum | undefined): Outcome {
   return { lease: datum?.lease ?? "", state: "success", exitCode: 0, outputs: [], millis: 1 };
 }
+
+describe("what was uploaded under a lease", () => {
+  /** The leases of the output branch's uploads, and whether each runs out. */
+  const uploadsOf = (repo: string) =>
+    runInDurableObject(env.BRANCH.getByName(`master.${repo}`), (_, { storage }) =>
+      storage.sql.exec("SELECT lease, due IS NOT NULL AS ends FROM uploads ORDER BY lease").toArray(),
+    );
+
+  it.each([
+    {
+      how: "ran out",
+      end: async (_: PipelineApi, name: string) => {
+        await expireLeases(name);
+        await runDurableObjectAlarm(env.PIPELINE.getByName(name));
+      },
+    },
+    {
+      how: "was returned",
+      end: (pipeline: PipelineApi, _: string, lease: string) =>
+        pipeline.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] }),
+    },
+    {
+      how: "failed",
+      end: (pipeline: PipelineApi, _: string, lease: string) => {
+        const failed = { state: "failed", exitCode: 1, reason: "no", log: "", millis: 1 } as const;
+        return pipeline.finish({ worker: "w1", outcomes: [{ lease, ...failed }] });
+      },
+    },
+    { how: "was of a job that was stopped", end: (pipeline: PipelineApi) => pipeline.stop() },
+  ])("that $how runs out, and so does what still comes; a result keeps its own", async ({ how, end }) => {
+    const name = how.replaceAll(" ", "-");
+    await makeRepo(`${name}-in`);
+    const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" } });
+    await commit(`${name}-in`, { a: "1", b: "2" });
+    const { datums, output } = await leaseSome(pipeline);
+    const [kept, lost] = await Promise.all(
+      datums.map((datum) => outcomeOf(datum, { command: echo, output })),
+    );
+    if (!kept || !lost) throw new Error("two datums were to be leased");
+    await pipeline.finish({ worker: "w1", outcomes: [kept] });
+    await end(pipeline, name, lost.lease);
+    const uploads = [
+      { lease: kept.lease, ends: 0 },
+      { lease: lost.lease, ends: 1 },
+    ].sort((one, other) => (one.lease < other.lease ? -1 : 1));
+    await expect.poll(() => uploadsOf(name)).toEqual(uploads);
+    expect(await branchOf(output).openUpload({ lease: lost.lease })).toMatchObject({ ok: true });
+    expect(await uploadsOf(name)).toEqual(uploads);
+    await expect.poll(() => query(name, "SELECT lease FROM lost_leases")).toEqual([]);
+  });
+
+  it("that never uploaded anything runs out, too, if it comes late", async () => {
+    await makeRepo("tardy-in");
+    const pipeline = await makePipeline({ name: "tardy", globs: { "tardy-in": "/*" } });
+    await commit("tardy-in", { a: "1" });
+    const { datums, output } = await leaseSome(pipeline);
+    const [{ lease } = { lease: "" }] = datums;
+    await pipeline.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
+    await expect.poll(() => uploadsOf("tardy")).toEqual([{ lease, ends: 1 }]);
+    expect(await branchOf(output).openUpload({ lease })).toMatchObject({ ok: true });
+    expect(await uploadsOf("tardy")).toEqual([{ lease, ends: 1 }]);
+  });
+});
 
 describe("a lease", () => {
   it("that ran out can't record a result, and its datum goes to another worker", async () => {

@@ -50,6 +50,7 @@ function rowsOf(name: string): readonly (readonly string[])[] {
       "INSERT INTO log_store (one, bytes, next) VALUES (1, 110, 2)",
     ],
     ["UPDATE revisions SET limited = 0"],
+    ["INSERT INTO lost_leases (lease) VALUES ('gone')"],
   ];
 }
 

@@ -69,7 +69,8 @@ function firstWithoutUpload(read: readonly ReadOutcome[], state: "success" | "me
 
 async function sharedUpload(branch: BranchApi, first: Outcome | undefined): Promise<string | undefined> {
   if (first === undefined) return undefined;
-  const opened = await branch.openUpload({ lease: first.lease });
+  // Not the lease's own: if that is lost, what others have in here must stay.
+  const opened = await branch.openUpload({ lease: `shared.${first.lease}` });
   if (!opened.ok) throw branchError(opened);
   return opened.upload;
 }

@@ -70,6 +70,17 @@ export class UploadCalls {
     return this.#withOpen(upload, (row) => ({ ok: true, missing: ledger.uploads.reserve(row, contents) }));
   }
 
+  expireLeases({ leases }: Contract.RequestOf<"expireLeases">): void {
+    const { ledger, newId, wake } = this.#options;
+    const { live } = ledger;
+    if (!live) return;
+    const now = this.#options.now();
+    ledger.transaction(() => {
+      for (const lease of leases) ledger.uploads.expireLease(lease, { id: newId(now), gen: live.gen, now });
+    });
+    wake(now + UPLOAD_LEASE_MS);
+  }
+
   bodies({ upload, contents }: Contract.RequestOf<"heldBodies">): Contract.AnswerOf<"heldBodies"> {
     const { ledger } = this.#options;
     return this.#withOpen(upload, (row) => ({ ok: true, bodies: ledger.uploads.bodies(row, contents) }));

@@ -61,6 +61,18 @@ export class UploadStore extends Store {
       WHERE id = ${id} AND gen = ${gen}`;
   }
 
+  /**
+   * The lease is lost: its upload runs out like others. If it has none yet, it gets one that does, because a call that is
+   * on its way may still ask for it.
+   */
+  expireLease(lease: string, { id, gen, now }: Omit<NewUpload, "lease">): void {
+    const due = now + UPLOAD_LEASE_MS;
+    this.sql.run`
+      INSERT INTO uploads (id, gen, lease, due, ttl, multipart)
+      VALUES (${id}, ${gen}, ${lease}, ${due}, ${UPLOAD_LEASE_MS}, 0)
+      ON CONFLICT (lease) WHERE lease IS NOT NULL DO UPDATE SET due = excluded.due`;
+  }
+
   /** The pipeline is gone: its uploads run out like others. */
   forgetLeases(now: number): void {
     this.sql.run`UPDATE uploads SET lease = NULL, due = ${now + UPLOAD_LEASE_MS} WHERE lease >= ''`;

@@ -11,6 +11,7 @@ import { continueDestruction, purge } from "../lifecycle/destroy.ts";
 import { continueStart, continueStop } from "../lifecycle/stop-start.ts";
 import { continueUpdate } from "../lifecycle/update.ts";
 import { nextExpiry, sweep } from "../work/expiry.ts";
+import { endLostUploads } from "../work/lost-leases.ts";
 import { announcePipeline, flushJobs } from "./catalogue-outbox.ts";
 import { Loop } from "./loop.ts";
 import { KeyedWaiters, Waiters } from "./waiters.ts";
@@ -32,6 +33,7 @@ export class Engine {
   readonly #advance: Loop;
   readonly #callOff: Loop;
   readonly #trim: Loop;
+  readonly #lost: Loop;
   readonly #outbox: Loop;
   readonly #queued = new Waiters();
   readonly #urgent = new Waiters();
@@ -50,7 +52,11 @@ export class Engine {
         callOff: () => void this.#callOff.wake(),
         trim: () => void this.#trim.wake(),
         outbox: () => this.#flush(),
-        queued: () => this.#queued.wake(),
+        // Whatever ends a lease queues its datum, or another that waited for it.
+        queued: () => {
+          this.#queued.wake();
+          this.#endLostUploads();
+        },
         ended: (job) => {
           this.#ends.wake(job);
           this.#logs.wake(job);
@@ -66,6 +72,7 @@ export class Engine {
     this.#advance = new Loop(() => advanceOldestJob(this.context), failed);
     this.#callOff = new Loop(() => callOffAttempts(this.context), failed);
     this.#trim = new Loop(() => trim(this.context), failed);
+    this.#lost = new Loop(() => endLostUploads(this.context), failed);
     this.#outbox = new Loop(() => flushJobs(this.context, this.#urgent), failed);
   }
 
@@ -120,6 +127,7 @@ export class Engine {
       this.#advance,
       this.#callOff,
       this.#trim,
+      this.#lost,
       this.#outbox,
     ];
     for (const loop of loops) void loop.wake();
@@ -180,6 +188,12 @@ export class Engine {
     }
   }
 
+  #endLostUploads(): void {
+    if (!this.context.ledger.lost.takeNews()) return;
+    this.watch();
+    void this.#lost.wake();
+  }
+
   #flush(): void {
     if (this.context.ledger.jobs.hasUrgent()) this.#urgent.wake();
     void this.#outbox.wake();
@@ -190,6 +204,7 @@ export class Engine {
     const row = pipeline.row();
     if (row === undefined || row.state === "deleted") return false;
     if (row.state !== "active" && row.state !== "stopped") return true;
+    if (this.context.ledger.lost.some(1).length > 0) return true;
     if (row.catalogueVersion < row.version || jobs.toCallOff(1).length > 0 || jobs.unflushed(1).length > 0)
       return true;
     if (row.state === "stopped") return false;

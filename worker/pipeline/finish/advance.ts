@@ -186,7 +186,7 @@ function clear(
     const left = tasks.some(CLEAR_TASKS);
     for (const { id, kind } of left) {
       if (kind === "egress") egress.release(id);
-      tasks.remove(id);
+      tasks.drop(id);
     }
     if (left.length < CLEAR_TASKS) ending.set(oldest.job.n, walkFrom("died", pipeline.row()?.committed ?? 0));
   });

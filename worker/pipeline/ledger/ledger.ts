@@ -16,6 +16,7 @@ import { PipelineStore, type StoredState } from "../lifecycle/pipeline-store.ts"
 import { LogReader } from "../logs/log-reader.ts";
 import { LogStore } from "../logs/log-store.ts";
 import { AttemptStore } from "../work/attempt-store.ts";
+import { LostLeaseStore } from "../work/lost-lease-store.ts";
 import { ResultStore } from "../work/result-store.ts";
 import { SlotStore } from "../work/slot-store.ts";
 import { TaskStore } from "../work/task-store.ts";
@@ -30,6 +31,7 @@ export class Ledger {
   readonly touched: TouchedStore;
   readonly elements: ElementStore;
   readonly datums: DatumStore;
+  readonly lost: LostLeaseStore;
   readonly attempts: AttemptStore;
   readonly results: ResultStore;
   readonly makers: MakerStore;
@@ -56,7 +58,11 @@ export class Ledger {
     this.touched = new TouchedStore(sql);
     this.elements = new ElementStore(sql);
     this.datums = new DatumStore(sql);
-    this.attempts = new AttemptStore(sql, (job, counts) => this.jobs.count(job, counts));
+    this.lost = new LostLeaseStore(sql);
+    this.attempts = new AttemptStore(sql, {
+      lost: this.lost,
+      count: (job, counts) => this.jobs.count(job, counts),
+    });
     this.results = new ResultStore(sql, () => this.pipeline.definition()?.salt ?? "");
     this.makers = new MakerStore(sql);
     this.published = new PublishedStore(sql, this.makers);
@@ -64,7 +70,7 @@ export class Ledger {
     this.changed = new ChangedStore(sql);
     this.operations = new OperationStore(sql);
     this.merges = new MergeStore(sql);
-    this.tasks = new TaskStore(sql);
+    this.tasks = new TaskStore(sql, this.lost);
     this.egress = new EgressStore(sql);
     this.slots = new SlotStore(sql);
     this.logs = new LogStore(sql);

@@ -4,6 +4,7 @@ import { SCHEMA_V3 } from "./v3.ts";
 import { SCHEMA_V4 } from "./v4.ts";
 import { SCHEMA_V5 } from "./v5.ts";
 import { SCHEMA_V6 } from "./v6.ts";
+import { SCHEMA_V7 } from "./v7.ts";
 
 /**
  * The tables of a Pipeline object. `born`, `died` and `job` are numbers of its own jobs: something is there at job n
@@ -16,4 +17,5 @@ export const MIGRATIONS: readonly string[] = [
   SCHEMA_V4,
   SCHEMA_V5,
   SCHEMA_V6,
+  SCHEMA_V7,
 ];

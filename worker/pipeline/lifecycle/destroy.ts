@@ -34,6 +34,7 @@ const TABLES: readonly (readonly [table: string, key: string])[] = [
   ["log_chunks", "seq"],
   ["log_datums", "job, datum"],
   ["log_store", "one"],
+  ["lost_leases", "lease"],
 ];
 
 /** From here on nothing is leased and no event makes a job. Returns false if there is no pipeline. */

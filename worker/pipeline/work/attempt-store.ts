@@ -1,6 +1,7 @@
 import type { Sql } from "../../sqlite/sql.ts";
 import { Store } from "../../sqlite/store.ts";
 import type { Counts } from "../jobs/job-store.ts";
+import type { LostLeaseStore } from "./lost-lease-store.ts";
 
 export interface AttemptRow {
   readonly job: number;
@@ -36,9 +37,14 @@ export interface Fault {
  */
 export class AttemptStore extends Store {
   readonly #count: (job: number, counts: Counts) => void;
+  readonly #lost: LostLeaseStore;
 
-  constructor(sql: Sql, count: (job: number, counts: Counts) => void) {
+  constructor(
+    sql: Sql,
+    { lost, count }: { lost: LostLeaseStore; count: (job: number, counts: Counts) => void },
+  ) {
     super(sql);
+    this.#lost = lost;
     this.#count = count;
   }
 
@@ -143,6 +149,7 @@ export class AttemptStore extends Store {
 
   /** Back into the queue, with what it has behind it. */
   requeue({ job, id, tries, lost }: AttemptRow): void {
+    this.#lost.ofAttempt({ job, id });
     this.sql.run`
       UPDATE attempts SET state = 'queued', lease = NULL, worker = NULL, node = NULL, lease_until = NULL,
         tries = ${tries}, lost = ${lost}
@@ -173,6 +180,7 @@ export class AttemptStore extends Store {
   fail(attempt: AttemptRow, fault: Fault & { now: number }): void {
     const { job, id, tries, lost } = attempt;
     this.note(attempt, fault);
+    this.#lost.ofAttempt(attempt);
     this.sql.run`
       UPDATE attempts SET state = 'failed', lease = NULL, lease_until = NULL, tries = ${tries}, lost = ${lost},
         finished_at = ${fault.now}
@@ -190,6 +198,7 @@ export class AttemptStore extends Store {
       SELECT id, finished_at AS finishedAt FROM attempts WHERE job = ${job} AND id > ${after}
       ORDER BY id LIMIT ${limit}`;
     for (const { id } of rows.filter(({ finishedAt }) => finishedAt === null)) {
+      this.#lost.ofAttempt({ job, id });
       this.sql.run`
         UPDATE attempts SET state = 'killed', lease = NULL, lease_until = NULL, finished_at = ${now}
         WHERE job = ${job} AND id = ${id}`;

@@ -1,5 +1,7 @@
 import type { ContentId } from "../../../protocol/content.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import { Store } from "../../sqlite/store.ts";
+import type { LostLeaseStore } from "./lost-lease-store.ts";
 
 export interface TaskRow {
   /** Of a merge: its own id. */
@@ -16,6 +18,13 @@ type StoredTask = TaskRow & { readonly parts: string | null };
 
 /** What runners are to do for the oldest job beside its datums: merges and egress. Leased like datums; a task that is done has no row. */
 export class TaskStore extends Store {
+  readonly #lost: LostLeaseStore;
+
+  constructor(sql: Sql, lost: LostLeaseStore) {
+    super(sql);
+    this.#lost = lost;
+  }
+
   /** Does nothing if it is there. */
   addMerge(parts: readonly ContentId[], { id, job, path }: { id: string; job: number; path: string }): void {
     const text = JSON.stringify(parts.map(({ digest, size }): ContentId => ({ digest, size })));
@@ -92,6 +101,7 @@ export class TaskStore extends Store {
 
   /** Back into the queue, with what it has behind it. */
   requeue({ id, tries, lost }: TaskRow): void {
+    this.#lost.ofTask(id);
     this.sql.run`
       UPDATE tasks SET state = 'queued', lease = NULL, worker = NULL, lease_until = NULL, tries = ${tries},
         lost = ${lost}
@@ -107,6 +117,12 @@ export class TaskStore extends Store {
   egressFault(job: number): string | undefined {
     return this.sql.first<{ reason: string }>`
       SELECT reason FROM tasks WHERE job = ${job} AND kind = 'egress' AND reason IS NOT NULL LIMIT 1`?.reason;
+  }
+
+  /** Nobody needs it any more. */
+  drop(id: string): void {
+    this.#lost.ofTask(id);
+    this.remove(id);
   }
 
   remove(id: string): void {
