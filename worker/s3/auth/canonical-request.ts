@@ -19,7 +19,7 @@ export interface Signed {
 export type Reading =
   /** As AWS describes it. */
   | "canonical"
-  /** The platform joins a header that came twice with ", ", AWS with ",". */
+  /** The platform joins a header that came twice with ", ", AWS with ",": see canBeJoined. */
   | "joined-headers"
   /** curl before 8 signs path and query as they go out, neither encoded nor sorted. */
   | "as-sent";
@@ -48,9 +48,25 @@ export function canonicalRequest(
   lines += `${asSent ? target.rawQuery : canonicalQuery(target.query)}\n`;
   for (const name of signedHeaders) {
     const value = canonicalValue(headers.get(name) ?? "");
-    lines += `${name}:${joined ? value.replaceAll(", ", ",") : value}\n`;
+    lines += `${name}:${joined && canBeJoined(name) ? value.replaceAll(", ", ",") : value}\n`;
   }
   return `${lines}\n${signedHeaders.join(";")}\n${payloadHash}`;
+}
+
+/** Of the `x-amz-*`, those that are lists: the Java SDK sends one header an entry. */
+const AMZ_LISTS: ReadonlySet<string> = new Set([
+  "x-amz-object-attributes",
+  "x-amz-optional-object-attributes",
+]);
+/** Kept with the object as they come, and no lists. */
+const KEPT_TEXTS: ReadonlySet<string> = new Set(["content-disposition", "content-type", "expires"]);
+
+/**
+ * Whether "a, b" may stand for "a" and "b" in two headers. If the space counts (in a key to copy from, in metadata), the
+ * value must be what was signed to the byte: anybody on the way could have put the space in.
+ */
+function canBeJoined(name: string): boolean {
+  return name.startsWith("x-amz-") ? AMZ_LISTS.has(name) : !KEPT_TEXTS.has(name);
 }
 
 /** Trimmed, with inner runs of spaces made one. */
