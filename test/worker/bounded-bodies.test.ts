@@ -1,13 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { handleApi } from "../../worker/api/api.ts";
-import { ROUTES } from "../../worker/api/routes.ts";
+import { ROUTES, SMALL_BODY } from "../../worker/api/routes.ts";
 import { MAX_COMPLETE_XML_BYTES, MAX_XML_BYTES } from "../../worker/s3/limits.ts";
 import { makeBranch, ROOT, testContext } from "./api/support.ts";
 import { answer, good, signed } from "./s3/support.ts";
 
 const MIB = 1024 * 1024;
-/** The largest JSON body that the control API takes. */
-const MAX_JSON_BYTES = 16 * MIB;
+/** The largest JSON body that a call takes. */
+function maxJsonBytes(call: string): number {
+  const [method = "", path = ""] = call.split(" ");
+  return (ROUTES[path]?.[method]?.body ?? SMALL_BODY).bytes;
+}
 /** What is on its way: the chunk that showed that it is too much, and one more. */
 const ON_ITS_WAY_BYTES = MIB;
 
@@ -25,6 +28,9 @@ class Endless {
     { highWaterMark: 0 },
   );
 }
+
+/** The id of an upload to the branch that these tests make. */
+const UPLOAD = "master.bounded.01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
 /** Every call of the control API that may have a body. */
 const CALLS = Object.entries(ROUTES).flatMap(([path, methods]) =>
@@ -49,12 +55,60 @@ describe("a body of the control API", () => {
   test.each(CALLS)("%s takes no more of it than may come", async (call) => {
     await makeBranch({ repo: "bounded", branch: "master" }).catch(() => {});
     const [status, taken] = await callApi(call);
-    expect(taken).toBeLessThanOrEqual(MAX_JSON_BYTES + ON_ITS_WAY_BYTES);
+    expect(taken).toBeLessThanOrEqual(maxJsonBytes(call) + ON_ITS_WAY_BYTES);
     if (TOO_LARGE.some((path) => call === `POST ${path}`)) expect([call, status]).toEqual([call, 413]);
   });
 
+  test("is bounded by what its call can be about: few take more than 64 KiB", () => {
+    const large = CALLS.filter((call) => maxJsonBytes(call) > 64 * 1024);
+    expect(large.sort()).toEqual([
+      "POST /pipelines",
+      "POST /repos/:repo/branches/:branch/commits",
+      "POST /runner/finish",
+      "POST /runner/logs",
+      "POST /uploads/:upload/compose",
+      "POST /uploads/:upload/contents",
+      "POST /uploads/:upload/reserve",
+    ]);
+  });
+
+  // Each is within the bytes of its call. They are refused by one look at their bytes: to parse and to check them, and to
+  // name each fault, would take seconds in which nobody else is served.
+  test.each([
+    ["POST /pipelines", '{"inputs":[', "0,"],
+    ["POST /repos/:repo/branches/:branch/commits", '{"operations":[', "{},"],
+    ["POST /runner/finish", '{"outcomes":[', "[],"],
+    ["POST /runner/logs", '{"entries":[', "{},"],
+    ["POST /uploads/:upload/contents", '{"contents":[', "1,"],
+    ["POST /uploads/:upload/reserve", '{"contents":[', "1,"],
+    ["POST /keys", '{"repos":[', "1,"],
+  ])("%s is refused before it is parsed if it holds too many values", async (call, start, value) => {
+    const [method = "", path = ""] = call.split(" ");
+    const room = maxJsonBytes(call) - start.length;
+    const body = start + value.repeat(Math.floor(room / value.length));
+    await makeBranch({ repo: "bounded", branch: "master" }).catch(() => {});
+    const named = path.replace(":repo", "bounded").replace(":branch", "master").replaceAll(/:\w+/g, UPLOAD);
+    const request = new Request(`http://gateway/api/v1${named}`, { method, body });
+    const answered = await handleApi(request, { context: testContext(), caller: ROOT });
+    expect(await answered.json()).toMatchObject({
+      error: { code: "BodyTooLarge", message: expect.stringContaining("too much") },
+    });
+  });
+
+  test.each(
+    CALLS.filter((call) => TOO_LARGE.some((path) => call === `POST ${path}`)),
+  )("%s is refused before it is parsed if it nests too deep", async (call) => {
+    const [method, path] = call.split(" ");
+    const body = "[".repeat(17) + "]".repeat(17);
+    const request = new Request(`http://gateway/api/v1${path}`, { method: method ?? "", body });
+    const answered = await handleApi(request, { context: testContext(), caller: ROOT });
+    expect(await answered.json()).toMatchObject({
+      error: { code: "InvalidRequest", message: expect.stringContaining("more than 16 deep") },
+    });
+  });
+
   test.each(TOO_LARGE)("POST %s takes nothing of one that says that it is too large", async (path) => {
-    const headers = { "content-length": String(MAX_JSON_BYTES + 1) };
+    const headers = { "content-length": String(maxJsonBytes(`POST ${path}`) + 1) };
     expect(await callApi(`POST ${path}`, headers)).toEqual([413, 0]);
   });
 });

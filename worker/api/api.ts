@@ -4,8 +4,9 @@ import type { Caller, Context } from "../app.ts";
 import { ApiError, renderApiError } from "./answer/errors.ts";
 import { admit } from "./request/admit.ts";
 import type { ApiRequest } from "./request/api-request.ts";
+import type { BodyLimits } from "./request/body-scan.ts";
 import { readJsonValue } from "./request/read-json.ts";
-import { ROUTES } from "./routes.ts";
+import { ROUTES, SMALL_BODY } from "./routes.ts";
 
 /** The path of the control API. No bucket has this name: bucket names hold a dot. */
 const BASE = "/api/v1";
@@ -15,7 +16,7 @@ for (const [path, methods] of Object.entries(ROUTES)) {
   router.all(path, async (request, context, caller) => {
     const route = methods[request.method];
     if (route) {
-      const asked = apiRequest(request, { context, caller });
+      const asked = apiRequest(request, { context, caller, limits: route.body ?? SMALL_BODY });
       await admit(asked, route);
       return await route.handle(asked);
     }
@@ -48,7 +49,7 @@ export async function handleApi(
 
 function apiRequest(
   incoming: IRequest,
-  { context, caller }: { context: Context; caller: Caller },
+  { context, caller, limits }: { context: Context; caller: Caller; limits: BodyLimits },
 ): ApiRequest {
   const request = incoming as unknown as Request;
   const params = Object.entries(incoming.params).map(([name, value]) => [name, decoded(value ?? "")]);
@@ -62,7 +63,7 @@ function apiRequest(
     caller,
     bodySha256,
     json() {
-      json ??= readJsonValue({ request, bodySha256 });
+      json ??= readJsonValue({ request, bodySha256 }, limits);
       return json;
     },
   };

@@ -24,6 +24,7 @@ import {
 } from "./pipelines/pipelines.ts";
 import { listBranches, listRepos } from "./repos.ts";
 import { noRepo, pipelineInPath, type Route, repoInPath } from "./request/admit.ts";
+import type { BodyLimits } from "./request/body-scan.ts";
 import { grantsContents, grantsFiles, grantsNewUpload, grantsUpload } from "./runner/granted.ts";
 import { addLogs, finish, heartbeat, lease, leave, renew } from "./runner/runner.ts";
 import {
@@ -51,7 +52,27 @@ const TO_RUN_PIPELINE = [
 ] as const;
 const TO_UPLOAD = [{ permission: "write", of: uploadRepo }] as const;
 
-/** Every route: path, then method, to what it needs and what it does. */
+const KIB = 1024;
+const MIB = 1024 * KIB;
+/** No body has more: a specification's deepest field is five deep. */
+const DEPTH = 16;
+
+/** What a body may hold that only says what is asked for. */
+export const SMALL_BODY: BodyLimits = { bytes: 64 * KIB, depth: DEPTH, values: 1000 };
+/** What is left of a specification of 1,000,000 bytes (docs/contract.md) once it is written with much air. */
+const SPEC_BODY: BodyLimits = { bytes: 2 * MIB, depth: DEPTH, values: 25_000 };
+/** MAX_COMMIT_OPERATIONS with paths of 1,024 bytes, or with some attributes each. */
+const COMMIT_BODY: BodyLimits = { bytes: 16 * MIB, depth: DEPTH, values: 200_000 };
+/** MAX_CONTENTS_PER_CALL, or MAX_PARTS_PER_CALL, by their digests. */
+const DIGESTS_BODY: BodyLimits = { bytes: 256 * KIB, depth: DEPTH, values: 4000 };
+/** MAX_CONTENTS_PER_CALL of INLINE_LIMIT_BYTES, in base64. */
+const CONTENTS_BODY: BodyLimits = { bytes: 8 * MIB, depth: DEPTH, values: 5000 };
+/** What a runner sends at once: some 4 MiB, and one datum with MAX_OUTPUTS_PER_DATUM paths of 1,024 bytes. */
+const OUTCOMES_BODY: BodyLimits = { bytes: 16 * MIB, depth: DEPTH, values: 250_000 };
+/** MAX_LOG_LINES with MAX_LOGS_CHARACTERS, each character written as `\u0000`. */
+const LOGS_BODY: BodyLimits = { bytes: 4 * MIB, depth: DEPTH, values: 8000 };
+
+/** Every route: path, then method, to what it needs, what its body may hold, and what it does. */
 export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
   "/pipelines": {
     GET: { needs: [{ permission: "list", of: noRepo }], handle: listPipelines },
@@ -61,6 +82,7 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
         { permission: "run", of: newPipelineRepo },
         { permission: "read", of: newPipelineInputs },
       ],
+      body: SPEC_BODY,
       handle: createPipeline,
     },
   },
@@ -81,7 +103,7 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   "/repos/:repo/branches/:branch/commits": {
     GET: { needs: TO_READ_REPO, handle: listCommits },
-    POST: { needs: TO_REPO, handle: createCommit },
+    POST: { needs: TO_REPO, body: COMMIT_BODY, handle: createCommit },
   },
   "/repos/:repo/branches/:branch/commits/:commit": { GET: { needs: TO_READ_REPO, handle: inspectCommit } },
   "/repos/:repo/branches/:branch/commits/:commit/diff": { GET: { needs: TO_READ_REPO, handle: diffCommit } },
@@ -110,13 +132,13 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     },
   },
   "/uploads/:upload/reserve": {
-    POST: { needs: TO_UPLOAD, granted: grantsUpload, handle: reserveContents },
+    POST: { needs: TO_UPLOAD, granted: grantsUpload, body: DIGESTS_BODY, handle: reserveContents },
   },
   "/uploads/:upload/compose": {
-    POST: { needs: TO_UPLOAD, granted: grantsUpload, handle: composeContents },
+    POST: { needs: TO_UPLOAD, granted: grantsUpload, body: DIGESTS_BODY, handle: composeContents },
   },
   "/uploads/:upload/contents": {
-    POST: { needs: TO_UPLOAD, granted: grantsUpload, handle: addInlineContents },
+    POST: { needs: TO_UPLOAD, granted: grantsUpload, body: CONTENTS_BODY, handle: addInlineContents },
     PUT: { needs: TO_UPLOAD, granted: grantsUpload, handle: addContent },
   },
   "/runner/heartbeat": {
@@ -125,8 +147,8 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   "/runner/lease": { POST: { needs: FLEET, handle: lease } },
   "/runner/renew": { POST: { needs: FLEET, handle: renew } },
-  "/runner/finish": { POST: { needs: FLEET, handle: finish } },
-  "/runner/logs": { POST: { needs: FLEET, handle: addLogs } },
+  "/runner/finish": { POST: { needs: FLEET, body: OUTCOMES_BODY, handle: finish } },
+  "/runner/logs": { POST: { needs: FLEET, body: LOGS_BODY, handle: addLogs } },
   "/nodes": { GET: { needs: [{ permission: "read", of: noRepo }], handle: listNodes } },
   "/nodes/:node/drain": { POST: { needs: MANAGE, handle: drainNode } },
   "/nodes/:node/resume": { POST: { needs: MANAGE, handle: resumeNode } },

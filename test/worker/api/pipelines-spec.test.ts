@@ -324,13 +324,21 @@ describe("a submission", () => {
     expect((await refused(body))[""]).toMatch(/^the specification has 1000\d{3} bytes/);
   });
 
-  test("that nests without end is refused, or ignored where it may hold anything", async () => {
-    const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
+  test("that nests without end is refused before it is parsed, also where it may hold anything", async () => {
+    const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
     const text = (field: string): Uint8Array =>
       new TextEncoder().encode(JSON.stringify(spec()).replace(/}$/, `,${field}}`));
-    expect(Object.keys(await refused(text(`"deep":${deep}`)))).toEqual(["deep"]);
-    const ignored = `"parallelism_spec":{"strategy":"CONSTANT","constant":1,"coefficient":${deep}}`;
-    expect(await good(DRY, { body: text(ignored) })).toMatchObject({ workers: { count: 1 } });
+    const unknown = (depth: number) => text(`"deep":${nested(depth)}`);
+    const ignored = (depth: number) =>
+      text(`"parallelism_spec":{"strategy":"CONSTANT","constant":1,"coefficient":${nested(depth)}}`);
+    for (const body of [unknown(100_000), ignored(100_000), ignored(15)])
+      for (const target of ["POST /pipelines", DRY])
+        expect(await failed(target, { body })).toMatchObject({
+          ...{ status: 400, code: "InvalidRequest" },
+          message: expect.stringContaining("more than 16 deep"),
+        });
+    expect(Object.keys(await refused(unknown(10)))).toEqual(["deep"]);
+    expect(await good(DRY, { body: ignored(14) })).toMatchObject({ workers: { count: 1 } });
   });
 
   test("of very many problems is told a hundred of them, and how many more there are", async () => {

@@ -3,6 +3,7 @@ import { hasLevel, type Permission, permits, refusalText } from "../../core/perm
 import type { Grant, GrantFault } from "../../keys/grants.ts";
 import { ApiError } from "../answer/errors.ts";
 import { type ApiRequest, type Handler, nameParam } from "./api-request.ts";
+import type { BodyLimits } from "./body-scan.ts";
 
 /** What a key must be allowed to use a route. */
 interface RouteNeed {
@@ -24,6 +25,8 @@ export interface Route {
    * wrong, it may throw what the handler would.
    */
   readonly granted?: (grant: Grant, asked: ApiRequest) => boolean | Promise<boolean>;
+  /** What its JSON body may hold; absent: as little as SMALL_BODY. */
+  readonly body?: BodyLimits;
   readonly handle: Handler;
 }
 

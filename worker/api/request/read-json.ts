@@ -3,10 +3,9 @@ import type { z } from "zod";
 import { BodyReader, byteSource } from "../../blobs/body-reader.ts";
 import { ApiError } from "../answer/errors.ts";
 import type { ApiRequest } from "./api-request.ts";
+import { type BodyLimits, brokenLimit } from "./body-scan.ts";
 import { checked } from "./issues.ts";
 
-/** Largest JSON body: a commit of 10,000 operations, or a finish call of small outputs. */
-const MAX_JSON_BYTES = 16 * 1024 * 1024;
 /** A body that brings nothing for so long is given up. */
 const IDLE_MS = 30_000;
 const FIRST_BUFFER_BYTES = 64 * 1024;
@@ -21,9 +20,14 @@ export async function readJson<Schema extends z.ZodType>(
   return checked(schema, await asked.json());
 }
 
-/** Reads the body of a request as a JSON value: for ApiRequest.json. */
-export async function readJsonValue(sent: SentBody): Promise<unknown> {
-  const bytes = await readBytes(sent);
+/**
+ * Reads the body of a request as a JSON value: for ApiRequest.json. A body beyond its limits is refused before it is
+ * parsed: an isolate serves nobody else meanwhile.
+ */
+export async function readJsonValue(sent: SentBody, limits: BodyLimits): Promise<unknown> {
+  const bytes = await readBytes(sent, limits);
+  const broken = brokenLimit(bytes, limits);
+  if (broken !== undefined) throw beyond(broken, limits);
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true, ignoreBOM: false }).decode(bytes));
   } catch (error) {
@@ -34,10 +38,10 @@ export async function readJsonValue(sent: SentBody): Promise<unknown> {
   }
 }
 
-async function readBytes({ request, bodySha256 }: SentBody): Promise<Uint8Array> {
+async function readBytes({ request, bodySha256 }: SentBody, limits: BodyLimits): Promise<Uint8Array> {
   const declared = Number(request.headers.get("content-length") ?? 0);
-  if (declared > MAX_JSON_BYTES) throw tooLarge();
-  const bytes = request.body === null ? new Uint8Array(0) : await readAll(request.body);
+  if (declared > limits.bytes) throw beyond("bytes", limits);
+  const bytes = request.body === null ? new Uint8Array(0) : await readAll(request.body, limits);
   if (bodySha256 !== null && createHash("sha256").update(bytes).digest("hex") !== bodySha256)
     throw new ApiError(
       "InvalidRequest",
@@ -46,13 +50,13 @@ async function readBytes({ request, bodySha256 }: SentBody): Promise<Uint8Array>
   return bytes;
 }
 
-async function readAll(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
+async function readAll(body: ReadableStream<Uint8Array>, limits: BodyLimits): Promise<Uint8Array> {
   const reader = new BodyReader(byteSource(body), { idleMs: IDLE_MS, now: Date.now });
   try {
-    let view = new Uint8Array(new ArrayBuffer(FIRST_BUFFER_BYTES), 0, 0);
+    let view = new Uint8Array(new ArrayBuffer(Math.min(FIRST_BUFFER_BYTES, limits.bytes + 1)), 0, 0);
     while (reader.end === null) {
-      if (view.length > MAX_JSON_BYTES) throw tooLarge();
-      if (view.length === view.buffer.byteLength) view = doubled(view);
+      if (view.length > limits.bytes) throw beyond("bytes", limits);
+      if (view.length === view.buffer.byteLength) view = doubled(view, limits);
       const filled = view.length;
       const bytes = await reader.read(new Uint8Array(view.buffer, filled));
       if (reader.broken) throw new ApiError("RequestTimeout", "The body stopped coming: send it whole.");
@@ -64,16 +68,26 @@ async function readAll(body: ReadableStream<Uint8Array>): Promise<Uint8Array> {
   }
 }
 
-function doubled(view: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
+function doubled(view: Uint8Array<ArrayBuffer>, { bytes }: BodyLimits): Uint8Array<ArrayBuffer> {
   // One byte more than may come, to see whether it does.
-  const larger = new ArrayBuffer(Math.min(2 * view.buffer.byteLength, MAX_JSON_BYTES + 1));
+  const larger = new ArrayBuffer(Math.min(2 * view.buffer.byteLength, bytes + 1));
   new Uint8Array(larger).set(view);
   return new Uint8Array(larger, 0, view.length);
 }
 
-function tooLarge(): ApiError {
-  return new ApiError(
-    "BodyTooLarge",
-    `The body is too large: send at most ${MAX_JSON_BYTES} bytes, in several calls.`,
-  );
+function beyond(limit: keyof BodyLimits, limits: BodyLimits): ApiError {
+  switch (limit) {
+    case "bytes":
+      return new ApiError("BodyTooLarge", `The body is too large: send at most ${limits.bytes} bytes.`);
+    case "values":
+      return new ApiError(
+        "BodyTooLarge",
+        `The body holds too much: send at most ${limits.values} values in its objects and lists.`,
+      );
+    case "depth":
+      return new ApiError(
+        "InvalidRequest",
+        `The body has objects or lists inside each other more than ${limits.depth} deep.`,
+      );
+  }
 }
