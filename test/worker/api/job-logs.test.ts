@@ -151,6 +151,23 @@ describe("GET /jobs/{id}/logs", () => {
     await reader?.cancel();
   });
 
+  test("breaks off once the key that follows is deleted, and goes on for others", async () => {
+    const [a] = await running("revoked");
+    if (!a) throw new Error("no datum");
+    const { id } = await good("POST /keys", { body: { level: "read", repos: ["revoked"] } });
+    const caller = { keyId: id, scope: { level: "read", repos: ["revoked"] } } as const;
+    await print("revoked", a, 0, "before");
+    const follow = `GET /jobs/${a.job}/logs?follow=true`;
+    const [theirs, ours] = [linesOf(await api(follow, { caller })), linesOf(await api(follow))];
+    for (const lines of [theirs, ours]) expect((await lines.next()).value).toMatchObject({ line: "before" });
+    expect((await api(`DELETE /keys/${id}`)).status).toBe(204);
+    // The key is remembered for some seconds. It breaks off, as its end would say that there is no more.
+    await expect(theirs.next()).rejects.toThrow();
+    await print("revoked", a, 1, "after");
+    expect((await ours.next()).value).toMatchObject({ line: "after" });
+    await finish("revoked", [a]);
+  });
+
   test("ends with the pipeline where that goes away", async () => {
     const [a] = await running("away");
     if (!a) throw new Error("no datum");

@@ -18,7 +18,7 @@ export function configWith(more: Partial<Config>): Config {
 
 /** Whoever holds the root key and sent a body that is not signed. */
 export const ROOT: Caller = {
-  keyId: "root",
+  keyId: CONFIG.rootKeys[0].id,
   scope: { level: "root", repos: null },
   payload: { form: "plain", sha256: null },
 };

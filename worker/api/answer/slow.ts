@@ -6,6 +6,7 @@ import { waitUntil } from "cloudflare:workers";
 
 const SPACE_EVERY_MS = 1000;
 const SPACE = new Uint8Array([0x20]);
+const LOOK_EVERY_MS = 1000;
 const EMPTY_LINE_EVERY_MS = 5000;
 const PAUSED = Symbol("paused");
 
@@ -29,24 +30,43 @@ export function slowJson(answer: Promise<unknown>, gone: () => Promise<void>): R
   return new Response(body, { headers: { "content-type": "application/json" } });
 }
 
-/** Lines as they come. One text is in hand at a time: the next is asked for when the caller has taken it. */
-export function slowLines(texts: AsyncGenerator<string, undefined>): ReadableStream<Uint8Array> {
+/**
+ * Lines as they come. One text is in hand at a time: the next is asked for when the caller has taken it. It is asked about
+ * once a second whether the caller may still have them. If not, the answer breaks off: its end would say that this was all.
+ */
+export function slowLines(
+  texts: AsyncGenerator<string, undefined>,
+  { mayGoOn, now = Date.now }: { readonly mayGoOn: () => Promise<boolean>; readonly now?: () => number },
+): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let coming: Promise<IteratorResult<string, undefined>> | undefined;
+  let lookedAt = now();
+  const leave = () => {
+    // A call may be under way, and nobody is left to hear how it ends.
+    coming?.catch(() => {});
+    void texts.return(undefined).catch(() => {});
+  };
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
-      coming ??= texts.next();
-      const ready = await within(EMPTY_LINE_EVERY_MS, coming);
-      if (ready === undefined) return controller.enqueue(encoder.encode("\n"));
-      coming = undefined;
-      if (ready.done) return controller.close();
-      controller.enqueue(encoder.encode(ready.value));
+      const since = now();
+      for (;;) {
+        coming ??= texts.next();
+        const ready = await within(LOOK_EVERY_MS, coming);
+        if (now() - lookedAt >= LOOK_EVERY_MS) {
+          if (!(await mayGoOn())) {
+            leave();
+            return controller.error(new Error("the caller may not have the rest"));
+          }
+          lookedAt = now();
+        }
+        if (ready === undefined && now() - since < EMPTY_LINE_EVERY_MS) continue;
+        if (ready === undefined) return controller.enqueue(encoder.encode("\n"));
+        coming = undefined;
+        if (ready.done) return controller.close();
+        return controller.enqueue(encoder.encode(ready.value));
+      }
     },
-    cancel() {
-      // A call may be under way, and nobody is left to hear how it ends.
-      coming?.catch(() => {});
-      void texts.return(undefined).catch(() => {});
-    },
+    cancel: leave,
   });
 }
 
