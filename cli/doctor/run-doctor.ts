@@ -5,7 +5,7 @@ import { type ConfinementTerms, openConfinement } from "../../runner/limits/conf
 import { agentName } from "../../runner/pfs/folders.ts";
 import { DEFAULT_DATA } from "../gateway/connection.ts";
 import { type RunnerTerms, runnerConfig } from "../local/runner-config.ts";
-import { printJson, printLine } from "../output/output.ts";
+import { printJson, printText } from "../output/output.ts";
 import { openTryingPlace } from "./data-folder.ts";
 import { executorFindings } from "./executors.ts";
 import type { Finding } from "./finding.ts";
@@ -81,6 +81,6 @@ const STATE_WIDTH = 6;
 const CHECK_WIDTH = 12;
 
 function printFinding({ check, state, found, fix }: Finding): void {
-  printLine(`${state.padEnd(STATE_WIDTH)}${check.padEnd(CHECK_WIDTH)}${found}`);
-  if (fix !== undefined) printLine(`${" ".repeat(STATE_WIDTH + CHECK_WIDTH)}${fix}`);
+  printText(`${state.padEnd(STATE_WIDTH)}${check.padEnd(CHECK_WIDTH)}${found}`);
+  if (fix !== undefined) printText(`${" ".repeat(STATE_WIDTH + CHECK_WIDTH)}${fix}`);
 }

@@ -3,6 +3,7 @@ import { HostError } from "../../embedded/host-error.ts";
 import type { Issue } from "../../protocol/errors.ts";
 import { ConfigError } from "../../runner/agent/config.ts";
 import { NoEngineError, NoExecutorError } from "../../runner/executors/executor.ts";
+import { visibleJson, visibleText } from "./visible.ts";
 
 /** A command that can't go on: one line for people, and with a spec one line an issue. The program ends with 1. */
 export class CliError extends Error {
@@ -40,10 +41,10 @@ export interface Report {
 export function reportFailure(error: unknown, { json }: { json: boolean }): Report {
   if (error instanceof CommanderError && error.exitCode === 0) return { exitCode: 0, text: "" };
   const { exitCode, code, message, issues } = failureOf(error);
-  if (json) return { exitCode, text: `${JSON.stringify({ error: { code, message, issues } })}\n` };
+  if (json) return { exitCode, text: `${visibleJson({ error: { code, message, issues } })}\n` };
   const lines = issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
   const list = lines.map((line) => `  ${line}\n`).join("");
-  return { exitCode, text: `error: ${withoutTail(message, lines.join("; "))}\n${list}` };
+  return { exitCode, text: visibleText(`error: ${withoutTail(message, lines.join("; "))}\n${list}`) };
 }
 
 // The gateway's message may end in the issues, which come below line by line.

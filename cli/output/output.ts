@@ -1,15 +1,35 @@
+import { visibleJson, visibleLine, visibleText } from "./visible.ts";
+
 /** What commands print, on stdout. */
 export function printLine(line: string): void {
-  process.stdout.write(`${line}\n`);
+  process.stdout.write(`${visibleLine(line)}\n`);
+}
+
+/** Several lines. */
+export function printText(text: string): void {
+  process.stdout.write(`${visibleText(text)}\n`);
+}
+
+/** What is said beside the answer, on stderr. */
+export function printNote(line: string): void {
+  process.stderr.write(`${visibleLine(line)}\n`);
+}
+
+/** A line that somebody's command printed: as it is for a program that reads on, to be looked at on a terminal. */
+export function printOutput(start: string, line: string): void {
+  const shown = process.stdout.isTTY ? visibleLine(line) : line;
+  process.stdout.write(`${visibleLine(start)}${shown}\n`);
 }
 
 /** One JSON document on one line. */
 export function printJson(value: unknown): void {
-  printLine(JSON.stringify(value));
+  process.stdout.write(`${visibleJson(value)}\n`);
 }
 
 /** Columns padded to their widest cell; the first row is the heading. */
-export function printTable(rows: readonly (readonly string[])[]): void {
+export function printTable(cells: readonly (readonly string[])[]): void {
+  // Before they are measured: what is shown is longer.
+  const rows = cells.map((row) => row.map(visibleLine));
   const widths: number[] = [];
   for (const row of rows) {
     for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, cell.length);

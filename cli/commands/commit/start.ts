@@ -5,7 +5,7 @@ import { withClient } from "../../gateway/client.ts";
 import { startOpenCommit } from "../../gateway/open-commits.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
-import { printJson, printLine } from "../../output/output.ts";
+import { printJson, printLine, printNote } from "../../output/output.ts";
 
 /** `sluice commit start` */
 export function addCommitStart(group: Command): void {
@@ -28,8 +28,8 @@ export function addCommitStart(group: Command): void {
         if (options.json) return printJson(opened);
         const bucket = `s3://${opened.bucket}`;
         printLine(bucket);
-        process.stderr.write(
-          `fill it, e.g. with 'aws s3 sync <folder> ${bucket}' or 'sluice cp -r <folder> ${bucket}', then run 'sluice commit finish ${bucket}'\n`,
+        printNote(
+          `fill it, e.g. with 'aws s3 sync <folder> ${bucket}' or 'sluice cp -r <folder> ${bucket}', then run 'sluice commit finish ${bucket}'`,
         );
       });
     });

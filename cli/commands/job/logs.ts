@@ -3,7 +3,7 @@ import type { LogLine } from "../../../protocol/pipelines.ts";
 import { withClient } from "../../gateway/client.ts";
 import { readLogs } from "../../gateway/job-logs.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
-import { count, printJson, printLine } from "../../output/output.ts";
+import { count, printJson, printLine, printNote, printOutput } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
   readonly datum?: string;
@@ -19,7 +19,7 @@ export function addJobLogs(group: Command): void {
   const command = group
     .command("logs")
     .description(
-      "Shows what the datums of a job printed, in the order in which it came. Where a datum printed more than is kept, the end of it is there.",
+      "Shows what the datums of a job printed, in the order in which it came. Where a datum printed more than is kept, the end of it is there. On a terminal, control characters are shown; into a pipe or a file they go as they are.",
     )
     .argument("<id>", "the job")
     .option("--datum <id>", "only this datum, as in `sluice job datums`; the first digits are enough")
@@ -32,7 +32,7 @@ export function addJobLogs(group: Command): void {
           datum: options.datum,
           follow: options.follow ?? false,
           print: options.json ? printJson : (line) => printLog(line, options),
-          lost: (why) => process.stderr.write(`${why}; trying again\n`),
+          lost: (why) => printNote(`${why}; trying again`),
         }),
       ),
     );
@@ -47,5 +47,5 @@ export function addJobLogs(group: Command): void {
 function printLog({ datum, at, line, dropped }: LogLine, { timestamps }: Options): void {
   const start = `${timestamps ? `${new Date(at).toISOString()}  ` : ""}${datum.slice(0, SHOWN_DIGITS)}  `;
   if (dropped !== undefined) printLine(`${start}… ${count(dropped, "line")} left out`);
-  if (line !== null) printLine(start + line);
+  if (line !== null) printOutput(start, line);
 }

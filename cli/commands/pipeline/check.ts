@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { PipelineCheck } from "../../../protocol/pipeline-check.ts";
 import { withClient } from "../../gateway/client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
-import { count, printJson, printLine } from "../../output/output.ts";
+import { count, printJson, printText } from "../../output/output.ts";
 import { readSpecFile } from "../../spec/spec-file.ts";
 
 interface Options extends ClientOptions {
@@ -29,7 +29,7 @@ export function addPipelineCheck(group: Command): void {
           repeatable: true,
         });
         if (options.json) printJson(check);
-        else for (const line of checkLines(check)) printLine(line);
+        else for (const line of checkLines(check)) printText(line);
       }),
     );
   withClientOptions(

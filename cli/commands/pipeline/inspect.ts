@@ -3,7 +3,8 @@ import { Pipeline } from "../../../protocol/pipelines.ts";
 import { withClient } from "../../gateway/client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
-import { printJson, printLine, showTime } from "../../output/output.ts";
+import { printJson, printLine, printText, showTime } from "../../output/output.ts";
+import { visibleJson } from "../../output/visible.ts";
 
 interface Options extends ClientOptions {
   readonly spec?: true;
@@ -29,7 +30,7 @@ export function addPipelineInspect(group: Command): void {
         printLine(`output   s3://${pipeline.outputBranch}.${pipeline.outputRepo}`);
         for (const path of pipeline.hidden ?? [])
           printLine(`hidden   ${path}: this key may not read all of the inputs`);
-        printLine(`spec     ${JSON.stringify(pipeline.spec, null, 2)}`);
+        printText(`spec     ${visibleJson(pipeline.spec, 2)}`);
       }),
     );
   withClientOptions(
@@ -48,7 +49,7 @@ function printSpec({ name: pipelineName, spec, hidden = [] }: Pipeline): void {
       { code: "AccessDenied" },
     );
   }
-  printLine(JSON.stringify(spec, null, 2));
+  printText(visibleJson(spec, 2));
 }
 
 /** Whose the pipeline is, which decides over the secrets that it gets. */
