@@ -6,6 +6,7 @@ import { readRuntimeConfig } from "./bundle/wrangler-config.ts";
 import { lockDataFolder } from "./data/data-lock.ts";
 import { type AccessKey, keptEncryptionKey, keptRootKey, madeKey } from "./data/keys.ts";
 import { applyMigrations, isMigrated } from "./data/migrations.ts";
+import { makeOwnFolder } from "./data/own-folder.ts";
 import { openFront } from "./front.ts";
 import { waitUntilHealthy } from "./health.ts";
 import { claimPort } from "./port.ts";
@@ -22,6 +23,7 @@ import { endOrphan, workerdEnvironment } from "./workerd/workerd.ts";
 const ROOT = join(import.meta.dirname, "..");
 const DATABASE = { type: "d1", id: "sluice" } as const;
 const MIGRATIONS = join(ROOT, "migrations");
+const OBJECT_CLASSES = ["Branch", "Pipeline"] as const;
 const MIGRATOR = "export default { fetch: () => new Response(null, { status: 404 }) };";
 
 export interface GatewayOptions {
@@ -131,7 +133,9 @@ async function startWorker({ host, port, dataDir, log, ...options }: WorkerOptio
   const settings = { ...others, SLUICE_ENCRYPTION_KEY };
   const blobsDir = join(dataDir, "blobs");
   const stateDir = join(dataDir, "state");
-  for (const folder of [blobsDir, stateDir]) mkdirSync(folder, { recursive: true });
+  const objectsDir = (className: string) => join(stateDir, "do", `${WORKER_NAME}-${className}`);
+  const folders = [blobsDir, stateDir, ...OBJECT_CLASSES.map(objectsDir)];
+  for (const folder of folders) makeOwnFolder(folder);
 
   const base = {
     ...readRuntimeConfig(join(ROOT, "wrangler.toml")),
@@ -143,8 +147,8 @@ async function startWorker({ host, port, dataDir, log, ...options }: WorkerOptio
   const runtime = await startRuntime({
     ...base,
     code,
-    bindings: gatewayBindings({ rootKey, runnerKey, settings, blobsDir }),
-    objectClasses: ["Branch", "Pipeline"],
+    bindings: gatewayBindings({ rootKey, runnerKey, settings, blobsDir, objectsDir }),
+    objectClasses: OBJECT_CLASSES,
     listen: { host, port },
   });
   try {
@@ -187,6 +191,7 @@ function gatewayBindings(from: {
   runnerKey: AccessKey;
   settings: GatewaySettings;
   blobsDir: string;
+  objectsDir: (className: (typeof OBJECT_CLASSES)[number]) => string;
 }): Record<string, Binding> {
   const text = (value: string): Binding => ({ type: "text", value });
   const object = (exportName: string): Binding => ({
@@ -199,6 +204,8 @@ function gatewayBindings(from: {
     PIPELINE: object("Pipeline"),
     DB: DATABASE,
     DISK: { type: "disk", path: from.blobsDir, writable: true },
+    BRANCH_FILES: { type: "disk", path: from.objectsDir("Branch"), writable: false },
+    PIPELINE_FILES: { type: "disk", path: from.objectsDir("Pipeline"), writable: false },
     SLUICE_ACCESS_KEY_ID: text(from.rootKey.accessKeyId),
     SLUICE_SECRET_ACCESS_KEY: text(from.rootKey.secretAccessKey),
     SLUICE_RUNNER_ACCESS_KEY_ID: text(from.runnerKey.accessKeyId),

@@ -8,6 +8,7 @@ import type { Config, Env } from "./env.ts";
 import { type Grants, openGrants } from "./keys/grants.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import type { PipelineApi } from "./pipeline/contract.ts";
+import { madeObjects } from "./sqlite/made-objects.ts";
 
 /** The sender of a request whose signature is good. */
 export interface Caller {
@@ -74,14 +75,19 @@ export function openContext(env: Env, config: Config): Context {
 
 function openShared(env: Env, config: Config): Shared {
   const catalogue = openCatalogue(env.DB);
+  const branches = madeObjects<BranchApi>(env.BRANCH, {
+    files: env.BRANCH_FILES,
+    makers: ["create", "subscribe", "claim"],
+  });
+  const pipelines = madeObjects<PipelineApi>(env.PIPELINE, { files: env.PIPELINE_FILES, makers: ["create"] });
   return {
     config,
     blobs: openBlobStore(env),
     catalogue,
     keys: openKeyRing(config, catalogue),
     grants: openGrants(secretsOf(config.rootKeys)),
-    branch: (address) => env.BRANCH.getByName(bucketName(address)) as unknown as BranchApi,
-    pipeline: (name) => env.PIPELINE.getByName(name) as unknown as PipelineApi,
+    branch: (address) => branches(bucketName(address)),
+    pipeline: pipelines,
   };
 }
 

@@ -6,6 +6,9 @@ import { rotationProblem, Settings } from "../protocol/settings.ts";
 export type Env = Omit<Cloudflare.Env, "BLOBS"> &
   Partial<Pick<Cloudflare.Env, "BLOBS">> & {
     readonly DISK?: Fetcher;
+    /** Embedded: the folders of the objects' own files (sqlite/made-objects.ts). */
+    readonly BRANCH_FILES?: Fetcher;
+    readonly PIPELINE_FILES?: Fetcher;
   } & { readonly [Name in keyof z.input<typeof Vars>]: string };
 
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { killStrays } from "../executors/process/strays.ts";
 import { messageOf } from "../lib/fault.ts";
@@ -25,13 +25,19 @@ export interface AgentFolders {
 
 /** Makes the folders of this process, and removes those of dead agents, however they died. */
 export async function openAgentFolders(dataDir: string): Promise<AgentFolders> {
-  const agents = join(dataDir, "agents");
-  await mkdir(agents, { recursive: true, mode: 0o700 });
+  const [agents, cache] = [join(dataDir, "agents"), join(dataDir, "cache")];
+  for (const folder of [agents, cache]) await makeOwnFolder(folder);
   const left = await removeDead(agents);
   const agent = join(agents, `${await agentName()}-${Date.now().toString(36)}`);
   const incoming = join(agent, "incoming");
   await mkdir(incoming, { recursive: true });
-  return { cache: join(dataDir, "cache"), agent, incoming, pipes: join(agent, "pipes"), left };
+  return { cache, agent, incoming, pipes: join(agent, "pipes"), left };
+}
+
+/** Nobody else may look into it, also if the data folder was there and is open to others. */
+async function makeOwnFolder(path: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: 0o700 });
+  await chmod(path, 0o700);
 }
 
 export async function closeAgentFolders(folders: AgentFolders): Promise<void> {

@@ -5,6 +5,7 @@ import { MAX_LIST_ENTRIES } from "../../protocol/files.ts";
 import type { Body, Content } from "../blobs/content.ts";
 import { removeUnwanted } from "../blobs/stores.ts";
 import type { Env } from "../env.ts";
+import { mustNotBeNobody } from "../sqlite/made-objects.ts";
 import type { BranchContext } from "./context.ts";
 import type * as Contract from "./contract.ts";
 import { HistoryCalls } from "./history/calls.ts";
@@ -285,6 +286,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   }
 
   #makeTables(): void {
+    mustNotBeNobody(this.ctx.id.name);
     this.#ledger.makeTables();
     this.#bucket();
   }

@@ -2,6 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import type { Job } from "../../protocol/pipelines.ts";
 import type { PipelineSpec } from "../../protocol/spec.ts";
 import type { Env } from "../env.ts";
+import { mustNotBeNobody } from "../sqlite/made-objects.ts";
 import type { PipelineContext } from "./context.ts";
 import type { PipelineApi, Submitter } from "./contract.ts";
 import { Engine } from "./engine/engine.ts";
@@ -46,6 +47,7 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
   }
 
   async create(spec: PipelineSpec, by: Submitter = {}): Answer<"create"> {
+    mustNotBeNobody(this.ctx.id.name);
     const { ledger } = this.#context;
     const begun = await beginCreation(this.#context, { spec, ...by });
     if (begun !== "begun") return { ok: false, reason: begun };

@@ -1,4 +1,12 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { request } from "node:http";
 import { createServer } from "node:net";
 import { join } from "node:path";
@@ -32,6 +40,12 @@ function doorOf({ endpoint, rootKey }: Gateway): Door {
   return { endpoint, ...rootKey };
 }
 
+/** How many objects of a class have files. */
+function objectsOf(dataDir: string, className: string): number {
+  const files = readdirSync(join(dataDir, "state", "do", `sluice-${className}`));
+  return files.filter((file) => file.endsWith(".sqlite") && file !== "metadata.sqlite").length;
+}
+
 afterEach(async () => {
   for (const gateway of running) await stop(gateway);
 });
@@ -62,6 +76,19 @@ describe("the embedded gateway", () => {
     expect(other.rootKey).not.toEqual(first.rootKey);
   });
 
+  test("keeps its folders to its owner, also in a folder that others may look into", async () => {
+    const dataDir = scratchFolder();
+    mkdirSync(join(dataDir, "blobs"));
+    for (const folder of [dataDir, join(dataDir, "blobs")]) chmodSync(folder, 0o755);
+    await start({ dataDir });
+    const modes = readdirSync(dataDir, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => [name, statSync(join(dataDir, name)).mode & 0o777]);
+    expect(Object.fromEntries(modes)).toEqual({ blobs: 0o700, state: 0o700 });
+    // It is the user's: other things may be in it.
+    expect(statSync(dataDir).mode & 0o777).toBe(0o755);
+  });
+
   test("makes a random encryption key once, which only its owner may read and which keeps access keys over a restart", async () => {
     const dataDir = scratchFolder();
     const first = await start({ dataDir });
@@ -78,6 +105,40 @@ describe("the embedded gateway", () => {
     expect(readFileSync(file, "utf8")).toBe(kept);
     const s3 = new S3({ endpoint, accessKeyId: id, secretAccessKey: secret });
     expect(await s3.buckets()).toEqual([]);
+  });
+
+  test("leaves nothing on the disk of buckets and pipelines whose names somebody made up", async () => {
+    const dataDir = scratchFolder();
+    const gateway = await start({ dataDir });
+    const [root, s3] = [new Control(doorOf(gateway)), new S3(doorOf(gateway))];
+    const { id, secret } = await root.call("POST", "/keys", { body: { level: "read" }, answers: KeyCreated });
+    const door = { endpoint: gateway.endpoint, accessKeyId: id, secretAccessKey: secret };
+    const probe = async (target: string) => {
+      const headers = await signatureHeaders(door, { method: "GET", target });
+      const { status, body } = await exchange(door.endpoint, { method: "GET", target, headers });
+      return [status, /<Code>(\w+)|"code":"(\w+)"/.exec(body.toString())?.slice(1).join("")];
+    };
+    await s3.createBucket("master.there");
+    for (let n = 0; n < 20; n += 1) {
+      expect(await probe(`/master.made-up-${n}?list-type=2`)).toEqual([404, "NoSuchBucket"]);
+      expect(await probe(`/master.made-up-${n}/key`)).toEqual([404, "NoSuchBucket"]);
+      expect(await probe(`/api/v1/pipelines/made-up-${n}`)).toEqual([404, "NoSuchPipeline"]);
+      expect(await probe(`/api/v1/repos/made-up-${n}/branches/b/commits`)).toEqual([404, "NoSuchBranch"]);
+    }
+    // The one that was made, and the one that answers for all that were not.
+    expect(objectsOf(dataDir, "Branch")).toBe(2);
+    expect(objectsOf(dataDir, "Pipeline")).toBe(1);
+    // A bucket is there for everybody as soon as it was made, whatever was asked for before and meanwhile.
+    const names = Array.from({ length: 20 }, (_, n) => `master.made-up-${n}`);
+    for (const name of names) {
+      const asked = Array.from({ length: 5 }, () => probe(`/${name}?list-type=2`));
+      await s3.createBucket(name);
+      expect(await probe(`/${name}?list-type=2`)).toEqual([200, undefined]);
+      await Promise.all(asked);
+    }
+    await stop(gateway);
+    const again = await start({ dataDir });
+    expect((await new S3(doorOf(again)).buckets()).toSorted()).toEqual(["master.there", ...names].toSorted());
   });
 
   test("refuses the access keys that were made under another encryption key, and goes on", REST, async () => {
