@@ -9,7 +9,7 @@ import { Egress, Transform } from "./spec.ts";
  * fields that it does not know and needs none that a later version brought. A runner sends a new field only to a gateway
  * that has said the version which brought it, because gateways of version 1 refuse requests with unknown fields.
  *
- * 2: keys of level `runner`, and grants.
+ * 2: keys of level `runner`, and grants; what a node has room for, and looks.
  */
 export const WIRE_VERSION = 2;
 export const WIRE_HEADER = "x-sluice-wire";
@@ -43,6 +43,31 @@ export const NodeWork = z.object({
 });
 export type NodeWork = z.infer<typeof NodeWork>;
 
+/** What a node has room for. */
+export const NodeBounds = z.object({
+  /** Commands that run there at once, whatever pipelines they are of. */
+  running: z.int().min(1),
+  /** Workers there, those included that wait for work. */
+  workers: z.int().min(1),
+});
+export type NodeBounds = z.infer<typeof NodeBounds>;
+
+/**
+ * What each of several gets of a room that may be too small for all: nobody gets more than it wants, and what it lacks,
+ * somebody who has at most one more lacks, too. The gateway spreads workers so, and a node holds itself to it.
+ */
+export function fairShares(wants: readonly number[], room: number): number[] {
+  const shares = wants.map(() => 0);
+  const order = wants.map((_, index) => index).sort((a, b) => (wants[a] ?? 0) - (wants[b] ?? 0));
+  let left = room;
+  for (const [turn, index] of order.entries()) {
+    const share = Math.min(wants[index] ?? 0, Math.floor(left / (order.length - turn)));
+    shares[index] = share;
+    left -= share;
+  }
+  return shares;
+}
+
 /** `POST /api/v1/runner/heartbeat` */
 export const Heartbeat = z.object({
   node: Name,
@@ -51,6 +76,8 @@ export const Heartbeat = z.object({
   capacity: z.int().min(1),
   /** What runs there; absent: the runner is of a version that does not tell. */
   work: z.array(NodeWork).max(MAX_NODE_WORK).optional(),
+  /** Absent: the runner is of version 1, or does not know yet that the gateway is not. */
+  bounds: NodeBounds.optional(),
 });
 /** What this node should run: so many workers of each pipeline. A pipeline that is not named has none here. A node that is being drained gets none at all. */
 export const Assignment = z.object({
@@ -58,12 +85,14 @@ export const Assignment = z.object({
 });
 export type Assignment = z.infer<typeof Assignment>;
 
-/** `POST /api/v1/runner/lease`: asks for datums for one worker; waits up to LEASE_WAIT_MS for one. `worker` is unique per slot, e.g. `node-1/edges/0/<random>`. */
+/** `POST /api/v1/runner/lease`: asks for datums for one worker; if none is queued, waits up to LEASE_WAIT_MS for one. `worker` is unique per slot, e.g. `node-1/edges/0/<random>`. */
 export const LeaseRequest = z.object({
   pipeline: Name,
   node: Name,
   worker: z.string().min(1).max(200),
   max: z.int().min(1).max(MAX_BATCH),
+  /** `none`: answers at once. `look`: waits until something is queued, says so by `queued`, and leases nothing. */
+  wait: z.enum(["none", "look"]).optional(),
 });
 const LeasedInput = z.object({
   name: z.string(),
@@ -143,6 +172,8 @@ export const Lease = z.object({
   /** Done before the datums. */
   tasks: z.array(Task),
   grants: Grants.optional(),
+  /** What a look saw: something could be leased. */
+  queued: z.boolean().optional(),
 });
 export type Lease = z.infer<typeof Lease>;
 
@@ -267,6 +298,8 @@ export const Node = z.object({
   /** It finishes what runs and gets nothing new (`sluice node drain`). */
   draining: z.boolean(),
   work: z.array(NodeWork),
+  /** Absent: its runner is of a version that has none. */
+  bounds: NodeBounds.optional(),
 });
 export type Node = z.infer<typeof Node>;
 

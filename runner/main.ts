@@ -15,6 +15,7 @@ import { type AgentFolders, bootId, closeAgentFolders, openAgentFolders } from "
 import { PipeStock } from "./pfs/lazy/pipe-stock.ts";
 import { checkSecretsFolder, openSecrets, secretsFolder } from "./secrets/open.ts";
 import { STRICT_TERMS } from "./tasks/egress-terms.ts";
+import { Places } from "./worker/places.ts";
 import { runWorker, type WorkerOptions } from "./worker/worker.ts";
 
 /** A running agent. */
@@ -91,7 +92,7 @@ async function runUntilDone(
 ): Promise<void> {
   const client = new Client(config);
   const gateway = new Gateway(client);
-  const { node, cacheBytes } = config;
+  const { node, cacheBytes, maxRunning, maxWorkers } = config;
   const cache = new Cache({
     ...{ dir: folders.cache, incoming: folders.incoming, agents: dirname(folders.agent) },
     ...{ maxBytes: cacheBytes, boot: await bootId(), gateway, log, kill },
@@ -101,12 +102,14 @@ async function runUntilDone(
   const { secretAccessKey, keySecret: secretName } = config;
   const secrets = openSecrets(config.secrets, { own: { secretAccessKey, secretName }, kill });
   const egress = { terms: config.egress ?? STRICT_TERMS, gatewayKey: config.accessKeyId };
+  const places = new Places(maxRunning);
   const run = (worker: WorkerOptions) =>
-    runWorker({ gateway, cache, executor, secrets, egress, pipes, log, node }, worker);
-  const crew = new Crew({ run, log, node, dir: folders.agent, drain, kill });
+    runWorker({ gateway, cache, executor, secrets, egress, pipes, places, log, node }, worker);
+  const crew = new Crew({ run, log, node, dir: folders.agent, maxWorkers, drain, kill });
+  const bounds = { running: maxRunning, workers: maxWorkers };
   const upkeep = cache.upkeep(drain);
   try {
-    await runAgent({ gateway, crew, log, node, executorName: executor.name }, drain);
+    await runAgent({ gateway, crew, log, node, executorName: executor.name, bounds }, drain);
     await upkeep;
   } finally {
     await executor.close();

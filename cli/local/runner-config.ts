@@ -56,6 +56,11 @@ export function withRunnerTerms(command: Command): Command {
       "the network of containers: none, host, bridge, or one that the engine has; its default",
     )
     .option("--cache-size <size>", "how much input the node keeps for later datums, such as 500m or 20g; 20g")
+    .option(
+      "--max-running <number>",
+      "commands that run here at once, of all pipelines; the larger of 16 and 4 a core",
+    )
+    .option("--max-workers <number>", "workers here, those included that wait for work; 256")
     .option("--memory <size>", "memory that one worker may take, such as 2g")
     .option("--cpus <number>", "cores that one worker may take, such as 1.5")
     .option("--pids <number>", "processes and threads that one worker may have at a time")
@@ -65,9 +70,9 @@ export function withRunnerTerms(command: Command): Command {
 /** Of a command's options those that a runner takes. */
 export function runnerTerms(options: RunnerTerms): RunnerTerms {
   const { executor, hide, network, secrets, egressEnvironment, egressLocal } = options;
-  const { cacheSize, memory, cpus, pids, disk } = options;
+  const { cacheSize, maxRunning, maxWorkers, memory, cpus, pids, disk } = options;
   const terms = { executor, hide, network, secrets, egressEnvironment, egressLocal };
-  return { ...terms, cacheSize, memory, cpus, pids, disk };
+  return { ...terms, cacheSize, maxRunning, maxWorkers, memory, cpus, pids, disk };
 }
 
 /**

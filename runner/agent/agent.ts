@@ -1,5 +1,11 @@
 import { availableParallelism } from "node:os";
-import { type Assignment, HEARTBEAT_MS, NODE_TTL_MS, type NodeWork } from "../../protocol/runner.ts";
+import {
+  type Assignment,
+  HEARTBEAT_MS,
+  NODE_TTL_MS,
+  type NodeBounds,
+  type NodeWork,
+} from "../../protocol/runner.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { about, jitteredBackoff, pause } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
@@ -16,6 +22,8 @@ export interface AgentDeps {
   readonly node: string;
   /** For the list of nodes. */
   readonly executorName: string;
+  /** What this node has room for. */
+  readonly bounds: NodeBounds;
 }
 
 /**
@@ -24,11 +32,11 @@ export interface AgentDeps {
  * every worker has.
  */
 export async function runAgent(
-  { gateway, crew, log, node, executorName }: AgentDeps,
+  { gateway, crew, log, node, executorName, bounds }: AgentDeps,
   drain: AbortSignal,
 ): Promise<void> {
   const backoff = jitteredBackoff({ minMs: HEARTBEAT_MS, maxMs: NODE_TTL_MS });
-  const self = { node, executor: executorName, capacity: availableParallelism() };
+  const self = { node, executor: executorName, capacity: availableParallelism(), bounds };
   let trouble: string | undefined;
   while (!drain.aborted) {
     const beat = await heartbeat(gateway, { self, work: crew.work(), drain });
@@ -49,7 +57,12 @@ type Beat =
   | { readonly ok: false; readonly reason: string };
 
 interface BeatOptions {
-  readonly self: { readonly node: string; readonly executor: string; readonly capacity: number };
+  readonly self: {
+    readonly node: string;
+    readonly executor: string;
+    readonly capacity: number;
+    readonly bounds: NodeBounds;
+  };
   readonly work: NodeWork[];
   readonly drain: AbortSignal;
 }

@@ -1,4 +1,4 @@
-import { hostname } from "node:os";
+import { availableParallelism, hostname } from "node:os";
 import { resolve } from "node:path";
 import { z } from "zod";
 import { Name } from "../../protocol/names.ts";
@@ -36,6 +36,10 @@ export interface RunnerConfig {
   readonly egress?: EgressTerms;
   /** Bytes of inputs that the node keeps for later datums. */
   readonly cacheBytes: number;
+  /** Commands that run at once on the node. */
+  readonly maxRunning: number;
+  /** Workers of the node, those included that wait for work. */
+  readonly maxWorkers: number;
   /** For each worker. */
   readonly limits: Limits;
 }
@@ -48,7 +52,7 @@ export interface RunnerFlags extends Readonly<Partial<Record<Flag, string | unde
 }
 type Flag =
   | ("node" | "executor" | "network" | "data" | "secrets")
-  | ("cacheSize" | "memory" | "cpus" | "pids" | "disk");
+  | ("cacheSize" | "maxRunning" | "maxWorkers" | "memory" | "cpus" | "pids" | "disk");
 
 /** A setting that can't be used. The message names it, its value unless that is a secret, and what it should be. */
 export class ConfigError extends Error {
@@ -68,8 +72,23 @@ export function readRunnerConfig(flags: RunnerFlags, env: NodeJS.ProcessEnv): Ru
     ...(env.SLUICE_KEY_SECRET && { keySecret: env.SLUICE_KEY_SECRET }),
     ...readEgress(flags, env),
     cacheBytes: readSize("--cache-size", flags.cacheSize ?? DEFAULT_CACHE_SIZE),
+    maxRunning: readCount("--max-running", flags.maxRunning ?? String(defaultMaxRunning())),
+    maxWorkers: readCount("--max-workers", flags.maxWorkers ?? DEFAULT_MAX_WORKERS),
     limits: readLimits(flags),
   };
+}
+
+const DEFAULT_MAX_WORKERS = "256";
+
+/** Commands mostly wait, for bytes or for each other: more of them than cores keep the cores busy. */
+function defaultMaxRunning(): number {
+  return Math.max(16, 4 * availableParallelism());
+}
+
+function readCount(flag: string, value: string): number {
+  const count = /^[0-9]{1,9}$/.test(value) ? Number(value) : Number.NaN;
+  if (count >= 1) return count;
+  throw new ConfigError(`${flag} is "${value}"; it must be a whole number above 0`);
 }
 
 const DEFAULT_CACHE_SIZE = "20g";
@@ -78,7 +97,7 @@ function readLimits({ memory, cpus, pids, disk }: RunnerFlags): Limits {
   return {
     ...(memory !== undefined && { memoryBytes: readSize("--memory", memory) }),
     ...(cpus !== undefined && { cpus: readCpus(cpus) }),
-    ...(pids !== undefined && { pids: readPids(pids) }),
+    ...(pids !== undefined && { pids: readCount("--pids", pids) }),
     ...(disk !== undefined && { outBytes: readSize("--disk", disk) }),
   };
 }
@@ -96,12 +115,6 @@ function readCpus(value: string): number {
   const cpus = /^[0-9]+(\.[0-9]+)?$/.test(value) ? Number(value) : Number.NaN;
   if (cpus >= LEAST_CPUS) return cpus;
   throw new ConfigError(`--cpus is "${value}"; it must be a number of cores, such as 0.5 or 2`);
-}
-
-function readPids(value: string): number {
-  const pids = /^[0-9]{1,9}$/.test(value) ? Number(value) : Number.NaN;
-  if (pids >= 1) return pids;
-  throw new ConfigError(`--pids is "${value}"; it must be a whole number above 0`);
 }
 
 /** As engines let networks be called. What has a colon would be another container's. */

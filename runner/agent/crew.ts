@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { type Assignment, MAX_NODE_WORK, type NodeWork } from "../../protocol/runner.ts";
+import { type Assignment, fairShares, MAX_NODE_WORK, type NodeWork } from "../../protocol/runner.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { Activity } from "../worker/sandboxes.ts";
@@ -13,6 +13,8 @@ export interface CrewDeps {
   readonly node: string;
   /** The agent's folder; each worker gets one in it. */
   readonly dir: string;
+  /** How many workers there may be, whatever the gateway wants. */
+  readonly maxWorkers: number;
   readonly drain: AbortSignal;
   readonly kill: AbortSignal;
 }
@@ -30,7 +32,7 @@ interface Running {
   readonly ended: Promise<void>;
 }
 
-/** The workers of one node: as many of each pipeline as the gateway assigned to it. */
+/** The workers of one node: as many of each pipeline as the gateway assigned to it, if it has room for all of them. */
 export class Crew {
   readonly #deps: CrewDeps;
   readonly #members = new Map<string, Member[]>();
@@ -43,7 +45,10 @@ export class Crew {
 
   /** Starts the workers that are missing, drains those that are too many. */
   follow({ workers }: Assignment): void {
-    const wanted = new Map(workers.map(({ pipeline, count }) => [pipeline, count]));
+    // A gateway of an earlier version does not know what this node has room for.
+    const counts = workers.map(({ count }) => count);
+    const shares = fairShares(counts, this.#deps.maxWorkers);
+    const wanted = new Map(workers.map(({ pipeline }, index) => [pipeline, shares[index] ?? 0]));
     for (const pipeline of this.#members.keys()) if (!wanted.has(pipeline)) this.#resize(pipeline, 0);
     for (const [pipeline, count] of wanted) this.#resize(pipeline, count);
   }

@@ -59,7 +59,19 @@ export class Gateway {
     return this.#client.wireVersion;
   }
 
-  heartbeat(body: z.infer<typeof Heartbeat>, signal: AbortSignal): Promise<Assignment> {
+  /** Whether the gateway answers a look, and hears what this node has room for. */
+  get knowsBounds(): boolean {
+    return this.wireVersion >= 2;
+  }
+
+  /** What this node has room for goes out as soon as the gateway has said that it knows of such bounds. */
+  async heartbeat({ bounds, ...body }: z.infer<typeof Heartbeat>, signal: AbortSignal): Promise<Assignment> {
+    const knew = this.knowsBounds;
+    const assignment = await this.#beat(knew ? { ...body, bounds } : body, signal);
+    return !knew && this.knowsBounds ? await this.#beat({ ...body, bounds }, signal) : assignment;
+  }
+
+  #beat(body: z.infer<typeof Heartbeat>, signal: AbortSignal): Promise<Assignment> {
     return this.#post(Assignment, { path: "/api/v1/runner/heartbeat", body, signal });
   }
 

@@ -1,4 +1,4 @@
-import { MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
+import { type Lease, MAX_BATCH, type Outcome } from "../../protocol/runner.ts";
 import { failureOf, GatewayError } from "../gateway/client.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { retrying } from "../gateway/retry.ts";
@@ -51,6 +51,12 @@ export class Reporter {
     this.#weight += weightOf(outcome);
     this.#timer ??= setTimeout(() => this.flush(), HOLD_MS);
     if (this.#waiting.length === MAX_BATCH || this.#weight >= MAX_WEIGHT) this.flush();
+  }
+
+  /** Returns what was leased and has not begun. */
+  giveBack({ tasks, datums }: Pick<Lease, "tasks" | "datums">): void {
+    for (const { lease } of [...tasks, ...datums]) this.add({ lease, state: "returned" });
+    void this.flush();
   }
 
   /** Sends what waits, after what is being sent. Resolves when all of it has been taken or refused. */

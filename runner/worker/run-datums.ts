@@ -13,6 +13,8 @@ export interface RunDatumsDeps {
   readonly reporter: Reporter;
   /** Runs the datums of a lease in a sandbox. Returns why commands can't be run there, if they can't. */
   readonly batch: (sandbox: Sandbox, lease: Lease) => Promise<NodeTrouble | undefined>;
+  /** All of it was given back before any of it could begin: the sandbox may take its time. */
+  readonly givenBack: () => void;
 }
 
 /** If a sandbox takes longer than this to make (an image is pulled), its datums are given back: others may have them meanwhile. */
@@ -23,13 +25,12 @@ const LONG_PREPARE_MS = 5000;
  * are given back unharmed; if a pull secret is missing, they fail with their job.
  */
 export async function runDatums(
-  { sandboxes, leases, reporter, batch }: RunDatumsDeps,
+  { batch, ...deps }: RunDatumsDeps,
   { lease, signals }: BatchOptions,
 ): Promise<void> {
+  const { sandboxes } = deps;
   const there = sandboxes.at(termsOf(lease));
-  const ready = there
-    ? { sandbox: there, datums: lease.datums }
-    : await prepared({ sandboxes, leases, reporter }, { lease, signals });
+  const ready = there ? { sandbox: there, datums: lease.datums } : await prepared(deps, { lease, signals });
   if (!ready) return;
   const trouble = await batch(ready.sandbox, { ...lease, datums: ready.datums });
   if (trouble) await sandboxes.broke(termsOf(lease), trouble);
@@ -37,11 +38,14 @@ export async function runDatums(
 }
 
 async function prepared(
-  { sandboxes, leases, reporter }: Pick<RunDatumsDeps, "sandboxes" | "leases" | "reporter">,
+  { sandboxes, leases, reporter, givenBack }: Omit<RunDatumsDeps, "batch">,
   { lease, signals: { drain, kill } }: BatchOptions,
 ): Promise<{ sandbox: Sandbox; datums: LeasedDatum[] } | undefined> {
   const waiting = new WaitingDatums({ leases, reporter, kill }, lease.datums);
-  const giveBack = () => waiting.giveBack();
+  const giveBack = () => {
+    waiting.giveBack();
+    givenBack();
+  };
   const timer = setTimeout(giveBack, LONG_PREPARE_MS);
   drain.addEventListener("abort", giveBack, { once: true });
   try {

@@ -11,9 +11,11 @@ import type { PipeStock } from "../pfs/lazy/pipe-stock.ts";
 import { removeTree } from "../pfs/remove.ts";
 import type { Secrets } from "../secrets/open.ts";
 import { performTask, runTasks, type TaskDeps, type TaskWork } from "../tasks/run-tasks.ts";
+import { type Ask, Asking, type Work } from "./asking.ts";
 import { BackgroundWork, nextBatchSize, runBatch } from "./batch.ts";
 import { DatumRunner } from "./datum.ts";
 import { Leases, Renewer, type Signals } from "./leases.ts";
+import type { Places } from "./places.ts";
 import { Reporter } from "./reporter.ts";
 import { runDatums } from "./run-datums.ts";
 import { type Activity, Sandboxes, termsOf } from "./sandboxes.ts";
@@ -28,6 +30,8 @@ export interface WorkerDeps {
   readonly egress: Pick<TaskDeps, "terms" | "gatewayKey">;
   /** The named pipes of lazy inputs. */
   readonly pipes: PipeStock;
+  /** How many commands run here at once, and whose turn it is. */
+  readonly places: Places;
   readonly log: Log;
   readonly node: string;
 }
@@ -50,7 +54,7 @@ export interface WorkerOptions {
  * leases all the while, and when it ends it gives back what it still holds, then its slot.
  */
 export async function runWorker(
-  { gateway, cache, executor, secrets, egress, pipes, log, node }: WorkerDeps,
+  { gateway, cache, executor, secrets, egress, pipes, places, log, node }: WorkerDeps,
   { pipeline, worker, dir, activity, drain, kill }: WorkerOptions,
 ): Promise<void> {
   await mkdir(dir, { recursive: true });
@@ -59,7 +63,8 @@ export async function runWorker(
   const reporter = new Reporter({ gateway, leases, log, pipeline, worker, kill });
   const renewer = new Renewer({ gateway, leases, log, pipeline, worker });
   const sandboxes = new Sandboxes({ executor, secrets, renewer, log, pipeline, worker, dir, activity });
-  const calls = new WorkerCalls({ gateway, log, node, pipeline, worker });
+  const learn = (lease: Lease) => sandboxes.learn(termsOf(lease));
+  const calls = new WorkerCalls({ gateway, log, node, pipeline, worker, learn });
   const datums = new DatumRunner({ gateway, cache, pipes, secrets, pipeline });
   const background = new BackgroundWork();
 
@@ -67,7 +72,7 @@ export async function runWorker(
   const taskDeps = { gateway, env: process.env, ...egress, confirmLease };
   const batch = (sandbox: Sandbox, lease: Lease) =>
     runBatch({ datums, sandbox, leases, reporter, background, log, dir }, { lease, signals });
-  const work = async (lease: Lease) => {
+  const work = async ({ lease, place }: Work) => {
     leases.granted(lease);
     const own = secrets.for({ pipeline, limited: lease.limited });
     const perform = (task: TaskWork) =>
@@ -75,13 +80,22 @@ export async function runWorker(
     const rest = await runTasks({ perform, leases, reporter, dir }, { lease, signals });
     // Tasks need no image: it is not fetched for them.
     if (rest.length === 0) return;
-    await runDatums({ sandboxes, leases, reporter, batch }, { lease: { ...lease, datums: rest }, signals });
+    const deps = { sandboxes, leases, reporter, batch, givenBack: () => place.release() };
+    await runDatums(deps, { lease: { ...lease, datums: rest }, signals });
   };
+  const asking = new Asking({
+    ...{ gateway, places, pipeline },
+    lease: (ask, told) => calls.lease(ask, told),
+    giveBack: (lease) => reporter.giveBack(lease),
+    keepingSlot: (wait) => renewer.keepingSlot(wait),
+  });
+  const leavePlaces = places.enter();
   const stop = new AbortController();
   const renewing = renewer.run(stop.signal);
   try {
-    await runLoop({ calls, work, sandboxes, reporter }, signals);
+    await runLoop({ asking, work, sandboxes, reporter }, signals);
   } finally {
+    leavePlaces();
     await background.idle();
     await reporter.flush();
     if (kill.aborted) await calls.giveBack(leases);
@@ -94,29 +108,28 @@ export async function runWorker(
 }
 
 interface LoopDeps {
-  readonly calls: WorkerCalls;
-  readonly work: (lease: Lease) => Promise<void>;
+  readonly asking: Asking;
+  readonly work: (work: Work) => Promise<void>;
   readonly sandboxes: Sandboxes;
   readonly reporter: Reporter;
 }
 
-async function runLoop({ calls, work, sandboxes, reporter }: LoopDeps, signals: Signals): Promise<void> {
+async function runLoop({ asking, work, sandboxes, reporter }: LoopDeps, signals: Signals): Promise<void> {
   const { drain } = signals;
   const backoff = jitteredBackoff({ minMs: 250, maxMs: 4000 });
   let asked = 1;
   while (!drain.aborted) {
     if (!(await sandboxes.recovered(drain))) continue;
-    const lease = await calls.lease(asked, signals);
-    if (lease) sandboxes.learn(termsOf(lease));
-    const leased = lease ? lease.tasks.length + lease.datums.length : 0;
-    if (!lease?.slot || leased === 0) {
+    const next = await asking.next(asked, signals);
+    if (!next) {
       await pause(backoff.next(), drain);
       continue;
     }
     backoff.reset();
+    const { tasks, datums } = next.lease;
     const began = performance.now();
-    await work(lease);
-    asked = nextBatchSize({ asked, leased, millis: performance.now() - began });
+    await work(next).finally(() => next.place.release());
+    asked = nextBatchSize({ asked, leased: tasks.length + datums.length, millis: performance.now() - began });
     // Makes no more results while the gateway takes none.
     if (reporter.unanswered >= MAX_BATCH) await reporter.flush();
   }
@@ -127,7 +140,11 @@ async function runLoop({ calls, work, sandboxes, reporter }: LoopDeps, signals: 
 const LAST_ANSWER_MS = 500;
 const RETURN_WITHIN_MS = 2000;
 
-type CallsDeps = Pick<WorkerDeps, "gateway" | "log" | "node"> & Pick<WorkerOptions, "pipeline" | "worker">;
+type CallsDeps = Pick<WorkerDeps, "gateway" | "log" | "node"> &
+  Pick<WorkerOptions, "pipeline" | "worker"> & {
+    /** Hears of the pipeline's terms with each answer. */
+    readonly learn: (lease: Lease) => void;
+  };
 
 /** The calls by which a worker gets work, and gives back what it has. A call that fails is logged. */
 class WorkerCalls {
@@ -137,13 +154,15 @@ class WorkerCalls {
     this.#deps = deps;
   }
 
-  /** Leases at most `max` tasks and datums. Returns undefined if the gateway can't be asked. */
-  async lease(max: number, { drain, kill }: Signals): Promise<Lease | undefined> {
+  /** Leases at most `max` tasks and datums, or looks for them. Returns undefined if the gateway can't be asked. */
+  async lease(ask: Ask, { drain, kill }: Signals): Promise<Lease | undefined> {
     const { gateway, log, node, pipeline, worker } = this.#deps;
     const call = (late: AbortSignal) =>
-      gateway.lease({ pipeline, node, worker, max }, AbortSignal.any([late, kill]));
+      gateway.lease({ pipeline, node, worker, ...ask }, AbortSignal.any([late, kill]));
     try {
-      return await withGrace({ signal: drain, graceMs: LAST_ANSWER_MS }, call);
+      const lease = await withGrace({ signal: drain, graceMs: LAST_ANSWER_MS }, call);
+      this.#deps.learn(lease);
+      return lease;
     } catch (error) {
       const reason = messageOf(error);
       if (!drain.aborted) log.warn({ pipeline, worker, reason }, "no datums could be leased");

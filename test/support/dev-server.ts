@@ -103,14 +103,16 @@ export function startRunner(
     node,
     executor = "process",
     variables = {},
+    options = [],
   }: {
     readonly node: string;
+    readonly options?: readonly string[];
     readonly executor?: "process" | "docker" | "podman";
     readonly variables?: Readonly<Record<string, string>>;
   },
 ): Started {
   const data = scratchFolder();
-  const command = ["runner", "--node", node, "--executor", executor, "--data", data];
+  const command = ["runner", "--node", node, "--executor", executor, "--data", data, ...options];
   const started = start(sluiceCommand(command), { cwd: ROOT, env: { ...sluiceEnv(door), ...variables } });
   void started.ended.then(() => removeScratch(data));
   return started;

@@ -33,6 +33,6 @@ async function mark(asked: ApiRequest, draining: 0 | 1): Promise<Response> {
   return Response.json(shown(row, Date.now()));
 }
 
-function shown({ work, ...row }: NodeRow, now: number): Node {
-  return { ...row, work: [...work], live: row.seenAt >= now - NODE_TTL_MS };
+function shown({ work, bounds, ...row }: NodeRow, now: number): Node {
+  return { ...row, work: [...work], ...(bounds && { bounds }), live: row.seenAt >= now - NODE_TTL_MS };
 }

@@ -1,4 +1,4 @@
-import type { NodeWork } from "../../protocol/runner.ts";
+import type { NodeBounds, NodeWork } from "../../protocol/runner.ts";
 
 /** What a node says of itself. */
 export interface NodeRecord {
@@ -9,6 +9,8 @@ export interface NodeRecord {
   /** When it was last heard of, by the gateway's clock; milliseconds since 1970. */
   readonly seenAt: number;
   readonly work: readonly NodeWork[];
+  /** What it has room for; undefined: it does not say. */
+  readonly bounds?: NodeBounds | undefined;
 }
 
 export interface NodeRow extends NodeRecord {
@@ -16,9 +18,18 @@ export interface NodeRow extends NodeRecord {
   readonly draining: boolean;
 }
 
-type StoredNode = Omit<NodeRow, "draining" | "work"> & { readonly draining: number; readonly work: string };
+interface StoredBounds {
+  readonly maxRunning: number | null;
+  readonly maxWorkers: number | null;
+}
 
-const COLUMNS = "name, executor, capacity, seen_at AS seenAt, draining, work";
+type StoredNode = Omit<NodeRow, "draining" | "work" | "bounds"> &
+  StoredBounds & { readonly draining: number; readonly work: string };
+
+const BOUNDS = "max_running AS maxRunning, max_workers AS maxWorkers";
+const COLUMNS = `name, executor, capacity, seen_at AS seenAt, draining, work, ${BOUNDS}`;
+
+export type SeenNode = Pick<NodeRow, "name" | "executor" | "draining" | "bounds">;
 
 /** The nodes of the fleet: they live here alone. */
 export class NodeTable {
@@ -29,14 +40,19 @@ export class NodeTable {
   }
 
   /** The node lives. The mark that it is being drained stays: a node does not decide that itself. */
-  async record({ name, executor, capacity, seenAt, work }: NodeRecord): Promise<void> {
+  async record({ name, executor, capacity, seenAt, work, bounds }: NodeRecord): Promise<void> {
     await this.#db
       .prepare(
-        `INSERT INTO nodes (name, executor, capacity, seen_at, work) VALUES (?1, ?2, ?3, ?4, ?5)
+        `INSERT INTO nodes (name, executor, capacity, seen_at, work, max_running, max_workers)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
          ON CONFLICT (name) DO UPDATE SET executor = excluded.executor, capacity = excluded.capacity,
-           seen_at = excluded.seen_at, work = excluded.work`,
+           seen_at = excluded.seen_at, work = excluded.work, max_running = excluded.max_running,
+           max_workers = excluded.max_workers`,
       )
-      .bind(name, executor, capacity, seenAt, JSON.stringify(work))
+      .bind(
+        ...[name, executor, capacity, seenAt, JSON.stringify(work)],
+        ...[bounds?.running ?? null, bounds?.workers ?? null],
+      )
       .run();
   }
 
@@ -61,12 +77,15 @@ export class NodeTable {
   }
 
   /** Nodes heard of since a time, by name, with what decides on their workers only: each heartbeat asks for this. */
-  async seenSince(since: number): Promise<Pick<NodeRow, "name" | "executor" | "draining">[]> {
+  async seenSince(since: number): Promise<SeenNode[]> {
     const { results } = await this.#db
-      .prepare(`SELECT name, executor, draining FROM nodes WHERE seen_at >= ?1 ORDER BY name`)
+      .prepare(`SELECT name, executor, draining, ${BOUNDS} FROM nodes WHERE seen_at >= ?1 ORDER BY name`)
       .bind(since)
-      .all<Pick<StoredNode, "name" | "executor" | "draining">>();
-    return results.map((node) => ({ ...node, draining: node.draining === 1 }));
+      .all<StoredBounds & Pick<StoredNode, "name" | "executor" | "draining">>();
+    return results.map(({ name, executor, draining, ...bounds }) => ({
+      ...{ name, executor, draining: draining === 1 },
+      bounds: boundsOf(bounds),
+    }));
   }
 
   /** Nodes heard of since a time and those that are marked, by name. */
@@ -79,6 +98,13 @@ export class NodeTable {
   }
 }
 
-function nodeOf(row: StoredNode): NodeRow {
-  return { ...row, draining: row.draining === 1, work: JSON.parse(row.work) };
+function nodeOf({ maxRunning, maxWorkers, ...row }: StoredNode): NodeRow {
+  const bounds = boundsOf({ maxRunning, maxWorkers });
+  return { ...row, draining: row.draining === 1, work: JSON.parse(row.work), bounds };
+}
+
+function boundsOf({ maxRunning, maxWorkers }: StoredBounds): NodeBounds | undefined {
+  return maxRunning === null || maxWorkers === null
+    ? undefined
+    : { running: maxRunning, workers: maxWorkers };
 }

@@ -1,7 +1,8 @@
+import { fairShares, type NodeBounds } from "../../protocol/runner.ts";
 import type { ParallelismSpec, Transform } from "../../protocol/spec.ts";
 
 /** A pipeline, as far as it decides where workers run. */
-export interface PipelineDemand {
+interface PipelineDemand {
   readonly name: string;
   readonly parallelism: ParallelismSpec;
   readonly container?: Transform["container"];
@@ -12,6 +13,8 @@ export interface NodeAbility {
   readonly name: string;
   /** As its agent calls it. */
   readonly executor: string;
+  /** Undefined: it has room for any number of workers. */
+  readonly bounds?: NodeBounds | undefined;
 }
 
 /** So many workers of one pipeline, on one node. */
@@ -39,30 +42,101 @@ function exactly(product: number): number {
   return Number(product.toPrecision(12));
 }
 
+interface Spread {
+  readonly pipelines: readonly PipelineDemand[];
+  readonly nodes: readonly NodeAbility[];
+}
+
+/** The pipelines and the nodes that live, as the catalogue has them. */
+interface Live {
+  readonly pipelines: readonly (PipelineDemand & { readonly state: string })[];
+  readonly nodes: readonly (NodeAbility & { readonly draining: boolean })[];
+}
+
+/** What is to be spread: the workers of the pipelines that run, over the nodes that take work. */
+export function demandOf({ pipelines, nodes }: Live): Spread {
+  return {
+    pipelines: pipelines.filter(({ state }) => state === "active"),
+    nodes: nodes.filter(({ draining }) => !draining),
+  };
+}
+
 /**
- * Which node runs how many workers of which pipeline, among those that may run it: every pipeline spread evenly, each starting at a node of its
- * own, so that pipelines of one worker don't all land on the first node. The same answer to every node that asks.
+ * Which node runs how many workers of which pipeline, among those that may run it: every pipeline spread evenly, each
+ * starting at a node of its own, so that pipelines of one worker don't all land on the first node. What a node has no room
+ * for goes to others. If all of them have too little, each pipeline gets its fair share. The same answer to every node that
+ * asks.
  */
-export function assignWorkers({
-  pipelines,
-  nodes,
-}: {
-  pipelines: readonly PipelineDemand[];
-  nodes: readonly NodeAbility[];
-}): Map<string, WorkerShare[]> {
+export function assignWorkers({ pipelines, nodes }: Spread): Map<string, WorkerShare[]> {
   const all = nodes.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const shares = new Map<string, WorkerShare[]>(all.map((node) => [node.name, []]));
-  for (const { name, parallelism, container } of pipelines) {
-    const ordered = all.filter((node) => isAble(node, container)).map((node) => node.name);
-    const workers = workerCount(parallelism, ordered.length);
-    const start = fnv1a(name) % Math.max(ordered.length, 1);
-    for (const [index, node] of ordered.entries()) {
-      const turn = (index - start + ordered.length) % ordered.length;
-      const count = Math.floor(workers / ordered.length) + (turn < workers % ordered.length ? 1 : 0);
-      if (count > 0) shares.get(node)?.push({ pipeline: name, count });
-    }
+  const left = new Map(all.map(({ name, bounds }) => [name, bounds?.workers ?? Number.POSITIVE_INFINITY]));
+  const demands = pipelines.map(({ name, parallelism, container }) => {
+    const able = all.filter((node) => isAble(node, container)).map((node) => node.name);
+    return { name, able, workers: able.length === 0 ? 0 : workerCount(parallelism, able.length) };
+  });
+  const counts = countsOf(demands, left);
+  // First those that may run on few nodes: others must not take the room that is there.
+  const granted = demands.map(({ name, able }, index) => ({ name, able, workers: counts[index] ?? 0 }));
+  for (const { name, able, workers } of granted.toSorted((a, b) => a.able.length - b.able.length)) {
+    const start = fnv1a(name) % Math.max(able.length, 1);
+    const inTurn = [...able.slice(start), ...able.slice(0, start)];
+    for (const [node, count] of spreadEvenly(workers, { nodes: inTurn, left }))
+      shares.get(node)?.push({ pipeline: name, count });
   }
   return shares;
+}
+
+interface Demand {
+  readonly name: string;
+  /** The nodes that may run it. */
+  readonly able: readonly string[];
+  readonly workers: number;
+}
+
+/**
+ * How many workers each gets of the room that there is. Some may run on some of the nodes only, all of those on the same
+ * ones: if these have too little room for their shares, they share it, and the others share the rest.
+ */
+function countsOf(demands: readonly Demand[], left: ReadonlyMap<string, number>): number[] {
+  const roomOf = (names: Iterable<string>) =>
+    [...names].reduce((sum, name) => sum + (left.get(name) ?? 0), 0);
+  const room = roomOf(left.keys());
+  const wants = demands.map(({ workers }) => workers);
+  const shares = fairShares(wants, room);
+  const isPicky = demands.map(({ able }) => able.length < left.size);
+  const some = demands[isPicky.indexOf(true)];
+  if (!some) return shares;
+  const only = (which: boolean) => wants.map((count, index) => (isPicky[index] === which ? count : 0));
+  const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
+  const ofPicky = sum(shares.filter((_, index) => isPicky[index]));
+  if (ofPicky <= roomOf(some.able)) return shares;
+  const picky = fairShares(only(true), roomOf(some.able));
+  const others = fairShares(only(false), room - sum(picky));
+  return picky.map((count, index) => count + (others[index] ?? 0));
+}
+
+/** Spreads so many workers over the nodes, as evenly as what is left of their room allows, and takes them from it. */
+function spreadEvenly(
+  count: number,
+  { nodes, left }: { nodes: readonly string[]; left: Map<string, number> },
+): Map<string, number> {
+  const spread = new Map<string, number>();
+  let missing = count;
+  while (missing > 0) {
+    const open = nodes.filter((node) => (left.get(node) ?? 0) > 0);
+    if (open.length === 0) break;
+    const [each, more] = [Math.floor(missing / open.length), missing % open.length];
+    for (const [turn, node] of open.entries()) {
+      const room = left.get(node) ?? 0;
+      const taken = Math.min(room, each + (turn < more ? 1 : 0));
+      if (taken === 0) continue;
+      spread.set(node, (spread.get(node) ?? 0) + taken);
+      left.set(node, room - taken);
+      missing -= taken;
+    }
+  }
+  return spread;
 }
 
 /** FNV-1a, 32 bits, over UTF-16 code units: a spread, not a secret. */

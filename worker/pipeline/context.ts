@@ -17,6 +17,19 @@ export interface Peers {
   id(after?: string): string;
   /** The nodes that live, as the catalogue said a moment ago. */
   fleet(): Promise<Fleet>;
+  /** The nodes that have workers of a pipeline, as the catalogue said a moment ago; undefined: it does not know. */
+  room(pipeline: string): Promise<readonly NodeRoom[] | undefined>;
+}
+
+/** What a node that takes work has for one pipeline. */
+export interface NodeRoom {
+  /** How many workers of the pipeline it is to have. */
+  readonly workers: number;
+  /** How many commands run there, of all pipelines and of this one. */
+  readonly running: number;
+  readonly own: number;
+  /** How many may run there at once; undefined: any number. */
+  readonly maxRunning: number | undefined;
 }
 
 /** The nodes that live: those that take work, and those that are being drained. */

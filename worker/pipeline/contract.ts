@@ -86,6 +86,7 @@ export interface PipelineApi {
 
   /**
    * Tasks or datums for a worker; waits up to `waitMs` for one. Never empty while one is queued and the worker has a slot.
+   * A look waits in the same way, and leaves them to be leased.
    * `present` is called after a wait: if it fails, the caller has gone, and nothing is leased to it.
    */
   lease(request: LeaseCall): Promise<Leased | Refused<"no-such-pipeline">>;
@@ -172,6 +173,8 @@ export interface LeaseCall {
   readonly worker: string;
   readonly max: number;
   readonly waitMs: number;
+  /** Only says whether something is queued, and leases nothing. */
+  readonly look?: true;
   /** Tells this call from the worker's others, for `vacate`. */
   readonly visit?: string;
   readonly present?: () => Promise<void>;
@@ -188,4 +191,6 @@ export interface Leased {
   readonly output: { readonly repo: string; readonly branch: string };
   readonly datums: readonly LeasedDatum[];
   readonly tasks: readonly Task[];
+  /** What a look saw. */
+  readonly queued?: boolean;
 }

@@ -63,7 +63,7 @@ export class HostileStage {
     stage.#runner = await startRunner(
       {
         ...{ endpoint, ...KEY, node: "n1", executor, dataDir: stage.dataDir, cacheBytes: 1e9 },
-        limits,
+        ...{ limits, maxRunning: 16, maxWorkers: 256 },
       },
       { log: pino({ level: process.env.SLUICE_TEST_LOG ?? "silent" }) },
     );

@@ -1,4 +1,4 @@
-import { homedir } from "node:os";
+import { availableParallelism, homedir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { ConfigError, nodeNameOf, readRunnerConfig } from "../../../runner/agent/config.ts";
@@ -17,6 +17,8 @@ test("the runner's settings come from its own variables", () => {
     executor: "auto",
     dataDir: "/data/x",
     cacheBytes: 20 * 1024 ** 3,
+    maxRunning: Math.max(16, 4 * availableParallelism()),
+    maxWorkers: 256,
     limits: {},
   });
 });
@@ -27,6 +29,19 @@ test("sizes and limits are read as people write them", () => {
     cacheBytes: 1.5 * 1024 ** 3,
     limits: { memoryBytes: 512 * 1024 ** 2, cpus: 0.5, pids: 100, outBytes: 4096 },
   });
+});
+
+test("what a node has room for is counted in whole numbers", () => {
+  const flags = { maxRunning: "3", maxWorkers: "1000" };
+  expect(readRunnerConfig(flags, KEYS)).toMatchObject({ maxRunning: 3, maxWorkers: 1000 });
+  for (const [name, flag] of [
+    ["maxRunning", "--max-running"],
+    ["maxWorkers", "--max-workers"],
+  ] as const)
+    for (const value of ["0", "-1", "1.5", "many", ""])
+      expect(() => readRunnerConfig({ [name]: value }, KEYS)).toThrow(
+        `${flag} is "${value}"; it must be a whole number above 0`,
+      );
 });
 
 test("the AWS names work where Sluice's are absent", () => {

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { WIRE_VERSION } from "../../../protocol/runner.ts";
 import { type FakeAgent, startFakeAgent } from "./support/fake-agent.ts";
 import { FakeExecutor } from "./support/fake-executor.ts";
 import { Stage, soon } from "./support/running.ts";
@@ -17,6 +18,14 @@ beforeEach(async () => {
   stage.gateway.workers = [{ pipeline: "edges", count: 2 }];
   agent = startFakeAgent({ endpoint: stage.gateway.endpoint, dataDir: stage.dataDir, executor });
 });
+
+/** Starts the agent anew, with room for so much. */
+async function startAgain(room: { maxRunning: number; maxWorkers?: number }): Promise<void> {
+  await agent.kill();
+  const { endpoint } = stage.gateway;
+  agent = startFakeAgent({ endpoint, dataDir: stage.dataDir, executor, ...room });
+}
+
 afterEach(async () => {
   letFinish();
   await agent.kill();
@@ -34,6 +43,90 @@ describe("a heartbeat", () => {
     await soon(work).toEqual([{ pipeline: "edges", workers: 2, running: 2 }]);
     letFinish();
     await soon(work).toEqual([{ pipeline: "edges", workers: 2, running: 0 }]);
+  });
+});
+
+describe("a node of few places", () => {
+  /** The most commands that ran at once. */
+  const most = { running: 0 };
+  let running = 0;
+
+  beforeEach(() => {
+    Object.assign(most, { running: 0 });
+    executor.onRun = async () => {
+      running += 1;
+      most.running = Math.max(most.running, running);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      running -= 1;
+      return undefined;
+    };
+  });
+
+  const names = (count: number) => Array.from({ length: count }, (_, n) => `f${n}`);
+
+  test("runs no more commands at once than it may, whatever workers it has, and tells the gateway", async () => {
+    stage.gateway.workers = [{ pipeline: "edges", count: 12 }];
+    await startAgain({ maxRunning: 2 });
+    await soon(() => work()?.[0]?.workers).toBe(12);
+    expect(stage.gateway.bounds.get("n1")).toEqual({ running: 2, workers: 256 });
+    stage.gateway.add(...names(30));
+    await stage.reported(30);
+    expect(most.running).toBe(2);
+    // Nothing was leased that had no place.
+    expect(stage.gateway.outcomes.filter(({ state }) => state === "returned")).toEqual([]);
+  });
+
+  test("serves a pipeline of one worker while another one has more work than it could ever do", async () => {
+    stage.gateway.others.set("single", []);
+    stage.gateway.workers = [
+      { pipeline: "edges", count: 20 },
+      { pipeline: "single", count: 1 },
+    ];
+    await startAgain({ maxRunning: 1 });
+    stage.gateway.add(...names(400));
+    await stage.reported(3);
+    const queue = stage.gateway.others.get("single") ?? [];
+    const [datum] = stage.gateway.queue;
+    if (!datum) throw new Error("the other pipeline has come to its end");
+    queue.push({ ...datum, datum: "of-single" });
+    stage.gateway.wake();
+    const isHeld = () => [...stage.gateway.held.values()].some(({ datum }) => datum?.datum === "of-single");
+    await soon(() => queue.length === 0 && !isHeld()).toBe(true);
+    expect(stage.gateway.queue.length).toBeGreaterThan(0);
+    expect(most.running).toBe(1);
+  });
+
+  test("has no more workers than it may, a fair share of each pipeline", async () => {
+    stage.gateway.others.set("single", []);
+    stage.gateway.workers = [
+      { pipeline: "edges", count: 400 },
+      { pipeline: "single", count: 1 },
+    ];
+    await startAgain({ maxRunning: 2, maxWorkers: 5 });
+    await soon(work).toEqual([
+      { pipeline: "edges", workers: 4, running: 0 },
+      { pipeline: "single", workers: 1, running: 0 },
+    ]);
+  });
+
+  test("keeps to it with a gateway of an earlier version, which hears nothing of it", async () => {
+    stage.gateway.wireVersion = 1;
+    stage.gateway.workers = [{ pipeline: "edges", count: 6 }];
+    await startAgain({ maxRunning: 2 });
+    await soon(() => work()?.[0]?.workers).toBe(6);
+    stage.gateway.add(...names(12));
+    await stage.reported(12);
+    expect(most.running).toBe(2);
+    expect(stage.gateway.bounds.get("n1")).toBeUndefined();
+    // The gateway is of this version from now on, and then of the earlier one again.
+    stage.gateway.wireVersion = WIRE_VERSION;
+    await soon(() => stage.gateway.bounds.get("n1")).toEqual({ running: 2, workers: 256 });
+    stage.gateway.wireVersion = 1;
+    await soon(() => stage.gateway.bounds.get("n1")).toBeUndefined();
+    stage.gateway.add("last");
+    await stage.reported(13);
+    // What was refused told the runner so.
+    stage.gateway.violations.length = 0;
   });
 });
 

@@ -55,6 +55,35 @@ describe("agents of one gateway", { timeout: 240_000 }, () => {
     await stop(...agents);
   });
 
+  test("run no more commands at once than their places, and a job says what is short", REST, async () => {
+    const agent = fleet.agent("few", { options: ["--max-running", "2", "--max-workers", "5"] });
+    await fleet.live(1);
+    const workers = { strategy: "CONSTANT", constant: 4 };
+    await fleet.createPipeline({ name: "few", workers, files: 12, together: 2 });
+    await fleet.started("few", 2);
+    const says = async (name: string, reason: string) =>
+      eventually(`the job of ${name} said "${reason}"`, async () => {
+        const [job] = await fleet.control.jobs(name);
+        return job?.reason === reason;
+      });
+    await says("few", "wants 4 at once, its nodes run 2");
+    // Another pipeline waits for a place that becomes free, and not for the end of the first one's job.
+    const one = { strategy: "CONSTANT", constant: 1 };
+    await fleet.createPipeline({ name: "one", workers: one, files: 1 });
+    await says("one", "its nodes are busy: they run 2 commands at once, of all pipelines");
+    fleet.letEnd("one");
+    fleet.letEnd("few");
+    await expectEachOnce("one", 1);
+    await expectEachOnce("few", 12);
+    expect(fleet.told("few").most).toBe(2);
+    await fleet.createPipeline({ name: "wide", workers: { strategy: "CONSTANT", constant: 40 }, files: 8 });
+    // What is left is shared: "one" has what it wants, "few" as much as "wide".
+    await says("wide", "wants 40 workers, the fleet has room for 2");
+    fleet.letEnd("wide");
+    await expectEachOnce("wide", 8);
+    await stop(agent);
+  });
+
   test("come and go, and each datum is processed once", REST, async () => {
     const first = [fleet.agent("go-1"), fleet.agent("go-2")];
     const workers = { strategy: "COEFFICIENT", coefficient: 1 };

@@ -115,6 +115,39 @@ describe("what runs on a node", () => {
   });
 });
 
+describe("what a node has room for", () => {
+  const beatWithin = (node: string, bounds: object) =>
+    good("POST /runner/heartbeat", { body: { node, executor: "docker", capacity: 4, bounds } });
+
+  test("bounds the workers that it is to have", async () => {
+    await makePipeline("wide", { strategy: "CONSTANT", constant: 10 });
+    await beatWithin("a", { running: 2, workers: 3 });
+    const { workers } = await beatWithin("b", { running: 2, workers: 100 });
+    const { workers: few } = await beatWithin("a", { running: 2, workers: 3 });
+    expect(few.reduce((sum: number, { count }: { count: number }) => sum + count, 0)).toBe(3);
+    const wide = [...workers, ...few].filter(({ pipeline }) => pipeline === "wide");
+    expect(wide.reduce((sum, { count }) => sum + count, 0)).toBe(10);
+    expect(await nodeNamed("a")).toMatchObject({ bounds: { running: 2, workers: 3 } });
+    // A runner of an earlier version has none.
+    await beat("a");
+    expect(await nodeNamed("a")).not.toHaveProperty("bounds");
+    expect(await share("a", "wide")).toBe(5);
+  });
+
+  test("is at least one", async () => {
+    const body = { node: "a", executor: "x", capacity: 1 };
+    for (const [bounds, path] of [
+      [{ running: 0, workers: 1 }, "bounds.running"],
+      [{ running: 1, workers: 0 }, "bounds.workers"],
+      [{ running: 1 }, "bounds.workers"],
+    ] as const)
+      expect(await failed("POST /runner/heartbeat", { body: { ...body, bounds } })).toMatchObject({
+        status: 400,
+        issues: [{ path }],
+      });
+  });
+});
+
 describe("why a job waits", () => {
   test("is told by lists of all jobs, too", async () => {
     await makePipeline("why", { strategy: "CONSTANT", constant: 1 });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { fairShares } from "../../../protocol/runner.ts";
 import { PipelineSpec } from "../../../protocol/spec.ts";
 import { assignWorkers, workerCount } from "../../../worker/core/parallelism.ts";
 
@@ -37,6 +38,45 @@ describe("worker counts", () => {
     }
     expect(assignWorkers({ pipelines, nodes: named("n3", "n1", "n2") })).toEqual(shares);
     expect(assignWorkers({ pipelines, nodes: [] }).size).toBe(0);
+  });
+
+  it("go elsewhere if a node has no room, and are shared fairly if none has", () => {
+    const many = { strategy: "CONSTANT" as const, constant: 400 };
+    const pipelines = [
+      { name: "many", parallelism: many },
+      { name: "one", parallelism: { strategy: "CONSTANT" as const, constant: 1 } },
+    ];
+    const total = (spread: ReturnType<typeof assignWorkers>, name: string) =>
+      [...spread.values()].flat().reduce((sum, each) => sum + (each.pipeline === name ? each.count : 0), 0);
+    const on = (spread: ReturnType<typeof assignWorkers>, node: string) =>
+      spread.get(node)?.reduce((sum, { count }) => sum + count, 0);
+    const within = (rooms: Readonly<Record<string, number | undefined>>, executor = "docker") =>
+      Object.entries(rooms).map(([name, workers]) => ({
+        ...{ name, executor },
+        ...(workers !== undefined && { bounds: { running: 1, workers } }),
+      }));
+    const small = assignWorkers({ pipelines, nodes: within({ n1: 3, n2: undefined }) });
+    expect([total(small, "many"), total(small, "one"), on(small, "n1")]).toEqual([400, 1, 3]);
+    const full = assignWorkers({ pipelines, nodes: within({ n1: 200, n2: 56 }) });
+    expect([total(full, "many"), total(full, "one")]).toEqual([255, 1]);
+    expect([on(full, "n1"), on(full, "n2")]).toEqual([200, 56]);
+    // One that may run on some of the nodes only gets its share of those, and nobody's share is lost.
+    const boxed = { name: "boxed", parallelism: many, container: "required" as const };
+    const nodes = [...within({ n1: 10 }), ...within({ p1: 30 }, "process")];
+    const mixed = assignWorkers({ pipelines: [...pipelines, boxed], nodes });
+    expect(["many", "one", "boxed"].map((name) => total(mixed, name))).toEqual([29, 1, 10]);
+    expect(mixed.get("p1")?.some(({ pipeline }) => pipeline === "boxed")).toBe(false);
+  });
+
+  it.each([
+    [[5, 3], 10, [5, 3]],
+    [[400, 1], 256, [255, 1]],
+    [[4, 4, 4], 10, [3, 3, 4]],
+    [[9, 1, 9], 3, [1, 1, 1]],
+    [[2, 2], 0, [0, 0]],
+    [[], 4, []],
+  ])("of %j in a room of %i are shared as %j", (wants, room, shares) => {
+    expect(fairShares(wants, room)).toEqual(shares);
   });
 
   it("are one on each node by default", () => {

@@ -1,5 +1,6 @@
 import { env } from "cloudflare:test";
 import { beforeEach, describe, expect, it } from "vitest";
+import type { NodeWork } from "../../../protocol/runner.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { killPipeline } from "./kill.ts";
@@ -27,11 +28,18 @@ async function beatWith(executor: string, name: string): Promise<void> {
 }
 
 /** A pipeline with a job that a worker could run. */
-async function waiting(name: string, workers = 1, more: SpecOptions["more"] = {}): Promise<PipelineApi> {
+async function waiting(
+  name: string,
+  {
+    workers = 1,
+    files = 1,
+    more = {},
+  }: { workers?: number; files?: number; more?: SpecOptions["more"] } = {},
+): Promise<PipelineApi> {
   await makeRepo(`${name}-in`);
   const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" }, workers, more });
-  await commit(`${name}-in`, { a: "1" });
-  await expect.poll(async () => (await allJobs(pipeline))[0]?.state).toBe("running");
+  await commit(`${name}-in`, Object.fromEntries(Array.from({ length: files }, (_, n) => [`a${n}`, `${n}`])));
+  await expect.poll(async () => (await allJobs(pipeline))[0]?.state, { timeout: 10_000 }).toBe("running");
   // Lets it ask for the nodes again: what it knew of them is too old by now.
   await killPipeline(name);
   return pipelineOf(name);
@@ -72,7 +80,7 @@ describe("a job that nobody works on says why", () => {
   it("when it demands a container and every node runs processes: which, and no worker of theirs gets it", async () => {
     await beatWith("process", "n1");
     const transform = { image: "none", cmd: ["true"], container: "required" as const };
-    const pipeline = await waiting("boxed", 1, { transform });
+    const pipeline = await waiting("boxed", { more: { transform } });
     expect(await pipeline.lease({ node: "n1", worker: "w1", max: 1, waitMs: 0 })).toMatchObject({
       ok: true,
       slot: false,
@@ -109,7 +117,7 @@ describe("a job that nobody works on says why", () => {
 
   it("when several nodes have trouble: one of them, and how many more", async () => {
     await beat("n1", "n2", "n3");
-    const pipeline = await waiting("many", 4);
+    const pipeline = await waiting("many", { workers: 4 });
     for (const [worker, node] of [
       ["w1", "n1"],
       ["w2", "n2"],
@@ -126,10 +134,63 @@ describe("a job that nobody works on says why", () => {
   });
 });
 
+describe("a job that its nodes can't work on as its specification says", () => {
+  interface Told {
+    readonly running: number;
+    readonly workers: number;
+    readonly work?: NodeWork[];
+  }
+  const beatWithin = async (name: string, { work = [], ...bounds }: Told) =>
+    nodes.record({ name, executor: "docker", capacity: 1, seenAt: Date.now(), work, bounds });
+
+  // They would want their share.
+  beforeEach(() => env.DB.prepare("DELETE FROM pipelines").run());
+
+  it("says how many its nodes run at once, while they work on it", async () => {
+    await beatWithin("n1", { running: 16, workers: 256 });
+    await beatWithin("n2", { running: 16, workers: 256 });
+    const pipeline = await waiting("fast", { workers: 40, files: 50 });
+    await leaseSome(pipeline, { max: 1 });
+    expect(await reason(pipeline)).toBe("wants 40 at once, its nodes run 32");
+  });
+
+  it("says how many workers the fleet has room for, and what it gives to others is not its own", async () => {
+    await beatWithin("n1", { running: 1000, workers: 25 });
+    const pipeline = await waiting("wide", { workers: 40, files: 45 });
+    expect(await reason(pipeline)).toBe("wants 40 workers, the fleet has room for 25");
+    await beatWithin("n2", { running: 8, workers: 4 });
+    await killPipeline("wide");
+    expect(await reason(pipelineOf("wide"))).toBe("wants 40 workers, the fleet has room for 29");
+    await waiting("other", { workers: 20 });
+    await killPipeline("wide");
+    expect(await reason(pipelineOf("wide"))).toBe("wants 40 workers, the fleet has room for 15");
+  });
+
+  it("says both if both are short, and nothing if less is left than would run", async () => {
+    await beatWithin("n1", { running: 2, workers: 3 });
+    const pipeline = await waiting("both", { workers: 5, files: 4 });
+    await leaseSome(pipeline, { max: 1 });
+    expect(await reason(pipeline)).toBe(
+      "wants 5 workers, the fleet has room for 3; wants 5 at once, its nodes run 2",
+    );
+    const less = await waiting("less", { workers: 5, files: 2 });
+    await leaseSome(less, { max: 1 });
+    expect(await reason(less)).toBeNull();
+  });
+
+  it("says that other pipelines have its nodes' places", async () => {
+    const work = [{ pipeline: "elsewhere", workers: 2, running: 2 }];
+    await beatWithin("n1", { running: 2, workers: 256, work });
+    const pipeline = await waiting("queues");
+    await giveBack(pipeline, "w1");
+    expect(await reason(pipeline)).toBe("its nodes are busy: they run 2 commands at once, of all pipelines");
+  });
+});
+
 describe("the trouble of a worker is forgotten", () => {
   it("when it leases something, and while another one works", async () => {
     await beat("n1");
-    const pipeline = await waiting("works", 2);
+    const pipeline = await waiting("works", { workers: 2 });
     await giveBack(pipeline, "w1");
     await pipeline.renew(renewal("w1", "away"));
     await leaseSome(pipeline, { worker: "w2" });

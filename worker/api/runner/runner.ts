@@ -15,7 +15,7 @@ import {
   type Renewed,
   RenewRequest,
 } from "../../../protocol/runner.ts";
-import { assignWorkers } from "../../core/parallelism.ts";
+import { assignWorkers, demandOf } from "../../core/parallelism.ts";
 import type { InputCommit, Leased } from "../../pipeline/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { slowJson } from "../answer/slow.ts";
@@ -29,13 +29,10 @@ export async function heartbeat(asked: ApiRequest): Promise<Response> {
   const node = await readJson(asked, Heartbeat);
   const { nodes, pipelines } = asked.context.catalogue;
   const now = Date.now();
-  const { executor, capacity, work = [] } = node;
-  await nodes.record({ name: node.node, executor, capacity, seenAt: now, work });
+  const { executor, capacity, work = [], bounds } = node;
+  await nodes.record({ name: node.node, executor, capacity, seenAt: now, work, bounds });
   const [live, all] = await Promise.all([nodes.seenSince(now - NODE_TTL_MS), pipelines.list()]);
-  const spread = assignWorkers({
-    pipelines: all.filter(({ state }) => state === "active"),
-    nodes: live.filter(({ draining }) => !draining),
-  });
+  const spread = assignWorkers(demandOf({ pipelines: all, nodes: live }));
   return Response.json({ workers: spread.get(node.node) ?? [] } satisfies Assignment);
 }
 
@@ -51,20 +48,24 @@ export async function leave(asked: ApiRequest): Promise<Response> {
   return new Response(null, { status: 204 });
 }
 
-/** `POST /runner/lease`: answers at once if a datum or task is queued, or if there is no slot. Otherwise it waits for one, and is empty in the end. */
+/**
+ * `POST /runner/lease`: answers at once if a datum or task is queued, or if there is no slot. Otherwise it waits for one,
+ * unless it is not to, and is empty in the end. A look waits in the same way and leases nothing.
+ */
 export async function lease(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  const { pipeline: name, node, worker, max } = await readJson(asked, LeaseRequest);
+  const { pipeline: name, node, worker, max, wait } = await readJson(asked, LeaseRequest);
   const pipeline = asked.context.pipeline(name);
   const visit = crypto.randomUUID();
-  const call = { node, worker, max, visit };
+  const call = { node, worker, max, visit, ...(wait === "look" && { look: true as const }) };
   const first = await pipeline.lease({ ...call, waitMs: 0 });
   if (!first.ok) throw new ApiError("NoSuchPipeline", `There is no pipeline '${name}'.`);
   const answerOf = (leased: Leased): Lease => ({
     ...leaseOf(leased),
     ...grantsOfLeased(asked, name, leased),
   });
-  if (!first.slot || first.datums.length + first.tasks.length > 0) return Response.json(answerOf(first));
+  const found = first.queued || first.datums.length + first.tasks.length > 0;
+  if (!first.slot || found || wait === "none") return Response.json(answerOf(first));
   let here = true;
   // The pipeline calls this before it leases anything after a wait: a runner that has gone must get nothing.
   const present = async (): Promise<void> => {
@@ -80,11 +81,11 @@ export async function lease(asked: ApiRequest): Promise<Response> {
   });
 }
 
-function leaseOf({ slot, transform, datumTimeout, output, limited, datums, tasks }: Leased): Lease {
+function leaseOf({ slot, transform, datumTimeout, output, limited, datums, tasks, queued }: Leased): Lease {
   const { container, ...rest } = transform;
   const more = { ...(datumTimeout !== undefined && { datumTimeout }), ...(container && { container }) };
   const terms = { slot, transform: rest, output, limited, ...more };
-  return { ...terms, datums: [...datums], tasks: [...tasks] };
+  return { ...terms, datums: [...datums], tasks: [...tasks], ...(queued !== undefined && { queued }) };
 }
 
 /** All datums of a job read the same commits. Its tasks read and write its output. */

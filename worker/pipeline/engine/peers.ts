@@ -4,9 +4,9 @@ import { NODE_TTL_MS } from "../../../protocol/runner.ts";
 import { openBlobStore } from "../../blobs/stores.ts";
 import type { BranchApi } from "../../branch/contract.ts";
 import { type Catalogue, openCatalogue } from "../../catalogue/catalogue.ts";
-import { isAble } from "../../core/parallelism.ts";
+import { assignWorkers, demandOf, isAble } from "../../core/parallelism.ts";
 import type { Env } from "../../env.ts";
-import type { Fleet, Peers } from "../context.ts";
+import type { Fleet, NodeRoom, Peers } from "../context.ts";
 
 /** How long an answer is used again. */
 const FRESH_MS = 2_000;
@@ -15,6 +15,7 @@ const FRESH_MS = 2_000;
 export function openPeers(env: Env): Peers {
   const catalogue = openCatalogue(env.DB);
   const nodes = new LiveNodes(catalogue.nodes);
+  const rooms = new Rooms(catalogue);
   const next = monotonicFactory();
   const now = (): number => Date.now();
   return {
@@ -28,6 +29,7 @@ export function openPeers(env: Env): Peers {
       return after === undefined || id > after ? id : next(decodeTime(after) + 1);
     },
     fleet: () => nodes.count(now()),
+    room: (pipeline) => rooms.of(pipeline, now()),
   };
 }
 
@@ -60,5 +62,54 @@ class LiveNodes {
       console.warn("the catalogue can't be asked for live nodes", error);
     }
     return this.#last;
+  }
+}
+
+interface Known {
+  readonly nodes: Awaited<ReturnType<Catalogue["nodes"]["list"]>>;
+  readonly pipelines: Awaited<ReturnType<Catalogue["pipelines"]["list"]>>;
+}
+
+/** What the nodes have room for. Asked of the catalogue at most every FRESH_MS, and only if somebody wants to know. */
+class Rooms {
+  readonly #catalogue: Pick<Catalogue, "nodes" | "pipelines">;
+  #asked: Promise<Known | undefined> | undefined;
+  #askedAt = 0;
+
+  constructor(catalogue: Pick<Catalogue, "nodes" | "pipelines">) {
+    this.#catalogue = catalogue;
+  }
+
+  async of(pipeline: string, now: number): Promise<NodeRoom[] | undefined> {
+    if (!this.#asked || now - this.#askedAt >= FRESH_MS) {
+      this.#askedAt = now;
+      this.#asked = this.#ask(now);
+    }
+    const known = await this.#asked;
+    const demand = known && demandOf(known);
+    // The catalogue hears of a pipeline a moment after it was made.
+    if (!demand?.pipelines.some(({ name }) => name === pipeline)) return undefined;
+    const spread = assignWorkers(demand);
+    return known?.nodes.flatMap((node) => {
+      const share = spread.get(node.name)?.find((each) => each.pipeline === pipeline);
+      if (!share) return [];
+      const running = node.work.reduce((sum, each) => sum + each.running, 0);
+      const own = node.work.find((each) => each.pipeline === pipeline)?.running ?? 0;
+      return [{ workers: share.count, running, own, maxRunning: node.bounds?.running }];
+    });
+  }
+
+  async #ask(now: number): Promise<Known | undefined> {
+    const since = now - NODE_TTL_MS;
+    try {
+      const [nodes, pipelines] = await Promise.all([
+        this.#catalogue.nodes.list(since),
+        this.#catalogue.pipelines.list(),
+      ]);
+      return { nodes: nodes.filter(({ seenAt }) => seenAt >= since), pipelines };
+    } catch (error) {
+      console.warn("the catalogue can't be asked what the nodes have room for", error);
+      return undefined;
+    }
   }
 }

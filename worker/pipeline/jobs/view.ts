@@ -1,10 +1,12 @@
 import type { Job } from "../../../protocol/pipelines.ts";
+import { workerCount } from "../../core/parallelism.ts";
 import type { Uses } from "../context.ts";
 import { nextExpiry } from "../work/expiry.ts";
+import { shortage } from "../work/shortage.ts";
 import { type JobRow, skippedOf } from "./job-store.ts";
 
 /** What showing a job, with the reason why it waits, looks at. */
-type Shows = Uses<"jobs" | "pipeline" | "tasks" | "attempts" | "slots", "fleet" | "now">;
+type Shows = Uses<"jobs" | "pipeline" | "tasks" | "attempts" | "slots", "fleet" | "room" | "now">;
 
 /** Jobs for people, each with why it waits. */
 export async function shownJobs({ ledger, peers }: Shows, rows: readonly JobRow[]): Promise<Job[]> {
@@ -67,7 +69,7 @@ interface WaitContext extends Pick<Shows, "ledger" | "peers"> {
   readonly oldest: JobRow | undefined;
 }
 
-/** Why a job has not ended yet, in words; null if it is simply being worked on. */
+/** Why a job has not ended yet, in words; null if it is simply being worked on, as fast as its specification says. */
 async function waitingReason(job: JobRow, { ledger, oldest, peers }: WaitContext): Promise<string | null> {
   if (job.finishedAt !== null) return job.reason;
   if (oldest && oldest.n < job.n) return `behind job ${oldest.id}`;
@@ -75,9 +77,9 @@ async function waitingReason(job: JobRow, { ledger, oldest, peers }: WaitContext
   const isMerging = job.state === "running" && ledger.tasks.has(job.n);
   const needsRunner = job.open > 0 || isMerging || job.state === "egressing";
   const isAtWork = nextExpiry(ledger) !== undefined;
-  const fault = needsRunner && !isAtWork ? await runnerFault({ ledger, peers }) : null;
+  const fault = needsRunner && !isAtWork ? await runnerFault(job, { ledger, peers }) : null;
   if (fault !== null) return fault;
-  if (job.open > 0) return null;
+  if (job.open > 0) return await shortageText(job, { ledger, peers });
   if (job.state === "egressing") return egressText(job, ledger);
   return isMerging
     ? "what several datums wrote to one path is being put together"
@@ -85,7 +87,10 @@ async function waitingReason(job: JobRow, { ledger, oldest, peers }: WaitContext
 }
 
 /** Why nobody works though there is something to do; null if somebody is about to. */
-async function runnerFault({ ledger, peers }: Pick<WaitContext, "ledger" | "peers">): Promise<string | null> {
+async function runnerFault(
+  job: Pick<JobRow, "open">,
+  { ledger, peers }: Pick<WaitContext, "ledger" | "peers">,
+): Promise<string | null> {
   const { live, draining, processes } = await peers.fleet();
   if (live === 0) {
     return draining > 0
@@ -100,7 +105,23 @@ async function runnerFault({ ledger, peers }: Pick<WaitContext, "ledger" | "peer
     const more = others.length > 0 ? ` and ${others.length} more` : "";
     return `node ${first.node}${more} can't run it: ${oneLine(first.trouble)}`;
   }
-  return ledger.slots.isTaken(now) ? null : "no live node has a worker for it yet";
+  if (ledger.slots.isTaken(now)) return null;
+  return (await shortageText(job, { ledger, peers })) ?? "no live node has a worker for it yet";
+}
+
+/** What the nodes lack for what is open. */
+async function shortageText(
+  { open }: Pick<JobRow, "open">,
+  { ledger, peers }: Pick<WaitContext, "ledger" | "peers">,
+): Promise<string | null> {
+  const definition = ledger.pipeline.definition();
+  const nodes = definition && (await peers.room(definition.name));
+  if (!nodes) return null;
+  const { live, processes } = await peers.fleet();
+  const { transform, parallelism_spec } = definition.spec;
+  const able = transform.container === "required" ? live - processes.length : live;
+  if (able === 0) return null;
+  return shortage({ wanted: workerCount(parallelism_spec, able), open, nodes });
 }
 
 const MAX_NODES_NAMED = 3;

@@ -1,4 +1,4 @@
-import { LEASE_MS, type LeasedDatum, type Task } from "../../../protocol/runner.ts";
+import { LEASE_MS, type LeasedDatum } from "../../../protocol/runner.ts";
 import type { Refused } from "../../branch/contract.ts";
 import { datumPaths } from "../../core/datums.ts";
 import { workerCount } from "../../core/parallelism.ts";
@@ -9,7 +9,7 @@ import type { Definition } from "../definition.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { AttemptRow } from "./attempt-store.ts";
 import { type Sweeps, sweep } from "./expiry.ts";
-import { type TakesTasks, type TaskRequest, takeTasks } from "./tasks.ts";
+import { hasTasks, type TakesTasks, type TaskRequest, takeTasks } from "./tasks.ts";
 
 /** What leasing datums touches. */
 type TakesDatums = Uses<"jobs" | "attempts" | "elements", "id">;
@@ -25,7 +25,7 @@ export async function leaseDatums(
   { request, datumQueued }: { request: LeaseCall; datumQueued: (waitMs: number) => Promise<void> },
 ): Promise<Leased | Refused<"no-such-pipeline">> {
   const { ledger, peers } = uses;
-  const { node, worker, max, waitMs, visit = null } = request;
+  const { node, worker, max, waitMs, look, visit = null } = request;
   const deadline = peers.now() + waitMs;
   const { live, processes } = await peers.fleet();
   for (let waited = false; ; waited = true) {
@@ -39,11 +39,11 @@ export async function leaseDatums(
     if (unable.includes(node)) return idle(ledger);
     const allowed = workerCount(parallelism_spec, live - unable.length);
     const taken = ledger.transaction((tx) =>
-      take(tx, uses, { definition, node, worker, max, allowed, visit, now: peers.now() }),
+      take(tx, uses, { definition, node, worker, max, look, allowed, visit, now: peers.now() }),
     );
     const leftMs = deadline - peers.now();
-    if (!taken.slot || taken.datums.length + taken.tasks.length > 0 || leftMs <= 0)
-      return { ok: true, ...termsOf(definition), ...taken };
+    const found = taken.queued || taken.datums.length + taken.tasks.length > 0;
+    if (!taken.slot || found || leftMs <= 0) return { ok: true, ...termsOf(definition), ...taken };
     await datumQueued(leftMs);
   }
 }
@@ -66,7 +66,11 @@ function idle(ledger: Uses<"exists" | "pipeline">["ledger"]): Leased | Refused<"
   return { ok: true, slot: false, ...termsOf(definition), datums: [], tasks: [] };
 }
 
-function termsOf({ spec, output, limited }: Definition): Omit<Leased, "ok" | "slot" | "datums" | "tasks"> {
+function termsOf({
+  spec,
+  output,
+  limited,
+}: Definition): Omit<Leased, "ok" | "slot" | "datums" | "tasks" | "queued"> {
   const { transform, datumTimeout } = spec;
   const whose = { limited: limited !== false };
   return { transform, output, ...whose, ...(datumTimeout !== undefined && { datumTimeout }) };
@@ -76,8 +80,11 @@ interface Request extends Omit<TaskRequest, "until"> {
   readonly node: string;
   /** Tells this call from the worker's others; null: it does not say. */
   readonly visit: string | null;
+  readonly look?: true | undefined;
   readonly now: number;
 }
+
+type Taken = Pick<Leased, "slot" | "datums" | "tasks" | "queued">;
 
 /**
  * What a worker gets now: nothing without a slot, and tasks before datums. If less is queued than all workers
@@ -86,13 +93,15 @@ interface Request extends Omit<TaskRequest, "until"> {
 function take(
   tx: Tx,
   uses: Leases,
-  { definition, node, worker, max, allowed, visit, now }: Request,
-): { slot: boolean; datums: LeasedDatum[]; tasks: Task[] } {
+  { definition, node, worker, max, allowed, visit, look, now }: Request,
+): Taken {
   const { ledger } = uses;
   const until = now + LEASE_MS;
   const slot = ledger.slots.take({ worker, node, allowed, visit, now, until });
   if (!slot) return { slot, datums: [], tasks: [] };
   sweep(tx, uses, now);
+  if (look)
+    return { slot, datums: [], tasks: [], queued: hasTasks(ledger, { definition }) || hasDatum(ledger) };
   const tasks = takeTasks(tx, uses, { definition, worker, max, allowed, until });
   const datums =
     tasks.length > 0 ? [] : takeDatums(tx, uses, { definition, node, worker, max, allowed, until });
@@ -104,10 +113,14 @@ function take(
   return { slot, datums, tasks };
 }
 
+function hasDatum({ attempts, jobs }: TakesDatums["ledger"]): boolean {
+  return attempts.next(1, jobs.toCallOff(MAX_PASSED_OVER)).length > 0;
+}
+
 function takeDatums(
   _: Tx,
   { ledger, peers }: TakesDatums,
-  request: Omit<Request, "visit" | "now"> & { readonly until: number },
+  request: Omit<Request, "visit" | "look" | "now"> & { readonly until: number },
 ): LeasedDatum[] {
   const { definition, worker, node, max, allowed, until } = request;
   const ended = ledger.jobs.toCallOff(MAX_PASSED_OVER);

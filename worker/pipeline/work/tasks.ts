@@ -48,14 +48,31 @@ export function takeTasks(tx: Tx, uses: TakesTasks, request: TaskRequest): Task[
   return taken;
 }
 
+/** Whether a worker with a slot would get a task now. */
+export function hasTasks(
+  ledger: TakesTasks["ledger"],
+  { definition }: Pick<TaskRequest, "definition">,
+): boolean {
+  const oldest = ledger.jobs.oldest();
+  if (!oldest) return false;
+  if (ledger.tasks.queued(oldest.n, 1) > 0) return true;
+  return goesOut(ledger, { definition, oldest }) && ledger.egress.free(1) > 0;
+}
+
+function goesOut(
+  { egress }: TakesTasks["ledger"],
+  { definition, oldest }: { definition: Definition; oldest: JobRow },
+): boolean {
+  return oldest.state === "egressing" && definition.spec.egress !== undefined && !egress.hasMoved;
+}
+
 /** A task for a slice of what is pending, if anything is that no task has. */
 function newEgress(
   _: Tx,
   { ledger, peers }: TakesTasks,
   { definition, oldest, allowed }: { definition: Definition; oldest: JobRow; allowed: number },
 ): TaskRow[] {
-  const goesOut = oldest.state === "egressing" && definition.spec.egress && !ledger.egress.hasMoved;
-  if (!goesOut) return [];
+  if (!goesOut(ledger, { definition, oldest })) return [];
   const shares = Math.min(allowed, MAX_SHARES);
   const entries = Math.ceil(ledger.egress.free(shares * MAX_EGRESS_ENTRIES) / shares);
   if (entries === 0) return [];

@@ -7,6 +7,7 @@ import { Gateway } from "../../../../runner/gateway/gateway.ts";
 import { PipeStock } from "../../../../runner/pfs/lazy/pipe-stock.ts";
 import type { SecretSource } from "../../../../runner/secrets/source.ts";
 import { STRICT_TERMS } from "../../../../runner/tasks/egress-terms.ts";
+import { Places } from "../../../../runner/worker/places.ts";
 import { runWorker, type WorkerOptions } from "../../../../runner/worker/worker.ts";
 import { openCache } from "./caches.ts";
 import { KEY } from "./fake-gateway.ts";
@@ -18,6 +19,8 @@ export interface FakeAgentOptions {
   readonly executor: Executor;
   readonly secrets?: SecretSource;
   readonly node?: string;
+  readonly maxRunning?: number;
+  readonly maxWorkers?: number;
 }
 
 /** An agent as it is, but for its executor. */
@@ -40,6 +43,8 @@ export function startFakeAgent({
   executor,
   secrets = NONE,
   node = "n1",
+  maxRunning = 16,
+  maxWorkers = 256,
 }: FakeAgentOptions): FakeAgent {
   const client = new Client({ endpoint, ...KEY });
   const gateway = new Gateway(client);
@@ -48,14 +53,16 @@ export function startFakeAgent({
   const cache = openCache(dataDir, { gateway, agent: node, kill: kill.signal });
   const pipes = new PipeStock(join(dir, "pipes"));
   const egress = { terms: STRICT_TERMS, gatewayKey: KEY.accessKeyId };
+  const places = new Places(maxRunning);
   const run = (worker: WorkerOptions) =>
     runWorker(
-      { gateway, cache, executor, secrets: { for: () => secrets }, egress, pipes, log, node },
+      { gateway, cache, executor, secrets: { for: () => secrets }, egress, pipes, places, log, node },
       worker,
     );
-  const crew = new Crew({ run, log, node, dir, drain: drain.signal, kill: kill.signal });
+  const crew = new Crew({ run, log, node, dir, maxWorkers, drain: drain.signal, kill: kill.signal });
+  const bounds = { running: maxRunning, workers: maxWorkers };
   const upkeep = cache.upkeep(drain.signal);
-  const done = runAgent({ gateway, crew, log, node, executorName: executor.name }, drain.signal)
+  const done = runAgent({ gateway, crew, log, node, executorName: executor.name, bounds }, drain.signal)
     .then(() => upkeep)
     .finally(() => client.close());
   return {

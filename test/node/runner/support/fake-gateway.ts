@@ -15,6 +15,7 @@ import {
   type LeasedDatum,
   LeaseRequest,
   LogsRequest,
+  type NodeBounds,
   type NodeWork,
   type Outcome,
   RenewRequest,
@@ -87,6 +88,8 @@ export class FakeGateway {
   workers: { pipeline: string; count: number }[] = [{ pipeline: "edges", count: 1 }];
   /** What waits to be leased, in order. */
   readonly queue: LeasedDatum[] = [];
+  /** The same, of pipelines beside "edges". */
+  readonly others = new Map<string, LeasedDatum[]>();
   /** Tasks that wait to be leased, in order; they go before the datums. */
   readonly tasks: Task[] = [];
   readonly held = new Map<string, Held>();
@@ -102,6 +105,8 @@ export class FakeGateway {
   readonly nodes = new Set<string>();
   /** What each node said last of its work. */
   readonly work = new Map<string, readonly NodeWork[]>();
+  /** What each node said last that it has room for. */
+  readonly bounds = new Map<string, NodeBounds | undefined>();
   /** What workers said of their trouble, each change once. */
   readonly troubles: (string | null)[] = [];
   /** Workers that gave their slot back. */
@@ -283,9 +288,10 @@ export class FakeGateway {
     }
   }
 
-  #beat({ node, work = [] }: ReturnType<typeof Heartbeat.parse>): unknown {
+  #beat({ node, work = [], bounds }: ReturnType<typeof Heartbeat.parse>): unknown {
     this.nodes.add(node);
     this.work.set(node, work);
+    this.bounds.set(node, bounds);
     return { workers: this.workers };
   }
 
@@ -314,12 +320,16 @@ export class FakeGateway {
     return entries.map(({ lease }) => lease).filter((lease) => !this.held.has(lease));
   }
 
-  async #lease({ pipeline, worker, max }: ReturnType<typeof LeaseRequest.parse>): Promise<unknown> {
-    if (pipeline !== "edges") return refusal(404, `no pipeline "${pipeline}"`);
-    if (this.queue.length + this.tasks.length === 0) await this.#untilWoken();
-    const tasks = this.tasks.splice(0, max).map((task) => ({ ...task, lease: `lease-${++this.#serial}` }));
+  async #lease({ pipeline, worker, max, wait }: ReturnType<typeof LeaseRequest.parse>): Promise<unknown> {
+    const queue = pipeline === "edges" ? this.queue : this.others.get(pipeline);
+    if (!queue) return refusal(404, `no pipeline "${pipeline}"`);
+    const waiting = pipeline === "edges" ? this.tasks : [];
+    if (queue.length + waiting.length === 0 && wait !== "none") await this.#untilWoken();
+    const looked = wait === "look" && { queued: queue.length + waiting.length > 0 };
+    const most = looked ? 0 : max;
+    const tasks = waiting.splice(0, most).map((task) => ({ ...task, lease: `lease-${++this.#serial}` }));
     for (const task of tasks) this.held.set(task.lease, { task, worker });
-    const datums = this.queue.splice(0, max).map((datum) => ({ ...datum, lease: `lease-${++this.#serial}` }));
+    const datums = queue.splice(0, most).map((datum) => ({ ...datum, lease: `lease-${++this.#serial}` }));
     for (const datum of datums) this.held.set(datum.lease, { datum, worker });
     if (datums.length > 0) this.leased.push({ worker, max, count: datums.length });
     const { datumTimeout, limited } = this;
@@ -334,6 +344,7 @@ export class FakeGateway {
       datums,
       tasks,
       ...this.#grantsFor([...tasks, ...datums].map(({ job }) => job)),
+      ...looked,
     };
   }
 
@@ -354,7 +365,8 @@ export class FakeGateway {
     }
     this.held.delete(outcome.lease);
     this.outcomes.push(outcome);
-    if (outcome.state === "returned" && held.datum) this.queue.push(held.datum);
+    const queue = this.others.get(held.worker.split("/")[1] ?? "") ?? this.queue;
+    if (outcome.state === "returned" && held.datum) queue.push(held.datum);
     if (outcome.state === "returned" && held.task) this.tasks.push(held.task);
     this.wake();
     return true;

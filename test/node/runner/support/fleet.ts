@@ -42,9 +42,13 @@ export class Fleet implements AsyncDisposable {
 
   agent(
     node: string,
-    { door = this.server, variables = {} }: { door?: Door; variables?: Record<string, string> } = {},
+    {
+      door = this.server,
+      variables = {},
+      options = [],
+    }: { door?: Door; variables?: Record<string, string>; options?: readonly string[] } = {},
   ): Started {
-    const agent = startRunner(door, { node, variables });
+    const agent = startRunner(door, { node, variables, options });
     this.#agents.add(agent);
     void agent.ended.then(() => this.#agents.delete(agent));
     return agent;

@@ -46,7 +46,8 @@ export class Stage {
   config(more: Partial<RunnerConfig> = {}): RunnerConfig {
     const { endpoint } = this.gateway;
     const machine = { executor: "process", dataDir: this.dataDir, cacheBytes: 1e9, limits: {} } as const;
-    return { endpoint, ...KEY, node: "n1", ...machine, ...more };
+    const bounds = { maxRunning: 16, maxWorkers: 256 };
+    return { endpoint, ...KEY, node: "n1", ...machine, ...bounds, ...more };
   }
 
   async runner(more: Partial<RunnerConfig> = {}): Promise<Runner> {

@@ -1,0 +1,122 @@
+/** The right to run a command on this node, held for as long as a worker works on what one call leased. */
+export interface Place {
+  /** To be called once nothing is left to run; once more does nothing. */
+  release(): void;
+}
+
+interface Waiter {
+  readonly give: () => void;
+}
+
+/**
+ * The places of a node: so many commands run at once, whatever workers there are. If places are short, the next one goes
+ * to the pipeline that has the fewest, and of several such to the one that has waited longest. So a pipeline of 400
+ * workers does not starve one with a single worker. A command that runs keeps its place until it ends.
+ */
+export class Places {
+  readonly #max: number;
+  #taken = 0;
+  #workers = 0;
+  /** By pipeline: how many places it has. */
+  readonly #held = new Map<string, number>();
+  /** By pipeline, the one first that got a place longest ago. */
+  readonly #waiting = new Map<string, Waiter[]>();
+  /** By pipeline: how often a worker with a place was told that nothing is queued. */
+  readonly #misses = new Map<string, number>();
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** Counts a worker until what this returns is called. */
+  enter(): () => void {
+    this.#workers += 1;
+    return () => {
+      this.#workers -= 1;
+    };
+  }
+
+  /** Whether every worker has a place: then none has to wait for one. */
+  get suffice(): boolean {
+    return this.#workers <= this.#max;
+  }
+
+  /** A place for a worker of this pipeline, if one is free and nobody waits for it. */
+  tryTake(pipeline: string): Place | undefined {
+    return this.#taken < this.#max ? this.#give(pipeline) : undefined;
+  }
+
+  /** A place, as soon as it is the pipeline's turn; undefined if `signal` is aborted before. */
+  async take(pipeline: string, signal: AbortSignal): Promise<Place | undefined> {
+    if (signal.aborted) return undefined;
+    const place = this.tryTake(pipeline);
+    if (place) return place;
+    const { promise, resolve } = Promise.withResolvers<Place | undefined>();
+    const waiter = { give: () => resolve(this.#give(pipeline)) };
+    const waiters = this.#waiting.get(pipeline) ?? [];
+    this.#waiting.set(pipeline, [...waiters, waiter]);
+    const leave = () => {
+      this.#forget(pipeline, waiter);
+      resolve(undefined);
+    };
+    signal.addEventListener("abort", leave, { once: true });
+    return await promise.finally(() => signal.removeEventListener("abort", leave));
+  }
+
+  /** A worker with a place was told that nothing is queued for this pipeline. */
+  missed(pipeline: string): void {
+    this.#misses.set(pipeline, this.misses(pipeline) + 1);
+  }
+
+  /** Grows with each miss: what was seen to be queued before the last one is somebody else's by now. */
+  misses(pipeline: string): number {
+    return this.#misses.get(pipeline) ?? 0;
+  }
+
+  #give(pipeline: string): Place {
+    this.#taken += 1;
+    this.#held.set(pipeline, this.#heldBy(pipeline) + 1);
+    let held = true;
+    return {
+      release: () => {
+        if (!held) return;
+        held = false;
+        this.#free(pipeline);
+      },
+    };
+  }
+
+  #free(pipeline: string): void {
+    this.#taken -= 1;
+    const left = this.#heldBy(pipeline) - 1;
+    if (left > 0) this.#held.set(pipeline, left);
+    else this.#held.delete(pipeline);
+    const next = this.#next();
+    const first = next === undefined ? undefined : this.#waiting.get(next)?.[0];
+    if (next === undefined || first === undefined) return;
+    this.#forget(next, first);
+    // Behind the others, for its other workers.
+    const others = this.#waiting.get(next);
+    if (others && this.#waiting.delete(next)) this.#waiting.set(next, others);
+    first.give();
+  }
+
+  /** The pipeline whose turn it is. */
+  #next(): string | undefined {
+    let next: string | undefined;
+    for (const pipeline of this.#waiting.keys()) {
+      if (next === undefined || this.#heldBy(pipeline) < this.#heldBy(next)) next = pipeline;
+    }
+    return next;
+  }
+
+  #forget(pipeline: string, waiter: Waiter): void {
+    const others = (this.#waiting.get(pipeline) ?? []).filter((each) => each !== waiter);
+    if (others.length > 0) this.#waiting.set(pipeline, others);
+    else this.#waiting.delete(pipeline);
+  }
+
+  #heldBy(pipeline: string): number {
+    return this.#held.get(pipeline) ?? 0;
+  }
+}

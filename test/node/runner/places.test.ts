@@ -1,0 +1,181 @@
+import { describe, expect, test } from "vitest";
+import type { Lease } from "../../../protocol/runner.ts";
+import { type Ask, Asking } from "../../../runner/worker/asking.ts";
+import { type Place, Places } from "../../../runner/worker/places.ts";
+
+const never = new AbortController().signal;
+
+describe("the places of a node", () => {
+  test("are so many, and a place that was released twice is still one", async () => {
+    const places = new Places(2);
+    const [first, second] = [places.tryTake("a"), places.tryTake("a")];
+    expect(places.tryTake("b")).toBeUndefined();
+    first?.release();
+    first?.release();
+    expect(places.tryTake("b")).toBeDefined();
+    expect(places.tryTake("b")).toBeUndefined();
+    second?.release();
+    expect(places.tryTake("b")).toBeDefined();
+  });
+
+  test("go round among pipelines: one of 400 workers does not starve one with a single worker", async () => {
+    const places = new Places(4);
+    const turns: string[] = [];
+    const held: Place[] = [];
+    const worker = async (pipeline: string) => {
+      const place = await places.take(pipeline, never);
+      if (!place) throw new Error("no place");
+      turns.push(pipeline);
+      held.push(place);
+    };
+    const many = Array.from({ length: 400 }, () => worker("many"));
+    const one = worker("one");
+    const few = [worker("few"), worker("few")];
+    for (let ended = 0; ended < 403; ended += 1) {
+      await Promise.resolve();
+      await expect.poll(() => held.length).toBeGreaterThan(0);
+      held.shift()?.release();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await Promise.all([...many, one, ...few]);
+    expect(turns.slice(0, 4)).toEqual(["many", "many", "many", "many"]);
+    // The next that come free go to those that have fewest: each has one when "few" gets its second.
+    expect(turns.slice(4, 8).sort()).toEqual(["few", "few", "many", "one"]);
+    expect(turns).toHaveLength(403);
+  });
+
+  test("are not kept by one that waited and went away", async () => {
+    const places = new Places(1);
+    const place = places.tryTake("a");
+    const gone = new AbortController();
+    const waited = places.take("b", gone.signal);
+    const stays = places.take("c", never);
+    gone.abort();
+    expect(await waited).toBeUndefined();
+    place?.release();
+    expect(await stays).toBeDefined();
+    expect(await places.take("d", gone.signal)).toBeUndefined();
+  });
+
+  test("suffice while there are no more workers than places", () => {
+    const places = new Places(2);
+    const leave = [places.enter(), places.enter()];
+    expect(places.suffice).toBe(true);
+    leave.push(places.enter());
+    expect(places.suffice).toBe(false);
+    leave[0]?.();
+    expect(places.suffice).toBe(true);
+  });
+});
+
+describe("a worker that asks for work", () => {
+  const signals = { drain: never, kill: never };
+  const leaseOf = (count: number, queued?: boolean): Lease => ({
+    slot: true,
+    transform: { image: "none", cmd: ["true"] },
+    output: { repo: "r", branch: "master" },
+    datums: Array.from({ length: count }, (_, n) => ({
+      lease: `l${n}`,
+      job: "j",
+      datum: `d${n}`,
+      inputs: [],
+    })),
+    tasks: [],
+    ...(queued !== undefined && { queued }),
+  });
+
+  /** A worker's asking over a gateway that is asked through `answer`. */
+  function asking(
+    places: Places,
+    {
+      pipeline,
+      answer,
+      knowsBounds = true,
+    }: {
+      pipeline: string;
+      answer: (ask: Ask) => Promise<Lease | undefined>;
+      knowsBounds?: boolean;
+    },
+  ): { asking: Asking; asked: (string | undefined)[]; returned: Lease[] } {
+    const asked: (string | undefined)[] = [];
+    const returned: Lease[] = [];
+    places.enter();
+    const one = new Asking({
+      ...{ gateway: { knowsBounds }, places, pipeline },
+      lease: (ask) => {
+        asked.push(ask.wait);
+        return answer(ask);
+      },
+      giveBack: (lease) => void returned.push(lease),
+      keepingSlot: (work) => work(),
+    });
+    return { asking: one, asked, returned };
+  }
+
+  test("waits at the gateway in one call while each worker has a place", async () => {
+    const places = new Places(1);
+    const { asking: a, asked } = asking(places, { pipeline: "a", answer: async () => leaseOf(1) });
+    const work = await a.next(1, signals);
+    expect(work?.lease.datums).toHaveLength(1);
+    expect(asked).toEqual([undefined]);
+    expect(places.tryTake("b")).toBeUndefined();
+    work?.place.release();
+  });
+
+  test("holds no place while it waits for work: another pipeline's datum has it", async () => {
+    const places = new Places(1);
+    const { promise: later, resolve: queue } = Promise.withResolvers<void>();
+    const idle = asking(places, {
+      pipeline: "idle",
+      async answer({ wait }) {
+        if (wait === "none") return leaseOf(0);
+        await later;
+        return leaseOf(0, true);
+      },
+    });
+    const busy = asking(places, { pipeline: "busy", answer: async () => leaseOf(1) });
+    expect(await idle.asking.next(1, signals)).toBeUndefined();
+    const waiting = idle.asking.next(1, signals);
+    const work = await busy.asking.next(1, signals);
+    expect(work?.lease.datums).toHaveLength(1);
+    // What it hears of now waits for the place: nothing is leased that has none.
+    queue();
+    await new Promise((done) => setImmediate(done));
+    expect(idle.asked).toEqual(["none", "look"]);
+    work?.place.release();
+    await waiting;
+    expect(idle.asked).toEqual(["none", "look", "none"]);
+    expect(places.tryTake("busy")).toBeDefined();
+  });
+
+  test("does not ask if others of its pipeline have found nothing since it looked", async () => {
+    const places = new Places(1);
+    const held = places.tryTake("x");
+    const answer = async ({ wait }: Ask) => (wait === "look" ? leaseOf(0, true) : leaseOf(0));
+    const workers = Array.from({ length: 5 }, () => asking(places, { pipeline: "a", answer }));
+    const first = Promise.all(workers.map((each) => each.asking.next(1, signals)));
+    held?.release();
+    await first;
+    const again = places.tryTake("x");
+    const second = Promise.all(workers.map((each) => each.asking.next(1, signals)));
+    await new Promise((done) => setImmediate(done));
+    again?.release();
+    await second;
+    const looked = workers.map(({ asked }) => asked.slice(1));
+    expect(looked.filter(([look]) => look === "look")).toHaveLength(5);
+    expect(looked.filter(([, ask]) => ask === "none")).toHaveLength(1);
+  });
+
+  test("gives back what it was leased without a place, at once", async () => {
+    const places = new Places(1);
+    const held = places.tryTake("x");
+    // An earlier gateway knows no looks, so that the call waits and leases.
+    const old = asking(places, { pipeline: "a", knowsBounds: false, answer: async () => leaseOf(2) });
+    places.enter();
+    expect(await old.asking.next(4, signals)).toBeUndefined();
+    expect(old.returned.map(({ datums }) => datums.length)).toEqual([2]);
+    held?.release();
+    expect((await old.asking.next(4, signals))?.lease.datums).toHaveLength(2);
+    expect(old.asked).toEqual([undefined, undefined]);
+  });
+});

@@ -1,0 +1,35 @@
+import type { NodeRoom } from "../context.ts";
+
+/**
+ * What the fleet lacks for a pipeline to work as its specification says, in words; null if nothing. What is open can be
+ * less than the pipeline could run at once: then it lacks nothing.
+ */
+export function shortage({
+  wanted,
+  open,
+  nodes,
+}: {
+  /** Workers. */
+  readonly wanted: number;
+  /** Datums that have not ended. */
+  readonly open: number;
+  /** Those that have workers of the pipeline. */
+  readonly nodes: readonly NodeRoom[];
+}): string | null {
+  const workers = sum(nodes, (node) => node.workers);
+  const atOnce = sum(nodes, (node) => Math.min(node.workers, node.maxRunning ?? Number.POSITIVE_INFINITY));
+  const lacks: string[] = [];
+  if (workers < Math.min(wanted, open)) {
+    const noun = wanted === 1 ? "worker" : "workers";
+    lacks.push(`wants ${wanted} ${noun}, the fleet has room for ${workers}`);
+  }
+  if (atOnce < Math.min(workers, open)) lacks.push(`wants ${wanted} at once, its nodes run ${atOnce}`);
+  if (lacks.length > 0) return lacks.join("; ");
+  const full = nodes.every(({ running, maxRunning }) => maxRunning !== undefined && running >= maxRunning);
+  if (!full || sum(nodes, ({ own }) => own) >= Math.min(workers, open)) return null;
+  return `its nodes are busy: they run ${sum(nodes, ({ running }) => running)} commands at once, of all pipelines`;
+}
+
+function sum(nodes: readonly NodeRoom[], of: (node: NodeRoom) => number): number {
+  return nodes.reduce((total, node) => total + of(node), 0);
+}
