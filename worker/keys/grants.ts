@@ -5,7 +5,9 @@ import { sha256 } from "@noble/hashes/sha2.js";
 import { utf8ToBytes } from "@noble/hashes/utils.js";
 import { z } from "zod";
 import { type BranchAddress, bucketName, parseBucketName } from "../../protocol/names.ts";
+import { LEASE_MS } from "../../protocol/runner.ts";
 import { base64url, bytesOfBase64 } from "./base64url.ts";
+import { ExpiringMap } from "./expiring-map.ts";
 
 /** A commit that a datum reads; with `from`, only what was written after that commit. */
 interface GrantedInput extends BranchAddress {
@@ -43,6 +45,8 @@ export interface Grants {
 const PURPOSE = "sluice: grants of leases, version 1";
 const KEY_BYTES = 32;
 const VERSION = "1";
+/** Most grants that an isolate remembers to have verified. */
+const MAX_REMEMBERED = 1000;
 
 /** What is signed, as JSON. The names are short because it travels with every request. */
 const Signed = z.object({
@@ -62,26 +66,42 @@ type Signed = z.infer<typeof Signed>;
 export function openGrants(rootSecrets: readonly [string, ...string[]]): Grants {
   const [signer, ...others] = rootSecrets.map(macOf);
   if (!signer) throw new Error("there is no root secret");
+  // One grant serves many requests, and its signature does not change. Whose it is and when it ends is looked at each time.
+  const verified = new ExpiringMap<Verified>({ ttlMs: LEASE_MS, maxEntries: MAX_REMEMBERED });
   return {
     sign: (grant, terms) => {
       const text = `${VERSION}.${base64url(utf8ToBytes(JSON.stringify(signedOf(grant, terms))))}`;
       return `${text}.${base64url(signer(text))}`;
     },
     open: (text, { keyId, now }) => {
-      const [version, payload = "", mac = "", ...rest] = text.split(".");
-      const given = bytesOf(mac);
-      if (version !== VERSION || rest.length > 0 || given?.length !== sha256.outputLen)
-        return no("malformed");
-      const body = `${version}.${payload}`;
-      if (![signer, ...others].some((make) => timingSafeEqual(make(body), given))) return no("forged");
-      // It is ours: what is in it is what was put in.
-      const signed = readSigned(payload);
-      const grant = signed && grantOf(signed);
-      if (!grant) return no("malformed");
-      if (signed.k !== keyId) return no("of-another-key");
-      return signed.u > now ? { ok: true, grant } : no("expired");
+      const remembered = verified.get(text, now);
+      const known = remembered ?? verify(text, { signers: [signer, ...others] });
+      if (typeof known === "string") return no(known);
+      if (!remembered) verified.set(text, { value: known, since: now });
+      if (known.keyId !== keyId) return no("of-another-key");
+      return known.until > now ? { ok: true, grant: known.grant } : no("expired");
     },
   };
+}
+
+interface Verified extends Terms {
+  readonly grant: Grant;
+}
+
+/** What a text says that one of the signers has signed. */
+function verify(
+  text: string,
+  { signers }: { readonly signers: readonly ((text: string) => Uint8Array)[] },
+): Verified | "malformed" | "forged" {
+  const [version, payload = "", mac = "", ...rest] = text.split(".");
+  const given = bytesOf(mac);
+  if (version !== VERSION || rest.length > 0 || given?.length !== sha256.outputLen) return "malformed";
+  const body = `${version}.${payload}`;
+  if (!signers.some((make) => timingSafeEqual(make(body), given))) return "forged";
+  // It is ours: what is in it is what was put in.
+  const signed = readSigned(payload);
+  const grant = signed && grantOf(signed);
+  return grant ? { grant, keyId: signed.k, until: signed.u } : "malformed";
 }
 
 function no(fault: GrantFault): { ok: false; fault: GrantFault } {

@@ -35,6 +35,15 @@ describe("a grant", () => {
     }
   });
 
+  test("that was good a moment ago is looked at again: whose it is, and whether it has ended", () => {
+    const text = grants.sign(grant, terms);
+    expect(grants.open(text, reader)).toMatchObject({ ok: true });
+    const other = { ...reader, keyId: "SLUICE00000000000002" };
+    expect(grants.open(text, other)).toEqual({ ok: false, fault: "of-another-key" });
+    expect(grants.open(text, { ...reader, now: 1000 })).toEqual({ ok: false, fault: "expired" });
+    expect(grants.open(text, reader)).toMatchObject({ ok: true });
+  });
+
   test("that was altered anywhere is none", () => {
     for (const text of altered(grants.sign(grant, terms))) {
       expect(grants.open(text, reader).ok, text).toBe(false);
