@@ -294,7 +294,7 @@ describe("an update of `lazy`", () => {
     });
     expect((await pipeline.update({ spec, reprocess: false })).ok).toBe(true);
     const leases = datums.map(({ lease }) => lease);
-    expect(await pipeline.renew({ worker: "w1", leases })).toEqual({ lost: [] });
+    expect(await pipeline.renew({ worker: "w1", leases })).toMatchObject({ lost: [] });
     const outcomes = leases.map((lease) => ({ lease, state: "returned" as const }));
     expect(await pipeline.finish({ worker: "w1", outcomes })).toEqual({ lost: [] });
     expect(await ranUntil(pipeline, 3)).toEqual(["b"]);

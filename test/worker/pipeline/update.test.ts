@@ -89,7 +89,7 @@ describe("an update", () => {
       pipeline: { version: 2 },
     });
     const leases = datums.map(({ lease }) => lease);
-    expect(await pipeline.renew({ worker: "w1", leases })).toEqual({ lost: [] });
+    expect(await pipeline.renew({ worker: "w1", leases })).toMatchObject({ lost: [] });
     const outcomes = leases.map((lease) => ({
       ...{ lease, state: "success" as const, exitCode: 0, outputs: [], millis: 1 },
     }));
