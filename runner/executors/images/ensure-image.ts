@@ -6,7 +6,7 @@ import type { Engine } from "../container/engine/engine.ts";
 import { type NamedSecret, NodeTrouble } from "../executor.ts";
 import { credentialsFor } from "./credentials.ts";
 import type { Login, PrivateImages } from "./private-images.ts";
-import { engineMessage, type Pulled, pull } from "./pull.ts";
+import { engineMessage, type Pulled, pull, silent } from "./pull.ts";
 import { type ImageReference, parseImage } from "./reference.ts";
 import { SharedWork } from "./shared-work.ts";
 
@@ -176,12 +176,14 @@ async function openedBy(
 ): Promise<Pulled> {
   const docker = engine.patient;
   if (engine.kind === "podman") return pull(docker, { image: name, login, silenceMs, signal });
+  const late = AbortSignal.timeout(silenceMs);
+  const question = docker.getImage(name).distribution(login && { authconfig: login });
   try {
-    await unlessAborted(docker.getImage(name).distribution(login && { authconfig: login }), signal);
+    await unlessAborted(question, AbortSignal.any([signal, late]));
     return { ok: true };
   } catch (error) {
     signal.throwIfAborted();
-    return { ok: false, reason: engineMessage(error) };
+    return { ok: false, reason: late.aborted ? silent(silenceMs) : engineMessage(error) };
   }
 }
 

@@ -42,9 +42,14 @@ export async function pull(
   } catch (error) {
     signal.throwIfAborted();
     const stalled = error instanceof Stalled;
-    const reason = stalled ? `nothing was heard of it for ${silenceMs / 1000} s` : engineMessage(error);
+    const reason = stalled ? silent(silenceMs) : engineMessage(error);
     return { ok: false, reason };
   }
+}
+
+/** What is said of a registry or an engine that says nothing. */
+export function silent(forMs: number): string {
+  return `nothing was heard of it for ${forMs / 1000} s`;
 }
 
 /** The engine's own words, without what the client library puts around them. */

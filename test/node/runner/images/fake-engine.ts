@@ -20,7 +20,7 @@ export class FakeEngine {
   readonly images = new Set<string>();
   /** Answers a pull. */
   onPull: (call: PullCall) => void = ({ response }) => response.end();
-  /** Answers such a question: undefined is yes, a text is the registry's refusal. */
+  /** Answers such a question: undefined is yes, "silence" no answer, any other text the registry's refusal. */
   onQuestion: (question: Omit<PullCall, "response">) => string | undefined = () => undefined;
   readonly #folder = scratchFolder();
   readonly #server = createServer((request, response) => this.#answer(request, response));
@@ -46,6 +46,7 @@ export class FakeEngine {
       const question = { image: asked, auth };
       this.questions.push(question);
       const message = this.onQuestion(question);
+      if (message === "silence") return;
       response.writeHead(message === undefined ? 200 : 403, { "content-type": "application/json" });
       response.end(JSON.stringify(message === undefined ? {} : { message }));
       return;

@@ -129,6 +129,13 @@ describe("the pull of an image", () => {
     expect(engine.pulls).toHaveLength(1);
   });
 
+  test("with a key keeps nobody waiting whose key a silent registry does not judge", async () => {
+    engine.onPull = () => succeed();
+    await ask({ pullSecrets: [pullSecret("mine", { "r.io": login("me") })] });
+    engine.onQuestion = () => "silence";
+    expect(await trouble(ask({ silenceMs: 100 }))).toContain("nothing was heard of it for 0.1 s");
+  });
+
   test("without a key, and one with a key that failed, close the image to nobody", async () => {
     engine.onPull = ({ auth, response }) => {
       if (auth === undefined) succeed();
