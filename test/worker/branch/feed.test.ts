@@ -232,6 +232,36 @@ describe("doorbells", () => {
     expect(await outbox(branch)).toEqual([]);
   });
 
+  test("a bell that backed off rings at the next commit, at most once a second", async () => {
+    const branch = await freshBranch();
+    await branch.subscribe({ uid: "u", pipeline: "p" });
+    const heard = await listenTo(branch);
+    heard.reachable = false;
+    await put(branch, "a");
+    await expect.poll(() => outbox(branch)).toMatchObject([{ tries: 1 }]);
+    // As if it had been tried so often, the last time so long ago.
+    const backedOff = (agoMs: number, tries: number) =>
+      runInDurableObject(branch, (_, { storage: { sql } }) => {
+        const due = Date.now() - agoMs + Math.min(1000 * 2 ** (tries - 1), 300_000);
+        sql.exec("UPDATE outbox SET tries = ?, due = ?", tries, due);
+      });
+    await backedOff(1500, 7);
+    await put(branch, "b");
+    await expect.poll(() => outbox(branch)).toMatchObject([{ tries: 8 }]);
+    await backedOff(0, 40);
+    await put(branch, "c");
+    const due = await runInDurableObject(branch, (_, { storage: { sql } }) =>
+      Number(sql.exec("SELECT due FROM outbox").one().due),
+    );
+    expect(due).toBeLessThanOrEqual(Date.now() + 1000);
+    expect(await outbox(branch)).toMatchObject([{ tries: 40 }]);
+    heard.reachable = true;
+    await backedOff(9000, 40);
+    await put(branch, "d");
+    await expect.poll(() => heard.rings).toEqual(["u"]);
+    expect(await outbox(branch)).toEqual([]);
+  });
+
   test("a bell that a crash cut off is rung by the alarm that was set with the commit", async () => {
     const branch = await freshBranch();
     await branch.subscribe({ uid: "u", pipeline: "p" });

@@ -21,6 +21,8 @@ interface News {
 
 const FIRST_RETRY_MS = 1000;
 const LONGEST_RETRY_MS = 5 * 60 * 1000;
+/** With more tries the wait stays the longest one; a larger shift would overflow. */
+const MOST_DOUBLINGS = 20;
 
 /** News for the catalogue and for subscribers, written in the transaction of what it is about. One row a receiver, however much happened. */
 export class Outbox extends Store {
@@ -56,7 +58,7 @@ export class Outbox extends Store {
 
   /** It could not be told: again later, with growing pauses. */
   failed({ topic, uid, tries }: OutboxRow, now: number): void {
-    const due = now + Math.min(FIRST_RETRY_MS * 2 ** tries, LONGEST_RETRY_MS);
+    const due = now + Math.min(FIRST_RETRY_MS * 2 ** Math.min(tries, MOST_DOUBLINGS), LONGEST_RETRY_MS);
     this.sql.run`
       UPDATE outbox SET tries = ${tries + 1}, due = ${due} WHERE topic = ${topic} AND uid = ${uid}`;
   }
@@ -66,10 +68,13 @@ export class Outbox extends Store {
   }
 
   #put({ topic, uid }: Pick<OutboxRow, "topic" | "uid">, { event, now }: News): void {
-    // A receiver that could not be reached is not tried more often because there is more to tell.
+    // News are a reason to try again now a receiver that could not be reached, though at most once in FIRST_RETRY_MS:
+    // `due` less the wait of so many tries is when it was tried last.
     this.sql.run`
       INSERT INTO outbox (topic, uid, event, tries, due) VALUES (${topic}, ${uid}, ${event}, 0, ${now})
-      ON CONFLICT DO UPDATE SET event = excluded.event`;
+      ON CONFLICT DO UPDATE SET event = excluded.event,
+        due = min(due, max(excluded.due, iif(tries = 0, due, ${FIRST_RETRY_MS} + due -
+          min(${FIRST_RETRY_MS} << min(tries - 1, ${MOST_DOUBLINGS}), ${LONGEST_RETRY_MS}))))`;
   }
 }
 
