@@ -132,6 +132,11 @@ export class Renewer {
     signal.throwIfAborted();
   }
 
+  /** Renews at once: the gateway may know already that the leases are lost, and their work is to be stopped. */
+  hurry(): void {
+    this.#hurry.abort();
+  }
+
   /** Keeps the worker's slot while something goes on. */
   async keepingSlot<T>(work: () => Promise<T>): Promise<T> {
     this.#busy += 1;

@@ -92,6 +92,9 @@ export async function runWorker(
   const leavePlaces = places.enter();
   const stop = new AbortController();
   const renewing = renewer.run(stop.signal);
+  // If it is the pipeline that was stopped, nobody wants what still runs: else it would keep the slot until it ends.
+  const hurry = (): void => renewer.hurry();
+  drain.addEventListener("abort", hurry, { once: true });
   try {
     await runLoop({ asking, work, sandboxes, reporter }, signals);
   } finally {
@@ -99,6 +102,7 @@ export async function runWorker(
     await background.idle();
     await reporter.flush();
     if (kill.aborted) await calls.giveBack(leases);
+    drain.removeEventListener("abort", hurry);
     stop.abort();
     await renewing;
     await calls.leave();

@@ -73,6 +73,26 @@ describe(`an agent (${ANY_TOOL})`, () => {
     expect(told).not.toContain("hush");
   });
 
+  needs(
+    "leaves a pipeline that is stopped while a command runs: what it runs ends, and its slot is free",
+    async () => {
+      sh("sleep 600");
+      stage.gateway.add("a");
+      await stage.runner();
+      await soon(() => stage.gateway.held.size).toBe(1);
+      // The gateway has taken the lease back and wants no workers: the next heartbeat says so.
+      stage.gateway.held.clear();
+      stage.gateway.workers = [];
+      const beats = (): number =>
+        stage.gateway.requests.filter((request) => request.endsWith("/runner/heartbeat")).length;
+      const before = beats();
+      await soon(() => stage.gateway.left.length).toBe(1);
+      // Not only with the next renewal, which comes several heartbeats later.
+      expect(beats() - before).toBeLessThan(4);
+      expect(stage.gateway.outcomes).toEqual([]);
+    },
+  );
+
   needs("kills a command that runs longer than it may, with all that it started, and says so", async () => {
     sh("case $(basename $in) in slow) echo begun; sleep 600 & sleep 600 ;; *) touch /pfs/out/quick ;; esac");
     stage.gateway.datumTimeout = "1s500ms";
