@@ -5,6 +5,7 @@ import { containerRate } from "./rows/container-rate.ts";
 import { copyObject } from "./rows/copy-object.ts";
 import { crossProduct } from "./rows/cross-product.ts";
 import { datumRate } from "./rows/datum-rate.ts";
+import { endingJobs } from "./rows/ending-jobs.ts";
 import { jobLatency } from "./rows/job-latency.ts";
 import { jobMemory } from "./rows/job-memory.ts";
 import { largeObjects } from "./rows/large-objects.ts";
@@ -36,6 +37,7 @@ const ROWS: readonly Row[] = [
   lazyPipes,
   staging,
   burst,
+  endingJobs,
   crossProduct,
   bulkCommit,
   bulkCommitMillion,

@@ -31,6 +31,15 @@ export async function withSettlers<T>(
   }
 }
 
+/** Settles the datums of one lease call, of which there must be some. */
+export async function settleOnce(control: Control, pipeline: string): Promise<void> {
+  const { runner, signal } = control;
+  const worker = `settler/${pipeline}/once`;
+  const { datums } = await runner.lease({ pipeline, node: "settler", worker, max: MAX_BATCH }, signal);
+  if (datums.length === 0) throw new Error(`no datum of ${pipeline} waits`);
+  await runner.finish({ pipeline, worker, outcomes: datums.map(success) }, signal);
+}
+
 async function settle(
   control: Control,
   { pipeline, worker, ended }: { pipeline: string; worker: string; ended: AbortSignal },

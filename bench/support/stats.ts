@@ -12,3 +12,11 @@ export async function medianOf(count: number, measure: () => Promise<number>): P
   for (let i = 0; i < count; i++) all.push(await measure());
   return median(all);
 }
+
+/** The smallest value that so many percent of the values are not greater than. */
+export function percentile(values: readonly number[], percent: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const value = sorted[Math.max(0, Math.ceil((sorted.length * percent) / 100) - 1)];
+  if (value === undefined) throw new Error("there are no values");
+  return value;
+}

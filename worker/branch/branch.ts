@@ -4,8 +4,10 @@ import type { ContentId } from "../../protocol/content.ts";
 import { MAX_LIST_ENTRIES } from "../../protocol/files.ts";
 import type { Body, Content } from "../blobs/content.ts";
 import { removeUnwanted } from "../blobs/stores.ts";
+import { openCatalogue } from "../catalogue/catalogue.ts";
 import type { Env } from "../env.ts";
 import { mustNotBeNobody } from "../sqlite/made-objects.ts";
+import { yieldToOthers } from "../sqlite/turns.ts";
 import type { BranchContext } from "./context.ts";
 import type * as Contract from "./contract.ts";
 import { HistoryCalls } from "./history/calls.ts";
@@ -61,6 +63,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
       wake: (at) => this.#alarm.ringBy(at),
       later: (work) => ctx.waitUntil(work),
       pause: (ms) => scheduler.wait(ms),
+      turn: yieldToOthers,
       durable: () => ctx.storage.sync(),
     };
     const uploadContext = { ...context, newId: (now: number) => `${this.#bucket()}.${this.#ulid(now)}` };
@@ -97,6 +100,10 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   }
 
   async create() {
+    if (!this.#ledger.live) {
+      const fault = await openCatalogue(this.env.DB).fault();
+      if (fault) return refused(fault);
+    }
     this.#makeTables();
     return await this.#lifecycle.create();
   }

@@ -20,6 +20,8 @@ export interface BranchContext {
   readonly later: (work: Promise<unknown>) => void;
   /** Lets other calls in for so many milliseconds; with 0, those that have arrived. */
   readonly pause: (ms: number) => Promise<unknown>;
+  /** Lets everybody in, between two slices of long work (worker/sqlite/turns.ts). */
+  readonly turn: () => Promise<unknown>;
   /** Resolves when what was written is durable. */
   readonly durable: () => Promise<unknown>;
 }

@@ -2,6 +2,7 @@ import type { ContentId } from "../../protocol/content.ts";
 import type { Attributes, FileEntry } from "../../protocol/files.ts";
 import type { PathFault } from "../../protocol/paths.ts";
 import type { Body, Content, Life } from "../blobs/content.ts";
+import type { CatalogueFault } from "../core/catalogue-fault.ts";
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from "../core/checksums.ts";
 
 /** How long an upload without a pipeline's lease stays open after it was opened, renewed or last added to; milliseconds. */
@@ -12,8 +13,11 @@ export const UPLOAD_LEASE_MS = 60 * 60 * 1000;
  * method may be called on a name that was never created; reading leaves no trace there.
  */
 export interface BranchApi {
-  /** Makes the branch; the catalogue knows it before this returns. `catalogue-unavailable`: the branch is made, but the catalogue does not know yet; ask again. */
-  create(): Promise<Made | Refused<"already-exists" | "catalogue-unavailable">>;
+  /**
+   * Makes the branch; the catalogue knows it before this returns. `catalogue-unavailable`: it could not be told, and the
+   * branch is there or not; ask again. `catalogue-outdated`: nothing was made.
+   */
+  create(): Promise<Made | Refused<"already-exists" | CatalogueFault>>;
   /** Deletes the branch, empty or not: the history ends with a tombstone, and the next create begins a new generation. */
   destroy(): Promise<Done | Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable" | "busy">>;
   status(): Promise<BranchStatus | Refused<"no-such-branch">>;
@@ -513,12 +517,20 @@ export interface OutputCommit {
   readonly origin: string;
   /** At most MAX_COMMIT_OPERATIONS. */
   readonly operations: readonly Operation[];
+  /** What the commit descends from. Absent: nobody knows. */
+  readonly lineage?: Lineage;
   /** The operations were staged before (stageOutput); none come along. */
   readonly staged?: true;
 }
 
+/**
+ * What a commit descends from through commits that jobs made: by the uid of each pipeline, the newest of its versions.
+ * Commits of clients descend from nothing.
+ */
+export type Lineage = Readonly<Record<string, number>>;
+
 /** Operations to be staged for an OutputCommit. */
-export interface StageOutput extends Omit<OutputCommit, "staged"> {
+export interface StageOutput extends Omit<OutputCommit, "staged" | "lineage"> {
   /** Forgets first what was staged for this origin before. */
   readonly anew: boolean;
 }
@@ -614,6 +626,8 @@ export interface FeedEvent extends CommitPosition {
   readonly changes: readonly Change[];
   /** The path to continue after with `changes`; null if all are here. */
   readonly next: string | null;
+  /** Of the commit, if a job made it. */
+  readonly lineage?: Lineage;
 }
 export interface FeedPage {
   readonly events: readonly FeedEvent[];

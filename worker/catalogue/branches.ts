@@ -17,6 +17,8 @@ export interface ListBranches {
   readonly repos?: readonly string[];
 }
 
+export const BRANCHES_PROBE = "SELECT repo, branch, version, deleted, created_at FROM branches LIMIT 0";
+
 /** Which branches there are. A repo exists while it has a branch. */
 export class BranchTable {
   readonly #db: D1Database;

@@ -1,24 +1,42 @@
-import { BranchTable } from "./branches.ts";
-import { JobTable } from "./jobs.ts";
+import { type CatalogueFault, catalogueFault } from "../core/catalogue-fault.ts";
+import { BRANCHES_PROBE, BranchTable } from "./branches.ts";
+import { JOBS_PROBE, JobTable } from "./jobs.ts";
 import { KeyTable } from "./keys.ts";
 import { NodeTable } from "./nodes.ts";
-import { PipelineTable } from "./pipelines.ts";
+import { PIPELINES_PROBE, PipelineTable } from "./pipelines.ts";
+import { PROPOSALS_PROBE, ProposalTable } from "./proposals.ts";
 
 /** The directory over all objects, in D1. Rows carry the version of the object that wrote them; older writes lose. */
 export interface Catalogue {
   readonly branches: BranchTable;
   readonly pipelines: PipelineTable;
+  readonly proposals: ProposalTable;
   readonly jobs: JobTable;
   readonly nodes: NodeTable;
   readonly keys: KeyTable;
+  /** What would keep an object from being announced here; asked before one is made. Undefined: nothing. */
+  fault(): Promise<CatalogueFault | undefined>;
 }
+
+/** Each asks for every column that is written of an object, and for no row. */
+const PROBES = [BRANCHES_PROBE, PIPELINES_PROBE, PROPOSALS_PROBE, JOBS_PROBE];
 
 export function openCatalogue(db: D1Database): Catalogue {
   return {
     branches: new BranchTable(db),
     pipelines: new PipelineTable(db),
+    proposals: new ProposalTable(db),
     jobs: new JobTable(db),
     nodes: new NodeTable(db),
     keys: new KeyTable(db),
+    async fault() {
+      try {
+        await db.batch(PROBES.map((probe) => db.prepare(probe)));
+        return undefined;
+      } catch (error) {
+        console.warn("the catalogue can't be used", error);
+        return catalogueFault(error) ?? "catalogue-unavailable";
+      }
+    },
   };
 }

@@ -17,6 +17,8 @@ export interface ListJobs {
 /** Most jobs in one write. */
 export const MAX_JOBS_PER_WRITE = 50;
 
+export const JOBS_PROBE = "SELECT id, pipeline, version, state, job FROM jobs LIMIT 0";
+
 /** The jobs of all pipelines, to find one by its id and to list across pipelines. */
 export class JobTable {
   readonly #db: D1Database;

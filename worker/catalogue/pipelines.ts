@@ -34,6 +34,8 @@ interface StoredRow {
 
 const COLUMNS = "name, uid, state, created_at, inputs, output_repo, output_branch, parallelism, container";
 
+export const PIPELINES_PROBE = `SELECT ${COLUMNS}, version, deleted FROM pipelines LIMIT 0`;
+
 /** Which pipelines there are, what they read and write, and how many workers each wants. */
 export class PipelineTable {
   readonly #db: D1Database;

@@ -68,6 +68,10 @@ export interface PipelineContext {
   readonly ledger: Ledger;
   readonly peers: Peers;
   readonly wakes: Wakes;
+  /** Proposals that calls of this instance wait for (lifecycle/propose.ts): nobody else takes them back. */
+  readonly held: Set<string>;
+  /** Makes sure that the alarm rings if the work stops half-way. */
+  watch(): void;
   /** Resolves when the loop that ends jobs rests. Unless the pipeline runs, the caller alone ends them from then on. */
   advanceRests(): Promise<void>;
 }
@@ -87,9 +91,4 @@ export interface Uses<
 export interface JobContext {
   readonly definition: Definition;
   readonly job: JobRow;
-}
-
-/** Lets other calls of the object in between two slices of long work. */
-export async function yieldToOthers(): Promise<void> {
-  await scheduler.wait(0);
 }

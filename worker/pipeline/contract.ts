@@ -4,6 +4,7 @@ import type { DatumPage, Job, Pipeline as PipelineInfo } from "../../protocol/pi
 import type { LeasedDatum, LogsRequest, Outcome, Task } from "../../protocol/runner.ts";
 import type { PipelineSpec, Transform } from "../../protocol/spec.ts";
 import type { Done, Refused } from "../branch/contract.ts";
+import type { CatalogueFault } from "../core/catalogue-fault.ts";
 
 /** Who submits a specification: the pipeline is theirs from then on. */
 export interface Submitter {
@@ -23,6 +24,9 @@ export interface PipelineApi {
     | Refused<"already-exists" | "unavailable" | "no-such-commit">
     /** The output branch exists and is not this pipeline's. */
     | Refused<"output-exists">
+    | CircleRefused
+    /** Nothing was begun. */
+    | Refused<CatalogueFault>
   >;
   inspect(): Promise<Found | Refused<"no-such-pipeline">>;
   /** Ends the jobs and follows the inputs no more; succeeds if it is stopped. `unavailable`: it goes on by itself. */
@@ -33,9 +37,13 @@ export interface PipelineApi {
    * A new version of the specification, which was checked. With `reprocess`, results count no more even
    * if nothing else changes. `other-output`: the output branch can't change.
    */
-  update(
-    request: { spec: PipelineSpec; reprocess: boolean } & Submitter,
-  ): Promise<Found | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit">>;
+  update(request: { spec: PipelineSpec; reprocess: boolean } & Submitter): Promise<
+    | Found
+    | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit">
+    /** Nothing was begun: the version of before runs on. */
+    | Refused<CatalogueFault>
+    | CircleRefused
+  >;
   /** Stops everything and releases the output branch, which is deleted unless `keepOutput`. */
   destroy(request: { keepOutput: boolean }): Promise<Done | Refused<"no-such-pipeline" | "unavailable">>;
 
@@ -105,6 +113,21 @@ export interface PipelineApi {
 export interface Found {
   readonly ok: true;
   readonly pipeline: PipelineInfo;
+}
+
+/** The pipelines that would make an input of a pipeline out of its own output. */
+export interface Circle {
+  readonly input: BranchAddress;
+  /** In the order in which data passes through them. */
+  readonly through: readonly string[];
+  /** Whether one of them only is about to: it may be refused, too. */
+  readonly isProposed: boolean;
+}
+
+export interface CircleRefused {
+  readonly ok: false;
+  readonly reason: "circle";
+  readonly circle: Circle;
 }
 
 /** By the datum's key; `next` goes into `after`. */

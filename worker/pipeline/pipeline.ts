@@ -48,12 +48,15 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
 
   async create(spec: PipelineSpec, by: Submitter = {}): Answer<"create"> {
     mustNotBeNobody(this.ctx.id.name);
-    const { ledger } = this.#context;
+    const { ledger, peers } = this.#context;
+    const fault = foundPipeline(ledger) ? undefined : await peers.catalogue.fault();
+    if (fault) return { ok: false, reason: fault };
     const begun = await beginCreation(this.#context, { spec, ...by });
     if (begun !== "begun") return { ok: false, reason: begun };
     const uid = ledger.pipeline.definition()?.uid ?? "";
     await this.#engine.runSaga();
-    if (this.#engine.wasRefused(uid)) return { ok: false, reason: "output-exists" };
+    const refusal = this.#engine.refusalOf(uid);
+    if (refusal) return refusal;
     const made = ledger.active();
     if (made?.uid !== uid) return { ok: false, reason: "unavailable" };
     return { ok: true, pipeline: describePipeline(ledger, { definition: made, state: "active" }) };
@@ -76,9 +79,11 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     // A change that is under way comes first.
     await this.#engine.runSaga();
     const begun = await beginUpdate(this.#context, request);
-    if (begun === "other-output" || begun === "no-such-commit") return { ok: false, reason: begun };
-    if (begun === "busy") return { ok: false, reason: "unavailable" };
+    // Goes on with what has begun, and takes back what has not.
     await this.#engine.runSaga();
+    if (begun === "busy") return { ok: false, reason: "unavailable" };
+    if (typeof begun === "object") return { ok: false, reason: "circle", circle: begun };
+    if (begun !== "unchanged" && begun !== "begun") return { ok: false, reason: begun };
     void this.#engine.resume();
     return restingPipeline(this.#context.ledger) ?? { ok: false, reason: "unavailable" };
   }

@@ -30,6 +30,7 @@ const ROWS: readonly (readonly string[])[] = [
   ],
   ["INSERT INTO staged (session, gone, path, judged) VALUES (1, 1, 'b', 0)"],
   ["UPDATE contents SET named = 0, life = 7"],
+  [`INSERT INTO lineages (gen, seq, lineage) VALUES (1, 1, '{"u":1}')`],
 ];
 
 describe("migrations", () => {

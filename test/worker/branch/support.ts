@@ -90,11 +90,13 @@ export function shown(entry: ListEntry): string {
 
 /** Makes the catalogue unreachable while `work` runs. */
 export async function withoutCatalogue<T>(work: () => Promise<T>): Promise<T> {
-  await env.DB.exec("ALTER TABLE branches RENAME TO branches_away");
+  await env.DB.prepare(
+    "CREATE TRIGGER away BEFORE INSERT ON branches BEGIN SELECT RAISE(ABORT, 'can not be written'); END",
+  ).run();
   try {
     return await work();
   } finally {
-    await env.DB.exec("ALTER TABLE branches_away RENAME TO branches");
+    await env.DB.exec("DROP TRIGGER away");
   }
 }
 

@@ -8,7 +8,7 @@ const catalogue = openCatalogue(env.DB);
 
 beforeEach(async () => {
   await env.DB.batch(
-    ["branches", "pipelines", "jobs", "nodes", "access_keys"].map((table) =>
+    ["branches", "pipelines", "proposals", "jobs", "nodes", "access_keys"].map((table) =>
       env.DB.prepare(`DELETE FROM ${table}`),
     ),
   );

@@ -51,6 +51,11 @@ function rowsOf(name: string): readonly (readonly string[])[] {
     ],
     ["UPDATE revisions SET limited = 0"],
     ["INSERT INTO lost_leases (lease) VALUES ('gone')"],
+    [
+      `UPDATE sources SET lineage = '{"other":1}'`,
+      `UPDATE pipeline SET behind = '{"ahead":"a.b","behind":"c.d","until":1}'`,
+      "INSERT INTO proposals (id) VALUES ('p')",
+    ],
   ];
 }
 

@@ -1,9 +1,10 @@
-import { env } from "cloudflare:test";
+import { env, runInDurableObject } from "cloudflare:test";
 import { beforeEach, describe, expect, it } from "vitest";
+import { bucketName } from "../../../protocol/names.ts";
 import type { NodeWork } from "../../../protocol/runner.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
-import { killPipeline } from "./kill.ts";
+import { killBranch, killPipeline } from "./kill.ts";
 import {
   allJobs,
   commit,
@@ -13,6 +14,7 @@ import {
   pipelineOf,
   query,
   type SpecOptions,
+  workUntil,
 } from "./support.ts";
 
 const { nodes } = openCatalogue(env.DB);
@@ -250,3 +252,34 @@ async function returned(name: string): Promise<{ lease: string; state: "returned
   const rows = await query<{ lease: string }>(name, "SELECT lease FROM attempts WHERE lease IS NOT NULL");
   return rows.map(({ lease }) => ({ lease, state: "returned" }));
 }
+
+describe("a clock that was set back", () => {
+  /** From now on the next commit of the branch is later than this, as if its clock had been ahead before. */
+  async function clockAhead(repo: string, ms: number): Promise<void> {
+    const address = { repo, branch: "master" };
+    await runInDurableObject(env.BRANCH.getByName(bucketName(address)), (_, { storage: { sql } }) => {
+      sql.exec("INSERT OR REPLACE INTO clock (one, promised) VALUES (1, ?)", Date.now() + ms);
+    });
+    await killBranch(address);
+  }
+
+  it("is the reason why a pipeline waits, until the other input's clock has passed the commit", async () => {
+    await makeRepo("ahead", "behind");
+    const pipeline = await makePipeline({ name: "back", globs: { ahead: "/*", behind: "/*" } });
+    for (const repo of ["ahead", "behind"]) await commit(repo, { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    await clockAhead("ahead", 3_600_000);
+    await commit("ahead", { b: "1" });
+    const reason = async (): Promise<string | null> => {
+      const found = await pipelineOf("back").inspect();
+      return found.ok ? found.pipeline.reason : null;
+    };
+    await expect
+      .poll(reason)
+      .toMatch(/^a clock was set back: the commit of \S+Z on s3:\/\/master\.ahead .* s3:\/\/master\.behind /);
+    expect(await allJobs(pipelineOf("back"))).toHaveLength(1);
+    await clockAhead("behind", 7_200_000);
+    await workUntil(pipelineOf("back"), { jobs: 2 });
+    await expect.poll(reason).toBeNull();
+  });
+});

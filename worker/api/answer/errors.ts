@@ -1,4 +1,5 @@
 import type { ErrorBody, Issue } from "../../../protocol/errors.ts";
+import { CATALOGUE_WORDS, type CatalogueFault, catalogueFault } from "../../core/catalogue-fault.ts";
 
 /** Codes of the control API's errors, and the status of each. */
 const STATUS = {
@@ -55,15 +56,27 @@ export class ApiError extends Error {
   }
 }
 
+/** When a client should try again what is not possible just now. */
+const RETRY_AFTER_SECONDS = "1";
+
 /** The answer to a request that failed. Any error but an ApiError is our fault: it is logged, and the client learns only the request's id. */
 export function renderApiError(error: unknown, requestId: string): Response {
   const { code, message, issues, headers } = error instanceof ApiError ? error : unexpected(error, requestId);
   const body = { code, message, ...(issues && { issues: [...issues] }) };
-  return errorAnswer(body, { status: STATUS[code], headers, requestId });
+  const status = STATUS[code];
+  const again = status === 503 && { "retry-after": RETRY_AFTER_SECONDS };
+  return errorAnswer(body, { status, headers: { ...again, ...headers }, requestId });
+}
+
+/** The error for what the catalogue could not do. */
+export function catalogueError(fault: CatalogueFault): ApiError {
+  return new ApiError("Unavailable", CATALOGUE_WORDS[fault]);
 }
 
 function unexpected(error: unknown, requestId: string): ApiError {
   console.error(`request ${requestId} failed:`, error);
+  const fault = catalogueFault(error);
+  if (fault) return catalogueError(fault);
   if (isRetryable(error)) return new ApiError("Unavailable", "The gateway is overloaded: try again.");
   return new ApiError("InternalError", "The gateway failed: try again.");
 }

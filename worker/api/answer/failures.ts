@@ -7,12 +7,13 @@ import type {
   ConditionFailure,
   ConditionsChanged,
 } from "../../branch/contract.ts";
+import { CATALOGUE_WORDS, type CatalogueFault } from "../../core/catalogue-fault.ts";
 import { type ApiCode, ApiError } from "./errors.ts";
 
 type PlainReason =
   | Exclude<CommitRefused["reason"], "bad-path" | "path-conflict" | "no-such-content" | ConditionFailure>
   | "no-such-version"
-  | "catalogue-unavailable";
+  | CatalogueFault;
 
 /** What each reason of a branch means to a client. A new reason does not compile until it has its words here. */
 const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
@@ -34,7 +35,8 @@ const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
   ],
   "branch-full": ["BranchFull", "The branch is full: delete its history or start a new branch."],
   "lost-claim": ["AccessDenied", "The branch belongs to another pipeline by now."],
-  "catalogue-unavailable": ["Unavailable", "The catalogue can't be reached: try again."],
+  "catalogue-unavailable": ["Unavailable", CATALOGUE_WORDS["catalogue-unavailable"]],
+  "catalogue-outdated": ["Unavailable", CATALOGUE_WORDS["catalogue-outdated"]],
 };
 
 type BranchFailure = CommitRefused | ConditionsChanged | { readonly ok: false; readonly reason: PlainReason };

@@ -1,10 +1,12 @@
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import type { Caller } from "../../app.ts";
 import type { Refused } from "../../branch/contract.ts";
+import type { CatalogueFault } from "../../core/catalogue-fault.ts";
 import { isLimited } from "../../core/permissions.ts";
 import type { Found } from "../../pipeline/contract.ts";
-import { ApiError } from "../answer/errors.ts";
+import { ApiError, catalogueError } from "../answer/errors.ts";
 import { type ApiRequest, nameParam, noQuery } from "../request/api-request.ts";
+import { circleIssue } from "./graph.ts";
 import { shownTo } from "./shown.ts";
 import { badSpec, COMMIT_GONE, OTHER_OUTPUT } from "./submission.ts";
 
@@ -29,10 +31,16 @@ export async function updatePipeline(
 ): Promise<Response> {
   const { name } = spec.pipeline;
   const updated = await context.pipeline(name).update({ spec, reprocess, limited: isLimited(caller.scope) });
+  if (!updated.ok && updated.reason === "circle") {
+    throw badSpec([circleIssue(spec, updated.circle, caller.scope)]);
+  }
   return answer(updated, { name, change: "update", caller });
 }
 
-type Changed = Found | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit">;
+type Changed =
+  | Found
+  | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit">
+  | Refused<CatalogueFault>;
 
 function answer(
   changed: Changed,
@@ -50,6 +58,9 @@ function answer(
         "Unavailable",
         `The ${change} of the pipeline '${name}' is not done yet; it goes on by itself: ask again in a while.`,
       );
+    case "catalogue-unavailable":
+    case "catalogue-outdated":
+      throw catalogueError(changed.reason);
     case "no-such-commit":
       throw badSpec([COMMIT_GONE]);
     case "other-output":

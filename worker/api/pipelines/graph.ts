@@ -1,11 +1,13 @@
 import type { Issue } from "../../../protocol/errors.ts";
 import { bucketName } from "../../../protocol/names.ts";
+import type { PipelineSpec } from "../../../protocol/spec.ts";
 import type { Context } from "../../app.ts";
 import type { Catalogue } from "../../catalogue/catalogue.ts";
-import type { PipelineRow } from "../../catalogue/pipelines.ts";
+import { type Flow, wayBack } from "../../core/circles.ts";
 import { nearest } from "../../core/nearest.ts";
 import { type KeyScope, permits } from "../../core/permissions.ts";
-import type { InputOutline, SpecOutline } from "../../core/spec-outline.ts";
+import { type InputOutline, outlineOf, type SpecOutline } from "../../core/spec-outline.ts";
+import type { Circle } from "../../pipeline/contract.ts";
 
 /** What the rules over many pipelines and repos look at, and for whom: a key hears only of its own repos. */
 export interface Surroundings {
@@ -70,43 +72,51 @@ export async function cycleIssues(around: Surroundings, outline: SpecOutline): P
   if (pipeline === undefined || outputBranch === undefined) return [];
   const own = bucketName({ repo: pipeline, branch: outputBranch });
   const rows = await around.catalogue.pipelines.list();
-  const makers = new Map(rows.map((row) => [bucketName(row.output), row]));
+  const flows = rows.map(
+    ({ name, inputs: read, output }): Flow => ({
+      pipeline: name,
+      inputs: read.map(bucketName),
+      output: bucketName(output),
+    }),
+  );
   return inputs.flatMap(({ repo, branch }, index) => {
     if (repo === undefined || branch === undefined) return [];
     const start = bucketName({ repo, branch });
-    const way = start === own ? undefined : wayBack(makers, { from: start, to: own });
+    const way = start === own ? undefined : wayBack(flows, { from: start, to: own });
     if (!way) return [];
-    const message = `pipelines can't go in a circle: '${start}' is made from '${own}', the output of this pipeline, by ${named(way, around.scope)}`;
-    return [{ path: `inputs[${index}].repo.name`, message }];
+    const through = way.map((flow) => flow.pipeline);
+    return [{ path: inputPath(index), message: circleMessage({ start, own, through, scope: around.scope }) }];
   });
 }
 
-/** The pipelines that make one bucket from another, in the order in which data passes through them. */
-function wayBack(
-  makers: ReadonlyMap<string, PipelineRow>,
-  { from, to }: { from: string; to: string },
-): string[] | undefined {
-  const cameBy = new Map<string, string | undefined>([[from, undefined]]);
-  for (const bucket of cameBy.keys()) {
-    if (bucket === to) return namesBack(makers, cameBy, to);
-    for (const input of makers.get(bucket)?.inputs ?? []) {
-      const next = bucketName(input);
-      if (!cameBy.has(next)) cameBy.set(next, bucket);
-    }
-  }
-  return undefined;
+/** The same as the Pipeline object found it, which alone can tell it without a race. */
+export function circleIssue(spec: PipelineSpec, circle: Circle, scope: KeyScope): Issue {
+  const start = bucketName(circle.input);
+  const own = bucketName({ repo: spec.pipeline.name, branch: spec.outputBranch });
+  const index = outlineOf(spec).inputs.findIndex(
+    ({ repo, branch }) => repo === circle.input.repo && branch === circle.input.branch,
+  );
+  const message = circleMessage({ start, own, through: circle.through, scope });
+  const hint = " (as a submission of this very moment has it: if that is refused, too, submit again)";
+  return { path: inputPath(index), message: circle.isProposed ? message + hint : message };
 }
 
-function namesBack(
-  makers: ReadonlyMap<string, PipelineRow>,
-  cameBy: ReadonlyMap<string, string | undefined>,
-  end: string,
-): string[] {
-  const names: string[] = [];
-  for (let bucket = cameBy.get(end); bucket !== undefined; bucket = cameBy.get(bucket)) {
-    names.push(makers.get(bucket)?.name ?? bucket);
-  }
-  return names;
+function inputPath(index: number): string {
+  return `inputs[${index}].repo.name`;
+}
+
+function circleMessage({
+  start,
+  own,
+  through,
+  scope,
+}: {
+  start: string;
+  own: string;
+  through: readonly string[];
+  scope: KeyScope;
+}): string {
+  return `pipelines can't go in a circle: '${start}' is made from '${own}', the output of this pipeline, by ${named(through, scope)}`;
 }
 
 /** A pipeline's repo has its name. A key that may not read the repo does not learn the name either. */

@@ -4,9 +4,10 @@ import type { PipelineList } from "../../../protocol/pipelines.ts";
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import type { PipelineRow } from "../../catalogue/pipelines.ts";
 import { isLimited, permits } from "../../core/permissions.ts";
-import { ApiError } from "../answer/errors.ts";
+import { ApiError, catalogueError } from "../answer/errors.ts";
 import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
 import { updatePipeline } from "./changes.ts";
+import { circleIssue } from "./graph.ts";
 import { previewPipeline } from "./preview.ts";
 import { shownTo } from "./shown.ts";
 import {
@@ -69,6 +70,11 @@ async function makePipeline(asked: ApiRequest, spec: PipelineSpec): Promise<Resp
       });
     case "no-such-commit":
       throw badSpec([COMMIT_GONE]);
+    case "circle":
+      throw badSpec([circleIssue(spec, created.circle, asked.caller.scope)]);
+    case "catalogue-unavailable":
+    case "catalogue-outdated":
+      throw catalogueError(created.reason);
     case "unavailable":
       throw new ApiError(
         "Unavailable",

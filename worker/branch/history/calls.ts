@@ -7,7 +7,7 @@ import type { Position } from "../tree/commit-store.ts";
 import { justAfter } from "../tree/path-ranges.ts";
 import { readChanges, readEvents } from "./feed.ts";
 
-type HistoryContext = Pick<BranchContext, "ledger" | "now" | "pause">;
+type HistoryContext = Pick<BranchContext, "ledger" | "now" | "turn">;
 
 /** The calls of BranchApi for pipelines, which follow the history and read the tree at positions in it. */
 export class HistoryCalls {
@@ -64,12 +64,12 @@ export class HistoryCalls {
   }
 
   fingerprint({ path, since, ...at }: Contract.RequestOf<"fingerprint">): Promise<ContentId | null> {
-    const { ledger, pause } = this.#context;
+    const { ledger, turn } = this.#context;
     return fingerprint(ledger, {
       position: positionOf(at),
       since: since && positionOf(since),
       path,
-      pause: () => pause(0),
+      turn,
     });
   }
 

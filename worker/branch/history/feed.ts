@@ -55,7 +55,7 @@ export function readChanges(
  * one. Only the first event may bring less than all of its changes.
  */
 export function readEvents(
-  ledger: Pick<Ledger, "sql" | "commits">,
+  ledger: Pick<Ledger, "sql" | "commits" | "lineages">,
   { gen, seq, limit }: Position & { limit: number },
 ): { events: FeedEvent[]; more: boolean } {
   const most = Math.min(Math.max(limit, 1), MAX_CHANGES);
@@ -80,11 +80,12 @@ function changeCount(commit: CommitRow, before: CommitRow | undefined): number {
 }
 
 function eventOf(
-  ledger: Pick<Ledger, "sql">,
+  ledger: Pick<Ledger, "sql" | "lineages">,
   { commit, limit }: { commit: CommitRow; limit: number },
 ): FeedEvent {
   const { gen, seq, id, kind, createdAt } = commit;
   const page =
     kind === "commit" ? readChanges(ledger, { gen, seq, lower: "", limit }) : { changes: [], next: null };
-  return { generation: gen, seq, id, kind, createdAt, ...page };
+  const lineage = ledger.lineages.of(commit);
+  return { generation: gen, seq, id, kind, createdAt, ...page, ...(lineage && { lineage }) };
 }

@@ -14,7 +14,7 @@ export const APPLYING_WATCH_MS = 10_000;
 /** How long a caller waits for the end of a large commit before the answer is that it goes on; milliseconds. */
 const ANSWER_MS = 1000;
 
-interface ApplierOptions extends Pick<BranchContext, "ledger" | "now" | "pause" | "later"> {
+interface ApplierOptions extends Pick<BranchContext, "ledger" | "now" | "pause" | "turn" | "later"> {
   readonly committer: Committer;
   readonly gate: Pick<Gate, "opened">;
 }
@@ -54,9 +54,9 @@ export class Applier {
   }
 
   async #goThrough(): Promise<void> {
-    const { pause, gate } = this.#options;
+    const { turn, gate } = this.#options;
     try {
-      do await pause(0);
+      do await turn();
       while (this.#slice());
     } catch (error) {
       // The alarm tries again.

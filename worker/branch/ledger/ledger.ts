@@ -10,6 +10,7 @@ import { CommitStore } from "../tree/commit-store.ts";
 import { ContentStore } from "../tree/content-store.ts";
 import { FileStore, type HeadRow } from "../tree/file-store.ts";
 import { GenerationStore, type Live } from "../tree/generation-store.ts";
+import { LineageStore } from "../tree/lineage-store.ts";
 import { ReadCache } from "../tree/read-cache.ts";
 import { CompletionStore } from "../uploads/completion-store.ts";
 import { MultipartStore } from "../uploads/multipart-store.ts";
@@ -32,6 +33,7 @@ export class Ledger {
   readonly sql: Sql;
   readonly generations: GenerationStore;
   readonly commits: CommitStore;
+  readonly lineages: LineageStore;
   readonly files: FileStore;
   readonly contents: ContentStore;
   readonly uploads: UploadStore;
@@ -55,6 +57,7 @@ export class Ledger {
     this.sql = sql;
     this.generations = new GenerationStore(sql);
     this.commits = new CommitStore(sql);
+    this.lineages = new LineageStore(sql);
     this.files = new FileStore(sql, this.reads);
     this.contents = new ContentStore(sql);
     this.multiparts = new MultipartStore(sql);

@@ -231,4 +231,13 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE condemned ADD COLUMN sure INTEGER;
   CREATE INDEX condemned_sure ON condemned (due) WHERE sure = 1;
   `,
+  `
+  -- What the commits of jobs descend from, from commit seq on. JSON, by the uid of a pipeline: its version.
+  CREATE TABLE lineages (
+    gen INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    lineage TEXT NOT NULL,
+    PRIMARY KEY (gen, seq)
+  ) WITHOUT ROWID;
+  `,
 ];

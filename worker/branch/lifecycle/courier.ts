@@ -14,7 +14,7 @@ export interface Receivers {
   bell(subscriber: Subscriber): Promise<void>;
 }
 
-interface CourierOptions extends Pick<BranchContext, "ledger" | "now" | "wake"> {
+interface CourierOptions extends Pick<BranchContext, "ledger" | "now" | "wake" | "turn"> {
   readonly receivers: Receivers;
 }
 
@@ -40,15 +40,13 @@ export class Courier {
   async dispatch(): Promise<void> {
     if (this.#dispatching) return;
     this.#dispatching = true;
-    const { ledger, now } = this.#options;
+    const { ledger, now, turn } = this.#options;
+    const due = (): OutboxRow[] => ledger.outbox.due(now(), BATCH);
     try {
       // What fails is due later: this ends.
-      for (
-        let rows = ledger.outbox.due(now(), BATCH);
-        rows.length > 0;
-        rows = ledger.outbox.due(now(), BATCH)
-      ) {
+      for (let rows = due(); rows.length > 0; rows = due()) {
         await this.#deliverBatch(rows);
+        await turn();
       }
     } finally {
       this.#dispatching = false;

@@ -13,7 +13,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { claimedBranch, writableBranch } from "../write/admission.ts";
-import { writeCommit } from "../write/commit.ts";
+import { noteLineage, writeCommit } from "../write/commit.ts";
 import { type FinalState, type PlannedChange, planCommit } from "../write/plan.ts";
 import { changedConditions } from "./judged.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
@@ -38,6 +38,7 @@ type FinishStores = Pick<
   | "files"
   | "contents"
   | "commits"
+  | "lineages"
   | "clock"
 >;
 
@@ -86,6 +87,7 @@ export function finishOutput(
   const { live } = claimed;
   const made = ledger.commits.byOrigin(live.gen, request.origin);
   if (made) return { ok: true, commit: made.id, modifiedAt: made.createdAt };
+  noteLineage(tx, ledger, { live, request });
   const openCommit = ledger.openCommits.byOrigin(live.gen, request.origin);
   if (!openCommit) return { ok: false, reason: "no-such-open-commit" };
   if (openCommit.state === "applying") return APPLYING;

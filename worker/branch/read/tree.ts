@@ -67,16 +67,16 @@ interface FingerprintRequest {
   /** As in filesAt. */
   readonly since: Position | undefined;
   readonly path: string;
-  readonly pause: () => Promise<unknown>;
+  readonly turn: () => Promise<unknown>;
 }
 
 /**
  * One digest over what is below a directory: SHA-256 over path, digest and size of each file and empty directory, in
- * path order, with the sum of the sizes. `pause` is awaited between pages.
+ * path order, with the sum of the sizes. `turn` is awaited between pages.
  */
 export async function fingerprint(
   ledger: TreeStores,
-  { position, since, path, pause }: FingerprintRequest,
+  { position, since, path, turn }: FingerprintRequest,
 ): Promise<ContentId | null> {
   const hash = createHash("sha256");
   const prefix = path === "" ? "" : `${path}/`;
@@ -96,7 +96,7 @@ export async function fingerprint(
     for (const file of page.files) size += file.size;
     found ||= page.files.length > 0;
     after = page.next;
-    if (after !== null) await pause();
+    if (after !== null) await turn();
   }
   return found ? { digest: hash.digest("hex"), size } : null;
 }

@@ -89,7 +89,7 @@ export function commitChanges(
 /** The commit of a job, made once: if it is there already, it is the answer. */
 export function commitOutput(
   tx: Tx,
-  ledger: CommitStores & AdmissionStores,
+  ledger: CommitStores & AdmissionStores & Pick<Ledger, "lineages">,
   { request, moment }: { request: OutputCommit; moment: Moment },
 ): Answer {
   const claimed = claimedBranch(tx, ledger, request);
@@ -98,6 +98,7 @@ export function commitOutput(
   const { origin, operations } = request;
   const made = ledger.commits.byOrigin(live.gen, origin);
   if (made) return { ok: true, commit: made.id, modifiedAt: made.createdAt };
+  noteLineage(tx, ledger, { live, request });
   const refusal = pathRefusal(operations);
   if (refusal) return refusal;
   if (ledger.isFull(operations.length)) return { ok: false, reason: "branch-full" };
@@ -106,6 +107,15 @@ export function commitOutput(
   if (!planned.ok) return planned;
   const keep = (content: OwnedContent) => ledger.contents.keep(content, 1);
   return writeCommit(tx, ledger, { live, changes: planned.changes, moment, origin, keep });
+}
+
+/** Only the jobs of the claim's holder write here, one after the other: the next commit is this job's, or none. */
+export function noteLineage(
+  _: Tx,
+  { lineages }: Pick<Ledger, "lineages">,
+  { live: { gen, head }, request: { lineage } }: { live: Live; request: OutputCommit },
+): void {
+  if (lineage) lineages.note({ gen, seq: head.seq + 1 }, lineage);
 }
 
 interface Written {

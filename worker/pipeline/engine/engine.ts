@@ -1,4 +1,5 @@
-import { type Peers, type PipelineContext, yieldToOthers } from "../context.ts";
+import { yieldToOthers } from "../../sqlite/turns.ts";
+import type { Peers, PipelineContext } from "../context.ts";
 import { advanceOldestJob } from "../finish/advance.ts";
 import { fillJobs } from "../inputs/fill.ts";
 import { pull } from "../inputs/pull.ts";
@@ -6,8 +7,9 @@ import { callOffAttempts, checkJobTime } from "../jobs/end.ts";
 import { TOOK_OVER } from "../jobs/job-store.ts";
 import { trim } from "../jobs/trim.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { continueCreation } from "../lifecycle/create.ts";
+import { type CreationRefused, continueCreation } from "../lifecycle/create.ts";
 import { continueDestruction, purge } from "../lifecycle/destroy.ts";
+import { takeBackProposals } from "../lifecycle/propose.ts";
 import { continueStart, continueStop } from "../lifecycle/stop-start.ts";
 import { continueUpdate } from "../lifecycle/update.ts";
 import { nextExpiry, sweep } from "../work/expiry.ts";
@@ -18,6 +20,8 @@ import { KeyedWaiters, Waiters } from "./waiters.ts";
 
 /** After this long the alarm looks whether something stopped half-way. */
 const WATCH_MS = 10_000;
+/** Longest time that a call waits for a change of state. */
+const ANSWER_MS = 20_000;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
 
@@ -39,7 +43,8 @@ export class Engine {
   readonly #urgent = new Waiters();
   readonly #ends = new KeyedWaiters();
   readonly #logs = new KeyedWaiters();
-  readonly #refused = new Set<string>();
+  /** Creations that were refused, by the uid of what was to be the pipeline. */
+  readonly #refused = new Map<string, CreationRefused>();
   #rings = 0;
 
   constructor({ ledger, peers }: { ledger: Ledger; peers: Peers }) {
@@ -63,6 +68,8 @@ export class Engine {
         },
         logged: (job) => this.#logs.wake(job),
       },
+      held: new Set(),
+      watch: () => this.watch(),
       advanceRests: async () => this.#advance.resting,
     };
     const failed = (error: unknown, failures: number): void => this.#retry(error, failures);
@@ -86,15 +93,18 @@ export class Engine {
     void this.#pull.wake();
   }
 
-  /** Goes on with a change of the pipeline's state until it is done or can't go on. */
+  /**
+   * Goes on with a change of the pipeline's state until it is done or can't go on. If that takes long, because a great
+   * many jobs end with it, it goes on by itself: the caller is to be answered.
+   */
   async runSaga(): Promise<void> {
     this.watch();
-    await this.#saga.wake();
+    await within(ANSWER_MS, this.#saga.wake());
   }
 
-  /** Whether a creation ended because its output branch is somebody else's. */
-  wasRefused(uid: string): boolean {
-    return this.#refused.has(uid);
+  /** Why a creation was refused, if it was. */
+  refusalOf(uid: string): CreationRefused | undefined {
+    return this.#refused.get(uid);
   }
 
   /** Makes sure that the alarm rings if we stop half-way. */
@@ -156,7 +166,8 @@ export class Engine {
       switch (row?.state) {
         case "creating": {
           const uid = ledger.pipeline.definition()?.uid;
-          if ((await continueCreation(this.context)) === "output-exists" && uid) this.#refused.add(uid);
+          const created = await continueCreation(this.context);
+          if (created !== "done" && uid) this.#refused.set(uid, created);
           else void this.resume();
           break;
         }
@@ -173,7 +184,7 @@ export class Engine {
           break;
         case "active":
         case "stopped":
-          if (row.catalogueVersion >= row.version) return;
+          if (row.catalogueVersion >= row.version) return await takeBackProposals(this.context);
           await announcePipeline(this.context);
           break;
         case "deleting":
@@ -182,6 +193,8 @@ export class Engine {
         case "purging":
           await purge(this.context);
           break;
+        case "deleted":
+          return await takeBackProposals(this.context);
         default:
           return;
       }
@@ -200,8 +213,9 @@ export class Engine {
   }
 
   #isPending(): boolean {
-    const { pipeline, jobs } = this.context.ledger;
+    const { pipeline, jobs, proposals } = this.context.ledger;
     const row = pipeline.row();
+    if (proposals.all().length > 0) return true;
     if (row === undefined || row.state === "deleted") return false;
     if (row.state !== "active" && row.state !== "stopped") return true;
     if (this.context.ledger.lost.some(1).length > 0) return true;
@@ -226,4 +240,15 @@ export class Engine {
     const delayMs = Math.min(FIRST_RETRY_MS * 2 ** (failures - 1), LAST_RETRY_MS);
     this.context.ledger.timers.arm("work", this.context.peers.now() + delayMs);
   }
+}
+
+/** Resolves when the work is done, which never fails, or after so long. */
+async function within(waitMs: number, work: Promise<void>): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, waitMs);
+    void work.then(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }

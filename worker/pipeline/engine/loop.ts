@@ -1,3 +1,8 @@
+import { yieldToOthers } from "../../sqlite/turns.ts";
+
+/** Rounds between two turns of others, of a body that is woken again and again. Long bodies let others in by themselves. */
+const ROUNDS_PER_TURN = 10;
+
 /**
  * Work that runs once at a time until nothing is left. Its body looks for what is to be done by itself, so that a
  * wake is no message that could be lost: waking twice is as good as once, and a crash is made good by any wake.
@@ -31,11 +36,14 @@ export class Loop {
   async #run(): Promise<void> {
     // A wake may come from inside a transaction: the body must not run in it.
     await Promise.resolve();
+    let rounds = 0;
     while (this.#again) {
       this.#again = false;
       try {
         await this.#body();
         this.#failures = 0;
+        rounds += 1;
+        if (this.#again && rounds % ROUNDS_PER_TURN === 0) await yieldToOthers();
       } catch (error) {
         this.#failures++;
         this.#failed(error, this.#failures);

@@ -34,7 +34,8 @@
  *    claimed, the job fails.
  *  - A crash: goes on with the step that is written down. Each may be done again.
  */
-import { type JobContext, type PipelineContext, type Uses, yieldToOthers } from "../context.ts";
+import { yieldToOthers } from "../../sqlite/turns.ts";
+import type { JobContext, PipelineContext, Uses } from "../context.ts";
 import { failOldest } from "../jobs/end.ts";
 import { TOOK_OVER } from "../jobs/job-store.ts";
 import { endStep, type Guarded, runningStep } from "../ledger/guards.ts";
@@ -48,7 +49,7 @@ import { redoDatum } from "./redo.ts";
 
 /** Undone datums taken over in one transaction. */
 const TAKE_OVER = 500;
-/** Jobs looked back at before other calls get their turn. */
+/** Jobs looked back at between two turns of others. */
 const JOBS_PER_TURN = 50;
 /** Rows of an end that was given up removed in one transaction. */
 const CLEAR = 1000;
@@ -73,6 +74,8 @@ export async function advanceOldestJob(context: PipelineContext): Promise<void> 
       const reason = first ? failureText(definition, { first, count: job.failed }) : "a datum failed";
       failOldest(context, oldest, reason);
     } else if (!(await finishStep(context, oldest))) return;
+    // What is to be pushed is known: what is left is to look whether anything is.
+    if (ledger.ending.get()?.at.step !== "push") await yieldToOthers();
   }
 }
 
@@ -86,12 +89,11 @@ export async function finishStep(context: PipelineContext, oldest: JobContext): 
   switch (at.step) {
     case "clear":
       clear(ledger, oldest);
-      break;
+      return true;
     case "died":
     case "born": {
       const lacking = collectChanges(ledger, oldest, at);
       if (lacking) redoDatum(context, oldest, lacking);
-      else if (ledger.ending.get()?.at.step !== "plan") break;
       return true;
     }
     case "plan":
@@ -104,18 +106,16 @@ export async function finishStep(context: PipelineContext, oldest: JobContext): 
       return true;
     case "publish":
       recordCommit(context, oldest);
-      break;
+      return true;
     case "push":
       return awaitEgress(context, oldest);
     case "forget":
       forgetPending(ledger, oldest);
-      break;
+      return true;
     case "list":
       await listOutput(context, oldest, at.after);
       return true;
   }
-  await yieldToOthers();
-  return true;
 }
 
 /** What the end of another job left goes first. */

@@ -2,6 +2,7 @@ import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import type { BranchApi, CommitRefused, Committed, Refused } from "../../branch/contract.ts";
 import type { JobContext, Uses } from "../context.ts";
 import { type EndsOldest, endOldest, failOldest } from "../jobs/end.ts";
+import { lineageOf } from "../jobs/lineage.ts";
 import { endStep, type Guarded } from "../ledger/guards.ts";
 import { type NotDone, refusalText } from "./reasons.ts";
 import { type Redoes, redoContent } from "./redo.ts";
@@ -44,8 +45,9 @@ export async function stagePage(uses: Commits, oldest: JobContext, after: string
 export async function commitOutput(uses: Commits, oldest: JobContext, staged: boolean): Promise<void> {
   const page = staged ? [] : uses.ledger.operations.page({ after: "", limit: MAX_COMMIT_OPERATIONS });
   const operations = page.map(({ operation }) => operation);
+  const lineage = lineageOf(oldest.definition, oldest.job);
   const answer = await asWriter<Committed>(uses, oldest, (branch, writer) =>
-    branch.commitOutput({ ...writer, operations, ...(staged && { staged }) }),
+    branch.commitOutput({ ...writer, operations, lineage, ...(staged && { staged }) }),
   );
   if (answer.ok) recordCommit(uses, oldest, answer.commit);
   else await refused(uses, oldest, answer);

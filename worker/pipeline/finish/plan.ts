@@ -3,7 +3,8 @@ import { type ContentId, contentName } from "../../../protocol/content.ts";
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import { MAX_MERGE_PARTS } from "../../../protocol/runner.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
-import { type JobContext, type Uses, yieldToOthers } from "../context.ts";
+import { yieldToOthers } from "../../sqlite/turns.ts";
+import type { JobContext, Uses } from "../context.ts";
 import { endStep, type Guarded } from "../ledger/guards.ts";
 import type { PlannedOperation } from "./draft-store.ts";
 
@@ -27,10 +28,7 @@ export async function planOutput(
   const { operations, changed, tasks } = ledger;
   const next: NextPath = (after) => changed.nextPath(after);
   const rest = await planSome(ledger, oldest, { next, after: operations.lastPath() });
-  if (rest !== null) {
-    await yieldToOthers();
-    return true;
-  }
+  if (rest !== null) return true;
   if (!tasks.has(oldest.job.n)) await planWaiting(ledger, oldest);
   const waits = beginCommit(ledger, oldest);
   if (waits) wakes.queued();

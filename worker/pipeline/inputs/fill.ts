@@ -1,4 +1,5 @@
-import { type JobContext, type Uses, yieldToOthers } from "../context.ts";
+import { yieldToOthers } from "../../sqlite/turns.ts";
+import type { JobContext, Uses } from "../context.ts";
 import { type EndsEarly, endEarly } from "../jobs/end.ts";
 import { ALL_COLLECTED, type Fill } from "../jobs/job-store.ts";
 import { fillingStep } from "../ledger/guards.ts";

@@ -22,27 +22,29 @@
  *    Only a job whose cross product is too large is given up, and the next one reads its inputs whole.
  *  - A crash: a slice writes its rows and how far it got in one transaction, so at most one is done again.
  */
+import { bucketName } from "../../../protocol/names.ts";
 import type { FeedEvent } from "../../branch/contract.ts";
-import { type Uses, yieldToOthers } from "../context.ts";
+import { yieldToOthers } from "../../sqlite/turns.ts";
+import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { ALL_COLLECTED, type Fill } from "../jobs/job-store.ts";
-import { insertJob, insertWholeJob } from "../jobs/make.ts";
+import { insertJob, insertWholeJob, type MakesJobs } from "../jobs/make.ts";
+import type { Behind } from "../lifecycle/pipeline-store.ts";
 import { candidates, readersOf } from "./candidates.ts";
-import { orderFeeds } from "./order-feeds.ts";
+import { type Lag, orderFeeds } from "./order-feeds.ts";
 import { holdsFile, isAfter, lastStart } from "./starts.ts";
 
 /** Changes asked for in one feed page. */
 const FEED_LIMIT = 500;
 /** Events taken before other calls get their turn. */
 const EVENTS_PER_TURN = 50;
-/** Longest pause before asking again a branch whose clock is behind another's. */
+/** Longest pause before asking again a branch whose clock is behind another's: a little, or so much that people hear of it. */
 const MAX_PAUSE_MS = 64;
+const MAX_LONG_PAUSE_MS = 1000;
+/** A clock that is further behind than this was set back: it is the reason why the pipeline waits. */
+const LONG_LAG_MS = 2000;
 
-type Needs = Uses<
-  "active" | "step" | "pipeline" | "sources" | "jobs" | "touched",
-  "branch" | "now" | "id",
-  "fill" | "outbox"
->;
+type Needs = MakesJobs & Uses<"exists" | "active" | "step" | "pipeline" | "touched", "branch", "fill">;
 
 /**
  * Reads what is new on every input branch, whichever of them rang, and makes one job an event, until nothing is left.
@@ -51,16 +53,25 @@ type Needs = Uses<
 export async function pull(uses: Needs, rings: () => number): Promise<void> {
   const { ledger } = uses;
   let pauseMs = 0;
+  let wasBehind = ledger.exists && ledger.pipeline.behind() !== null;
   for (;;) {
     const definition = ledger.active();
     if (!definition || !ledger.pipeline.row()?.pullDue) return;
     const heard = rings();
-    const { taken, rest } = await pullOnce(uses, definition);
+    const { taken, rest, lag } = await pullOnce(uses, definition);
+    const isLong = lag !== undefined && lag.lagMs > LONG_LAG_MS;
+    if (isLong || wasBehind) {
+      ledger.step(definition, () => ledger.pipeline.setBehind(isLong ? behindOf(definition, lag) : null));
+      wasBehind = isLong;
+    }
     if (rest && taken === 0) {
-      pauseMs = Math.min(Math.max(1, pauseMs * 2), MAX_PAUSE_MS);
+      pauseMs = Math.min(Math.max(1, pauseMs * 2), isLong ? MAX_LONG_PAUSE_MS : MAX_PAUSE_MS);
       await scheduler.wait(pauseMs);
     } else pauseMs = 0;
-    if (rest || taken > 0 || rings() !== heard) continue;
+    if (rest || taken > 0 || rings() !== heard) {
+      await yieldToOthers();
+      continue;
+    }
     const rested = ledger.step(definition, () => {
       ledger.pipeline.setPullDue(0);
       return true;
@@ -69,7 +80,15 @@ export async function pull(uses: Needs, rings: () => number): Promise<void> {
   }
 }
 
-async function pullOnce(uses: Needs, definition: Definition): Promise<{ taken: number; rest: boolean }> {
+function behindOf({ sources }: Definition, { ahead, behind, until }: Lag): Behind | null {
+  const [first, second] = [sources[ahead], sources[behind]];
+  return first && second ? { ahead: bucketName(first), behind: bucketName(second), until } : null;
+}
+
+async function pullOnce(
+  uses: Needs,
+  definition: Definition,
+): Promise<{ taken: number; rest: boolean; lag: Lag | undefined }> {
   const { ledger, peers, wakes } = uses;
   const pages = await Promise.all(
     ledger.sources
@@ -80,7 +99,7 @@ async function pullOnce(uses: Needs, definition: Definition): Promise<{ taken: n
           .feed({ cursor: { generation: source.generation, seq: source.seq }, limit: FEED_LIMIT }),
       ),
   );
-  const { events, rest } = orderFeeds(pages);
+  const { events, rest, lag } = orderFeeds(pages);
   for (const [index, { source, event }] of events.entries()) {
     await take(uses, { definition, source, event });
     if (index % EVENTS_PER_TURN === EVENTS_PER_TURN - 1) {
@@ -92,7 +111,7 @@ async function pullOnce(uses: Needs, definition: Definition): Promise<{ taken: n
     wakes.fill();
     wakes.outbox();
   }
-  return { taken: events.length, rest };
+  return { taken: events.length, rest, lag };
 }
 
 /** One event: the cursor moves and the job is there, or neither. */
@@ -105,8 +124,10 @@ async function take(
   const first = ledger.pipeline.row()?.hadFirstJob !== 1;
   const hasData = !first || (await hasDataAfter(uses, { definition, source, event }));
   ledger.step(definition, (tx) => {
+    const { generation, seq, lineage } = event;
     const commit = event.kind === "commit" ? event.id : null;
-    if (!ledger.sources.advance(source, { generation: event.generation, seq: event.seq, commit })) return;
+    const place = { generation, seq, commit, ...(lineage && { lineage }) };
+    if (!ledger.sources.advance(source, place)) return;
     ledger.sources.setHasData(source, hasData);
     if (first && !ledger.sources.allHaveData()) return;
     if (first) {

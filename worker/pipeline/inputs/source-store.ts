@@ -1,10 +1,12 @@
 import type { BranchAddress } from "../../../protocol/names.ts";
-import type { CommitPosition } from "../../branch/contract.ts";
+import type { CommitPosition, Lineage } from "../../branch/contract.ts";
 import { Store } from "../../sqlite/store.ts";
 
 /** A place in a branch's history and the commit there; null: none is there, or the branch was deleted. */
 export interface Position extends CommitPosition {
   readonly commit: string | null;
+  /** What the commit descends from, if a job made it. */
+  readonly lineage?: Lineage;
 }
 
 export interface Source extends Position {
@@ -13,12 +15,15 @@ export interface Source extends Position {
   readonly branch: string;
 }
 
+type StoredSource = Omit<Source, "lineage"> & { readonly lineage: string | null };
+
 /** The sources: the distinct branches of the inputs, and how far each was read. */
 export class SourceStore extends Store {
   /** Other branches take the place of these. A branch that is among both keeps its cursor and what is known of it. */
   replace(addresses: readonly BranchAddress[]): void {
-    const known = this.sql.all<Source & { subscribed: number; hasData: number }>`
-      SELECT source, repo, branch, generation, seq, commit_id AS "commit", subscribed, has_data AS hasData
+    const known = this.sql.all<StoredSource & { subscribed: number; hasData: number }>`
+      SELECT source, repo, branch, generation, seq, commit_id AS "commit", lineage, subscribed,
+        has_data AS hasData
       FROM sources`;
     this.sql.run`DELETE FROM sources`;
     for (const [source, { repo, branch }] of addresses.entries()) {
@@ -27,7 +32,7 @@ export class SourceStore extends Store {
       if (!same) continue;
       this.sql.run`
         UPDATE sources SET subscribed = ${same.subscribed}, generation = ${same.generation}, seq = ${same.seq},
-          commit_id = ${same.commit}, has_data = ${same.hasData}
+          commit_id = ${same.commit}, lineage = ${same.lineage}, has_data = ${same.hasData}
         WHERE source = ${source}`;
     }
   }
@@ -39,14 +44,15 @@ export class SourceStore extends Store {
   }
 
   all(): Source[] {
-    return this.sql.all<Source>`
-      SELECT source, repo, branch, generation, seq, commit_id AS "commit" FROM sources ORDER BY source`;
+    return this.sql.all<StoredSource>`
+      SELECT source, repo, branch, generation, seq, commit_id AS "commit", lineage FROM sources
+      ORDER BY source`.map(sourceOf);
   }
 
   unsubscribed(): Source[] {
-    return this.sql.all<Source>`
-      SELECT source, repo, branch, generation, seq, commit_id AS "commit" FROM sources
-      WHERE subscribed = 0 ORDER BY source`;
+    return this.sql.all<StoredSource>`
+      SELECT source, repo, branch, generation, seq, commit_id AS "commit", lineage FROM sources
+      WHERE subscribed = 0 ORDER BY source`.map(sourceOf);
   }
 
   /** The branches ring for us no more. */
@@ -57,14 +63,15 @@ export class SourceStore extends Store {
   subscribed(source: number, at: Position & { hasData: boolean }): void {
     this.sql.run`
       UPDATE sources SET subscribed = 1, generation = ${at.generation}, seq = ${at.seq},
-        commit_id = ${at.commit}, has_data = ${at.hasData ? 1 : 0}
+        commit_id = ${at.commit}, lineage = ${textOf(at.lineage)}, has_data = ${at.hasData ? 1 : 0}
       WHERE source = ${source}`;
   }
 
   /** Moves past an event. Returns false if that was done before. */
   advance(source: number, to: Position): boolean {
     const moved = this.sql.first`
-      UPDATE sources SET generation = ${to.generation}, seq = ${to.seq}, commit_id = ${to.commit}
+      UPDATE sources SET generation = ${to.generation}, seq = ${to.seq}, commit_id = ${to.commit},
+        lineage = ${textOf(to.lineage)}
       WHERE source = ${source} AND (generation, seq) < (${to.generation}, ${to.seq}) RETURNING source`;
     return moved !== undefined;
   }
@@ -83,4 +90,12 @@ export class SourceStore extends Store {
       SELECT count(*) AS count, count(*) FILTER (WHERE has_data = 0) AS empty FROM sources`;
     return row !== undefined && row.count > 0 && row.empty === 0;
   }
+}
+
+function sourceOf({ lineage, ...source }: StoredSource): Source {
+  return { ...source, ...(lineage !== null && { lineage: JSON.parse(lineage) }) };
+}
+
+function textOf(lineage: Lineage | undefined): string | null {
+  return lineage === undefined ? null : JSON.stringify(lineage);
 }

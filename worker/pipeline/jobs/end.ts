@@ -1,5 +1,6 @@
 import type { Tx } from "../../sqlite/transaction.ts";
-import { type JobContext, type Uses, yieldToOthers } from "../context.ts";
+import { yieldToOthers } from "../../sqlite/turns.ts";
+import type { JobContext, Uses } from "../context.ts";
 import { type JobEnd, type JobRow, skippedOf } from "./job-store.ts";
 
 /** What ending the oldest job touches. */

@@ -94,7 +94,12 @@ export class JobStore extends Store {
     now: number;
   }): number | undefined {
     const positions = JSON.stringify(
-      job.positions.map(({ generation, seq, commit }): Position => ({ generation, seq, commit })),
+      job.positions.map(
+        ({ generation, seq, commit, lineage }): Position => ({
+          ...{ generation, seq, commit },
+          ...(lineage && { lineage }),
+        }),
+      ),
     );
     return this.sql.first<{ n: number }>`
       INSERT INTO jobs (n, id, state, revision, source, generation, seq, positions, fill, filled, carried, committing,

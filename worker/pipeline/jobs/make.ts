@@ -2,7 +2,12 @@ import type { Tx } from "../../sqlite/transaction.ts";
 import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { type EndsEarly, endEarly } from "./end.ts";
 import { type Fill, PIPELINE } from "./job-store.ts";
+import { circleText } from "./lineage.ts";
+
+/** What making a job touches. */
+export type MakesJobs = EndsEarly & Uses<"sources", "id">;
 
 interface Event {
   readonly definition: Definition;
@@ -10,29 +15,34 @@ interface Event {
   readonly at: { readonly generation: number; readonly seq: number };
 }
 
-/** One job for an event, at the places that the inputs were read to. Returns undefined if that event has its job. */
+/**
+ * One job for an event, at the places that the inputs were read to. Returns undefined if that event has its job. If the
+ * job would go on in a circle, it ends at once.
+ */
 export function insertJob(
-  _: Tx,
-  { ledger, peers }: Uses<"jobs" | "sources", "now" | "id">,
+  tx: Tx,
+  uses: MakesJobs,
   { definition, source, at, fill }: Event & { fill: Fill },
 ): number | undefined {
-  return ledger.jobs.insert({
+  const { ledger, peers } = uses;
+  const positions = ledger.sources.all();
+  const n = ledger.jobs.insert({
     id: peers.id(ledger.jobs.newest()?.id),
     revision: definition.revision,
     source,
     at,
-    positions: ledger.sources.all(),
+    positions,
     fill,
     now: peers.now(),
   });
+  const reason = n === undefined ? undefined : circleText(definition, positions);
+  const job = n === undefined || reason === undefined ? undefined : ledger.jobs.get(n);
+  if (job && reason !== undefined) endEarly(tx, uses, { job, state: "failure", reason });
+  return n;
 }
 
 /** A job that reads its inputs whole, whatever was known of them before. */
-export function insertWholeJob(
-  tx: Tx,
-  deps: Uses<"jobs" | "sources" | "pipeline", "now" | "id">,
-  event: Event,
-): void {
+export function insertWholeJob(tx: Tx, deps: MakesJobs & Uses<"pipeline">, event: Event): void {
   const { pipeline } = deps.ledger;
   const n = insertJob(tx, deps, { ...event, fill: { step: "forget" } });
   pipeline.setHadFirstJob(1);

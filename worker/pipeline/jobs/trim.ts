@@ -1,4 +1,5 @@
-import { type Uses, yieldToOthers } from "../context.ts";
+import { yieldToOthers } from "../../sqlite/turns.ts";
+import type { Uses } from "../context.ts";
 import type { ResultKey } from "../work/result-store.ts";
 
 /** Rows removed in one transaction. */

@@ -13,6 +13,7 @@ import { SourceStore } from "../inputs/source-store.ts";
 import { TouchedStore } from "../inputs/touched-store.ts";
 import { JobStore } from "../jobs/job-store.ts";
 import { PipelineStore, type StoredState } from "../lifecycle/pipeline-store.ts";
+import { ProposalStore } from "../lifecycle/proposal-store.ts";
 import { LogReader } from "../logs/log-reader.ts";
 import { LogStore } from "../logs/log-store.ts";
 import { AttemptStore } from "../work/attempt-store.ts";
@@ -26,6 +27,7 @@ import { MIGRATIONS } from "./migrations.ts";
 export class Ledger {
   readonly sql: Sql;
   readonly pipeline: PipelineStore;
+  readonly proposals: ProposalStore;
   readonly sources: SourceStore;
   readonly jobs: JobStore;
   readonly touched: TouchedStore;
@@ -53,6 +55,7 @@ export class Ledger {
     const sql = new Sql(storage.sql);
     this.sql = sql;
     this.pipeline = new PipelineStore(sql);
+    this.proposals = new ProposalStore(sql);
     this.sources = new SourceStore(sql);
     this.jobs = new JobStore(sql);
     this.touched = new TouchedStore(sql);

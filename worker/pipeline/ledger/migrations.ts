@@ -5,6 +5,7 @@ import { SCHEMA_V4 } from "./v4.ts";
 import { SCHEMA_V5 } from "./v5.ts";
 import { SCHEMA_V6 } from "./v6.ts";
 import { SCHEMA_V7 } from "./v7.ts";
+import { SCHEMA_V8 } from "./v8.ts";
 
 /**
  * The tables of a Pipeline object. `born`, `died` and `job` are numbers of its own jobs: something is there at job n
@@ -18,4 +19,5 @@ export const MIGRATIONS: readonly string[] = [
   SCHEMA_V5,
   SCHEMA_V6,
   SCHEMA_V7,
+  SCHEMA_V8,
 ];

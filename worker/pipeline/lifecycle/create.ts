@@ -3,6 +3,7 @@
  *
  *   creating → active → stopping → stopped → starting → active
  *   creating → purging → deleted, if the output branch is somebody else's
+ *   creating → deleting → purging → deleted, if the pipelines would go in a circle (propose.ts)
  *              active → updating → active
  *              any of these → deleting → purging → deleted
  *
@@ -19,17 +20,19 @@
  * harm; the row of a deleted pipeline stays as a tombstone, as the next one of its name counts on from there.
  */
 import type { PipelineSpec } from "../../../protocol/spec.ts";
+import type { Refused } from "../../branch/contract.ts";
 import { checkSpec } from "../../core/spec.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Uses } from "../context.ts";
-import type { Submitter } from "../contract.ts";
+import type { CircleRefused, Submitter } from "../contract.ts";
 import { type Definition, markerName } from "../definition.ts";
 import { pipelineRecord } from "../engine/catalogue-outbox.ts";
 import { findStarts } from "../inputs/starts.ts";
-import { insertWholeJob, pipelineEvent } from "../jobs/make.ts";
+import { insertWholeJob, type MakesJobs, pipelineEvent } from "../jobs/make.ts";
 import { whileIn } from "../ledger/guards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { purge } from "./destroy.ts";
+import { type Proposes, propose } from "./propose.ts";
 import { subscribe } from "./subscribe.ts";
 
 interface Creation extends Submitter {
@@ -67,20 +70,26 @@ export async function beginCreation(
   });
 }
 
-type Needs = Uses<
-  "transaction" | "pipeline" | "sources" | "jobs",
-  "branch" | "blobs" | "catalogue" | "now" | "id"
->;
+type Needs = Proposes & MakesJobs & Uses<"pipeline", "branch" | "blobs">;
+
+/** Why a creation was refused once it had begun. */
+export type CreationRefused = Refused<"output-exists"> | CircleRefused;
 
 /**
- * Rolls a creation forward: claim the output, leave the marker, subscribe to the inputs, tell the catalogue, run.
- * Returns `output-exists` if the output branch is somebody else's. Throws if a peer can't be reached.
+ * Rolls a creation forward: propose and check the edges, claim the output, leave the marker, subscribe to the inputs,
+ * tell the catalogue, run. Throws if a peer can't be reached.
  */
-export async function continueCreation(uses: Needs): Promise<"output-exists" | "done"> {
+export async function continueCreation(uses: Needs): Promise<CreationRefused | "done"> {
   const { ledger, peers } = uses;
   const definition = ledger.pipeline.definition();
   if (!definition || !isCreating(ledger, definition.uid)) return "done";
-  if (!(await claim(uses, definition))) return "output-exists";
+  const { name, uid, sources: inputs, output } = definition;
+  const circle = await propose(uses, uid, { name, uid, inputs, output });
+  if (circle) {
+    refuse(ledger, definition);
+    return { ok: false, reason: "circle", circle };
+  }
+  if (!(await claim(uses, definition))) return { ok: false, reason: "output-exists" };
   const marker = JSON.stringify({ pipeline: definition.name, uid: definition.uid });
   await peers.blobs.put(markerName(definition.name), new TextEncoder().encode(marker));
   for (const source of ledger.sources.unsubscribed()) {
@@ -93,6 +102,17 @@ export async function continueCreation(uses: Needs): Promise<"output-exists" | "
   );
   whileIn(ledger, { uid: definition.uid, state: "creating", work: (tx) => activate(tx, uses, definition) });
   return "done";
+}
+
+/** Undone as a deletion is: a creation that a crash interrupted may have come further the first time. */
+function refuse(ledger: Needs["ledger"], { uid }: Definition): void {
+  whileIn(ledger, {
+    ...{ uid, state: "creating" },
+    work() {
+      ledger.pipeline.setKeepOutput(0);
+      ledger.pipeline.setState("deleting");
+    },
+  });
 }
 
 /** Returns false if the branch is somebody else's. */
@@ -115,11 +135,7 @@ async function claim(
 }
 
 /** From here on events make jobs. If every input has data already, one job is made for what is there. */
-function activate(
-  tx: Tx,
-  uses: Uses<"pipeline" | "sources" | "jobs", "now" | "id">,
-  definition: Definition,
-): void {
+function activate(tx: Tx, uses: MakesJobs & Uses<"pipeline">, definition: Definition): void {
   const { pipeline, sources } = uses.ledger;
   pipeline.setState("active");
   // What the catalogue was told is true from now on.

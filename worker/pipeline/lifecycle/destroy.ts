@@ -1,5 +1,6 @@
 import type { BranchAddress } from "../../../protocol/names.ts";
-import { type PipelineContext, type Uses, yieldToOthers } from "../context.ts";
+import { yieldToOthers } from "../../sqlite/turns.ts";
+import type { PipelineContext, Uses } from "../context.ts";
 import { markerName } from "../definition.ts";
 import { flushPage, pipelineRecord } from "../engine/catalogue-outbox.ts";
 import { whileIn } from "../ledger/guards.ts";

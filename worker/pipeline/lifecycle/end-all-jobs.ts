@@ -1,5 +1,6 @@
 import type { Tx } from "../../sqlite/transaction.ts";
-import { type PipelineContext, yieldToOthers } from "../context.ts";
+import { yieldToOthers } from "../../sqlite/turns.ts";
+import type { PipelineContext } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { finishStep } from "../finish/advance.ts";
 import { callOffAttempts, endEarly } from "../jobs/end.ts";
@@ -21,6 +22,7 @@ export async function endAllJobs(
   await context.advanceRests();
   for (let job = ledger.jobs.committing(); job; job = ledger.jobs.committing()) {
     if (!(await finishStep(context, { definition, job }))) break;
+    await yieldToOthers();
   }
   for (let more = true; more; ) {
     more = ledger.transaction((tx) => endSome(tx, context, reason));
@@ -45,9 +47,13 @@ function endSome(tx: Tx, context: PipelineContext, reason: string): boolean {
  * if the only such jobs had been stopped before. Returns whether there may be more.
  */
 function dropFill({ jobs, pipeline, touched }: Pick<Ledger, "jobs" | "pipeline" | "touched">): boolean {
-  const [job] = jobs.unfilled(1);
-  if (!job) return false;
+  const unfilled = jobs.unfilled(SLICE);
+  if (unfilled.length === 0) return false;
   pipeline.setWholeJobDue(1);
-  if (!touched.clear(job.n, SLICE)) jobs.setFilled(job.n);
+  for (const { n } of unfilled) {
+    // One that has many paths takes several slices.
+    if (touched.clear(n, SLICE)) return true;
+    jobs.setFilled(n);
+  }
   return true;
 }

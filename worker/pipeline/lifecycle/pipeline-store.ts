@@ -41,6 +41,15 @@ export interface PipelineRow {
   readonly madeFrom: number;
 }
 
+/** A commit of one input that can't have its turn before the clock of another one has passed its time. */
+export interface Behind {
+  /** The buckets. */
+  readonly ahead: string;
+  readonly behind: string;
+  /** The commit's time; milliseconds since 1970. */
+  readonly until: number;
+}
+
 /** The one row about the pipeline itself, and the versions of its specification. */
 export class PipelineStore extends Store {
   #definition: Definition | undefined;
@@ -53,6 +62,11 @@ export class PipelineStore extends Store {
         begun AS hadFirstJob, owed AS wholeJobDue, stale_before AS staleUntil, anew AS nextReadsWhole,
         made_from AS madeFrom
       FROM pipeline WHERE one = 1`;
+  }
+
+  /** Undefined: there never was one. */
+  name(): string | undefined {
+    return this.sql.first<{ name: string }>`SELECT name FROM pipeline WHERE one = 1`?.name;
   }
 
   /** What the pipeline is, in whatever state. */
@@ -97,7 +111,8 @@ export class PipelineStore extends Store {
       ON CONFLICT (one) DO UPDATE SET
         uid = excluded.uid, state = excluded.state, spec = excluded.spec, created_at = excluded.created_at,
         version = version + 1, salt = excluded.salt, epoch = NULL, keep_output = 0, pull_due = 0, alive = 0,
-        committed = 0, revision = 1, begun = 0, owed = 0, wish = NULL, stale_before = NULL, made_from = 0, anew = 0`;
+        committed = 0, revision = 1, begun = 0, owed = 0, wish = NULL, stale_before = NULL, made_from = 0, anew = 0,
+        behind = NULL`;
     this.#insertRevision({ revision: 1, spec, salt: "1", starts, limited }, now);
   }
 
@@ -171,6 +186,17 @@ export class PipelineStore extends Store {
     const row = this.sql.first<{ alive: number }>`
       UPDATE pipeline SET alive = alive + ${change} RETURNING alive`;
     return row?.alive ?? 0;
+  }
+
+  /** Which input keeps the events of the others waiting; null: none does. */
+  behind(): Behind | null {
+    const text = this.sql.first<{ behind: string | null }>`SELECT behind FROM pipeline WHERE one = 1`?.behind;
+    return text ? JSON.parse(text) : null;
+  }
+
+  setBehind(behind: Behind | null): void {
+    const text = behind && JSON.stringify(behind);
+    this.sql.run`UPDATE pipeline SET behind = ${text} WHERE behind IS NOT ${text}`;
   }
 
   setCommitted(job: number): void {

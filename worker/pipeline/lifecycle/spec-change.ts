@@ -3,7 +3,6 @@ import { checkSpec } from "../../core/spec.ts";
 
 /** What an update changes of a pipeline. */
 export interface SpecChange {
-  readonly outputBranch: boolean;
   /** What is computed for a datum: results of the version before count no more. */
   readonly transform: boolean;
   /** Which datums there are. */
@@ -17,7 +16,6 @@ export interface SpecChange {
 /** Compares two specifications that were checked. Fields in another order, and what is the same as nothing, are no change. */
 export function specChange(before: PipelineSpec, after: PipelineSpec): SpecChange {
   return {
-    outputBranch: before.outputBranch !== after.outputBranch,
     transform: textOf(transformOf(before)) !== textOf(transformOf(after)),
     inputs: textOf(inputsOf(before)) !== textOf(inputsOf(after)),
     egress: textOf(destinationOf(before)) !== textOf(destinationOf(after)),

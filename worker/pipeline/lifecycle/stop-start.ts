@@ -1,7 +1,7 @@
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { PipelineContext, Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
-import { insertWholeJob, pipelineEvent } from "../jobs/make.ts";
+import { insertWholeJob, type MakesJobs, pipelineEvent } from "../jobs/make.ts";
 import { whileIn } from "../ledger/guards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { endAllJobs } from "./end-all-jobs.ts";
@@ -53,7 +53,7 @@ export async function continueStop(context: PipelineContext): Promise<void> {
  * since the last job or if the stop (or an update meanwhile) left one undone. Throws if a peer can't be reached.
  */
 export async function continueStart(
-  uses: Uses<"transaction" | "pipeline" | "sources" | "jobs", "branch" | "now" | "id">,
+  uses: MakesJobs & Uses<"transaction" | "pipeline", "branch">,
 ): Promise<void> {
   const { ledger } = uses;
   const definition = ledger.pipeline.definition();
@@ -64,11 +64,7 @@ export async function continueStart(
   whileIn(ledger, { uid: definition.uid, state: "starting", work: (tx) => run(tx, uses, definition) });
 }
 
-function run(
-  tx: Tx,
-  uses: Uses<"pipeline" | "sources" | "jobs", "now" | "id">,
-  definition: Definition,
-): void {
+function run(tx: Tx, uses: MakesJobs & Uses<"pipeline">, definition: Definition): void {
   const { pipeline, sources } = uses.ledger;
   pipeline.setState("active");
   pipeline.setPullDue(1);

@@ -19,6 +19,7 @@ export async function subscribe(
   const before = { generation: cursor.generation, seq: cursor.seq - 1 };
   const events = cursor.seq > 0 ? (await branch.feed({ cursor: before, limit: 1 })).events : [];
   const commit = events[0]?.kind === "commit" ? events[0].id : null;
+  const lineage = events[0]?.lineage;
   const start = lastStart(definition, source.source);
   const hasData = commit !== null && (await holdsFile(branch, { at: cursor, start }));
   whileIn(ledger, { uid, state, work });
@@ -26,6 +27,6 @@ export async function subscribe(
   function work(): void {
     const moved = cursor.generation !== source.generation || cursor.seq !== source.seq;
     if (moved) ledger.pipeline.setWholeJobDue(1);
-    ledger.sources.subscribed(source.source, { ...cursor, commit, hasData });
+    ledger.sources.subscribed(source.source, { ...cursor, commit, hasData, ...(lineage && { lineage }) });
   }
 }

@@ -1,17 +1,19 @@
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import type { PipelineSpec } from "../../../protocol/spec.ts";
+import { type CatalogueFault, catalogueFault } from "../../core/catalogue-fault.ts";
 import { checkSpec } from "../../core/spec.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { PipelineContext, Uses } from "../context.ts";
-import type { Submitter } from "../contract.ts";
+import type { Circle, Submitter } from "../contract.ts";
 import type { Definition, Revision } from "../definition.ts";
 import type { Source } from "../inputs/source-store.ts";
 import { findStarts, holdsFile, lastStart } from "../inputs/starts.ts";
 import { ALL_COLLECTED } from "../jobs/job-store.ts";
-import { insertJob, insertWholeJob, pipelineEvent } from "../jobs/make.ts";
+import { insertJob, insertWholeJob, type MakesJobs, pipelineEvent } from "../jobs/make.ts";
 import { whileIn } from "../ledger/guards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { endAllJobs } from "./end-all-jobs.ts";
+import { addsEdges, type Edges, type Proposes, propose } from "./propose.ts";
 import { type SpecChange, specChange } from "./spec-change.ts";
 import { subscribe } from "./subscribe.ts";
 
@@ -21,8 +23,11 @@ export interface Update extends Submitter {
   readonly reprocess: boolean;
 }
 
-/** `busy`: the pipeline neither runs nor is stopped; `begun`: done, or written down to be done. */
-export type UpdateBegun = "busy" | "other-output" | "no-such-commit" | "unchanged" | "begun";
+/** `busy`: the pipeline neither runs nor is stopped, or another update was first; `begun`: done, or written down to be done. */
+type UpdateBegun = NotChecked | "busy" | "other-output" | "no-such-commit" | "unchanged" | "begun";
+
+/** Why the edges of an update are not held to be good: there would be a circle, or the catalogue can't be asked. */
+type NotChecked = Circle | CatalogueFault;
 
 /**
  * Begins an update.
@@ -31,40 +36,92 @@ export type UpdateBegun = "busy" | "other-output" | "no-such-commit" | "unchange
  * job is made for where the inputs were read to. What says what is computed, or from what, ends the jobs of the version
  * before; the one job that is made then reads the inputs whole, so it does what those would have done. A stopped
  * pipeline stays stopped: its start makes that job. An update that changes nothing makes no version. But it vouches for
- * the present one, which is from then on the caller's.
+ * the present one, which is from then on the caller's. Returns the circle if there would be one.
  */
 export async function beginUpdate(
-  uses: Uses<"transaction" | "pipeline" | "sources" | "jobs" | "egress" | "timers", "branch" | "now" | "id">,
-  { spec, reprocess, limited = null }: Update,
+  uses: Proposes & MakesJobs & Uses<"pipeline" | "egress", "branch">,
+  request: Update,
 ): Promise<UpdateBegun> {
-  const { ledger, peers } = uses;
-  const checked = checkSpec(spec);
-  const before = ledger.pipeline.definition()?.inputs;
-  const starts = await findStarts(peers, checked.ok ? checked.inputs : [], before);
+  const { ledger, peers, held } = uses;
+  const checked = checkSpec(request.spec);
+  const inputs = checked.ok ? checked.inputs : [];
+  const before = ledger.pipeline.definition();
+  const starts = await findStarts(peers, inputs, before?.inputs);
   if (!starts) return "no-such-commit";
+  if (!before || before.spec.outputBranch !== request.spec.outputBranch || !addsEdges(before, inputs)) {
+    return beginNow(uses, { request, starts, inputs, uid: before?.uid, isChecked: false });
+  }
+  const { name, uid, output } = before;
+  const id = peers.id();
+  held.add(id);
+  try {
+    const refused = await checkEdges(uses, id, { name, uid, inputs, output });
+    return refused ?? beginNow(uses, { request, starts, inputs, uid, isChecked: true });
+  } finally {
+    held.delete(id);
+  }
+}
+
+async function checkEdges(uses: Proposes, id: string, edges: Edges): Promise<NotChecked | undefined> {
+  try {
+    return await propose(uses, id, edges);
+  } catch (error) {
+    console.warn("the catalogue can't be asked whether pipelines would go in a circle", error);
+    return catalogueFault(error) ?? "catalogue-unavailable";
+  }
+}
+
+interface Prepared {
+  readonly request: Update;
+  readonly starts: Revision["starts"];
+  readonly inputs: readonly BranchAddress[];
+  /** Of the pipeline that it was prepared for. */
+  readonly uid: string | undefined;
+  /** Whether its edges make no circle, whatever the pipeline reads by now. */
+  readonly isChecked: boolean;
+}
+
+function beginNow(
+  uses: MakesJobs & Uses<"transaction" | "pipeline" | "egress" | "timers">,
+  prepared: Prepared,
+): Exclude<UpdateBegun, NotChecked> {
+  const { ledger } = uses;
   return ledger.transaction((tx) => {
     const state = ledger.pipeline.row()?.state;
     const definition = ledger.pipeline.definition();
-    if (!definition || (state !== "active" && state !== "stopped")) return "busy";
-    const change = specChange(definition.spec, spec);
-    if (change.outputBranch) return "other-output";
-    const readsWhole = reprocess || change.transform || change.inputs;
-    if (!readsWhole && !change.settings) {
-      ledger.pipeline.setLimited(limited);
-      return "unchanged";
-    }
-    const next = { ...nextVersion(definition, { spec, reprocess, change }), starts, limited };
-    ledger.pipeline.setNextRevision(next, peers.now());
-    if (state === "stopped") {
-      revise(tx, ledger, definition);
-      if (readsWhole || change.egress) ledger.pipeline.setWholeJobDue(1);
-    } else if (readsWhole) ledger.pipeline.setState("updating");
-    else {
-      revise(tx, ledger, definition);
-      repeat(tx, uses);
-    }
-    return "begun";
+    if (!definition || definition.uid !== prepared.uid) return "busy";
+    if (state !== "active" && state !== "stopped") return "busy";
+    if (definition.spec.outputBranch !== prepared.request.spec.outputBranch) return "other-output";
+    // Another update may have taken away meanwhile what this one seemed to have already.
+    if (!prepared.isChecked && addsEdges(definition, prepared.inputs)) return "busy";
+    return write(tx, uses, { ...prepared, definition, state });
   });
+}
+
+function write(
+  tx: Tx,
+  uses: MakesJobs & Uses<"pipeline" | "egress" | "timers">,
+  { request, starts, definition, state }: Prepared & { definition: Definition; state: "active" | "stopped" },
+): "unchanged" | "begun" {
+  const { ledger, peers } = uses;
+  const change = specChange(definition.spec, request.spec);
+  const readsWhole = request.reprocess || change.transform || change.inputs;
+  const { limited = null } = request;
+  if (!readsWhole && !change.settings) {
+    ledger.pipeline.setLimited(limited);
+    return "unchanged";
+  }
+  const next = { ...nextVersion(definition, { ...request, change }), starts, limited };
+  ledger.pipeline.setNextRevision(next, peers.now());
+  if (state === "stopped") {
+    revise(tx, ledger, definition);
+    if (readsWhole || change.egress) ledger.pipeline.setWholeJobDue(1);
+  } else if (readsWhole) ledger.pipeline.setState("updating");
+  else {
+    revise(tx, ledger, definition);
+    repeat(tx, uses);
+  }
+  return "begun";
 }
 
 /** Results are kept for a version that computes the same. */
@@ -77,7 +134,7 @@ function nextVersion(
 }
 
 /** One job for where the inputs are, in which nothing has changed. */
-function repeat(tx: Tx, uses: Uses<"pipeline" | "sources" | "jobs" | "timers", "now" | "id">): void {
+function repeat(tx: Tx, uses: MakesJobs & Uses<"pipeline" | "timers">): void {
   const { ledger, peers } = uses;
   const definition = ledger.pipeline.definition();
   // The time that jobs may take may be another one now.
@@ -147,11 +204,7 @@ async function follow(
   whileIn(ledger, { uid, state: "updating", work: () => ledger.sources.setHasData(source.source, hasData) });
 }
 
-function run(
-  tx: Tx,
-  uses: Uses<"pipeline" | "sources" | "jobs", "now" | "id">,
-  definition: Definition,
-): void {
+function run(tx: Tx, uses: MakesJobs & Uses<"pipeline">, definition: Definition): void {
   const { pipeline, sources } = uses.ledger;
   pipeline.setState("active");
   pipeline.setPullDue(1);

@@ -21,8 +21,16 @@ export function describePipeline(
     outputRepo: output.repo,
     outputBranch: output.branch,
     limited,
-    reason: state === "active" ? emptyInputs(ledger, definition) : null,
+    reason: state === "active" ? (clockText(ledger) ?? emptyInputs(ledger, definition)) : null,
   };
+}
+
+/** Which input's clock was set back, so that nothing of the others can have its turn. Returns null if none was. */
+function clockText({ pipeline }: Pick<Ledger, "pipeline">): string | null {
+  const behind = pipeline.behind();
+  if (!behind) return null;
+  const until = new Date(behind.until).toISOString();
+  return `a clock was set back: the commit of ${until} on s3://${behind.ahead} has its turn when the clock of s3://${behind.behind} has passed that time. It goes on by itself then; set the clock right if it is wrong`;
 }
 
 /** The pipeline in whatever state. Returns undefined if there is none any more. */

@@ -1,4 +1,5 @@
-import { type Uses, yieldToOthers } from "../context.ts";
+import { yieldToOthers } from "../../sqlite/turns.ts";
+import type { Uses } from "../context.ts";
 
 /** Leases that the branch is told of in one call. */
 const SLICE = 500;

@@ -2,6 +2,7 @@ import type { PathFault } from "../../../protocol/paths.ts";
 import { MAX_PATH_BYTES, PATH_FAULT_TEXT } from "../../../protocol/paths.ts";
 import type { WriteFailure } from "../../blobs/write-content.ts";
 import type { BadPath, BranchApi, CommitRefused } from "../../branch/contract.ts";
+import { CATALOGUE_WORDS } from "../../core/catalogue-fault.ts";
 import { type S3Code, S3Error } from "./errors.ts";
 
 type ReasonOf<A> = A extends { ok: false; reason: infer R extends string } ? R : never;
@@ -60,6 +61,7 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
     code: "SlowDown",
     message: "A large commit is being made in this branch, and other writes wait for it: try again.",
   },
+  "catalogue-outdated": { code: "ServiceUnavailable", message: CATALOGUE_WORDS["catalogue-outdated"] },
   "catalogue-unavailable": {
     code: "ServiceUnavailable",
     message: "The catalogue of buckets cannot be reached for the moment: try again.",

@@ -1,3 +1,4 @@
+import { CATALOGUE_WORDS, catalogueFault } from "../../core/catalogue-fault.ts";
 import { S3Error } from "./errors.ts";
 import { xmlBody } from "./xml.ts";
 
@@ -33,6 +34,8 @@ export function renderError(error: unknown, request: FailedRequest): Response {
 /** A fault of ours or of the platform. The platform marks its own if another try may help. */
 function unexpected(error: unknown, { method, resource, requestId }: FailedRequest): S3Error {
   console.error("s3 request failed", { requestId, method, resource, error });
+  const fault = catalogueFault(error);
+  if (fault) return new S3Error("ServiceUnavailable", { message: CATALOGUE_WORDS[fault] });
   const told: object = typeof error === "object" && error !== null ? error : {};
   if ("overloaded" in told && told.overloaded === true) return new S3Error("SlowDown");
   if ("retryable" in told && told.retryable === true) return new S3Error("ServiceUnavailable");

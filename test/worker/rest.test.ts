@@ -1,0 +1,96 @@
+import { env, listDurableObjectIds, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { expect, test } from "vitest";
+import { good } from "./api/support.ts";
+import {
+  begin,
+  branchOf as bucketOf,
+  chunked,
+  completion,
+  stage,
+  startOpenCommit,
+} from "./branch/support.ts";
+import { commit, leaseSome, makePipeline, makeRepo, workUntil } from "./pipeline/support.ts";
+
+/** More rings than any work takes that needs no runner. */
+const MANY = 20;
+
+/** Every kind of object that the gateway binds, by the name of its binding. */
+function kinds(): [string, DurableObjectNamespace<undefined>][] {
+  return Object.entries(env).filter(
+    (entry): entry is [string, DurableObjectNamespace<undefined>] =>
+      Object(entry[1]).constructor.name === "DurableObjectNamespace",
+  );
+}
+
+interface Asked {
+  readonly kind: string;
+  readonly name: string | undefined;
+  readonly alarm: number | null;
+}
+
+/** As time brings it: everything that waits for a time is due. */
+function letTimePass({ storage: { sql } }: DurableObjectState): void {
+  const tables = sql
+    .exec<{ name: string }>(
+      "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB '_cf*' AND name NOT GLOB 'sqlite*'",
+    )
+    .toArray();
+  for (const { name } of tables) {
+    const columns = sql.exec<{ name: string }>(`SELECT name FROM pragma_table_info('${name}')`).toArray();
+    if (columns.some((column) => column.name === "due")) sql.exec(`UPDATE ${name} SET due = 1 WHERE due > 1`);
+  }
+}
+
+/** Asks every object that there is whether an alarm still stands, when all that was due has been done. */
+async function askAll(): Promise<Asked[]> {
+  const asked: Asked[] = [];
+  for (const [kind, namespace] of kinds()) {
+    for (const id of await listDurableObjectIds(namespace)) {
+      const object = namespace.get(id);
+      for (let rings = 0; rings < MANY; rings++) {
+        await runInDurableObject(object, (_, state) => letTimePass(state));
+        if (!(await runDurableObjectAlarm(object))) break;
+      }
+      const alarm = await runInDurableObject(object, (_, { storage }) => storage.getAlarm());
+      asked.push({ kind, name: id.name, alarm });
+    }
+  }
+  return asked;
+}
+
+async function expectAllAtRest(): Promise<void> {
+  const asked = await askAll();
+  expect(new Set(asked.map(({ kind }) => kind))).toEqual(new Set(kinds().map(([kind]) => kind)));
+  expect(asked.filter(({ alarm }) => alarm !== null)).toEqual([]);
+}
+
+test("every kind of object comes to rest after its work, after a stop and after its deletion: no alarm stands", async () => {
+  await makeRepo("rest-in");
+  const bucket = bucketOf("master.rest-in");
+  const pipeline = await makePipeline({ name: "rest", globs: { "rest-in": "/*" } });
+  await makePipeline({ name: "rest-next", globs: { rest: "/*" } });
+  await commit("rest-in", { a: "1" });
+  await workUntil(pipeline, { jobs: 1 });
+  const upload = await begin(bucket);
+  const part = chunked("one", ["b/1"]);
+  await bucket.addPart({ upload, number: 1, content: part });
+  await bucket.completeMultipart(completion(upload, { 1: part }));
+  const given = await begin(bucket, { path: "given-up" });
+  await bucket.addPart({ upload: given, number: 1, content: chunked("two", ["b/2"]) });
+  await bucket.abortMultipart({ upload: given });
+  const openCommit = await startOpenCommit(bucket);
+  await stage(bucket, openCommit, { puts: ["staged"] });
+  await bucket.abortOpenCommit({ openCommit });
+  await workUntil(pipeline, { jobs: 2 });
+  await expectAllAtRest();
+
+  await commit("rest-in", { b: "1" });
+  await leaseSome(pipeline);
+  await good("POST /pipelines/rest/stop");
+  await expectAllAtRest();
+
+  await good("DELETE /pipelines/rest-next");
+  await good("DELETE /pipelines/rest");
+  expect(await bucket.destroy()).toEqual({ ok: true });
+  await expectAllAtRest();
+});

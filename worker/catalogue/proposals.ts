@@ -1,0 +1,82 @@
+import type { BranchAddress } from "../../protocol/names.ts";
+
+/** What a pipeline is about to read and write. */
+export interface Proposal {
+  readonly pipeline: string;
+  readonly id: string;
+  /** The pipeline's. */
+  readonly uid: string;
+  readonly inputs: readonly BranchAddress[];
+  readonly output: BranchAddress;
+}
+
+/** What a pipeline reads and writes, or is about to. */
+export interface PlannedFlow extends Omit<Proposal, "id" | "uid"> {
+  readonly isProposed: boolean;
+}
+
+interface StoredRow {
+  pipeline: string;
+  inputs: string;
+  output_repo: string;
+  output_branch: string;
+}
+
+const COLUMNS = "pipeline, id, uid, inputs, output_repo, output_branch";
+
+export const PROPOSALS_PROBE = `SELECT ${COLUMNS} FROM proposals LIMIT 0`;
+
+/** The edges that pipelines are about to add to their graph, written down before the graph is checked. */
+export class ProposalTable {
+  readonly #db: D1Database;
+
+  constructor(db: D1Database) {
+    this.#db = db;
+  }
+
+  /** Writes a proposal down; once it is there, nothing changes. */
+  async add({ pipeline, id, uid, inputs, output }: Proposal): Promise<void> {
+    await this.#db
+      .prepare(`INSERT INTO proposals (${COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING`)
+      .bind(pipeline, id, uid, JSON.stringify(inputs), output.repo, output.branch)
+      .run();
+  }
+
+  /** Takes proposals back. */
+  async remove(pipeline: string, ids: readonly string[]): Promise<void> {
+    await this.#db
+      .prepare(`DELETE FROM proposals WHERE pipeline = ?1 AND id IN (SELECT value FROM json_each(?2))`)
+      .bind(pipeline, JSON.stringify(ids))
+      .run();
+  }
+
+  /**
+   * The whole graph: what every pipeline reads and writes, and what each is about to. Both are read at one moment:
+   * what is proposed now and established a moment later would else be missed.
+   */
+  async graph(): Promise<PlannedFlow[]> {
+    const [established, proposed] = await this.#db.batch<StoredRow>([
+      this.#db.prepare(
+        `SELECT name AS pipeline, inputs, output_repo, output_branch FROM pipelines WHERE deleted = 0`,
+      ),
+      // A release that knows no proposals may have deleted the pipeline and left these.
+      this.#db.prepare(
+        `SELECT pipeline, inputs, output_repo, output_branch FROM proposals AS p WHERE NOT EXISTS (
+           SELECT 1 FROM pipelines WHERE name = p.pipeline AND uid = p.uid AND deleted = 1)`,
+      ),
+    ]);
+    return [
+      ...(established?.results ?? []).map((row) => flowOf(row, { isProposed: false })),
+      ...(proposed?.results ?? []).map((row) => flowOf(row, { isProposed: true })),
+    ];
+  }
+}
+
+function flowOf(row: StoredRow, { isProposed }: { isProposed: boolean }): PlannedFlow {
+  return {
+    pipeline: row.pipeline,
+    inputs: JSON.parse(row.inputs),
+    output: { repo: row.output_repo, branch: row.output_branch },
+    isProposed,
+  };
+}
