@@ -49,7 +49,9 @@ export const Transform = z.strictObject({
       error: "must be 'required', or be left out: then nodes without containers run it, too",
     })
     .optional()
-    .describe("`required`: only nodes that run commands in containers run it. Absent: every node does."),
+    .describe(
+      "If it is `required`, only nodes that run commands in containers run it. Absent: every node does.",
+    ),
   cmd: z
     .array(ProcessText)
     .min(1, { error: "must hold the command to run and its arguments" })

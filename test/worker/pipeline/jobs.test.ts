@@ -90,9 +90,9 @@ describe("jobs of a pipeline with one input", () => {
   });
 
   it("counts a file that no glob matches as data: the job has no datums", async () => {
-    await makeRepo("other-in");
-    const pipeline = await makePipeline({ name: "other", globs: { "other-in": "/*.csv" } });
-    await commit("other-in", { "readme.txt": "x" });
+    await makeRepo("text-in");
+    const pipeline = await makePipeline({ name: "tables", globs: { "text-in": "/*.csv" } });
+    await commit("text-in", { "readme.txt": "x" });
     await workUntil(pipeline, { jobs: 1 });
     expect((await allJobs(pipeline))[0]).toMatchObject({ state: "success", datums: { total: 0 } });
   });
