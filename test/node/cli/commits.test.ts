@@ -141,7 +141,7 @@ describe("sluice commit inspect", () => {
 });
 
 describe("the other lists", () => {
-  test("show repos with their branches", async () => {
+  test("show repos with their branches", REST, async () => {
     for (const bucket of ["master.lists", "dev.lists"]) await s3.createBucket(bucket);
     expect(await ok("repo", "list")).toMatch(/^lists +dev master$/m);
     const { repos } = RepoList.parse(await okJson("repo", "list"));

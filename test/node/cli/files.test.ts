@@ -60,7 +60,7 @@ describe("sluice mb and rb", () => {
     expect(await ok("ls")).not.toContain("master.made");
   });
 
-  test("say what is in the way", async () => {
+  test("say what is in the way", REST, async () => {
     await ok("mb", "s3://master.twice");
     expect(JSON.parse((await cli("mb", "s3://master.twice", "--json")).stderr)).toMatchObject({
       error: { code: "BucketAlreadyOwnedByYou" },

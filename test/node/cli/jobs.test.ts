@@ -63,7 +63,7 @@ function jobOf(pipeline: string, index = 0): Promise<string> {
 }
 
 describe("a pipeline on the command line", () => {
-  test("is stopped and started, and says so in its lists", async () => {
+  test("is stopped and started, and says so in its lists", REST, async () => {
     await createPipeline("halt", "true");
     await s3.put("master.halt-in", "a", "1");
     const job = await jobOf("halt");

@@ -111,7 +111,7 @@ describe("sluice key create --pipelines", REST, () => {
     await ok("pipeline", "delete", "shrunk");
   });
 
-  test("with a level below admin is refused, and the problem is at its field", async () => {
+  test("with a level below admin is refused, and the problem is at its field", REST, async () => {
     const { code, stderr } = await sluice(server, "key", "create", "--level", "write", "--pipelines");
     expect(stderr).toContain("pipelines: is for level admin");
     expect(code).toBe(1);

@@ -147,7 +147,10 @@ describe("sluice node", () => {
 });
 
 describe("why a job waits", () => {
-  test("is on the command line: an empty input, a worker's trouble, nodes that are drained", async () => {
+  test("is on the command line: an empty input, a worker's trouble, nodes that are drained", {
+    ...REST,
+    timeout: 180_000,
+  }, async () => {
     await makePipeline("why");
     expect(await ok("pipeline", "inspect", "why")).toMatch(
       /^state +active \(its first job waits for data: input 'why-in' is empty \(s3:\/\/master\.why-in holds no file\)\)$/m,
@@ -182,5 +185,5 @@ describe("why a job waits", () => {
     await ok("node", "resume", "edge-7");
     await runner.finish("why", [succeeded(await lease(), [])]);
     expect(await control.ended("why", { count: 1 })).toMatchObject([{ state: "success", reason: null }]);
-  }, 180_000);
+  });
 });

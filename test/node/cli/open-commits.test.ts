@@ -115,7 +115,7 @@ describe("sluice commit", () => {
     expect(await s3.keys("master.emptied")).toEqual([]);
   });
 
-  test("finish says when nothing changed", async () => {
+  test("finish says when nothing changed", REST, async () => {
     const bucket = await open("master.unchanged");
     expect(await ok("commit", "finish", bucket)).toBe("nothing changed: no commit was made");
     expect(await okJson("commit", "finish", bucket)).toEqual({ commit: null });
@@ -187,7 +187,10 @@ describe("more files than one call takes", () => {
     expect(await s3.keys("master.half")).toEqual([]);
   });
 
-  test("are not seen where a signal stops cp while it waits for input", { timeout: 180_000 }, async () => {
+  test("are not seen where a signal stops cp while it waits for input", {
+    ...REST,
+    timeout: 180_000,
+  }, async () => {
     await s3.createBucket("master.waiting");
     const relay = await startRelay(server);
     const pipe = join(scratchFolder(), "pipe");

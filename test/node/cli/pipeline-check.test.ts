@@ -9,6 +9,7 @@ import type { Ended } from "../../support/processes.ts";
 import { seededRandom } from "../../support/random.ts";
 import { S3 } from "../../support/s3.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
 
 describe("a text that is not JSON", () => {
   test.each([
@@ -150,7 +151,7 @@ describe("sluice pipeline check", () => {
     expect(JSON.parse(resolved)).toMatchObject({ datumTries: 3, inputs: [{ name: "images", glob: "/*" }] });
   });
 
-  test("says which input is empty, and pairs datums of several", async () => {
+  test("says which input is empty, and pairs datums of several", REST, async () => {
     const settings = { repo: { name: "settings" }, glob: "/" };
     const waiting = (await check(spec(images, settings))).stdout.toString();
     expect(waiting).toContain("datums   none yet: the first job waits for data in settings\n");
@@ -160,7 +161,7 @@ describe("sluice pipeline check", () => {
     );
   });
 
-  test("with --json is one document", async () => {
+  test("with --json is one document", REST, async () => {
     const { stdout } = await check(spec(images), "--json");
     expect(PipelineCheck.parse(JSON.parse(stdout.toString())).datums.total).toBe(3);
   });
@@ -185,7 +186,7 @@ describe("sluice pipeline check", () => {
     expect((await sluice(server, "pipeline", "list", "--json")).stdout.toString()).toBe('{"pipelines":[]}\n');
   });
 
-  test("with --update asks for a pipeline that is there", async () => {
+  test("with --update asks for a pipeline that is there", REST, async () => {
     const { code, stderr } = await check(spec(images), "--update");
     expect(stderr).toContain("there is no pipeline 'edges' to update");
     expect(code).toBe(1);

@@ -111,7 +111,7 @@ describe("sluice pipeline", () => {
 });
 
 describe("sluice job", () => {
-  test("shows that a job waits for a runner, and gives up waiting for it when time is up", async () => {
+  test("shows that a job waits for a runner, and gives up waiting for it when time is up", REST, async () => {
     await createPipeline("waiting", "true");
     await s3.put("master.waiting-in", "file", "x");
     const id = await firstJob("waiting");

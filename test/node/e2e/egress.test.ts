@@ -157,25 +157,29 @@ describe("egress", () => {
 });
 
 describe("one path written by several datums", () => {
-  test("is their contents one after the other, in the order of the datums, and follows them", async () => {
-    await s3.createBucket("master.lines");
-    for (const name of ["a", "b", "c"]) await s3.put("master.lines", name, `${name}\n`);
-    await control.createPipeline(shell("together", "lines", "cat /pfs/lines/* >> /pfs/out/all.txt"));
-    expect(await lastEnded("together", 1)).toMatchObject({ state: "success" });
-    expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("a\nb\nc\n");
+  test(
+    "is their contents one after the other, in the order of the datums, and follows them",
+    REST,
+    async () => {
+      await s3.createBucket("master.lines");
+      for (const name of ["a", "b", "c"]) await s3.put("master.lines", name, `${name}\n`);
+      await control.createPipeline(shell("together", "lines", "cat /pfs/lines/* >> /pfs/out/all.txt"));
+      expect(await lastEnded("together", 1)).toMatchObject({ state: "success" });
+      expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("a\nb\nc\n");
 
-    await s3.put("master.lines", "b", "B\n");
-    expect(await lastEnded("together", 2)).toMatchObject({ state: "success", datums: { processed: 1 } });
-    expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("a\nB\nc\n");
+      await s3.put("master.lines", "b", "B\n");
+      expect(await lastEnded("together", 2)).toMatchObject({ state: "success", datums: { processed: 1 } });
+      expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("a\nB\nc\n");
 
-    await s3.delete("master.lines", "a");
-    await lastEnded("together", 3);
-    expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("B\nc\n");
+      await s3.delete("master.lines", "a");
+      await lastEnded("together", 3);
+      expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("B\nc\n");
 
-    await s3.delete("master.lines", "b");
-    await lastEnded("together", 4);
-    expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("c\n");
-  });
+      await s3.delete("master.lines", "b");
+      await lastEnded("together", 4);
+      expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("c\n");
+    },
+  );
 
   test("may be larger than a message, and is pushed like any other", REST, async () => {
     await s3.createBucket("master.blocks");

@@ -146,33 +146,37 @@ describe("with a real runner", () => {
     expect((await s3.get("master.all", "all"))?.toString()).toBe("1\n1\n3\n3\n");
   });
 
-  test("the command gets its env, its stdin lines and its directories, and an accepted exit code is a success", async () => {
-    startNode("env-node");
-    await s3.createBucket("master.dirs");
-    await s3.put("master.dirs", "d/x", "x");
-    await s3.put("master.dirs", "d/deep/y", "y");
-    const spec = {
-      ...shell("contract", { repo: "dirs", glob: "/*" }, ""),
-      transform: {
-        image: "busybox",
-        cmd: ["sh"],
-        stdin: [
-          'printf "%s" "$GREETING" > /pfs/out/greeting',
-          "(cd /pfs/dirs && find . -type f | sort) > /pfs/out/seen",
-          "mkdir /pfs/out/empty",
-          "exit 7",
-        ],
-        env: { GREETING: "good morning, 'you' & \"me\"" },
-        acceptReturnCode: [7],
-      },
-    };
-    await control.createPipeline(spec);
-    const [job] = await control.ended("contract", { count: 1 });
-    expect(job).toMatchObject({ state: "success", reason: null });
-    expect((await s3.get("master.contract", "greeting"))?.toString()).toBe(spec.transform.env.GREETING);
-    expect((await s3.get("master.contract", "seen"))?.toString()).toBe("./d/deep/y\n./d/x\n");
-    expect((await s3.get("master.contract", "empty/"))?.length).toBe(0);
-  });
+  test(
+    "the command gets its env, its stdin lines and its directories, and an accepted exit code is a success",
+    REST,
+    async () => {
+      startNode("env-node");
+      await s3.createBucket("master.dirs");
+      await s3.put("master.dirs", "d/x", "x");
+      await s3.put("master.dirs", "d/deep/y", "y");
+      const spec = {
+        ...shell("contract", { repo: "dirs", glob: "/*" }, ""),
+        transform: {
+          image: "busybox",
+          cmd: ["sh"],
+          stdin: [
+            'printf "%s" "$GREETING" > /pfs/out/greeting',
+            "(cd /pfs/dirs && find . -type f | sort) > /pfs/out/seen",
+            "mkdir /pfs/out/empty",
+            "exit 7",
+          ],
+          env: { GREETING: "good morning, 'you' & \"me\"" },
+          acceptReturnCode: [7],
+        },
+      };
+      await control.createPipeline(spec);
+      const [job] = await control.ended("contract", { count: 1 });
+      expect(job).toMatchObject({ state: "success", reason: null });
+      expect((await s3.get("master.contract", "greeting"))?.toString()).toBe(spec.transform.env.GREETING);
+      expect((await s3.get("master.contract", "seen"))?.toString()).toBe("./d/deep/y\n./d/x\n");
+      expect((await s3.get("master.contract", "empty/"))?.length).toBe(0);
+    },
+  );
 
   test(
     "a failing datum fails its job, `sluice job inspect` says why, and the next job tries it again",
@@ -206,7 +210,7 @@ describe("with a real runner", () => {
     },
   );
 
-  test("a file above what another datum wrote fails the job, which names both", async () => {
+  test("a file above what another datum wrote fails the job, which names both", REST, async () => {
     startNode("conflict-node");
     await s3.createBucket("master.twins");
     await s3.put("master.twins", "left", "same");

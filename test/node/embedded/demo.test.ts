@@ -13,7 +13,7 @@ function startDemo(temporary: string): Started {
 }
 
 describe("the demo", { timeout: 120_000 }, () => {
-  test("ends with 0 after a right report and one more datum, and leaves nothing behind", async () => {
+  test("ends with 0 after a right report and one more datum, and leaves nothing behind", REST, async () => {
     const temporary = scratchFolder();
     const { code, stdout, stderr } = await startDemo(temporary).ended;
     const text = stdout.toString();

@@ -191,7 +191,7 @@ describe("the embedded gateway", () => {
     await new S3(doorOf(gateway)).createBucket("master.given");
   });
 
-  test("says what is wrong with a damaged key file and leaves it as it is", async () => {
+  test("says what is wrong with a damaged key file and leaves it as it is", REST, async () => {
     const dataDir = scratchFolder();
     const file = join(dataDir, "root-key.json");
     writeFileSync(file, "{}");
@@ -223,7 +223,7 @@ describe("the embedded gateway", () => {
     expect((await fetch(`${first.endpoint}/healthz`)).status).toBe(200);
   });
 
-  test("refuses a port that is in use and gives the data folder up again", async () => {
+  test("refuses a port that is in use and gives the data folder up again", REST, async () => {
     const dataDir = scratchFolder();
     const port = await freePort();
     const squatter = createServer();

@@ -127,7 +127,7 @@ describe("the books of migrations", () => {
     expect(await applyMigrations(database, MIGRATIONS)).toEqual([]);
   });
 
-  test("that are kept here are understood by wrangler", async () => {
+  test("that are kept here are understood by wrangler", REST, async () => {
     const persistTo = scratchFolder();
     await applyMigrations(await openDatabase(join(persistTo, "v3")), MIGRATIONS);
     await runtime?.dispose();

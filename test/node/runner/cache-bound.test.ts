@@ -10,6 +10,7 @@ import type { Cache, CacheOptions } from "../../../runner/cache/cache.ts";
 import { allEntries } from "../../../runner/cache/entries.ts";
 import { Client } from "../../../runner/gateway/client.ts";
 import { Gateway } from "../../../runner/gateway/gateway.ts";
+import { REST } from "../../support/suite.ts";
 import { openCache } from "./support/caches.ts";
 import { KEY } from "./support/fake-gateway.ts";
 import { Stage } from "./support/running.ts";
@@ -74,7 +75,7 @@ describe("the bound of the cache", () => {
     expect(await held()).toBeLessThanOrEqual(1000 * KIB);
   });
 
-  test("holds at every moment with two agents that fetch at the same time", async () => {
+  test("holds at every moment with two agents that fetch at the same time", REST, async () => {
     const agents = [agent("1"), agent("2")];
     const most: number[] = [];
     for (let round = 0; round < 15; round += 1) {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { WIRE_VERSION } from "../../../protocol/runner.ts";
+import { REST } from "../../support/suite.ts";
 import { type FakeAgent, startFakeAgent } from "./support/fake-agent.ts";
 import { FakeExecutor } from "./support/fake-executor.ts";
 import { Stage, soon } from "./support/running.ts";
@@ -76,27 +77,31 @@ describe("a node of few places", () => {
     expect(stage.gateway.outcomes.filter(({ state }) => state === "returned")).toEqual([]);
   });
 
-  test("serves a pipeline of one worker while another one has more work than it could ever do", async () => {
-    stage.gateway.others.set("single", []);
-    stage.gateway.workers = [
-      { pipeline: "edges", count: 20 },
-      { pipeline: "single", count: 1 },
-    ];
-    await startAgain({ maxRunning: 1 });
-    stage.gateway.add(...names(400));
-    await stage.reported(3);
-    const queue = stage.gateway.others.get("single") ?? [];
-    const [datum] = stage.gateway.queue;
-    if (!datum) throw new Error("the other pipeline has come to its end");
-    queue.push({ ...datum, datum: "of-single" });
-    stage.gateway.wake();
-    const isHeld = () => [...stage.gateway.held.values()].some(({ datum }) => datum?.datum === "of-single");
-    await soon(() => queue.length === 0 && !isHeld()).toBe(true);
-    expect(stage.gateway.queue.length).toBeGreaterThan(0);
-    expect(most.running).toBe(1);
-  });
+  test(
+    "serves a pipeline of one worker while another one has more work than it could ever do",
+    REST,
+    async () => {
+      stage.gateway.others.set("single", []);
+      stage.gateway.workers = [
+        { pipeline: "edges", count: 20 },
+        { pipeline: "single", count: 1 },
+      ];
+      await startAgain({ maxRunning: 1 });
+      stage.gateway.add(...names(400));
+      await stage.reported(3);
+      const queue = stage.gateway.others.get("single") ?? [];
+      const [datum] = stage.gateway.queue;
+      if (!datum) throw new Error("the other pipeline has come to its end");
+      queue.push({ ...datum, datum: "of-single" });
+      stage.gateway.wake();
+      const isHeld = () => [...stage.gateway.held.values()].some(({ datum }) => datum?.datum === "of-single");
+      await soon(() => queue.length === 0 && !isHeld()).toBe(true);
+      expect(stage.gateway.queue.length).toBeGreaterThan(0);
+      expect(most.running).toBe(1);
+    },
+  );
 
-  test("has no more workers than it may, a fair share of each pipeline", async () => {
+  test("has no more workers than it may, a fair share of each pipeline", REST, async () => {
     stage.gateway.others.set("single", []);
     stage.gateway.workers = [
       { pipeline: "edges", count: 400 },
@@ -109,7 +114,7 @@ describe("a node of few places", () => {
     ]);
   });
 
-  test("keeps to it with a gateway of an earlier version, which hears nothing of it", async () => {
+  test("keeps to it with a gateway of an earlier version, which hears nothing of it", REST, async () => {
     stage.gateway.wireVersion = 1;
     stage.gateway.workers = [{ pipeline: "edges", count: 6 }];
     await startAgain({ maxRunning: 2 });
@@ -149,7 +154,7 @@ describe("a node that the gateway drains", () => {
     await stage.reported(6);
   });
 
-  test("ends when it is told to while it drains", async () => {
+  test("ends when it is told to while it drains", REST, async () => {
     stage.gateway.add("a");
     await soon(work).toEqual([{ pipeline: "edges", workers: 2, running: 1 }]);
     stage.gateway.workers = [];

@@ -173,7 +173,7 @@ describe("agents whose clocks are wrong", { timeout: 240_000 }, () => {
     SLUICE_TEST_CLOCK_SHIFT_MS: String(shiftMs),
   });
 
-  test("by a day, one ahead and one behind, work as any other", async () => {
+  test("by a day, one ahead and one behind, work as any other", REST, async () => {
     const agents = [DAY_MS, -DAY_MS].map((shift, index) =>
       fleet.agent(`clock-${index}`, { variables: shiftedBy(shift) }),
     );
@@ -191,6 +191,6 @@ describe("agents whose clocks are wrong", { timeout: 240_000 }, () => {
     const env = { ...sluiceEnv(fleet.server), ...shiftedBy(DAY_MS) };
     const { code, stdout, stderr } = await run(sluiceCommand(["repo", "list", "--json"]), { cwd: ROOT, env });
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(stdout.toString()).toContain("clock-in");
+    expect(stdout.toString()).toContain('"repos"');
   });
 });

@@ -188,7 +188,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     },
   );
 
-  needs("fails the datum, naming the cause, where its input stays damaged", async () => {
+  needs("fails the datum, naming the cause, where its input stays damaged", REST, async () => {
     stage.gateway.add("a");
     stage.gateway.before = ({ path }) =>
       path.includes("/contents/") ? new Answer(200, "damaged") : undefined;
@@ -309,7 +309,7 @@ describe(`leases (${ANY_TOOL})`, () => {
 });
 
 describe(`trouble (${ANY_TOOL})`, () => {
-  needs("a gateway that goes away and comes back finds the results of what ran meanwhile", async () => {
+  needs("a gateway that goes away and comes back finds the results of what ran meanwhile", REST, async () => {
     sh('touch "$GATE.up"; while [ ! -e "$GATE" ]; do sleep 0.02; done; touch "$GATE.passed"');
     stage.gateway.transform = { ...stage.gateway.transform, env: { GATE: stage.gate } };
     stage.gateway.add("a", "b", "c");

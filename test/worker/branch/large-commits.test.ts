@@ -200,7 +200,7 @@ describe("a large commit", () => {
     expect(await listed(branch, { prefix: "late" })).toEqual([]);
   }, 120_000);
 
-  test("that changes nothing makes no commit", async () => {
+  test("that changes nothing makes no commit", { ...REST, timeout: 120_000 }, async () => {
     const branch = await freshBranch();
     await seed(branch);
     const paths = numbered("d/", 10_001);
@@ -216,7 +216,7 @@ describe("a large commit", () => {
     expect(await finished(branch, openCommit)).toMatchObject({ commit: null });
     expect(await countOf(branch, "commits")).toBe(commits);
     await expectRefsRight(branch);
-  }, 120_000);
+  });
 
   test("is waited for by a call that deletes the branch", { ...REST, timeout: 120_000 }, async () => {
     const { branch, openCommit } = await prepared();
@@ -309,7 +309,7 @@ describe("a crash", () => {
     ["when all was written", { statement: /INSERT INTO commits/, nth: 1 }],
     ["when HEAD was to move to the commit", { statement: /DELETE FROM applying/, nth: 1 }],
   ] as const;
-  for (const [[moment, point], options] of sampled(CRASHES, { every: 4 })) {
+  for (const [[moment, point], options] of sampled(CRASHES, { every: 8 })) {
     test(`${moment} is rolled forward from, to one commit`, { ...options, timeout: 120_000 }, async () => {
       const { branch, openCommit, after } = await prepared();
       const commits = await countOf(branch, "commits");
@@ -330,7 +330,10 @@ describe("a crash", () => {
     });
   }
 
-  test("again and again, wherever, does not keep it from its one commit", async () => {
+  test("again and again, wherever, does not keep it from its one commit", {
+    ...REST,
+    timeout: 120_000,
+  }, async () => {
     const { branch, openCommit, after } = await prepared();
     await begun(branch, openCommit);
     for (let times = 0; times < 8; times++) {
@@ -341,7 +344,7 @@ describe("a crash", () => {
     expect(await allPaths(branch)).toEqual(after);
     expect(await countOf(branch, "commits")).toBe(3);
     await expectRefsRight(branch);
-  }, 120_000);
+  });
 
   test("leaves it to the alarm if nobody asks", { ...REST, timeout: 120_000 }, async () => {
     const { branch, openCommit, after } = await prepared();

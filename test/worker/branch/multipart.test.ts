@@ -2,6 +2,7 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
+import { REST } from "../../support/suite.ts";
 import {
   type BranchStub,
   begin,
@@ -448,7 +449,10 @@ describe("completing", () => {
     expect(await branch.read({ path: "big" })).toMatchObject({ body: one.body });
   });
 
-  test("10,000 parts become one object, and nothing else stays of the upload", async () => {
+  test("10,000 parts become one object, and nothing else stays of the upload", {
+    ...REST,
+    timeout: 60_000,
+  }, async () => {
     const branch = await freshBranch();
     const upload = await begin(branch);
     const parts: Record<number, Content> = {};
@@ -465,7 +469,7 @@ describe("completing", () => {
     expect(blobs).toHaveLength(10_001);
     expect(rest).toEqual({ condemned: [], holds: 0, uploads: 0 });
     expect(await listed(branch)).toEqual(["big"]);
-  }, 60_000);
+  });
 });
 
 describe("races", () => {

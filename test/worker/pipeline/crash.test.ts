@@ -2,6 +2,7 @@ import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test"
 import { describe, expect, it } from "vitest";
 import { PipelineTable } from "../../../worker/catalogue/pipelines.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import { REST } from "../../support/suite.ts";
 import {
   allJobs,
   commit,
@@ -126,7 +127,10 @@ describe("a pipeline that crashes", () => {
     expect(status.ok && status.head).toBe(before?.outputCommit);
   });
 
-  it("at any moment, again and again, makes each job once and every result right", async () => {
+  it("at any moment, again and again, makes each job once and every result right", {
+    ...REST,
+    timeout: 90_000,
+  }, async () => {
     await makeRepo("storm-in");
     const name = "storm";
     await makePipeline({ name, globs: { "storm-in": "/*" }, workers: 2 });
@@ -177,5 +181,5 @@ describe("a pipeline that crashes", () => {
     expect(jobs.map(({ datums }) => datums.processed)).toEqual(jobs.map(() => 1));
     expect(await filesOf({ repo: name, branch: "master" })).toHaveLength(10);
     expect(new Set(jobs.map(({ outputCommit }) => outputCommit)).size).toBe(commits);
-  }, 90_000);
+  });
 });

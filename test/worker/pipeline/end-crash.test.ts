@@ -104,7 +104,7 @@ beforeAll(shortenPauses);
 let lives = 0;
 
 describe("a pipeline that is killed while a job ends", () => {
-  for (const [point, options] of sampled(POINTS, { every: 9 })) {
+  for (const [point, options] of sampled(POINTS, { every: 20 })) {
     it(`${point.at}, ends it once and right, and the next one`, options, async () => {
       const name = `end-${++lives}`;
       const store = new FakeStore();

@@ -49,7 +49,7 @@ async function countFiles({ gateway }: Life): Promise<number> {
 }
 
 describe("a gateway that is killed in the life of a large job", () => {
-  for (const [point, options] of sampled(LIFE_OF_A_LARGE_JOB, { every: 9 })) {
+  for (const [point, options] of sampled(LIFE_OF_A_LARGE_JOB, { every: 20 })) {
     it(`${point.at}, makes it once and whole`, options, async () => {
       const life = await makeLife();
       const { name, gateway } = life;

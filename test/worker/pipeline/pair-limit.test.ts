@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { MAX_PAIRS } from "../../../protocol/pipeline-check.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import { REST } from "../../support/suite.ts";
 import { allJobs, commit, makePipeline, makeRepo, query, workUntil } from "./support.ts";
 
 /** So many files on each of two sides make more pairs than a job may have. */
@@ -17,7 +18,10 @@ async function ended(pipeline: PipelineApi, index: number): Promise<void> {
 }
 
 describe("a cross product that is larger than a job may have", () => {
-  it("fails its job with the numbers and what to do, makes no pair, and the next job is right again", async () => {
+  it("fails its job with the numbers and what to do, makes no pair, and the next job is right again", {
+    ...REST,
+    timeout: 120_000,
+  }, async () => {
     await makeRepo("big-a", "big-b");
     const pipeline = await makePipeline({ name: "big", globs: { "big-a": "/*", "big-b": "/*" } });
     await commit("big-a", { f0: "1" });
@@ -39,5 +43,5 @@ describe("a cross product that is larger than a job may have", () => {
     await commit("big-b", { ...side(null), f0: "2" });
     await expect.poll(async () => (await allJobs(pipeline))[3]?.state, { timeout: 60_000 }).toBe("running");
     expect((await allJobs(pipeline))[3]?.datums.total).toBe(SIDE);
-  }, 120_000);
+  });
 });

@@ -101,7 +101,7 @@ async function restsAs(name: string, state: string): Promise<void> {
 }
 
 describe("a pipeline that is killed while it is being stopped", () => {
-  for (const [fault, options] of sampled(STOP, { every: 4 }))
+  for (const [fault, options] of sampled(STOP, { every: 8 }))
     it(`when ${fault.at}, is stopped all the same`, options, async () => {
       const { name, input } = await busyPipeline();
       await killedAt(name, { point: fault, work: () => pipelineOf(name).stop() });
@@ -123,7 +123,7 @@ describe("a pipeline that is killed while it is being stopped", () => {
 });
 
 describe("a pipeline that is killed while it is being started", () => {
-  for (const [fault, options] of sampled(START, { every: 4 }))
+  for (const [fault, options] of sampled(START, { every: 8 }))
     it(`when ${fault.at}, is started with exactly one job`, options, async () => {
       const { name, input } = await busyPipeline();
       await pipelineOf(name).stop();
@@ -140,7 +140,7 @@ describe("a pipeline that is killed while it is being started", () => {
 });
 
 describe("a pipeline that is killed while it is being updated", () => {
-  for (const [fault, options] of sampled(UPDATE, { every: 4 }))
+  for (const [fault, options] of sampled(UPDATE, { every: 8 }))
     it(`when ${fault.at}, has the new version and exactly one job for it`, options, async () => {
       const { name, input, more } = await busyPipeline();
       await commit(more, { x: "1" });
@@ -164,7 +164,7 @@ describe("a pipeline that is killed while it is being updated", () => {
 });
 
 describe("a pipeline that is killed while one of its jobs is being stopped", () => {
-  for (const [fault, options] of sampled(JOB_STOP, { every: 4 }))
+  for (const [fault, options] of sampled(JOB_STOP, { every: 8 }))
     it(`when ${fault.at}, has it killed, and the next one whole`, options, async () => {
       const { name } = await busyPipeline();
       const [, second] = await allJobs(pipelineOf(name));
@@ -185,7 +185,7 @@ describe("a pipeline that is killed while a job's output is being committed", ()
     { at: "the branch has it", of: PublishedStore.prototype, method: "add", when: "before" },
     { at: "the job is ended", of: JobStore.prototype, method: "end", when: "before" },
   ];
-  for (const [fault, options] of sampled(COMMIT, { every: 4 }))
+  for (const [fault, options] of sampled(COMMIT, { every: 8 }))
     it(`when ${fault.at}, and stopped then, has one commit or none, as the job says`, options, async () => {
       const name = `crash-${++pipelines}`;
       await makeRepo(`${name}-in`);

@@ -1,6 +1,7 @@
 import { env } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
+import { REST } from "../../support/suite.ts";
 import {
   allJobs,
   commit,
@@ -105,7 +106,10 @@ describe("a pipeline that is stopped", () => {
     expect(await filesOf({ repo: "owe", branch: "master" })).toEqual(["a.out"]);
   });
 
-  it("skips what has its result, though every datum is born again", async () => {
+  it("skips what has its result, though every datum is born again", {
+    ...REST,
+    timeout: 60_000,
+  }, async () => {
     await makeRepo("skip-in");
     const pipeline = await makePipeline({ name: "skip", globs: { "skip-in": "/*" } });
     await commit("skip-in", Object.fromEntries(Array.from({ length: 700 }, (_, n) => [`f${n}`, "x"])));
@@ -124,7 +128,7 @@ describe("a pipeline that is stopped", () => {
     expect(await filesOf({ repo: "skip", branch: "master" })).toHaveLength(700);
     const [alive] = await query("skip", "SELECT count(*) AS n FROM datums WHERE died IS NULL");
     expect(alive).toEqual({ n: 700 });
-  }, 60_000);
+  });
 
   it("sees an input that was deleted, or made anew, meanwhile", async () => {
     await makeRepo("gone-in");

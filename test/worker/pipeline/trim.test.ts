@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { KEPT_JOBS } from "../../../worker/pipeline/jobs/trim.ts";
+import { REST } from "../../support/suite.ts";
 import {
   allJobs,
   commit,
@@ -18,7 +19,7 @@ function count(name: string, table: string): Promise<{ n: number }[]> {
 }
 
 describe("what nobody reads any more", () => {
-  it("goes: rows grow with what is alive, not with how often it was replaced", async () => {
+  it("goes: rows grow with what is alive, not with how often it was replaced", REST, async () => {
     await makeRepo("churn-in");
     const pipeline = await makePipeline({ name: "churn", globs: { "churn-in": "/*" } });
     for (let time = 0; time < 20; time++) await commit("churn-in", { a: `${time}`, b: "same" });

@@ -48,7 +48,7 @@ describe("an agent's logs (bubblewrap or unshare)", () => {
     expect(times).toEqual([...times].sort((a, b) => a - b));
   });
 
-  needs("of many short datums all come", async () => {
+  needs("of many short datums all come", REST, async () => {
     sh("echo printed by $in");
     const names = Array.from({ length: 200 }, (_, index) => `f${index}`);
     stage.gateway.add(...names);

@@ -2,6 +2,7 @@ import { env, runInDurableObject } from "cloudflare:test";
 import { beforeAll, describe, expect, test } from "vitest";
 import { parseContentName } from "../../../../protocol/content.ts";
 import type { BranchApi } from "../../../../worker/branch/contract.ts";
+import { REST } from "../../../support/suite.ts";
 import { failure, good, s3, xml } from "../support.ts";
 import { begin, bytes, complete, completed, part, SMALLEST, type Upload } from "./support.ts";
 
@@ -74,6 +75,7 @@ describe("ListParts", () => {
 });
 
 test("10,000 parts are listed in pages, and completed to one object, whose end can be read", {
+  ...REST,
   timeout: 60_000,
 }, async () => {
   const upload = await begin(`${BUCKET}/huge`);
