@@ -143,7 +143,7 @@ async function refusalOf(
   if (keys.some(({ login }) => privates.isOpenTo(image, login))) return undefined;
   const attempts: Attempt[] = [];
   for (const { secret, login } of keys) {
-    const answer = await openedBy(login, { name: nameToAsk(image, found), terms });
+    const answer = await openedByAny(login, { names: namesToAsk(image, found), terms });
     if (answer.ok) {
       privates.open(image, login);
       return undefined;
@@ -157,13 +157,30 @@ async function refusalOf(
   );
 }
 
-/** What the engine has, by its digest: behind the tag there may be something else by now. */
-function nameToAsk({ registry, repository, full }: ImageReference, { names }: Found): string {
-  if (full.includes("@")) return full;
-  const own = names.find(
-    (name) => name.registry === registry && name.repository === repository && name.full.includes("@"),
-  );
-  return own?.full ?? full;
+/**
+ * What the engine has, by its digest: behind the tag there may be something else by now. If it has the same image from
+ * several places, Podman names it by each digest in each repository, also where that digest is unknown.
+ */
+function namesToAsk({ registry, repository, full }: ImageReference, { names }: Found): [string, ...string[]] {
+  if (full.includes("@")) return [full];
+  const [first, ...others] = names
+    .filter((name) => name.registry === registry && name.repository === repository && name.full.includes("@"))
+    .map((name) => name.full)
+    .slice(0, MAX_NAMES_ASKED);
+  return first === undefined ? [full] : [first, ...others];
+}
+
+/** Whether a registry gives an image to who has this key, by one of its names. */
+async function openedByAny(
+  login: Login,
+  { names: [first, ...others], terms }: { names: readonly [string, ...string[]]; terms: Terms },
+): Promise<Pulled> {
+  let answer = await openedBy(login, { name: first, terms });
+  for (const name of others) {
+    if (answer.ok || isUnreachable(answer.reason)) break;
+    answer = await openedBy(login, { name, terms });
+  }
+  return answer;
 }
 
 /**
@@ -200,6 +217,7 @@ interface Attempt {
   readonly reason: string;
 }
 
+const MAX_NAMES_ASKED = 8;
 const MAX_ATTEMPTS_TOLD = 3;
 const MAX_REASON_CHARACTERS = 400;
 

@@ -56,6 +56,8 @@ describe("agents of one gateway", { timeout: 240_000 }, () => {
   });
 
   test("run no more commands at once than their places, and a job says what is short", REST, async () => {
+    // Pipelines of other tests would have their share of the workers.
+    for (const name of await fleet.control.pipelineNames()) await fleet.control.deletePipeline(name);
     const agent = fleet.agent("few", { options: ["--max-running", "2", "--max-workers", "5"] });
     await fleet.live(1);
     const workers = { strategy: "CONSTANT", constant: 4 };
