@@ -1,6 +1,6 @@
 /**
  * An object of workerd leaves files on the disk as soon as it is called, also if it then has nothing to keep: with a
- * key that may only read, anybody could fill the disk by asking for names that he makes up. (On Cloudflare an object without
+ * key that may only read, anybody could fill the disk by asking for made-up names. (On Cloudflare an object without
  * tables leaves nothing.) So the embedded gateway looks whether an object has a file before it calls it. If not, the call
  * goes to an object that nobody can make, and which answers like every object that was not made.
  *
