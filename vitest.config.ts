@@ -8,7 +8,7 @@ const suite = suiteOf(process.env);
 /** The files of which the quick suite has no test: it need not start them to learn that. */
 const restFiles = readdirSync("test", { recursive: true, encoding: "utf8" })
   .map((file) => `test/${file}`)
-  .filter((file) => file.endsWith(".test.ts"))
+  .filter((file) => /^test\/(worker|node)\/.*\.test\.ts$/.test(file))
   .filter((file) => readFileSync(file, "utf8").startsWith("// @module-tag rest\n"));
 const exclude = suite === "quick" ? restFiles : [];
 

@@ -85,7 +85,7 @@ describe("sluice ls", () => {
     return lines.map((line) => JSON.parse(line)).map((entry) => entry.prefix ?? entry.path);
   }
 
-  test("shows one level, or with -r all", async () => {
+  test("shows one level, or with -r all", REST, async () => {
     expect((await names("s3://master.listed")).sort()).toEqual(
       ["a.txt", "dir/", "odd &<>\"' ☃ +%.txt", "z/"].sort(),
     );
@@ -293,7 +293,7 @@ test("a page of what stands in front of the gateway is told in words", async () 
   }
 });
 
-test("a wrong secret is told with the key and where it came from", async () => {
+test("a wrong secret is told with the key and where it came from", REST, async () => {
   const wrong = { ...server, secretAccessKey: "wrong-secret" };
   const { code, stderr } = await sluice(wrong, "ls");
   expect(code).toBe(1);

@@ -106,7 +106,7 @@ describe("a pipeline on the command line", () => {
 });
 
 describe("a job on the command line", () => {
-  test("is stopped", async () => {
+  test("is stopped", REST, async () => {
     await createPipeline("kill", "true");
     await s3.put("master.kill-in", "a", "1");
     const id = await jobOf("kill");

@@ -119,7 +119,7 @@ describe("sluice key create --pipelines", REST, () => {
 });
 
 describe("sluice key list", () => {
-  test("shows the keys without their secrets, page by page", async () => {
+  test("shows the keys without their secrets, page by page", REST, async () => {
     const { secret, ...key } = await create("--level", "read", "--repo", "labels", "--repo", "images");
     const text = await ok("key", "list", "--json");
     expect(KeyPage.parse(JSON.parse(text)).keys).toContainEqual(Key.parse(key));
@@ -151,7 +151,7 @@ describe("sluice key delete", () => {
     expect(JSON.parse(json.stderr).error).toMatchObject({ code: "NotDeleted", issues: [{ path: one.id }] });
   });
 
-  test("does not delete the root key", async () => {
+  test("does not delete the root key", REST, async () => {
     expect((await refused(server.accessKeyId)).stderr).toContain("is the root key");
   });
 });

@@ -114,7 +114,7 @@ describe("sluice job logs", () => {
     expect(stdout.toString()).toBe(["one", "two", "three", "four"].map(line).join(""));
   });
 
-  test("is ended by Ctrl-C, and says nothing about it", async () => {
+  test("is ended by Ctrl-C, and says nothing about it", REST, async () => {
     const a = datumOf(await running("stop", "a"), "a");
     const follower = background("job", "logs", a.job, "-f");
     await runner.print("stop", { lease: a.lease, seq: 0, lines: ["here"] });

@@ -57,7 +57,10 @@ describe("sluice node", () => {
       });
   });
 
-  test("drain takes all work from a node until resume gives it back", async () => {
+  test("drain takes all work from a node until resume gives it back", {
+    ...REST,
+    timeout: 180_000,
+  }, async () => {
     await makePipeline("moved");
     const stays = new FakeRunner(server, { node: "stays" });
     const drained = new FakeRunner(server, { node: "drained" });
@@ -77,7 +80,7 @@ describe("sluice node", () => {
     expect(node).toMatchObject({ name: "drained", draining: false });
     expect(await share(drained)).toBe(1);
     expect(await ok("node", "resume", "drained")).toBe("drained takes work again\n");
-  }, 180_000);
+  });
 
   test(
     "drain --wait comes back when nothing runs there any more, and tells what still does",

@@ -131,19 +131,23 @@ describe("egress", () => {
     },
   );
 
-  test("the credentials come from the secret that the spec names; one that is not there fails the job by name", async () => {
-    await s3.createBucket("master.notes");
-    await s3.put("master.notes", "n", "note");
-    await control.createPipeline(pushing("secretive", "notes"));
-    expect(await lastEnded("secretive", 1)).toMatchObject({ state: "success" });
-    expect(await archived("secretive/n")).toBe("note");
+  test(
+    "the credentials come from the secret that the spec names; one that is not there fails the job by name",
+    REST,
+    async () => {
+      await s3.createBucket("master.notes");
+      await s3.put("master.notes", "n", "note");
+      await control.createPipeline(pushing("secretive", "notes"));
+      expect(await lastEnded("secretive", 1)).toMatchObject({ state: "success" });
+      expect(await archived("secretive/n")).toBe("note");
 
-    await control.createPipeline(pushing("careless", "notes", "lost-key"));
-    const failed = await lastEnded("careless", 1);
-    expect(failed).toMatchObject({ state: "failure" });
-    expect(failed?.reason).toContain('"lost-key"');
-    expect(failed?.outputCommit).not.toBeNull();
-  });
+      await control.createPipeline(pushing("careless", "notes", "lost-key"));
+      const failed = await lastEnded("careless", 1);
+      expect(failed).toMatchObject({ state: "failure" });
+      expect(failed?.reason).toContain('"lost-key"');
+      expect(failed?.outputCommit).not.toBeNull();
+    },
+  );
 
   test("files of several parts arrive whole", REST, async () => {
     await s3.createBucket("master.sizes");

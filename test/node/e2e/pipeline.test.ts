@@ -289,7 +289,7 @@ describe("a runner", () => {
     await expectWorkDone("granted");
   });
 
-  test("of the release before works with this gateway and the root key", async () => {
+  test("of the release before works with this gateway and the root key", REST, async () => {
     const data = scratchFolder();
     const command = [process.execPath, join(ROOT, "test/fixtures/earlier-runner.mjs"), data, "earlier-node"];
     const earlier = start(command, { cwd: ROOT, env: sluiceEnv(server) });
@@ -301,13 +301,17 @@ describe("a runner", () => {
     removeScratch(data);
   });
 
-  test("that comes with a key for writing is told in its log which key it needs, and gets nothing", async () => {
-    const runner = startRunner(await doorOf("write"), { node: "writing-node" });
-    runners.push(runner);
-    await eventually("the log says which key", () => runner.output().includes("--level runner"));
-    const { nodes } = await control.call("GET", "/nodes", { answers: NodeList });
-    expect(nodes.map(({ name }) => name)).not.toContain("writing-node");
-  });
+  test(
+    "that comes with a key for writing is told in its log which key it needs, and gets nothing",
+    REST,
+    async () => {
+      const runner = startRunner(await doorOf("write"), { node: "writing-node" });
+      runners.push(runner);
+      await eventually("the log says which key", () => runner.output().includes("--level runner"));
+      const { nodes } = await control.call("GET", "/nodes", { answers: NodeList });
+      expect(nodes.map(({ name }) => name)).not.toContain("writing-node");
+    },
+  );
 });
 
 function shell(name: string, input: { repo: string; glob: string }, script: string): object {

@@ -63,7 +63,7 @@ describe("the embedded gateway", () => {
     expect(keys).toEqual([]);
   });
 
-  test("makes a random root key once and lets only its owner read it", async () => {
+  test("makes a random root key once and lets only its owner read it", REST, async () => {
     const dataDir = scratchFolder();
     const first = await start({ dataDir });
     const file = join(dataDir, "root-key.json");
@@ -107,7 +107,7 @@ describe("the embedded gateway", () => {
     expect(await s3.buckets()).toEqual([]);
   });
 
-  test("leaves nothing on the disk of buckets and pipelines whose names somebody made up", async () => {
+  test("leaves nothing on the disk of buckets and pipelines whose names somebody made up", REST, async () => {
     const dataDir = scratchFolder();
     const gateway = await start({ dataDir });
     const [root, s3] = [new Control(doorOf(gateway)), new S3(doorOf(gateway))];
@@ -182,7 +182,7 @@ describe("the embedded gateway", () => {
     expect((await new S3(doorOf(gateway)).get("master.virtual", "healthz"))?.toString()).toBe("key");
   });
 
-  test("takes a given root key and keeps none", async () => {
+  test("takes a given root key and keeps none", REST, async () => {
     const dataDir = scratchFolder();
     const rootKey = { accessKeyId: "given-key", secretAccessKey: "given-secret" };
     const gateway = await start({ dataDir, rootKey });

@@ -88,20 +88,24 @@ describe.runIf(process.platform === "linux")("the processes of the embedded gate
     expect(gateway.output()).not.toMatch(/ERROR|connect\(\)/);
   });
 
-  test("end together when the host is killed with -9, and a new start has what was acknowledged", async () => {
-    const place = await newPlace();
-    const gateway = await launchHealthy(place);
-    const s3 = new S3(place.door);
-    await s3.createBucket("master.crash");
-    await s3.put("master.crash", "kept.txt", "kept");
-    const runtime = workerdPid(place.data) ?? 0;
-    process.kill(gateway.pid, "SIGKILL");
-    await gateway.ended;
-    await eventually("the runtime has ended", () => !alive(runtime));
+  test(
+    "end together when the host is killed with -9, and a new start has what was acknowledged",
+    REST,
+    async () => {
+      const place = await newPlace();
+      const gateway = await launchHealthy(place);
+      const s3 = new S3(place.door);
+      await s3.createBucket("master.crash");
+      await s3.put("master.crash", "kept.txt", "kept");
+      const runtime = workerdPid(place.data) ?? 0;
+      process.kill(gateway.pid, "SIGKILL");
+      await gateway.ended;
+      await eventually("the runtime has ended", () => !alive(runtime));
 
-    await launchHealthy(place);
-    expect((await s3.get("master.crash", "kept.txt"))?.toString()).toBe("kept");
-  });
+      await launchHealthy(place);
+      expect((await s3.get("master.crash", "kept.txt"))?.toString()).toBe("kept");
+    },
+  );
 
   test("are replaced by a start that comes at once after a kill -9", REST, async () => {
     const place = await newPlace();

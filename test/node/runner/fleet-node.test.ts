@@ -36,7 +36,7 @@ afterEach(async () => {
 const work = () => stage.gateway.work.get("n1");
 
 describe("a heartbeat", () => {
-  test("tells the workers of each pipeline and the commands that run", async () => {
+  test("tells the workers of each pipeline and the commands that run", REST, async () => {
     await soon(work).toEqual([{ pipeline: "edges", workers: 2, running: 0 }]);
     stage.gateway.add("a");
     await soon(work).toEqual([{ pipeline: "edges", workers: 2, running: 1 }]);

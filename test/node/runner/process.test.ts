@@ -64,23 +64,27 @@ function stubborn(): void {
 }
 
 describe("an agent's process (bubblewrap or unshare)", () => {
-  needs("killed -9 in the middle of a datum, leaves no process, and the next one starts clean", async () => {
-    stubborn();
-    stage.gateway.add("stuck");
-    const agent = await start();
-    await soon(() => stillRuns(mark)).toBe(true);
-    await end(agent, "SIGKILL");
-    await soon(() => stillRuns(mark)).toBe(false);
-    expect(await readdir(join(stage.dataDir, "agents"))).toHaveLength(1);
+  needs(
+    "killed -9 in the middle of a datum, leaves no process, and the next one starts clean",
+    REST,
+    async () => {
+      stubborn();
+      stage.gateway.add("stuck");
+      const agent = await start();
+      await soon(() => stillRuns(mark)).toBe(true);
+      await end(agent, "SIGKILL");
+      await soon(() => stillRuns(mark)).toBe(false);
+      expect(await readdir(join(stage.dataDir, "agents"))).toHaveLength(1);
 
-    stage.gateway.held.clear();
-    stage.gateway.add("a", "b");
-    const next = await start();
-    await stage.reported(2);
-    expect(await readdir(join(stage.dataDir, "agents"))).toEqual([expect.stringMatching(`^${next.pid}-`)]);
-    expect(await end(next, "SIGTERM")).toBe(0);
-    expect(await readdir(join(stage.dataDir, "agents"))).toEqual([]);
-  });
+      stage.gateway.held.clear();
+      stage.gateway.add("a", "b");
+      const next = await start();
+      await stage.reported(2);
+      expect(await readdir(join(stage.dataDir, "agents"))).toEqual([expect.stringMatching(`^${next.pid}-`)]);
+      expect(await end(next, "SIGTERM")).toBe(0);
+      expect(await readdir(join(stage.dataDir, "agents"))).toEqual([]);
+    },
+  );
 
   needs("ends what a dead agent's folder is named by, when it starts", REST, async () => {
     const folder = join(stage.dataDir, "agents", "1-0-dead");

@@ -97,7 +97,7 @@ async function commitsOf(repo: string): Promise<number> {
 let crashes = 0;
 
 describe("a job that changes more than fits one call", () => {
-  it("makes one commit of it, and what follows is right", async () => {
+  it("makes one commit of it, and what follows is right", { ...REST, timeout: 300_000 }, async () => {
     expect(2 * FILES).toBeGreaterThan(MAX_COMMIT_OPERATIONS);
     expect(FILES).toBeLessThanOrEqual(MAX_OUTPUTS_PER_DATUM);
     await makeRepo("large-in");
@@ -122,7 +122,7 @@ describe("a job that changes more than fits one call", () => {
     for (const table of ["ending", "changed", "operations", "tasks"]) {
       expect(await query("large", `SELECT * FROM ${table}`)).toEqual([]);
     }
-  }, 300_000);
+  });
 
   it("ends by that if its pipeline is stopped in the middle of it", {
     ...REST,

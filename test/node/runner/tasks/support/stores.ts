@@ -10,7 +10,7 @@ import {
 } from "@azure/storage-blob";
 import { KeyCreated } from "../../../../../protocol/keys.ts";
 import { Control } from "../../../../support/control.ts";
-import { startDevServer } from "../../../../support/dev-server.ts";
+import { ROOT, startDevServer } from "../../../../support/dev-server.ts";
 import { eventually } from "../../../../support/eventually.ts";
 import { FakeGcs } from "../../../../support/fake-gcs.ts";
 import { freePort } from "../../../../support/ports.ts";
@@ -19,7 +19,10 @@ import { S3 } from "../../../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../../../support/scratch.ts";
 import { type Seen, StoreProxy } from "../../../../support/store-proxy.ts";
 
-const require = createRequire(import.meta.url);
+/** The main module of Azurite, a package of its own (test/azurite); undefined if it is not installed. */
+const azuriteMain = findAzurite();
+/** Why there is no Azure store here; undefined if there is one. */
+export const noAzurite = azuriteMain ? undefined : "not installed: npm ci --prefix test/azurite";
 
 type Values = Readonly<Record<string, string>>;
 
@@ -108,9 +111,9 @@ export async function azureStore(): Promise<TestStore> {
   const port = await freePort();
   const account = "sluicetests";
   const key = Buffer.from("a key of these tests and of nothing else").toString("base64");
-  const main = require.resolve("azurite/dist/src/blob/main.js");
+  if (!azuriteMain) throw new Error(`azurite is ${noAzurite}`);
   const options = ["--inMemoryPersistence", "--silent", "--disableTelemetry", "--skipApiVersionCheck"];
-  const command = [process.execPath, main, "--blobPort", String(port), ...options];
+  const command = [process.execPath, azuriteMain, "--blobPort", String(port), ...options];
   const azurite = start(command, {
     cwd: folder,
     env: { AZURITE_ACCOUNTS: `${account}:${key}`, HOME: folder },
@@ -172,6 +175,14 @@ export async function azureStore(): Promise<TestStore> {
       removeScratch(folder);
     },
   };
+}
+
+function findAzurite(): string | undefined {
+  try {
+    return createRequire(join(ROOT, "test/azurite/package.json")).resolve("azurite/dist/src/blob/main.js");
+  } catch {
+    return undefined;
+  }
 }
 
 function sharedAccess(owner: StorageSharedKeyCredential): string {
