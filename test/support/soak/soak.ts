@@ -7,7 +7,7 @@ import { choose, type Operation } from "./operations.ts";
 import { Pipelines } from "./pipelines.ts";
 
 /** Clients that put, read and delete, and the branches that they share. */
-const CLIENTS = 12;
+const CLIENTS = 16;
 const REPOS = 4;
 const PIPELINES = 3;
 /** Of all operations; each makes a job or changes what jobs do, and a job costs more than an operation. */

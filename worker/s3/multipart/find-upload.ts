@@ -2,7 +2,6 @@ import { parseUploadId } from "../../../protocol/names.ts";
 import { type MultipartStatus, UPLOAD_LEASE_MS } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
 import { uploadFailure } from "../answer/failures.ts";
-import { MAX_PART_NUMBER } from "../limits.ts";
 import type { UploadRequest } from "../operation.ts";
 
 const ULID = /\.[0-9A-HJKMNP-TV-Z]{26}$/;

@@ -1,4 +1,3 @@
-import { contentName } from "../../../protocol/content.ts";
 import type { ByteRange } from "../../blobs/port.ts";
 import type { FileRead, PartLayout } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
