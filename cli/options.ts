@@ -1,6 +1,9 @@
 import { type Command, InvalidArgumentError } from "commander";
+import type { SaidOfCommit } from "../protocol/commits.ts";
+import { FinishSession } from "../protocol/files.ts";
 import { NAME_PATTERN } from "../protocol/names.ts";
 import { DEFAULT_DATA } from "./gateway/connection.ts";
+import { UsageError } from "./output/failure.ts";
 
 /** What every command that talks to a gateway takes. */
 export interface ClientOptions {
@@ -45,4 +48,38 @@ export function name(value: string): string {
   throw new InvalidArgumentError(
     "It must start with a letter or digit and hold only letters, digits, '_' and '-'.",
   );
+}
+
+/** What the caller says of the commit that a command makes. */
+export interface NoteOptions {
+  readonly message?: string;
+  readonly meta?: Readonly<Record<string, string>>;
+}
+
+/** Adds `--message` and `--meta`. */
+export function withNote(command: Command): Command {
+  return command
+    .option("--message <text>", "say what the commit is for; kept with it, for all who may read the branch")
+    .option("--meta <key=value>", "keep this with the commit as well; may be given several times", addMeta);
+}
+
+/** What the options say, held to what a commit keeps before anything is sent. */
+export function saidOf({ message, meta }: NoteOptions): SaidOfCommit {
+  const said = { ...(message !== undefined && { message }), ...(meta && { meta }) };
+  const issue = FinishSession.safeParse(said).error?.issues[0];
+  if (issue) throw new UsageError(`--${issue.path.join(" ")} ${issue.message}`);
+  return said;
+}
+
+/** Whether anything is said. */
+export function says({ message, meta }: SaidOfCommit): boolean {
+  return message !== undefined || meta !== undefined;
+}
+
+function addMeta(text: string, before: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const equals = text.indexOf("=");
+  if (equals < 1) throw new InvalidArgumentError("It must be <key>=<value>.");
+  const key = text.slice(0, equals);
+  if (Object.hasOwn(before, key)) throw new InvalidArgumentError(`'${key}' is given twice.`);
+  return { ...before, [key]: text.slice(equals + 1) };
 }

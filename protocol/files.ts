@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { boundNote, NOTE_FIELDS } from "./commits.ts";
 import { ContentId, Digest, INLINE_LIMIT_BYTES, InlineContent } from "./content.ts";
 import { LEAF_BYTES } from "./digest.ts";
 import { Duration } from "./duration.ts";
@@ -90,22 +91,35 @@ const DeleteFile = z.strictObject({ delete: z.string() });
  * `POST /api/v1/repos/{repo}/branches/{branch}/commits`: many puts and deletes as one commit, or with `session` staged
  * in that open commit. A path ending in `/` puts an empty directory (size 0).
  */
-export const CreateCommit = z.strictObject({
-  upload: z.string(),
-  session: SessionId.optional(),
-  operations: z
-    .array(z.union([PutFile, DeleteFile]))
-    .min(1)
-    .max(MAX_COMMIT_OPERATIONS, {
-      error: `must be at most ${MAX_COMMIT_OPERATIONS} in one call: for a commit of more, open a session (POST …/sessions), send them in several calls that name it, and finish it`,
-    }),
-});
+export const CreateCommit = z
+  .strictObject({
+    upload: z.string(),
+    session: SessionId.optional(),
+    ...NOTE_FIELDS,
+    operations: z
+      .array(z.union([PutFile, DeleteFile]))
+      .min(1)
+      .max(MAX_COMMIT_OPERATIONS, {
+        error: `must be at most ${MAX_COMMIT_OPERATIONS} in one call: for a commit of more, open a session (POST …/sessions), send them in several calls that name it, and finish it`,
+      }),
+  })
+  .superRefine(({ session, ...said }, context) => {
+    boundNote(said, context);
+    if (session === undefined) return;
+    for (const field of ["message", "meta"] as const) {
+      if (said[field] === undefined) continue;
+      const message = "belongs to the commit, and none is made here: give it when the session is finished";
+      context.addIssue({ code: "custom", path: [field], message });
+    }
+  });
 export type CreateCommit = z.infer<typeof CreateCommit>;
 /** `commit` is null if nothing would change, so that no commit was made, and if the operations were staged in a session. */
 export const CommitCreated = z.object({ commit: z.string().nullable() });
 
-/** `POST /api/v1/repos/{repo}/branches/{branch}/sessions`: begins an open commit, a session on the wire, which many writes fill. `ttl`: it expires when nothing is added for so long. */
-export const OpenSession = z.strictObject({ ttl: Duration.optional() });
+/** `POST /api/v1/repos/{repo}/branches/{branch}/sessions`: begins an open commit, a session on the wire, which many writes fill. `ttl`: it expires when nothing is added for so long. `message` and `meta` are the commit's, each unless the finish has another. */
+export const OpenSession = z
+  .strictObject({ ttl: Duration.optional(), ...NOTE_FIELDS })
+  .superRefine((session, context) => boundNote(session, context));
 /** `bucket` is the S3 bucket by which tools fill it. */
 export const SessionOpened = z.object({ session: z.string(), bucket: z.string() });
 
@@ -125,11 +139,17 @@ export const Session = z.object({
 });
 export type Session = z.infer<typeof Session>;
 
-/** `POST …/sessions/{session}/finish`. While the state is `applying`, ask again. */
+/** `POST …/sessions/{session}/finish`, with or without a body. */
+export const FinishSession = z
+  .strictObject(NOTE_FIELDS)
+  .superRefine((said, context) => boundNote(said, context));
+/** Its answer. While the state is `applying`, ask again. */
 export const SessionEnd = z.object({
   state: z.enum(["applying", "finished"]),
   /** Null if nothing changed, and while it is applying. */
   commit: z.string().nullable(),
+  /** The body was read: an earlier release passes over what it says. */
+  readsNote: z.literal(true).optional(),
 });
 export type SessionEnd = z.infer<typeof SessionEnd>;
 

@@ -44,7 +44,8 @@ export const PATH_FAULT_TEXT: Record<PathFault, string> = {
   "directory-with-bytes": "a path that ends in '/' is an empty directory and must have no bytes",
 };
 
-function utf8Length(text: string): number {
+/** Bytes of a text in UTF-8. */
+export function utf8Length(text: string): number {
   let bytes = 0;
   for (const character of text) {
     const point = character.codePointAt(0) as number;

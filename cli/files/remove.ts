@@ -1,3 +1,4 @@
+import type { SaidOfCommit } from "../../protocol/commits.ts";
 import type { BucketAddress } from "../../protocol/names.ts";
 import type { ListedFile } from "../gateway/answers.ts";
 import type { Client } from "../gateway/client.ts";
@@ -16,15 +17,21 @@ export interface Removal {
   readonly first: EntryPage<ListedFile>;
   /** The pages behind the first. */
   readonly rest: AsyncIterable<EntryPage<ListedFile>>;
+  /** Of the commit; not in an open commit. */
+  readonly said?: SaidOfCommit;
 }
 
 /** Removes files as one commit, however many they are. In an open commit the removals are staged. */
-export async function removeAsCommit(client: Client, { from, first, rest }: Removal): Promise<Removed> {
+export async function removeAsCommit(client: Client, { from, first, rest, said }: Removal): Promise<Removed> {
   let files = 0;
-  const remove = (place: BucketAddress, { entries }: EntryPage<ListedFile>): Promise<string | null> => {
+  const remove = (
+    place: BucketAddress,
+    { entries, said }: Pick<EntryPage<ListedFile>, "entries"> & { said?: SaidOfCommit | undefined },
+  ): Promise<string | null> => {
     files += entries.length;
     return commitUpload(client, {
       to: place,
+      said,
       fill: async () => entries.map(({ path }) => ({ delete: path })),
     });
   };
@@ -37,7 +44,7 @@ export async function removeAsCommit(client: Client, { from, first, rest }: Remo
     return { files, commit: null };
   }
   const commit = first.isLast
-    ? await remove(from, first)
-    : await asOneCommit(client, { to: from, fill: removeAll });
+    ? await remove(from, { ...first, said })
+    : await asOneCommit(client, { to: from, said, fill: removeAll });
   return { files, commit };
 }

@@ -1,6 +1,7 @@
 import { createReadStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
+import type { SaidOfCommit } from "../../protocol/commits.ts";
 import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
 import {
   ContentAdded,
@@ -44,7 +45,17 @@ export interface PageDone {
  */
 export async function uploadPage(
   client: Client,
-  { to, entries, progress }: { to: BucketAddress; entries: readonly LocalEntry[]; progress: Progress },
+  {
+    to,
+    entries,
+    progress,
+    said,
+  }: {
+    to: BucketAddress;
+    entries: readonly LocalEntry[];
+    progress: Progress;
+    said?: SaidOfCommit | undefined;
+  },
 ): Promise<PageDone> {
   const hashed = await hashAll(entries, progress);
   let sentBytes = 0;
@@ -55,7 +66,7 @@ export async function uploadPage(
     sentBytes = totalSize(missing);
     return hashed.map(({ target, content }) => ({ put: target, ...content }));
   };
-  const commit = await commitUpload(client, { to, fill });
+  const commit = await commitUpload(client, { to, said, fill });
   return { commit, bytes: totalSize(hashed), sentBytes };
 }
 

@@ -1,3 +1,4 @@
+import type { SaidOfCommit } from "../../protocol/commits.ts";
 import type { BucketAddress } from "../../protocol/names.ts";
 import type { Client } from "../gateway/client.ts";
 import { asOneCommit } from "../gateway/open-commits.ts";
@@ -23,6 +24,8 @@ export interface Upload {
   /** The pages behind the first. */
   readonly rest: AsyncIterable<EntryPage>;
   readonly progress: Progress;
+  /** Of the commit; not in an open commit, which is told when it is finished. */
+  readonly said?: SaidOfCommit;
 }
 
 /**
@@ -30,10 +33,13 @@ export interface Upload {
  * their own. Nothing is seen of it before the end. Into a commit that is open they are staged, and it stays open.
  */
 export async function uploadAsCommit(client: Client, upload: Upload): Promise<Uploaded> {
-  const { to, first, progress } = upload;
+  const { to, first, progress, said } = upload;
   const done = { files: 0, bytes: 0, sentBytes: 0 };
-  const put = async (place: BucketAddress, { entries }: EntryPage): Promise<string | null> => {
-    const { commit, bytes, sentBytes } = await uploadPage(client, { to: place, entries, progress });
+  const put = async (
+    place: BucketAddress,
+    { entries, said }: Pick<EntryPage, "entries"> & { said?: SaidOfCommit | undefined },
+  ): Promise<string | null> => {
+    const { commit, bytes, sentBytes } = await uploadPage(client, { to: place, entries, progress, said });
     done.files += entries.length;
     done.bytes += bytes;
     done.sentBytes += sentBytes;
@@ -47,6 +53,8 @@ export async function uploadAsCommit(client: Client, upload: Upload): Promise<Up
     await putAll(to);
     return { commit: null, ...done, staged: true };
   }
-  const commit = first.isLast ? await put(to, first) : await asOneCommit(client, { to, fill: putAll });
+  const commit = first.isLast
+    ? await put(to, { ...first, said })
+    : await asOneCommit(client, { to, said, fill: putAll });
   return { commit, ...done };
 }

@@ -64,6 +64,14 @@ export function parseOpenCommit(text: string): Required<Address> {
   );
 }
 
+/** Refuses an open commit where something is said of a commit: none is made there. */
+export function mustMakeCommit({ session, bucket }: Address): void {
+  if (session === undefined) return;
+  throw new UsageError(
+    `--message and --meta are for a commit, and in an open commit none is made: give them to 'sluice commit finish ${SCHEME}${bucket}'`,
+  );
+}
+
 /** For people. */
 export function showAddress({ bucket }: Address, path: string): string {
   return `${SCHEME}${bucket}/${path}`;

@@ -38,3 +38,17 @@ export async function commitOrHead(client: Client, address: Address, named?: str
 export function showChanges({ changes: { written, ended } }: Pick<Commit, "changes">): string {
   return `${written} written, ${ended} replaced or deleted`;
 }
+
+/** Whether anything was said of a commit. */
+export function isSaid({ message, meta }: Pick<Commit, "message" | "meta">): boolean {
+  return message !== null || Object.keys(meta).length > 0;
+}
+
+/** Who made a commit and what they said of it, a line each; those that it has. */
+export function noteLines({ key, message, meta }: Pick<Commit, "key" | "message" | "meta">): string[] {
+  return [
+    ...(key === null ? [] : [`key       ${key}`]),
+    ...(message === null ? [] : [`message   ${message}`]),
+    ...Object.entries(meta).map(([name, value]) => `meta      ${name}=${value}`),
+  ];
+}

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { SaidOfCommit } from "../../protocol/commits.ts";
 import { CommitCreated, SessionEnd, SessionOpened, UploadOpened } from "../../protocol/files.ts";
 import type { BranchAddress, BucketAddress } from "../../protocol/names.ts";
 import { stopRequests } from "../local/stop-requests.ts";
@@ -16,24 +17,41 @@ export type OpenCommit = Required<BucketAddress>;
 /** Starts an open commit. It ends by itself if nothing is added for `ttl`, a length of time such as "24h". */
 export function startOpenCommit(
   client: Client,
-  { repo, branch, ttl }: BranchAddress & { readonly ttl?: string | undefined },
+  {
+    repo,
+    branch,
+    ttl,
+    said,
+  }: BranchAddress & { readonly ttl?: string | undefined; readonly said?: SaidOfCommit | undefined },
 ): ReturnType<typeof client.call<typeof SessionOpened>> {
   return client.call(SessionOpened, {
     method: "POST",
     path: `/repos/${repo}/branches/${branch}/sessions`,
-    json: { ttl },
+    json: { ttl, ...said },
   });
 }
 
-/** Finishes an open commit, however long that takes. Returns the commit's id, or null if nothing changed. */
-export async function finishOpenCommit(client: Client, open: OpenCommit): Promise<string | null> {
+/** An open commit that was finished. */
+interface Finished {
+  /** Null if nothing changed. */
+  readonly commit: string | null;
+  /** Whether the gateway read what was said of the commit. One of an earlier release does not. */
+  readonly readsNote: boolean;
+}
+
+/** Finishes an open commit, however long that takes. */
+export async function finishOpenCommit(
+  client: Client,
+  { said, ...open }: OpenCommit & { readonly said?: SaidOfCommit },
+): Promise<Finished> {
   for (;;) {
     const end = await client.call(SessionEnd, {
       method: "POST",
       path: `${openCommitPath(open)}/finish`,
+      ...(said && { json: said }),
       repeatable: true,
     });
-    if (end.state === "finished") return end.commit;
+    if (end.state === "finished") return { commit: end.commit, readsNote: end.readsNote === true };
   }
 }
 
@@ -43,7 +61,15 @@ export async function finishOpenCommit(client: Client, open: OpenCommit): Promis
  */
 export async function commitUpload(
   client: Client,
-  { to, fill }: { to: BucketAddress; fill: (opened: OpenedUpload) => Promise<readonly object[]> },
+  {
+    to,
+    said,
+    fill,
+  }: {
+    to: BucketAddress;
+    said?: SaidOfCommit | undefined;
+    fill: (opened: OpenedUpload) => Promise<readonly object[]>;
+  },
 ): Promise<string | null> {
   const { repo, branch, session } = to;
   const json = { repo, branch };
@@ -52,7 +78,7 @@ export async function commitUpload(
   const { commit } = await client.call(CommitCreated, {
     method: "POST",
     path: `/repos/${repo}/branches/${branch}/commits`,
-    json: { upload, operations: await fill(opened), session },
+    json: { upload, operations: await fill(opened), session, ...said },
   });
   return commit;
 }
@@ -69,14 +95,23 @@ export async function abortOpenCommit(client: Client, open: OpenCommit): Promise
  */
 export async function asOneCommit(
   client: Client,
-  { to, fill }: { to: BranchAddress; fill: (open: OpenCommit) => Promise<void> },
+  {
+    to,
+    said,
+    fill,
+  }: {
+    to: BranchAddress;
+    said?: SaidOfCommit | undefined;
+    fill: (open: OpenCommit) => Promise<void>;
+  },
 ): Promise<string | null> {
-  const { session } = await startOpenCommit(client, to);
+  // Said at the start: a gateway that does not know it refuses it before anything is sent.
+  const { session } = await startOpenCommit(client, { ...to, said });
   const open: OpenCommit = { repo: to.repo, branch: to.branch, session };
   const stop = stopRequests();
   try {
     await Promise.race([fill(open), stop.drain.then(interrupted)]);
-    return await finishOpenCommit(client, open);
+    return (await finishOpenCommit(client, open)).commit;
   } catch (error) {
     // If the gateway can't be reached now, the open commit ends by itself later.
     await abortOpenCommit(client, open).catch(() => {});

@@ -226,7 +226,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return await this.#writes.commit(request);
   }
 
-  async startOpenCommit(request: { ttlMs: number }) {
+  async startOpenCommit(request: Contract.RequestOf<"startOpenCommit">) {
     return this.#openCommits.start(request);
   }
 
@@ -234,7 +234,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return this.#openCommits.status(request);
   }
 
-  async finishOpenCommit(request: { openCommit: string }) {
+  async finishOpenCommit(request: Contract.RequestOf<"finishOpenCommit">) {
     return await this.#writes.finishOpenCommit(request);
   }
 

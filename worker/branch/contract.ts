@@ -103,6 +103,8 @@ export interface BranchApi {
   /** Starts an open commit: writes that name it fill it, and finishOpenCommit makes it a commit. */
   startOpenCommit(request: {
     ttlMs: number;
+    /** For the commit that it becomes, as far as the finish says nothing else. */
+    note?: CommitNote;
   }): Promise<OpenCommitStarted | Refused<"no-such-branch" | "pipeline-output">>;
   /** How an open commit stands; also one that was finished lately. */
   openCommitStatus(request: {
@@ -115,6 +117,7 @@ export interface BranchApi {
    */
   finishOpenCommit(request: {
     openCommit: string;
+    note?: CommitNote;
   }): Promise<OpenCommitEnd | CommitRefused | ConditionsChanged>;
   /** Forgets an open commit and what it alone kept; does nothing if it is gone. `applying`: too late. */
   abortOpenCommit(request: { openCommit: string }): Promise<Done | Refused<"applying">>;
@@ -319,6 +322,8 @@ export interface VersionList {
 }
 
 export interface CreateMultipart {
+  /** For the commit of the completion, as far as that says nothing else. */
+  readonly note?: CommitNote;
   /** The object goes into this open commit when it is completed. */
   readonly openCommit?: string;
   readonly path: string;
@@ -396,6 +401,7 @@ export interface CompleteMultipart {
   /** Those of the upload are kept too. */
   readonly attributes: Pick<StoredAttributes, "checksum" | "parts">;
   readonly condition?: WriteCondition;
+  readonly note?: CommitNote;
 }
 export interface Completed extends ContentId {
   readonly ok: true;
@@ -430,6 +436,8 @@ export interface PutFile {
   /** The upload that the content's blobs carry; absent for inline content. */
   readonly upload?: string;
   readonly condition?: WriteCondition;
+  /** Of an open commit's write, only the key counts: it says who writes. */
+  readonly note?: CommitNote;
 }
 
 export type Operation =
@@ -450,6 +458,20 @@ export interface CommitRequest {
   readonly onFailedCondition?: "refuse" | "leave-out";
   /** The upload that the contents came by; the commit closes it. */
   readonly upload?: string;
+  /** As in PutFile. */
+  readonly note?: CommitNote;
+}
+
+/**
+ * Who makes a commit, and what they say of it: kept with the commit, in the transaction that makes it. If nothing
+ * changes, there is no commit, and the note goes with it. Of an output commit the job tells; it has no note.
+ */
+export interface CommitNote {
+  /** The id of the access key. */
+  readonly key?: string;
+  readonly message?: string;
+  /** At least one entry. */
+  readonly meta?: Readonly<Record<string, string>>;
 }
 
 export interface Committed {
@@ -567,6 +589,8 @@ export interface CommitEntry {
   readonly createdAt: number;
   /** The job that made it. */
   readonly origin: string | null;
+  /** Absent: a job made it, or a release that kept none. */
+  readonly note?: CommitNote;
   /** Files that it wrote, and files that it replaced or deleted. */
   readonly changes: { readonly written: number; readonly ended: number };
 }

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { DiffPage, MAX_LIST_CHANGES, type PathChange } from "../../../protocol/commits.ts";
 import { encodePath, withClient } from "../../gateway/client.ts";
-import { commitOrHead, commitsPath, parseBranch } from "../../gateway/commits.ts";
+import { commitOrHead, commitsPath, isSaid, noteLines, parseBranch } from "../../gateway/commits.ts";
 import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
-import { printJson, printLine, printTable, showSize } from "../../output/output.ts";
+import { printJson, printLine, printNote, printTable, showSize } from "../../output/output.ts";
 
 const DEFAULT_LIMIT = 1000;
 const MAX_LIMIT = 1_000_000;
@@ -12,7 +12,9 @@ const MAX_LIMIT = 1_000_000;
 export function addCommitDiff(group: Command): void {
   const command = group
     .command("diff")
-    .description("Lists what differs between two commits of a branch, by path.")
+    .description(
+      "Lists what differs between two commits of a branch, by path. What was said of the other one (--message, --meta) is on stderr, and in the JSON.",
+    )
     .argument("<bucket>", "<branch>.<repo>, with or without s3://")
     .argument("[from]", "the one commit; by default the parent of the other")
     .argument("[to]", "the other commit; by default the newest one")
@@ -37,6 +39,7 @@ export function addCommitDiff(group: Command): void {
           changes.push(...page.changes);
         } while (page.next !== null && changes.length < options.limit);
         if (options.json) return printJson({ ...page, changes } satisfies DiffPage);
+        if (isSaid(page)) for (const line of noteLines(page)) printNote(line);
         printTable([["CHANGE", "SIZE", "PATH"], ...changes.map(rowOf)]);
         if (page.next !== null) printLine(`more with --after '${page.next}'`);
       });

@@ -2,7 +2,13 @@ import type { Command } from "commander";
 import { CommitDetail, MAX_LIST_MAKERS, type Maker, Provenance } from "../../../protocol/commits.ts";
 import { type Address, showAddress } from "../../gateway/address.ts";
 import { type Client, encodePath, withClient } from "../../gateway/client.ts";
-import { commitOrHead, commitsPath, parseBranchAddress, showChanges } from "../../gateway/commits.ts";
+import {
+  commitOrHead,
+  commitsPath,
+  noteLines,
+  parseBranchAddress,
+  showChanges,
+} from "../../gateway/commits.ts";
 import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson, printLine, showTime } from "../../output/output.ts";
@@ -69,6 +75,7 @@ function printCommit(detail: CommitDetail, { bucket }: Address): void {
   printLine(`parent    ${detail.parent ?? "-"}`);
   printLine(`created   ${showTime(detail.createdAt)}`);
   printLine(`files     ${showChanges(detail)}`);
+  for (const line of noteLines(detail)) printLine(line);
   printLine(`job       ${jobText(detail)}`);
   for (const { name, repo, branch, commit } of detail.inputs) {
     printLine(`input     ${name}: s3://${branch}.${repo} at ${commit ?? "nothing yet"}`);

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { CommitPage, MAX_LIST_COMMITS } from "../../../protocol/commits.ts";
+import { type Commit, CommitPage, MAX_LIST_COMMITS } from "../../../protocol/commits.ts";
 import { withClient } from "../../gateway/client.ts";
 import { commitsPath, parseBranch, showChanges } from "../../gateway/commits.ts";
 import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
@@ -11,7 +11,9 @@ const DEFAULT_LIMIT = 20;
 export function addCommitList(group: Command): void {
   const command = group
     .command("list")
-    .description("Lists the commits of a branch, newest first, with the jobs that made them.")
+    .description(
+      "Lists the commits of a branch, newest first, with the jobs or the keys that made them, and what was said of them.",
+    )
     .argument("<bucket>", "<branch>.<repo>, with or without s3://")
     .option(
       "--limit <number>",
@@ -32,8 +34,10 @@ export function addCommitList(group: Command): void {
           showTime(commit.createdAt),
           showChanges(commit),
           commit.job ?? "-",
+          commit.key ?? "-",
+          saidText(commit),
         ]);
-        printTable([["ID", "CREATED", "FILES", "JOB"], ...rows]);
+        printTable([["ID", "CREATED", "FILES", "JOB", "KEY", "MESSAGE"], ...rows]);
         if (page.next !== null) printLine(`more with --after ${page.next}`);
       });
     });
@@ -42,4 +46,9 @@ export function addCommitList(group: Command): void {
     "sluice commit list master.images",
     "sluice commit list master.edges --json | jq -r '.commits[].id'",
   );
+}
+
+function saidText({ message, meta }: Commit): string {
+  const entries = Object.entries(meta).map(([name, value]) => `${name}=${value}`);
+  return [...(message === null ? [] : [message]), ...entries].join("  ");
 }

@@ -3,7 +3,7 @@ import { Duration } from "../../../protocol/duration.ts";
 import { parseBucketAddress } from "../../gateway/address.ts";
 import { withClient } from "../../gateway/client.ts";
 import { startOpenCommit } from "../../gateway/open-commits.ts";
-import { type ClientOptions, withClientOptions } from "../../options.ts";
+import { type ClientOptions, type NoteOptions, saidOf, withClientOptions, withNote } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson, printLine, printNote } from "../../output/output.ts";
 
@@ -20,11 +20,12 @@ export function addCommitStart(group: Command): void {
       "forget it when nothing is added for so long, such as 24h (default: what the gateway is set to)",
       duration,
     )
-    .action((text: string, options: ClientOptions & { readonly ttl?: string }) => {
+    .action((text: string, options: ClientOptions & NoteOptions & { readonly ttl?: string }) => {
       const { repo, branch, session } = parseBucketAddress(text);
       if (session !== undefined) throw new UsageError(`'${text}' is the bucket of an open commit already`);
+      const said = saidOf(options);
       return withClient(options, async (client) => {
-        const opened = await startOpenCommit(client, { repo, branch, ttl: options.ttl });
+        const opened = await startOpenCommit(client, { repo, branch, ttl: options.ttl, said });
         if (options.json) return printJson(opened);
         const bucket = `s3://${opened.bucket}`;
         printLine(bucket);
@@ -34,7 +35,7 @@ export function addCommitStart(group: Command): void {
       });
     });
   withClientOptions(
-    command,
+    withNote(command),
     "sluice commit start s3://master.images",
     "open=$(sluice commit start s3://master.images) && aws s3 sync photos $open && sluice commit finish $open",
   );

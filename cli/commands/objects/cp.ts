@@ -13,6 +13,7 @@ import { type Uploaded, uploadAsCommit } from "../../files/upload.ts";
 import {
   type Address,
   isAddress,
+  mustMakeCommit,
   parseAddress,
   parseFileAddress,
   showAddress,
@@ -20,11 +21,19 @@ import {
 import type { ListedFile } from "../../gateway/answers.ts";
 import { type Client, GatewayError, withClient } from "../../gateway/client.ts";
 import { createBucket, directoryPrefix, listPages } from "../../gateway/objects.ts";
-import { type ClientOptions, wholeNumber, withClientOptions } from "../../options.ts";
+import {
+  type ClientOptions,
+  type NoteOptions,
+  saidOf,
+  says,
+  wholeNumber,
+  withClientOptions,
+  withNote,
+} from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, showSize } from "../../output/output.ts";
 
-interface Options extends ClientOptions {
+interface Options extends ClientOptions, NoteOptions {
   readonly recursive?: true;
   readonly create?: true;
   readonly skipSpecial?: true;
@@ -58,9 +67,10 @@ export function addCp(program: Command): void {
     )
     .action((from: string, to: string, options: Options) => copy({ from, to }, options));
   withClientOptions(
-    command,
+    withNote(command),
     "sluice cp cat.png s3://master.images/pets/",
     "sluice cp -r --create photos s3://master.images/2026",
+    "sluice cp -r --message 'spring survey' --meta camera=k7 photos s3://master.images/2026",
     "sluice cp --split json --per-file 100 events.json s3://master.events/2026/",
     "zcat log.gz | sluice cp --split line --per-file 1000 - s3://master.logs/today/",
     "sluice cp s3://master.report/report.txt .",
@@ -76,6 +86,8 @@ async function copy({ from, to }: { from: string; to: string }, options: Options
   }
   if (options.split && isAddress(from))
     throw new UsageError("--split cuts a file of this machine, not of a bucket");
+  if (says(options) && isAddress(from))
+    throw new UsageError("--message and --meta are for a commit, and a copy to this machine makes none");
   await withClient(options, (client) =>
     isAddress(to)
       ? copyUp(client, { from, to: parseAddress(to), options })
@@ -89,6 +101,8 @@ async function copyUp(
   client: Client,
   { from, to, options }: { from: string; to: Address; options: Options },
 ): Promise<void> {
+  const said = saidOf(options);
+  if (says(said)) mustMakeCommit(to);
   const pages = await pagesToPut(from, { to, options });
   const { value: first } = await pages.next();
   if (!first)
@@ -96,7 +110,7 @@ async function copyUp(
   const progress = progressFor(options);
   try {
     if (options.create) await ensureBucket(client, to.bucket);
-    const done = await uploadAsCommit(client, { to, first, rest: pages, progress });
+    const done = await uploadAsCommit(client, { to, first, rest: pages, progress, said });
     if (options.json) return printJson(done);
     printLine(
       `${count(done.files, "file")}, ${showSize(done.bytes)} (${showSize(done.sentBytes)} sent): ${outcome(done, to)}`,

@@ -1,3 +1,5 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CommitDetail, CommitPage, DiffPage, Provenance } from "../../../protocol/commits.ts";
 import { BranchList, RepoList } from "../../../protocol/repos.ts";
@@ -61,8 +63,10 @@ describe("sluice commit list", () => {
   test("shows a branch's commits, newest first, with or without s3:// before it", async () => {
     const [first, second] = await filled("master.log", ["a", "1"], ["a", "2"]);
     const lines = (await ok("commit", "list", "master.log")).trimEnd().split("\n");
-    expect(lines[0]).toMatch(/^ID +CREATED +FILES +JOB$/);
-    expect(lines[1]).toMatch(new RegExp(`^${second} .* 1 written, 1 replaced or deleted +-$`));
+    expect(lines[0]).toMatch(/^ID +CREATED +FILES +JOB +KEY +MESSAGE$/);
+    expect(lines[1]).toMatch(
+      new RegExp(`^${second} .* 1 written, 1 replaced or deleted +- +${server.accessKeyId}$`),
+    );
     expect(lines[2]).toMatch(new RegExp(`^${first} `));
     expect(await ok("commit", "list", "s3://master.log", "--limit", "1")).toContain(
       `more with --after ${second}`,
@@ -98,6 +102,68 @@ describe("sluice commit diff", () => {
     expect(limited).toContain("more with --after 'a'");
     expect(await ok("commit", "diff", "master.diff", first ?? "", "--after", "a")).not.toContain(" a\n");
     expect((await cli("commit", "diff", "master.diff", "01ARZ3NDEKTSV4RRFFQ69G5FAV")).code).toBe(1);
+  });
+});
+
+describe("--message and --meta", () => {
+  test("of cp, rm and commit finish are kept with the commit, and shown where it is", REST, async () => {
+    await s3.createBucket("master.said");
+    const file = join(server.data, "said.txt");
+    await writeFile(file, "1");
+    // A message steers no terminal.
+    const said = ["--message", "Größe, not \u202esize", "--meta", "run=7", "--meta", "git=a=b"];
+    await ok("cp", ...said, file, "s3://master.said/");
+    await ok("cp", ...said, file, "s3://master.said/b");
+    await ok("rm", "--message", "one", "s3://master.said/b");
+    await ok("rm", "-r", "--message", "all", "s3://master.said");
+    const open = (await ok("commit", "start", "--meta", "run=8", "s3://master.said")).trim();
+    await ok("cp", file, open);
+    await ok("commit", "finish", "--message", "together", open);
+    const { commits } = CommitPage.parse(await okJson("commit", "list", "master.said"));
+    const first = { message: "Größe, not \u202esize", meta: { run: "7", git: "a=b" } };
+    expect(commits).toMatchObject([
+      { message: "together", meta: { run: "8" } },
+      { message: "all", meta: {} },
+      { message: "one", meta: {} },
+      first,
+      { ...first, key: server.accessKeyId },
+    ]);
+    const shown = "Größe, not \\u202esize";
+    expect(await ok("commit", "list", "master.said")).toContain(
+      `${server.accessKeyId}  ${shown}  run=7  git=a=b\n`,
+    );
+    const id = commits.at(-1)?.id ?? "";
+    const lines = [
+      `key       ${server.accessKeyId}`,
+      `message   ${shown}`,
+      "meta      run=7",
+      "meta      git=a=b",
+    ];
+    expect(await ok("commit", "inspect", "master.said", id)).toContain(`${lines.join("\n")}\n`);
+    const before = commits.at(-2)?.id ?? "";
+    expect((await cli("commit", "diff", "master.said", before, id)).stderr).toBe(`${lines.join("\n")}\n`);
+  });
+
+  test("are refused before anything is sent if no commit can keep them", REST, async () => {
+    await s3.createBucket("master.unsaid");
+    const open = (await ok("commit", "start", "s3://master.unsaid")).trim();
+    const file = join(server.data, "unsaid.txt");
+    await writeFile(file, "1");
+    const up = [file, "s3://master.unsaid/"];
+    for (const [args, text] of [
+      [["cp", "--meta", "run", ...up], "<key>=<value>"],
+      [["cp", "--meta", "a=1", "--meta", "a=2", ...up], "twice"],
+      [["cp", "--meta", "Run=1", ...up], "lower-case"],
+      [["cp", "--message", "m".repeat(2049), ...up], "2049 bytes"],
+      [["cp", "--message", "a\nb", ...up], "control characters"],
+      [["cp", "--message", "why", "s3://master.unsaid/a", "."], "to this machine"],
+      [["cp", "--message", "why", file, open], "commit finish"],
+      [["rm", "--message", "why", `${open}/a`], "commit finish"],
+    ] as const) {
+      const refused = await cli(...args);
+      expect(refused, args.join(" ")).toMatchObject({ code: 2 });
+      expect(refused.stderr).toContain(text);
+    }
   });
 });
 

@@ -18,6 +18,10 @@ function commitsOf(repo: string): string {
   return `GET /repos/${repo}/branches/master/commits`;
 }
 
+async function uploadTo(repo: string): Promise<string> {
+  return (await good("POST /uploads", { body: { repo, branch: "master" } })).upload;
+}
+
 /** Runs the only datum of a pipeline's next job, which writes one small file. */
 async function runOne(name: string, output: { path: string; text: string }): Promise<void> {
   const { id, bytes } = await contentOf(output.text);
@@ -64,6 +68,54 @@ describe("the commits of a branch", () => {
       commits: [{ id: first, parent: null }],
       next: null,
     });
+  });
+
+  test("tell who made them and what was said of them, in the list, of one, and beside a difference", async () => {
+    const [first] = await filled("noted", { a: "1" });
+    const said = { message: "spring", meta: { camera: "k7" } };
+    const caller = { keyId: "the-key" };
+    const { commit } = await good("POST /repos/noted/branches/master/commits", {
+      body: { upload: await uploadTo("noted"), operations: [{ delete: "a" }], ...said },
+      caller,
+    });
+    const noted = { key: "the-key", ...said };
+    const page = CommitPage.parse(await good(commitsOf("noted")));
+    expect(page.commits).toMatchObject([
+      { id: commit, ...noted },
+      { id: first, message: null, meta: {} },
+    ]);
+    expect(await good(`${commitsOf("noted")}/${commit}`)).toMatchObject(noted);
+    expect(await good(`${commitsOf("noted")}/${commit}/diff`)).toMatchObject({ to: commit, ...noted });
+  });
+
+  const UNSAYABLE = [
+    ["an empty message", { message: "" }, "message", "must not be empty"],
+    ["a message of two lines", { message: "a\nb" }, "message", "control characters"],
+    ["a name with a capital", { meta: { Run: "1" } }, "meta.Run", "lower-case"],
+    ["a value that is none", { meta: { run: 7 } }, "meta.run", "string"],
+    [
+      "too much together",
+      { message: "ä".repeat(1000), meta: { run: "x".repeat(46) } },
+      "message",
+      "2049 bytes together, names and values; at most 2048",
+    ],
+  ] as const;
+
+  test("are not made with a note that no commit can keep: the field and the reason are named", async () => {
+    await makeBranch({ repo: "unsaid", branch: "master" });
+    const body = { upload: await uploadTo("unsaid"), operations: [{ delete: "a" }] };
+    for (const [what, said, path, text] of UNSAYABLE) {
+      for (const [line, more] of [
+        ["POST /repos/unsaid/branches/master/commits", body],
+        ["POST /repos/unsaid/branches/master/sessions", {}],
+      ] as const) {
+        const refused = await failed(line, { body: { ...more, ...said } });
+        expect(refused, what).toMatchObject({
+          status: 400,
+          issues: [{ path, message: expect.stringContaining(text) }],
+        });
+      }
+    }
   });
 
   test("are not there where the branch is not, or has no such commit", async () => {

@@ -49,6 +49,33 @@ describe("an open commit", () => {
     });
   });
 
+  test("keeps what its finish says of the commit, and its start as far as that says nothing", async () => {
+    const branch = await branchOf("said");
+    const started = { message: "begun", meta: { run: "7" } };
+    const { session } = await good(`POST ${branch.path}/sessions`, { body: started });
+    await stage(branch, session, "a");
+    const finish = `POST ${branch.path}/sessions/${session}/finish`;
+    const end = await good(finish, { body: { message: "done" }, caller: { keyId: "finisher" } });
+    expect(end).toMatchObject({ state: "finished", readsNote: true });
+    expect(await good(finish, { body: { message: "again" } })).toEqual(end);
+    expect(await good(`GET ${branch.path}/commits/${end.commit}`)).toMatchObject({
+      key: "finisher",
+      message: "done",
+      meta: { run: "7" },
+    });
+  });
+
+  test("takes no message with what is staged in it", async () => {
+    const branch = await branchOf("unsaid");
+    const { session } = await good(`POST ${branch.path}/sessions`);
+    const { upload } = await good("POST /uploads", { body: { repo: branch.repo, branch: branch.branch } });
+    const operations = [{ delete: "a" }];
+    const refused = await failed(`POST ${branch.path}/commits`, {
+      body: { upload, session, operations, message: "why", meta: {} },
+    });
+    expect(refused.issues.map(({ path }) => path)).toEqual(["message", "meta"]);
+  });
+
   test("that holds nothing makes no commit", async () => {
     const { path } = await branchOf("hollow");
     const { session } = await good(`POST ${path}/sessions`, { body: {} });

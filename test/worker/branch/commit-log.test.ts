@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
-import type { PathDifference } from "../../../worker/branch/contract.ts";
+import type { CommitNote, PathDifference } from "../../../worker/branch/contract.ts";
 import {
   CHANGED_IN_ONE,
   CHANGED_IN_SPAN,
@@ -8,11 +8,16 @@ import {
   EVERY_PATH,
 } from "../../../worker/branch/history/diff.ts";
 import { seededRandom } from "../../support/random.ts";
+import { crashAt } from "./large-support.ts";
 import {
   type BranchStub,
+  begin,
   branchOf,
+  chunked,
   commitFiles,
   committed,
+  completion,
+  DAY_MS,
   freshBranch,
   freshBucket,
   inline,
@@ -213,5 +218,118 @@ describe("a difference", () => {
       const walks = plan.filter((line) => /^SCAN (files|a|b)\b/.test(line));
       expect(walks, text).toEqual([]);
     }
+  });
+});
+
+/** The notes of a branch's commits, the oldest first. */
+async function notesOf(branch: BranchStub): Promise<(CommitNote | undefined)[]> {
+  const log = await branch.commits({ limit: 1000 });
+  if (!log.ok) throw new Error(log.reason);
+  return log.commits.map(({ note }) => note).reverse();
+}
+
+const SAID: CommitNote = { key: "k1", message: "why", meta: { run: "7", "git.sha": "a=b" } };
+
+function putNoted(branch: BranchStub, path: string, note: CommitNote) {
+  return branch.put({ path, content: inline(path), attributes: {}, note });
+}
+
+describe("the note of a commit", () => {
+  test("is kept by each kind of write, whole or in part, and told by the log and of one commit", async () => {
+    const branch = await freshBranch();
+    await putNoted(branch, "a", SAID);
+    await putNoted(branch, "b", { key: "k2" });
+    committed(await branch.commit({ operations: [{ delete: "a" }], note: { message: "gone" } }));
+    const upload = await begin(branch);
+    const one = chunked("one", ["b/1"]);
+    await branch.addPart({ upload, number: 1, content: one });
+    const note = { key: "k1", meta: { of: "parts" } };
+    expect(await branch.completeMultipart({ ...completion(upload, { 1: one }), note })).toMatchObject({
+      ok: true,
+    });
+    await put(branch, "nothing is said");
+    expect(await notesOf(branch)).toEqual([SAID, { key: "k2" }, { message: "gone" }, note, undefined]);
+    const log = await branch.commits({ limit: 1000 });
+    const first = (log.ok && log.commits.at(-1)?.id) || "";
+    expect(await branch.commitEntry({ commit: first })).toMatchObject({ id: first, note: SAID });
+  });
+
+  test("is that of its own call, however many wait together and share a transaction", async () => {
+    const branch = await freshBranch();
+    const notes = Array.from({ length: 60 }, (_, n) => ({ key: `k${n % 7}`, message: `put ${n}` }));
+    const answers = await Promise.all(notes.map((note, n) => putNoted(branch, `p${n}`, note)));
+    for (const [n, answer] of answers.entries()) {
+      const entry = await branch.commitEntry({ commit: committed(answer) ?? "" });
+      expect(entry).toMatchObject({ note: notes[n] });
+    }
+  });
+
+  test("goes with a write that changes nothing, and comes to no other commit", async () => {
+    const branch = await freshBranch();
+    await putNoted(branch, "a", { key: "k1" });
+    expect(await putNoted(branch, "a", SAID)).toMatchObject({ ok: true, commit: null });
+    await putNoted(branch, "b", { key: "k2" });
+    expect(await notesOf(branch)).toEqual([{ key: "k1" }, { key: "k2" }]);
+  });
+
+  test("names the key also if the first commit of that key was undone on its way", async () => {
+    const branch = await freshBranch();
+    const crash = crashAt({ statement: /INSERT INTO commits/, nth: 1 });
+    const failing = putNoted(branch, "a", SAID).catch(() => "failed");
+    await crash.reached();
+    expect(await failing).toBe("failed");
+    crash.resume();
+    committed(await putNoted(branch, "a", SAID));
+    expect(await notesOf(branch)).toEqual([SAID]);
+  });
+
+  test("of an open commit is what was said when it was finished, else when it was started", async () => {
+    const branch = await freshBranch();
+    const started: CommitNote = { key: "k1", message: "begun", meta: { at: "start" } };
+    const ends: CommitNote[] = [
+      { key: "k2" },
+      { key: "k2", message: "done" },
+      { key: "k2", meta: { at: "end" } },
+    ];
+    for (const [n, note] of ends.entries()) {
+      const opened = await branch.startOpenCommit({ ttlMs: DAY_MS, note: started });
+      if (!opened.ok) throw new Error(opened.reason);
+      const { openCommit } = opened;
+      committed(
+        await branch.put({ openCommit, path: `${n}`, content: inline("x"), attributes: {}, note: SAID }),
+      );
+      expect(await branch.finishOpenCommit({ openCommit, note })).toMatchObject({ state: "finished" });
+      // Asked again, it is the commit that it is.
+      await branch.finishOpenCommit({ openCommit, note: SAID });
+    }
+    expect(await notesOf(branch)).toEqual([
+      { ...started, key: "k2" },
+      { ...started, key: "k2", message: "done" },
+      { ...started, key: "k2", meta: { at: "end" } },
+    ]);
+  });
+
+  test("of a multipart upload is what was said at its completion, else at its beginning", async () => {
+    const branch = await freshBranch();
+    const upload = await begin(branch, { note: SAID });
+    const one = chunked("one", ["b/1"]);
+    await branch.addPart({ upload, number: 1, content: one });
+    await branch.completeMultipart({
+      ...completion(upload, { 1: one }),
+      note: { key: "k9", message: "whole" },
+    });
+    expect(await notesOf(branch)).toEqual([{ ...SAID, key: "k9", message: "whole" }]);
+  });
+
+  test("is absent from what releases wrote that kept none", async () => {
+    const branch = await freshBranch();
+    await putNoted(branch, "a", SAID);
+    await runInDurableObject(branch, (_, { storage: { sql } }) => {
+      const columns = "gen, seq, id, kind, created_at, births, deaths, origin";
+      sql.exec(`CREATE TABLE kept AS SELECT ${columns} FROM commits`);
+      sql.exec("DELETE FROM commits");
+      sql.exec(`INSERT INTO commits (${columns}) SELECT ${columns} FROM kept`);
+    });
+    expect(await notesOf(branch)).toEqual([undefined]);
   });
 });

@@ -31,6 +31,7 @@ const ROWS: readonly (readonly string[])[] = [
   ["INSERT INTO staged (session, gone, path, judged) VALUES (1, 1, 'b', 0)"],
   ["UPDATE contents SET named = 0, life = 7"],
   [`INSERT INTO lineages (gen, seq, lineage) VALUES (1, 1, '{"u":1}')`],
+  ["INSERT INTO authors (number, key_id) VALUES (1, 'k')", "UPDATE commits SET author = 1"],
 ];
 
 describe("migrations", () => {

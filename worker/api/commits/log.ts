@@ -10,7 +10,7 @@ import {
   type PathChange,
 } from "../../../protocol/commits.ts";
 import type { Job } from "../../../protocol/pipelines.ts";
-import type { CommitEntry, PathDifference } from "../../branch/contract.ts";
+import type { CommitEntry, CommitNote, PathDifference } from "../../branch/contract.ts";
 import { branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
 
@@ -50,12 +50,12 @@ const DiffQuery = z.strictObject({
 export async function diffCommit(asked: ApiRequest): Promise<Response> {
   const { from: asFrom, after, limit } = readQuery(asked, DiffQuery);
   const { address, branch } = branchInPath(asked);
-  const { id: to, parent } = await commitInPath(asked);
+  const { id: to, parent, note } = await commitInPath(asked);
   const from = asFrom ?? parent;
   const diff = await branch.diff({ from, to, after, limit });
   if (!diff.ok) throw branchError(diff, address);
   const changes = diff.changes.map(changeOf);
-  return Response.json({ from, to, changes, next: diff.next } satisfies DiffPage);
+  return Response.json({ from, to, ...noted(note), changes, next: diff.next } satisfies DiffPage);
 }
 
 /** The commit of the path. If the branch was deleted and made again, only commits since then are found. */
@@ -71,8 +71,12 @@ async function jobOf({ context, params }: ApiRequest, id: string): Promise<Job |
   return (await context.pipeline(params.repo ?? "").job(id)) ?? (await context.catalogue.jobs.find(id));
 }
 
-function shown({ id, parent, createdAt, origin, changes }: CommitEntry): Commit {
-  return { id, parent, createdAt, job: origin, changes };
+function shown({ id, parent, createdAt, origin, note, changes }: CommitEntry): Commit {
+  return { id, parent, createdAt, job: origin, ...noted(note), changes };
+}
+
+function noted(note: CommitNote = {}): Pick<Commit, "key" | "message" | "meta"> {
+  return { key: note.key ?? null, message: note.message ?? null, meta: { ...note.meta } };
 }
 
 function changeOf({ path, before, after }: PathDifference): PathChange {

@@ -1,11 +1,18 @@
 import type { z } from "zod";
 import { parseDuration } from "../../../protocol/duration.ts";
-import { OpenSession, type Session, type SessionEnd, type SessionOpened } from "../../../protocol/files.ts";
+import {
+  FinishSession,
+  OpenSession,
+  type Session,
+  type SessionEnd,
+  type SessionOpened,
+} from "../../../protocol/files.ts";
 import { type BranchAddress, openCommitBucket, SessionId } from "../../../protocol/names.ts";
-import type { BranchApi } from "../../branch/contract.ts";
+import type { BranchApi, RequestOf } from "../../branch/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, noQuery } from "../request/api-request.ts";
+import { noteOf } from "../request/note.ts";
 import { readJson } from "../request/read-json.ts";
 
 /** How long one request waits for the end of an open commit. */
@@ -18,8 +25,8 @@ const LAST_PAUSE_MS = 1000;
 export async function startOpenCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch } = branchInPath(asked);
-  const { ttl } = hasBody(asked) ? await readJson(asked, OpenSession) : {};
-  const opened = await branch.startOpenCommit({ ttlMs: ttlOf(asked, ttl) });
+  const { ttl, ...said } = hasBody(asked) ? await readJson(asked, OpenSession) : {};
+  const opened = await branch.startOpenCommit({ ttlMs: ttlOf(asked, ttl), note: noteOf(asked, said) });
   if (!opened.ok) throw branchError(opened, address);
   const { openCommit: session } = opened;
   return Response.json(
@@ -39,12 +46,18 @@ export async function inspectOpenCommit(asked: ApiRequest): Promise<Response> {
   return Response.json({ ...session, state, operations, openedAt, dueAt: due, commit } satisfies Session);
 }
 
-/** `POST …/sessions/{session}/finish`: 202 if it takes longer than one request waits. It may be asked again. */
+/**
+ * `POST …/sessions/{session}/finish`: 202 if it takes longer than one request waits. It may be asked again: the commit
+ * keeps the note of the request that finished it.
+ */
 export async function finishOpenCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch, openCommit } = openCommitInPath(asked);
-  const end = await waitForEnd(branch, openCommit);
-  return Response.json(end, { status: end.state === "applying" ? 202 : 200 });
+  const said = hasBody(asked) ? await readJson(asked, FinishSession) : undefined;
+  const end = await waitForEnd(branch, { openCommit, note: noteOf(asked, said ?? {}) });
+  return Response.json({ ...end, ...(said && { readsNote: true }) } satisfies SessionEnd, {
+    status: end.state === "applying" ? 202 : 200,
+  });
 }
 
 /** `DELETE …/sessions/{session}`: also succeeds if it is gone. */
@@ -59,10 +72,13 @@ export async function abortOpenCommit(asked: ApiRequest): Promise<Response> {
   );
 }
 
-async function waitForEnd(branch: BranchApi, openCommit: string): Promise<SessionEnd> {
+async function waitForEnd(
+  branch: BranchApi,
+  request: RequestOf<"finishOpenCommit">,
+): Promise<Pick<SessionEnd, "state" | "commit">> {
   const deadline = Date.now() + MAX_WAIT_MS;
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LAST_PAUSE_MS)) {
-    const end = await branch.finishOpenCommit({ openCommit });
+    const end = await branch.finishOpenCommit(request);
     if (!end.ok) throw branchError(end);
     if (end.state === "finished") return { state: "finished", commit: end.commit };
     if (Date.now() >= deadline) return { state: "applying", commit: null };

@@ -1,6 +1,7 @@
 import type { CommitEntry, CommitLog, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Live } from "../tree/generation-store.ts";
+import { noteOfCommit } from "../tree/note.ts";
 
 type LogStores = Pick<Ledger, "live" | "commits" | "sql">;
 type NotThere = Refused<"no-such-branch" | "no-such-version">;
@@ -37,6 +38,8 @@ interface LogRow {
   readonly births: number;
   readonly deaths: number;
   readonly origin: string | null;
+  readonly key: string | null;
+  readonly said: string | null;
 }
 
 function entriesBefore(
@@ -45,12 +48,14 @@ function entriesBefore(
 ): CommitEntry[] {
   // One row more: what a commit changed is told by the counts of the one before it.
   const rows = sql.all<LogRow>`
-    SELECT id, created_at AS createdAt, births, deaths, origin FROM commits
+    SELECT id, created_at AS createdAt, births, deaths, origin, key_id AS "key", note AS said
+    FROM commits LEFT JOIN authors ON authors.number = commits.author
     WHERE gen = ${live.gen} AND seq < ${before} ORDER BY seq DESC LIMIT ${limit + 1}`;
-  return rows.slice(0, limit).map(({ id, createdAt, births, deaths, origin }, index) => {
+  return rows.slice(0, limit).map(({ id, createdAt, births, deaths, origin, ...row }, index) => {
     const parent = rows[index + 1];
     const changes = { written: births - (parent?.births ?? 0), ended: deaths - (parent?.deaths ?? 0) };
-    return { id, parent: parent?.id ?? null, createdAt, origin, changes };
+    const note = noteOfCommit(row);
+    return { id, parent: parent?.id ?? null, createdAt, origin, changes, ...(note && { note }) };
   });
 }
 

@@ -104,9 +104,10 @@ function conclude(
   }
   const openCommit = ledger.openCommits.get(writing.openCommit);
   const { births, deaths } = ledger.applying.written();
+  const note = ledger.applying.note();
   const isMade = births + deaths > 0 || openCommit.origin !== null;
   const answer: Committed = isMade
-    ? moveHead(tx, ledger, { live, births, deaths, moment, origin: openCommit.origin ?? undefined })
+    ? moveHead(tx, ledger, { live, births, deaths, moment, origin: openCommit.origin ?? undefined, note })
     : { ok: true, commit: null, modifiedAt: live.head.modifiedAt };
   ledger.applying.clear();
   ledger.openCommits.finish(openCommit, { ...answer, now: moment.now });

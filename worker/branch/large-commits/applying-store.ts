@@ -1,7 +1,9 @@
 import { Store } from "../../sqlite/store.ts";
+import type { CommitNote } from "../contract.ts";
 import { type ConditionProgress, NONE_CHANGED } from "../open-commits/judged.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import type { Position } from "../tree/commit-store.ts";
+import { noteText, readNote } from "../tree/note.ts";
 
 /** The open commit that is becoming a large commit, slice by slice. */
 export interface Applying {
@@ -46,11 +48,17 @@ export class ApplyingStore extends Store {
     return applying !== null && applying.gen === gen && applying.seq !== null;
   }
 
-  /** Begins with the check. */
-  begin({ number, gen }: OpenCommit): void {
+  /** Begins with the check. `note`: of the commit that is to come. */
+  begin({ number, gen }: OpenCommit, note: CommitNote | undefined): void {
     this.sql.run`
-      INSERT INTO applying (one, session, gen, checked, births, deaths) VALUES (1, ${number}, ${gen}, '', 0, 0)`;
+      INSERT INTO applying (one, session, gen, checked, births, deaths, said)
+      VALUES (1, ${number}, ${gen}, '', 0, 0, ${noteText(note)})`;
     this.forget();
+  }
+
+  note(): CommitNote | undefined {
+    const row = this.sql.first<{ said: string | null }>`SELECT said FROM applying WHERE one = 1`;
+    return row && readNote(row.said);
   }
 
   progress(): CheckProgress {

@@ -114,6 +114,7 @@ export class Ledger {
       return transaction(this.#storage, work);
     } catch (error) {
       this.generations.forget();
+      this.commits.forget();
       this.applying.forget();
       this.claim.forget();
       this.subscribers.forget();

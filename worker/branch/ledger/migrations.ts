@@ -240,4 +240,16 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (gen, seq)
   ) WITHOUT ROWID;
   `,
+  `
+  -- Access keys that made commits, by a number of our own: a commit then keeps a byte or two, not the id.
+  CREATE TABLE authors (number INTEGER PRIMARY KEY, key_id TEXT NOT NULL UNIQUE);
+  -- the number of the key that made it; null if that is not known, or a job made it
+  ALTER TABLE commits ADD COLUMN author INTEGER;
+  -- JSON: the message and the metadata that were given with it; null if there are none
+  ALTER TABLE commits ADD COLUMN note TEXT;
+  -- JSON of a CommitNote, each, for the commit that is to come: as it began; of one that is applied, as it ended
+  ALTER TABLE sessions ADD COLUMN note TEXT;
+  ALTER TABLE multiparts ADD COLUMN note TEXT;
+  ALTER TABLE applying ADD COLUMN said TEXT;
+  `,
 ];

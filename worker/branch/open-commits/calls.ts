@@ -11,7 +11,7 @@ export class OpenCommitCalls {
     this.#context = context;
   }
 
-  start({ ttlMs }: RequestOf<"startOpenCommit">): AnswerOf<"startOpenCommit"> {
+  start({ ttlMs, note }: RequestOf<"startOpenCommit">): AnswerOf<"startOpenCommit"> {
     const { ledger, moment, wake } = this.#context;
     const { live } = ledger;
     if (!live) return { ok: false, reason: "no-such-branch" };
@@ -19,7 +19,7 @@ export class OpenCommitCalls {
     const { now, id } = moment();
     const openCommit = id(now);
     ledger.transaction(() =>
-      ledger.openCommits.open({ id: openCommit, gen: live.gen, now, ttlMs, origin: null }),
+      ledger.openCommits.open({ id: openCommit, gen: live.gen, now, ttlMs, origin: null, note }),
     );
     wake(now + ttlMs);
     return { ok: true, openCommit };

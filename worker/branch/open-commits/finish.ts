@@ -2,6 +2,7 @@ import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Moment } from "../context.ts";
 import type {
+  CommitNote,
   CommitRefused,
   Committed,
   ConditionsChanged,
@@ -12,6 +13,7 @@ import type {
 import type { Ledger } from "../ledger/ledger.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
+import { endNote } from "../tree/note.ts";
 import { claimedBranch, writableBranch } from "../write/admission.ts";
 import { noteLineage, writeCommit } from "../write/commit.ts";
 import { type FinalState, type PlannedChange, planCommit } from "../write/plan.ts";
@@ -46,13 +48,18 @@ interface Finishing {
   readonly live: Live;
   readonly openCommit: OpenCommit;
   readonly moment: Moment;
+  /** Of the commit. */
+  readonly note?: CommitNote | undefined;
 }
 
-/** Finishes the open commit of a client. May be asked again: a finished one has the same answer for a day. */
+/**
+ * Finishes the open commit of a client. May be asked again: a finished one has the same answer for a day, and the note
+ * of the call that finished it.
+ */
 export function finishOpenCommit(
   tx: Tx,
   ledger: FinishStores,
-  { id, moment }: { id: string; moment: Moment },
+  { id, note: ended, moment }: { id: string; note?: CommitNote | undefined; moment: Moment },
 ): OpenCommitEnd | CommitRefused | ConditionsChanged {
   const live = ledger.generations.live();
   const openCommit = live ? ledger.openCommits.find(id, live.gen) : undefined;
@@ -69,7 +76,8 @@ export function finishOpenCommit(
   // Of a large commit, the Applier looks at the conditions.
   const changed = isLarge(openCommit) ? undefined : changedConditions(tx, ledger, openCommit);
   if (changed) return changed;
-  const answer = writeOrBegin(tx, ledger, { live, openCommit, moment });
+  const note = endNote(openCommit.note, ended);
+  const answer = writeOrBegin(tx, ledger, { live, openCommit, moment, note });
   if (answer.ok) {
     return { ok: true, state: "finished", commit: answer.commit, modifiedAt: answer.modifiedAt };
   }
@@ -103,10 +111,10 @@ function writeOrBegin(
   ledger: FinishStores,
   finishing: Finishing,
 ): Committed | CommitRefused | Refused<"applying"> {
-  const { openCommit } = finishing;
+  const { openCommit, note } = finishing;
   if (!isLarge(openCommit)) return writeStaged(tx, ledger, finishing);
   ledger.openCommits.startApplying(openCommit);
-  ledger.applying.begin(openCommit);
+  ledger.applying.begin(openCommit, note);
   return APPLYING;
 }
 
@@ -118,7 +126,7 @@ function isLarge({ operations }: OpenCommit): boolean {
 function writeStaged(
   tx: Tx,
   ledger: FinishStores,
-  { live, openCommit, moment }: Finishing,
+  { live, openCommit, moment, note }: Finishing,
 ): Committed | CommitRefused {
   const { gen, number, origin } = openCommit;
   const state = ledger.staged.all(number);
@@ -132,7 +140,7 @@ function writeStaged(
   // Files that are born take over what was kept for them.
   const keep = () => {};
   const answer: Committed = isMade
-    ? writeCommit(tx, ledger, { live, changes, moment, origin: origin ?? undefined, keep })
+    ? writeCommit(tx, ledger, { live, changes, moment, origin: origin ?? undefined, note, keep })
     : { ok: true, commit: null, modifiedAt };
   ledger.openCommits.finish(openCommit, { ...answer, now: moment.now });
   ledger.contents.removeReleased(moment.now);

@@ -1,5 +1,6 @@
 import { Store } from "../../sqlite/store.ts";
-import type { CommitRefused, ConditionsChanged } from "../contract.ts";
+import type { CommitNote, CommitRefused, ConditionsChanged } from "../contract.ts";
+import { noteText, readNote } from "../tree/note.ts";
 
 /** How long a finished open commit is remembered for clients that ask again; milliseconds. */
 const FINISHED_KEPT_MS = 24 * 60 * 60 * 1000;
@@ -28,6 +29,8 @@ export interface OpenCommit {
   /** Set if it is finished and changed something. */
   readonly commit: string | null;
   readonly modifiedAt: number | null;
+  /** What was said of its commit when it began. */
+  readonly note: CommitNote | undefined;
 }
 
 interface NewOpenCommit {
@@ -37,13 +40,17 @@ interface NewOpenCommit {
   /** Null: it does not end with time. */
   readonly ttlMs: number | null;
   readonly origin: string | null;
+  readonly note?: CommitNote | undefined;
 }
 
-type StoredRow = Omit<OpenCommit, "state"> & { readonly state: number };
+type StoredRow = Omit<OpenCommit, "state" | "note"> & {
+  readonly state: number;
+  readonly note: string | null;
+};
 
 const SELECT = `
   SELECT number, id, gen, state, opened_at AS openedAt, written_at AS writtenAt, due, operations, origin,
-    commit_id AS "commit", modified_at AS modifiedAt FROM sessions`;
+    commit_id AS "commit", modified_at AS modifiedAt, note FROM sessions`;
 const BY_ID = `${SELECT} WHERE id = ? AND gen = ?`;
 const BY_ORIGIN = `${SELECT} WHERE gen = ? AND origin = ?`;
 const BY_NUMBER = `${SELECT} WHERE number = ?`;
@@ -51,11 +58,11 @@ const EXPIRED = `${SELECT} INDEXED BY sessions_by_due WHERE due IS NOT NULL AND 
 
 /** The open commits of all generations. What they stage is for `StagedStore`. */
 export class OpenCommitStore extends Store {
-  open({ id, gen, now, ttlMs, origin }: NewOpenCommit): void {
+  open({ id, gen, now, ttlMs, origin, note }: NewOpenCommit): void {
     const due = ttlMs === null ? null : now + ttlMs;
     this.sql.run`
-      INSERT INTO sessions (id, gen, state, opened_at, written_at, ttl, due, operations, origin)
-      VALUES (${id}, ${gen}, ${OPEN}, ${now}, ${now}, ${ttlMs ?? 0}, ${due}, 0, ${origin})`;
+      INSERT INTO sessions (id, gen, state, opened_at, written_at, ttl, due, operations, origin, note)
+      VALUES (${id}, ${gen}, ${OPEN}, ${now}, ${now}, ${ttlMs ?? 0}, ${due}, 0, ${origin}, ${noteText(note)})`;
   }
 
   /** An open commit of this generation that has not ended. */
@@ -166,6 +173,6 @@ export class OpenCommitStore extends Store {
 
   #first(text: string, values: readonly (string | number)[]): OpenCommit | undefined {
     const [row] = this.sql.query<StoredRow>(text, values);
-    return row && { ...row, state: STATES[row.state] ?? "ended" };
+    return row && { ...row, state: STATES[row.state] ?? "ended", note: readNote(row.note) };
   }
 }

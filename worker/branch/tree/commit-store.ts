@@ -1,4 +1,8 @@
+import type { Sql } from "../../sqlite/sql.ts";
 import { Store } from "../../sqlite/store.ts";
+import type { CommitNote } from "../contract.ts";
+import { AuthorStore } from "./author-store.ts";
+import { saidText } from "./note.ts";
 
 /** The kind of a row of `commits`, by its number. */
 const COMMIT_KINDS = ["commit", "deletion"] as const;
@@ -29,6 +33,7 @@ export interface CommitStamp {
 interface NewCommit extends CommitRow {
   /** The job that made it. */
   readonly origin?: string | undefined;
+  readonly note?: CommitNote | undefined;
 }
 
 type StoredRow = Omit<CommitRow, "kind"> & { readonly kind: number };
@@ -42,10 +47,24 @@ const AFTER = `${SELECT} (gen, seq) > (?, ?) ORDER BY gen, seq LIMIT ?`;
 
 /** The commits of all generations, and their deletions. */
 export class CommitStore extends Store {
-  insert({ gen, seq, id, kind, createdAt, births, deaths, origin }: NewCommit): void {
+  readonly #authors: AuthorStore;
+
+  constructor(sql: Sql) {
+    super(sql);
+    this.#authors = new AuthorStore(sql);
+  }
+
+  insert({ gen, seq, id, kind, createdAt, births, deaths, origin, note }: NewCommit): void {
+    const author = note?.key === undefined ? null : this.#authors.numberOf(note.key);
     this.sql.run`
-      INSERT INTO commits (gen, seq, id, kind, created_at, births, deaths, origin)
-      VALUES (${gen}, ${seq}, ${id}, ${COMMIT_KINDS.indexOf(kind)}, ${createdAt}, ${births}, ${deaths}, ${origin ?? null})`;
+      INSERT INTO commits (gen, seq, id, kind, created_at, births, deaths, origin, author, note)
+      VALUES (${gen}, ${seq}, ${id}, ${COMMIT_KINDS.indexOf(kind)}, ${createdAt}, ${births}, ${deaths},
+        ${origin ?? null}, ${author}, ${saidText(note)})`;
+  }
+
+  /** What is in memory may not be what is written. */
+  forget(): void {
+    this.#authors.forget();
   }
 
   newest(gen: number): CommitRow | undefined {

@@ -3,6 +3,7 @@ import type { Tx } from "../../sqlite/transaction.ts";
 import type { Moment } from "../context.ts";
 import type { CommitRefused, Completed, CompleteMultipart, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { endNote } from "../tree/note.ts";
 import { writableBranch } from "../write/admission.ts";
 import { putContent } from "../write/commit.ts";
 import type { Multipart } from "./multipart-store.ts";
@@ -46,7 +47,8 @@ function completeOpen(
   if (!hasParts(tx, ledger, { upload, parts, content, gen })) return { ok: false, reason: "part-changed" };
   const { path, initiatedAt, checksum, attributes: said } = multipart;
   const attributes = { ...said, ...request.attributes };
-  const put = { path, content, attributes, upload, ...(condition && { condition }) };
+  const note = endNote(multipart.note, request.note);
+  const put = { path, content, attributes, upload, ...(condition && { condition }), ...(note && { note }) };
   const answer = putContent(tx, ledger, { live, openCommit, put, moment });
   if (!answer.ok) return answer;
   const completed: Completed = {

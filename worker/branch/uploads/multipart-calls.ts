@@ -17,7 +17,7 @@ export class MultipartCalls {
   }
 
   create(request: Contract.CreateMultipart): Contract.AnswerOf<"createMultipart"> {
-    const { path, attributes, checksum = null, ttlMs, openCommit = null } = request;
+    const { path, attributes, checksum = null, ttlMs, openCommit = null, note } = request;
     const { ledger, newId, wake } = this.#options;
     const fault = pathFault(path) ?? (kindOf(path) === "dir" ? "directory-with-bytes" : undefined);
     if (fault) return { ok: false, reason: "bad-path", path, fault };
@@ -32,7 +32,8 @@ export class MultipartCalls {
     const upload = newId(now);
     ledger.transaction(() => {
       ledger.uploads.openMultipart({ id: upload, gen, now, ttlMs });
-      ledger.multiparts.add({ upload, gen, path, initiatedAt: now, checksum, attributes, openCommit });
+      const multipart = { upload, gen, path, initiatedAt: now, checksum, attributes, openCommit, note };
+      ledger.multiparts.add(multipart);
     });
     wake(now + ttlMs);
     return { ok: true, upload, uid };

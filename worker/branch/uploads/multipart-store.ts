@@ -4,6 +4,7 @@ import { comparePaths } from "../../core/path-order.ts";
 import type { Sql } from "../../sqlite/sql.ts";
 import { Store } from "../../sqlite/store.ts";
 import type {
+  CommitNote,
   CompleteMultipart,
   ListMultiparts,
   MultipartList,
@@ -12,6 +13,7 @@ import type {
   PartBody,
 } from "../contract.ts";
 import { attributesText, readAttributes } from "../tree/attributes.ts";
+import { noteText, readNote } from "../tree/note.ts";
 import { justAfter, rangeOf } from "../tree/path-ranges.ts";
 import { readBody, type StoredBody } from "../tree/stored-body.ts";
 
@@ -30,6 +32,8 @@ export interface Multipart {
   readonly attributes: Attributes;
   /** The open commit that it is for. */
   readonly openCommit: string | null;
+  /** Of the commit of its completion. */
+  readonly note: CommitNote | undefined;
 }
 
 interface StoredRow {
@@ -37,6 +41,11 @@ interface StoredRow {
   readonly path: string;
   readonly initiatedAt: number;
   readonly checksum: string | null;
+}
+
+interface MultipartRow extends StoredRow, Pick<Multipart, "openCommit"> {
+  readonly attributes: string | null;
+  readonly note: string | null;
 }
 
 /** Multipart uploads in progress. `UploadStore` says whether one is open, and ends it. */
@@ -48,18 +57,27 @@ export class MultipartStore extends Store {
     this.parts = new PartStore(sql);
   }
 
-  add({ upload, gen, path, initiatedAt, checksum, attributes, openCommit }: Multipart): void {
+  add({ upload, gen, path, initiatedAt, checksum, attributes, openCommit, note }: Multipart): void {
     const wanted = checksum && JSON.stringify(checksum);
     this.sql.run`
-      INSERT INTO multiparts (upload, gen, path, initiated_at, checksum, attributes, session)
-      VALUES (${upload}, ${gen}, ${path}, ${initiatedAt}, ${wanted}, ${attributesText(attributes)}, ${openCommit})`;
+      INSERT INTO multiparts (upload, gen, path, initiated_at, checksum, attributes, session, note)
+      VALUES (${upload}, ${gen}, ${path}, ${initiatedAt}, ${wanted}, ${attributesText(attributes)}, ${openCommit},
+        ${noteText(note)})`;
   }
 
   find(upload: string, gen: number): Multipart | undefined {
-    const row = this.sql.first<StoredRow & Pick<Multipart, "openCommit"> & { attributes: string | null }>`
-      SELECT upload, path, initiated_at AS initiatedAt, checksum, attributes, session AS openCommit FROM multiparts
-      WHERE upload = ${upload} AND gen = ${gen}`;
-    return row && { ...row, gen, checksum: readChecksum(row), attributes: readAttributes(row.attributes) };
+    const row = this.sql.first<MultipartRow>`
+      SELECT upload, path, initiated_at AS initiatedAt, checksum, attributes, session AS openCommit, note
+      FROM multiparts WHERE upload = ${upload} AND gen = ${gen}`;
+    if (!row) return undefined;
+    const { attributes, note } = row;
+    return {
+      ...row,
+      gen,
+      checksum: readChecksum(row),
+      attributes: readAttributes(attributes),
+      note: readNote(note),
+    };
   }
 
   /** Uploads of a generation that are for this open commit, or for none, by path, then by id. */

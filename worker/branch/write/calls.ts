@@ -93,13 +93,16 @@ export class WriteCalls {
     });
   }
 
-  #finishOpenCommit({ openCommit: id }: Contract.RequestOf<"finishOpenCommit">): MaybeLater<FinishAnswer> {
+  #finishOpenCommit({
+    openCommit: id,
+    note,
+  }: Contract.RequestOf<"finishOpenCommit">): MaybeLater<FinishAnswer> {
     const { ledger } = this.#options;
     const { live } = ledger;
     const openCommit = live ? ledger.openCommits.find(id, live.gen) : undefined;
     return this.#write({
       waits: this.#waits(undefined) && openCommit?.state === "open",
-      work: (tx, moment) => finishOpenCommit(tx, ledger, { id, moment }),
+      work: (tx, moment) => finishOpenCommit(tx, ledger, { id, note, moment }),
     });
   }
 

@@ -1,6 +1,13 @@
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Moment } from "../context.ts";
-import type { CommitRefused, CommitRequest, Committed, OutputCommit, PutFile } from "../contract.ts";
+import type {
+  CommitNote,
+  CommitRefused,
+  CommitRequest,
+  Committed,
+  OutputCommit,
+  PutFile,
+} from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type StageStores, stageChanges, stageContent } from "../open-commits/stage.ts";
 import type { OwnedContent } from "../tree/content-store.ts";
@@ -47,7 +54,7 @@ export function putContent(
   { live, openCommit, put, moment }: Admitted & { put: PutFile; moment: Moment },
 ): Answer {
   if (openCommit) return stageContent(tx, ledger, { live, openCommit, put, moment });
-  const { path, content, attributes, upload, condition } = put;
+  const { path, content, attributes, upload, condition, note } = put;
   const { gen } = live;
   const { now } = moment;
   const { digest, size } = content;
@@ -60,7 +67,7 @@ export function putContent(
   const { changes } = planned;
   if (changes.length === 0) ledger.contents.discard(content, now);
   const keep = () => ledger.contents.add(content, { gen, now, named: 1 });
-  return writeChanges(tx, ledger, { live, changes, upload, moment, keep });
+  return writeChanges(tx, ledger, { live, changes, upload, moment, note, keep });
 }
 
 /** Many operations: as one commit, or into the open commit that the request names. */
@@ -74,7 +81,7 @@ export function commitChanges(
   const { live, openCommit } = admitted;
   if (openCommit) return stageChanges(tx, ledger, { live, openCommit, request, moment });
   const { gen } = live;
-  const { upload, onFailedCondition } = request;
+  const { upload, onFailedCondition, note } = request;
   const holding = holdingOperations(request, (path) => ledger.files.head(gen, path));
   if (!holding.ok) return holding;
   const state = finalState(holding.operations);
@@ -82,7 +89,7 @@ export function commitChanges(
   if (!planned.ok) return planned;
   const { changes } = planned;
   const keep = (content: OwnedContent) => ledger.contents.keep(content, 1);
-  const answer = writeChanges(tx, ledger, { live, changes, upload, moment, keep });
+  const answer = writeChanges(tx, ledger, { live, changes, upload, moment, note, keep });
   return onFailedCondition === "leave-out" ? { ...answer, leftOut: holding.leftOut } : answer;
 }
 
@@ -122,6 +129,7 @@ interface Written {
   readonly live: Live;
   readonly changes: readonly PlannedChange[];
   readonly moment: Moment;
+  readonly note?: CommitNote | undefined;
   /** Lets a file that is born have its content. */
   readonly keep: (content: OwnedContent) => void;
 }
@@ -148,7 +156,7 @@ function writeChanges(
 export function writeCommit(
   tx: Tx,
   ledger: HeadStores & Pick<Ledger, "files">,
-  { live, changes, moment, keep, origin }: Written & { readonly origin?: string | undefined },
+  { live, changes, moment, keep, ...by }: Written & { readonly origin?: string | undefined },
 ): Committed {
   const { gen } = live;
   const seq = live.head.seq + 1;
@@ -166,7 +174,7 @@ export function writeCommit(
       births++;
     }
   }
-  return moveHead(tx, ledger, { live, births, deaths, moment, origin });
+  return moveHead(tx, ledger, { live, births, deaths, moment, ...by });
 }
 
 interface NewHead {
@@ -175,20 +183,22 @@ interface NewHead {
   readonly births: number;
   readonly deaths: number;
   readonly moment: Moment;
+  /** The job that makes it. */
   readonly origin?: string | undefined;
+  readonly note?: CommitNote | undefined;
 }
 
 /** Makes the commit whose rows are written: HEAD moves to it. */
 export function moveHead(
   _: Tx,
   { clock, commits, generations }: HeadStores,
-  { live, births, deaths, moment, origin }: NewHead,
+  { live, births, deaths, moment, origin, note }: NewHead,
 ): Committed {
   const { gen, head } = live;
   const createdAt = clock.next(moment.now);
   const id = moment.id(createdAt);
   const next = { seq: head.seq + 1, births: head.births + births, deaths: head.deaths + deaths };
-  commits.insert({ gen, ...next, id, kind: "commit", createdAt, origin });
+  commits.insert({ gen, ...next, id, kind: "commit", createdAt, origin, note });
   generations.advance({ ...next, id, modifiedAt: createdAt });
   return { ok: true, commit: id, modifiedAt: createdAt };
 }

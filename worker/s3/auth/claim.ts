@@ -1,3 +1,4 @@
+import { NOTE_PREFIX } from "../request/note.ts";
 import type { Target } from "../request/target.ts";
 import type { SignableRequest } from "./canonical-request.ts";
 import type { AuthFailure, Failed } from "./parse-authorization.ts";
@@ -154,7 +155,7 @@ function unsignedHeaderFault(
   const isOpen = (name: string): boolean => !covered.has(name) && !signedHeaders.includes(name);
   if (isOpen("host")) return notSigned("host");
   for (const name of headers.keys()) {
-    if (name.startsWith("x-amz-") && isOpen(name)) return notSigned(name);
+    if ((name.startsWith("x-amz-") || name.startsWith(NOTE_PREFIX)) && isOpen(name)) return notSigned(name);
   }
   return headers.has("x-amz-security-token") ? UNKNOWN_TOKEN : undefined;
 }

@@ -1,6 +1,6 @@
 import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
 import type { Content } from "../../blobs/content.ts";
-import type { Committed, StoredAttributes, WriteCondition } from "../../branch/contract.ts";
+import type { CommitNote, Committed, StoredAttributes, WriteCondition } from "../../branch/contract.ts";
 import { branchFailure } from "../answer/failures.ts";
 import { UploadLease } from "../body/upload-lease.ts";
 import type { ObjectRequest } from "../operation.ts";
@@ -12,6 +12,7 @@ export interface Copy {
   readonly source: CopySource;
   readonly attributes: StoredAttributes;
   readonly condition?: WriteCondition;
+  readonly note: CommitNote;
 }
 
 /** Makes the copy at the request's key: one commit, or one change of the open commit. If the branch refuses, it throws and leaves nothing behind. */
@@ -22,11 +23,11 @@ export async function commitCopy(request: ObjectRequest, copy: Copy): Promise<Co
 /** Commits a reference to a content that the branch has. `upload` keeps the content alive if no file has it. */
 async function refer(
   { tree, key }: Pick<ObjectRequest, "tree" | "key">,
-  { source, attributes, condition, upload }: Copy & { readonly upload?: string },
+  { source, attributes, condition, note, upload }: Copy & { readonly upload?: string },
 ): Promise<Committed> {
   const { digest, size } = source.file;
   const operation = { put: key, digest, size, attributes, ...(condition && { condition }) };
-  const done = await tree.commit({ operations: [operation], ...(upload !== undefined && { upload }) });
+  const done = await tree.commit({ operations: [operation], note, ...(upload !== undefined && { upload }) });
   if (!done.ok) throw branchFailure(done);
   return done;
 }
@@ -64,12 +65,13 @@ interface BroughtCopy extends Copy {
 
 async function putCopy(
   { tree, key }: Pick<ObjectRequest, "tree" | "key">,
-  { content, attributes, condition, brought }: BroughtCopy,
+  { content, attributes, condition, note, brought }: BroughtCopy,
 ): Promise<Committed> {
   const file = {
     path: key,
     content,
     attributes,
+    note,
     ...(condition && { condition }),
     ...(brought && { upload: brought.upload }),
   };

@@ -13,6 +13,7 @@ import { readAttributes } from "../objects/attributes.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
+import { readNote } from "../request/note.ts";
 import { OBJECT_HEADERS } from "../request/refusals.ts";
 import { type Copy, commitCopy } from "./copy-commit.ts";
 import { COPY_HEADERS, type CopySource, openSource, sourceVersion } from "./copy-source.ts";
@@ -38,10 +39,11 @@ export const copyObject: Operation<ObjectRequest> = {
     const directive = directiveOf(headers);
     const algorithm = askedAlgorithm(headers);
     const condition = writeCondition(headers);
+    const note = readNote(request);
     const source = await openSource(request);
     if (directive === "COPY" && algorithm === undefined) refuseNoChange(request, source);
     const attributes = await copiedAttributes(request, { source, directive, algorithm });
-    const copy = { source, attributes, ...(condition && { condition }) };
+    const copy = { source, attributes, ...(condition && { condition }), note };
     const done = await commitCopy(request, copy);
     return await answer(request, { ...copy, done });
   },

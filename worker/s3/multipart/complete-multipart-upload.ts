@@ -1,5 +1,5 @@
 import { BroughtBlobs } from "../../blobs/brought-blobs.ts";
-import type { Completed, MultipartStatus, Part, WriteCondition } from "../../branch/contract.ts";
+import type { CommitNote, Completed, MultipartStatus, Part, WriteCondition } from "../../branch/contract.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
 import { S3Error } from "../answer/errors.ts";
 import { uploadFailure } from "../answer/failures.ts";
@@ -11,6 +11,7 @@ import { readTextBody } from "../body/read-body.ts";
 import { MAX_COMPLETE_XML_BYTES } from "../limits.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { writeCondition } from "../request/conditions.ts";
+import { NOTE_HEADERS, readNote } from "../request/note.ts";
 import { wholeNumber } from "../request/query-values.ts";
 import { encodeUriPath } from "../request/target.ts";
 import { composeParts, layoutOf } from "./compose-parts.ts";
@@ -34,12 +35,13 @@ const MP_OBJECT_SIZE = "x-amz-mp-object-size";
 export const completeMultipartUpload: Operation<UploadRequest> = {
   permission: "write",
   query: ["uploadId"],
-  takes: [...BODY_HEADERS, "x-amz-checksum-type", MP_OBJECT_SIZE],
+  takes: [...BODY_HEADERS, ...NOTE_HEADERS, "x-amz-checksum-type", MP_OBJECT_SIZE],
   mayTakeLong: true,
 
   async handle(request) {
     const { headers } = request;
     const condition = writeCondition(headers);
+    const note = readNote(request);
     const size = expectedSize(headers);
     const named = parseCompletion(
       await readTextBody({ ...request, headers: bodyHeaders(headers) }, MAX_COMPLETE_XML_BYTES),
@@ -53,7 +55,7 @@ export const completeMultipartUpload: Operation<UploadRequest> = {
       named,
     });
     checkSize(parts, size);
-    return await answer(request, await makeObject(request, { status, parts, claim, condition }));
+    return await answer(request, await makeObject(request, { status, parts, claim, condition, note }));
   },
 };
 
@@ -62,11 +64,12 @@ interface ObjectInParts {
   readonly parts: readonly Part[];
   readonly claim: ClaimedChecksum | undefined;
   readonly condition: WriteCondition | undefined;
+  readonly note: CommitNote;
 }
 
 async function makeObject(
   request: Pick<UploadRequest, "branch" | "uploadId" | "context">,
-  { status, parts, claim, condition }: ObjectInParts,
+  { status, parts, claim, condition, note }: ObjectInParts,
 ): Promise<Completed> {
   const { branch, uploadId } = request;
   const ofParts = checksumOfParts(status, parts);
@@ -84,6 +87,7 @@ async function makeObject(
       content,
       attributes: { ...(checksum && { checksum }), parts: layoutOf(parts, checksum) },
       ...(condition && { condition }),
+      note,
     };
     const completed = await blobs.handOver(() => branch.completeMultipart(object));
     if (!completed.ok) throw uploadFailure(completed);

@@ -4,18 +4,21 @@ import { xmlAnswer } from "../answer/xml.ts";
 import { readAttributes } from "../objects/attributes.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { askedKind } from "../request/checksum-kind.ts";
+import { readNote } from "../request/note.ts";
 import { OBJECT_HEADERS } from "../request/refusals.ts";
 
-/** Begins an upload in parts. The object's attributes are kept with the upload until it is completed. */
+/** Begins an upload in parts. The object's attributes, and what is said of its commit, are kept until it is completed. */
 export const createMultipartUpload: Operation<ObjectRequest> = {
   permission: "write",
   query: ["uploads", "filepath"],
   takes: [...OBJECT_HEADERS, "x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-metadata-directive"],
   refuses: ["if-match", "if-none-match"],
 
-  async handle({ tree, bucket, key, headers, context }) {
+  async handle(request) {
+    const { tree, bucket, key, headers, context } = request;
     const attributes = readAttributes(headers, key);
     const checksum = askedKind(headers);
+    const note = readNote(request);
     checkDirective(headers.get("x-amz-metadata-directive"));
     if (key.endsWith("/")) {
       throw new S3Error("InvalidArgument", {
@@ -27,6 +30,7 @@ export const createMultipartUpload: Operation<ObjectRequest> = {
       attributes,
       ...(checksum && { checksum }),
       ttlMs: context.config.uploadTtlMs,
+      note,
     });
     if (!opened.ok) throw branchFailure(opened);
     const kind = checksum && {

@@ -1,5 +1,5 @@
 import { pathFault } from "../../../protocol/paths.ts";
-import type { Committed, WriteCondition } from "../../branch/contract.ts";
+import type { CommitNote, Committed, WriteCondition } from "../../branch/contract.ts";
 import { type S3Code, S3Error } from "../answer/errors.ts";
 import { branchFailure, keyFailure } from "../answer/failures.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags, xmlAnswer } from "../answer/xml.ts";
@@ -9,16 +9,18 @@ import { type BucketTree, existing } from "../bucket-tree.ts";
 import { MAX_KEYS, MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import { ownTag } from "../request/conditions.ts";
+import { NOTE_HEADERS, readNote } from "../request/note.ts";
 
 /** Up to 1,000 keys in one commit. A key that cannot be deleted, or that its ETag protects, is an error of its own and stops no other. */
 export const deleteObjects: Operation<BucketRequest> = {
   permission: "write",
   query: ["delete"],
-  takes: BODY_HEADERS,
+  takes: [...BODY_HEADERS, ...NOTE_HEADERS],
 
   async handle(request) {
+    const note = readNote(request);
     const asked = parseDeleteRequest(await readTextBody(request, MAX_XML_BYTES));
-    const commit = await commitDeletions(request.tree, asked.deletions);
+    const commit = await commitDeletions(request.tree, { ...asked, note });
     const { gone, kept } = outcome(asked, commit);
     return xmlAnswer("DeleteResult", {
       Deleted: asked.verbosity === "quiet" ? [] : gone.map(({ key }) => deletedTags(key, commit)),
@@ -29,7 +31,10 @@ export const deleteObjects: Operation<BucketRequest> = {
 
 type Outcome = Pick<Committed, "commit" | "leftOut">;
 
-async function commitDeletions(tree: BucketTree, deletions: readonly Deletion[]): Promise<Outcome> {
+async function commitDeletions(
+  tree: BucketTree,
+  { deletions, note }: Pick<DeleteRequest, "deletions"> & { readonly note: CommitNote },
+): Promise<Outcome> {
   if (deletions.length === 0) {
     await existing(tree);
     return { commit: null };
@@ -38,7 +43,7 @@ async function commitDeletions(tree: BucketTree, deletions: readonly Deletion[])
     delete: key,
     ...(condition && { condition }),
   }));
-  const done = await tree.commit({ operations, onFailedCondition: "leave-out" });
+  const done = await tree.commit({ operations, onFailedCondition: "leave-out", note });
   if (!done.ok) throw branchFailure(done);
   return done;
 }

@@ -11,6 +11,7 @@ import { UploadLease } from "../body/upload-lease.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
+import { readNote } from "../request/note.ts";
 import { OBJECT_HEADERS } from "../request/refusals.ts";
 import { readAttributes } from "./attributes.ts";
 
@@ -28,6 +29,7 @@ export const putObject: Operation<ObjectRequest> = {
     const { headers, tree, key, now } = request;
     const attributes = readAttributes(headers, key);
     const condition = writeCondition(headers);
+    const note = readNote(request);
     const body = openBody(request);
     const algorithm = body.checksum ?? askedAlgorithm(headers);
     checkSize(key, body);
@@ -50,6 +52,7 @@ export const putObject: Operation<ObjectRequest> = {
         attributes: checksum ? { ...attributes, checksum } : attributes,
         ...(upload !== null && { upload }),
         ...(condition && { condition }),
+        note,
       };
       const put = await blobs.handOver(() => tree.put(file));
       if (!put.ok) throw branchFailure(put);

@@ -1,6 +1,7 @@
 import { S3Error } from "../answer/errors.ts";
 import { OWNER_ID } from "../answer/fields.ts";
 import type { Operation } from "../operation.ts";
+import { NOTE_HEADERS, NOTE_PREFIX } from "./note.ts";
 
 /** `x-amz-*` headers that change no answer of ours, or that are checked before the operation. */
 const HARMLESS = new Set([
@@ -12,7 +13,12 @@ const HARMLESS = new Set([
 ]);
 
 /** Headers of every operation that makes an object. */
-export const OBJECT_HEADERS: readonly string[] = ["x-amz-meta-*", "x-amz-acl", "x-amz-storage-class"];
+export const OBJECT_HEADERS: readonly string[] = [
+  "x-amz-meta-*",
+  "x-amz-acl",
+  "x-amz-storage-class",
+  ...NOTE_HEADERS,
+];
 
 /** Headers that are understood with one value only, which asks for what is so here anyway. */
 const ONLY_VALUE: ReadonlyMap<string, string> = new Map([
@@ -36,6 +42,7 @@ const FIXES: readonly (readonly [beginning: string, fix: string])[] = [
   ["x-amz-tagging", "objects have no tags: leave it out, or send it as x-amz-meta-*"],
   ["x-amz-grant", "there are no ACLs: leave it out, and give access keys their scope"],
   ["x-amz-write-offset-bytes", "objects are written whole: leave it out"],
+  [NOTE_PREFIX, `leave it out; what makes a commit takes ${NOTE_HEADERS.join(" and ")}`],
 ];
 
 /** SDKs name the operation in a query parameter of this name. */
@@ -70,9 +77,10 @@ const NO_VERSIONS =
 export function refuseHeaders(headers: ReadonlyMap<string, string>, operation: Refusable): void {
   for (const [name, value] of headers) {
     const isAmz = name.startsWith("x-amz-");
-    const known = isAmz
-      ? HARMLESS.has(name) || isTaken(name, operation)
-      : value === "" || !operation.refuses?.includes(name);
+    const known =
+      isAmz || name.startsWith(NOTE_PREFIX)
+        ? HARMLESS.has(name) || isTaken(name, operation)
+        : value === "" || !operation.refuses?.includes(name);
     if (!known) throw notImplemented(name);
     if (isAmz) refuseOtherValue(name, value);
   }

@@ -1,0 +1,62 @@
+import { MAX_NOTE_BYTES, NOTE_NAME_PATTERN, noteBytes } from "../../../protocol/commits.ts";
+import type { CommitNote } from "../../branch/contract.ts";
+import { S3Error } from "../answer/errors.ts";
+import type { BucketRequest } from "../operation.ts";
+
+/** How the headers begin by which a client says something of its commit. They are signed, as `x-amz-*` are. */
+export const NOTE_PREFIX = "x-sluice-commit-";
+const MESSAGE = `${NOTE_PREFIX}message`;
+const META = `${NOTE_PREFIX}meta-`;
+
+/** Headers of every operation that makes a commit. */
+export const NOTE_HEADERS: readonly string[] = [MESSAGE, `${META}*`];
+
+// A tab is allowed in a header (RFC 9110 §5.5).
+const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/;
+
+/**
+ * The note of the commit that a request makes: the caller's key, and what its headers say. Throws MetadataTooLarge,
+ * InvalidArgument for what a note can't hold, and InvalidRequest in an open commit, where no commit is made.
+ */
+export function readNote({
+  headers,
+  address,
+  caller,
+}: Pick<BucketRequest, "headers" | "address" | "caller">): CommitNote {
+  const message = headers.get(MESSAGE) || undefined;
+  const entries: [name: string, value: string][] = [];
+  for (const [name, value] of headers) {
+    if (!name.startsWith(NOTE_PREFIX)) continue;
+    if (address.session !== undefined) throw inOpenCommit(name);
+    if (CONTROL.test(value)) throw invalid(`${name} holds a control character: leave it out.`);
+    if (name.startsWith(META)) entries.push([nameOf(name), value]);
+  }
+  const meta = entries.length === 0 ? undefined : Object.fromEntries(entries);
+  refuseTooLong(noteBytes({ message, meta }));
+  return { key: caller.keyId, ...(message !== undefined && { message }), ...(meta && { meta }) };
+}
+
+function nameOf(header: string): string {
+  const name = header.slice(META.length);
+  if (NOTE_NAME_PATTERN.test(name)) return name;
+  throw invalid(
+    `${header} is not a name of an entry: behind ${META} stands a letter or digit, then letters, digits, '.', '_' and '-'.`,
+  );
+}
+
+function refuseTooLong(bytes: number): void {
+  if (bytes <= MAX_NOTE_BYTES) return;
+  throw new S3Error("MetadataTooLarge", {
+    message: `The headers ${NOTE_PREFIX}* hold ${bytes} bytes, the message and the names and values together: a commit keeps at most ${MAX_NOTE_BYTES}.`,
+  });
+}
+
+function inOpenCommit(header: string): S3Error {
+  return new S3Error("InvalidRequest", {
+    message: `${header} belongs to a commit, and a write into an open commit makes none: leave it out, and give it with 'sluice commit finish --message' or in the body of the finish.`,
+  });
+}
+
+function invalid(message: string): S3Error {
+  return new S3Error("InvalidArgument", { message });
+}
