@@ -20,6 +20,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   pipeline: async () => (await import("./commands/pipeline/pipeline.ts")).addPipeline,
   job: async () => (await import("./commands/job/job.ts")).addJob,
   commit: async () => (await import("./commands/commit/commit.ts")).addCommit,
+  tag: async () => (await import("./commands/tag/tag.ts")).addTag,
   repo: async () => (await import("./commands/repo/list.ts")).addRepo,
   branch: async () => (await import("./commands/branch/list.ts")).addBranch,
   node: async () => (await import("./commands/node/node.ts")).addNode,

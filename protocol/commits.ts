@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { CommitName } from "./names.ts";
 import { utf8Length } from "./paths.ts";
 import { COMMIT_ID_PATTERN } from "./spec.ts";
 
@@ -11,6 +12,8 @@ export const CommitId = z.string().regex(COMMIT_ID_PATTERN, {
 export const MAX_LIST_COMMITS = 1000;
 export const MAX_LIST_CHANGES = 1000;
 export const MAX_LIST_MAKERS = 100;
+/** Most tags in one page. */
+export const MAX_LIST_TAGS = 1000;
 
 /** Most bytes (UTF-8) of what one request says of its commit: the message, and the names and values of the metadata. */
 export const MAX_NOTE_BYTES = 2048;
@@ -145,3 +148,31 @@ export const Provenance = z.object({
   next: z.string().nullable(),
 });
 export type Provenance = z.infer<typeof Provenance>;
+
+/** A name for a commit. `bucket` is the S3 bucket by which tools read it. */
+export const Tag = z.object({
+  name: z.string(),
+  branch: z.string(),
+  commit: z.string(),
+  bucket: z.string(),
+  /** When it was made or last moved; milliseconds since 1970. */
+  createdAt: z.int(),
+});
+export type Tag = z.infer<typeof Tag>;
+
+/** `GET /api/v1/repos/{repo}/tags?branch=&after=&limit=`: by branch and name; `next` goes into `after`. */
+export const TagPage = z.object({ tags: z.array(Tag), next: z.string().nullable() });
+export type TagPage = z.infer<typeof TagPage>;
+
+/**
+ * `PUT /api/v1/repos/{repo}/branches/{branch}/tags/{tag}`: names the commit of this id or tag, or else the newest one. A
+ * tag that names another commit is moved only with `force`.
+ */
+export const SetTag = z.strictObject({ commit: CommitName.optional(), force: z.boolean().default(false) });
+export const TagSet = Tag.omit({ createdAt: true }).extend({
+  /** `none`: it named this commit already. */
+  change: z.enum(["made", "moved", "none"]),
+  /** The commit that it named before; null if it was not there. */
+  before: z.string().nullable(),
+});
+export type TagSet = z.infer<typeof TagSet>;

@@ -1,3 +1,4 @@
+import { ownPath } from "../protocol/names.ts";
 import { errorAnswer, renderApiError } from "./api/answer/errors.ts";
 import { handleApi, isApiPath } from "./api/api.ts";
 import { type Context, openContext, withTime } from "./app.ts";
@@ -10,13 +11,15 @@ import { parseAddress } from "./s3/request/address.ts";
 export { Branch } from "./branch/branch.ts";
 export { Pipeline } from "./pipeline/pipeline.ts";
 
+const HEALTH = ownPath("healthz");
+
 export default {
   async fetch(request, env): Promise<Response> {
     const read = readConfig(env);
     // On a bucket's own host every path is a key, even these two.
     const path = read.ok && isBucketHost(request, read.config.domain) ? undefined : pathOf(request.url);
     // Signatures are held to the gateway's clock: `sluice doctor` compares it with its own.
-    if (path === "/healthz") return new Response("ok\n", { headers: { date: new Date().toUTCString() } });
+    if (path === HEALTH) return new Response("ok\n", { headers: { date: new Date().toUTCString() } });
     if (!read.ok) return new Response(`The gateway is not set up: ${read.problem}\n`, { status: 503 });
     const context = openContext(env, read.config);
     const isApi = path !== undefined && isApiPath(path);

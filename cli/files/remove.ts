@@ -39,7 +39,7 @@ export async function removeAsCommit(client: Client, { from, first, rest, said }
     await remove(place, first);
     for await (const page of rest) await remove(place, page);
   };
-  if (from.session !== undefined) {
+  if (from.view !== undefined) {
     await removeAll(from);
     return { files, commit: null };
   }

@@ -1,7 +1,7 @@
 import type { SaidOfCommit } from "../../protocol/commits.ts";
 import type { BucketAddress } from "../../protocol/names.ts";
 import type { Client } from "../gateway/client.ts";
-import { asOneCommit } from "../gateway/open-commits.ts";
+import { asOneCommit, mustBeOpen } from "../gateway/open-commits.ts";
 import type { EntryPage } from "./entry-pages.ts";
 import type { Progress } from "./progress.ts";
 import { uploadPage } from "./upload-page.ts";
@@ -49,7 +49,9 @@ export async function uploadAsCommit(client: Client, upload: Upload): Promise<Up
     await put(place, first);
     for await (const page of upload.rest) await put(place, page);
   };
-  if (to.session !== undefined) {
+  const { repo, branch, view } = to;
+  if (view !== undefined) {
+    await mustBeOpen(client, { repo, branch, view });
     await putAll(to);
     return { commit: null, ...done, staged: true };
   }

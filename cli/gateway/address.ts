@@ -1,13 +1,20 @@
-import { bucketName, openCommitBucket, parseBucket } from "../../protocol/names.ts";
+import {
+  type BucketAddress,
+  bucketName,
+  isUlid,
+  parseBucket,
+  type ViewAddress,
+  viewBucket,
+} from "../../protocol/names.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
 import { UsageError } from "../output/failure.ts";
 
-/** A place in a branch: `s3://<branch>.<repo>/<path>`, or in an open commit. The path may be empty, and may end in `/`. */
-export interface Address {
-  readonly repo: string;
-  readonly branch: string;
-  /** Id of the open commit, if the address is in one. */
-  readonly session?: string;
+/**
+ * A place in a branch: `s3://<branch>.<repo>/<path>`, or in one of its open commits, commits or tags. The path may be
+ * empty, and may end in `/`.
+ */
+export interface Address extends BucketAddress {
+  /** In full, also if a repo alone was named. */
   readonly bucket: string;
   readonly path: string;
 }
@@ -18,7 +25,7 @@ export function isAddress(text: string): boolean {
   return text.startsWith(SCHEME);
 }
 
-/** Reads `s3://[<session>.]<branch>.<repo>[/<path>]`; a UsageError says what is wrong with it. */
+/** Reads `s3://[[<view>.]<branch>.]<repo>[/<path>]`; a UsageError says what is wrong with it. */
 export function parseAddress(text: string): Address {
   if (!isAddress(text)) throw new UsageError(`'${text}' must be s3://<branch>.<repo>/<path>`);
   const rest = text.slice(SCHEME.length);
@@ -28,15 +35,13 @@ export function parseAddress(text: string): Address {
   const found = parseBucket(bucket);
   if (!found) {
     throw new UsageError(
-      `'${bucket}' in '${text}' must be <branch>.<repo>: two names of letters, digits, '_' and '-', e.g. master.images; an open commit's is <session>.<branch>.<repo>`,
+      `'${bucket}' in '${text}' must be <branch>.<repo>: two names of letters, digits, '_' and '-', e.g. master.images; <repo> alone is its branch master; that of an open commit, a commit or a tag is <x>.<branch>.<repo>`,
     );
   }
   const fault = path === "" ? undefined : pathFault(path);
   if (fault) throw new UsageError(`the path in '${text}' can't be stored: ${PATH_FAULT_TEXT[fault]}`);
-  const { repo, branch, session } = found;
-  return session === undefined
-    ? { repo, branch, bucket: bucketName(found), path }
-    : { repo, branch, session, bucket: openCommitBucket({ repo, branch, session }), path };
+  const { view } = found;
+  return { ...found, bucket: view === undefined ? bucketName(found) : viewBucket({ ...found, view }), path };
 }
 
 /** An address that must name a file. */
@@ -55,24 +60,47 @@ export function parseBucketAddress(text: string): Address {
   return address;
 }
 
+/** An address that must name a branch alone, as those do that are made and deleted. */
+export function parseBranchBucket(text: string): Address {
+  const address = parseBucketAddress(text);
+  if (address.view === undefined) return address;
+  throw new UsageError(
+    `'${text}' is ${viewText(address.view)} and no bucket of its own: name the branch, s3://${bucketName(address)}`,
+  );
+}
+
 /** An address that must name the bucket of an open commit. */
-export function parseOpenCommit(text: string): Required<Address> {
-  const { session, ...address } = parseBucketAddress(text);
-  if (session !== undefined) return { ...address, session };
+export function parseOpenCommit(text: string): ViewAddress {
+  const { repo, branch, view } = parseBucketAddress(text);
+  if (view !== undefined && isUlid(view)) return { repo, branch, view };
   throw new UsageError(
     `'${text}' must be the bucket of an open commit, as 'sluice commit start' printed it: s3://<session>.<branch>.<repo>`,
   );
 }
 
 /** Refuses an open commit where something is said of a commit: none is made there. */
-export function mustMakeCommit({ session, bucket }: Address): void {
-  if (session === undefined) return;
+export function mustMakeCommit({ view, bucket }: Address): void {
+  if (view === undefined) return;
   throw new UsageError(
     `--message and --meta are for a commit, and in an open commit none is made: give them to 'sluice commit finish ${SCHEME}${bucket}'`,
   );
 }
 
+/** Refuses an address into which nothing can be written. Of an id only the gateway knows. */
+export function mustTakeWrites(address: Address): void {
+  const { view, bucket } = address;
+  if (view === undefined || isUlid(view)) return;
+  throw new UsageError(
+    `s3://${bucket} is a tag, which is read-only: write to s3://${bucketName(address)}, or move the tag with 'sluice tag create --force'`,
+  );
+}
+
+/** What a view is, as far as its name tells. */
+export function viewText(view: string): string {
+  return isUlid(view) ? "an open commit or a commit" : "a tag";
+}
+
 /** For people. */
-export function showAddress({ bucket }: Address, path: string): string {
+export function showAddress({ bucket }: Pick<Address, "bucket">, path: string): string {
   return `${SCHEME}${bucket}/${path}`;
 }

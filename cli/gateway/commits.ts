@@ -1,15 +1,15 @@
 import { type Commit, CommitPage } from "../../protocol/commits.ts";
-import { bucketName } from "../../protocol/names.ts";
+import { bucketName, CommitName } from "../../protocol/names.ts";
 import { CliError, UsageError } from "../output/failure.ts";
-import { type Address, isAddress, parseAddress } from "./address.ts";
+import { type Address, isAddress, parseAddress, viewText } from "./address.ts";
 import { type Client, encodePath } from "./client.ts";
 
 /** Reads the address of a branch, or of a file in it, with or without `s3://`. */
 export function parseBranchAddress(text: string): Address {
   const address = parseAddress(isAddress(text) ? text : `s3://${text}`);
-  if (address.session === undefined) return address;
+  if (address.view === undefined) return address;
   throw new UsageError(
-    `'${text}' is an open commit, which has no history yet: finish it, or name s3://${bucketName(address)}`,
+    `'${text}' is ${viewText(address.view)}, which has no history: name s3://${bucketName(address)}`,
   );
 }
 
@@ -20,9 +20,30 @@ export function parseBranch(text: string): Address {
   throw new UsageError(`'${text}' must name a branch alone: <branch>.<repo>`);
 }
 
+/** A branch, and a commit of it by its id or tag if one is named. */
+interface CommitAddress extends Address {
+  readonly commit?: string;
+}
+
+/** Reads `<branch>.<repo>[@<commit or tag>]`, with or without `s3://`. */
+export function parseCommitAddress(text: string): CommitAddress {
+  const at = text.indexOf("@");
+  if (at < 0) return parseBranch(text);
+  const commit = CommitName.safeParse(text.slice(at + 1));
+  if (!commit.success) {
+    throw new UsageError(`what is behind '@' in '${text}' must be the id of a commit, or a tag`);
+  }
+  return { ...parseBranch(text.slice(0, at)), commit: commit.data };
+}
+
 /** Path of a branch's commits in the control API. */
 export function commitsPath({ repo, branch }: Address): string {
   return `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/commits`;
+}
+
+/** Path of one of a branch's tags in the control API. */
+export function tagPath({ repo, branch }: Address, tag: string): string {
+  return `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/tags/${encodePath(tag)}`;
 }
 
 /** The commit that is named, or else the newest one of the branch. */

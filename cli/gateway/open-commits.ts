@@ -1,18 +1,20 @@
 import type { z } from "zod";
 import type { SaidOfCommit } from "../../protocol/commits.ts";
-import { CommitCreated, SessionEnd, SessionOpened, UploadOpened } from "../../protocol/files.ts";
-import type { BranchAddress, BucketAddress } from "../../protocol/names.ts";
+import { CommitCreated, Session, SessionEnd, SessionOpened, UploadOpened } from "../../protocol/files.ts";
+import {
+  type BranchAddress,
+  type BucketAddress,
+  type ViewAddress,
+  viewBucket,
+} from "../../protocol/names.ts";
 import { stopRequests } from "../local/stop-requests.ts";
 import { CliError } from "../output/failure.ts";
-import type { Client } from "./client.ts";
+import { type Client, GatewayError } from "./client.ts";
 
 /** Calls of the control API about open commits, which it calls sessions. */
 
 /** An upload, and how long a part of a content is that is too long for one body. */
 export type OpenedUpload = z.infer<typeof UploadOpened>;
-
-/** An open commit and its branch. */
-export type OpenCommit = Required<BucketAddress>;
 
 /** Starts an open commit. It ends by itself if nothing is added for `ttl`, a length of time such as "24h". */
 export function startOpenCommit(
@@ -42,7 +44,7 @@ interface Finished {
 /** Finishes an open commit, however long that takes. */
 export async function finishOpenCommit(
   client: Client,
-  { said, ...open }: OpenCommit & { readonly said?: SaidOfCommit },
+  { said, ...open }: ViewAddress & { readonly said?: SaidOfCommit },
 ): Promise<Finished> {
   for (;;) {
     const end = await client.call(SessionEnd, {
@@ -71,20 +73,20 @@ export async function commitUpload(
     fill: (opened: OpenedUpload) => Promise<readonly object[]>;
   },
 ): Promise<string | null> {
-  const { repo, branch, session } = to;
+  const { repo, branch, view } = to;
   const json = { repo, branch };
   const opened = await client.call(UploadOpened, { method: "POST", path: "/uploads", json });
   const { upload } = opened;
   const { commit } = await client.call(CommitCreated, {
     method: "POST",
     path: `/repos/${repo}/branches/${branch}/commits`,
-    json: { upload, operations: await fill(opened), session, ...said },
+    json: { upload, operations: await fill(opened), session: view, ...said },
   });
   return commit;
 }
 
 /** Forgets an open commit and what it holds. Does nothing if it is gone already. */
-export async function abortOpenCommit(client: Client, open: OpenCommit): Promise<void> {
+export async function abortOpenCommit(client: Client, open: ViewAddress): Promise<void> {
   const answer = await client.send({ method: "DELETE", path: `/api/v1${openCommitPath(open)}` });
   await answer.body.dump();
 }
@@ -102,12 +104,12 @@ export async function asOneCommit(
   }: {
     to: BranchAddress;
     said?: SaidOfCommit | undefined;
-    fill: (open: OpenCommit) => Promise<void>;
+    fill: (open: ViewAddress) => Promise<void>;
   },
 ): Promise<string | null> {
   // Said at the start: a gateway that does not know it refuses it before anything is sent.
   const { session } = await startOpenCommit(client, { ...to, said });
-  const open: OpenCommit = { repo: to.repo, branch: to.branch, session };
+  const open: ViewAddress = { repo: to.repo, branch: to.branch, view: session };
   const stop = stopRequests();
   try {
     await Promise.race([fill(open), stop.drain.then(interrupted)]);
@@ -128,6 +130,19 @@ function interrupted(): never {
   throw new CliError("stopped by a signal; nothing was committed", { code: INTERRUPTED });
 }
 
-function openCommitPath({ repo, branch, session }: OpenCommit): string {
-  return `/repos/${repo}/branches/${branch}/sessions/${session}`;
+/** Throws if it is not there, or is a commit, into which nothing can be put: asked before many bytes are sent. */
+export async function mustBeOpen(client: Client, open: ViewAddress): Promise<void> {
+  try {
+    await client.call(Session, { method: "GET", path: openCommitPath(open) });
+  } catch (error) {
+    if (!(error instanceof GatewayError && error.code === "NoSuchSession")) throw error;
+    throw new CliError(
+      `there is no such open commit: s3://${viewBucket(open)} was finished or aborted, ran out, or is the bucket of a commit, which is read-only`,
+      { code: error.code },
+    );
+  }
+}
+
+function openCommitPath({ repo, branch, view }: ViewAddress): string {
+  return `/repos/${repo}/branches/${branch}/sessions/${view}`;
 }

@@ -1,4 +1,5 @@
 import { type IRequest, Router } from "itty-router";
+import { ownPath } from "../../protocol/names.ts";
 import { WIRE_HEADER, WIRE_VERSION } from "../../protocol/runner.ts";
 import type { Caller, Context } from "../app.ts";
 import { ApiError, renderApiError } from "./answer/errors.ts";
@@ -8,8 +9,8 @@ import type { BodyLimits } from "./request/body-scan.ts";
 import { readJsonValue } from "./request/read-json.ts";
 import { ROUTES, SMALL_BODY } from "./routes.ts";
 
-/** The path of the control API. No bucket has this name: bucket names hold a dot. */
-const BASE = "/api/v1";
+/** The path of the control API. */
+const BASE = ownPath("api", "/v1");
 
 const router = Router<IRequest, [Context, Caller]>({ base: BASE });
 for (const [path, methods] of Object.entries(ROUTES)) {

@@ -7,6 +7,7 @@ import {
   startOpenCommit,
 } from "./commits/open-commits.ts";
 import { readProvenance } from "./commits/provenance.ts";
+import { deleteTag, inspectTag, listTags, setTag } from "./commits/tags.ts";
 import { readContents } from "./contents.ts";
 import { readLogs } from "./job-logs.ts";
 import { inspectJob, jobRepo, jobsRepo, listDatums, listJobs, stopJob } from "./jobs.ts";
@@ -120,6 +121,12 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   "/repos/:repo/branches/:branch/sessions/:session/finish": {
     POST: { needs: TO_REPO, handle: finishOpenCommit },
+  },
+  "/repos/:repo/tags": { GET: { needs: TO_READ_REPO, handle: listTags } },
+  "/repos/:repo/branches/:branch/tags/:tag": {
+    GET: { needs: TO_READ_REPO, handle: inspectTag },
+    PUT: { needs: TO_REPO, handle: setTag },
+    DELETE: { needs: TO_REPO, handle: deleteTag },
   },
   "/repos/:repo/branches/:branch/contents/:content": {
     GET: { needs: TO_READ_REPO, granted: grantsContents, handle: readContents },

@@ -13,6 +13,7 @@ import type * as Contract from "./contract.ts";
 import { HistoryCalls } from "./history/calls.ts";
 import { diffCommits } from "./history/diff.ts";
 import { inspectCommit, listCommits } from "./history/log.ts";
+import { TagCalls } from "./history/tags.ts";
 import { Applier } from "./large-commits/applier.ts";
 import { Ledger } from "./ledger/ledger.ts";
 import { Alarm } from "./lifecycle/alarm.ts";
@@ -25,6 +26,7 @@ import { OpenCommitCalls } from "./open-commits/calls.ts";
 import { readFile } from "./read/file.ts";
 import { listFiles } from "./read/tree.ts";
 import { listVersions } from "./read/versions.ts";
+import { showView } from "./read/views.ts";
 import { UploadCalls } from "./uploads/calls.ts";
 import { MultipartCalls } from "./uploads/multipart-calls.ts";
 import { WriteCalls } from "./write/calls.ts";
@@ -44,6 +46,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   readonly #openCommits: OpenCommitCalls;
   readonly #writes: WriteCalls;
   readonly #history: HistoryCalls;
+  readonly #tags: TagCalls;
   /** Ids that grow, also within a millisecond. */
   readonly #ulid = monotonicFactory();
 
@@ -84,6 +87,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     this.#openCommits = new OpenCommitCalls(context);
     this.#writes = new WriteCalls({ ...context, committer, gate, applier });
     this.#history = new HistoryCalls(context);
+    this.#tags = new TagCalls({ ...context, courier });
     // A large commit that a crash cut off goes on with the first call that wakes the object.
     if (ledger.exists) applier.goOn();
   }
@@ -120,6 +124,10 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return { ok: true, uid, createdAt, modifiedAt: head.modifiedAt, head: head.id, claimedBy };
   }
 
+  async view(request: { view: string }) {
+    return showView(this.#ledger, request);
+  }
+
   async read(request: Contract.ReadFile) {
     return readFile(this.#ledger, request);
   }
@@ -140,6 +148,18 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return diffCommits(this.#ledger, { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) });
   }
 
+  async tag(request: { name: string }) {
+    return this.#tags.find(request);
+  }
+
+  async createTag(request: Contract.RequestOf<"createTag">) {
+    return await this.#tags.create(request);
+  }
+
+  async deleteTag(request: { name: string }) {
+    return await this.#tags.delete(request);
+  }
+
   async listVersions(request: Contract.ListVersions) {
     return listVersions(this.#ledger, { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) });
   }
@@ -154,7 +174,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return body ? { ok: true, body } : refused("no-such-content");
   }
 
-  async openUpload(request: { lease?: string }) {
+  async openUpload(request: Contract.RequestOf<"openUpload">) {
     return this.#uploads.open(request);
   }
 

@@ -21,6 +21,8 @@ export interface BranchApi {
   /** Deletes the branch, empty or not: the history ends with a tombstone, and the next create begins a new generation. */
   destroy(): Promise<Done | Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable" | "busy">>;
   status(): Promise<BranchStatus | Refused<"no-such-branch">>;
+  /** What a view is: first an open commit of that id is looked for, then a commit of the id or the tag. */
+  view(request: { view: string }): Promise<ViewShown | Refused<"no-such-open-commit">>;
 
   /** One file at HEAD, or at a commit. */
   read(
@@ -40,7 +42,9 @@ export interface BranchApi {
   /** Opens an upload: the names of its blobs end in `.<upload>`. With the `lease` of a datum only on the output branch of a pipeline, where the lease has one upload; without it everywhere else. */
   openUpload(request: {
     lease?: string;
-  }): Promise<UploadOpened | Refused<"no-such-branch" | "pipeline-output">>;
+    /** What it brings goes into this open commit, which must be there. */
+    openCommit?: string;
+  }): Promise<UploadOpened | NotOpen | Refused<"no-such-branch" | "pipeline-output">>;
   /** Keeps a long upload open: to be called well within UPLOAD_LEASE_MS. */
   renewUpload(request: { upload: string }): Promise<UploadOpened | Refused<"no-such-upload">>;
   /** These leases ended without a result: what was uploaded under them, or still comes, runs out like other uploads. */
@@ -67,7 +71,7 @@ export interface BranchApi {
   /** Begins a multipart upload. Its id is an upload's id: parts are written under it, and abortUpload ends it too. */
   createMultipart(
     request: CreateMultipart,
-  ): Promise<UploadOpened | Refused<"no-such-branch" | "pipeline-output" | "no-such-open-commit"> | BadPath>;
+  ): Promise<UploadOpened | NotOpen | Refused<"no-such-branch" | "pipeline-output"> | BadPath>;
   /** What was said when a multipart upload began; also of one that was completed lately. */
   multipart(request: { upload: string }): Promise<MultipartStatus | Refused<"no-such-upload">>;
   /** Registers a part whose bytes are up and renews the upload. It replaces a part of the same number. `no-such-content`: what it keeps is not there. */
@@ -148,6 +152,22 @@ export interface BranchApi {
   }): Promise<({ ok: true } & CommitEntry) | Refused<"no-such-branch" | "no-such-version">>;
   /** What differs between two of those, by path, after `after`. Pages may be short; `next` says whether that was all. */
   diff(request: DiffCommits): Promise<CommitDiff | Refused<"no-such-branch" | "no-such-version">>;
+  /** A tag as the branch has it. */
+  tag(request: { name: string }): Promise<Tag | Refused<"no-such-branch" | "no-such-tag">>;
+  /**
+   * Names a commit: that of the id or tag `commit`, or the newest one. A tag that names another commit is moved only with
+   * `force`. `catalogue-unavailable`: the tag is as it was asked to be, but lists do not show it yet; ask again.
+   */
+  createTag(request: { name: string; commit?: string; force: boolean }): Promise<
+    | TagSet
+    | { readonly ok: false; readonly reason: "tag-exists"; readonly commit: string }
+    /** `no-commit`: the branch has none yet. */
+    | Refused<"no-such-branch" | "no-such-version" | "no-commit" | "catalogue-unavailable">
+  >;
+  /** As with createTag, `catalogue-unavailable` says that the tag is gone; asked again, it may be found gone already. */
+  deleteTag(request: {
+    name: string;
+  }): Promise<Done | Refused<"no-such-branch" | "no-such-tag" | "catalogue-unavailable">>;
   /** Where a commit stands in the history, of any generation; null if the branch has none of that id. */
   position(request: { commit: string }): Promise<CommitPosition | null>;
 
@@ -202,8 +222,22 @@ export interface BranchStatus {
   readonly claimedBy: string | null;
 }
 
+/** A view that is there. */
+export interface ViewShown {
+  readonly ok: true;
+  readonly shows: "open-commit" | "commit";
+  /** Of the commit; of an open commit, the time of the branch's newest commit. */
+  readonly modifiedAt: number;
+}
+/** A write names what is no open commit: nothing of that name is there, or a commit, which never changes. */
+export type NotOpen = Refused<"no-such-open-commit" | "read-only">;
+
 export interface ReadFile {
-  /** HEAD as it would be if this open commit were finished now; not with `commit`. */
+  /**
+   * A view, not with `commit`: HEAD as it would be if the open commit of this id were finished now; else the commit of
+   * this id, or the tag. The name is from when open commits were the only views: an object of a release that knows no
+   * others refuses them, and would read HEAD if they came under another name.
+   */
   readonly openCommit?: string;
   readonly path: string;
   /** A commit id. Absent: HEAD. */
@@ -246,7 +280,7 @@ export interface PartLayout {
 }
 
 export interface ListFiles {
-  /** HEAD as it would be if this open commit were finished now; not with `commit`. */
+  /** A view, not with `commit`; as in ReadFile. */
   readonly openCommit?: string;
   readonly prefix: string;
   /** "/" folds. Absent: a flat list. */
@@ -487,8 +521,7 @@ export type ConditionFailure = "condition-failed" | "no-such-file";
 
 export type CommitRefused =
   | BadPath
-  /** The open commit is not there, or is no longer open. */
-  | Refused<"no-such-open-commit">
+  | NotOpen
   /** A large commit is being applied and the write waited too long: try again later. */
   | Refused<"busy">
   | { readonly ok: false; readonly reason: ConditionFailure; readonly path: string }
@@ -599,6 +632,24 @@ export interface CommitLog {
   readonly commits: readonly CommitEntry[];
   /** What to pass as `after` for the next page; null if there is none. */
   readonly next: string | null;
+}
+
+interface Tag {
+  readonly ok: true;
+  readonly name: string;
+  /** The commit's id. */
+  readonly commit: string;
+  /** When it was made or last moved. */
+  readonly createdAt: number;
+}
+interface TagSet {
+  readonly ok: true;
+  readonly name: string;
+  readonly commit: string;
+  /** `none`: it named this commit already. */
+  readonly change: "made" | "moved" | "none";
+  /** The commit that it named before; null if it was not there. */
+  readonly before: string | null;
 }
 
 export interface DiffCommits {

@@ -5,10 +5,12 @@ import { KeyTable } from "./keys.ts";
 import { NodeTable } from "./nodes.ts";
 import { PIPELINES_PROBE, PipelineTable } from "./pipelines.ts";
 import { PROPOSALS_PROBE, ProposalTable } from "./proposals.ts";
+import { TAGS_PROBE, TagTable } from "./tags.ts";
 
 /** The directory over all objects, in D1. Rows carry the version of the object that wrote them; older writes lose. */
 export interface Catalogue {
   readonly branches: BranchTable;
+  readonly tags: TagTable;
   readonly pipelines: PipelineTable;
   readonly proposals: ProposalTable;
   readonly jobs: JobTable;
@@ -19,11 +21,12 @@ export interface Catalogue {
 }
 
 /** Each asks for every column that is written of an object, and for no row. */
-const PROBES = [BRANCHES_PROBE, PIPELINES_PROBE, PROPOSALS_PROBE, JOBS_PROBE];
+const PROBES = [BRANCHES_PROBE, TAGS_PROBE, PIPELINES_PROBE, PROPOSALS_PROBE, JOBS_PROBE];
 
 export function openCatalogue(db: D1Database): Catalogue {
   return {
     branches: new BranchTable(db),
+    tags: new TagTable(db),
     pipelines: new PipelineTable(db),
     proposals: new ProposalTable(db),
     jobs: new JobTable(db),

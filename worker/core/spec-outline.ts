@@ -1,4 +1,4 @@
-import { Name } from "../../protocol/names.ts";
+import { DEFAULT_BRANCH, Name } from "../../protocol/names.ts";
 import { COMMIT_ID_PATTERN, MAX_INPUTS } from "../../protocol/spec.ts";
 
 /**
@@ -37,8 +37,6 @@ interface FromOutline {
   /** Has the form of a commit's id. */
   readonly id: string | undefined;
 }
-
-const DEFAULT_BRANCH = "master";
 
 /** Reads what it can of any value. */
 export function outlineOf(value: unknown): SpecOutline {

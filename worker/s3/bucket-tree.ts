@@ -1,74 +1,102 @@
-import type { BucketAddress } from "../../protocol/names.ts";
+import { type BucketAddress, bucketName, type ViewAddress, viewBucket } from "../../protocol/names.ts";
 import type { Context } from "../app.ts";
 import type * as Branch from "../branch/contract.ts";
+import { S3Error } from "./answer/errors.ts";
 import { branchFailure } from "./answer/failures.ts";
 
 type Narrowed = "read" | "list" | "put" | "commit" | "createMultipart";
 type Absent = Branch.Refused<"no-such-branch" | "no-such-open-commit">;
-type Status = { readonly ok: true; readonly modifiedAt: number } | Absent;
+type Status = { readonly ok: true } & BucketStatus;
 
-/** What a bucket shows and takes: the newest state of its branch, or that of one of the branch's open commits. */
+/** How a bucket that is there stands. */
+interface BucketStatus extends Pick<Branch.ViewShown, "modifiedAt"> {
+  /** Absent: HEAD. */
+  readonly shows?: Branch.ViewShown["shows"];
+}
+
+/** What a bucket shows and takes: the newest state of its branch, that of one of its open commits, or one of its commits. */
 export interface BucketTree extends Pick<Branch.BranchApi, Narrowed> {
-  /** Whether it is there. `modifiedAt`: time of the branch's newest commit. */
-  status(): Promise<Status>;
+  /** Whether it is there, and what it is. */
+  status(): Promise<Status | Absent>;
   /** For a body that is to be put. */
   openUpload(request: {
     readonly lease?: never;
-  }): Promise<Branch.UploadOpened | Absent | Branch.Refused<"pipeline-output">>;
+  }): Promise<Branch.UploadOpened | Absent | Branch.Refused<"pipeline-output" | "read-only">>;
   /** The multipart uploads whose objects go into it. */
   listMultiparts(request: Branch.ListMultiparts): Promise<Branch.MultipartList | Absent>;
 }
 
-/** The rest of a branch, which an open commit does not change: uploads and their parts, versions, the branch itself. */
+/** The rest of a branch, which a view does not change: uploads and their parts, versions, the branch itself. */
 export type BesideTree = Omit<Branch.BranchApi, keyof BucketTree>;
 
 /** What is behind a bucket. Asks nothing yet. */
-export function openTree(
-  context: Pick<Context, "branch">,
-  { session: openCommit, ...address }: BucketAddress,
-): BucketTree {
+export function openTree(context: Pick<Context, "branch">, { view, ...address }: BucketAddress): BucketTree {
   const branch = context.branch(address);
-  return openCommit === undefined ? branch : openCommitTree(branch, openCommit);
+  return view === undefined ? branch : viewTree(branch, { ...address, view });
 }
 
 /**
- * A branch as one of its open commits shows it. That every read and write names the open commit is held here alone: a
- * write that did not would be seen at once.
+ * A branch as one of its open commits or commits shows it. That every read and write names the view is held here alone: a
+ * write that did not would be seen at once. Whether it is an open commit, a commit or a tag is decided by the branch, in
+ * the call that reads or writes: nobody asks first.
  */
-function openCommitTree(branch: Branch.BranchApi, openCommit: string): BucketTree {
-  const status = async (): Promise<Status> => {
-    const found = await branch.openCommitStatus({ openCommit });
-    if (!found.ok) return found;
-    return found.state === "open" ? await told(branch.status()) : NO_OPEN_COMMIT;
+function viewTree(branch: Branch.BranchApi, address: ViewAddress): BucketTree {
+  const { view } = address;
+  const named = { openCommit: view };
+  /** A branch that is not there has no views: a caller that asked for one hears that, not of the branch. */
+  const told = async <A extends Answer>(answer: Promise<A>): Promise<A | typeof NO_VIEW> => {
+    const found = await answer;
+    if (found.ok) return found;
+    if (found.reason === "read-only") throw readOnly(address);
+    return found.reason === "no-such-branch" ? NO_VIEW : found;
   };
+  const status = (): Promise<Status | Absent> => told(branch.view({ view }));
   return {
     status,
-    read: (request) => told(branch.read({ ...request, openCommit })),
-    list: (request) => told(branch.list({ ...request, openCommit })),
-    put: (request) => told(branch.put({ ...request, openCommit })),
-    commit: (request) => told(branch.commit({ ...request, openCommit })),
-    openUpload: (request) => told(branch.openUpload(request)),
-    createMultipart: (request) => told(branch.createMultipart({ ...request, openCommit })),
+    read: (request) => told(branch.read({ ...request, ...named })),
+    list: (request) => told(branch.list({ ...request, ...named })),
+    put: (request) => told(branch.put({ ...request, ...named })),
+    commit: (request) => told(branch.commit({ ...request, ...named })),
+    openUpload: (request) => told(branch.openUpload({ ...request, ...named })),
+    createMultipart: (request) => told(branch.createMultipart({ ...request, ...named })),
     async listMultiparts(request) {
       const found = await status();
-      return found.ok ? await told(branch.listMultiparts({ ...request, openCommit })) : found;
+      if (!found.ok) return found;
+      if (found.shows !== "open-commit") throw readOnly(address);
+      return await told(branch.listMultiparts({ ...request, ...named }));
     },
   };
 }
 
-const NO_OPEN_COMMIT = { ok: false, reason: "no-such-open-commit" } as const;
+type Answer = { readonly ok: true } | { readonly ok: false; readonly reason: string };
 
-/** A branch that is not there has no open commits. A caller that asked for one hears that, not of the branch. */
-async function told<A extends { readonly ok: true } | { readonly ok: false; readonly reason: string }>(
-  answer: Promise<A>,
-): Promise<A | typeof NO_OPEN_COMMIT> {
-  const found = await answer;
-  return !found.ok && found.reason === "no-such-branch" ? NO_OPEN_COMMIT : found;
-}
+const NO_VIEW = { ok: false, reason: "no-such-open-commit" } as const;
 
 /** The state of a bucket. Throws NoSuchBucket if it is not there. */
-export async function existing(tree: BucketTree): Promise<{ readonly modifiedAt: number }> {
+export async function existing(tree: BucketTree): Promise<BucketStatus> {
   const status = await tree.status();
   if (!status.ok) throw branchFailure(status);
   return status;
+}
+
+/** Throws MethodNotAllowed if the bucket is that of a commit or a tag, into which nothing is ever written, and NoSuchBucket. */
+export async function mustTakeWrites({
+  tree,
+  address: { view, ...address },
+}: {
+  readonly tree: BucketTree;
+  readonly address: BucketAddress;
+}): Promise<void> {
+  if (view === undefined) return;
+  const { shows } = await existing(tree);
+  if (shows !== "open-commit") throw readOnly({ ...address, view });
+}
+
+/** The error for a write into the bucket of a commit or a tag. */
+export function readOnly(address: ViewAddress): S3Error {
+  const branch = bucketName(address);
+  return new S3Error("MethodNotAllowed", {
+    message: `The bucket '${viewBucket(address)}' shows one commit of the branch, which never changes: it is read-only. Write to '${branch}', or to an open commit of it ('sluice commit start s3://${branch}').`,
+    headers: { allow: "GET, HEAD" },
+  });
 }

@@ -9,7 +9,7 @@
  * the service, object lock, storage classes other than STANDARD, lifecycle, notifications, website, and a delimiter
  * other than `/` (400 InvalidArgument).
  */
-import type { BucketAddress } from "../../protocol/names.ts";
+import { type BucketAddress, isUlid } from "../../protocol/names.ts";
 import { pathFault } from "../../protocol/paths.ts";
 import type { Context } from "../app.ts";
 import { permits, refusalText } from "../core/permissions.ts";
@@ -19,12 +19,12 @@ import { keepWaiting } from "./answer/keep-waiting.ts";
 import { renderError } from "./answer/render-error.ts";
 import { authenticateTarget, signableHeaders } from "./auth/authenticate.ts";
 import { operationHeaders, operationQuery } from "./auth/presigned.ts";
-import { openTree } from "./bucket-tree.ts";
+import { mustTakeWrites, openTree, readOnly } from "./bucket-tree.ts";
 import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
 import { BUCKET_OPERATIONS, OBJECT_OPERATIONS, SERVICE_OPERATIONS, UPLOAD_OPERATIONS } from "./operations.ts";
 import { type Address, addressOf, parseAddress } from "./request/address.ts";
 import { detectOperation, detectServiceOperation } from "./request/detect.ts";
-import { checkExpectedOwner, refuseHeaders, refuseOnOpenCommit, refuseQuery } from "./request/refusals.ts";
+import { checkExpectedOwner, refuseHeaders, refuseOnView, refuseQuery } from "./request/refusals.ts";
 import { parseTarget, rawPathOf, type Target } from "./request/target.ts";
 
 interface AnswerOptions {
@@ -69,7 +69,7 @@ async function answer(request: Request, options: AnswerOptions): Promise<Respons
     const operation = SERVICE_OPERATIONS[detectServiceOperation(method)];
     return await run(operation, { asked, address: null, open: () => asked, fail });
   }
-  const bucket = openBucket(asked, address.bucket);
+  const bucket = openBucket(asked, address);
   const on = { asked, address: bucket.address, fail };
   const detected = detectOperation(address.level, { method, query: asked.query, headers: asked.headers });
   switch (detected.level) {
@@ -79,9 +79,17 @@ async function answer(request: Request, options: AnswerOptions): Promise<Respons
       return await run(OBJECT_OPERATIONS[detected.name], { ...on, open: () => openObject(bucket, address) });
     case "upload": {
       const open = () => openUpload(bucket, { address, url });
-      return await run(UPLOAD_OPERATIONS[detected.name], { ...on, open });
+      return await run(UPLOAD_OPERATIONS[detected.name], { ...on, open }).catch((error) =>
+        uploadRefusal(error, bucket),
+      );
     }
   }
+}
+
+/** No upload is for the bucket of a commit: that is said, and not that this one is not there. */
+async function uploadRefusal(error: unknown, bucket: BucketRequest): Promise<never> {
+  if (error instanceof S3Error && error.code === "NoSuchUpload") await mustTakeWrites(bucket);
+  throw error;
 }
 
 /** What an operation is run with. */
@@ -96,7 +104,7 @@ interface Run<R> {
 
 async function run<R>(operation: Operation<R>, { asked, address, open, fail }: Run<R>): Promise<Response> {
   refuseQuery(asked.query, operation);
-  if (address?.session !== undefined) refuseOnOpenCommit(asked.query, operation);
+  if (address?.view !== undefined) refuseOnViewBucket(asked.query, { operation, address });
   refuseHeaders(asked.headers, operation);
   checkExpectedOwner(asked.headers);
   const need = { permission: operation.permission, repo: address?.repo ?? null };
@@ -105,6 +113,19 @@ async function run<R>(operation: Operation<R>, { asked, address, open, fail }: R
   }
   const answered = operation.handle(open());
   return await (operation.mayTakeLong ? keepWaiting(answered, { fail }) : answered);
+}
+
+/**
+ * Of a tag the name alone says that it is read-only. Of an id it does not: the operation hears from the branch whether it
+ * is an open commit's or a commit's.
+ */
+function refuseOnViewBucket(
+  query: ServiceRequest["query"],
+  { operation, address: { view, ...branch } }: { operation: Operation<never>; address: BucketAddress },
+): void {
+  const writes = operation.permission === "write" || operation.permission === "admin" || operation.ofWrites;
+  if (view !== undefined && writes && !isUlid(view)) throw readOnly({ ...branch, view });
+  refuseOnView(query, operation);
 }
 
 /** The request of a known caller. */
@@ -135,10 +156,14 @@ function hasCompressingProxy({ cf }: Request): boolean {
   return typeof accepted === "string" && /gzip|br|zstd|deflate|\*/.test(accepted);
 }
 
-function openBucket(asked: ServiceRequest, bucket: string): BucketRequest {
+function openBucket(
+  asked: ServiceRequest,
+  { bucket, by }: Exclude<Address, { level: "service" }>,
+): BucketRequest {
   const { context } = asked;
-  const address = addressOf(bucket);
-  return { ...asked, bucket, address, tree: openTree(context, address), branch: context.branch(address) };
+  const address = addressOf(bucket, by);
+  const tree = openTree(context, address);
+  return { ...asked, bucket, address, by, tree, branch: context.branch(address) };
 }
 
 function openObject(bucket: BucketRequest, address: Address): ObjectRequest {

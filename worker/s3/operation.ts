@@ -2,6 +2,7 @@ import type { BucketAddress } from "../../protocol/names.ts";
 import type { Caller, Context } from "../app.ts";
 import type { DataPermission } from "../core/permissions.ts";
 import type { BesideTree, BucketTree } from "./bucket-tree.ts";
+import type { NamedBy } from "./request/address.ts";
 
 /** A request to the service itself. */
 export interface ServiceRequest {
@@ -22,6 +23,8 @@ export interface BucketRequest extends ServiceRequest {
   /** As the client wrote it. */
   readonly bucket: string;
   readonly address: BucketAddress;
+  /** What names buckets in this request. */
+  readonly by: NamedBy;
   readonly tree: BucketTree;
   readonly branch: BesideTree;
 }
@@ -53,8 +56,10 @@ export interface Operation<Request> {
   readonly takes?: readonly string[];
   /** Other headers that mean something to S3 here, but not yet to us. */
   readonly refuses?: readonly string[];
-  /** Set if it has no meaning for the bucket of an open commit: says what to do instead. */
-  readonly notOnOpenCommit?: string;
+  /** Set if it has no meaning for the bucket of an open commit, a commit or a tag: says what to do instead. */
+  readonly notOnView?: string;
+  /** Set if it changes nothing itself, and yet has a meaning only where something can be written. */
+  readonly ofWrites?: true;
   /** It answers XML and may take minutes: its client is kept waiting, and may hear of an error in a 200 (see keep-waiting.ts). */
   readonly mayTakeLong?: true;
   /** Returns the good answer; throws S3Error for all else. */

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { viewBucket } from "../../../protocol/names.ts";
 import { parseOpenCommit } from "../../gateway/address.ts";
 import { withClient } from "../../gateway/client.ts";
 import { abortOpenCommit } from "../../gateway/open-commits.ts";
@@ -15,8 +16,8 @@ export function addCommitAbort(group: Command): void {
       const open = parseOpenCommit(text);
       return withClient(options, async (client) => {
         await abortOpenCommit(client, open);
-        if (options.json) printJson({ aborted: open.session });
-        else printLine(`aborted s3://${open.bucket}`);
+        if (options.json) printJson({ aborted: open.view });
+        else printLine(`aborted s3://${viewBucket(open)}`);
       });
     });
   withClientOptions(command, "sluice commit abort s3://01kar….master.images");

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { CommitDetail, MAX_LIST_MAKERS, type Maker, Provenance } from "../../../protocol/commits.ts";
+import { bucketName } from "../../../protocol/names.ts";
 import { type Address, showAddress } from "../../gateway/address.ts";
 import { type Client, encodePath, withClient } from "../../gateway/client.ts";
 import {
@@ -93,7 +94,7 @@ function printProvenance({ path, job, datums, next }: Provenance): void {
   for (const datum of datums) {
     printLine(`datum     ${datum.id} (${ranText(datum)})`);
     for (const { name, repo, branch, commit, path: read, kind } of datum.inputs) {
-      const address = showAddress({ repo, branch, bucket: `${branch}.${repo}`, path: "" }, read);
+      const address = showAddress({ bucket: bucketName({ repo, branch }) }, read);
       const slash = kind === "dir" && read !== "" ? "/" : "";
       printLine(`  from    ${name}: ${address}${slash} at ${commit ?? "nothing yet"}`);
     }

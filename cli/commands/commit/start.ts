@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { Duration } from "../../../protocol/duration.ts";
-import { parseBucketAddress } from "../../gateway/address.ts";
+import { bucketName } from "../../../protocol/names.ts";
+import { parseBucketAddress, viewText } from "../../gateway/address.ts";
 import { withClient } from "../../gateway/client.ts";
 import { startOpenCommit } from "../../gateway/open-commits.ts";
 import { type ClientOptions, type NoteOptions, saidOf, withClientOptions, withNote } from "../../options.ts";
@@ -21,8 +22,12 @@ export function addCommitStart(group: Command): void {
       duration,
     )
     .action((text: string, options: ClientOptions & NoteOptions & { readonly ttl?: string }) => {
-      const { repo, branch, session } = parseBucketAddress(text);
-      if (session !== undefined) throw new UsageError(`'${text}' is the bucket of an open commit already`);
+      const { repo, branch, view } = parseBucketAddress(text);
+      if (view !== undefined) {
+        throw new UsageError(
+          `'${text}' is the bucket of ${viewText(view)} already: name the branch, s3://${bucketName({ repo, branch })}`,
+        );
+      }
       const said = saidOf(options);
       return withClient(options, async (client) => {
         const opened = await startOpenCommit(client, { repo, branch, ttl: options.ttl, said });

@@ -30,5 +30,6 @@ export function addCat(program: Command): void {
     command,
     "sluice cat s3://master.report/report.txt",
     "sluice cat --commit 01KAR… s3://master.report/report.txt",
+    "sluice cat s3://v1.master.report/report.txt",
   );
 }

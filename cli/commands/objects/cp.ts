@@ -14,6 +14,7 @@ import {
   type Address,
   isAddress,
   mustMakeCommit,
+  mustTakeWrites,
   parseAddress,
   parseFileAddress,
   showAddress,
@@ -52,7 +53,7 @@ export function addCp(program: Command): void {
     .command("cp")
     .summary("copy files to or from a bucket")
     .description(
-      "Copies a file, or with -r what is in a folder, between this machine and a bucket. Files that go up together are one commit, however many they are, and what the branch has already is not sent again. Into the bucket of an open commit ('sluice commit start') they are staged.\n\nWith --split, a file or, as -, what comes on stdin is cut into many files in one commit: behind each line, or between JSON values, which come one after the other or as the elements of one array. They are named 0000000000000000, 0000000000000001 and so on, with the ending of the file.",
+      "Copies a file, or with -r what is in a folder, between this machine and a bucket. Files that go up together are one commit, however many they are, and what the branch has already is not sent again. Into the bucket of an open commit ('sluice commit start') they are staged. From the bucket of a commit or a tag, s3://<x>.<branch>.<repo>, files come as they were then.\n\nWith --split, a file or, as -, what comes on stdin is cut into many files in one commit: behind each line, or between JSON values, which come one after the other or as the elements of one array. They are named 0000000000000000, 0000000000000001 and so on, with the ending of the file.",
     )
     .argument("<from>", "a local path, or s3://<branch>.<repo>/<path>")
     .argument("<to>", "the other of the two; a file put to a path that ends in / keeps its name")
@@ -75,6 +76,7 @@ export function addCp(program: Command): void {
     "zcat log.gz | sluice cp --split line --per-file 1000 - s3://master.logs/today/",
     "sluice cp s3://master.report/report.txt .",
     "sluice cp -r s3://master.edges ./edges",
+    "sluice cp -r s3://v1.master.edges ./edges-v1",
   );
 }
 
@@ -101,6 +103,7 @@ async function copyUp(
   client: Client,
   { from, to, options }: { from: string; to: Address; options: Options },
 ): Promise<void> {
+  mustTakeWrites(to);
   const said = saidOf(options);
   if (says(said)) mustMakeCommit(to);
   const pages = await pagesToPut(from, { to, options });

@@ -17,7 +17,10 @@ export function addLs(program: Command): void {
     .description(
       "Lists the buckets; or what a bucket holds under a prefix, one level of it. With --json one object a line.",
     )
-    .argument("[address]", "s3://<branch>.<repo>/[prefix]")
+    .argument(
+      "[address]",
+      "s3://<branch>.<repo>/[prefix]; of a commit or a tag s3://<x>.<branch>.<repo>/[prefix]",
+    )
     .option("-r, --recursive", "all levels")
     .action((text: string | undefined, options: Options) => {
       const address = text === undefined ? undefined : parseAddress(text);
@@ -30,6 +33,8 @@ export function addLs(program: Command): void {
     "sluice ls",
     "sluice ls s3://master.images/2026/",
     "sluice ls -r s3://master.images",
+    "sluice ls s3://01kar….master.images",
+    "sluice ls s3://v1.master.images",
   );
 }
 

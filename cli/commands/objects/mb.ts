@@ -1,24 +1,33 @@
 import type { Command } from "commander";
-import { parseBucketAddress } from "../../gateway/address.ts";
+import { hostLabel } from "../../../protocol/names.ts";
+import { parseBranchBucket } from "../../gateway/address.ts";
 import { withClient } from "../../gateway/client.ts";
 import { createBucket } from "../../gateway/objects.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
-import { printJson, printLine } from "../../output/output.ts";
+import { printJson, printLine, printNote } from "../../output/output.ts";
 
 /** `sluice mb` */
 export function addMb(program: Command): void {
   const command = program
     .command("mb")
     .summary("make a bucket")
-    .description("Makes a bucket, which is a branch; and its repo, if that does not exist yet.")
-    .argument("<bucket>", "s3://<branch>.<repo>")
+    .description(
+      "Makes a bucket, which is a branch; and its repo, if that does not exist yet. Says so if the name is not reached by a host of its own (virtual-host addressing).",
+    )
+    .argument("<bucket>", "s3://<branch>.<repo>; s3://<repo> is its branch master")
     .action((text: string, options: ClientOptions) => {
-      const { bucket } = parseBucketAddress(text);
+      const address = parseBranchBucket(text);
+      const { bucket } = address;
+      const label = hostLabel(address) ?? null;
       return withClient(options, async (client) => {
         await createBucket(client, bucket);
-        if (options.json) printJson({ bucket });
-        else printLine(`made s3://${bucket}`);
+        if (options.json) return printJson({ bucket, hostLabel: label });
+        printLine(`made s3://${bucket}`);
+        if (label === null) printNote(NO_HOST);
       });
     });
-  withClientOptions(command, "sluice mb s3://master.images");
+  withClientOptions(command, "sluice mb s3://master.images", "sluice mb s3://images");
 }
+
+const NO_HOST =
+  "no host reaches a bucket of this name, because a host's label has no capitals, '_' or '--' in a name, no '-' at the end of one, no name 'xn' and 63 characters in all: set clients to path-style addressing";

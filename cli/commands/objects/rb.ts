@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { parseBucketAddress } from "../../gateway/address.ts";
+import { parseBranchBucket } from "../../gateway/address.ts";
 import { withClient } from "../../gateway/client.ts";
 import { deleteBucket, listFiles } from "../../gateway/objects.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
@@ -15,7 +15,7 @@ export function addRb(program: Command): void {
     .argument("<bucket>", "s3://<branch>.<repo>")
     .option("--force", "also a bucket that holds files")
     .action((text: string, options: ClientOptions & { readonly force?: true }) => {
-      const { bucket } = parseBucketAddress(text);
+      const { bucket } = parseBranchBucket(text);
       return withClient(options, async (client) => {
         // The gateway deletes a branch that is not empty; at a prompt that is seldom what was meant.
         const first = options.force ? undefined : await listFiles(client, { bucket, prefix: "" }).next();

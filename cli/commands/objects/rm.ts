@@ -5,6 +5,7 @@ import { type Removed, removeAsCommit } from "../../files/remove.ts";
 import {
   type Address,
   mustMakeCommit,
+  mustTakeWrites,
   parseAddress,
   parseFileAddress,
   showAddress,
@@ -39,6 +40,7 @@ export function addRm(program: Command): void {
     .option("-r, --recursive", "all that is under the path")
     .action((text: string, options: Options) => {
       const address = options.recursive ? parseAddress(text) : parseFileAddress(text);
+      mustTakeWrites(address);
       const remove = options.recursive ? removeFolder : removeFile;
       const said = saidOf(options);
       if (says(said)) mustMakeCommit(address);

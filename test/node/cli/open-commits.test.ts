@@ -134,11 +134,11 @@ describe("sluice commit", () => {
   });
 
   test.each([
-    [["commit", "start", `s3://${SESSION}.master.x`], "is the bucket of an open commit already"],
+    [["commit", "start", `s3://${SESSION}.master.x`], "is the bucket of an open commit or a commit already"],
     [["commit", "start", "s3://master.x", "--ttl", "soon"], "must be a length of time"],
     [["commit", "finish", "s3://master.x"], "must be the bucket of an open commit"],
     [["commit", "abort", `s3://${SESSION}.master.x/path`], "must name a bucket alone"],
-    [["ls", "s3://nonsense.master.x"], "an open commit's is <session>.<branch>.<repo>"],
+    [["ls", "s3://a.b.c.d"], "that of an open commit, a commit or a tag is <x>.<branch>.<repo>"],
   ])("%j is refused", async (args, said) => {
     const { code, stderr } = await cli(...args);
     expect([code, stderr]).toEqual([2, expect.stringContaining(said)]);
@@ -176,8 +176,8 @@ describe("more files than one call takes", () => {
     const client = new Client({ ...server, keySource: "the test" });
     const to = { repo: "half", branch: "master" };
     let session = "";
-    const fill = async (opened: { session: string }): Promise<void> => {
-      session = opened.session;
+    const fill = async (opened: { view: string }): Promise<void> => {
+      session = opened.view;
       await ok("cp", file("x"), `s3://${session}.master.half/x`);
       throw new Error("the second page failed");
     };

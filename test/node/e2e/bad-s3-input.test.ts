@@ -113,12 +113,18 @@ describe("S3 requests that cannot be done are refused by name", () => {
   const long = "k".repeat(1025);
   const rows: { what: string; ask: readonly [string, string, string?]; code: string; says?: RegExp }[] = [
     {
-      what: "a bucket name without a dot",
-      ask: ["PUT", "/nodot"],
+      what: "a bucket name that is a path of the gateway's own",
+      ask: ["PUT", "/api"],
       code: "InvalidBucketName",
-      says: /<branch>|branch/,
+      says: /master\.api/,
     },
-    { what: "a bucket name with two dots", ask: ["PUT", "/a.b.c"], code: "InvalidBucketName" },
+    { what: "a bucket name with three dots", ask: ["PUT", "/a.b.c.d"], code: "InvalidBucketName" },
+    {
+      what: "a bucket to be made under the name of a tag",
+      ask: ["PUT", "/a.b.c"],
+      code: "MethodNotAllowed",
+      says: /read-only.*'b\.c'/,
+    },
     { what: "a bucket name with an empty half", ask: ["PUT", "/.repo"], code: "InvalidBucketName" },
     { what: "a bucket name with bad characters", ask: ["PUT", "/master.da$ta"], code: "InvalidBucketName" },
     {

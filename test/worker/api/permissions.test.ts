@@ -15,6 +15,7 @@ const PARAMS: Readonly<Record<string, string>> = {
   content: `${"0".repeat(64)}-1`,
   upload: "master.theirs.01ARZ3NDEKTSV4RRFFQ69G5FAV",
   session: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+  tag: "v1",
   key: "SLUICE00000000000000",
   node: "edge-1",
 };
@@ -23,6 +24,7 @@ const PARAMS: Readonly<Record<string, string>> = {
 const BODIES: Readonly<Record<string, object>> = {
   "POST /pipelines": pipelineSpec({ name: "theirs", input: "theirs-in" }),
   "POST /uploads": { repo: "theirs", branch: "master" },
+  "PUT /repos/:repo/branches/:branch/tags/:tag": {},
 };
 
 /** They answer every key, each with what it may see. */

@@ -25,6 +25,7 @@ const GROWING = [
   "sessions",
   "staged",
   "below",
+  "tags",
 ];
 /** Sort what they found by index; bounded by NEAR_HEAD_CHANGES and NEAR_BIRTHS. */
 const MAY_SORT = [DIED_SINCE, BORN_SINCE];
@@ -65,6 +66,7 @@ async function useEverything(branch: BranchApi): Promise<void> {
   }
   await useMultiparts(branch);
   await useOpenCommits(branch);
+  await useViews(branch, commit);
   await branch.status();
   await branch.read({ path: "d" });
   await branch.read({ path: "d", commit });
@@ -88,6 +90,19 @@ async function useEverything(branch: BranchApi): Promise<void> {
     await branch.stageOutput({ ...job, origin: "l", anew: true });
   }
   await branch.release({ uid: "u", destroy: true });
+}
+
+async function useViews(branch: BranchApi, commit: string): Promise<void> {
+  for (const name of ["v1", "v2"]) await branch.createTag({ name, commit, force: true });
+  await branch.createTag({ name: "v2", force: true });
+  await branch.tag({ name: "v1" });
+  await branch.deleteTag({ name: "v2" });
+  for (const view of [commit, "v1"]) {
+    await branch.view({ view });
+    await branch.read({ path: "d/a/x", openCommit: view });
+    await branch.list({ prefix: "d", limit: 2, openCommit: view });
+    await branch.openUpload({ openCommit: view });
+  }
 }
 
 async function useMultiparts(branch: BranchApi): Promise<void> {

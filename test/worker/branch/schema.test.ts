@@ -32,6 +32,11 @@ const ROWS: readonly (readonly string[])[] = [
   ["UPDATE contents SET named = 0, life = 7"],
   [`INSERT INTO lineages (gen, seq, lineage) VALUES (1, 1, '{"u":1}')`],
   ["INSERT INTO authors (number, key_id) VALUES (1, 'k')", "UPDATE commits SET author = 1"],
+  [
+    "INSERT INTO tags (gen, name, commit_id, created_at) VALUES (1, 'v1', 'c', 7)",
+    "INSERT INTO tag_news (name, version) VALUES ('v1', 1)",
+    "UPDATE tag_clock SET version = 1",
+  ],
 ];
 
 describe("migrations", () => {

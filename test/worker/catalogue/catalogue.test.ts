@@ -8,7 +8,7 @@ const catalogue = openCatalogue(env.DB);
 
 beforeEach(async () => {
   await env.DB.batch(
-    ["branches", "pipelines", "proposals", "jobs", "nodes", "access_keys"].map((table) =>
+    ["branches", "tags", "pipelines", "proposals", "jobs", "nodes", "access_keys"].map((table) =>
       env.DB.prepare(`DELETE FROM ${table}`),
     ),
   );
@@ -70,6 +70,59 @@ describe("branches", () => {
     expect(plan.results.map((row) => row.detail).join("\n")).toContain(
       "SEARCH branches USING INDEX branches_live",
     );
+  });
+});
+
+describe("tags", () => {
+  const branch = { repo: "images", branch: "master", createdAt: 1000 };
+  const tag = { name: "v1", version: 2, tag: { commit: "c", createdAt: 5 } };
+  const listed = async (
+    more: { branch?: string; after?: { branch: string; name: string }; limit?: number } = {},
+  ) =>
+    (await catalogue.tags.list({ repo: "images", limit: 10, ...more })).map(
+      ({ name, branch: of, commit }) => `${name}.${of} ${commit}`,
+    );
+
+  beforeEach(() => catalogue.branches.record({ ...branch, version: 2, deleted: false }));
+
+  test("are listed as long as they are there, and a late write of an older version changes nothing", async () => {
+    await catalogue.tags.record(branch, [tag]);
+    expect(await catalogue.tags.list({ repo: "images", limit: 10 })).toEqual([
+      { name: "v1", branch: "master", commit: "c", createdAt: 5 },
+    ]);
+    await catalogue.tags.record(branch, [{ ...tag, version: 4, tag: null }]);
+    await catalogue.tags.record(branch, [{ ...tag, version: 3 }]);
+    expect(await listed()).toEqual([]);
+    await catalogue.tags.record(branch, [{ ...tag, version: 5 }]);
+    expect(await listed()).toEqual(["v1.master c"]);
+  });
+
+  test("of a branch that was deleted, or made again since, are not listed, whatever comes late", async () => {
+    await catalogue.tags.record(branch, [tag]);
+    await catalogue.branches.record({ ...branch, version: 3, deleted: true });
+    expect(await listed()).toEqual([]);
+    await catalogue.branches.record({ ...branch, createdAt: 2000, version: 4, deleted: false });
+    await catalogue.tags.record(branch, [{ ...tag, name: "late", version: 3 }]);
+    expect(await listed()).toEqual([]);
+    await catalogue.tags.forget(branch, 2);
+    const { results } = await env.DB.prepare("SELECT name FROM tags").all();
+    expect(results).toEqual([{ name: "late" }]);
+  });
+
+  test("come in pages by branch and name, of one branch if that is asked, and of no other repo", async () => {
+    const dev = { ...branch, branch: "dev" };
+    await catalogue.branches.record({ ...dev, version: 2, deleted: false });
+    await catalogue.branches.record({ ...branch, repo: "other", version: 2, deleted: false });
+    for (const of of [branch, dev, { ...branch, repo: "other" }]) {
+      await catalogue.tags.record(
+        of,
+        ["b", "a"].map((name) => ({ ...tag, name })),
+      );
+    }
+    expect(await listed()).toEqual(["a.dev c", "b.dev c", "a.master c", "b.master c"]);
+    expect(await listed({ limit: 3 })).toHaveLength(3);
+    expect(await listed({ after: { branch: "dev", name: "b" } })).toEqual(["a.master c", "b.master c"]);
+    expect(await listed({ branch: "dev", after: { branch: "dev", name: "a" } })).toEqual(["b.dev c"]);
   });
 });
 

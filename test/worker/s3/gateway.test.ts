@@ -84,8 +84,8 @@ describe("an error", () => {
     const reader = { key: scopedKey({ level: "read", repos: null }) };
     // Address before signature before bucket before operation before headers before permission before values.
     expect(await codeOf(answer(unsigned("PATCH /bad/%zz")))).toBe("InvalidURI");
-    expect(await codeOf(s3("DELETE /bad?acl", wrong))).toBe("SignatureDoesNotMatch");
-    expect(await codeOf(s3("POST /bad/key"))).toBe("InvalidBucketName");
+    expect(await codeOf(s3("DELETE /-bad?acl", wrong))).toBe("SignatureDoesNotMatch");
+    expect(await codeOf(s3("POST /-bad/key"))).toBe("InvalidBucketName");
     expect(await codeOf(s3("POST /master.data/key?acl", tagged))).toBe("MethodNotAllowed");
     expect(await codeOf(s3("PUT /master.data//key", { ...tagged, ...reader, body: "x" }))).toBe(
       "NotImplemented",

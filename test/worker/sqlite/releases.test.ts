@@ -98,6 +98,8 @@ const KINDS = [
           const one = chunked(name, [`b/${name}`]);
           await branch.addPart({ upload, number: 1, content: one });
           expect(await branch.completeMultipart(completion(upload, { 1: one }))).toMatchObject({ ok: true });
+          await branch.createTag({ name, force: false });
+          expect(await listed(branch, { prefix: `${name}/s`, openCommit: name })).toEqual([`${name}/staged`]);
           const there = await listed(branch, { prefix: name });
           expect(there).toEqual(["bulk", "parts", "staged"].map((path) => `${name}/${path}`));
         },
@@ -160,7 +162,7 @@ describe("a rollback and the way back", () => {
   });
 
   test("the catalogue works with the tables of the next release, before and after it comes back", async () => {
-    const tables = ["branches", "pipelines", "jobs", "nodes", "access_keys"];
+    const tables = ["branches", "tags", "pipelines", "jobs", "nodes", "access_keys"];
     const next = { name: "9999_later.sql", queries: nextOf(tables).split("\n") };
     for (const migrations of [[...env.TEST_MIGRATIONS, next], env.TEST_MIGRATIONS]) {
       for (let times = 0; times < 2; times++) await applyD1Migrations(env.DB, migrations);
@@ -178,6 +180,10 @@ async function catalogueWorks(): Promise<void> {
   const id = `k${++names}`;
   await catalogue.branches.record({ repo: id, branch: "master", createdAt: 1, version: 1, deleted: false });
   expect(await catalogue.branches.hasRepo(id)).toBe(true);
+  await catalogue.tags.record({ repo: id, branch: "master", createdAt: 1 }, [
+    { name: "v1", version: 1, tag: { commit: "c", createdAt: 2 } },
+  ]);
+  expect(await catalogue.tags.list({ repo: id, limit: 10 })).toMatchObject([{ name: "v1", commit: "c" }]);
   await catalogue.pipelines.record({
     name: id,
     uid: id,

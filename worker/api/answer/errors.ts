@@ -13,6 +13,7 @@ const STATUS = {
   NoSuchRepo: 404,
   NoSuchBranch: 404,
   NoSuchCommit: 404,
+  NoSuchTag: 404,
   NoSuchUpload: 404,
   NoSuchSession: 404,
   NoSuchPipeline: 404,

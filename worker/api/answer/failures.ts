@@ -29,6 +29,10 @@ const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
   ],
   "no-such-version": ["NoSuchCommit", "The branch has no such commit."],
   "pipeline-output": ["AccessDenied", "The branch is the output of a pipeline: only its jobs write to it."],
+  "read-only": [
+    "MethodNotAllowed",
+    "A commit never changes, and neither does its bucket: write to the branch, or open a commit with POST …/sessions.",
+  ],
   "too-many-operations": [
     "InvalidRequest",
     "One call takes at most 10,000 operations: for a commit of more, open a session (POST …/sessions), send them in several calls that name it, and finish it.",

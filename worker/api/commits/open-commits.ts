@@ -7,7 +7,7 @@ import {
   type SessionEnd,
   type SessionOpened,
 } from "../../../protocol/files.ts";
-import { type BranchAddress, openCommitBucket, SessionId } from "../../../protocol/names.ts";
+import { type BranchAddress, SessionId, viewBucket } from "../../../protocol/names.ts";
 import type { BranchApi, RequestOf } from "../../branch/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
@@ -30,7 +30,7 @@ export async function startOpenCommit(asked: ApiRequest): Promise<Response> {
   if (!opened.ok) throw branchError(opened, address);
   const { openCommit: session } = opened;
   return Response.json(
-    { session, bucket: openCommitBucket({ ...address, session }) } satisfies z.infer<typeof SessionOpened>,
+    { session, bucket: viewBucket({ ...address, view: session }) } satisfies z.infer<typeof SessionOpened>,
     { status: 201 },
   );
 }
@@ -42,7 +42,7 @@ export async function inspectOpenCommit(asked: ApiRequest): Promise<Response> {
   const found = await branch.openCommitStatus({ openCommit });
   if (!found.ok) throw branchError(found);
   const { state, operations, openedAt, due, commit } = found;
-  const session = { session: openCommit, bucket: openCommitBucket({ ...address, session: openCommit }) };
+  const session = { session: openCommit, bucket: viewBucket({ ...address, view: openCommit }) };
   return Response.json({ ...session, state, operations, openedAt, dueAt: due, commit } satisfies Session);
 }
 

@@ -12,6 +12,7 @@ import { FileStore, type HeadRow } from "../tree/file-store.ts";
 import { GenerationStore, type Live } from "../tree/generation-store.ts";
 import { LineageStore } from "../tree/lineage-store.ts";
 import { ReadCache } from "../tree/read-cache.ts";
+import { TagStore } from "../tree/tag-store.ts";
 import { CompletionStore } from "../uploads/completion-store.ts";
 import { MultipartStore } from "../uploads/multipart-store.ts";
 import { UploadStore } from "../uploads/upload-store.ts";
@@ -34,6 +35,7 @@ export class Ledger {
   readonly generations: GenerationStore;
   readonly commits: CommitStore;
   readonly lineages: LineageStore;
+  readonly tags: TagStore;
   readonly files: FileStore;
   readonly contents: ContentStore;
   readonly uploads: UploadStore;
@@ -58,6 +60,7 @@ export class Ledger {
     this.generations = new GenerationStore(sql);
     this.commits = new CommitStore(sql);
     this.lineages = new LineageStore(sql);
+    this.tags = new TagStore(sql);
     this.files = new FileStore(sql, this.reads);
     this.contents = new ContentStore(sql);
     this.multiparts = new MultipartStore(sql);

@@ -252,4 +252,24 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE multiparts ADD COLUMN note TEXT;
   ALTER TABLE applying ADD COLUMN said TEXT;
   `,
+  `
+  -- Names of commits.
+  CREATE TABLE tags (
+    gen INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    commit_id TEXT NOT NULL,
+    -- when it was made or last moved
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (gen, name)
+  ) WITHOUT ROWID;
+  -- Names of the live generation whose tags the catalogue does not know as they are, gone ones too.
+  CREATE TABLE tag_news (name TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
+  -- One row: how often tags changed, and that number when a generation with tags was last deleted.
+  CREATE TABLE tag_clock (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    version INTEGER NOT NULL,
+    ended INTEGER NOT NULL
+  );
+  INSERT INTO tag_clock (one, version, ended) VALUES (1, 0, 0);
+  `,
 ];

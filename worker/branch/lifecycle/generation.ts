@@ -22,7 +22,7 @@ export function endGeneration(
   _: Tx,
   ledger: Pick<
     Ledger,
-    "clock" | "commits" | "generations" | "uploads" | "openCommits" | "outbox" | "subscribers"
+    "clock" | "commits" | "generations" | "tags" | "uploads" | "openCommits" | "outbox" | "subscribers"
   >,
   { live, moment }: { live: Live; moment: Moment },
 ): void {
@@ -35,6 +35,7 @@ export function endGeneration(
   ledger.generations.end(gen, createdAt);
   ledger.uploads.expireMultiparts(gen, now);
   ledger.openCommits.endGeneration(gen, now);
+  ledger.tags.endGeneration();
   ledger.outbox.tellCatalogue({ event: id, now });
   ledger.outbox.ring(ledger.subscribers.all(), { event: id, now });
 }

@@ -1,8 +1,10 @@
-import { parseBucketName } from "../../../protocol/names.ts";
+import { type BranchAddress, parseBucketName } from "../../../protocol/names.ts";
 import { openBlobStore } from "../../blobs/stores.ts";
-import { openCatalogue } from "../../catalogue/catalogue.ts";
+import { type Catalogue, openCatalogue } from "../../catalogue/catalogue.ts";
+import { MAX_TAGS_PER_WRITE } from "../../catalogue/tags.ts";
 import type { Env } from "../../env.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { GenerationRow } from "../tree/generation-store.ts";
 import type { Receivers } from "./courier.ts";
 
 /**
@@ -13,13 +15,43 @@ function markerName({ repo, branch }: { repo: string; branch: string }): string 
   return `m/branches/${repo}/${branch}`;
 }
 
+type ToldStores = Pick<Ledger, "generations" | "tags" | "transaction">;
+
+interface ToldBranch {
+  readonly ledger: ToldStores;
+  readonly address: BranchAddress;
+  readonly generation: GenerationRow;
+}
+
+/**
+ * Brings the catalogue's copies of the tags up to date. A crash after any write leaves the news here, and it is told
+ * again: the versions keep what is newer.
+ */
+async function tellTags(
+  { tags: copies }: Pick<Catalogue, "tags">,
+  { ledger, address, generation }: ToldBranch,
+): Promise<void> {
+  const { tags } = ledger;
+  // Only a branch that had tags when it was deleted costs a query.
+  if (tags.ended > 0) await copies.forget(address, tags.ended);
+  const { gen, createdAt } = generation;
+  for (;;) {
+    // If the branch was deleted meanwhile, its news are gone. Those of the next generation are of what is told after this.
+    const news = ledger.generations.newest()?.gen === gen ? tags.news(MAX_TAGS_PER_WRITE) : [];
+    if (news.length === 0) return;
+    const records = news.map((each) => ({ ...each, tag: tags.find(gen, each.name) ?? null }));
+    await copies.record({ ...address, createdAt }, records);
+    ledger.transaction(() => tags.told(news));
+  }
+}
+
 /** The catalogue and the pipelines, as a Branch object tells them. */
 export function openReceivers({
   ledger,
   env,
   bucket,
 }: {
-  ledger: Pick<Ledger, "generations">;
+  ledger: ToldStores;
   env: () => Env;
   bucket: () => string;
 }): Receivers {
@@ -36,7 +68,9 @@ export function openReceivers({
       }
       // Each generation is created and deleted once.
       const version = 2 * gen + (deleted ? 1 : 0);
-      await openCatalogue(env().DB).branches.record({ ...address, version, deleted, createdAt });
+      const catalogue = openCatalogue(env().DB);
+      await catalogue.branches.record({ ...address, version, deleted, createdAt });
+      await tellTags(catalogue, { ledger, address, generation });
     },
     async bell({ pipeline, uid }) {
       await env().PIPELINE.getByName(pipeline).ring({ uid });

@@ -3,17 +3,16 @@ import type { FileRead, ReadFile, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { openCommitTime, readStaged } from "../open-commits/overlay.ts";
 import { readAttributes } from "../tree/attributes.ts";
+import type { CommitRow } from "../tree/commit-store.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import type { CachedRead } from "../tree/read-cache.ts";
 import { NOTHING, readBody } from "../tree/stored-body.ts";
+import { findView, type ViewStores } from "./views.ts";
 
 type NotFound = Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-open-commit">;
 
-type FileStores = Pick<
-  Ledger,
-  "live" | "sql" | "reads" | "applying" | "commits" | "openCommits" | "staged" | "contents"
->;
+type FileStores = ViewStores & Pick<Ledger, "live" | "sql" | "reads" | "applying" | "staged" | "contents">;
 
 /** A row of `files` with what it refers to. */
 interface WholeRow {
@@ -30,12 +29,12 @@ interface WholeRow {
   readonly life: Life;
 }
 
-/** One file at HEAD, in an open commit, or at a commit of the live generation. */
+/** One file at HEAD, in a view, or at a commit of the live generation. */
 export function readFile(
   ledger: FileStores,
   { path, commit, openCommit, modified = "branch" }: ReadFile,
 ): FileRead | NotFound {
-  if (openCommit !== undefined) return readInOpenCommit(ledger, { path, id: openCommit, modified });
+  if (openCommit !== undefined) return readView(ledger, { path, view: openCommit, modified });
   const { live } = ledger;
   if (!live) return { ok: false, reason: "no-such-branch" };
   if (commit !== undefined) return readAt(ledger, { path, commit, modified, gen: live.gen });
@@ -44,14 +43,18 @@ export function readFile(
   return modified === "file" ? read : { ...read, modifiedAt: live.head.modifiedAt };
 }
 
-/** HEAD as it would be if the open commit were finished now. */
-function readInOpenCommit(
-  ledger: FileStores,
-  { path, id, modified }: { path: string; id: string; modified: NonNullable<ReadFile["modified"]> },
-): FileRead | NotFound {
-  const { live } = ledger;
-  const openCommit = live && ledger.openCommits.findOpen(id, live.gen);
-  if (!live || !openCommit) return { ok: false, reason: "no-such-open-commit" };
+interface ReadView {
+  readonly path: string;
+  readonly view: string;
+  readonly modified: NonNullable<ReadFile["modified"]>;
+}
+
+/** HEAD as it would be if the open commit were finished now, or a commit. */
+function readView(ledger: FileStores, { path, view, modified }: ReadView): FileRead | NotFound {
+  const found = findView(ledger, view);
+  if (found === undefined) return { ok: false, reason: "no-such-open-commit" };
+  const { live, openCommit, commit } = found;
+  if (commit) return readCommit(ledger, { path, commit, modified });
   const staged = readStaged(ledger, { live, openCommit, path });
   const read = staged === undefined ? readPresent(ledger, { path, live }) : staged;
   if (!read) return { ok: false, reason: "no-such-file" };
@@ -94,10 +97,17 @@ function readAt(
 ): FileRead | NotFound {
   const commit = ledger.commits.byId(id);
   if (commit?.kind !== "commit" || commit.gen !== gen) return { ok: false, reason: "no-such-version" };
-  const row = rowAt(ledger, { path, gen, seq: commit.seq });
+  return readCommit(ledger, { path, commit, modified });
+}
+
+function readCommit(
+  ledger: FileStores,
+  { path, commit, modified }: Omit<ReadView, "view"> & { readonly commit: CommitRow },
+): FileRead | NotFound {
+  const row = rowAt(ledger, { path, gen: commit.gen, seq: commit.seq });
   if (!row) return { ok: false, reason: "no-such-file" };
   const read = wholeRead(path, row);
-  return { ...read, commit: id, modifiedAt: modified === "file" ? read.modifiedAt : commit.createdAt };
+  return { ...read, commit: commit.id, modifiedAt: modified === "file" ? read.modifiedAt : commit.createdAt };
 }
 
 /** What was at a path at a commit. */

@@ -8,6 +8,7 @@ import { openCommitTime, overlaid } from "../open-commits/overlay.ts";
 import type { CommitRow, Position } from "../tree/commit-store.ts";
 import type { Head, Live } from "../tree/generation-store.ts";
 import { type Page, type PageFile, type PageRequest, pageScope, readPage } from "./listing.ts";
+import { findView, type ViewStores } from "./views.ts";
 import { openWalk, type Walk } from "./walk.ts";
 
 /** Paths of a fingerprint that are read before other calls get their turn. */
@@ -15,10 +16,7 @@ const FINGERPRINT_PAGE = 1000;
 /** Rows that are fetched at first if common prefixes are folded row by row. */
 const FOLDED_ROWS = 2;
 
-type TreeStores = Pick<
-  Ledger,
-  "live" | "exists" | "sql" | "generations" | "commits" | "openCommits" | "applying"
->;
+type TreeStores = ViewStores & Pick<Ledger, "live" | "exists" | "sql" | "generations" | "applying">;
 type NotThere = Refused<"no-such-branch" | "no-such-version" | "no-such-open-commit">;
 
 /** What a read is of: a commit of some generation, and that generation's HEAD. */
@@ -38,7 +36,7 @@ export function listFiles(
   { openCommit, commit, anyGeneration = false, modified = "branch", ...page }: ListFiles,
 ): FileList | NotThere {
   const view =
-    openCommit === undefined ? viewOf(ledger, { commit, anyGeneration }) : openCommitView(ledger, openCommit);
+    openCommit === undefined ? viewOf(ledger, { commit, anyGeneration }) : namedView(ledger, openCommit);
   if (!view.ok) return view;
   const found = readPage(walkOf(ledger, { view, page }), page);
   const { next } = found;
@@ -157,11 +155,13 @@ function viewOf(
   return positionView(ledger, commit) ?? { ok: false, reason: "no-such-version" };
 }
 
-function openCommitView(ledger: TreeStores, id: string): View | NotThere {
-  const { live } = ledger;
-  const openCommit = live && ledger.openCommits.findOpen(id, live.gen);
-  if (!live || !openCommit) return { ok: false, reason: "no-such-open-commit" };
-  return { ...headView(live), openCommit, modifiedAt: openCommitTime(live, openCommit) };
+function namedView(ledger: TreeStores, name: string): View | NotThere {
+  const found = findView(ledger, name);
+  if (found === undefined) return { ok: false, reason: "no-such-open-commit" };
+  const { live, openCommit, commit } = found;
+  if (openCommit) return { ...headView(live), openCommit, modifiedAt: openCommitTime(live, openCommit) };
+  const { gen, seq, createdAt } = commit;
+  return { ok: true, position: { gen, seq }, commit, head: live.head, modifiedAt: createdAt };
 }
 
 function headView({ gen, head }: Live): View {

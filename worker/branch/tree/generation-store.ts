@@ -2,7 +2,7 @@ import type { Sql } from "../../sqlite/sql.ts";
 import { Store } from "../../sqlite/store.ts";
 import { CommitStore } from "./commit-store.ts";
 
-interface GenerationRow {
+export interface GenerationRow {
   readonly gen: number;
   /** Part of the names of its blobs. */
   readonly uid: string;

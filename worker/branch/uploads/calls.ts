@@ -2,6 +2,7 @@ import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
 import { tidySoon } from "../lifecycle/tidy.ts";
+import { notOpen } from "../read/views.ts";
 import type { UploadRow } from "./upload-store.ts";
 
 type NoUpload = Contract.Refused<"no-such-upload">;
@@ -19,12 +20,15 @@ export class UploadCalls {
     this.#options = options;
   }
 
-  open({ lease }: Contract.RequestOf<"openUpload">): Contract.AnswerOf<"openUpload"> {
+  open({ lease, openCommit }: Contract.RequestOf<"openUpload">): Contract.AnswerOf<"openUpload"> {
     const { ledger, newId, wake } = this.#options;
     const { live } = ledger;
     const claimed = live !== null && ledger.claim.get() !== null;
     // A lease of a pipeline that is gone has no output branch to upload to.
     if (!live || (lease !== undefined && !claimed)) return { ok: false, reason: "no-such-branch" };
+    if (openCommit !== undefined && !ledger.openCommits.findOpen(openCommit, live.gen)) {
+      return notOpen(ledger, openCommit);
+    }
     if (lease === undefined && claimed) return { ok: false, reason: "pipeline-output" };
     const now = this.#options.now();
     const id = newId(now);

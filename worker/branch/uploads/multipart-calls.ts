@@ -2,6 +2,7 @@ import { MAX_LIST_ENTRIES } from "../../../protocol/files.ts";
 import { pathFault } from "../../../protocol/paths.ts";
 import type * as Contract from "../contract.ts";
 import { tidySoon } from "../lifecycle/tidy.ts";
+import { notOpen } from "../read/views.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { UploadCallsOptions } from "./calls.ts";
 import type { Multipart } from "./multipart-store.ts";
@@ -24,7 +25,7 @@ export class MultipartCalls {
     const { live } = ledger;
     if (!live) return { ok: false, reason: openCommit === null ? "no-such-branch" : "no-such-open-commit" };
     if (openCommit !== null && !ledger.openCommits.findOpen(openCommit, live.gen)) {
-      return { ok: false, reason: "no-such-open-commit" };
+      return notOpen(ledger, openCommit);
     }
     if (ledger.claim.get()) return { ok: false, reason: "pipeline-output" };
     const { gen, uid } = live;

@@ -5,6 +5,7 @@ import type { Tx } from "../../sqlite/transaction.ts";
 import type { CommitRefused, Operation } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
+import { notOpen, type ViewStores } from "../read/views.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 
@@ -24,10 +25,8 @@ export interface Admitted {
   readonly openCommit: OpenCommit | undefined;
 }
 
-export type AdmissionStores = Pick<
-  Ledger,
-  "generations" | "openCommits" | "claim" | "isFull" | "uploads" | "contents"
->;
+export type AdmissionStores = ViewStores &
+  Pick<Ledger, "generations" | "claim" | "isFull" | "uploads" | "contents">;
 type Refusable<A> = ({ readonly ok: true } & A) | CommitRefused;
 
 /** Lets a client's write in, or says why not. */
@@ -40,7 +39,7 @@ export function admit(
   if (refusal) return refusal;
   const gen = ledger.generations.live()?.gen;
   const openCommit = id === undefined || gen === undefined ? undefined : ledger.openCommits.findOpen(id, gen);
-  if (id !== undefined && !openCommit) return { ok: false, reason: "no-such-open-commit" };
+  if (id !== undefined && !openCommit) return notOpen(ledger, id);
   const writable = writableBranch(tx, ledger, operations.length);
   if (!writable.ok) return writable;
   const { live } = writable;

@@ -29,7 +29,7 @@ export const S3_ERRORS = {
   InvalidBucketName: {
     status: 400,
     message:
-      "A bucket is one branch of one repo and is named '<branch>.<repo>': each a letter or digit and up to 62 letters, digits, '_' and '-', with one dot between. An open commit's is '<session>.<branch>.<repo>'.",
+      "A bucket is one branch of one repo and is named '<branch>.<repo>', or '<repo>' alone for the branch 'master': each a letter or digit and up to 62 letters, digits, '_' and '-', with one dot between. That of an open commit, a commit or a tag is '<x>.<branch>.<repo>'.",
   },
   InvalidChunkSizeError: {
     status: 403,

@@ -25,7 +25,7 @@ export type BranchReason = ReasonsOf<
   | "commit"
   | "createMultipart"
   | "listMultiparts"
-  | "openCommitStatus"
+  | "view"
 >;
 
 /** Every reason for which it refuses a call on a multipart upload. */
@@ -78,12 +78,16 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
   "no-such-open-commit": {
     code: "NoSuchBucket",
     message:
-      "The bucket '<session>.<branch>.<repo>' is that of an open commit, which was finished, was aborted, ran out or was never there: open one with 'sluice commit start s3://<branch>.<repo>'.",
+      "The branch has nothing of that name: the bucket '<x>.<branch>.<repo>' is that of a commit ('sluice commit list'), of a tag ('sluice tag list'), or of an open commit, which was finished, was aborted, ran out or was never there: open one with 'sluice commit start s3://<branch>.<repo>'.",
   },
   "no-such-upload": { code: "OperationAborted" },
   "no-such-version": { code: "NoSuchVersion" },
   "path-conflict": { code: "PathConflict" },
   "pipeline-output": { code: "AccessDenied", message: OUTPUT_BRANCH },
+  "read-only": {
+    code: "MethodNotAllowed",
+    message: "The bucket shows a commit, which never changes: write to the branch's own bucket.",
+  },
   "too-many-operations": {
     code: "InvalidRequest",
     message:

@@ -12,23 +12,23 @@ interface Write {
 
 /**
  * `x-amz-version-id` of a write: its commit. If the write changed nothing, it is the commit that had written what is
- * there, which is looked up only then. Left out if another write has come in between, and in an open commit.
+ * there, which is looked up only then. Left out if another write has come in between, and in a view of the branch.
  */
 export async function versionHeader(
   { address, tree }: Pick<BucketRequest, "address" | "tree">,
   { path, content, commit }: Write,
 ): Promise<Record<string, string>> {
-  if (address.session !== undefined) return {};
+  if (address.view !== undefined) return {};
   if (commit !== null) return { "x-amz-version-id": commit };
   const file = await tree.read({ path });
   const same = file.ok && file.digest === content.digest && file.size === content.size;
   return same ? { "x-amz-version-id": file.commit } : {};
 }
 
-/** `x-amz-version-id` of a file that was read. In an open commit nothing has a version. */
+/** `x-amz-version-id` of a file that was read. In the bucket of an open commit, a commit or a tag nothing has a version. */
 export function readVersionHeader(
   { address }: Pick<BucketRequest, "address">,
   { commit }: Pick<FileRead, "commit">,
 ): Record<string, string> {
-  return address.session === undefined ? { "x-amz-version-id": commit } : {};
+  return address.view === undefined ? { "x-amz-version-id": commit } : {};
 }

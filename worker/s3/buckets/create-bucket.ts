@@ -3,7 +3,7 @@ import { branchFailure } from "../answer/failures.ts";
 import { parseXml, tagsOf } from "../answer/xml.ts";
 import { BODY_HEADERS } from "../body/open-body.ts";
 import { readTextBody } from "../body/read-body.ts";
-import { type BucketTree, existing } from "../bucket-tree.ts";
+import { mustTakeWrites } from "../bucket-tree.ts";
 import { MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 
@@ -14,7 +14,7 @@ export const createBucket: Operation<BucketRequest> = {
 
   async handle(request) {
     checkConfiguration(await readTextBody(request, MAX_XML_BYTES));
-    if (request.address.session !== undefined) throw await openAlready(request.tree);
+    if (request.address.view !== undefined) throw await openAlready(request);
     const made = await request.branch.create();
     if (!made.ok) throw branchFailure(made);
     return new Response(null, { headers: { location: `/${request.bucket}` } });
@@ -22,8 +22,8 @@ export const createBucket: Operation<BucketRequest> = {
 };
 
 /** Some tools always make the bucket first, to be sure of it. This code lets them go on. */
-async function openAlready(tree: BucketTree): Promise<S3Error> {
-  await existing(tree);
+async function openAlready(request: BucketRequest): Promise<S3Error> {
+  await mustTakeWrites(request);
   return new S3Error("BucketAlreadyOwnedByYou", {
     message: "The bucket is that of an open commit, which is open already: put files into it.",
   });

@@ -1,15 +1,23 @@
+import { S3Error } from "../answer/errors.ts";
 import { branchFailure } from "../answer/failures.ts";
+import { mustTakeWrites } from "../bucket-tree.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 
 /** Deletes a branch, empty or not. S3 deletes empty buckets only. */
 export const deleteBucket: Operation<BucketRequest> = {
   permission: "admin",
-  notOnOpenCommit:
-    "The bucket of an open commit is not deleted like others: publish it with 'sluice commit finish s3://<session>.<branch>.<repo>', or forget it with 'sluice commit abort'.",
 
-  async handle({ branch }) {
+  async handle(request) {
+    const { branch, address } = request;
+    if (address.view !== undefined) {
+      await mustTakeWrites(request);
+      throw new S3Error("InvalidRequest", { message: NOT_DELETED });
+    }
     const deleted = await branch.destroy();
     if (!deleted.ok) throw branchFailure(deleted);
     return new Response(null, { status: 204 });
   },
 };
+
+const NOT_DELETED =
+  "The bucket of an open commit is not deleted like others: publish it with 'sluice commit finish s3://<session>.<branch>.<repo>', or forget it with 'sluice commit abort'.";

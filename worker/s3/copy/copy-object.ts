@@ -69,7 +69,7 @@ function directiveOf(headers: ReadonlyMap<string, string>): Directive {
 function refuseNoChange({ key, headers, address }: ObjectRequest, source: CopySource): void {
   const isItself =
     source.place === "same-branch" &&
-    source.address.session === address.session &&
+    source.address.view === address.view &&
     source.key === key &&
     source.commit === undefined;
   if (!isItself || headers.has("x-amz-storage-class")) return;

@@ -8,7 +8,7 @@ import { branchFailure, keyFailure } from "../answer/failures.ts";
 import { etag } from "../answer/fields.ts";
 import { openTree } from "../bucket-tree.ts";
 import type { BucketRequest } from "../operation.ts";
-import { addressOf } from "../request/address.ts";
+import { addressOf, type NamedBy } from "../request/address.ts";
 import { evaluateConditions } from "../request/conditions.ts";
 import { checkExpectedOwner } from "../request/refusals.ts";
 import { decodeUri } from "../request/target.ts";
@@ -45,8 +45,8 @@ export interface CopySource extends SourceName {
  * `x-amz-copy-source-if-*` does not hold.
  */
 export async function openSource(request: BucketRequest): Promise<CopySource> {
-  const { caller, headers, address } = request;
-  const name = parseSource(headers.get("x-amz-copy-source") ?? "");
+  const { caller, headers, address, by } = request;
+  const name = parseSource(headers.get("x-amz-copy-source") ?? "", by);
   const need = { permission: "read", repo: name.address.repo } as const;
   if (!permits(caller.scope, need)) {
     throw new S3Error("AccessDenied", {
@@ -66,14 +66,14 @@ const VERSION = "?versionId=";
  * `[/]<bucket>/<key>[?versionId=<commit>]`, percent-encoded. A `+` is a plus, and a `?` that no version follows is
  * part of the key, for clients that do not encode. Throws InvalidArgument, and what is wrong with bucket or key.
  */
-export function parseSource(header: string): SourceName {
+export function parseSource(header: string, by: NamedBy): SourceName {
   const mark = header.lastIndexOf(VERSION);
   const path = decodeUri(mark === -1 ? header : header.slice(0, mark));
   const commit = mark === -1 ? undefined : decodeUri(header.slice(mark + VERSION.length));
   const [, bucket, key] = /^\/?([^/]+)\/(.+)$/s.exec(path ?? "") ?? [];
   if (bucket === undefined || key === undefined || commit === "") throw invalidSource(header);
-  const address = addressOf(bucket);
-  if (address.session !== undefined && commit !== undefined) throw noVersions(header);
+  const address = addressOf(bucket, by);
+  if (address.view !== undefined && commit !== undefined) throw noVersions(header);
   const fault = pathFault(key);
   if (fault !== undefined) throw keyFailure(key, fault);
   return { bucket, address, key, commit };
@@ -81,7 +81,7 @@ export function parseSource(header: string): SourceName {
 
 function noVersions(header: string): S3Error {
   return new S3Error("InvalidRequest", {
-    message: `x-amz-copy-source is '${header}', but an open commit has no versions: leave versionId out, or copy from the branch's own bucket.`,
+    message: `x-amz-copy-source is '${header}', but the bucket of an open commit, a commit or a tag has no versions: leave versionId out, or copy from the branch's own bucket.`,
   });
 }
 
@@ -107,9 +107,9 @@ async function readSource(
   });
 }
 
-/** `x-amz-copy-source-version-id`. A file in an open commit has no version. */
+/** `x-amz-copy-source-version-id`. A file in a view of the branch has no version. */
 export function sourceVersion({ address, file }: CopySource): Record<string, string> {
-  return address.session === undefined ? { "x-amz-copy-source-version-id": file.commit } : {};
+  return address.view === undefined ? { "x-amz-copy-source-version-id": file.commit } : {};
 }
 
 /** A condition that does not hold is a 412 in any case: a copy has no "not modified". */

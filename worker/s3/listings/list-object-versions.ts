@@ -19,7 +19,8 @@ export const listObjectVersions: Operation<BucketRequest> = {
   permission: "list",
   query: [...LISTING_QUERY, "versions", "key-marker", "version-id-marker"],
   takes: LISTING_HEADERS,
-  notOnOpenCommit: "An open commit has no versions: list those of the branch's own bucket.",
+  notOnView:
+    "The bucket of an open commit, a commit or a tag has no versions: list those of the branch's own bucket.",
 
   async handle(request) {
     const { bucket, query } = request;

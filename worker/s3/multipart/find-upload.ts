@@ -14,7 +14,7 @@ export async function findUpload(request: UploadRequest): Promise<MultipartStatu
   const upload = uploadIdOf(request);
   const status = await request.branch.multipart({ upload });
   if (!status.ok) throw uploadFailure(status);
-  const isHere = status.completed !== null || status.openCommit === request.address.session;
+  const isHere = status.completed !== null || status.openCommit === request.address.view;
   if (!isHere) throw new S3Error("NoSuchUpload");
   checkKey(request.key, status.path);
   return status;

@@ -14,6 +14,7 @@ type Upload = MultipartList["uploads"][number];
 /** Uploads in progress, by key and then by age, page by page. `delimiter` is not supported. */
 export const listMultipartUploads: Operation<BucketRequest> = {
   permission: "list",
+  ofWrites: true,
   query: ["uploads", "prefix", "key-marker", "upload-id-marker", "max-uploads", "encoding-type", "delimiter"],
 
   async handle({ tree, bucket, query }) {

@@ -11,6 +11,7 @@ import { findOpenUpload, uploadIdOf } from "./find-upload.ts";
 /** The parts of an upload in progress, page by page. */
 export const listParts: Operation<UploadRequest> = {
   permission: "list",
+  ofWrites: true,
   query: ["uploadId", "max-parts", "part-number-marker", "encoding-type"],
 
   async handle(request) {

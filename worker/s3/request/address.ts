@@ -1,11 +1,14 @@
-import { type BucketAddress, parseBucket } from "../../../protocol/names.ts";
+import { type BucketAddress, isOwnWord, parseBucket, parseHostLabel } from "../../../protocol/names.ts";
 import { S3Error } from "../answer/errors.ts";
+
+/** What names the bucket: the path, or a host of the bucket's own. */
+export type NamedBy = "path" | "host";
 
 /** Where a request goes: `/`, `/<bucket>[/]` or `/<bucket>/<key>`. */
 export type Address =
   | { readonly level: "service" }
-  | { readonly level: "bucket"; readonly bucket: string }
-  | { readonly level: "object"; readonly bucket: string; readonly key: string };
+  | { readonly level: "bucket"; readonly by: NamedBy; readonly bucket: string }
+  | { readonly level: "object"; readonly by: NamedBy; readonly bucket: string; readonly key: string };
 
 /**
  * Reads the address from the decoded path and the Host. With a base domain, `<bucket>.<domain>` names the bucket and
@@ -17,7 +20,9 @@ export function parseAddress(
   { domain }: { domain: string | undefined },
 ): Address {
   const bucket = domain === undefined || host === undefined ? undefined : bucketOfHost(host, domain);
-  return bucket === undefined ? addressOfPath(path) : bucketOrObject(bucket, path.slice(1));
+  return bucket === undefined
+    ? addressOfPath(path)
+    : bucketOrObject({ by: "host", bucket, key: path.slice(1) });
 }
 
 /** Host names have no case: only buckets in lower case can be reached by them. */
@@ -32,17 +37,32 @@ function bucketOfHost(host: string, domain: string): string | undefined {
 function addressOfPath(path: string): Address {
   if (path === "/") return { level: "service" };
   const slash = path.indexOf("/", 1);
-  if (slash === -1) return bucketOrObject(path.slice(1), "");
-  return bucketOrObject(path.slice(1, slash), path.slice(slash + 1));
+  const end = slash === -1 ? path.length : slash;
+  return bucketOrObject({ by: "path", bucket: path.slice(1, end), key: path.slice(end + 1) });
 }
 
-function bucketOrObject(bucket: string, key: string): Address {
-  return key === "" ? { level: "bucket", bucket } : { level: "object", bucket, key };
+function bucketOrObject({ by, bucket, key }: { by: NamedBy; bucket: string; key: string }): Address {
+  return key === "" ? { level: "bucket", by, bucket } : { level: "object", by, bucket, key };
 }
 
-/** What a bucket stands for: a branch, or one of its open commits. Throws InvalidBucketName. */
-export function addressOf(bucket: string): BucketAddress {
-  const address = parseBucket(bucket);
-  if (address === undefined) throw new S3Error("InvalidBucketName");
-  return address;
+/**
+ * What a bucket stands for: a branch, or something else that the branch can show. A client that reaches buckets by host
+ * knows them by their labels, also where it names one in a header. Throws InvalidBucketName.
+ */
+export function addressOf(bucket: string, by: NamedBy): BucketAddress {
+  if (by === "path" && isOwnWord(bucket)) {
+    throw new S3Error("InvalidBucketName", {
+      message: `'/${bucket}' is a path that the gateway keeps for itself: name the bucket 'master.${bucket}', which is the same one.`,
+    });
+  }
+  const isLabel = by === "host" && !bucket.includes(".");
+  const address = isLabel ? parseHostLabel(bucket) : parseBucket(bucket);
+  if (address !== undefined) return address;
+  throw isLabel ? invalidLabel(bucket) : new S3Error("InvalidBucketName");
+}
+
+function invalidLabel(label: string): S3Error {
+  return new S3Error("InvalidBucketName", {
+    message: `The host's label '${label}' names no bucket: it must be '<repo>', '<branch>--<repo>' or '<x>--<branch>--<repo>', each a letter or digit and then letters, digits and single '-', none 'xn', 63 characters in all. Other names are reached in the path.`,
+  });
 }

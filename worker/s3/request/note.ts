@@ -27,7 +27,7 @@ export function readNote({
   const entries: [name: string, value: string][] = [];
   for (const [name, value] of headers) {
     if (!name.startsWith(NOTE_PREFIX)) continue;
-    if (address.session !== undefined) throw inOpenCommit(name);
+    if (address.view !== undefined) throw inOpenCommit(name);
     if (CONTROL.test(value)) throw invalid(`${name} holds a control character: leave it out.`);
     if (name.startsWith(META)) entries.push([nameOf(name), value]);
   }

@@ -61,17 +61,17 @@ export function refuseQuery(query: ReadonlyMap<string, string>, operation: Refus
   }
 }
 
-/** Throws InvalidRequest if the request has no meaning for the bucket of an open commit. */
-export function refuseOnOpenCommit(
+/** Throws InvalidRequest if the request has no meaning for the bucket of an open commit, a commit or a tag. */
+export function refuseOnView(
   query: ReadonlyMap<string, string>,
-  { notOnOpenCommit }: Pick<Operation<never>, "notOnOpenCommit">,
+  { notOnView }: Pick<Operation<never>, "notOnView">,
 ): void {
-  if (notOnOpenCommit !== undefined) throw new S3Error("InvalidRequest", { message: notOnOpenCommit });
+  if (notOnView !== undefined) throw new S3Error("InvalidRequest", { message: notOnView });
   if (query.has("versionId")) throw new S3Error("InvalidRequest", { message: NO_VERSIONS });
 }
 
 const NO_VERSIONS =
-  "An open commit has no versions: leave versionId out, or read the version in the branch's own bucket.";
+  "The bucket of an open commit, a commit or a tag has no versions: leave versionId out, or read the version in the branch's own bucket.";
 
 /** Throws NotImplemented for a header that would change what the operation does on S3, but not here. */
 export function refuseHeaders(headers: ReadonlyMap<string, string>, operation: Refusable): void {

@@ -1,4 +1,4 @@
-import { bucketName, openCommitBucket } from "../../../../protocol/names.ts";
+import { bucketName, viewBucket } from "../../../../protocol/names.ts";
 import type { BranchApi } from "../../../../worker/branch/contract.ts";
 import { good, s3, testContext, xml } from "../support.ts";
 
@@ -29,7 +29,7 @@ export async function openAgain(repo: string): Promise<Open> {
   const { openCommit } = opened;
   return {
     branch: `/${bucketName(address)}`,
-    bucket: `/${openCommitBucket({ ...address, session: openCommit })}`,
+    bucket: `/${viewBucket({ ...address, view: openCommit })}`,
     openCommit,
     repo,
     api,

@@ -26,7 +26,7 @@ describe("x-amz-copy-source", () => {
     ["master.data/q?x=1", "q?x=1", undefined],
     ["master.data/q%3FversionId=1?versionId=2", "q?versionId=1", "2"],
   ])("'%s' names the key '%s' at %s", (header, key, commit) => {
-    expect(parseSource(header)).toEqual({ bucket: "master.data", address, key, commit });
+    expect(parseSource(header, "path")).toEqual({ bucket: "master.data", address, key, commit });
   });
 
   test.each([
@@ -37,7 +37,9 @@ describe("x-amz-copy-source", () => {
     ["master.data/key?versionId=", "InvalidArgument"],
     ["master.data/%zz", "InvalidArgument"],
     ["master.data/%FF", "InvalidArgument"],
-    ["data/key", "InvalidBucketName"],
+    ["-data/key", "InvalidBucketName"],
+    ["api/key", "InvalidBucketName"],
+    ["v1.master.data/key?versionId=1", "InvalidRequest"],
     ["01ARZ3NDEKTSV4RRFFQ69G5FAV.master.data/key?versionId=1", "InvalidRequest"],
     ["arn:aws:s3:us-east-1:1:accesspoint/a/object/key", "InvalidBucketName"],
     ["master.data/a//b", "InvalidArgument"],
@@ -45,8 +47,21 @@ describe("x-amz-copy-source", () => {
     ["master.data/%00", "InvalidArgument"],
     [`master.data/${"x".repeat(1025)}`, "KeyTooLongError"],
   ])("'%s' is refused as %s", (header, expected) => {
-    expect(code(() => parseSource(header))).toBe(expected);
+    expect(code(() => parseSource(header, "path"))).toBe(expected);
   });
+});
+
+test("x-amz-copy-source names a bucket as the request does: a client that reaches buckets by host knows their labels", () => {
+  const key = "key";
+  const repo = { branch: "master", repo: "dev--data" };
+  const branch = { branch: "dev", repo: "data" };
+  const named = { bucket: "dev--data", key, commit: undefined };
+  expect(parseSource("dev--data/key", "path")).toEqual({ ...named, address: repo });
+  expect(parseSource("dev--data/key", "host")).toEqual({ ...named, address: branch });
+  for (const by of ["path", "host"] as const) {
+    expect(parseSource("data/key", by).address).toEqual({ branch: "master", repo: "data" });
+    expect(parseSource("master.dev--data/key", by).address).toEqual(repo);
+  }
 });
 
 describe("x-amz-copy-source-range", () => {

@@ -1,0 +1,116 @@
+import { z } from "zod";
+import { MAX_LIST_TAGS, SetTag, type Tag, type TagPage, type TagSet } from "../../../protocol/commits.ts";
+import { type BranchAddress, bucketName, Name, TagName, viewBucket } from "../../../protocol/names.ts";
+import type { Refused } from "../../branch/contract.ts";
+import { ApiError } from "../answer/errors.ts";
+import { branchError } from "../answer/failures.ts";
+import { type ApiRequest, branchInPath, nameParam, noQuery, readQuery } from "../request/api-request.ts";
+import { checked } from "../request/issues.ts";
+import { readJson } from "../request/read-json.ts";
+
+const ListQuery = z.strictObject({
+  branch: Name.optional(),
+  /** As `next` of the page before had it: `<tag>.<branch>`. */
+  after: z
+    .string()
+    .regex(/^[^.]+\.[^.]+$/, { error: "must be 'next' of the page before" })
+    .optional(),
+  limit: z.coerce.number().int().min(1).max(MAX_LIST_TAGS).default(MAX_LIST_TAGS),
+});
+
+/** `GET /repos/{repo}/tags`: by branch and name; one query to the catalogue. */
+export async function listTags(asked: ApiRequest): Promise<Response> {
+  const { branch: only, after, limit } = readQuery(asked, ListQuery);
+  const repo = nameParam(asked, "repo");
+  const [name = "", branch = ""] = after?.split(".") ?? [];
+  const rows = await asked.context.catalogue.tags.list({
+    repo,
+    branch: only,
+    limit: limit + 1,
+    ...(after !== undefined && { after: { branch, name } }),
+  });
+  const page = rows.slice(0, limit);
+  const last = rows.length > limit ? page.at(-1) : undefined;
+  return Response.json({
+    tags: page.map((row) => ({ ...row, bucket: viewBucket({ repo, branch: row.branch, view: row.name }) })),
+    next: last === undefined ? null : `${last.name}.${last.branch}`,
+  } satisfies TagPage);
+}
+
+/** `GET …/branches/{branch}/tags/{tag}`: as the branch has it. */
+export async function inspectTag(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch, name } = tagInPath(asked);
+  const tag = await branch.tag({ name });
+  if (!tag.ok) throw tagError(tag, { address, name });
+  const { commit, createdAt } = tag;
+  return Response.json({ ...shown(address, { name, commit }), createdAt } satisfies Tag);
+}
+
+/** `PUT …/branches/{branch}/tags/{tag}`: 201 if it was made, 200 if it was moved or names that commit already. */
+export async function setTag(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch, name } = tagInPath(asked);
+  const { commit, force } = await readJson(asked, SetTag);
+  const made = await branch.createTag({ name, force, ...(commit !== undefined && { commit }) });
+  if (!made.ok) {
+    if (made.reason === "tag-exists") throw tagExists(name, made.commit);
+    if (made.reason === "no-commit") throw noCommit(address);
+    if (made.reason === "no-such-version") throw noSuchCommit(address, commit ?? "");
+    throw branchError({ ok: false, reason: made.reason }, address);
+  }
+  const { change, before } = made;
+  return Response.json({ ...shown(address, made), change, before } satisfies TagSet, {
+    status: change === "made" ? 201 : 200,
+  });
+}
+
+/** `DELETE …/branches/{branch}/tags/{tag}`: its commit stays. */
+export async function deleteTag(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch, name } = tagInPath(asked);
+  const deleted = await branch.deleteTag({ name });
+  if (!deleted.ok) throw tagError(deleted, { address, name });
+  return new Response(null, { status: 204 });
+}
+
+function tagInPath(asked: ApiRequest) {
+  const name = checked(z.object({ tag: TagName }), { tag: asked.params.tag ?? "" }).tag;
+  return { ...branchInPath(asked), name };
+}
+
+function shown(
+  { repo, branch }: BranchAddress,
+  { name, commit }: { name: string; commit: string },
+): Pick<Tag, "branch" | "name" | "commit" | "bucket"> {
+  return { branch, name, commit, bucket: viewBucket({ repo, branch, view: name }) };
+}
+
+function tagError(
+  { reason }: Refused<"no-such-branch" | "no-such-tag" | "catalogue-unavailable">,
+  { address, name }: { address: BranchAddress; name: string },
+): ApiError {
+  if (reason !== "no-such-tag") return branchError({ ok: false, reason }, address);
+  return new ApiError("NoSuchTag", `The branch '${bucketName(address)}' has no tag '${name}'.`);
+}
+
+function tagExists(name: string, commit: string): ApiError {
+  return new ApiError(
+    "AlreadyExists",
+    `The tag '${name}' names the commit '${commit}' already: take another name, or move it with "force": true (--force).`,
+  );
+}
+
+function noCommit(address: BranchAddress): ApiError {
+  return new ApiError(
+    "NoSuchCommit",
+    `The branch '${bucketName(address)}' has no commit yet, so that there is nothing to tag: put something into it first.`,
+  );
+}
+
+function noSuchCommit(address: BranchAddress, named: string): ApiError {
+  return new ApiError(
+    "NoSuchCommit",
+    `The branch '${bucketName(address)}' has no commit or tag '${named}': 'sluice commit list ${bucketName(address)}' shows its commits.`,
+  );
+}

@@ -1,0 +1,58 @@
+import { isUlid } from "../../../protocol/names.ts";
+import type { NotOpen, Refused, ViewShown } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { OpenCommit } from "../open-commits/open-commit-store.ts";
+import type { CommitRow } from "../tree/commit-store.ts";
+import type { Live } from "../tree/generation-store.ts";
+
+/**
+ * What a branch can show beside HEAD, by the first of a bucket's three names: an open commit or a commit by its id, or a
+ * commit by its tag. Ids of open commits and of commits come from one source, so that none is both. What an open commit
+ * became when it was finished has an id of its own.
+ */
+type FoundView =
+  | { readonly live: Live; readonly openCommit: OpenCommit; readonly commit?: undefined }
+  | { readonly live: Live; readonly commit: CommitRow; readonly openCommit?: undefined };
+
+export type ViewStores = Pick<Ledger, "generations" | "commits" | "tags" | "openCommits">;
+type LiveViewStores = ViewStores & Pick<Ledger, "live">;
+
+/** A view of the live generation: what was deleted has none. */
+export function findView(ledger: LiveViewStores, view: string): FoundView | undefined {
+  const { live } = ledger;
+  if (!live) return undefined;
+  const openCommit = isUlid(view) ? ledger.openCommits.findOpen(view, live.gen) : undefined;
+  if (openCommit) return { live, openCommit };
+  const commit = commitNamed(ledger, { gen: live.gen, name: view });
+  return commit && { live, commit };
+}
+
+/** The commit of a generation that has this id or tag. */
+export function commitNamed(
+  { commits, tags }: Pick<Ledger, "commits" | "tags">,
+  { gen, name }: { gen: number; name: string },
+): CommitRow | undefined {
+  const id = isUlid(name) ? name : tags.find(gen, name)?.commit;
+  const commit = id === undefined ? undefined : commits.byId(id);
+  return commit?.kind === "commit" && commit.gen === gen ? commit : undefined;
+}
+
+/** Whether a view is there, and what it is. */
+export function showView(
+  ledger: LiveViewStores,
+  { view }: { view: string },
+): ViewShown | Refused<"no-such-open-commit"> {
+  const found = findView(ledger, view);
+  if (!found) return { ok: false, reason: "no-such-open-commit" };
+  const { live, commit } = found;
+  return commit
+    ? { ok: true, shows: "commit", modifiedAt: commit.createdAt }
+    : { ok: true, shows: "open-commit", modifiedAt: live.head.modifiedAt };
+}
+
+/** Why nothing can be written into what a write took for an open commit. */
+export function notOpen(ledger: ViewStores, name: string): NotOpen {
+  const live = ledger.generations.live();
+  const isCommit = live !== null && commitNamed(ledger, { gen: live.gen, name }) !== undefined;
+  return { ok: false, reason: isCommit ? "read-only" : "no-such-open-commit" };
+}
