@@ -178,8 +178,8 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return this.#uploads.open(request);
   }
 
-  async expireLeases(request: Contract.RequestOf<"expireLeases">) {
-    this.#uploads.expireLeases(request);
+  async abortLeases(request: Contract.RequestOf<"abortLeases">) {
+    this.#uploads.abortLeases(request);
   }
 
   async heldBodies(request: Contract.RequestOf<"heldBodies">) {

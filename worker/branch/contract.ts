@@ -44,11 +44,11 @@ export interface BranchApi {
     lease?: string;
     /** What it brings goes into this open commit, which must be there. */
     openCommit?: string;
-  }): Promise<UploadOpened | NotOpen | Refused<"no-such-branch" | "pipeline-output">>;
+  }): Promise<UploadOpened | NotOpen | Refused<"no-such-branch" | "pipeline-output" | "lost-lease">>;
   /** Keeps a long upload open: to be called well within UPLOAD_LEASE_MS. */
   renewUpload(request: { upload: string }): Promise<UploadOpened | Refused<"no-such-upload">>;
-  /** These leases ended without a result: what was uploaded under them, or still comes, runs out like other uploads. */
-  expireLeases(request: { leases: readonly string[] }): Promise<void>;
+  /** These leases ended without a result, and nothing can give them one any more: their uploads end, and what still comes for them is refused. */
+  abortLeases(request: { leases: readonly string[] }): Promise<void>;
   /** Gives an upload up: what it alone kept is condemned, and deleted within a minute if no file ever had it. Does nothing if it is closed already. */
   abortUpload(request: { upload: string }): Promise<void>;
   /** Registers contents whose bytes are up (or inline) and keeps them for the upload. */

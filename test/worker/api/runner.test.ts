@@ -55,6 +55,17 @@ async function slotsOf(pipeline: string): Promise<unknown[]> {
   );
 }
 
+/** How much the output branch of a pipeline keeps. */
+async function keptBy(pipeline: string): Promise<{ uploads: number; contents: number }> {
+  return runInDurableObject(env.BRANCH.getByName(`master.${pipeline}`), (_, { storage }) =>
+    storage.sql
+      .exec<{ uploads: number; contents: number }>(
+        "SELECT (SELECT count(*) FROM uploads) AS uploads, (SELECT count(*) FROM contents) AS contents",
+      )
+      .one(),
+  );
+}
+
 async function endOf(
   job: string,
 ): Promise<{ state: string; reason: string | null; outputCommit: string | null }> {
@@ -154,6 +165,50 @@ describe("a worker", () => {
     const outcomes = [{ lease: "gone", ...done, outputs: [{ path: "x", ...small.id, bytes: small.bytes }] }];
     const body = { pipeline: "lost", worker: "w", outcomes };
     expect(await good("POST /runner/finish", { body })).toEqual({ lost: ["gone"] });
+    expect(await keptBy("lost")).toEqual({ uploads: 0, contents: 0 });
+  });
+
+  test("whose lease is lost, and with it its upload, takes no outcome along that it reports together", async () => {
+    const input = await pipelineOf("mixed");
+    await commitFiles(input, { a: "1", b: "2" });
+    const { worker, datums } = await lease("mixed");
+    const [first, second] = datums;
+    if (!first || !second) throw new Error(`${datums.length} datums`);
+    const { upload } = await good("POST /uploads", {
+      body: { repo: "mixed", branch: "master", lease: first.lease },
+    });
+    const body = { pipeline: "mixed", worker, outcomes: [{ lease: first.lease, state: "returned" }] };
+    expect(await good("POST /runner/finish", { body })).toEqual({ lost: [] });
+    const [late, kept] = [await contentOf("late"), await contentOf("kept")];
+    const reserve = { body: { contents: [late.id] } };
+    await expect.poll(async () => (await api(`POST /uploads/${upload}/reserve`, reserve)).status).toBe(404);
+    const outcomes = [
+      { lease: first.lease, ...done, upload, outputs: [{ path: "x", ...late.id, bytes: late.bytes }] },
+      { lease: second.lease, ...done, outputs: [{ path: "y", ...kept.id, bytes: kept.bytes }] },
+    ];
+    expect(await good("POST /runner/finish", { body: { pipeline: "mixed", worker, outcomes } })).toEqual({
+      lost: [first.lease],
+    });
+    const output = { repo: "mixed", branch: "master" };
+    expect((await api(`GET ${contentPath(output, kept.id)}`)).status).toBe(200);
+    expect((await api(`GET ${contentPath(output, late.id)}`)).status).toBe(404);
+  });
+
+  test("that reports once more, because the answer was lost, takes nothing from what was recorded", async () => {
+    const input = await pipelineOf("twice");
+    await commitFiles(input, { a: "1" });
+    const { worker, datums } = await lease("twice");
+    const [datum] = datums;
+    if (!datum) throw new Error("no datum");
+    const small = await contentOf("recorded");
+    const outcomes = [
+      { lease: datum.lease, ...done, outputs: [{ path: "o", ...small.id, bytes: small.bytes }] },
+    ];
+    const body = { pipeline: "twice", worker, outcomes };
+    expect(await good("POST /runner/finish", { body })).toEqual({ lost: [] });
+    expect(await good("POST /runner/finish", { body })).toEqual({ lost: [datum.lease] });
+    expect(await keptBy("twice")).toEqual({ uploads: 1, contents: 1 });
+    expect(await endOf(datum.job)).toMatchObject({ state: "success" });
   });
 
   test("can't settle a datum with outputs that are not what they say, and may try again", async () => {

@@ -37,6 +37,7 @@ const ROWS: readonly (readonly string[])[] = [
     "INSERT INTO tag_news (name, version) VALUES ('v1', 1)",
     "UPDATE tag_clock SET version = 1",
   ],
+  ["INSERT INTO uploads (id, gen, lease, due, lost) VALUES ('x.y.l', 1, 'l', 9, 1)"],
 ];
 
 describe("migrations", () => {

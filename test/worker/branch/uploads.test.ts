@@ -181,6 +181,52 @@ describe("uploads of a pipeline's output", () => {
     expect(await branch.renewUpload({ upload })).toEqual(REFUSED);
   });
 
+  test("what was uploaded under a lost lease is condemned with the next alarm, and what others hold stays", async () => {
+    const branch = branchOf(freshBucket());
+    await branch.claim({ pipeline: "p", uid: "u" });
+    const [lost, other] = [await open(branch, "lost"), await open(branch, "other")];
+    const [own, shared] = [chunked("own", ["b/own"]), chunked("shared", ["b/shared"])];
+    await branch.addContents({ upload: lost, contents: [own, shared] });
+    await branch.addContents({ upload: other, contents: [shared] });
+    await branch.abortLeases({ leases: ["lost", "unknown"] });
+    expect(await branch.addContents({ upload: lost, contents: [chunked("late", ["b/late"])] })).toEqual(
+      REFUSED,
+    );
+    expect(await runDurableObjectAlarm(branch)).toBe(true);
+    expect(await ledgerOf(branch)).toMatchObject({
+      refs: [[6, 1]],
+      blobs: [["b/shared", 1]],
+      condemned: ["b/own"],
+      holds: 1,
+    });
+    for (const lease of ["lost", "unknown"])
+      expect(await branch.openUpload({ lease })).toEqual({ ok: false, reason: "lost-lease" });
+    // It is told once more after a crash between the branch and the pipeline.
+    await branch.abortLeases({ leases: ["lost"] });
+    expect(await branch.renewUpload({ upload: lost })).toEqual(REFUSED);
+    expect(await branch.renewUpload({ upload: other })).toMatchObject({ ok: true });
+  });
+
+  test("a lost lease is remembered for longer than a call takes, and then leaves no row", async () => {
+    const branch = branchOf(freshBucket());
+    await branch.claim({ pipeline: "p", uid: "u" });
+    await open(branch, "kept");
+    const leases = Array.from({ length: 20 }, (_, n) => `lost-${n}`);
+    await branch.abortLeases({ leases });
+    await branch.addContents({ upload: await open(branch, "held"), contents: [inline("x")] });
+    await branch.abortLeases({ leases: ["held"] });
+    const pass = (ms: number) =>
+      runInDurableObject(branch, (_, { storage: { sql } }) => {
+        sql.exec("UPDATE uploads SET due = due - ? WHERE due IS NOT NULL", ms);
+      });
+    await pass(UPLOAD_LEASE_MS / 2);
+    expect(await runDurableObjectAlarm(branch)).toBe(true);
+    expect(await ledgerOf(branch)).toMatchObject({ uploads: 22, holds: 0 });
+    await pass(UPLOAD_LEASE_MS);
+    expect(await runDurableObjectAlarm(branch)).toBe(true);
+    expect(await ledgerOf(branch)).toMatchObject({ uploads: 1 });
+  });
+
   test("they run out like others once the pipeline has given the branch up", async () => {
     const branch = branchOf(freshBucket());
     await branch.claim({ pipeline: "p", uid: "u" });

@@ -1,18 +1,26 @@
 import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
+import type { ContentId } from "../../../protocol/content.ts";
 import type { LeasedDatum, Outcome } from "../../../protocol/runner.ts";
+import { UploadStore } from "../../../worker/branch/uploads/upload-store.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import { LostLeaseStore } from "../../../worker/pipeline/work/lost-lease-store.ts";
+import { sampled } from "../../support/suite.ts";
+import { type FaultPoint, insist, killedAt, ringAlarms } from "./faults.ts";
 import {
   allJobs,
   branchOf,
   commit,
+  contentOf,
   echo,
   expireLeases,
+  filesOf,
   leaseSome,
   makePipeline,
   makeRepo,
   outcomeOf,
   pathsOf,
+  pipelineOf,
   query,
   workUntil,
 } from "./support.ts";
@@ -22,11 +30,18 @@ function success(datum: LeasedDatum | undefined): Outcome {
 }
 
 describe("what was uploaded under a lease", () => {
-  /** The leases of the output branch's uploads, and whether each runs out. */
-  const uploadsOf = (repo: string) =>
-    runInDurableObject(env.BRANCH.getByName(`master.${repo}`), (_, { storage }) =>
-      storage.sql.exec("SELECT lease, due IS NOT NULL AS ends FROM uploads ORDER BY lease").toArray(),
+  /** The leases that the output branch knows, whether each is lost, and whether contents are held under it. */
+  async function uploadsOf(repo: string): Promise<unknown[]> {
+    const stub = env.BRANCH.getByName(`master.${repo}`);
+    await runDurableObjectAlarm(stub);
+    return runInDurableObject(stub, (_, { storage }) =>
+      storage.sql
+        .exec(
+          "SELECT lease, lost, EXISTS (SELECT 1 FROM holds WHERE upload = id) AS holds FROM uploads ORDER BY lease",
+        )
+        .toArray(),
     );
+  }
 
   it.each([
     {
@@ -49,7 +64,10 @@ describe("what was uploaded under a lease", () => {
       },
     },
     { how: "was of a job that was stopped", end: (pipeline: PipelineApi) => pipeline.stop() },
-  ])("that $how runs out, and so does what still comes; a result keeps its own", async ({ how, end }) => {
+  ])("that $how goes at once, and what still comes is refused; a result keeps its own", async ({
+    how,
+    end,
+  }) => {
     const name = how.replaceAll(" ", "-");
     await makeRepo(`${name}-in`);
     const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" } });
@@ -58,30 +76,91 @@ describe("what was uploaded under a lease", () => {
     const [kept, lost] = await Promise.all(
       datums.map((datum) => outcomeOf(datum, { command: echo, output })),
     );
-    if (!kept || !lost) throw new Error("two datums were to be leased");
+    if (kept?.state !== "success" || lost?.state !== "success" || !lost.upload || !kept.upload)
+      throw new Error("two datums were to upload");
     await pipeline.finish({ worker: "w1", outcomes: [kept] });
     await end(pipeline, name, lost.lease);
     const uploads = [
-      { lease: kept.lease, ends: 0 },
-      { lease: lost.lease, ends: 1 },
+      { lease: kept.lease, lost: 0, holds: 1 },
+      { lease: lost.lease, lost: 1, holds: 0 },
     ].sort((one, other) => (one.lease < other.lease ? -1 : 1));
     await expect.poll(() => uploadsOf(name)).toEqual(uploads);
-    expect(await branchOf(output).openUpload({ lease: lost.lease })).toMatchObject({ ok: true });
+    const branch = branchOf(output);
+    const [own, others] = [kept, lost].map(({ outputs }) => outputs[0] as ContentId);
+    expect(await branch.content(others as ContentId)).toEqual({ ok: false, reason: "no-such-content" });
+    expect(await branch.content(own as ContentId)).toMatchObject({ ok: true });
+
+    const closed = { ok: false, reason: "no-such-upload" };
+    const { upload, lease } = lost;
+    expect(await branch.addContents({ upload, contents: [contentOf("late")] })).toEqual(closed);
+    expect(await branch.reserve({ upload, contents: [own as ContentId] })).toEqual(closed);
+    expect(await branch.renewUpload({ upload })).toEqual(closed);
+    expect(await branch.openUpload({ lease })).toEqual({ ok: false, reason: "lost-lease" });
     expect(await uploadsOf(name)).toEqual(uploads);
     await expect.poll(() => query(name, "SELECT lease FROM lost_leases")).toEqual([]);
   });
 
-  it("that never uploaded anything runs out, too, if it comes late", async () => {
+  it("that never uploaded anything is refused, too, if it comes late", async () => {
     await makeRepo("tardy-in");
     const pipeline = await makePipeline({ name: "tardy", globs: { "tardy-in": "/*" } });
     await commit("tardy-in", { a: "1" });
     const { datums, output } = await leaseSome(pipeline);
     const [{ lease } = { lease: "" }] = datums;
     await pipeline.finish({ worker: "w1", outcomes: [{ lease, state: "returned" }] });
-    await expect.poll(() => uploadsOf("tardy")).toEqual([{ lease, ends: 1 }]);
-    expect(await branchOf(output).openUpload({ lease })).toMatchObject({ ok: true });
-    expect(await uploadsOf("tardy")).toEqual([{ lease, ends: 1 }]);
+    await expect.poll(() => uploadsOf("tardy")).toEqual([{ lease, lost: 1, holds: 0 }]);
+    expect(await branchOf(output).openUpload({ lease })).toEqual({ ok: false, reason: "lost-lease" });
+    expect(await uploadsOf("tardy")).toEqual([{ lease, lost: 1, holds: 0 }]);
   });
+});
+
+const FORGOTTEN: readonly FaultPoint[] = (["before", "after"] as const).flatMap((when) => [
+  { when, at: `${when} it is noted`, of: LostLeaseStore.prototype, method: "ofAttempt" },
+  {
+    when,
+    at: `${when} the branch ends its upload`,
+    of: UploadStore.prototype,
+    method: "abortLease",
+    in: "output",
+  },
+  { when, at: `${when} the note goes`, of: LostLeaseStore.prototype, method: "forget" },
+]);
+
+describe("a gateway that is killed while a lease is lost", () => {
+  for (const [point, options] of sampled(FORGOTTEN, { every: 6 }))
+    it(
+      `${point.at}, gives up what was uploaded under it all the same, and nothing else`,
+      options,
+      async () => {
+        const name = point.at.replaceAll(" ", "-");
+        const [input, output] = [`${name}-in`, name].map((repo) => ({ repo, branch: "master" }));
+        if (!input || !output) throw new Error("two branches");
+        await makeRepo(input.repo);
+        const pipeline = await makePipeline({ name, globs: { [input.repo]: "/*" } });
+        await commit(input.repo, { a: "1", b: "2" });
+        const { datums } = await leaseSome(pipeline);
+        const [kept, lost] = await Promise.all(
+          datums.map((datum) => outcomeOf(datum, { command: echo, output })),
+        );
+        if (kept?.state !== "success" || lost?.state !== "success")
+          throw new Error("two datums were to upload");
+        await pipeline.finish({ worker: "w1", outcomes: [kept] });
+        const outcomes = [{ lease: lost.lease, state: "returned" as const }];
+        const work = async () => insist(async () => pipelineOf(name).finish({ worker: "w1", outcomes }));
+        await killedAt(name, { point, gateway: { input, output }, work });
+        const [own, others] = [kept, lost].map(({ outputs }) => outputs[0] as ContentId);
+        const found = async (content: ContentId | undefined) =>
+          content && (await insist(async () => branchOf(output).content(content))).ok;
+        await expect
+          .poll(async () => {
+            await ringAlarms(name, { input, output });
+            return { own: await found(own), others: await found(others) };
+          })
+          .toEqual({ own: true, others: false });
+        await expect.poll(() => query(name, "SELECT lease FROM lost_leases")).toEqual([]);
+        await workUntil(pipelineOf(name), { jobs: 1 });
+        expect(await filesOf(output)).toEqual(["a.out", "b.out"]);
+      },
+    );
 });
 
 describe("a lease", () => {

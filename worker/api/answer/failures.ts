@@ -13,12 +13,14 @@ import { type ApiCode, ApiError } from "./errors.ts";
 type PlainReason =
   | Exclude<CommitRefused["reason"], "bad-path" | "path-conflict" | "no-such-content" | ConditionFailure>
   | "no-such-version"
+  | "lost-lease"
   | CatalogueFault;
 
 /** What each reason of a branch means to a client. A new reason does not compile until it has its words here. */
 const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
   "no-such-branch": ["NoSuchBranch", "There is no such branch: create the bucket '<branch>.<repo>' first."],
   "no-such-upload": ["NoSuchUpload", "There is no such upload, or it is closed: open a new one."],
+  "lost-lease": ["NoSuchUpload", "The lease is lost: nothing is uploaded under it any more."],
   "no-such-open-commit": [
     "NoSuchSession",
     "There is no such open commit: it was finished, was aborted, ran out or was never there. Open one with POST …/sessions.",

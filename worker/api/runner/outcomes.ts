@@ -33,12 +33,21 @@ export function readOutcomes(outcomes: readonly Outcome[], output: BranchAddress
   });
 }
 
+/** Outcomes whose contents are kept. */
+export interface Kept {
+  /** Each with the upload that keeps its contents. */
+  readonly outcomes: readonly Outcome[];
+  /** Uploads that were opened for these outcomes, and that nothing else can name. */
+  readonly shared: readonly string[];
+}
+
 /**
  * Adds the contents to the output branch, one call an upload. An outcome may name its upload. Those without one share
- * the upload of the first of their leases. Merged contents share an upload of their own, because it is given up with them,
- * earlier than that of the outputs. Returns the outcomes, each with the upload that now keeps its contents.
+ * an upload. Merged contents share one of their own, because it is given up with them, earlier than that of the outputs.
+ * If an upload is closed, its lease is lost: the outcome must not take along those that came with it, so it is passed on
+ * as a failure, which a lost lease does not record.
  */
-export async function keepContents(branch: BranchApi, read: readonly ReadOutcome[]): Promise<Outcome[]> {
+export async function keepContents(branch: BranchApi, read: readonly ReadOutcome[]): Promise<Kept> {
   const shared = {
     success: await sharedUpload(branch, firstWithoutUpload(read, "success")),
     merged: await sharedUpload(branch, firstWithoutUpload(read, "merged")),
@@ -53,11 +62,35 @@ export async function keepContents(branch: BranchApi, read: readonly ReadOutcome
     together.push(...contents);
     return { ...outcome, upload };
   });
+  const closed = new Set<string>();
   for (const [upload, contents] of byUpload) {
     const added = await branch.addContents({ upload, contents });
-    if (!added.ok) throw branchError(added);
+    if (!added.ok) closed.add(upload);
   }
-  return outcomes;
+  return {
+    outcomes: outcomes.map((outcome) => (closed.has(uploadOf(outcome) ?? "") ? unkept(outcome) : outcome)),
+    shared: [shared.success, shared.merged].filter((upload) => upload !== undefined),
+  };
+}
+
+/** Gives up the shared uploads of which no outcome was recorded. `lost`: the leases whose outcomes were not. */
+export async function giveUpUnused(
+  branch: BranchApi,
+  { kept: { outcomes, shared }, lost }: { kept: Kept; lost: readonly string[] },
+): Promise<void> {
+  if (shared.length === 0 || lost.length === 0) return;
+  const isLost = new Set(lost);
+  const used = new Set(outcomes.filter(({ lease }) => !isLost.has(lease)).map(uploadOf));
+  for (const upload of shared) if (!used.has(upload)) await branch.abortUpload({ upload });
+}
+
+function uploadOf(outcome: Outcome): string | undefined {
+  return outcome.state === "success" || outcome.state === "merged" ? outcome.upload : undefined;
+}
+
+function unkept({ lease }: Outcome): Outcome {
+  const reason = "its outputs could not be stored: the upload that it names is closed";
+  return { lease, state: "failed", exitCode: null, reason, log: "", millis: 0 };
 }
 
 /** The first outcome that brings contents and names no upload to keep them. */
@@ -69,8 +102,9 @@ function firstWithoutUpload(read: readonly ReadOutcome[], state: "success" | "me
 
 async function sharedUpload(branch: BranchApi, first: Outcome | undefined): Promise<string | undefined> {
   if (first === undefined) return undefined;
-  // Not the lease's own: if that is lost, what others have in here must stay.
-  const opened = await branch.openUpload({ lease: `shared.${first.lease}` });
+  // Not the lease's own: if that is lost, what others have in here must stay. And of this call alone: a runner that got
+  // no answer sends the same outcomes again, and what one call finds lost the other may have recorded.
+  const opened = await branch.openUpload({ lease: `shared.${first.lease}.${crypto.randomUUID()}` });
   if (!opened.ok) throw branchError(opened);
   return opened.upload;
 }

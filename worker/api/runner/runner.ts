@@ -21,7 +21,7 @@ import { ApiError } from "../answer/errors.ts";
 import { slowJson } from "../answer/slow.ts";
 import { type ApiRequest, noQuery, readQuery } from "../request/api-request.ts";
 import { readJson } from "../request/read-json.ts";
-import { keepContents, readOutcomes } from "./outcomes.ts";
+import { giveUpUnused, keepContents, readOutcomes } from "./outcomes.ts";
 
 /** `POST /runner/heartbeat`: the node lives. The answer is the workers that it should have: none while it is being drained. */
 export async function heartbeat(asked: ApiRequest): Promise<Response> {
@@ -145,7 +145,7 @@ export async function addLogs(asked: ApiRequest): Promise<Response> {
 
 /**
  * `POST /runner/finish`: contents first, results second. A crash in between leaves contents that an upload keeps and no
- * result names, and never a result without its contents.
+ * result names, and never a result without its contents. If no result came of them, they go again.
  */
 export async function finish(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
@@ -153,7 +153,9 @@ export async function finish(asked: ApiRequest): Promise<Response> {
   const pipeline = asked.context.pipeline(name);
   const output = await pipeline.output();
   if (!output) throw new ApiError("NoSuchPipeline", `There is no pipeline '${name}'.`);
-  const kept = await keepContents(asked.context.branch(output), readOutcomes(outcomes, output));
-  const { lost } = await pipeline.finish({ worker, outcomes: kept });
+  const branch = asked.context.branch(output);
+  const kept = await keepContents(branch, readOutcomes(outcomes, output));
+  const { lost } = await pipeline.finish({ worker, outcomes: kept.outcomes });
+  await giveUpUnused(branch, { kept, lost });
   return Response.json({ lost } satisfies z.infer<typeof Finished>);
 }

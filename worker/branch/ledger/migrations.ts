@@ -272,4 +272,9 @@ export const MIGRATIONS: readonly string[] = [
   );
   INSERT INTO tag_clock (one, version, ended) VALUES (1, 0, 0);
   `,
+  `
+  -- 1: the lease ended without a result. Nothing more is uploaded here; the row stays for a while to say so. An earlier
+  -- release takes it for an upload that runs out.
+  ALTER TABLE uploads ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
+  `,
 ];

@@ -5,6 +5,7 @@ import type { Ledger } from "../ledger/ledger.ts";
 
 /** Most of each kind that one slice ends: what a transaction of some milliseconds takes. */
 const UPLOADS = 5;
+const LOST_LEASES = 1000;
 const COMPLETIONS = 1000;
 const STAGED = 1000;
 
@@ -16,7 +17,8 @@ export function tidy(
   { uploads, completions, openCommits, staged, contents }: TidyStores,
   now: number,
 ): void {
-  for (const upload of uploads.expired(now, UPLOADS)) uploads.close(upload);
+  uploads.forgetLost(now, LOST_LEASES);
+  for (const upload of uploads.expired(now, UPLOADS)) uploads.end(upload, now);
   completions.forgetOld(now, COMPLETIONS);
   // An open commit that ran out ends; then what it staged goes, slice by slice, and at last its own row.
   const expired = openCommits.expired(now);

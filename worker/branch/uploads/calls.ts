@@ -35,6 +35,7 @@ export class UploadCalls {
     const upload = ledger.transaction(() =>
       ledger.uploads.open({ id, gen: live.gen, lease: lease ?? null, now }),
     );
+    if (upload === undefined) return { ok: false, reason: "lost-lease" };
     if (lease === undefined) wake(now + UPLOAD_LEASE_MS);
     tidySoon(this.#options);
     return { ok: true, upload, uid: live.uid };
@@ -74,15 +75,15 @@ export class UploadCalls {
     return this.#withOpen(upload, (row) => ({ ok: true, missing: ledger.uploads.reserve(row, contents) }));
   }
 
-  expireLeases({ leases }: Contract.RequestOf<"expireLeases">): void {
+  abortLeases({ leases }: Contract.RequestOf<"abortLeases">): void {
     const { ledger, newId, wake } = this.#options;
     const { live } = ledger;
     if (!live) return;
     const now = this.#options.now();
-    ledger.transaction(() => {
-      for (const lease of leases) ledger.uploads.expireLease(lease, { id: newId(now), gen: live.gen, now });
-    });
-    wake(now + UPLOAD_LEASE_MS);
+    const holding = ledger.transaction(() =>
+      leases.filter((lease) => ledger.uploads.abortLease(lease, { id: newId(now), gen: live.gen, now })),
+    );
+    wake(holding.length > 0 ? now : now + UPLOAD_LEASE_MS);
   }
 
   bodies({ upload, contents }: Contract.RequestOf<"heldBodies">): Contract.AnswerOf<"heldBodies"> {

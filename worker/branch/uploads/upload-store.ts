@@ -19,7 +19,11 @@ export interface UploadRow {
 
 type NewUpload = UploadRow & { readonly now: number };
 
-/** Open uploads, and the contents that they hold until a file has them. A closed upload has no row. */
+/**
+ * Open uploads, and the contents that they hold until a file has them. A closed upload has no row. That of a lost lease
+ * keeps it for as long as a call under the lease may be on its way: else such a call would open another one, which
+ * nobody would end.
+ */
 export class UploadStore extends Store {
   readonly #contents: ContentStore;
   readonly #multiparts: MultipartStore;
@@ -30,10 +34,10 @@ export class UploadStore extends Store {
     this.#multiparts = multiparts;
   }
 
-  /** Opens an upload and returns its id, or that of the one that the lease has already. */
-  open({ id, gen, lease, now }: NewUpload): string {
+  /** Opens an upload and returns its id, or that of the one that the lease has already; undefined if the lease is lost. */
+  open({ id, gen, lease, now }: NewUpload): string | undefined {
     const earlier = lease === null ? undefined : this.#byLease(lease);
-    if (earlier?.gen === gen) return earlier.id;
+    if (earlier?.gen === gen) return earlier.lost ? undefined : earlier.id;
     if (earlier) this.close(earlier.id);
     const due = lease === null ? now + UPLOAD_LEASE_MS : null;
     this.sql.run`
@@ -51,31 +55,35 @@ export class UploadStore extends Store {
   /** The upload, if it is open, of this generation, and no multipart upload. */
   find(id: string, gen: number): UploadRow | undefined {
     return this.sql.first<UploadRow>`
-      SELECT id, gen, lease FROM uploads WHERE id = ${id} AND gen = ${gen} AND multipart = 0`;
+      SELECT id, gen, lease FROM uploads WHERE id = ${id} AND gen = ${gen} AND multipart = 0 AND lost = 0`;
   }
 
   /** Keeps an upload of this generation, of either kind, open for another while. Returns whether it is open. */
   renew(id: string, { gen, now }: { gen: number; now: number }): boolean {
     return this.sql.run`
       UPDATE uploads SET due = CASE WHEN due IS NULL THEN NULL ELSE ${now} + ttl END
-      WHERE id = ${id} AND gen = ${gen}`;
+      WHERE id = ${id} AND gen = ${gen} AND lost = 0`;
   }
 
   /**
-   * The lease is lost: its upload runs out like others. If it has none yet, it gets one that does, because a call that is
-   * on its way may still ask for it.
+   * The lease is lost: nothing is uploaded under it from now on. What it holds goes with the next look at what ran out.
+   * Returns whether it holds anything.
    */
-  expireLease(lease: string, { id, gen, now }: Omit<NewUpload, "lease">): void {
-    const due = now + UPLOAD_LEASE_MS;
-    this.sql.run`
-      INSERT INTO uploads (id, gen, lease, due, ttl, multipart)
-      VALUES (${id}, ${gen}, ${lease}, ${due}, ${UPLOAD_LEASE_MS}, 0)
-      ON CONFLICT (lease) WHERE lease IS NOT NULL DO UPDATE SET due = excluded.due`;
+  abortLease(lease: string, { id, gen, now }: Omit<NewUpload, "lease">): boolean {
+    const forgotten = now + UPLOAD_LEASE_MS;
+    const row = this.sql.first<{ due: number }>`
+      INSERT INTO uploads (id, gen, lease, due, ttl, multipart, lost)
+      VALUES (${id}, ${gen}, ${lease}, ${forgotten}, ${UPLOAD_LEASE_MS}, 0, 1)
+      ON CONFLICT (lease) WHERE lease IS NOT NULL DO UPDATE SET lost = 1,
+        due = iif(EXISTS (SELECT 1 FROM holds WHERE upload = uploads.id), ${now}, excluded.due)
+      RETURNING due`;
+    return row?.due === now;
   }
 
   /** The pipeline is gone: its uploads run out like others. */
   forgetLeases(now: number): void {
-    this.sql.run`UPDATE uploads SET lease = NULL, due = ${now + UPLOAD_LEASE_MS} WHERE lease >= ''`;
+    this.sql.run`
+      UPDATE uploads SET lease = NULL, due = min(ifnull(due, 9e15), ${now + UPLOAD_LEASE_MS}) WHERE lease >= ''`;
   }
 
   /** The generation is gone: the next look at what ran out ends its multipart uploads. */
@@ -83,6 +91,16 @@ export class UploadStore extends Store {
     this.sql.run`
       UPDATE uploads SET due = ${now} FROM multiparts
       WHERE multiparts.gen = ${gen} AND uploads.id = multiparts.upload`;
+  }
+
+  /** Forgets some lost leases after their time. Returns nothing: what is left is due still. */
+  forgetLost(now: number, limit: number): void {
+    this.sql.run`
+      DELETE FROM uploads WHERE id IN (
+        SELECT id FROM uploads INDEXED BY uploads_by_due
+        WHERE due IS NOT NULL AND due <= ${now} AND lost = 1
+          AND NOT EXISTS (SELECT 1 FROM holds WHERE upload = uploads.id)
+        ORDER BY due LIMIT ${limit})`;
   }
 
   /** Those that ran out. */
@@ -144,19 +162,33 @@ export class UploadStore extends Store {
     return bodies;
   }
 
+  /** Ends an upload that ran out. If its lease is lost, it only gives up what it holds: the row stays for its time. */
+  end(id: string, now: number): void {
+    const lost = this.sql.first<{ gen: number }>`
+      UPDATE uploads SET due = ${now + UPLOAD_LEASE_MS}
+      WHERE id = ${id} AND lost = 1 AND EXISTS (SELECT 1 FROM holds WHERE upload = ${id}) RETURNING gen`;
+    if (lost) this.#releaseAll(id, lost.gen);
+    else this.close(id);
+  }
+
   /** Ends an upload and releases what it holds. Returns whether it was open. */
   close(id: string): boolean {
     const upload = this.sql.first<{ gen: number; multipart: number }>`
       DELETE FROM uploads WHERE id = ${id} RETURNING gen, multipart`;
     if (!upload) return false;
     if (upload.multipart) this.#multiparts.forget(id);
-    const held = this.#contents.releaseHeld(id, upload.gen);
-    if (held) this.sql.run`DELETE FROM holds WHERE upload = ${id}`;
+    this.#releaseAll(id, upload.gen);
     return true;
   }
 
-  #byLease(lease: string): UploadRow | undefined {
-    return this.sql.first<UploadRow>`SELECT id, gen, lease FROM uploads WHERE lease = ${lease}`;
+  #releaseAll(id: string, gen: number): void {
+    const held = this.#contents.releaseHeld(id, gen);
+    if (held) this.sql.run`DELETE FROM holds WHERE upload = ${id}`;
+  }
+
+  #byLease(lease: string): (UploadRow & { readonly lost: 0 | 1 }) | undefined {
+    return this.sql.first<UploadRow & { lost: 0 | 1 }>`
+      SELECT id, gen, lease, lost FROM uploads WHERE lease = ${lease}`;
   }
 
   /** Returns false if the upload holds it already. */

@@ -81,6 +81,7 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
       "The branch has nothing of that name: the bucket '<x>.<branch>.<repo>' is that of a commit ('sluice commit list'), of a tag ('sluice tag list'), or of an open commit, which was finished, was aborted, ran out or was never there: open one with 'sluice commit start s3://<branch>.<repo>'.",
   },
   "no-such-upload": { code: "OperationAborted" },
+  "lost-lease": { code: "OperationAborted" },
   "no-such-version": { code: "NoSuchVersion" },
   "path-conflict": { code: "PathConflict" },
   "pipeline-output": { code: "AccessDenied", message: OUTPUT_BRANCH },
