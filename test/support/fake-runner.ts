@@ -6,6 +6,7 @@ import {
   Lease,
   type LeasedDatum,
   LogsTaken,
+  type NodeBounds,
   type NodeWork,
   type Outcome,
   type Output,
@@ -33,8 +34,15 @@ export class FakeRunner {
     return `${this.#node}/0`;
   }
 
-  heartbeat({ work }: { work?: readonly NodeWork[] } = {}): Promise<z.infer<typeof Assignment>> {
-    const body = { node: this.#node, executor: "fake", capacity: 1, ...(work && { work }) };
+  heartbeat({
+    work,
+    bounds,
+  }: {
+    work?: readonly NodeWork[];
+    bounds?: NodeBounds;
+  } = {}): Promise<z.infer<typeof Assignment>> {
+    const said = { ...(work && { work }), ...(bounds && { bounds }) };
+    const body = { node: this.#node, executor: "fake", capacity: 1, ...said };
     return this.#control.call("POST", "/runner/heartbeat", { body, answers: Assignment });
   }
 

@@ -3,14 +3,14 @@ import { NodeList } from "../../../protocol/runner.ts";
 import { withClient } from "../../gateway/client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printTable, showTime } from "../../output/output.ts";
-import { showNodeState, showWork } from "./show.ts";
+import { showBounds, showNodeState, showWork } from "./show.ts";
 
 /** `sluice node list` */
 export function addNodeList(group: Command): void {
   const command = group
     .command("list")
     .description(
-      "Lists the nodes that were heard of in the last day or are being drained: whether they live, and what runs there.",
+      "Lists the nodes that were heard of in the last day or are being drained: whether they live, what they have room for (--max-running and --max-workers of their runner), and what runs there.",
     )
     .action((options: ClientOptions) =>
       withClient(options, async (client) => {
@@ -21,10 +21,14 @@ export function addNodeList(group: Command): void {
           showNodeState(node),
           node.executor,
           String(node.capacity),
+          ...showBounds(node),
           showTime(node.seenAt),
           showWork(node),
         ]);
-        printTable([["NAME", "STATE", "EXECUTOR", "CORES", "LAST SEEN", "RUNS"], ...rows]);
+        printTable([
+          ["NAME", "STATE", "EXECUTOR", "CORES", "MAX RUNNING", "MAX WORKERS", "LAST SEEN", "RUNS"],
+          ...rows,
+        ]);
       }),
     );
   withClientOptions(command, "sluice node list", "sluice node list --json | jq '.nodes[].name'");

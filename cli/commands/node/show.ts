@@ -8,6 +8,11 @@ export function showNodeState({ live, draining, seenAt }: Node): string {
   return states.length === 0 ? "live" : states.join(", ");
 }
 
+/** How many commands run on a node at most, and how many workers it has. "-": its runner is of a release that does not say. */
+export function showBounds({ bounds }: Node): [running: string, workers: string] {
+  return bounds ? [String(bounds.running), String(bounds.workers)] : ["-", "-"];
+}
+
 /** What runs on a node, in words. "-" for a silent node: nothing is known of it. */
 export function showWork({ live, work }: Node): string {
   if (!live || work.length === 0) return "-";

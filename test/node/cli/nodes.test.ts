@@ -47,9 +47,10 @@ describe("sluice node", () => {
   test("list shows what a node is, how it is, and what runs there", async () => {
     const runner = new FakeRunner(server, { node: "shown" });
     const work = [{ pipeline: "edges", workers: 2, running: 1 }];
+    const bounds = { running: 24, workers: 256 };
     for (const [beat, line] of [
-      [{ work }, /^shown +live +fake +1 +2.* {2}edges: 1 datum in 2 workers$/],
-      [{}, /^shown +live +fake +1 +2.* {2}-$/],
+      [{ work, bounds }, /^shown +live +fake +1 +24 +256 +2.* {2}edges: 1 datum in 2 workers$/],
+      [{}, /^shown +live +fake +1 +- +- +2.* {2}-$/],
     ] as const)
       await eventually(`it is listed as ${line}`, async () => {
         await runner.heartbeat(beat);
