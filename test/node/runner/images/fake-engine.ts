@@ -18,6 +18,8 @@ export class FakeEngine {
   readonly questions: Omit<PullCall, "response">[] = [];
   /** Names under which it has an image. */
   readonly images = new Set<string>();
+  /** By which digests it says that it has one of them, by its name. */
+  readonly digests = new Map<string, readonly string[]>();
   /** Answers a pull. */
   onPull: (call: PullCall) => void = ({ response }) => response.end();
   /** Answers such a question: undefined is yes, "silence" no answer, any other text the registry's refusal. */
@@ -54,7 +56,8 @@ export class FakeEngine {
     const name = /^\/images\/(.+)\/json$/.exec(decodeURIComponent(pathname))?.[1] ?? "";
     const found = this.images.has(name);
     response.writeHead(found ? 200 : 404, { "content-type": "application/json" });
-    response.end(JSON.stringify(found ? { Id: `id of ${name}` } : { message: "no such image" }));
+    const image = { Id: `id of ${name}`, RepoDigests: this.digests.get(name) ?? [] };
+    response.end(JSON.stringify(found ? image : { message: "no such image" }));
   }
 
   async stop(): Promise<void> {

@@ -129,6 +129,24 @@ describe("the pull of an image", () => {
     expect(engine.pulls).toHaveLength(1);
   });
 
+  test("with a key is asked about by each digest that the engine has it by, until the registry gives one to the key", async () => {
+    const byDigest = ["a", "b", "c"].map((digit) => `r.io/team/x@sha256:${digit.repeat(64)}`);
+    const elsewhere = [`r.io/other/x@sha256:${"b".repeat(64)}`, `q.io/team/x@sha256:${"b".repeat(64)}`];
+    engine.onPull = () => succeed();
+    await ask({ pullSecrets: [pullSecret("mine", { "r.io": login("me") })] });
+    engine.digests.set(IMAGE, [...elsewhere, ...byDigest]);
+    engine.onQuestion = ({ image, auth }) =>
+      auth !== undefined && image === byDigest[1] ? undefined : "manifest unknown";
+    expect(await trouble(ask())).toContain("without credentials: manifest unknown");
+    const asked = () => engine.questions.splice(0).map(({ image }) => image);
+    expect(asked()).toEqual(byDigest);
+    expect(await ask({ pullSecrets: [pullSecret("theirs", { "r.io": login("they") })] })).toBe(
+      `id of ${IMAGE}`,
+    );
+    expect(asked()).toEqual(byDigest.slice(0, 2));
+    expect(engine.pulls).toHaveLength(1);
+  });
+
   test("with a key keeps nobody waiting whose key a silent registry does not judge", async () => {
     engine.onPull = () => succeed();
     await ask({ pullSecrets: [pullSecret("mine", { "r.io": login("me") })] });
