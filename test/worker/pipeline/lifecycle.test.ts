@@ -1,6 +1,7 @@
 import { env } from "cloudflare:test";
 import { describe, expect, it, vi } from "vitest";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
+import { Refusals } from "../../../worker/pipeline/engine/refusals.ts";
 import {
   allJobs,
   branchOf,
@@ -193,6 +194,17 @@ describe("what is told of jobs", () => {
     });
     expect(await waiting).toMatchObject({ state: "success" });
     expect(await pipeline.waitJob({ id: "none", waitMs: 0 })).toBeNull();
+  });
+});
+
+describe("why a creation was refused", () => {
+  it("is known of the last ones alone, so that an object whose name is asked for again and again does not grow", () => {
+    const refusals = new Refusals();
+    const refusal = { ok: false, reason: "output-exists" } as const;
+    for (let n = 0; n < 1000; n++) refusals.add(`uid-${n}`, refusal);
+    expect(refusals.of("uid-999")).toEqual(refusal);
+    expect(refusals.of("uid-0")).toBeUndefined();
+    expect(Array.from({ length: 1000 }, (_, n) => refusals.of(`uid-${n}`)).filter(Boolean)).toHaveLength(100);
   });
 });
 

@@ -16,6 +16,7 @@ import { nextExpiry, sweep } from "../work/expiry.ts";
 import { endLostUploads } from "../work/lost-leases.ts";
 import { announcePipeline, flushJobs } from "./catalogue-outbox.ts";
 import { Loop } from "./loop.ts";
+import { Refusals } from "./refusals.ts";
 import { KeyedWaiters, Waiters } from "./waiters.ts";
 
 /** After this long the alarm looks whether something stopped half-way. */
@@ -43,8 +44,7 @@ export class Engine {
   readonly #urgent = new Waiters();
   readonly #ends = new KeyedWaiters();
   readonly #logs = new KeyedWaiters();
-  /** Creations that were refused, by the uid of what was to be the pipeline. */
-  readonly #refused = new Map<string, CreationRefused>();
+  readonly #refusals = new Refusals();
   #rings = 0;
 
   constructor({ ledger, peers }: { ledger: Ledger; peers: Peers }) {
@@ -104,7 +104,7 @@ export class Engine {
 
   /** Why a creation was refused, if it was. */
   refusalOf(uid: string): CreationRefused | undefined {
-    return this.#refused.get(uid);
+    return this.#refusals.of(uid);
   }
 
   /** Makes sure that the alarm rings if we stop half-way. */
@@ -167,7 +167,7 @@ export class Engine {
         case "creating": {
           const uid = ledger.pipeline.definition()?.uid;
           const created = await continueCreation(this.context);
-          if (created !== "done" && uid) this.#refused.set(uid, created);
+          if (created !== "done" && uid) this.#refusals.add(uid, created);
           else void this.resume();
           break;
         }
