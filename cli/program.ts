@@ -22,7 +22,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   commit: async () => (await import("./commands/commit/commit.ts")).addCommit,
   tag: async () => (await import("./commands/tag/tag.ts")).addTag,
   repo: async () => (await import("./commands/repo/list.ts")).addRepo,
-  branch: async () => (await import("./commands/branch/list.ts")).addBranch,
+  branch: async () => (await import("./commands/branch/branch.ts")).addBranch,
   node: async () => (await import("./commands/node/node.ts")).addNode,
   key: async () => (await import("./commands/key/key.ts")).addKey,
   mb: async () => (await import("./commands/objects/mb.ts")).addMb,

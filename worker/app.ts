@@ -7,11 +7,13 @@ import type { KeyScope } from "./core/permissions.ts";
 import type { Config, Env } from "./env.ts";
 import { type Grants, openGrants } from "./keys/grants.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
+import { type OpenBranches, openOpenBranches } from "./keys/open-branches.ts";
 import type { PipelineApi } from "./pipeline/contract.ts";
 import { madeObjects } from "./sqlite/made-objects.ts";
 
-/** The sender of a request whose signature is good. */
+/** The sender of a request whose signature is good, or of one that needs none. */
 export interface Caller {
+  /** "" if nobody signed. */
   readonly keyId: string;
   readonly scope: KeyScope;
   readonly payload: Payload;
@@ -54,6 +56,7 @@ export interface Context {
   readonly catalogue: Catalogue;
   readonly keys: KeyRing;
   readonly grants: Grants;
+  readonly openBranches: OpenBranches;
   branch(address: BranchAddress): BranchApi;
   pipeline(name: string): PipelineApi;
 }
@@ -80,13 +83,21 @@ function openShared(env: Env, config: Config): Shared {
     makers: ["create", "subscribe", "claim"],
   });
   const pipelines = madeObjects<PipelineApi>(env.PIPELINE, { files: env.PIPELINE_FILES, makers: ["create"] });
+  const branch = (address: BranchAddress) => branches(bucketName(address));
   return {
     config,
     blobs: openBlobStore(env),
     catalogue,
     keys: openKeyRing(config, catalogue),
     grants: openGrants(secretsOf(config.rootKeys)),
-    branch: (address) => branches(bucketName(address)),
+    openBranches: openOpenBranches({
+      catalogue,
+      async rulesOf(address) {
+        const settings = await branch(address).settings();
+        return (settings.ok && settings.cors) || [];
+      },
+    }),
+    branch,
     pipeline: pipelines,
   };
 }

@@ -6,7 +6,8 @@ import { type Env, readConfig } from "./env.ts";
 import { S3_ERRORS } from "./s3/answer/errors.ts";
 import { authenticate } from "./s3/auth/authenticate.ts";
 import { handleS3 } from "./s3/gateway.ts";
-import { parseAddress } from "./s3/request/address.ts";
+import { isBucketHost } from "./s3/request/address.ts";
+import { authorityOf } from "./s3/request/target.ts";
 
 export { Branch } from "./branch/branch.ts";
 export { Pipeline } from "./pipeline/pipeline.ts";
@@ -17,7 +18,7 @@ export default {
   async fetch(request, env): Promise<Response> {
     const read = readConfig(env);
     // On a bucket's own host every path is a key, even these two.
-    const path = read.ok && isBucketHost(request, read.config.domain) ? undefined : pathOf(request.url);
+    const path = read.ok && isBucketHost(hostOf(request), read.config) ? undefined : pathOf(request.url);
     // Signatures are held to the gateway's clock: `sluice doctor` compares it with its own.
     if (path === HEALTH) return new Response("ok\n", { headers: { date: new Date().toUTCString() } });
     if (!read.ok) return new Response(`The gateway is not set up: ${read.problem}\n`, { status: 503 });
@@ -40,10 +41,8 @@ async function answerApi(request: Request, context: Context): Promise<Response> 
   }
 }
 
-function isBucketHost(request: Request, domain: string | undefined): boolean {
-  if (domain === undefined) return false;
-  const host = request.headers.get("host") ?? undefined;
-  return parseAddress({ path: "/", host }, { domain }).level !== "service";
+function hostOf(request: Request): string {
+  return request.headers.get("host") ?? authorityOf(request.url);
 }
 
 /** The path of an absolute URL, as it came: parsing would rewrite it. */

@@ -18,7 +18,12 @@ export async function readContents(asked: ApiRequest): Promise<Response> {
   const liveOnly = !hasLevel(asked.caller.scope, "work");
   const found = await branch.content({ ...id, liveOnly });
   if (!found.ok) throw new ApiError("NotFound", `The branch does not have the content '${content}'.`);
-  const headers = { "content-type": "application/octet-stream", "content-length": String(id.size) };
+  const headers = {
+    "content-type": "application/octet-stream",
+    "content-length": String(id.size),
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "sandbox",
+  };
   return new Response(await readContent(asked.context.blobs, { body: found.body, size: id.size }), {
     headers,
   });

@@ -1,9 +1,11 @@
 import type { BranchAddress } from "../../protocol/names.ts";
-import type { BranchList, RepoList } from "../../protocol/repos.ts";
+import { type BranchList, BranchPublic, type RepoList } from "../../protocol/repos.ts";
 import type { BranchRow } from "../catalogue/branches.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import { ApiError } from "./answer/errors.ts";
-import { type ApiRequest, nameParam, noQuery } from "./request/api-request.ts";
+import { branchError } from "./answer/failures.ts";
+import { type ApiRequest, branchInPath, nameParam, noQuery } from "./request/api-request.ts";
+import { readJson } from "./request/read-json.ts";
 
 const PAGE_ROWS = 1000;
 
@@ -23,12 +25,26 @@ export async function listRepos(asked: ApiRequest): Promise<Response> {
 /** `GET /repos/{repo}/branches` */
 export async function listBranches(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
+  const { catalogue } = asked.context;
   const repo = nameParam(asked, "repo");
+  const settings = await catalogue.settings.ofRepo(repo);
+  const open = new Set(settings.filter(({ isPublic }) => isPublic).map(({ branch }) => branch));
   const branches = [];
-  for await (const { branch, createdAt } of branchesOf(asked.context.catalogue, [repo]))
-    branches.push({ name: branch, createdAt });
+  for await (const { branch, createdAt } of branchesOf(catalogue, [repo]))
+    branches.push({ name: branch, createdAt, public: open.has(branch) });
   if (branches.length === 0) throw new ApiError("NoSuchRepo", `There is no repo '${repo}'.`);
   return Response.json({ branches } satisfies BranchList);
+}
+
+/** `PUT /repos/{repo}/branches/{branch}/public` */
+export async function setPublic(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch } = branchInPath(asked);
+  const wish = await readJson(asked, BranchPublic);
+  const done = await branch.configure(wish);
+  asked.context.openBranches.forget();
+  if (!done.ok) throw branchError(done, address);
+  return Response.json(wish satisfies BranchPublic);
 }
 
 /** Every branch of these repos, or of all. */

@@ -23,7 +23,7 @@ import {
   newPipelineRepo,
   pipelineInputs,
 } from "./pipelines/pipelines.ts";
-import { listBranches, listRepos } from "./repos.ts";
+import { listBranches, listRepos, setPublic } from "./repos.ts";
 import { noRepo, pipelineInPath, type Route, repoInPath } from "./request/admit.ts";
 import type { BodyLimits } from "./request/body-scan.ts";
 import { grantsContents, grantsFiles, grantsNewUpload, grantsUpload } from "./runner/granted.ts";
@@ -43,6 +43,7 @@ const FLEET = [{ permission: "work", of: noRepo }] as const;
 /** Keys and nodes belong to no repo. They take `admin`, because a key that may hand out keys may do everything. */
 const MANAGE = [{ permission: "admin", of: noRepo }] as const;
 const TO_REPO = [{ permission: "write", of: repoInPath }] as const;
+const TO_MANAGE_REPO = [{ permission: "admin", of: repoInPath }] as const;
 const TO_READ_REPO = [{ permission: "read", of: repoInPath }] as const;
 const TO_CHANGE_PIPELINE = [{ permission: "admin", of: pipelineInPath }] as const;
 /** A start makes its code run over all of its inputs. */
@@ -102,6 +103,7 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/repos/:repo/branches": {
     GET: { needs: [{ permission: "list", of: repoInPath }], handle: listBranches },
   },
+  "/repos/:repo/branches/:branch/public": { PUT: { needs: TO_MANAGE_REPO, handle: setPublic } },
   "/repos/:repo/branches/:branch/commits": {
     GET: { needs: TO_READ_REPO, handle: listCommits },
     POST: { needs: TO_REPO, body: COMMIT_BODY, handle: createCommit },

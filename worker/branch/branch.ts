@@ -21,6 +21,7 @@ import { LifecycleCalls } from "./lifecycle/calls.ts";
 import { Collector } from "./lifecycle/collector.ts";
 import { Courier } from "./lifecycle/courier.ts";
 import { openReceivers } from "./lifecycle/receivers.ts";
+import { isPublic, letsIn } from "./lifecycle/settings.ts";
 import { earliest, nextTidy, tidy } from "./lifecycle/tidy.ts";
 import { OpenCommitCalls } from "./open-commits/calls.ts";
 import { readFile } from "./read/file.ts";
@@ -103,28 +104,42 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     this.#alarm.renew();
   }
 
-  async create() {
+  async create(request?: Contract.CreateBranch) {
     if (!this.#ledger.live) {
       const fault = await openCatalogue(this.env.DB).fault();
       if (fault) return refused(fault);
     }
     this.#makeTables();
-    return await this.#lifecycle.create();
+    return await this.#lifecycle.create(request);
+  }
+
+  async settings(): Promise<Contract.AnswerOf<"settings">> {
+    const { live, settings } = this.#ledger;
+    if (!live) return refused("no-such-branch");
+    const { isPublic, cors } = settings.of(live.gen);
+    return { ok: true, public: isPublic, cors };
+  }
+
+  async configure(change: Contract.SettingsChange): Promise<Contract.AnswerOf<"configure">> {
+    if (!this.#ledger.live) return refused("no-such-branch");
+    const fault = letsIn(change) ? await openCatalogue(this.env.DB).fault() : undefined;
+    return fault === "catalogue-outdated" ? refused(fault) : await this.#lifecycle.configure(change);
   }
 
   async destroy() {
     return await this.#lifecycle.destroy();
   }
 
-  async status(): Promise<Contract.BranchStatus | Contract.Refused<"no-such-branch">> {
+  async status({ publicOnly = false }: Contract.PublicRead = {}): Promise<Contract.AnswerOf<"status">> {
     const { live } = this.#ledger;
+    if (publicOnly && !isPublic(this.#ledger)) return refused("not-public");
     if (!live) return refused("no-such-branch");
     const { uid, createdAt, head } = live;
     const claimedBy = this.#ledger.claim.get()?.pipeline ?? null;
     return { ok: true, uid, createdAt, modifiedAt: head.modifiedAt, head: head.id, claimedBy };
   }
 
-  async view(request: { view: string }) {
+  async view(request: Contract.RequestOf<"view">) {
     return showView(this.#ledger, request);
   }
 

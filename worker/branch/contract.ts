@@ -4,6 +4,7 @@ import type { PathFault } from "../../protocol/paths.ts";
 import type { Body, Content, Life } from "../blobs/content.ts";
 import type { CatalogueFault } from "../core/catalogue-fault.ts";
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from "../core/checksums.ts";
+import type { CorsRule } from "../core/cors.ts";
 
 /** How long an upload without a pipeline's lease stays open after it was opened, renewed or last added to; milliseconds. */
 export const UPLOAD_LEASE_MS = 60 * 60 * 1000;
@@ -17,23 +18,33 @@ export interface BranchApi {
    * Makes the branch; the catalogue knows it before this returns. `catalogue-unavailable`: it could not be told, and the
    * branch is there or not; ask again. `catalogue-outdated`: nothing was made.
    */
-  create(): Promise<Made | Refused<"already-exists" | CatalogueFault>>;
+  create(request?: CreateBranch): Promise<Made | Refused<"already-exists" | CatalogueFault>>;
   /** Deletes the branch, empty or not: the history ends with a tombstone, and the next create begins a new generation. */
   destroy(): Promise<Done | Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable" | "busy">>;
-  status(): Promise<BranchStatus | Refused<"no-such-branch">>;
+  status(request?: PublicRead): Promise<BranchStatus | Refused<"no-such-branch" | "not-public">>;
   /** What a view is: first an open commit of that id is looked for, then a commit of the id or the tag. */
-  view(request: { view: string }): Promise<ViewShown | Refused<"no-such-open-commit">>;
+  view(
+    request: { view: string } & PublicRead,
+  ): Promise<ViewShown | Refused<"no-such-open-commit" | "not-public">>;
+  /** What the branch is set to. */
+  settings(): Promise<BranchSettings | Refused<"no-such-branch">>;
+  /**
+   * Sets what is asked. What shuts somebody out holds from now on. What lets somebody in is known to the catalogue before
+   * this returns; `catalogue-unavailable`: it will be told later, ask again. `catalogue-outdated`: nothing was set.
+   */
+  configure(change: SettingsChange): Promise<Done | Refused<"no-such-branch" | CatalogueFault>>;
 
   /** One file at HEAD, or at a commit. */
   read(
     request: ReadFile,
   ): Promise<
-    FileRead | Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-open-commit">
+    | FileRead
+    | Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-open-commit" | "not-public">
   >;
   /** One page of the tree, in byte order of the path. It may be short, and even empty, if much has to be passed over; `next` says whether that was all. */
   list(
     request: ListFiles,
-  ): Promise<FileList | Refused<"no-such-branch" | "no-such-version" | "no-such-open-commit">>;
+  ): Promise<FileList | Refused<"no-such-branch" | "no-such-version" | "no-such-open-commit" | "not-public">>;
   /** One page of the history of the paths: every version and every deletion, by path, the newest first. It may be short like one of `list`. */
   listVersions(request: ListVersions): Promise<VersionList | Refused<"no-such-branch">>;
   /** Where a content's bytes are, in any generation unless only the live one is asked for. */
@@ -210,7 +221,31 @@ export interface Made {
   readonly createdAt: number;
 }
 
-export interface BranchStatus {
+export interface CreateBranch {
+  /** It answers reads without a signature from the beginning. */
+  readonly public?: boolean;
+}
+
+/** A read for somebody who has no key. */
+export interface PublicRead {
+  /**
+   * Only if the branch is public, which it looks at in the same call: `not-public` otherwise, also if it is not there.
+   * Open commits are not public, and are not found.
+   */
+  readonly publicOnly?: boolean;
+}
+
+/** What a branch is set to; its deletion ends that. */
+interface BranchSettings {
+  readonly ok: true;
+  readonly public: boolean;
+  /** In order; null if there are none. */
+  readonly cors: readonly CorsRule[] | null;
+}
+/** What is absent stays as it is. */
+export type SettingsChange = Partial<Pick<BranchSettings, "public" | "cors">>;
+
+interface BranchStatus {
   readonly ok: true;
   readonly uid: string;
   readonly createdAt: number;
@@ -232,7 +267,7 @@ export interface ViewShown {
 /** A write names what is no open commit: nothing of that name is there, or a commit, which never changes. */
 export type NotOpen = Refused<"no-such-open-commit" | "read-only">;
 
-export interface ReadFile {
+export interface ReadFile extends PublicRead {
   /**
    * A view, not with `commit`: HEAD as it would be if the open commit of this id were finished now; else the commit of
    * this id, or the tag. The name is from when open commits were the only views: an object of a release that knows no
@@ -279,7 +314,7 @@ export interface PartLayout {
   readonly checksums?: readonly string[];
 }
 
-export interface ListFiles {
+export interface ListFiles extends PublicRead {
   /** A view, not with `commit`; as in ReadFile. */
   readonly openCommit?: string;
   readonly prefix: string;

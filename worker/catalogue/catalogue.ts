@@ -1,4 +1,5 @@
 import { type CatalogueFault, catalogueFault } from "../core/catalogue-fault.ts";
+import { BRANCH_SETTINGS_PROBE, BranchSettingsTable } from "./branch-settings.ts";
 import { BRANCHES_PROBE, BranchTable } from "./branches.ts";
 import { JOBS_PROBE, JobTable } from "./jobs.ts";
 import { KeyTable } from "./keys.ts";
@@ -11,6 +12,7 @@ import { TAGS_PROBE, TagTable } from "./tags.ts";
 export interface Catalogue {
   readonly branches: BranchTable;
   readonly tags: TagTable;
+  readonly settings: BranchSettingsTable;
   readonly pipelines: PipelineTable;
   readonly proposals: ProposalTable;
   readonly jobs: JobTable;
@@ -21,12 +23,20 @@ export interface Catalogue {
 }
 
 /** Each asks for every column that is written of an object, and for no row. */
-const PROBES = [BRANCHES_PROBE, TAGS_PROBE, PIPELINES_PROBE, PROPOSALS_PROBE, JOBS_PROBE];
+const PROBES = [
+  BRANCHES_PROBE,
+  BRANCH_SETTINGS_PROBE,
+  TAGS_PROBE,
+  PIPELINES_PROBE,
+  PROPOSALS_PROBE,
+  JOBS_PROBE,
+];
 
 export function openCatalogue(db: D1Database): Catalogue {
   return {
     branches: new BranchTable(db),
     tags: new TagTable(db),
+    settings: new BranchSettingsTable(db),
     pipelines: new PipelineTable(db),
     proposals: new ProposalTable(db),
     jobs: new JobTable(db),

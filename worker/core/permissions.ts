@@ -5,8 +5,8 @@ export type DataPermission = "list" | "read" | "write" | "admin";
 /** What a request needs: one of those, to make code run on the nodes, or to lease and report as a runner does. */
 export type Permission = DataPermission | "run" | "work";
 
-/** The level of a key; that of the root key, which no other key has, is `root`. */
-export type ScopeLevel = KeyLevel | "root";
+/** The level of a key; that of the root key, which no other key has, is `root`. Who has no key has `public`, for a branch that is. */
+export type ScopeLevel = KeyLevel | "root" | "public";
 
 /** What an access key may do, and where. */
 export interface KeyScope {
@@ -34,6 +34,7 @@ const ALLOWED: Readonly<Record<ScopeLevel, readonly Permission[]>> = {
   admin: ["list", "read", "write", "admin", "run"],
   runner: ["work"],
   root: ["list", "read", "write", "admin", "run", "work"],
+  public: ["list", "read"],
 };
 /** By the level as D1 has it: one that a later release made allows nothing here. */
 const BY_LEVEL: ReadonlyMap<string, readonly Permission[]> = new Map(Object.entries(ALLOWED));

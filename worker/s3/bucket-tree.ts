@@ -5,7 +5,7 @@ import { S3Error } from "./answer/errors.ts";
 import { branchFailure } from "./answer/failures.ts";
 
 type Narrowed = "read" | "list" | "put" | "commit" | "createMultipart";
-type Absent = Branch.Refused<"no-such-branch" | "no-such-open-commit">;
+type Absent = Branch.Refused<"no-such-branch" | "no-such-open-commit" | "not-public">;
 type Status = { readonly ok: true } & BucketStatus;
 
 /** How a bucket that is there stands. */
@@ -17,7 +17,7 @@ interface BucketStatus extends Pick<Branch.ViewShown, "modifiedAt"> {
 /** What a bucket shows and takes: the newest state of its branch, that of one of its open commits, or one of its commits. */
 export interface BucketTree extends Pick<Branch.BranchApi, Narrowed> {
   /** Whether it is there, and what it is. */
-  status(): Promise<Status | Absent>;
+  status(request?: Branch.PublicRead): Promise<Status | Absent>;
   /** For a body that is to be put. */
   openUpload(request: {
     readonly lease?: never;
@@ -35,6 +35,21 @@ export function openTree(context: Pick<Context, "branch">, { view, ...address }:
   return view === undefined ? branch : viewTree(branch, { ...address, view });
 }
 
+/** A tree for somebody without a key: each read is done only if the branch, when it reads, is public. */
+export function publicTree(tree: BucketTree): BucketTree {
+  const noWrite = () => Promise.reject(new Error("a request without a signature was about to write"));
+  return {
+    status: () => tree.status({ publicOnly: true }),
+    read: (request) => tree.read({ ...request, publicOnly: true }),
+    list: (request) => tree.list({ ...request, publicOnly: true }),
+    put: noWrite,
+    commit: noWrite,
+    openUpload: noWrite,
+    createMultipart: noWrite,
+    listMultiparts: noWrite,
+  };
+}
+
 /**
  * A branch as one of its open commits or commits shows it. That every read and write names the view is held here alone: a
  * write that did not would be seen at once. Whether it is an open commit, a commit or a tag is decided by the branch, in
@@ -50,7 +65,7 @@ function viewTree(branch: Branch.BranchApi, address: ViewAddress): BucketTree {
     if (found.reason === "read-only") throw readOnly(address);
     return found.reason === "no-such-branch" ? NO_VIEW : found;
   };
-  const status = (): Promise<Status | Absent> => told(branch.view({ view }));
+  const status = (request?: Branch.PublicRead) => told(branch.view({ view, ...request }));
   return {
     status,
     read: (request) => told(branch.read({ ...request, ...named })),

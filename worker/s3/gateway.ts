@@ -1,25 +1,28 @@
 /**
  * The S3 gateway. It refuses what it does not have, with 501 NotImplemented unless another code stands here, and never
  * ignores it:
- * - CORS: no answer carries Access-Control-*, and OPTIONS is 405
  * - deleting a version (`DELETE ?versionId`): history is only added to
  * - POST of HTML forms, SelectObjectContent, RestoreObject, RenameObject, appending (x-amz-write-offset-bytes)
  * - session tokens (400 InvalidToken), signatures of version 2 and of version 4A (400)
- * It will never have ACLs other than private, policies, tags (`GET ?tagging` says that there are none), encryption by
+ * Without a signature, 403 for all but reads of public branches: objects and listings, neither versions nor uploads.
+ * It will never have ACLs other than private and public-read of a bucket, policies, tags (`GET ?tagging` says that there are none), encryption by
  * the service, object lock, storage classes other than STANDARD, lifecycle, notifications, website, and a delimiter
  * other than `/` (400 InvalidArgument).
  */
 import { type BucketAddress, isUlid } from "../../protocol/names.ts";
 import { pathFault } from "../../protocol/paths.ts";
-import type { Context } from "../app.ts";
+import type { Caller, Context } from "../app.ts";
 import { permits, refusalText } from "../core/permissions.ts";
+import { answerPreflight, crossOriginHeaders } from "./answer/cross-origin.ts";
 import { S3Error } from "./answer/errors.ts";
 import { keyFailure } from "./answer/failures.ts";
 import { keepWaiting } from "./answer/keep-waiting.ts";
 import { renderError } from "./answer/render-error.ts";
 import { authenticateTarget, signableHeaders } from "./auth/authenticate.ts";
+import { isUnsigned } from "./auth/claim.ts";
 import { operationHeaders, operationQuery } from "./auth/presigned.ts";
-import { mustTakeWrites, openTree, readOnly } from "./bucket-tree.ts";
+import { admitUnsigned, refuseUnsigned } from "./auth/unsigned.ts";
+import { mustTakeWrites, openTree, publicTree, readOnly } from "./bucket-tree.ts";
 import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
 import { BUCKET_OPERATIONS, OBJECT_OPERATIONS, SERVICE_OPERATIONS, UPLOAD_OPERATIONS } from "./operations.ts";
 import { type Address, addressOf, parseAddress } from "./request/address.ts";
@@ -52,17 +55,44 @@ export async function handleS3(
   }
 }
 
+/** What a request is sent to and with, before anybody knows who sent it. */
+interface Sent {
+  readonly target: Target;
+  readonly headers: ReadonlyMap<string, string>;
+  readonly address: Address;
+}
+
+async function answer(request: Request, options: AnswerOptions): Promise<Response> {
+  const target = parseTarget(request.url);
+  if (target === undefined) throw new S3Error("InvalidURI");
+  const headers = signableHeaders(request);
+  const { domain } = options.context.config;
+  const address = parseAddress({ path: target.path, host: headers.get("host") }, { domain });
+  const sent = { target, headers, address };
+  const { method } = request;
+  const origin = headers.get("origin");
+  // The query of a preflight may hold a signature: that of the request which is to follow.
+  if (method === "OPTIONS" && !headers.has("authorization"))
+    return await answerPreflight(sent, options.context);
+  if (origin === undefined) return await answerCaller(request, { sent, options });
+  const [answered, more] = await Promise.all([
+    answerCaller(request, { sent, options }).catch(options.fail),
+    crossOriginHeaders({ origin, method, address }, options.context),
+  ]);
+  for (const [name, value] of Object.entries(more)) answered.headers.set(name, value);
+  return answered;
+}
+
 /**
  * Clients may rely on the order, because it decides which of two faults they hear of: address → signature → bucket →
  * operation → refused headers and sub-resources → permission → header values → body.
  */
-async function answer(request: Request, options: AnswerOptions): Promise<Response> {
-  const target = parseTarget(request.url);
-  if (target === undefined) throw new S3Error("InvalidURI");
-  const sent = signableHeaders(request);
-  const { domain } = options.context.config;
-  const address = parseAddress({ path: target.path, host: sent.get("host") }, { domain });
-  const asked = await readRequest(request, { target, sent, options });
+async function answerCaller(
+  request: Request,
+  { sent, options }: { sent: Sent; options: AnswerOptions },
+): Promise<Response> {
+  const { address } = sent;
+  const asked = await readRequest(request, { sent, options });
   const { method, url } = request;
   const { fail } = options;
   if (address.level === "service") {
@@ -103,6 +133,7 @@ interface Run<R> {
 }
 
 async function run<R>(operation: Operation<R>, { asked, address, open, fail }: Run<R>): Promise<Response> {
+  if (isAnybody(asked)) refuseUnsigned(asked.query, operation);
   refuseQuery(asked.query, operation);
   if (address?.view !== undefined) refuseOnViewBucket(asked.query, { operation, address });
   refuseHeaders(asked.headers, operation);
@@ -128,26 +159,40 @@ function refuseOnViewBucket(
   refuseOnView(query, operation);
 }
 
-/** The request of a known caller. */
+/** The request of a caller who is known, or who need not be. */
 async function readRequest(
   request: Request,
-  { target, sent, options }: { target: Target; sent: ReadonlyMap<string, string>; options: AnswerOptions },
+  { sent, options }: { sent: Sent; options: AnswerOptions },
 ): Promise<ServiceRequest> {
+  const { target, headers, address } = sent;
   const { context, now } = options;
-  const auth = await authenticateTarget(
-    { request, target, headers: sent },
-    { keys: context.keys, now: now() },
-  );
-  if (!auth.ok) throw new S3Error(auth.code, { message: auth.message });
   return {
     context,
-    caller: auth.caller,
-    headers: operationHeaders(sent, target),
+    caller: await callerOf(request, { sent, options }),
+    headers: operationHeaders(headers, target),
     query: operationQuery(target),
     body: request.body,
     now,
+    besideApi: address.level === "service" || address.by === "path",
     compressingProxy: hasCompressingProxy(request),
   };
+}
+
+async function callerOf(
+  request: Request,
+  { sent: { target, headers, address }, options }: { sent: Sent; options: AnswerOptions },
+): Promise<Caller> {
+  const { context, now } = options;
+  if (isUnsigned({ headers, target }))
+    return await admitUnsigned({ method: request.method, address }, context);
+  const auth = await authenticateTarget({ request, target, headers }, { keys: context.keys, now: now() });
+  if (!auth.ok) throw new S3Error(auth.code, { message: auth.message });
+  return auth.caller;
+}
+
+/** Whether nobody signed the request. */
+function isAnybody({ caller }: Pick<ServiceRequest, "caller">): boolean {
+  return caller.scope.level === "public";
 }
 
 /** Cloudflare and `wrangler dev` compress for clients that take it. One tells them by the Accept-Encoding that they keep in `cf`. */
@@ -163,7 +208,8 @@ function openBucket(
   const { context } = asked;
   const address = addressOf(bucket, by);
   const tree = openTree(context, address);
-  return { ...asked, bucket, address, by, tree, branch: context.branch(address) };
+  const shown = isAnybody(asked) ? publicTree(tree) : tree;
+  return { ...asked, bucket, address, by, tree: shown, branch: context.branch(address) };
 }
 
 function openObject(bucket: BucketRequest, address: Address): ObjectRequest {

@@ -4,6 +4,9 @@ export const BODY_IDLE_MS = 20_000;
 export const MAX_XML_BYTES = 2 * 1024 * 1024;
 /** Largest XML of CompleteMultipartUpload: 10,000 parts fit, each with a checksum and in a form for people to read. */
 export const MAX_COMPLETE_XML_BYTES = 4 * 1024 * 1024;
+/** Largest XML of PutBucketCors, and most rules in it (S3 User Guide, "Elements of a CORS configuration"). */
+export const MAX_CORS_BYTES = 64 * 1024;
+export const MAX_CORS_RULES = 100;
 /** Highest number of a part (S3 User Guide, "Amazon S3 multipart upload limits"). */
 export const MAX_PART_NUMBER = 10_000;
 /** Smallest part that is not the last one (same place). */

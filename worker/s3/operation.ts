@@ -15,6 +15,8 @@ export interface ServiceRequest {
   readonly body: ReadableStream<Uint8Array> | null;
   /** The clock, in milliseconds since 1970. */
   readonly now: () => number;
+  /** Whether the host serves the control API, too: an object must not act there for whoever opens it in a browser. */
+  readonly besideApi: boolean;
   /** Whether a proxy stands between us and the client that compresses answers whose type looks compressible. */
   readonly compressingProxy: boolean;
 }
@@ -52,6 +54,8 @@ export interface Operation<Request> {
   readonly permission: DataPermission;
   /** Query parameters that it understands. */
   readonly query?: readonly string[];
+  /** Set if it is done without a signature on a public branch: the query parameters that it understands then. */
+  readonly unsigned?: readonly string[];
   /** `x-amz-*` headers that it understands; one that ends in `*` stands for all with that beginning. */
   readonly takes?: readonly string[];
   /** Other headers that mean something to S3 here, but not yet to us. */

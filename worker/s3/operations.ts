@@ -1,9 +1,12 @@
 import { createBucket } from "./buckets/create-bucket.ts";
 import { deleteBucket } from "./buckets/delete-bucket.ts";
+import { deleteBucketCors } from "./buckets/delete-bucket-cors.ts";
+import { getBucketCors } from "./buckets/get-bucket-cors.ts";
 import { getBucketLocation } from "./buckets/get-bucket-location.ts";
 import { getBucketVersioning } from "./buckets/get-bucket-versioning.ts";
 import { headBucket } from "./buckets/head-bucket.ts";
 import { listBuckets } from "./buckets/list-buckets.ts";
+import { putBucketCors } from "./buckets/put-bucket-cors.ts";
 import { copyObject } from "./copy/copy-object.ts";
 import { listObjectVersions } from "./listings/list-object-versions.ts";
 import { listObjects } from "./listings/list-objects.ts";
@@ -32,7 +35,9 @@ export const SERVICE_OPERATIONS = {
 export const BUCKET_OPERATIONS = {
   CreateBucket: createBucket,
   DeleteBucket: deleteBucket,
+  DeleteBucketCors: deleteBucketCors,
   DeleteObjects: deleteObjects,
+  GetBucketCors: getBucketCors,
   GetBucketLocation: getBucketLocation,
   GetBucketVersioning: getBucketVersioning,
   HeadBucket: headBucket,
@@ -40,6 +45,7 @@ export const BUCKET_OPERATIONS = {
   ListObjects: listObjects,
   ListObjectsV2: listObjectsV2,
   ListObjectVersions: listObjectVersions,
+  PutBucketCors: putBucketCors,
 } satisfies Record<string, Operation<BucketRequest>>;
 
 export const OBJECT_OPERATIONS = {

@@ -5,13 +5,8 @@ import { encodePath, withClient } from "../../gateway/client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson, printTable, showTime } from "../../output/output.ts";
 
-/** `sluice branch …` */
-export function addBranch(program: Command): void {
-  const group = program
-    .command("branch")
-    .summary("list the branches of a repo")
-    .helpCommand(false)
-    .description("Branches: each is a bucket, s3://<branch>.<repo>.");
+/** `sluice branch list` */
+export function addBranchList(group: Command): void {
   const command = group
     .command("list")
     .description("Lists the branches of a repo.")
@@ -21,12 +16,13 @@ export function addBranch(program: Command): void {
         const path = `/repos/${encodePath(repo)}/branches`;
         const list = await client.call(BranchList, { method: "GET", path });
         if (options.json) return printJson(list);
-        const rows = list.branches.map(({ name: branch, createdAt }) => [
+        const rows = list.branches.map(({ name: branch, createdAt, public: isPublic }) => [
           branch,
           `s3://${bucketName({ repo, branch })}`,
           showTime(createdAt),
+          isPublic ? "yes" : "-",
         ]);
-        printTable([["NAME", "BUCKET", "CREATED"], ...rows]);
+        printTable([["NAME", "BUCKET", "CREATED", "PUBLIC"], ...rows]);
       }),
     );
   withClientOptions(

@@ -38,6 +38,7 @@ const ROWS: readonly (readonly string[])[] = [
     "UPDATE tag_clock SET version = 1",
   ],
   ["INSERT INTO uploads (id, gen, lease, due, lost) VALUES ('x.y.l', 1, 'l', 9, 1)"],
+  ["INSERT INTO settings (gen, revision, public, cors) VALUES (1, 1, 1, NULL)"],
 ];
 
 describe("migrations", () => {

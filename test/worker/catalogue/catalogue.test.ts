@@ -8,8 +8,8 @@ const catalogue = openCatalogue(env.DB);
 
 beforeEach(async () => {
   await env.DB.batch(
-    ["branches", "tags", "pipelines", "proposals", "jobs", "nodes", "access_keys"].map((table) =>
-      env.DB.prepare(`DELETE FROM ${table}`),
+    ["branches", "tags", "branch_settings", "pipelines", "proposals", "jobs", "nodes", "access_keys"].map(
+      (table) => env.DB.prepare(`DELETE FROM ${table}`),
     ),
   );
 });

@@ -30,6 +30,9 @@ type Name = keyof typeof OPERATIONS;
 const NAMES = Object.keys(OPERATIONS) as Name[];
 
 const onKey = { "x-amz-copy-source": `${BUCKET}/key` };
+const CORS = {
+  body: "<CORSConfiguration><CORSRule><AllowedMethod>GET</AllowedMethod><AllowedOrigin>*</AllowedOrigin></CORSRule></CORSConfiguration>",
+};
 let uploads = 0;
 
 /** Begins an upload and uploads its first part. */
@@ -49,6 +52,12 @@ const EXAMPLES: Record<Name, () => Promise<Example>> = {
     await s3("PUT /doomed.every");
     return { line: "DELETE /doomed.every", status: 204 };
   },
+  DeleteBucketCors: async () => ({ line: `DELETE ${BUCKET}?cors`, status: 204 }),
+  GetBucketCors: async () => {
+    await good(`PUT ${BUCKET}?cors`, CORS);
+    return { line: `GET ${BUCKET}?cors` };
+  },
+  PutBucketCors: async () => ({ line: `PUT ${BUCKET}?cors`, ask: CORS }),
   HeadBucket: async () => ({ line: `HEAD ${BUCKET}` }),
   GetBucketLocation: async () => ({ line: `GET ${BUCKET}?location` }),
   GetBucketVersioning: async () => ({ line: `GET ${BUCKET}?versioning` }),

@@ -90,6 +90,8 @@ const KINDS = [
         async works() {
           const name = `round-${++round}`;
           await put(branch, `${name}/put`);
+          expect(await branch.configure({ public: round % 2 === 1 })).toEqual({ ok: true });
+          expect(await branch.settings()).toMatchObject({ public: round % 2 === 1 });
           committed(await commitFiles(branch, { puts: { [`${name}/bulk`]: "x" }, deletes: ["first"] }));
           const openCommit = await startOpenCommit(branch);
           await stage(branch, openCommit, { puts: [`${name}/staged`], deletes: [`${name}/put`] });
@@ -162,7 +164,7 @@ describe("a rollback and the way back", () => {
   });
 
   test("the catalogue works with the tables of the next release, before and after it comes back", async () => {
-    const tables = ["branches", "tags", "pipelines", "jobs", "nodes", "access_keys"];
+    const tables = ["branches", "tags", "branch_settings", "pipelines", "jobs", "nodes", "access_keys"];
     const next = { name: "9999_later.sql", queries: nextOf(tables).split("\n") };
     for (const migrations of [[...env.TEST_MIGRATIONS, next], env.TEST_MIGRATIONS]) {
       for (let times = 0; times < 2; times++) await applyD1Migrations(env.DB, migrations);
@@ -184,6 +186,11 @@ async function catalogueWorks(): Promise<void> {
     { name: "v1", version: 1, tag: { commit: "c", createdAt: 2 } },
   ]);
   expect(await catalogue.tags.list({ repo: id, limit: 10 })).toMatchObject([{ name: "v1", commit: "c" }]);
+  const open = { repo: id, branch: "master", isPublic: true, hasCors: false };
+  await catalogue.settings.record({ ...open, version: 1, revision: 1 });
+  expect(await catalogue.settings.listOpen(1000)).toContainEqual(open);
+  expect(await catalogue.settings.findOpen(open)).toEqual(open);
+  expect(await catalogue.settings.ofRepo(id)).toEqual([open]);
   await catalogue.pipelines.record({
     name: id,
     uid: id,

@@ -14,6 +14,7 @@ type PlainReason =
   | Exclude<CommitRefused["reason"], "bad-path" | "path-conflict" | "no-such-content" | ConditionFailure>
   | "no-such-version"
   | "lost-lease"
+  | "not-public"
   | CatalogueFault;
 
 /** What each reason of a branch means to a client. A new reason does not compile until it has its words here. */
@@ -30,6 +31,7 @@ const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
     "A large commit is being made in the branch, and other writes wait for it: try again.",
   ],
   "no-such-version": ["NoSuchCommit", "The branch has no such commit."],
+  "not-public": ["AccessDenied", "The branch is not public."],
   "pipeline-output": ["AccessDenied", "The branch is the output of a pipeline: only its jobs write to it."],
   "read-only": [
     "MethodNotAllowed",

@@ -4,6 +4,7 @@ import { type TransactionStorage, type Tx, transaction } from "../../sqlite/tran
 import { ApplyingStore } from "../large-commits/applying-store.ts";
 import { ClaimStore } from "../lifecycle/claim-store.ts";
 import { Outbox, SubscriberStore } from "../lifecycle/outbox-store.ts";
+import { SettingsStore } from "../lifecycle/settings-store.ts";
 import { OpenCommitStore } from "../open-commits/open-commit-store.ts";
 import { StagedStore } from "../open-commits/staged-store.ts";
 import { CommitStore } from "../tree/commit-store.ts";
@@ -45,6 +46,7 @@ export class Ledger {
   readonly staged: StagedStore;
   readonly applying: ApplyingStore;
   readonly claim: ClaimStore;
+  readonly settings: SettingsStore;
   readonly subscribers: SubscriberStore;
   readonly outbox: Outbox;
   readonly clock: CommitClock;
@@ -70,6 +72,7 @@ export class Ledger {
     this.staged = new StagedStore(sql, this.contents);
     this.applying = new ApplyingStore(sql);
     this.claim = new ClaimStore(sql);
+    this.settings = new SettingsStore(sql);
     this.subscribers = new SubscriberStore(sql);
     this.outbox = new Outbox(sql);
     this.clock = new CommitClock({
@@ -120,6 +123,7 @@ export class Ledger {
       this.commits.forget();
       this.applying.forget();
       this.claim.forget();
+      this.settings.forget();
       this.subscribers.forget();
       throw error;
     }

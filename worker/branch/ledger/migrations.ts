@@ -277,4 +277,16 @@ export const MIGRATIONS: readonly string[] = [
   -- release takes it for an upload that runs out.
   ALTER TABLE uploads ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  -- What a life of the branch was set to. Without a row, nothing was.
+  CREATE TABLE settings (
+    gen INTEGER PRIMARY KEY,
+    -- grows with each change
+    revision INTEGER NOT NULL,
+    -- 1: it answers reads without a signature
+    public INTEGER NOT NULL,
+    -- JSON of the CORS rules; null if there are none
+    cors TEXT
+  );
+  `,
 ];

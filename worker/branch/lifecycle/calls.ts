@@ -4,13 +4,14 @@ import { UPLOAD_LEASE_MS } from "../contract.ts";
 import type { Gate } from "../write/gate.ts";
 import type { Courier } from "./courier.ts";
 import { beginGeneration, claimBranch, endGeneration, releaseBranch } from "./generation.ts";
+import { changeSettings, letsIn } from "./settings.ts";
 
 interface LifecycleCallsOptions extends Pick<BranchContext, "ledger" | "moment" | "later" | "wake"> {
   readonly courier: Courier;
   readonly gate: Gate;
 }
 
-/** The calls of BranchApi that make a branch, claim it for a pipeline, and end it. */
+/** The calls of BranchApi that make a branch, set what it is to be like, claim it for a pipeline, and end it. */
 export class LifecycleCalls {
   readonly #options: LifecycleCallsOptions;
   /** By the uid of a generation: the announcement that its creator waits for now. */
@@ -22,20 +23,39 @@ export class LifecycleCalls {
 
   /**
    * A creation is acknowledged once the catalogue knows of it. If the catalogue can't be reached, nobody is told that
-   * the branch is theirs, and the next creation finishes what was begun. There must be tables.
+   * the branch is theirs, and the next creation finishes what was begun, for whoever asks for it then: the branch is as
+   * that one wants it. There must be tables.
    */
-  async create(): Promise<Contract.AnswerOf<"create">> {
-    const { ledger, courier, moment } = this.#options;
+  async create({
+    public: isPublic = false,
+  }: Contract.CreateBranch = {}): Promise<Contract.AnswerOf<"create">> {
+    const { ledger, courier } = this.#options;
     const live = ledger.generations.live();
     if (!live) {
-      ledger.transaction((tx) => beginGeneration(tx, ledger, moment()));
-      courier.watch();
+      this.#begin({ public: isPublic });
       return await this.#announceCreation();
     }
-    if (ledger.claim.get() || !courier.catalogueWaits) return refused("already-exists");
+    // Other news may wait of a branch that is somebody's: of its tags, say.
+    if (ledger.claim.get() || !courier.creationWaits(live.uid)) return refused("already-exists");
     const announcing = this.#announcing.get(live.uid);
-    if (!announcing) return await this.#announceCreation();
-    return refused((await announcing) ? "already-exists" : "catalogue-unavailable");
+    if (announcing) return refused((await announcing) ? "already-exists" : "catalogue-unavailable");
+    this.#begin({ public: isPublic });
+    return await this.#announceCreation();
+  }
+
+  /**
+   * Sets what is asked. What shuts somebody out holds with this call, since the branch looks at its own settings; what
+   * lets somebody in is acknowledged once the catalogue knows of it.
+   */
+  async configure(change: Contract.SettingsChange): Promise<Contract.AnswerOf<"configure">> {
+    const { ledger, courier, moment } = this.#options;
+    const { live } = ledger;
+    if (!live) return refused("no-such-branch");
+    ledger.transaction((tx) => changeSettings(tx, ledger, { live, change, now: moment().now }));
+    if (!courier.settingsWait) return { ok: true };
+    courier.watch();
+    const isTold = await courier.flushSettings();
+    return isTold || !letsIn(change) ? { ok: true } : refused("catalogue-unavailable");
   }
 
   destroy(): Promise<Contract.AnswerOf<"destroy">> {
@@ -63,13 +83,26 @@ export class LifecycleCalls {
     const live = ledger.generations.live();
     if (!live) throw new Error("the branch to announce is not there");
     const { uid, createdAt } = live;
-    const announcing = courier.flushCatalogue();
+    // The settings first: a creation that the catalogue was told of is not finished by another one.
+    const announcing = courier.flushSettings().then((isTold) => isTold && courier.flushCatalogue());
     this.#announcing.set(uid, announcing);
     try {
       return (await announcing) ? { ok: true, uid, createdAt } : refused("catalogue-unavailable");
     } finally {
       this.#announcing.delete(uid);
     }
+  }
+
+  /** Begins a generation if none lives, and sets what its creator wants. */
+  #begin(change: Contract.SettingsChange): void {
+    const { ledger, courier } = this.#options;
+    const moment = this.#options.moment();
+    ledger.transaction((tx) => {
+      if (!ledger.generations.live()) beginGeneration(tx, ledger, moment);
+      const live = ledger.generations.live();
+      if (live) changeSettings(tx, ledger, { live, change, now: moment.now });
+    });
+    courier.watch();
   }
 
   async #destroy(): Promise<Contract.AnswerOf<"destroy">> {

@@ -11,6 +11,8 @@ const WATCH_MS = 10_000;
 export interface Receivers {
   /** Tells the catalogue how the branch stands now. */
   catalogue(): Promise<void>;
+  /** Tells it what the branch is set to now. */
+  settings(): Promise<void>;
   bell(subscriber: Subscriber): Promise<void>;
 }
 
@@ -67,7 +69,7 @@ export class Courier {
    */
   flushCatalogue(): Promise<boolean> {
     const flushed = this.#catalogue.then(async () => {
-      const row = this.#pendingCatalogue();
+      const row = this.#pending("catalogue");
       const known = row ? await this.#deliverOne(row) : true;
       this.#rearm();
       return known;
@@ -76,13 +78,34 @@ export class Courier {
     return flushed;
   }
 
-  /** Whether the catalogue is still to be told something. */
+  /** Whether the catalogue is still to be told something of the branch itself. */
   get catalogueWaits(): boolean {
-    return this.#pendingCatalogue() !== undefined;
+    return this.#pending("catalogue") !== undefined;
   }
 
-  #pendingCatalogue(): OutboxRow | undefined {
-    return this.#options.ledger.outbox.find({ topic: "catalogue", uid: "" });
+  /** Whether a creation, by the uid of the generation, is the newest that the catalogue is still to be told. */
+  creationWaits(uid: string): boolean {
+    return this.#pending("catalogue")?.event === uid;
+  }
+
+  /** Whether the catalogue is still to be told what the branch is set to. */
+  get settingsWait(): boolean {
+    return this.#pending("settings") !== undefined;
+  }
+
+  /**
+   * Tells the catalogue now what the branch is set to, and returns whether it knows. If two are told at once, the
+   * catalogue keeps the newer one, whichever arrives first.
+   */
+  async flushSettings(): Promise<boolean> {
+    const row = this.#pending("settings");
+    const known = row ? await this.#deliverOne(row) : true;
+    this.#rearm();
+    return known;
+  }
+
+  #pending(topic: "catalogue" | "settings"): OutboxRow | undefined {
+    return this.#options.ledger.outbox.find({ topic, uid: "" });
   }
 
   async #deliverBatch(rows: readonly OutboxRow[]): Promise<void> {
@@ -95,7 +118,7 @@ export class Courier {
   async #deliverOne(row: OutboxRow): Promise<boolean> {
     const { ledger, receivers, now } = this.#options;
     try {
-      if (row.topic === "catalogue") await receivers.catalogue();
+      if (row.topic === "catalogue" || row.topic === "settings") await receivers[row.topic]();
       else await this.#ring(row);
       ledger.transaction(() => ledger.outbox.delivered(row));
       return true;

@@ -22,7 +22,15 @@ export function endGeneration(
   _: Tx,
   ledger: Pick<
     Ledger,
-    "clock" | "commits" | "generations" | "tags" | "uploads" | "openCommits" | "outbox" | "subscribers"
+    | "clock"
+    | "commits"
+    | "generations"
+    | "tags"
+    | "settings"
+    | "uploads"
+    | "openCommits"
+    | "outbox"
+    | "subscribers"
   >,
   { live, moment }: { live: Live; moment: Moment },
 ): void {
@@ -37,6 +45,7 @@ export function endGeneration(
   ledger.openCommits.endGeneration(gen, now);
   ledger.tags.endGeneration();
   ledger.outbox.tellCatalogue({ event: id, now });
+  if (ledger.settings.of(gen).revision > 0) ledger.outbox.tellSettings({ event: id, now });
   ledger.outbox.ring(ledger.subscribers.all(), { event: id, now });
 }
 

@@ -1,14 +1,18 @@
 import { Store } from "../../sqlite/store.ts";
 import type { Subscriber } from "../contract.ts";
 
-type Topic = "catalogue" | "bell";
+/**
+ * The catalogue hears of the branch and of its settings apart: a branch whose creation it was told is there, whatever
+ * becomes of its settings.
+ */
+type Topic = "catalogue" | "settings" | "bell";
 
 /** News that a receiver is still to be told. */
 export interface OutboxRow {
   readonly topic: Topic;
-  /** The subscriber's; empty for the catalogue. */
+  /** The subscriber's; empty for the catalogue, whatever it is told. */
   readonly uid: string;
-  /** Id of the newest commit, creation or deletion it is about: tells it from a row written while it was delivered. */
+  /** Of the newest commit, creation, deletion or change of settings that it is about: tells it from a row written while it was delivered. */
   readonly event: string;
   readonly tries: number;
 }
@@ -29,6 +33,11 @@ export class Outbox extends Store {
   /** The catalogue is to hear how the branch stands. */
   tellCatalogue(news: News): void {
     this.#put({ topic: "catalogue", uid: "" }, news);
+  }
+
+  /** The catalogue is to hear what the branch is set to. */
+  tellSettings(news: News): void {
+    this.#put({ topic: "settings", uid: "" }, news);
   }
 
   /** Subscribers are to hear that there is news. */

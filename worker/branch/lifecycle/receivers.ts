@@ -45,32 +45,46 @@ async function tellTags(
   }
 }
 
+/** A deleted branch answers nobody. */
+const NOTHING_OPEN = { isPublic: false, hasCors: false };
+
 /** The catalogue and the pipelines, as a Branch object tells them. */
 export function openReceivers({
   ledger,
   env,
   bucket,
 }: {
-  ledger: ToldStores;
+  ledger: ToldStores & Pick<Ledger, "settings">;
   env: () => Env;
   bucket: () => string;
 }): Receivers {
+  /** The branch as it is now, or was when it was deleted. */
+  const newest = () => {
+    const address = parseBucketName(bucket());
+    const generation = ledger.generations.newest();
+    if (!address || !generation) throw new Error(`there is no branch ${bucket()} to tell of`);
+    const deleted = generation.deletedAt !== null;
+    // Each generation is created and deleted once.
+    const version = 2 * generation.gen + (deleted ? 1 : 0);
+    return { address, generation, deleted, version };
+  };
   return {
     async catalogue() {
-      const address = parseBucketName(bucket());
-      const generation = ledger.generations.newest();
-      if (!address || !generation) throw new Error(`there is no branch ${bucket()} to tell of`);
-      const { gen, uid, createdAt, deletedAt } = generation;
-      const deleted = deletedAt !== null;
+      const { address, generation, deleted, version } = newest();
+      const { uid, createdAt } = generation;
       if (!deleted) {
         const marker = new TextEncoder().encode(JSON.stringify({ ...address, uid }));
         await openBlobStore(env()).put(markerName(address), marker);
       }
-      // Each generation is created and deleted once.
-      const version = 2 * gen + (deleted ? 1 : 0);
       const catalogue = openCatalogue(env().DB);
       await catalogue.branches.record({ ...address, version, deleted, createdAt });
       await tellTags(catalogue, { ledger, address, generation });
+    },
+    async settings() {
+      const { address, generation, deleted, version } = newest();
+      const { revision, isPublic, cors } = ledger.settings.of(generation.gen);
+      const isOpen = deleted ? NOTHING_OPEN : { isPublic, hasCors: cors !== null };
+      await openCatalogue(env().DB).settings.record({ ...address, version, revision, ...isOpen });
     },
     async bell({ pipeline, uid }) {
       await env().PIPELINE.getByName(pipeline).ring({ uid });

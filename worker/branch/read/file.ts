@@ -1,6 +1,7 @@
 import type { Life } from "../../blobs/content.ts";
 import type { FileRead, ReadFile, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { isPublic } from "../lifecycle/settings.ts";
 import { openCommitTime, readStaged } from "../open-commits/overlay.ts";
 import { readAttributes } from "../tree/attributes.ts";
 import type { CommitRow } from "../tree/commit-store.ts";
@@ -10,9 +11,12 @@ import type { CachedRead } from "../tree/read-cache.ts";
 import { NOTHING, readBody } from "../tree/stored-body.ts";
 import { findView, type ViewStores } from "./views.ts";
 
-type NotFound = Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-open-commit">;
+type NotFound = Refused<
+  "no-such-branch" | "no-such-version" | "no-such-file" | "no-such-open-commit" | "not-public"
+>;
 
-type FileStores = ViewStores & Pick<Ledger, "live" | "sql" | "reads" | "applying" | "staged" | "contents">;
+type FileStores = ViewStores &
+  Pick<Ledger, "live" | "settings" | "sql" | "reads" | "applying" | "staged" | "contents">;
 
 /** A row of `files` with what it refers to. */
 interface WholeRow {
@@ -32,9 +36,10 @@ interface WholeRow {
 /** One file at HEAD, in a view, or at a commit of the live generation. */
 export function readFile(
   ledger: FileStores,
-  { path, commit, openCommit, modified = "branch" }: ReadFile,
+  { path, commit, openCommit, modified = "branch", publicOnly = false }: ReadFile,
 ): FileRead | NotFound {
-  if (openCommit !== undefined) return readView(ledger, { path, view: openCommit, modified });
+  if (publicOnly && !isPublic(ledger)) return { ok: false, reason: "not-public" };
+  if (openCommit !== undefined) return readView(ledger, { path, view: openCommit, modified, publicOnly });
   const { live } = ledger;
   if (!live) return { ok: false, reason: "no-such-branch" };
   if (commit !== undefined) return readAt(ledger, { path, commit, modified, gen: live.gen });
@@ -47,11 +52,12 @@ interface ReadView {
   readonly path: string;
   readonly view: string;
   readonly modified: NonNullable<ReadFile["modified"]>;
+  readonly publicOnly: boolean;
 }
 
 /** HEAD as it would be if the open commit were finished now, or a commit. */
-function readView(ledger: FileStores, { path, view, modified }: ReadView): FileRead | NotFound {
-  const found = findView(ledger, view);
+function readView(ledger: FileStores, { path, view, modified, publicOnly }: ReadView): FileRead | NotFound {
+  const found = findView(ledger, { view, publicOnly });
   if (found === undefined) return { ok: false, reason: "no-such-open-commit" };
   const { live, openCommit, commit } = found;
   if (commit) return readCommit(ledger, { path, commit, modified });
@@ -93,7 +99,12 @@ function readHead(
 
 function readAt(
   ledger: FileStores,
-  { path, commit: id, modified, gen }: Required<Omit<ReadFile, "openCommit">> & { gen: number },
+  {
+    path,
+    commit: id,
+    modified,
+    gen,
+  }: Required<Pick<ReadFile, "path" | "commit" | "modified">> & { gen: number },
 ): FileRead | NotFound {
   const commit = ledger.commits.byId(id);
   if (commit?.kind !== "commit" || commit.gen !== gen) return { ok: false, reason: "no-such-version" };
@@ -102,7 +113,7 @@ function readAt(
 
 function readCommit(
   ledger: FileStores,
-  { path, commit, modified }: Omit<ReadView, "view"> & { readonly commit: CommitRow },
+  { path, commit, modified }: Pick<ReadView, "path" | "modified"> & { readonly commit: CommitRow },
 ): FileRead | NotFound {
   const row = rowAt(ledger, { path, gen: commit.gen, seq: commit.seq });
   if (!row) return { ok: false, reason: "no-such-file" };

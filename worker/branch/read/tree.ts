@@ -3,6 +3,7 @@ import type { ContentId } from "../../../protocol/content.ts";
 import type { FileEntry } from "../../../protocol/files.ts";
 import type { FileList, ListEntry, ListFiles, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { isPublic } from "../lifecycle/settings.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import { openCommitTime, overlaid } from "../open-commits/overlay.ts";
 import type { CommitRow, Position } from "../tree/commit-store.ts";
@@ -32,11 +33,14 @@ interface View {
 
 /** One page of the tree at HEAD, in an open commit, or at a commit. */
 export function listFiles(
-  ledger: TreeStores,
-  { openCommit, commit, anyGeneration = false, modified = "branch", ...page }: ListFiles,
-): FileList | NotThere {
+  ledger: TreeStores & Pick<Ledger, "settings">,
+  { openCommit, commit, anyGeneration = false, modified = "branch", publicOnly = false, ...page }: ListFiles,
+): FileList | NotThere | Refused<"not-public"> {
+  if (publicOnly && !isPublic(ledger)) return { ok: false, reason: "not-public" };
   const view =
-    openCommit === undefined ? viewOf(ledger, { commit, anyGeneration }) : namedView(ledger, openCommit);
+    openCommit === undefined
+      ? viewOf(ledger, { commit, anyGeneration })
+      : namedView(ledger, { view: openCommit, publicOnly });
   if (!view.ok) return view;
   const found = readPage(walkOf(ledger, { view, page }), page);
   const { next } = found;
@@ -155,8 +159,8 @@ function viewOf(
   return positionView(ledger, commit) ?? { ok: false, reason: "no-such-version" };
 }
 
-function namedView(ledger: TreeStores, name: string): View | NotThere {
-  const found = findView(ledger, name);
+function namedView(ledger: TreeStores, named: { view: string; publicOnly: boolean }): View | NotThere {
+  const found = findView(ledger, named);
   if (found === undefined) return { ok: false, reason: "no-such-open-commit" };
   const { live, openCommit, commit } = found;
   if (openCommit) return { ...headView(live), openCommit, modifiedAt: openCommitTime(live, openCommit) };

@@ -1,6 +1,7 @@
 import { isUlid } from "../../../protocol/names.ts";
-import type { NotOpen, Refused, ViewShown } from "../contract.ts";
+import type { NotOpen, PublicRead, Refused, ViewShown } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { isPublic } from "../lifecycle/settings.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import type { CommitRow } from "../tree/commit-store.ts";
 import type { Live } from "../tree/generation-store.ts";
@@ -17,11 +18,14 @@ type FoundView =
 export type ViewStores = Pick<Ledger, "generations" | "commits" | "tags" | "openCommits">;
 type LiveViewStores = ViewStores & Pick<Ledger, "live">;
 
-/** A view of the live generation: what was deleted has none. */
-export function findView(ledger: LiveViewStores, view: string): FoundView | undefined {
+/** A view of the live generation: what was deleted has none. A public read sees no open commit, as if it were not there. */
+export function findView(
+  ledger: LiveViewStores,
+  { view, publicOnly = false }: PublicRead & { view: string },
+): FoundView | undefined {
   const { live } = ledger;
   if (!live) return undefined;
-  const openCommit = isUlid(view) ? ledger.openCommits.findOpen(view, live.gen) : undefined;
+  const openCommit = isUlid(view) && !publicOnly ? ledger.openCommits.findOpen(view, live.gen) : undefined;
   if (openCommit) return { live, openCommit };
   const commit = commitNamed(ledger, { gen: live.gen, name: view });
   return commit && { live, commit };
@@ -39,10 +43,11 @@ export function commitNamed(
 
 /** Whether a view is there, and what it is. */
 export function showView(
-  ledger: LiveViewStores,
-  { view }: { view: string },
-): ViewShown | Refused<"no-such-open-commit"> {
-  const found = findView(ledger, view);
+  ledger: LiveViewStores & Pick<Ledger, "settings">,
+  { view, publicOnly = false }: PublicRead & { view: string },
+): ViewShown | Refused<"no-such-open-commit" | "not-public"> {
+  if (publicOnly && !isPublic(ledger)) return { ok: false, reason: "not-public" };
+  const found = findView(ledger, { view, publicOnly });
   if (!found) return { ok: false, reason: "no-such-open-commit" };
   const { live, commit } = found;
   return commit

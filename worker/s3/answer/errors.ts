@@ -1,6 +1,11 @@
+/** What a request without a signature hears wherever it has no answer, so that it learns nothing of what is there. */
+export const NOT_SIGNED =
+  "The request is not signed: send an Authorization header of AWS Signature Version 4, or use a presigned URL.";
+
 /** Every S3 error code that the gateway answers: its status, and its message if there is none more precise. */
 export const S3_ERRORS = {
   AccessDenied: { status: 403, message: "Access denied." },
+  AccessForbidden: { status: 403, message: "CORSResponse: This CORS request is not allowed." },
   AuthorizationHeaderMalformed: { status: 400, message: "The Authorization header is malformed." },
   AuthorizationQueryParametersError: {
     status: 400,
@@ -10,6 +15,7 @@ export const S3_ERRORS = {
     status: 400,
     message: "The body is not what Content-MD5 or the checksum sent with it says: send it again.",
   },
+  BadRequest: { status: 400, message: "The request lacks something." },
   BranchFull: {
     status: 400,
     message: "The branch's history is full: copy what is needed to a new branch.",
@@ -60,6 +66,7 @@ export const S3_ERRORS = {
   MethodNotAllowed: { status: 405, message: "The method is not allowed here." },
   MissingContentLength: { status: 411, message: "Send Content-Length, or Transfer-Encoding: chunked." },
   NoSuchBucket: { status: 404, message: "The bucket does not exist." },
+  NoSuchCORSConfiguration: { status: 404, message: "The CORS configuration does not exist." },
   NoSuchKey: { status: 404, message: "The key does not exist." },
   NoSuchUpload: {
     status: 404,

@@ -3,7 +3,7 @@ import { MAX_PATH_BYTES, PATH_FAULT_TEXT } from "../../../protocol/paths.ts";
 import type { WriteFailure } from "../../blobs/write-content.ts";
 import type { BadPath, BranchApi, CommitRefused } from "../../branch/contract.ts";
 import { CATALOGUE_WORDS } from "../../core/catalogue-fault.ts";
-import { type S3Code, S3Error } from "./errors.ts";
+import { NOT_SIGNED, type S3Code, S3Error } from "./errors.ts";
 
 type ReasonOf<A> = A extends { ok: false; reason: infer R extends string } ? R : never;
 type ReasonsOf<M extends keyof BranchApi> = ReasonOf<Awaited<ReturnType<BranchApi[M]>>>;
@@ -13,6 +13,8 @@ export type BranchReason = ReasonsOf<
   | "create"
   | "destroy"
   | "status"
+  | "settings"
+  | "configure"
   | "read"
   | "list"
   | "listVersions"
@@ -83,6 +85,7 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
   "no-such-upload": { code: "OperationAborted" },
   "lost-lease": { code: "OperationAborted" },
   "no-such-version": { code: "NoSuchVersion" },
+  "not-public": { code: "AccessDenied", message: NOT_SIGNED },
   "path-conflict": { code: "PathConflict" },
   "pipeline-output": { code: "AccessDenied", message: OUTPUT_BRANCH },
   "read-only": {

@@ -1,3 +1,4 @@
+import { NOT_SIGNED } from "../answer/errors.ts";
 import { NOTE_PREFIX } from "../request/note.ts";
 import type { Target } from "../request/target.ts";
 import type { SignableRequest } from "./canonical-request.ts";
@@ -47,6 +48,15 @@ export function readClaim(request: SignableRequest, now: number): ReadClaim {
   return presigned ? claimOfQuery(request, now) : unsigned(request);
 }
 
+/** Whether a request carries no signature at all, of whatever version, not even a part of one. */
+export function isUnsigned({ headers, target }: Pick<SignableRequest, "headers" | "target">): boolean {
+  return !headers.has("authorization") && !isPresigned(target) && !hasVersion2(target);
+}
+
+function hasVersion2({ query }: Target): boolean {
+  return query.some(([name]) => name === VERSION_2);
+}
+
 function claimOfHeader(
   request: SignableRequest,
   { header, now }: { header: string; now: number },
@@ -93,17 +103,13 @@ function claimOfQuery({ target, headers }: SignableRequest, now: number): ReadCl
 }
 
 function unsigned({ target }: SignableRequest): Failed {
-  if (target.query.some(([name]) => name === VERSION_2)) {
+  if (hasVersion2(target)) {
     return failed({
       code: "InvalidRequest",
       message: "Signature version 2 is not supported: sign with AWS4-HMAC-SHA256 (signature version 4).",
     });
   }
-  return failed({
-    code: "AccessDenied",
-    message:
-      "The request is not signed: send an Authorization header of AWS Signature Version 4, or use a presigned URL.",
-  });
+  return failed({ code: "AccessDenied", message: NOT_SIGNED });
 }
 
 function skewFault(

@@ -7,7 +7,7 @@ import { mustTakeWrites } from "../bucket-tree.ts";
 import { MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 
-/** Makes a branch, and with it its repo. It never opens a commit. A location that the client names is accepted and means nothing: there is only one. */
+/** Makes a branch, and with it its repo; a public one if its ACL is to be `public-read`. It never opens a commit. A location that the client names is accepted and means nothing: there is only one. */
 export const createBucket: Operation<BucketRequest> = {
   permission: "admin",
   takes: [...BODY_HEADERS, "x-amz-acl", "x-amz-bucket-object-lock-enabled", "x-amz-object-ownership"],
@@ -15,7 +15,9 @@ export const createBucket: Operation<BucketRequest> = {
   async handle(request) {
     checkConfiguration(await readTextBody(request, MAX_XML_BYTES));
     if (request.address.view !== undefined) throw await openAlready(request);
-    const made = await request.branch.create();
+    const isPublic = request.headers.get("x-amz-acl") === "public-read";
+    const made = await request.branch.create({ public: isPublic });
+    if (isPublic) request.context.openBranches.forget();
     if (!made.ok) throw branchFailure(made);
     return new Response(null, { headers: { location: `/${request.bucket}` } });
   },

@@ -9,6 +9,7 @@ import { S3Error } from "../answer/errors.ts";
 import { checksumTags, etag, isoDate } from "../answer/fields.ts";
 import { versionHeader } from "../answer/version.ts";
 import { xmlAnswer } from "../answer/xml.ts";
+import { checkAcl } from "../objects/acl.ts";
 import { readAttributes } from "../objects/attributes.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { askedAlgorithm } from "../request/checksum-kind.ts";
@@ -40,6 +41,7 @@ export const copyObject: Operation<ObjectRequest> = {
     const algorithm = askedAlgorithm(headers);
     const condition = writeCondition(headers);
     const note = readNote(request);
+    await checkAcl(request);
     const source = await openSource(request);
     if (directive === "COPY" && algorithm === undefined) refuseNoChange(request, source);
     const attributes = await copiedAttributes(request, { source, directive, algorithm });

@@ -3,10 +3,13 @@ import type { BucketRequest, Operation } from "../operation.ts";
 import { decodeToken, encodeToken } from "../request/query-values.ts";
 import { entryTags, LISTING_HEADERS, LISTING_QUERY, listingParameters, listPage } from "./listing.ts";
 
+const QUERY = [...LISTING_QUERY, "list-type", "continuation-token", "start-after", "fetch-owner"];
+
 /** Version 2 of a listing: the one that today's clients ask for. */
 export const listObjectsV2: Operation<BucketRequest> = {
   permission: "list",
-  query: [...LISTING_QUERY, "list-type", "continuation-token", "start-after", "fetch-owner"],
+  query: QUERY,
+  unsigned: QUERY,
   takes: LISTING_HEADERS,
 
   async handle(request) {

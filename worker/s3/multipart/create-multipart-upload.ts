@@ -1,6 +1,7 @@
 import { S3Error } from "../answer/errors.ts";
 import { branchFailure } from "../answer/failures.ts";
 import { xmlAnswer } from "../answer/xml.ts";
+import { checkAcl } from "../objects/acl.ts";
 import { readAttributes } from "../objects/attributes.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { askedKind } from "../request/checksum-kind.ts";
@@ -25,6 +26,7 @@ export const createMultipartUpload: Operation<ObjectRequest> = {
         message: `The key '${key}' ends in '/', which makes an empty directory: put it without a body, or drop the slash.`,
       });
     }
+    await checkAcl(request);
     const opened = await tree.createMultipart({
       path: key,
       attributes,

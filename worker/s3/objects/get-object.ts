@@ -1,11 +1,12 @@
 import { readContent } from "../../blobs/read-content.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
-import { SELECT_HEADERS, SELECT_QUERY, selectObject } from "./select-object.ts";
+import { SELECT_HEADERS, SELECT_QUERY, SELECT_UNSIGNED, selectObject } from "./select-object.ts";
 
 /** The bytes of a file, or a range or a part of them. */
 export const getObject: Operation<ObjectRequest> = {
   permission: "read",
   query: SELECT_QUERY,
+  unsigned: SELECT_UNSIGNED,
   takes: SELECT_HEADERS,
 
   async handle(request) {

@@ -1,10 +1,11 @@
 import type { ObjectRequest, Operation } from "../operation.ts";
-import { SELECT_HEADERS, SELECT_QUERY, selectObject } from "./select-object.ts";
+import { SELECT_HEADERS, SELECT_QUERY, SELECT_UNSIGNED, selectObject } from "./select-object.ts";
 
 /** What GET would answer, without the bytes. */
 export const headObject: Operation<ObjectRequest> = {
   permission: "read",
   query: SELECT_QUERY,
+  unsigned: SELECT_UNSIGNED,
   takes: SELECT_HEADERS,
 
   async handle(request) {

@@ -13,6 +13,7 @@ import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
 import { readNote } from "../request/note.ts";
 import { OBJECT_HEADERS } from "../request/refusals.ts";
+import { checkAcl } from "./acl.ts";
 import { readAttributes } from "./attributes.ts";
 
 /**
@@ -30,6 +31,7 @@ export const putObject: Operation<ObjectRequest> = {
     const attributes = readAttributes(headers, key);
     const condition = writeCondition(headers);
     const note = readNote(request);
+    await checkAcl(request);
     const body = openBody(request);
     const algorithm = body.checksum ?? askedAlgorithm(headers);
     checkSize(key, body);

@@ -14,6 +14,8 @@ import { partCount, partRange } from "./part-layout.ts";
 /** Query parameters and headers of both GET and HEAD. */
 export const SELECT_QUERY = ["versionId", "partNumber", ...OVERRIDE_QUERY];
 export const SELECT_HEADERS = ["x-amz-checksum-mode"];
+/** Those of a request without a signature. */
+export const SELECT_UNSIGNED = ["partNumber"];
 
 /** The answer of both GET and HEAD: everything but the bytes. */
 export interface Selected {
@@ -64,13 +66,20 @@ export async function readVersion(
 }
 
 /** The headers of every answer about a file, also of a 304. */
-function describeVersion(file: FileRead, request: Pick<ObjectRequest, "address">): Record<string, string> {
+function describeVersion(
+  file: FileRead,
+  request: Pick<ObjectRequest, "address" | "besideApi">,
+): Record<string, string> {
   return {
     etag: etag(file),
     "last-modified": httpDate(file.modifiedAt),
     ...readVersionHeader(request, file),
+    ...(request.besideApi && SANDBOX),
   };
 }
+
+/** A page of HTML that somebody stored runs no script under a host that has more than this bucket. */
+const SANDBOX = { "x-content-type-options": "nosniff", "content-security-policy": "sandbox" };
 
 /** A 304 repeats the headers that caches go by (RFC 9110 §15.4.5). */
 function notModified(headers: Record<string, string>, file: FileRead): Selected {

@@ -25,6 +25,11 @@ export function parseAddress(
     : bucketOrObject({ by: "host", bucket, key: path.slice(1) });
 }
 
+/** Whether a host is that of one bucket, where every path is a key. */
+export function isBucketHost(host: string | undefined, { domain }: { domain: string | undefined }): boolean {
+  return domain !== undefined && host !== undefined && bucketOfHost(host, domain) !== undefined;
+}
+
 /** Host names have no case: only buckets in lower case can be reached by them. */
 function bucketOfHost(host: string, domain: string): string | undefined {
   // A domain without a port takes any port.
@@ -55,10 +60,24 @@ export function addressOf(bucket: string, by: NamedBy): BucketAddress {
       message: `'/${bucket}' is a path that the gateway keeps for itself: name the bucket 'master.${bucket}', which is the same one.`,
     });
   }
-  const isLabel = by === "host" && !bucket.includes(".");
-  const address = isLabel ? parseHostLabel(bucket) : parseBucket(bucket);
+  const address = parseNamed(bucket, by);
   if (address !== undefined) return address;
-  throw isLabel ? invalidLabel(bucket) : new S3Error("InvalidBucketName");
+  throw isLabel(bucket, by) ? invalidLabel(bucket) : new S3Error("InvalidBucketName");
+}
+
+/** The same, but undefined if the request goes to no bucket, or to one that can't be. */
+export function bucketAt(address: Address): BucketAddress | undefined {
+  if (address.level === "service") return undefined;
+  const { bucket, by } = address;
+  return by === "path" && isOwnWord(bucket) ? undefined : parseNamed(bucket, by);
+}
+
+function parseNamed(bucket: string, by: NamedBy): BucketAddress | undefined {
+  return isLabel(bucket, by) ? parseHostLabel(bucket) : parseBucket(bucket);
+}
+
+function isLabel(bucket: string, by: NamedBy): boolean {
+  return by === "host" && !bucket.includes(".");
 }
 
 function invalidLabel(label: string): S3Error {

@@ -75,9 +75,9 @@ function bucketOperation({ method, query }: Asked): BucketOperationName {
     case "HEAD":
       return "HeadBucket";
     case "PUT":
-      return "CreateBucket";
+      return query.has("cors") ? "PutBucketCors" : "CreateBucket";
     case "DELETE":
-      return "DeleteBucket";
+      return query.has("cors") ? "DeleteBucketCors" : "DeleteBucket";
     case "POST":
       if (query.has("delete")) return "DeleteObjects";
       throw new S3Error("NotImplemented", {
@@ -91,6 +91,7 @@ function bucketOperation({ method, query }: Asked): BucketOperationName {
 
 function bucketRead(query: Asked["query"]): BucketOperationName {
   if (query.has("location")) return "GetBucketLocation";
+  if (query.has("cors")) return "GetBucketCors";
   if (query.has("versioning")) return "GetBucketVersioning";
   if (query.has("versions")) return "ListObjectVersions";
   if (query.has("uploads")) return "ListMultipartUploads";

@@ -20,12 +20,15 @@ export const OBJECT_HEADERS: readonly string[] = [
   ...NOTE_HEADERS,
 ];
 
-/** Headers that are understood with one value only, which asks for what is so here anyway. */
-const ONLY_VALUE: ReadonlyMap<string, string> = new Map([
-  ["x-amz-acl", "private"],
-  ["x-amz-bucket-object-lock-enabled", "false"],
-  ["x-amz-object-ownership", "BucketOwnerEnforced"],
-  ["x-amz-storage-class", "STANDARD"],
+/**
+ * Headers that are understood with these values only, which ask for what is so here anyway. (`public-read` makes a bucket
+ * public; with an object, the operation looks whether its branch is.)
+ */
+const ONLY_VALUES: ReadonlyMap<string, readonly string[]> = new Map([
+  ["x-amz-acl", ["private", "public-read"]],
+  ["x-amz-bucket-object-lock-enabled", ["false"]],
+  ["x-amz-object-ownership", ["BucketOwnerEnforced"]],
+  ["x-amz-storage-class", ["STANDARD"]],
 ]);
 
 /** What to do instead, for headers that clients send because a user set something. By the beginning of the name. */
@@ -46,7 +49,7 @@ const FIXES: readonly (readonly [beginning: string, fix: string])[] = [
 ];
 
 /** SDKs name the operation in a query parameter of this name. */
-const OPERATION_HINT = "x-id";
+export const OPERATION_HINT = "x-id";
 
 type Refusable = Pick<Operation<never>, "query" | "takes" | "refuses">;
 
@@ -104,10 +107,10 @@ function isTaken(name: string, { takes = [] }: Refusable): boolean {
 }
 
 function refuseOtherValue(name: string, value: string): void {
-  const only = ONLY_VALUE.get(name);
-  if (only === undefined || value === only) return;
+  const only = ONLY_VALUES.get(name);
+  if (only === undefined || only.includes(value)) return;
   throw new S3Error("NotImplemented", {
-    message: `The header ${name} is implemented with the value '${only}' only, not '${value}'.`,
+    message: `The header ${name} is implemented with the value '${only.join("' or '")}' only, not '${value}'.`,
   });
 }
 

@@ -40,10 +40,12 @@ describe("PutObject and GetObject", () => {
     expect(said).toEqual({
       "accept-ranges": "bytes",
       "content-length": "5",
+      "content-security-policy": "sandbox",
       "content-type": "binary/octet-stream",
       etag: get.headers.get("etag"),
       "last-modified": get.headers.get("last-modified"),
       "x-amz-version-id": get.headers.get("x-amz-version-id"),
+      "x-content-type-options": "nosniff",
     });
   });
 

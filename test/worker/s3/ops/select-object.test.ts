@@ -145,9 +145,11 @@ describe("an object's standard headers", () => {
     expect(said).toEqual({
       etag,
       "cache-control": sent["cache-control"],
+      "content-security-policy": "sandbox",
       expires: sent.expires,
       "last-modified": headers.get("last-modified"),
       "x-amz-version-id": headers.get("x-amz-version-id"),
+      "x-content-type-options": "nosniff",
     });
   });
 

@@ -1,0 +1,95 @@
+import type { BranchAddress } from "../../protocol/names.ts";
+
+/** What a branch lets in beside signed requests. */
+export interface BranchOpenness {
+  /** It answers reads without a signature. */
+  readonly isPublic: boolean;
+  /** It has CORS rules, so that browsers ask it before they send requests of pages from elsewhere. */
+  readonly hasCors: boolean;
+}
+
+export interface OpenBranch extends BranchAddress, BranchOpenness {}
+
+export interface BranchSettingsRecord extends OpenBranch {
+  /** That of the branch's own row. */
+  readonly version: number;
+  /** Grows with each change in one version. */
+  readonly revision: number;
+}
+
+export const BRANCH_SETTINGS_PROBE =
+  "SELECT repo, branch, version, revision, public, cors FROM branch_settings LIMIT 0";
+
+interface StoredRow extends BranchAddress {
+  readonly public: number;
+  readonly cors: number;
+}
+
+/**
+ * What branches are set to. A row counts only beside the branch's own row of the same version: a release that does not
+ * know of settings deletes and makes branches without telling here.
+ */
+export class BranchSettingsTable {
+  readonly #db: D1Database;
+
+  constructor(db: D1Database) {
+    this.#db = db;
+  }
+
+  /** Writes what a Branch object says of itself; what is older than the stored row changes nothing. */
+  async record(settings: BranchSettingsRecord): Promise<void> {
+    const { repo, branch, version, revision, isPublic, hasCors } = settings;
+    await this.#db
+      .prepare(
+        `INSERT INTO branch_settings (repo, branch, version, revision, public, cors) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (repo, branch) DO UPDATE SET
+           version = excluded.version, revision = excluded.revision, public = excluded.public, cors = excluded.cors
+         WHERE (excluded.version, excluded.revision) > (branch_settings.version, branch_settings.revision)`,
+      )
+      .bind(repo, branch, version, revision, isPublic ? 1 : 0, hasCors ? 1 : 0)
+      .run();
+  }
+
+  /** Branches that are open in some way, by repo and branch, `limit` at most. Reads no row of one that is not. */
+  async listOpen(limit: number): Promise<OpenBranch[]> {
+    const { results } = await this.#db
+      .prepare(
+        `SELECT s.repo, s.branch, s.public, s.cors
+         FROM branch_settings AS s INDEXED BY branch_settings_open CROSS JOIN branches AS b USING (repo, branch)
+         WHERE (s.public = 1 OR s.cors = 1) AND b.version = s.version AND b.deleted = 0
+         ORDER BY s.repo, s.branch LIMIT ?1`,
+      )
+      .bind(limit)
+      .all<StoredRow>();
+    return results.map(openBranch);
+  }
+
+  /** The same for one branch; undefined if it is not open. */
+  async findOpen({ repo, branch }: BranchAddress): Promise<OpenBranch | undefined> {
+    const row = await this.#db
+      .prepare(
+        `SELECT s.repo, s.branch, s.public, s.cors FROM branch_settings AS s JOIN branches AS b USING (repo, branch)
+         WHERE s.repo = ?1 AND s.branch = ?2 AND (s.public = 1 OR s.cors = 1)
+           AND b.version = s.version AND b.deleted = 0`,
+      )
+      .bind(repo, branch)
+      .first<StoredRow>();
+    return row === null ? undefined : openBranch(row);
+  }
+
+  /** What the branches of a repo are set to, as far as any is. */
+  async ofRepo(repo: string): Promise<OpenBranch[]> {
+    const { results } = await this.#db
+      .prepare(
+        `SELECT s.repo, s.branch, s.public, s.cors FROM branch_settings AS s JOIN branches AS b USING (repo, branch)
+         WHERE s.repo = ?1 AND b.version = s.version AND b.deleted = 0`,
+      )
+      .bind(repo)
+      .all<StoredRow>();
+    return results.map(openBranch);
+  }
+}
+
+function openBranch({ repo, branch, public: isPublic, cors }: StoredRow): OpenBranch {
+  return { repo, branch, isPublic: isPublic === 1, hasCors: cors === 1 };
+}

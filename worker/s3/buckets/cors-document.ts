@@ -1,0 +1,134 @@
+import type { CorsRule } from "../../core/cors.ts";
+import { S3Error } from "../answer/errors.ts";
+import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../answer/xml.ts";
+import { MAX_CORS_RULES } from "../limits.ts";
+
+const ROOT = "CORSConfiguration";
+const METHODS: ReadonlySet<string> = new Set(["GET", "PUT", "HEAD", "POST", "DELETE"]);
+const MAX_ID_CHARACTERS = 255;
+const TAGS = [
+  "ID",
+  "AllowedHeader",
+  "AllowedMethod",
+  "AllowedOrigin",
+  "ExposeHeader",
+  "MaxAgeSeconds",
+] as const;
+type Tag = (typeof TAGS)[number];
+
+/** The rules of a `CORSConfiguration`. Throws MalformedXML and InvalidRequest for what S3 refuses. */
+export function parseCors(text: string): CorsRule[] {
+  const tags = tagsOf(parseXml(text, ROOT));
+  const others = [...tags.keys()].filter((name) => name !== "CORSRule");
+  if (others.length > 0) throw malformed(`${ROOT} holds CORSRule, not ${others[0]}`);
+  const rules = tags.get("CORSRule") ?? [];
+  if (rules.length === 0)
+    throw malformed(`${ROOT} has no CORSRule: to take all away, delete the configuration`);
+  if (rules.length > MAX_CORS_RULES) {
+    throw invalid(
+      `The number of CORS rules is ${rules.length}: it should not exceed the limit of ${MAX_CORS_RULES}.`,
+    );
+  }
+  return rules.map(parseRule);
+}
+
+/** The same as XML, as S3 lists it. */
+export function corsTags(rules: readonly CorsRule[]): XmlTags {
+  return {
+    CORSRule: rules.map(({ id, headers, methods, origins, exposed, maxAgeSeconds }) => ({
+      ID: id,
+      AllowedHeader: headers,
+      AllowedMethod: methods,
+      AllowedOrigin: origins,
+      ExposeHeader: exposed,
+      MaxAgeSeconds: maxAgeSeconds,
+    })),
+  };
+}
+
+function parseRule(parsed: ParsedXml): CorsRule {
+  const tags = tagsOf(parsed);
+  for (const name of tags.keys()) {
+    if (!isTag(name)) throw malformed(`CORSRule holds ${TAGS.join(", ")}, not ${name}`);
+  }
+  const texts = (tag: Tag): string[] => (tags.get(tag) ?? []).map((value) => textOf(tag, value));
+  const [methods, origins] = [texts("AllowedMethod"), texts("AllowedOrigin")];
+  if (methods.length === 0 || origins.length === 0) {
+    throw malformed("each CORSRule needs an AllowedMethod and an AllowedOrigin at least");
+  }
+  const id = once("ID", texts("ID"));
+  const maxAge = once("MaxAgeSeconds", texts("MaxAgeSeconds"));
+  const [headers, exposed] = [texts("AllowedHeader"), texts("ExposeHeader")];
+  checkMethods(methods);
+  for (const origin of origins) checkPattern("AllowedOrigin", origin);
+  for (const header of headers) checkPattern("AllowedHeader", header);
+  for (const header of exposed) {
+    if (header.includes("*")) {
+      throw invalid(
+        `ExposeHeader "${header}" contains wildcard. We currently do not support wildcard for ExposeHeader.`,
+      );
+    }
+  }
+  for (const [tag, names] of [
+    ["AllowedHeader", headers],
+    ["ExposeHeader", exposed],
+  ] as const) {
+    for (const name of names) checkHeaderName(tag, name);
+  }
+  if (id !== undefined && id.length > MAX_ID_CHARACTERS) {
+    throw invalid(
+      `The ID of a CORSRule has ${id.length} characters: at most ${MAX_ID_CHARACTERS} are allowed.`,
+    );
+  }
+  return {
+    ...(id !== undefined && { id }),
+    origins,
+    methods,
+    headers,
+    exposed,
+    ...(maxAge !== undefined && { maxAgeSeconds: secondsOf(maxAge) }),
+  };
+}
+
+function isTag(name: string): name is Tag {
+  return (TAGS as readonly string[]).includes(name);
+}
+
+function textOf(tag: Tag, value: ParsedXml): string {
+  const text = typeof value === "string" ? value.trim() : undefined;
+  if (text) return text;
+  throw malformed(text === "" ? `${tag} is empty` : `${tag} holds text alone`);
+}
+
+function once(tag: Tag, [text, ...others]: readonly string[]): string | undefined {
+  if (others.length > 0) throw malformed(`a CORSRule has one ${tag} at most`);
+  return text;
+}
+
+function checkMethods(methods: readonly string[]): void {
+  for (const method of methods) {
+    if (METHODS.has(method)) continue;
+    throw invalid(
+      `Found unsupported HTTP method in CORS config. Unsupported method is ${method}: it must be one of ${[...METHODS].join(", ")}.`,
+    );
+  }
+}
+
+function checkPattern(tag: Tag, text: string): void {
+  if (text.split("*").length > 2) throw invalid(`${tag} "${text}" can not have more than one wildcard.`);
+}
+
+/** A field name of RFC 9110, with a wildcard where there may be one: it goes into a header of answers. */
+function checkHeaderName(tag: Tag, name: string): void {
+  if (/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name)) return;
+  throw invalid(`${tag} "${name}" is not the name of a header.`);
+}
+
+function secondsOf(text: string): number {
+  if (/^[0-9]{1,9}$/.test(text)) return Number(text);
+  throw malformed(`MaxAgeSeconds is '${text}': it must be a whole number of seconds`);
+}
+
+function invalid(message: string): S3Error {
+  return new S3Error("InvalidRequest", { message });
+}
