@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { CommitName } from "./names.ts";
 import { utf8Length } from "./paths.ts";
+import { Code } from "./pipelines.ts";
 import { COMMIT_ID_PATTERN } from "./spec.ts";
 
 /** The id of a commit: a ULID. */
@@ -133,6 +134,8 @@ export const Maker = z.object({
   job: z.string().nullable(),
   node: z.string().nullable(),
   exitCode: z.int().nullable(),
+  /** What ran it, however long ago; null: it ran before that was kept. */
+  code: Code.nullable().default(null),
   /** What it read, by name. `path` is from the root of the repo; "" is the root itself. */
   inputs: z.array(InputCommit.extend({ path: z.string(), kind: z.enum(["file", "dir"]) })),
 });

@@ -22,8 +22,64 @@ export const Job = z.object({
 });
 export type Job = z.infer<typeof Job>;
 
+/** What ran a datum's command. */
+export const Code = z.object({
+  /** The version of the pipeline's specification. */
+  version: z.int(),
+  node: z.string().nullable(),
+  /** `docker` or `podman`, or `process`, which ignores the image; null: the runner is of a release that did not tell. */
+  executor: z.string().nullable(),
+  /** The image by its digest in its registry, or by its id if it is of none; null: there was none, or it was not told. */
+  image: z.string().nullable(),
+});
+export type Code = z.infer<typeof Code>;
+
 /** `killed`: its job ended before it was done. */
 const DatumState = z.enum(["queued", "running", "success", "skipped", "failed", "killed"]);
+
+const FileState = z.object({ digest: z.string(), size: z.int() });
+
+/** Why a job ran a datum, or did not. `inputs` are named as in the specification, paths go from the root of the repo. */
+export const KnownWhy = z.discriminatedUnion("reason", [
+  /** These inputs had nothing there at the job before, so there was no such datum. */
+  z.object({
+    reason: z.literal("new"),
+    inputs: z.array(z.object({ name: z.string(), path: z.string() })),
+  }),
+  /** What it reads has another content than at the job before: the first files of each input. Null: it was, or is, not there. */
+  z.object({
+    reason: z.literal("changed"),
+    changes: z.array(
+      z.object({
+        input: z.string(),
+        path: z.string(),
+        before: FileState.nullable(),
+        after: FileState.nullable(),
+      }),
+    ),
+    /** There are more, or may be. */
+    more: z.boolean(),
+    /** What changed is shown only to keys that may read all of the inputs. */
+    hidden: z.literal(true).optional(),
+  }),
+  /** The specification has another version since the job before, whose fields say which results count, or what belongs to the inputs. */
+  z.object({ reason: z.literal("version"), from: z.int(), to: z.int(), fields: z.array(z.string()) }),
+  /** It was asked for: the version makes results of before count no more, and changes nothing of what is computed. */
+  z.object({ reason: z.literal("reprocess"), version: z.int() }),
+  /** The job before had it, too, and left no result: it failed there, or was killed. Null: the result is gone since. */
+  z.object({
+    reason: z.literal("again"),
+    job: z.string().nullable(),
+    state: z.enum(["failed", "killed"]).nullable(),
+  }),
+  /** It was not run: it has the result of this job. */
+  z.object({ reason: z.literal("result"), job: z.string() }),
+  /** What would tell is not kept any more. */
+  z.object({ reason: z.literal("not-kept") }),
+]);
+export type KnownWhy = z.infer<typeof KnownWhy>;
+/** Later releases may know more reasons. */
+const Why = z.union([KnownWhy, z.object({ reason: z.string() })]);
 
 /** A datum of a job. While it is tried again, `exitCode` and `reason` are of the last try that failed. */
 export const JobDatum = z.object({
@@ -35,8 +91,12 @@ export const JobDatum = z.object({
   reason: z.string().nullable(),
   /** The node that it runs or ran on. */
   node: z.string().nullable(),
+  /** What made its result, in this job or, if it was skipped, in an earlier one; null: it has none, or that is not known. */
+  code: Code.nullable().default(null),
   /** `path`: the match, from the root of the repo; "" is the root itself. */
   inputs: z.array(z.object({ name: z.string(), path: z.string(), commit: z.string().nullable() })),
+  /** Set if it was asked for: every reason that holds. */
+  why: z.array(Why).optional(),
 });
 export type JobDatum = z.infer<typeof JobDatum>;
 

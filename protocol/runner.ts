@@ -202,6 +202,13 @@ export const Output = z.object({
 });
 export type Output = z.infer<typeof Output>;
 
+/** What ran a datum's command: the executor, and the image by its digest in its registry or by its id; null for processes, which have none. */
+export const Ran = z.object({
+  executor: z.string().max(100),
+  image: z.string().max(1000).nullable(),
+});
+export type Ran = z.infer<typeof Ran>;
+
 export const Outcome = z.discriminatedUnion("state", [
   z.object({
     lease: z.string(),
@@ -211,6 +218,8 @@ export const Outcome = z.discriminatedUnion("state", [
     /** The upload that holds contents too large to travel here. */
     upload: z.string().optional(),
     millis: z.int().nonnegative(),
+    /** What ran the command. Absent: the runner is of a release that does not tell. */
+    ran: Ran.optional(),
   }),
   z.object({
     lease: z.string(),

@@ -88,6 +88,8 @@ export interface Command {
    * are only good during the call: their memory is used again.
    */
   readonly onOutput?: (bytes: Buffer) => void;
+  /** Told in which image it runs, if the executor has images: by the digest in its registry, or by its id. */
+  readonly onImage?: (image: string) => void;
   readonly signal: AbortSignal;
 }
 

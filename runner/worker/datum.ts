@@ -1,10 +1,16 @@
 import { constants } from "node:os";
 import { join } from "node:path";
 import { parseDuration } from "../../protocol/duration.ts";
-import type { LeasedDatum, Outcome } from "../../protocol/runner.ts";
+import type { Ran as CodeThatRan, LeasedDatum, Outcome } from "../../protocol/runner.ts";
 import type { Transform } from "../../protocol/spec.ts";
 import type { Cache } from "../cache/cache.ts";
-import { type MountedSecret, NodeTrouble, type Run, type Sandbox } from "../executors/executor.ts";
+import {
+  type Executor,
+  type MountedSecret,
+  NodeTrouble,
+  type Run,
+  type Sandbox,
+} from "../executors/executor.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Grant } from "../gateway/grant.ts";
 import { boundedReason, messageOf } from "../lib/fault.ts";
@@ -21,12 +27,14 @@ import { commandEnv, commandStdin, machineVariables } from "./command-env.ts";
 export interface DatumDeps {
   readonly gateway: Pick<
     Gateway,
-    "files" | "compose" | "openUpload" | "reserve" | "addInline" | "addContent"
+    "files" | "compose" | "openUpload" | "reserve" | "addInline" | "addContent" | "wireVersion"
   >;
   readonly cache: Pick<Cache, "place" | "readSmall" | "read">;
   readonly pipes: PipeStock;
   readonly secrets: Secrets;
   readonly pipeline: string;
+  /** What runs its commands. */
+  readonly executor: Pick<Executor, "name">;
 }
 
 export interface DatumWork {
@@ -58,6 +66,8 @@ export interface Ran {
   readonly millis: number;
   /** Why the datum has failed whatever the command says: it took too long, or a lazy input could not be served. */
   readonly fault?: string | undefined;
+  /** The image that it ran in; null: there was none. */
+  readonly image?: string | null;
 }
 
 /** The three steps of a datum of one pipeline: lay out its inputs, run its command, store its outputs. */
@@ -92,7 +102,7 @@ export class DatumRunner {
   }
 
   /** Judges the run, and after a success brings what is in `/pfs/out` to the output branch. */
-  async conclude(work: DatumWork, { run, millis, fault }: Ran): Promise<Outcome> {
+  async conclude(work: DatumWork, { run, millis, fault, image = null }: Ran): Promise<Outcome> {
     if (fault !== undefined) return failed(work, { reason: fault, log: run.log, millis });
     const verdict = verdictOf(run, work.transform);
     const endsJob = run.kind === "not-started" && run.hopeless;
@@ -104,11 +114,18 @@ export class DatumRunner {
     try {
       const collected = await collect({ out: join(pfs, "out"), signal });
       const sent = await sendOutputs(this.#deps.gateway, { collected, output, lease, grant, signal });
-      return { lease, state: "success", exitCode: verdict.exitCode, millis, ...sent };
+      const ran = this.#ran(image);
+      return { lease, state: "success", exitCode: verdict.exitCode, millis, ...sent, ...(ran && { ran }) };
     } catch (error) {
       const reason = `the outputs could not be stored: ${messageOf(error)}`;
       return failed(work, { exitCode: verdict.exitCode, reason, log: run.log, millis });
     }
+  }
+
+  /** For the lineage of the result. A gateway of version 1 refuses what it does not know. */
+  #ran(image: string | null): CodeThatRan | undefined {
+    const { gateway, executor } = this.#deps;
+    return gateway.wireVersion >= 2 ? { executor: executor.name, image } : undefined;
   }
 
   #mountedSecrets({ transform, limited, signal }: DatumWork): Promise<MountedSecret[]> {
@@ -132,7 +149,12 @@ export class DatumRunner {
     const limit = timeLimit(datumTimeout, stop);
     const service = new PipeService({ lazy, cache, pipes });
     const signal = AbortSignal.any([limit.signal, service.failed]);
+    let image: string | null = null;
+    const onImage = (told: string): void => {
+      image = told;
+    };
     const command = {
+      onImage,
       ...{ pfs, cmd, stdin, env, machineEnv: machineVariables(transform), secrets, signal },
       ...(workingDir !== undefined && { workingDir }),
       ...(onOutput && { onOutput }),
@@ -144,6 +166,7 @@ export class DatumRunner {
     const late = limit.over() && !stop.aborted;
     return {
       run,
+      image,
       fault: unserved ?? (late ? `the command ran longer than ${datumTimeout} (datumTimeout)` : undefined),
     };
   }

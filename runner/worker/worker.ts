@@ -65,7 +65,7 @@ export async function runWorker(
   const sandboxes = new Sandboxes({ executor, secrets, renewer, log, pipeline, worker, dir, activity });
   const learn = (lease: Lease) => sandboxes.learn(termsOf(lease));
   const calls = new WorkerCalls({ gateway, log, node, pipeline, worker, learn });
-  const datums = new DatumRunner({ gateway, cache, pipes, secrets, pipeline });
+  const datums = new DatumRunner({ gateway, cache, pipes, secrets, pipeline, executor });
   const background = new BackgroundWork();
 
   const confirmLease: TaskDeps["confirmLease"] = (lease, signal) => renewer.confirm(lease, signal);

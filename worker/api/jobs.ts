@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { Name } from "../../protocol/names.ts";
-import { type DatumPage, type Job, type JobPage, JobState } from "../../protocol/pipelines.ts";
+import { type DatumPage, type Job, type JobDatum, type JobPage, JobState } from "../../protocol/pipelines.ts";
 import type { Context } from "../app.ts";
+import { permits } from "../core/permissions.ts";
 import { ApiError } from "./answer/errors.ts";
 import { stopError } from "./answer/failures.ts";
 import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
@@ -105,19 +106,39 @@ export async function stopJob(asked: ApiRequest): Promise<Response> {
 const MAX_DATUMS = 1000;
 
 const DatumsQuery = z.strictObject({
+  /** With the reasons why each was run, or was not. A page is then shorter. */
+  why: z.enum(["true", "false"], { error: "must be true or false" }).default("false"),
   limit: z.coerce.number().int().min(1).max(MAX_DATUMS).default(100),
   after: z.string().optional(),
 });
 
 /** `GET /jobs/{id}/datums`: first the datums that it ran or will run, then those that it skipped. */
 export async function listDatums(asked: ApiRequest): Promise<Response> {
-  const { limit, after } = readQuery(asked, DatumsQuery);
+  const { why, limit, after } = readQuery(asked, DatumsQuery);
   const id = jobParam(asked);
   const pipeline = asked.context.pipeline(await pipelineOf(asked));
-  const page = await pipeline.datums({ job: id, limit, ...(after !== undefined && { after }) });
-  if (page.ok) return Response.json({ datums: page.datums, next: page.next } satisfies DatumPage);
+  const more = { ...(after !== undefined && { after }), ...(why === "true" && { why: true as const }) };
+  const page = await pipeline.datums({ job: id, limit, ...more });
+  if (page.ok) {
+    const datums = why === "true" ? await shownWhy(asked, page.datums) : page.datums;
+    return Response.json({ datums, next: page.next } satisfies DatumPage);
+  }
   if (page.reason === "no-such-job") throw noSuchJob(id);
   throw invalidField("after", "must be the 'next' of an earlier page");
+}
+
+/** What changed in the inputs of a job is shown only to keys that may read all of them. */
+async function shownWhy(asked: ApiRequest, datums: readonly JobDatum[]): Promise<JobDatum[]> {
+  const { scope } = asked.caller;
+  if (scope.repos === null) return [...datums];
+  const job = await asked.context.pipeline(await pipelineOf(asked)).job(jobParam(asked));
+  const readsAll = job?.inputs.every(({ repo }) => permits(scope, { permission: "read", repo })) ?? false;
+  if (readsAll) return [...datums];
+  return datums.map((datum) => ({ ...datum, ...(datum.why && { why: datum.why.map(withoutChanges) }) }));
+}
+
+function withoutChanges(why: NonNullable<JobDatum["why"]>[number]): NonNullable<JobDatum["why"]>[number] {
+  return why.reason === "changed" ? { reason: "changed", changes: [], more: true, hidden: true } : why;
 }
 
 /** The pipeline of the job in the path. */

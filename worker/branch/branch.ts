@@ -304,6 +304,10 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return await this.#history.fingerprint(request);
   }
 
+  async compare(request: Contract.ComparePaths) {
+    return await this.#history.compare(request);
+  }
+
   async position(request: { commit: string }) {
     return this.#history.position(request);
   }

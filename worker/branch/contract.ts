@@ -152,6 +152,11 @@ export interface BranchApi {
   ): Promise<{ files: FileEntry[]; next: string | null }>;
   /** One digest over everything under a directory ("" is the root, else without trailing slash) at a position; null if nothing is there. */
   fingerprint(request: CommitPosition & { path: string; since?: CommitPosition }): Promise<ContentId | null>;
+  /**
+   * What became of paths between two positions, of any generations: of each, and of what is below it. At most
+   * MAX_COMPARED paths. Null: the branch knows no such positions.
+   */
+  compare(request: ComparePaths): Promise<{ paths: readonly ComparedPath[] } | null>;
   /** Commits of the branch, the newest first, those before `after`. */
   commits(request: {
     after?: string;
@@ -701,6 +706,26 @@ export interface PathDifference {
   readonly before: ContentId | null;
   readonly after: ContentId | null;
 }
+/** Most paths of one `compare`. */
+export const MAX_COMPARED = 100;
+export interface ComparePaths {
+  readonly from: CommitPosition;
+  readonly to: CommitPosition;
+  /** Only what was written after this counts, as in `filesAt`. */
+  readonly since?: CommitPosition;
+  /** Without trailing slashes; "" is the root. */
+  readonly paths: readonly string[];
+}
+export interface ComparedPath {
+  readonly path: string;
+  /** Whether anything was there, at the path or below it. */
+  readonly was: boolean;
+  /** The first files that have another content, are new or are gone: the path itself first, then those below it. */
+  readonly changes: readonly PathDifference[];
+  /** There are more, or may be: it was not looked at everything. */
+  readonly more: boolean;
+}
+
 export interface CommitDiff {
   readonly ok: true;
   readonly changes: readonly PathDifference[];

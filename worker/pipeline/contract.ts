@@ -58,11 +58,12 @@ export interface PipelineApi {
    * ended otherwise; `job-ending`: its output is being committed.
    */
   stopJob(id: string): Promise<{ ok: true; job: Job } | Refused<"no-such-job" | "job-ended" | "job-ending">>;
-  /** What a job ran and skipped. Pages may be short; `next` says whether that was all. */
+  /** What a job ran and skipped. Pages may be short; `next` says whether that was all. `why`: with the reasons of each. */
   datums(request: {
     job: string;
     after?: string;
     limit: number;
+    why?: true;
   }): Promise<({ ok: true } & DatumPage) | Refused<"no-such-job" | "no-such-place">>;
   /**
    * Why jobs wait that have not ended, by id: null for one that is worked on, has ended or is not there. For lists that

@@ -12,6 +12,7 @@ import { stopJob } from "./jobs/end.ts";
 import type { JobRow } from "./jobs/job-store.ts";
 import { makersOf } from "./jobs/provenance.ts";
 import { reasonsOf, shownJobs } from "./jobs/view.ts";
+import { explained, MAX_EXPLAINED } from "./jobs/why.ts";
 import { Ledger } from "./ledger/ledger.ts";
 import { beginCreation } from "./lifecycle/create.ts";
 import { beginDestruction } from "./lifecycle/destroy.ts";
@@ -138,8 +139,11 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     const { ledger } = this.#context;
     const job = ledger.exists ? ledger.jobs.byId(request.job) : undefined;
     if (!job) return { ok: false, reason: "no-such-job" };
-    const page = listDatums(ledger, { job, after: request.after, limit: request.limit });
-    return page ? { ok: true, ...page } : { ok: false, reason: "no-such-place" };
+    const { after, why } = request;
+    const limit = why ? Math.min(request.limit, MAX_EXPLAINED) : request.limit;
+    const page = listDatums(ledger, { job, after, limit });
+    if (!page) return { ok: false, reason: "no-such-place" };
+    return { ok: true, ...(why ? await explained(this.#context, { job, page }) : page) };
   }
 
   async logs(request: Request<"logs">): Answer<"logs"> {

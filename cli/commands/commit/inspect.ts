@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { CommitDetail, MAX_LIST_MAKERS, type Maker, Provenance } from "../../../protocol/commits.ts";
 import { bucketName } from "../../../protocol/names.ts";
+import type { Code } from "../../../protocol/pipelines.ts";
 import { type Address, showAddress } from "../../gateway/address.ts";
 import { type Client, encodePath, withClient } from "../../gateway/client.ts";
 import {
@@ -23,7 +24,7 @@ export function addCommitInspect(group: Command): void {
   const command = group
     .command("inspect")
     .description(
-      "Shows a commit: its job and the commits that this read, which may be inspected in turn. Of a file, also the datums that made it and what they read.",
+      "Shows a commit: its job and the commits that this read, which may be inspected in turn. Of a file, also the datums that made it: what they read, and the code that ran (the image by its digest, or that it was a process).",
     )
     .argument("<bucket>", "<branch>.<repo>, or <branch>.<repo>/<path> for a file; with or without s3://")
     .argument("[commit]", "the commit; by default the newest one")
@@ -93,6 +94,7 @@ function printProvenance({ path, job, datums, next }: Provenance): void {
   if (job !== null && datums.length === 0) printLine("datum     - (no datum that is known made it)");
   for (const datum of datums) {
     printLine(`datum     ${datum.id} (${ranText(datum)})`);
+    if (datum.code) printLine(`  code    ${showCode(datum.code)}`);
     for (const { name, repo, branch, commit, path: read, kind } of datum.inputs) {
       const address = showAddress({ bucket: bucketName({ repo, branch }) }, read);
       const slash = kind === "dir" && read !== "" ? "/" : "";
@@ -100,6 +102,14 @@ function printProvenance({ path, job, datums, next }: Provenance): void {
     }
   }
   if (next !== null) printLine(`more with --after '${next}'`);
+}
+
+/** Which code it was, in words. */
+function showCode({ version, executor, image }: Code): string {
+  const of = `version ${version} of the specification`;
+  if (executor === "process") return `${of}, as a process of the node: the image is ignored`;
+  if (image !== null) return `${of}, in ${image}`;
+  return `${of}; its runner did not tell the image`;
 }
 
 function ranText({ state, job, node, exitCode }: Maker): string {

@@ -1,6 +1,7 @@
 import type { Executor, Limits, PrepareRequest, Sandbox } from "../executor.ts";
 import { ensureImage } from "../images/ensure-image.ts";
 import { PrivateImages } from "../images/private-images.ts";
+import { ToldImages } from "../images/told-image.ts";
 import { Disposal } from "./engine/disposal.ts";
 import { ask, asTrouble, type Engine } from "./engine/engine.ts";
 import { ownerOf } from "./engine/labels.ts";
@@ -29,7 +30,8 @@ export async function containerExecutor({
   const owner = await ownerOf({ dataDir, node });
   const disposal = new Disposal(engine);
   const privates = new PrivateImages(dataDir);
-  const agentEngine: AgentEngine = { engine, owner, limits, network, privates, disposal };
+  const told = new ToldImages(engine);
+  const agentEngine: AgentEngine = { engine, owner, limits, network, privates, told, disposal };
   return {
     name: engine.kind,
     prepare: (request) => prepare(agentEngine, request),

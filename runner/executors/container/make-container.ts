@@ -5,6 +5,7 @@ import type { Container, ContainerCreateOptions, HostConfig } from "dockerode";
 import type { Command, Limits, PrepareRequest } from "../executor.ts";
 import { ensureImage } from "../images/ensure-image.ts";
 import type { PrivateImages } from "../images/private-images.ts";
+import type { ToldImages } from "../images/told-image.ts";
 import type { Disposal } from "./engine/disposal.ts";
 import { ask, asTrouble, type Engine, EngineRefusal, notSeen } from "./engine/engine.ts";
 import { labelsOf, type Owner } from "./engine/labels.ts";
@@ -21,6 +22,7 @@ export interface AgentEngine {
   /** As the engine names it; undefined: its default. */
   readonly network: string | undefined;
   readonly privates: PrivateImages;
+  readonly told: ToldImages;
   readonly disposal: Disposal;
 }
 
@@ -61,11 +63,13 @@ export interface MakeOptions extends ContainerMounts {
 export interface Made {
   readonly name: string;
   readonly container: Container;
+  /** What it was made of, as lineage tells it. */
+  readonly image: string;
 }
 
 /** Makes a container, which must be removed through `disposal`. Throws NodeTrouble. */
 export async function makeContainer(
-  { engine, owner, limits, network, privates, disposal }: AgentEngine,
+  { engine, owner, limits, network, privates, told, disposal }: AgentEngine,
   worker: WorkerTerms,
   { pfs, control, secrets, config, signal }: MakeOptions,
 ): Promise<Made> {
@@ -74,6 +78,7 @@ export async function makeContainer(
   await disposal.sweep();
   const { image, pullSecrets, pipeline } = worker;
   const Image = await ensureImage(engine, { image, pullSecrets, privates, signal });
+  const toldImage = await told.nameOf({ image, id: Image });
   const name = `sluice-${owner.node}-${pipeline}-${randomBytes(4).toString("hex")}`;
   const mounts = mountsOf({ pfs, secrets, ...(control !== undefined && { control }) });
   const options = {
@@ -89,7 +94,8 @@ export async function makeContainer(
     ...config,
   };
   try {
-    return { name, container: await ask(engine, () => engine.docker.createContainer(options)) };
+    const container = await ask(engine, () => engine.docker.createContainer(options));
+    return { name, container, image: toldImage };
   } catch (error) {
     // The engine may have made it all the same.
     await disposal.remove(name).catch(() => undefined);

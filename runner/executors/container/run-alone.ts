@@ -39,6 +39,7 @@ export async function runAlone(
   // Engines take an empty entry point for that of the image.
   if (!cmd[0]) return { kind: "not-started", reason: noCommand(""), log: "" };
   const made = await make(configOf(command, agentEngine.engine));
+  command.onImage?.(made.image);
   try {
     return await runIn(agentEngine, made, command);
   } finally {

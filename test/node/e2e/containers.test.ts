@@ -65,6 +65,13 @@ for (const { name, engine } of await findEngines()) {
         expect(String(await s3.get("master.upper", "b"))).toBe("TWO\n");
         const said = await logsOf(job?.id ?? "");
         for (const line of ["one", "two", "/tmp", "image"]) expect(said).toContain(`"line":"${line}"`);
+        const made = JSON.parse(await sluiceOk(server, "commit", "inspect", "master.upper/a", "--json"));
+        expect(made.provenance.datums[0].code).toEqual({
+          version: 1,
+          node: `with-${name}`,
+          executor: name,
+          image: expect.stringMatching(/(^|@)sha256:[0-9a-f]{64}$/),
+        });
         await control.deletePipeline("upper");
         expect(runner.output()).not.toContain('"level":50');
       },

@@ -56,6 +56,7 @@ async function batch(names: string[], run: Runs): Promise<NodeTrouble | undefine
   const datums = new DatumRunner({
     ...{ gateway: api, cache: openCache(dir, { gateway: api }), pipes: new PipeStock(join(dir, "pipes")) },
     ...{ secrets: { for: () => ({ read: async () => new Map() }) }, pipeline: "edges" },
+    executor: { name: "fake" },
   });
   const signals = { drain: new AbortController().signal, kill: kill.signal };
   const deps = { datums, sandbox, leases, reporter, background, log, dir };
@@ -70,6 +71,23 @@ const good: Run = { kind: "exited", code: 0, log: "" };
 const statesOf = () => gateway.outcomes.map(({ state }) => state).sort();
 
 describe("a batch", () => {
+  test("tells with each success what ran it, but not to a gateway that would refuse that", async () => {
+    const inImage = async ({ onImage }: Command): Promise<Run> => {
+      onImage?.("r.io/x@sha256:1");
+      return good;
+    };
+    await batch(["a"], inImage);
+    await batch(["b"], async () => good);
+    gateway.wireVersion = 1;
+    await batch(["c"], inImage);
+    const told = gateway.outcomes.map((outcome) => "ran" in outcome && outcome.ran);
+    expect(told).toEqual([
+      { executor: "fake", image: "r.io/x@sha256:1" },
+      { executor: "fake", image: null },
+      false,
+    ]);
+  });
+
   test("answers nothing where commands can be run", async () => {
     expect(await batch(["a", "b"], async () => good)).toBeUndefined();
     expect(statesOf()).toEqual(["success", "success"]);

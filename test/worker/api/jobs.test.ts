@@ -115,6 +115,35 @@ describe("GET /jobs/{id}/datums and /logs", () => {
     }
   });
 
+  test("tell why each was run, and what changed only to keys that may read all of the inputs", async () => {
+    const { datum } = await running("reasons");
+    await commitFiles({ repo: "reasons-in", branch: "master" }, { a: "11" });
+    const second = await soon(async (): Promise<string | undefined> => {
+      const [job] = (await good("GET /jobs?pipeline=reasons")).jobs;
+      return job.id !== datum.job && job.state === "running" ? job.id : undefined;
+    });
+    await known(second);
+    const whyOf = async (target: string, call = {}) => {
+      const { datums } = DatumPage.parse(await good(target, call));
+      return datums.find(({ inputs }) => inputs[0]?.path === "a")?.why;
+    };
+    const target = `GET /jobs/${second}/datums?why=true`;
+    const change = { input: "reasons-in", path: "a", before: { size: 1 }, after: { size: 2 } };
+    const keyFor = (repos: string[]) => ({ caller: { scope: { level: "read" as const, repos } } });
+    for (const call of [{}, keyFor(["reasons", "reasons-in"])]) {
+      expect(await whyOf(target, call)).toMatchObject([
+        { reason: "changed", changes: [change], more: false },
+      ]);
+    }
+    expect(await whyOf(target, keyFor(["reasons"]))).toEqual([
+      { reason: "changed", changes: [], more: true, hidden: true },
+    ]);
+    expect(await whyOf(`GET /jobs/${second}/datums`)).toBeUndefined();
+    expect(await whyOf(`GET /jobs/${datum.job}/datums?why=true`)).toEqual([
+      { reason: "new", inputs: [{ name: "reasons-in", path: "a" }] },
+    ]);
+  });
+
   test("are asked for within bounds", async () => {
     const { datum } = await running("bound");
     await known(datum.job);
@@ -124,6 +153,7 @@ describe("GET /jobs/{id}/datums and /logs", () => {
       ["datums?after=zzz", "after"],
       ["datums?after=r%3D%25", "after"],
       ["datums?state=failed", "state"],
+      ["datums?why=yes", "why"],
       ["logs?follow=yes", "follow"],
       ["logs?after=zzz", "after"],
       ["logs?datum=", "datum"],

@@ -1,6 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import type { CommitNote, PathDifference } from "../../../worker/branch/contract.ts";
+import { LIVES, STATES, TOUCHED_BY_ONE } from "../../../worker/branch/history/compare.ts";
 import {
   CHANGED_IN_ONE,
   CHANGED_IN_SPAN,
@@ -13,6 +14,7 @@ import {
   type BranchStub,
   begin,
   branchOf,
+  byBytes,
   chunked,
   commitFiles,
   committed,
@@ -207,6 +209,9 @@ describe("a difference", () => {
       [CHANGED_IN_SPAN]: [1, "", 10, 0, 1],
       [EVERY_PATH]: [1, "", 10],
       [DIFFERENCES]: [1, 0, 1, "[]"],
+      [TOUCHED_BY_ONE]: [1, "", "z", 1, 10],
+      [LIVES]: [1, "", "z", 10],
+      [STATES]: [1, "[]", 1],
     };
     for (const [text, bound] of Object.entries(values)) {
       const plan = await runInDurableObject(branch, (_, { storage }) =>
@@ -215,9 +220,92 @@ describe("a difference", () => {
           .toArray()
           .map(({ detail }) => String(detail)),
       );
-      const walks = plan.filter((line) => /^SCAN (files|a|b)\b/.test(line));
+      const walks = plan.filter((line) => /^SCAN (files|a|b|there)\b/.test(line));
       expect(walks, text).toEqual([]);
     }
+  });
+});
+
+/** What became of a path and of what is below it, by two whole trees. */
+function naiveCompare(path: string, [before, after]: readonly [Tree, Tree]): unknown {
+  const isBelow = (one: string): boolean => path === "" || one === path || one.startsWith(`${path}/`);
+  const paths = [...new Set([...before.keys(), ...after.keys()])].filter(isBelow).sort(byBytes);
+  const changed = paths.filter((one) => before.get(one) !== after.get(one));
+  return {
+    path,
+    was: [...before.keys()].some(isBelow),
+    changed: changed.slice(0, 5),
+    more: changed.length > 5,
+  };
+}
+
+describe("a comparison of paths", () => {
+  test("is what a naive one of the two trees says, of files, directories and the root", async () => {
+    const branch = await freshBranch();
+    const pick = picker(11);
+    const { commits, trees } = await randomHistory(branch, pick);
+    const places = await Promise.all(commits.map((commit) => branch.position({ commit })));
+    const paths = ["", "a", "b", "c", "c/d", "f", "f/g", "nothing", "ü"];
+    for (let time = 0; time < 30; time++) {
+      const to = pick(commits.length);
+      const from = time % 2 === 0 ? Math.max(0, to - 1) : pick(to + 1);
+      const [start, end] = [places[from], places[to]];
+      if (!start || !end) throw new Error("a commit has no place");
+      const answer = await branch.compare({ from: start, to: end, paths });
+      const found = answer?.paths.map(({ changes, ...one }) => ({
+        ...one,
+        changed: changes.map(({ path }) => path),
+      }));
+      const sides = [trees[from] as Tree, trees[to] as Tree] as const;
+      expect(found).toEqual(paths.map((path) => naiveCompare(path, sides)));
+    }
+  });
+
+  test("tells the first changes and that there are more, and looks at so many rows alone", async () => {
+    const branch = await freshBranch();
+    const many = Object.fromEntries(
+      Array.from({ length: 2100 }, (_, n) => [`d/${String(n).padStart(4, "0")}`, "1"]),
+    );
+    const one = committed(await commitFiles(branch, { puts: { ...many, e: "1" } })) ?? "";
+    const two = committed(await commitFiles(branch, { puts: { "d/2099": "2", e: "2" } })) ?? "";
+    await put(branch, "other");
+    const three =
+      committed(
+        await commitFiles(branch, { puts: Object.fromEntries(Object.keys(many).map((path) => [path, "3"])) }),
+      ) ?? "";
+    const [first, second, last] = await Promise.all(
+      [one, two, three].map((commit) => branch.position({ commit })),
+    );
+    if (!first || !second || !last) throw new Error("a commit has no place");
+    const told = async (from: typeof first, to: typeof first) =>
+      (await branch.compare({ from, to, paths: ["d"] }))?.paths.map(({ was, changes, more }) => ({
+        was,
+        changes: changes.length,
+        more,
+      }));
+    expect(await told(first, second)).toEqual([{ was: true, changes: 1, more: false }]);
+    expect(await told(second, last)).toEqual([{ was: true, changes: 5, more: true }]);
+    // Over several commits each life is looked at, up to a bound: what is behind it may have changed.
+    const other = { ...second, seq: second.seq + 1 };
+    expect(await told(first, other)).toEqual([{ was: true, changes: 0, more: true }]);
+  });
+
+  test("knows other lives of the branch, and no positions that never were", async () => {
+    const branch = await freshBranch();
+    await commitFiles(branch, { puts: { a: "1", "d/e": "1" } });
+    await branch.destroy();
+    await branch.create();
+    await commitFiles(branch, { puts: { a: "2", "d/e": "1", b: "1" } });
+    const from = { generation: 1, seq: 1 };
+    const to = { generation: 2, seq: 1 };
+    const answer = await branch.compare({ from, to, paths: ["a", "b", "d"] });
+    expect(answer?.paths).toMatchObject([
+      { path: "a", was: true, changes: [{ path: "a", after: { size: 1 } }] },
+      { path: "b", was: false, changes: [{ path: "b", before: null }] },
+      { path: "d", was: true, more: true },
+    ]);
+    expect(await branch.compare({ from, to: { generation: 3, seq: 1 }, paths: ["a"] })).toBeNull();
+    expect(await branchOf(freshBucket()).compare({ from, to, paths: ["a"] })).toBeNull();
   });
 });
 

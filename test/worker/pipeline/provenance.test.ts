@@ -1,15 +1,22 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { Maker } from "../../../protocol/commits.ts";
+import type { Ran } from "../../../protocol/runner.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import { Sql } from "../../../worker/sqlite/sql.ts";
 import {
   allJobs,
   type Command,
   commit,
+  echo,
+  leaseSome,
   makePipeline,
   makeRepo,
   master,
+  outcomeOf,
   pathsOf,
+  pipelineOf,
   query,
+  specOf,
   workUntil,
 } from "./support.ts";
 
@@ -55,6 +62,7 @@ describe("what made an output file", () => {
       job: job?.id,
       node: "n1",
       exitCode: 0,
+      code: { version: 1, node: "n1", executor: null, image: null },
       inputs: [
         { name: "made-a", repo: "made-a", branch: "master", commit: a, path: "d", kind: "dir" },
         { name: "made-b", repo: "made-b", branch: "master", commit: b, path: "y", kind: "file" },
@@ -184,5 +192,104 @@ describe("what made an output file", () => {
     for (const text of ["2", "3"]) await commit("grow-in", { a: text });
     await workUntil(pipeline, { jobs: 3 });
     expect(await query("grow", "SELECT count(*) AS n FROM made")).toEqual([{ n: 5 }]);
+  });
+});
+
+/** Runs the datums that are leased next as this; the job then ends. */
+async function runAs(pipeline: PipelineApi, { ran, jobs }: { ran?: Ran; jobs: number }): Promise<void> {
+  const { datums, output } = await leaseSome(pipeline);
+  const outcomes = await Promise.all(
+    datums.map(async (datum) => {
+      const outcome = await outcomeOf(datum, { command: echo, output });
+      return outcome.state === "success" && ran ? { ...outcome, ran } : outcome;
+    }),
+  );
+  expect(await pipeline.finish({ worker: "w1", outcomes })).toEqual({ lost: [] });
+  await workUntil(pipeline, { jobs });
+}
+
+const IMAGE = `docker.io/library/busybox@sha256:${"0".repeat(64)}`;
+
+describe("the code that made an output file", () => {
+  it("is kept with the result: the image or that there was none, the version and the node, also if it was skipped", async () => {
+    await makeRepo("code-in");
+    const pipeline = await makePipeline({ name: "code", globs: { "code-in": "/*" } });
+    const codeOf = async (path: string, job: number) => (await makersOf(pipeline, { path, job }))[0]?.code;
+    await commit("code-in", { a: "1" });
+    await runAs(pipeline, { ran: { executor: "docker", image: IMAGE }, jobs: 1 });
+    await commit("code-in", { b: "1" });
+    await runAs(pipeline, { ran: { executor: "process", image: null }, jobs: 2 });
+    await commit("code-in", { c: "1" });
+    await runAs(pipeline, { jobs: 3 });
+    const inContainer = { version: 1, node: "n1", executor: "docker", image: IMAGE };
+    for (const job of [0, 1, 2]) expect(await codeOf("a.out", job)).toEqual(inContainer);
+    const asProcess = { version: 1, node: "n1", executor: "process", image: null };
+    expect(await codeOf("b.out", 2)).toEqual(asProcess);
+    // A runner of the release before tells nothing.
+    expect(await codeOf("c.out", 2)).toEqual({ ...asProcess, executor: null });
+    const [, , third] = await allJobs(pipeline);
+    const pages = [undefined, "r"].map((after) =>
+      pipeline.datums({ job: third?.id ?? "", limit: 10, ...(after !== undefined && { after }) }),
+    );
+    const datums = (await Promise.all(pages)).flatMap((page) => (page.ok ? page.datums : []));
+    const codes = datums.map(({ inputs, code }) => [inputs[0]?.path, code?.executor]);
+    expect(codes.sort()).toEqual([
+      ["a", "docker"],
+      ["b", "process"],
+      ["c", null],
+    ]);
+    expect(await query("code", "SELECT count(*) AS n FROM codes")).toEqual([{ n: 3 }]);
+  });
+
+  it("of an old commit is still known when its result is kept no more", async () => {
+    await makeRepo("old-code-in");
+    const options = { name: "old-code", globs: { "old-code-in": "/*" } };
+    const pipeline = await makePipeline(options);
+    await commit("old-code-in", { a: "1" });
+    await runAs(pipeline, { ran: { executor: "podman", image: IMAGE }, jobs: 1 });
+    await pipelineOf("old-code").update({ spec: specOf(options), reprocess: true });
+    await runAs(pipeline, { ran: { executor: "process", image: null }, jobs: 2 });
+    await expect.poll(() => query("old-code", "SELECT DISTINCT salt FROM results")).toEqual([{ salt: "2" }]);
+    const codes = await Promise.all(
+      [0, 1].map(async (job) => (await makersOf(pipeline, { path: "a.out", job }))[0]?.code),
+    );
+    expect(codes).toEqual([
+      { version: 1, node: "n1", executor: "podman", image: IMAGE },
+      { version: 2, node: "n1", executor: "process", image: null },
+    ]);
+  });
+
+  it("is known also if the first result of that code was undone on its way", async () => {
+    await makeRepo("undone-in");
+    const pipeline = await makePipeline({ name: "undone", globs: { "undone-in": "/*" } });
+    await commit("undone-in", { a: "1" });
+    const { datums, output } = await leaseSome(pipeline);
+    const [datum] = datums;
+    if (!datum) throw new Error("nothing was leased");
+    const outcomes = [await outcomeOf(datum, { command: echo, output })];
+    const execute = Sql.prototype.execute;
+    const spy = vi.spyOn(Sql.prototype, "execute").mockImplementation(function (this: Sql, text, values) {
+      if (/INTO outputs/.test(text)) throw new Error("crash");
+      return execute.call(this, text, values);
+    });
+    const failed = pipeline.finish({ worker: "w1", outcomes }).catch(() => "failed");
+    expect(await failed).toBe("failed");
+    spy.mockRestore();
+    await pipeline.finish({ worker: "w1", outcomes });
+    await workUntil(pipeline, { jobs: 1 });
+    const [maker] = await makersOf(pipeline, { path: "a.out", job: 0 });
+    expect(maker?.code).toMatchObject({ version: 1, node: "n1" });
+  });
+
+  it("is not known of what a release before made", async () => {
+    await makeRepo("before-in");
+    const pipeline = await makePipeline({ name: "before", globs: { "before-in": "/*" } });
+    await commit("before-in", { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    await query("before", "UPDATE results SET code = NULL; UPDATE made SET code = NULL");
+    expect((await makersOf(pipeline, { path: "a.out", job: 0 }))[0]).toMatchObject({
+      code: null,
+      node: "n1",
+    });
   });
 });

@@ -56,6 +56,10 @@ function rowsOf(name: string): readonly (readonly string[])[] {
       `UPDATE pipeline SET behind = '{"ahead":"a.b","behind":"c.d","until":1}'`,
       "INSERT INTO proposals (id) VALUES ('p')",
     ],
+    [
+      "INSERT INTO codes (number, revision, node, executor, image) VALUES (1, 1, 'n0', '', '')",
+      "UPDATE results SET code = 1",
+    ],
   ];
 }
 

@@ -5,6 +5,7 @@ import type * as Contract from "../contract.ts";
 import { filesAt, fingerprint } from "../read/tree.ts";
 import type { Position } from "../tree/commit-store.ts";
 import { justAfter } from "../tree/path-ranges.ts";
+import { comparePaths, spanOf } from "./compare.ts";
 import { readChanges, readEvents } from "./feed.ts";
 
 type HistoryContext = Pick<BranchContext, "ledger" | "now" | "turn">;
@@ -71,6 +72,11 @@ export class HistoryCalls {
       path,
       turn,
     });
+  }
+
+  compare({ paths, ...span }: Contract.ComparePaths): Promise<Contract.AnswerOf<"compare">> {
+    const { ledger, turn } = this.#context;
+    return comparePaths(ledger, { ...spanOf(span), paths, turn });
   }
 
   position({ commit: id }: { commit: string }): Contract.CommitPosition | null {

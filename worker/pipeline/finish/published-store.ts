@@ -9,6 +9,12 @@ export interface Written extends DatumRow, ContentId {
   readonly path: string;
 }
 
+/** A datum that made a path. */
+interface MakerRow extends DatumRow {
+  /** The number of what ran it; null: the row is older than that was kept. */
+  readonly code: number | null;
+}
+
 type Place = Pick<Written, "path" | "key">;
 
 /**
@@ -65,8 +71,11 @@ export class MakerStore extends Store {
   /** The job whose commit is being recorded, the oldest one that has not ended, has the path from this datum. */
   bear({ path, key, id, salt }: Place & ResultKey): void {
     this.sql.run`
-      INSERT INTO made (path, born, key, id, salt) VALUES (${path}, ${this.#job()}, ${key}, ${id}, ${salt})
-      ON CONFLICT (path, born, key) DO UPDATE SET id = excluded.id, salt = excluded.salt, died = NULL`;
+      INSERT INTO made (path, born, key, id, salt, code)
+      VALUES (${path}, ${this.#job()}, ${key}, ${id}, ${salt},
+        (SELECT code FROM results WHERE id = ${id} AND salt = ${salt}))
+      ON CONFLICT (path, born, key) DO UPDATE SET
+        id = excluded.id, salt = excluded.salt, code = excluded.code, died = NULL`;
   }
 
   /** That job has it from this datum no more; does nothing if it had not. */
@@ -77,13 +86,13 @@ export class MakerStore extends Store {
   }
 
   /** The datums that a path came from at a job, in order of their keys, after one; from the first for null. */
-  of(path: string, { job, after, limit }: { job: number; after: string | null; limit: number }): DatumRow[] {
+  of(path: string, { job, after, limit }: { job: number; after: string | null; limit: number }): MakerRow[] {
     const first = after === null ? 1 : 0;
-    return this.sql.all<DatumRow>`
-      SELECT id, salt, key FROM (
-        SELECT id, salt, key, born FROM made INDEXED BY made_alive WHERE path = ${path} AND died IS NULL
+    return this.sql.all<MakerRow>`
+      SELECT id, salt, key, code FROM (
+        SELECT id, salt, key, code, born FROM made INDEXED BY made_alive WHERE path = ${path} AND died IS NULL
         UNION ALL
-        SELECT id, salt, key, born FROM made INDEXED BY made_by_died
+        SELECT id, salt, key, code, born FROM made INDEXED BY made_by_died
         WHERE path = ${path} AND died IS NOT NULL AND died > ${job})
       WHERE born <= ${job} AND (${first} OR key > ${after}) ORDER BY key LIMIT ${limit}`;
   }

@@ -6,7 +6,7 @@ import type { ShownAttempt } from "../work/attempt-store.ts";
 import type { JobRow } from "./job-store.ts";
 
 /** What a list of datums is read from. */
-type Listed = Uses<"attempts" | "datums" | "results" | "pipeline">["ledger"];
+export type Listed = Uses<"attempts" | "datums" | "results" | "codes" | "pipeline">["ledger"];
 
 /** A place in the list: among what the job ran, by id, or among what it has beside that, by key. */
 type Place =
@@ -52,7 +52,9 @@ function shown(ledger: Listed, { job, attempt }: { job: JobRow; attempt: ShownAt
   const over =
     job.finishedAt !== null && (waits || attempt.state === "queued" || attempt.state === "running");
   const state = over ? "killed" : waits ? "queued" : attempt.state;
-  return { id, state, tries, exitCode, reason, node, inputs: inputsOf(ledger, { job, key }) };
+  const salt = ledger.pipeline.definitionAt(job.revision)?.salt ?? "";
+  const code = codeOf(ledger, { job, id, salt });
+  return { id, state, tries, exitCode, reason, node, code, inputs: inputsOf(ledger, { job, key }) };
 }
 
 function inherited(ledger: Listed, { job, row }: { job: JobRow; row: DatumRow }): JobDatum {
@@ -61,7 +63,17 @@ function inherited(ledger: Listed, { job, row }: { job: JobRow; row: DatumRow })
   const done = job.state === "success" || ledger.results.has(id, salt);
   const state = done ? "skipped" : undone;
   const inputs = inputsOf(ledger, { job, key });
-  return { id, state, tries: 0, exitCode: null, reason: null, node: null, inputs };
+  const code = codeOf(ledger, { job, id, salt });
+  return { id, state, tries: 0, exitCode: null, reason: null, node: null, code, inputs };
+}
+
+/** What made the result that a datum has in a job. One that was made later is of no matter to the job. */
+function codeOf(
+  { results, codes }: Listed,
+  { job, id, salt }: { job: JobRow; id: string; salt: string },
+): JobDatum["code"] {
+  const origin = results.origin({ id, salt });
+  return origin && origin.job <= job.n ? codes.get(origin.code) : null;
 }
 
 function inputsOf(ledger: Listed, { job, key }: { job: JobRow; key: string }): JobDatum["inputs"] {

@@ -8,7 +8,10 @@ import type { JobRow } from "./job-store.ts";
 
 /** The datums that made a path of a job's output commit, and what they read at that job, however long ago it was. */
 export async function makersOf(
-  uses: Uses<"exists" | "pipeline" | "jobs" | "makers" | "results" | "attempts" | "elements", "branch">,
+  uses: Uses<
+    "exists" | "pipeline" | "jobs" | "makers" | "results" | "codes" | "attempts" | "elements",
+    "branch"
+  >,
   { job: id, path, after, limit }: Parameters<PipelineApi["provenance"]>[0],
 ): Promise<MakerPage | "no-such-job" | "not-kept" | "not-yet"> {
   const { ledger } = uses;
@@ -20,16 +23,19 @@ export async function makersOf(
   if (job.n > row.committed) return "not-yet";
   const makers = ledger.makers.of(path, { job: job.n, after, limit });
   const datums: Maker[] = [];
-  for (const { id: datum, salt, key } of makers) {
+  for (const { id: datum, salt, key, code: published } of makers) {
     const origin = ledger.results.origin({ id: datum, salt });
     const ran = origin && ledger.jobs.get(origin.job);
     const attempt = ran && ledger.attempts.get(ran.n, datum);
+    // The datum may have run again since, as its content was gone: then this job has what ran it before.
+    const code = ledger.codes.get(origin && origin.job <= job.n ? origin.code : published);
     datums.push({
       id: datum,
       state: ran?.n === job.n ? "success" : "skipped",
       job: ran?.id ?? null,
-      node: attempt?.node ?? null,
+      node: attempt?.node ?? code?.node ?? null,
       exitCode: origin?.exitCode ?? null,
+      code,
       inputs: await inputsOf(uses, { definition, job, key }),
     });
   }

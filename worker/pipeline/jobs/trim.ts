@@ -23,8 +23,8 @@ export async function trim(
   const { ledger } = uses;
   await inSlices(() => ledger.elements.trim(oldestRead(), SLICE));
   await inSlices(() => ledger.datums.trim(ledger.pipeline.row()?.committed ?? 0, SLICE));
-  await inSlices(() => ledger.attempts.trim(oldestShown(), SLICE));
-  await inSlices(() => ledger.logs.trim(oldestShown(), SLICE));
+  await inSlices(() => ledger.attempts.trim(oldestShown(ledger.jobs), SLICE));
+  await inSlices(() => ledger.logs.trim(oldestShown(ledger.jobs), SLICE));
   let after: ResultKey | null = { id: "", salt: "" };
   await inSlices(() => {
     const { staleUntil = null, committed = 0 } = ledger.pipeline.row() ?? {};
@@ -40,15 +40,15 @@ export async function trim(
     return ledger.jobs.oldest()?.n ?? ledger.jobs.newest()?.n ?? 0;
   }
 
-  /** What a job left undone is wanted until a later one has taken it over. */
-  function oldestShown(): number {
-    const newest = ledger.jobs.newest()?.n ?? 0;
-    return newest <= KEPT_JOBS ? 0 : Math.min(newest - KEPT_JOBS, ledger.jobs.newestWithTurn());
-  }
-
   async function inSlices(slice: () => boolean): Promise<void> {
     while (ledger.active() && ledger.transaction(slice)) await yieldToOthers();
   }
+}
+
+/** The oldest job that keeps what it ran. What a job left undone is wanted until a later one has taken it over. */
+export function oldestShown(jobs: Uses<"jobs">["ledger"]["jobs"]): number {
+  const newest = jobs.newest()?.n ?? 0;
+  return newest <= KEPT_JOBS ? 0 : Math.min(newest - KEPT_JOBS, jobs.newestWithTurn());
 }
 
 /** What trimming merges touches. */

@@ -17,6 +17,7 @@ import { ProposalStore } from "../lifecycle/proposal-store.ts";
 import { LogReader } from "../logs/log-reader.ts";
 import { LogStore } from "../logs/log-store.ts";
 import { AttemptStore } from "../work/attempt-store.ts";
+import { CodeStore } from "../work/code-store.ts";
 import { LostLeaseStore } from "../work/lost-lease-store.ts";
 import { ResultStore } from "../work/result-store.ts";
 import { SlotStore } from "../work/slot-store.ts";
@@ -35,6 +36,7 @@ export class Ledger {
   readonly datums: DatumStore;
   readonly lost: LostLeaseStore;
   readonly attempts: AttemptStore;
+  readonly codes: CodeStore;
   readonly results: ResultStore;
   readonly makers: MakerStore;
   readonly published: PublishedStore;
@@ -66,6 +68,7 @@ export class Ledger {
       lost: this.lost,
       count: (job, counts) => this.jobs.count(job, counts),
     });
+    this.codes = new CodeStore(sql);
     this.results = new ResultStore(sql, () => this.pipeline.definition()?.salt ?? "");
     this.makers = new MakerStore(sql);
     this.published = new PublishedStore(sql, this.makers);
@@ -97,7 +100,12 @@ export class Ledger {
 
   /** All of it or nothing; nothing else runs in between. */
   transaction<T>(work: (tx: Tx) => T): T {
-    return transaction(this.#storage, work);
+    try {
+      return transaction(this.#storage, work);
+    } catch (error) {
+      this.codes.forget();
+      throw error;
+    }
   }
 
   /** The pipeline while it runs. */

@@ -6,6 +6,7 @@ import { SCHEMA_V5 } from "./v5.ts";
 import { SCHEMA_V6 } from "./v6.ts";
 import { SCHEMA_V7 } from "./v7.ts";
 import { SCHEMA_V8 } from "./v8.ts";
+import { SCHEMA_V9 } from "./v9.ts";
 
 /**
  * The tables of a Pipeline object. `born`, `died` and `job` are numbers of its own jobs: something is there at job n
@@ -20,4 +21,5 @@ export const MIGRATIONS: readonly string[] = [
   SCHEMA_V6,
   SCHEMA_V7,
   SCHEMA_V8,
+  SCHEMA_V9,
 ];

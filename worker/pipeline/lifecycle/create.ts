@@ -44,7 +44,10 @@ export type CreationBegun = "begun" | "already-exists" | "no-such-commit";
 
 /** Writes down what is to be made. */
 export async function beginCreation(
-  uses: Uses<"makeTables" | "transaction" | "sql" | "pipeline" | "sources", "branch" | "now" | "id">,
+  uses: Uses<
+    "makeTables" | "transaction" | "sql" | "pipeline" | "codes" | "sources",
+    "branch" | "now" | "id"
+  >,
   { spec, limited = null }: Creation,
 ): Promise<CreationBegun> {
   const { ledger, peers } = uses;

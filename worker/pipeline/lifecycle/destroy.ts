@@ -36,6 +36,7 @@ const TABLES: readonly (readonly [table: string, key: string])[] = [
   ["log_datums", "job, datum"],
   ["log_store", "one"],
   ["lost_leases", "lease"],
+  ["codes", "number"],
 ];
 
 /** From here on nothing is leased and no event makes a job. Returns false if there is no pipeline. */
@@ -79,7 +80,7 @@ function subscribedSources({ pipeline }: Pick<Ledger, "pipeline">): readonly Bra
 }
 
 /** Removes the rows of a deleted pipeline in slices; only its tombstone stays. Does nothing to a pipeline that is there. */
-export async function purge({ ledger }: Uses<"transaction" | "pipeline" | "sql">): Promise<void> {
+export async function purge({ ledger }: Uses<"transaction" | "pipeline" | "codes" | "sql">): Promise<void> {
   for (const [table, key] of TABLES) {
     for (let more = true; more; ) {
       more = ledger.transaction(() => {
@@ -94,6 +95,8 @@ export async function purge({ ledger }: Uses<"transaction" | "pipeline" | "sql">
     }
   }
   ledger.transaction(() => {
-    if (ledger.pipeline.row()?.state === "purging") ledger.pipeline.setState("deleted");
+    if (ledger.pipeline.row()?.state !== "purging") return;
+    ledger.pipeline.setState("deleted");
+    ledger.codes.forget();
   });
 }

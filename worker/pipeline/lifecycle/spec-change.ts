@@ -23,6 +23,15 @@ export function specChange(before: PipelineSpec, after: PipelineSpec): SpecChang
   };
 }
 
+/** The fields of the transform that an update changes, by their paths. */
+export function transformFields(before: PipelineSpec, after: PipelineSpec): string[] {
+  const [was, is]: Record<string, unknown>[] = [{ ...transformOf(before) }, { ...transformOf(after) }];
+  const names = [...new Set([...Object.keys(was ?? {}), ...Object.keys(is ?? {})])].sort();
+  return names
+    .filter((name) => textOf(was?.[name]) !== textOf(is?.[name]))
+    .map((name) => `transform.${name}`);
+}
+
 function transformOf({ transform }: PipelineSpec): Transform {
   const { stdin = [], env = {}, acceptReturnCode = [], workingDir = "/", ...rest } = transform;
   // 0 is always accepted.
@@ -52,7 +61,7 @@ function destinationOf({ egress }: PipelineSpec): unknown {
 }
 
 /** JSON with the fields of every object in order. */
-function textOf(value: unknown): string {
+function textOf(value: unknown): string | undefined {
   return JSON.stringify(value, (_, part: unknown) =>
     part !== null && typeof part === "object" && !Array.isArray(part)
       ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))

@@ -11,6 +11,13 @@ export interface AttemptRow {
   readonly lost: number;
 }
 
+/** One that a lease holds. */
+export interface HeldAttempt extends AttemptRow {
+  readonly node: string | null;
+  /** The version of the specification that its job was made for. */
+  readonly revision: number;
+}
+
 export interface FailedAttempt extends AttemptRow {
   readonly exitCode: number | null;
   readonly reason: string | null;
@@ -119,11 +126,11 @@ export class AttemptStore extends Store {
   }
 
   /** The attempt that a lease holds. The lease is the fence: a lost one, or one whose job has ended, finds nothing. */
-  held(lease: string): (AttemptRow & { node: string | null }) | undefined {
-    return this.sql.first<AttemptRow & { node: string | null }>`
-      SELECT job, id, key, tries, lost, node FROM attempts
-      WHERE lease = ${lease} AND state = 'running'
-        AND EXISTS (SELECT 1 FROM jobs WHERE n = attempts.job AND finished_at IS NULL)`;
+  held(lease: string): HeldAttempt | undefined {
+    return this.sql.first<HeldAttempt>`
+      SELECT job, attempts.id AS id, key, tries, lost, node, revision
+      FROM attempts CROSS JOIN jobs ON n = attempts.job
+      WHERE lease = ${lease} AND attempts.state = 'running' AND jobs.finished_at IS NULL`;
   }
 
   /** Returns its job; undefined if the lease is lost. */

@@ -3,13 +3,13 @@ import type { Outcome } from "../../../protocol/runner.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Uses } from "../context.ts";
 import { endEarly } from "../jobs/end.ts";
-import type { AttemptRow, Fault } from "./attempt-store.ts";
+import type { Fault, HeldAttempt } from "./attempt-store.ts";
 import { type Sweeps, sweep } from "./expiry.ts";
 import type { TaskRow } from "./task-store.ts";
 import { failJobOf } from "./tasks.ts";
 
 /** What recording an outcome touches. */
-type Records = Sweeps & Uses<"results" | "merges" | "egress">;
+type Records = Sweeps & Uses<"results" | "codes" | "merges" | "egress">;
 
 type DatumSuccess = Extract<Outcome, { state: "success" }>;
 type Success = Exclude<Outcome, { state: "returned" | "failed" }>;
@@ -35,7 +35,7 @@ export function recordOutcome(tx: Tx, uses: Records, outcome: Outcome): boolean 
 function recordDatum(
   tx: Tx,
   uses: Records,
-  { attempt, outcome, now }: { attempt: AttemptRow; outcome: Outcome; now: number },
+  { attempt, outcome, now }: { attempt: HeldAttempt; outcome: Outcome; now: number },
 ): void {
   const { ledger } = uses;
   switch (outcome.state) {
@@ -58,9 +58,11 @@ function recordDatum(
       ledger.attempts.requeue(attempt);
   }
 
-  function succeed({ exitCode, millis, outputs, upload }: DatumSuccess): void {
-    const { id, job } = attempt;
-    ledger.results.record({ id, job, exitCode, millis, upload: upload ?? null, outputs, now });
+  function succeed({ exitCode, millis, outputs, upload, ran }: DatumSuccess): void {
+    const { id, job, revision: version, node } = attempt;
+    const what = ran ?? { executor: null, image: null };
+    const code = ledger.codes.numberOf({ version, node, ...what });
+    ledger.results.record({ id, job, exitCode, millis, upload: upload ?? null, outputs, code, now });
     ledger.attempts.succeed(attempt, { exitCode, now });
   }
 

@@ -14,7 +14,19 @@ export interface Result {
   readonly millis: number;
   readonly upload: string | null;
   readonly outputs: readonly Output[];
+  /** The number of what made it (code-store.ts). */
+  readonly code: number;
   readonly now: number;
+}
+
+/** Where a result comes from. */
+export interface ResultOrigin {
+  /** The job that it was made in. */
+  readonly job: number;
+  /** How the command ended. */
+  readonly exitCode: number;
+  /** Null: it was made before this was kept. */
+  readonly code: number | null;
 }
 
 /** Successes and what they wrote, by datum id: a datum that comes back after its death is done already. */
@@ -32,11 +44,11 @@ export class ResultStore extends Store {
     return this.sql.has`SELECT 1 FROM results WHERE id = ${id} AND salt = ${salt}`;
   }
 
-  record({ id, job, exitCode, millis, upload, outputs, now }: Result): void {
+  record({ id, job, exitCode, millis, upload, outputs, code, now }: Result): void {
     const salt = this.#salt();
     this.sql.run`
-      INSERT OR REPLACE INTO results (id, salt, job, exit_code, millis, upload, finished_at)
-      VALUES (${id}, ${salt}, ${job}, ${exitCode}, ${millis}, ${upload}, ${now})`;
+      INSERT OR REPLACE INTO results (id, salt, job, exit_code, millis, upload, finished_at, code)
+      VALUES (${id}, ${salt}, ${job}, ${exitCode}, ${millis}, ${upload}, ${now}, ${code})`;
     for (const { path, digest, size } of outputs) {
       this.sql.run`
         INSERT OR REPLACE INTO outputs (id, salt, path, digest, size)
@@ -44,10 +56,9 @@ export class ResultStore extends Store {
     }
   }
 
-  /** The job that a result was made in, and how the command ended. */
-  origin({ id, salt }: ResultKey): { job: number; exitCode: number } | undefined {
-    return this.sql.first<{ job: number; exitCode: number }>`
-      SELECT job, exit_code AS exitCode FROM results WHERE id = ${id} AND salt = ${salt}`;
+  origin({ id, salt }: ResultKey): ResultOrigin | undefined {
+    return this.sql.first<ResultOrigin>`
+      SELECT job, exit_code AS exitCode, code FROM results WHERE id = ${id} AND salt = ${salt}`;
   }
 
   /** Forgets a result whose contents are gone. */

@@ -85,8 +85,9 @@ export class KeptContainer {
 
   /** Runs a command, whose `/pfs` was moved in. Afterwards it has to be removed if it is not fit any more. */
   async run(command: Command): Promise<Run> {
-    const { control } = this.#parts;
+    const { control, made } = this.#parts;
     const { cmd, workingDir, stdin, onOutput, signal } = command;
+    command.onImage?.(made.image);
     await this.#writeStdin(stdin);
     const order = {
       ...{ cmd, env: imageEnv(command), signal },

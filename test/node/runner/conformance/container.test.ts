@@ -45,6 +45,25 @@ for (const subject of subjects) {
     });
   });
 
+  describe(`what a command is told to run in, in ${name}`, () => {
+    const kept = workbench(subject, { image: "busybox" });
+    const alone = workbench(subject, { image: "bare" });
+
+    for (const [way, bench, image] of [
+      ["a container that is kept", kept, "busybox"],
+      ["one of its own", alone, "bare"],
+    ] as const) {
+      needs(`${name}: is its image, by a name that no tag can move, in ${way}`, async () => {
+        const told: string[] = [];
+        const onImage = (one: string): void => void told.push(one);
+        expect(await bench.run(["true"], { onImage })).toMatchObject({ code: 0 });
+        expect(told).toEqual([expect.stringMatching(/(^|@)sha256:[0-9a-f]{64}$/)]);
+        const idOf = async (name: string) => (await subject.engine?.client.getImage(name).inspect())?.Id;
+        expect(await idOf(told[0] ?? "")).toBe(await idOf(await subject.image(image)));
+      });
+    }
+  });
+
   describe(`an image with a user of its own, in ${name}`, () => {
     const bench = workbench(subject, { image: "user" });
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { parseImage } from "../../../../runner/executors/images/reference.ts";
+import { digestIn, ToldImages } from "../../../../runner/executors/images/told-image.ts";
 
 const HEX = "0123456789abcdef".repeat(4);
 const DIGEST = `sha256:${HEX}`;
@@ -65,5 +66,42 @@ describe("the name of an image", () => {
   ])("%s is none, and it says why", (text, reason) => {
     const parsed = parseImage(text);
     expect(!parsed.ok && parsed.reason).toContain(reason);
+  });
+});
+
+describe("the name by which lineage tells of an image", () => {
+  const other = `sha256:${"f".repeat(64)}`;
+
+  test.each([
+    ["busybox:1.36", [`busybox@${DIGEST}`], `docker.io/library/busybox@${DIGEST}`],
+    // Podman knows an image by every repository that has it.
+    ["r.io/x:7", [`q.io/x@${other}`, `r.io/x@${DIGEST}`], `r.io/x@${DIGEST}`],
+    ["r.io/x", [`r.io/x@${other}`, `r.io/x@${DIGEST}`], `r.io/x@${DIGEST}`],
+    ["r.io/x", [`r.io/x@${DIGEST}`, `r.io/x@${other}`], `r.io/x@${DIGEST}`],
+    [`r.io/x@${DIGEST}`, [`r.io/x@${DIGEST}`], `r.io/x@${DIGEST}`],
+  ])("is, of %s, its digest in that registry", (image, digests, name) => {
+    expect(digestIn(digests, image)).toBe(name);
+  });
+
+  test.each([
+    ["busybox", []],
+    ["r.io/x", [`q.io/x@${DIGEST}`, `r.io/y@${DIGEST}`, "<none>@<none>"]],
+    [DIGEST, [`r.io/x@${DIGEST}`]],
+  ])("is none of %s that the registry has not, so that the id is told", (image, digests) => {
+    expect(digestIn(digests, image)).toBeUndefined();
+  });
+
+  test("is asked for once for each image, and is the id as long as the engine does not answer", async () => {
+    let asked = 0;
+    const answers = [
+      () => Promise.reject(new Error("away")),
+      () => Promise.resolve({ RepoDigests: [`r.io/x@${DIGEST}`] }),
+    ];
+    const engine = { docker: { getImage: () => ({ inspect: () => answers[asked++]?.() }) } };
+    const told = new ToldImages(engine as unknown as ConstructorParameters<typeof ToldImages>[0]);
+    const names: string[] = [];
+    for (let times = 0; times < 3; times++) names.push(await told.nameOf({ image: "r.io/x", id: other }));
+    expect(names).toEqual([other, `r.io/x@${DIGEST}`, `r.io/x@${DIGEST}`]);
+    expect(asked).toBe(2);
   });
 });

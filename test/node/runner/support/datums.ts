@@ -75,7 +75,7 @@ export class DatumStage {
     const served = { for: () => secrets };
     this.#datums = new DatumRunner({
       ...{ gateway, cache: this.#cache, pipes },
-      ...{ secrets: served, pipeline: "edges" },
+      ...{ secrets: served, pipeline: "edges", executor: this.#executor },
     });
   }
 

@@ -1,0 +1,59 @@
+import type { Code } from "../../../protocol/pipelines.ts";
+import { Store } from "../../sqlite/store.ts";
+
+/** Most that are kept in memory, each way. */
+const MAX_KNOWN = 1000;
+
+/** What ran datums, by number: the image or that there was none, the version of the specification, the node. */
+export class CodeStore extends Store {
+  readonly #numbers = new Map<string, number>();
+  readonly #codes = new Map<number, Code>();
+
+  /** The number of a code, which it gets with its first result. */
+  numberOf(code: Code): number {
+    const name = JSON.stringify([code.version, code.node, code.executor, code.image]);
+    const known = this.#numbers.get(name);
+    if (known !== undefined) return known;
+    const number = this.#find(code) ?? this.#add(code);
+    if (this.#numbers.size >= MAX_KNOWN) this.#numbers.clear();
+    this.#numbers.set(name, number);
+    return number;
+  }
+
+  /** Null for null, which is the code of a result from before this was kept. */
+  get(number: number | null): Code | null {
+    if (number === null) return null;
+    const known = this.#codes.get(number);
+    if (known) return known;
+    const row = this.sql.first<{ version: number; node: string; executor: string; image: string }>`
+      SELECT revision AS version, node, executor, image FROM codes WHERE number = ${number}`;
+    if (!row) return null;
+    const { version, node, executor, image } = row;
+    const code = { version, node: node || null, executor: executor || null, image: image || null };
+    if (this.#codes.size >= MAX_KNOWN) this.#codes.clear();
+    this.#codes.set(number, code);
+    return code;
+  }
+
+  /** What is in memory may not be what is written. */
+  forget(): void {
+    this.#numbers.clear();
+    this.#codes.clear();
+  }
+
+  #find({ version, node, executor, image }: Code): number | undefined {
+    return this.sql.first<{ number: number }>`
+      SELECT number FROM codes WHERE revision = ${version} AND node = ${node ?? ""}
+        AND executor = ${executor ?? ""} AND image = ${image ?? ""}`?.number;
+  }
+
+  #add(code: Code): number {
+    const { version, node, executor, image } = code;
+    this.sql.run`
+      INSERT INTO codes (revision, node, executor, image)
+      VALUES (${version}, ${node ?? ""}, ${executor ?? ""}, ${image ?? ""})`;
+    const number = this.#find(code);
+    if (number === undefined) throw new Error("a code that was just written down is not there");
+    return number;
+  }
+}
