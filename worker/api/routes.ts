@@ -23,7 +23,7 @@ import {
   newPipelineRepo,
   pipelineInputs,
 } from "./pipelines/pipelines.ts";
-import { listBranches, listRepos, setPublic } from "./repos.ts";
+import { listBranches, listRepos, setPublic, setWriter } from "./repos.ts";
 import { noRepo, pipelineInPath, type Route, repoInPath } from "./request/admit.ts";
 import type { BodyLimits } from "./request/body-scan.ts";
 import { grantsContents, grantsFiles, grantsNewUpload, grantsUpload } from "./runner/granted.ts";
@@ -104,6 +104,7 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     GET: { needs: [{ permission: "list", of: repoInPath }], handle: listBranches },
   },
   "/repos/:repo/branches/:branch/public": { PUT: { needs: TO_MANAGE_REPO, handle: setPublic } },
+  "/repos/:repo/branches/:branch/writer": { PUT: { needs: TO_MANAGE_REPO, handle: setWriter } },
   "/repos/:repo/branches/:branch/commits": {
     GET: { needs: TO_READ_REPO, handle: listCommits },
     POST: { needs: TO_REPO, body: COMMIT_BODY, handle: createCommit },

@@ -37,7 +37,7 @@ export async function openUpload(asked: ApiRequest): Promise<Response> {
   const { repo, branch, lease } = await readJson(asked, OpenUpload);
   const opened = await asked.context
     .branch({ repo, branch })
-    .openUpload(lease === undefined ? {} : { lease });
+    .openUpload(lease === undefined ? { key: asked.caller.keyId } : { lease });
   if (!opened.ok) throw branchError(opened, { repo, branch });
   const { upload } = opened;
   return Response.json({ upload, partBytes: PART_BYTES } satisfies z.infer<typeof UploadOpened>, {

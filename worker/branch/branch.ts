@@ -116,8 +116,8 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   async settings(): Promise<Contract.AnswerOf<"settings">> {
     const { live, settings } = this.#ledger;
     if (!live) return refused("no-such-branch");
-    const { isPublic, cors } = settings.of(live.gen);
-    return { ok: true, public: isPublic, cors };
+    const { isPublic, cors, writer } = settings.of(live.gen);
+    return { ok: true, public: isPublic, cors, writer };
   }
 
   async configure(change: Contract.SettingsChange): Promise<Contract.AnswerOf<"configure">> {
@@ -126,8 +126,8 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return fault === "catalogue-outdated" ? refused(fault) : await this.#lifecycle.configure(change);
   }
 
-  async destroy() {
-    return await this.#lifecycle.destroy();
+  async destroy(request?: Contract.DestroyBranch) {
+    return await this.#lifecycle.destroy(request);
   }
 
   async status({ publicOnly = false }: Contract.PublicRead = {}): Promise<Contract.AnswerOf<"status">> {

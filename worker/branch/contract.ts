@@ -20,7 +20,11 @@ export interface BranchApi {
    */
   create(request?: CreateBranch): Promise<Made | Refused<"already-exists" | CatalogueFault>>;
   /** Deletes the branch, empty or not: the history ends with a tombstone, and the next create begins a new generation. */
-  destroy(): Promise<Done | Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable" | "busy">>;
+  destroy(
+    request?: DestroyBranch,
+  ): Promise<
+    Done | Protected | Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable" | "busy">
+  >;
   status(request?: PublicRead): Promise<BranchStatus | Refused<"no-such-branch" | "not-public">>;
   /** What a view is: first an open commit of that id is looked for, then a commit of the id or the tag. */
   view(
@@ -32,7 +36,9 @@ export interface BranchApi {
    * Sets what is asked. What shuts somebody out holds from now on. What lets somebody in is known to the catalogue before
    * this returns; `catalogue-unavailable`: it will be told later, ask again. `catalogue-outdated`: nothing was set.
    */
-  configure(change: SettingsChange): Promise<Done | Refused<"no-such-branch" | CatalogueFault>>;
+  configure(
+    change: SettingsChange,
+  ): Promise<Done | Refused<"no-such-branch" | "not-its-output" | "pipeline-output" | CatalogueFault>>;
 
   /** One file at HEAD, or at a commit. */
   read(
@@ -55,7 +61,11 @@ export interface BranchApi {
     lease?: string;
     /** What it brings goes into this open commit, which must be there. */
     openCommit?: string;
-  }): Promise<UploadOpened | NotOpen | Refused<"no-such-branch" | "pipeline-output" | "lost-lease">>;
+    /** Of the client that is to write; a lease has none. */
+    key?: string;
+  }): Promise<
+    UploadOpened | NotOpen | Protected | Refused<"no-such-branch" | "pipeline-output" | "lost-lease">
+  >;
   /** Keeps a long upload open: to be called well within UPLOAD_LEASE_MS. */
   renewUpload(request: { upload: string }): Promise<UploadOpened | Refused<"no-such-upload">>;
   /** These leases ended without a result, and nothing can give them one any more: their uploads end, and what still comes for them is refused. */
@@ -82,7 +92,7 @@ export interface BranchApi {
   /** Begins a multipart upload. Its id is an upload's id: parts are written under it, and abortUpload ends it too. */
   createMultipart(
     request: CreateMultipart,
-  ): Promise<UploadOpened | NotOpen | Refused<"no-such-branch" | "pipeline-output"> | BadPath>;
+  ): Promise<UploadOpened | NotOpen | Protected | Refused<"no-such-branch" | "pipeline-output"> | BadPath>;
   /** What was said when a multipart upload began; also of one that was completed lately. */
   multipart(request: { upload: string }): Promise<MultipartStatus | Refused<"no-such-upload">>;
   /** Registers a part whose bytes are up and renews the upload. It replaces a part of the same number. `no-such-content`: what it keeps is not there. */
@@ -120,7 +130,7 @@ export interface BranchApi {
     ttlMs: number;
     /** For the commit that it becomes, as far as the finish says nothing else. */
     note?: CommitNote;
-  }): Promise<OpenCommitStarted | Refused<"no-such-branch" | "pipeline-output">>;
+  }): Promise<OpenCommitStarted | Protected | Refused<"no-such-branch" | "pipeline-output">>;
   /** How an open commit stands; also one that was finished lately. */
   openCommitStatus(request: {
     openCommit: string;
@@ -231,6 +241,11 @@ export interface CreateBranch {
   readonly public?: boolean;
 }
 
+export interface DestroyBranch {
+  /** Of the client; a protected branch is deleted by whom it is protected for alone. */
+  readonly key?: string;
+}
+
 /** A read for somebody who has no key. */
 export interface PublicRead {
   /**
@@ -246,9 +261,23 @@ interface BranchSettings {
   readonly public: boolean;
   /** In order; null if there are none. */
   readonly cors: readonly CorsRule[] | null;
+  /** Null: it is not protected. */
+  readonly writer: Writer | null;
 }
-/** What is absent stays as it is. */
-export type SettingsChange = Partial<Pick<BranchSettings, "public" | "cors">>;
+/** Who alone may write to a protected branch: one access key, or the jobs of the pipeline whose output it is or was. */
+export type Writer = { readonly key: string } | { readonly pipeline: string };
+/**
+ * What is absent stays as it is. `not-its-output`: the pipeline that alone is to write has no claim on the branch.
+ * `pipeline-output`: a key is to write where another pipeline's jobs do.
+ */
+export type SettingsChange = Partial<Omit<BranchSettings, "ok">>;
+
+/** Somebody else alone may write to the branch. */
+export interface Protected {
+  readonly ok: false;
+  readonly reason: "protected";
+  readonly writer: Writer;
+}
 
 interface BranchStatus {
   readonly ok: true;
@@ -562,6 +591,7 @@ export type ConditionFailure = "condition-failed" | "no-such-file";
 export type CommitRefused =
   | BadPath
   | NotOpen
+  | Protected
   /** A large commit is being applied and the write waited too long: try again later. */
   | Refused<"busy">
   | { readonly ok: false; readonly reason: ConditionFailure; readonly path: string }

@@ -1,4 +1,5 @@
 import type { BranchAddress } from "../../protocol/names.ts";
+import { BranchWriter } from "../../protocol/repos.ts";
 
 /** What a branch lets in beside signed requests. */
 export interface BranchOpenness {
@@ -10,7 +11,12 @@ export interface BranchOpenness {
 
 export interface OpenBranch extends BranchAddress, BranchOpenness {}
 
-export interface BranchSettingsRecord extends OpenBranch {
+export interface SetBranch extends OpenBranch {
+  /** Who alone may write; null: nobody is kept out. */
+  readonly writer: BranchWriter | null;
+}
+
+export interface BranchSettingsRecord extends SetBranch {
   /** That of the branch's own row. */
   readonly version: number;
   /** Grows with each change in one version. */
@@ -18,7 +24,7 @@ export interface BranchSettingsRecord extends OpenBranch {
 }
 
 export const BRANCH_SETTINGS_PROBE =
-  "SELECT repo, branch, version, revision, public, cors FROM branch_settings LIMIT 0";
+  "SELECT repo, branch, version, revision, public, cors, writer FROM branch_settings LIMIT 0";
 
 interface StoredRow extends BranchAddress {
   readonly public: number;
@@ -38,15 +44,19 @@ export class BranchSettingsTable {
 
   /** Writes what a Branch object says of itself; what is older than the stored row changes nothing. */
   async record(settings: BranchSettingsRecord): Promise<void> {
-    const { repo, branch, version, revision, isPublic, hasCors } = settings;
+    const { repo, branch, version, revision, isPublic, hasCors, writer } = settings;
     await this.#db
       .prepare(
-        `INSERT INTO branch_settings (repo, branch, version, revision, public, cors) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-         ON CONFLICT (repo, branch) DO UPDATE SET
-           version = excluded.version, revision = excluded.revision, public = excluded.public, cors = excluded.cors
+        `INSERT INTO branch_settings (repo, branch, version, revision, public, cors, writer)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT (repo, branch) DO UPDATE SET version = excluded.version, revision = excluded.revision,
+           public = excluded.public, cors = excluded.cors, writer = excluded.writer
          WHERE (excluded.version, excluded.revision) > (branch_settings.version, branch_settings.revision)`,
       )
-      .bind(repo, branch, version, revision, isPublic ? 1 : 0, hasCors ? 1 : 0)
+      .bind(
+        ...[repo, branch, version, revision, isPublic ? 1 : 0, hasCors ? 1 : 0],
+        writer === null ? null : JSON.stringify(writer),
+      )
       .run();
   }
 
@@ -78,18 +88,23 @@ export class BranchSettingsTable {
   }
 
   /** What the branches of a repo are set to, as far as any is. */
-  async ofRepo(repo: string): Promise<OpenBranch[]> {
+  async ofRepo(repo: string): Promise<SetBranch[]> {
     const { results } = await this.#db
       .prepare(
-        `SELECT s.repo, s.branch, s.public, s.cors FROM branch_settings AS s JOIN branches AS b USING (repo, branch)
+        `SELECT s.repo, s.branch, s.public, s.cors, s.writer
+         FROM branch_settings AS s JOIN branches AS b USING (repo, branch)
          WHERE s.repo = ?1 AND b.version = s.version AND b.deleted = 0`,
       )
       .bind(repo)
-      .all<StoredRow>();
-    return results.map(openBranch);
+      .all<StoredRow & { readonly writer: string | null }>();
+    return results.map(({ writer, ...row }) => ({ ...openBranch(row), writer: writerOf(writer) }));
   }
 }
 
 function openBranch({ repo, branch, public: isPublic, cors }: StoredRow): OpenBranch {
   return { repo, branch, isPublic: isPublic === 1, hasCors: cors === 1 };
+}
+
+function writerOf(text: string | null): BranchWriter | null {
+  return text === null ? null : BranchWriter.parse(JSON.parse(text));
 }

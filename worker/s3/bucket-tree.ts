@@ -21,7 +21,13 @@ export interface BucketTree extends Pick<Branch.BranchApi, Narrowed> {
   /** For a body that is to be put. */
   openUpload(request: {
     readonly lease?: never;
-  }): Promise<Branch.UploadOpened | Absent | Branch.Refused<"pipeline-output" | "read-only" | "lost-lease">>;
+    readonly key: string;
+  }): Promise<
+    | Branch.UploadOpened
+    | Branch.Protected
+    | Absent
+    | Branch.Refused<"pipeline-output" | "read-only" | "lost-lease">
+  >;
   /** The multipart uploads whose objects go into it. */
   listMultiparts(request: Branch.ListMultiparts): Promise<Branch.MultipartList | Absent>;
 }

@@ -4,6 +4,7 @@ import { BranchList } from "../../../protocol/repos.ts";
 import { encodePath, withClient } from "../../gateway/client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson, printTable, showTime } from "../../output/output.ts";
+import { showWriter } from "./protect.ts";
 
 /** `sluice branch list` */
 export function addBranchList(group: Command): void {
@@ -16,13 +17,14 @@ export function addBranchList(group: Command): void {
         const path = `/repos/${encodePath(repo)}/branches`;
         const list = await client.call(BranchList, { method: "GET", path });
         if (options.json) return printJson(list);
-        const rows = list.branches.map(({ name: branch, createdAt, public: isPublic }) => [
+        const rows = list.branches.map(({ name: branch, createdAt, public: isPublic, writer }) => [
           branch,
           `s3://${bucketName({ repo, branch })}`,
           showTime(createdAt),
           isPublic ? "yes" : "-",
+          writer ? showWriter(writer) : "-",
         ]);
-        printTable([["NAME", "BUCKET", "CREATED", "PUBLIC"], ...rows]);
+        printTable([["NAME", "BUCKET", "CREATED", "PUBLIC", "WRITTEN BY"], ...rows]);
       }),
     );
   withClientOptions(

@@ -183,6 +183,37 @@ test("the command line makes a branch public and ends that, and shows which ones
   expect([absent.code, absent.stderr]).toEqual([1, expect.stringContaining("master.absent")]);
 });
 
+test("the command line protects a branch for a key, which alone may write then", async () => {
+  await sluiceOk(server, "mb", "s3://master.held");
+  const made = JSON.parse(
+    await sluiceOk(server, "key", "create", "--level", "write", "--repo", "held", "--json"),
+  );
+  expect(await sluiceOk(server, "branch", "protect", "master.held", "--key", made.id)).toContain(made.id);
+  expect(await sluiceOk(server, "branch", "list", "held")).toContain(`the key ${made.id}`);
+  const file = join(scratch, "held.txt");
+  writeFileSync(file, "held");
+  const refused = await sluice(server, "cp", file, "s3://master.held/a.txt");
+  expect([refused.code, refused.stderr]).toEqual([
+    1,
+    expect.stringContaining(`only the access key '${made.id}'`),
+  ]);
+  const { endpoint } = server;
+  await sluiceOk(
+    { endpoint, accessKeyId: made.id, secretAccessKey: made.secret },
+    "cp",
+    file,
+    "s3://master.held/a.txt",
+  );
+  expect((await sluice(server, "rb", "--force", "s3://master.held")).code).toBe(1);
+  await sluiceOk(server, "branch", "protect", "master.held", "--off");
+  await sluiceOk(server, "rb", "--force", "s3://master.held");
+  const unclear = await sluice(server, "branch", "protect", "master.held", "--off", "--key", made.id);
+  expect([unclear.code, unclear.stderr]).toEqual([
+    2,
+    expect.stringContaining("one of --key, --pipeline and --off"),
+  ]);
+});
+
 describe("a page from elsewhere", () => {
   const rules = {
     CORSRules: [

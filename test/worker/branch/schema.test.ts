@@ -39,6 +39,7 @@ const ROWS: readonly (readonly string[])[] = [
   ],
   ["INSERT INTO uploads (id, gen, lease, due, lost) VALUES ('x.y.l', 1, 'l', 9, 1)"],
   ["INSERT INTO settings (gen, revision, public, cors) VALUES (1, 1, 1, NULL)"],
+  ["UPDATE settings SET writer = NULL"],
 ];
 
 describe("migrations", () => {

@@ -121,7 +121,7 @@ describe("a branch that is set to be public", () => {
     expect(await publicReads(branch)).toEqual([NOT_PUBLIC, NOT_PUBLIC, NOT_PUBLIC]);
     await branch.create();
     await put(branch, "a");
-    expect(await branch.settings()).toEqual({ ok: true, public: false, cors: null });
+    expect(await branch.settings()).toEqual({ ok: true, public: false, cors: null, writer: null });
     expect(await publicReads(branch)).toEqual([NOT_PUBLIC, NOT_PUBLIC, NOT_PUBLIC]);
     expect(await openness(bucket)).toBeUndefined();
   });
@@ -212,10 +212,10 @@ describe("the settings of a branch", () => {
     const branch = await freshBranch(bucket);
     await branch.configure({ cors: [RULE] });
     await branch.configure({ public: true });
-    expect(await branch.settings()).toEqual({ ok: true, public: true, cors: [RULE] });
+    expect(await branch.settings()).toEqual({ ok: true, public: true, cors: [RULE], writer: null });
     expect(await openness(bucket)).toEqual({ isPublic: true, hasCors: true });
     await branch.configure({ cors: null });
-    expect(await branch.settings()).toEqual({ ok: true, public: true, cors: null });
+    expect(await branch.settings()).toEqual({ ok: true, public: true, cors: null, writer: null });
     await branch.configure({ public: false });
     expect(await openness(bucket)).toBeUndefined();
   });
@@ -223,21 +223,21 @@ describe("the settings of a branch", () => {
   test("that arrive late in the catalogue do not undo newer ones", async () => {
     const { settings, branches } = openCatalogue(env.DB);
     const row = { repo: "late", branch: "master" };
-    const is = { isPublic: true, hasCors: false };
+    const is = { isPublic: true, hasCors: false, writer: null };
     await branches.record({ ...row, createdAt: 1, version: 4, deleted: false });
-    await settings.record({ ...row, version: 4, revision: 2, isPublic: false, hasCors: false });
+    await settings.record({ ...row, version: 4, revision: 2, ...is, isPublic: false });
     await settings.record({ ...row, version: 4, revision: 1, ...is });
     await settings.record({ ...row, version: 2, revision: 9, ...is });
     expect(await settings.findOpen(row)).toBeUndefined();
     await settings.record({ ...row, version: 4, revision: 3, ...is });
-    expect(await settings.findOpen(row)).toEqual({ ...row, ...is });
+    expect(await settings.findOpen(row)).toEqual({ ...row, isPublic: true, hasCors: false });
   });
 
   test("do not count for a branch that a release without settings has deleted or made again", async () => {
     const { settings, branches } = openCatalogue(env.DB);
     const row = { repo: "rolled-back", branch: "master" };
     await branches.record({ ...row, createdAt: 1, version: 2, deleted: false });
-    await settings.record({ ...row, version: 2, revision: 1, isPublic: true, hasCors: true });
+    await settings.record({ ...row, version: 2, revision: 1, isPublic: true, hasCors: true, writer: null });
     for (const [version, deleted] of [
       [3, true],
       [4, false],

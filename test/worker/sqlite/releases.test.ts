@@ -187,10 +187,11 @@ async function catalogueWorks(): Promise<void> {
   ]);
   expect(await catalogue.tags.list({ repo: id, limit: 10 })).toMatchObject([{ name: "v1", commit: "c" }]);
   const open = { repo: id, branch: "master", isPublic: true, hasCors: false };
-  await catalogue.settings.record({ ...open, version: 1, revision: 1 });
+  const writer = { key: "k" };
+  await catalogue.settings.record({ ...open, writer, version: 1, revision: 1 });
   expect(await catalogue.settings.listOpen(1000)).toContainEqual(open);
   expect(await catalogue.settings.findOpen(open)).toEqual(open);
-  expect(await catalogue.settings.ofRepo(id)).toEqual([open]);
+  expect(await catalogue.settings.ofRepo(id)).toEqual([{ ...open, writer }]);
   await catalogue.pipelines.record({
     name: id,
     uid: id,

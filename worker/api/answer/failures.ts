@@ -6,15 +6,20 @@ import type {
   CommitRefused,
   ConditionFailure,
   ConditionsChanged,
+  Protected,
 } from "../../branch/contract.ts";
 import { CATALOGUE_WORDS, type CatalogueFault } from "../../core/catalogue-fault.ts";
 import { type ApiCode, ApiError } from "./errors.ts";
 
 type PlainReason =
-  | Exclude<CommitRefused["reason"], "bad-path" | "path-conflict" | "no-such-content" | ConditionFailure>
+  | Exclude<
+      CommitRefused["reason"],
+      "bad-path" | "path-conflict" | "no-such-content" | "protected" | ConditionFailure
+    >
   | "no-such-version"
   | "lost-lease"
   | "not-public"
+  | "not-its-output"
   | CatalogueFault;
 
 /** What each reason of a branch means to a client. A new reason does not compile until it has its words here. */
@@ -32,6 +37,10 @@ const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
   ],
   "no-such-version": ["NoSuchCommit", "The branch has no such commit."],
   "not-public": ["AccessDenied", "The branch is not public."],
+  "not-its-output": [
+    "InvalidRequest",
+    "writer.pipeline: the branch is not the output of that pipeline: name the one whose output it is, or a key.",
+  ],
   "pipeline-output": ["AccessDenied", "The branch is the output of a pipeline: only its jobs write to it."],
   "read-only": [
     "MethodNotAllowed",
@@ -75,8 +84,17 @@ export function branchError(failure: BranchFailure, address?: BranchAddress): Ap
     const is = failure.reason === "no-such-file" ? "is not there" : "is not as it was asked to be";
     return new ApiError("PreconditionFailed", `'${failure.path}' ${is}: look at it, then ask again.`);
   }
+  if (failure.reason === "protected") return protectedError(failure);
   if (failure.reason === "conditions-changed") return conditionsChanged(failure);
   return new ApiError(...WORDS[failure.reason]);
+}
+
+function protectedError({ writer }: Protected): ApiError {
+  const who = "key" in writer ? `the access key '${writer.key}'` : `the pipeline '${writer.pipeline}'`;
+  return new ApiError(
+    "AccessDenied",
+    `The branch is protected, and only ${who} may write to it: write to another branch, or end that with PUT …/writer.`,
+  );
 }
 
 const CHANGE_WORDS: Record<ChangedCondition["change"], string> = {

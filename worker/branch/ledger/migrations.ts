@@ -289,4 +289,8 @@ export const MIGRATIONS: readonly string[] = [
     cors TEXT
   );
   `,
+  `
+  -- JSON of who alone may write, {"key": id} or {"pipeline": name}; null: all who may write in the repo.
+  ALTER TABLE settings ADD COLUMN writer TEXT;
+  `,
 ];

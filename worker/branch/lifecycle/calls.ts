@@ -4,7 +4,7 @@ import { UPLOAD_LEASE_MS } from "../contract.ts";
 import type { Gate } from "../write/gate.ts";
 import type { Courier } from "./courier.ts";
 import { beginGeneration, claimBranch, endGeneration, releaseBranch } from "./generation.ts";
-import { changeSettings, letsIn } from "./settings.ts";
+import { changeSettings, letsIn, protectionRefusal } from "./settings.ts";
 
 interface LifecycleCallsOptions extends Pick<BranchContext, "ledger" | "moment" | "later" | "wake"> {
   readonly courier: Courier;
@@ -51,15 +51,17 @@ export class LifecycleCalls {
     const { ledger, courier, moment } = this.#options;
     const { live } = ledger;
     if (!live) return refused("no-such-branch");
-    ledger.transaction((tx) => changeSettings(tx, ledger, { live, change, now: moment().now }));
+    const { now } = moment();
+    const changed = ledger.transaction((tx) => changeSettings(tx, ledger, { live, change, now }));
+    if (!changed.ok) return changed;
     if (!courier.settingsWait) return { ok: true };
     courier.watch();
     const isTold = await courier.flushSettings();
     return isTold || !letsIn(change) ? { ok: true } : refused("catalogue-unavailable");
   }
 
-  destroy(): Promise<Contract.AnswerOf<"destroy">> {
-    return this.#options.gate.pass(() => this.#destroy());
+  destroy(request: Contract.DestroyBranch = {}): Promise<Contract.AnswerOf<"destroy">> {
+    return this.#options.gate.pass(() => this.#destroy(request));
   }
 
   /** There must be tables. */
@@ -105,12 +107,17 @@ export class LifecycleCalls {
     courier.watch();
   }
 
-  async #destroy(): Promise<Contract.AnswerOf<"destroy">> {
+  async #destroy({ key }: Contract.DestroyBranch): Promise<Contract.AnswerOf<"destroy">> {
     const { ledger, moment } = this.#options;
     const { live } = ledger;
     if (!live) return refused("no-such-branch");
     if (ledger.claim.get()) return refused("pipeline-output");
-    ledger.transaction((tx) => endGeneration(tx, ledger, { live, moment: moment() }));
+    const refusal = ledger.transaction((tx) => {
+      const refusal = protectionRefusal(tx, ledger, { gen: live.gen, key });
+      if (!refusal) endGeneration(tx, ledger, { live, moment: moment() });
+      return refusal;
+    });
+    if (refusal) return refusal;
     return (await this.#announceDeletion()) ? { ok: true } : refused("catalogue-unavailable");
   }
 

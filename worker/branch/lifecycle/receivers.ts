@@ -46,7 +46,7 @@ async function tellTags(
 }
 
 /** A deleted branch answers nobody. */
-const NOTHING_OPEN = { isPublic: false, hasCors: false };
+const NOTHING_SET = { isPublic: false, hasCors: false, writer: null };
 
 /** The catalogue and the pipelines, as a Branch object tells them. */
 export function openReceivers({
@@ -82,9 +82,9 @@ export function openReceivers({
     },
     async settings() {
       const { address, generation, deleted, version } = newest();
-      const { revision, isPublic, cors } = ledger.settings.of(generation.gen);
-      const isOpen = deleted ? NOTHING_OPEN : { isPublic, hasCors: cors !== null };
-      await openCatalogue(env().DB).settings.record({ ...address, version, revision, ...isOpen });
+      const { revision, isPublic, cors, writer } = ledger.settings.of(generation.gen);
+      const settings = deleted ? NOTHING_SET : { isPublic, hasCors: cors !== null, writer };
+      await openCatalogue(env().DB).settings.record({ ...address, version, revision, ...settings });
     },
     async bell({ pipeline, uid }) {
       await env().PIPELINE.getByName(pipeline).ring({ uid });

@@ -1,24 +1,52 @@
 import type { Tx } from "../../sqlite/transaction.ts";
-import type { SettingsChange } from "../contract.ts";
+import type { Done, Protected, Refused, SettingsChange } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Live } from "../tree/generation-store.ts";
 
-/** Sets what is asked of the live generation. If that changes anything, the catalogue is to be told. */
+/**
+ * Sets what is asked of the live generation, or says why that makes no sense. If it changes anything, the catalogue is to be
+ * told. The output of a pipeline is written by its jobs alone: it is protected for that pipeline or for nobody, and other
+ * branches for keys, which are told apart here and not when they write.
+ */
 export function changeSettings(
   _: Tx,
-  { settings, outbox }: Pick<Ledger, "settings" | "outbox">,
+  { settings, claim, outbox }: Pick<Ledger, "settings" | "claim" | "outbox">,
   {
     live: { gen, uid },
     change,
     now,
   }: { live: Pick<Live, "gen" | "uid">; change: SettingsChange; now: number },
-): void {
+): Done | Refused<"not-its-output" | "pipeline-output"> {
   const before = settings.of(gen);
-  const { public: isPublic = before.isPublic, cors = before.cors } = change;
-  if (isPublic === before.isPublic && JSON.stringify(cors) === JSON.stringify(before.cors)) return;
-  const revision = before.revision + 1;
-  settings.save(gen, { revision, isPublic, cors });
-  outbox.tellSettings({ event: `${uid}.${revision}`, now });
+  const { public: isPublic = before.isPublic, cors = before.cors, writer = before.writer } = change;
+  const owner = claim.get()?.pipeline;
+  if (change.writer && "key" in change.writer && owner !== undefined) {
+    return { ok: false, reason: "pipeline-output" };
+  }
+  if (change.writer && "pipeline" in change.writer && change.writer.pipeline !== owner) {
+    return { ok: false, reason: "not-its-output" };
+  }
+  const { revision, ...settled } = before;
+  const wanted = { isPublic, cors, writer };
+  if (JSON.stringify(wanted) === JSON.stringify(settled)) return { ok: true };
+  settings.save(gen, { ...wanted, revision: revision + 1 });
+  outbox.tellSettings({ event: `${uid}.${revision + 1}`, now });
+  return { ok: true };
+}
+
+/**
+ * Why a client with this key may not write, if somebody else alone may. To be asked in the transaction that writes, so that
+ * no write is decided before a protection and done after it. The root key is a key like any other here: who may protect
+ * a branch may end that, and until then nobody writes to it by mistake.
+ */
+export function protectionRefusal(
+  _: Tx,
+  { settings }: Pick<Ledger, "settings">,
+  { gen, key }: { gen: number; key: string | undefined },
+): Protected | undefined {
+  const { writer } = settings.of(gen);
+  if (writer === null || ("key" in writer && writer.key === key)) return undefined;
+  return { ok: false, reason: "protected", writer };
 }
 
 /** Whether a change may give somebody an answer who got none before. */

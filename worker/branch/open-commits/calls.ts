@@ -1,5 +1,6 @@
 import type { BranchContext } from "../context.ts";
 import type { AnswerOf, RequestOf } from "../contract.ts";
+import { protectionRefusal } from "../lifecycle/settings.ts";
 
 type OpenCommitContext = Pick<BranchContext, "ledger" | "moment" | "wake">;
 
@@ -16,11 +17,15 @@ export class OpenCommitCalls {
     const { live } = ledger;
     if (!live) return { ok: false, reason: "no-such-branch" };
     if (ledger.claim.get()) return { ok: false, reason: "pipeline-output" };
+    const { gen } = live;
     const { now, id } = moment();
     const openCommit = id(now);
-    ledger.transaction(() =>
-      ledger.openCommits.open({ id: openCommit, gen: live.gen, now, ttlMs, origin: null, note }),
-    );
+    const refusal = ledger.transaction((tx) => {
+      const refusal = protectionRefusal(tx, ledger, { gen, key: note?.key });
+      if (!refusal) ledger.openCommits.open({ id: openCommit, gen, now, ttlMs, origin: null, note });
+      return refusal;
+    });
+    if (refusal) return refusal;
     wake(now + ttlMs);
     return { ok: true, openCommit };
   }

@@ -36,6 +36,7 @@ type FinishStores = Pick<
   | "staged"
   | "applying"
   | "claim"
+  | "settings"
   | "isFull"
   | "files"
   | "contents"
@@ -71,7 +72,8 @@ export function finishOpenCommit(
   }
   const refusal = ledger.openCommits.takeRefusal(openCommit);
   if (refusal) return refusal;
-  const writable = writableBranch(tx, ledger, openCommit.operations);
+  const { operations } = openCommit;
+  const writable = writableBranch(tx, ledger, { operations, key: ended?.key });
   if (!writable.ok) return writable;
   // Of a large commit, the Applier looks at the conditions.
   const changed = isLarge(openCommit) ? undefined : changedConditions(tx, ledger, openCommit);

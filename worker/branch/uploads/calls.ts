@@ -1,6 +1,7 @@
 import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
+import { protectionRefusal } from "../lifecycle/settings.ts";
 import { tidySoon } from "../lifecycle/tidy.ts";
 import { notOpen } from "../read/views.ts";
 import type { UploadRow } from "./upload-store.ts";
@@ -20,7 +21,7 @@ export class UploadCalls {
     this.#options = options;
   }
 
-  open({ lease, openCommit }: Contract.RequestOf<"openUpload">): Contract.AnswerOf<"openUpload"> {
+  open({ lease, openCommit, key }: Contract.RequestOf<"openUpload">): Contract.AnswerOf<"openUpload"> {
     const { ledger, newId, wake } = this.#options;
     const { live } = ledger;
     const claimed = live !== null && ledger.claim.get() !== null;
@@ -30,12 +31,19 @@ export class UploadCalls {
       return notOpen(ledger, openCommit);
     }
     if (lease === undefined && claimed) return { ok: false, reason: "pipeline-output" };
+    const { gen } = live;
     const now = this.#options.now();
     const id = newId(now);
-    const upload = ledger.transaction(() =>
-      ledger.uploads.open({ id, gen: live.gen, lease: lease ?? null, now }),
-    );
-    if (upload === undefined) return { ok: false, reason: "lost-lease" };
+    const opened = ledger.transaction((tx): { upload: string } | Contract.Protected | undefined => {
+      // What a client brings for a commit that it may not make would be refused only when all of it is there.
+      const refusal = lease === undefined ? protectionRefusal(tx, ledger, { gen, key }) : undefined;
+      if (refusal) return refusal;
+      const upload = ledger.uploads.open({ id, gen, lease: lease ?? null, now });
+      return upload === undefined ? undefined : { upload };
+    });
+    if (opened === undefined) return { ok: false, reason: "lost-lease" };
+    if ("reason" in opened) return opened;
+    const { upload } = opened;
     if (lease === undefined) wake(now + UPLOAD_LEASE_MS);
     tidySoon(this.#options);
     return { ok: true, upload, uid: live.uid };

@@ -33,7 +33,7 @@ function completeOpen(
   ledger: CompleteStores,
   { request, multipart, moment }: { request: CompleteMultipart; multipart: Multipart; moment: Moment },
 ): Answer {
-  const writable = writableBranch(tx, ledger, 1);
+  const writable = writableBranch(tx, ledger, { operations: 1, key: request.note?.key });
   if (!writable.ok) return writable;
   const { live } = writable;
   const { gen, uid } = live;

@@ -1,6 +1,7 @@
 import { MAX_LIST_ENTRIES } from "../../../protocol/files.ts";
 import { pathFault } from "../../../protocol/paths.ts";
 import type * as Contract from "../contract.ts";
+import { protectionRefusal } from "../lifecycle/settings.ts";
 import { tidySoon } from "../lifecycle/tidy.ts";
 import { notOpen } from "../read/views.ts";
 import { kindOf } from "../tree/file-store.ts";
@@ -31,11 +32,15 @@ export class MultipartCalls {
     const { gen, uid } = live;
     const now = this.#options.now();
     const upload = newId(now);
-    ledger.transaction(() => {
+    const refusal = ledger.transaction((tx) => {
+      const refusal = protectionRefusal(tx, ledger, { gen, key: note?.key });
+      if (refusal) return refusal;
       ledger.uploads.openMultipart({ id: upload, gen, now, ttlMs });
       const multipart = { upload, gen, path, initiatedAt: now, checksum, attributes, openCommit, note };
       ledger.multiparts.add(multipart);
+      return undefined;
     });
+    if (refusal) return refusal;
     wake(now + ttlMs);
     return { ok: true, upload, uid };
   }

@@ -2,8 +2,9 @@ import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
 import { pathFault } from "../../../protocol/paths.ts";
 import type { Content } from "../../blobs/content.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
-import type { CommitRefused, Operation } from "../contract.ts";
+import type { CommitNote, CommitRefused, Operation } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { protectionRefusal } from "../lifecycle/settings.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import { notOpen, type ViewStores } from "../read/views.ts";
 import { kindOf } from "../tree/file-store.ts";
@@ -17,6 +18,8 @@ export interface Asked {
   readonly upload?: string | undefined;
   /** A content that comes along. */
   readonly content?: Content;
+  /** Its key says who writes. */
+  readonly note?: CommitNote | undefined;
 }
 
 /** Where a write goes: the live branch, or one of its open commits. */
@@ -26,21 +29,21 @@ export interface Admitted {
 }
 
 export type AdmissionStores = ViewStores &
-  Pick<Ledger, "generations" | "claim" | "isFull" | "uploads" | "contents">;
+  Pick<Ledger, "generations" | "claim" | "settings" | "isFull" | "uploads" | "contents">;
 type Refusable<A> = ({ readonly ok: true } & A) | CommitRefused;
 
 /** Lets a client's write in, or says why not. */
 export function admit(
   tx: Tx,
   ledger: AdmissionStores,
-  { operations, openCommit: id, upload, content }: Asked,
+  { operations, openCommit: id, upload, content, note }: Asked,
 ): Refusable<Admitted> {
   const refusal = pathRefusal(operations);
   if (refusal) return refusal;
   const gen = ledger.generations.live()?.gen;
   const openCommit = id === undefined || gen === undefined ? undefined : ledger.openCommits.findOpen(id, gen);
   if (id !== undefined && !openCommit) return notOpen(ledger, id);
-  const writable = writableBranch(tx, ledger, operations.length);
+  const writable = writableBranch(tx, ledger, { operations: operations.length, key: note?.key });
   if (!writable.ok) return writable;
   const { live } = writable;
   if (upload !== undefined && !ledger.uploads.find(upload, live.gen)) {
@@ -64,15 +67,17 @@ export function pathRefusal(operations: readonly Operation[]): CommitRefused | u
   return undefined;
 }
 
-/** The live branch, if everybody may write so many operations to it. */
+/** The live branch, if a client with this key may write so many operations to it. */
 export function writableBranch(
-  _: Tx,
-  ledger: Pick<Ledger, "generations" | "claim" | "isFull">,
-  operations: number,
+  tx: Tx,
+  ledger: Pick<Ledger, "generations" | "claim" | "settings" | "isFull">,
+  { operations, key }: { operations: number; key: string | undefined },
 ): Refusable<{ live: Live }> {
   const live = ledger.generations.live();
   if (!live) return { ok: false, reason: "no-such-branch" };
   if (ledger.claim.get()) return { ok: false, reason: "pipeline-output" };
+  const refusal = protectionRefusal(tx, ledger, { gen: live.gen, key });
+  if (refusal) return refusal;
   if (ledger.isFull(operations)) return { ok: false, reason: "branch-full" };
   return { ok: true, live };
 }

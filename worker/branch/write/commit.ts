@@ -33,14 +33,10 @@ export function putFile(
   ledger: ClientStores,
   { put, moment }: { put: PutFile; moment: Moment },
 ): Answer {
-  const { path, content, upload, openCommit } = put;
+  const { path, content, upload, openCommit, note } = put;
   const { digest, size } = content;
-  const admitted = admit(tx, ledger, {
-    operations: [{ put: path, digest, size }],
-    openCommit,
-    upload,
-    content,
-  });
+  const operations = [{ put: path, digest, size }];
+  const admitted = admit(tx, ledger, { operations, openCommit, upload, content, note });
   return admitted.ok ? putContent(tx, ledger, { ...admitted, put, moment }) : admitted;
 }
 

@@ -1,7 +1,7 @@
 import type { PathFault } from "../../../protocol/paths.ts";
 import { MAX_PATH_BYTES, PATH_FAULT_TEXT } from "../../../protocol/paths.ts";
 import type { WriteFailure } from "../../blobs/write-content.ts";
-import type { BadPath, BranchApi, CommitRefused } from "../../branch/contract.ts";
+import type { BadPath, BranchApi, CommitRefused, Protected } from "../../branch/contract.ts";
 import { CATALOGUE_WORDS } from "../../core/catalogue-fault.ts";
 import { NOT_SIGNED, type S3Code, S3Error } from "./errors.ts";
 
@@ -42,7 +42,7 @@ export type UploadReason = ReasonsOf<
 >;
 
 type Refusal<R extends string> =
-  | { readonly reason: Exclude<R, "bad-path" | "path-conflict"> }
+  | { readonly reason: Exclude<R, "bad-path" | "path-conflict" | "protected"> }
   | BadPath
   | CommitRefused;
 
@@ -85,9 +85,14 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
   "no-such-upload": { code: "OperationAborted" },
   "lost-lease": { code: "OperationAborted" },
   "no-such-version": { code: "NoSuchVersion" },
+  "not-its-output": {
+    code: "InvalidRequest",
+    message: "The branch is not the output of that pipeline: name the one whose output it is.",
+  },
   "not-public": { code: "AccessDenied", message: NOT_SIGNED },
   "path-conflict": { code: "PathConflict" },
   "pipeline-output": { code: "AccessDenied", message: OUTPUT_BRANCH },
+  protected: { code: "AccessDenied" },
   "read-only": {
     code: "MethodNotAllowed",
     message: "The bucket shows a commit, which never changes: write to the branch's own bucket.",
@@ -150,8 +155,16 @@ export function keyFailure(key: string, fault: PathFault): S3Error {
 function refusalError<R extends string>(refused: Refusal<R>, words: Record<R, Word>): S3Error {
   if ("fault" in refused) return keyFailure(refused.path, refused.fault);
   if ("other" in refused) return conflict(refused);
+  if ("writer" in refused) return protectedFailure(refused);
   const word = words[refused.reason as R];
   return new S3Error(word.code, word);
+}
+
+function protectedFailure({ writer }: Protected): S3Error {
+  const who = "key" in writer ? `the access key '${writer.key}'` : `the pipeline '${writer.pipeline}'`;
+  return new S3Error("AccessDenied", {
+    message: `The branch is protected, and only ${who} may write to it: write to another branch, or end that with 'sluice branch protect <branch>.<repo> --off'.`,
+  });
 }
 
 function conflict({ path, other }: { path: string; other: string }): S3Error {

@@ -4,10 +4,10 @@ import type { BucketRequest } from "../operation.ts";
 
 /** The upload that a body needs if it is too large for a row. It is opened when that shows, and given up if the request fails. */
 export class UploadLease {
-  readonly #bucket: Pick<BucketRequest, "tree" | "branch">;
+  readonly #bucket: Pick<BucketRequest, "tree" | "branch" | "caller">;
   #upload: string | undefined;
 
-  constructor(bucket: Pick<BucketRequest, "tree" | "branch">) {
+  constructor(bucket: Pick<BucketRequest, "tree" | "branch" | "caller">) {
     this.#bucket = bucket;
   }
 
@@ -27,7 +27,8 @@ export class UploadLease {
   }
 
   async #open(): Promise<{ upload: string; uid: string }> {
-    const opened = await this.#bucket.tree.openUpload({});
+    const { tree, caller } = this.#bucket;
+    const opened = await tree.openUpload({ key: caller.keyId });
     if (!opened.ok) throw branchFailure(opened);
     this.#upload = opened.upload;
     return { upload: opened.upload, uid: opened.uid };

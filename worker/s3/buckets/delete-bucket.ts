@@ -8,12 +8,12 @@ export const deleteBucket: Operation<BucketRequest> = {
   permission: "admin",
 
   async handle(request) {
-    const { branch, address } = request;
+    const { branch, address, caller } = request;
     if (address.view !== undefined) {
       await mustTakeWrites(request);
       throw new S3Error("InvalidRequest", { message: NOT_DELETED });
     }
-    const deleted = await branch.destroy();
+    const deleted = await branch.destroy({ key: caller.keyId });
     if (!deleted.ok) throw branchFailure(deleted);
     return new Response(null, { status: 204 });
   },
