@@ -79,7 +79,7 @@ describe("sluice commit list", () => {
     const unknown = await cli("commit", "list", "master.nowhere");
     expect(unknown.code).toBe(1);
     expect(unknown.stderr).toContain("master.nowhere");
-    for (const text of ["nowhere", "master.log/a", "01ARZ3NDEKTSV4RRFFQ69G5FAV.master.log"])
+    for (const text of ["-nowhere", "master.log/a", "01ARZ3NDEKTSV4RRFFQ69G5FAV.master.log"])
       expect(await cli("commit", "list", text)).toMatchObject({ code: 2 });
     expect(await cli("commit", "list", "master.log", "--limit", "0")).toMatchObject({ code: 2 });
   });

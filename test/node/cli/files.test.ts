@@ -54,7 +54,7 @@ function folderOf(files: Record<string, string | Buffer>): string {
 
 describe("sluice mb and rb", () => {
   test("make and remove a bucket", async () => {
-    expect(await okJson("mb", "s3://master.made")).toEqual({ bucket: "master.made" });
+    expect(await okJson("mb", "s3://master.made")).toEqual({ bucket: "master.made", hostLabel: "made" });
     expect(await ok("ls")).toContain("s3://master.made\n");
     expect(await ok("rb", "s3://master.made")).toBe("removed s3://master.made\n");
     expect(await ok("ls")).not.toContain("master.made");
