@@ -6,11 +6,16 @@ export interface Passed {
   readonly method: string;
   readonly path: string;
   readonly status: number;
+  /** The bodies, as text. */
+  readonly sent: string;
+  readonly answered: string;
 }
 
 /** What stands between a client and a gateway, and sees what passes. */
 export interface Relay {
   readonly endpoint: string;
+  /** Every exchange that has passed, in order. */
+  readonly passed: readonly Passed[];
   /** Resolves once such an exchange has passed, be it before this is asked. */
   seen(matches: (passed: Passed) => boolean): Promise<Passed>;
   stop(): Promise<void>;
@@ -20,24 +25,31 @@ export interface Relay {
 export async function startRelay({ endpoint }: { readonly endpoint: string }): Promise<Relay> {
   const passed: Passed[] = [];
   let watchers: (() => void)[] = [];
-  const note = ({ method = "", url: path = "" }: IncomingMessage, status: number): void => {
-    passed.push({ method, path, status });
+  const note = (exchange: Passed): void => {
+    passed.push(exchange);
     for (const watcher of watchers) watcher();
   };
   const server = createServer((incoming, answer) => {
-    const { method, headers } = incoming;
-    const outgoing = forward(endpoint + incoming.url, { method, headers }, (response) => {
+    const { method = "", url: path = "", headers } = incoming;
+    const sent = textOf(incoming);
+    const outgoing = forward(endpoint + path, { method, headers }, (response) => {
       answer.writeHead(response.statusCode ?? 0, response.rawHeaders);
+      const answered = textOf(response);
       response.pipe(answer);
-      response.once("end", () => note(incoming, response.statusCode ?? 0));
+      response.once("end", () =>
+        note({ method, path, status: response.statusCode ?? 0, sent: sent(), answered: answered() }),
+      );
     });
     outgoing.once("error", () => answer.destroy());
+    // A client that goes away is away for the gateway, too.
+    answer.once("close", () => outgoing.destroy());
     incoming.pipe(outgoing);
   });
   const port = await freePort();
   await new Promise<void>((listening) => server.listen(port, "127.0.0.1", listening));
   return {
     endpoint: `http://127.0.0.1:${port}`,
+    passed,
     seen: (matches) =>
       new Promise((resolve) => {
         const look = (): void => {
@@ -55,4 +67,11 @@ export async function startRelay({ endpoint }: { readonly endpoint: string }): P
         server.closeAllConnections();
       }),
   };
+}
+
+/** What has come of a message so far. */
+function textOf(message: IncomingMessage): () => string {
+  const chunks: Buffer[] = [];
+  message.on("data", (chunk: Buffer) => chunks.push(chunk));
+  return () => Buffer.concat(chunks).toString();
 }

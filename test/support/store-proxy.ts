@@ -14,6 +14,18 @@ export interface Seen {
   readonly target: string;
 }
 
+/** A request that is held. */
+export interface Held {
+  /** Resolves when it is there. */
+  readonly arrived: Promise<void>;
+  /** Resolves when the first bytes of its body are there. */
+  readonly begun: Promise<void>;
+  /** What it is answered in the end; 0 if its connection breaks before. */
+  readonly status: Promise<number>;
+  /** Hands it on. */
+  release(): void;
+}
+
 /** What a test does to a request: breaks its connection after so many bytes of its body, answers it, or lets it hang. */
 export type Trouble = { readonly cutAfterBytes: number } | { readonly status: number } | "silence";
 
@@ -32,7 +44,8 @@ export class StoreProxy {
   /** Bytes of bodies that came from clients. */
   received = 0;
   /** Asked for every request. One for which it promises an answer is held until then. */
-  trouble: (seen: Seen) => Trouble | undefined | Promise<Trouble | undefined> = () => undefined;
+  trouble: (seen: Seen, exchange: Exchange) => Trouble | undefined | Promise<Trouble | undefined> = () =>
+    undefined;
 
   constructor(target: string) {
     this.#target = new URL(target);
@@ -68,6 +81,27 @@ export class StoreProxy {
     this.trouble = () => undefined;
   }
 
+  /** Holds the first request that `which` picks, with what its client has not sent yet. */
+  holdFirst(which: (seen: Seen) => boolean): Held {
+    const [arrived, begun] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const [released, status] = [Promise.withResolvers<undefined>(), Promise.withResolvers<number>()];
+    let isHeld = false;
+    this.trouble = (seen, { request, response }) => {
+      if (isHeld || !which(seen)) return undefined;
+      isHeld = true;
+      request.once("readable", begun.resolve);
+      response.once("close", () => status.resolve(response.writableFinished ? response.statusCode : 0));
+      arrived.resolve();
+      return released.promise;
+    };
+    return {
+      arrived: arrived.promise,
+      begun: begun.promise,
+      status: status.promise,
+      release: () => released.resolve(undefined),
+    };
+  }
+
   #serve(request: IncomingMessage, response: ServerResponse): void {
     const seen = { method: request.method ?? "", target: request.url ?? "/" };
     this.requests.push(seen);
@@ -76,12 +110,12 @@ export class StoreProxy {
     response.once("close", () => {
       this.#open -= 1;
     });
-    const trouble = this.trouble(seen);
+    const trouble = this.trouble(seen, { request, response });
     if (trouble instanceof Promise) void trouble.then((late) => this.#treat({ request, response }, late));
     else this.#treat({ request, response }, trouble);
   }
 
-  #treat({ request, response }: Omit<HandOn, "cutAfterBytes">, trouble: Trouble | undefined): void {
+  #treat({ request, response }: Exchange, trouble: Trouble | undefined): void {
     request.on("data", (chunk: Buffer) => {
       this.received += chunk.length;
     });
@@ -113,13 +147,16 @@ export class StoreProxy {
   }
 }
 
-interface HandOn {
+interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
+}
+
+interface HandOn extends Exchange {
   readonly cutAfterBytes: number;
 }
 
-function refuse({ request, response, status }: Omit<HandOn, "cutAfterBytes"> & { status: number }): void {
+function refuse({ request, response, status }: Exchange & { status: number }): void {
   request.resume();
   response.writeHead(status, { "content-length": 0 }).end();
 }

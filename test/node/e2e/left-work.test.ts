@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { monotonicFactory } from "ulid";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Control } from "../../support/control.ts";
-import { type DevServer, startDevServer } from "../../support/dev-server.ts";
+import { type DevServer, startDevServer, startRunner } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import { S3 } from "../../support/s3.ts";
 
@@ -28,20 +28,44 @@ function spec(name: string, repo: string) {
   };
 }
 
-/** Changes the rows of a pipeline's object, while the gateway does not run. */
-function rewrite(name: string, change: (db: DatabaseSync) => void): void {
-  const folder = join(server.data, "state/do/sluice-Pipeline");
+/** Changes the rows of the object whose `table` has `name` in `column`, while the gateway does not run. */
+function rewrite(
+  { kind, table, column, name }: { kind: "Pipeline" | "Branch"; table: string; column: string; name: string },
+  change: (db: DatabaseSync) => void,
+): void {
+  const folder = join(server.data, `state/do/sluice-${kind}`);
   const files = readdirSync(folder).filter((file) => /^[0-9a-f]{64}\.sqlite$/.test(file));
   for (const file of files) {
     using db = new DatabaseSync(join(folder, file));
-    const there = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'pipeline'").get();
-    if (!there || db.prepare("SELECT name FROM pipeline").get()?.name !== name) continue;
+    const there = db.prepare("SELECT 1 FROM sqlite_master WHERE name = ?").get(table);
+    if (!there || db.prepare(`SELECT ${column} AS name FROM ${table}`).get()?.name !== name) continue;
     db.exec("BEGIN");
     change(db);
     db.exec("COMMIT");
     return;
   }
-  throw new Error(`there is no object of the pipeline ${name}`);
+  throw new Error(`there is no object of ${name}`);
+}
+
+function rewritePipeline(name: string, change: (db: DatabaseSync) => void): void {
+  rewrite({ kind: "Pipeline", table: "pipeline", column: "name", name }, change);
+}
+
+function rewriteBranch(bucket: string, change: (db: DatabaseSync) => void): void {
+  rewrite({ kind: "Branch", table: "address", column: "bucket", name: bucket }, change);
+}
+
+/** The pipeline reads another repo, as if it had been submitted so when nobody looked, and is being started. */
+function readInstead(db: DatabaseSync, repo: string): void {
+  const spec = JSON.parse(String(db.prepare("SELECT spec FROM pipeline").get()?.spec));
+  spec.inputs[0].repo.name = repo;
+  const text = JSON.stringify(spec);
+  db.prepare("UPDATE revisions SET spec = ? WHERE revision = (SELECT revision FROM pipeline)").run(text);
+  db.prepare("UPDATE pipeline SET spec = ?, state = 'starting', version = version + 1, owed = 1").run(text);
+  db.prepare(
+    `UPDATE sources SET repo = ?, subscribed = 0, generation = 0, seq = 0, commit_id = NULL, lineage = NULL,
+       has_data = 0`,
+  ).run(repo);
 }
 
 /** As if so many commits had come while nobody had time for them. */
@@ -83,7 +107,7 @@ test(
     await s3.put("master.flood-in", "a", "a");
     await settled(control, "flood");
     await server.kill9();
-    rewrite("flood", (db) => queueJobs(db, QUEUED));
+    rewritePipeline("flood", (db) => queueJobs(db, QUEUED));
     await server.restart();
 
     // The first call wakes the object, and it goes to work.
@@ -102,5 +126,66 @@ test(
     const remove = async () => (await control.ask("DELETE", "/pipelines/flood")).status;
     await eventually("the deletion is done", async () => done(await remove(), [204, 404]), PATIENT);
     expect((await fetch(`${server.endpoint}/healthz`)).status).toBe(200);
+  },
+);
+
+test(
+  "a gateway that finds a circle which runs gets ready and ends it, with the reason, and answers stop and delete",
+  TIMEOUT,
+  async () => {
+    const queued = 20;
+    const control = new Control(server);
+    const s3 = new S3(server);
+    const copying = (name: string, repo: string) => ({
+      ...spec(name, repo),
+      transform: { image: "none", cmd: ["sh"], stdin: ["cp /pfs/in/* /pfs/out/"] },
+      inputs: [{ name: "in", repo: { name: repo }, glob: "/*" }],
+    });
+    await s3.createBucket("master.ring-in");
+    await control.createPipeline(copying("ring-p", "ring-in"));
+    await control.createPipeline(copying("ring-q", "ring-p"));
+    const runner = startRunner(server, { node: "ring" });
+    try {
+      await s3.put("master.ring-in", "a", "a");
+      for (const name of ["ring-p", "ring-q"]) await settled(control, name);
+      await server.kill9();
+      // As a release leaves it that let two submissions pass each other and does not note what commits descend from: the
+      // second pipeline has jobs left, and the first is to make one of each commit that comes of them.
+      rewritePipeline("ring-p", (db) => readInstead(db, "ring-q"));
+      rewritePipeline("ring-q", (db) => {
+        db.exec("UPDATE sources SET lineage = NULL");
+        queueJobs(db, queued);
+      });
+      for (const bucket of ["master.ring-p", "master.ring-q"])
+        rewriteBranch(bucket, (db) => db.exec("DELETE FROM lineages"));
+      await server.restart();
+
+      for (const name of ["ring-p", "ring-q"])
+        expect((await control.ask("GET", `/pipelines/${name}`)).status).toBe(200);
+      const jobs = await eventually(
+        "all that went round has been ended",
+        async () => {
+          const all = [...(await control.jobs("ring-p")), ...(await control.jobs("ring-q"))];
+          const failed = all.filter(({ state }) => state === "failure").length;
+          const open = all.filter(({ finishedAt }) => finishedAt === null).length;
+          // Each of the jobs that were left comes round once, and so does the one that the first pipeline starts with.
+          if (failed === queued + 1 && open === 0) return all;
+          throw new Error(`of ${all.length} jobs ${failed} have failed and ${open} not ended`);
+        },
+        PATIENT,
+      );
+      const reasons = new Set(jobs.flatMap(({ state, reason }) => (state === "failure" ? [reason] : [])));
+      for (const reason of reasons)
+        expect(reason).toMatch(/^the pipelines go in a circle, which ends here: .*s3:\/\/master\.ring-[pq]/);
+      // What was there, what was queued, and no more than one round of it.
+      expect(jobs.length).toBeLessThanOrEqual(2 + 3 * (queued + 1));
+
+      expect((await control.ask("POST", "/pipelines/ring-p/stop")).status).toBe(200);
+      expect((await control.ask("DELETE", "/pipelines/ring-q?force=true")).status).toBe(204);
+      expect((await control.ask("DELETE", "/pipelines/ring-p")).status).toBe(204);
+      expect((await fetch(`${server.endpoint}/healthz`)).status).toBe(200);
+    } finally {
+      await runner.stop();
+    }
   },
 );

@@ -278,20 +278,6 @@ for (const [{ name, open, absent }, options] of sampled(STORES, { every: 3 }))
         throw new Error("the lease is lost");
       };
 
-      /** Holds the first request that `which` picks. */
-      function holdFirst(which: (seen: Seen) => boolean): { arrived: Promise<void>; release(): void } {
-        const arrived = Promise.withResolvers<void>();
-        const released = Promise.withResolvers<undefined>();
-        let isHeld = false;
-        store.proxy.trouble = (seen) => {
-          if (isHeld || !which(seen)) return undefined;
-          isHeld = true;
-          arrived.resolve();
-          return released.promise;
-        };
-        return { arrived: arrived.promise, release: () => released.resolve(undefined) };
-      }
-
       const isAt =
         (path: string) =>
         ({ target }: Seen) =>
@@ -334,7 +320,7 @@ for (const [{ name, open, absent }, options] of sampled(STORES, { every: 3 }))
         const entry = first();
         const isLarge = (entry.content?.size ?? 0) > 4 * MB;
         const isWrite = isLarge ? store.makesLarge : (seen: Seen) => isAt(path)(seen) && !isRead(seen);
-        const late = holdFirst(isWrite);
+        const late = store.proxy.holdFirst(isWrite);
         const frozen = push([entry], confirmedOnce());
         await late.arrived;
         expect(await push([put(path, "second")])).toEqual(PUSHED);
@@ -346,7 +332,7 @@ for (const [{ name, open, absent }, options] of sampled(STORES, { every: 3 }))
 
       test("is asked for again and done by a runner that has its lease", async () => {
         await push([put("late/again", "old")]);
-        const late = holdFirst((seen) => isAt("late/again")(seen) && !isRead(seen));
+        const late = store.proxy.holdFirst((seen) => isAt("late/again")(seen) && !isRead(seen));
         const pushing = push([put("late/again", "ours")]);
         await late.arrived;
         await store.put("late/again", "a stranger's");
