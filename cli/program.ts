@@ -19,6 +19,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   doctor: async () => (await import("./commands/service/doctor.ts")).addDoctor,
   pipeline: async () => (await import("./commands/pipeline/pipeline.ts")).addPipeline,
   job: async () => (await import("./commands/job/job.ts")).addJob,
+  datum: async () => (await import("./commands/datum/datum.ts")).addDatum,
   commit: async () => (await import("./commands/commit/commit.ts")).addCommit,
   tag: async () => (await import("./commands/tag/tag.ts")).addTag,
   repo: async () => (await import("./commands/repo/list.ts")).addRepo,

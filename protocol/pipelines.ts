@@ -1,5 +1,7 @@
 import { z } from "zod";
-import { PipelineSpec } from "./spec.ts";
+import { ContentId } from "./content.ts";
+import { LeasedInput } from "./runner.ts";
+import { PipelineSpec, Transform } from "./spec.ts";
 
 /** `egressing`: its output is committed and is being pushed to the external store. `killed`: it was stopped, by itself or with its pipeline. */
 export const JobState = z.enum(["starting", "running", "egressing", "success", "failure", "killed"]);
@@ -103,6 +105,50 @@ export type JobDatum = z.infer<typeof JobDatum>;
 /** A page of a job's datums: those that it ran or is to run, then those that it skipped. `next` goes into `after`. */
 export const DatumPage = z.object({ datums: z.array(JobDatum), next: z.string().nullable() });
 export type DatumPage = z.infer<typeof DatumPage>;
+
+/**
+ * `GET /jobs/{job}/datums/{datum}`: a datum with all that it takes to run it again: what its job read, and the command of
+ * the version of the specification that its job was made for.
+ */
+export const DatumDetail = z.object({
+  job: z.string(),
+  pipeline: z.string(),
+  /** Of the specification. */
+  version: z.int(),
+  datum: JobDatum,
+  transform: Transform,
+  /** As in the specification. Absent: one try may take as long as it likes. */
+  datumTimeout: z.string().optional(),
+  /** Whether that version is not known to be of a key for all repos. */
+  limited: z.boolean(),
+  inputs: z.array(LeasedInput),
+  output: z.object({ repo: z.string(), branch: z.string() }),
+  /** What the job committed; null: nothing, or nothing yet. */
+  outputCommit: z.string().nullable(),
+  /**
+   * What is known of the files that the job has of this datum. `none`: it has no result of it. `paths`: their contents are
+   * kept no more, or only as part of the output commit. `gone`: nothing is.
+   */
+  outputs: z.enum(["kept", "paths", "none", "gone"]),
+});
+export type DatumDetail = z.infer<typeof DatumDetail>;
+
+/** Most outputs of a datum in one page. */
+export const MAX_LIST_OUTPUTS = 1000;
+
+/** A file or, with a trailing slash, an empty directory that a job has of a datum. */
+export const DatumOutput = z.object({
+  path: z.string(),
+  /** Null: its content is not kept by itself. */
+  content: ContentId.nullable(),
+  /** Other datums of the job wrote to the path, too: the output commit has what all of them wrote, one after the other. */
+  merged: z.boolean(),
+});
+export type DatumOutput = z.infer<typeof DatumOutput>;
+
+/** `GET /jobs/{job}/datums/{datum}/outputs?after=`: by path. A page may be short or empty though more follow; `next` goes into `after`. */
+export const DatumOutputPage = z.object({ outputs: z.array(DatumOutput), next: z.string().nullable() });
+export type DatumOutputPage = z.infer<typeof DatumOutputPage>;
 
 /** One line of what a job's datum wrote on stdout or stderr (NDJSON). `at`: when, in milliseconds since 1970 by the gateway's clock. */
 export const LogLine = z.object({

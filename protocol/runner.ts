@@ -94,7 +94,8 @@ export const LeaseRequest = z.object({
   /** `none`: answers at once. `look`: waits until something is queued, says so by `queued`, and leases nothing. */
   wait: z.enum(["none", "look"]).optional(),
 });
-const LeasedInput = z.object({
+/** What a datum reads of one input. */
+export const LeasedInput = z.object({
   name: z.string(),
   repo: z.string(),
   branch: z.string(),

@@ -12,6 +12,7 @@ import { DEFAULT_DATA } from "../gateway/connection.ts";
 import { UsageError } from "../output/failure.ts";
 import { terminalLog } from "../output/log.ts";
 import { count, printJson, printLine } from "../output/output.ts";
+import { howCommandsRun } from "./how-commands-run.ts";
 import { type RunnerTerms, runnerConfig, runnerTerms } from "./runner-config.ts";
 import { stopRequests } from "./stop-requests.ts";
 
@@ -145,13 +146,6 @@ function greet(gateway: Gateway, { options, key, runs }: Greeting): void {
   printLine(`data     ${options.data}`);
   printLine(`key      ${key}`);
   printLine(`runners  ${options.runners === 0 ? "none" : count(options.runners, "runner")}`);
-  if (runs) printLine(`commands ${howCommandsRun(runs, options)}`);
+  if (runs) printLine(`commands ${howCommandsRun(runs, { asked: options.executor })}`);
   printLine(`In another terminal: eval "$(npx sluice env${folder})"`);
-}
-
-/** Nobody should learn only from a command's doings that it was not in a container. */
-function howCommandsRun({ executor, tool }: Runner["runs"], options: DevOptions): string {
-  if (executor !== "process") return `in containers of ${tool}`;
-  const why = options.executor === "auto" ? ", since no container engine answers here" : "";
-  return `as processes with your rights and this machine's tools (${tool})${why}`;
 }

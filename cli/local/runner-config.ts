@@ -19,15 +19,7 @@ function another(value: string, before: readonly string[] = []): string[] {
 
 /** Adds the options of a runner that do not name it. */
 export function withRunnerTerms(command: Command): Command {
-  return command
-    .addOption(
-      new Option(
-        "--executor <name>",
-        "how commands are run: in containers of docker or podman, or as a process with this machine's tools and this user's rights; auto takes the first engine that answers",
-      )
-        .choices(EXECUTORS)
-        .default("auto"),
-    )
+  return withSandboxTerms(command)
     .addOption(
       new Option(
         "--secrets <source>",
@@ -46,6 +38,25 @@ export function withRunnerTerms(command: Command): Command {
         "let egress reach stores at addresses of this machine and of its link (env: SLUICE_EGRESS_LOCAL)",
       ),
     )
+    .option("--cache-size <size>", "how much input the node keeps for later datums, such as 500m or 20g; 20g")
+    .option(
+      "--max-running <number>",
+      "commands that run here at once, of all pipelines; the larger of 16 and 4 a core",
+    )
+    .option("--max-workers <number>", "workers here, those included that wait for work; 256");
+}
+
+/** Adds the options that say how commands are run, and what they see and take of this machine. */
+export function withSandboxTerms(command: Command): Command {
+  return command
+    .addOption(
+      new Option(
+        "--executor <name>",
+        "how commands are run: in containers of docker or podman, or as a process with this machine's tools and this user's rights; auto takes the first engine that answers",
+      )
+        .choices(EXECUTORS)
+        .default("auto"),
+    )
     .option(
       "--hide <path>",
       "a folder or file of this machine that commands which run as processes do not see; may be repeated. They never see the data folders, what --secrets names, /run/secrets and /etc/sluice",
@@ -55,12 +66,6 @@ export function withRunnerTerms(command: Command): Command {
       "--network <name>",
       "the network of containers: none, host, bridge, or one that the engine has; its default",
     )
-    .option("--cache-size <size>", "how much input the node keeps for later datums, such as 500m or 20g; 20g")
-    .option(
-      "--max-running <number>",
-      "commands that run here at once, of all pipelines; the larger of 16 and 4 a core",
-    )
-    .option("--max-workers <number>", "workers here, those included that wait for work; 256")
     .option("--memory <size>", "memory that one worker may take, such as 2g")
     .option("--cpus <number>", "cores that one worker may take, such as 1.5")
     .option("--pids <number>", "processes and threads that one worker may have at a time")

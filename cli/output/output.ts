@@ -16,9 +16,13 @@ export function printNote(line: string): void {
 }
 
 /** A line that somebody's command printed: as it is for a program that reads on, to be looked at on a terminal. */
-export function printOutput(start: string, line: string): void {
-  const shown = process.stdout.isTTY ? visibleLine(line) : line;
-  process.stdout.write(`${visibleLine(start)}${shown}\n`);
+export function printOutput(
+  start: string,
+  line: string,
+  { to = process.stdout }: { to?: NodeJS.WriteStream } = {},
+): void {
+  const shown = to.isTTY ? visibleLine(line) : line;
+  to.write(`${visibleLine(start)}${shown}\n`);
 }
 
 /** One JSON document on one line. */

@@ -90,6 +90,8 @@ export interface Command {
   readonly onOutput?: (bytes: Buffer) => void;
   /** Told in which image it runs, if the executor has images: by the digest in its registry, or by its id. */
   readonly onImage?: (image: string) => void;
+  /** It runs on the terminal of this process, for a person: `stdin` and `onOutput` are not used, and the run has no log. */
+  readonly terminal?: boolean;
   readonly signal: AbortSignal;
 }
 

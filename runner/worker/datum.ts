@@ -5,6 +5,7 @@ import type { Ran as CodeThatRan, LeasedDatum, Outcome } from "../../protocol/ru
 import type { Transform } from "../../protocol/spec.ts";
 import type { Cache } from "../cache/cache.ts";
 import {
+  type Command,
   type Executor,
   type MountedSecret,
   NodeTrouble,
@@ -60,6 +61,14 @@ export type Staged =
   | { readonly ok: true; readonly lazy: LazyFiles }
   | { readonly ok: false; readonly failure: Outcome };
 
+/** Where a datum's command runs. */
+interface RunPlace {
+  readonly sandbox: Sandbox;
+  readonly lazy: LazyFiles;
+  /** What is to run on this process's terminal in place of the command, and its variables beside those of the datum. */
+  readonly terminal?: Pick<Command, "cmd" | "env"> | undefined;
+}
+
 /** How a command went. */
 export interface Ran {
   readonly run: Run;
@@ -91,20 +100,20 @@ export class DatumRunner {
     }
   }
 
-  /** Runs the command to its end. Throws NodeTrouble. */
-  async run(work: DatumWork, { sandbox, lazy }: { sandbox: Sandbox; lazy: LazyFiles }): Promise<Ran> {
+  /** Runs the command to its end, or another one on the terminal instead. Throws NodeTrouble. */
+  async run(work: DatumWork, place: RunPlace): Promise<Ran> {
     const began = performance.now();
     const ran = await this.#mountedSecrets(work).then(
-      (secrets) => this.#runWith(work, { sandbox, lazy, secrets }),
+      (secrets) => this.#runWith(work, { ...place, secrets }),
       (error: unknown) => ({ run: withoutSecrets(error, work) }),
     );
     return { ...ran, millis: Math.round(performance.now() - began) };
   }
 
   /** Judges the run, and after a success brings what is in `/pfs/out` to the output branch. */
-  async conclude(work: DatumWork, { run, millis, fault, image = null }: Ran): Promise<Outcome> {
-    if (fault !== undefined) return failed(work, { reason: fault, log: run.log, millis });
-    const verdict = verdictOf(run, work.transform);
+  async conclude(work: DatumWork, ended: Ran): Promise<Outcome> {
+    const { run, millis, image = null } = ended;
+    const verdict = judged(ended, work.transform);
     const endsJob = run.kind === "not-started" && run.hopeless;
     if (verdict.kind === "failed") {
       return failed(work, { ...verdict, log: run.log, millis, ...(endsJob && { endsJob }) });
@@ -139,7 +148,7 @@ export class DatumRunner {
 
   async #runWith(
     work: DatumWork,
-    { sandbox, lazy, secrets }: { sandbox: Sandbox; lazy: LazyFiles; secrets: MountedSecret[] },
+    { sandbox, lazy, terminal, secrets }: RunPlace & { readonly secrets: MountedSecret[] },
   ): Promise<Omit<Ran, "millis">> {
     const { cache, pipes, pipeline } = this.#deps;
     const { datum, transform, pfs, datumTimeout, onOutput, signal: stop } = work;
@@ -158,6 +167,7 @@ export class DatumRunner {
       ...{ pfs, cmd, stdin, env, machineEnv: machineVariables(transform), secrets, signal },
       ...(workingDir !== undefined && { workingDir }),
       ...(onOutput && { onOutput }),
+      ...(terminal && { cmd: terminal.cmd, stdin: null, env: { ...env, ...terminal.env }, terminal: true }),
     };
     const run = await sandbox.run(command).catch(broken);
     limit.clear();
@@ -220,6 +230,11 @@ function failed({ datum }: DatumWork, failure: Failure): Outcome {
 export type Verdict =
   | { readonly kind: "success"; readonly exitCode: number }
   | { readonly kind: "failed"; readonly exitCode: number | null; readonly reason: string };
+
+/** Whether a run counts as a success, whatever is in `/pfs/out`. */
+export function judged({ run, fault }: Ran, transform: Transform): Verdict {
+  return fault === undefined ? verdictOf(run, transform) : { kind: "failed", exitCode: null, reason: fault };
+}
 
 /** Whether a run counts as a success, or why not. Code 0 always does, and so do the codes of `acceptReturnCode`. */
 export function verdictOf(run: Run, { acceptReturnCode = [] }: Transform): Verdict {

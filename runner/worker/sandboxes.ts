@@ -52,6 +52,36 @@ function isSame(one: Terms, other: Terms): boolean {
   return one.image === other.image && sameRest && sameSecrets;
 }
 
+/** A sandbox that is wanted; `dir`: a folder for it alone, not there yet. */
+interface Wanted {
+  readonly terms: Terms;
+  readonly dir: string;
+  readonly signal: AbortSignal;
+}
+
+/** Makes a sandbox for the commands of a pipeline. Throws NodeTrouble, SecretMissing for a pull secret, and what `signal` is aborted with. */
+export async function prepareSandbox(
+  { executor, secrets, pipeline }: Pick<SandboxesDeps, "executor" | "secrets" | "pipeline">,
+  { terms, dir, signal }: Wanted,
+): Promise<Sandbox> {
+  const { image, container, limited } = terms;
+  // The gateway gives such work to other nodes. It may have heard only of the agent before, which had containers.
+  if (container === "required" && executor.name === "process") throw new NodeTrouble(NO_CONTAINER);
+  // The process executor pulls nothing.
+  const names = executor.name === "process" ? [] : terms.pullSecrets;
+  const source = secrets.for({ pipeline, limited });
+  const pullSecrets = await Promise.all(
+    names.map(async (name): Promise<NamedSecret> => ({ name, secret: await source.read(name, signal) })),
+  );
+  await mkdir(dir);
+  try {
+    return await executor.prepare({ dir, image, pipeline, pullSecrets, signal });
+  } catch (error) {
+    await removeTree(dir).catch(() => undefined);
+    throw error;
+  }
+}
+
 interface Trouble {
   readonly terms: Terms;
   /** What failed: making a sandbox ready, or running a command in it. Only doing the same again shows that the trouble is over. */
@@ -146,24 +176,9 @@ export class Sandboxes {
 
   async #prepare(terms: Terms, signal: AbortSignal): Promise<Sandbox> {
     const { executor, secrets, pipeline } = this.#deps;
-    const { image, container, limited } = terms;
-    // The gateway gives such work to other nodes. It may have heard only of the agent before, which had containers.
-    if (container === "required" && executor.name === "process") throw new NodeTrouble(NO_CONTAINER);
-    // The process executor pulls nothing.
-    const names = executor.name === "process" ? [] : terms.pullSecrets;
-    const source = secrets.for({ pipeline, limited });
-    const pullSecrets = await Promise.all(
-      names.map(async (name): Promise<NamedSecret> => ({ name, secret: await source.read(name, signal) })),
-    );
     this.#made += 1;
     const dir = join(this.#deps.dir, `sandbox-${this.#made}`);
-    await mkdir(dir);
-    try {
-      return this.#counted(await executor.prepare({ dir, image, pipeline, pullSecrets, signal }));
-    } catch (error) {
-      await removeTree(dir).catch(() => undefined);
-      throw error;
-    }
+    return this.#counted(await prepareSandbox({ executor, secrets, pipeline }, { terms, dir, signal }));
   }
 
   #counted(sandbox: Sandbox): Sandbox {

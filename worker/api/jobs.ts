@@ -1,8 +1,18 @@
 import { z } from "zod";
 import { Name } from "../../protocol/names.ts";
-import { type DatumPage, type Job, type JobDatum, type JobPage, JobState } from "../../protocol/pipelines.ts";
+import {
+  type DatumDetail,
+  type DatumOutputPage,
+  type DatumPage,
+  type Job,
+  type JobDatum,
+  type JobPage,
+  JobState,
+  MAX_LIST_OUTPUTS,
+} from "../../protocol/pipelines.ts";
 import type { Context } from "../app.ts";
 import { permits } from "../core/permissions.ts";
+import type { DatumRefused } from "../pipeline/contract.ts";
 import { ApiError } from "./answer/errors.ts";
 import { stopError } from "./answer/failures.ts";
 import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
@@ -83,6 +93,14 @@ export async function jobRepo(asked: ApiRequest): Promise<readonly string[]> {
   return [await pipelineOf(asked)];
 }
 
+/** The repos that the job in the path reads. */
+export async function jobInputs(asked: ApiRequest): Promise<readonly string[]> {
+  const id = jobParam(asked);
+  const job = await asked.context.pipeline(await pipelineOf(asked)).job(id);
+  if (!job) throw noSuchJob(id);
+  return job.inputs.map(({ repo }) => repo);
+}
+
 /** `GET /jobs/{id}` */
 export async function inspectJob(asked: ApiRequest): Promise<Response> {
   const { wait } = readQuery(asked, InspectQuery);
@@ -139,6 +157,73 @@ async function shownWhy(asked: ApiRequest, datums: readonly JobDatum[]): Promise
 
 function withoutChanges(why: NonNullable<JobDatum["why"]>[number]): NonNullable<JobDatum["why"]>[number] {
   return why.reason === "changed" ? { reason: "changed", changes: [], more: true, hidden: true } : why;
+}
+
+/**
+ * `GET /jobs/{job}/datums/{datum}`: what it takes to run a datum again. `datum` is the beginning of its id. It tells the
+ * command with its variables, so it is for keys that may read what the job reads.
+ */
+export async function inspectDatum(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const call = datumInPath(asked);
+  const found = await asked.context.pipeline(await pipelineOf(asked)).datum(call);
+  if (!found.ok) throw datumRefused(found.reason, call);
+  const { ok: _, ...detail } = found;
+  return Response.json(detail satisfies DatumDetail);
+}
+
+const OutputsQuery = z.strictObject({
+  after: z.string().optional(),
+  limit: z.coerce.number().int().min(1).max(MAX_LIST_OUTPUTS).default(MAX_LIST_OUTPUTS),
+});
+
+/** `GET /jobs/{job}/datums/{datum}/outputs`: the files that the job has of the datum. */
+export async function listDatumOutputs(asked: ApiRequest): Promise<Response> {
+  const { after, limit } = readQuery(asked, OutputsQuery);
+  const call = datumInPath(asked);
+  const pipeline = asked.context.pipeline(await pipelineOf(asked));
+  const page = await pipeline.datumOutputs({ ...call, limit, ...(after !== undefined && { after }) });
+  if (page.ok) return Response.json({ outputs: page.outputs, next: page.next } satisfies DatumOutputPage);
+  if (page.reason === "no-such-place") throw invalidField("after", "must be the 'next' of an earlier page");
+  throw datumRefused(page.reason, call);
+}
+
+interface CalledDatum {
+  readonly job: string;
+  readonly datum: string;
+}
+
+const DATUM_ID_START = /^[0-9a-f]{1,64}$/;
+
+function datumInPath(asked: ApiRequest): CalledDatum {
+  const { datum = "" } = asked.params;
+  if (DATUM_ID_START.test(datum)) return { job: jobParam(asked), datum };
+  throw new ApiError(
+    "InvalidRequest",
+    `'${datum}' can't be a datum: take the id that 'sluice job datums' shows, 64 hex digits, or how it begins.`,
+  );
+}
+
+function datumRefused(reason: DatumRefused["reason"], { job, datum }: CalledDatum): ApiError {
+  switch (reason) {
+    case "no-such-job":
+      return noSuchJob(job);
+    case "no-such-datum":
+      return new ApiError(
+        "NotFound",
+        `The job '${job}' has no datum '${datum}', or keeps it no more: 'sluice job datums ${job}' shows those there are.`,
+      );
+    case "several-datums":
+      return new ApiError(
+        "InvalidRequest",
+        `The ids of several datums of the job '${job}' begin with '${datum}': give more of it.`,
+      );
+    case "input-gone":
+      return new ApiError(
+        "NotKept",
+        `What the datum '${datum}' of the job '${job}' read is not known any more: an input had no commit then.`,
+      );
+  }
 }
 
 /** The pipeline of the job in the path. */

@@ -10,7 +10,17 @@ import { readProvenance } from "./commits/provenance.ts";
 import { deleteTag, inspectTag, listTags, setTag } from "./commits/tags.ts";
 import { readContents } from "./contents.ts";
 import { readLogs } from "./job-logs.ts";
-import { inspectJob, jobRepo, jobsRepo, listDatums, listJobs, stopJob } from "./jobs.ts";
+import {
+  inspectDatum,
+  inspectJob,
+  jobInputs,
+  jobRepo,
+  jobsRepo,
+  listDatumOutputs,
+  listDatums,
+  listJobs,
+  stopJob,
+} from "./jobs.ts";
 import { createKey, deleteKey, listKeys, reseal } from "./keys.ts";
 import { drainNode, listNodes, resumeNode } from "./nodes.ts";
 import { startPipeline, stopPipeline } from "./pipelines/changes.ts";
@@ -98,6 +108,18 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/jobs/:job": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: inspectJob } },
   "/jobs/:job/stop": { POST: { needs: [{ permission: "admin", of: jobRepo }], handle: stopJob } },
   "/jobs/:job/datums": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: listDatums } },
+  "/jobs/:job/datums/:datum": {
+    GET: {
+      needs: [
+        { permission: "read", of: jobRepo },
+        { permission: "read", of: jobInputs },
+      ],
+      handle: inspectDatum,
+    },
+  },
+  "/jobs/:job/datums/:datum/outputs": {
+    GET: { needs: [{ permission: "read", of: jobRepo }], handle: listDatumOutputs },
+  },
   "/jobs/:job/logs": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: readLogs } },
   "/repos": { GET: { needs: [{ permission: "list", of: noRepo }], handle: listRepos } },
   "/repos/:repo/branches": {

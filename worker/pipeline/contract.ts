@@ -1,6 +1,12 @@
 import type { Maker } from "../../protocol/commits.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
-import type { DatumPage, Job, Pipeline as PipelineInfo } from "../../protocol/pipelines.ts";
+import type {
+  DatumDetail,
+  DatumOutputPage,
+  DatumPage,
+  Job,
+  Pipeline as PipelineInfo,
+} from "../../protocol/pipelines.ts";
 import type { LeasedDatum, LogsRequest, Outcome, Task } from "../../protocol/runner.ts";
 import type { PipelineSpec, Transform } from "../../protocol/spec.ts";
 import type { Done, Refused } from "../branch/contract.ts";
@@ -65,6 +71,12 @@ export interface PipelineApi {
     limit: number;
     why?: true;
   }): Promise<({ ok: true } & DatumPage) | Refused<"no-such-job" | "no-such-place">>;
+  /** All that it takes to run a datum of a job again; `datum`: what its id begins with. */
+  datum(request: DatumCall): Promise<({ ok: true } & DatumDetail) | DatumRefused>;
+  /** The files that a job has of a datum, a page. `no-such-place`: `after` is no page's `next`. */
+  datumOutputs(
+    request: DatumCall & { after?: string; limit: number },
+  ): Promise<({ ok: true } & DatumOutputPage) | DatumRefused | Refused<"no-such-place">>;
   /**
    * Why jobs wait that have not ended, by id: null for one that is worked on, has ended or is not there. For lists that
    * do not come from here.
@@ -136,6 +148,14 @@ export interface MakerPage {
   readonly datums: readonly Maker[];
   readonly next: string | null;
 }
+
+export interface DatumCall {
+  readonly job: string;
+  readonly datum: string;
+}
+
+/** `several-datums`: the ids of more than one begin so. `input-gone`: what it read can't be told any more. */
+export type DatumRefused = Refused<"no-such-job" | "no-such-datum" | "several-datums" | "input-gone">;
 
 export interface LogsCall {
   readonly job: string;

@@ -7,6 +7,7 @@ import type { PipelineContext } from "./context.ts";
 import type { PipelineApi, Submitter } from "./contract.ts";
 import { Engine } from "./engine/engine.ts";
 import { openPeers } from "./engine/peers.ts";
+import { datumDetail, datumOutputs } from "./jobs/datum-view.ts";
 import { listDatums } from "./jobs/datums-view.ts";
 import { stopJob } from "./jobs/end.ts";
 import type { JobRow } from "./jobs/job-store.ts";
@@ -144,6 +145,16 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     const page = listDatums(ledger, { job, after, limit });
     if (!page) return { ok: false, reason: "no-such-place" };
     return { ok: true, ...(why ? await explained(this.#context, { job, page }) : page) };
+  }
+
+  async datum(request: Request<"datum">): Answer<"datum"> {
+    const detail = await datumDetail(this.#context, request);
+    return typeof detail === "string" ? { ok: false, reason: detail } : { ok: true, ...detail };
+  }
+
+  async datumOutputs(request: Request<"datumOutputs">): Answer<"datumOutputs"> {
+    const page = datumOutputs(this.#context, request);
+    return typeof page === "string" ? { ok: false, reason: page } : { ok: true, ...page };
   }
 
   async logs(request: Request<"logs">): Answer<"logs"> {

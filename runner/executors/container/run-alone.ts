@@ -13,6 +13,7 @@ import { ask, asTrouble, type Engine, EngineRefusal, isNoProgram } from "./engin
 import { type AgentEngine, imageEnv, type Made, makeContainer, type WorkerTerms } from "./make-container.ts";
 import { seesAllFiles } from "./open-outputs.ts";
 import type { SecretMountpoint } from "./secrets/secret-files.ts";
+import { type Screen, showOnTerminal } from "./terminal.ts";
 
 export interface AloneOptions {
   readonly command: Command;
@@ -20,8 +21,8 @@ export interface AloneOptions {
 }
 
 /**
- * Runs a command as the first process of a container of its own, for images in which no resident can live. It costs
- * some hundred milliseconds. Throws NodeTrouble and EngineRefusal.
+ * Runs a command as the first process of a container of its own, for images in which no resident can live, or on the
+ * terminal of this process. It costs some hundred milliseconds. Throws NodeTrouble and EngineRefusal.
  */
 export async function runAlone(
   agentEngine: AgentEngine,
@@ -54,6 +55,7 @@ function configOf(command: Command, { rootless }: Engine): ContainerCreateOption
     Cmd: words,
     Env: Object.entries(imageEnv(command)).map(([key, value]) => `${key}=${value}`),
     ...(command.workingDir !== undefined && { WorkingDir: command.workingDir }),
+    ...(command.terminal && { Tty: true }),
     ...{ OpenStdin: true, StdinOnce: true, AttachStdin: true, AttachStdout: true, AttachStderr: true },
     // Else its files would be another user's, and nobody in there could open them to the agent.
     ...(!seesAllFiles() && { User: rootless ? "0:0" : `${process.getuid?.()}:${process.getgid?.()}` }),
@@ -109,17 +111,20 @@ function saysFolder(header: string): boolean {
 async function runIn(
   { engine, limits, owner }: AgentEngine,
   { container }: Made,
-  { cmd, stdin, onOutput, signal }: Command,
+  { cmd, stdin, onOutput, terminal, signal }: Command,
 ): Promise<Run> {
   const tail = new LogTail();
   const kill = () => void ask(engine, () => container.kill()).catch(() => undefined);
   let input: Socket | undefined;
+  let screen: Screen | undefined;
   try {
     const output = await attach(engine, { id: container.id, streams: "stdout=1&stderr=1" });
-    const printed = readAll(output, (bytes) => {
-      tail.add(bytes);
-      onOutput?.(bytes);
-    });
+    const printed = terminal
+      ? endOf(output)
+      : readAll(output, (bytes) => {
+          tail.add(bytes);
+          onOutput?.(bytes);
+        });
     input = await attach(engine, { id: container.id, streams: "stdin=1" });
     // A command that ends before it has read its input is no fault.
     input.on("error", () => undefined);
@@ -127,9 +132,10 @@ async function runIn(
     await ask(engine, () => container.start());
     signal.addEventListener("abort", kill, { once: true });
     if (signal.aborted) kill();
-    input.end(stdin ?? "");
+    if (terminal) screen = showOnTerminal({ engine, container, input, output });
+    else input.end(stdin ?? "");
     await printed;
-    const state = await endOf(engine, container);
+    const state = await stateAtEnd(engine, container);
     // Podman does not tell why a container was killed.
     const likely =
       engine.kind === "podman" &&
@@ -144,14 +150,19 @@ async function runIn(
     return { kind: "not-started", reason: noCommand(cmd[0] ?? ""), log: tail.text() };
   } finally {
     signal.removeEventListener("abort", kill);
+    screen?.close();
     input?.destroy();
   }
 }
 
 function readAll(output: Socket, onOutput: (bytes: Buffer) => void): Promise<void> {
   const frames = new Frames(onOutput);
-  const { promise, resolve } = Promise.withResolvers<void>();
   output.on("data", (bytes: Buffer) => frames.add(bytes));
+  return endOf(output);
+}
+
+function endOf(output: Socket): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
   // The engine went away; asking for the end of the container will say so.
   output.on("error", () => resolve());
   output.once("close", () => resolve());
@@ -162,7 +173,7 @@ const FIRST_LOOK_MS = 5;
 const LONGEST_PAUSE_MS = 250;
 
 /** Asks until it has ended: the engines' own wait may look only four times a second. */
-async function endOf(engine: Engine, container: Made["container"]) {
+async function stateAtEnd(engine: Engine, container: Made["container"]) {
   for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)) {
     const { State } = await ask(engine, () => container.inspect());
     if (!State.Running && State.Status !== "created") return State;

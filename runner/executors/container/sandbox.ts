@@ -58,8 +58,9 @@ export class ContainerSandbox implements Sandbox {
   }
 
   /** The kept container for the command; undefined if the command needs one of its own. */
-  async #keptFor({ signal }: Command, plan: Planned): Promise<KeptContainer | undefined> {
-    if (this.#residents === "impossible") return undefined;
+  async #keptFor({ terminal, signal }: Command, plan: Planned): Promise<KeptContainer | undefined> {
+    // A terminal is one container's own.
+    if (terminal || this.#residents === "impossible") return undefined;
     if (this.#kept?.fit && this.#fingerprint === plan.fingerprint) return this.#kept;
     await this.#removeKept();
     const { dir: pfs } = await this.#sharedPfs();

@@ -3,7 +3,9 @@ import { closeSync, constants, openSync } from "node:fs";
 import { constants as os } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import { errorCode } from "../../lib/fault.ts";
+import { findTool } from "../find-tool.ts";
 import { FIRST_DATA_FD, type Launch } from "./jail.ts";
+import type { LauncherOptions } from "./launcher.ts";
 
 const { signals } = os;
 
@@ -34,8 +36,57 @@ export async function execute(launch: Launch, { log, stdin, signal }: ExecuteOpt
   const child = start(launch, { log, stdin });
   if (child instanceof Error) return { code: null, report: "", refused: child.message };
   writeData(child, launch);
-  const [code, report] = await Promise.all([exitOf(child, signal), readReport(child)]);
+  const kill = () => killGroup(child.pid);
+  const [code, report] = await Promise.all([exitOf(child, { signal, kill }), readReport(child)]);
   return { code, report };
+}
+
+export interface OnTerminal extends Pick<LauncherOptions, "through" | "enter"> {
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Like `execute`, with the terminal of this process as the tool's stdin, stdout and stderr. It is a child of this process
+ * and in its session, since a terminal belongs to one session.
+ */
+export async function executeOnTerminal(launch: Launch, terms: OnTerminal): Promise<Ended> {
+  const { enter, signal } = terms;
+  const command = await gated(launch, terms);
+  const child = spawnOnTerminal(command, launch);
+  if (child instanceof Error) return { code: null, report: "", refused: child.message };
+  writeData(child, launch);
+  const ended = Promise.all([
+    exitOf(child, { signal, kill: () => child.kill("SIGKILL") }),
+    readReport(child),
+  ]);
+  if (enter && child.pid !== undefined) {
+    await enter(child.pid).catch((error: unknown) => {
+      child.kill("SIGKILL");
+      throw error;
+    });
+    (child.stdio[REPORT_FD] as Writable).write("\n");
+  }
+  const [code, report] = await ended;
+  return { code, report };
+}
+
+const REPORT_FD = 3;
+
+/** The words that start the tool. If it has to enter something first, a shell waits for a line that says that it has. */
+async function gated({ file, args }: Launch, { through, enter }: OnTerminal): Promise<string[]> {
+  const before = through ?? [];
+  if (!enter) return [...before, file, ...args];
+  const sh = (await findTool("sh")) ?? "/bin/sh";
+  return [...before, sh, "-c", `read -r _ <&${REPORT_FD}; exec "$@"`, "sh", file, ...args];
+}
+
+function spawnOnTerminal([file = "", ...args]: string[], { env, data }: Launch): ChildProcess | Error {
+  const stdio: StdioOptions = ["inherit", "inherit", "inherit", "pipe", ...data.map(() => "pipe" as const)];
+  try {
+    return spawn(file, args, { env: { ...env }, stdio });
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
 }
 
 /**
@@ -93,9 +144,11 @@ function writeData(child: ChildProcess, { data }: Launch): void {
   }
 }
 
-function exitOf(child: ChildProcess, signal: AbortSignal): Promise<number | null> {
+function exitOf(
+  child: ChildProcess,
+  { signal, kill }: { signal: AbortSignal; kill: () => void },
+): Promise<number | null> {
   const { promise, resolve } = Promise.withResolvers<number | null>();
-  const kill = () => killGroup(child.pid);
   signal.addEventListener("abort", kill, { once: true });
   if (signal.aborted) kill();
   child.once("error", () => resolve(null));

@@ -11,7 +11,7 @@ import {
 import { type Command, type Executor, KILLED, NodeTrouble, type Run, type Sandbox } from "../executor.ts";
 import { LogFifo } from "../log-fifo.ts";
 import { noCommand, noFolder } from "../reasons.ts";
-import type { Ended } from "./execute.ts";
+import { type Ended, executeOnTerminal } from "./execute.ts";
 import { findHidden } from "./hidden.ts";
 import type { Jail, Place, Started } from "./jail.ts";
 import { Launcher, LauncherLost } from "./launcher.ts";
@@ -88,11 +88,18 @@ class ProcessSandbox implements Sandbox {
     const hidden = await findHidden(jail.hidden);
     const planned = await planSecretMounts(secrets, { dataDir: jail.dataDir, hidden: hidden.folders });
     if (!planned.ok) return { kind: "not-started", reason: planned.reason, log: "", hopeless: true };
-    await this.#writeStdin(stdin);
     const launch = jail.launch({ ...place, pfs, cmd, workingDir, env, hidden, secrets: planned.mounts });
-    const files = { log: this.#log.path, stdin: stdin === null ? "/dev/null" : this.#stdinFile, signal };
-    const work = () => launcher.execute(launch, files);
-    const { done, log } = await this.#log.during({ work, onOutput }).catch(async (error: unknown) => {
+    const execute = command.terminal
+      ? executeOnTerminal(launch, { ...this.#parts.confined?.launcher, signal }).then(unlogged)
+      : this.#writeStdin(stdin).then(() => {
+          const files = {
+            log: this.#log.path,
+            stdin: stdin === null ? "/dev/null" : this.#stdinFile,
+            signal,
+          };
+          return this.#log.during({ work: () => launcher.execute(launch, files), onOutput });
+        });
+    const { done, log } = await execute.catch(async (error: unknown) => {
       await killStrays(pfs);
       throw error;
     });
@@ -119,6 +126,11 @@ class ProcessSandbox implements Sandbox {
     await writeFile(this.#stdinFile, stdin, { mode: 0o600 });
     this.#stdin = stdin;
   }
+}
+
+/** What a person saw is in no log. */
+function unlogged(done: Ended): { done: Ended; log: string } {
+  return { done, log: "" };
 }
 
 /** The launcher of all workers ran many commands: that it ended is no fault of each. */

@@ -9,6 +9,7 @@ import { api, commitFiles, failed, good, makeBranch, testContext } from "./suppo
 const PARAMS: Readonly<Record<string, string>> = {
   pipeline: "theirs",
   job: "01JOBOFTHEIRS",
+  datum: "0123456789ab",
   repo: "theirs",
   branch: "master",
   commit: "head",

@@ -17,6 +17,11 @@ interface MakerRow extends DatumRow {
 
 type Place = Pick<Written, "path" | "key">;
 
+/** A row of the history of outputs. */
+export interface MadePlace extends Place {
+  readonly born: number;
+}
+
 /**
  * What each datum wrote to each path of the output branch, for the last committed job. Which datums those were is kept
  * for every job (MakerStore).
@@ -95,6 +100,26 @@ export class MakerStore extends Store {
         SELECT id, salt, key, code, born FROM made INDEXED BY made_by_died
         WHERE path = ${path} AND died IS NOT NULL AND died > ${job})
       WHERE born <= ${job} AND (${first} OR key > ${after}) ORDER BY key LIMIT ${limit}`;
+  }
+
+  /**
+   * The paths that a job has from a result, among the next `scan` rows behind a place, which is their last row. There is no
+   * index for that question, since only people ask it: each call reads a bounded part of the table.
+   */
+  pathsOf(
+    { id, salt }: ResultKey,
+    { job, after, scan }: { job: number; after: MadePlace; scan: number },
+  ): { paths: string[]; next: MadePlace | null } {
+    const rows = this.sql.all<MadePlace & ResultKey & { died: number | null }>`
+      SELECT path, born, key, id, salt, died FROM made
+      WHERE (path, born, key) > (${after.path}, ${after.born}, ${after.key})
+      ORDER BY path, born, key LIMIT ${scan}`;
+    const own = rows.filter(
+      (row) => row.id === id && row.salt === salt && row.born <= job && (row.died === null || row.died > job),
+    );
+    const last = rows.at(-1);
+    const next = last && rows.length === scan ? { path: last.path, born: last.born, key: last.key } : null;
+    return { paths: [...new Set(own.map(({ path }) => path))], next };
   }
 
   #job(): number {

@@ -58,9 +58,14 @@ export class DatumStore extends Store {
 
   /** The salt of a datum that belongs to a job. Returns undefined if no datum of that id does. */
   saltAt(id: string, job: number): string | undefined {
-    const row = this.sql.first<{ died: number | null; salt: string }>`
-      SELECT died, salt FROM datums WHERE id = ${id} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
-    return row && (row.died === null || row.died > job) ? row.salt : undefined;
+    return this.byId(id, job)?.salt;
+  }
+
+  /** The datum of an id that belongs to a job. */
+  byId(id: string, job: number): DatumRow | undefined {
+    const row = this.sql.first<DatumRow & { died: number | null }>`
+      SELECT id, key, died, salt FROM datums WHERE id = ${id} AND born <= ${job} ORDER BY born DESC LIMIT 1`;
+    return row && (row.died === null || row.died > job) ? row : undefined;
   }
 
   /** Datums that belong to a job, by key, after one; from the first for null. Of a job long past, those that still live. */

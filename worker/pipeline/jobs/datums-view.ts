@@ -45,7 +45,8 @@ function restOf(
   return { datums, next: last && rows.length === limit ? textOf({ of: "rest", key: last.key }) : null };
 }
 
-function shown(ledger: Listed, { job, attempt }: { job: JobRow; attempt: ShownAttempt }): JobDatum {
+/** A datum that a job runs or ran. */
+export function shown(ledger: Listed, { job, attempt }: { job: JobRow; attempt: ShownAttempt }): JobDatum {
   const { id, key, tries, exitCode, reason, node } = attempt;
   const waits = attempt.state === "waiting";
   // What ended with its job may not have been called off yet.
@@ -57,7 +58,8 @@ function shown(ledger: Listed, { job, attempt }: { job: JobRow; attempt: ShownAt
   return { id, state, tries, exitCode, reason, node, code, inputs: inputsOf(ledger, { job, key }) };
 }
 
-function inherited(ledger: Listed, { job, row }: { job: JobRow; row: DatumRow }): JobDatum {
+/** A datum that a job has without running it. */
+export function inherited(ledger: Listed, { job, row }: { job: JobRow; row: DatumRow }): JobDatum {
   const { id, key, salt } = row;
   const undone = job.finishedAt === null ? "queued" : "killed";
   const done = job.state === "success" || ledger.results.has(id, salt);

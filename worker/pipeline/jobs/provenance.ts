@@ -1,9 +1,9 @@
 import type { Maker } from "../../../protocol/commits.ts";
-import type { AnswerOf, BranchApi } from "../../branch/contract.ts";
 import { datumPaths } from "../../core/datums.ts";
 import type { Uses } from "../context.ts";
 import type { MakerPage, PipelineApi } from "../contract.ts";
 import type { Definition } from "../definition.ts";
+import { fileAt } from "./datum-view.ts";
 import type { JobRow } from "./job-store.ts";
 
 /** The datums that made a path of a job's output commit, and what they read at that job, however long ago it was. */
@@ -53,31 +53,9 @@ async function inputsOf(
       const position = job.positions[source];
       const kind =
         ledger.elements.at({ input, path, job: job.n })?.kind ??
-        (await kindAt(peers.branch({ repo, branch }), path, position));
+        // The element itself may be kept no more.
+        ((await fileAt(peers.branch({ repo, branch }), path, position)) ? "file" : "dir");
       return { name, repo, branch, commit: position?.commit ?? null, path, kind };
     }),
   );
-}
-
-/** What a path was in the commit that a job read, if the element itself is kept no more. */
-async function kindAt(
-  branch: BranchApi,
-  path: string,
-  position: JobRow["positions"][number] | undefined,
-): Promise<"file" | "dir"> {
-  if (!position || path === "") return "dir";
-  const { generation, seq } = position;
-  for (let after: string | null = ""; after !== null; ) {
-    const page: AnswerOf<"filesAt"> = await branch.filesAt({
-      generation,
-      seq,
-      prefix: path,
-      after,
-      limit: 1,
-    });
-    const [first] = page.files;
-    if (first) return first.path === path ? "file" : "dir";
-    after = page.next;
-  }
-  return "dir";
 }

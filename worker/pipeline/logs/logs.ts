@@ -1,6 +1,7 @@
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Peers, Uses } from "../context.ts";
 import type { LogChunk, LogPage, LogsCall, PipelineApi } from "../contract.ts";
+import { findDatum } from "../jobs/datum-view.ts";
 import type { JobRow } from "../jobs/job-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type Sweeps, sweep } from "../work/expiry.ts";
@@ -97,9 +98,12 @@ function readLogs(
 ): LogPage | "no-such-datum" | "several-datums" | "no-such-place" {
   const place = parsePlace(after);
   if (!place) return "no-such-place";
-  const id = datum === undefined ? undefined : findDatum(ledger, { job, datum });
-  if (id === "no-such-datum" || id === "several-datums") return id;
-  const at = id === undefined ? { job: job.n } : { job: homeOf(ledger, { job, id: id.datum }), ...id };
+  const found = datum === undefined ? undefined : findDatum(ledger, { job, datum });
+  if (found === "no-such-datum" || found === "several-datums") return found;
+  const at =
+    found === undefined
+      ? { job: job.n }
+      : { job: homeOf(ledger, { job, id: found.datum }), datum: found.datum };
   if ("tail" in place) return tailPage(ledger, { at, place });
   const page = keptPage(ledger, { at, place });
   if (page.rest === "more") return page;
@@ -176,17 +180,6 @@ function tailChunk({ datum, node, at, log, gone }: Tail): LogChunk {
 
 function hasText({ lines, dropped }: LogChunk): boolean {
   return lines.length > 0 || dropped > 0;
-}
-
-/** The datum of a job whose id begins so, if there is no other. */
-function findDatum(
-  ledger: Read,
-  { job, datum }: { job: JobRow; datum: string },
-): { datum: string } | "no-such-datum" | "several-datums" {
-  const found = ledger.datums.startingWith(datum, job.n);
-  const [first] = found;
-  if (first === undefined) return "no-such-datum";
-  return found.length > 1 && first !== datum ? "several-datums" : { datum: first };
 }
 
 /** The job in which a datum ran: another one, if this one skipped it or waits for it to end there. */

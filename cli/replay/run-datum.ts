@@ -1,0 +1,340 @@
+import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import { isatty } from "node:tty";
+import { readHolder } from "../../embedded/data/holder.ts";
+import type { ContentId } from "../../protocol/content.ts";
+import { DatumDetail } from "../../protocol/pipelines.ts";
+import { LineSplitter } from "../../runner/logs/line-splitter.ts";
+import { removeTree } from "../../runner/pfs/remove.ts";
+import {
+  type ReplayConfig,
+  type Replayed,
+  type ReplayedDatum,
+  type ReplayOptions,
+  type ReplayRuns,
+  replay,
+} from "../../runner/replay/replay.ts";
+import { makeScratch } from "../../runner/replay/scratch.ts";
+import { type Client, withClient } from "../gateway/client.ts";
+import type { Connection } from "../gateway/connection.ts";
+import { INTERRUPTED } from "../gateway/open-commits.ts";
+import { howCommandsRun } from "../local/how-commands-run.ts";
+import { type RunnerTerms, runnerConfig } from "../local/runner-config.ts";
+import { stopRequests } from "../local/stop-requests.ts";
+import type { ClientOptions } from "../options.ts";
+import { CliError, UsageError } from "../output/failure.ts";
+import { terminalLog } from "../output/log.ts";
+import { printJson, printLine, printNote, printOutput, printTable } from "../output/output.ts";
+import { type ComparedPath, compareOutputs, isSame } from "./compare.ts";
+import { datumPath, madeByJob } from "./made.ts";
+import { openOutFolder } from "./out-folder.ts";
+
+export interface RunDatumOptions extends ClientOptions, RunnerTerms {
+  readonly image?: string;
+  readonly shell?: true;
+  readonly out?: string;
+}
+
+/** Exit codes beside 0 and those of every failure. */
+const COMMAND_FAILED = 3;
+const DIFFERS = 4;
+
+/** An output that was made here. */
+interface Output {
+  readonly path: string;
+  readonly content: ContentId;
+}
+
+/** How it went. */
+interface Report {
+  readonly detail: DatumDetail;
+  readonly runs: ReplayRuns;
+  /** The folder with the outputs. */
+  readonly out: string;
+  readonly ran: Replayed;
+  readonly outputs: readonly Output[];
+  /** Null: nothing was compared, for the reason `why`. */
+  readonly compared: readonly ComparedPath[] | null;
+  readonly why: string | null;
+}
+
+/** Runs a datum of a job here, and compares what it makes with what the job has of it. Sets the exit code. */
+export async function runDatum(job: string, datum: string, options: RunDatumOptions): Promise<void> {
+  checkOptions(options);
+  await withClient(options, async (client) => {
+    const secrets = await secretsFolder(options);
+    const detail = await client.call(DatumDetail, { method: "GET", path: datumPath(job, datum) });
+    const stop = stopRequests({ terminal: options.shell ? "lent" : "own" });
+    const aborted = new AbortController();
+    void stop.drain.then(() => aborted.abort(interrupted()));
+    try {
+      const report = await perform(client, detail, { ...options, secrets }, aborted.signal);
+      if (options.json) printJson(jsonOf(report, options));
+      else print(report);
+      process.exitCode = exitCodeOf(report, options);
+    } finally {
+      stop.forget();
+    }
+  });
+}
+
+function interrupted(): CliError {
+  return new CliError("stopped by a signal; nothing is left of it", { code: INTERRUPTED });
+}
+
+function checkOptions({ shell, json, image, executor }: RunDatumOptions): void {
+  if (shell && json) throw new UsageError("--shell has the terminal for itself: leave out --json");
+  if (shell && !(isatty(0) && isatty(1))) {
+    throw new UsageError("--shell is for a terminal: neither its input nor its output may go elsewhere");
+  }
+  if (image !== undefined && executor === "process") throw noImage();
+}
+
+function noImage(): UsageError {
+  return new UsageError(
+    "--image is for containers, and here commands run as processes, with this machine's tools: take --executor docker or podman, or leave it out",
+  );
+}
+
+/** Absolute: a folder that is called `kubernetes` is a folder here. */
+async function secretsFolder({ secrets }: RunDatumOptions): Promise<string | undefined> {
+  if (secrets === undefined) return undefined;
+  const folder = resolve(secrets);
+  const found = await stat(folder).catch(() => undefined);
+  if (found?.isDirectory()) return folder;
+  throw new UsageError(`--secrets is "${secrets}", which is no folder: it must hold <name>/<key> files`);
+}
+
+async function perform(
+  client: Client,
+  detail: DatumDetail,
+  options: RunDatumOptions,
+  signal: AbortSignal,
+): Promise<Report> {
+  const log = terminalLog({ SLUICE_LOG: process.env.SLUICE_LOG ?? "warn" });
+  const out = await openOutFolder({ given: options.out, datum: detail.datum.id });
+  const outputs: Output[] = [];
+  let runs: ReplayRuns = { executor: "", tool: "" };
+  const lines = printedLines(options);
+  // What is laid out must be readable to the users of images. What is kept is the user's as always.
+  const umask = process.umask(0o022);
+  try {
+    const ran = await inScratch(log, async (scratch) => {
+      const config = configOf(client.connection, { options, scratch });
+      return await replay(config, replayedDatum(detail, options), {
+        ...{ log, signal, onOutput: lines.add },
+        onFound(found) {
+          runs = found;
+          if (found.executor === "process" && options.image !== undefined) throw noImage();
+          printNote(`runs     ${howCommandsRun(found, { asked: options.executor })}`);
+        },
+        onBegin: () => announce(detail, options),
+        terminal: options.shell && SHELL,
+        async onOutputs(found) {
+          lines.end();
+          process.umask(umask);
+          await out.fill(found, signal);
+          outputs.push(...found.map(({ path, content }) => ({ path, content })));
+        },
+      });
+    });
+    lines.end();
+    return {
+      detail,
+      runs,
+      out: out.path,
+      ran,
+      outputs,
+      ...(await comparison(client, { detail, ran, outputs })),
+    };
+  } catch (error) {
+    lines.end();
+    await out.undo();
+    throw error;
+  } finally {
+    process.umask(umask);
+  }
+}
+
+async function inScratch<T>(log: ReplayOptions["log"], work: (folder: string) => Promise<T>): Promise<T> {
+  const folder = await makeScratch({ log });
+  try {
+    return await work(folder);
+  } finally {
+    await removeTree(folder);
+  }
+}
+
+/** As for a runner. Whatever `sluice dev` takes on this machine, this takes: the pipelines of that gateway run here anyway. */
+function configOf(
+  connection: Connection,
+  { options, scratch }: { options: RunDatumOptions; scratch: string },
+): ReplayConfig {
+  const { executor, network, secrets, memory, cpus, pids, disk } = options;
+  const hide = [...(options.hide ?? []), options.data];
+  const flags = { executor, network, secrets, memory, cpus, pids, disk, hide, data: scratch };
+  return {
+    ...runnerConfig(flags, connection),
+    ...(isOwnGateway(connection, options.data) && { withoutEngine: "process" as const }),
+  };
+}
+
+/** Whether the gateway is the one that `sluice dev` runs on this machine, over that data folder. */
+function isOwnGateway({ endpoint }: Connection, data: string): boolean {
+  const { hostname } = new URL(endpoint);
+  const isHere = /^127\.|^localhost$|^\[::1\]$/.test(hostname);
+  return isHere && readHolder(data)?.endpoint === endpoint;
+}
+
+/** With `--image`, what the pipeline pulls its own image with is asked for only if there are secrets. */
+function replayedDatum(detail: DatumDetail, { image, secrets }: RunDatumOptions): ReplayedDatum {
+  const { job, pipeline, datum, inputs, transform, datumTimeout, limited, output } = detail;
+  const { imagePullSecrets: _, ...unkeyed } = transform;
+  const other = image !== undefined && { ...(secrets === undefined ? unkeyed : transform), image };
+  return {
+    job,
+    id: datum.id,
+    pipeline,
+    inputs,
+    transform: other || transform,
+    datumTimeout,
+    limited,
+    output,
+  };
+}
+
+/** What a person gets in place of the command: bash if it is there. */
+const SHELL: NonNullable<ReplayOptions["terminal"]> = {
+  cmd: ["sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec sh"],
+  env: { TERM: process.env.TERM ?? "xterm" },
+};
+
+/** Lines of the command: on stdout, or beside the JSON there. */
+function printedLines({ json }: RunDatumOptions): { add: (bytes: Buffer) => void; end: () => void } {
+  const splitter = new LineSplitter();
+  const to = json ? process.stderr : process.stdout;
+  const print = (lines: readonly string[]): void => {
+    for (const line of lines) printOutput("", line, { to });
+  };
+  return {
+    add(bytes) {
+      for (let start = 0; start < bytes.length; ) {
+        const { stop, lines } = splitter.next(bytes, start);
+        print(lines);
+        start = stop;
+      }
+    },
+    end: () => print(splitter.finish()),
+  };
+}
+
+/** Digits of a datum's id that tell it from others, for people. */
+const SHOWN_DIGITS = 12;
+
+function announce(
+  { job, pipeline, version, datum, transform }: DatumDetail,
+  { image, shell }: RunDatumOptions,
+): void {
+  const { cmd } = transform;
+  printNote(`datum    ${datum.id.slice(0, SHOWN_DIGITS)} of job ${job} (${pipeline}, version ${version})`);
+  printNote(`image    ${image ?? transform.image}`);
+  printNote(`command  ${cmd.map(quoted).join(" ")}`);
+  if (!shell) return;
+  const { stdin = [] } = transform;
+  if (stdin.length > 0) printNote("its standard input:");
+  for (const line of stdin) printNote(`  ${line}`);
+  printNote("It is not run: this is a shell in its place. What is in /pfs/out at its end is kept.");
+}
+
+/** As a shell would take it. */
+function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}
+
+const NOT_COMPARED: Readonly<Record<"none" | "gone", (detail: DatumDetail) => string>> = {
+  none: ({ datum }) => `the job has nothing of this datum, which is ${datum.state} there`,
+  gone: () => "what the job has of this datum is kept no more",
+};
+
+async function comparison(
+  client: Client,
+  { detail, ran, outputs }: Pick<Report, "detail" | "ran" | "outputs">,
+): Promise<Pick<Report, "compared" | "why">> {
+  if (ran.state === "failed") return { compared: null, why: "the command failed" };
+  const { outputs: kept } = detail;
+  if (kept === "none" || kept === "gone") return { compared: null, why: NOT_COMPARED[kept](detail) };
+  return { compared: compareOutputs(await madeByJob(client, detail), outputs), why: null };
+}
+
+/** What a person has tried at a shell need not be what the job made. */
+function exitCodeOf({ ran, compared }: Report, { shell }: RunDatumOptions): number {
+  if (ran.state === "failed") return COMMAND_FAILED;
+  if (shell) return 0;
+  return compared === null || isSame(compared) ? 0 : DIFFERS;
+}
+
+function resultOf({ ran, compared }: Report): "same" | "differs" | "failed" | "not-compared" {
+  if (ran.state === "failed") return "failed";
+  if (compared === null) return "not-compared";
+  return isSame(compared) ? "same" : "differs";
+}
+
+function jsonOf(report: Report, { image }: RunDatumOptions): object {
+  const { detail, runs, out, ran, outputs, compared, why } = report;
+  const { job, pipeline, version, datum, transform } = detail;
+  return {
+    ...{ job, datum: datum.id, pipeline, version, executor: runs.executor, tool: runs.tool },
+    image: runs.executor === "process" ? null : (image ?? transform.image),
+    ...{ result: resultOf(report), exitCode: ran.exitCode, reason: ran.reason, millis: ran.millis },
+    inJob: { state: datum.state, exitCode: datum.exitCode, reason: datum.reason },
+    ...{ out, notCompared: why },
+    outputs:
+      compared ??
+      outputs.map(({ path, content }) => ({ path, state: null, merged: false, here: content, made: null })),
+  };
+}
+
+function print(report: Report): void {
+  const { detail, out, ran, outputs, compared, why } = report;
+  const { state, exitCode, reason } = detail.datum;
+  if (ran.state === "failed") printLine(`failed   ${ran.reason}`);
+  if (state === "failed") {
+    printLine(
+      `in job   failed${exitCode === null ? "" : ` (exit ${exitCode})`}: ${reason ?? "for an unknown reason"}`,
+    );
+  }
+  const rows =
+    compared?.map(rowOf) ?? outputs.map(({ path, content }) => ["made", path, `${content.size} B`]);
+  if (rows.length > 0) printTable([["STATE", "PATH", "CONTENT"], ...rows]);
+  printLine(`outputs  ${out}`);
+  printLine(`result   ${why === null ? totals(compared ?? []) : `not compared: ${why}`}`);
+}
+
+function rowOf({ path, state, merged, here, made }: ComparedPath): string[] {
+  return [state, path, [sizes(state, { here, made }), ...(merged ? [mergedWords(state)] : [])].join("; ")];
+}
+
+function sizes(state: ComparedPath["state"], { here, made }: Pick<ComparedPath, "here" | "made">): string {
+  if (state === "differs") return `${shown(here)} here, ${shown(made)} in the job`;
+  return shown(here ?? made);
+}
+
+/** A digest's start tells two contents of one size apart. */
+function shown(content: ContentId | null): string {
+  return content === null ? "-" : `${content.size} B ${content.digest.slice(0, SHOWN_DIGITS)}`;
+}
+
+function mergedWords(state: ComparedPath["state"]): string {
+  const others = "other datums of the job wrote there, too";
+  return state === "unknown"
+    ? `${others}: this one's part is not known`
+    : `${others}: compared with this one's part`;
+}
+
+function totals(compared: readonly ComparedPath[]): string {
+  const counts = new Map<string, number>();
+  for (const { state } of compared) counts.set(state, (counts.get(state) ?? 0) + 1);
+  const list = [...counts].map(([state, number]) => `${number} ${state}`).join(", ");
+  const words = isSame(compared) ? "the same as in the job" : "not the same as in the job";
+  return `${words}: ${list === "" ? "nothing was made" : list}`;
+}

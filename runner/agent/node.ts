@@ -1,0 +1,63 @@
+import { mkdir, realpath } from "node:fs/promises";
+import { dirname } from "node:path";
+import { Cache, type CacheOptions } from "../cache/cache.ts";
+import type { Detected } from "../executors/detect.ts";
+import { clearLeftovers, findEngines, openExecutor } from "../executors/open-executor.ts";
+import { pathsToHide } from "../executors/process/hidden.ts";
+import type { Log } from "../lib/log.ts";
+import { type AgentFolders, bootId, closeAgentFolders, openAgentFolders } from "../pfs/folders.ts";
+import { checkSecretsFolder, secretsFolder } from "../secrets/open.ts";
+import type { RunnerConfig } from "./config.ts";
+
+/** What of a runner's settings is about its machine. */
+export type NodeConfig = Pick<
+  RunnerConfig,
+  "node" | "dataDir" | "executor" | "withoutEngine" | "network" | "hidden" | "secrets" | "limits"
+>;
+
+/** What this process has of its machine: folders of its own, and a way to run commands. */
+export interface OpenedNode extends Detected {
+  /** Absolute, and without links on the way. */
+  readonly dataDir: string;
+  readonly folders: AgentFolders;
+  /** A cache in the node's data folder. */
+  openCache(options: Pick<CacheOptions, "gateway" | "maxBytes" | "log" | "kill">): Promise<Cache>;
+  /** Lets go of everything. Sandboxes are to be closed before. `breakOff` ends what may still write to the folders: fetches. */
+  close(breakOff?: () => Promise<void>): Promise<void>;
+}
+
+/**
+ * Makes folders on this machine and finds out how commands are run here. What dead processes left in the data folder goes
+ * first. Throws NoExecutorError if commands can't be run here, and ConfigError if limits can't be kept or the folder of
+ * secrets can't be one.
+ */
+export async function openNode(config: NodeConfig, { log }: { log: Log }): Promise<OpenedNode> {
+  await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
+  const dataDir = await realpath(config.dataDir);
+  await checkSecretsFolder(secretsFolder(config.secrets), dataDir);
+  const engines = await findEngines(config.executor, process.env);
+  await clearLeftovers(engines, { dataDir, log });
+  const folders = await openAgentFolders(dataDir);
+  for (const left of folders.left) log.warn(left, "a dead agent's folder could not be removed");
+  const { executor: choice, withoutEngine, network, node, limits } = config;
+  const hidden = pathsToHide({ ...config, dataDir }, process.env);
+  const terms = { choice, withoutEngine, network, dataDir, hidden, agentDir: folders.agent, node, limits };
+  const detected = await openExecutor(engines, terms).catch(async (error: unknown) => {
+    await closeAgentFolders(folders);
+    throw error;
+  });
+  return {
+    ...detected,
+    dataDir,
+    folders,
+    async openCache(options) {
+      const { cache: dir, incoming, agent } = folders;
+      return new Cache({ ...options, dir, incoming, agents: dirname(agent), boot: await bootId() });
+    },
+    async close(breakOff) {
+      await detected.executor.close();
+      await breakOff?.();
+      await closeAgentFolders(folders);
+    },
+  };
+}
