@@ -1,7 +1,6 @@
 import { Command, Option } from "commander";
 import { bulkCommit, bulkCommitMillion } from "./rows/bulk-commit.ts";
 import { burst } from "./rows/burst.ts";
-import { commitBucket } from "./rows/commit-bucket.ts";
 import { containerRate } from "./rows/container-rate.ts";
 import { copyObject } from "./rows/copy-object.ts";
 import { crossProduct } from "./rows/cross-product.ts";
@@ -31,7 +30,6 @@ const ROWS: readonly Row[] = [
   r2Objects,
   copyObject,
   listPages,
-  commitBucket,
   oneFileCommit,
   jobLatency,
   datumRate,

@@ -50,8 +50,7 @@ export async function growTrees(sizes: readonly number[], say: (message: string)
   }
 }
 
-/** Makes one tree. */
-export async function growTree(control: Control, files: number): Promise<Tree> {
+async function growTree(control: Control, files: number): Promise<Tree> {
   const address = { repo: `tree-${files}`, branch: "master" };
   await control.createBranch(address);
   const commits: string[] = [];

@@ -95,13 +95,12 @@ export class Courier {
 
   /**
    * Tells the catalogue now what the branch is set to, and returns whether it knows. If two are told at once, the
-   * catalogue keeps the newer one, whichever arrives first.
+   * catalogue keeps the newer one, whichever arrives first. If it can't be told, the alarm that watches sees to it: one that
+   * were set for what is due now would tell of a creation that is being announced.
    */
   async flushSettings(): Promise<boolean> {
     const row = this.#pending("settings");
-    const known = row ? await this.#deliverOne(row) : true;
-    this.#rearm();
-    return known;
+    return row ? await this.#deliverOne(row) : true;
   }
 
   #pending(topic: "catalogue" | "settings"): OutboxRow | undefined {
