@@ -67,7 +67,11 @@ export function withNote(command: Command): Command {
 export function saidOf({ message, meta }: NoteOptions): SaidOfCommit {
   const said = { ...(message !== undefined && { message }), ...(meta && { meta }) };
   const issue = FinishSession.safeParse(said).error?.issues[0];
-  if (issue) throw new UsageError(`--${issue.path.join(" ")} ${issue.message}`);
+  if (issue) {
+    // What is wrong with the name of an entry is said inside.
+    const [inner = issue] = issue.code === "invalid_key" ? issue.issues : [];
+    throw new UsageError(`--${issue.path.join(" ")} ${inner.message}`);
+  }
   return said;
 }
 
