@@ -6,6 +6,7 @@ import { copyObject } from "./rows/copy-object.ts";
 import { crossProduct } from "./rows/cross-product.ts";
 import { datumRate } from "./rows/datum-rate.ts";
 import { endingJobs } from "./rows/ending-jobs.ts";
+import { forks } from "./rows/forks.ts";
 import { jobLatency } from "./rows/job-latency.ts";
 import { jobMemory } from "./rows/job-memory.ts";
 import { largeObjects } from "./rows/large-objects.ts";
@@ -41,6 +42,7 @@ const ROWS: readonly Row[] = [
   crossProduct,
   bulkCommit,
   bulkCommitMillion,
+  forks,
   uploadMemory,
   jobMemory,
   start,

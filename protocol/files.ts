@@ -153,6 +153,10 @@ export const SessionEnd = z.object({
 });
 export type SessionEnd = z.infer<typeof SessionEnd>;
 
+/** `POST …/commits/{id}/revert`. While the state is `applying`, finish the session to hear of its end. */
+export const RevertEnd = SessionEnd.extend({ session: z.string() });
+export type RevertEnd = z.infer<typeof RevertEnd>;
+
 /** `GET /api/v1/repos/{repo}/branches/{branch}/commits/{id}/files?prefix=&after=&limit=`: files in path order. */
 export const FileEntry = z.object({
   path: z.string(),

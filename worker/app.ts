@@ -80,7 +80,7 @@ function openShared(env: Env, config: Config): Shared {
   const catalogue = openCatalogue(env.DB);
   const branches = madeObjects<BranchApi>(env.BRANCH, {
     files: env.BRANCH_FILES,
-    makers: ["create", "subscribe", "claim"],
+    makers: ["create", "fork", "subscribe", "claim"],
   });
   const pipelines = madeObjects<PipelineApi>(env.PIPELINE, { files: env.PIPELINE_FILES, makers: ["create"] });
   const branch = (address: BranchAddress) => branches(bucketName(address));

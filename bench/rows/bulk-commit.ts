@@ -1,6 +1,5 @@
-import { MAX_COMMIT_OPERATIONS } from "../../protocol/files.ts";
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
-import { stageTexts } from "../support/bulk-commit.ts";
+import { commitThroughSession } from "../support/bulk-commit.ts";
 import { Connections } from "../support/closed-loop.ts";
 import { Control } from "../support/control.ts";
 import type { Figure } from "../support/figure.ts";
@@ -84,7 +83,7 @@ async function measureCommits(
 async function microsPerPut(setting: Setting, puts: number): Promise<number> {
   const address = await newBranch(setting.control);
   const startedAt = performance.now();
-  await commitThroughSession(setting, { address, puts });
+  await commitThroughSession(setting.control, { address, puts, pathOf });
   const millis = performance.now() - startedAt;
   setting.bench.say(`${puts} puts in ${(millis / 1000).toFixed(1)} s`);
   return (millis * 1000) / puts;
@@ -98,7 +97,7 @@ async function readersWaits(setting: Setting, puts: number): Promise<Figure[]> {
   const connections = new Connections(gateway.endpoint, { count: 1 });
   try {
     const { waits } = await probeDuring(probesOf(setting, { address, connections }), () =>
-      commitThroughSession(setting, { address, puts }),
+      commitThroughSession(control, { address, puts, pathOf }),
     );
     return waitFigures(waits, { atMostMs: AT_MOST_MS });
   } finally {
@@ -117,21 +116,6 @@ function probesOf(
     { what: "list of its folder", call: () => get(`${bucket}?list-type=2&prefix=present%2F`) },
     { what: "list of the root", call: () => get(`${bucket}?list-type=2&delimiter=%2F&max-keys=100`) },
   ];
-}
-
-async function commitThroughSession(
-  { control }: Setting,
-  { address, puts }: { address: BranchAddress; puts: number },
-): Promise<void> {
-  const session = await control.openSession(address);
-  for (let first = 0; first < puts; first += MAX_COMMIT_OPERATIONS) {
-    const files = Array.from({ length: Math.min(MAX_COMMIT_OPERATIONS, puts - first) }, (_, i) => {
-      const path = pathOf(first + i, puts);
-      return { path, text: `${path}\n` };
-    });
-    await stageTexts(control, { address, session, files });
-  }
-  await control.finishSession(address, session);
 }
 
 let branches = 0;

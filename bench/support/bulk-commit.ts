@@ -20,8 +20,28 @@ export async function commitTexts(control: Control, { address, files }: Files): 
   return control.commit(address, await uploadTexts(control, { address, files }));
 }
 
+/** Writes so many small files as one commit, in pages through an open commit. */
+export async function commitThroughSession(
+  control: Control,
+  {
+    address,
+    puts,
+    pathOf,
+  }: { address: BranchAddress; puts: number; pathOf: (index: number, puts: number) => string },
+): Promise<void> {
+  const session = await control.openSession(address);
+  for (let first = 0; first < puts; first += MAX_COMMIT_OPERATIONS) {
+    const files = Array.from({ length: Math.min(MAX_COMMIT_OPERATIONS, puts - first) }, (_, i) => {
+      const path = pathOf(first + i, puts);
+      return { path, text: `${path}\n` };
+    });
+    await stageTexts(control, { address, session, files });
+  }
+  await control.finishSession(address, session);
+}
+
 /** Adds up to MAX_COMMIT_OPERATIONS small files to an open commit. */
-export async function stageTexts(
+async function stageTexts(
   control: Control,
   { address, session, files }: Files & { session: string },
 ): Promise<void> {

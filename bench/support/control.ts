@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { z } from "zod";
 import type { InlineContent } from "../../protocol/content.ts";
 import {
@@ -9,11 +10,14 @@ import {
 } from "../../protocol/files.ts";
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
 import { type Job, JobPage } from "../../protocol/pipelines.ts";
+import { BranchDetail } from "../../protocol/repos.ts";
 import { Client, type Request } from "../../runner/gateway/client.ts";
 import { Gateway } from "../../runner/gateway/gateway.ts";
 import type { Door } from "../../test/support/keys.ts";
 
 const GIVE_UP_MS = 20 * 60 * 1000;
+/** Between two looks at a branch that is being made. */
+const FORK_LOOK_MS = 20;
 
 /** What the rows and their fixtures ask of the control API; whatever is not a success is an error. */
 export class Control {
@@ -35,6 +39,23 @@ export class Control {
   async createBranch(address: BranchAddress): Promise<void> {
     const response = await this.#send({ method: "PUT", path: `/${bucketName(address)}` });
     await response.body.dump();
+  }
+
+  /** Makes a branch from a commit of another one, and waits until it can be read. */
+  async fork(
+    address: BranchAddress,
+    { from, commit }: { from: BranchAddress; commit: string },
+  ): Promise<void> {
+    const source = { repo: from.repo, branch: from.branch, commit };
+    const path = `/repos/${address.repo}/branches`;
+    const made = await this.#post(BranchDetail, { path, body: { name: address.branch, from: source } });
+    const giveUpAt = performance.now() + GIVE_UP_MS;
+    for (let { forking } = made; forking; ) {
+      if (performance.now() > giveUpAt) throw new Error(`${bucketName(address)} was not made in time`);
+      await setTimeout(FORK_LOOK_MS);
+      const call = { method: "GET", path: `/api/v1${path}/${address.branch}`, signal: this.#never } as const;
+      ({ forking } = await this.#client.call(BranchDetail, call));
+    }
   }
 
   /** Writes one small file through S3. Returns the commit that it made. */

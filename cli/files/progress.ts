@@ -1,49 +1,58 @@
 import { type Options, Presets, SingleBar } from "cli-progress";
 import { showSize } from "../output/output.ts";
 
-/** Tells how far a copy is, in bytes. */
+/** Tells how far something is, in bytes or files. */
 export interface Progress {
-  /** Starts a new bar over as many bytes as are known of. */
-  begin(what: string, totalBytes: number): void;
+  /** Starts a new bar over as many as are known of. */
+  begin(what: string, total: number): void;
   /** There are more to come than was said. */
-  grow(bytes: number): void;
-  advance(bytes: number): void;
+  grow(more: number): void;
+  advance(done: number): void;
   end(): void;
 }
 
-/** Copies below this many bytes are over before anybody could read a bar. */
-const WORTH_A_BAR_BYTES = 8 * 1024 * 1024;
+/** What is counted: how it is shown, and below how many it is over before anybody could read a bar. */
+const UNITS = {
+  bytes: { worthABar: 8 * 1024 * 1024, show: showSize },
+  files: { worthABar: 20_000, show: (files: number) => files.toLocaleString("en") },
+} as const;
+type Unit = keyof typeof UNITS;
 
 /** A bar on stderr if a person looks on, else silence. */
-export function progressFor({ json }: { json?: true }): Progress {
-  return json || !process.stderr.isTTY ? silence : new Bar();
+export function progressFor({ json }: { json?: true }, unit: Unit = "bytes"): Progress {
+  return json || !process.stderr.isTTY ? silence : new Bar(unit);
 }
 
 const silence: Progress = { begin() {}, grow() {}, advance() {}, end() {} };
 
 class Bar implements Progress {
+  readonly #unit: Unit;
   #bar: SingleBar | undefined;
   #what = "";
   #total = 0;
   #done = 0;
 
-  begin(what: string, totalBytes: number): void {
+  constructor(unit: Unit) {
+    this.#unit = unit;
+  }
+
+  begin(what: string, total: number): void {
     this.end();
     this.#what = what;
     this.#total = 0;
     this.#done = 0;
-    this.grow(totalBytes);
+    this.grow(total);
   }
 
-  grow(bytes: number): void {
-    this.#total += bytes;
-    if (this.#total < WORTH_A_BAR_BYTES) return;
+  grow(more: number): void {
+    this.#total += more;
+    if (this.#total < UNITS[this.#unit].worthABar) return;
     this.#bar ??= this.#start();
     this.#bar.setTotal(this.#total);
   }
 
-  advance(bytes: number): void {
-    this.#done += bytes;
+  advance(done: number): void {
+    this.#done += done;
     this.#bar?.update(this.#done);
   }
 
@@ -56,7 +65,7 @@ class Bar implements Progress {
     const options: Options = {
       format: `${this.#what} {bar} {value} of {total}, {eta_formatted} left`,
       formatValue: (value, _options, type) =>
-        ["value", "total"].includes(type) ? showSize(value) : String(value),
+        ["value", "total"].includes(type) ? UNITS[this.#unit].show(value) : String(value),
       stream: process.stderr,
       hideCursor: true,
       clearOnComplete: true,

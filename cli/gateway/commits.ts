@@ -21,7 +21,7 @@ export function parseBranch(text: string): Address {
 }
 
 /** A branch, and a commit of it by its id or tag if one is named. */
-interface CommitAddress extends Address {
+export interface CommitAddress extends Address {
   readonly commit?: string;
 }
 
@@ -37,7 +37,7 @@ export function parseCommitAddress(text: string): CommitAddress {
 }
 
 /** Path of a branch's commits in the control API. */
-export function commitsPath({ repo, branch }: Address): string {
+export function commitsPath({ repo, branch }: Pick<Address, "repo" | "branch">): string {
   return `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/commits`;
 }
 

@@ -1,12 +1,24 @@
-import type { BranchAddress } from "../../protocol/names.ts";
-import { type BranchList, BranchProtection, BranchPublic, type RepoList } from "../../protocol/repos.ts";
+import { type BranchAddress, bucketName, parseBucketName } from "../../protocol/names.ts";
+import {
+  type BranchDetail,
+  type BranchList,
+  BranchProtection,
+  BranchPublic,
+  CreateBranch,
+  type RepoList,
+} from "../../protocol/repos.ts";
+import type { Context } from "../app.ts";
+import type { AnswerOf, BranchApi, BranchInspection, ShownFork } from "../branch/contract.ts";
 import type { SetBranch } from "../catalogue/branch-settings.ts";
 import type { BranchRow } from "../catalogue/branches.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import { permits } from "../core/permissions.ts";
 import { ApiError } from "./answer/errors.ts";
 import { branchError } from "./answer/failures.ts";
+import { commitId } from "./commits/tags.ts";
 import { type ApiRequest, branchInPath, nameParam, noQuery } from "./request/api-request.ts";
+import { invalidField } from "./request/issues.ts";
+import { noteOf } from "./request/note.ts";
 import { readJson } from "./request/read-json.ts";
 
 const PAGE_ROWS = 1000;
@@ -31,9 +43,13 @@ export async function listBranches(asked: ApiRequest): Promise<Response> {
   const repo = nameParam(asked, "repo");
   const settings = await catalogue.settings.ofRepo(repo);
   const set = new Map(settings.map((row) => [row.branch, row]));
-  const branches = [];
-  for await (const { branch, createdAt } of branchesOf(catalogue, [repo]))
-    branches.push({ name: branch, createdAt, ...shownSettings(set.get(branch)) });
+  const branches: BranchList["branches"] = [];
+  for await (const { branch, createdAt, forking } of branchesOf(catalogue, [repo])) {
+    // Few are, and only they are asked.
+    const fork = forking ? await forkOf(asked.context, { repo, branch }) : null;
+    const progress = fork && !fork.ready && { forking: progressOf(fork) };
+    branches.push({ name: branch, createdAt, ...shownSettings(set.get(branch)), ...progress });
+  }
   if (branches.length === 0) throw new ApiError("NoSuchRepo", `There is no repo '${repo}'.`);
   return Response.json({ branches } satisfies BranchList);
 }
@@ -81,6 +97,116 @@ function shownSettings({
   writer = null,
 }: Partial<SetBranch> = {}): Pick<BranchList["branches"][number], "public" | "writer"> {
   return { public: isPublic, writer };
+}
+
+/** The repo of the branch that a new one is to be made from. */
+export async function newBranchSource(asked: ApiRequest): Promise<readonly string[]> {
+  const { from } = await readJson(asked, CreateBranch);
+  return from ? [from.repo] : [];
+}
+
+/**
+ * `POST /repos/{repo}/branches`: an empty branch, or one made from a commit of another branch. That one is there when this
+ * answers, and can be read when `forking` is null. Asked again with the same source, it answers the same.
+ */
+export async function createBranch(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { name, from } = await readJson(asked, CreateBranch);
+  const address = { repo: nameParam(asked, "repo"), branch: name };
+  const branch = asked.context.branch(address);
+  if (from) await fork(asked, { address, from });
+  else await createEmpty(branch, address);
+  return Response.json(await detailOf(branch, address), { status: 201 });
+}
+
+/** `GET /repos/{repo}/branches/{branch}` */
+export async function inspectBranch(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch } = branchInPath(asked);
+  return Response.json(await detailOf(branch, address));
+}
+
+async function createEmpty(branch: BranchApi, address: BranchAddress): Promise<void> {
+  const made = await branch.create();
+  if (made.ok) return;
+  const { reason } = made;
+  throw reason === "already-exists" ? alreadyExists(address) : branchError({ ok: false, reason });
+}
+
+type Source = NonNullable<CreateBranch["from"]>;
+
+async function fork(
+  asked: ApiRequest,
+  { address, from }: { address: BranchAddress; from: Source },
+): Promise<void> {
+  const parent = bucketName(from);
+  if (parent === bucketName(address)) {
+    throw invalidField("from", "is the branch that is to be made: name another one");
+  }
+  // Before the fork calls it: a call makes the object of a name that never was.
+  const { context } = asked;
+  const found = await context.branch(from).inspect();
+  if (!found.ok) throw branchError(found, from);
+  const commit = from.commit && (await commitId(asked, { address: from, name: from.commit }));
+  const note = noteOf(asked, {});
+  const made = await context.branch(address).fork({ parent, note, ...(commit !== undefined && { commit }) });
+  if (!made.ok) throw forkError(made, { address, from });
+}
+
+function forkError(
+  refused: Extract<AnswerOf<"fork">, { ok: false }>,
+  { address, from }: { address: BranchAddress; from: Source },
+): ApiError {
+  const parent = bucketName(from);
+  switch (refused.reason) {
+    case "already-exists":
+      return alreadyExists(address);
+    case "no-such-parent":
+      return branchError({ ok: false, reason: "no-such-branch" }, from);
+    case "no-such-version":
+      return new ApiError(
+        "NoSuchCommit",
+        `The branch '${parent}' has no commit '${from.commit}': 'sluice commit list ${parent}' shows those it has.`,
+      );
+    case "parent-forking":
+      return branchError({ ok: false, reason: "forking" });
+    case "parent-unavailable":
+      return new ApiError(
+        "Unavailable",
+        `The branch '${parent}' can't be reached for the moment: try again. What was begun goes on by itself.`,
+      );
+    default:
+      return branchError({ ok: false, reason: refused.reason });
+  }
+}
+
+function alreadyExists(address: BranchAddress): ApiError {
+  const bucket = bucketName(address);
+  const message = `There is a branch '${bucket}' already, which was not made from that: take another name, or delete it first.`;
+  return new ApiError("AlreadyExists", message);
+}
+
+async function detailOf(branch: Pick<BranchApi, "inspect">, address: BranchAddress): Promise<BranchDetail> {
+  const found = await branch.inspect();
+  if (!found.ok) throw branchError(found, address);
+  const { createdAt, head } = found;
+  return { name: address.branch, createdAt, head, ...sourceOf(found) };
+}
+
+function sourceOf({ fork }: BranchInspection): Pick<BranchDetail, "from" | "forking"> {
+  if (!fork) return { from: null, forking: null };
+  const parent = parseBucketName(fork.parent);
+  if (!parent) throw new Error(`'${fork.parent}' is no bucket`);
+  return { from: { ...parent, commit: fork.commit }, forking: fork.ready ? null : progressOf(fork) };
+}
+
+async function forkOf(context: Pick<Context, "branch">, address: BranchAddress): Promise<ShownFork | null> {
+  const found = await context.branch(address).inspect();
+  return found.ok ? found.fork : null;
+}
+
+function progressOf({ copied, total }: ShownFork): { copied: number; total: number } {
+  return { copied, total };
 }
 
 /** Every branch of these repos, or of all. */

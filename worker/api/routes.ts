@@ -4,6 +4,7 @@ import {
   abortOpenCommit,
   finishOpenCommit,
   inspectOpenCommit,
+  revertCommit,
   startOpenCommit,
 } from "./commits/open-commits.ts";
 import { readProvenance } from "./commits/provenance.ts";
@@ -33,7 +34,15 @@ import {
   newPipelineRepo,
   pipelineInputs,
 } from "./pipelines/pipelines.ts";
-import { listBranches, listRepos, setPublic, setWriter } from "./repos.ts";
+import {
+  createBranch,
+  inspectBranch,
+  listBranches,
+  listRepos,
+  newBranchSource,
+  setPublic,
+  setWriter,
+} from "./repos.ts";
 import { noRepo, pipelineInPath, type Route, repoInPath } from "./request/admit.ts";
 import type { BodyLimits } from "./request/body-scan.ts";
 import { grantsContents, grantsFiles, grantsNewUpload, grantsUpload } from "./runner/granted.ts";
@@ -124,7 +133,15 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/repos": { GET: { needs: [{ permission: "list", of: noRepo }], handle: listRepos } },
   "/repos/:repo/branches": {
     GET: { needs: [{ permission: "list", of: repoInPath }], handle: listBranches },
+    POST: {
+      needs: [
+        { permission: "admin", of: repoInPath },
+        { permission: "read", of: newBranchSource },
+      ],
+      handle: createBranch,
+    },
   },
+  "/repos/:repo/branches/:branch": { GET: { needs: TO_READ_REPO, handle: inspectBranch } },
   "/repos/:repo/branches/:branch/public": { PUT: { needs: TO_MANAGE_REPO, handle: setPublic } },
   "/repos/:repo/branches/:branch/writer": { PUT: { needs: TO_MANAGE_REPO, handle: setWriter } },
   "/repos/:repo/branches/:branch/commits": {
@@ -133,6 +150,7 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   "/repos/:repo/branches/:branch/commits/:commit": { GET: { needs: TO_READ_REPO, handle: inspectCommit } },
   "/repos/:repo/branches/:branch/commits/:commit/diff": { GET: { needs: TO_READ_REPO, handle: diffCommit } },
+  "/repos/:repo/branches/:branch/commits/:commit/revert": { POST: { needs: TO_REPO, handle: revertCommit } },
   "/repos/:repo/branches/:branch/commits/:commit/provenance": {
     GET: { needs: TO_READ_REPO, handle: readProvenance },
   },

@@ -10,6 +10,8 @@ import { mustNotBeNobody } from "../sqlite/made-objects.ts";
 import { yieldToOthers } from "../sqlite/turns.ts";
 import type { BranchContext } from "./context.ts";
 import type * as Contract from "./contract.ts";
+import { Forker, shownFork } from "./forks/forker.ts";
+import { LendCalls } from "./forks/lend.ts";
 import { HistoryCalls } from "./history/calls.ts";
 import { diffCommits } from "./history/diff.ts";
 import { inspectCommit, listCommits } from "./history/log.ts";
@@ -41,6 +43,8 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   readonly #courier: Courier;
   readonly #collector: Collector;
   readonly #applier: Applier;
+  readonly #forker: Forker;
+  readonly #lend: LendCalls;
   readonly #lifecycle: LifecycleCalls;
   readonly #uploads: UploadCalls;
   readonly #multiparts: MultipartCalls;
@@ -82,15 +86,27 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
       remove: (unwanted) => removeUnwanted(this.env, unwanted),
     });
     this.#applier = applier;
-    this.#lifecycle = new LifecycleCalls({ ...context, courier, gate });
+    this.#forker = new Forker({
+      ...context,
+      courier,
+      committer,
+      bucket: () => this.#bucket(),
+      // The stub's type wraps every answer for RPC; what comes over it is the plain data of the contract.
+      branch: (bucket) => this.env.BRANCH.getByName(bucket) as unknown as Contract.BranchApi,
+    });
+    this.#lend = new LendCalls(context);
+    this.#lifecycle = new LifecycleCalls({ ...context, courier, gate, forker: this.#forker });
     this.#uploads = new UploadCalls(uploadContext);
     this.#multiparts = new MultipartCalls(uploadContext);
     this.#openCommits = new OpenCommitCalls(context);
     this.#writes = new WriteCalls({ ...context, committer, gate, applier });
     this.#history = new HistoryCalls(context);
     this.#tags = new TagCalls({ ...context, courier });
-    // A large commit that a crash cut off goes on with the first call that wakes the object.
-    if (ledger.exists) applier.goOn();
+    // What a crash cut off goes on with the first call that wakes the object.
+    if (ledger.exists) {
+      applier.goOn();
+      this.#forker.goOn();
+    }
   }
 
   override async alarm(): Promise<void> {
@@ -99,6 +115,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     if (!ledger.exists) return;
     ledger.transaction((tx) => tidy(tx, ledger, Date.now()));
     this.#applier.goOn();
+    this.#forker.goOn();
     await this.#courier.deliverDue();
     await this.#collector.collect();
     this.#alarm.renew();
@@ -113,15 +130,47 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return await this.#lifecycle.create(request);
   }
 
+  async fork(request: Contract.ForkBranch): Promise<Contract.AnswerOf<"fork">> {
+    if (!this.#ledger.live) {
+      const fault = await openCatalogue(this.env.DB).fault();
+      if (fault) return refused(fault);
+    }
+    this.#makeTables();
+    return await this.#forker.make(request);
+  }
+
+  async inspect(): Promise<Contract.AnswerOf<"inspect">> {
+    const { exists, live, forks } = this.#ledger;
+    const fork = exists ? forks.present() : undefined;
+    const shown = fork && fork.state !== "asked" ? shownFork(fork) : null;
+    if (live) return { ok: true, uid: live.uid, createdAt: live.createdAt, head: live.head.id, fork: shown };
+    if (!shown) return refused("no-such-branch");
+    return { ok: true, uid: shown.uid, createdAt: shown.createdAt, head: null, fork: shown };
+  }
+
+  async addRoot(request: Contract.RequestOf<"addRoot">) {
+    return this.#lend.addRoot(request);
+  }
+
+  async rootPage(request: Contract.RequestOf<"rootPage">) {
+    return await this.#lend.rootPage(request);
+  }
+
+  async dropRoot(request: Contract.RequestOf<"dropRoot">): Promise<void> {
+    this.#lend.dropRoot(request);
+    // A fork that was deleted may have waited for it.
+    if (this.#ledger.exists) this.#forker.goOn();
+  }
+
   async settings(): Promise<Contract.AnswerOf<"settings">> {
     const { live, settings } = this.#ledger;
-    if (!live) return refused("no-such-branch");
+    if (!live) return this.#absent();
     const { isPublic, cors, writer } = settings.of(live.gen);
     return { ok: true, public: isPublic, cors, writer };
   }
 
   async configure(change: Contract.SettingsChange): Promise<Contract.AnswerOf<"configure">> {
-    if (!this.#ledger.live) return refused("no-such-branch");
+    if (!this.#ledger.live) return this.#absent();
     const fault = letsIn(change) ? await openCatalogue(this.env.DB).fault() : undefined;
     return fault === "catalogue-outdated" ? refused(fault) : await this.#lifecycle.configure(change);
   }
@@ -133,50 +182,50 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   async status({ publicOnly = false }: Contract.PublicRead = {}): Promise<Contract.AnswerOf<"status">> {
     const { live } = this.#ledger;
     if (publicOnly && !isPublic(this.#ledger)) return refused("not-public");
-    if (!live) return refused("no-such-branch");
+    if (!live) return this.#absent();
     const { uid, createdAt, head } = live;
     const claimedBy = this.#ledger.claim.get()?.pipeline ?? null;
     return { ok: true, uid, createdAt, modifiedAt: head.modifiedAt, head: head.id, claimedBy };
   }
 
   async view(request: Contract.RequestOf<"view">) {
-    return showView(this.#ledger, request);
+    return this.#told(showView(this.#ledger, request));
   }
 
   async read(request: Contract.ReadFile) {
-    return readFile(this.#ledger, request);
+    return this.#told(readFile(this.#ledger, request));
   }
 
   async list(request: Contract.ListFiles) {
-    return listFiles(this.#ledger, { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) });
+    return this.#told(listFiles(this.#ledger, bounded(request)));
   }
 
   async commits(request: { after?: string; limit: number }) {
-    return listCommits(this.#ledger, { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) });
+    return this.#told(listCommits(this.#ledger, bounded(request)));
   }
 
   async commitEntry(request: { commit: string }) {
-    return inspectCommit(this.#ledger, request);
+    return this.#told(inspectCommit(this.#ledger, request));
   }
 
   async diff(request: Contract.DiffCommits) {
-    return diffCommits(this.#ledger, { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) });
+    return this.#told(diffCommits(this.#ledger, bounded(request)));
   }
 
   async tag(request: { name: string }) {
-    return this.#tags.find(request);
+    return this.#told(this.#tags.find(request));
   }
 
   async createTag(request: Contract.RequestOf<"createTag">) {
-    return await this.#tags.create(request);
+    return this.#told(await this.#tags.create(request));
   }
 
   async deleteTag(request: { name: string }) {
-    return await this.#tags.delete(request);
+    return this.#told(await this.#tags.delete(request));
   }
 
   async listVersions(request: Contract.ListVersions) {
-    return listVersions(this.#ledger, { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) });
+    return this.#told(listVersions(this.#ledger, bounded(request)));
   }
 
   async content({
@@ -190,7 +239,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   }
 
   async openUpload(request: Contract.RequestOf<"openUpload">) {
-    return this.#uploads.open(request);
+    return this.#told(this.#uploads.open(request));
   }
 
   async abortLeases(request: Contract.RequestOf<"abortLeases">) {
@@ -218,7 +267,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   }
 
   async createMultipart(request: Contract.CreateMultipart) {
-    return this.#multiparts.create(request);
+    return this.#told(this.#multiparts.create(request));
   }
 
   async multipart(request: { upload: string }) {
@@ -238,7 +287,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   }
 
   async listMultiparts(request: Contract.ListMultiparts) {
-    return this.#multiparts.list(request);
+    return this.#told(this.#multiparts.list(request));
   }
 
   async saveProgress(request: { upload: string; progress: string }) {
@@ -254,15 +303,19 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   }
 
   async put(request: Contract.PutFile) {
-    return await this.#writes.put(request);
+    return this.#told(await this.#writes.put(request));
   }
 
   async commit(request: Contract.CommitRequest) {
-    return await this.#writes.commit(request);
+    return this.#told(await this.#writes.commit(request));
+  }
+
+  async revert(request: Contract.RequestOf<"revert">) {
+    return this.#told(await this.#writes.revert(request));
   }
 
   async startOpenCommit(request: Contract.RequestOf<"startOpenCommit">) {
-    return this.#openCommits.start(request);
+    return this.#told(this.#openCommits.start(request));
   }
 
   async openCommitStatus(request: { openCommit: string }) {
@@ -286,6 +339,8 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
 
   async unsubscribe(request: { uid: string }): Promise<void> {
     this.#history.unsubscribe(request);
+    // A fork that was deleted may have waited for it.
+    if (this.#ledger.exists) this.#forker.goOn();
   }
 
   async feed(request: { cursor: Contract.Cursor; limit: number }) {
@@ -331,6 +386,22 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return await this.#writes.stageOutput(request);
   }
 
+  /** What is said if no generation lives. A fork whose rows are on their way is not there for anybody: it is soon. */
+  #absent(): Contract.Refused<"no-such-branch" | "forking"> {
+    const { exists, live, forks } = this.#ledger;
+    return refused(exists && !live && forks.coming() ? "forking" : "no-such-branch");
+  }
+
+  /** An answer, unless it is that there is no branch, or no view of one, although one is on its way. */
+  #told<A extends { readonly ok: true } | { readonly ok: false; readonly reason: string }>(
+    answer: A,
+  ): A | Contract.Refused<"forking"> {
+    if (answer.ok || (answer.reason !== "no-such-branch" && answer.reason !== "no-such-open-commit")) {
+      return answer;
+    }
+    return this.#absent().reason === "forking" ? refused("forking") : answer;
+  }
+
   #makeTables(): void {
     mustNotBeNobody(this.ctx.id.name);
     this.#ledger.makeTables();
@@ -340,6 +411,11 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   #bucket(): string {
     return this.#ledger.bucket(this.ctx.id.name);
   }
+}
+
+/** As much as one answer holds. */
+function bounded<R extends { readonly limit: number }>(request: R): R {
+  return { ...request, limit: Math.min(request.limit, MAX_LIST_ENTRIES) };
 }
 
 function refused<R extends string>(reason: R): Contract.Refused<R> {

@@ -19,40 +19,71 @@ export interface BranchApi {
    * branch is there or not; ask again. `catalogue-outdated`: nothing was made.
    */
   create(request?: CreateBranch): Promise<Made | Refused<"already-exists" | CatalogueFault>>;
+  /**
+   * Makes the branch from a commit of another one, whose rows are copied and whose bytes are shared. Answers when the
+   * catalogue knows of it; until the rows are there it is `forking` to everybody. Asked again with the same source it
+   * answers the same. `parent-unavailable`: the parent could not be told; it is tried again by itself.
+   */
+  fork(request: ForkBranch): Promise<ForkAnswer>;
+  /** The branch and what it was made from, also while its rows are on their way. */
+  inspect(): Promise<BranchInspection | Refused<"no-such-branch">>;
+  /** Writes down that a fork is made from a commit of this branch (absent: the newest): all that the commit has then stays. Idempotent. */
+  addRoot(request: {
+    /** Uid of the fork's generation. */
+    fork: string;
+    bucket: string;
+    commit?: string;
+  }): Promise<RootAdded | Refused<"no-such-parent" | "no-such-version" | "parent-forking" | "let-go">>;
+  /** What the fork is to have, after a path, in slices that one transaction writes. Also if the branch was deleted since. */
+  rootPage(request: { fork: string; after: string }): Promise<RootPage | Refused<"no-such-root">>;
+  /** The fork names nothing of this branch any more. Idempotent. */
+  dropRoot(request: { fork: string }): Promise<void>;
   /** Deletes the branch, empty or not: the history ends with a tombstone, and the next create begins a new generation. */
   destroy(
     request?: DestroyBranch,
   ): Promise<
     Done | Protected | Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable" | "busy">
   >;
-  status(request?: PublicRead): Promise<BranchStatus | Refused<"no-such-branch" | "not-public">>;
+  status(request?: PublicRead): Promise<BranchStatus | Refused<"no-such-branch" | "forking" | "not-public">>;
   /** What a view is: first an open commit of that id is looked for, then a commit of the id or the tag. */
   view(
     request: { view: string } & PublicRead,
-  ): Promise<ViewShown | Refused<"no-such-open-commit" | "not-public">>;
+  ): Promise<ViewShown | Refused<"no-such-open-commit" | "forking" | "not-public">>;
   /** What the branch is set to. */
-  settings(): Promise<BranchSettings | Refused<"no-such-branch">>;
+  settings(): Promise<BranchSettings | Refused<"no-such-branch" | "forking">>;
   /**
    * Sets what is asked. What shuts somebody out holds from now on. What lets somebody in is known to the catalogue before
    * this returns; `catalogue-unavailable`: it will be told later, ask again. `catalogue-outdated`: nothing was set.
    */
   configure(
     change: SettingsChange,
-  ): Promise<Done | Refused<"no-such-branch" | "not-its-output" | "pipeline-output" | CatalogueFault>>;
+  ): Promise<
+    Done | Refused<"no-such-branch" | "forking" | "not-its-output" | "pipeline-output" | CatalogueFault>
+  >;
 
   /** One file at HEAD, or at a commit. */
   read(
     request: ReadFile,
   ): Promise<
     | FileRead
-    | Refused<"no-such-branch" | "no-such-version" | "no-such-file" | "no-such-open-commit" | "not-public">
+    | Refused<
+        | "no-such-branch"
+        | "forking"
+        | "no-such-version"
+        | "no-such-file"
+        | "no-such-open-commit"
+        | "not-public"
+      >
   >;
   /** One page of the tree, in byte order of the path. It may be short, and even empty, if much has to be passed over; `next` says whether that was all. */
   list(
     request: ListFiles,
-  ): Promise<FileList | Refused<"no-such-branch" | "no-such-version" | "no-such-open-commit" | "not-public">>;
+  ): Promise<
+    | FileList
+    | Refused<"no-such-branch" | "forking" | "no-such-version" | "no-such-open-commit" | "not-public">
+  >;
   /** One page of the history of the paths: every version and every deletion, by path, the newest first. It may be short like one of `list`. */
-  listVersions(request: ListVersions): Promise<VersionList | Refused<"no-such-branch">>;
+  listVersions(request: ListVersions): Promise<VersionList | Refused<"no-such-branch" | "forking">>;
   /** Where a content's bytes are, in any generation unless only the live one is asked for. */
   content(request: ReadContent): Promise<{ ok: true; body: Body } | Refused<"no-such-content">>;
 
@@ -64,7 +95,10 @@ export interface BranchApi {
     /** Of the client that is to write; a lease has none. */
     key?: string;
   }): Promise<
-    UploadOpened | NotOpen | Protected | Refused<"no-such-branch" | "pipeline-output" | "lost-lease">
+    | UploadOpened
+    | NotOpen
+    | Protected
+    | Refused<"no-such-branch" | "forking" | "pipeline-output" | "lost-lease">
   >;
   /** Keeps a long upload open: to be called well within UPLOAD_LEASE_MS. */
   renewUpload(request: { upload: string }): Promise<UploadOpened | Refused<"no-such-upload">>;
@@ -92,7 +126,9 @@ export interface BranchApi {
   /** Begins a multipart upload. Its id is an upload's id: parts are written under it, and abortUpload ends it too. */
   createMultipart(
     request: CreateMultipart,
-  ): Promise<UploadOpened | NotOpen | Protected | Refused<"no-such-branch" | "pipeline-output"> | BadPath>;
+  ): Promise<
+    UploadOpened | NotOpen | Protected | Refused<"no-such-branch" | "forking" | "pipeline-output"> | BadPath
+  >;
   /** What was said when a multipart upload began; also of one that was completed lately. */
   multipart(request: { upload: string }): Promise<MultipartStatus | Refused<"no-such-upload">>;
   /** Registers a part whose bytes are up and renews the upload. It replaces a part of the same number. `no-such-content`: what it keeps is not there. */
@@ -109,7 +145,7 @@ export interface BranchApi {
     numbers: readonly number[];
   }): Promise<{ ok: true; parts: PartBody[] } | Refused<"no-such-upload">>;
   /** Multipart uploads in progress, by path, then by id. */
-  listMultiparts(request: ListMultiparts): Promise<MultipartList | Refused<"no-such-branch">>;
+  listMultiparts(request: ListMultiparts): Promise<MultipartList | Refused<"no-such-branch" | "forking">>;
   /** Writes down how far a long completion came, for the call that goes on with it; at most 1 MiB of text. Renews the upload. */
   saveProgress(request: { upload: string; progress: string }): Promise<Done | Refused<"no-such-upload">>;
   /**
@@ -125,12 +161,21 @@ export interface BranchApi {
   /** Many operations as one commit. Later operations on a path win. Nothing to change: `commit` is null and no commit is made. */
   commit(request: CommitRequest): Promise<Committed | CommitRefused>;
 
+  /**
+   * Begins with one commit whose tree is that of an earlier commit; finishOpenCommit tells its end. All writes until it is
+   * made wait.
+   */
+  revert(request: {
+    commit: string;
+    note?: CommitNote;
+  }): Promise<OpenCommitStarted | CommitRefused | Refused<"no-such-version">>;
+
   /** Starts an open commit: writes that name it fill it, and finishOpenCommit makes it a commit. */
   startOpenCommit(request: {
     ttlMs: number;
     /** For the commit that it becomes, as far as the finish says nothing else. */
     note?: CommitNote;
-  }): Promise<OpenCommitStarted | Protected | Refused<"no-such-branch" | "pipeline-output">>;
+  }): Promise<OpenCommitStarted | Protected | Refused<"no-such-branch" | "forking" | "pipeline-output">>;
   /** How an open commit stands; also one that was finished lately. */
   openCommitStatus(request: {
     openCommit: string;
@@ -171,15 +216,15 @@ export interface BranchApi {
   commits(request: {
     after?: string;
     limit: number;
-  }): Promise<CommitLog | Refused<"no-such-branch" | "no-such-version">>;
+  }): Promise<CommitLog | Refused<"no-such-branch" | "forking" | "no-such-version">>;
   /** One of those. */
   commitEntry(request: {
     commit: string;
-  }): Promise<({ ok: true } & CommitEntry) | Refused<"no-such-branch" | "no-such-version">>;
+  }): Promise<({ ok: true } & CommitEntry) | Refused<"no-such-branch" | "forking" | "no-such-version">>;
   /** What differs between two of those, by path, after `after`. Pages may be short; `next` says whether that was all. */
-  diff(request: DiffCommits): Promise<CommitDiff | Refused<"no-such-branch" | "no-such-version">>;
+  diff(request: DiffCommits): Promise<CommitDiff | Refused<"no-such-branch" | "forking" | "no-such-version">>;
   /** A tag as the branch has it. */
-  tag(request: { name: string }): Promise<Tag | Refused<"no-such-branch" | "no-such-tag">>;
+  tag(request: { name: string }): Promise<Tag | Refused<"no-such-branch" | "forking" | "no-such-tag">>;
   /**
    * Names a commit: that of the id or tag `commit`, or the newest one. A tag that names another commit is moved only with
    * `force`. `catalogue-unavailable`: the tag is as it was asked to be, but lists do not show it yet; ask again.
@@ -188,12 +233,12 @@ export interface BranchApi {
     | TagSet
     | { readonly ok: false; readonly reason: "tag-exists"; readonly commit: string }
     /** `no-commit`: the branch has none yet. */
-    | Refused<"no-such-branch" | "no-such-version" | "no-commit" | "catalogue-unavailable">
+    | Refused<"no-such-branch" | "forking" | "no-such-version" | "no-commit" | "catalogue-unavailable">
   >;
   /** As with createTag, `catalogue-unavailable` says that the tag is gone; asked again, it may be found gone already. */
   deleteTag(request: {
     name: string;
-  }): Promise<Done | Refused<"no-such-branch" | "no-such-tag" | "catalogue-unavailable">>;
+  }): Promise<Done | Refused<"no-such-branch" | "forking" | "no-such-tag" | "catalogue-unavailable">>;
   /** Where a commit stands in the history, of any generation; null if the branch has none of that id. */
   position(request: { commit: string }): Promise<CommitPosition | null>;
 
@@ -300,6 +345,78 @@ export interface ViewShown {
 }
 /** A write names what is no open commit: nothing of that name is there, or a commit, which never changes. */
 export type NotOpen = Refused<"no-such-open-commit" | "read-only">;
+/** What a branch is to be made from. */
+export interface ForkBranch {
+  /** Bucket of the parent. */
+  readonly parent: string;
+  /** Absent: its newest one. */
+  readonly commit?: string;
+  /** Of the commit that it begins with. */
+  readonly note?: CommitNote;
+}
+/** What a branch was made from, and how far that is. */
+export interface ShownFork {
+  /** That of the branch's generation. */
+  readonly uid: string;
+  readonly parent: string;
+  /** Null: the parent had none. */
+  readonly commit: string | null;
+  readonly createdAt: number;
+  /** Whether all rows are there. */
+  readonly ready: boolean;
+  /** Files and empty directories: how many are there, of how many. */
+  readonly copied: number;
+  readonly total: number;
+}
+type ForkAnswer =
+  | ({ readonly ok: true } & ShownFork)
+  | Refused<
+      | "already-exists"
+      | "no-such-parent"
+      /** The parent has no such commit. */
+      | "no-such-version"
+      /** The parent is itself still on its way. */
+      | "parent-forking"
+      | "parent-unavailable"
+      | CatalogueFault
+    >;
+export interface BranchInspection {
+  readonly ok: true;
+  readonly uid: string;
+  readonly createdAt: number;
+  /** The newest commit; null if there is none. */
+  readonly head: string | null;
+  readonly fork: ShownFork | null;
+}
+interface RootAdded {
+  readonly ok: true;
+  /** Null: there is none yet. */
+  readonly commit: string | null;
+  /** Files and empty directories that it has. */
+  readonly total: number;
+}
+interface RootPage {
+  readonly ok: true;
+  readonly slices: readonly RootSlice[];
+  /** What the next page comes after; null if there is none. */
+  readonly next: string | null;
+}
+/** Files of a commit, in order of their paths, and where their bytes are. */
+export interface RootSlice {
+  /** It has what comes after this path, up to and with that one. */
+  readonly after: string;
+  readonly last: string;
+  readonly files: readonly LentFile[];
+  readonly contents: readonly LentContent[];
+}
+/** As a row of `files` has it; the attributes as text. */
+export type LentFile = readonly [path: string, digest: string, size: number, attributes: string | null];
+/** As a row of `contents` has it; the bytes of one that is inline as hex digits. */
+export interface LentContent extends ContentId {
+  readonly kind: number;
+  readonly body: string;
+  readonly life: Life;
+}
 
 export interface ReadFile extends PublicRead {
   /**
@@ -597,6 +714,8 @@ export type CommitRefused =
   | { readonly ok: false; readonly reason: ConditionFailure; readonly path: string }
   | Refused<
       | "no-such-branch"
+      /** It is made from a commit of another branch, and its rows are still on their way: try again. */
+      | "forking"
       | "no-such-upload"
       | "pipeline-output"
       | "too-many-operations"

@@ -3,6 +3,8 @@ import type { BranchAddress } from "../../protocol/names.ts";
 export interface BranchRow extends BranchAddress {
   /** Milliseconds since 1970. */
   readonly createdAt: number;
+  /** Set if it is made from a commit of another branch and may still be on its way; it knows itself. */
+  readonly forking?: boolean;
 }
 
 export interface BranchRecord extends BranchRow {
@@ -17,7 +19,10 @@ export interface ListBranches {
   readonly repos?: readonly string[];
 }
 
-export const BRANCHES_PROBE = "SELECT repo, branch, version, deleted, created_at FROM branches LIMIT 0";
+type StoredRow = Omit<BranchRow, "forking"> & { readonly forking: 0 | 1 };
+
+export const BRANCHES_PROBE =
+  "SELECT repo, branch, version, deleted, created_at, forking FROM branches LIMIT 0";
 
 /** Which branches there are. A repo exists while it has a branch. */
 export class BranchTable {
@@ -27,29 +32,40 @@ export class BranchTable {
     this.#db = db;
   }
 
-  /** Writes what a Branch object says of itself; a version older than the stored one changes nothing. */
-  async record({ repo, branch, version, deleted, createdAt }: BranchRecord): Promise<void> {
+  /**
+   * Writes what a Branch object says of itself; a version older than the stored one changes nothing. Within one version a
+   * fork arrives and never leaves again: so a late word that it is on its way changes nothing either.
+   */
+  async record({ repo, branch, version, deleted, createdAt, forking }: BranchRecord): Promise<void> {
     await this.#db
       .prepare(
-        `INSERT INTO branches (repo, branch, version, deleted, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
+        `INSERT INTO branches (repo, branch, version, deleted, created_at, forking) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
          ON CONFLICT (repo, branch) DO UPDATE SET
-           version = excluded.version, deleted = excluded.deleted, created_at = excluded.created_at
-         WHERE excluded.version > branches.version`,
+           version = excluded.version, deleted = excluded.deleted, created_at = excluded.created_at,
+           forking = excluded.forking
+         WHERE excluded.version > branches.version
+           OR (excluded.version = branches.version AND excluded.forking < branches.forking)`,
       )
-      .bind(repo, branch, version, deleted ? 1 : 0, createdAt)
+      .bind(repo, branch, version, deleted ? 1 : 0, createdAt, forking ? 1 : 0)
       .run();
   }
 
   /** Live branches in order of (repo, branch), after `after`; only those of `repos` if that is given. */
   async list({ after, limit, repos }: ListBranches): Promise<BranchRow[]> {
-    if (repos) return await this.#listOf(repos, { limit, ...(after && { after }) });
+    const rows = repos
+      ? await this.#listOf(repos, { limit, ...(after && { after }) })
+      : await this.#listAll({ limit, ...(after && { after }) });
+    return rows.map(({ forking, ...row }) => (forking ? { ...row, forking: true } : row));
+  }
+
+  async #listAll({ after, limit }: Omit<ListBranches, "repos">): Promise<StoredRow[]> {
     const { results } = await this.#db
       .prepare(
-        `SELECT repo, branch, created_at AS createdAt FROM branches
+        `SELECT repo, branch, created_at AS createdAt, forking FROM branches
          WHERE (repo, branch) > (?1, ?2) AND deleted = 0 ORDER BY repo, branch LIMIT ?3`,
       )
       .bind(after?.repo ?? "", after?.branch ?? "", limit)
-      .all<BranchRow>();
+      .all<StoredRow>();
     return results;
   }
 
@@ -57,17 +73,17 @@ export class BranchTable {
   async #listOf(
     repos: readonly string[],
     { after = { repo: "", branch: "" }, limit }: Omit<ListBranches, "repos">,
-  ): Promise<BranchRow[]> {
+  ): Promise<StoredRow[]> {
     const { results } = await this.#db
       .prepare(
-        `SELECT b.repo, b.branch, b.created_at AS createdAt
+        `SELECT b.repo, b.branch, b.created_at AS createdAt, b.forking
          FROM (SELECT DISTINCT value FROM json_each(?4)) AS wanted CROSS JOIN branches AS b ON b.repo = wanted.value AND b.branch IN (
            SELECT branch FROM branches
            WHERE repo = wanted.value AND branch > iif(repo = ?1, ?2, '') AND deleted = 0 ORDER BY branch LIMIT ?3)
          WHERE wanted.value >= ?1 ORDER BY b.repo, b.branch LIMIT ?3`,
       )
       .bind(after.repo, after.branch, limit, JSON.stringify(repos))
-      .all<BranchRow>();
+      .all<StoredRow>();
     return results;
   }
 

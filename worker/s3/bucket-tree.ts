@@ -5,7 +5,7 @@ import { S3Error } from "./answer/errors.ts";
 import { branchFailure } from "./answer/failures.ts";
 
 type Narrowed = "read" | "list" | "put" | "commit" | "createMultipart";
-type Absent = Branch.Refused<"no-such-branch" | "no-such-open-commit" | "not-public">;
+type Absent = Branch.Refused<"no-such-branch" | "forking" | "no-such-open-commit" | "not-public">;
 type Status = { readonly ok: true } & BucketStatus;
 
 /** How a bucket that is there stands. */

@@ -4,13 +4,14 @@ import { addCommitDiff } from "./diff.ts";
 import { addCommitFinish } from "./finish.ts";
 import { addCommitInspect } from "./inspect.ts";
 import { addCommitList } from "./list.ts";
+import { addCommitRevert } from "./revert.ts";
 import { addCommitStart } from "./start.ts";
 
 /** `sluice commit …` */
 export function addCommit(program: Command): void {
   const group = program
     .command("commit")
-    .summary("list, inspect, compare commits; open, finish, abort those of many files")
+    .summary("list, inspect, compare, revert commits; open, finish, abort those of many files")
     .helpCommand(false)
     .description("Commits: each is one change of a branch, seen whole or not at all.");
   for (const add of [
@@ -20,6 +21,7 @@ export function addCommit(program: Command): void {
     addCommitStart,
     addCommitFinish,
     addCommitAbort,
+    addCommitRevert,
   ])
     add(group);
 }

@@ -1,6 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
+import { DIFFERENCES } from "../../../worker/branch/history/diff.ts";
 import { ALIVE_ALL, BORN_SINCE, DIED_NEXT, DIED_SINCE, PAST } from "../../../worker/branch/read/walk.ts";
 import { Sql } from "../../../worker/sqlite/sql.ts";
 import { numbered, pagesOf } from "./large-support.ts";
@@ -26,9 +27,10 @@ const GROWING = [
   "staged",
   "below",
   "tags",
+  "roots",
 ];
-/** Sort what they found by index; bounded by NEAR_HEAD_CHANGES and NEAR_BIRTHS. */
-const MAY_SORT = [DIED_SINCE, BORN_SINCE];
+/** Sort what they found by index; bounded by NEAR_HEAD_CHANGES, NEAR_BIRTHS, and the paths asked about. */
+const MAY_SORT = [DIED_SINCE, BORN_SINCE, DIFFERENCES];
 
 /** Calls whatever a Branch object can do. */
 async function useEverything(branch: BranchApi): Promise<void> {
@@ -67,6 +69,7 @@ async function useEverything(branch: BranchApi): Promise<void> {
   await useMultiparts(branch);
   await useOpenCommits(branch);
   await useViews(branch, commit);
+  await useForks(branch, commit);
   await branch.status();
   await branch.read({ path: "d" });
   await branch.read({ path: "d", commit });
@@ -124,6 +127,21 @@ async function useMultiparts(branch: BranchApi): Promise<void> {
     else await branch.abortMultipart({ upload });
     await branch.multipart({ upload });
   }
+}
+
+/** Is the parent of a fork, and goes back to a commit. */
+async function useForks(branch: BranchApi, commit: string): Promise<void> {
+  const root = { fork: "f", bucket: "x.y", commit };
+  for (let time = 0; time < 2; time++) await branch.addRoot(root);
+  await branch.rootPage({ fork: "f", after: "" });
+  await branch.dropRoot({ fork: "f" });
+  await branch.inspect();
+  const begun = await branch.revert({ commit });
+  if (!begun.ok) throw new Error(begun.reason);
+  await vi.waitUntil(async () => {
+    const status = await branch.openCommitStatus(begun);
+    return !status.ok || status.state === "finished";
+  }, 60_000);
 }
 
 async function useOpenCommits(branch: BranchApi): Promise<void> {

@@ -40,6 +40,10 @@ const ROWS: readonly (readonly string[])[] = [
   ["INSERT INTO uploads (id, gen, lease, due, lost) VALUES ('x.y.l', 1, 'l', 9, 1)"],
   ["INSERT INTO settings (gen, revision, public, cors) VALUES (1, 1, 1, NULL)"],
   ["UPDATE settings SET writer = NULL"],
+  [
+    "INSERT INTO forks (uid, gen, parent, commit_id, state, created_at, copied, files, total) VALUES ('uid', 1, 'm.p', 'c', 2, 5, 'a', 1, 1)",
+    "INSERT INTO roots (fork, bucket, gen, seq, made_at) VALUES ('f', 'm.f', 1, 1, 5)",
+  ],
 ];
 
 describe("migrations", () => {

@@ -25,6 +25,10 @@ type PlainReason =
 /** What each reason of a branch means to a client. A new reason does not compile until it has its words here. */
 const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
   "no-such-branch": ["NoSuchBranch", "There is no such branch: create the bucket '<branch>.<repo>' first."],
+  forking: [
+    "Unavailable",
+    "The branch is made from a commit of another one, and its rows are still on their way: try again ('sluice branch list' shows how far it is).",
+  ],
   "no-such-upload": ["NoSuchUpload", "There is no such upload, or it is closed: open a new one."],
   "lost-lease": ["NoSuchUpload", "The lease is lost: nothing is uploaded under it any more."],
   "no-such-open-commit": [

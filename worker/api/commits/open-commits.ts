@@ -3,11 +3,12 @@ import { parseDuration } from "../../../protocol/duration.ts";
 import {
   FinishSession,
   OpenSession,
+  type RevertEnd,
   type Session,
   type SessionEnd,
   type SessionOpened,
 } from "../../../protocol/files.ts";
-import { type BranchAddress, SessionId, viewBucket } from "../../../protocol/names.ts";
+import { type BranchAddress, CommitName, SessionId, viewBucket } from "../../../protocol/names.ts";
 import type { BranchApi, RequestOf } from "../../branch/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
@@ -56,6 +57,22 @@ export async function finishOpenCommit(asked: ApiRequest): Promise<Response> {
   const said = hasBody(asked) ? await readJson(asked, FinishSession) : undefined;
   const end = await waitForEnd(branch, { openCommit, note: noteOf(asked, said ?? {}) });
   return Response.json({ ...end, ...(said && { readsNote: true }) } satisfies SessionEnd, {
+    status: end.state === "applying" ? 202 : 200,
+  });
+}
+
+/** `POST …/commits/{id}/revert`: one commit whose tree is that of this one. 202 if it takes longer than one request waits: its session then tells. */
+export async function revertCommit(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch } = branchInPath(asked);
+  const note = noteOf(asked, hasBody(asked) ? await readJson(asked, FinishSession) : {});
+  const commit = CommitName.safeParse(asked.params.commit);
+  if (!commit.success) throw branchError({ ok: false, reason: "no-such-version" });
+  const begun = await branch.revert({ commit: commit.data, note });
+  if (!begun.ok) throw branchError(begun, address);
+  const { openCommit: session } = begun;
+  const end = await waitForEnd(branch, { openCommit: session, note });
+  return Response.json({ ...end, session } satisfies RevertEnd, {
     status: end.state === "applying" ? 202 : 200,
   });
 }

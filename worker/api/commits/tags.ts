@@ -1,6 +1,13 @@
 import { z } from "zod";
 import { MAX_LIST_TAGS, SetTag, type Tag, type TagPage, type TagSet } from "../../../protocol/commits.ts";
-import { type BranchAddress, bucketName, Name, TagName, viewBucket } from "../../../protocol/names.ts";
+import {
+  type BranchAddress,
+  bucketName,
+  isUlid,
+  Name,
+  TagName,
+  viewBucket,
+} from "../../../protocol/names.ts";
 import type { Refused } from "../../branch/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
@@ -86,8 +93,19 @@ function shown(
   return { branch, name, commit, bucket: viewBucket({ repo, branch, view: name }) };
 }
 
+/** The id of a commit that is named by its id or a tag. Throws if there is no such tag. */
+export async function commitId(
+  { context }: Pick<ApiRequest, "context">,
+  { address, name }: { address: BranchAddress; name: string },
+): Promise<string> {
+  if (isUlid(name)) return name;
+  const tag = await context.branch(address).tag({ name });
+  if (!tag.ok) throw tagError(tag, { address, name });
+  return tag.commit;
+}
+
 function tagError(
-  { reason }: Refused<"no-such-branch" | "no-such-tag" | "catalogue-unavailable">,
+  { reason }: Refused<"no-such-branch" | "forking" | "no-such-tag" | "catalogue-unavailable">,
   { address, name }: { address: BranchAddress; name: string },
 ): ApiError {
   if (reason !== "no-such-tag") return branchError({ ok: false, reason }, address);

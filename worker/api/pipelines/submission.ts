@@ -67,8 +67,8 @@ export async function obstacleTo(
   if (found.ok) return { code: "AlreadyExists", issue: nameTaken(pipeline) };
   if (outputBranch === undefined) return undefined;
   const output = { repo: pipeline, branch: outputBranch };
-  const status = await context.branch(output).status();
-  return status.ok ? { code: "AlreadyExists", issue: outputTaken(output) } : undefined;
+  const branch = await context.branch(output).inspect();
+  return branch.ok ? { code: "AlreadyExists", issue: outputTaken(output) } : undefined;
 }
 
 export function nameTaken(pipeline: string): Issue {

@@ -25,7 +25,9 @@ export class HistoryCalls {
     const generation = ledger.generations.newest();
     const seq = generation ? ledger.generations.headOf(generation).seq : 0;
     const cursor = { generation: generation?.gen ?? 0, seq };
-    return { ok: true, cursor, exists: generation?.deletedAt === null };
+    // To a pipeline a fork on its way is a branch that has nothing yet.
+    const exists = generation?.deletedAt === null || ledger.forks.coming() !== undefined;
+    return { ok: true, cursor, exists };
   }
 
   unsubscribe({ uid }: { uid: string }): void {

@@ -104,8 +104,9 @@ function pathQuery(ledger: DiffStores, { gen, older, newer }: Span): { text: str
   return { text: CHANGED_IN_SPAN, values: [older, newer] };
 }
 
-function differences(
-  ledger: DiffStores,
+/** What is not the same at these paths in two commits, `older` and `newer`, whichever of them came first. */
+export function differences(
+  ledger: Pick<Ledger, "sql">,
   { gen, older, newer, paths }: Span & { paths: readonly string[] },
 ): PathDifference[] {
   return differencesOf(ledger.sql.query(DIFFERENCES, [gen, older, newer, JSON.stringify(paths)]));

@@ -5,7 +5,9 @@ import type { Ledger } from "../ledger/ledger.ts";
 import { moveHead } from "../write/commit.ts";
 import type { Committer } from "../write/committer.ts";
 import type { Gate } from "../write/gate.ts";
+import type { Applying } from "./applying-store.ts";
 import { checkSlice } from "./check.ts";
+import { concludeRevert, stageRevert } from "./revert.ts";
 import { type Writing, writeSlice } from "./write.ts";
 
 /** How long after it began, or was seen, the alarm looks whether a large commit goes on; milliseconds. */
@@ -22,6 +24,7 @@ interface ApplierOptions extends Pick<BranchContext, "ledger" | "now" | "pause" 
 /**
  * Applies an open commit that is too large for one transaction, slice by slice, with a turn for other calls in between:
  *
+ * 0. Of a revert: work out what it changes (revert.ts), and stage that. A small one is then written at once.
  * 1. Check. Only reads. A conflict opens it again with a refusal; an abort or a new claim may still end it.
  * 2. Write. Its rows get the number of the commit after HEAD, which reads pass over. From here nothing stops it.
  * 3. Conclude. HEAD moves to the commit.
@@ -74,13 +77,20 @@ export class Applier {
     const applying = ledger.applying.get();
     if (!applying) return false;
     const { seq } = applying;
-    if (seq === null) ledger.transaction((tx) => checkSlice(tx, ledger, { applying, now: now() }));
+    if (applying.isReverting) this.#revertSlice(applying);
+    else if (seq === null) ledger.transaction((tx) => checkSlice(tx, ledger, { applying, now: now() }));
     else {
       const writing = { ...applying, seq };
       const isLeft = ledger.transaction((tx) => writeSlice(tx, ledger, writing));
       if (!isLeft) committer.one((tx, moment) => conclude(tx, ledger, { writing, moment }));
     }
     return ledger.applying.get() !== null;
+  }
+
+  #revertSlice(applying: Applying): void {
+    const { ledger, committer, now } = this.#options;
+    const isThrough = ledger.transaction((tx) => stageRevert(tx, ledger, { applying, now: now() }));
+    if (isThrough) committer.one((tx, moment) => concludeRevert(tx, ledger, { applying, moment }));
   }
 }
 

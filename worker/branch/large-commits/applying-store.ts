@@ -11,8 +11,28 @@ export interface Applying {
   /** Its name to the outside. */
   readonly id: string;
   readonly gen: number;
-  /** The commit that its rows are written for; null while it is checked, and then no row is written. */
+  /** The commit that its rows are written for; null while it is worked out or checked, and then no row is written. */
   readonly seq: number | null;
+  /** Whether it is a revert of which is still worked out what it changes. */
+  readonly isReverting: boolean;
+}
+
+/** How far it is worked out what a revert changes: among what was born since its target, what died since, or through. */
+export interface RevertProgress {
+  /** The commit that it goes back to, and HEAD as it began. */
+  readonly target: number;
+  readonly head: number;
+  readonly walk: "births" | "deaths" | "through";
+  /** It went through all that was born or died up to this commit and path. */
+  readonly seq: number;
+  readonly path: string;
+}
+
+/** How far a revert is, by the number in its row. */
+const WALKS = ["births", "deaths", "through"] as const;
+
+interface StoredRow extends Omit<Applying, "isReverting"> {
+  readonly isReverting: 0 | 1;
 }
 
 /** How far a check came: through the path `checked`, and below the next one up to `below`. */
@@ -34,10 +54,8 @@ export class ApplyingStore extends Store {
 
   get(): Applying | null {
     if (this.#applying === undefined) {
-      this.#applying =
-        this.sql.first<Applying>`
-          SELECT applying.session AS openCommit, sessions.id AS id, applying.gen AS gen, seq
-          FROM applying CROSS JOIN sessions ON sessions.number = applying.session WHERE one = 1` ?? null;
+      const row = this.#written() ?? this.#reverting();
+      this.#applying = row ? { ...row, isReverting: row.isReverting === 1 } : null;
     }
     return this.#applying;
   }
@@ -59,6 +77,25 @@ export class ApplyingStore extends Store {
   note(): CommitNote | undefined {
     const row = this.sql.first<{ said: string | null }>`SELECT said FROM applying WHERE one = 1`;
     return row && readNote(row.said);
+  }
+
+  /** Begins with working out what a revert changes. */
+  beginRevert({ number, gen }: OpenCommit, { target, head }: Pick<RevertProgress, "target" | "head">): void {
+    this.sql.run`
+      INSERT INTO reverting (one, session, gen, target, head, walk, seq, path)
+      VALUES (1, ${number}, ${gen}, ${target}, ${head}, 0, ${target + 1}, '')`;
+    this.forget();
+  }
+
+  revert(): RevertProgress | undefined {
+    const row = this.sql.first<Omit<RevertProgress, "walk"> & { walk: number }>`
+      SELECT target, head, walk, seq, path FROM reverting WHERE one = 1`;
+    return row && { ...row, walk: WALKS[row.walk] ?? "through" };
+  }
+
+  saveRevert({ walk, seq, path }: Pick<RevertProgress, "walk" | "seq" | "path">): void {
+    this.sql.run`
+      UPDATE reverting SET walk = ${WALKS.indexOf(walk)}, seq = ${seq}, path = ${path} WHERE one = 1`;
   }
 
   progress(): CheckProgress {
@@ -102,11 +139,24 @@ export class ApplyingStore extends Store {
   /** Nothing is being applied any more. */
   clear(): void {
     this.sql.run`DELETE FROM applying WHERE one = 1`;
+    this.sql.run`DELETE FROM reverting WHERE one = 1`;
     this.forget();
   }
 
   /** What is in memory may not be what is written. */
   forget(): void {
     this.#applying = undefined;
+  }
+
+  #written(): StoredRow | undefined {
+    return this.sql.first<StoredRow>`
+      SELECT applying.session AS openCommit, sessions.id AS id, applying.gen AS gen, seq, 0 AS isReverting
+      FROM applying CROSS JOIN sessions ON sessions.number = applying.session WHERE one = 1`;
+  }
+
+  #reverting(): StoredRow | undefined {
+    return this.sql.first<StoredRow>`
+      SELECT reverting.session AS openCommit, sessions.id AS id, reverting.gen AS gen, NULL AS seq, 1 AS isReverting
+      FROM reverting CROSS JOIN sessions ON sessions.number = reverting.session WHERE one = 1`;
   }
 }

@@ -1,6 +1,8 @@
 import { hasTables, migrate } from "../../sqlite/migrations.ts";
 import { Sql } from "../../sqlite/sql.ts";
 import { type TransactionStorage, type Tx, transaction } from "../../sqlite/transaction.ts";
+import { ForkStore } from "../forks/fork-store.ts";
+import { RootStore } from "../forks/root-store.ts";
 import { ApplyingStore } from "../large-commits/applying-store.ts";
 import { ClaimStore } from "../lifecycle/claim-store.ts";
 import { Outbox, SubscriberStore } from "../lifecycle/outbox-store.ts";
@@ -45,6 +47,8 @@ export class Ledger {
   readonly openCommits: OpenCommitStore;
   readonly staged: StagedStore;
   readonly applying: ApplyingStore;
+  readonly forks: ForkStore;
+  readonly roots: RootStore;
   readonly claim: ClaimStore;
   readonly settings: SettingsStore;
   readonly subscribers: SubscriberStore;
@@ -71,6 +75,8 @@ export class Ledger {
     this.openCommits = new OpenCommitStore(sql);
     this.staged = new StagedStore(sql, this.contents);
     this.applying = new ApplyingStore(sql);
+    this.forks = new ForkStore(sql);
+    this.roots = new RootStore(sql);
     this.claim = new ClaimStore(sql);
     this.settings = new SettingsStore(sql);
     this.subscribers = new SubscriberStore(sql);

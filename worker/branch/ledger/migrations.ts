@@ -293,4 +293,53 @@ export const MIGRATIONS: readonly string[] = [
   -- JSON of who alone may write, {"key": id} or {"pipeline": name}; null: all who may write in the repo.
   ALTER TABLE settings ADD COLUMN writer TEXT;
   `,
+  `
+  -- What this branch was made from, if it was made from a commit of another one: at most one row that has not to go.
+  CREATE TABLE forks (
+    uid TEXT PRIMARY KEY,
+    -- null until the parent has written the fork down
+    gen INTEGER,
+    -- the bucket of the parent; of its commits the one that was asked for, then the one that it is made from
+    parent TEXT NOT NULL,
+    commit_id TEXT,
+    -- 0 asked for, 1 its rows are being copied, 2 it can be read, 3 it is deleted and its rows go
+    state INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    -- the last path that was copied; files and empty directories so far, and of the parent's commit
+    copied TEXT NOT NULL,
+    files INTEGER NOT NULL,
+    total INTEGER NOT NULL,
+    -- JSON of a CommitNote: of the commit that it begins with
+    note TEXT
+  ) WITHOUT ROWID;
+  -- The forks of this branch, and the commit that each is made from: what that commit has must stay. A row that is gone
+  -- stays for a while, so that a call that comes late does not bring it back.
+  CREATE TABLE roots (
+    fork TEXT PRIMARY KEY,
+    bucket TEXT NOT NULL,
+    gen INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    made_at INTEGER NOT NULL,
+    gone_at INTEGER
+  ) WITHOUT ROWID;
+  CREATE INDEX roots_standing ON roots (gen, seq) WHERE gone_at IS NULL;
+  CREATE INDEX roots_gone ON roots (gone_at) WHERE gone_at IS NOT NULL;
+  -- 1: the blobs belong to the parent that the row was copied from; they stay when it goes.
+  ALTER TABLE contents ADD COLUMN lent INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX contents_lent ON contents (gen) WHERE lent = 1;
+
+  -- One row while it is worked out what a revert changes: nobody else makes a commit then.
+  CREATE TABLE reverting (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    session INTEGER NOT NULL,
+    gen INTEGER NOT NULL,
+    -- the commits that it goes back to, and from
+    target INTEGER NOT NULL,
+    head INTEGER NOT NULL,
+    -- how far it came among what was born since the target, then (1) among what died since; 2: it is through
+    walk INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    path TEXT NOT NULL
+  );
+  `,
 ];

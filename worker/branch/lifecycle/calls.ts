@@ -1,14 +1,16 @@
 import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
+import type { Forker } from "../forks/forker.ts";
 import type { Gate } from "../write/gate.ts";
 import type { Courier } from "./courier.ts";
-import { beginGeneration, claimBranch, endGeneration, releaseBranch } from "./generation.ts";
+import { beginGeneration, claimBranch, endFork, endGeneration, releaseBranch } from "./generation.ts";
 import { changeSettings, letsIn, protectionRefusal } from "./settings.ts";
 
 interface LifecycleCallsOptions extends Pick<BranchContext, "ledger" | "moment" | "later" | "wake"> {
   readonly courier: Courier;
   readonly gate: Gate;
+  readonly forker: Pick<Forker, "settled" | "goOn">;
 }
 
 /** The calls of BranchApi that make a branch, set what it is to be like, claim it for a pipeline, and end it. */
@@ -29,8 +31,10 @@ export class LifecycleCalls {
   async create({
     public: isPublic = false,
   }: Contract.CreateBranch = {}): Promise<Contract.AnswerOf<"create">> {
-    const { ledger, courier } = this.#options;
+    const { ledger, courier, forker } = this.#options;
+    await forker.settled();
     const live = ledger.generations.live();
+    if (!live && ledger.forks.present()) return refused("already-exists");
     if (!live) {
       this.#begin({ public: isPublic });
       return await this.#announceCreation();
@@ -66,7 +70,8 @@ export class LifecycleCalls {
 
   /** There must be tables. */
   async claim(owner: Contract.RequestOf<"claim">): Promise<Contract.AnswerOf<"claim">> {
-    const { ledger, courier, moment } = this.#options;
+    const { ledger, courier, moment, forker } = this.#options;
+    await forker.settled();
     const claimed = ledger.transaction((tx) => claimBranch(tx, ledger, { ...owner, moment: moment() }));
     if (!claimed.ok || !courier.catalogueWaits) return claimed;
     courier.watch();
@@ -110,14 +115,17 @@ export class LifecycleCalls {
   async #destroy({ key }: Contract.DestroyBranch): Promise<Contract.AnswerOf<"destroy">> {
     const { ledger, moment } = this.#options;
     const { live } = ledger;
-    if (!live) return refused("no-such-branch");
+    const fork = live || !ledger.exists ? undefined : ledger.forks.coming();
+    if (!live && !fork) return refused("no-such-branch");
     if (ledger.claim.get()) return refused("pipeline-output");
     const refusal = ledger.transaction((tx) => {
-      const refusal = protectionRefusal(tx, ledger, { gen: live.gen, key });
-      if (!refusal) endGeneration(tx, ledger, { live, moment: moment() });
+      const refusal = live ? protectionRefusal(tx, ledger, { gen: live.gen, key }) : undefined;
+      if (live && !refusal) endGeneration(tx, ledger, { live, moment: moment() });
+      if (fork) endFork(tx, ledger, { fork, moment: moment() });
       return refusal;
     });
     if (refusal) return refusal;
+    this.#options.forker.goOn();
     return (await this.#announceDeletion()) ? { ok: true } : refused("catalogue-unavailable");
   }
 

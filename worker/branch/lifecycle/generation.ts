@@ -1,6 +1,7 @@
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Moment } from "../context.ts";
 import type { Refused } from "../contract.ts";
+import type { Fork } from "../forks/fork-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { endOutputs } from "../open-commits/job-output.ts";
 import type { Live } from "../tree/generation-store.ts";
@@ -31,6 +32,7 @@ export function endGeneration(
     | "openCommits"
     | "outbox"
     | "subscribers"
+    | "forks"
   >,
   { live, moment }: { live: Live; moment: Moment },
 ): void {
@@ -41,6 +43,7 @@ export function endGeneration(
   const { births, deaths } = head;
   ledger.commits.insert({ gen, seq: head.seq + 1, id, kind: "deletion", createdAt, births, deaths });
   ledger.generations.end(gen, createdAt);
+  ledger.forks.purgeEnded();
   ledger.uploads.expireMultiparts(gen, now);
   ledger.openCommits.endGeneration(gen, now);
   ledger.tags.endGeneration();
@@ -49,15 +52,27 @@ export function endGeneration(
   ledger.outbox.ring(ledger.subscribers.all(), { event: id, now });
 }
 
+/** Deletes a fork whose rows are still on their way. Nobody has read any of it, so the history has nothing to say. */
+export function endFork(
+  _: Tx,
+  { clock, generations, forks, outbox }: Pick<Ledger, "clock" | "generations" | "forks" | "outbox">,
+  { fork: { uid, gen }, moment: { now, id } }: { fork: Fork; moment: Moment },
+): void {
+  const deletedAt = clock.next(now);
+  if (gen !== null) generations.end(gen, deletedAt);
+  forks.purge(uid);
+  outbox.tellCatalogue({ event: id(deletedAt), now });
+}
+
 /** Takes the branch for a pipeline, and makes it if need be. */
 export function claimBranch(
   tx: Tx,
-  ledger: Pick<Ledger, "clock" | "generations" | "outbox" | "claim" | "applying" | "openCommits">,
+  ledger: Pick<Ledger, "clock" | "generations" | "outbox" | "claim" | "applying" | "openCommits" | "forks">,
   { pipeline, uid, moment }: { pipeline: string; uid: string; moment: Moment },
 ): { ok: true; epoch: number } | Refused<"already-claimed" | "already-exists"> {
   const live = ledger.generations.live();
   const claim = ledger.claim.get();
-  if (live && !claim) return { ok: false, reason: "already-exists" };
+  if ((live && !claim) || (!live && ledger.forks.present())) return { ok: false, reason: "already-exists" };
   if (claim && claim.uid !== uid) return { ok: false, reason: "already-claimed" };
   if (live) endOutputs(tx, ledger, { gen: live.gen, now: moment.now });
   else beginGeneration(tx, ledger, moment);

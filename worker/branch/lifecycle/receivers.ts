@@ -15,7 +15,7 @@ function markerName({ repo, branch }: { repo: string; branch: string }): string 
   return `m/branches/${repo}/${branch}`;
 }
 
-type ToldStores = Pick<Ledger, "generations" | "tags" | "transaction">;
+type ToldStores = Pick<Ledger, "generations" | "tags" | "forks" | "transaction">;
 
 interface ToldBranch {
   readonly ledger: ToldStores;
@@ -63,21 +63,23 @@ export function openReceivers({
     const address = parseBucketName(bucket());
     const generation = ledger.generations.newest();
     if (!address || !generation) throw new Error(`there is no branch ${bucket()} to tell of`);
-    const deleted = generation.deletedAt !== null;
+    // A fork on its way has a generation that is not open yet.
+    const forking = ledger.forks.coming()?.gen === generation.gen;
+    const deleted = generation.deletedAt !== null && !forking;
     // Each generation is created and deleted once.
     const version = 2 * generation.gen + (deleted ? 1 : 0);
-    return { address, generation, deleted, version };
+    return { address, generation, deleted, version, forking };
   };
   return {
     async catalogue() {
-      const { address, generation, deleted, version } = newest();
+      const { address, generation, deleted, version, forking } = newest();
       const { uid, createdAt } = generation;
       if (!deleted) {
         const marker = new TextEncoder().encode(JSON.stringify({ ...address, uid }));
         await openBlobStore(env()).put(markerName(address), marker);
       }
       const catalogue = openCatalogue(env().DB);
-      await catalogue.branches.record({ ...address, version, deleted, createdAt });
+      await catalogue.branches.record({ ...address, version, deleted, createdAt, forking });
       await tellTags(catalogue, { ledger, address, generation });
     },
     async settings() {

@@ -1,5 +1,6 @@
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { BranchContext } from "../context.ts";
+import { FORK_WATCH_MS, forkAtWork } from "../forks/work.ts";
 import { APPLYING_WATCH_MS } from "../large-commits/applier.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 
@@ -36,11 +37,17 @@ export function tidySoon({ ledger, wake, now }: Pick<BranchContext, "ledger" | "
 }
 
 /** When there is something to tidy next; undefined if nothing waits. */
-export function nextTidy(ledger: TidyStores & Pick<Ledger, "applying">, now: number): number | undefined {
+export function nextTidy(ledger: Ledger, now: number): number | undefined {
   const { uploads, completions, openCommits, contents, applying } = ledger;
   if (contents.hasDead) return now;
-  const watch = applying.get() ? now + APPLYING_WATCH_MS : undefined;
-  return earliest(uploads.nextDue(), completions.nextDue(), openCommits.nextDue(), contents.nextDue(), watch);
+  return earliest(
+    uploads.nextDue(),
+    completions.nextDue(),
+    openCommits.nextDue(),
+    contents.nextDue(),
+    applying.get() ? now + APPLYING_WATCH_MS : undefined,
+    forkAtWork(ledger) ? now + FORK_WATCH_MS : undefined,
+  );
 }
 
 /** The least of the times that are there. */

@@ -28,7 +28,7 @@ import type { OpenCommit } from "./open-commit-store.ts";
 
 const APPLYING = { ok: false, reason: "applying" } as const;
 
-type FinishStores = Pick<
+export type FinishStores = Pick<
   Ledger,
   | "sql"
   | "generations"
@@ -108,7 +108,8 @@ export function finishOutput(
   return writeOrBegin(tx, ledger, { live, openCommit, moment });
 }
 
-function writeOrBegin(
+/** Writes what is staged as a commit, or begins with it if it is large. */
+export function writeOrBegin(
   tx: Tx,
   ledger: FinishStores,
   finishing: Finishing,

@@ -20,6 +20,7 @@ interface DeadRow extends StoredBody {
   readonly gen: number;
   readonly keeps: string | null;
   readonly named: Named;
+  readonly lent: 0 | 1;
 }
 
 /** Whether a file or an open commit has a content, or ever had it: then readers may be at its blobs. */
@@ -36,6 +37,8 @@ type Named = 0 | 1;
  * makes new names. A list of others' blobs may be older than their end: somebody reads what a part is made of, the part
  * goes, the same bytes come again in other blobs, and then the reader names what it has read. So a content says which
  * *life* of the ones that it keeps it has read, and is refused if that is over.
+ *
+ * A fork's contents may be *lent*: their blobs are those of its parent (forks/forker.ts), and stay when the content goes.
  */
 export class ContentStore extends Store {
   #mayBeDead = false;
@@ -127,6 +130,26 @@ export class ContentStore extends Store {
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
   }
 
+  /** So many files less keep each of these contents, given by name. */
+  releaseMany(named: readonly (readonly [name: string, refs: number])[], gen: number): void {
+    this.#mayBeDead = true;
+    this.sql.run`
+      UPDATE contents SET refs = refs - (released.value ->> 1) FROM json_each(${JSON.stringify(named)}) AS released
+      WHERE contents.digest = unhex(substr(released.value ->> 0, 1, 64))
+        AND contents.size = CAST(substr(released.value ->> 0, 66) AS INTEGER) AND contents.gen = ${gen}`;
+  }
+
+  /** Removes what is dead of contents whose blobs are another branch's. */
+  forgetLent(): void {
+    this.sql.run`DELETE FROM contents INDEXED BY contents_dead WHERE refs = 0 AND lent = 1`;
+  }
+
+  /** Whether a generation has contents whose blobs are another branch's. */
+  hasLent(gen: number): boolean {
+    return this.sql
+      .has`SELECT 1 FROM contents INDEXED BY contents_lent WHERE gen = ${gen} AND lent = 1 LIMIT 1`;
+  }
+
   /** An upload no longer keeps what it holds. Returns whether it held anything. */
   releaseHeld(upload: string, gen: number): boolean {
     const released = this.sql.run`
@@ -146,7 +169,7 @@ export class ContentStore extends Store {
     for (let contents = 0; contents < REMOVED_CONTENTS && blobs < REMOVED_BLOBS; contents++) {
       // One at a time: rows may be large.
       const dead = this.sql.first<DeadRow>`
-        SELECT rowid AS id, gen, kind, body, keeps, named FROM contents INDEXED BY contents_dead
+        SELECT rowid AS id, gen, kind, body, keeps, named, lent FROM contents INDEXED BY contents_dead
         WHERE refs = 0 LIMIT 1`;
       if (!dead) {
         this.#mayBeDead = false;
@@ -222,8 +245,9 @@ export class ContentStore extends Store {
   }
 
   /** Returns how many blobs it had. */
-  #removeOne({ id, gen, keeps, named, ...stored }: DeadRow, now: number): number {
+  #removeOne({ id, gen, keeps, named, lent, ...stored }: DeadRow, now: number): number {
     this.sql.run`DELETE FROM contents WHERE rowid = ${id}`;
+    if (lent) return 0;
     // Whoever reads it reads the blobs of those that it keeps.
     if (keeps !== null) this.#addRefs(keeps, { gen, refs: -1, named });
     const dead = { body: readBody(stored), keeps };

@@ -66,9 +66,28 @@ export class GenerationStore extends Store {
 
   /** Begins the next generation. */
   begin({ uid, createdAt }: { uid: string; createdAt: number }): void {
-    const gen = (this.newest()?.gen ?? 0) + 1;
+    const gen = this.#next();
     this.sql.run`INSERT INTO generations (gen, uid, created_at) VALUES (${gen}, ${uid}, ${createdAt})`;
     this.forget();
+  }
+
+  /** Takes the number of the next generation, which `open` begins: until then it looks deleted, also to releases before. Returns it. */
+  reserve({ uid, createdAt }: { uid: string; createdAt: number }): number {
+    const gen = this.#next();
+    this.sql.run`
+      INSERT INTO generations (gen, uid, created_at, deleted_at) VALUES (${gen}, ${uid}, ${createdAt}, ${createdAt})`;
+    this.forget();
+    return gen;
+  }
+
+  /** Begins a generation that was reserved. */
+  open(gen: number): void {
+    this.sql.run`UPDATE generations SET deleted_at = NULL WHERE gen = ${gen}`;
+    this.forget();
+  }
+
+  #next(): number {
+    return (this.newest()?.gen ?? 0) + 1;
   }
 
   end(gen: number, deletedAt: number): void {

@@ -1,6 +1,7 @@
 import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
 import { APPLYING_WATCH_MS, type Applier } from "../large-commits/applier.ts";
+import { beginRevert } from "../large-commits/revert.ts";
 import { finishOpenCommit, finishOutput } from "../open-commits/finish.ts";
 import { stageOutput } from "../open-commits/job-output.ts";
 import { completeMultipart } from "../uploads/complete-multipart.ts";
@@ -66,6 +67,15 @@ export class WriteCalls {
         if (answer.ok) wake(now() + COMPLETION_KEPT_MS);
         return answer;
       },
+    });
+  }
+
+  /** The gate is closed from here until the revert is committed: what was written before is reverted, what comes later is not. */
+  revert(request: Contract.RequestOf<"revert">): MaybeLater<Contract.AnswerOf<"revert">> {
+    const { ledger } = this.#options;
+    return this.#write({
+      waits: this.#waits(undefined),
+      work: (tx, moment) => beginRevert(tx, ledger, { request, moment }),
     });
   }
 

@@ -49,6 +49,7 @@ type Refusal<R extends string> =
 interface Word {
   readonly code: S3Code;
   readonly message?: string;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 const OUTPUT_BRANCH =
@@ -72,6 +73,12 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
     code: "PreconditionFailed",
     message:
       "If-Match or If-None-Match does not hold for what is at the key: look at its ETag, then try again.",
+  },
+  forking: {
+    code: "ServiceUnavailable",
+    message:
+      "The bucket is made from a commit of another one, and its rows are still on their way: try again ('sluice branch list' shows how far it is).",
+    headers: { "retry-after": "1" },
   },
   "lost-claim": { code: "AccessDenied", message: OUTPUT_BRANCH },
   "no-such-branch": { code: "NoSuchBucket" },

@@ -1,0 +1,195 @@
+import { evictDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { BranchDetail, BranchList } from "../../../protocol/repos.ts";
+import { crashAt, goOn } from "../branch/large-support.ts";
+import { branchOf } from "../branch/support.ts";
+import { s3 } from "../s3/support.ts";
+import { commitFiles, failed, good, makeBranch } from "./support.ts";
+
+/** The first statement that each slice of a fork writes its files with. */
+const SLICE = /INSERT INTO files \(gen, path, born, died, kind, digest, size, attributes\)\s+SELECT/;
+const NOWHERE = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+
+let repos = 0;
+/** A repo that no other test uses, with a commit in its branch `master`. */
+async function freshRepo(): Promise<{ repo: string; commit: string }> {
+  const repo = `forks-${++repos}`;
+  const address = { repo, branch: "master" };
+  await makeBranch(address);
+  return { repo, commit: await commitFiles(address, { a: "1", "b/c": "2" }) };
+}
+
+/** Makes a branch of another one, and waits until it can be read. */
+async function fork(
+  repo: string,
+  { name = "fork", from }: { name?: string; from: object },
+): Promise<BranchDetail> {
+  await good(`POST /repos/${repo}/branches`, { body: { name, from } });
+  const look = async () => BranchDetail.parse(await good(`GET /repos/${repo}/branches/${name}`));
+  await expect.poll(look).toMatchObject({ forking: null });
+  return await look();
+}
+
+beforeEach(() => {
+  vi.spyOn(console, "warn").mockImplementation(() => {});
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe("POST /repos/{repo}/branches", () => {
+  test("makes an empty branch, once", async () => {
+    const made = await good("POST /repos/brand-new/branches", { body: { name: "master" } });
+    expect(BranchDetail.parse(made)).toMatchObject({ name: "master", head: null, from: null, forking: null });
+    const again = await failed("POST /repos/brand-new/branches", { body: { name: "master" } });
+    expect(again).toMatchObject({ status: 409, code: "AlreadyExists" });
+    expect(again.message).toContain("'master.brand-new'");
+  });
+
+  test("makes a branch from a commit, across repos too; asked again it answers the same, of another source 409", async () => {
+    const { repo, commit } = await freshRepo();
+    await commitFiles({ repo, branch: "master" }, { a: "changed" });
+    const from = { repo, branch: "master", commit };
+    const made = await fork(`${repo}-copy`, { from });
+    expect(made).toMatchObject({ name: "fork", from, head: expect.any(String) });
+    const { files } = await good(`GET /repos/${repo}-copy/branches/fork/commits/${made.head}/files`);
+    expect(files.map(({ path, size }: { path: string; size: number }) => [path, size])).toEqual([
+      ["a", 1],
+      ["b/c", 1],
+    ]);
+    const route = `POST /repos/${repo}-copy/branches`;
+    expect(await good(route, { body: { name: "fork", from } })).toEqual(made);
+    expect(await good(route, { body: { name: "fork", from: { repo, branch: "master" } } })).toEqual(made);
+    await good(`PUT /repos/${repo}/branches/master/tags/v1`, { body: { commit } });
+    expect(await good(route, { body: { name: "fork", from: { ...from, commit: "v1" } } })).toEqual(made);
+    for (const other of [
+      { ...from, commit: made.head },
+      { repo: `${repo}-copy`, branch: "fork" },
+    ]) {
+      const body = { name: "fork", from: other };
+      const error = await failed(route, { body });
+      expect(["AlreadyExists", "InvalidRequest"]).toContain(error.code);
+    }
+    expect((await failed(route, { body: { name: "fork" } })).code).toBe("AlreadyExists");
+  });
+
+  test.each([
+    ["name", { name: "no dots." }],
+    ["name", { from: { repo: "r", branch: "b" } }],
+    ["from.commit", { name: "x", from: { repo: "r", branch: "b", commit: "no.sense" } }],
+    ["from.branch", { name: "x", from: { repo: "r" } }],
+    ["fron", { name: "x", fron: {} }],
+    ["from", { name: "x", from: { repo: "somewhere", branch: "x" } }],
+  ])("names what is wrong in %s: %j", async (path, body) => {
+    const error = await failed("POST /repos/somewhere/branches", { body });
+    expect(error).toMatchObject({ status: 400, code: "InvalidRequest" });
+    expect(error.issues.map((issue) => issue.path)).toEqual([path]);
+  });
+
+  test("makes nothing of what is not there", async () => {
+    const { repo } = await freshRepo();
+    const cases = [
+      [{ repo, branch: "nowhere" }, "NoSuchBranch", `nowhere.${repo}`],
+      [{ repo, branch: "master", commit: NOWHERE }, "NoSuchCommit", NOWHERE],
+      [{ repo, branch: "master", commit: "no-tag" }, "NoSuchTag", "no-tag"],
+    ] as const;
+    for (const [from, code, words] of cases) {
+      const error = await failed(`POST /repos/${repo}/branches`, { body: { name: "x", from } });
+      expect(error).toMatchObject({ status: 404, code });
+      expect(error.message).toContain(words);
+    }
+    expect((await failed(`GET /repos/${repo}/branches/x`)).code).toBe("NoSuchBranch");
+  });
+
+  test("needs admin on the repo of the new branch, and read on the other", async () => {
+    const { repo, commit } = await freshRepo();
+    const body = { name: "fork", from: { repo, branch: "master", commit } };
+    const as = (level: "read" | "write" | "admin", repos: string[]) => ({
+      body,
+      caller: { scope: { level, repos } },
+    });
+    const to = `POST /repos/${repo}-to/branches`;
+    for (const scope of [
+      as("admin", [`${repo}-to`]),
+      as("write", [repo, `${repo}-to`]),
+      as("admin", [repo]),
+    ]) {
+      expect(await failed(to, scope)).toMatchObject({ status: 403, code: "AccessDenied" });
+    }
+    expect(await good(to, as("admin", [repo, `${repo}-to`]))).toMatchObject({ from: body.from });
+  });
+});
+
+describe("a branch that is on its way", () => {
+  test("is 503 with Retry-After to S3 and the API, and is listed with how far it is", async () => {
+    const { repo, commit } = await freshRepo();
+    const crash = crashAt({ statement: SLICE, nth: 1 });
+    const from = { repo, branch: "master", commit };
+    const made = await good(`POST /repos/${repo}/branches`, { body: { name: "fork", from } });
+    expect(made).toMatchObject({ head: null, forking: { copied: 0, total: 2 } });
+    await crash.reached();
+    const list = BranchList.parse(await good(`GET /repos/${repo}/branches`));
+    expect(list.branches.map(({ name, forking }) => [name, forking])).toEqual([
+      ["fork", { copied: 0, total: 2 }],
+      ["master", undefined],
+    ]);
+    const error = await failed(`GET /repos/${repo}/branches/fork/commits`);
+    expect(error).toMatchObject({ status: 503, code: "Unavailable" });
+    expect(error.headers.get("retry-after")).toBe("1");
+    for (const [method, path] of [
+      ["HEAD", ""],
+      ["GET", ""],
+      ["GET", "/a"],
+      ["PUT", "/a"],
+      ["GET", "?versions"],
+    ] as const) {
+      const answer = await s3(`${method} /fork.${repo}${path}`, method === "PUT" ? { body: "x" } : {});
+      expect([answer.status, answer.headers.get("retry-after")], `${method} ${path}`).toEqual([503, "1"]);
+    }
+    crash.resume();
+    const branch = branchOf(`fork.${repo}`);
+    await evictDurableObject(branch);
+    await goOn(branch);
+    await expect
+      .poll(async () => BranchList.parse(await good(`GET /repos/${repo}/branches`)).branches[0])
+      .not.toHaveProperty("forking");
+    expect((await s3(`GET /fork.${repo}/a`)).status).toBe(200);
+  });
+});
+
+describe("POST …/commits/{id}/revert", () => {
+  test("makes one commit with the files of an earlier one, and none if nothing differs", async () => {
+    const { repo, commit } = await freshRepo();
+    const address = { repo, branch: "master" };
+    await commitFiles(address, { a: "changed", d: "new" });
+    const route = `POST /repos/${repo}/branches/master/commits/${commit}/revert`;
+    const end = await good(route);
+    expect(end).toMatchObject({ state: "finished", commit: expect.any(String), session: expect.any(String) });
+    const diff = await good(`GET /repos/${repo}/branches/master/commits/${end.commit}/diff?from=${commit}`);
+    expect(diff.changes).toEqual([]);
+    const told = await good(`POST /repos/${repo}/branches/master/sessions/${end.session}/finish`);
+    expect(told).toEqual({ state: "finished", commit: end.commit });
+    expect(await good(route)).toMatchObject({ state: "finished", commit: null });
+    const entry = await good(`GET /repos/${repo}/branches/master/commits/${end.commit}`);
+    expect(entry).toMatchObject({ message: `revert to ${commit}`, key: expect.any(String) });
+    await good(`PUT /repos/${repo}/branches/master/tags/v1`, { body: {} });
+    await commitFiles(address, { a: "again" });
+    const body = { message: "back to v1", meta: { why: "wrong" } };
+    const tagged = await good(`POST /repos/${repo}/branches/master/commits/v1/revert`, { body });
+    const said = await good(`GET /repos/${repo}/branches/master/commits/${tagged.commit}`);
+    expect(said).toMatchObject(body);
+  });
+
+  test("says which branch or commit is not there, and needs write", async () => {
+    const { repo, commit } = await freshRepo();
+    const route = (branch: string, id: string) =>
+      `POST /repos/${repo}/branches/${branch}/commits/${id}/revert`;
+    expect(await failed(route("nowhere", commit))).toMatchObject({ status: 404, code: "NoSuchBranch" });
+    expect(await failed(route("master", NOWHERE))).toMatchObject({ status: 404, code: "NoSuchCommit" });
+    const reader = { caller: { scope: { level: "read", repos: null } } } as const;
+    expect(await failed(route("master", commit), reader)).toMatchObject({
+      status: 403,
+      code: "AccessDenied",
+    });
+  });
+});

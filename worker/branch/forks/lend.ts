@@ -1,0 +1,134 @@
+import { type ContentId, contentName } from "../../../protocol/content.ts";
+import type { BranchContext } from "../context.ts";
+import type { AnswerOf, LentContent, LentFile, RequestOf, RootSlice } from "../contract.ts";
+import { seqOf } from "../history/log.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { kindOf } from "../tree/file-store.ts";
+import { justAfter } from "../tree/path-ranges.ts";
+import type { Root } from "./root-store.ts";
+
+/** Most paths that one slice goes through, and about the most text of it: what either side handles in some milliseconds. */
+const PATHS = 500;
+const TEXT_LENGTH = 500_000;
+/** Most slices that one answer brings: the more, the less the way between two distant objects counts. */
+const SLICES = 4;
+
+/**
+ * Of (?1 gen, ?2 lower, ?3 limit, ?4 seq): the versions that a commit has, from path to path like `PAST` of read/walk.ts,
+ * so that what died is never walked. Paths where nothing was have no digest.
+ */
+const LENT_PATHS = `
+  WITH RECURSIVE walk (path) AS (
+    SELECT (SELECT path FROM files WHERE gen = ?1 AND path >= ?2 ORDER BY path LIMIT 1)
+    UNION ALL
+    SELECT (SELECT path FROM files WHERE gen = ?1 AND path > walk.path ORDER BY path LIMIT 1)
+    FROM walk WHERE walk.path IS NOT NULL
+  )
+  SELECT walk.path AS path, lower(hex(version.digest)) AS digest, version.size AS size,
+    version.attributes AS attributes, octet_length(contents.body) AS bytes
+  FROM walk LEFT JOIN files AS version ON version.gen = ?1 AND version.path = walk.path AND version.born = (
+    SELECT max(born) FROM files WHERE gen = ?1 AND path = walk.path AND born <= ?4
+  ) AND (version.died IS NULL OR version.died > ?4)
+  LEFT JOIN contents ON contents.digest = version.digest AND contents.size = version.size AND contents.gen = ?1
+  WHERE walk.path IS NOT NULL LIMIT ?3`;
+
+/** Of (?1 gen, ?2 JSON of digests and sizes): where the bytes are, those of a row as hex digits. */
+const BODIES = `
+  SELECT lower(hex(contents.digest)) AS digest, contents.size AS size, kind,
+    CASE kind WHEN 0 THEN hex(body) ELSE body END AS body, life
+  FROM json_each(?2) AS asked CROSS JOIN contents
+    ON contents.digest = unhex(asked.value ->> 0) AND contents.size = asked.value ->> 1 AND contents.gen = ?1`;
+
+interface PathRow {
+  readonly path: string;
+  /** Empty if nothing was there. */
+  readonly digest: string;
+  readonly size: number;
+  readonly attributes: string | null;
+  /** Of the content's body as it is stored; null if there is none, as for directories. */
+  readonly bytes: number | null;
+}
+
+type LendContext = Pick<BranchContext, "ledger" | "now" | "turn">;
+
+/** The calls of BranchApi for forks of this branch: a commit is written down as a root, and its rows are read. */
+export class LendCalls {
+  readonly #context: LendContext;
+
+  constructor(context: LendContext) {
+    this.#context = context;
+  }
+
+  /** Written down before the fork copies anything, so that nothing it names can go. Asked again, it answers the same. */
+  addRoot({ fork, bucket, commit }: RequestOf<"addRoot">): AnswerOf<"addRoot"> {
+    const { ledger, now } = this.#context;
+    if (!ledger.exists) return { ok: false, reason: "no-such-parent" };
+    return ledger.transaction(() => {
+      const known = ledger.roots.find(fork);
+      if (known) return known.goneAt === null ? rooted(ledger, known) : { ok: false, reason: "let-go" };
+      const { live } = ledger;
+      if (!live) return { ok: false, reason: ledger.forks.coming() ? "parent-forking" : "no-such-parent" };
+      const seq = commit === undefined ? live.head.seq : seqOf(ledger, { live, id: commit });
+      if (seq === undefined) return { ok: false, reason: "no-such-version" };
+      const root = { fork, bucket, gen: live.gen, seq, goneAt: null };
+      ledger.roots.add(root, now());
+      return rooted(ledger, root);
+    });
+  }
+
+  /** Some slices of what a fork is to have, of any generation: the parent may have been deleted meanwhile. */
+  async rootPage({ fork, after }: RequestOf<"rootPage">): Promise<AnswerOf<"rootPage">> {
+    const { ledger, turn } = this.#context;
+    const root = ledger.exists ? ledger.roots.find(fork) : undefined;
+    if (!root || root.goneAt !== null) return { ok: false, reason: "no-such-root" };
+    const slices: RootSlice[] = [];
+    let next: string | null = after;
+    for (let room = TEXT_LENGTH; next !== null && slices.length < SLICES && room > 0; ) {
+      if (slices.length > 0) await turn();
+      const { slice, length, isLast } = readSlice(ledger, { root, after: next });
+      slices.push(slice);
+      room -= length;
+      next = isLast ? null : slice.last;
+    }
+    return { ok: true, slices, next };
+  }
+
+  /** The fork names nothing of this branch any more. */
+  dropRoot({ fork }: RequestOf<"dropRoot">): void {
+    const { ledger, now } = this.#context;
+    if (ledger.exists) ledger.transaction(() => ledger.roots.drop(fork, now()));
+  }
+}
+
+function rooted({ commits }: Pick<Ledger, "commits">, root: Root): AnswerOf<"addRoot"> {
+  const commit = commits.at(root);
+  return { ok: true, commit: commit?.id ?? null, total: commit ? commit.births - commit.deaths : 0 };
+}
+
+function readSlice(
+  { sql }: Pick<Ledger, "sql">,
+  { root: { gen, seq }, after }: { root: Root; after: string },
+): { slice: RootSlice; length: number; isLast: boolean } {
+  const lower = after === "" ? "" : justAfter(after);
+  const walked = sql.query<PathRow>(LENT_PATHS, [gen, lower, PATHS, seq]);
+  const files: LentFile[] = [];
+  const wanted = new Map<string, ContentId>();
+  let length = 0;
+  let last = after;
+  for (const { path, digest, size, attributes, bytes } of walked) {
+    if (length > TEXT_LENGTH) break;
+    last = path;
+    if (digest === "") continue;
+    files.push([path, digest, size, attributes]);
+    length += path.length + (attributes?.length ?? 0);
+    if (kindOf(path) === "dir") continue;
+    if (bytes === null) throw new Error(`the content of '${path}' is not there`);
+    const name = contentName({ digest, size });
+    if (!wanted.has(name)) length += 2 * bytes;
+    wanted.set(name, { digest, size });
+  }
+  const asked = JSON.stringify([...wanted.values()].map(({ digest, size }) => [digest, size]));
+  const contents = sql.query<LentContent>(BODIES, [gen, asked]);
+  const isLast = walked.length < PATHS && last === (walked.at(-1)?.path ?? last);
+  return { slice: { after, last, files, contents }, length, isLast };
+}

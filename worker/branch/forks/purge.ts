@@ -1,0 +1,44 @@
+import { contentName } from "../../../protocol/content.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { kindOf } from "../tree/file-store.ts";
+
+/** Most rows of files that one slice removes: what a transaction of some milliseconds takes. */
+const FILES = 300;
+
+interface FileRow {
+  readonly path: string;
+  readonly born: number;
+  readonly digest: string;
+  readonly size: number;
+}
+
+/** Of (?1 gen, ?2 limit): rows of a generation, in the order of their key. */
+const FIRST_FILES = `
+  SELECT path, born, lower(hex(digest)) AS digest, size FROM files WHERE gen = ?1 ORDER BY path, born LIMIT ?2`;
+
+/** Of (?1 gen, ?2 and ?3 the last of them). */
+const FORGET = "DELETE FROM files WHERE gen = ?1 AND (path, born) <= (?2, ?3)";
+
+/** Removes some rows of a generation that nobody reads any more, and what its files alone kept. Returns whether there were any. */
+export function purgeSlice(
+  _: Tx,
+  { sql, contents }: Pick<Ledger, "sql" | "contents">,
+  { gen, now }: { gen: number; now: number },
+): boolean {
+  const rows = sql.query<FileRow>(FIRST_FILES, [gen, FILES]);
+  const last = rows.at(-1);
+  if (!last) return false;
+  const refs = new Map<string, number>();
+  for (const { path, digest, size } of rows) {
+    if (kindOf(path) === "dir") continue;
+    const name = contentName({ digest, size });
+    refs.set(name, (refs.get(name) ?? 0) + 1);
+  }
+  sql.execute(FORGET, [gen, last.path, last.born]);
+  contents.releaseMany([...refs], gen);
+  // At once: a release that does not know what is lent must find none of it dead.
+  contents.forgetLent();
+  contents.removeDead(now);
+  return true;
+}

@@ -1,0 +1,49 @@
+import { Store } from "../../sqlite/store.ts";
+import type { Position } from "../tree/commit-store.ts";
+
+/** How long it is remembered that a root is gone; milliseconds. No call is under way for so long. */
+const GONE_KEPT_MS = 24 * 60 * 60 * 1000;
+
+/** A commit that another branch was made from, so that what it has must stay. */
+export interface Root extends Position {
+  /** Uid of the fork's generation. */
+  readonly fork: string;
+  /** Bucket of the fork. */
+  readonly bucket: string;
+  /** Milliseconds since 1970; null while it stands. */
+  readonly goneAt: number | null;
+}
+
+/** The commits of this branch that forks are made from. */
+export class RootStore extends Store {
+  add({ fork, bucket, gen, seq }: Omit<Root, "goneAt">, now: number): void {
+    this.#forget(now);
+    this.sql.run`
+      INSERT INTO roots (fork, bucket, gen, seq, made_at) VALUES (${fork}, ${bucket}, ${gen}, ${seq}, ${now})`;
+  }
+
+  /** Also one that is gone. */
+  find(fork: string): Root | undefined {
+    return this.sql.first<Root>`
+      SELECT fork, bucket, gen, seq, gone_at AS goneAt FROM roots WHERE fork = ${fork}`;
+  }
+
+  /** The fork is gone, whether it was ever written down or not. */
+  drop(fork: string, now: number): void {
+    this.#forget(now);
+    this.sql.run`
+      INSERT INTO roots (fork, bucket, gen, seq, made_at, gone_at) VALUES (${fork}, '', 0, 0, ${now}, ${now})
+      ON CONFLICT DO UPDATE SET gone_at = ifnull(gone_at, excluded.gone_at)`;
+  }
+
+  /** Whether a fork of a generation stands. */
+  hasAny(gen: number): boolean {
+    return this.sql.has`
+      SELECT 1 FROM roots INDEXED BY roots_standing WHERE gen = ${gen} AND gone_at IS NULL LIMIT 1`;
+  }
+
+  #forget(now: number): void {
+    this.sql.run`
+      DELETE FROM roots INDEXED BY roots_gone WHERE gone_at IS NOT NULL AND gone_at <= ${now - GONE_KEPT_MS}`;
+  }
+}
