@@ -17,6 +17,8 @@ export const Job = z.object({
     z.object({ name: z.string(), repo: z.string(), branch: z.string(), commit: z.string().nullable() }),
   ),
   outputCommit: z.string().nullable(),
+  /** Its commit to the branch that tells of bad datums. Absent: it made none. */
+  errorsCommit: z.string().optional(),
   datums: z.object({ total: z.int(), processed: z.int(), skipped: z.int(), failed: z.int() }),
   createdAt: z.int(),
   startedAt: z.int().nullable(),
@@ -150,6 +152,10 @@ export type DatumOutput = z.infer<typeof DatumOutput>;
 export const DatumOutputPage = z.object({ outputs: z.array(DatumOutput), next: z.string().nullable() });
 export type DatumOutputPage = z.infer<typeof DatumOutputPage>;
 
+/** A job that tries again, and the job that was the newest before it. */
+export const JobRetry = z.object({ job: Job, newest: z.string() });
+export type JobRetry = z.infer<typeof JobRetry>;
+
 /** One line of what a job's datum wrote on stdout or stderr (NDJSON). `at`: when, in milliseconds since 1970 by the gateway's clock. */
 export const LogLine = z.object({
   datum: z.string(),
@@ -189,6 +195,8 @@ export const Pipeline = z.object({
   spec: PipelineSpec,
   outputRepo: z.string(),
   outputBranch: z.string(),
+  /** The branch of the same repo that tells of bad datums. Absent: it has none. */
+  errorsBranch: z.string().optional(),
   /**
    * Whether it belongs to a key that is limited to repos: the one that last created or updated it. Null: it is from a release
    * that did not write that down, and counts as if it did. Absent: so is the gateway.

@@ -230,6 +230,11 @@ export const Outcome = z.discriminatedUnion("state", [
     reason: z.string().max(2000),
     log: z.string().max(2 * LOG_TAIL_BYTES),
     millis: z.int().nonnegative(),
+    /**
+     * Whose fault it is: the datum's, if its command ended badly or too late or left what can't be stored; else the node's,
+     * or that of what it needs. Absent: the runner is of a release that does not tell.
+     */
+    blame: z.enum(["datum", "node"]).optional(),
     /** No datum of the job can run, and trying again is of no use (a secret that is not there): the job ends with this reason. */
     endsJob: z.literal(true).optional(),
   }),

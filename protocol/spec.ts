@@ -9,6 +9,8 @@ const MAX_WORKERS = 10_000;
 const MAX_WORKERS_PER_NODE = 1000;
 /** The id of a commit: a ULID. */
 export const COMMIT_ID_PATTERN = /^[0-9A-HJKMNP-TV-Z]{26}$/;
+/** The branch of a pipeline's repo that tells of its bad datums, if the specification lets jobs succeed without them. */
+export const ERRORS_BRANCH = "errors";
 /** Most secrets of one kind that a pipeline may ask for. */
 const MAX_SECRETS = 100;
 
@@ -224,6 +226,15 @@ export const PipelineSpec = z.strictObject({
     .max(100)
     .default(3)
     .describe("How often a datum is tried before it counts as failed."),
+  onDatumFailure: z
+    .enum(["fail", "skip"], {
+      error:
+        "must be 'fail', so that a failed datum fails its job, or 'skip', so that the job succeeds without it",
+    })
+    .optional()
+    .describe(
+      "What a datum that failed after all its tries does to its job: `fail`, the default, fails it; with `skip` the job succeeds without it, and the branch `errors` tells of it.",
+    ),
   datumTimeout: Duration.optional().describe(
     "How long one try of a datum may take, such as `30s` or `1h30m`. Absent: as long as it likes.",
   ),
@@ -232,6 +243,11 @@ export const PipelineSpec = z.strictObject({
   ),
 });
 export type PipelineSpec = z.infer<typeof PipelineSpec>;
+
+/** Whether jobs may succeed without their bad datums. */
+export function skipsBadDatums({ onDatumFailure }: Pick<PipelineSpec, "onDatumFailure">): boolean {
+  return onDatumFailure === "skip";
+}
 
 /** An input with every default resolved. */
 export interface ResolvedInput {

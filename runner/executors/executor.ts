@@ -110,6 +110,8 @@ export type Run =
       readonly cause?: string;
       /** Why the datum has failed, whatever the code: it wrote more than it may. */
       readonly fault?: string;
+      /** The node is to blame for that fault. Absent: the command is. */
+      readonly blame?: "node";
     }
   | {
       readonly kind: "not-started";

@@ -19,6 +19,7 @@ import {
   type LeaseRequest,
   type LogsRequest,
   LogsTaken,
+  type Outcome,
   Renewed,
   type RenewRequest,
 } from "../../protocol/runner.ts";
@@ -90,7 +91,13 @@ export class Gateway {
     return this.#post(Renewed, { path: "/api/v1/runner/renew", body, silenceMs: RENEW_SILENCE_MS, signal });
   }
 
-  finish(body: z.infer<typeof FinishRequest>, signal: AbortSignal): Promise<z.infer<typeof Finished>> {
+  /** A gateway of the first version of the wire refuses fields that it does not know. */
+  finish(
+    { outcomes, ...request }: z.infer<typeof FinishRequest>,
+    signal: AbortSignal,
+  ): Promise<z.infer<typeof Finished>> {
+    const told = this.wireVersion >= 2 ? outcomes : outcomes.map(withoutBlame);
+    const body = { ...request, outcomes: told };
     return this.#post(Finished, { path: "/api/v1/runner/finish", body, signal });
   }
 
@@ -207,3 +214,9 @@ function granted<T>(grant: Grant | undefined, call: (headers: Headers) => Promis
 }
 
 const JSON_HEADERS = { "content-type": "application/json" };
+
+function withoutBlame(outcome: Outcome): Outcome {
+  if (outcome.state !== "failed") return outcome;
+  const { blame: _, ...failure } = outcome;
+  return failure;
+}

@@ -48,22 +48,32 @@ async function runGuarded(sandbox: Sandbox, command: Command, guards: Guards): P
   const out = join(command.pfs, "out");
   const halt = new AbortController();
   const ended = new AbortController();
-  let fault: string | undefined;
-  const stop = (reason: string) => {
-    fault ??= reason;
+  let fault: DiskFault | undefined;
+  const stop = (why: DiskFault) => {
+    fault ??= why;
     halt.abort();
   };
-  const leave = guards.space.enter({ out, stop });
-  const watching = watch({ out, stop, signal: ended.signal }, guards);
+  // That the node's disk is full is not this command's fault alone: others filled it, too.
+  const leave = guards.space.enter({ out, stop: (reason) => stop({ reason, blame: "node" }) });
+  const watching = watch({ out, stop: (reason) => stop({ reason }), signal: ended.signal }, guards);
   try {
     const run = await sandbox.run({ ...command, signal: AbortSignal.any([command.signal, halt.signal]) });
-    fault ??= await faultAfter(run, { out, signal: command.signal }, guards);
+    if (!fault) {
+      const reason = await faultAfter(run, { out, signal: command.signal }, guards);
+      if (reason !== undefined) fault = { reason };
+    }
     return judged(run, fault, guards);
   } finally {
     leave();
     ended.abort();
     await watching;
   }
+}
+
+interface DiskFault {
+  readonly reason: string;
+  /** Absent: the command's. */
+  readonly blame?: "node";
 }
 
 function watch(
@@ -98,8 +108,11 @@ function exited(run: Run): Extract<Run, { kind: "exited" }> {
   return run.kind === "exited" ? run : { kind: "exited", code: KILLED, log: run.log };
 }
 
-function judged(run: Run, fault: string | undefined, { outBytes, node }: Quota): Run {
-  if (fault !== undefined) return { ...exited(run), fault };
+function judged(run: Run, fault: DiskFault | undefined, { outBytes, node }: Quota): Run {
+  if (fault) {
+    const { reason, blame } = fault;
+    return { ...exited(run), fault: reason, ...(blame && { blame }) };
+  }
   if (run.kind === "not-started") return run;
   if (run.code !== FILE_TOO_LARGE || outBytes === undefined || run.cause !== undefined) return run;
   const cause = `the command wrote a file larger than ${sizeText(outBytes)} (--disk of node ${node})`;

@@ -14,7 +14,7 @@ import {
 } from "../executors/executor.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Grant } from "../gateway/grant.ts";
-import { boundedReason, messageOf } from "../lib/fault.ts";
+import { boundedReason, DatumFault, messageOf } from "../lib/fault.ts";
 import { collect } from "../pfs/collect.ts";
 import type { LazyFiles } from "../pfs/lazy/lazy-file.ts";
 import type { PipeStock } from "../pfs/lazy/pipe-stock.ts";
@@ -74,10 +74,13 @@ export interface Ran {
   readonly run: Run;
   readonly millis: number;
   /** Why the datum has failed whatever the command says: it took too long, or a lazy input could not be served. */
-  readonly fault?: string | undefined;
+  readonly fault?: { readonly reason: string; readonly blame: Blame } | undefined;
   /** The image that it ran in; null: there was none. */
   readonly image?: string | null;
 }
+
+/** Whose fault a failure is: the datum's, or that of the node and of what it needs. */
+type Blame = NonNullable<Extract<Outcome, { state: "failed" }>["blame"]>;
 
 /** The three steps of a datum of one pipeline: lay out its inputs, run its command, store its outputs. */
 export class DatumRunner {
@@ -96,7 +99,7 @@ export class DatumRunner {
       return { ok: true, lazy };
     } catch (error) {
       const reason = `the inputs could not be laid out: ${messageOf(error)}`;
-      return { ok: false, failure: failed(work, { reason }) };
+      return { ok: false, failure: failed(work, { reason, blame: "node" }) };
     }
   }
 
@@ -127,7 +130,8 @@ export class DatumRunner {
       return { lease, state: "success", exitCode: verdict.exitCode, millis, ...sent, ...(ran && { ran }) };
     } catch (error) {
       const reason = `the outputs could not be stored: ${messageOf(error)}`;
-      return failed(work, { exitCode: verdict.exitCode, reason, log: run.log, millis });
+      const blame = error instanceof DatumFault ? "datum" : "node";
+      return failed(work, { exitCode: verdict.exitCode, reason, blame, log: run.log, millis });
     }
   }
 
@@ -174,10 +178,12 @@ export class DatumRunner {
     const unserved = await service.close();
     if (run instanceof NodeTrouble) throw run;
     const late = limit.over() && !stop.aborted;
+    if (unserved !== undefined) return { run, image, fault: { reason: unserved, blame: "node" } };
+    if (!late) return { run, image };
     return {
       run,
       image,
-      fault: unserved ?? (late ? `the command ran longer than ${datumTimeout} (datumTimeout)` : undefined),
+      fault: { reason: `the command ran longer than ${datumTimeout} (datumTimeout)`, blame: "datum" },
     };
   }
 }
@@ -213,6 +219,7 @@ function broken(error: unknown): Run | NodeTrouble {
 
 interface Failure {
   readonly reason: string;
+  readonly blame: Blame;
   readonly exitCode?: number | null;
   readonly log?: string;
   readonly millis?: number;
@@ -220,29 +227,36 @@ interface Failure {
 }
 
 function failed({ datum }: DatumWork, failure: Failure): Outcome {
-  const { reason, exitCode = null, log = "", millis = 0, endsJob } = failure;
+  const { reason, blame, exitCode = null, log = "", millis = 0, endsJob } = failure;
   return {
-    ...{ lease: datum.lease, state: "failed", exitCode, reason: boundedReason(reason), log, millis },
+    ...{ lease: datum.lease, state: "failed", exitCode, reason: boundedReason(reason), log, millis, blame },
     ...(endsJob && { endsJob }),
   };
 }
 
 export type Verdict =
   | { readonly kind: "success"; readonly exitCode: number }
-  | { readonly kind: "failed"; readonly exitCode: number | null; readonly reason: string };
+  | {
+      readonly kind: "failed";
+      readonly exitCode: number | null;
+      readonly reason: string;
+      readonly blame: Blame;
+    };
 
 /** Whether a run counts as a success, whatever is in `/pfs/out`. */
 export function judged({ run, fault }: Ran, transform: Transform): Verdict {
-  return fault === undefined ? verdictOf(run, transform) : { kind: "failed", exitCode: null, reason: fault };
+  return fault === undefined ? verdictOf(run, transform) : { kind: "failed", exitCode: null, ...fault };
 }
 
 /** Whether a run counts as a success, or why not. Code 0 always does, and so do the codes of `acceptReturnCode`. */
 export function verdictOf(run: Run, { acceptReturnCode = [] }: Transform): Verdict {
-  if (run.kind === "not-started") return { kind: "failed", exitCode: null, reason: run.reason };
-  const { code, fault, cause } = run;
-  if (fault !== undefined) return { kind: "failed", exitCode: null, reason: fault };
+  if (run.kind === "not-started") {
+    return { kind: "failed", exitCode: null, reason: run.reason, blame: "node" };
+  }
+  const { code, fault, cause, blame = "datum" } = run;
+  if (fault !== undefined) return { kind: "failed", exitCode: null, reason: fault, blame };
   if (code === 0 || acceptReturnCode.includes(code)) return { kind: "success", exitCode: code };
-  return { kind: "failed", ...endOf(code), ...(cause !== undefined && { reason: cause }) };
+  return { kind: "failed", ...endOf(code), ...(cause !== undefined && { reason: cause }), blame };
 }
 
 function endOf(code: number): { exitCode: number | null; reason: string } {

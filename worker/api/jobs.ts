@@ -7,6 +7,7 @@ import {
   type Job,
   type JobDatum,
   type JobPage,
+  type JobRetry,
   JobState,
   MAX_LIST_OUTPUTS,
 } from "../../protocol/pipelines.ts";
@@ -14,7 +15,7 @@ import type { Context } from "../app.ts";
 import { permits } from "../core/permissions.ts";
 import type { DatumRefused } from "../pipeline/contract.ts";
 import { ApiError } from "./answer/errors.ts";
-import { stopError } from "./answer/failures.ts";
+import { retryError, stopError } from "./answer/failures.ts";
 import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
 import { invalidField } from "./request/issues.ts";
 
@@ -119,6 +120,32 @@ export async function stopJob(asked: ApiRequest): Promise<Response> {
   if (stopped.ok) return Response.json(stopped.job);
   if (stopped.reason === "no-such-job") throw noSuchJob(id);
   throw stopError(stopped.reason, id);
+}
+
+const RetryQuery = z.strictObject({
+  /** What runs again: what failed, or every datum. */
+  datums: z.enum(["failed", "all"], { error: "must be 'failed' or 'all'" }).default("failed"),
+});
+
+/** `POST /jobs/{id}/retry`: makes one job for what the inputs have now, and answers with it. */
+export async function retryJob(asked: ApiRequest): Promise<Response> {
+  const { datums } = readQuery(asked, RetryQuery);
+  const id = jobParam(asked);
+  const pipeline = await pipelineOf(asked);
+  const retried = await asked.context.pipeline(pipeline).retry({ job: id, every: datums === "all" });
+  if (retried.ok) {
+    const { job, newest } = retried;
+    return Response.json({ job, newest } satisfies JobRetry, { status: 201 });
+  }
+  if (retried.reason === "no-such-job") throw noSuchJob(id);
+  throw retryError(retried, pipeline);
+}
+
+/** The repos that the pipeline of the job in the path reads now. */
+export async function retryInputs(asked: ApiRequest): Promise<readonly string[]> {
+  const found = await asked.context.pipeline(await pipelineOf(asked)).inspect();
+  if (!found.ok) throw noSuchJob(jobParam(asked));
+  return found.pipeline.spec.inputs.map(({ repo }) => repo.name);
 }
 
 const MAX_DATUMS = 1000;

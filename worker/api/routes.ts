@@ -20,6 +20,8 @@ import {
   listDatumOutputs,
   listDatums,
   listJobs,
+  retryInputs,
+  retryJob,
   stopJob,
 } from "./jobs.ts";
 import { createKey, deleteKey, listKeys, reseal } from "./keys.ts";
@@ -71,6 +73,11 @@ const TO_RUN_PIPELINE = [
   { permission: "run", of: pipelineInPath },
   { permission: "read", of: pipelineInputs },
 ] as const;
+const TO_RUN_JOB = [
+  { permission: "admin", of: jobRepo },
+  { permission: "run", of: jobRepo },
+  { permission: "read", of: retryInputs },
+] as const;
 const TO_UPLOAD = [{ permission: "write", of: uploadRepo }] as const;
 
 const KIB = 1024;
@@ -116,6 +123,7 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/jobs": { GET: { needs: [{ permission: "list", of: jobsRepo }], handle: listJobs } },
   "/jobs/:job": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: inspectJob } },
   "/jobs/:job/stop": { POST: { needs: [{ permission: "admin", of: jobRepo }], handle: stopJob } },
+  "/jobs/:job/retry": { POST: { needs: TO_RUN_JOB, handle: retryJob } },
   "/jobs/:job/datums": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: listDatums } },
   "/jobs/:job/datums/:datum": {
     GET: {

@@ -765,6 +765,8 @@ export interface OutputCommit {
   readonly lineage?: Lineage;
   /** The operations were staged before (stageOutput); none come along. */
   readonly staged?: true;
+  /** Small contents of the operations that the branch may lack: they come along with their bytes. */
+  readonly contents?: readonly Content[];
 }
 
 /**

@@ -9,6 +9,8 @@ export interface PipelineRow {
   readonly createdAt: number;
   readonly inputs: readonly BranchAddress[];
   readonly output: BranchAddress;
+  /** Whether it writes to the branch that tells of bad datums, too. */
+  readonly errors: boolean;
   readonly parallelism: ParallelismSpec;
   /** As in the transform. */
   readonly container?: Transform["container"];
@@ -30,9 +32,11 @@ interface StoredRow {
   output_branch: string;
   parallelism: string;
   container: string | null;
+  errors: number;
 }
 
-const COLUMNS = "name, uid, state, created_at, inputs, output_repo, output_branch, parallelism, container";
+const COLUMNS =
+  "name, uid, state, created_at, inputs, output_repo, output_branch, parallelism, container, errors";
 
 export const PIPELINES_PROBE = `SELECT ${COLUMNS}, version, deleted FROM pipelines LIMIT 0`;
 
@@ -48,11 +52,11 @@ export class PipelineTable {
   async record(pipeline: PipelineRecord): Promise<void> {
     await this.#db
       .prepare(
-        `INSERT INTO pipelines (${COLUMNS}, version, deleted) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+        `INSERT INTO pipelines (${COLUMNS}, version, deleted) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
          ON CONFLICT (name) DO UPDATE SET
            uid = excluded.uid, state = excluded.state, created_at = excluded.created_at, inputs = excluded.inputs,
            output_repo = excluded.output_repo, output_branch = excluded.output_branch,
-           parallelism = excluded.parallelism, container = excluded.container, version = excluded.version,
+           parallelism = excluded.parallelism, container = excluded.container, errors = excluded.errors, version = excluded.version,
            deleted = excluded.deleted
          WHERE excluded.version > pipelines.version`,
       )
@@ -66,6 +70,7 @@ export class PipelineTable {
         pipeline.output.branch,
         JSON.stringify(pipeline.parallelism),
         pipeline.container ?? null,
+        pipeline.errors ? 1 : 0,
         pipeline.version,
         pipeline.deleted ? 1 : 0,
       )
@@ -89,6 +94,7 @@ function pipelineRow(row: StoredRow): PipelineRow {
     createdAt: row.created_at,
     inputs: JSON.parse(row.inputs),
     output: { repo: row.output_repo, branch: row.output_branch },
+    errors: row.errors === 1,
     parallelism: JSON.parse(row.parallelism),
     ...(row.container === "required" && { container: row.container }),
   };

@@ -8,6 +8,8 @@ export interface Proposal {
   readonly uid: string;
   readonly inputs: readonly BranchAddress[];
   readonly output: BranchAddress;
+  /** Whether it writes to its errors branch, too. */
+  readonly errors: boolean;
 }
 
 /** What a pipeline reads and writes, or is about to. */
@@ -20,9 +22,10 @@ interface StoredRow {
   inputs: string;
   output_repo: string;
   output_branch: string;
+  errors: number;
 }
 
-const COLUMNS = "pipeline, id, uid, inputs, output_repo, output_branch";
+const COLUMNS = "pipeline, id, uid, inputs, output_repo, output_branch, errors";
 
 export const PROPOSALS_PROBE = `SELECT ${COLUMNS} FROM proposals LIMIT 0`;
 
@@ -35,10 +38,12 @@ export class ProposalTable {
   }
 
   /** Writes a proposal down; once it is there, nothing changes. */
-  async add({ pipeline, id, uid, inputs, output }: Proposal): Promise<void> {
+  async add({ pipeline, id, uid, inputs, output, errors }: Proposal): Promise<void> {
     await this.#db
-      .prepare(`INSERT INTO proposals (${COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING`)
-      .bind(pipeline, id, uid, JSON.stringify(inputs), output.repo, output.branch)
+      .prepare(
+        `INSERT INTO proposals (${COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING`,
+      )
+      .bind(pipeline, id, uid, JSON.stringify(inputs), output.repo, output.branch, errors ? 1 : 0)
       .run();
   }
 
@@ -57,11 +62,11 @@ export class ProposalTable {
   async graph(): Promise<PlannedFlow[]> {
     const [established, proposed] = await this.#db.batch<StoredRow>([
       this.#db.prepare(
-        `SELECT name AS pipeline, inputs, output_repo, output_branch FROM pipelines WHERE deleted = 0`,
+        `SELECT name AS pipeline, inputs, output_repo, output_branch, errors FROM pipelines WHERE deleted = 0`,
       ),
       // A release that knows no proposals may have deleted the pipeline and left these.
       this.#db.prepare(
-        `SELECT pipeline, inputs, output_repo, output_branch FROM proposals AS p WHERE NOT EXISTS (
+        `SELECT pipeline, inputs, output_repo, output_branch, errors FROM proposals AS p WHERE NOT EXISTS (
            SELECT 1 FROM pipelines WHERE name = p.pipeline AND uid = p.uid AND deleted = 1)`,
       ),
     ]);
@@ -77,6 +82,7 @@ function flowOf(row: StoredRow, { isProposed }: { isProposed: boolean }): Planne
     pipeline: row.pipeline,
     inputs: JSON.parse(row.inputs),
     output: { repo: row.output_repo, branch: row.output_branch },
+    errors: row.errors === 1,
     isProposed,
   };
 }

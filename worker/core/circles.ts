@@ -1,3 +1,6 @@
+import { type BranchAddress, bucketName } from "../../protocol/names.ts";
+import { ERRORS_BRANCH } from "../../protocol/spec.ts";
+
 /** What one pipeline reads and writes, as names of buckets. */
 export interface Flow {
   readonly pipeline: string;
@@ -5,6 +8,30 @@ export interface Flow {
   readonly output: string;
   /** It is only about to: it may be refused. */
   readonly isProposed?: boolean;
+}
+
+/** A pipeline and the branches that it writes to. */
+interface Writer {
+  readonly name: string;
+  readonly output: BranchAddress;
+  /** Whether it writes to its errors branch, too. */
+  readonly errors: boolean;
+}
+
+/** The branches that a pipeline writes to. */
+export function outputsOf({ name, output, errors }: Writer): readonly BranchAddress[] {
+  return errors ? [output, { repo: name, branch: ERRORS_BRANCH }] : [output];
+}
+
+/** What a pipeline reads goes to each branch that it writes to. */
+export function flowsOf(
+  writer: Writer & { readonly inputs: readonly BranchAddress[]; readonly isProposed?: boolean },
+): Flow[] {
+  const { name, inputs, isProposed } = writer;
+  return outputsOf(writer).map((output) => ({
+    ...{ pipeline: name, inputs: inputs.map(bucketName), output: bucketName(output) },
+    ...(isProposed !== undefined && { isProposed }),
+  }));
 }
 
 /** Two places between which data would go in a circle. */

@@ -12,6 +12,8 @@ export interface SpecOutline {
   /** One for each entry of `inputs`, in order. */
   readonly inputs: readonly InputOutline[];
   readonly egress: EgressOutline;
+  /** Whether jobs may succeed without failed datums, which the branch `errors` then tells of. */
+  readonly skips: boolean;
 }
 
 interface EgressOutline {
@@ -40,12 +42,13 @@ interface FromOutline {
 
 /** Reads what it can of any value. */
 export function outlineOf(value: unknown): SpecOutline {
-  const { pipeline, outputBranch, inputs, egress } = fieldsOf(value);
+  const { pipeline, outputBranch, inputs, egress, onDatumFailure } = fieldsOf(value);
   return {
     pipeline: nameOf(fieldsOf(pipeline).name),
     outputBranch: branchOf(outputBranch),
     inputs: Array.isArray(inputs) ? inputs.slice(0, MAX_INPUTS).map(inputOf) : [],
     egress: egressOf(egress),
+    skips: onDatumFailure === "skip",
   };
 }
 

@@ -1,6 +1,6 @@
 import type { Issue } from "../../protocol/errors.ts";
-import { bucketName } from "../../protocol/names.ts";
-import { foreignHost, type PipelineSpec, type ResolvedInput } from "../../protocol/spec.ts";
+import { type BranchAddress, bucketName } from "../../protocol/names.ts";
+import { ERRORS_BRANCH, foreignHost, type PipelineSpec, type ResolvedInput } from "../../protocol/spec.ts";
 import { normaliseGlob, parseGlob } from "./glob.ts";
 import { type InputOutline, outlineOf, type SpecOutline } from "./spec-outline.ts";
 
@@ -31,7 +31,14 @@ export function checkSpec(spec: PipelineSpec): CheckedSpec {
 
 /** The problems of a specification with those rules, as far as it could be read. */
 export function ruleIssues(outline: SpecOutline): Issue[] {
-  return [...inputIssues(outline), ...egressIssues(outline.egress)];
+  return [...inputIssues(outline), ...egressIssues(outline.egress), ...errorsIssues(outline)];
+}
+
+/** The branch that tells of failed datums can't be that of the output. */
+function errorsIssues({ skips, outputBranch }: SpecOutline): Issue[] {
+  if (!skips || outputBranch !== ERRORS_BRANCH) return [];
+  const message = `with 'skip' the branch '${ERRORS_BRANCH}' tells of failed datums, so that outputBranch can't be '${ERRORS_BRANCH}': choose another outputBranch, or leave this field out`;
+  return [{ path: "onDatumFailure", message }];
 }
 
 function inputIssues(outline: SpecOutline): Issue[] {
@@ -92,10 +99,17 @@ function nameProblems({ name, namedBy }: InputOutline, other: number | undefined
   return other === undefined ? [] : [`the input '${name}' has the name of inputs[${other}]: ${remedy}`];
 }
 
-function loopProblems({ repo, branch }: InputOutline, { pipeline, outputBranch }: SpecOutline): string[] {
-  if (repo === undefined || branch === undefined) return [];
-  if (repo !== pipeline || branch !== outputBranch) return [];
+function loopProblems({ repo, branch }: InputOutline, outline: SpecOutline): string[] {
+  if (repo === undefined || branch === undefined || !writesTo(outline, { repo, branch })) return [];
   return [`the pipeline would read its own output, '${bucketName({ repo, branch })}': read another repo`];
+}
+
+/** Whether a branch is one that the pipeline itself writes to. */
+export function writesTo(
+  { pipeline, outputBranch, skips }: Pick<SpecOutline, "pipeline" | "outputBranch" | "skips">,
+  { repo, branch }: BranchAddress,
+): boolean {
+  return repo === pipeline && (branch === outputBranch || (skips && branch === ERRORS_BRANCH));
 }
 
 function globProblems({ glob }: InputOutline): string[] {

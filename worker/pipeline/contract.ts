@@ -28,8 +28,8 @@ export interface PipelineApi {
     | { ok: true; pipeline: PipelineInfo }
     /** `no-such-commit`: an input is to start after one that its branch does not have. */
     | Refused<"already-exists" | "unavailable" | "no-such-commit">
-    /** The output branch exists and is not this pipeline's. */
-    | Refused<"output-exists">
+    /** The output branch, or the branch that is to tell of bad datums, exists and is not this pipeline's. */
+    | Refused<"output-exists" | "errors-exist">
     | CircleRefused
     /** Nothing was begun. */
     | Refused<CatalogueFault>
@@ -45,7 +45,7 @@ export interface PipelineApi {
    */
   update(request: { spec: PipelineSpec; reprocess: boolean } & Submitter): Promise<
     | Found
-    | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit">
+    | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit" | "errors-exist">
     /** Nothing was begun: the version of before runs on. */
     | Refused<CatalogueFault>
     | CircleRefused
@@ -64,6 +64,12 @@ export interface PipelineApi {
    * ended otherwise; `job-ending`: its output is being committed.
    */
   stopJob(id: string): Promise<{ ok: true; job: Job } | Refused<"no-such-job" | "job-ended" | "job-ending">>;
+  /**
+   * Makes one job for the HEADs of the inputs that tries what failed, or runs every datum. `newest`: the job before it.
+   * `job-running`: the newest job has not ended; if that was made by this very retry, it is the answer instead.
+   * `no-data`: an input holds nothing since the inputs were changed.
+   */
+  retry(request: { job: string; every: boolean }): Promise<RetryAnswer>;
   /** What a job ran and skipped. Pages may be short; `next` says whether that was all. `why`: with the reasons of each. */
   datums(request: {
     job: string;
@@ -93,11 +99,13 @@ export interface PipelineApi {
     | Refused<"several-datums">
   >;
   /**
-   * The datums that made a path of a job's output commit, in order of their keys, after one. `not-kept`: the job ended
+   * The datums that made a path of a job's output commit, in order of their keys, after one. `branch`: the one that the
+   * commit is in; absent: the output branch. No datum made what a job tells of bad ones. `not-kept`: the job ended
    * before that was written down; `not-yet`: its end is being written down.
    */
   provenance(request: {
     job: string;
+    branch?: string;
     path: string;
     after: string | null;
     limit: number;
@@ -123,6 +131,12 @@ export interface PipelineApi {
   output(): Promise<{ repo: string; branch: string } | null>;
 }
 
+export type RetryAnswer =
+  | { readonly ok: true; readonly job: Job; readonly newest: string }
+  | Refused<"no-such-job">
+  | Refused<"stopped" | "no-data" | "unavailable">
+  | { readonly ok: false; readonly reason: "job-running"; readonly job: string };
+
 export interface Found {
   readonly ok: true;
   readonly pipeline: PipelineInfo;
@@ -131,6 +145,8 @@ export interface Found {
 /** The pipelines that would make an input of a pipeline out of its own output. */
 export interface Circle {
   readonly input: BranchAddress;
+  /** The branch of its own that the input would be made of. */
+  readonly made: BranchAddress;
   /** In the order in which data passes through them. */
   readonly through: readonly string[];
   /** Whether one of them only is about to: it may be refused, too. */

@@ -1,6 +1,6 @@
 import { parseDuration } from "../../protocol/duration.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
-import type { PipelineSpec, ResolvedInput } from "../../protocol/spec.ts";
+import { ERRORS_BRANCH, type PipelineSpec, type ResolvedInput } from "../../protocol/spec.ts";
 import type { CommitPosition } from "../branch/contract.ts";
 import { type Glob, parseGlob } from "../core/glob.ts";
 import { checkSpec } from "../core/spec.ts";
@@ -101,6 +101,11 @@ function viewsOf(inputs: readonly InputRule[]): View[] {
     views.set(key, view);
   }
   return [...views.values()].sort((a, b) => a.source - b.source);
+}
+
+/** The branch that tells of a pipeline's bad datums, if it is claimed. */
+export function errorsOf({ name }: Pick<Definition, "name">): BranchAddress {
+  return { repo: name, branch: ERRORS_BRANCH };
 }
 
 /** Where a pipeline leaves its trace outside of the catalogue, so that it can be found should that be lost. */

@@ -12,6 +12,7 @@ import { listDatums } from "./jobs/datums-view.ts";
 import { stopJob } from "./jobs/end.ts";
 import type { JobRow } from "./jobs/job-store.ts";
 import { makersOf } from "./jobs/provenance.ts";
+import { beginRetry } from "./jobs/retry.ts";
 import { reasonsOf, shownJobs } from "./jobs/view.ts";
 import { explained, MAX_EXPLAINED } from "./jobs/why.ts";
 import { Ledger } from "./ledger/ledger.ts";
@@ -134,6 +135,25 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     this.#engine.watch();
     const job = await this.job(id);
     return job ? { ok: true, job } : { ok: false, reason: "no-such-job" };
+  }
+
+  async retry(request: Request<"retry">): Answer<"retry"> {
+    const { ledger } = this.#context;
+    if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-job" };
+    // A change that is under way comes first, and then what the inputs have.
+    await this.#engine.runSaga();
+    if (!(await this.#engine.lookAtInputs())) return { ok: false, reason: "unavailable" };
+    const retry = { asked: request.job, every: request.every };
+    let begun = beginRetry(this.#context, retry);
+    await this.#engine.runSaga();
+    // Another change came first, perhaps that of the same retry.
+    if (!begun.ok && begun.reason === "unavailable") begun = beginRetry(this.#context, retry);
+    if (!begun.ok) return begun;
+    void this.#engine.resume();
+    await this.#engine.tellOfJobs();
+    const made = ledger.jobs.get(begun.made);
+    const job = made && (await this.#viewOne(made));
+    return job ? { ok: true, job, newest: begun.newest } : { ok: false, reason: "unavailable" };
   }
 
   async datums(request: Request<"datums">): Answer<"datums"> {

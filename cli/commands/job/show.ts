@@ -1,4 +1,5 @@
 import type { Job } from "../../../protocol/pipelines.ts";
+import { ERRORS_BRANCH } from "../../../protocol/spec.ts";
 import { printLine, showTime } from "../../output/output.ts";
 
 /** A job's counts in words. */
@@ -17,6 +18,9 @@ export function printJob(job: Job): void {
     printLine(`input     ${name}: s3://${branch}.${repo} at ${commit ?? "nothing yet"}`);
   }
   printLine(`output    ${job.outputCommit ?? "-"}`);
+  if (job.errorsCommit !== undefined) {
+    printLine(`errors    s3://${ERRORS_BRANCH}.${job.pipeline} at ${job.errorsCommit}`);
+  }
   printLine(`created   ${showTime(job.createdAt)}`);
   printLine(`started   ${showTime(job.startedAt)}`);
   printLine(`finished  ${showTime(job.finishedAt)}`);

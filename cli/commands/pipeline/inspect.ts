@@ -28,6 +28,9 @@ export function addPipelineInspect(group: Command): void {
         printLine(`created  ${showTime(pipeline.createdAt)}`);
         if (pipeline.limited !== undefined) printLine(`limited  ${showLimited(pipeline.limited)}`);
         printLine(`output   s3://${pipeline.outputBranch}.${pipeline.outputRepo}`);
+        if (pipeline.errorsBranch !== undefined) {
+          printLine(`errors   s3://${pipeline.errorsBranch}.${pipeline.outputRepo}`);
+        }
         for (const path of pipeline.hidden ?? [])
           printLine(`hidden   ${path}: this key may not read all of the inputs`);
         printText(`spec     ${visibleJson(pipeline.spec, 2)}`);

@@ -132,9 +132,10 @@ describe("a runner", () => {
     stage.gateway.addDatum({ path: "", kind: "dir" });
     const parts = ["left ", "right"].map((text) => stage.gateway.store(text));
     stage.gateway.addTask({ kind: "merge", lease: "", job: "job-1", parts });
+    stage.gateway.addDatum({ path: "gone", kind: "file", content: { digest: "0".repeat(64), size: 5 } });
     agent = start();
-    await stage.reported(2);
-    expect(states().sort()).toEqual(["merged", "success"]);
+    await stage.reported(3);
+    expect(states().sort()).toEqual(["failed", "merged", "success"]);
     agent.drain();
     await agent.done;
     expect([...stage.gateway.nodes]).toEqual([]);

@@ -151,6 +151,7 @@ for (const jail of JAILS) {
         expect(outcome).toMatchObject({
           state: "failed",
           reason: 'input file "bad" could not be fetched: the content is gone',
+          blame: "node",
         });
         expect(outcome.state === "failed" && outcome.log).toContain("good");
         expect(text(await stage.sh("cat /pfs/in/good > /pfs/out/told", input))).toBe("good");

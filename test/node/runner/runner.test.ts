@@ -103,6 +103,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
       {
         exitCode: null,
         reason: "the command ran longer than 1s500ms (datumTimeout)",
+        blame: "datum",
         log: "begun\n",
       },
     ]);
@@ -157,7 +158,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     stage.gateway.add("a");
     await stage.runner();
     await stage.reported(1);
-    expect(failures()[0]).toMatchObject({ exitCode: null });
+    expect(failures()[0]).toMatchObject({ exitCode: null, blame: "node" });
     expect(failures()[0]?.reason).toMatch(/"no-such-tool".* ignores the image and uses this machine's tools/);
   });
 
@@ -184,6 +185,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
         expect.stringContaining('"trap\\nx" can\'t be stored'),
         expect.stringContaining('"trap\\xff" has a name that is not valid UTF-8'),
       ]);
+      expect(new Set(failures().map(({ blame }) => blame))).toEqual(new Set(["datum"]));
       expect(stage.gateway.outcomes.at(-1)).toMatchObject({ state: "success", outputs: [{ path: "fine" }] });
     },
   );
@@ -197,6 +199,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
     expect(failures()[0]?.reason).toMatch(
       /the inputs could not be laid out: content [0-9a-f]{64}-12 came damaged/,
     );
+    expect(failures()[0]?.blame).toBe("node");
   });
 
   needs("fetches a content once, however many datums read it, and never again", REST, async () => {

@@ -10,6 +10,7 @@ const SCHEMA = "worker/core/spec-schema.test.ts";
 const INPUTS = "worker/pipeline/inputs.test.ts";
 const JOBS = "worker/pipeline/jobs.test.ts";
 const FAILURES = "worker/pipeline/failures.test.ts";
+const BAD_DATUMS = "worker/pipeline/bad-datums.test.ts";
 const LIMITS = "worker/pipeline/limits.test.ts";
 const E2E = "node/e2e/pipeline.test.ts";
 const FROM = "worker/pipeline/from.test.ts";
@@ -121,6 +122,8 @@ export const FIELDS: readonly Held[] = [
   ["outputBranch", PIPELINES, "leaves its output where that is to be kept"],
   ["outputBranch", PIPELINES, "does not take over a branch that is there"],
   ["datumTries", SPEC, "%s of %j is refused"],
+  ["onDatumFailure", SPEC, "onDatumFailure of %j is refused"],
+  ["onDatumFailure", BAD_DATUMS, "succeeds without them, and a file of the errors branch tells of each"],
   ["datumTimeout", SPEC, "%s of %j is refused"],
   ["jobTimeout", SPEC, "%s of %j is refused"],
 ];
@@ -288,6 +291,16 @@ export const RULES: readonly Held[] = [
     "Pipeline specification: a datum is tried datumTries times",
     LIMITS,
     "%i is how often a datum is tried before it fails",
+  ],
+  [
+    "Jobs: with onDatumFailure skip, one that tried datums and failed all of them fails",
+    BAD_DATUMS,
+    "fails if every datum that ran failed, and changes no branch",
+  ],
+  [
+    "Jobs: a retry makes one job that tries what failed",
+    "worker/pipeline/retry.test.ts",
+    "makes one new job that runs what failed, and nothing else",
   ],
   [
     "Pipeline specification: a try that takes longer than datumTimeout ends",

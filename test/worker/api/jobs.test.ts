@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DatumPage, Job, LogLine, Pipeline } from "../../../protocol/pipelines.ts";
+import { DatumPage, Job, JobRetry, LogLine, Pipeline } from "../../../protocol/pipelines.ts";
 import type { LeasedDatum } from "../../../protocol/runner.ts";
 import { api, commitFiles, failed, good, makeBranch } from "./support.ts";
 
@@ -74,6 +74,47 @@ describe("POST /jobs/{id}/stop", () => {
       code: "NoSuchJob",
     });
     expect(await failed(`GET /jobs/${id}/stop`)).toMatchObject({ status: 405 });
+  });
+});
+
+describe("POST /jobs/{id}/retry", () => {
+  test("makes one job for what the inputs have now, and names the one that was the newest", async () => {
+    const { worker, datum } = await running("redo", { datumTries: 1 });
+    const failure = { state: "failed", exitCode: 1, reason: "no", log: "", millis: 1 };
+    const body = { pipeline: "redo", worker };
+    await good("POST /runner/finish", { body: { ...body, outcomes: [{ lease: datum.lease, ...failure }] } });
+    const next = await good("POST /runner/lease", { body: { ...body, node: "n1", max: 1 } });
+    const rest = next.datums.map(({ lease }: LeasedDatum) => ({ lease, ...failure }));
+    await good("POST /runner/finish", { body: { ...body, outcomes: rest } });
+    await soon(async () => (await good("GET /jobs?state=failure&pipeline=redo")).jobs[0]);
+    const response = await api(`POST /jobs/${datum.job}/retry`);
+    expect(response.status).toBe(201);
+    const { job, newest } = JobRetry.parse(await response.json());
+    expect(newest).toBe(datum.job);
+    expect(job).toMatchObject({ pipeline: "redo", finishedAt: null });
+    expect(job.id > datum.job).toBe(true);
+
+    const again = await failed(`POST /jobs/${job.id}/retry?datums=all`);
+    expect(again).toMatchObject({ status: 409, code: "JobRunning" });
+    expect(again.message).toContain(`sluice job stop ${job.id}`);
+    await good("POST /pipelines/redo/stop");
+    const stopped = await failed(`POST /jobs/${datum.job}/retry`);
+    expect(stopped).toMatchObject({ status: 409, code: "PipelineStopped" });
+    expect(stopped.message).toContain("sluice pipeline start redo");
+  });
+
+  test("says what is wrong with a request", async () => {
+    const { datum } = await running("redone");
+    await known(datum.job);
+    expect(await failed(`POST /jobs/${datum.job}/retry?datums=some`)).toMatchObject({
+      ...{ status: 400, issues: [{ path: "datums", message: "must be 'failed' or 'all'" }] },
+    });
+    expect(await failed(`POST /jobs/${datum.job}/retry?failed=true`)).toMatchObject({ status: 400 });
+    expect(await failed("POST /jobs/01ARZ3NDEKTSV4RRFFQ69G5FAV/retry")).toMatchObject({
+      status: 404,
+      code: "NoSuchJob",
+    });
+    expect(await failed(`GET /jobs/${datum.job}/retry`)).toMatchObject({ status: 405 });
   });
 });
 

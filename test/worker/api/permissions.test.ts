@@ -204,6 +204,27 @@ describe("a key for some repos", () => {
     expect(error.message).toContain("needs the right to run pipelines");
   });
 
+  test("needs that right, and to read the inputs, to retry a job", async () => {
+    const job: Job = {
+      ...{ id: "01JOBOFRUNS", pipeline: "runs", state: "failure", reason: null, inputs: [] },
+      ...{ outputCommit: null, datums: { total: 0, processed: 0, skipped: 0, failed: 0 } },
+      ...{ createdAt: 1, startedAt: 1, finishedAt: 1 },
+    };
+    await testContext().catalogue.jobs.record([{ job, version: 1 }]);
+    const target = "POST /jobs/01JOBOFRUNS/retry";
+    for (const [scope, text] of [
+      [as("admin", mine), "needs the right to run pipelines"],
+      [as("write", mine, RUNS), "needs admin"],
+      [as("admin", ["runs"], RUNS), "needs read in the repo 'runs-in'"],
+      [as("admin", ["runs-in"], RUNS), "needs admin in the repo 'runs'"],
+    ] as const) {
+      const error = await failed(target, scope);
+      expect(error).toMatchObject({ status: 403, code: "AccessDenied" });
+      expect(error.message).toContain(text);
+    }
+    expect(await failed(target, as("admin", mine, RUNS))).toMatchObject({ status: 404, code: "NoSuchJob" });
+  });
+
   test("with that right creates, updates, stops and starts a pipeline of its repos", async () => {
     const runner = as("admin", ["own-out", "runs-in"], RUNS);
     const own = pipelineSpec({ name: "own-out", input: "runs-in" });

@@ -172,6 +172,61 @@ describe("tries and times", () => {
   });
 });
 
+describe("bad datums", () => {
+  test.each(["never", true, null])("onDatumFailure of %j is refused", async (onDatumFailure) => {
+    expect((await refused(spec({ more: { onDatumFailure } }))).onDatumFailure).toContain("must be 'fail'");
+  });
+
+  test.each(["fail", "skip"])("onDatumFailure may be %j", async (onDatumFailure) => {
+    const check = await good(DRY, { body: spec({ more: { onDatumFailure } }) });
+    expect(check.spec.onDatumFailure).toBe(onDatumFailure);
+  });
+
+  test("can't be told of in the branch of the output", async () => {
+    const more = { onDatumFailure: "skip", outputBranch: "errors" };
+    expect((await refused(spec({ more }))).onDatumFailure).toContain("choose another outputBranch");
+    await good(DRY, { body: spec({ more: { outputBranch: "errors" } }) });
+  });
+
+  test("can't be told of in a branch that somebody has", async () => {
+    await makeBranch({ repo: "told", branch: "errors" });
+    const body = { ...spec({ more: { onDatumFailure: "skip" } }), pipeline: { name: "told" } };
+    for (const target of [DRY, "POST /pipelines"]) {
+      const error = await failed(target, { body });
+      expect(error).toMatchObject({ status: 409, code: "AlreadyExists" });
+      expect(error.issues).toMatchObject([{ path: "onDatumFailure" }]);
+      expect(error.issues[0]?.message).toContain("'errors.told'");
+    }
+    await good("POST /pipelines", { body: { ...body, onDatumFailure: "fail" } });
+    for (const target of ["POST /pipelines?update=true&dryRun=true", "POST /pipelines?update=true"]) {
+      const error = await failed(target, { body });
+      expect(error.issues).toMatchObject([{ path: "onDatumFailure" }]);
+    }
+  });
+
+  test("are no input of their own pipeline, nor of one before it", async () => {
+    await makeBranch({ repo: "loop-in", branch: "master" });
+    const made = (name: string, input: object, more: object = {}): object => ({
+      ...spec({ more: { inputs: [{ glob: "/*", ...input }], ...more } }),
+      pipeline: { name },
+    });
+    const skips = { onDatumFailure: "skip" };
+    const own = made("loop", { repo: { name: "loop" }, branch: "errors" }, skips);
+    expect((await refused(own))["inputs[0].repo.name"]).toContain("its own output, 'errors.loop'");
+    await good("POST /pipelines", { body: made("loop", { repo: { name: "loop-in" } }, skips) });
+    const reader = { repo: { name: "loop" }, branch: "errors" };
+    await good("POST /pipelines", { body: made("reads-errors", reader) });
+    const update = "POST /pipelines?update=true";
+    const circle = await failed(update, { body: made("loop", { repo: { name: "reads-errors" } }, skips) });
+    expect(circle.issues[0]?.message).toContain(
+      "pipelines can't go in a circle: 'master.reads-errors' is made from 'errors.loop'",
+    );
+    const inUse = await failed("DELETE /pipelines/loop");
+    expect(inUse).toMatchObject({ status: 409, code: "InUse" });
+    expect(inUse.message).toContain("'reads-errors'");
+  });
+});
+
 describe("inputs", () => {
   beforeAll(() => makeBranch({ repo: "globs", branch: "master" }));
 

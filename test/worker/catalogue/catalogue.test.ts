@@ -134,6 +134,7 @@ describe("pipelines", () => {
     createdAt: 5,
     inputs: [{ repo: "images", branch: "master" }],
     output: { repo: "edges", branch: "master" },
+    errors: true,
     parallelism: { strategy: "CONSTANT", constant: 2 },
     version: 1,
     deleted: false,

@@ -11,6 +11,7 @@ import { failed, good } from "../api/support.ts";
 import { type FaultPoint, insist, killedAt, ringAlarms, shortenPauses } from "./faults.ts";
 import {
   allJobs,
+  branchOf,
   commit,
   filesOf,
   makePipeline,
@@ -103,12 +104,18 @@ describe("two submissions that make a circle only together", () => {
       {
         ok: false,
         reason: "circle",
-        circle: { input: { repo: b, branch: "master" }, through: [b], isProposed: true },
+        circle: {
+          ...{ input: { repo: b, branch: "master" }, made: { repo: a, branch: "master" } },
+          ...{ through: [b], isProposed: true },
+        },
       },
       {
         ok: false,
         reason: "circle",
-        circle: { input: { repo: a, branch: "master" }, through: [a], isProposed: true },
+        circle: {
+          ...{ input: { repo: a, branch: "master" }, made: { repo: b, branch: "master" } },
+          ...{ through: [a], isProposed: true },
+        },
       },
     ]);
     await expectNoProposals(a, b);
@@ -166,6 +173,30 @@ describe("two submissions that make a circle only together", () => {
       { reason: "circle", circle: { through: [b, "long-c"] } },
       { reason: "circle", circle: { through: ["long-c", a] } },
     ]);
+  });
+
+  it("as two of which one is to tell of bad datums and the other to read that are both refused", async () => {
+    const [a, b] = await twoPipelines("errors-meet");
+    const tells = specOf({ name: a, globs: { [b]: "/*" }, more: { onDatumFailure: "skip" } });
+    const repo = { name: a };
+    const hears = specOf({ name: b, globs: {}, more: { inputs: [{ repo, branch: "errors", glob: "/*" }] } });
+    meetAtTheCheck(2);
+    const answers = await Promise.all([
+      pipelineOf(a).update({ spec: tells, reprocess: false }),
+      pipelineOf(b).update({ spec: hears, reprocess: false }),
+    ]);
+    expect(answers).toMatchObject([
+      { reason: "circle", circle: { made: { repo: a, branch: "errors" }, through: [b], isProposed: true } },
+      { reason: "circle", circle: { input: { repo: a, branch: "errors" }, through: [a] } },
+    ]);
+    await expectNoProposals(a, b);
+    expect((await branchOf({ repo: a, branch: "errors" }).status()).ok).toBe(false);
+    vi.restoreAllMocks();
+    expect((await pipelineOf(b).update({ spec: hears, reprocess: false })).ok).toBe(true);
+    expect(isCircle(await pipelineOf(a).update({ spec: tells, reprocess: false }))).toBe(true);
+    const own = specOf({ name: a, globs: { [`${a}-in`]: "/*" }, more: { onDatumFailure: "skip" } });
+    expect((await pipelineOf(a).update({ spec: own, reprocess: false })).ok).toBe(true);
+    expect(isCircle(await update(a, b)())).toBe(true);
   });
 
   it("are told so by the control API, each at the input that would close it", async () => {

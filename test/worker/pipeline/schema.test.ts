@@ -60,6 +60,11 @@ function rowsOf(name: string): readonly (readonly string[])[] {
       "INSERT INTO codes (number, revision, node, executor, image) VALUES (1, 1, 'n0', '', '')",
       "UPDATE results SET code = 1",
     ],
+    [
+      "INSERT INTO errors_claim (one, uid, epoch, settled) VALUES (1, 'uid', 1, 1)",
+      "INSERT INTO bad_datums (id, key, told) VALUES ('j', 'z', NULL)",
+      "INSERT INTO last_retry (one, asked, every, made) VALUES (1, '01', 0, 1)",
+    ],
   ];
 }
 

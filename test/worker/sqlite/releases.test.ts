@@ -199,6 +199,7 @@ async function catalogueWorks(): Promise<void> {
     createdAt: 1,
     inputs: [],
     output: { repo: id, branch: "master" },
+    errors: false,
     parallelism: { strategy: "CONSTANT", constant: 1 },
     version: 1,
     deleted: false,

@@ -7,8 +7,10 @@ import type {
   ConditionFailure,
   ConditionsChanged,
   Protected,
+  Refused,
 } from "../../branch/contract.ts";
 import { CATALOGUE_WORDS, type CatalogueFault } from "../../core/catalogue-fault.ts";
+import type { RetryAnswer } from "../../pipeline/contract.ts";
 import { type ApiCode, ApiError } from "./errors.ts";
 
 type PlainReason =
@@ -127,6 +129,34 @@ const STOP_WORDS: Record<"job-ended" | "job-ending", string> = {
 /** The error for a job that can't be stopped. */
 export function stopError(reason: keyof typeof STOP_WORDS, job: string): ApiError {
   return new ApiError("JobEnded", `The job '${job}' ${STOP_WORDS[reason]}.`);
+}
+
+type RetryRefused = Exclude<RetryAnswer, { readonly ok: true } | Refused<"no-such-job">>;
+
+/** The error for a job that can't be retried just now. */
+export function retryError(refused: RetryRefused, pipeline: string): ApiError {
+  switch (refused.reason) {
+    case "job-running": {
+      const { job } = refused;
+      const message = `The job '${job}' of the pipeline '${pipeline}' has not ended, and tries what failed before it: wait for it (sluice job wait ${job}) or stop it (sluice job stop ${job}), then retry.`;
+      return new ApiError("JobRunning", message);
+    }
+    case "stopped":
+      return new ApiError(
+        "PipelineStopped",
+        `The pipeline '${pipeline}' is stopped, and makes no jobs: start it (sluice pipeline start ${pipeline}), then retry.`,
+      );
+    case "no-data":
+      return new ApiError(
+        "NoInputData",
+        `The inputs of the pipeline '${pipeline}' were changed, and one of them holds no file: its next job comes with the commit that fills it (sluice pipeline inspect ${pipeline}).`,
+      );
+    case "unavailable":
+      return new ApiError(
+        "Unavailable",
+        `The pipeline '${pipeline}' is being changed, or is still reading its inputs: try again.`,
+      );
+  }
 }
 
 const WRITE_WORDS: Record<WriteFailure, readonly [ApiCode, string]> = {

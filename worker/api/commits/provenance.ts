@@ -18,7 +18,8 @@ export async function readProvenance(asked: ApiRequest): Promise<Response> {
   await mustHold(asked, { commit, path });
   if (job === null) return Response.json({ path, job, datums: [], next: null } satisfies Provenance);
   // A pipeline's output is in the repo of its name.
-  const page = await asked.context.pipeline(asked.params.repo ?? "").provenance({ job, path, after, limit });
+  const { repo = "", branch = "" } = asked.params;
+  const page = await asked.context.pipeline(repo).provenance({ job, branch, path, after, limit });
   if (page.ok) {
     const { datums, next } = page;
     return Response.json({ path, job, datums: [...datums], next } satisfies Provenance);

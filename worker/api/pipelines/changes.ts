@@ -8,7 +8,7 @@ import { ApiError, catalogueError } from "../answer/errors.ts";
 import { type ApiRequest, nameParam, noQuery } from "../request/api-request.ts";
 import { circleIssue } from "./graph.ts";
 import { shownTo } from "./shown.ts";
-import { badSpec, COMMIT_GONE, OTHER_OUTPUT } from "./submission.ts";
+import { badSpec, COMMIT_GONE, errorsTaken, OTHER_OUTPUT, obstructed } from "./submission.ts";
 
 /** `POST /pipelines/{name}/stop`: its jobs end, and no commit makes one until it is started. */
 export async function stopPipeline(asked: ApiRequest): Promise<Response> {
@@ -39,7 +39,7 @@ export async function updatePipeline(
 
 type Changed =
   | Found
-  | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit">
+  | Refused<"no-such-pipeline" | "unavailable" | "other-output" | "no-such-commit" | "errors-exist">
   | Refused<CatalogueFault>;
 
 function answer(
@@ -63,6 +63,8 @@ function answer(
       throw catalogueError(changed.reason);
     case "no-such-commit":
       throw badSpec([COMMIT_GONE]);
+    case "errors-exist":
+      throw obstructed({ code: "AlreadyExists", issue: errorsTaken(name) });
     case "other-output":
       throw badSpec([OTHER_OUTPUT]);
   }

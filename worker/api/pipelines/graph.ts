@@ -3,9 +3,10 @@ import { bucketName } from "../../../protocol/names.ts";
 import type { PipelineSpec } from "../../../protocol/spec.ts";
 import type { Context } from "../../app.ts";
 import type { Catalogue } from "../../catalogue/catalogue.ts";
-import { type Flow, wayBack } from "../../core/circles.ts";
+import { flowsOf, outputsOf, wayBack } from "../../core/circles.ts";
 import { nearest } from "../../core/nearest.ts";
 import { type KeyScope, permits } from "../../core/permissions.ts";
+import { writesTo } from "../../core/spec.ts";
 import { type InputOutline, outlineOf, type SpecOutline } from "../../core/spec-outline.ts";
 import type { Circle } from "../../pipeline/contract.ts";
 
@@ -21,10 +22,9 @@ const MAX_ROWS = 1000;
 
 /** Inputs whose repo does not exist. Their branch need not exist yet. */
 export async function missingRepoIssues(around: Surroundings, outline: SpecOutline): Promise<Issue[]> {
-  const { pipeline, outputBranch } = outline;
   // Its own output as an input is a rule of the spec itself (core/spec.ts).
   const wanted = outline.inputs.map(({ repo, branch }) =>
-    repo === pipeline && branch === outputBranch ? undefined : repo,
+    repo !== undefined && branch !== undefined && writesTo(outline, { repo, branch }) ? undefined : repo,
   );
   const messages = await missingRepos(around, new Set(wanted.filter((repo) => repo !== undefined)));
   return wanted.flatMap((repo, index) => {
@@ -68,31 +68,31 @@ async function reposAround({ catalogue, scope }: Surroundings, repo: string): Pr
 
 /** Inputs through which the pipeline's own output would come back to it by way of other pipelines. */
 export async function cycleIssues(around: Surroundings, outline: SpecOutline): Promise<Issue[]> {
-  const { pipeline, outputBranch, inputs } = outline;
+  const { pipeline, outputBranch, inputs, skips } = outline;
   if (pipeline === undefined || outputBranch === undefined) return [];
-  const own = bucketName({ repo: pipeline, branch: outputBranch });
+  const output = { repo: pipeline, branch: outputBranch };
+  const outputs = outputsOf({ name: pipeline, output, errors: skips }).map(bucketName);
   const rows = await around.catalogue.pipelines.list();
-  const flows = rows.map(
-    ({ name, inputs: read, output }): Flow => ({
-      pipeline: name,
-      inputs: read.map(bucketName),
-      output: bucketName(output),
-    }),
-  );
+  const flows = rows.flatMap((row) => flowsOf(row));
   return inputs.flatMap(({ repo, branch }, index) => {
     if (repo === undefined || branch === undefined) return [];
     const start = bucketName({ repo, branch });
-    const way = start === own ? undefined : wayBack(flows, { from: start, to: own });
-    if (!way) return [];
-    const through = way.map((flow) => flow.pipeline);
-    return [{ path: inputPath(index), message: circleMessage({ start, own, through, scope: around.scope }) }];
+    if (outputs.includes(start)) return [];
+    for (const own of outputs) {
+      const way = wayBack(flows, { from: start, to: own });
+      if (!way) continue;
+      const through = way.map((flow) => flow.pipeline);
+      const message = circleMessage({ start, own, through, scope: around.scope });
+      return [{ path: inputPath(index), message }];
+    }
+    return [];
   });
 }
 
 /** The same as the Pipeline object found it, which alone can tell it without a race. */
 export function circleIssue(spec: PipelineSpec, circle: Circle, scope: KeyScope): Issue {
   const start = bucketName(circle.input);
-  const own = bucketName({ repo: spec.pipeline.name, branch: spec.outputBranch });
+  const own = bucketName(circle.made);
   const index = outlineOf(spec).inputs.findIndex(
     ({ repo, branch }) => repo === circle.input.repo && branch === circle.input.branch,
   );
@@ -116,6 +116,7 @@ function circleMessage({
   through: readonly string[];
   scope: KeyScope;
 }): string {
+  if (through.length === 0) return `the pipeline would read its own output, '${own}': read another repo`;
   return `pipelines can't go in a circle: '${start}' is made from '${own}', the output of this pipeline, by ${named(through, scope)}`;
 }
 

@@ -1,8 +1,10 @@
 import { z } from "zod";
+import { bucketName } from "../../../protocol/names.ts";
 import type { PipelineCheck } from "../../../protocol/pipeline-check.ts";
 import type { PipelineList } from "../../../protocol/pipelines.ts";
-import type { PipelineSpec } from "../../../protocol/spec.ts";
+import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
 import type { PipelineRow } from "../../catalogue/pipelines.ts";
+import { outputsOf } from "../../core/circles.ts";
 import { isLimited, permits } from "../../core/permissions.ts";
 import { ApiError, catalogueError } from "../answer/errors.ts";
 import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
@@ -13,6 +15,7 @@ import { shownTo } from "./shown.ts";
 import {
   badSpec,
   COMMIT_GONE,
+  errorsTaken,
   nameTaken,
   obstacleTo,
   obstructed,
@@ -49,7 +52,11 @@ async function tryPipeline(
   asked: ApiRequest,
   { spec, purpose }: { spec: PipelineSpec; purpose: Purpose },
 ): Promise<Response> {
-  const outline = { pipeline: spec.pipeline.name, outputBranch: spec.outputBranch };
+  const outline = {
+    pipeline: spec.pipeline.name,
+    outputBranch: spec.outputBranch,
+    skips: skipsBadDatums(spec),
+  };
   const obstacle = await obstacleTo(purpose, { asked, outline });
   if (obstacle) throw obstructed(obstacle);
   return Response.json((await previewPipeline(asked.context, spec)) satisfies PipelineCheck);
@@ -68,6 +75,8 @@ async function makePipeline(asked: ApiRequest, spec: PipelineSpec): Promise<Resp
         code: "AlreadyExists",
         issue: outputTaken({ repo: name, branch: spec.outputBranch }),
       });
+    case "errors-exist":
+      throw obstructed({ code: "AlreadyExists", issue: errorsTaken(name) });
     case "no-such-commit":
       throw badSpec([COMMIT_GONE]);
     case "circle":
@@ -162,11 +171,10 @@ function noSuchPipeline(name: string): ApiError {
 }
 
 function readerOf(rows: readonly PipelineRow[], name: string): string | undefined {
-  const output = rows.find((row) => row.name === name)?.output;
-  if (!output) return undefined;
-  return rows.find(({ inputs }) =>
-    inputs.some(({ repo, branch }) => repo === output.repo && branch === output.branch),
-  )?.name;
+  const made = rows.find((row) => row.name === name);
+  if (!made) return undefined;
+  const outputs = new Set(outputsOf(made).map(bucketName));
+  return rows.find(({ inputs }) => inputs.some((input) => outputs.has(bucketName(input))))?.name;
 }
 
 function listed({ name, state, createdAt, inputs, output }: PipelineRow): PipelineList["pipelines"][number] {

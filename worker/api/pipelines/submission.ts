@@ -1,6 +1,6 @@
 import type { Issue } from "../../../protocol/errors.ts";
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
-import { PipelineSpec } from "../../../protocol/spec.ts";
+import { ERRORS_BRANCH, PipelineSpec } from "../../../protocol/spec.ts";
 import { ruleIssues } from "../../core/spec.ts";
 import { outlineOf, type SpecOutline } from "../../core/spec-outline.ts";
 import { ApiError } from "../answer/errors.ts";
@@ -51,10 +51,10 @@ export async function obstacleTo(
   purpose: Purpose,
   {
     asked: { context },
-    outline: { pipeline, outputBranch },
+    outline: { pipeline, outputBranch, skips },
   }: {
     asked: Pick<ApiRequest, "context">;
-    outline: Pick<SpecOutline, "pipeline" | "outputBranch">;
+    outline: Pick<SpecOutline, "pipeline" | "outputBranch" | "skips">;
   },
 ): Promise<Obstacle | undefined> {
   if (pipeline === undefined) return undefined;
@@ -62,13 +62,25 @@ export async function obstacleTo(
   if (purpose === "update") {
     if (!found.ok) return { code: "NoSuchPipeline", issue: noPipeline(pipeline) };
     const same = outputBranch === undefined || outputBranch === found.pipeline.outputBranch;
-    return same ? undefined : { code: "InvalidSpec", issue: OTHER_OUTPUT };
+    if (!same) return { code: "InvalidSpec", issue: OTHER_OUTPUT };
+    const needsErrors = skips && found.pipeline.errorsBranch === undefined;
+    return needsErrors ? await errorsObstacle(context, pipeline) : undefined;
   }
   if (found.ok) return { code: "AlreadyExists", issue: nameTaken(pipeline) };
   if (outputBranch === undefined) return undefined;
   const output = { repo: pipeline, branch: outputBranch };
   const branch = await context.branch(output).inspect();
-  return branch.ok ? { code: "AlreadyExists", issue: outputTaken(output) } : undefined;
+  if (branch.ok) return { code: "AlreadyExists", issue: outputTaken(output) };
+  return skips ? await errorsObstacle(context, pipeline) : undefined;
+}
+
+/** The branch that is to tell of failed datums is there already. */
+async function errorsObstacle(
+  context: Pick<ApiRequest["context"], "branch">,
+  pipeline: string,
+): Promise<Obstacle | undefined> {
+  const branch = await context.branch({ repo: pipeline, branch: ERRORS_BRANCH }).inspect();
+  return branch.ok ? { code: "AlreadyExists", issue: errorsTaken(pipeline) } : undefined;
 }
 
 export function nameTaken(pipeline: string): Issue {
@@ -79,6 +91,12 @@ export function nameTaken(pipeline: string): Issue {
 export function outputTaken(output: BranchAddress): Issue {
   const message = `the branch '${bucketName(output)}' exists and is not this pipeline's: choose another outputBranch or pipeline.name`;
   return { path: "outputBranch", message };
+}
+
+export function errorsTaken(pipeline: string): Issue {
+  const bucket = bucketName({ repo: pipeline, branch: ERRORS_BRANCH });
+  const message = `with 'skip' the pipeline tells of failed datums in the branch '${bucket}', which exists and is not this pipeline's: delete that branch, or leave the field out`;
+  return { path: "onDatumFailure", message };
 }
 
 function noPipeline(pipeline: string): Issue {

@@ -4,6 +4,7 @@ import type { CommitRefused, Done, Refused, StageOutput } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { claimedBranch, pathRefusal } from "../write/admission.ts";
+import { withBrought } from "../write/commit.ts";
 import { finalState } from "../write/plan.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
 import { stageBatch } from "./stage-batch.ts";
@@ -35,10 +36,10 @@ export function stageOutput(
     return { ok: false, reason: "applying" };
   }
   const openCommit = openCommitFor(tx, ledger, { request, live, moment });
-  const staged = stageBatch(tx, ledger, {
-    openCommit,
-    states: finalState(operations),
-    judged: NO_CONDITIONS,
+  const states = finalState(operations);
+  const staged = withBrought(tx, ledger, {
+    ...{ contents: request.contents, gen: live.gen, now: moment.now },
+    work: () => stageBatch(tx, ledger, { openCommit, states, judged: NO_CONDITIONS }),
   });
   if (!staged.ok) return staged;
   ledger.openCommits.written(openCommit, { added: staged.added, now: moment.now });

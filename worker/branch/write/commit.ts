@@ -1,3 +1,4 @@
+import type { Content } from "../../blobs/content.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Moment } from "../context.ts";
 import type {
@@ -106,10 +107,34 @@ export function commitOutput(
   if (refusal) return refusal;
   if (ledger.isFull(operations.length)) return { ok: false, reason: "branch-full" };
   const state = finalState(operations);
-  const planned = planCommit(tx, ledger, { gen: live.gen, state, contents: "look-up" });
-  if (!planned.ok) return planned;
-  const keep = (content: OwnedContent) => ledger.contents.keep(content, 1);
-  return writeCommit(tx, ledger, { live, changes: planned.changes, moment, origin, keep });
+  return withBrought(tx, ledger, {
+    ...{ contents: request.contents, gen: live.gen, now: moment.now },
+    work(): Answer {
+      const planned = planCommit(tx, ledger, { gen: live.gen, state, contents: "look-up" });
+      if (!planned.ok) return planned;
+      const keep = (content: OwnedContent) => ledger.contents.keep(content, 1);
+      return writeCommit(tx, ledger, { live, changes: planned.changes, moment, origin, keep });
+    },
+  });
+}
+
+/** Works with contents that came along with a call. What nothing keeps afterwards goes again, as after a refusal. */
+export function withBrought<T>(
+  _: Tx,
+  { contents: stored }: Pick<Ledger, "contents">,
+  {
+    contents = [],
+    gen,
+    now,
+    work,
+  }: { contents: readonly Content[] | undefined; gen: number; now: number; work: () => T },
+): T {
+  if (contents.length === 0) return work();
+  for (const content of contents) stored.add(content, { gen, now, named: 0 });
+  const done = work();
+  for (const { digest, size } of contents) stored.release({ digest, size, gen });
+  stored.removeReleased(now);
+  return done;
 }
 
 /** Only the jobs of the claim's holder write here, one after the other: the next commit is this job's, or none. */

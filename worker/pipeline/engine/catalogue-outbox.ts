@@ -4,8 +4,9 @@ import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { viewJob } from "../jobs/view.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { hasErrors } from "../lifecycle/errors-branch.ts";
 
-type Needs = Uses<"exists" | "transaction" | "pipeline" | "jobs", "catalogue">;
+type Needs = Uses<"exists" | "transaction" | "pipeline" | "errorsClaim" | "jobs", "catalogue">;
 
 /** Shortest time between two writes, so that a burst of jobs goes in batches. */
 const PAUSE_MS = 50;
@@ -52,7 +53,7 @@ export async function announcePipeline({ ledger, peers }: Needs): Promise<void> 
 
 /** What the catalogue is to say of the pipeline. */
 export function pipelineRecord(
-  ledger: Pick<Ledger, "pipeline">,
+  ledger: Pick<Ledger, "pipeline" | "errorsClaim">,
   {
     definition,
     state,
@@ -67,6 +68,7 @@ export function pipelineRecord(
     createdAt,
     inputs: sources,
     output,
+    errors: hasErrors(ledger, definition),
     parallelism: spec.parallelism_spec,
     ...(spec.transform.container && { container: spec.transform.container }),
     version: ledger.pipeline.row()?.version ?? 0,

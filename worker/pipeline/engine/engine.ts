@@ -9,12 +9,13 @@ import { trim } from "../jobs/trim.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type CreationRefused, continueCreation } from "../lifecycle/create.ts";
 import { continueDestruction, purge } from "../lifecycle/destroy.ts";
+import { takeBackErrors } from "../lifecycle/errors-branch.ts";
 import { takeBackProposals } from "../lifecycle/propose.ts";
 import { continueStart, continueStop } from "../lifecycle/stop-start.ts";
 import { continueUpdate } from "../lifecycle/update.ts";
 import { nextExpiry, sweep } from "../work/expiry.ts";
 import { endLostUploads } from "../work/lost-leases.ts";
-import { announcePipeline, flushJobs } from "./catalogue-outbox.ts";
+import { announcePipeline, flushJobs, flushPage } from "./catalogue-outbox.ts";
 import { Loop } from "./loop.ts";
 import { Refusals } from "./refusals.ts";
 import { KeyedWaiters, Waiters } from "./waiters.ts";
@@ -102,6 +103,25 @@ export class Engine {
     await within(ANSWER_MS, this.#saga.wake());
   }
 
+  /** Reads what the inputs have, if the pipeline runs. Returns false if that is not done in time. */
+  async lookAtInputs(): Promise<boolean> {
+    const { ledger } = this.context;
+    const active = ledger.active();
+    if (!active) return true;
+    this.ring(active.uid);
+    await within(ANSWER_MS, this.#pull.resting ?? Promise.resolve());
+    return ledger.pipeline.row()?.pullDue !== 1;
+  }
+
+  /** The catalogue hears of new jobs before a caller does, who may ask for one by its id. If it can't be reached, it hears later. */
+  async tellOfJobs(): Promise<void> {
+    try {
+      await flushPage(this.context);
+    } catch (error) {
+      console.warn("the catalogue can't be told of a new job yet", error);
+    }
+  }
+
   /** Why a creation was refused, if it was. */
   refusalOf(uid: string): CreationRefused | undefined {
     return this.#refusals.of(uid);
@@ -184,7 +204,10 @@ export class Engine {
           break;
         case "active":
         case "stopped":
-          if (row.catalogueVersion >= row.version) return await takeBackProposals(this.context);
+          if (row.catalogueVersion >= row.version) {
+            await takeBackErrors(this.context);
+            return await takeBackProposals(this.context);
+          }
           await announcePipeline(this.context);
           break;
         case "deleting":
@@ -213,9 +236,11 @@ export class Engine {
   }
 
   #isPending(): boolean {
-    const { pipeline, jobs, proposals } = this.context.ledger;
+    const { pipeline, jobs, proposals, errorsClaim } = this.context.ledger;
     const row = pipeline.row();
     if (proposals.all().length > 0) return true;
+    const uid = row?.state === "deleted" ? undefined : pipeline.definition()?.uid;
+    if (uid !== undefined && errorsClaim.get(uid)?.settled === false) return true;
     if (row === undefined || row.state === "deleted") return false;
     if (row.state !== "active" && row.state !== "stopped") return true;
     if (this.context.ledger.lost.some(1).length > 0) return true;

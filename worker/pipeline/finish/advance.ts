@@ -4,13 +4,18 @@
  *
  *  1. Take over [attempts, jobs.carried]: the datums that the jobs before left undone are queued in this one. With
  *     that the job's turn begins: jobTimeout counts from here.
- *  2. Run [attempts, results; jobs.open, jobs.failed]: runners do it. Once no datum is open, the job fails if one
- *     failed. Otherwise it has a result for each of its datums, and its output is made; `ending` says how far that is:
+ *  2. Run [attempts, results; jobs.open, jobs.failed, jobs.bad]: runners do it. Once no datum is open, the job fails
+ *     if one failed. With `onDatumFailure: "skip"` it fails only if one failed through no fault of its own, or if all
+ *     that ran failed: it goes on without the *bad* datums, which failed by their own fault after all their tries. Each
+ *     other datum has a result now, and the output is made; `ending` says how far that is:
  *  3. clear: removes what an end that was given up left of 4 and 5.
- *  4. died, born (collect.ts) [changed]: which datums went and came since the last output commit says what changes.
+ *  4. died, born (collect.ts) [changed]: which datums went and came since the last output commit says what changes. A
+ *     bad one contributes nothing. If there are bad datums, or were some, two steps come before: cured and noted
+ *     (errors.ts) say which are bad no more and which are now.
  *  5. plan (plan.ts) [operations, tasks]: what becomes of each changed path. What several datums write to one path is
  *     merged by runners; the job waits for those tasks. At the end the job is marked [jobs.committing]: the branch may
- *     commit from here on, so that only its answer ends the job.
+ *     commit from here on, so that only its answer ends the job. What the job changes of what is told of bad datums is
+ *     committed first, to the branch `errors` (errors.ts).
  *  6. stage (commit.ts): a commit that is too large for one call goes to the branch in pages.
  *  7. commit (commit.ts): the branch commits. It knows the commit by the job's id, so asking twice is asking once.
  *  8. publish (commit.ts) [jobs.output_commit, published, made, egress_pending, pipeline.committed]: records what was
@@ -34,16 +39,18 @@
  *    claimed, the job fails.
  *  - A crash: goes on with the step that is written down. Each may be done again.
  */
+import { skipsBadDatums } from "../../../protocol/spec.ts";
 import { yieldToOthers } from "../../sqlite/turns.ts";
 import type { JobContext, PipelineContext, Uses } from "../context.ts";
 import { failOldest } from "../jobs/end.ts";
 import { TOOK_OVER } from "../jobs/job-store.ts";
 import { endStep, type Guarded, runningStep } from "../ledger/guards.ts";
-import { collectChanges, walkFrom } from "./collect.ts";
+import { collectChanges } from "./collect.ts";
 import { commitOutput, recordCommit, stagePage } from "./commit.ts";
 import type { EndingStep } from "./draft-store.ts";
 import { awaitEgress, forgetPending, listOutput } from "./egress.ts";
-import { planOutput } from "./plan.ts";
+import { commitErrors, firstStep, noteBad, noteCured, recordErrors, stageErrors } from "./errors.ts";
+import { outputStep, planOutput } from "./plan.ts";
 import { failureText } from "./reasons.ts";
 import { redoDatum } from "./redo.ts";
 
@@ -69,14 +76,33 @@ export async function advanceOldestJob(context: PipelineContext): Promise<void> 
     const oldest = { definition, job };
     if (job.tookOver !== TOOK_OVER) await takeOver(context, oldest);
     else if (job.open > 0) return;
-    else if (job.failed > 0) {
-      const [first] = ledger.attempts.failed(job.n, { after: null, limit: 1 });
-      const reason = first ? failureText(definition, { first, count: job.failed }) : "a datum failed";
-      failOldest(context, oldest, reason);
-    } else if (!(await finishStep(context, oldest))) return;
+    else {
+      const failure = failureOf(ledger, oldest);
+      if (failure !== undefined) failOldest(context, oldest, failure);
+      else if (!(await finishStep(context, oldest))) return;
+    }
     // What is to be pushed is known: what is left is to look whether anything is.
     if (ledger.ending.get()?.at.step !== "push") await yieldToOthers();
   }
+}
+
+/**
+ * Why the job fails whose datums have all been tried; undefined: it goes on. Once its output may be committed, only the
+ * branch says that, whatever an update makes of failed datums meanwhile.
+ */
+function failureOf(
+  { attempts }: Uses<"attempts">["ledger"],
+  { definition, job }: JobContext,
+): string | undefined {
+  const isDecided = job.committing === 1 || job.state === "egressing";
+  if (job.failed === 0 || isDecided) return undefined;
+  const skips = skipsBadDatums(definition.spec);
+  const allBad = job.failed === job.bad;
+  if (skips && allBad && job.processed > 0) return undefined;
+  const [any] = attempts.failed(job.n, { after: null, limit: 1 });
+  const first = skips && !allBad ? attempts.firstNotBad(job.n) : any;
+  const text = first ? failureText(definition, { first, count: job.failed }) : "a datum failed";
+  return skips && allBad ? `every datum that ran failed: ${text}` : text;
 }
 
 /**
@@ -96,6 +122,21 @@ export async function finishStep(context: PipelineContext, oldest: JobContext): 
       if (lacking) redoDatum(context, oldest, lacking);
       return true;
     }
+    case "cured":
+      noteCured(ledger, oldest, at.after);
+      return true;
+    case "noted":
+      noteBad(ledger, oldest, at.after);
+      return true;
+    case "errors-stage":
+      await stageErrors(context, oldest, at.after);
+      return true;
+    case "errors-commit":
+      await commitErrors(context, oldest, at.staged);
+      return true;
+    case "errors-record":
+      recordErrors(ledger, oldest, { told: at.told, next: () => outputStep(ledger) });
+      return true;
     case "plan":
       return planOutput(context, oldest);
     case "stage":
@@ -119,12 +160,9 @@ export async function finishStep(context: PipelineContext, oldest: JobContext): 
 }
 
 /** What the end of another job left goes first. */
-function stepOf(
-  { ending, pipeline }: Uses<"ending" | "pipeline">["ledger"],
-  { job }: JobContext,
-): EndingStep {
-  const last = ending.get();
-  if (!last) return walkFrom("died", pipeline.row()?.committed ?? 0);
+function stepOf(ledger: Uses<"ending" | "pipeline" | "bad">["ledger"], { job }: JobContext): EndingStep {
+  const last = ledger.ending.get();
+  if (!last) return firstStep(ledger, job);
   return last.job === job.n ? last.at : { step: "clear" };
 }
 
@@ -177,17 +215,21 @@ async function takeOverFrom({ ledger, wakes }: TakesOver, oldest: JobContext, fr
 }
 
 function clear(
-  ledger: Guarded & Uses<"changed" | "operations" | "tasks" | "egress" | "ending" | "pipeline">["ledger"],
+  ledger: Guarded &
+    Uses<
+      "changed" | "operations" | "errorChanges" | "tasks" | "egress" | "ending" | "pipeline" | "bad"
+    >["ledger"],
   oldest: JobContext,
 ): void {
-  const { changed, operations, tasks, egress, ending, pipeline } = ledger;
+  const { changed, operations, errorChanges, tasks, egress, ending } = ledger;
   endStep(ledger, oldest, () => {
     if (changed.take(CLEAR).length === CLEAR || operations.take(CLEAR).length === CLEAR) return;
+    if (errorChanges.take(CLEAR).length === CLEAR) return;
     const left = tasks.some(CLEAR_TASKS);
     for (const { id, kind } of left) {
       if (kind === "egress") egress.release(id);
       tasks.drop(id);
     }
-    if (left.length < CLEAR_TASKS) ending.set(oldest.job.n, walkFrom("died", pipeline.row()?.committed ?? 0));
+    if (left.length < CLEAR_TASKS) ending.set(oldest.job.n, firstStep(ledger, oldest.job));
   });
 }

@@ -9,7 +9,7 @@ const SLICE = 500;
 const PAGE = 100;
 
 type Collected = Guarded &
-  Uses<"datums" | "results" | "published" | "changed" | "ending" | "pipeline">["ledger"];
+  Uses<"datums" | "results" | "attempts" | "published" | "changed" | "ending" | "pipeline">["ledger"];
 
 type Walk = { readonly step: "died" | "born" } & WalkPlace;
 
@@ -40,6 +40,7 @@ export function collectChanges(
 class Collector {
   lacking: { id: string; key: string } | undefined;
   readonly #committed: number;
+  readonly #failed: number;
   readonly #ledger: Collected;
   readonly #n: number;
   #left = SLICE;
@@ -47,6 +48,7 @@ class Collector {
   constructor(ledger: Collected, { job }: JobContext) {
     this.#ledger = ledger;
     this.#n = job.n;
+    this.#failed = job.failed;
     this.#committed = ledger.pipeline.row()?.committed ?? 0;
   }
 
@@ -85,6 +87,8 @@ class Collector {
   #born(datum: Mover, place: WalkPlace): string | null {
     const { results, changed } = this.#ledger;
     const { id, key, salt } = datum;
+    // A later job may have its result by now. In this one it failed, and contributes nothing.
+    if (this.#hasFailed(id)) return this.#pass();
     if (!results.has(id)) {
       this.lacking = { id, key };
       return place.path;
@@ -98,8 +102,14 @@ class Collector {
   /** It died and came back since, and has not run again: what it wrote is in the output. */
   #stays({ id, salt }: Mover): boolean {
     const { datums, results } = this.#ledger;
+    if (this.#hasFailed(id)) return false;
     if (datums.saltAt(id, this.#committed) !== salt || datums.saltAt(id, this.#n) !== salt) return false;
     return (results.origin({ id, salt })?.job ?? this.#n) <= this.#committed;
+  }
+
+  /** Looked up only if the job lets bad datums be. */
+  #hasFailed(id: string): boolean {
+    return this.#failed > 0 && this.#ledger.attempts.hasFailed(this.#n, id);
   }
 
   #pass(): null {

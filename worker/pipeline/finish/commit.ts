@@ -1,17 +1,18 @@
 import { MAX_COMMIT_OPERATIONS } from "../../../protocol/files.ts";
-import type { BranchApi, CommitRefused, Committed, Refused } from "../../branch/contract.ts";
+import type { Committed } from "../../branch/contract.ts";
 import type { JobContext, Uses } from "../context.ts";
 import { type EndsOldest, endOldest, failOldest } from "../jobs/end.ts";
 import { lineageOf } from "../jobs/lineage.ts";
 import { endStep, type Guarded } from "../ledger/guards.ts";
-import { type NotDone, refusalText } from "./reasons.ts";
+import { asWriter } from "./as-writer.ts";
+import { leftOutText, type NotDone, refusalText } from "./reasons.ts";
 import { type Redoes, redoContent } from "./redo.ts";
 
 /** What recording a commit touches. */
 type Records = EndsOldest &
   Uses<keyof Guarded | "ending" | "changed" | "operations" | "published" | "egress" | "pipeline">;
 /** What making one touches. */
-type Commits = Records & Redoes & Uses<never, "branch">;
+type Commits = Records & Redoes & Uses<"errorsClaim", "branch">;
 
 /** Operations sent in one call, of those that are more than a commit takes at once. */
 const STAGE_PAGE = 2000;
@@ -31,9 +32,10 @@ export async function stagePage(uses: Commits, oldest: JobContext, after: string
     return;
   }
   const operations = page.map(({ operation }) => operation);
-  const answer = await asWriter(uses, oldest, (branch, writer) =>
-    branch.stageOutput({ ...writer, operations, anew: after === "" }),
-  );
+  const answer = await asWriter(uses, oldest, {
+    to: "output",
+    ask: (branch, writer) => branch.stageOutput({ ...writer, operations, anew: after === "" }),
+  });
   if (answer.ok) endStep(ledger, oldest, () => ledger.ending.set(n, { step: "stage", after: last.path }));
   else await refused(uses, oldest, answer);
 }
@@ -46,9 +48,11 @@ export async function commitOutput(uses: Commits, oldest: JobContext, staged: bo
   const page = staged ? [] : uses.ledger.operations.page({ after: "", limit: MAX_COMMIT_OPERATIONS });
   const operations = page.map(({ operation }) => operation);
   const lineage = lineageOf(oldest.definition, oldest.job);
-  const answer = await asWriter<Committed>(uses, oldest, (branch, writer) =>
-    branch.commitOutput({ ...writer, operations, lineage, ...(staged && { staged }) }),
-  );
+  const answer = await asWriter<Committed>(uses, oldest, {
+    to: "output",
+    ask: (branch, writer) =>
+      branch.commitOutput({ ...writer, operations, lineage, ...(staged && { staged }) }),
+  });
   if (answer.ok) recordCommit(uses, oldest, answer.commit);
   else await refused(uses, oldest, answer);
 }
@@ -73,7 +77,7 @@ export function recordCommit(uses: Records, oldest: JobContext, commit?: string 
       ledger.ending.set(job.n, { step: "push" });
     } else {
       ledger.ending.remove();
-      endOldest(tx, uses, { job, state: "success", reason: null });
+      endOldest(tx, uses, { job, state: "success", reason: leftOutText(definition, job) });
     }
   });
   wakes.outbox();
@@ -133,35 +137,4 @@ async function refused(uses: Commits, oldest: JobContext, answer: NotDone): Prom
   function fail(reason: string): void {
     failOldest(uses, oldest, reason);
   }
-}
-
-/** As whom an output branch is written to. */
-interface Writer {
-  readonly uid: string;
-  readonly epoch: number;
-  /** The job's id. */
-  readonly origin: string;
-}
-
-/**
- * Asks the output branch for something under our epoch. If the claim is lost, claims the branch again: the output is
- * this pipeline's while it lives. Throws if a peer can't be reached.
- */
-async function asWriter<Good extends { readonly ok: true }>(
-  { ledger, peers }: Uses<"endingStep" | "pipeline", "branch">,
-  { definition, job }: JobContext,
-  ask: (branch: BranchApi, writer: Writer) => Promise<Good | CommitRefused | Refused<"applying">>,
-): Promise<Good | NotDone> {
-  const { uid, name, output } = definition;
-  const branch = peers.branch(output);
-  const epoch = ledger.pipeline.row()?.epoch ?? 0;
-  const answer = await ask(branch, { uid, epoch, origin: job.id });
-  if (answer.ok || (answer.reason !== "lost-claim" && answer.reason !== "no-such-branch")) return answer;
-  const claim = await branch.claim({ pipeline: name, uid });
-  if (!claim.ok) {
-    if (claim.reason === "catalogue-unavailable") throw new Error("the catalogue can't be reached");
-    return { ok: false, reason: "claim-refused", why: claim.reason };
-  }
-  ledger.endingStep(definition, () => ledger.pipeline.setEpoch(claim.epoch));
-  return { ok: false, reason: "reclaimed" };
 }

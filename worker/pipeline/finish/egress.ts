@@ -2,6 +2,7 @@ import type { BranchApi } from "../../branch/contract.ts";
 import type { JobContext, Uses } from "../context.ts";
 import { type EndsOldest, endOldest } from "../jobs/end.ts";
 import { endStep, type Guarded } from "../ledger/guards.ts";
+import { leftOutText } from "./reasons.ts";
 
 /** What the steps of egress touch. */
 type Egresses = Uses<keyof Guarded | "egress" | "ending">;
@@ -25,7 +26,8 @@ export function awaitEgress(
     }
     if (definition.spec.egress && ledger.egress.isPending()) return false;
     ledger.ending.remove();
-    endOldest(tx, uses, { job, state: "success", reason: ledger.jobs.get(job.n)?.reason ?? null });
+    const reason = ledger.jobs.get(job.n)?.reason ?? leftOutText(definition, job);
+    endOldest(tx, uses, { job, state: "success", reason });
     return true;
   });
   if (goesOn === false) wakes.queued();

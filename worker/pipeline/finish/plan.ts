@@ -6,10 +6,11 @@ import type { Tx } from "../../sqlite/transaction.ts";
 import { yieldToOthers } from "../../sqlite/turns.ts";
 import type { JobContext, Uses } from "../context.ts";
 import { endStep, type Guarded } from "../ledger/guards.ts";
-import type { PlannedOperation } from "./draft-store.ts";
+import type { EndingStep, PlannedOperation } from "./draft-store.ts";
+import { stepAfterMark } from "./errors.ts";
 
 type Planned = Guarded &
-  Uses<"changed" | "operations" | "published" | "merges" | "tasks" | "ending">["ledger"];
+  Uses<"changed" | "operations" | "published" | "merges" | "tasks" | "ending" | "errorChanges">["ledger"];
 
 /** Finds the path to plan after one; from the first for null. */
 type NextPath = (after: string | null) => string | undefined;
@@ -71,11 +72,16 @@ function beginCommit(ledger: Planned, oldest: JobContext): boolean | undefined {
   const { job } = oldest;
   return endStep(ledger, oldest, () => {
     if (ledger.tasks.has(job.n)) return true;
-    const isLarge = ledger.operations.count(MAX_COMMIT_OPERATIONS + 1) > MAX_COMMIT_OPERATIONS;
-    ledger.ending.set(job.n, isLarge ? { step: "stage", after: "" } : { step: "commit", staged: false });
+    ledger.ending.set(job.n, stepAfterMark(ledger, { job, output: outputStep(ledger) }));
     ledger.jobs.setCommitting(job.n, 1);
     return false;
   });
+}
+
+/** How the commit of the output begins: a large one is sent in pages first. */
+export function outputStep({ operations }: Pick<Planned, "operations">): EndingStep {
+  const isLarge = operations.count(MAX_COMMIT_OPERATIONS + 1) > MAX_COMMIT_OPERATIONS;
+  return isLarge ? { step: "stage", after: "" } : { step: "commit", staged: false };
 }
 
 interface PathOfJob {

@@ -1,7 +1,9 @@
+import { bucketName } from "../../../protocol/names.ts";
 import { PATH_FAULT_TEXT } from "../../../protocol/paths.ts";
 import type { CommitRefused, Refused } from "../../branch/contract.ts";
 import { describeDatum } from "../../core/datums.ts";
-import type { Definition } from "../definition.ts";
+import { type Definition, errorsOf } from "../definition.ts";
+import type { JobRow } from "../jobs/job-store.ts";
 import type { FailedAttempt } from "../work/attempt-store.ts";
 import type { ChangedStore } from "./draft-store.ts";
 
@@ -41,11 +43,24 @@ function lastLine(log: string): string | undefined {
     .findLast((line) => line !== "");
 }
 
+/** What the readers of a job that succeeded without some datums should know; null: it did not. */
+export function leftOutText(definition: Definition, { failed }: Pick<JobRow, "failed">): string | null {
+  if (failed === 0) return null;
+  const datums = failed === 1 ? "1 datum failed and is" : `${failed} datums failed and are`;
+  return `${datums} left out: s3://${bucketName(errorsOf(definition))} tells why`;
+}
+
 /** `reclaimed`: we had lost the claim and have it again, so the branch is to be asked again. */
 export type NotDone =
   | CommitRefused
   | Refused<"applying" | "reclaimed">
   | { readonly ok: false; readonly reason: "claim-refused"; readonly why: string };
+
+/** Why a branch refused a commit in which no paths can be in each other's way. */
+export function refusalWords(refused: NotDone): string {
+  if (refused.reason === "claim-refused") return `the branch can't be claimed: ${refused.why}`;
+  return `the branch refused the commit: ${refused.reason}`;
+}
 
 /** Why the output branch refused the commit, in words. */
 export function refusalText(

@@ -41,7 +41,11 @@ export interface JobRow {
   readonly processed: number;
   readonly skipped: number;
   readonly failed: number;
+  /** Those of the failed ones that failed by their own fault alone. */
+  readonly bad: number;
   readonly open: number;
+  /** Its commit to the errors branch. */
+  readonly errorsCommit: string | null;
   readonly outputCommit: string | null;
   readonly createdAt: number;
   readonly startedAt: number | null;
@@ -59,6 +63,7 @@ export interface Counts {
   readonly processed?: number;
   readonly skipped?: number;
   readonly failed?: number;
+  readonly bad?: number;
   readonly open?: number;
 }
 
@@ -125,6 +130,11 @@ export class JobStore extends Store {
   /** The oldest job that has not ended: the only one that may come to its end. */
   oldest(): JobRow | undefined {
     return this.#one(`finished_at IS NULL ORDER BY n LIMIT 1`);
+  }
+
+  /** The newest job that has not ended. */
+  newestUnfinished(): JobRow | undefined {
+    return this.#one(`finished_at IS NULL ORDER BY n DESC LIMIT 1`);
   }
 
   /** The oldest job whose datums are not all known. */
@@ -204,6 +214,11 @@ export class JobStore extends Store {
     this.sql.run`UPDATE jobs SET output_commit = ${commit}, version = version + 1 WHERE n = ${n}`;
   }
 
+  /** What it changes in the errors branch is committed. */
+  setErrorsCommit(n: number, commit: string | null): void {
+    this.sql.run`UPDATE jobs SET errors_commit = ${commit}, version = version + 1 WHERE n = ${n}`;
+  }
+
   /** Its output commit is done with, what remains is egress. */
   setEgressing(n: number): void {
     this.sql.run`
@@ -221,10 +236,10 @@ export class JobStore extends Store {
   }
 
   /** Counters are kept, never counted. Those of a job that has ended stay as they are. */
-  count(n: number, { processed = 0, skipped = 0, failed = 0, open = 0 }: Counts): void {
+  count(n: number, { processed = 0, skipped = 0, failed = 0, bad = 0, open = 0 }: Counts): void {
     this.sql.run`
       UPDATE jobs SET processed = processed + ${processed}, skipped = skipped + ${skipped},
-        failed = failed + ${failed}, open = open + ${open}, version = version + 1
+        failed = failed + ${failed}, bad = bad + ${bad}, open = open + ${open}, version = version + 1
       WHERE n = ${n} AND finished_at IS NULL`;
   }
 
@@ -259,5 +274,5 @@ export class JobStore extends Store {
 }
 
 const COLUMNS = `n, id, state, reason, revision, source, positions, fill, filled, carried AS tookOver, turn_at AS turnAt, committing,
-  total, processed, skipped, failed, open, output_commit AS outputCommit, created_at AS createdAt,
+  total, processed, skipped, failed, bad, open, errors_commit AS errorsCommit, output_commit AS outputCommit, created_at AS createdAt,
   started_at AS startedAt, finished_at AS finishedAt, version`;

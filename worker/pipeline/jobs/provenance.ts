@@ -12,13 +12,14 @@ export async function makersOf(
     "exists" | "pipeline" | "jobs" | "makers" | "results" | "codes" | "attempts" | "elements",
     "branch"
   >,
-  { job: id, path, after, limit }: Parameters<PipelineApi["provenance"]>[0],
+  { job: id, branch, path, after, limit }: Parameters<PipelineApi["provenance"]>[0],
 ): Promise<MakerPage | "no-such-job" | "not-kept" | "not-yet"> {
   const { ledger } = uses;
   const row = ledger.exists ? ledger.pipeline.row() : undefined;
   const job = row && ledger.jobs.byId(id);
   const definition = job && ledger.pipeline.definitionAt(job.revision);
   if (!row || !job || !definition) return "no-such-job";
+  if (!isOutput(definition, branch)) return { datums: [], next: null };
   if (job.n < row.madeFrom) return "not-kept";
   if (job.n > row.committed) return "not-yet";
   const makers = ledger.makers.of(path, { job: job.n, after, limit });
@@ -39,7 +40,17 @@ export async function makersOf(
       inputs: await inputsOf(uses, { definition, job, key }),
     });
   }
-  return { datums, next: makers.length === limit ? (makers.at(-1)?.key ?? null) : null };
+  return { datums, next: nextAfter(makers, limit) };
+}
+
+/** A full page may have others after it. */
+function nextAfter(page: readonly { readonly key: string }[], limit: number): string | null {
+  return page.length === limit ? (page.at(-1)?.key ?? null) : null;
+}
+
+/** Whether a branch of the pipeline's repo is the one of its output; undefined stands for that. */
+function isOutput({ output }: Definition, branch: string = output.branch): boolean {
+  return branch === output.branch;
 }
 
 async function inputsOf(

@@ -52,6 +52,7 @@ export function viewJob(job: JobRow, { ledger, oldest }: ViewContext): Job {
       commit: job.positions[source]?.commit ?? null,
     })),
     outputCommit: job.outputCommit,
+    ...(job.errorsCommit !== null && { errorsCommit: job.errorsCommit }),
     datums: {
       total: job.total,
       processed: job.processed,

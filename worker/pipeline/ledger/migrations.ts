@@ -7,6 +7,7 @@ import { SCHEMA_V6 } from "./v6.ts";
 import { SCHEMA_V7 } from "./v7.ts";
 import { SCHEMA_V8 } from "./v8.ts";
 import { SCHEMA_V9 } from "./v9.ts";
+import { SCHEMA_V10 } from "./v10.ts";
 
 /**
  * The tables of a Pipeline object. `born`, `died` and `job` are numbers of its own jobs: something is there at job n
@@ -22,4 +23,5 @@ export const MIGRATIONS: readonly string[] = [
   SCHEMA_V7,
   SCHEMA_V8,
   SCHEMA_V9,
+  SCHEMA_V10,
 ];

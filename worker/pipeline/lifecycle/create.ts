@@ -3,7 +3,8 @@
  *
  *   creating → active → stopping → stopped → starting → active
  *   creating → purging → deleted, if the output branch is somebody else's
- *   creating → deleting → purging → deleted, if the pipelines would go in a circle (propose.ts)
+ *   creating → deleting → purging → deleted, if the pipelines would go in a circle (propose.ts), or if the errors branch is
+ *              somebody else's (errors-branch.ts)
  *              active → updating → active
  *              any of these → deleting → purging → deleted
  *
@@ -19,7 +20,7 @@
  * Each change of state is a new version. The catalogue keeps the highest that it was told, so what arrives late does no
  * harm; the row of a deleted pipeline stays as a tombstone, as the next one of its name counts on from there.
  */
-import type { PipelineSpec } from "../../../protocol/spec.ts";
+import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
 import type { Refused } from "../../branch/contract.ts";
 import { checkSpec } from "../../core/spec.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
@@ -32,6 +33,7 @@ import { insertWholeJob, type MakesJobs, pipelineEvent } from "../jobs/make.ts";
 import { whileIn } from "../ledger/guards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { purge } from "./destroy.ts";
+import { claimErrors } from "./errors-branch.ts";
 import { type Proposes, propose } from "./propose.ts";
 import { subscribe } from "./subscribe.ts";
 
@@ -73,13 +75,14 @@ export async function beginCreation(
   });
 }
 
-type Needs = Proposes & MakesJobs & Uses<"pipeline", "branch" | "blobs">;
+type Needs = Proposes & MakesJobs & Uses<"pipeline" | "errorsClaim", "branch" | "blobs">;
+type ErrorsNeeds = Uses<"transaction" | "pipeline" | "errorsClaim", "branch">;
 
 /** Why a creation was refused once it had begun. */
-export type CreationRefused = Refused<"output-exists"> | CircleRefused;
+export type CreationRefused = Refused<"output-exists" | "errors-exist"> | CircleRefused;
 
 /**
- * Rolls a creation forward: propose and check the edges, claim the output, leave the marker, subscribe to the inputs,
+ * Rolls a creation forward: propose and check the edges, claim the output and the errors branch, leave the marker, subscribe to the inputs,
  * tell the catalogue, run. Throws if a peer can't be reached.
  */
 export async function continueCreation(uses: Needs): Promise<CreationRefused | "done"> {
@@ -87,12 +90,17 @@ export async function continueCreation(uses: Needs): Promise<CreationRefused | "
   const definition = ledger.pipeline.definition();
   if (!definition || !isCreating(ledger, definition.uid)) return "done";
   const { name, uid, sources: inputs, output } = definition;
-  const circle = await propose(uses, uid, { name, uid, inputs, output });
+  const skips = skipsBadDatums(definition.spec);
+  const circle = await propose(uses, uid, { name, uid, inputs, output, errors: skips });
   if (circle) {
     refuse(ledger, definition);
     return { ok: false, reason: "circle", circle };
   }
   if (!(await claim(uses, definition))) return { ok: false, reason: "output-exists" };
+  if (skips && !(await claimErrorsToo(uses, definition))) {
+    refuse(ledger, definition);
+    return { ok: false, reason: "errors-exist" };
+  }
   const marker = JSON.stringify({ pipeline: definition.name, uid: definition.uid });
   await peers.blobs.put(markerName(definition.name), new TextEncoder().encode(marker));
   for (const source of ledger.sources.unsubscribed()) {
@@ -134,6 +142,19 @@ async function claim(
     // Nobody has heard of a pipeline that is refused: its rows go, and the catalogue is told nothing.
     work: () => (claimed.ok ? ledger.pipeline.setEpoch(claimed.epoch) : ledger.pipeline.setState("purging")),
   });
+  return claimed.ok;
+}
+
+/** The same for the errors branch. */
+async function claimErrorsToo(uses: ErrorsNeeds, definition: Definition): Promise<boolean> {
+  const { uid } = definition;
+  const claimed = await claimErrors(uses, definition);
+  if (!claimed.ok && claimed.reason === "catalogue-unavailable") {
+    throw new Error("the catalogue can't be reached");
+  }
+  if (claimed.ok) {
+    whileIn(uses.ledger, { uid, state: "creating", work: () => uses.ledger.errorsClaim.settle(uid) });
+  }
   return claimed.ok;
 }
 

@@ -6,6 +6,7 @@ import { flushPage, pipelineRecord } from "../engine/catalogue-outbox.ts";
 import { whileIn } from "../ledger/guards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { endAllJobs } from "./end-all-jobs.ts";
+import { releaseErrors } from "./errors-branch.ts";
 
 /** Rows removed in one transaction. */
 const SLICE = 1000;
@@ -37,6 +38,10 @@ const TABLES: readonly (readonly [table: string, key: string])[] = [
   ["log_store", "one"],
   ["lost_leases", "lease"],
   ["codes", "number"],
+  ["bad_datums", "id"],
+  ["error_changes", "id"],
+  ["errors_claim", "one"],
+  ["last_retry", "one"],
 ];
 
 /** From here on nothing is leased and no event makes a job. Returns false if there is no pipeline. */
@@ -64,7 +69,9 @@ export async function continueDestruction(context: PipelineContext): Promise<voi
   await endAllJobs(context, { definition, reason: "the pipeline was deleted" });
   // Jobs outlive their pipeline in the catalogue: it is told of their end before the rows go.
   while (await flushPage(context)) await yieldToOthers();
-  await peers.branch(output).release({ uid, destroy: ledger.pipeline.row()?.keepOutput === 0 });
+  const destroy = ledger.pipeline.row()?.keepOutput === 0;
+  await releaseErrors(context, definition, { destroy });
+  await peers.branch(output).release({ uid, destroy });
   await peers.catalogue.pipelines.record(
     pipelineRecord(ledger, { definition, state: "deleting", deleted: true }),
   );

@@ -149,6 +149,11 @@ export class PipelineStore extends Store {
     this.sql.run`UPDATE pipeline SET state = ${state}, version = version + 1`;
   }
 
+  /** Nothing has changed but the version, which makes a job unique that no commit made. */
+  setNewVersion(): void {
+    this.sql.run`UPDATE pipeline SET version = version + 1`;
+  }
+
   setCatalogueVersion(version: number): void {
     this.sql.run`UPDATE pipeline SET told = max(told, ${version})`;
   }

@@ -20,7 +20,7 @@
  *  - A crash: a creation begins again with 1. Of an update nothing is left but the proposal: nobody holds it any more.
  */
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
-import { type Flow, wayBack } from "../../core/circles.ts";
+import { flowsOf, outputsOf, wayBack } from "../../core/circles.ts";
 import type { Uses } from "../context.ts";
 import type { Circle } from "../contract.ts";
 import type { Definition } from "../definition.ts";
@@ -31,6 +31,8 @@ export interface Edges {
   readonly uid: string;
   readonly inputs: readonly BranchAddress[];
   readonly output: BranchAddress;
+  /** Whether it writes to its errors branch, too. */
+  readonly errors: boolean;
 }
 
 export type Proposes = Uses<"transaction" | "proposals" | "timers", "catalogue" | "now"> & Watches;
@@ -47,25 +49,30 @@ interface Watches {
  */
 export async function propose(uses: Proposes, id: string, edges: Edges): Promise<Circle | undefined> {
   const { ledger, peers, watch } = uses;
-  const { name, uid, output } = edges;
+  const { name, uid, output, errors } = edges;
   const inputs = edges.inputs.map(({ repo, branch }) => ({ repo, branch }));
   ledger.transaction(() => ledger.proposals.add(id));
   watch();
-  await peers.catalogue.proposals.add({ pipeline: name, id, uid, inputs, output });
+  await peers.catalogue.proposals.add({ pipeline: name, id, uid, inputs, output, errors });
   return await circleOf(uses, { ...edges, inputs });
 }
 
 /** The first circle that the pipeline would be part of. */
-async function circleOf({ peers }: Proposes, { name, inputs, output }: Edges): Promise<Circle | undefined> {
+async function circleOf(
+  { peers }: Proposes,
+  { name, inputs, output, errors }: Edges,
+): Promise<Circle | undefined> {
   const graph = await peers.catalogue.proposals.graph();
   const others = graph
     .filter(({ pipeline }) => pipeline !== name)
-    .map((flow): Flow => ({ ...flow, inputs: flow.inputs.map(bucketName), output: bucketName(flow.output) }));
-  for (const input of inputs) {
-    const way = wayBack(others, { from: bucketName(input), to: bucketName(output) });
-    if (!way) continue;
-    const isProposed = way.some((flow) => flow.isProposed);
-    return { input, through: way.map(({ pipeline }) => pipeline), isProposed };
+    .flatMap((flow) => flowsOf({ ...flow, name: flow.pipeline }));
+  for (const made of outputsOf({ name, output, errors })) {
+    for (const input of inputs) {
+      const way = wayBack(others, { from: bucketName(input), to: bucketName(made) });
+      if (!way) continue;
+      const isProposed = way.some((flow) => flow.isProposed);
+      return { input, made, through: way.map(({ pipeline }) => pipeline), isProposed };
+    }
   }
   return undefined;
 }

@@ -52,7 +52,7 @@ function lazinessOf(spec: PipelineSpec): unknown {
 
 function settingsOf(spec: PipelineSpec): unknown {
   const { transform: _, inputs: __, outputBranch: ___, $schema: ____, ...settings } = spec;
-  return { ...settings, lazy: lazinessOf(spec) };
+  return { ...settings, onDatumFailure: settings.onDatumFailure ?? "fail", lazy: lazinessOf(spec) };
 }
 
 /** With other credentials, results still go to the same place. */

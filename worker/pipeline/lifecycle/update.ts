@@ -1,5 +1,5 @@
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
-import type { PipelineSpec } from "../../../protocol/spec.ts";
+import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
 import { type CatalogueFault, catalogueFault } from "../../core/catalogue-fault.ts";
 import { checkSpec } from "../../core/spec.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
@@ -13,6 +13,7 @@ import { insertJob, insertWholeJob, type MakesJobs, pipelineEvent } from "../job
 import { whileIn } from "../ledger/guards.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { endAllJobs } from "./end-all-jobs.ts";
+import { claimErrors, hasErrors } from "./errors-branch.ts";
 import { addsEdges, type Edges, type Proposes, propose } from "./propose.ts";
 import { type SpecChange, specChange } from "./spec-change.ts";
 import { subscribe } from "./subscribe.ts";
@@ -24,7 +25,14 @@ export interface Update extends Submitter {
 }
 
 /** `busy`: the pipeline neither runs nor is stopped, or another update was first; `begun`: done, or written down to be done. */
-type UpdateBegun = NotChecked | "busy" | "other-output" | "no-such-commit" | "unchanged" | "begun";
+type UpdateBegun =
+  | NotChecked
+  | "errors-exist"
+  | "busy"
+  | "other-output"
+  | "no-such-commit"
+  | "unchanged"
+  | "begun";
 
 /** Why the edges of an update are not held to be good: there would be a circle, or the catalogue can't be asked. */
 type NotChecked = Circle | CatalogueFault;
@@ -39,7 +47,7 @@ type NotChecked = Circle | CatalogueFault;
  * the present one, which is from then on the caller's. Returns the circle if there would be one.
  */
 export async function beginUpdate(
-  uses: Proposes & MakesJobs & Uses<"pipeline" | "egress", "branch">,
+  uses: Proposes & MakesJobs & Uses<"pipeline" | "egress" | "errorsClaim", "branch">,
   request: Update,
 ): Promise<UpdateBegun> {
   const { ledger, peers, held } = uses;
@@ -48,14 +56,18 @@ export async function beginUpdate(
   const before = ledger.pipeline.definition();
   const starts = await findStarts(peers, inputs, before?.inputs);
   if (!starts) return "no-such-commit";
-  if (!before || before.spec.outputBranch !== request.spec.outputBranch || !addsEdges(before, inputs)) {
+  const isSame = before?.spec.outputBranch === request.spec.outputBranch;
+  if (!before || !isSame || !(addsEdges(before, inputs) || addsErrors(ledger, before, request))) {
     return beginNow(uses, { request, starts, inputs, uid: before?.uid, isChecked: false });
   }
   const { name, uid, output } = before;
+  const errors = skipsBadDatums(request.spec) || hasErrors(ledger, before);
   const id = peers.id();
   held.add(id);
   try {
-    const refused = await checkEdges(uses, id, { name, uid, inputs, output });
+    const refused =
+      (await checkEdges(uses, id, { name, uid, inputs, output, errors })) ??
+      (await claimFor(uses, before, request));
     return refused ?? beginNow(uses, { request, starts, inputs, uid, isChecked: true });
   } finally {
     held.delete(id);
@@ -71,6 +83,26 @@ async function checkEdges(uses: Proposes, id: string, edges: Edges): Promise<Not
   }
 }
 
+/** Whether an update would have the pipeline write to its errors branch, which it does not yet. */
+function addsErrors(
+  { errorsClaim }: Uses<"errorsClaim">["ledger"],
+  { uid }: Definition,
+  { spec }: Update,
+): boolean {
+  return skipsBadDatums(spec) && errorsClaim.get(uid)?.settled !== true;
+}
+
+/** Claims the errors branch for an update that wants it. Settled with its version, else taken back (errors-branch.ts). */
+async function claimFor(
+  uses: Uses<"transaction" | "errorsClaim", "branch">,
+  before: Definition,
+  request: Update,
+): Promise<"errors-exist" | "catalogue-unavailable" | undefined> {
+  if (!addsErrors(uses.ledger, before, request)) return undefined;
+  const claimed = await claimErrors(uses, before);
+  return claimed.ok ? undefined : claimed.reason;
+}
+
 interface Prepared {
   readonly request: Update;
   readonly starts: Revision["starts"];
@@ -82,7 +114,7 @@ interface Prepared {
 }
 
 function beginNow(
-  uses: MakesJobs & Uses<"transaction" | "pipeline" | "egress" | "timers">,
+  uses: MakesJobs & Uses<"transaction" | "pipeline" | "egress" | "timers" | "errorsClaim">,
   prepared: Prepared,
 ): Exclude<UpdateBegun, NotChecked> {
   const { ledger } = uses;
@@ -94,6 +126,11 @@ function beginNow(
     if (definition.spec.outputBranch !== prepared.request.spec.outputBranch) return "other-output";
     // Another update may have taken away meanwhile what this one seemed to have already.
     if (!prepared.isChecked && addsEdges(definition, prepared.inputs)) return "busy";
+    if (skipsBadDatums(prepared.request.spec)) {
+      // The claim may have been taken back meanwhile, or this update seemed to have it already.
+      if ((ledger.errorsClaim.get(definition.uid)?.epoch ?? null) === null) return "busy";
+      ledger.errorsClaim.settle(definition.uid);
+    }
     return write(tx, uses, { ...prepared, definition, state });
   });
 }

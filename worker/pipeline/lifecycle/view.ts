@@ -1,10 +1,12 @@
 import { bucketName } from "../../../protocol/names.ts";
 import type { Pipeline } from "../../../protocol/pipelines.ts";
+import { ERRORS_BRANCH } from "../../../protocol/spec.ts";
 import type { Found } from "../contract.ts";
 import type { Definition } from "../definition.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { hasErrors } from "./errors-branch.ts";
 
-type Viewed = Pick<Ledger, "exists" | "pipeline" | "sources">;
+type Viewed = Pick<Ledger, "exists" | "pipeline" | "sources" | "errorsClaim">;
 
 /** A pipeline as the control API shows it. */
 export function describePipeline(
@@ -20,6 +22,7 @@ export function describePipeline(
     spec,
     outputRepo: output.repo,
     outputBranch: output.branch,
+    ...(hasErrors(ledger, definition) && { errorsBranch: ERRORS_BRANCH }),
     limited,
     reason: state === "active" ? (clockText(ledger) ?? emptyInputs(ledger, definition)) : null,
   };

@@ -7,7 +7,9 @@ export interface AttemptRow {
   readonly job: number;
   readonly id: string;
   readonly key: string;
+  /** Tries that failed, and those of them that failed through no fault of the datum. */
   readonly tries: number;
+  readonly troubles: number;
   readonly lost: number;
 }
 
@@ -79,7 +81,7 @@ export class AttemptStore extends Store {
       return;
     }
     this.sql.run`
-      UPDATE attempts SET state = 'queued', tries = 0, finished_at = NULL WHERE job = ${job} AND id = ${id}`;
+      UPDATE attempts SET state = 'queued', tries = 0, troubles = 0, finished_at = NULL WHERE job = ${job} AND id = ${id}`;
     this.#count(job, { open: 1, processed: done.state === "success" ? -1 : 0 });
   }
 
@@ -106,7 +108,7 @@ export class AttemptStore extends Store {
       if (found.length === limit) break;
       found.push(
         ...this.sql.all<AttemptRow>`
-          SELECT job, id, key, tries, lost FROM attempts INDEXED BY attempts_queued
+          SELECT job, id, key, tries, troubles, lost FROM attempts INDEXED BY attempts_queued
           WHERE state = 'queued' AND job > ${after} AND job < ${before}
           ORDER BY job, key LIMIT ${limit - found.length}`,
       );
@@ -128,7 +130,7 @@ export class AttemptStore extends Store {
   /** The attempt that a lease holds. The lease is the fence: a lost one, or one whose job has ended, finds nothing. */
   held(lease: string): HeldAttempt | undefined {
     return this.sql.first<HeldAttempt>`
-      SELECT job, attempts.id AS id, key, tries, lost, node, revision
+      SELECT job, attempts.id AS id, key, tries, troubles, lost, node, revision
       FROM attempts CROSS JOIN jobs ON n = attempts.job
       WHERE lease = ${lease} AND attempts.state = 'running' AND jobs.finished_at IS NULL`;
   }
@@ -144,7 +146,7 @@ export class AttemptStore extends Store {
   /** Attempts whose lease ran out. */
   expired(now: number, limit: number): AttemptRow[] {
     return this.sql.all<AttemptRow>`
-      SELECT job, id, key, tries, lost FROM attempts
+      SELECT job, id, key, tries, troubles, lost FROM attempts
       WHERE lease_until IS NOT NULL AND lease_until <= ${now} ORDER BY lease_until LIMIT ${limit}`;
   }
 
@@ -155,11 +157,11 @@ export class AttemptStore extends Store {
   }
 
   /** Back into the queue, with what it has behind it. */
-  requeue({ job, id, tries, lost }: AttemptRow): void {
+  requeue({ job, id, tries, troubles, lost }: AttemptRow): void {
     this.#lost.ofAttempt({ job, id });
     this.sql.run`
       UPDATE attempts SET state = 'queued', lease = NULL, worker = NULL, node = NULL, lease_until = NULL,
-        tries = ${tries}, lost = ${lost}
+        tries = ${tries}, troubles = ${troubles}, lost = ${lost}
       WHERE job = ${job} AND id = ${id}`;
   }
 
@@ -183,16 +185,19 @@ export class AttemptStore extends Store {
     for (const waiting of spared) this.#count(waiting.job, { skipped: 1, open: -1 });
   }
 
-  /** For good, in this job: the next job that waited for the datum tries for itself. */
-  fail(attempt: AttemptRow, fault: Fault & { now: number }): void {
-    const { job, id, tries, lost } = attempt;
+  /**
+   * For good, in this job: the next job that waited for the datum tries for itself. `bad`: it failed by its own fault
+   * alone, so that a job may succeed without it.
+   */
+  fail(attempt: AttemptRow, { bad, ...fault }: Fault & { now: number; bad: boolean }): void {
+    const { job, id, tries, troubles, lost } = attempt;
     this.note(attempt, fault);
     this.#lost.ofAttempt(attempt);
     this.sql.run`
-      UPDATE attempts SET state = 'failed', lease = NULL, lease_until = NULL, tries = ${tries}, lost = ${lost},
-        finished_at = ${fault.now}
+      UPDATE attempts SET state = 'failed', lease = NULL, lease_until = NULL, tries = ${tries},
+        troubles = ${troubles}, lost = ${lost}, is_bad = ${bad ? 1 : 0}, finished_at = ${fault.now}
       WHERE job = ${job} AND id = ${id}`;
-    this.#count(job, { failed: 1, open: -1 });
+    this.#count(job, { failed: 1, bad: bad ? 1 : 0, open: -1 });
     this.#promote(id);
   }
 
@@ -218,31 +223,44 @@ export class AttemptStore extends Store {
   failed(job: number, { after, limit }: { after: string | null; limit: number }): FailedAttempt[] {
     const first = after === null ? 1 : 0;
     return this.sql.all<FailedAttempt>`
-      SELECT job, id, key, tries, lost, exit_code AS exitCode, reason, log
+      SELECT job, id, key, tries, troubles, lost, exit_code AS exitCode, reason, log
       FROM attempts INDEXED BY attempts_failed
       WHERE state = 'failed' AND job = ${job} AND key >= ${after ?? ""} AND (${first} OR key > ${after})
       ORDER BY key LIMIT ${limit}`;
+  }
+
+  /** The first failed datum of a job that failed not by its own fault alone. */
+  firstNotBad(job: number): FailedAttempt | undefined {
+    return this.sql.first<FailedAttempt>`
+      SELECT job, id, key, tries, troubles, lost, exit_code AS exitCode, reason, log
+      FROM attempts INDEXED BY attempts_failed
+      WHERE state = 'failed' AND job = ${job} AND is_bad = 0 ORDER BY key LIMIT 1`;
   }
 
   /** Datums that were open when their job ended, by key, after one; from the first for null. */
   killed(job: number, { after, limit }: { after: string | null; limit: number }): AttemptRow[] {
     const first = after === null ? 1 : 0;
     return this.sql.all<AttemptRow>`
-      SELECT job, id, key, tries, lost FROM attempts INDEXED BY attempts_killed
+      SELECT job, id, key, tries, troubles, lost FROM attempts INDEXED BY attempts_killed
       WHERE state = 'killed' AND job = ${job} AND key >= ${after ?? ""} AND (${first} OR key > ${after})
       ORDER BY key LIMIT ${limit}`;
+  }
+
+  /** Whether a datum has failed in a job. */
+  hasFailed(job: number, id: string): boolean {
+    return this.sql.has`SELECT 1 FROM attempts WHERE job = ${job} AND id = ${id} AND state = 'failed'`;
   }
 
   /** What a job ran or is to run, by id, after one. */
   ofJob(job: number, { after, limit }: { after: string; limit: number }): ShownAttempt[] {
     return this.sql.all<ShownAttempt>`
-      SELECT job, id, key, state, tries, lost, node, exit_code AS exitCode, reason, log, finished_at AS finishedAt
+      SELECT job, id, key, state, tries, troubles, lost, node, exit_code AS exitCode, reason, log, finished_at AS finishedAt
       FROM attempts WHERE job = ${job} AND id > ${after} ORDER BY id LIMIT ${limit}`;
   }
 
   get(job: number, id: string): ShownAttempt | undefined {
     return this.sql.first<ShownAttempt>`
-      SELECT job, id, key, state, tries, lost, node, exit_code AS exitCode, reason, log, finished_at AS finishedAt
+      SELECT job, id, key, state, tries, troubles, lost, node, exit_code AS exitCode, reason, log, finished_at AS finishedAt
       FROM attempts WHERE job = ${job} AND id = ${id}`;
   }
 

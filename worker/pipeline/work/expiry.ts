@@ -30,7 +30,7 @@ export function sweep(tx: Tx, uses: Sweeps, now: number): boolean {
     if (lost < MAX_LOSSES) ledger.attempts.requeue({ ...attempt, lost });
     else {
       const reason = lossText(lost);
-      ledger.attempts.fail({ ...attempt, lost }, { exitCode: null, reason, log: "", now });
+      ledger.attempts.fail({ ...attempt, lost }, { exitCode: null, reason, log: "", now, bad: false });
     }
   }
   if (expired.length === 0 && !sweptTasks) return false;

@@ -1,9 +1,10 @@
 import { PATH_FAULT_TEXT, pathFault } from "../../../protocol/paths.ts";
 import type { Outcome } from "../../../protocol/runner.ts";
+import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Uses } from "../context.ts";
 import { endEarly } from "../jobs/end.ts";
-import type { Fault, HeldAttempt } from "./attempt-store.ts";
+import type { AttemptRow, Fault, HeldAttempt } from "./attempt-store.ts";
 import { type Sweeps, sweep } from "./expiry.ts";
 import type { TaskRow } from "./task-store.ts";
 import { failJobOf } from "./tasks.ts";
@@ -12,6 +13,9 @@ import { failJobOf } from "./tasks.ts";
 type Records = Sweeps & Uses<"results" | "codes" | "merges" | "egress">;
 
 type DatumSuccess = Extract<Outcome, { state: "success" }>;
+type DatumFailure = Extract<Outcome, { state: "failed" }>;
+/** A fault, and whether it is the datum's own. */
+type JudgedFault = Fault & { readonly own: boolean };
 type Success = Exclude<Outcome, { state: "returned" | "failed" }>;
 
 /**
@@ -41,18 +45,20 @@ function recordDatum(
   switch (outcome.state) {
     case "success": {
       const fault = outputFault(outcome);
-      if (fault) fail(fault);
+      if (fault) fail({ ...fault, own: true });
       else succeed(outcome);
       return;
     }
     case "failed":
       if (outcome.endsJob) failForAll(outcome);
-      else fail(outcome);
+      else fail({ ...outcome, own: isOwnFault(outcome, ledger.pipeline.active()?.spec) });
       return;
     case "merged":
-    case "pushed":
-      fail({ exitCode: null, reason: `its worker reported '${outcome.state}' for a datum`, log: "" });
+    case "pushed": {
+      const reason = `its worker reported '${outcome.state}' for a datum`;
+      fail({ exitCode: null, reason, log: "", own: false });
       return;
+    }
     case "returned":
       // The worker keeps its slot: it may only have been given more than it gets to. One that ends says so (renew).
       ledger.attempts.requeue(attempt);
@@ -66,19 +72,24 @@ function recordDatum(
     ledger.attempts.succeed(attempt, { exitCode, now });
   }
 
-  function fail({ exitCode, reason, log }: Fault): void {
+  function fail({ exitCode, reason, log, own }: JudgedFault): void {
+    const spec = ledger.pipeline.active()?.spec;
     const tries = attempt.tries + 1;
-    if (tries >= (ledger.pipeline.active()?.spec.datumTries ?? tries)) {
-      ledger.attempts.fail({ ...attempt, tries }, { exitCode, reason, log, now });
+    const troubles = attempt.troubles + (own ? 0 : 1);
+    const verdict = verdictOf({ tries, troubles }, spec);
+    if (verdict !== "again") {
+      const bad = verdict === "bad";
+      ledger.attempts.fail({ ...attempt, tries, troubles }, { exitCode, reason, log, now, bad });
       return;
     }
     ledger.attempts.note(attempt, { exitCode, reason, log });
-    ledger.attempts.requeue({ ...attempt, tries });
+    ledger.attempts.requeue({ ...attempt, tries, troubles });
   }
 
   /** No other datum of the job could run either, nor could this one: it is not tried again before the next job. */
   function failForAll({ exitCode, reason, log }: Fault): void {
-    ledger.attempts.fail({ ...attempt, tries: attempt.tries + 1 }, { exitCode, reason, log, now });
+    const failed = { ...attempt, tries: attempt.tries + 1 };
+    ledger.attempts.fail(failed, { exitCode, reason, log, now, bad: false });
     const job = ledger.jobs.get(attempt.job);
     if (job) endEarly(tx, uses, { job, state: "failure", reason });
   }
@@ -119,6 +130,31 @@ function recordTask(tx: Tx, uses: Records, { task, outcome }: { task: TaskRow; o
       failJobOf(tx, uses, { task, why });
     }
   }
+}
+
+/**
+ * What so many failed tries make of a datum. If jobs may succeed without it, its own faults and the troubles of nodes are
+ * counted apart, each up to datumTries: a datum is not given up for what was not its fault, and gets all of its tries.
+ */
+function verdictOf(
+  { tries, troubles }: Pick<AttemptRow, "tries" | "troubles">,
+  spec: PipelineSpec | undefined,
+): "again" | "failed" | "bad" {
+  const most = spec?.datumTries ?? tries;
+  const own = tries - troubles;
+  if (own >= most) return "bad";
+  const counted = spec && skipsBadDatums(spec) ? troubles : tries;
+  return counted >= most ? "failed" : "again";
+}
+
+/**
+ * Whether it is the datum's own fault. A runner of a release that does not tell says the exit code: one that is not
+ * accepted is the command's. Of what is not certain, the job hears.
+ */
+function isOwnFault({ blame, exitCode }: DatumFailure, spec: PipelineSpec | undefined): boolean {
+  if (blame !== undefined) return blame === "datum";
+  const accepted = [0, ...(spec?.transform.acceptReturnCode ?? [])];
+  return exitCode !== null && !accepted.includes(exitCode);
 }
 
 /** An output that the tree can't hold would fail the whole commit: it fails its datum instead. */

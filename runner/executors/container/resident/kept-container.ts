@@ -142,10 +142,11 @@ export class KeptContainer {
       const State = await this.#lastState();
       if (State.OOMKilled) return { kind: "exited", code: KILLED, log, fault: outOfMemory(limits, owner) };
       const how = State.Running ? "does not answer any more" : `has ended (exit code ${State.ExitCode})`;
-      return { kind: "exited", code: KILLED, log, fault: `the command's container ${how}` };
+      return { kind: "exited", code: KILLED, log, fault: `the command's container ${how}`, blame: "node" };
     } catch (error) {
       if (!(error instanceof EngineRefusal)) throw asTrouble(error, engine);
-      return { kind: "exited", code: KILLED, log, fault: "the command's container was removed" };
+      const fault = "the command's container was removed";
+      return { kind: "exited", code: KILLED, log, fault, blame: "node" };
     }
   }
 

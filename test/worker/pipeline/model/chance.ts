@@ -95,6 +95,7 @@ export class Chance {
   spec(before: NaiveSpec, kind: NaiveUpdate): NaiveSpec {
     if (kind === "settings") {
       const settings = { ...before, workers: before.workers + 1 };
+      if (this.in(30)) return { ...settings, skips: !before.skips };
       return this.in(50) ? settings : { ...settings, store: this.store(settings.workers) };
     }
     if (kind === "transform") return { ...before, cmd: `${before.cmd}+` };

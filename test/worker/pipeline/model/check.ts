@@ -1,9 +1,9 @@
 import { env } from "cloudflare:test";
 import type { Job } from "../../../../protocol/pipelines.ts";
 import { openCatalogue } from "../../../../worker/catalogue/catalogue.ts";
-import { allJobs, branchOf, contentOf, master, pipelineOf, query } from "../support.ts";
+import { allJobs, branchOf, contentOf, master, pipelineOf, query, textOf } from "../support.ts";
 import type { NaiveJob, NaivePipeline } from "./naive-pipeline.ts";
-import { datumsOf, endOf, type MatchedJob, merged, type NaiveEnd } from "./naive-results.ts";
+import { datumsOf, endOf, failedOf, type MatchedJob, merged, type NaiveEnd } from "./naive-results.ts";
 import type { Outside } from "./outside.ts";
 import type { RunLog } from "./run-log.ts";
 
@@ -21,11 +21,12 @@ export async function check(
       real: job.inputs.map((input) => [input.name, input.repo, input.commit]),
       model: naive.inputs.map((input) => [input.name, input.repo, input.commit]),
     });
-    if (naive.killed) await checkKilled(name, { job, naive });
+    if (naive.killed) await checkKilled(name, { job, naive, log });
     else await checkEnd(name, { job, end: endOf(matched, { index, log }), index });
     naive.checked = true;
   }
   await checkCommits(name, jobs);
+  await checkErrors(name, { jobs, matched, log });
   await checkRows(name, model);
   const last = matched.at(-1);
   if (!last || last.naive.killed || model.spec.store === null) return;
@@ -41,13 +42,46 @@ export async function check(
  * Of a killed job only the number of datums is determined, and that only if they were worked out: what it got done
  * before it was killed is chance. Killed while it pushed, it has its commit.
  */
-async function checkKilled(name: string, { job, naive }: { job: Job; naive: NaiveJob }): Promise<void> {
+async function checkKilled(
+  name: string,
+  { job, naive, log }: { job: Job; naive: NaiveJob; log: RunLog },
+): Promise<void> {
   const { state, finishedAt, outputCommit, datums } = job;
   same(`the killed job ${job.id}`, { real: [state, finishedAt !== null], model: ["killed", true] });
   const expected = datumsOf(naive);
   if (naive.killed === "by itself") same(`total of ${job.id}`, { real: datums.total, model: expected.size });
-  if (outputCommit !== null)
-    await checkFiles(name, { commit: outputCommit, files: merged(expected.values(), naive.cmd) });
+  if (outputCommit === null) return;
+  const failed = failedOf({ naive, id: job.id }, log).map(({ id }) => id);
+  const good = [...expected.values()].filter(({ id }) => !failed.includes(id));
+  await checkFiles(name, { commit: outputCommit, files: merged(good, naive.cmd) });
+}
+
+/** The errors branch tells of what was bad in the last job that came to telling. */
+async function checkErrors(
+  name: string,
+  { jobs, matched, log }: { jobs: readonly Job[]; matched: readonly MatchedJob[]; log: RunLog },
+): Promise<void> {
+  const tells = matched.flatMap((each, index): (readonly string[])[] => {
+    if (!each.naive.killed) {
+      const { told } = endOf(matched, { index, log });
+      return told ? [told] : [];
+    }
+    const isCommitted = jobs[index]?.outputCommit !== null;
+    return isCommitted ? [failedOf(each, log).map(({ key }) => key)] : [];
+  });
+  const errors = { repo: name, branch: "errors" };
+  const listed = await branchOf(errors).list({ prefix: "", limit: 1000 });
+  const entries = listed.ok ? listed.entries : [];
+  const told = await Promise.all(
+    entries.map(async (entry) => JSON.parse(entry.kind === "file" ? await textOf(errors, entry) : "")),
+  );
+  const keys = told.map(({ inputs }: { inputs: { path: string }[] }) =>
+    inputs
+      .map(({ path }) => path)
+      .reverse()
+      .join("\u0001"),
+  );
+  same("what is told of bad datums", { real: keys.sort(), model: [...(tells.at(-1) ?? [])].sort() });
 }
 
 async function checkEnd(
@@ -93,6 +127,8 @@ const LEFT_OVER = [
      OR processed <> (SELECT count(*) FROM attempts WHERE job = jobs.n AND state = 'success')
      OR failed <> (SELECT count(*) FROM attempts WHERE job = jobs.n AND state = 'failed')
      OR total <> processed + skipped + failed)`,
+  `SELECT 'error change' AS what, id FROM error_changes
+   WHERE (SELECT state FROM jobs ORDER BY n DESC LIMIT 1) = 'success'`,
   "SELECT 'twice alive' AS what, key FROM datums WHERE died IS NULL GROUP BY key HAVING count(*) > 1",
 ];
 

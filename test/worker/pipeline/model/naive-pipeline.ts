@@ -12,6 +12,8 @@ export interface NaiveSpec {
   readonly workers: number;
   /** Of the external store that results are pushed to. */
   readonly store: string | null;
+  /** Whether jobs succeed without bad datums. */
+  readonly skips: boolean;
   /** In order of their names. */
   readonly inputs: readonly NaiveInput[];
 }
@@ -22,6 +24,8 @@ export interface NaiveJob {
   readonly cmd: string;
   /** Results of another one do not count. */
   readonly salt: number;
+  /** Whether it succeeds without bad datums. */
+  readonly skips: boolean;
   /** Whether it was ended before its time, and by what. */
   killed?: "with the others" | "by itself";
   /** Its end was checked. */
@@ -180,7 +184,8 @@ export class NaivePipeline {
       const { tree, commit } = this.#cursor(input.repo);
       return { ...input, tree, commit };
     });
-    this.jobs.push({ inputs, cmd: this.#spec.cmd, salt: this.#salt });
+    const { cmd, skips } = this.#spec;
+    this.jobs.push({ inputs, cmd, skips, salt: this.#salt });
   }
 
   #allHoldFiles(): boolean {

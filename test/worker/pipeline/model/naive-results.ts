@@ -20,6 +20,8 @@ export interface NaiveEnd {
   readonly counts: { total: number; processed: number; skipped: number; failed: number };
   /** What its commit leaves in the output branch, in order of paths; null: it makes none. */
   readonly files: readonly (readonly [path: string, text: string])[] | null;
+  /** The keys of the datums that are bad as it tells in the errors branch; null: it tells nothing. */
+  readonly told: readonly string[] | null;
 }
 
 /** A job of the model, and the id of the real one. */
@@ -60,7 +62,7 @@ export function endOf(jobs: readonly MatchedJob[], { index, log }: { index: numb
   const { naive, id: job } = jobs[index] as MatchedJob;
   const { salt, cmd } = naive;
   const datums = [...datumsOf(naive).values()];
-  const failed = datums.filter(({ id }) => log.triesOf({ job, datum: id }) >= TRIES);
+  const failed = failedOf({ naive, id: job }, log);
   for (const datum of datums) checkDatum(jobs, { index, log, datum, failed: failed.includes(datum) });
   const processed = datums.filter(({ id }) => log.successOf({ salt, datum: id }) === job);
   const total = datums.length;
@@ -70,12 +72,20 @@ export function endOf(jobs: readonly MatchedJob[], { index, log }: { index: numb
     skipped: total - processed.length - failed.length,
     failed: failed.length,
   };
-  const files = merged(datums, cmd);
+  const good = datums.filter((datum) => !failed.includes(datum));
+  const files = merged(good, cmd);
   const task = log.failedTaskOf(job);
-  if (failed.length > 0 || task === "merge" || isClashing(files))
-    return { state: "failure", counts, files: null };
+  const fails = failed.length > 0 && (!naive.skips || processed.length === 0);
+  if (fails || task === "merge") return { state: "failure", counts, files: null, told: null };
+  const told = failed.map(({ key }) => key);
+  if (isClashing(files)) return { state: "failure", counts, files: null, told };
   // What is committed stays so, whatever becomes of the push.
-  return { state: task === "push" ? "failure" : "success", counts, files };
+  return { state: task === "push" ? "failure" : "success", counts, files, told };
+}
+
+/** The datums of a job that failed in it. */
+export function failedOf({ naive, id: job }: MatchedJob, log: RunLog): NaiveDatum[] {
+  return [...datumsOf(naive).values()].filter(({ id }) => log.triesOf({ job, datum: id }) >= TRIES);
 }
 
 function checkDatum(

@@ -34,7 +34,9 @@ export class Run {
     const inputs = new Inputs(repos);
     for (let commits = chance.below(4); commits > 0; commits--) await commitTo(inputs, chance);
     const stage = new Stage(name);
-    const spec = { cmd: "v", workers: WORKERS.length, store: chance.store(0), inputs: chance.inputs() };
+    const inputsRead = chance.inputs();
+    const settings = { workers: WORKERS.length, store: chance.store(0), skips: chance.in(50) };
+    const spec = { cmd: "v", ...settings, inputs: inputsRead };
     await stage.create(spec);
     return new Run({ chance, inputs, stage, model: new NaivePipeline(inputs.branches, spec) });
   }
@@ -171,6 +173,8 @@ export class Run {
     const kind = this.#chance.weigh(UPDATES);
     const spec = this.#chance.spec(this.#model.spec, kind);
     this.#note(`  of ${kind}: ${JSON.stringify(spec)}`);
+    // A job ends as the settings of that moment have it: all that there are end before.
+    if (spec.skips !== this.#model.spec.skips && !this.#model.stopped) await this.#settle();
     const { begun } = await this.#stage.row();
     // Else nothing tells how far the inputs had been read when it came.
     const wait = !this.#model.stopped && (begun === 0 || kind === "inputs" || this.#chance.in(50));

@@ -116,7 +116,7 @@ export class Stage {
     await survived(async () => runDurableObjectAlarm(env.PIPELINE.getByName(this.name)));
   }
 
-  #spec({ cmd, workers, store, inputs }: NaiveSpec): PipelineSpec {
+  #spec({ cmd, workers, store, skips, inputs }: NaiveSpec): PipelineSpec {
     return specOf({
       name: this.name,
       workers,
@@ -126,6 +126,7 @@ export class Stage {
         transform: { image: "none", cmd: [cmd] },
         datumTries: TRIES,
         ...(store !== null && { egress: { URL: store } }),
+        ...(skips && { onDatumFailure: "skip" }),
       },
     });
   }
