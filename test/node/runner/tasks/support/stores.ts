@@ -22,7 +22,7 @@ import { type Seen, StoreProxy } from "../../../../support/store-proxy.ts";
 /** The main module of Azurite, a package of its own (test/azurite); undefined if it is not installed. */
 const azuriteMain = findAzurite();
 /** Why there is no Azure store here; undefined if there is one. */
-export const noAzurite = azuriteMain ? undefined : "not installed: npm ci --prefix test/azurite";
+export const noAzurite = azuriteMain ? undefined : "not installed: cd test/azurite && npm ci";
 
 type Values = Readonly<Record<string, string>>;
 
