@@ -98,7 +98,7 @@ test(
   "a runner that sleeps in the middle of a PUT to an external store, and wakes when another has written a newer object, does not undo that",
   TIMEOUT,
   async () => {
-    // More than the kernel keeps of what nobody reads, and yet one PUT.
+    // One PUT. The kernel may have taken all of it when the runner falls asleep; no answer has come then.
     const size = 4_000_000;
     const store = new StoreProxy(server.endpoint);
     await store.start();
@@ -136,7 +136,6 @@ test(
       store.received = 0;
       late.release();
       await eventually("the store takes what had come of the PUT", () => store.received > 0);
-      expect(store.received).toBeLessThan(size);
       sleeper.signal("SIGCONT");
       expect(await late.status).toBe(412);
       expect(store.received).toBeGreaterThanOrEqual(size);
