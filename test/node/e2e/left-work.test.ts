@@ -4,9 +4,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { monotonicFactory } from "ulid";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { type Job, JobPage } from "../../../protocol/pipelines.ts";
 import { Control } from "../../support/control.ts";
 import { type DevServer, startDevServer, startRunner } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
+import { FakeRunner, smallOutput } from "../../support/fake-runner.ts";
 import { S3 } from "../../support/s3.ts";
 
 const QUEUED = 20_000;
@@ -187,5 +189,53 @@ test(
     } finally {
       await runner.stop();
     }
+  },
+);
+
+test(
+  "a gateway whose jobs end in a row, without a runner in between, answers others meanwhile",
+  TIMEOUT,
+  async () => {
+    const count = 500;
+    const control = new Control(server);
+    const s3 = new S3(server);
+    const runner = new FakeRunner(server, { node: "row" });
+    const newest = async (): Promise<Job | undefined> => {
+      const { text } = await control.ask("GET", "/jobs?pipeline=row&limit=1");
+      return JobPage.parse(JSON.parse(text)).jobs[0];
+    };
+    await s3.createBucket("master.row-in");
+    await control.createPipeline({
+      ...spec("row", "row-in"),
+      inputs: [{ name: "in", repo: { name: "row-in" }, glob: "/held" }],
+    });
+    // The first job's only datum is held back, and the others wait behind it with none of their own.
+    await s3.put("master.row-in", "held", "held");
+    for (let n = 1; n < count; n++) await s3.put("master.row-in", `other-${n}`, String(n));
+    const last = await s3.headCommit("master.row-in");
+    await eventually(
+      "each commit has its job",
+      async () => (await newest())?.inputs[0]?.commit === last,
+      PATIENT,
+    );
+
+    const answeredAt: number[] = [];
+    let goesOn = true;
+    const asking = (async () => {
+      while (goesOn) {
+        expect((await fetch(`${server.endpoint}/healthz`)).status).toBe(200);
+        answeredAt.push(Date.now());
+      }
+    })();
+    await runner.work("row", { count: 1, outputs: () => [smallOutput("held", "held")] });
+    await eventually("the last job has ended", async () => (await newest())?.finishedAt !== null, PATIENT);
+    goesOn = false;
+    await asking;
+    const ends = (await control.jobs("row")).map(({ finishedAt }) => finishedAt ?? Number.NaN);
+    const between = answeredAt.map(
+      (at, n) => ends.filter((end) => end > (answeredAt[n - 1] ?? 0) && end <= at).length,
+    );
+    // From one answer to the next, however fast the machine is.
+    expect(Math.max(...between)).toBeLessThan(count / 10);
   },
 );
