@@ -136,8 +136,10 @@ export class Workers {
     );
     const contents = results.flatMap(({ texts }) => texts.map(contentOf));
     const branch = () => branchOf(this.#output);
+    // As the gateway keeps what comes with outcomes: under no lease of theirs, because one may be lost and others not.
+    const shared = `shared.${crypto.randomUUID()}`;
     const upload = await survived(async () => {
-      const opened = await branch().openUpload({ lease: some[0]?.lease ?? "" });
+      const opened = await branch().openUpload({ lease: shared });
       if (!opened.ok) throw new Error(opened.reason);
       const added = await branch().addContents({ upload: opened.upload, contents });
       if (!added.ok) throw new Error(added.reason);
