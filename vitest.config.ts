@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { cloudflareTest, readD1Migrations } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/support/longest-first.ts";
+import { memoryDisk } from "./test/support/memory-disk.ts";
 import { suiteOf } from "./test/support/suite.ts";
 
 const suite = suiteOf(process.env);
@@ -12,12 +15,18 @@ const restFiles = readdirSync("test", { recursive: true, encoding: "utf8" })
   .filter((file) => readFileSync(file, "utf8").startsWith("// @module-tag rest\n"));
 const exclude = suite === "quick" ? restFiles : [];
 
+/** Where the node tests put files: those of gigabytes among them belong on a disk. */
+const NODE_TMPDIR = tmpdir();
+// The runtime of the worker tests keeps its objects in the temporary folder of this process.
+process.env.TMPDIR = memoryDisk() ?? NODE_TMPDIR;
+
 export default defineConfig(async () => ({
   test: {
     reporters: ["./test/support/reporter.ts"],
     tags: [{ name: "rest", description: "What `npm run test:rest` runs, and `npm test` does not." }],
     tagsFilter: { quick: ["!rest"], rest: ["rest"], full: [] }[suite],
     slowTestThreshold: 5000,
+    sequence: { sequencer: LongestFirst },
     // What the gateway and the runner log is shown for a test that fails.
     silent: "passed-only" as const,
     projects: [
@@ -30,8 +39,10 @@ export default defineConfig(async () => ({
               cf: false,
               bindings: {
                 TEST_MIGRATIONS: await readD1Migrations("./migrations"),
+                TEST_COST_PAGE: readFileSync("docs/cost.md", "utf8"),
                 SLUICE_ACCESS_KEY_ID: "test-root",
                 SLUICE_SECRET_ACCESS_KEY: "test-root-secret",
+                SLUICE_REQUEST_LOG: "off",
               },
             },
           }),
@@ -53,6 +64,7 @@ export default defineConfig(async () => ({
           name: "node",
           include: ["test/node/**/*.test.ts"],
           exclude,
+          env: { TMPDIR: NODE_TMPDIR },
           testTimeout: 60_000,
           hookTimeout: 60_000,
           // Mostly they wait: for leases to end, for processes. Each keeps to its own folders, ports and containers.

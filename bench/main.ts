@@ -1,11 +1,17 @@
 import { Command, Option } from "commander";
 import { bulkCommit, bulkCommitMillion } from "./rows/bulk-commit.ts";
 import { burst } from "./rows/burst.ts";
+import { commandStart } from "./rows/command-start.ts";
+import { commitBucket } from "./rows/commit-bucket.ts";
+import { consoleRow } from "./rows/console.ts";
+import { consoleGraph } from "./rows/console-graph.ts";
 import { containerRate } from "./rows/container-rate.ts";
 import { copyObject } from "./rows/copy-object.ts";
 import { crossProduct } from "./rows/cross-product.ts";
 import { datumRate } from "./rows/datum-rate.ts";
 import { endingJobs } from "./rows/ending-jobs.ts";
+import { erase } from "./rows/erase.ts";
+import { exports } from "./rows/exports.ts";
 import { forks } from "./rows/forks.ts";
 import { jobLatency } from "./rows/job-latency.ts";
 import { jobMemory } from "./rows/job-memory.ts";
@@ -14,6 +20,8 @@ import { lazyPipes } from "./rows/lazy-pipes.ts";
 import { listPages } from "./rows/list-pages.ts";
 import { oneFileCommit } from "./rows/one-file-commit.ts";
 import { r2Objects } from "./rows/r2-objects.ts";
+import { retention } from "./rows/retention.ts";
+import { retentionRows } from "./rows/retention-rows.ts";
 import { smallObjects } from "./rows/small-objects.ts";
 import { soak } from "./rows/soak.ts";
 import { staging } from "./rows/staging.ts";
@@ -31,6 +39,7 @@ const ROWS: readonly Row[] = [
   r2Objects,
   copyObject,
   listPages,
+  commitBucket,
   oneFileCommit,
   jobLatency,
   datumRate,
@@ -40,11 +49,18 @@ const ROWS: readonly Row[] = [
   burst,
   endingJobs,
   crossProduct,
+  consoleRow,
   bulkCommit,
   bulkCommitMillion,
   forks,
+  retention,
+  retentionRows,
+  erase,
+  exports,
   uploadMemory,
   jobMemory,
+  commandStart,
+  consoleGraph,
   start,
   idleMemory,
   soak,

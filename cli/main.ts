@@ -1,5 +1,5 @@
-import { INTERRUPTED } from "./gateway/open-commits.ts";
-import { CliError, reportFailure } from "./output/failure.ts";
+import { cleanUpAtEnd, endBy } from "./local/stop-requests.ts";
+import { CliError, errnoOf, InterruptedError, reportFailure, systemText } from "./output/failure.ts";
 import { type HelpOutput, runProgram } from "./program.ts";
 
 const terminal: HelpOutput = {
@@ -7,20 +7,27 @@ const terminal: HelpOutput = {
   err: (text) => void process.stderr.write(text),
 };
 
-/** Runs one command line (without `node` and the script); sets the exit code: 0, 1 failed, 2 wrong usage. */
+/** Runs one command line (without `node` and the script); sets the exit code, one of those of `output/exit-codes.ts`. */
 export async function main(args: readonly string[]): Promise<void> {
-  // `sluice ls | head`: the reader has seen enough.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(0);
-    throw error;
+  const options = { json: args.includes("--json") };
+  cleanUpAtEnd();
+  process.stdout.on("error", (error) => {
+    const code = errnoOf(error) ?? "Failed";
+    // `sluice ls | head`: the reader has seen enough.
+    if (code === "EPIPE") process.exit(0);
+    const { exitCode, text } = reportFailure(new CliError(systemText(error, "stdout"), { code }), options);
+    process.stderr.write(text);
+    process.exit(exitCode);
   });
+  // Nobody is left to be told.
+  process.stderr.on("error", () => undefined);
   try {
     await runProgram(args, terminal);
   } catch (error) {
-    const { exitCode, text } = reportFailure(error, { json: args.includes("--json") });
+    const { exitCode, text } = reportFailure(error, options);
     process.stderr.write(text);
-    // A signal stopped the command: requests that are still under way end with the process.
-    if (error instanceof CliError && error.code === INTERRUPTED) process.exit(exitCode);
     process.exitCode = exitCode;
+    // Requests that are still under way end with the process.
+    if (error instanceof InterruptedError) endBy(error.signal);
   }
 }

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { SaidOfCommit } from "../protocol/commits.ts";
 import { FinishSession } from "../protocol/files.ts";
 import { NAME_PATTERN } from "../protocol/names.ts";
@@ -11,10 +11,66 @@ export interface ClientOptions {
   readonly json?: true;
 }
 
-/** Those of a command that shows one page of a list. */
+/** Those of a command that shows a list. */
 export interface PageOptions extends ClientOptions {
-  readonly limit: number;
+  readonly limit?: number;
   readonly after?: string;
+  readonly all?: true;
+}
+
+/** How much of a list is shown at once on a terminal, and in one answer of the gateway at most. */
+export interface PageSizes {
+  readonly byDefault: number;
+  readonly most: number;
+}
+
+/** Adds `--limit`, `--all` and `--after`. */
+export function withPages(
+  command: Command,
+  { byDefault, most }: PageSizes,
+  { of, place = "id" }: { of: string; place?: string },
+): Command {
+  const all = new Option("--all", "all of them, as into a pipe or a file without --limit").conflicts("limit");
+  return command
+    .option(
+      "--limit <number>",
+      `at most so many; on a terminal ${byDefault}, if nothing else is said`,
+      wholeNumber({ min: 1, max: most }),
+    )
+    .addOption(all)
+    .option(`--after <${place}>`, `go on after this ${of} of an earlier list`);
+}
+
+/** How many are wanted. What a program reads is never cut short in silence. */
+export function wantedOf({ limit, all }: PageOptions, { byDefault }: PageSizes): number {
+  if (limit !== undefined) return limit;
+  return all || !process.stdout.isTTY ? Number.POSITIVE_INFINITY : byDefault;
+}
+
+/** How a list goes on, which is said beside it. */
+export function moreText({ limit }: PageOptions, place: string): string {
+  return limit === undefined ? `more with --all, or --after ${place}` : `more with --after ${place}`;
+}
+
+/** So many entries of a list, page by page. */
+export async function entriesOf<Entry>(
+  options: PageOptions,
+  sizes: PageSizes,
+  ask: (query: { limit: number; after: string | undefined }) => Promise<{
+    readonly entries: readonly Entry[];
+    readonly next: string | null;
+  }>,
+): Promise<{ entries: Entry[]; next: string | null }> {
+  const wanted = wantedOf(options, sizes);
+  const entries: Entry[] = [];
+  let next = options.after ?? null;
+  do {
+    const limit = Math.min(wanted - entries.length, sizes.most);
+    const page = await ask({ limit, after: next ?? undefined });
+    entries.push(...page.entries);
+    next = page.next;
+  } while (next !== null && entries.length < wanted);
+  return { entries, next };
 }
 
 /** Adds `--json` and `--data`, and examples at the end of the help. */

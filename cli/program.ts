@@ -16,29 +16,36 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   dev: async () => (await import("./commands/service/dev.ts")).addDev,
   runner: async () => (await import("./commands/service/runner.ts")).addRunner,
   env: async () => (await import("./commands/service/env.ts")).addEnv,
+  whoami: async () => (await import("./commands/service/whoami.ts")).addWhoAmI,
   doctor: async () => (await import("./commands/service/doctor.ts")).addDoctor,
+  fsck: async () => (await import("./commands/service/fsck.ts")).addFsck,
+  completion: async () => (await import("./commands/service/completion.ts")).addCompletion,
   pipeline: async () => (await import("./commands/pipeline/pipeline.ts")).addPipeline,
   job: async () => (await import("./commands/job/job.ts")).addJob,
   datum: async () => (await import("./commands/datum/datum.ts")).addDatum,
   commit: async () => (await import("./commands/commit/commit.ts")).addCommit,
   tag: async () => (await import("./commands/tag/tag.ts")).addTag,
-  repo: async () => (await import("./commands/repo/list.ts")).addRepo,
+  repo: async () => (await import("./commands/repo/repo.ts")).addRepo,
   branch: async () => (await import("./commands/branch/branch.ts")).addBranch,
   node: async () => (await import("./commands/node/node.ts")).addNode,
   key: async () => (await import("./commands/key/key.ts")).addKey,
+  admin: async () => (await import("./commands/admin/admin.ts")).addAdmin,
   mb: async () => (await import("./commands/objects/mb.ts")).addMb,
   rb: async () => (await import("./commands/objects/rb.ts")).addRb,
   ls: async () => (await import("./commands/objects/ls.ts")).addLs,
   cp: async () => (await import("./commands/objects/cp.ts")).addCp,
+  sync: async () => (await import("./commands/objects/sync.ts")).addSync,
+  mv: async () => (await import("./commands/objects/mv.ts")).addMv,
   cat: async () => (await import("./commands/objects/cat.ts")).addCat,
   rm: async () => (await import("./commands/objects/rm.ts")).addRm,
+  file: async () => (await import("./commands/file/erase.ts")).addFile,
 };
 
 /**
  * Runs one command line (without `node` and the script). Throws failures, and prints none of them. If the first word is
  * no command, all are loaded, so that help lists them and a misspelled one is answered with the nearest.
  */
-export async function runProgram(args: readonly string[], { out, err }: HelpOutput): Promise<void> {
+export async function runProgram(given: readonly string[], { out, err }: HelpOutput): Promise<void> {
   const { version } = JSON.parse(readFileSync(PACKAGE, "utf8")) as { version: string };
   const program = new Command("sluice")
     .description("Versioned object storage that speaks S3, and pipelines that run when data lands.")
@@ -57,8 +64,25 @@ export async function runProgram(args: readonly string[], { out, err }: HelpOutp
     "after",
     "\nWhere the gateway is, is read from SLUICE_ENDPOINT, SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY\n(else from the AWS_ names, else from the data folder of a gateway on this machine).",
   );
+  // `sluice help job wait` is `sluice job wait --help`.
+  const args = given[0] === "help" ? [...given.slice(1), "--help"] : given;
   const [named = ""] = args;
-  const wanted = Object.hasOwn(COMMANDS, named) ? [COMMANDS[named]] : Object.values(COMMANDS);
+  // What a shell completes is all of them.
+  const isOne = Object.hasOwn(COMMANDS, named) && named !== "completion";
+  const wanted = isOne ? [COMMANDS[named]] : Object.values(COMMANDS);
+  // The version is no command's.
+  if (named === "--version" || named === "-V") wanted.length = 0;
   for (const add of await Promise.all(wanted.map((load) => load?.()))) add?.(program);
+  for (const group of program.commands) addAliases(group);
   await program.parseAsync(args, { from: "user" });
+}
+
+/** Shorter words, for those who are used to them. */
+const ALIASES: Readonly<Record<string, string>> = { list: "ls", inspect: "get", delete: "rm" };
+
+function addAliases(group: Command): void {
+  for (const command of group.commands) {
+    const alias = ALIASES[command.name()];
+    if (alias !== undefined) command.alias(alias);
+  }
 }

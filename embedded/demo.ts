@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Client } from "../cli/gateway/client.ts";
+import { findConnection } from "../cli/gateway/connection.ts";
 import { runnerConfig } from "../cli/local/runner-config.ts";
 import { stopRequests } from "../cli/local/stop-requests.ts";
 import { reportFailure } from "../cli/output/failure.ts";
@@ -15,7 +16,8 @@ import { type Gateway, startGateway } from "./host.ts";
 /**
  * `npm run demo`: the whole service for a minute, on free ports and in a temporary folder, over real files. By default
  * with the process executor, which needs no image and so no network; `npm run demo -- --executor docker` runs the same
- * specifications in containers.
+ * specifications in containers. `--endpoint` takes a gateway that runs already, such as that of `npm run dev:cloudflare`,
+ * with its root key in the environment; what the demo makes stays there.
  */
 
 /** Only against hanging: it takes seconds. */
@@ -28,7 +30,13 @@ function say(line: string): void {
   process.stdout.write(`[${seconds} s] ${line}\n`);
 }
 
-async function demo(executor: string): Promise<void> {
+interface DemoOptions {
+  readonly executor: string;
+  /** Absent: a gateway is started for it. */
+  readonly endpoint: string | undefined;
+}
+
+async function demo({ executor, endpoint }: DemoOptions): Promise<void> {
   const log = terminalLog({ SLUICE_LOG: process.env.SLUICE_LOG ?? "warn" });
   const dataDir = mkdtempSync(join(tmpdir(), "sluice-demo-"));
   const stop = stopRequests();
@@ -36,11 +44,16 @@ async function demo(executor: string): Promise<void> {
   let runner: Runner | undefined;
   let client: Client | undefined;
   try {
-    gateway = await startGateway({ host: "127.0.0.1", port: 0, dataDir, log });
-    const door = { endpoint: gateway.endpoint, ...gateway.rootKey, keySource: "the demo" };
-    say(`gateway at ${door.endpoint}, data in ${dataDir}`);
+    if (endpoint === undefined) {
+      gateway = await startGateway({ host: "127.0.0.1", port: 0, dataDir, log });
+    }
+    const door = gateway
+      ? { endpoint: gateway.endpoint, ...gateway.rootKey, endpointSource: "the demo", keySource: "the demo" }
+      : findConnection({ dataDir, env: { ...process.env, SLUICE_ENDPOINT: endpoint } });
+    say(gateway ? `gateway at ${door.endpoint}, data in ${dataDir}` : `gateway at ${door.endpoint}`);
     const flags = { node: "demo", executor, data: join(dataDir, "runner"), hide: [dataDir] };
-    const runnerDoor = { endpoint: gateway.endpoint, ...gateway.runnerKey };
+    // The root key leases, too.
+    const runnerDoor = gateway ? { endpoint: gateway.endpoint, ...gateway.runnerKey } : door;
     runner = await startRunner(runnerConfig(flags, runnerDoor), { log });
     say(`one runner, executor ${executor}`);
     client = new Client(door);
@@ -59,9 +72,11 @@ async function demo(executor: string): Promise<void> {
 }
 
 try {
-  const { values } = parseArgs({ options: { executor: { type: "string", default: "process" } } });
-  await demo(values.executor);
-  say("done: gateway and runner stopped, data removed");
+  const { values } = parseArgs({
+    options: { executor: { type: "string", default: "process" }, endpoint: { type: "string" } },
+  });
+  await demo({ executor: values.executor, endpoint: values.endpoint });
+  say(`done: ${values.endpoint === undefined ? "gateway and runner" : "runner"} stopped, data removed`);
 } catch (error) {
   const { text, exitCode } = reportFailure(error, { json: false });
   process.stderr.write(text);

@@ -1,12 +1,15 @@
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Miniflare } from "miniflare";
+import { consoleFolder } from "./bundle/console-folder.ts";
 import { workerCode } from "./bundle/worker-code.ts";
 import { readRuntimeConfig } from "./bundle/wrangler-config.ts";
 import { lockDataFolder } from "./data/data-lock.ts";
+import { readHolder } from "./data/holder.ts";
 import { type AccessKey, keptEncryptionKey, keptRootKey, madeKey } from "./data/keys.ts";
 import { applyMigrations, isMigrated } from "./data/migrations.ts";
 import { makeOwnFolder } from "./data/own-folder.ts";
+import { removePartials } from "./data/partials.ts";
 import { openFront } from "./front.ts";
 import { waitUntilHealthy } from "./health.ts";
 import { claimPort } from "./port.ts";
@@ -75,15 +78,21 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 export async function openGateway(options: GatewayOptions): Promise<Gateway> {
   const dataDir = resolve(options.dataDir);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  // Whoever stops takes it along.
+  const wasKilled = readHolder(dataDir) !== undefined;
   const lock = lockDataFolder(dataDir);
   try {
     await endOrphan(dataDir);
+    const startedAt = Date.now();
     const port = await claimPort(options.host, options.port);
     const endpoint = `http://${reachableHost(options.host)}:${port}`;
     const rootKey = options.rootKey ?? keptRootKey(dataDir);
     const runnerKey = madeKey();
     const running = startBehindFront({ ...options, dataDir, port, rootKey, runnerKey, endpoint });
-    const ready = running.then(() => lock.announce(endpoint));
+    const ready = running.then(() => {
+      lock.announce(endpoint);
+      if (wasKilled) removeLater(join(dataDir, "blobs"), { before: startedAt, log: options.log });
+    });
     // The caller may look at it only later, or stop before.
     ready.catch(() => undefined);
     return {
@@ -97,6 +106,16 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     lock.release();
     throw error;
   }
+}
+
+/** Nobody waits for it: what it removes, nobody can name. */
+function removeLater(
+  blobsDir: string,
+  { before, log }: { readonly before: number; readonly log: GatewayOptions["log"] },
+): void {
+  removePartials(blobsDir, { before }).catch((error) =>
+    log.debug(`blobs that were not written to their end could not be removed: ${error}`),
+  );
 }
 
 interface WorkerOptions extends GatewayOptions {
@@ -130,7 +149,8 @@ async function startBehindFront({
 async function startWorker({ host, port, dataDir, log, ...options }: WorkerOptions): Promise<Miniflare> {
   const { rootKey, runnerKey, endpoint } = options;
   const { SLUICE_ENCRYPTION_KEY = keptEncryptionKey(dataDir), ...others } = options.settings ?? {};
-  const settings = { ...others, SLUICE_ENCRYPTION_KEY };
+  // A line for each request costs the host as much as the request does.
+  const settings = { SLUICE_REQUEST_LOG: "off", ...others, SLUICE_ENCRYPTION_KEY };
   const blobsDir = join(dataDir, "blobs");
   const stateDir = join(dataDir, "state");
   const objectsDir = (className: string) => join(stateDir, "do", `${WORKER_NAME}-${className}`);
@@ -143,11 +163,15 @@ async function startWorker({ host, port, dataDir, log, ...options }: WorkerOptio
     workerdEnv: workerdEnvironment(dataDir),
     log,
   };
-  const [code] = await Promise.all([workerCode(join(ROOT, "worker")), migrate(base)]);
+  const [code, consoleDir] = await Promise.all([
+    workerCode(join(ROOT, "worker")),
+    consoleFolder(join(dataDir, "console")),
+    migrate(base),
+  ]);
   const runtime = await startRuntime({
     ...base,
     code,
-    bindings: gatewayBindings({ rootKey, runnerKey, settings, blobsDir, objectsDir }),
+    bindings: gatewayBindings({ rootKey, runnerKey, settings, blobsDir, consoleDir, objectsDir }),
     objectClasses: OBJECT_CLASSES,
     listen: { host, port },
   });
@@ -191,6 +215,7 @@ function gatewayBindings(from: {
   runnerKey: AccessKey;
   settings: GatewaySettings;
   blobsDir: string;
+  consoleDir: string;
   objectsDir: (className: (typeof OBJECT_CLASSES)[number]) => string;
 }): Record<string, Binding> {
   const text = (value: string): Binding => ({ type: "text", value });
@@ -204,6 +229,7 @@ function gatewayBindings(from: {
     PIPELINE: object("Pipeline"),
     DB: DATABASE,
     DISK: { type: "disk", path: from.blobsDir, writable: true },
+    CONSOLE: { type: "disk", path: from.consoleDir, writable: false },
     BRANCH_FILES: { type: "disk", path: from.objectsDir("Branch"), writable: false },
     PIPELINE_FILES: { type: "disk", path: from.objectsDir("Pipeline"), writable: false },
     SLUICE_ACCESS_KEY_ID: text(from.rootKey.accessKeyId),

@@ -88,6 +88,8 @@ const InputCommit = z.object({
   branch: z.string(),
   /** Null if the branch was not there. */
   commit: z.string().nullable(),
+  /** The branch keeps the commit no more: its files are gone. */
+  kept: z.literal(false).optional(),
 });
 
 /** `GET …/commits/{id}`: a commit with what it was made from. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { boundNote, NOTE_FIELDS } from "./commits.ts";
+import { boundNote, NOTE_FIELDS, PathChange } from "./commits.ts";
 import { ContentId, Digest, INLINE_LIMIT_BYTES, InlineContent } from "./content.ts";
 import { LEAF_BYTES } from "./digest.ts";
 import { Duration } from "./duration.ts";
@@ -36,6 +36,77 @@ export const Attributes = z.strictObject({
   metadata: z.record(MetadataName, HeaderText).optional(),
 });
 export type Attributes = z.infer<typeof Attributes>;
+
+/** Most versions that one call erases; `more` says that others are left. */
+export const MAX_ERASED_VERSIONS = 5000;
+
+/** `POST /api/v1/repos/{repo}/branches/{branch}/erasures`: erases versions of a path for good. */
+export const EraseFile = z
+  .strictObject({
+    path: z.string().min(1),
+    /** The id of the commit that wrote or deleted the path. Absent: the newest version. */
+    version: z.string().min(1).optional(),
+    /** Every version instead of one. */
+    allVersions: z.boolean().optional(),
+    /** Copies in branches that were made from this one are erased, too. Absent: such a copy is 409. */
+    forks: z.boolean().optional(),
+    ...NOTE_FIELDS,
+  })
+  .superRefine(boundNote);
+export type EraseFile = z.infer<typeof EraseFile>;
+
+const ErasedVersion = z.object({
+  version: z.string(),
+  kind: z.enum(["version", "deletion"]),
+});
+/** What has bytes of what was erased beside it, by its kind. */
+const ByteHolder = z.object({
+  kind: z.enum(["version", "open-commit", "upload", "fork"]),
+  bucket: z.string(),
+  /** Null: of an upload that has none, and of a fork. */
+  path: z.string().nullable(),
+  /** Of a version its id, of an open commit or an upload the id of that; null: of a fork. */
+  id: z.string().nullable(),
+});
+export type ByteHolder = z.infer<typeof ByteHolder>;
+/** A file that a pipeline computed from what was erased. */
+const ComputedFile = z.object({
+  bucket: z.string(),
+  path: z.string(),
+  job: z.string(),
+  commit: z.string().nullable(),
+});
+export type ComputedFile = z.infer<typeof ComputedFile>;
+
+/**
+ * `GET …/commits/{id}/derived?path=&after=`: files that pipelines computed from a file, as the commit has it. Pages may be
+ * short, and even empty; `next` says whether that was all.
+ */
+export const Derived = z.object({
+  path: z.string(),
+  /** By pipeline and path. A file is there once for each job whose commit wrote it. */
+  files: z.array(ComputedFile),
+  next: z.string().nullable(),
+});
+export type Derived = z.infer<typeof Derived>;
+
+export const FileErased = z.object({
+  path: z.string(),
+  erased: z.array(ErasedVersion),
+  /** The commit by which HEAD went back to an earlier version, or to nothing; null: HEAD is as it was. */
+  commit: z.string().nullable(),
+  /** The same of the copies in branches that were made from this one. */
+  forks: z.array(
+    z.object({ bucket: z.string(), commit: z.string().nullable(), erased: z.array(ErasedVersion) }),
+  ),
+  /** What has the same bytes, so that they stay; the first of them. */
+  stays: z.array(ByteHolder),
+  /** Files that were computed from what was erased; the first of them. */
+  outputs: z.array(ComputedFile),
+  /** Other versions are left: ask again. */
+  more: z.boolean(),
+});
+export type FileErased = z.infer<typeof FileErased>;
 
 /** `POST /api/v1/uploads`: opens an upload. With `lease`, the upload belongs to that datum lease. */
 export const OpenUpload = z.strictObject({ repo: Name, branch: Name, lease: z.string().optional() });
@@ -138,6 +209,26 @@ export const Session = z.object({
   commit: z.string().nullable(),
 });
 export type Session = z.infer<typeof Session>;
+
+/** Most open commits, and most of their changes, in one page. */
+export const MAX_LIST_SESSIONS = 1000;
+/** `GET …/sessions?after=&limit=`: those that are not finished, in the order in which they began; `next` goes into `after`. */
+export const SessionPage = z.object({
+  sessions: z.array(
+    Session.extend({
+      /** What was said of the commit when it began, and by whose key. */
+      key: z.string().nullable(),
+      message: z.string().nullable(),
+      meta: z.record(z.string(), z.string()),
+    }),
+  ),
+  next: z.string().nullable(),
+});
+export type SessionPage = z.infer<typeof SessionPage>;
+
+/** `GET …/sessions/{session}/diff?after=&limit=`: what it would change if it were finished now, by path. Pages may be short. */
+export const SessionDiff = z.object({ changes: z.array(PathChange), next: z.string().nullable() });
+export type SessionDiff = z.infer<typeof SessionDiff>;
 
 /** `POST …/sessions/{session}/finish`, with or without a body. */
 export const FinishSession = z

@@ -53,6 +53,8 @@ export const Key = z.object({
   description: z.string(),
   /** Milliseconds since 1970. */
   createdAt: z.int(),
+  /** The last day on which it signed a request, of UTC: `2026-01-31`. Absent: it did not since that is written down. */
+  lastUsedOn: z.string().optional(),
 });
 export type Key = z.infer<typeof Key>;
 
@@ -70,6 +72,18 @@ export const KeyPage = z.object({
 });
 export type KeyPage = z.infer<typeof KeyPage>;
 
+/** `GET /api/v1/whoami`: the key that signed the request, and what it may do. A gateway of a later release may have further levels. */
+export const WhoAmI = z.object({
+  id: z.string(),
+  /** Of the key; `root` of the root key. */
+  level: z.string(),
+  /** Null: all repos, and what belongs to none. */
+  repos: z.array(z.string()).nullable(),
+  /** Whether it may create, update and start pipelines. */
+  pipelines: z.boolean(),
+});
+export type WhoAmI = z.infer<typeof WhoAmI>;
+
 /**
  * `POST /api/v1/keys/reseal?limit=&after=`: encrypts the secrets of a page of the keys with SLUICE_ENCRYPTION_KEY. When no
  * page has an unreadable one, SLUICE_ENCRYPTION_KEY_PREVIOUS is not needed any more.
@@ -84,3 +98,47 @@ export const KeysResealed = z.object({
   next: z.string().nullable(),
 });
 export type KeysResealed = z.infer<typeof KeysResealed>;
+
+/** A key of 32 bytes that an export is sealed with, in base64. It comes from the operator and is not kept. */
+const SealingKey = z.string().regex(/^[A-Za-z0-9+/]{43}=$/, { error: "must be the base64 of 32 bytes" });
+/** Most keys in one call of an export or import. */
+export const MAX_MOVED_KEYS = 100;
+
+/** `POST /api/v1/keys/export`: a page of the keys with their secrets, each sealed with `sealWith`; `next` goes into `after`. */
+export const ExportKeys = z.strictObject({ sealWith: SealingKey, after: z.string().max(128).optional() });
+/** A key with all that is known of it, sealed. */
+export const SealedKey = z.strictObject({
+  id: z.string().min(1).max(128),
+  /** Base64: a nonce of 12 bytes, then JSON under AES-256-GCM with the id as additional data. */
+  sealed: z.base64().max(32 * 1024),
+});
+export type SealedKey = z.infer<typeof SealedKey>;
+export const KeysExported = z.object({
+  keys: z.array(SealedKey),
+  /** The ids of those that none of the gateway's encryption keys opens: they are not in the export, and don't work. */
+  unreadable: z.array(z.string()),
+  next: z.string().nullable(),
+});
+export type KeysExported = z.infer<typeof KeysExported>;
+
+/** What is sealed of a key. */
+export const MovedKey = CreateKey.and(
+  z.object({ createdAt: z.int().nonnegative(), secret: z.string().min(8).max(128) }),
+);
+
+/** `POST /api/v1/keys/import`: makes keys again as an export has them. */
+export const ImportKeys = z.strictObject({
+  openWith: SealingKey,
+  keys: z.array(SealedKey).max(MAX_MOVED_KEYS),
+});
+/** By their ids. */
+export const KeysImported = z.object({
+  added: z.array(z.string()),
+  /** They are there already, as the export has them. */
+  there: z.array(z.string()),
+  /** There is another key of the id, which stays as it is. */
+  taken: z.array(z.string()),
+  /** They do not open with the key, or say what this gateway does not know. */
+  refused: z.array(z.string()),
+});
+export type KeysImported = z.infer<typeof KeysImported>;

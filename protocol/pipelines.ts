@@ -14,7 +14,14 @@ export const Job = z.object({
   state: JobState,
   reason: z.string().nullable(),
   inputs: z.array(
-    z.object({ name: z.string(), repo: z.string(), branch: z.string(), commit: z.string().nullable() }),
+    z.object({
+      name: z.string(),
+      repo: z.string(),
+      branch: z.string(),
+      commit: z.string().nullable(),
+      /** The branch keeps the commit no more: its files are gone. Said of one job or commit, not in lists. */
+      kept: z.literal(false).optional(),
+    }),
   ),
   outputCommit: z.string().nullable(),
   /** Its commit to the branch that tells of bad datums. Absent: it made none. */
@@ -39,7 +46,7 @@ export const Code = z.object({
 export type Code = z.infer<typeof Code>;
 
 /** `killed`: its job ended before it was done. */
-const DatumState = z.enum(["queued", "running", "success", "skipped", "failed", "killed"]);
+export const DatumState = z.enum(["queued", "running", "success", "skipped", "failed", "killed"]);
 
 const FileState = z.object({ digest: z.string(), size: z.int() });
 
@@ -135,6 +142,67 @@ export const DatumDetail = z.object({
 });
 export type DatumDetail = z.infer<typeof DatumDetail>;
 
+/** What a job goes through, in this order; it may be without one. */
+export const JobStep = z.object({
+  /**
+   * `fill`: its datums are worked out. `queued`: they wait for a worker. `datums`: they run. `turn`: the jobs before it end first.
+   * `merge`: what the output changes is worked out, and what several datums wrote to one path is merged. `commit`: it is
+   * committed; of a job that a release before `merge` ended, that is in it. `egress`: it is pushed.
+   */
+  name: z.enum(["fill", "queued", "datums", "turn", "merge", "commit", "egress"]),
+  from: z.int(),
+  /** Null: it goes on. */
+  to: z.int().nullable(),
+});
+export type JobStep = z.infer<typeof JobStep>;
+
+/**
+ * `GET /jobs/{job}/summary`: a job with its datums put together, so that one of 10,000 datums is looked at as easily as one
+ * of ten.
+ */
+export const JobSummary = z.object({
+  job: Job,
+  /** What it went through, and what it is at; empty: that is not kept any more. */
+  steps: z.array(JobStep),
+  /** How long datums ran that it ran with success; null: none has yet, or that is not kept any more. */
+  durations: z
+    .object({
+      /** So many are counted. */
+      count: z.int(),
+      /** Whether it ran more than were looked at. */
+      more: z.boolean(),
+      /** In milliseconds: half of them took no longer; 95 of 100 took no longer; the longest. */
+      median: z.int(),
+      p95: z.int(),
+      longest: z.int(),
+      /** Each from the bound of the one before it; `below`: in milliseconds, itself excluded. */
+      buckets: z.array(z.object({ below: z.int(), count: z.int() })),
+    })
+    .nullable(),
+  /** Those that took longest, the longest first. */
+  slowest: z.array(
+    z.object({
+      id: z.string(),
+      inputs: z.array(z.object({ name: z.string(), path: z.string() })),
+      node: z.string().nullable(),
+      millis: z.int(),
+    }),
+  ),
+  /** Datums that failed, by their paths: at most 20. `log`: the last lines that each printed. */
+  failed: z.array(
+    z.object({
+      id: z.string(),
+      inputs: z.array(z.object({ name: z.string(), path: z.string() })),
+      node: z.string().nullable(),
+      tries: z.int(),
+      exitCode: z.int().nullable(),
+      reason: z.string().nullable(),
+      log: z.array(z.string()),
+    }),
+  ),
+});
+export type JobSummary = z.infer<typeof JobSummary>;
+
 /** Most outputs of a datum in one page. */
 export const MAX_LIST_OUTPUTS = 1000;
 
@@ -175,6 +243,41 @@ export type LogLine = z.infer<typeof LogLine>;
 export const JobPage = z.object({ jobs: z.array(Job), next: z.string().nullable() });
 export type JobPage = z.infer<typeof JobPage>;
 
+/** `GET /now`: what runs, what waits and why, and what failed in the last day, of the repos that the key may read. */
+export const Overview = z.object({
+  /** When it was so, by the gateway's clock. */
+  at: z.int(),
+  /** Jobs that have not ended, newest first, each with what it waits for. */
+  underWay: z.array(Job),
+  /** Jobs that failed in the last day, newest first. */
+  failed: z.array(Job),
+  /** Jobs that ended last, newest first, for a look at how things go. */
+  ended: z.array(
+    Job.pick({ id: true, pipeline: true, state: true, createdAt: true, startedAt: true, finishedAt: true }),
+  ),
+  /** How many failed in the last day: of those that were made before it, only those are counted that are shown. At most 10,000. */
+  failedCount: z.int(),
+  /** Of which lists there is more than is shown. */
+  more: z.object({ underWay: z.boolean(), failed: z.boolean() }),
+  pipelines: z.object({
+    total: z.int(),
+    /** Names of those that are stopped: at most 20. */
+    stopped: z.array(z.string()),
+  }),
+  /** Null: the key is limited to repos, and nodes belong to none. `silent`: not heard of lately. `running`: commands. */
+  nodes: z
+    .object({
+      live: z.int(),
+      draining: z.int(),
+      silent: z.int(),
+      running: z.int(),
+      /** How many commands can run at once; null: a node does not say. */
+      room: z.int().nullable(),
+    })
+    .nullable(),
+});
+export type Overview = z.infer<typeof Overview>;
+
 /** What ends in "ing" goes on by itself. A pipeline that is stopped makes no jobs and follows no input. */
 const PipelineState = z.enum([
   "creating",
@@ -209,6 +312,22 @@ export const Pipeline = z.object({
 });
 export type Pipeline = z.infer<typeof Pipeline>;
 
+/** A job as a bar: how it ended, or that it has not, and how long it took. */
+export const Run = Job.pick({ id: true, state: true, createdAt: true, startedAt: true, finishedAt: true });
+export type Run = z.infer<typeof Run>;
+
+/** What a pipeline is at: the oldest of its jobs that have not ended. */
+export const UnderWay = Job.pick({ id: true, state: true, reason: true }).extend({
+  /** How many of its jobs have not ended. */
+  jobs: z.int(),
+});
+export type UnderWay = z.infer<typeof UnderWay>;
+
+/** Most of its last jobs that a list shows of each pipeline. */
+export const MAX_RUNS = 30;
+/** Most pipelines in one page of a list that shows jobs. */
+export const MAX_LIST_WITH_RUNS = 50;
+
 export const PipelineList = z.object({
   pipelines: z.array(
     z.object({
@@ -217,7 +336,50 @@ export const PipelineList = z.object({
       createdAt: z.int(),
       inputs: z.array(z.string()),
       output: z.string(),
+      /** As in its specification. */
+      description: z.string().optional(),
+      /** Its last jobs, newest first. Absent: they were not asked for. */
+      runs: z.array(Run).optional(),
+      /** Absent: nothing is, or it was not asked for. */
+      underWay: UnderWay.optional(),
+    }),
+  ),
+  /** Goes into `after`. Null: these are the last ones. Absent: these are all, in one answer. */
+  next: z.string().nullable().optional(),
+  /** How many there are on all pages. Absent: as above. */
+  total: z.int().optional(),
+});
+export type PipelineList = z.infer<typeof PipelineList>;
+
+const Neighbour = z.object({ bucket: z.string(), pipeline: z.string() });
+
+/** `GET /pipelines/{name}/summary`: a pipeline, its last jobs, and what is before and after it. */
+export const PipelineSummary = z.object({
+  pipeline: Pipeline,
+  /** The last ones, newest first: at most 30. */
+  jobs: z.array(Job),
+  /** Whether there are older ones. */
+  more: z.boolean(),
+  /** Which pipelines make what it reads, and which read what it makes: those that the key may read. */
+  makers: z.array(Neighbour),
+  readers: z.array(Neighbour),
+});
+export type PipelineSummary = z.infer<typeof PipelineSummary>;
+
+/** `GET /graph`: all pipelines that the key may read, what feeds what, and how each stands. Buckets are named. */
+export const PipelineGraph = z.object({
+  pipelines: z.array(
+    z.object({
+      name: z.string(),
+      state: PipelineState,
+      inputs: z.array(z.string()),
+      /** What it writes to: its output, and the branch that tells of bad datums if it has one. */
+      outputs: z.array(z.string()),
+      /** Its newest job. Absent: it has none. */
+      job: Run.optional(),
+      /** Absent: nothing is. */
+      underWay: UnderWay.optional(),
     }),
   ),
 });
-export type PipelineList = z.infer<typeof PipelineList>;
+export type PipelineGraph = z.infer<typeof PipelineGraph>;

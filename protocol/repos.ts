@@ -43,6 +43,80 @@ export type BranchPublic = z.infer<typeof BranchPublic>;
 export const BranchProtection = z.strictObject({ writer: BranchWriter.nullable() });
 export type BranchProtection = z.infer<typeof BranchProtection>;
 
+/** Most that a branch may be told to keep by number. */
+const MAX_KEPT_COMMITS = 1_000_000_000;
+const MAX_KEPT_DAYS = 36_500;
+
+/**
+ * How much of a branch's history stays: its newest commits, and those that were replaced less than so many days ago. A
+ * commit stays while either says so.
+ */
+export const Keep = z
+  .strictObject({
+    commits: z.int().min(1).max(MAX_KEPT_COMMITS).optional(),
+    days: z.int().min(1).max(MAX_KEPT_DAYS).optional(),
+  })
+  .refine(({ commits, days }) => commits !== undefined || days !== undefined, {
+    error: "must say commits or days, or be null, which keeps everything",
+  });
+export type Keep = z.infer<typeof Keep>;
+
+/** `PUT /api/v1/repos/{repo}/branches/{branch}/keep`: null keeps everything. The answer repeats it. */
+export const BranchKeep = z.strictObject({ keep: Keep.nullable() });
+export type BranchKeep = z.infer<typeof BranchKeep>;
+
+/** Whose time Last-Modified is: the branch's newest commit, or the one that wrote the object. */
+export const LAST_MODIFIED = ["branch", "object"] as const;
+/**
+ * `PUT /api/v1/repos/{repo}/branches/{branch}/last-modified`. Null: what the gateway is set to (`SLUICE_LAST_MODIFIED`). The
+ * answer repeats it.
+ */
+export const BranchLastModified = z.strictObject({ lastModified: z.enum(LAST_MODIFIED).nullable() });
+export type BranchLastModified = z.infer<typeof BranchLastModified>;
+
+/** What a database has, and may have. */
+const Space = z.object({ usedBytes: z.int(), limitBytes: z.int() });
+export type Space = z.infer<typeof Space>;
+
+/** From this part of what a database may have on, operators are told of it. */
+export const TOLD_FROM = 0.8;
+
+/** Versions of files, or blobs, and the bytes that they stand for. */
+const Amount = z.object({ count: z.int(), bytes: z.int() });
+
+const BranchUsage = z.object({
+  name: z.string(),
+  /** Rows, with the bytes of small files. */
+  database: Space,
+  /** Null: only sizes were asked for. */
+  contents: z
+    .object({
+      live: Amount,
+      /** What only earlier commits have. */
+      history: Amount,
+      /** What no kept commit has: it is being given back. */
+      reclaimable: Amount,
+      /** Blobs that are to be deleted. */
+      condemned: Amount,
+      /** What holds most of the history back: its kind, in words, and how many versions of files that is. Null: there is none. */
+      holder: z.object({ kind: z.string(), what: z.string(), versions: z.int() }).nullable(),
+    })
+    .nullable(),
+});
+export type BranchUsage = z.infer<typeof BranchUsage>;
+
+/** `GET /api/v1/repos/{repo}/usage?sizes=true` */
+export const RepoUsage = z.object({
+  branches: z.array(BranchUsage),
+  /** The database of the pipeline whose output the repo is; null if there is none. */
+  pipeline: Space.nullable(),
+});
+export type RepoUsage = z.infer<typeof RepoUsage>;
+
+/** `GET /api/v1/usage` */
+export const CatalogueUsage = z.object({ catalogue: Space });
+export type CatalogueUsage = z.infer<typeof CatalogueUsage>;
+
 /** `POST /api/v1/repos/{repo}/branches` */
 export const CreateBranch = z.strictObject({
   name: Name,
@@ -68,5 +142,76 @@ export const BranchDetail = z.object({
   from: z.object({ repo: z.string(), branch: z.string(), commit: z.string().nullable() }).nullable(),
   /** Null: it can be read. */
   forking: Forking.nullable(),
+  /** Null: all of its history stays. Absent: the gateway is of a release that gives nothing back. */
+  keep: z.object({ commits: z.int().optional(), days: z.int().optional() }).nullable().optional(),
+  /** As it is set; null: as the gateway is. Absent: it can't be read yet, or the gateway is of a release that has no such setting. */
+  lastModified: z.enum(LAST_MODIFIED).nullable().optional(),
+  /** Whether it answers reads without a signature. Absent: as above. */
+  public: z.boolean().optional(),
+  /** Null: it is not protected. Absent: as above. */
+  writer: BranchWriter.nullable().optional(),
 });
 export type BranchDetail = z.infer<typeof BranchDetail>;
+
+/** `GET /api/v1/fsck`: every branch that ever was, by its bucket, from what the blob store says. */
+export const FsckBranches = z.object({
+  branches: z.array(z.object({ repo: z.string(), branch: z.string() })),
+  /** What `after` is for the next page; null: this is the last one. */
+  next: z.string().nullable(),
+});
+export type FsckBranches = z.infer<typeof FsckBranches>;
+
+/** `POST /api/v1/repos/{repo}/branches/{branch}/fsck`: a piece of the check of a branch. */
+export const FsckAsk = z.strictObject({
+  /** Where the piece before ended. Absent: from the beginning. */
+  after: z
+    .string()
+    .max(64 * 1024)
+    .optional(),
+  /** The share of the contents whose bytes are read, above 0; absent: 1, all of them. */
+  sample: z.number().gt(0).max(1).optional(),
+  /** Says which ones, if not all are: the same for all pieces. */
+  seed: z.int().min(0).max(0xffff_ffff).optional(),
+});
+export type FsckAsk = z.input<typeof FsckAsk>;
+
+/** Something that does not read. */
+export const FsckFault = z.object({
+  /** `<digest>-<size>`; null if a name has none. */
+  content: z.string().nullable(),
+  message: z.string(),
+  /** Some of its names, each with the commit that wrote it; null if that is not kept. None: only an upload keeps it. */
+  names: z.array(z.object({ path: z.string(), commit: z.string().nullable() })),
+});
+export type FsckFault = z.infer<typeof FsckFault>;
+
+export const FsckPiece = z.object({
+  /** How many names were looked up, how many contents proved, and the bytes that were read. */
+  names: z.int(),
+  contents: z.int(),
+  bytes: z.int(),
+  faults: z.array(FsckFault),
+  /** How much of the contents is behind, from 0 to 1. */
+  done: z.number(),
+  /** Null: the branch is through. */
+  next: z.string().nullable(),
+});
+export type FsckPiece = z.infer<typeof FsckPiece>;
+
+/** `POST /api/v1/repos/{repo}/branches/{branch}/sweep`: looks for blobs that nothing names. */
+export const SweepAsk = z.strictObject({ remove: z.boolean() });
+export type SweepAsk = z.infer<typeof SweepAsk>;
+
+/** It goes on by itself; `since` is what to ask with how it stands. */
+export const SweepStarted = z.object({ since: z.int() });
+export type SweepStarted = z.infer<typeof SweepStarted>;
+
+/** `GET /api/v1/repos/{repo}/branches/{branch}/sweep?since=`: how it stands, or what it found. */
+export const SweepState = z.object({
+  done: z.boolean(),
+  /** Blobs that were there; those that nothing named, and their bytes. */
+  seen: z.int(),
+  found: z.int(),
+  foundBytes: z.int(),
+});
+export type SweepState = z.infer<typeof SweepState>;

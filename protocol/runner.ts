@@ -34,12 +34,17 @@ export const LOG_TAIL_BYTES = 4096;
 const MAX_TROUBLE_CHARACTERS = 2000;
 /** Most pipelines of whose work one heartbeat tells. */
 export const MAX_NODE_WORK = 100;
+/** Longest text in which a heartbeat says why workers can't run commands, and most such texts in one. */
+export const MAX_NODE_TROUBLE_CHARACTERS = 500;
+export const MAX_NODE_TROUBLES = 10;
 /** The workers of one pipeline on one node. */
 export const NodeWork = z.object({
   pipeline: z.string(),
   workers: z.int().min(0),
   /** Datums whose commands run now. */
   running: z.int().min(0),
+  /** Why workers of it can't run commands just now, in the words of the registry or the engine. Absent: they can, or the runner does not tell. */
+  trouble: z.string().max(MAX_NODE_TROUBLE_CHARACTERS).optional(),
 });
 export type NodeWork = z.infer<typeof NodeWork>;
 

@@ -5,6 +5,8 @@ const EncryptionKey = z
   .string()
   .regex(/^[A-Za-z0-9+/_-]{43}=?$/, { error: "must be the base64 of 32 bytes" });
 
+const BRANCH_BYTES = "must be a number of bytes from 1000000 on";
+
 /** The variables that say how a gateway behaves, all of them optional. The host checks them when it starts, the Worker when it runs. */
 export const Settings = z.object({
   /** Encrypts the secrets of access keys at rest; 32 bytes in base64 or base64url. Without it no keys can be made. */
@@ -31,10 +33,24 @@ export const Settings = z.object({
   SLUICE_SESSION_TTL: Duration.default("24h"),
   /** The longest that its opener may ask for. */
   SLUICE_SESSION_MAX_TTL: Duration.default("168h"),
+  /** So many of the newest jobs of each pipeline are listed, and found by their ids. */
+  SLUICE_KEEP_JOBS: z.coerce
+    .number({ error: "must be a whole number above 0" })
+    .int({ error: "must be a whole number above 0" })
+    .positive({ error: "must be a whole number above 0" })
+    .default(10_000),
   /** Whose time Last-Modified is: the branch's newest commit (docs/contract.md, Listings), or the commit that wrote the object. */
   SLUICE_LAST_MODIFIED: z
     .enum(["branch", "object"], { error: "must be 'branch' or 'object'" })
     .default("branch"),
+  /** Whether each request is told in the log, as one line of JSON. `sluice dev` tells none unless it is asked to. */
+  SLUICE_REQUEST_LOG: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
+  /** What the rows of one branch may take up: from 95 % of it on, its history takes deletions alone. An object holds 10 GB. */
+  SLUICE_BRANCH_BYTES: z.coerce
+    .number({ error: BRANCH_BYTES })
+    .int({ error: BRANCH_BYTES })
+    .min(1_000_000, { error: BRANCH_BYTES })
+    .default(10_000_000_000),
 });
 
 type Rotated =

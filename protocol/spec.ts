@@ -11,6 +11,8 @@ const MAX_WORKERS_PER_NODE = 1000;
 export const COMMIT_ID_PATTERN = /^[0-9A-HJKMNP-TV-Z]{26}$/;
 /** The branch of a pipeline's repo that tells of its bad datums, if the specification lets jobs succeed without them. */
 export const ERRORS_BRANCH = "errors";
+/** Longest description of a pipeline, in characters. */
+const MAX_SPEC_DESCRIPTION = 1000;
 /** Most secrets of one kind that a pipeline may ask for. */
 const MAX_SECRETS = 100;
 
@@ -205,6 +207,11 @@ export const PipelineSpec = z.strictObject({
   pipeline: z
     .strictObject({ name: Name.describe("Unique among pipelines. The output repo is named the same.") })
     .describe("What the pipeline is called."),
+  description: z
+    .string()
+    .max(MAX_SPEC_DESCRIPTION, { error: `must be at most ${MAX_SPEC_DESCRIPTION} characters long` })
+    .optional()
+    .describe("What the pipeline is for, in words for people. Changing it runs nothing."),
   transform: Transform.describe("What runs for each datum."),
   parallelism_spec: ParallelismSpec.default({ strategy: "COEFFICIENT", coefficient: 1 }).describe(
     "How many workers run the datums.",

@@ -84,7 +84,7 @@ async function runUntilDone(config: RunnerConfig, { log, opened, drain, kill }: 
   const bounds = { running: maxRunning, workers: maxWorkers };
   const upkeep = cache.upkeep(drain);
   try {
-    await runAgent({ gateway, crew, log, node, executorName: executor.name, bounds }, drain);
+    await runAgent({ gateway, crew, log, node, executorName: () => executor.name, bounds }, drain);
     await upkeep;
   } finally {
     await opened.close(() => client.close());

@@ -9,7 +9,10 @@ const CHECKS = [
   "tsc -p test/worker",
   "knip",
   "tsc -p worker",
+  "tsc -p console",
+  "tsc -p test/node/console",
   "tsc -p tsconfig.json",
+  "node scripts/console-size.ts",
 ];
 
 const queue = [...CHECKS];

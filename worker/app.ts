@@ -1,5 +1,6 @@
-import { type BranchAddress, bucketName } from "../protocol/names.ts";
+import { type BranchAddress, bucketName, parseBucketName } from "../protocol/names.ts";
 import type { BlobStore } from "./blobs/port.ts";
+import { ReadHold } from "./blobs/read/read-hold.ts";
 import { openBlobStore } from "./blobs/stores.ts";
 import type { BranchApi } from "./branch/contract.ts";
 import { type Catalogue, openCatalogue } from "./catalogue/catalogue.ts";
@@ -9,6 +10,7 @@ import { type Grants, openGrants } from "./keys/grants.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import { type OpenBranches, openOpenBranches } from "./keys/open-branches.ts";
 import type { PipelineApi } from "./pipeline/contract.ts";
+import type { RequestEvent } from "./request-log.ts";
 import { madeObjects } from "./sqlite/made-objects.ts";
 
 /** The sender of a request whose signature is good, or of one that needs none. */
@@ -51,6 +53,8 @@ export interface ChunkSigning {
 /** Through this, S3 operations and control API handlers reach everything else. One per request. */
 export interface Context {
   readonly requestId: string;
+  /** What the log is to tell of the request. */
+  readonly event: RequestEvent;
   readonly config: Config;
   readonly blobs: BlobStore;
   readonly catalogue: Catalogue;
@@ -58,29 +62,31 @@ export interface Context {
   readonly grants: Grants;
   readonly openBranches: OpenBranches;
   branch(address: BranchAddress): BranchApi;
+  /** Keeps what is read of a branch, for one read. */
+  hold(address: BranchAddress): ReadHold;
   pipeline(name: string): PipelineApi;
 }
 
 /** What the requests of an isolate share. */
-type Shared = Omit<Context, "requestId">;
+type Shared = Omit<Context, "requestId" | "event">;
 
 const shared = new WeakMap<Env, Shared>();
 
-/** Puts the parts together over what the platform binds. The requests of an isolate share all but the id. */
+/** Puts the parts together over what the platform binds. The requests of an isolate share all but the id and the event. */
 export function openContext(env: Env, config: Config): Context {
   let parts = shared.get(env);
   if (parts?.config !== config) {
     parts = openShared(env, config);
     shared.set(env, parts);
   }
-  return { ...parts, requestId: crypto.randomUUID() };
+  return { ...parts, requestId: crypto.randomUUID(), event: {} };
 }
 
 function openShared(env: Env, config: Config): Shared {
   const catalogue = openCatalogue(env.DB);
   const branches = madeObjects<BranchApi>(env.BRANCH, {
     files: env.BRANCH_FILES,
-    makers: ["create", "fork", "subscribe", "claim"],
+    makers: ["create", "fork", "beginImport", "subscribe", "claim"],
   });
   const pipelines = madeObjects<PipelineApi>(env.PIPELINE, { files: env.PIPELINE_FILES, makers: ["create"] });
   const branch = (address: BranchAddress) => branches(bucketName(address));
@@ -98,6 +104,14 @@ function openShared(env: Env, config: Config): Shared {
       },
     }),
     branch,
+    hold: (address) =>
+      new ReadHold({
+        bucket: bucketName(address),
+        keeper(bucket) {
+          const owner = parseBucketName(bucket);
+          return owner && branch(owner);
+        },
+      }),
     pipeline: pipelines,
   };
 }

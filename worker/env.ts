@@ -3,8 +3,11 @@ import { parseDuration } from "../protocol/duration.ts";
 import { rotationProblem, Settings } from "../protocol/settings.ts";
 
 /** What the platform binds to the Worker. Exactly one of BLOBS (R2) and DISK (embedded: workerd's disk service) is there. */
-export type Env = Omit<Cloudflare.Env, "BLOBS"> &
-  Partial<Pick<Cloudflare.Env, "BLOBS">> & {
+export type Env = Omit<Cloudflare.Env, "BLOBS" | "CONSOLE" | "VERSION"> &
+  // VERSION: which upload this is; on Cloudflare alone.
+  Partial<Pick<Cloudflare.Env, "BLOBS" | "VERSION">> & {
+    /** The files of the console, by their names. Absent: the gateway is served without it. */
+    readonly CONSOLE?: Fetcher;
     readonly DISK?: Fetcher;
     /** Embedded: the folders of the objects' own files (sqlite/made-objects.ts). */
     readonly BRANCH_FILES?: Fetcher;
@@ -13,12 +16,15 @@ export type Env = Omit<Cloudflare.Env, "BLOBS"> &
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
+/** Of a variable that is a secret. */
+const IS_MISSING = "is missing: set it ('wrangler secret put', or .dev.vars for 'wrangler dev')";
+
 const Vars = z.object({
-  SLUICE_ACCESS_KEY_ID: z.string().min(3, { error: "missing or too short" }),
-  SLUICE_SECRET_ACCESS_KEY: z.string().min(8, { error: "missing or too short" }),
+  SLUICE_ACCESS_KEY_ID: z.string({ error: IS_MISSING }).min(3, { error: "is too short" }),
+  SLUICE_SECRET_ACCESS_KEY: z.string({ error: IS_MISSING }).min(8, { error: "is too short" }),
   /** The key of the runners that `sluice dev` starts, made anew at each start. */
   SLUICE_RUNNER_ACCESS_KEY_ID: z.string().optional(),
-  SLUICE_RUNNER_SECRET_ACCESS_KEY: z.string().min(8, { error: "too short" }).optional(),
+  SLUICE_RUNNER_SECRET_ACCESS_KEY: z.string().min(8, { error: "is too short" }).optional(),
   ...Settings.shape,
 });
 
@@ -39,9 +45,15 @@ export interface Config {
   /** The base domain of virtual-host addressing, with its port if it has one. */
   readonly domain: string | undefined;
   readonly uploadTtlMs: number;
+  /** So many of the newest jobs of each pipeline are listed, and found by their ids. */
+  readonly keptJobs: number;
   /** How long an open commit lives to which nothing is added: the default, and the most that a client may ask for. */
   readonly openCommitTtl: { readonly defaultMs: number; readonly maxMs: number };
   readonly lastModified: "branch" | "file";
+  /** What the database of one branch may have. */
+  readonly branchBytes: number;
+  /** Whether each request is a line of the log. */
+  readonly requestLog: boolean;
 }
 
 type ReadConfig =
@@ -83,8 +95,11 @@ function checkVars(env: Env): ReadConfig {
       ),
       domain: data.SLUICE_DOMAIN,
       uploadTtlMs: data.SLUICE_UPLOAD_DAYS * DAY_MS,
+      keptJobs: data.SLUICE_KEEP_JOBS,
       openCommitTtl: { defaultMs: Math.min(openCommitMs, maxOpenCommitMs), maxMs: maxOpenCommitMs },
       lastModified: data.SLUICE_LAST_MODIFIED === "object" ? "file" : "branch",
+      branchBytes: data.SLUICE_BRANCH_BYTES,
+      requestLog: data.SLUICE_REQUEST_LOG === "on",
     },
   };
 }

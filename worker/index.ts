@@ -1,8 +1,13 @@
 import { ownPath } from "../protocol/names.ts";
+import type { Readiness } from "../protocol/ready.ts";
 import { errorAnswer, renderApiError } from "./api/answer/errors.ts";
 import { handleApi, isApiPath } from "./api/api.ts";
 import { type Context, openContext, withTime } from "./app.ts";
+import { answerConsole, isConsolePath } from "./console.ts";
+import { permits } from "./core/permissions.ts";
 import { type Env, readConfig } from "./env.ts";
+import { findAlmostFull, findCauses, readiness, readinessInFull, UNCONFIGURED } from "./ready.ts";
+import { logRequest } from "./request-log.ts";
 import { S3_ERRORS } from "./s3/answer/errors.ts";
 import { authenticate } from "./s3/auth/authenticate.ts";
 import { handleS3 } from "./s3/gateway.ts";
@@ -13,6 +18,7 @@ export { Branch } from "./branch/branch.ts";
 export { Pipeline } from "./pipeline/pipeline.ts";
 
 const HEALTH = ownPath("healthz");
+const READY = ownPath("readyz");
 
 export default {
   async fetch(request, env): Promise<Response> {
@@ -21,23 +27,58 @@ export default {
     const path = read.ok && isBucketHost(hostOf(request), read.config) ? undefined : pathOf(request.url);
     // Signatures are held to the gateway's clock: `sluice doctor` compares it with its own.
     if (path === HEALTH) return new Response("ok\n", { headers: { date: new Date().toUTCString() } });
+    if (path === READY) return await answerReady(request, { env, read });
+    if (path !== undefined && isConsolePath(path)) {
+      return await answerConsole(request, { path, assets: env.CONSOLE });
+    }
     if (!read.ok) return new Response(`The gateway is not set up: ${read.problem}\n`, { status: 503 });
+    const startedAt = Date.now();
     const context = openContext(env, read.config);
     const isApi = path !== undefined && isApiPath(path);
-    const answer = isApi ? answerApi(request, context) : handleS3(request, { context, now: Date.now });
-    return withTime(await answer, Date.now());
+    const answered = isApi ? answerApi(request, context) : handleS3(request, { context, now: Date.now });
+    const answer = withTime(await answered, Date.now());
+    const { requestId, event } = context;
+    logRequest(read.config, { request, answer, event, requestId, ms: Date.now() - startedAt });
+    return answer;
   },
 } satisfies ExportedHandler<Env>;
 
+/**
+ * Whether the gateway can serve. Unsigned, so that monitors need no key; a request that is signed hears why not, if its
+ * key is for all repos. A signature that is not good is passed over, since D1 may be what is away.
+ */
+async function answerReady(
+  request: Request,
+  { env, read }: { env: Env; read: ReturnType<typeof readConfig> },
+): Promise<Response> {
+  if (!read.ok) return readyAnswer(readiness(UNCONFIGURED));
+  const context = openContext(env, read.config);
+  const now = Date.now();
+  const [causes, inFull] = await Promise.all([findCauses(context, now), mayHearAll(request, context, now)]);
+  if (!inFull) return readyAnswer(readiness(causes));
+  const almostFull = await findAlmostFull(context);
+  return readyAnswer(readinessInFull(causes, { almostFull, upload: env.VERSION?.id }));
+}
+
+async function mayHearAll(request: Request, { keys }: Context, now: number): Promise<boolean> {
+  if (!request.headers.has("authorization")) return false;
+  const auth = await authenticate(request, { keys, now }).catch(() => undefined);
+  return auth?.ok === true && permits(auth.caller.scope, { permission: "read", repo: null });
+}
+
+function readyAnswer(body: Readiness): Response {
+  return Response.json(body, { status: body.ready ? 200 : 503, headers: { "cache-control": "no-store" } });
+}
+
 async function answerApi(request: Request, context: Context): Promise<Response> {
-  const { keys, requestId } = context;
+  const { keys } = context;
   try {
     const auth = await authenticate(request, { keys, now: Date.now() });
     if (auth.ok) return await handleApi(request, { context, caller: auth.caller });
     const { code, message } = auth;
-    return errorAnswer({ code, message }, { status: S3_ERRORS[code].status, requestId });
+    return errorAnswer({ code, message }, { status: S3_ERRORS[code].status, context });
   } catch (error) {
-    return renderApiError(error, requestId);
+    return renderApiError(error, context);
   }
 }
 

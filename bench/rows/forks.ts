@@ -7,7 +7,7 @@ import { interleaved } from "../support/pairs.ts";
 import type { Bench, Row } from "../support/row.ts";
 import { signed } from "../support/signing.ts";
 import { pathOf, type Tree, type Trees } from "../support/trees.ts";
-import { type Probe, probeDuring, waitFigures } from "../support/waits.ts";
+import { type Probe, waitsBeside } from "../support/waits.ts";
 
 /** Each is an average over very many rows already. */
 const PAIRS = { full: 3, quick: 1 } as const;
@@ -91,8 +91,7 @@ async function othersWaits({ gateway, control }: Trees, tree: Tree): Promise<Fig
   ];
   try {
     const fork = () => control.fork(newAddress(), { from: tree, commit: tree.filled });
-    const { waits } = await probeDuring(probes, fork);
-    return waitFigures(waits, { atMostMs: AT_MOST_MS });
+    return await waitsBeside(probes, fork, { atMostMs: AT_MOST_MS });
   } finally {
     await connections.close();
   }

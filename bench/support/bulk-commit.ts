@@ -41,7 +41,7 @@ export async function commitThroughSession(
 }
 
 /** Adds up to MAX_COMMIT_OPERATIONS small files to an open commit. */
-async function stageTexts(
+export async function stageTexts(
   control: Control,
   { address, session, files }: Files & { session: string },
 ): Promise<void> {

@@ -104,6 +104,17 @@ export class Control {
     }
   }
 
+  /** So many of the newest commits stay. */
+  async keep({ repo, branch }: BranchAddress, commits: number): Promise<void> {
+    await this.#client.call(z.unknown(), {
+      method: "PUT",
+      path: `/api/v1/repos/${repo}/branches/${branch}/keep`,
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ keep: { commits } }),
+      signal: this.#never,
+    });
+  }
+
   async createPipeline(spec: unknown): Promise<void> {
     await this.#post(z.unknown(), { path: "/pipelines", body: spec });
   }

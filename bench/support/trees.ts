@@ -50,7 +50,8 @@ export async function growTrees(sizes: readonly number[], say: (message: string)
   }
 }
 
-async function growTree(control: Control, files: number): Promise<Tree> {
+/** Makes one tree. */
+export async function growTree(control: Control, files: number): Promise<Tree> {
   const address = { repo: `tree-${files}`, branch: "master" };
   await control.createBranch(address);
   const commits: string[] = [];

@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import type { Figure } from "./figure.ts";
 
 /** One kind of call that must always be answered soon. */
@@ -44,6 +45,29 @@ async function probeUntil(probes: readonly Probe[], over: AbortSignal): Promise<
     }
   }
   return probes.map(({ what }, i) => ({ what, count: counts[i] ?? 0, longest: longest[i] ?? 0 }));
+}
+
+/**
+ * The longest waits while `work` goes on, and after that those of as long a time without it: a machine with two cores and
+ * a disk of others makes everybody wait now and then, whatever the gateway does.
+ */
+export async function waitsBeside(
+  probes: readonly Probe[],
+  work: () => Promise<unknown>,
+  { atMostMs }: { atMostMs: number },
+): Promise<Figure[]> {
+  const startedAt = performance.now();
+  const { waits } = await probeDuring(probes, work);
+  const millis = performance.now() - startedAt;
+  const alone = await probeDuring(probes, () => setTimeout(millis));
+  return [
+    ...waitFigures(waits, { atMostMs }),
+    ...waitFigures(alone.waits, { atMostMs }).map((figure) => ({
+      ...figure,
+      what: `${figure.what}, without that`,
+      target: null,
+    })),
+  ];
 }
 
 /** The longest wait of each probe as a line of the report. */

@@ -53,9 +53,9 @@ const WAYS: readonly { name: Way["name"]; look: (options: ExecutorsOptions) => P
 
 const ENGINE_FIX = {
   docker:
-    "install Docker (Debian: apt-get install docker.io) and add the runner's user to the group docker; a socket elsewhere: DOCKER_HOST",
+    "install Docker (Debian: apt-get install docker.io) and add the runner's user to the group docker; a socket elsewhere: DOCKER_HOST; in a container: -v /var/run/docker.sock:/var/run/docker.sock",
   podman:
-    "install Podman (Debian: apt-get install podman) and start its service: systemctl enable --now podman.socket; a socket elsewhere: CONTAINER_HOST",
+    "install Podman (Debian: apt-get install podman) and start its service: systemctl enable --now podman.socket; a socket elsewhere: CONTAINER_HOST; in a container: -v /run/podman/podman.sock:/run/podman/podman.sock",
 } as const;
 
 async function engine(name: "docker" | "podman", env: ExecutorsOptions["env"]): Promise<Way> {

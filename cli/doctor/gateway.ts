@@ -1,8 +1,12 @@
+import { AwsClient } from "aws4fetch";
+import { Readiness } from "../../protocol/ready.ts";
+import { jsonOf } from "../../runner/gateway/signed-pool.ts";
 import { Client, GatewayError } from "../gateway/client.ts";
 import { type Connection, findConnection } from "../gateway/connection.ts";
 import { CliError, UsageError } from "../output/failure.ts";
 import { clockFinding } from "./clock.ts";
 import type { Finding } from "./finding.ts";
+import { fullWords } from "./space.ts";
 
 const PATIENCE_MS = 15_000;
 const START = "start one with 'sluice dev', or set SLUICE_ENDPOINT to where one is";
@@ -28,6 +32,7 @@ export async function gatewayFindings(from: Parameters<typeof findConnection>[0]
   return [
     { check: "gateway", state: "ok", found: `${connection.endpoint} answers` },
     ...(theirs === undefined ? [] : [clockFinding({ sentAt, receivedAt, theirs })]),
+    ...(await readyFindings(connection)),
     await keyFinding(connection),
   ];
 }
@@ -50,6 +55,44 @@ async function reach(endpoint: string): Promise<Reached> {
     return { ok: false, reason: wordsOf(error) };
   }
 }
+
+/**
+ * Whether the gateway has what it needs to serve: a finding for each thing that it lacks. Why, it tells only keys that are
+ * for all repos. A gateway of an earlier release does not know the question: no finding.
+ */
+export async function readyFindings(connection: Connection): Promise<Finding[]> {
+  const check = "ready";
+  const { endpoint, accessKeyId, secretAccessKey } = connection;
+  try {
+    const signer = new AwsClient({ accessKeyId, secretAccessKey, service: "s3", region: "auto" });
+    const request = await signer.sign(`${endpoint}/readyz`);
+    const answer = await fetch(request, { signal: AbortSignal.timeout(PATIENCE_MS) });
+    const told = Readiness.safeParse(jsonOf(await answer.text()));
+    return told.success ? toldFindings(check, told.data) : [];
+  } catch (error) {
+    return [{ check, state: "fail", found: wordsOf(error) }];
+  }
+}
+
+function toldFindings(check: string, { ready, failed, causes = [], almostFull = [] }: Readiness): Finding[] {
+  const full = almostFull.map(
+    ({ kind, name, fix, ...space }): Finding => ({
+      check: "space",
+      state: "warn",
+      found: fullWords(kind === "catalogue" ? "the catalogue" : `the ${kind} ${name}`, space),
+      fix,
+    }),
+  );
+  if (ready) return [{ check, state: "ok", found: "the gateway has all that it needs" }, ...full];
+  const lacking = failed.map((name): Finding => {
+    const known = causes.find((cause) => cause.check === name);
+    if (known) return { check, state: "fail", found: `${name}: ${known.cause}`, fix: known.fix };
+    return { check, state: "fail", found: `the gateway can't serve: ${name}`, fix: READY_FIX };
+  });
+  return [...lacking, ...full];
+}
+
+const READY_FIX = "ask with a key that is for all repos to hear why, or look at the gateway's variables";
 
 function wordsOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

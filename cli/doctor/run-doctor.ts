@@ -12,6 +12,7 @@ import type { Finding } from "./finding.ts";
 import { gatewayFindings } from "./gateway.ts";
 import { machineFindings } from "./machine.ts";
 import { pipelineFindings } from "./pipelines.ts";
+import { spaceFindings } from "./space.ts";
 import { kernelSetting, userNamespacesFinding } from "./user-namespaces.ts";
 
 export interface DoctorOptions extends RunnerTerms {
@@ -52,11 +53,21 @@ async function examine(flags: Omit<DoctorOptions, "json">): Promise<Finding[]> {
       // Engines keep them themselves.
       ...(taken === "process" ? await limitFindings({ limits, node, agent }) : []),
       ...gateway,
-      ...(gateway.some(isReached) ? await pipelineFindings(from) : []),
+      ...(gateway.some(isReached) ? await furtherFindings(from, gateway) : []),
     ];
   } finally {
     await place.remove();
   }
+}
+
+/** What needs more than one call. Of what is almost full the gateway has told most already. */
+async function furtherFindings(
+  from: Parameters<typeof gatewayFindings>[0],
+  known: readonly Finding[],
+): Promise<Finding[]> {
+  const space = await spaceFindings(from);
+  const news = space.filter(({ found }) => !known.some((finding) => finding.found === found));
+  return [...(await pipelineFindings(from)), ...news];
 }
 
 function isReached({ check, state }: Finding): boolean {

@@ -1,4 +1,4 @@
-import { createWriteStream } from "node:fs";
+import { createWriteStream, openSync, rmSync, type WriteStream } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Transform } from "node:stream";
@@ -9,17 +9,19 @@ import type { Address } from "../gateway/address.ts";
 import { showAddress } from "../gateway/address.ts";
 import type { Client } from "../gateway/client.ts";
 import { etagOf, getFile } from "../gateway/objects.ts";
-import { CliError } from "../output/failure.ts";
+import { atEnd } from "../local/stop-requests.ts";
+import { EXIT } from "../output/exit-codes.ts";
+import { CliError, errnoOf, systemText } from "../output/failure.ts";
 import type { Progress } from "./progress.ts";
 
 /**
- * Writes a file of a branch to this machine and returns its size. The bytes are written under another name first and
+ * Writes a file of a branch to this machine. The bytes are written under another name first and
  * checked against their digest, so that a file at `target` is always whole.
  */
 export async function downloadFile(
   client: Client,
   { from, target, progress }: { from: Address; target: string; progress: Progress },
-): Promise<number> {
+): Promise<{ readonly size: number; readonly etag: string }> {
   const answer = await getFile(client, from);
   const hash = new TreeHash();
   const measure = new Transform({
@@ -30,9 +32,9 @@ export async function downloadFile(
     },
   });
   const draft = `${target}.sluice-${process.pid}`;
-  await mkdir(dirname(target), { recursive: true });
+  const forget = atEnd(() => rmSync(draft, { force: true }));
   try {
-    await pipeline(answer.body, measure, createWriteStream(draft));
+    await pipeline(answer.body, measure, await openDraft(draft));
     const content = hash.finish();
     if (contentName(content) !== etagOf(answer)) {
       throw new CliError(`${showAddress(from, from.path)} came damaged: not the bytes of its ETag`, {
@@ -40,9 +42,32 @@ export async function downloadFile(
       });
     }
     await rename(draft, target);
-    return content.size;
+    return { size: content.size, etag: contentName(content) };
   } catch (error) {
-    await rm(draft, { force: true });
-    throw error;
+    // Nobody reads the rest, and the connection would wait for that.
+    answer.body.once("error", () => undefined).destroy();
+    await rm(draft, { force: true }).catch(() => undefined);
+    throw error instanceof CliError ? error : brokeOff(error, { from, target });
+  } finally {
+    forget();
   }
 }
+
+/** Opened at once: a signal between here and there would leave a file that nobody removes. */
+async function openDraft(draft: string): Promise<WriteStream> {
+  await mkdir(dirname(draft), { recursive: true });
+  return createWriteStream(draft, { fd: openSync(draft, "w") });
+}
+
+/** The system names no file if the disk is full, or names the draft. Anything else is a fault of the connection. */
+function brokeOff(error: unknown, { from, target }: { from: Address; target: string }): CliError {
+  const code = errnoOf(error) ?? "Failed";
+  if (error instanceof Error && "syscall" in error && FILE_CALLS.has(String(error.syscall))) {
+    return new CliError(`can not write ${systemText(error, target)}`, { code, exitCode: EXIT.failed });
+  }
+  return new CliError(`${showAddress(from, from.path)} broke off: ${systemText(error)}`, {
+    ...{ code, exitCode: EXIT.unreachable },
+  });
+}
+
+const FILE_CALLS: ReadonlySet<string> = new Set(["open", "write", "close", "rename", "mkdir", "fsync"]);

@@ -58,11 +58,13 @@ export function checkTarget(source: string, target: string): void {
   if (fault) throw new CliError(`${source} can't be stored as '${target}': ${PATH_FAULT_TEXT[fault]}`);
 }
 
-function isPlain(entry: Dirent): boolean {
+/** Whether a branch can hold it. */
+export function isPlain(entry: Dirent): boolean {
   return entry.isFile() || entry.isDirectory();
 }
 
-function describe(entry: Dirent): string {
+/** What an entry is that a branch can not hold. */
+export function describe(entry: Dirent): string {
   if (entry.isSymbolicLink()) return "a symbolic link";
   if (entry.isFIFO()) return "a named pipe";
   if (entry.isSocket()) return "a socket";

@@ -1,4 +1,5 @@
 import { type Options, Presets, SingleBar } from "cli-progress";
+import { atEnd } from "../local/stop-requests.ts";
 import { showSize } from "../output/output.ts";
 
 /** Tells how far something is, in bytes or files. */
@@ -31,6 +32,7 @@ class Bar implements Progress {
   #what = "";
   #total = 0;
   #done = 0;
+  #forget = (): void => {};
 
   constructor(unit: Unit) {
     this.#unit = unit;
@@ -59,6 +61,7 @@ class Bar implements Progress {
   end(): void {
     this.#bar?.stop();
     this.#bar = undefined;
+    this.#forget();
   }
 
   #start(): SingleBar {
@@ -72,6 +75,8 @@ class Bar implements Progress {
     };
     const bar = new SingleBar(options, Presets.shades_classic);
     bar.start(this.#total, this.#done);
+    // It has hidden the cursor and does not let lines wrap.
+    this.#forget = atEnd(() => bar.stop());
     return bar;
   }
 }

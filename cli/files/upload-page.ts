@@ -3,31 +3,42 @@ import { readFile } from "node:fs/promises";
 import { Readable } from "node:stream";
 import type { SaidOfCommit } from "../../protocol/commits.ts";
 import { type ContentId, contentName, INLINE_LIMIT_BYTES } from "../../protocol/content.ts";
+import { guessContentType } from "../../protocol/content-types.ts";
 import {
+  type Attributes,
   ContentAdded,
   ContentComposed,
   ContentsReserved,
   MAX_CONTENTS_PER_CALL,
 } from "../../protocol/files.ts";
-import type { BucketAddress } from "../../protocol/names.ts";
+import { type BucketAddress, bucketName, viewBucket } from "../../protocol/names.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { type Range, sendInParts } from "../../runner/lib/in-parts.ts";
 import { contentIdOf } from "../../runner/lib/tree-hash.ts";
 import type { Client } from "../gateway/client.ts";
+import { mayExpire, readAttributes } from "../gateway/objects.ts";
 import { commitUpload, type OpenedUpload } from "../gateway/open-commits.ts";
 import { CliError } from "../output/failure.ts";
+import { existingFiles } from "./existing.ts";
 import { hashBytes, hashFile } from "./hash-file.ts";
 import type { LocalEntry } from "./local-tree.ts";
 import type { Progress } from "./progress.ts";
 
 /** Large contents on their way at once, and files read at once for their hash. */
 const LANES = 4;
+/** Files whose attributes are asked for at once. */
+const HEAD_LANES = 8;
 /** Bytes of small contents in one call. */
 const INLINE_BATCH_BYTES = 1024 * 1024;
 const NO_BYTES = Buffer.alloc(0);
 
 interface Hashed extends LocalEntry {
   readonly content: ContentId;
+}
+
+/** An entry with what is to be kept beside its bytes. */
+interface Put extends Hashed {
+  readonly attributes: Attributes | undefined;
 }
 
 /** What was done with a page. */
@@ -40,7 +51,7 @@ export interface PageDone {
 }
 
 /**
- * Puts entries as one commit, or into an open one: tells the branch their digests, sends what it lacks, then names them
+ * Puts entries, and removes paths, as one commit, or in an open one: tells the branch their digests, sends what it lacks, then names them
  * all at once. A failure leaves only unnamed bytes, which are swept. At most MAX_COMMIT_OPERATIONS entries.
  */
 export async function uploadPage(
@@ -48,26 +59,77 @@ export async function uploadPage(
   {
     to,
     entries,
+    removals = [],
     progress,
     said,
+    contentType,
   }: {
     to: BucketAddress;
     entries: readonly LocalEntry[];
+    /** Paths that go in the same commit. */
+    removals?: readonly string[];
     progress: Progress;
     said?: SaidOfCommit | undefined;
+    /** Of all of them. By default that of each name, and a file that is there with the same bytes keeps what it has. */
+    contentType?: string | undefined;
   },
 ): Promise<PageDone> {
   const hashed = await hashAll(entries, progress);
+  const bytes = totalSize(hashed);
+  const puts = await putsOf(client, { to, hashed, contentType });
+  if (puts.length + removals.length === 0) return { commit: null, bytes, sentBytes: 0 };
   let sentBytes = 0;
   const fill = async (opened: OpenedUpload) => {
-    const missing = await reserve(client, { ...opened, hashed });
+    const missing = await reserve(client, { ...opened, hashed: puts });
     await sendSmall(client, { ...opened, missing });
     await sendLarge(client, { ...opened, missing, progress });
     sentBytes = totalSize(missing);
-    return hashed.map(({ target, content }) => ({ put: target, ...content }));
+    return [
+      ...removals.map((path) => ({ delete: path })),
+      ...puts.map(({ target, content, attributes }) => ({ put: target, ...content, attributes })),
+    ];
   };
   const commit = await commitUpload(client, { to, said, fill });
-  return { commit, bytes: totalSize(hashed), sentBytes };
+  return { commit, bytes, sentBytes };
+}
+
+/**
+ * What is to be put of a page. A file that the branch has with the same bytes is left as it is, so that a copy of the same
+ * changes neither its type nor its metadata and makes no commit. It is put all the same, with what it has beside its bytes, into
+ * an open commit, since the branch may change before that is finished, and where files expire, since it then has a new age.
+ */
+async function putsOf(
+  client: Client,
+  {
+    to,
+    hashed,
+    contentType,
+  }: { to: BucketAddress; hashed: readonly Hashed[]; contentType: string | undefined },
+): Promise<Put[]> {
+  const typed = hashed.map((file) => ({ ...file, attributes: attributesOf(file, contentType) }));
+  if (contentType !== undefined) return typed;
+  const { view } = to;
+  const bucket = view === undefined ? bucketName(to) : viewBucket({ ...to, view });
+  const there = await existingFiles(client, { bucket, paths: hashed.map(({ target }) => target) });
+  const isThere = ({ target, content }: Hashed) => there.get(target)?.etag === contentName(content);
+  const changed = typed.filter((file) => !isThere(file));
+  const unchanged = typed.filter(isThere);
+  if (unchanged.length === 0) return changed;
+  if (view === undefined && !(await mayExpire(client, bucket))) return changed;
+  const same: Put[] = [];
+  await forEachLimited(unchanged, {
+    limit: HEAD_LANES,
+    work: async (file) => {
+      const address = { ...to, bucket, path: file.target };
+      same.push({ ...file, attributes: await readAttributes(client, address) });
+    },
+  });
+  return [...changed, ...same];
+}
+
+/** The same type as S3's PUT would give it. */
+function attributesOf({ target }: LocalEntry, contentType: string | undefined): Attributes | undefined {
+  return target.endsWith("/") ? undefined : { contentType: contentType ?? guessContentType(target) };
 }
 
 async function hashAll(entries: readonly LocalEntry[], progress: Progress): Promise<Hashed[]> {
@@ -109,7 +171,7 @@ async function reserve(
 }
 
 /** Keeps for the upload what the branch has. Returns what it lacks. */
-async function missingOf(
+export async function missingOf(
   client: Client,
   { upload, contents }: { upload: string; contents: readonly ContentId[] },
 ): Promise<readonly ContentId[]> {
@@ -212,13 +274,15 @@ async function sendContent(client: Client, { upload, partBytes, ...file }: Conte
   );
 }
 
+/** A content that is brought to an upload; its pieces are asked for anew if it is sent again. */
 interface ContentToAdd {
   readonly upload: string;
   readonly content: ContentId;
   readonly pieces: () => AsyncIterable<Buffer>;
 }
 
-async function addContent(client: Client, { upload, content, pieces }: ContentToAdd): Promise<void> {
+/** Brings a content to an upload in one body. */
+export async function addContent(client: Client, { upload, content, pieces }: ContentToAdd): Promise<void> {
   await client.call(ContentAdded, {
     method: "PUT",
     path: `/uploads/${upload}/contents`,

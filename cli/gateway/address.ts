@@ -78,6 +78,13 @@ export function parseOpenCommit(text: string): ViewAddress {
   );
 }
 
+/** The open commit whose bucket this is, with or without `s3://`; undefined if it is no such bucket. */
+export function openCommitIn(text: string): ViewAddress | undefined {
+  const found = parseBucket(text.replace(SCHEME, ""));
+  if (found?.view === undefined || !isUlid(found.view)) return undefined;
+  return { ...found, view: found.view };
+}
+
 /** Refuses an open commit where something is said of a commit: none is made there. */
 export function mustMakeCommit({ view, bucket }: Address): void {
   if (view === undefined) return;

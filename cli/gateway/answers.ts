@@ -1,29 +1,34 @@
-import { XMLParser } from "fast-xml-parser";
 import { z } from "zod";
 import { TOO_LARGE_IN_FRONT } from "../../protocol/errors.ts";
 import { CliError } from "../output/failure.ts";
 
 /** The S3 answers that the CLI reads. */
 
-// A page names a thousand keys, each with two quoted marks in its ETag: the parser's default bounds on entities are lower.
-const parser = new XMLParser({
-  ignoreDeclaration: true,
-  ignoreAttributes: true,
-  parseTagValue: false,
-  trimValues: false,
-  htmlEntities: true,
-  processEntities: { enabled: true, maxTotalExpansions: 1_000_000, maxExpandedLength: 100_000_000 },
-  isArray: (name) => ["Contents", "CommonPrefixes", "Bucket"].includes(name),
-});
+/** Loaded with the first answer that needs it: calls of the control API never do. */
+let parser: Promise<{ parse(text: string): unknown }> | undefined;
+
+async function xmlParser(): Promise<{ parse(text: string): unknown }> {
+  const { XMLParser } = await import("fast-xml-parser");
+  // A page names a thousand keys, each with two quoted marks in its ETag: the parser's default bounds on entities are lower.
+  return new XMLParser({
+    ignoreDeclaration: true,
+    ignoreAttributes: true,
+    parseTagValue: false,
+    trimValues: false,
+    htmlEntities: true,
+    processEntities: { enabled: true, maxTotalExpansions: 1_000_000, maxExpandedLength: 100_000_000 },
+    isArray: (name) => ["Contents", "CommonPrefixes", "Bucket"].includes(name),
+  });
+}
 
 const S3Error = z.object({ Error: z.object({ Code: z.string(), Message: z.string() }) });
 
 /** The code and message of an S3 error, whose body may be XML, plain text (412, 416) or, for HEAD, nothing. */
-export function parseS3Error(
+export async function parseS3Error(
   status: number,
   body: string,
-): { code: string; message: string; issues?: never } {
-  const parsed = S3Error.safeParse(parsedXml(body));
+): Promise<{ code: string; message: string; issues?: never }> {
+  const parsed = S3Error.safeParse(await parsedXml(body));
   if (parsed.success) return { code: parsed.data.Error.Code, message: parsed.data.Error.Message };
   if (status === 413) return { code: "BodyTooLarge", message: TOO_LARGE_IN_FRONT };
   return {
@@ -64,8 +69,8 @@ export interface Listed {
 }
 
 /** A page of ListObjectsV2. */
-export function parseListing(body: string): Listed {
-  const { ListBucketResult: page } = expectXml(Listing, body);
+export async function parseListing(body: string): Promise<Listed> {
+  const { ListBucketResult: page } = await expectXml(Listing, body);
   return {
     files: page.Contents.map(({ Key, Size, ETag, LastModified }) => ({
       path: Key,
@@ -93,13 +98,13 @@ export interface ListedBucket {
 }
 
 /** The answer of ListBuckets. */
-export function parseBuckets(body: string): ListedBucket[] {
-  const { ListAllMyBucketsResult: result } = expectXml(Buckets, body);
+export async function parseBuckets(body: string): Promise<ListedBucket[]> {
+  const { ListAllMyBucketsResult: result } = await expectXml(Buckets, body);
   return result.Buckets.Bucket.map(({ Name, CreationDate }) => ({ name: Name, createdAt: CreationDate }));
 }
 
-function expectXml<Schema extends z.ZodType>(schema: Schema, body: string): z.infer<Schema> {
-  const parsed = schema.safeParse(parsedXml(body));
+async function expectXml<Schema extends z.ZodType>(schema: Schema, body: string): Promise<z.infer<Schema>> {
+  const parsed = schema.safeParse(await parsedXml(body));
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   throw new CliError(`the gateway's answer is not what S3 says: ${issue?.path.join(".")} ${issue?.message}`, {
@@ -107,9 +112,10 @@ function expectXml<Schema extends z.ZodType>(schema: Schema, body: string): z.in
   });
 }
 
-function parsedXml(body: string): unknown {
+async function parsedXml(body: string): Promise<unknown> {
+  parser ??= xmlParser();
   try {
-    return parser.parse(body);
+    return (await parser).parse(body);
   } catch {
     return undefined;
   }

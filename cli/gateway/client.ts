@@ -4,10 +4,10 @@ import type { Dispatcher } from "undici";
 import type { z } from "zod";
 import { ErrorBody, type Issue } from "../../protocol/errors.ts";
 import { jsonOf, SignedPool } from "../../runner/gateway/signed-pool.ts";
-import type { ClientOptions } from "../options.ts";
+import { EXIT, exitCodeOf } from "../output/exit-codes.ts";
 import { CliError } from "../output/failure.ts";
 import { parseS3Error } from "./answers.ts";
-import { type Connection, findConnection } from "./connection.ts";
+import type { Connection } from "./connection.ts";
 
 type Stream = Exclude<Dispatcher.DispatchOptions["body"], string | Uint8Array | FormData | null | undefined>;
 
@@ -36,11 +36,27 @@ export type Answer = Dispatcher.ResponseData;
 export class GatewayError extends CliError {
   override readonly name = "GatewayError";
   readonly status: number;
+  /** What an S3 request was about; the key is empty if it was about the bucket. */
+  readonly object: { readonly bucket: string; readonly key: string } | undefined;
 
-  constructor(message: string, options: { status: number; code: string; issues?: readonly Issue[] }) {
-    super(message, options);
+  constructor(
+    message: string,
+    options: {
+      status: number;
+      code: string;
+      issues?: readonly Issue[];
+      object?: GatewayError["object"];
+    },
+  ) {
+    super(message, { ...options, exitCode: exitCodeOfAnswer(options) });
     this.status = options.status;
+    this.object = options.object;
   }
+}
+
+function exitCodeOfAnswer({ status, code }: { status: number; code: string }): number {
+  if (status === 404) return EXIT.absent;
+  return [502, 503, 504].includes(status) ? EXIT.unreachable : exitCodeOf(code);
 }
 
 const TRIES = 4;
@@ -59,7 +75,7 @@ export class Client {
   /** A call of the control API whose answer must fit the schema. `path` is below `/api/v1`. */
   async call<Schema extends z.ZodType>(answers: Schema, ask: Ask): Promise<z.infer<Schema>> {
     const answer = await this.send({ ...ask, path: `/api/v1${ask.path}` });
-    const text = await answer.body.text();
+    const text = await answer.body.text().catch((error: unknown) => Promise.reject(this.#unreachable(error)));
     const parsed = answers.safeParse(jsonOf(text));
     if (parsed.success) return parsed.data;
     const issue = parsed.error.issues[0];
@@ -98,7 +114,7 @@ export class Client {
           body: () => text ?? ask.stream?.(),
           headersTimeout: ask.patienceMs ?? DEFAULT_PATIENCE_MS,
         },
-        { refusalOf: (answer) => this.#refusal(answer), mayRepeat: true },
+        { refusalOf: (answer) => this.#refusal(answer, ask.path), mayRepeat: true },
       );
     } catch (error) {
       throw error instanceof GatewayError ? error : this.#unreachable(error);
@@ -107,38 +123,49 @@ export class Client {
 
   #unreachable(error: unknown): CliError {
     const code = codeOf(error);
-    const { endpoint } = this.connection;
+    const { endpoint, endpointSource } = this.connection;
     if (code === "ECONNREFUSED") {
+      // What was set is to be set right, under its own name.
+      const isSet = /^[A-Z_0-9]+$/.test(endpointSource);
+      const remedy = isSet ? `set ${endpointSource} to another one` : "set SLUICE_ENDPOINT";
       return new CliError(
-        `no gateway answers at ${endpoint}; start one with 'sluice dev', or set SLUICE_ENDPOINT`,
-        { code },
+        `no gateway answers at ${endpoint} (from ${endpointSource}); start one with 'sluice dev', or ${remedy}`,
+        { code, exitCode: EXIT.unreachable },
       );
     }
     const words = error instanceof Error ? error.message : String(error);
-    return new CliError(`the connection to ${endpoint} failed: ${words}`, { code });
+    return new CliError(`the connection to ${endpoint} failed: ${words}`, {
+      code,
+      exitCode: EXIT.unreachable,
+    });
   }
 
-  async #refusal(answer: Answer): Promise<GatewayError> {
+  async #refusal(answer: Answer, path: string): Promise<GatewayError> {
     const text = await answer.body.text().catch(() => "");
     const status = answer.statusCode;
     const api = ErrorBody.safeParse(jsonOf(text));
-    const { code, message, issues = [] } = api.success ? api.data.error : parseS3Error(status, text);
+    const { code, message, issues = [] } = api.success ? api.data.error : await parseS3Error(status, text);
     const hint =
       code === "InvalidAccessKeyId" || code === "SignatureDoesNotMatch"
         ? ` (the key is ${this.connection.accessKeyId}, from ${this.connection.keySource})`
         : "";
-    return new GatewayError(`${message}${hint}`, { status, code, issues });
+    return new GatewayError(`${asFlags(message)}${hint}`, { status, code, issues, object: objectIn(path) });
   }
 }
 
-/** Runs a command with a client of the gateway that the options and the environment name. */
-export async function withClient<T>(options: ClientOptions, act: (client: Client) => Promise<T>): Promise<T> {
-  const client = new Client(findConnection({ dataDir: options.data, env: process.env }));
-  try {
-    return await act(client);
-  } finally {
-    await client.close();
-  }
+/** The gateway speaks of parameters of its API, which people here type as options: `keepOutput=true` is --keep-output. */
+function asFlags(message: string): string {
+  return message.replace(
+    /\b(keepOutput|force|update|reprocess|dryRun)=true\b/g,
+    (_, name: string) => `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
+  );
+}
+
+/** What the path of an S3 request names; undefined if it is of the control API, or of no bucket. */
+function objectIn(path: string): GatewayError["object"] {
+  if (path.startsWith("/api/") || path === "/") return undefined;
+  const [bucket = "", ...key] = path.slice(1).split("/").map(decodeURIComponent);
+  return { bucket, key: key.join("/") };
 }
 
 /** Segments percent-encoded as SigV4 wants them; slashes stay. */
@@ -166,6 +193,11 @@ const TRANSIENT_CODES = [
   "UND_ERR_HEADERS_TIMEOUT",
   "UND_ERR_CONNECT_TIMEOUT",
 ];
+
+/** Whether a failure is one of the way to the gateway, or of a gateway that starts or is overloaded: it may be gone later. */
+export function isAway(error: unknown): boolean {
+  return mayGoBetter(error) || (error instanceof CliError && error.exitCode === EXIT.unreachable);
+}
 
 function mayGoBetter(error: unknown): boolean {
   if (error instanceof GatewayError) return [408, 429, 500, 502, 503, 504].includes(error.status);

@@ -46,9 +46,8 @@ export function tagPath({ repo, branch }: Address, tag: string): string {
   return `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/tags/${encodePath(tag)}`;
 }
 
-/** The commit that is named, or else the newest one of the branch. */
-export async function commitOrHead(client: Client, address: Address, named?: string): Promise<string> {
-  if (named !== undefined) return named;
+/** The newest commit of the branch. */
+export async function headCommit(client: Client, address: Address): Promise<string> {
   const query = { limit: "1" };
   const { commits } = await client.call(CommitPage, { method: "GET", path: commitsPath(address), query });
   if (commits[0]) return commits[0].id;

@@ -8,7 +8,8 @@ export interface Connection {
   readonly endpoint: string;
   readonly accessKeyId: string;
   readonly secretAccessKey: string;
-  /** What the key was read from, for error messages. */
+  /** What the address and the key were read from, for messages: a variable, a file, or that it is the default. */
+  readonly endpointSource: string;
   readonly keySource: string;
 }
 
@@ -22,15 +23,19 @@ type Variables = Readonly<Record<string, string | undefined>>;
  * else from the data folder of a gateway on this machine. Throws UsageError and CliError.
  */
 export function findConnection({ dataDir, env }: { dataDir: string; env: Variables }): Connection {
-  return { endpoint: findEndpoint({ dataDir, env }), ...findKey({ dataDir, env }) };
+  return { ...findEndpoint({ dataDir, env }), ...findKey({ dataDir, env }) };
 }
 
-function findEndpoint({ dataDir, env }: { dataDir: string; env: Variables }): string {
+type Found = Pick<Connection, "endpoint" | "endpointSource">;
+
+function findEndpoint({ dataDir, env }: { dataDir: string; env: Variables }): Found {
   for (const variable of ["SLUICE_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"]) {
     const value = env[variable];
-    if (value) return checkEndpoint(variable, value);
+    if (value) return { endpoint: checkEndpoint(variable, value), endpointSource: variable };
   }
-  return readHolder(dataDir)?.endpoint ?? DEFAULT_ENDPOINT;
+  const endpoint = readHolder(dataDir)?.endpoint;
+  if (endpoint) return { endpoint, endpointSource: `the gateway of ${dataDir}` };
+  return { endpoint: DEFAULT_ENDPOINT, endpointSource: "the default" };
 }
 
 function checkEndpoint(variable: string, value: string): string {
@@ -42,7 +47,7 @@ function checkEndpoint(variable: string, value: string): string {
   return url.origin;
 }
 
-function findKey({ dataDir, env }: { dataDir: string; env: Variables }): Omit<Connection, "endpoint"> {
+function findKey({ dataDir, env }: { dataDir: string; env: Variables }): Omit<Connection, keyof Found> {
   for (const family of ["SLUICE", "AWS"]) {
     const found = keyFromVariables(family, env);
     if (found) return found;
@@ -55,7 +60,7 @@ function findKey({ dataDir, env }: { dataDir: string; env: Variables }): Omit<Co
   );
 }
 
-function keyFromVariables(family: string, env: Variables): Omit<Connection, "endpoint"> | undefined {
+function keyFromVariables(family: string, env: Variables): Omit<Connection, keyof Found> | undefined {
   const [idName, secretName] = [`${family}_ACCESS_KEY_ID`, `${family}_SECRET_ACCESS_KEY`];
   const accessKeyId = env[idName];
   const secretAccessKey = env[secretName];

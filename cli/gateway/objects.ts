@@ -1,6 +1,17 @@
-import type { Address } from "./address.ts";
-import { type Listed, type ListedBucket, type ListedFile, parseBuckets, parseListing } from "./answers.ts";
-import { type Answer, type Client, encodePath } from "./client.ts";
+import { pipeline } from "node:stream/promises";
+import type { Attributes } from "../../protocol/files.ts";
+import { EXIT } from "../output/exit-codes.ts";
+import { CliError, errnoOf, systemText } from "../output/failure.ts";
+import { type Address, showAddress } from "./address.ts";
+import {
+  type Listed,
+  type ListedBucket,
+  type ListedFile,
+  parseBuckets,
+  parseListing,
+  parseS3Error,
+} from "./answers.ts";
+import { type Answer, type Client, encodePath, GatewayError } from "./client.ts";
 
 /** The S3 requests of the CLI. */
 
@@ -11,19 +22,36 @@ export interface ListRequest {
   readonly delimiter?: "/";
 }
 
-/** Every page of a listing, as it comes. */
-export async function* listPages(
+/** One page of a listing: the first one, that behind a key, or that of a token. */
+export async function listPage(
   client: Client,
-  { bucket, prefix, delimiter }: ListRequest,
-): AsyncGenerator<Listed> {
+  {
+    bucket,
+    prefix,
+    delimiter,
+    startAfter,
+    token,
+  }: ListRequest & { readonly startAfter?: string | undefined; readonly token?: string | undefined },
+): Promise<Listed> {
+  const answer = await client.send({
+    method: "GET",
+    path: `/${bucket}`,
+    query: {
+      "list-type": "2",
+      prefix,
+      delimiter,
+      "start-after": startAfter || undefined,
+      "continuation-token": token,
+    },
+  });
+  return parseListing(await answer.body.text());
+}
+
+/** Every page of a listing, as it comes. */
+export async function* listPages(client: Client, request: ListRequest): AsyncGenerator<Listed> {
   let token: string | undefined;
   do {
-    const answer = await client.send({
-      method: "GET",
-      path: `/${bucket}`,
-      query: { "list-type": "2", prefix, delimiter, "continuation-token": token },
-    });
-    const page = parseListing(await answer.body.text());
+    const page = await listPage(client, { ...request, token });
     yield page;
     token = page.next;
   } while (token !== undefined);
@@ -52,6 +80,20 @@ export async function createBucket(client: Client, bucket: string): Promise<void
   await answer.body.dump();
 }
 
+/** Whether lifecycle rules may let files of a bucket go: it has some, or the key may not see whether it has. */
+export async function mayExpire(client: Client, bucket: string): Promise<boolean> {
+  try {
+    const answer = await client.send({ method: "GET", path: `/${bucket}`, query: { lifecycle: "" } });
+    await answer.body.dump();
+    return true;
+  } catch (error) {
+    // A gateway of an earlier release has none.
+    if (error instanceof GatewayError && [404, 501].includes(error.status)) return false;
+    if (error instanceof GatewayError && error.status === 403) return true;
+    throw error;
+  }
+}
+
 export async function deleteBucket(client: Client, bucket: string): Promise<void> {
   const answer = await client.send({ method: "DELETE", path: `/${bucket}` });
   await answer.body.dump();
@@ -60,6 +102,19 @@ export async function deleteBucket(client: Client, bucket: string): Promise<void
 /** A file's bytes to come, at HEAD or at a commit. */
 export function getFile(client: Client, address: Address, commit?: string): Promise<Answer> {
   return client.send({ method: "GET", path: objectPath(address), query: version(commit) });
+}
+
+/** Writes a file's bytes to stdout. Throws a CliError if they break off, so that nobody takes a part for the whole. */
+export async function printFile(client: Client, address: Address, commit?: string): Promise<void> {
+  const answer = await getFile(client, address, commit);
+  try {
+    await pipeline(answer.body, process.stdout, { end: false });
+  } catch (error) {
+    // A fault of stdout has ended the program already.
+    throw new CliError(`${showAddress(address, address.path)} broke off: ${systemText(error)}`, {
+      ...{ code: errnoOf(error) ?? "BrokeOff", exitCode: EXIT.unreachable },
+    });
+  }
 }
 
 export interface FileInfo {
@@ -83,8 +138,61 @@ export async function headFile(client: Client, address: Address, commit?: string
   };
 }
 
-export async function deleteFile(client: Client, address: Address): Promise<string | null> {
-  const answer = await client.send({ method: "DELETE", path: objectPath(address) });
+/** The headers of a file's answer by which what is kept beside its bytes is put again. */
+const ATTRIBUTE_HEADERS = {
+  contentType: "content-type",
+  cacheControl: "cache-control",
+  contentDisposition: "content-disposition",
+  contentEncoding: "content-encoding",
+  contentLanguage: "content-language",
+  expires: "expires",
+} as const;
+const META = "x-amz-meta-";
+
+/** What is kept with a file beside its bytes. */
+export async function readAttributes(client: Client, address: Address): Promise<Attributes> {
+  const answer = await client.send({ method: "HEAD", path: objectPath(address) });
+  await answer.body.dump();
+  const kept = Object.entries(ATTRIBUTE_HEADERS).flatMap(([name, from]) => {
+    const value = header(answer, from);
+    return value === null ? [] : [[name, value] as const];
+  });
+  const metadata = Object.keys(answer.headers)
+    .filter((name) => name.startsWith(META))
+    .map((name) => [name.slice(META.length), header(answer, name) ?? ""] as const);
+  return {
+    ...Object.fromEntries(kept),
+    ...(metadata.length > 0 && { metadata: Object.fromEntries(metadata) }),
+  };
+}
+
+/** Copies a file inside the gateway, with what is kept beside its bytes. Returns the commit, or null if it was staged. */
+export async function copyFile(
+  client: Client,
+  { from, to, ifMatch }: { from: Address; to: Address; ifMatch?: string },
+): Promise<string | null> {
+  const answer = await client.send({
+    method: "PUT",
+    path: objectPath(to),
+    headers: {
+      "x-amz-copy-source": objectPath(from).slice(1),
+      ...(ifMatch !== undefined && { "x-amz-copy-source-if-match": `"${ifMatch}"` }),
+    },
+  });
+  // A copy that fails in its middle is told in the body of a good answer.
+  const text = await answer.body.text();
+  if (text.includes("<Error>")) throw new CliError((await parseS3Error(500, text)).message);
+  return header(answer, "x-amz-version-id");
+}
+
+/** Deletes a file; with `ifMatch` only if it still has the content of that ETag. */
+export async function deleteFile(
+  client: Client,
+  address: Address,
+  { ifMatch }: { ifMatch?: string } = {},
+): Promise<string | null> {
+  const headers = ifMatch === undefined ? {} : { "if-match": `"${ifMatch}"` };
+  const answer = await client.send({ method: "DELETE", path: objectPath(address), headers });
   await answer.body.dump();
   return header(answer, "x-amz-version-id");
 }

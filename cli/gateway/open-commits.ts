@@ -1,6 +1,15 @@
 import type { z } from "zod";
 import type { SaidOfCommit } from "../../protocol/commits.ts";
-import { CommitCreated, Session, SessionEnd, SessionOpened, UploadOpened } from "../../protocol/files.ts";
+import {
+  CommitCreated,
+  MAX_LIST_SESSIONS,
+  Session,
+  SessionDiff,
+  SessionEnd,
+  SessionOpened,
+  SessionPage,
+  UploadOpened,
+} from "../../protocol/files.ts";
 import {
   type BranchAddress,
   type BucketAddress,
@@ -8,7 +17,7 @@ import {
   viewBucket,
 } from "../../protocol/names.ts";
 import { stopRequests } from "../local/stop-requests.ts";
-import { CliError } from "../output/failure.ts";
+import { CliError, InterruptedError } from "../output/failure.ts";
 import { type Client, GatewayError } from "./client.ts";
 
 /** Calls of the control API about open commits, which it calls sessions. */
@@ -123,17 +132,57 @@ export async function asOneCommit(
   }
 }
 
-/** Code of the failure of a command that somebody stopped. */
-export const INTERRUPTED = "Interrupted";
+function interrupted(signal: NodeJS.Signals): never {
+  throw new InterruptedError("stopped by a signal; nothing was committed", signal);
+}
 
-function interrupted(): never {
-  throw new CliError("stopped by a signal; nothing was committed", { code: INTERRUPTED });
+/** How an open commit stands; also one that was finished lately. */
+export function inspectOpenCommit(client: Client, open: ViewAddress): Promise<Session> {
+  return client.call(Session, { method: "GET", path: openCommitPath(open) });
+}
+
+/** The open commits of a branch that are not finished. */
+export async function listOpenCommits(
+  client: Client,
+  { repo, branch }: BranchAddress,
+): Promise<SessionPage["sessions"]> {
+  const sessions: SessionPage["sessions"] = [];
+  let after: string | undefined;
+  do {
+    const path = `/repos/${repo}/branches/${branch}/sessions`;
+    const query = { limit: MAX_LIST_SESSIONS, after };
+    const page = await client.call(SessionPage, { method: "GET", path, query });
+    sessions.push(...page.sessions);
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+  return sessions;
+}
+
+/** What an open commit would change if it were finished now: at most so many paths, behind one. */
+export async function diffOpenCommit(
+  client: Client,
+  open: ViewAddress,
+  { limit, after: start }: { limit: number; after: string | undefined },
+): Promise<SessionDiff> {
+  const changes: SessionDiff["changes"] = [];
+  let after = start;
+  for (;;) {
+    const query = { limit: Math.min(limit - changes.length, MAX_LIST_SESSIONS), after };
+    const page = await client.call(SessionDiff, {
+      method: "GET",
+      path: `${openCommitPath(open)}/diff`,
+      query,
+    });
+    changes.push(...page.changes);
+    if (page.next === null || changes.length >= limit) return { changes, next: page.next };
+    after = page.next;
+  }
 }
 
 /** Throws if it is not there, or is a commit, into which nothing can be put: asked before many bytes are sent. */
 export async function mustBeOpen(client: Client, open: ViewAddress): Promise<void> {
   try {
-    await client.call(Session, { method: "GET", path: openCommitPath(open) });
+    await inspectOpenCommit(client, open);
   } catch (error) {
     if (!(error instanceof GatewayError && error.code === "NoSuchSession")) throw error;
     throw new CliError(

@@ -1,17 +1,18 @@
+import { existsSync, realpathSync } from "node:fs";
 import { flushCompileCache } from "node:module";
-import { join } from "node:path";
+import { delimiter, join, resolve } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { AccessKey, rootKeyFile } from "../../embedded/data/keys.ts";
 import { type Gateway, openGateway } from "../../embedded/host.ts";
 import { type GatewaySettings, readSettings } from "../../embedded/settings.ts";
+import { ownPath } from "../../protocol/names.ts";
 import type { RunnerConfig } from "../../runner/agent/config.ts";
 import type { Log } from "../../runner/lib/log.ts";
 import type { Runner } from "../../runner/main.ts";
-import { DEFAULT_DATA } from "../gateway/connection.ts";
 import { UsageError } from "../output/failure.ts";
 import { terminalLog } from "../output/log.ts";
-import { count, printJson, printLine } from "../output/output.ts";
+import { count, printJson, printLine, shellWord } from "../output/output.ts";
 import { howCommandsRun } from "./how-commands-run.ts";
 import { type RunnerTerms, runnerConfig, runnerTerms } from "./runner-config.ts";
 import { stopRequests } from "./stop-requests.ts";
@@ -84,8 +85,8 @@ async function startRunners(gateway: Gateway, { runners, options, log }: LocalRu
       hide: [...(options.hide ?? []), options.data],
     };
     const config: RunnerConfig = {
-      ...runnerConfig(flags, { endpoint: gateway.endpoint, ...gateway.runnerKey }),
       withoutEngine: "process",
+      ...runnerConfig(flags, { endpoint: gateway.endpoint, ...gateway.runnerKey }),
     };
     runners.push(await startRunner(config, { log, gatewayReady: gateway.ready }));
   }
@@ -136,16 +137,38 @@ interface Greeting {
 
 function greet(gateway: Gateway, { options, key, runs }: Greeting): void {
   const { endpoint } = gateway;
+  const consoleUrl = `${endpoint}${ownPath("console")}`;
   if (options.json) {
     const executor = runs && { executor: runs.executor };
-    printJson({ endpoint, data: options.data, key, runners: options.runners, ...executor });
+    printJson({
+      endpoint,
+      console: consoleUrl,
+      data: options.data,
+      key,
+      runners: options.runners,
+      ...executor,
+    });
     return;
   }
-  const folder = options.data === DEFAULT_DATA ? "" : ` --data ${options.data}`;
   printLine(`gateway  ${endpoint}`);
+  printLine(`console  ${consoleUrl}`);
   printLine(`data     ${options.data}`);
   printLine(`key      ${key}`);
   printLine(`runners  ${options.runners === 0 ? "none" : count(options.runners, "runner")}`);
   if (runs) printLine(`commands ${howCommandsRun(runs, { asked: options.executor })}`);
-  printLine(`In another terminal: eval "$(npx sluice env${folder})"`);
+  printLine(`In another terminal: eval "$(${ownCommand()} env --data ${shellWord(resolve(options.data))})"`);
+}
+
+/**
+ * What starts this program in any folder: its name if that leads to it, else the path of its file. Folders that npm puts on the
+ * path for one command alone, as npx does, are not there in another terminal.
+ */
+function ownCommand(): string {
+  const own = realpathSync(process.argv[1] ?? "");
+  const leads = (process.env.PATH ?? "").split(delimiter).some((folder) => {
+    if (folder.includes("node_modules")) return false;
+    const file = join(folder, "sluice");
+    return existsSync(file) && realpathSync(file) === own;
+  });
+  return leads ? "sluice" : shellWord(own);
 }

@@ -38,6 +38,10 @@ export function withRunnerTerms(command: Command): Command {
         "let egress reach stores at addresses of this machine and of its link (env: SLUICE_EGRESS_LOCAL)",
       ),
     )
+    .option(
+      "--wait-for-engine",
+      "start although no container engine answers, and go on looking for one: jobs say what they wait for",
+    )
     .option("--cache-size <size>", "how much input the node keeps for later datums, such as 500m or 20g; 20g")
     .option(
       "--max-running <number>",
@@ -74,9 +78,9 @@ export function withSandboxTerms(command: Command): Command {
 
 /** Of a command's options those that a runner takes. */
 export function runnerTerms(options: RunnerTerms): RunnerTerms {
-  const { executor, hide, network, secrets, egressEnvironment, egressLocal } = options;
+  const { executor, hide, network, secrets, egressEnvironment, egressLocal, waitForEngine } = options;
   const { cacheSize, maxRunning, maxWorkers, memory, cpus, pids, disk } = options;
-  const terms = { executor, hide, network, secrets, egressEnvironment, egressLocal };
+  const terms = { executor, hide, network, secrets, egressEnvironment, egressLocal, waitForEngine };
   return { ...terms, cacheSize, maxRunning, maxWorkers, memory, cpus, pids, disk };
 }
 
@@ -90,7 +94,7 @@ export function runnerConfig(
     host,
     keySecret,
     ...connection
-  }: Omit<Connection, "keySource"> & {
+  }: Omit<Connection, "endpointSource" | "keySource"> & {
     readonly host?: string | undefined;
     readonly keySecret?: string | undefined;
   },

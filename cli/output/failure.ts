@@ -1,23 +1,39 @@
 import { CommanderError } from "commander";
-import { HostError } from "../../embedded/host-error.ts";
 import type { Issue } from "../../protocol/errors.ts";
-import { ConfigError } from "../../runner/agent/config.ts";
-import { NoEngineError, NoExecutorError } from "../../runner/executors/executor.ts";
+import { EXIT, exitCodeOf } from "./exit-codes.ts";
 import { visibleJson, visibleText } from "./visible.ts";
 
-/** A command that can't go on: one line for people, and with a spec one line an issue. The program ends with 1. */
+/** A command that can't go on: one line for people, and with a spec one line an issue. */
 export class CliError extends Error {
   override readonly name: string = "CliError";
   readonly code: string;
   readonly issues: readonly Issue[];
+  /** What the program ends with. */
+  readonly exitCode: number;
 
   constructor(
     message: string,
-    { code = "Failed", issues = [] }: { code?: string; issues?: readonly Issue[] } = {},
+    {
+      code = "Failed",
+      issues = [],
+      exitCode = exitCodeOf(code),
+    }: { code?: string; issues?: readonly Issue[]; exitCode?: number } = {},
   ) {
     super(message);
     this.code = code;
     this.issues = issues;
+    this.exitCode = exitCode;
+  }
+}
+
+/** A signal stopped the command, which has cleaned up behind itself. */
+export class InterruptedError extends CliError {
+  override readonly name = "InterruptedError";
+  readonly signal: NodeJS.Signals;
+
+  constructor(message: string, signal: NodeJS.Signals) {
+    super(message, { code: "Interrupted" });
+    this.signal = signal;
   }
 }
 
@@ -63,39 +79,63 @@ function failureOf(error: unknown): Failure {
   if (error instanceof CommanderError) {
     // The help of a group that was called without a command has been printed already: commander says "(outputHelp)".
     const message = error.message === "(outputHelp)" ? "name a command, one of those above" : error.message;
-    return { exitCode: 2, code: "Usage", message: oneLine(message.replace(/^error: /, "")), issues: [] };
+    return {
+      exitCode: EXIT.usage,
+      code: "Usage",
+      message: oneLine(message.replace(/^error: /, "")),
+      issues: [],
+    };
   }
   if (error instanceof CliError) {
-    const { message, code, issues } = error;
-    return { exitCode: error instanceof UsageError ? 2 : 1, code, message, issues };
+    const { message, code, issues, exitCode } = error;
+    return { exitCode, code, message, issues };
   }
-  if (error instanceof HostError) {
-    return { exitCode: 1, code: "HostError", message: error.message, issues: [] };
+  // Known by their names: the modules that they are of take long to load, and most failures are none of them.
+  if (isNamed(error, "HostError")) {
+    return { exitCode: EXIT.failed, code: "HostError", message: error.message, issues: [] };
   }
-  if (error instanceof ConfigError) return { exitCode: 2, code: "Usage", message: error.message, issues: [] };
-  if (error instanceof NoExecutorError) return noExecutor(error);
-  // A fault of the file system names its file in its message already.
-  const message = error instanceof Error ? error.message : String(error);
-  return { exitCode: 1, code: errnoOf(error) ?? "Failed", message: oneLine(message), issues: [] };
+  if (isNamed(error, "ConfigError")) {
+    return { exitCode: EXIT.usage, code: "Usage", message: error.message, issues: [] };
+  }
+  if (isNamed(error, "NoExecutorError") || isNamed(error, "NoEngineError")) return noExecutor(error);
+  const code = errnoOf(error) ?? "Failed";
+  return { exitCode: exitCodeOf(code), code, message: oneLine(systemText(error)), issues: [] };
+}
+
+/** Such as "ENOENT: no such file or directory, open 'x.json'". */
+const SYSTEM_MESSAGE = /^[A-Z][A-Z0-9]+: (.+?), \w+(?: '.*')?$/s;
+
+/** What the system says of a failure, for people: first the file that it is about, then what is wrong with it. */
+export function systemText(error: unknown, about?: string): string {
+  if (!(error instanceof Error)) return String(error);
+  const path = about ?? ("path" in error && typeof error.path === "string" ? error.path : undefined);
+  const [, words] = SYSTEM_MESSAGE.exec(error.message) ?? [];
+  if (words === undefined) return error.message;
+  return path === undefined ? words : `${path}: ${words}`;
+}
+
+function isNamed(error: unknown, name: string): error is Error {
+  return error instanceof Error && error.name === name;
 }
 
 // The message is a list of what was tried and what to install.
-function noExecutor(error: NoExecutorError): Failure {
+function noExecutor(error: Error): Failure {
   const issues = error.message.split("\n").map((line) => ({ path: "", message: line }));
-  if (error instanceof NoEngineError) {
+  if (isNamed(error, "NoEngineError")) {
     const message = "no container engine answers here: start one, or run commands with --executor process";
     // As for a flag that is missing: it gets no better by trying again.
-    return { exitCode: 2, code: "NoExecutor", message, issues };
+    return { exitCode: EXIT.usage, code: "NoExecutor", message, issues };
   }
   return {
-    exitCode: 1,
+    exitCode: EXIT.failed,
     code: "NoExecutor",
     message: "this machine can't run the commands of pipelines",
     issues,
   };
 }
 
-function errnoOf(error: unknown): string | undefined {
+/** The code of a fault of the system, such as ENOENT. */
+export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
 

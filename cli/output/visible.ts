@@ -18,8 +18,11 @@ export function visibleLine(text: string): string {
 }
 
 /** A value as JSON on one line, which steers no terminal either: JSON itself escapes fewer characters. */
-export function visibleJson(value: unknown, indent?: number): string {
-  return visibleText(JSON.stringify(value, null, indent));
+export function visibleJson(
+  value: unknown,
+  { indent, replacer }: { indent?: number; replacer?: (name: string, value: unknown) => unknown } = {},
+): string {
+  return visibleText(JSON.stringify(value, replacer, indent));
 }
 
 function escaped(character: string): string {

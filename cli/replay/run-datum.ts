@@ -15,16 +15,18 @@ import {
   replay,
 } from "../../runner/replay/replay.ts";
 import { makeScratch } from "../../runner/replay/scratch.ts";
-import { type Client, withClient } from "../gateway/client.ts";
+import type { Client } from "../gateway/client.ts";
 import type { Connection } from "../gateway/connection.ts";
-import { INTERRUPTED } from "../gateway/open-commits.ts";
+import { jobId } from "../gateway/ids/ids.ts";
+import { withClient } from "../gateway/with-client.ts";
 import { howCommandsRun } from "../local/how-commands-run.ts";
 import { type RunnerTerms, runnerConfig } from "../local/runner-config.ts";
 import { stopRequests } from "../local/stop-requests.ts";
 import type { ClientOptions } from "../options.ts";
-import { CliError, UsageError } from "../output/failure.ts";
+import { EXIT } from "../output/exit-codes.ts";
+import { type CliError, InterruptedError, UsageError } from "../output/failure.ts";
 import { terminalLog } from "../output/log.ts";
-import { printJson, printLine, printNote, printOutput, printTable } from "../output/output.ts";
+import { printJson, printLine, printNote, printOutput, printTable, shellWord } from "../output/output.ts";
 import { type ComparedPath, compareOutputs, isSame } from "./compare.ts";
 import { datumPath, madeByJob } from "./made.ts";
 import { openOutFolder } from "./out-folder.ts";
@@ -36,8 +38,7 @@ export interface RunDatumOptions extends ClientOptions, RunnerTerms {
 }
 
 /** Exit codes beside 0 and those of every failure. */
-const COMMAND_FAILED = 3;
-const DIFFERS = 4;
+const { jobFailed: COMMAND_FAILED, differs: DIFFERS } = EXIT;
 
 /** An output that was made here. */
 interface Output {
@@ -59,14 +60,15 @@ interface Report {
 }
 
 /** Runs a datum of a job here, and compares what it makes with what the job has of it. Sets the exit code. */
-export async function runDatum(job: string, datum: string, options: RunDatumOptions): Promise<void> {
+export async function runDatum(asked: string, datum: string, options: RunDatumOptions): Promise<void> {
   checkOptions(options);
   await withClient(options, async (client) => {
     const secrets = await secretsFolder(options);
+    const job = await jobId(client, asked);
     const detail = await client.call(DatumDetail, { method: "GET", path: datumPath(job, datum) });
     const stop = stopRequests({ terminal: options.shell ? "lent" : "own" });
     const aborted = new AbortController();
-    void stop.drain.then(() => aborted.abort(interrupted()));
+    void stop.drain.then((signal) => aborted.abort(interrupted(signal)));
     try {
       const report = await perform(client, detail, { ...options, secrets }, aborted.signal);
       if (options.json) printJson(jsonOf(report, options));
@@ -78,8 +80,8 @@ export async function runDatum(job: string, datum: string, options: RunDatumOpti
   });
 }
 
-function interrupted(): CliError {
-  return new CliError("stopped by a signal; nothing is left of it", { code: INTERRUPTED });
+function interrupted(signal: NodeJS.Signals): CliError {
+  return new InterruptedError("stopped by a signal; nothing is left of it", signal);
 }
 
 function checkOptions({ shell, json, image, executor }: RunDatumOptions): void {
@@ -238,17 +240,12 @@ function announce(
   const { cmd } = transform;
   printNote(`datum    ${datum.id.slice(0, SHOWN_DIGITS)} of job ${job} (${pipeline}, version ${version})`);
   printNote(`image    ${image ?? transform.image}`);
-  printNote(`command  ${cmd.map(quoted).join(" ")}`);
+  printNote(`command  ${cmd.map(shellWord).join(" ")}`);
   if (!shell) return;
   const { stdin = [] } = transform;
   if (stdin.length > 0) printNote("its standard input:");
   for (const line of stdin) printNote(`  ${line}`);
   printNote("It is not run: this is a shell in its place. What is in /pfs/out at its end is kept.");
-}
-
-/** As a shell would take it. */
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
 const NOT_COMPARED: Readonly<Record<"none" | "gone", (detail: DatumDetail) => string>> = {
@@ -299,9 +296,8 @@ function print(report: Report): void {
   const { state, exitCode, reason } = detail.datum;
   if (ran.state === "failed") printLine(`failed   ${ran.reason}`);
   if (state === "failed") {
-    printLine(
-      `in job   failed${exitCode === null ? "" : ` (exit ${exitCode})`}: ${reason ?? "for an unknown reason"}`,
-    );
+    const isSaid = exitCode === null || reason?.includes(`exit code ${exitCode}`);
+    printLine(`in job   failed${isSaid ? "" : ` (exit ${exitCode})`}: ${reason ?? "for an unknown reason"}`);
   }
   const rows =
     compared?.map(rowOf) ?? outputs.map(({ path, content }) => ["made", path, `${content.size} B`]);

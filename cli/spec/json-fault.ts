@@ -43,6 +43,8 @@ class Reader {
   document(): void {
     this.#value();
     this.#space();
+    if (this.#peek() === "{")
+      throw new Fault("another object begins: give each pipeline a file of its own", this.#at);
     if (this.#at < this.#text.length) throw new Fault("there is more text behind the end", this.#at);
   }
 

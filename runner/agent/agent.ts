@@ -20,8 +20,8 @@ export interface AgentDeps {
   readonly crew: Crew;
   readonly log: Log;
   readonly node: string;
-  /** For the list of nodes. */
-  readonly executorName: string;
+  /** For the list of nodes. It changes when an engine comes that was waited for. */
+  readonly executorName: () => string;
   /** What this node has room for. */
   readonly bounds: NodeBounds;
 }
@@ -36,9 +36,9 @@ export async function runAgent(
   drain: AbortSignal,
 ): Promise<void> {
   const backoff = jitteredBackoff({ minMs: HEARTBEAT_MS, maxMs: NODE_TTL_MS });
-  const self = { node, executor: executorName, capacity: availableParallelism(), bounds };
   let trouble: string | undefined;
   while (!drain.aborted) {
+    const self = { node, executor: executorName(), capacity: availableParallelism(), bounds };
     const beat = await heartbeat(gateway, { self, work: crew.work(), drain });
     if (beat.ok) crew.follow(beat.assignment);
     if (beat.ok) backoff.reset();

@@ -20,8 +20,12 @@ export interface RunnerConfig {
   /** Unique in the cluster: two agents of one name count as one node. */
   readonly node: string;
   readonly executor: ExecutorChoice;
-  /** What "auto" takes if no engine answers at the start. Absent: nothing. Processes have far more of the machine than containers, so somebody must have said that they will do. */
-  readonly withoutEngine?: "process";
+  /**
+   * What becomes of a runner if no engine answers at the start. `wait`: it starts and goes on looking, and its jobs say so.
+   * `process`: "auto" takes processes; they have far more of the machine than containers, so somebody must have said that they
+   * will do. Absent: it does not start.
+   */
+  readonly withoutEngine?: "process" | "wait";
   /** The network that containers are given, as the engine names it, such as `none`. Absent: the engine's default. */
   readonly network?: string;
   /** Absolute path of the folder for the cache and the datums at work. Agents may share it. */
@@ -49,6 +53,7 @@ export interface RunnerFlags extends Readonly<Partial<Record<Flag, string | unde
   readonly hide?: readonly string[] | undefined;
   readonly egressEnvironment?: readonly string[] | undefined;
   readonly egressLocal?: boolean | undefined;
+  readonly waitForEngine?: boolean | undefined;
 }
 type Flag =
   | ("node" | "executor" | "network" | "data" | "secrets")
@@ -65,6 +70,7 @@ export function readRunnerConfig(flags: RunnerFlags, env: NodeJS.ProcessEnv): Ru
     ...readGatewayAccess(env),
     node: readNode(flags.node, env),
     executor: readExecutor(flags.executor ?? "auto"),
+    ...readWaiting(flags),
     ...readNetwork(flags),
     dataDir: resolve(flags.data ?? ".sluice/runner"),
     ...(flags.hide && { hidden: flags.hide.map(readHidden) }),
@@ -115,6 +121,14 @@ function readCpus(value: string): number {
   const cpus = /^[0-9]+(\.[0-9]+)?$/.test(value) ? Number(value) : Number.NaN;
   if (cpus >= LEAST_CPUS) return cpus;
   throw new ConfigError(`--cpus is "${value}"; it must be a number of cores, such as 0.5 or 2`);
+}
+
+function readWaiting({ waitForEngine, executor }: RunnerFlags): Pick<RunnerConfig, "withoutEngine"> {
+  if (!waitForEngine) return {};
+  if (executor !== "process") return { withoutEngine: "wait" };
+  throw new ConfigError(
+    "--wait-for-engine is given, but --executor process needs no container engine: leave one of them out",
+  );
 }
 
 /** As engines let networks be called. What has a colon would be another container's. */

@@ -1,6 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { type Assignment, fairShares, MAX_NODE_WORK, type NodeWork } from "../../protocol/runner.ts";
+import {
+  type Assignment,
+  fairShares,
+  MAX_NODE_TROUBLE_CHARACTERS,
+  MAX_NODE_TROUBLES,
+  MAX_NODE_WORK,
+  type NodeWork,
+} from "../../protocol/runner.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import type { Activity } from "../worker/sandboxes.ts";
@@ -57,10 +64,15 @@ export class Crew {
   work(): NodeWork[] {
     const byPipeline = new Map<string, NodeWork>();
     for (const { pipeline, activity } of this.#running) {
-      const { workers, running } = byPipeline.get(pipeline) ?? { workers: 0, running: 0 };
-      byPipeline.set(pipeline, { pipeline, workers: workers + 1, running: running + activity.running });
+      const before = byPipeline.get(pipeline) ?? { pipeline, workers: 0, running: 0 };
+      const trouble = before.trouble ?? activity.trouble?.slice(0, MAX_NODE_TROUBLE_CHARACTERS);
+      const { workers, running } = before;
+      byPipeline.set(pipeline, {
+        ...{ pipeline, workers: workers + 1, running: running + activity.running },
+        ...(trouble !== undefined && { trouble }),
+      });
     }
-    return [...byPipeline.values()].slice(0, MAX_NODE_WORK);
+    return boundedTroubles([...byPipeline.values()].slice(0, MAX_NODE_WORK));
   }
 
   /** Resolves when no worker is left. */
@@ -106,6 +118,16 @@ export class Crew {
     const index = members.indexOf(member);
     if (index >= 0) members.splice(index, 1);
   }
+}
+
+/** A heartbeat has room for some of the troubles. If there are more, they are mostly the same one. */
+function boundedTroubles(work: readonly NodeWork[]): NodeWork[] {
+  let left = MAX_NODE_TROUBLES;
+  return work.map(({ trouble, ...rest }) => {
+    if (trouble === undefined || left === 0) return rest;
+    left -= 1;
+    return { ...rest, trouble };
+  });
 }
 
 function freeSlot(members: readonly Member[]): number {

@@ -41,7 +41,17 @@ export async function openNode(config: NodeConfig, { log }: { log: Log }): Promi
   for (const left of folders.left) log.warn(left, "a dead agent's folder could not be removed");
   const { executor: choice, withoutEngine, network, node, limits } = config;
   const hidden = pathsToHide({ ...config, dataDir }, process.env);
-  const terms = { choice, withoutEngine, network, dataDir, hidden, agentDir: folders.agent, node, limits };
+  const terms = {
+    choice,
+    withoutEngine,
+    network,
+    dataDir,
+    hidden,
+    agentDir: folders.agent,
+    node,
+    limits,
+    log,
+  };
   const detected = await openExecutor(engines, terms).catch(async (error: unknown) => {
     await closeAgentFolders(folders);
     throw error;

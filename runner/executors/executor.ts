@@ -4,11 +4,13 @@ import type { Secret } from "../secrets/source.ts";
 
 /** Nothing on this machine can run commands; the message says what to install. */
 export class NoExecutorError extends Error {
-  override readonly name = "NoExecutorError";
+  override readonly name: string = "NoExecutorError";
 }
 
 /** "auto" found no container engine, and was not told that it may take processes; the message says what was tried. */
-export class NoEngineError extends NoExecutorError {}
+export class NoEngineError extends NoExecutorError {
+  override readonly name = "NoEngineError";
+}
 
 /**
  * Commands can't be run here just now, through no fault of theirs: the image can't be pulled, the engine is away. The

@@ -10,7 +10,8 @@ import { findEngine } from "./container/engine/find-engine.ts";
 import { dataFolderId } from "./container/engine/labels.ts";
 import { removeDeadSecrets } from "./container/secrets/secret-files.ts";
 import { type Detected, detectProcessExecutor } from "./detect.ts";
-import { type Executor, type Limits, NoEngineError, NoExecutorError } from "./executor.ts";
+import { type Limits, NoEngineError, NoExecutorError } from "./executor.ts";
+import { noEngineYet, waitingExecutor } from "./waiting-executor.ts";
 
 /** The engine of each kind, or what was tried to find it. */
 export type Engines = ReadonlyMap<EngineKind, Engine | readonly string[]>;
@@ -55,10 +56,11 @@ export interface ExecutorTerms {
   /** This node's name. */
   readonly node: string;
   readonly limits: Limits;
+  readonly log: Log;
 }
 
 /**
- * The executor that was asked for; "auto" is docker, else podman, else what `withoutEngine` says. The choice is made
+ * The executor that was asked for; "auto" is docker, else podman. Without an engine it is what `withoutEngine` says. The choice is made
  * once: an engine that goes away later is waited for. Throws NoExecutorError, which says what was tried, and
  * ConfigError if the limits or the network can't be kept here.
  */
@@ -69,15 +71,11 @@ export async function openExecutor(engines: Engines, terms: ExecutorTerms): Prom
 }
 
 async function open(engines: Engines, terms: ExecutorTerms): Promise<Detected> {
-  const { choice, withoutEngine, network, dataDir, node, limits } = terms;
-  const problems: string[] = [];
-  for (const kind of choice === "auto" ? KINDS : KINDS.filter((one) => one === choice)) {
-    const found = engines.get(kind);
-    if (isThere(found)) {
-      return overEngine(found, await containerExecutor({ engine: found, dataDir, node, limits, network }));
-    }
-    problems.push(...(found ?? []));
-  }
+  const { choice, withoutEngine, network } = terms;
+  const found = engineOf(engines, choice);
+  if (isThere(found)) return overEngine(found, terms);
+  const problems = [...found];
+  if (withoutEngine === "wait" && choice !== "process") return overNothing(problems, terms);
   if (choice !== "auto" && choice !== "process") {
     throw new NoExecutorError([...problems, ADVICE[choice]].join("\n"));
   }
@@ -93,8 +91,40 @@ async function open(engines: Engines, terms: ExecutorTerms): Promise<Detected> {
   }
 }
 
-function overEngine({ version, socket }: Engine, executor: Executor): Detected {
-  return { executor, tool: `${executor.name} ${version} at ${socket}` };
+/** The engine that a choice takes, or why there is none. */
+function engineOf(engines: Engines, choice: ExecutorChoice): Engine | readonly string[] {
+  const problems: string[] = [];
+  for (const kind of choice === "auto" ? KINDS : KINDS.filter((one) => one === choice)) {
+    const found = engines.get(kind);
+    if (isThere(found)) return found;
+    problems.push(...(found ?? []));
+  }
+  return problems;
+}
+
+async function overEngine(
+  engine: Engine,
+  { dataDir, node, limits, network }: ExecutorTerms,
+): Promise<Detected> {
+  const executor = await containerExecutor({ engine, dataDir, node, limits, network });
+  return { executor, tool: `${executor.name} ${engine.version} at ${engine.socket}` };
+}
+
+/** An engine that comes later may have been there before: what dead agents left in it goes, too. */
+function overNothing(problems: readonly string[], terms: ExecutorTerms): Detected {
+  const { choice, dataDir, log } = terms;
+  const executor = waitingExecutor({
+    log,
+    async look() {
+      const engines = await findEngines(choice, process.env);
+      const found = engineOf(engines, choice);
+      if (!isThere(found)) return found;
+      await clearLeftovers(engines, { dataDir, log });
+      return overEngine(found, terms);
+    },
+  });
+  log.warn(noEngineYet(problems));
+  return { executor, tool: problems.join("; ") };
 }
 
 function overProcesses({ dataDir, hidden, agentDir, node, limits }: ExecutorTerms): Promise<Detected> {

@@ -65,11 +65,14 @@ export class Gateway {
     return this.wireVersion >= 2;
   }
 
-  /** What this node has room for goes out as soon as the gateway has said that it knows of such bounds. */
-  async heartbeat({ bounds, ...body }: z.infer<typeof Heartbeat>, signal: AbortSignal): Promise<Assignment> {
+  /**
+   * What this node has room for, and what its workers lack, goes out as soon as the gateway has said that it is of no version
+   * that refuses them.
+   */
+  async heartbeat(body: z.infer<typeof Heartbeat>, signal: AbortSignal): Promise<Assignment> {
     const knew = this.knowsBounds;
-    const assignment = await this.#beat(knew ? { ...body, bounds } : body, signal);
-    return !knew && this.knowsBounds ? await this.#beat({ ...body, bounds }, signal) : assignment;
+    const assignment = await this.#beat(knew ? body : ofFirstVersion(body), signal);
+    return !knew && this.knowsBounds ? await this.#beat(body, signal) : assignment;
   }
 
   #beat(body: z.infer<typeof Heartbeat>, signal: AbortSignal): Promise<Assignment> {
@@ -214,6 +217,11 @@ function granted<T>(grant: Grant | undefined, call: (headers: Headers) => Promis
 }
 
 const JSON_HEADERS = { "content-type": "application/json" };
+
+/** A heartbeat with the fields that the first version of the wire has. */
+function ofFirstVersion({ bounds: _, work, ...body }: z.infer<typeof Heartbeat>): z.infer<typeof Heartbeat> {
+  return { ...body, ...(work && { work: work.map(({ trouble: __, ...rest }) => rest) }) };
+}
 
 function withoutBlame(outcome: Outcome): Outcome {
   if (outcome.state !== "failed") return outcome;

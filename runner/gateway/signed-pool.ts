@@ -1,5 +1,7 @@
-import { AwsV4Signer } from "aws4fetch";
-import { type Dispatcher, Pool } from "undici";
+import aws4 from "aws4";
+import type { Dispatcher } from "undici";
+import ask from "undici/lib/api/api-request.js";
+import Pool from "undici/lib/dispatcher/pool.js";
 import { WIRE_HEADER, WIRE_VERSION } from "../../protocol/runner.ts";
 
 export interface Key {
@@ -21,6 +23,9 @@ export interface SignedRequest {
   readonly signal?: AbortSignal;
 }
 
+/** Headers that whoever is between us and the gateway may write in another way. */
+const UNSIGNED = { "content-length": true, "content-type": true };
+
 /** The gateway's error code if a request's time and its own are too far apart. */
 export const SKEWED = "RequestTimeTooSkewed";
 
@@ -34,8 +39,6 @@ export class SignedPool {
   /** By how much the gateway's clock is ahead of ours. */
   #aheadMs = 0;
   #wireVersion = 1;
-  /** Signing keys of the day. */
-  readonly #keys = new Map<string, ArrayBuffer>();
 
   constructor(gateway: Key & { readonly endpoint: string }, options: Pool.Options) {
     this.#gateway = gateway;
@@ -80,23 +83,25 @@ export class SignedPool {
 
   async #ask({ sha256, body, ...request }: SignedRequest): Promise<Dispatcher.ResponseData> {
     const { endpoint, ...key } = this.#gateway;
-    const signer = new AwsV4Signer({
-      url: endpoint + request.path,
-      method: request.method,
-      headers: {
-        ...request.headers,
-        [WIRE_HEADER]: String(WIRE_VERSION),
-        "x-amz-content-sha256": sha256 ?? "UNSIGNED-PAYLOAD",
+    const { headers = {} } = aws4.sign(
+      {
+        host: new URL(endpoint).host,
+        path: request.path,
+        method: request.method,
+        headers: {
+          ...request.headers,
+          [WIRE_HEADER]: String(WIRE_VERSION),
+          "x-amz-content-sha256": sha256 ?? "UNSIGNED-PAYLOAD",
+          // YYYYMMDDTHHMMSSZ
+          "x-amz-date": new Date(Date.now() + this.#aheadMs).toISOString().replace(/[-:]|\.\d{3}/g, ""),
+        },
+        service: "s3",
+        region: "auto",
+        ...{ extraHeadersToIgnore: UNSIGNED },
       },
-      ...key,
-      service: "s3",
-      region: "auto",
-      // YYYYMMDDTHHMMSSZ
-      datetime: new Date(Date.now() + this.#aheadMs).toISOString().replace(/[-:]|\.\d{3}/g, ""),
-      cache: this.#keys,
-    });
-    const headers = Object.fromEntries((await signer.sign()).headers);
-    return this.#pool.request({ ...request, headers, body: body() ?? null });
+      key,
+    );
+    return await ask.call(this.#pool, { ...request, headers, body: body() ?? null });
   }
 
   /** Takes over the time of an answer (its Date header). Returns false if it has none. */

@@ -22,7 +22,9 @@ export interface GuardOptions {
 export function guardDisk(executor: Executor, { outBytes, node, dataDir }: GuardOptions): Executor {
   const space = new FreeSpace({ node, look: () => spaceOf(dataDir) });
   return {
-    name: executor.name,
+    get name() {
+      return executor.name;
+    },
     prepare: async (request) => guarded(await executor.prepare(request), { outBytes, node, space }),
     close: () => executor.close(),
   };

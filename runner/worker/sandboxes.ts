@@ -19,13 +19,16 @@ export interface SandboxesDeps {
   readonly worker: string;
   /** The worker's folder. */
   readonly dir: string;
-  /** How many commands of the worker run. */
+  /** What the node tells of the worker; kept up to date here. */
   readonly activity: Activity;
 }
 
 /** What a worker does at the moment. */
 export interface Activity {
+  /** Commands. */
   running: number;
+  /** Why it can't run any. */
+  trouble?: string | undefined;
 }
 
 /** What a sandbox is made for. */
@@ -197,12 +200,13 @@ export class Sandboxes {
   }
 
   #troubled(error: unknown, { terms, at }: Pick<Trouble, "terms" | "at">): void {
-    const { renewer, log, pipeline, worker } = this.#deps;
+    const { renewer, log, pipeline, worker, activity } = this.#deps;
     const said = messageOf(error);
     const reason = error instanceof NodeTrouble ? said : `commands can't be run: ${said}`;
     if (this.#trouble?.reason !== reason)
       log.warn({ pipeline, worker, reason }, "this node can't run commands just now");
     this.#trouble = { terms, at, reason };
+    activity.trouble = reason;
     renewer.say(reason);
   }
 
@@ -211,7 +215,8 @@ export class Sandboxes {
     this.#tries = 0;
     if (!this.#trouble) return;
     this.#trouble = undefined;
-    const { renewer, log, pipeline, worker } = this.#deps;
+    const { renewer, log, pipeline, worker, activity } = this.#deps;
+    activity.trouble = undefined;
     log.info({ pipeline, worker }, "this node can run commands again");
     renewer.say(null);
   }

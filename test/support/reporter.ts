@@ -9,8 +9,8 @@ const SLOWEST = 10;
 
 /** What the runtime and the bundler print while all is well: of objects that a test kills, most of all. */
 const EXPECTED = [
-  /jsg\.Error: (killed by the test|crash|start anew|Application called deleteAllDurableObjects\(\)\.)/,
-  /uncaught exception; source = Uncaught \(in promise\); stack = Error: its connection is closed/,
+  /jsg\.Error: (killed by the test|the test has let it die|crash|start anew|Application called deleteAllDurableObjects\(\)\.)/,
+  /uncaught exception; source = Uncaught \(in promise\); stack = Error: (its connection is closed|the test has let it die|crash)/,
   /^console warning; message = Called \.text\(\) on an HTTP body which does not appear to be text/,
   /^NOSENTRY SQLite alarm/,
   /Sourcemap for "[^"]*" points to a source file outside its package/,

@@ -20,7 +20,7 @@ const WRANGLER_ENV = {
 
 const START_TRIES = 3;
 
-/** Starts `wrangler dev` (R2 simulator) on a free port, with its database migrated by the command that the README names. */
+/** Starts `wrangler dev` (R2 simulator) on a free port, with its database migrated before. */
 export async function startWrangler(): Promise<Server> {
   const data = scratchFolder();
   await mustRun(["npm", "run", "migrate:local", "--", "--persist-to", data], {

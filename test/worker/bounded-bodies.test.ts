@@ -62,8 +62,14 @@ describe("a body of the control API", () => {
   test("is bounded by what its call can be about: few take more than 64 KiB", () => {
     const large = CALLS.filter((call) => maxJsonBytes(call) > 64 * 1024);
     expect(large.sort()).toEqual([
+      "POST /keys/import",
       "POST /pipelines",
       "POST /repos/:repo/branches/:branch/commits",
+      "POST /repos/:repo/branches/:branch/fsck",
+      "POST /repos/:repo/branches/:branch/imports",
+      "POST /repos/:repo/branches/:branch/imports/:import/commits",
+      "POST /repos/:repo/branches/:branch/imports/:import/files",
+      "POST /repos/:repo/branches/:branch/imports/:import/tags",
       "POST /runner/finish",
       "POST /runner/logs",
       "POST /uploads/:upload/compose",

@@ -16,6 +16,11 @@ const router = Router<IRequest, [Context, Caller]>({ base: BASE });
 for (const [path, methods] of Object.entries(ROUTES)) {
   router.all(path, async (request, context, caller) => {
     const route = methods[request.method];
+    const { event } = context;
+    const { repo, branch } = request.params;
+    if (route) event.operation = `${request.method} ${path}`;
+    if (repo && branch) event.bucket = `${branch}.${repo}`;
+    event.key = caller.keyId;
     if (route) {
       const asked = apiRequest(request, { context, caller, limits: route.body ?? SMALL_BODY });
       await admit(asked, route);
@@ -43,7 +48,7 @@ export async function handleApi(
 ): Promise<Response> {
   const answer = await router
     .fetch(request as unknown as IRequest, context, caller)
-    .catch((error: unknown) => renderApiError(error, context.requestId));
+    .catch((error: unknown) => renderApiError(error, context));
   answer.headers.set(WIRE_HEADER, String(WIRE_VERSION));
   return answer;
 }

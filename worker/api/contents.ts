@@ -1,5 +1,5 @@
 import { parseContentName } from "../../protocol/content.ts";
-import { readContent } from "../blobs/read-content.ts";
+import { readContent } from "../blobs/read/read-content.ts";
 import { hasLevel } from "../core/permissions.ts";
 import { ApiError } from "./answer/errors.ts";
 import { type ApiRequest, branchInPath, noQuery } from "./request/api-request.ts";
@@ -14,7 +14,7 @@ export async function readContents(asked: ApiRequest): Promise<Response> {
   const id = parseContentName(content);
   if (!id)
     throw new ApiError("InvalidRequest", `'${content}' is not a content: it is '<64 hex digits>-<size>'.`);
-  const { branch } = branchInPath(asked);
+  const { branch, address } = branchInPath(asked);
   const liveOnly = !hasLevel(asked.caller.scope, "work");
   const found = await branch.content({ ...id, liveOnly });
   if (!found.ok) throw new ApiError("NotFound", `The branch does not have the content '${content}'.`);
@@ -24,7 +24,7 @@ export async function readContents(asked: ApiRequest): Promise<Response> {
     "x-content-type-options": "nosniff",
     "content-security-policy": "sandbox",
   };
-  return new Response(await readContent(asked.context.blobs, { body: found.body, size: id.size }), {
-    headers,
-  });
+  const { blobs, hold } = asked.context;
+  const bytes = await readContent(blobs, { body: found.body, size: id.size, hold: hold(address) });
+  return new Response(bytes, { headers });
 }

@@ -12,26 +12,33 @@ const WAIT_MS = 20_000;
 /** Shortest time between two calls that wait. Output that comes in drops is then read in gulps. */
 const PAUSE_MS = 250;
 
+/** Most lines that are counted from the end. */
+const MAX_TAIL = 10_000;
+
 const LogsQuery = z.strictObject({
   datum: z.string().min(1).optional(),
   after: z.string().optional(),
   follow: z.enum(["true", "false"]).default("false"),
+  tail: z.coerce.number().int().min(1).max(MAX_TAIL).optional(),
 });
 
 /**
- * `GET /jobs/{id}/logs?datum=&follow=&after=`: a line of JSON for each line that the job's datums printed, in the order
+ * `GET /jobs/{id}/logs?datum=&follow=&after=&tail=`: a line of JSON for each line that the job's datums printed, in the order
  * in which they came. `datum` is the beginning of a datum's id, and leaves only that datum's lines. With `follow=true` the
  * answer goes on until the job has ended, with an empty line now and then while nothing comes. If it breaks off, `after`
- * with the `next` of its last line continues it. It breaks off soon after the key of the request was deleted.
+ * with the `next` of its last line continues it. `tail` begins so many lines before the end. It breaks off soon after the key of the request was deleted.
  */
 export async function readLogs(asked: ApiRequest): Promise<Response> {
-  const { datum, after = null, follow } = readQuery(asked, LogsQuery);
+  const { datum, after = null, follow, tail } = readQuery(asked, LogsQuery);
+  if (tail !== undefined && after !== null) {
+    throw invalidField("tail", "counts from the end, and 'after' says where to begin: give one of them");
+  }
   const job = jobParam(asked);
   const pipeline = asked.context.pipeline(await pipelineOf(asked));
   const which = { job, ...(datum !== undefined && { datum }) };
   const call = { pipeline, which, follows: follow === "true" };
   // The first page finds what is wrong with the request, before the answer begins.
-  const first = await pageOf(call, { after, waitMs: 0 });
+  const first = await pageOf(call, { after, waitMs: 0, ...(tail !== undefined && { tail }) });
   if (!first.ok) throw refusal(first.reason, { job, datum });
   return new Response(slowLines(textOf(first, call), { mayGoOn: () => isKeyThere(asked) }), {
     headers: { "content-type": "application/x-ndjson", "cache-control": "no-store" },
@@ -57,9 +64,9 @@ type Answer = Awaited<ReturnType<PipelineApi["logs"]>>;
 
 async function pageOf(
   { pipeline, which, follows }: Call,
-  { after, waitMs }: { after: string | null; waitMs: number },
+  { waitMs, ...from }: { after: string | null; waitMs: number; tail?: number },
 ): Promise<Answer> {
-  return await pipeline.logs({ ...which, after, waitMs: follows ? waitMs : null });
+  return await pipeline.logs({ ...which, ...from, waitMs: follows ? waitMs : null });
 }
 
 /** The first page and those behind it. A job that goes away with its pipeline has no more. */

@@ -9,13 +9,16 @@ import {
   type JobPage,
   type JobRetry,
   JobState,
+  type JobSummary,
   MAX_LIST_OUTPUTS,
 } from "../../protocol/pipelines.ts";
 import type { Context } from "../app.ts";
 import { permits } from "../core/permissions.ts";
 import type { DatumRefused } from "../pipeline/contract.ts";
+import { conditionalJson } from "./answer/conditional.ts";
 import { ApiError } from "./answer/errors.ts";
 import { retryError, stopError } from "./answer/failures.ts";
+import { withKept } from "./commits/kept-inputs.ts";
 import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
 import { invalidField } from "./request/issues.ts";
 
@@ -69,7 +72,10 @@ const MAX_ASKED = 50;
  * The catalogue does not know why a job waits, because that changes without the job. So its pipeline is asked. A job has
  * no reason if its pipeline can't answer, or is beyond MAX_ASKED.
  */
-async function withReasons(context: Pick<Context, "pipeline">, jobs: readonly Job[]): Promise<Job[]> {
+export async function withReasons<Shown extends Pick<Job, "id" | "pipeline" | "finishedAt" | "reason">>(
+  context: Pick<Context, "pipeline">,
+  jobs: readonly Shown[],
+): Promise<Shown[]> {
   const waiting = jobs.filter(({ finishedAt }) => finishedAt === null);
   const pipelines = [...new Set(waiting.map(({ pipeline }) => pipeline))].slice(0, MAX_ASKED);
   const answers = await Promise.allSettled(
@@ -107,9 +113,29 @@ export async function inspectJob(asked: ApiRequest): Promise<Response> {
   const { wait } = readQuery(asked, InspectQuery);
   const id = jobParam(asked);
   const pipeline = asked.context.pipeline(await pipelineOf(asked));
-  const job: Job | null = await pipeline.waitJob({ id, waitMs: wait * 1000 });
+  const there: Job | null = await pipeline.waitJob({ id, waitMs: wait * 1000 });
+  // Of a deleted pipeline whose output was kept, the catalogue still knows the jobs.
+  const job = there ?? (await asked.context.catalogue.jobs.find(id));
   if (!job) throw noSuchJob(id);
-  return Response.json(job);
+  const inputs = job.finishedAt === null ? job.inputs : await withKept(asked.context, job.inputs);
+  return Response.json({ ...job, inputs } satisfies Job);
+}
+
+const NOTHING_KEPT = { ok: false, steps: [], durations: null, slowest: [], failed: [] };
+
+/** `GET /jobs/{id}/summary`: 304 to who has it already. */
+export async function summarizeJob(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const id = jobParam(asked);
+  const pipeline = asked.context.pipeline(await pipelineOf(asked));
+  const [job, summary] = await Promise.all([pipeline.job(id), pipeline.summary(id)]);
+  const shown = job ?? (await asked.context.catalogue.jobs.find(id));
+  if (!shown) throw noSuchJob(id);
+  const inputs = shown.finishedAt === null ? shown.inputs : await withKept(asked.context, shown.inputs);
+  // Of a job that the catalogue alone knows, nothing is known of its datums.
+  const { ok: _, ...datums } = summary.ok ? summary : NOTHING_KEPT;
+  const body: JobSummary = { job: { ...shown, inputs }, ...datums };
+  return await conditionalJson(asked.request, { body, fleeting: {} });
 }
 
 /** `POST /jobs/{id}/stop`: the job as it then is. */
@@ -250,6 +276,11 @@ function datumRefused(reason: DatumRefused["reason"], { job, datum }: CalledDatu
         "NotKept",
         `What the datum '${datum}' of the job '${job}' read is not known any more: an input had no commit then.`,
       );
+    case "input-not-kept":
+      return new ApiError(
+        "NotKept",
+        `The datum '${datum}' of the job '${job}' can't run again: a commit that it read is kept no more, as 'sluice branch keep' was told. 'sluice job inspect ${job}' shows which.`,
+      );
   }
 }
 
@@ -266,5 +297,8 @@ export function jobParam({ params }: ApiRequest): string {
 }
 
 export function noSuchJob(id: string): ApiError {
-  return new ApiError("NoSuchJob", `There is no job '${id}': 'sluice job list' shows those there are.`);
+  return new ApiError(
+    "NoSuchJob",
+    `There is no job '${id}', or it is kept no more: 'sluice job list' shows those there are.`,
+  );
 }

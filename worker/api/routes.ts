@@ -1,13 +1,37 @@
+import { beginExport, endExport, exportCommits, exportFiles, exportTags } from "./admin/exports.ts";
+import { checkBranch, listForCheck, startSweep, sweepState } from "./admin/fsck.ts";
+import {
+  abortImport,
+  beginImport,
+  finishImport,
+  importCommits,
+  importFiles,
+  importTags,
+} from "./admin/imports.ts";
+import {
+  createKey,
+  deleteKey,
+  exportAccessKeys,
+  importAccessKeys,
+  listKeys,
+  reseal,
+  whoAmI,
+} from "./admin/keys.ts";
+import { drainNode, listNodes, resumeNode } from "./admin/nodes.ts";
+import { rebuild } from "./admin/rebuild.ts";
 import { createCommit, listFiles } from "./commits/commits.ts";
+import { eraseFile } from "./commits/erasures.ts";
 import { diffCommit, inspectCommit, listCommits } from "./commits/log.ts";
 import {
   abortOpenCommit,
+  diffOpenCommit,
   finishOpenCommit,
   inspectOpenCommit,
+  listOpenCommits,
   revertCommit,
   startOpenCommit,
 } from "./commits/open-commits.ts";
-import { readProvenance } from "./commits/provenance.ts";
+import { readDerived, readProvenance } from "./commits/provenance.ts";
 import { deleteTag, inspectTag, listTags, setTag } from "./commits/tags.ts";
 import { readContents } from "./contents.ts";
 import { readLogs } from "./job-logs.ts";
@@ -23,9 +47,9 @@ import {
   retryInputs,
   retryJob,
   stopJob,
+  summarizeJob,
 } from "./jobs.ts";
-import { createKey, deleteKey, listKeys, reseal } from "./keys.ts";
-import { drainNode, listNodes, resumeNode } from "./nodes.ts";
+import { showNow } from "./now.ts";
 import { startPipeline, stopPipeline } from "./pipelines/changes.ts";
 import {
   createPipeline,
@@ -36,16 +60,20 @@ import {
   newPipelineRepo,
   pipelineInputs,
 } from "./pipelines/pipelines.ts";
+import { showGraph, summarizePipeline } from "./pipelines/standing.ts";
 import {
   createBranch,
   inspectBranch,
   listBranches,
   listRepos,
   newBranchSource,
+  setKeep,
+  setLastModified,
   setPublic,
   setWriter,
-} from "./repos.ts";
-import { noRepo, pipelineInPath, type Route, repoInPath } from "./request/admit.ts";
+} from "./repos/repos.ts";
+import { catalogueUsage, repoUsage } from "./repos/usage.ts";
+import { ANY_KEY, noRepo, pipelineInPath, type Route, repoInPath } from "./request/admit.ts";
 import type { BodyLimits } from "./request/body-scan.ts";
 import { grantsContents, grantsFiles, grantsNewUpload, grantsUpload } from "./runner/granted.ts";
 import { addLogs, finish, heartbeat, lease, leave, renew } from "./runner/runner.ts";
@@ -87,6 +115,8 @@ const DEPTH = 16;
 
 /** What a body may hold that only says what is asked for. */
 export const SMALL_BODY: BodyLimits = { bytes: 64 * KIB, depth: DEPTH, values: 1000 };
+/** Where a check of a branch ended: a path of 1,024 bytes at most, or what its hasher knows, as JSON inside JSON. */
+const TOKEN_BODY: BodyLimits = { bytes: 256 * KIB, depth: DEPTH, values: 100 };
 /** What is left of a specification of 1,000,000 bytes (docs/contract.md) once it is written with much air. */
 const SPEC_BODY: BodyLimits = { bytes: 2 * MIB, depth: DEPTH, values: 25_000 };
 /** MAX_COMMIT_OPERATIONS with paths of 1,024 bytes, or with some attributes each. */
@@ -99,6 +129,11 @@ const CONTENTS_BODY: BodyLimits = { bytes: 8 * MIB, depth: DEPTH, values: 5000 }
 const OUTCOMES_BODY: BodyLimits = { bytes: 16 * MIB, depth: DEPTH, values: 250_000 };
 /** MAX_LOG_LINES with MAX_LOGS_CHARACTERS, each character written as `\u0000`. */
 const LOGS_BODY: BodyLimits = { bytes: 4 * MIB, depth: DEPTH, values: 8000 };
+
+/** A page of ARCHIVE_PAGE_BYTES, and what its last row may bring more. The first one has as many rules as a branch can have. */
+const ARCHIVE_BODY: BodyLimits = { bytes: 8 * MIB, depth: DEPTH, values: 20_000 };
+/** MAX_MOVED_KEYS, each with as many repos as it can have. */
+const KEYS_BODY: BodyLimits = { bytes: 4 * MIB, depth: DEPTH, values: 1000 };
 
 /** Every route: path, then method, to what it needs, what its body may hold, and what it does. */
 export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {
@@ -118,10 +153,16 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     GET: { needs: [{ permission: "read", of: pipelineInPath }], handle: inspectPipeline },
     DELETE: { needs: TO_CHANGE_PIPELINE, handle: deletePipeline },
   },
+  "/pipelines/:pipeline/summary": {
+    GET: { needs: [{ permission: "read", of: pipelineInPath }], handle: summarizePipeline },
+  },
+  "/graph": { GET: { needs: [{ permission: "list", of: noRepo }], handle: showGraph } },
   "/pipelines/:pipeline/stop": { POST: { needs: TO_CHANGE_PIPELINE, handle: stopPipeline } },
   "/pipelines/:pipeline/start": { POST: { needs: TO_RUN_PIPELINE, handle: startPipeline } },
+  "/now": { GET: { needs: [{ permission: "list", of: noRepo }], handle: showNow } },
   "/jobs": { GET: { needs: [{ permission: "list", of: jobsRepo }], handle: listJobs } },
   "/jobs/:job": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: inspectJob } },
+  "/jobs/:job/summary": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: summarizeJob } },
   "/jobs/:job/stop": { POST: { needs: [{ permission: "admin", of: jobRepo }], handle: stopJob } },
   "/jobs/:job/retry": { POST: { needs: TO_RUN_JOB, handle: retryJob } },
   "/jobs/:job/datums": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: listDatums } },
@@ -138,7 +179,15 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
     GET: { needs: [{ permission: "read", of: jobRepo }], handle: listDatumOutputs },
   },
   "/jobs/:job/logs": { GET: { needs: [{ permission: "read", of: jobRepo }], handle: readLogs } },
+  "/fsck": { GET: { needs: MANAGE, handle: listForCheck } },
+  "/repos/:repo/branches/:branch/fsck": { POST: { needs: MANAGE, body: TOKEN_BODY, handle: checkBranch } },
+  "/repos/:repo/branches/:branch/sweep": {
+    GET: { needs: MANAGE, handle: sweepState },
+    POST: { needs: MANAGE, handle: startSweep },
+  },
   "/repos": { GET: { needs: [{ permission: "list", of: noRepo }], handle: listRepos } },
+  "/repos/:repo/usage": { GET: { needs: TO_READ_REPO, handle: repoUsage } },
+  "/usage": { GET: { needs: [{ permission: "read", of: noRepo }], handle: catalogueUsage } },
   "/repos/:repo/branches": {
     GET: { needs: [{ permission: "list", of: repoInPath }], handle: listBranches },
     POST: {
@@ -151,7 +200,11 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   "/repos/:repo/branches/:branch": { GET: { needs: TO_READ_REPO, handle: inspectBranch } },
   "/repos/:repo/branches/:branch/public": { PUT: { needs: TO_MANAGE_REPO, handle: setPublic } },
+  "/repos/:repo/branches/:branch/keep": { PUT: { needs: TO_MANAGE_REPO, handle: setKeep } },
   "/repos/:repo/branches/:branch/writer": { PUT: { needs: TO_MANAGE_REPO, handle: setWriter } },
+  "/repos/:repo/branches/:branch/last-modified": {
+    PUT: { needs: TO_MANAGE_REPO, handle: setLastModified },
+  },
   "/repos/:repo/branches/:branch/commits": {
     GET: { needs: TO_READ_REPO, handle: listCommits },
     POST: { needs: TO_REPO, body: COMMIT_BODY, handle: createCommit },
@@ -162,10 +215,47 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/repos/:repo/branches/:branch/commits/:commit/provenance": {
     GET: { needs: TO_READ_REPO, handle: readProvenance },
   },
+  "/repos/:repo/branches/:branch/commits/:commit/derived": {
+    GET: { needs: TO_READ_REPO, handle: readDerived },
+  },
   "/repos/:repo/branches/:branch/commits/:commit/files": {
     GET: { needs: TO_READ_REPO, granted: grantsFiles, handle: listFiles },
   },
-  "/repos/:repo/branches/:branch/sessions": { POST: { needs: TO_REPO, handle: startOpenCommit } },
+  "/repos/:repo/branches/:branch/erasures": { POST: { needs: TO_MANAGE_REPO, handle: eraseFile } },
+  "/repos/:repo/branches/:branch/sessions": {
+    GET: { needs: TO_REPO, handle: listOpenCommits },
+    POST: { needs: TO_REPO, handle: startOpenCommit },
+  },
+  "/repos/:repo/branches/:branch/sessions/:session/diff": { GET: { needs: TO_REPO, handle: diffOpenCommit } },
+  "/repos/:repo/branches/:branch/exports": { POST: { needs: TO_MANAGE_REPO, handle: beginExport } },
+  "/repos/:repo/branches/:branch/exports/:export": { DELETE: { needs: TO_MANAGE_REPO, handle: endExport } },
+  "/repos/:repo/branches/:branch/exports/:export/commits": {
+    GET: { needs: TO_MANAGE_REPO, handle: exportCommits },
+  },
+  "/repos/:repo/branches/:branch/exports/:export/tags": {
+    GET: { needs: TO_MANAGE_REPO, handle: exportTags },
+  },
+  "/repos/:repo/branches/:branch/exports/:export/files": {
+    GET: { needs: TO_MANAGE_REPO, handle: exportFiles },
+  },
+  "/repos/:repo/branches/:branch/imports": {
+    POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: beginImport },
+  },
+  "/repos/:repo/branches/:branch/imports/:import": {
+    DELETE: { needs: TO_MANAGE_REPO, handle: abortImport },
+  },
+  "/repos/:repo/branches/:branch/imports/:import/commits": {
+    POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: importCommits },
+  },
+  "/repos/:repo/branches/:branch/imports/:import/tags": {
+    POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: importTags },
+  },
+  "/repos/:repo/branches/:branch/imports/:import/files": {
+    POST: { needs: TO_MANAGE_REPO, body: ARCHIVE_BODY, handle: importFiles },
+  },
+  "/repos/:repo/branches/:branch/imports/:import/finish": {
+    POST: { needs: TO_MANAGE_REPO, handle: finishImport },
+  },
   "/repos/:repo/branches/:branch/sessions/:session": {
     GET: { needs: TO_REPO, handle: inspectOpenCommit },
     DELETE: { needs: TO_REPO, handle: abortOpenCommit },
@@ -210,10 +300,14 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/nodes": { GET: { needs: [{ permission: "read", of: noRepo }], handle: listNodes } },
   "/nodes/:node/drain": { POST: { needs: MANAGE, handle: drainNode } },
   "/nodes/:node/resume": { POST: { needs: MANAGE, handle: resumeNode } },
+  "/admin/rebuild": { POST: { needs: MANAGE, handle: rebuild } },
   "/keys": {
     GET: { needs: MANAGE, handle: listKeys },
     POST: { needs: MANAGE, handle: createKey },
   },
+  "/whoami": { GET: { needs: ANY_KEY, handle: whoAmI } },
+  "/keys/export": { POST: { needs: MANAGE, handle: exportAccessKeys } },
+  "/keys/import": { POST: { needs: MANAGE, body: KEYS_BODY, handle: importAccessKeys } },
   "/keys/reseal": { POST: { needs: MANAGE, handle: reseal } },
   "/keys/:key": { DELETE: { needs: MANAGE, handle: deleteKey } },
 };

@@ -33,6 +33,35 @@ export function manifestBytes(name: string): number | undefined {
   return size === undefined ? undefined : Number(size);
 }
 
+/** What the name of a chunk's or manifest's blob says. */
+export interface NamedBlob {
+  /** Uid of the branch's generation. */
+  readonly uid: string;
+  readonly sizeBytes: number;
+  /** What all blobs of one write end in, and no others. (Of releases before there was one: all of an upload.) */
+  readonly write: string;
+  /** Last part of the id of the upload. */
+  readonly upload: string;
+}
+
+const BLOB_NAME =
+  /^b\/[0-9a-f]{2}\/([^/]+)\/[0-9a-f]{64}-(\d+)(?:\.manifest)?\.((?:[^./]+\.)?([0-9A-Z]{26}))$/;
+
+/** Reads a blob's name; undefined if it is not one that this file makes. */
+export function parseBlobName(name: string): NamedBlob | undefined {
+  const [, uid, size, write, upload] = BLOB_NAME.exec(name) ?? [];
+  if (uid === undefined || write === undefined || upload === undefined) return undefined;
+  return { uid, sizeBytes: Number(size), write, upload };
+}
+
+/** How many folders the blobs of a branch are in, by the first two digits of their digests. */
+export const BLOB_FOLDERS = 256;
+
+/** What the names of the blobs in one folder of a branch begin with. */
+export function blobFolder(index: number, uid: string): string {
+  return `b/${index.toString(16).padStart(2, "0")}/${uid}/`;
+}
+
 /** A fresh `write`. */
 export function newWrite(): string {
   return crypto.randomUUID().slice(0, 8);

@@ -1,5 +1,5 @@
 import { waitUntil } from "cloudflare:workers";
-import type { BlobStore, ByteRange } from "./port.ts";
+import type { BlobPage, BlobStore, ByteRange, ListBlobs } from "./port.ts";
 
 /** Most names that are remembered: the chunks of some 80 GiB. A larger request that fails leaves the rest behind. */
 const MAX_REMEMBERED = 20_000;
@@ -13,6 +13,8 @@ export class BroughtBlobs implements BlobStore {
   readonly #store: BlobStore;
   readonly #underWay = new Set<Promise<void>>();
   #names: string[] = [];
+  /** Whether something may stay: what the last call was to name if that failed, what is not remembered or could not be deleted. */
+  #isUnsure = false;
 
   constructor(store: BlobStore) {
     this.#store = store;
@@ -21,6 +23,7 @@ export class BroughtBlobs implements BlobStore {
 
   async put(name: string, bytes: Uint8Array): Promise<void> {
     if (this.#names.length < MAX_REMEMBERED) this.#names.push(name);
+    else this.#isUnsure = true;
     const put = this.#store.put(name, bytes);
     this.#underWay.add(put);
     await put.finally(() => this.#underWay.delete(put));
@@ -34,6 +37,10 @@ export class BroughtBlobs implements BlobStore {
     return this.#store.delete(names);
   }
 
+  list(request: ListBlobs): Promise<BlobPage> {
+    return this.#store.list(request);
+  }
+
   /**
    * Makes a call that names the blobs. Only a refusal leaves them nameless for sure: if the call itself fails, it may
    * have been done all the same.
@@ -41,17 +48,21 @@ export class BroughtBlobs implements BlobStore {
   async handOver<A extends { readonly ok: boolean }>(call: () => Promise<A>): Promise<A> {
     const names = this.#names;
     this.#names = [];
+    this.#isUnsure = true;
     const answer = await call();
+    this.#isUnsure = false;
     if (!answer.ok) this.#names = names;
     return answer;
   }
 
-  /** Best effort; goes on if the client is gone. */
-  async discard(): Promise<void> {
-    if (this.#names.length === 0) return;
-    const done = this.#deleteAll();
-    waitUntil(done);
-    await done;
+  /** Best effort; goes on if the client is gone. Returns whether nothing that the request brought can have stayed. */
+  async discard(): Promise<boolean> {
+    if (this.#names.length > 0) {
+      const done = this.#deleteAll();
+      waitUntil(done);
+      await done;
+    }
+    return !this.#isUnsure;
   }
 
   async #deleteAll(): Promise<void> {
@@ -60,6 +71,7 @@ export class BroughtBlobs implements BlobStore {
     const names = this.#names;
     this.#names = [];
     await this.#store.delete(names).catch((error) => {
+      this.#isUnsure = true;
       console.warn(`${names.length} blobs of a request that failed could not be deleted: ${error}`);
     });
   }

@@ -33,6 +33,8 @@ export interface Content {
    * content owns its blobs itself. The blobs of the manifest are its own in any case.
    */
   readonly keeps?: readonly KeptContent[];
+  /** Blobs among the chunks that were made for this content, although `keeps` own the others. Absent: none. */
+  readonly made?: readonly string[];
 }
 
 /** A content that another one keeps, since that lists its blobs. */

@@ -107,6 +107,23 @@ export async function* chunksWithin(
   }
 }
 
+/** A blob of JSON: a manifest, or one of its pages. */
+export interface JsonBlob {
+  readonly blob: string;
+  readonly length: number;
+}
+
+/** The pages of a manifest; undefined if the manifest is not there. */
+export async function manifestPages(store: BlobStore, manifest: JsonBlob): Promise<JsonBlob[] | undefined> {
+  return await readIfThere<ManifestPage[]>(store, manifest);
+}
+
+/** The blobs that a page names; undefined if the page is not there. */
+export async function pageBlobs(store: BlobStore, page: JsonBlob): Promise<string[] | undefined> {
+  const chunks = await readIfThere<Chunk[]>(store, page);
+  return chunks && [...new Set(chunks.map(({ blob }) => blob))];
+}
+
 interface DeletedManifest {
   readonly blob: string;
   /** Bytes of JSON. */

@@ -14,6 +14,24 @@ export interface BlobStore {
   get(name: string, range: ByteRange): Promise<ReadableStream<Uint8Array> | null>;
   /** Removes blobs, and passes over those that are not there. If it rejects, some of them may be gone. */
   delete(names: readonly string[]): Promise<void>;
+  /**
+   * Names that begin with `prefix`, which ends in a slash, in their order: those after `after`, at most `limit`. A blob that
+   * is written or removed meanwhile is among them or not. All names are of ASCII, so that there is one order.
+   */
+  list(request: ListBlobs): Promise<BlobPage>;
+}
+
+export interface ListBlobs {
+  readonly prefix: string;
+  /** A name with that prefix. Absent: from the first one on. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+export interface BlobPage {
+  readonly names: string[];
+  /** What `after` is for the next page; null if this is the last one. */
+  readonly next: string | null;
 }
 
 /** A blob that no content has any more. */

@@ -1,5 +1,12 @@
 import type { Env } from "../env.ts";
-import { type BlobStore, type ByteRange, ShortBlobError, type UnwantedBlob } from "./port.ts";
+import {
+  type BlobPage,
+  type BlobStore,
+  type ByteRange,
+  type ListBlobs,
+  ShortBlobError,
+  type UnwantedBlob,
+} from "./port.ts";
 import { removeBlobs } from "./remove-blobs.ts";
 
 /** The blob store that the host bound: DISK (embedded) before BLOBS (R2). Throws if there is neither. */
@@ -19,6 +26,8 @@ export async function removeUnwanted(
 
 /** Most names that one call to R2 deletes. */
 const R2_DELETED_AT_ONCE = 1000;
+/** Most names that one call to R2 lists. */
+const R2_LISTED_AT_ONCE = 1000;
 /** Calls to the disk service at a time: the platform lets one request have no more under way. */
 const DISK_DELETED_AT_ONCE = 6;
 
@@ -48,6 +57,17 @@ export class R2BlobStore implements BlobStore {
     for (let from = 0; from < names.length; from += R2_DELETED_AT_ONCE) {
       await this.#bucket.delete(names.slice(from, from + R2_DELETED_AT_ONCE));
     }
+  }
+
+  async list({ prefix, after, limit }: ListBlobs): Promise<BlobPage> {
+    const asked = { prefix, limit: Math.min(limit, R2_LISTED_AT_ONCE) };
+    let page = await this.#bucket.list({ ...asked, ...(after !== undefined && { startAfter: after }) });
+    // A page may be short, and even empty, although there are more.
+    while (page.truncated && page.objects.length === 0) {
+      page = await this.#bucket.list({ ...asked, cursor: page.cursor });
+    }
+    const names = page.objects.map(({ key }) => key);
+    return { names, next: page.truncated ? (names.at(-1) ?? null) : null };
   }
 }
 
@@ -87,10 +107,43 @@ export class DiskBlobStore implements BlobStore {
     }
   }
 
+  async list({ prefix, after = "", limit }: ListBlobs): Promise<BlobPage> {
+    const names: string[] = [];
+    for await (const name of this.#namesBelow(prefix, after)) {
+      if (names.length >= limit) return { names, next: names.at(-1) ?? null };
+      names.push(name);
+    }
+    return { names, next: null };
+  }
+
+  /** `folder` ends in a slash. Folders that end before `after` are not looked at. */
+  async *#namesBelow(folder: string, after: string): AsyncGenerator<string> {
+    for (const name of await this.#entries(folder)) {
+      if (!name.endsWith("/")) {
+        if (name > after) yield name;
+      } else if (name > after || after.startsWith(name)) yield* this.#namesBelow(name, after);
+    }
+  }
+
+  /** What is in a folder, by whole names in the order of their bytes; folders end in a slash. */
+  async #entries(folder: string): Promise<string[]> {
+    const response = await this.#disk.fetch(address(folder.slice(0, -1)));
+    if (response.status === 404) return [];
+    if (!response.ok) throw new Error(await failure("list", { name: folder, response }));
+    const entries = await response.json<DiskEntry[]>();
+    return entries.map(({ name, type }) => `${folder}${name}${type === "directory" ? "/" : ""}`).sort();
+  }
+
   async #deleteOne(name: string): Promise<void> {
     const response = await this.#disk.fetch(address(name), { method: "DELETE" });
     if (!response.ok && response.status !== 404) throw new Error(await failure("delete", { name, response }));
   }
+}
+
+/** What the disk service tells of one entry of a folder. Its own temporary files are not among them. */
+interface DiskEntry {
+  readonly name: string;
+  readonly type: string;
 }
 
 /** The host part is a filler: the service looks at the path alone. */

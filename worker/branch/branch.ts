@@ -3,15 +3,18 @@ import { monotonicFactory } from "ulid";
 import type { ContentId } from "../../protocol/content.ts";
 import { MAX_LIST_ENTRIES } from "../../protocol/files.ts";
 import type { Body, Content } from "../blobs/content.ts";
-import { removeUnwanted } from "../blobs/stores.ts";
+import { openBlobStore, removeUnwanted } from "../blobs/stores.ts";
 import { openCatalogue } from "../catalogue/catalogue.ts";
-import type { Env } from "../env.ts";
+import { type Env, readConfig } from "../env.ts";
 import { mustNotBeNobody } from "../sqlite/made-objects.ts";
 import { yieldToOthers } from "../sqlite/turns.ts";
 import type { BranchContext } from "./context.ts";
 import type * as Contract from "./contract.ts";
+import { ErasureCalls } from "./erasures/calls.ts";
 import { Forker, shownFork } from "./forks/forker.ts";
 import { LendCalls } from "./forks/lend.ts";
+import { ExportCalls } from "./history/archives/export.ts";
+import { Importer } from "./history/archives/importer.ts";
 import { HistoryCalls } from "./history/calls.ts";
 import { diffCommits } from "./history/diff.ts";
 import { inspectCommit, listCommits } from "./history/log.ts";
@@ -23,15 +26,22 @@ import { LifecycleCalls } from "./lifecycle/calls.ts";
 import { Collector } from "./lifecycle/collector.ts";
 import { Courier } from "./lifecycle/courier.ts";
 import { openReceivers } from "./lifecycle/receivers.ts";
+import { Rounds } from "./lifecycle/rules/rounds.ts";
 import { isPublic, letsIn } from "./lifecycle/settings.ts";
 import { earliest, nextTidy, tidy } from "./lifecycle/tidy.ts";
+import { branchUsage } from "./lifecycle/usage.ts";
 import { OpenCommitCalls } from "./open-commits/calls.ts";
+import { openCommitChanges } from "./open-commits/changes.ts";
+import { CheckCalls } from "./read/check.ts";
 import { readFile } from "./read/file.ts";
+import { keepBlobs } from "./read/keep-blobs.ts";
 import { listFiles } from "./read/tree.ts";
 import { listVersions } from "./read/versions.ts";
 import { showView } from "./read/views.ts";
+import { Retainer } from "./retention/retainer.ts";
 import { UploadCalls } from "./uploads/calls.ts";
 import { MultipartCalls } from "./uploads/multipart-calls.ts";
+import { Sweeper } from "./uploads/sweeper.ts";
 import { WriteCalls } from "./write/calls.ts";
 import { Committer } from "./write/committer.ts";
 import { Gate } from "./write/gate.ts";
@@ -39,12 +49,19 @@ import { Gate } from "./write/gate.ts";
 /** One per branch. Owns the clock, the ids and the alarm; the ledger and its stores own the rules. */
 export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   readonly #ledger: Ledger;
+  readonly #context: BranchContext;
   readonly #alarm: Alarm;
   readonly #courier: Courier;
   readonly #collector: Collector;
+  readonly #sweeper: Sweeper;
+  readonly #checks: CheckCalls;
   readonly #applier: Applier;
   readonly #forker: Forker;
+  readonly #rounds: Rounds;
+  readonly #retainer: Retainer;
   readonly #lend: LendCalls;
+  readonly #exports: ExportCalls;
+  readonly #importer: Importer;
   readonly #lifecycle: LifecycleCalls;
   readonly #uploads: UploadCalls;
   readonly #multiparts: MultipartCalls;
@@ -52,16 +69,22 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   readonly #writes: WriteCalls;
   readonly #history: HistoryCalls;
   readonly #tags: TagCalls;
+  readonly #erasures: ErasureCalls;
   /** Ids that grow, also within a millisecond. */
   readonly #ulid = monotonicFactory();
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    const ledger = new Ledger(ctx.storage);
+    const read = readConfig(env);
+    const ledger = new Ledger(ctx.storage, {
+      ...(read.ok && { limitBytes: read.config.branchBytes }),
+      almostFull: () => ctx.waitUntil(this.#tellAlmostFull()),
+    });
     this.#ledger = ledger;
     this.#alarm = new Alarm({
       now: Date.now,
-      nextDue: () => earliest(ledger.outbox.nextDue(), nextTidy(ledger, Date.now())),
+      nextDue: () =>
+        earliest(ledger.outbox.nextDue(), nextTidy(ledger, Date.now()), this.#retainer.nextDue()),
       set: (at) => void ctx.storage.setAlarm(at),
     });
     const context: BranchContext = {
@@ -74,17 +97,26 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
       turn: yieldToOthers,
       durable: () => ctx.storage.sync(),
     };
+    this.#context = context;
     const uploadContext = { ...context, newId: (now: number) => `${this.#bucket()}.${this.#ulid(now)}` };
     const receivers = openReceivers({ ledger, env: () => this.env, bucket: () => this.#bucket() });
     const courier = new Courier({ ...context, receivers });
     const gate = new Gate({ isClosed: () => ledger.exists && ledger.applying.get() !== null });
-    const committer = new Committer({ ...context, courier });
+    const retainer = new Retainer(context);
+    this.#retainer = retainer;
+    const committer = new Committer({ ...context, courier, retainer });
     const applier = new Applier({ ...context, committer, gate });
     this.#courier = courier;
     this.#collector = new Collector({
       ...context,
       remove: (unwanted) => removeUnwanted(this.env, unwanted),
     });
+    this.#sweeper = new Sweeper({
+      ...context,
+      store: () => openBlobStore(this.env),
+      bucket: () => this.#bucket(),
+    });
+    this.#checks = new CheckCalls(context);
     this.#applier = applier;
     this.#forker = new Forker({
       ...context,
@@ -94,18 +126,31 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
       // The stub's type wraps every answer for RPC; what comes over it is the plain data of the contract.
       branch: (bucket) => this.env.BRANCH.getByName(bucket) as unknown as Contract.BranchApi,
     });
+    this.#rounds = new Rounds({ ...context, committer, applier });
     this.#lend = new LendCalls(context);
-    this.#lifecycle = new LifecycleCalls({ ...context, courier, gate, forker: this.#forker });
+    this.#exports = new ExportCalls(context);
+    this.#importer = new Importer({
+      ...context,
+      courier,
+      retainer,
+      forker: this.#forker,
+      bucket: () => this.#bucket(),
+    });
+    this.#lifecycle = new LifecycleCalls({ ...context, courier, gate, retainer, forker: this.#forker });
     this.#uploads = new UploadCalls(uploadContext);
     this.#multiparts = new MultipartCalls(uploadContext);
     this.#openCommits = new OpenCommitCalls(context);
     this.#writes = new WriteCalls({ ...context, committer, gate, applier });
     this.#history = new HistoryCalls(context);
-    this.#tags = new TagCalls({ ...context, courier });
+    this.#tags = new TagCalls({ ...context, courier, retainer });
+    this.#erasures = new ErasureCalls({ ...context, courier, gate, retainer });
     // What a crash cut off goes on with the first call that wakes the object.
     if (ledger.exists) {
       applier.goOn();
       this.#forker.goOn();
+      this.#rounds.goOn();
+      retainer.goOn();
+      this.#importer.goOn();
     }
   }
 
@@ -116,8 +161,13 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     ledger.transaction((tx) => tidy(tx, ledger, Date.now()));
     this.#applier.goOn();
     this.#forker.goOn();
+    this.#rounds.goOn();
+    this.#retainer.goOn({ early: true });
+    this.#importer.tidy();
     await this.#courier.deliverDue();
     await this.#collector.collect();
+    await this.#retainer.idle();
+    await this.#sweeper.work();
     this.#alarm.renew();
   }
 
@@ -143,9 +193,12 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     const { exists, live, forks } = this.#ledger;
     const fork = exists ? forks.present() : undefined;
     const shown = fork && fork.state !== "asked" ? shownFork(fork) : null;
-    if (live) return { ok: true, uid: live.uid, createdAt: live.createdAt, head: live.head.id, fork: shown };
+    if (live) {
+      const { keep } = this.#ledger.settings.of(live.gen);
+      return { ok: true, uid: live.uid, createdAt: live.createdAt, head: live.head.id, keep, fork: shown };
+    }
     if (!shown) return refused("no-such-branch");
-    return { ok: true, uid: shown.uid, createdAt: shown.createdAt, head: null, fork: shown };
+    return { ok: true, uid: shown.uid, createdAt: shown.createdAt, head: null, keep: null, fork: shown };
   }
 
   async addRoot(request: Contract.RequestOf<"addRoot">) {
@@ -160,23 +213,83 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     this.#lend.dropRoot(request);
     // A fork that was deleted may have waited for it.
     if (this.#ledger.exists) this.#forker.goOn();
+    this.#retainer.released();
+  }
+
+  async beginExport() {
+    return this.#told(this.#exports.begin());
+  }
+
+  async exportCommits(request: Contract.RequestOf<"exportCommits">) {
+    return this.#exports.commits(request);
+  }
+
+  async exportTags(request: Contract.RequestOf<"exportTags">) {
+    return this.#exports.tags(request);
+  }
+
+  async exportFiles(request: Contract.RequestOf<"exportFiles">) {
+    return await this.#exports.files(request);
+  }
+
+  async endExport(request: Contract.RequestOf<"endExport">): Promise<void> {
+    this.#exports.end(request);
+    // What it held back may go.
+    this.#retainer.released();
+  }
+
+  async beginImport(request: Contract.RequestOf<"beginImport">): Promise<Contract.AnswerOf<"beginImport">> {
+    if (!this.#ledger.live) {
+      const fault = await openCatalogue(this.env.DB).fault();
+      if (fault) return refused(fault);
+    }
+    this.#makeTables();
+    return await this.#importer.begin(request);
+  }
+
+  async importCommits(request: Contract.RequestOf<"importCommits">) {
+    return this.#importer.commits(request);
+  }
+
+  async importTags(request: Contract.RequestOf<"importTags">) {
+    return this.#importer.tags(request);
+  }
+
+  async importFiles(request: Contract.RequestOf<"importFiles">) {
+    return this.#importer.files(request);
+  }
+
+  async finishImport(request: Contract.RequestOf<"finishImport">) {
+    return this.#ledger.exists ? await this.#importer.finish(request) : refused("no-such-import" as const);
+  }
+
+  async abortImport(request: Contract.RequestOf<"abortImport">): Promise<void> {
+    this.#importer.abort(request);
   }
 
   async settings(): Promise<Contract.AnswerOf<"settings">> {
     const { live, settings } = this.#ledger;
     if (!live) return this.#absent();
-    const { isPublic, cors, writer } = settings.of(live.gen);
-    return { ok: true, public: isPublic, cors, writer };
+    const { isPublic, cors, writer, lifecycle, keep, modified } = settings.of(live.gen);
+    return { ok: true, public: isPublic, cors, writer, lifecycle, keep, modified };
   }
 
   async configure(change: Contract.SettingsChange): Promise<Contract.AnswerOf<"configure">> {
     if (!this.#ledger.live) return this.#absent();
     const fault = letsIn(change) ? await openCatalogue(this.env.DB).fault() : undefined;
-    return fault === "catalogue-outdated" ? refused(fault) : await this.#lifecycle.configure(change);
+    if (fault === "catalogue-outdated") return refused(fault);
+    const answer = await this.#lifecycle.configure(change);
+    // Other rules may have stopped a large commit, for which writers wait.
+    if (change.lifecycle !== undefined) this.#applier.goOn();
+    return answer;
   }
 
   async destroy(request?: Contract.DestroyBranch) {
     return await this.#lifecycle.destroy(request);
+  }
+
+  async announce() {
+    return await this.#lifecycle.announce();
   }
 
   async status({ publicOnly = false }: Contract.PublicRead = {}): Promise<Contract.AnswerOf<"status">> {
@@ -186,6 +299,10 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     const { uid, createdAt, head } = live;
     const claimedBy = this.#ledger.claim.get()?.pipeline ?? null;
     return { ok: true, uid, createdAt, modifiedAt: head.modifiedAt, head: head.id, claimedBy };
+  }
+
+  async usage(request: Contract.RequestOf<"usage">) {
+    return this.#told(await branchUsage(this.#context, request));
   }
 
   async view(request: Contract.RequestOf<"view">) {
@@ -254,12 +371,44 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return this.#uploads.renew(request);
   }
 
-  async abortUpload(request: { upload: string }): Promise<void> {
+  async abortUpload(request: Contract.RequestOf<"abortUpload">): Promise<void> {
     this.#uploads.abort(request);
+  }
+
+  async trimUploads(request: Contract.RequestOf<"trimUploads">): Promise<void> {
+    await this.#uploads.trim(request);
+  }
+
+  async sweep(request: Contract.RequestOf<"sweep">) {
+    return this.#sweeper.ask(request);
+  }
+
+  async sweepStatus(request: Contract.RequestOf<"sweepStatus">) {
+    return this.#sweeper.status(request);
+  }
+
+  async keepBlobs(request: Contract.RequestOf<"keepBlobs">) {
+    return keepBlobs(this.#ledger, { ...request, now: Date.now() });
+  }
+
+  async checkNames(request: Contract.RequestOf<"checkNames">) {
+    return this.#checks.names(request);
+  }
+
+  async checkContents(request: Contract.RequestOf<"checkContents">) {
+    return this.#checks.contents(request);
+  }
+
+  async namesOf(request: Contract.RequestOf<"namesOf">) {
+    return await this.#checks.namesOf(request);
   }
 
   async addContents(request: { upload: string; contents: readonly Content[] }) {
     return this.#uploads.add(request);
+  }
+
+  async letGo(request: Contract.RequestOf<"letGo">): Promise<void> {
+    this.#uploads.letGo(request);
   }
 
   async reserve(request: { upload: string; contents: readonly ContentId[] }) {
@@ -322,6 +471,14 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return this.#openCommits.status(request);
   }
 
+  async openCommits(request: Contract.RequestOf<"openCommits">) {
+    return this.#told(this.#openCommits.list(request));
+  }
+
+  async openCommitChanges(request: Contract.RequestOf<"openCommitChanges">) {
+    return openCommitChanges(this.#ledger, request);
+  }
+
   async finishOpenCommit(request: Contract.RequestOf<"finishOpenCommit">) {
     return await this.#writes.finishOpenCommit(request);
   }
@@ -329,18 +486,53 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   async abortOpenCommit(request: { openCommit: string }) {
     const answer = this.#openCommits.abort(request);
     if (this.#ledger.exists) this.#applier.goOn();
+    this.#retainer.released();
     return answer;
   }
 
-  async subscribe(request: Contract.Subscriber) {
+  async erase(request: Contract.EraseVersions) {
+    return this.#told(await this.#erasures.erase(request));
+  }
+
+  async spans(request: Contract.RequestOf<"spans">) {
+    return this.#erasures.spans(request);
+  }
+
+  async copies(request: Contract.RequestOf<"copies">) {
+    return this.#erasures.copies(request);
+  }
+
+  async giveBack(request: Contract.RequestOf<"giveBack">) {
+    return this.#lend.giveBack(request);
+  }
+
+  async holders(request: Contract.RequestOf<"holders">) {
+    return this.#told(await this.#erasures.holders(request));
+  }
+
+  async erasures(request: Contract.RequestOf<"erasures">) {
+    return this.#erasures.erasures(request);
+  }
+
+  async subscribe(request: Contract.Subscription) {
     this.#makeTables();
     return this.#history.subscribe(request);
   }
 
-  async unsubscribe(request: { uid: string }): Promise<void> {
+  async unsubscribe(request: Contract.RequestOf<"unsubscribe">): Promise<void> {
     this.#history.unsubscribe(request);
-    // A fork that was deleted may have waited for it.
+    this.#neededLess();
+  }
+
+  async need(request: Contract.SubscriberNeed): Promise<void> {
+    this.#history.need(request);
+    this.#neededLess();
+  }
+
+  /** What waited for a subscriber may go on: a fork that was deleted, and the history. */
+  #neededLess(): void {
     if (this.#ledger.exists) this.#forker.goOn();
+    this.#retainer.released();
   }
 
   async feed(request: { cursor: Contract.Cursor; limit: number }) {
@@ -361,6 +553,10 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
 
   async compare(request: Contract.ComparePaths) {
     return await this.#history.compare(request);
+  }
+
+  async keptCommits(request: Contract.RequestOf<"keptCommits">) {
+    return this.#history.keptCommits(request);
   }
 
   async position(request: { commit: string }) {
@@ -410,6 +606,16 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
 
   #bucket(): string {
     return this.#ledger.bucket(this.ctx.id.name);
+  }
+
+  /** Nothing depends on it: what gets lost is said again with the next hundredth. */
+  async #tellAlmostFull(): Promise<void> {
+    try {
+      const { almostFull } = openCatalogue(this.env.DB);
+      await almostFull.tell({ kind: "branch", name: this.#bucket(), toldAt: Date.now() });
+    } catch (error) {
+      console.warn(`the catalogue could not be told that the branch is almost full: ${error}`);
+    }
   }
 }
 

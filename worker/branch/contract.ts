@@ -1,3 +1,11 @@
+import type {
+  ArchivedCommit,
+  ArchivedFile,
+  ArchivedTag,
+  FilePlace,
+  ImportProgress,
+  MoreOfFile,
+} from "../../protocol/archives.ts";
 import type { ContentId } from "../../protocol/content.ts";
 import type { Attributes, FileEntry } from "../../protocol/files.ts";
 import type { PathFault } from "../../protocol/paths.ts";
@@ -5,6 +13,7 @@ import type { Body, Content, Life } from "../blobs/content.ts";
 import type { CatalogueFault } from "../core/catalogue-fault.ts";
 import type { Checksum, ChecksumAlgorithm, ChecksumType } from "../core/checksums.ts";
 import type { CorsRule } from "../core/cors.ts";
+import type { LifecycleRule } from "../core/lifecycle-rules.ts";
 
 /** How long an upload without a pipeline's lease stays open after it was opened, renewed or last added to; milliseconds. */
 export const UPLOAD_LEASE_MS = 60 * 60 * 1000;
@@ -38,17 +47,113 @@ export interface BranchApi {
   rootPage(request: { fork: string; after: string }): Promise<RootPage | Refused<"no-such-root">>;
   /** The fork names nothing of this branch any more. Idempotent. */
   dropRoot(request: { fork: string }): Promise<void>;
+  /** Begins to read the branch with its history, as it is now, in pages. It ends by itself if nothing is read for EXPORT_LEASE_MS. */
+  beginExport(): Promise<ExportBegun | Refused<"no-such-branch" | "forking">>;
+  /** The next page of an export. `no-such-export`: it has ended, or the branch was deleted. */
+  exportCommits(request: {
+    export: string;
+    after: number;
+  }): Promise<
+    | { readonly ok: true; readonly commits: ArchivedCommit[]; readonly next: number | null }
+    | Refused<"no-such-export">
+  >;
+  exportTags(request: {
+    export: string;
+    after: string;
+  }): Promise<
+    | { readonly ok: true; readonly tags: ArchivedTag[]; readonly next: string | null }
+    | Refused<"no-such-export">
+  >;
+  /** With the bytes of contents that are in rows. */
+  exportFiles(request: { export: string; after: FilePlace }): Promise<
+    | {
+        readonly ok: true;
+        readonly files: ArchivedFile[];
+        readonly contents: ArchivedBytes[];
+        readonly next: FilePlace | null;
+      }
+    | Refused<"no-such-export">
+  >;
+  endExport(request: { export: string }): Promise<void>;
+
+  /**
+   * Begins to make the branch of an archive, or goes on with that. Nobody sees it until finishImport. `followed`: pipelines
+   * read the branch of this name. `done`: it was made of this archive, and is there.
+   */
+  beginImport(request: {
+    archive: string;
+    branch: {
+      readonly createdAt: number;
+      readonly head: number;
+      readonly floor: number;
+      readonly settings: ImportSettings;
+    };
+  }): Promise<
+    | {
+        readonly ok: true;
+        readonly import: string;
+        /** By it contents are brought that do not come in pages. */
+        readonly upload: string;
+        readonly done: boolean;
+        readonly progress: ImportProgress;
+      }
+    | ImportRefused
+    | BadArchive
+    | Refused<CatalogueFault>
+  >;
+  /** The next page of an import. One that does not come after what is there changes nothing: the answer says how far it is. */
+  importCommits(request: {
+    import: string;
+    after: number;
+    commits: readonly ArchivedCommit[];
+  }): Promise<PageImported | PageRefused>;
+  importTags(request: {
+    import: string;
+    after: string;
+    tags: readonly ArchivedTag[];
+  }): Promise<PageImported | PageRefused>;
+  importFiles(request: {
+    import: string;
+    after: FilePlace;
+    files: readonly ImportedFile[];
+    /** Small ones; the others were brought by the upload. */
+    contents: readonly ArchivedBytes[];
+  }): Promise<
+    | PageImported
+    | PageRefused
+    | { readonly ok: false; readonly reason: "no-such-content"; readonly path: string }
+  >;
+  /** All came: the branch is there. */
+  finishImport(request: {
+    import: string;
+    counts: { readonly commits: number; readonly tags: number; readonly files: number };
+  }): Promise<
+    | { readonly ok: true; readonly head: string | null }
+    | ImportRefused
+    | BadArchive
+    | Refused<"no-such-import" | "catalogue-unavailable">
+  >;
+  /** Gives an import up that is not finished. */
+  abortImport(request: { import: string }): Promise<void>;
+
   /** Deletes the branch, empty or not: the history ends with a tombstone, and the next create begins a new generation. */
   destroy(
     request?: DestroyBranch,
   ): Promise<
     Done | Protected | Refused<"no-such-branch" | "pipeline-output" | "catalogue-unavailable" | "busy">
   >;
+  /**
+   * Tells the catalogue again all that it is to know of the branch, of its settings and its tags, whatever it knows.
+   * `deleted`: so it is told that there is none any more. `catalogue-unavailable`: it will be told later.
+   */
+  announce(): Promise<
+    { readonly ok: true; readonly deleted: boolean } | Refused<"no-such-branch" | "catalogue-unavailable">
+  >;
   status(request?: PublicRead): Promise<BranchStatus | Refused<"no-such-branch" | "forking" | "not-public">>;
   /** What a view is: first an open commit of that id is looked for, then a commit of the id or the tag. */
   view(
     request: { view: string } & PublicRead,
-  ): Promise<ViewShown | Refused<"no-such-open-commit" | "forking" | "not-public">>;
+  ): Promise<ViewShown | Refused<"no-such-open-commit" | "no-such-version" | "forking" | "not-public">>;
   /** What the branch is set to. */
   settings(): Promise<BranchSettings | Refused<"no-such-branch" | "forking">>;
   /**
@@ -58,8 +163,13 @@ export interface BranchApi {
   configure(
     change: SettingsChange,
   ): Promise<
-    Done | Refused<"no-such-branch" | "forking" | "not-its-output" | "pipeline-output" | CatalogueFault>
+    | Done
+    | Protected
+    | Refused<"no-such-branch" | "forking" | "not-its-output" | "pipeline-output" | CatalogueFault>
   >;
+
+  /** What the branch takes up. `sizes`: only how large its database is. */
+  usage(request: { sizes?: boolean }): Promise<BranchUsage | Refused<"no-such-branch" | "forking">>;
 
   /** One file at HEAD, or at a commit. */
   read(
@@ -98,19 +208,49 @@ export interface BranchApi {
     | UploadOpened
     | NotOpen
     | Protected
-    | Refused<"no-such-branch" | "forking" | "pipeline-output" | "lost-lease">
+    | Refused<"no-such-branch" | "forking" | "pipeline-output" | "lost-lease" | "branch-full">
   >;
   /** Keeps a long upload open: to be called well within UPLOAD_LEASE_MS. */
   renewUpload(request: { upload: string }): Promise<UploadOpened | Refused<"no-such-upload">>;
   /** These leases ended without a result, and nothing can give them one any more: their uploads end, and what still comes for them is refused. */
   abortLeases(request: { leases: readonly string[] }): Promise<void>;
   /** Gives an upload up: what it alone kept is condemned, and deleted within a minute if no file ever had it. Does nothing if it is closed already. */
-  abortUpload(request: { upload: string }): Promise<void>;
-  /** Registers contents whose bytes are up (or inline) and keeps them for the upload. */
+  abortUpload(request: {
+    upload: string;
+    /** Set if blobs may be left in the store that nothing names. */
+    leaves?: boolean;
+  }): Promise<void>;
+  /**
+   * Of what each of these uploads holds, keeps only the contents of these names, as `contentName` makes them; with none, the
+   * upload ends. Does nothing to one that is closed. For the pipeline whose results named them.
+   */
+  trimUploads(request: {
+    uploads: readonly { readonly upload: string; readonly keep: readonly string[] }[];
+  }): Promise<void>;
+  /**
+   * Looks in the store for blobs of all generations that nothing names, and removes them or counts them. Answers at once;
+   * `sweepStatus` tells how far that is, of what was asked for since then.
+   */
+  sweep(request: { remove: boolean }): Promise<{ ok: true; since: number } | Refused<"no-such-branch">>;
+  sweepStatus(request: { since: number }): Promise<({ ok: true } & SweepTotals) | Refused<"no-such-branch">>;
+  /**
+   * Somebody still reads these blobs: those that are to be deleted stay for another while. Says what else must be kept, and
+   * where: `borrowed` of a manifest that lists blobs of others, which go by themselves; `parents` if some are lent.
+   */
+  keepBlobs(request: { blobs: readonly string[] }): Promise<BlobsKept>;
+  /** Looks whether names, of all commits of all generations, have their content, some thousand rows at a time. */
+  checkNames(request: { after: NamedRow | null }): Promise<NamesChecked | Refused<"no-such-branch">>;
+  /** Where the bytes of contents are that anything keeps, in the order of their rows, as many as fit one answer. */
+  checkContents(request: { after: number }): Promise<ContentsToCheck | Refused<"no-such-branch">>;
+  /** Some of the names that a content of a generation has. */
+  namesOf(request: ContentId & { gen: number; limit: number }): Promise<CheckedName[]>;
+  /** Registers contents whose bytes are up (or inline) and keeps them for the upload. `branch-full`: of a client's upload alone. */
   addContents(request: {
     upload: string;
     contents: readonly Content[];
-  }): Promise<Done | Refused<"no-such-upload">>;
+  }): Promise<Done | Refused<"no-such-upload" | "branch-full">>;
+  /** Uploads keep these contents no more, each as it is named here. */
+  letGo(request: { contents: readonly (ContentId & { readonly upload: string })[] }): Promise<void>;
   /** Keeps, for the upload, those of the contents that the branch has; returns those that it lacks. */
   reserve(request: {
     upload: string;
@@ -180,6 +320,17 @@ export interface BranchApi {
   openCommitStatus(request: {
     openCommit: string;
   }): Promise<OpenCommitStatus | Refused<"no-such-open-commit">>;
+  /** The open commits that are not finished, in the order in which they began. `next` goes into `after`. */
+  openCommits(request: {
+    after?: number;
+    limit: number;
+  }): Promise<OpenCommitList | Refused<"no-such-branch" | "forking">>;
+  /** What an open commit would change if it were finished now. A page may be short; `next` says whether that was all. */
+  openCommitChanges(request: {
+    openCommit: string;
+    after: string;
+    limit: number;
+  }): Promise<CommitDiff | Refused<"no-such-open-commit">>;
   /**
    * Makes one commit of what an open commit holds; may be asked again. `applying`: it is large and goes on by itself, ask
    * again. `commit` null: nothing would change, none was made. If it is refused, the open commit is open as before.
@@ -192,9 +343,49 @@ export interface BranchApi {
   /** Forgets an open commit and what it alone kept; does nothing if it is gone. `applying`: too late. */
   abortOpenCommit(request: { openCommit: string }): Promise<Done | Refused<"applying">>;
 
+  /**
+   * Erases versions of paths for good, all in one transaction. What is no version of its path changes nothing. If the
+   * newest one of a path goes, HEAD goes back to the one before, in a commit. `held-by-forks`: forks had them in the commit
+   * that they were made from, and the caller has not asked these what they still have (`copies`).
+   */
+  erase(
+    request: EraseVersions,
+  ): Promise<ErasedVersions | HeldByForks | Protected | Refused<"no-such-branch" | "forking" | "busy">>;
+  /** The commits of the live generation that have what some of them have at a path, and who reads the branch. */
+  spans(request: {
+    /** Each the id of a commit. */
+    versions: readonly VersionName[];
+  }): Promise<{ readonly files: readonly FileSpans[]; readonly readers: readonly Subscriber[] }>;
+  /** What a fork, by the uid of its generation, still has of its parent's; asked of the fork. `forking`: that is not known yet. */
+  copies(request: {
+    fork: string;
+    paths: readonly string[];
+    contents: readonly ContentId[];
+  }): Promise<Copies | Refused<"forking">>;
+  /** A fork of this branch names these contents of it no more. Answers those that nothing keeps now. */
+  giveBack(request: {
+    fork: string;
+    contents: readonly ContentId[];
+  }): Promise<Pick<ErasedVersions, "lentBy"> & { gone: readonly ContentId[] }>;
+  /** What of the live generation has one of these contents. Pages may be empty; `next` says whether that was all. */
+  holders(request: {
+    contents: readonly ContentId[];
+    after?: string;
+  }): Promise<
+    { ok: true; holders: readonly ByteHolder[]; next: string | null } | Refused<"no-such-branch" | "forking">
+  >;
+  /**
+   * What was erased, for a pipeline that reads the branch or writes to it: those after a number, all before which it has heard
+   * of. `upTo`: these are all up to that number, so that it goes on from there; the number that was asked for if there are no more.
+   */
+  erasures(request: { uid: string; after: number }): Promise<{ erasures: readonly Erasure[]; upTo: number }>;
+
   /** From now on this pipeline's doorbell is rung after each commit. Makes the object's tables if need be, but not the branch. Idempotent. */
-  subscribe(request: Subscriber): Promise<{ ok: true; cursor: Cursor; exists: boolean }>;
-  unsubscribe(request: { uid: string }): Promise<void>;
+  subscribe(request: Subscription): Promise<{ ok: true; cursor: Cursor; exists: boolean }>;
+  /** `stopped`: the pipeline may be started again; the commits that its inputs start after stay. */
+  unsubscribe(request: { uid: string; stopped?: true }): Promise<void>;
+  /** What a subscriber still needs of the history, all of it since a position: what nobody needs may be given back. */
+  need(request: SubscriberNeed): Promise<void>;
   /** What happened after a cursor, oldest first, about `limit` changes. */
   feed(request: { cursor: Cursor; limit: number }): Promise<FeedPage>;
   /** The rest of a commit whose changes did not fit its feed page: those with a path greater than `after`. */
@@ -239,7 +430,9 @@ export interface BranchApi {
   deleteTag(request: {
     name: string;
   }): Promise<Done | Refused<"no-such-branch" | "forking" | "no-such-tag" | "catalogue-unavailable">>;
-  /** Where a commit stands in the history, of any generation; null if the branch has none of that id. */
+  /** Which of these commits are kept, of any generation. What is not kept never is again. */
+  keptCommits(request: { commits: readonly string[] }): Promise<{ kept: string[] }>;
+  /** Where a commit stands in the history, of any generation; null if none of that id is kept, unless a pipeline's input starts after it. */
   position(request: { commit: string }): Promise<CommitPosition | null>;
 
   /** Takes the branch as a pipeline's output, and makes it if need be. A higher epoch fences off every earlier holder. */
@@ -261,6 +454,59 @@ export interface BranchApi {
    * makes it. The last one on a path wins; done again, it changes nothing. `applying`: the commit is being made already.
    */
   stageOutput(request: StageOutput): Promise<Done | CommitRefused | Refused<"applying">>;
+}
+
+/** How a look for blobs that nothing names stands, or ended. */
+export interface SweepTotals {
+  readonly done: boolean;
+  /** Blobs that were there. */
+  readonly seen: number;
+  /** Those that nothing named, and their bytes. */
+  readonly found: number;
+  readonly foundBytes: number;
+}
+
+export interface BlobsKept {
+  readonly ok: true;
+  readonly borrowed: boolean;
+  /** Buckets of the branches that own some of the blobs, or know who does. */
+  readonly parents: readonly string[];
+}
+
+/** A row of files, as it is sorted. */
+export interface NamedRow {
+  readonly gen: number;
+  readonly path: string;
+  readonly born: number;
+}
+
+/** A name, and the commit that wrote it; null if that one is not kept. */
+export interface CheckedName {
+  readonly path: string;
+  readonly commit: string | null;
+}
+
+interface NamesChecked {
+  readonly ok: true;
+  readonly checked: number;
+  /** Those whose content is not there. */
+  readonly lacking: readonly CheckedName[];
+  /** Null: these were the last ones. */
+  readonly next: NamedRow | null;
+}
+
+export interface ContentToCheck extends ContentId {
+  readonly row: number;
+  readonly gen: number;
+  readonly body: Body;
+}
+
+interface ContentsToCheck {
+  readonly ok: true;
+  readonly contents: readonly ContentToCheck[];
+  /** The last row that there is. */
+  readonly last: number;
+  readonly more: boolean;
 }
 
 /** What a call is asked. */
@@ -308,14 +554,77 @@ interface BranchSettings {
   readonly cors: readonly CorsRule[] | null;
   /** Null: it is not protected. */
   readonly writer: Writer | null;
+  /** Null: there are none. */
+  readonly lifecycle: Lifecycle | null;
+  /** Null: all of its history stays. */
+  readonly keep: Keep | null;
+  /** Whose time Last-Modified is; null: as each read asks. */
+  readonly modified: ModifiedOf | null;
+}
+/**
+ * How much of the history stays at least: the newest commits, and those that were replaced less than so many days ago. One
+ * of them at least, each at least 1; a commit stays while either says so.
+ */
+export interface Keep {
+  readonly commits?: number;
+  readonly days?: number;
+}
+/** Lifecycle rules, and the key that put them: what expires by them is deleted as by that key. */
+export interface Lifecycle {
+  readonly rules: readonly LifecycleRule[];
+  readonly key?: string;
 }
 /** Who alone may write to a protected branch: one access key, or the jobs of the pipeline whose output it is or was. */
 export type Writer = { readonly key: string } | { readonly pipeline: string };
 /**
  * What is absent stays as it is. `not-its-output`: the pipeline that alone is to write has no claim on the branch.
- * `pipeline-output`: a key is to write where another pipeline's jobs do.
+ * `pipeline-output`: a key is to write, or files are to expire, where a pipeline's jobs write. `protected`: files are to
+ * expire, as deleted by a key that may not write.
  */
 export type SettingsChange = Partial<Omit<BranchSettings, "ok">>;
+
+/** Rows of files or blobs, and the bytes that they stand for: the same bytes in two rows count twice. */
+export interface Amount {
+  readonly count: number;
+  readonly bytes: number;
+}
+export interface BranchUsage {
+  readonly ok: true;
+  readonly database: { readonly usedBytes: number; readonly limitBytes: number };
+  /** Null: it was not asked for. */
+  readonly contents: {
+    /** What HEAD has. */
+    readonly live: Amount;
+    /** What only earlier commits have that are kept. */
+    readonly history: Amount;
+    /** What no kept commit has: it is being given back. */
+    readonly reclaimable: Amount;
+    /** Blobs that are to be deleted. */
+    readonly condemned: Amount;
+    /** Who keeps most of the history; null: there is none. */
+    readonly holder: Holder | null;
+  } | null;
+}
+/** `count`: how many rows go if it lets go. */
+export type Holder =
+  | { readonly kind: "keep"; readonly keep: Keep | null; readonly count: number }
+  | {
+      readonly kind: "pipeline";
+      readonly pipeline: string;
+      /** Its oldest job that has not ended, if it is that. */
+      readonly job: string | null;
+      /** The time of the oldest commit that it needs. */
+      readonly since: number | null;
+      readonly count: number;
+    }
+  | {
+      readonly kind: "commit";
+      readonly commit: string;
+      readonly since: number | null;
+      /** What names it, in words; at most five. */
+      readonly names: readonly string[];
+      readonly count: number;
+    };
 
 /** Somebody else alone may write to the branch. */
 export interface Protected {
@@ -345,6 +654,51 @@ export interface ViewShown {
 }
 /** A write names what is no open commit: nothing of that name is there, or a commit, which never changes. */
 export type NotOpen = Refused<"no-such-open-commit" | "read-only">;
+/** What an export begins with. */
+interface ExportBegun {
+  readonly ok: true;
+  readonly export: string;
+  readonly branch: {
+    readonly createdAt: number;
+    /** Number of the newest commit; 0 if there is none. */
+    readonly head: number;
+    /** Commits before this one are kept only if something names them. */
+    readonly floor: number;
+    readonly settings: Omit<BranchSettings, "ok">;
+  };
+  /** Rows of files that were ever written. */
+  readonly rows: number;
+}
+/** What a branch is set to when it comes out of an archive: nothing that deletes by itself. */
+export type ImportSettings = Pick<BranchSettings, "public" | "cors" | "writer" | "modified">;
+/** The bytes of a small content. */
+export interface ArchivedBytes extends ContentId {
+  readonly bytes: Uint8Array;
+}
+/** A row of files out of an archive. */
+export interface ImportedFile extends ContentId {
+  readonly path: string;
+  readonly born: number;
+  readonly died: number | null;
+  readonly attributes: StoredAttributes;
+  readonly more: MoreOfFile | null;
+}
+type ImportRefused =
+  | Refused<"already-exists">
+  | { readonly ok: false; readonly reason: "followed"; readonly pipelines: readonly string[] };
+/** What came does not fit together; `path` is which part of it. */
+interface BadArchive {
+  readonly ok: false;
+  readonly reason: "bad-archive";
+  readonly path: string;
+  readonly message: string;
+}
+interface PageImported {
+  readonly ok: true;
+  readonly progress: ImportProgress;
+}
+type PageRefused = Refused<"no-such-import" | "already-exists" | "branch-full"> | BadArchive;
+
 /** What a branch is to be made from. */
 export interface ForkBranch {
   /** Bucket of the parent. */
@@ -382,6 +736,8 @@ type ForkAnswer =
     >;
 export interface BranchInspection {
   readonly ok: true;
+  /** Null: all of its history stays. */
+  readonly keep: Keep | null;
   readonly uid: string;
   readonly createdAt: number;
   /** The newest commit; null if there is none. */
@@ -428,7 +784,7 @@ export interface ReadFile extends PublicRead {
   readonly path: string;
   /** A commit id. Absent: HEAD. */
   readonly commit?: string;
-  /** Whose time `modifiedAt` is. Absent: the branch's. */
+  /** Whose time `modifiedAt` is, if the branch is not set to one. Absent: the branch's. */
   readonly modified?: ModifiedOf;
 }
 export interface ReadContent extends ContentId {
@@ -436,7 +792,7 @@ export interface ReadContent extends ContentId {
   readonly liveOnly?: boolean;
 }
 /** The branch's newest commit (or the asked one), or the commit that wrote the file. */
-type ModifiedOf = "branch" | "file";
+export type ModifiedOf = "branch" | "file";
 export interface FileRead {
   readonly ok: true;
   readonly kind: "file" | "dir";
@@ -478,7 +834,7 @@ export interface ListFiles extends PublicRead {
   readonly commit?: string;
   /** Also find commits of earlier generations of the branch (jobs read those). */
   readonly anyGeneration?: boolean;
-  /** With "file", each entry has its own `modifiedAt`. */
+  /** With "file", each entry has its own `modifiedAt`, if the branch is not set to another. */
   readonly modified?: ModifiedOf;
 }
 export type ListEntry =
@@ -781,6 +1137,99 @@ export interface StageOutput extends Omit<OutputCommit, "staged" | "lineage"> {
   readonly anew: boolean;
 }
 
+/** A version of a path: what one commit wrote there, or its deletion. */
+export interface VersionName {
+  readonly path: string;
+  /** The commit's id. */
+  readonly version: string;
+}
+export interface EraseVersions {
+  /** Of the generation of this uid, whether it lives or not. Absent: the live one. */
+  readonly uid?: string;
+  readonly versions: readonly VersionName[];
+  /** The forks that the caller has asked, and which of the contents each still has. */
+  readonly forks?: readonly { readonly fork: string; readonly has: readonly ContentId[] }[];
+  /** Deletions of paths in the same step, after it: a commit of their own. Those whose condition does not hold are left out. */
+  readonly deletions?: readonly Operation[];
+  /** Of the commits. */
+  readonly note?: CommitNote;
+}
+interface ErasedVersions {
+  readonly ok: true;
+  /** The commit by which HEAD went back; null if HEAD is as it was. */
+  readonly commit: string | null;
+  readonly modifiedAt: number;
+  /** Those of the versions that were there, each once. */
+  readonly erased: readonly ErasedVersion[];
+  /** What became of the deletions, if there were any. */
+  readonly deleted?: Committed | CommitRefused;
+  /** The generation, if it was made from a commit of another branch, and the bucket of that. */
+  readonly lentBy: { readonly fork: string; readonly parent: string } | null;
+  /** The pipelines that read the branch. */
+  readonly readers: readonly Subscriber[];
+}
+/** Commits from one up to another, without that. */
+export interface Span {
+  readonly born: number;
+  readonly died: number;
+}
+/** The commits of a generation that had something at a path. */
+export interface FileSpans {
+  readonly path: string;
+  readonly generation: number;
+  readonly spans: readonly Span[];
+}
+export type ErasedVersion =
+  | (VersionName &
+      ContentId & {
+        readonly kind: "version";
+        /** Something else in the branch has the same bytes. */
+        readonly stays: boolean;
+        /** The commits that had it, of this generation. */
+        readonly generation: number;
+        readonly spans: readonly Span[];
+      })
+  | (VersionName & { readonly kind: "deletion" });
+export interface HeldByForks {
+  readonly ok: false;
+  readonly reason: "held-by-forks";
+  readonly forks: readonly {
+    /** Uid of the fork's generation. */
+    readonly fork: string;
+    readonly bucket: string;
+    /** What of it was in the commit that the fork was made from. */
+    readonly paths: readonly string[];
+    readonly contents: readonly ContentId[];
+  }[];
+}
+interface Copies {
+  readonly ok: true;
+  /** Those of the paths that it still has as they were copied, by the names of their versions in the fork. */
+  readonly versions: readonly VersionName[];
+  /** Those of the contents whose bytes it has from its parent. */
+  readonly has: readonly ContentId[];
+}
+/** What has some bytes beside a version that was erased. */
+export type ByteHolder = ContentId &
+  (
+    | (VersionName & { readonly kind: "version" })
+    | { readonly kind: "open-commit"; readonly openCommit: string; readonly path: string }
+    /** `path`: of a multipart upload; null: a runner's, for results of a pipeline, or one that is under way. */
+    | { readonly kind: "upload"; readonly upload: string; readonly path: string | null }
+  );
+/** A row that was erased: the commits from `born` up to `died`, without that, had it at the path. */
+export interface Erasure extends ContentId {
+  readonly number: number;
+  readonly generation: number;
+  readonly path: string;
+  readonly born: number;
+  readonly died: number;
+  /** The job that made the commit that wrote it. */
+  readonly origin: string | null;
+  /** What HEAD has at the path by now. */
+  readonly now: ContentId | null;
+}
+
 interface OpenCommitStarted {
   readonly ok: true;
   /** A ULID: the first word of the open commit's bucket `<open commit>.<branch>.<repo>`. */
@@ -796,6 +1245,16 @@ interface OpenCommitStatus {
   readonly state: "open" | "applying" | "finished";
   /** Set if it is finished and changed something. */
   readonly commit: string | null;
+}
+
+interface OpenCommitList {
+  readonly ok: true;
+  readonly openCommits: readonly (Omit<OpenCommitStatus, "ok"> & {
+    readonly openCommit: string;
+    /** What was said of its commit when it began. */
+    readonly note?: CommitNote;
+  })[];
+  readonly next: number | null;
 }
 export type OpenCommitEnd =
   | { readonly ok: true; readonly state: "applying" }
@@ -883,6 +1342,20 @@ export interface CommitDiff {
   readonly next: string | null;
 }
 
+/** A commit that an input of a pipeline starts after, and where it stands. */
+export interface InputStart extends CommitPosition {
+  readonly commit: string;
+}
+export interface Subscription extends Subscriber {
+  /** Of the inputs that read the branch. Absent: it is of a release that never tells what it needs, and needs everything. */
+  readonly starts?: readonly InputStart[];
+}
+export interface SubscriberNeed extends CommitPosition {
+  readonly uid: string;
+  /** The oldest job that has not ended, if that is why; null if none runs. */
+  readonly job: string | null;
+  readonly starts: readonly InputStart[];
+}
 export interface Subscriber {
   readonly uid: string;
   readonly pipeline: string;
@@ -914,6 +1387,8 @@ export interface FeedEvent extends CommitPosition {
   readonly next: string | null;
   /** Of the commit, if a job made it. */
   readonly lineage?: Lineage;
+  /** Events before it, after the position that was asked for, are lost: what they changed is not told. */
+  readonly gap?: true;
 }
 export interface FeedPage {
   readonly events: readonly FeedEvent[];
@@ -921,4 +1396,6 @@ export interface FeedPage {
   readonly now: number;
   /** More events wait. */
   readonly more: boolean;
+  /** The number of the last erasure; absent if there never was one. */
+  readonly erased?: number;
 }

@@ -60,6 +60,22 @@ export class BranchSettingsTable {
       .run();
   }
 
+  /** Forgets later settings than those that the branch has: its object was set back. */
+  async setBack({
+    repo,
+    branch,
+    version,
+    revision,
+  }: Pick<BranchSettingsRecord, "repo" | "branch" | "version" | "revision">): Promise<void> {
+    await this.#db
+      .prepare(
+        `DELETE FROM branch_settings
+         WHERE repo = ?1 AND branch = ?2 AND (version, revision) > (?3, ?4)`,
+      )
+      .bind(repo, branch, version, revision)
+      .run();
+  }
+
   /** Branches that are open in some way, by repo and branch, `limit` at most. Reads no row of one that is not. */
   async listOpen(limit: number): Promise<OpenBranch[]> {
     const { results } = await this.#db

@@ -50,6 +50,14 @@ export class BranchTable {
       .run();
   }
 
+  /** Forgets what it was told of a later state of the branch than the one that its object is in: the object was set back. */
+  async setBack({ repo, branch, version }: Pick<BranchRecord, "repo" | "branch" | "version">): Promise<void> {
+    await this.#db
+      .prepare("DELETE FROM branches WHERE repo = ?1 AND branch = ?2 AND version > ?3")
+      .bind(repo, branch, version)
+      .run();
+  }
+
   /** Live branches in order of (repo, branch), after `after`; only those of `repos` if that is given. */
   async list({ after, limit, repos }: ListBranches): Promise<BranchRow[]> {
     const rows = repos

@@ -1,4 +1,6 @@
+import type { Space } from "../../protocol/repos.ts";
 import { type CatalogueFault, catalogueFault } from "../core/catalogue-fault.ts";
+import { AlmostFullTable } from "./almost-full.ts";
 import { BRANCH_SETTINGS_PROBE, BranchSettingsTable } from "./branch-settings.ts";
 import { BRANCHES_PROBE, BranchTable } from "./branches.ts";
 import { JOBS_PROBE, JobTable } from "./jobs.ts";
@@ -6,6 +8,7 @@ import { KeyTable } from "./keys.ts";
 import { NodeTable } from "./nodes.ts";
 import { PIPELINES_PROBE, PipelineTable } from "./pipelines.ts";
 import { PROPOSALS_PROBE, ProposalTable } from "./proposals.ts";
+import { catalogueSpace } from "./space.ts";
 import { TAGS_PROBE, TagTable } from "./tags.ts";
 
 /** The directory over all objects, in D1. Rows carry the version of the object that wrote them; older writes lose. */
@@ -18,8 +21,13 @@ export interface Catalogue {
   readonly jobs: JobTable;
   readonly nodes: NodeTable;
   readonly keys: KeyTable;
+  readonly almostFull: AlmostFullTable;
+  /** What it has, and may have. */
+  space(): Promise<Space>;
   /** What would keep an object from being announced here; asked before one is made. Undefined: nothing. */
   fault(): Promise<CatalogueFault | undefined>;
+  /** The name of the newest migration that was applied; undefined if none was. */
+  newestMigration(): Promise<string | undefined>;
 }
 
 /** Each asks for every column that is written of an object, and for no row. */
@@ -42,6 +50,8 @@ export function openCatalogue(db: D1Database): Catalogue {
     jobs: new JobTable(db),
     nodes: new NodeTable(db),
     keys: new KeyTable(db),
+    almostFull: new AlmostFullTable(db),
+    space: () => catalogueSpace(db),
     async fault() {
       try {
         await db.batch(PROBES.map((probe) => db.prepare(probe)));
@@ -50,6 +60,12 @@ export function openCatalogue(db: D1Database): Catalogue {
         console.warn("the catalogue can't be used", error);
         return catalogueFault(error) ?? "catalogue-unavailable";
       }
+    },
+    async newestMigration() {
+      // Of wrangler's own table, which the embedded gateway keeps in the same form.
+      const newest = "SELECT name FROM d1_migrations ORDER BY name DESC LIMIT 1";
+      const row = await db.prepare(newest).first<{ name: string }>();
+      return row?.name;
     },
   };
 }

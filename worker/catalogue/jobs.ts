@@ -1,4 +1,5 @@
-import type { Job, JobState } from "../../protocol/pipelines.ts";
+import type { Job, JobState, Run } from "../../protocol/pipelines.ts";
+import { watchSpace } from "./space.ts";
 
 export interface JobRecord {
   readonly job: Job;
@@ -14,8 +15,28 @@ export interface ListJobs {
   readonly limit: number;
 }
 
+/** A job of a pipeline, without what it read and made. */
+export interface RunRow extends Run {
+  readonly pipeline: string;
+}
+
+/** The oldest job of a pipeline that has not ended, and how many of them it has. */
+export interface UnderWayRow extends Pick<Job, "id" | "pipeline" | "state"> {
+  readonly jobs: number;
+}
+
+/** In each state that is not the last, so many of the oldest jobs are looked at for what is under way. */
+const MAX_UNDER_WAY = 1000;
+const UNDER_WAY = ["starting", "running", "egressing"] satisfies readonly JobState[];
+
 /** Most jobs in one write. */
 export const MAX_JOBS_PER_WRITE = 50;
+
+/** After the id of every job. */
+const AFTER_ALL_JOBS = "~";
+
+/** Most jobs that one statement removes: D1 answers nobody else meanwhile. */
+const REMOVED_AT_ONCE = 500;
 
 export const JOBS_PROBE = "SELECT id, pipeline, version, state, job FROM jobs LIMIT 0";
 
@@ -27,19 +48,68 @@ export class JobTable {
     this.#db = db;
   }
 
-  /** Writes what a Pipeline object says of its jobs, at most MAX_JOBS_PER_WRITE; older versions change nothing. */
-  async record(records: readonly JobRecord[]): Promise<void> {
+  /**
+   * Writes what a Pipeline object says of its jobs, at most MAX_JOBS_PER_WRITE; older versions change nothing. `uid`: of
+   * the pipeline. Once the catalogue knows that this one is deleted, a write that was under way brings none of its jobs back.
+   */
+  async record(records: readonly JobRecord[], { uid }: { uid: string }): Promise<void> {
     if (records.length === 0) return;
     const statement = this.#db.prepare(
-      `INSERT INTO jobs (id, pipeline, version, state, job) VALUES (?1, ?2, ?3, ?4, ?5)
+      `INSERT INTO jobs (id, pipeline, version, state, job) SELECT ?1, ?2, ?3, ?4, ?5
+       WHERE NOT EXISTS (SELECT 1 FROM pipelines WHERE name = ?2 AND uid = ?6 AND deleted = 1)
        ON CONFLICT (id) DO UPDATE SET version = excluded.version, state = excluded.state, job = excluded.job
        WHERE excluded.version > jobs.version`,
     );
-    await this.#db.batch(
+    const answers = await this.#db.batch(
       records.map(({ job, version }) =>
-        statement.bind(job.id, job.pipeline, version, job.state, JSON.stringify(job)),
+        statement.bind(job.id, job.pipeline, version, job.state, JSON.stringify(job), uid),
       ),
     );
+    watchSpace(answers.at(-1));
+  }
+
+  /** Removes some of the jobs of a pipeline, the oldest first, after an id and up to another one. Returns whether there may be more. */
+  async remove({
+    pipeline,
+    after = "",
+    upTo = AFTER_ALL_JOBS,
+  }: {
+    pipeline: string;
+    after?: string;
+    upTo?: string;
+  }): Promise<boolean> {
+    const { results } = await this.#db
+      .prepare(
+        `DELETE FROM jobs WHERE id IN (
+           SELECT id FROM jobs WHERE pipeline = ?1 AND id > ?2 AND id <= ?3 ORDER BY id LIMIT ?4) RETURNING id`,
+      )
+      .bind(pipeline, after, upTo, REMOVED_AT_ONCE)
+      .all();
+    return results.length === REMOVED_AT_ONCE;
+  }
+
+  /**
+   * Forgets jobs that come after the newest one that their pipeline has, and later states of these jobs than it knows: its
+   * object was set back.
+   */
+  async setBack({
+    pipeline,
+    newest,
+    jobs,
+  }: {
+    readonly pipeline: string;
+    /** An id; "" if there is no job. */
+    readonly newest: string;
+    readonly jobs: readonly { readonly id: string; readonly version: number }[];
+  }): Promise<void> {
+    await this.#db
+      .prepare(
+        `DELETE FROM jobs WHERE pipeline = ?1 AND (id > ?2 OR EXISTS (
+           SELECT 1 FROM json_each(?3) AS own
+           WHERE own.value ->> 'id' = jobs.id AND jobs.version > own.value ->> 'version'))`,
+      )
+      .bind(pipeline, newest, JSON.stringify(jobs.map(({ id, version }) => ({ id, version }))))
+      .run();
   }
 
   /** The pipeline that a job belongs to, or null. */
@@ -60,8 +130,60 @@ export class JobTable {
     return row ? JSON.parse(row.job) : null;
   }
 
+  /** How many failed that were made after an id, counted up to `limit`; only those of the pipelines, if some are given. */
+  async countFailed({
+    after,
+    pipelines,
+    limit,
+  }: {
+    readonly after: string;
+    readonly pipelines?: readonly string[];
+    readonly limit: number;
+  }): Promise<number> {
+    const among = pipelines === undefined ? "" : "AND pipeline IN (SELECT value FROM json_each(?3))";
+    const row = await this.#db
+      .prepare(
+        `SELECT count(*) AS count FROM (
+           SELECT 1 FROM jobs INDEXED BY jobs_by_state WHERE state = 'failure' AND id > ?1 ${among} LIMIT ?2)`,
+      )
+      .bind(after, limit, ...(pipelines === undefined ? [] : [JSON.stringify(pipelines)]))
+      .first<{ count: number }>();
+    return row?.count ?? 0;
+  }
+
+  /** Of each of the pipelines its newest jobs, newest first: as many rows are read as are shown. */
+  async newest(pipelines: readonly string[], { limit }: { readonly limit: number }): Promise<RunRow[]> {
+    if (pipelines.length === 0) return [];
+    const { results } = await this.#db
+      .prepare(
+        `SELECT j.id, j.pipeline, j.state, j.job ->> 'createdAt' AS createdAt, j.job ->> 'startedAt' AS startedAt,
+           j.job ->> 'finishedAt' AS finishedAt
+         FROM (SELECT DISTINCT value FROM json_each(?1)) AS wanted CROSS JOIN jobs AS j ON j.id IN (
+           SELECT id FROM jobs WHERE pipeline = wanted.value ORDER BY id DESC LIMIT ?2)
+         ORDER BY j.id DESC`,
+      )
+      .bind(JSON.stringify(pipelines), limit)
+      .all<RunRow>();
+    return results;
+  }
+
+  /** What is under way, a row for each pipeline. It reads no job that has ended, and at most 3,000 that have not. */
+  async underWay(): Promise<UnderWayRow[]> {
+    const states = UNDER_WAY.map(
+      (state) =>
+        `SELECT * FROM (SELECT id, pipeline, state FROM jobs WHERE state = '${state}' ORDER BY id LIMIT ${MAX_UNDER_WAY})`,
+    );
+    // With min(), SQLite takes the other columns from the row that has it.
+    const { results } = await this.#db
+      .prepare(
+        `SELECT min(id) AS id, pipeline, state, count(*) AS jobs FROM (${states.join(" UNION ALL ")}) GROUP BY pipeline`,
+      )
+      .all<UnderWayRow>();
+    return results;
+  }
+
   /** Newest first, those before `after`; only those of the pipelines, and in the state, that are given. */
-  async list({ pipeline, pipelines, state, after = "~", limit }: ListJobs): Promise<Job[]> {
+  async list({ pipeline, pipelines, state, after = AFTER_ALL_JOBS, limit }: ListJobs): Promise<Job[]> {
     const wanted = pipeline === undefined ? pipelines : [pipeline];
     const inState = state === undefined ? "" : "AND state = ?3";
     const values = [after, limit, ...(state === undefined ? [] : [state])];

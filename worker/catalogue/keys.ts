@@ -13,6 +13,8 @@ interface StoredRow {
   pipelines: number;
   description: string;
   created_at: number;
+  /** Only lists ask for it: no request needs the column to be let in. */
+  last_used_on?: string | null;
 }
 
 const COLUMNS = "id, level, repos, pipelines, description, created_at";
@@ -26,11 +28,22 @@ export class KeyTable {
   }
 
   /** Rejects if the id is taken. */
-  async add({ id, sealedSecret, level, repos, pipelines, description, createdAt }: KeyRow): Promise<void> {
-    await this.#db
+  async add(key: KeyRow): Promise<void> {
+    await this.#insert(key, "");
+  }
+
+  /** Returns false if the id is taken. */
+  async addUnlessThere(key: KeyRow): Promise<boolean> {
+    const { changes } = await this.#insert(key, "ON CONFLICT (id) DO NOTHING");
+    return changes > 0;
+  }
+
+  async #insert(key: KeyRow, onConflict: string): Promise<D1Meta> {
+    const { id, sealedSecret, level, repos, pipelines, description, createdAt } = key;
+    const { meta } = await this.#db
       .prepare(
         `INSERT INTO access_keys (sealed_secret, ${COLUMNS})
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)`,
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ${onConflict}`,
       )
       .bind(
         sealedSecret,
@@ -42,6 +55,7 @@ export class KeyTable {
         createdAt,
       )
       .run();
+    return meta;
   }
 
   /** The key of an id, or null. */
@@ -56,25 +70,19 @@ export class KeyTable {
   /** By id, those after `after`. */
   async list({ after, limit }: { after?: string; limit: number }): Promise<Key[]> {
     const { results } = await this.#db
-      .prepare(`SELECT ${COLUMNS} FROM access_keys WHERE id > ?1 ORDER BY id LIMIT ?2`)
+      .prepare(`SELECT ${COLUMNS}, last_used_on FROM access_keys WHERE id > ?1 ORDER BY id LIMIT ?2`)
       .bind(after ?? "", limit)
       .all<Omit<StoredRow, "sealed_secret">>();
     return results.map(keyOf);
   }
 
-  /** As `list`, of each its sealed secret. */
-  async sealed({
-    after,
-    limit,
-  }: {
-    after?: string;
-    limit: number;
-  }): Promise<Pick<KeyRow, "id" | "sealedSecret">[]> {
+  /** As `list`, of each its sealed secret too. */
+  async sealed({ after, limit }: { after?: string; limit: number }): Promise<KeyRow[]> {
     const { results } = await this.#db
-      .prepare(`SELECT id, sealed_secret AS sealedSecret FROM access_keys WHERE id > ?1 ORDER BY id LIMIT ?2`)
+      .prepare(`SELECT sealed_secret, ${COLUMNS} FROM access_keys WHERE id > ?1 ORDER BY id LIMIT ?2`)
       .bind(after ?? "", limit)
-      .all<Pick<KeyRow, "id" | "sealedSecret">>();
-    return results;
+      .all<StoredRow>();
+    return results.map((row) => ({ ...keyOf(row), sealedSecret: row.sealed_secret }));
   }
 
   /** Replaces a sealed secret. Returns false if the key has another one by now, or is gone. */
@@ -84,6 +92,17 @@ export class KeyTable {
       .bind(id, from, to)
       .run();
     return meta.changes > 0;
+  }
+
+  /** The key was used on a day, as `Key.lastUsedOn` has it. Changes nothing if that is known, or a later day. */
+  async noteUse(id: string, day: string): Promise<void> {
+    await this.#db
+      .prepare(
+        `UPDATE access_keys SET last_used_on = ?2
+         WHERE id = ?1 AND (last_used_on IS NULL OR last_used_on < ?2)`,
+      )
+      .bind(id, day)
+      .run();
   }
 
   /** Whether there was one to remove. */
@@ -100,6 +119,7 @@ function keyOf({
   pipelines,
   description,
   created_at,
+  last_used_on,
 }: Omit<StoredRow, "sealed_secret">): Key {
   return {
     id,
@@ -108,5 +128,6 @@ function keyOf({
     pipelines: pipelines === 1,
     description,
     createdAt: created_at,
+    ...(last_used_on && { lastUsedOn: last_used_on }),
   };
 }

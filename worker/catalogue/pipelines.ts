@@ -14,6 +14,8 @@ export interface PipelineRow {
   readonly parallelism: ParallelismSpec;
   /** As in the transform. */
   readonly container?: Transform["container"];
+  /** As in the specification. */
+  readonly description?: string | undefined;
 }
 
 export interface PipelineRecord extends PipelineRow {
@@ -33,10 +35,11 @@ interface StoredRow {
   parallelism: string;
   container: string | null;
   errors: number;
+  description: string | null;
 }
 
 const COLUMNS =
-  "name, uid, state, created_at, inputs, output_repo, output_branch, parallelism, container, errors";
+  "name, uid, state, created_at, inputs, output_repo, output_branch, parallelism, container, errors, description";
 
 export const PIPELINES_PROBE = `SELECT ${COLUMNS}, version, deleted FROM pipelines LIMIT 0`;
 
@@ -52,12 +55,12 @@ export class PipelineTable {
   async record(pipeline: PipelineRecord): Promise<void> {
     await this.#db
       .prepare(
-        `INSERT INTO pipelines (${COLUMNS}, version, deleted) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+        `INSERT INTO pipelines (${COLUMNS}, version, deleted) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)
          ON CONFLICT (name) DO UPDATE SET
            uid = excluded.uid, state = excluded.state, created_at = excluded.created_at, inputs = excluded.inputs,
            output_repo = excluded.output_repo, output_branch = excluded.output_branch,
-           parallelism = excluded.parallelism, container = excluded.container, errors = excluded.errors, version = excluded.version,
-           deleted = excluded.deleted
+           parallelism = excluded.parallelism, container = excluded.container, errors = excluded.errors, description = excluded.description,
+           version = excluded.version, deleted = excluded.deleted
          WHERE excluded.version > pipelines.version`,
       )
       .bind(
@@ -71,9 +74,18 @@ export class PipelineTable {
         JSON.stringify(pipeline.parallelism),
         pipeline.container ?? null,
         pipeline.errors ? 1 : 0,
+        pipeline.description ?? null,
         pipeline.version,
         pipeline.deleted ? 1 : 0,
       )
+      .run();
+  }
+
+  /** Forgets what it was told of a later state of the pipeline than the one that its object is in: the object was set back. */
+  async setBack({ name, version }: Pick<PipelineRecord, "name" | "version">): Promise<void> {
+    await this.#db
+      .prepare("DELETE FROM pipelines WHERE name = ?1 AND version > ?2")
+      .bind(name, version)
       .run();
   }
 
@@ -97,5 +109,6 @@ function pipelineRow(row: StoredRow): PipelineRow {
     errors: row.errors === 1,
     parallelism: JSON.parse(row.parallelism),
     ...(row.container === "required" && { container: row.container }),
+    ...(row.description !== null && { description: row.description }),
   };
 }

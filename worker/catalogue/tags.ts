@@ -78,6 +78,14 @@ export class TagTable {
       .run();
   }
 
+  /** Forgets what it was told of tags after this version, which is the branch's newest: its object was set back. */
+  async setBack({ repo, branch }: BranchAddress, version: number): Promise<void> {
+    await this.#db
+      .prepare("DELETE FROM tags WHERE repo = ?1 AND branch = ?2 AND version > ?3")
+      .bind(repo, branch, version)
+      .run();
+  }
+
   /**
    * Tags of a repo's live branches in order of (branch, name). Those of a branch that was deleted count no more, whatever
    * of it is still here: a tag belongs to a branch by when that was created.

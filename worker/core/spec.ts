@@ -61,7 +61,8 @@ function inputIssues(outline: SpecOutline): Issue[] {
  * would get what they sign, so it needs credentials that came for it.
  */
 function egressIssues({ url = "", hasEndpoint, hasSecret }: SpecOutline["egress"]): Issue[] {
-  const host = foreignHost(url);
+  // Only there may a URL name a host: elsewhere what stands before an '@' is a fault of form.
+  const host = /^(wasbs?|as):/.test(url) ? foreignHost(url) : undefined;
   const issues: Issue[] = [];
   if (hasEndpoint && !hasSecret) {
     const message =

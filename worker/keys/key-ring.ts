@@ -3,6 +3,7 @@ import type { KeyRow } from "../catalogue/keys.ts";
 import type { KeyScope } from "../core/permissions.ts";
 import type { Config, NamedSecret } from "../env.ts";
 import { ExpiringMap } from "./expiring-map.ts";
+import { KeyUses, type KeyUsesParts } from "./key-uses.ts";
 import { isMadeId } from "./make-key.ts";
 import { openSecret } from "./sealed-secret.ts";
 
@@ -25,15 +26,18 @@ export interface KeyRing {
    * keys in memory. Rejects, for another try, if D1 does not answer.
    */
   find(id: string): AccessKey | undefined | Promise<AccessKey | undefined>;
+  /** A request with a good signature came from the key of this id. Keys of the environment are not written down. */
+  used(id: string): void;
 }
 
 /** One per isolate: what it remembers serves all requests. */
 export function openKeyRing(
   config: RingConfig,
   catalogue: Pick<Catalogue, "keys">,
-  { now = Date.now }: { readonly now?: () => number } = {},
+  { now = Date.now, later }: Partial<Pick<KeyUsesParts, "now" | "later">> = {},
 ): KeyRing {
-  return new CatalogueKeyRing({ config, catalogue, now });
+  const uses = new KeyUses({ catalogue, now, ...(later && { later }) });
+  return new CatalogueKeyRing({ config, catalogue, uses, now });
 }
 
 type RingConfig = Pick<Config, "rootKeys" | "runnerKey" | "encryptionKeys">;
@@ -41,6 +45,7 @@ type RingConfig = Pick<Config, "rootKeys" | "runnerKey" | "encryptionKeys">;
 interface KeyRingParts {
   readonly config: RingConfig;
   readonly catalogue: Pick<Catalogue, "keys">;
+  readonly uses: KeyUses;
   readonly now: () => number;
 }
 
@@ -70,6 +75,10 @@ class CatalogueKeyRing implements KeyRing {
     const known = this.#known.get(id, now);
     if (known !== undefined) return known;
     return this.#unknown.get(id, now) ? undefined : this.#lookUp(id, now);
+  }
+
+  used(id: string): void {
+    if (!this.#given.has(id)) this.#parts.uses.note(id);
   }
 
   // Each of several requests looks for itself: the platform may end the one that the others would wait for.

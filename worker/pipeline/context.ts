@@ -11,6 +11,8 @@ export interface Peers {
   branch(address: BranchAddress): BranchApi;
   readonly catalogue: Catalogue;
   readonly blobs: BlobStore;
+  /** So many of the newest jobs are listed, and found by their ids. */
+  readonly keptJobs: number;
   /** Milliseconds since 1970. */
   now(): number;
   /** A new ULID, greater than every one before it in this object's life and than `after`. */

@@ -1,15 +1,17 @@
 import type { Maker } from "../../protocol/commits.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
+import type { PlanReason } from "../../protocol/pipeline-check.ts";
 import type {
   DatumDetail,
   DatumOutputPage,
   DatumPage,
   Job,
+  JobSummary,
   Pipeline as PipelineInfo,
 } from "../../protocol/pipelines.ts";
 import type { LeasedDatum, LogsRequest, Outcome, Task } from "../../protocol/runner.ts";
 import type { PipelineSpec, Transform } from "../../protocol/spec.ts";
-import type { Done, Refused } from "../branch/contract.ts";
+import type { Done, FileSpans, Refused } from "../branch/contract.ts";
 import type { CatalogueFault } from "../core/catalogue-fault.ts";
 
 /** Who submits a specification: the pipeline is theirs from then on. */
@@ -17,6 +19,21 @@ export interface Submitter {
   /** Whether their key is limited to repos. Null or absent: it is not known, and counts as if it was. */
   readonly limited?: boolean | null;
 }
+
+/** What an update would come to. */
+export type PlanAnswer =
+  | {
+      readonly ok: true;
+      /** The fields that change, such as `transform.image` and `inputs.images.glob`. */
+      readonly changes: string[];
+      /** Whether results of before count no more. */
+      readonly runsAll: boolean;
+      /** Of each id that was asked about. */
+      readonly kept: readonly boolean[];
+      /** Of each id whose paths were given: why its datum would run; null if it keeps its result. */
+      readonly why?: readonly (PlanReason | null)[];
+    }
+  | Refused<"no-such-pipeline">;
 
 /** What a Pipeline object does for the gateway and for Branch objects. */
 export interface PipelineApi {
@@ -50,11 +67,34 @@ export interface PipelineApi {
     | Refused<CatalogueFault>
     | CircleRefused
   >;
+  /**
+   * What an update would change, which of these datums would keep their results, and why the others would run. Nothing is
+   * written.
+   */
+  planUpdate(request: {
+    spec: PipelineSpec;
+    reprocess: boolean;
+    ids: readonly string[];
+    /** Of each id the paths that its datum reads, in order of the inputs' names. */
+    paths?: readonly (readonly string[])[];
+  }): Promise<PlanAnswer>;
   /** Stops everything and releases the output branch, which is deleted unless `keepOutput`. */
   destroy(request: { keepOutput: boolean }): Promise<Done | Refused<"no-such-pipeline" | "unavailable">>;
 
+  /**
+   * Tells the catalogue of the pipeline and of its newest jobs again, whatever that knows. It knows the pipeline when this
+   * answers; jobs follow by themselves. `unavailable`: a change is under way, or the catalogue is away; it goes on by itself.
+   */
+  announce(): Promise<Done | Refused<"no-such-pipeline" | "unavailable">>;
+
   /** An input may have news. Idempotent; returns at once. `uid` is that of the pipeline that subscribed; a stale one is ignored. */
-  ring(request: { uid: string }): Promise<void>;
+  ring(request: { uid: string; output?: true }): Promise<void>;
+
+  /**
+   * The output branch keeps fewer of its commits than it did: what only those needed may go. Idempotent; returns at once.
+   * `uid` is that of the pipeline that holds the branch; a stale one is ignored.
+   */
+  outputKept(request: { uid: string }): Promise<void>;
 
   /** Newest first, those before `after`. */
   jobs(request: { after?: string; limit: number }): Promise<{ jobs: Job[]; next: string | null }>;
@@ -77,6 +117,8 @@ export interface PipelineApi {
     limit: number;
     why?: true;
   }): Promise<({ ok: true } & DatumPage) | Refused<"no-such-job" | "no-such-place">>;
+  /** How the datums of a job did, put together. */
+  summary(job: string): Promise<({ ok: true } & DatumSummary) | Refused<"no-such-job">>;
   /** All that it takes to run a datum of a job again; `datum`: what its id begins with. */
   datum(request: DatumCall): Promise<({ ok: true } & DatumDetail) | DatumRefused>;
   /** The files that a job has of a datum, a page. `no-such-place`: `after` is no page's `next`. */
@@ -110,6 +152,15 @@ export interface PipelineApi {
     after: string | null;
     limit: number;
   }): Promise<({ ok: true } & MakerPage) | Refused<"no-such-job" | "not-kept" | "not-yet">>;
+  /** How large its database is; null if there is no such pipeline. */
+  space(): Promise<{ readonly usedBytes: number; readonly limitBytes: number } | null>;
+  /** Files of the output that were computed from files of an input branch as some of its commits had them. Pages may be empty. */
+  outputsOf(request: {
+    repo: string;
+    branch: string;
+    files: readonly FileSpans[];
+    after?: string;
+  }): Promise<OutputsPage>;
   /** The job when it has ended, or as it is after `waitMs`. */
   waitJob(request: { id: string; waitMs: number }): Promise<Job | null>;
 
@@ -129,6 +180,20 @@ export interface PipelineApi {
   finish(request: { worker: string; outcomes: readonly Outcome[] }): Promise<{ lost: string[] }>;
   /** Where outputs go. */
   output(): Promise<{ repo: string; branch: string } | null>;
+}
+
+export interface OutputsPage {
+  readonly outputs: readonly ComputedOutput[];
+  readonly next: string | null;
+}
+/** A file of an output commit. */
+export interface ComputedOutput {
+  readonly repo: string;
+  readonly branch: string;
+  readonly path: string;
+  /** The job whose commit wrote it, and that commit. */
+  readonly job: string;
+  readonly commit: string | null;
 }
 
 export type RetryAnswer =
@@ -165,13 +230,20 @@ export interface MakerPage {
   readonly next: string | null;
 }
 
+export type DatumSummary = Omit<JobSummary, "job">;
+
 export interface DatumCall {
   readonly job: string;
   readonly datum: string;
 }
 
-/** `several-datums`: the ids of more than one begin so. `input-gone`: what it read can't be told any more. */
-export type DatumRefused = Refused<"no-such-job" | "no-such-datum" | "several-datums" | "input-gone">;
+/**
+ * `several-datums`: the ids of more than one begin so. `input-gone`: what it read can't be told any more; `input-not-kept`: a
+ * branch keeps the commit no more that it read.
+ */
+export type DatumRefused = Refused<
+  "no-such-job" | "no-such-datum" | "several-datums" | "input-gone" | "input-not-kept"
+>;
 
 export interface LogsCall {
   readonly job: string;
@@ -179,6 +251,8 @@ export interface LogsCall {
   /** A page's `after`, or behind so many lines of a chunk: `<place>.<lines>`. */
   readonly after: string | null;
   readonly waitMs: number | null;
+  /** Without `after`: begins so many lines before the end. */
+  readonly tail?: number;
 }
 
 /** What came together of one datum. */

@@ -5,19 +5,24 @@ import type { Env } from "../env.ts";
 import { mustNotBeNobody } from "../sqlite/made-objects.ts";
 import type { PipelineContext } from "./context.ts";
 import type { PipelineApi, Submitter } from "./contract.ts";
+import { tellAgain } from "./engine/catalogue-outbox.ts";
 import { Engine } from "./engine/engine.ts";
 import { openPeers } from "./engine/peers.ts";
+import { computedFrom } from "./jobs/computed-from.ts";
 import { datumDetail, datumOutputs } from "./jobs/datum-view.ts";
 import { listDatums } from "./jobs/datums-view.ts";
 import { stopJob } from "./jobs/end.ts";
 import type { JobRow } from "./jobs/job-store.ts";
 import { makersOf } from "./jobs/provenance.ts";
 import { beginRetry } from "./jobs/retry.ts";
+import { summarize } from "./jobs/summary.ts";
+import { oldestListed } from "./jobs/trim.ts";
 import { reasonsOf, shownJobs } from "./jobs/view.ts";
 import { explained, MAX_EXPLAINED } from "./jobs/why.ts";
 import { Ledger } from "./ledger/ledger.ts";
 import { beginCreation } from "./lifecycle/create.ts";
 import { beginDestruction } from "./lifecycle/destroy.ts";
+import { foreseeUpdate } from "./lifecycle/foresee.ts";
 import { beginStart, beginStop } from "./lifecycle/stop-start.ts";
 import { beginUpdate, type Update } from "./lifecycle/update.ts";
 import { describePipeline, foundPipeline, restingPipeline } from "./lifecycle/view.ts";
@@ -91,6 +96,11 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return restingPipeline(this.#context.ledger) ?? { ok: false, reason: "unavailable" };
   }
 
+  async planUpdate(request: Request<"planUpdate">): Answer<"planUpdate"> {
+    if (!foundPipeline(this.#context.ledger)) return { ok: false, reason: "no-such-pipeline" };
+    return foreseeUpdate(this.#context.ledger, request) ?? { ok: false, reason: "no-such-pipeline" };
+  }
+
   async destroy(request: Request<"destroy">): Answer<"destroy"> {
     const { ledger } = this.#context;
     if (!ledger.exists || !beginDestruction(ledger, request)) {
@@ -101,14 +111,39 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return ledger.pipeline.row()?.state === "deleting" ? { ok: false, reason: "unavailable" } : { ok: true };
   }
 
+  async space(): Answer<"space"> {
+    if (!foundPipeline(this.#context.ledger)) return null;
+    return this.#context.ledger.space;
+  }
+
+  async announce(): Answer<"announce"> {
+    const { ledger } = this.#context;
+    if (!ledger.exists || ledger.pipeline.name() === undefined) {
+      return { ok: false, reason: "no-such-pipeline" };
+    }
+    this.#engine.watch();
+    await tellAgain(this.#context);
+    await this.#engine.runSaga();
+    void this.#engine.resume();
+    const row = ledger.pipeline.row();
+    const isTold = row?.state === "deleted" || (row !== undefined && row.catalogueVersion >= row.version);
+    return isTold ? { ok: true } : { ok: false, reason: "unavailable" };
+  }
+
   async ring(request: Request<"ring">): Answer<"ring"> {
-    this.#engine.ring(request.uid);
+    if (request.output) this.#engine.ringOfOutput(request.uid);
+    else this.#engine.ring(request.uid);
+  }
+
+  async outputKept(request: Request<"outputKept">): Answer<"outputKept"> {
+    this.#engine.outputKept(request.uid);
   }
 
   async jobs(request: Request<"jobs">): Answer<"jobs"> {
-    const { ledger } = this.#context;
+    const { ledger, peers } = this.#context;
     if (!ledger.exists) return { jobs: [], next: null };
-    const rows = ledger.jobs.before(request.after ?? AFTER_ALL_IDS, request.limit + 1);
+    const from = oldestListed(ledger.jobs, peers.keptJobs);
+    const rows = ledger.jobs.before(request.after ?? AFTER_ALL_IDS, { from, limit: request.limit + 1 });
     const page = rows.slice(0, request.limit);
     return {
       jobs: await shownJobs(this.#context, page),
@@ -167,6 +202,12 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return { ok: true, ...(why ? await explained(this.#context, { job, page }) : page) };
   }
 
+  async summary(id: string): Answer<"summary"> {
+    const { ledger } = this.#context;
+    const job = ledger.exists ? ledger.jobs.byId(id) : undefined;
+    return job ? { ok: true, ...summarize(ledger, job) } : { ok: false, reason: "no-such-job" };
+  }
+
   async datum(request: Request<"datum">): Answer<"datum"> {
     const detail = await datumDetail(this.#context, request);
     return typeof detail === "string" ? { ok: false, reason: detail } : { ok: true, ...detail };
@@ -187,6 +228,10 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
   async provenance(request: Request<"provenance">): Answer<"provenance"> {
     const page = await makersOf(this.#context, request);
     return typeof page === "string" ? { ok: false, reason: page } : { ok: true, ...page };
+  }
+
+  async outputsOf(request: Request<"outputsOf">): Answer<"outputsOf"> {
+    return computedFrom(this.#context.ledger, request);
   }
 
   async waitJob(request: Request<"waitJob">): Answer<"waitJob"> {

@@ -5,7 +5,9 @@ import { S3Error } from "./answer/errors.ts";
 import { branchFailure } from "./answer/failures.ts";
 
 type Narrowed = "read" | "list" | "put" | "commit" | "createMultipart";
-type Absent = Branch.Refused<"no-such-branch" | "forking" | "no-such-open-commit" | "not-public">;
+type Absent = Branch.Refused<
+  "no-such-branch" | "forking" | "no-such-open-commit" | "no-such-version" | "not-public"
+>;
 type Status = { readonly ok: true } & BucketStatus;
 
 /** How a bucket that is there stands. */
@@ -26,7 +28,7 @@ export interface BucketTree extends Pick<Branch.BranchApi, Narrowed> {
     | Branch.UploadOpened
     | Branch.Protected
     | Absent
-    | Branch.Refused<"pipeline-output" | "read-only" | "lost-lease">
+    | Branch.Refused<"pipeline-output" | "read-only" | "lost-lease" | "branch-full">
   >;
   /** The multipart uploads whose objects go into it. */
   listMultiparts(request: Branch.ListMultiparts): Promise<Branch.MultipartList | Absent>;

@@ -1,15 +1,15 @@
 /**
  * The S3 gateway. It refuses what it does not have, with 501 NotImplemented unless another code stands here, and never
  * ignores it:
- * - deleting a version (`DELETE ?versionId`): history is only added to
  * - POST of HTML forms, SelectObjectContent, RestoreObject, RenameObject, appending (x-amz-write-offset-bytes)
  * - session tokens (400 InvalidToken), signatures of version 2 and of version 4A (400)
  * Without a signature, 403 for all but reads of public branches: objects and listings, neither versions nor uploads.
  * It will never have ACLs other than private and public-read of a bucket, policies, tags (`GET ?tagging` says that there are none), encryption by
- * the service, object lock, storage classes other than STANDARD, lifecycle, notifications, website, and a delimiter
- * other than `/` (400 InvalidArgument).
+ *the service, object lock, storage classes other than STANDARD, notifications, website, and a delimiter
+ * other than `/` (400 InvalidArgument). Of lifecycle rules it has Expiration (Days or Date) and
+ * AbortIncompleteMultipartUpload by prefix, and NoncurrentVersionExpiration of the whole bucket.
  */
-import { type BucketAddress, isUlid } from "../../protocol/names.ts";
+import { type BucketAddress, bucketName, isUlid } from "../../protocol/names.ts";
 import { pathFault } from "../../protocol/paths.ts";
 import type { Caller, Context } from "../app.ts";
 import { permits, refusalText } from "../core/permissions.ts";
@@ -43,9 +43,9 @@ export async function handleS3(
   request: Request,
   { context, now }: Omit<AnswerOptions, "fail">,
 ): Promise<Response> {
-  const { requestId } = context;
+  const { requestId, event } = context;
   const fail = (error: unknown): Response =>
-    renderError(error, { method: request.method, resource: rawPathOf(request.url), requestId });
+    renderError(error, { method: request.method, resource: rawPathOf(request.url), requestId, event });
   try {
     const response = await answer(request, { context, now, fail });
     response.headers.set("x-amz-request-id", requestId);
@@ -94,14 +94,20 @@ async function answerCaller(
   const { address } = sent;
   const asked = await readRequest(request, { sent, options });
   const { method, url } = request;
-  const { fail } = options;
+  const { fail, context } = options;
+  const { event } = context;
+  if (asked.caller.keyId) event.key = asked.caller.keyId;
   if (address.level === "service") {
-    const operation = SERVICE_OPERATIONS[detectServiceOperation(method)];
+    const name = detectServiceOperation(method);
+    event.operation = name;
+    const operation = SERVICE_OPERATIONS[name];
     return await run(operation, { asked, address: null, open: () => asked, fail });
   }
   const bucket = openBucket(asked, address);
+  event.bucket = bucketName(bucket.address);
   const on = { asked, address: bucket.address, fail };
   const detected = detectOperation(address.level, { method, query: asked.query, headers: asked.headers });
+  event.operation = detected.name;
   switch (detected.level) {
     case "bucket":
       return await run(BUCKET_OPERATIONS[detected.name], { ...on, open: () => bucket });
@@ -138,7 +144,8 @@ async function run<R>(operation: Operation<R>, { asked, address, open, fail }: R
   if (address?.view !== undefined) refuseOnViewBucket(asked.query, { operation, address });
   refuseHeaders(asked.headers, operation);
   checkExpectedOwner(asked.headers);
-  const need = { permission: operation.permission, repo: address?.repo ?? null };
+  const permission = operation.permissionOf?.(asked.query) ?? operation.permission;
+  const need = { permission, repo: address?.repo ?? null };
   if (!permits(asked.caller.scope, need)) {
     throw new S3Error("AccessDenied", { message: refusalText(asked.caller.scope, need) });
   }

@@ -7,6 +7,9 @@ export const MAX_COMPLETE_XML_BYTES = 4 * 1024 * 1024;
 /** Largest XML of PutBucketCors, and most rules in it (S3 User Guide, "Elements of a CORS configuration"). */
 export const MAX_CORS_BYTES = 64 * 1024;
 export const MAX_CORS_RULES = 100;
+/** Largest XML of PutBucketLifecycleConfiguration, and most rules in it (S3 User Guide, "Lifecycle configuration elements"). */
+export const MAX_LIFECYCLE_BYTES = 1024 * 1024;
+export const MAX_LIFECYCLE_RULES = 1000;
 /** Highest number of a part (S3 User Guide, "Amazon S3 multipart upload limits"). */
 export const MAX_PART_NUMBER = 10_000;
 /** Smallest part that is not the last one (same place). */

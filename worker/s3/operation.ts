@@ -52,6 +52,8 @@ export interface UploadRequest extends BucketRequest {
  */
 export interface Operation<Request> {
   readonly permission: DataPermission;
+  /** Set if some requests need more than that: what this one needs. */
+  readonly permissionOf?: (query: ReadonlyMap<string, string>) => DataPermission;
   /** Query parameters that it understands. */
   readonly query?: readonly string[];
   /** Set if it is done without a signature on a public branch: the query parameters that it understands then. */

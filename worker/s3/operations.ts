@@ -1,12 +1,15 @@
 import { createBucket } from "./buckets/create-bucket.ts";
 import { deleteBucket } from "./buckets/delete-bucket.ts";
 import { deleteBucketCors } from "./buckets/delete-bucket-cors.ts";
+import { deleteBucketLifecycle } from "./buckets/delete-bucket-lifecycle.ts";
 import { getBucketCors } from "./buckets/get-bucket-cors.ts";
+import { getBucketLifecycle } from "./buckets/get-bucket-lifecycle.ts";
 import { getBucketLocation } from "./buckets/get-bucket-location.ts";
 import { getBucketVersioning } from "./buckets/get-bucket-versioning.ts";
 import { headBucket } from "./buckets/head-bucket.ts";
 import { listBuckets } from "./buckets/list-buckets.ts";
 import { putBucketCors } from "./buckets/put-bucket-cors.ts";
+import { putBucketLifecycle } from "./buckets/put-bucket-lifecycle.ts";
 import { copyObject } from "./copy/copy-object.ts";
 import { listObjectVersions } from "./listings/list-object-versions.ts";
 import { listObjects } from "./listings/list-objects.ts";
@@ -36,8 +39,10 @@ export const BUCKET_OPERATIONS = {
   CreateBucket: createBucket,
   DeleteBucket: deleteBucket,
   DeleteBucketCors: deleteBucketCors,
+  DeleteBucketLifecycle: deleteBucketLifecycle,
   DeleteObjects: deleteObjects,
   GetBucketCors: getBucketCors,
+  GetBucketLifecycleConfiguration: getBucketLifecycle,
   GetBucketLocation: getBucketLocation,
   GetBucketVersioning: getBucketVersioning,
   HeadBucket: headBucket,
@@ -46,6 +51,7 @@ export const BUCKET_OPERATIONS = {
   ListObjectsV2: listObjectsV2,
   ListObjectVersions: listObjectVersions,
   PutBucketCors: putBucketCors,
+  PutBucketLifecycleConfiguration: putBucketLifecycle,
 } satisfies Record<string, Operation<BucketRequest>>;
 
 export const OBJECT_OPERATIONS = {

@@ -1,5 +1,9 @@
 import type { Command } from "commander";
+import { addBranchDelete } from "../objects/rb.ts";
 import { addBranchCreate } from "./create.ts";
+import { addBranchInspect } from "./inspect.ts";
+import { addBranchKeep } from "./keep.ts";
+import { addBranchLastModified } from "./last-modified.ts";
 import { addBranchList } from "./list.ts";
 import { addBranchProtect } from "./protect.ts";
 import { addBranchPublic } from "./public.ts";
@@ -8,8 +12,20 @@ import { addBranchPublic } from "./public.ts";
 export function addBranch(program: Command): void {
   const group = program
     .command("branch")
-    .summary("list the branches of a repo, make one of any commit, make them public, protect them")
+    .summary(
+      "list the branches of a repo, show one, make one of any commit, delete one, make them public, protect them, set their Last-Modified, say how much of their history stays",
+    )
     .helpCommand(false)
     .description("Branches: each is a bucket, s3://<branch>.<repo>.");
-  for (const add of [addBranchList, addBranchCreate, addBranchPublic, addBranchProtect]) add(group);
+  for (const add of [
+    addBranchList,
+    addBranchInspect,
+    addBranchCreate,
+    addBranchDelete,
+    addBranchPublic,
+    addBranchProtect,
+    addBranchKeep,
+    addBranchLastModified,
+  ])
+    add(group);
 }

@@ -3,8 +3,10 @@ import type { BranchDetail } from "../../../protocol/repos.ts";
 import { type Progress, progressFor } from "../../files/progress.ts";
 import type { Address } from "../../gateway/address.ts";
 import { createBranch, inspectBranch } from "../../gateway/branches.ts";
-import { type Client, withClient } from "../../gateway/client.ts";
+import type { Client } from "../../gateway/client.ts";
 import { parseBranch, parseCommitAddress } from "../../gateway/commits.ts";
+import { commitId } from "../../gateway/ids/ids.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
@@ -34,7 +36,11 @@ export function addBranchCreate(group: Command): void {
       const address = parseBranch(text);
       const from = options.from === undefined ? undefined : parseCommitAddress(options.from);
       return withClient(options, async (client) => {
-        let made = await createBranch(client, { address, from });
+        const commit = from?.commit && (await commitId(client, from, from.commit));
+        let made = await createBranch(client, {
+          address,
+          from: from && { ...from, ...(commit && { commit }) },
+        });
         if (options.wait && made.forking) made = await forked(client, { made, address, options });
         if (options.json) return printJson(made);
         printLine(`made s3://${address.bucket}${sourceOf(made)}`);

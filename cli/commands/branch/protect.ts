@@ -1,7 +1,9 @@
 import type { Command } from "commander";
 import { BranchProtection, type BranchWriter } from "../../../protocol/repos.ts";
-import { encodePath, withClient } from "../../gateway/client.ts";
+import { encodePath } from "../../gateway/client.ts";
 import { parseBranch } from "../../gateway/commits.ts";
+import { keyId } from "../../gateway/ids/ids.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson, printLine } from "../../output/output.ts";
@@ -20,13 +22,14 @@ export function addBranchProtect(group: Command): void {
       "Lets one access key alone, or one pipeline, write to a branch, or ends that. Every other write is refused, also that of the root key: puts, deletions, commits, open commits and uploads that began before, and the deletion of the branch. A key with the level admin can always end it with --off.\n\nThe output of a pipeline is written by its jobs alone anyway; --pipeline keeps it so when the pipeline is deleted and its output stays.",
     )
     .argument("<branch>", "s3://<branch>.<repo>")
-    .option("--key <id>", "only this access key may write")
+    .option("--key <id>", "only this access key may write; how its id begins is enough")
     .option("--pipeline <name>", "only this pipeline may write, whose output the branch is", name)
     .option("--off", "whoever may write in the repo may write again")
     .action((text: string, options: Options) => {
-      const writer = writerOf(options);
       const { repo, branch, bucket } = parseBranch(text);
+      const asked = writerOf(options);
       return withClient(options, async (client) => {
+        const writer = asked && "key" in asked ? { key: await keyId(client, asked.key) } : asked;
         const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/writer`;
         const set = await client.call(BranchProtection, { method: "PUT", path, json: { writer } });
         if (options.json) return printJson(set);

@@ -1,7 +1,8 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { BranchPublic } from "../../../protocol/repos.ts";
-import { encodePath, withClient } from "../../gateway/client.ts";
+import { encodePath } from "../../gateway/client.ts";
 import { parseBranch } from "../../gateway/commits.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 

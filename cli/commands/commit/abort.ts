@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import { viewBucket } from "../../../protocol/names.ts";
 import { parseOpenCommit } from "../../gateway/address.ts";
-import { withClient } from "../../gateway/client.ts";
 import { abortOpenCommit } from "../../gateway/open-commits.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 

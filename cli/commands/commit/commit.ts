@@ -6,12 +6,15 @@ import { addCommitInspect } from "./inspect.ts";
 import { addCommitList } from "./list.ts";
 import { addCommitRevert } from "./revert.ts";
 import { addCommitStart } from "./start.ts";
+import { addCommitWait } from "./wait.ts";
 
 /** `sluice commit …` */
 export function addCommit(program: Command): void {
   const group = program
     .command("commit")
-    .summary("list, inspect, compare, revert commits; open, finish, abort those of many files")
+    .summary(
+      "list, inspect, compare, revert commits; open, finish, abort those of many files; wait for their jobs",
+    )
     .helpCommand(false)
     .description("Commits: each is one change of a branch, seen whole or not at all.");
   for (const add of [
@@ -22,6 +25,7 @@ export function addCommit(program: Command): void {
     addCommitFinish,
     addCommitAbort,
     addCommitRevert,
+    addCommitWait,
   ])
     add(group);
 }

@@ -1,58 +1,92 @@
 import type { Command } from "commander";
 import { DiffPage, MAX_LIST_CHANGES, type PathChange } from "../../../protocol/commits.ts";
-import { encodePath, withClient } from "../../gateway/client.ts";
-import { commitOrHead, commitsPath, isSaid, noteLines, parseBranch } from "../../gateway/commits.ts";
-import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
-import { printJson, printLine, printNote, printTable, showSize } from "../../output/output.ts";
+import type { ViewAddress } from "../../../protocol/names.ts";
+import { type Address, openCommitIn } from "../../gateway/address.ts";
+import { type Client, encodePath } from "../../gateway/client.ts";
+import { commitsPath, headCommit, isSaid, noteLines, parseBranch } from "../../gateway/commits.ts";
+import { commitId } from "../../gateway/ids/ids.ts";
+import { diffOpenCommit } from "../../gateway/open-commits.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { moreText, type PageOptions, wantedOf, withClientOptions, withPages } from "../../options.ts";
+import { UsageError } from "../../output/failure.ts";
+import { printJson, printNote, printTable, showSize } from "../../output/output.ts";
 
-const DEFAULT_LIMIT = 1000;
-const MAX_LIMIT = 1_000_000;
+const SIZES = { byDefault: 1000, most: 1_000_000 };
 
 /** `sluice commit diff` */
 export function addCommitDiff(group: Command): void {
   const command = group
     .command("diff")
     .description(
-      "Lists what differs between two commits of a branch, by path. What was said of the other one (--message, --meta) is on stderr, and in the JSON.",
+      "Lists what differs between two commits of a branch, by path: added, changed, deleted, or metadata if only what is kept beside the bytes differs, such as the Content-Type. What was said of the other one (--message, --meta) is on stderr, and in the JSON. Of an open commit it lists what would change if it were finished now.",
     )
-    .argument("<bucket>", "<branch>.<repo>, with or without s3://")
+    .argument("<bucket>", "<branch>.<repo>, or the bucket of an open commit, with or without s3://")
     .argument("[from]", "the one commit; by default the parent of the other")
     .argument("[to]", "the other commit; by default the newest one")
-    .option(
-      "--limit <number>",
-      "at most so many paths",
-      wholeNumber({ min: 1, max: MAX_LIMIT }),
-      DEFAULT_LIMIT,
-    )
-    .option("--after <path>", "go on after this path of an earlier list")
     .action((text: string, from: string | undefined, to: string | undefined, options: PageOptions) => {
+      const open = openCommitIn(text);
+      if (open) return diffOpen(open, { others: [from, to], options });
       const address = parseBranch(text);
-      return withClient(options, async (client) => {
-        const path = `${commitsPath(address)}/${encodePath(await commitOrHead(client, address, to))}/diff`;
-        const changes: PathChange[] = [];
-        let page: DiffPage | undefined;
-        // A page may be shorter than was asked for, though more follow.
-        do {
-          const limit = Math.min(options.limit - changes.length, MAX_LIST_CHANGES);
-          const after = page?.next ?? options.after;
-          page = await client.call(DiffPage, { method: "GET", path, query: { limit, from, after } });
-          changes.push(...page.changes);
-        } while (page.next !== null && changes.length < options.limit);
-        if (options.json) return printJson({ ...page, changes } satisfies DiffPage);
-        if (isSaid(page)) for (const line of noteLines(page)) printNote(line);
-        printTable([["CHANGE", "SIZE", "PATH"], ...changes.map(rowOf)]);
-        if (page.next !== null) printLine(`more with --after '${page.next}'`);
-      });
+      return withClient(options, (client) => diffCommits(client, { address, from, to, options }));
     });
+  withPages(command, SIZES, { of: "path", place: "path" });
   withClientOptions(
     command,
     "sluice commit diff master.images",
     "sluice commit diff master.images 01KAR… 01KAS…",
+    "sluice commit diff s3://01kas….master.images",
     "sluice commit diff master.images 01KAR… --json | jq '.changes[].path'",
   );
 }
 
+interface TwoCommits {
+  readonly address: Address;
+  readonly from: string | undefined;
+  readonly to: string | undefined;
+  readonly options: PageOptions;
+}
+
+async function diffCommits(client: Client, { address, from, to, options }: TwoCommits): Promise<void> {
+  const target = to ? await commitId(client, address, to) : await headCommit(client, address);
+  const before = from && (await commitId(client, address, from));
+  const path = `${commitsPath(address)}/${encodePath(target)}/diff`;
+  const changes: PathChange[] = [];
+  const wanted = wantedOf(options, SIZES);
+  let page: DiffPage | undefined;
+  // A page may be shorter than was asked for, though more follow.
+  do {
+    const limit = Math.min(wanted - changes.length, MAX_LIST_CHANGES);
+    const query = { limit, from: before, after: page?.next ?? options.after };
+    page = await client.call(DiffPage, { method: "GET", path, query });
+    changes.push(...page.changes);
+  } while (page.next !== null && changes.length < wanted);
+  if (options.json) return printJson({ ...page, changes } satisfies DiffPage);
+  if (isSaid(page)) for (const line of noteLines(page)) printNote(line);
+  printTable([["CHANGE", "SIZE", "PATH"], ...changes.map(rowOf)]);
+  if (page.next !== null) printNote(moreText(options, `'${page.next}'`));
+}
+
+/** What an open commit would change if it were finished now. */
+function diffOpen(
+  open: ViewAddress,
+  { others, options }: { others: readonly (string | undefined)[]; options: PageOptions },
+): Promise<void> {
+  if (others.some((commit) => commit !== undefined)) {
+    throw new UsageError("an open commit is compared with the newest commit of its branch: name no other");
+  }
+  return withClient(options, async (client) => {
+    const { after } = options;
+    const page = await diffOpenCommit(client, open, { limit: wantedOf(options, SIZES), after });
+    if (options.json) return printJson(page);
+    printTable([["CHANGE", "SIZE", "PATH"], ...page.changes.map(rowOf)]);
+    if (page.next !== null) printNote(moreText(options, `'${page.next}'`));
+  });
+}
+
 function rowOf({ change, before, after, path }: PathChange): string[] {
+  if (before && after && before.digest === after.digest && before.size === after.size) {
+    return ["metadata", showSize(after.size), path];
+  }
   const sizes = [before, after].flatMap((file) => (file ? [showSize(file.size)] : []));
   return [change, sizes.join(" -> "), path];
 }

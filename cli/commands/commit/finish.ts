@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { parseOpenCommit } from "../../gateway/address.ts";
-import { withClient } from "../../gateway/client.ts";
 import { finishOpenCommit } from "../../gateway/open-commits.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import {
   type ClientOptions,
   type NoteOptions,

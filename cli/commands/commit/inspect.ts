@@ -1,19 +1,23 @@
 import type { Command } from "commander";
 import { CommitDetail, MAX_LIST_MAKERS, type Maker, Provenance } from "../../../protocol/commits.ts";
-import { bucketName } from "../../../protocol/names.ts";
+import { bucketName, type ViewAddress } from "../../../protocol/names.ts";
 import type { Code } from "../../../protocol/pipelines.ts";
-import { type Address, showAddress } from "../../gateway/address.ts";
-import { type Client, encodePath, withClient } from "../../gateway/client.ts";
+import { type Address, openCommitIn, showAddress } from "../../gateway/address.ts";
+import { type Client, encodePath } from "../../gateway/client.ts";
 import {
-  commitOrHead,
   commitsPath,
+  headCommit,
   noteLines,
   parseBranchAddress,
   showChanges,
 } from "../../gateway/commits.ts";
+import { commitId } from "../../gateway/ids/ids.ts";
+import { inspectOpenCommit } from "../../gateway/open-commits.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
-import { printJson, printLine, showTime } from "../../output/output.ts";
+import { count, printJson, printLine, printNote, showTime } from "../../output/output.ts";
+import { showRead } from "../job/show.ts";
 
 interface Options extends PageOptions {
   readonly path?: string;
@@ -26,8 +30,11 @@ export function addCommitInspect(group: Command): void {
     .description(
       "Shows a commit: its job and the commits that this read, which may be inspected in turn. Of a file, also the datums that made it: what they read, and the code that ran (the image by its digest, or that it was a process).",
     )
-    .argument("<bucket>", "<branch>.<repo>, or <branch>.<repo>/<path> for a file; with or without s3://")
-    .argument("[commit]", "the commit; by default the newest one")
+    .argument(
+      "<bucket>",
+      "<branch>.<repo>, or <branch>.<repo>/<path> for a file, or the bucket of an open commit; with or without s3://",
+    )
+    .argument("[commit]", "the commit, how its id begins, or a tag; by default the newest one")
     .option("--path <path>", "a file of the commit")
     .option(
       "--limit <number>",
@@ -37,10 +44,12 @@ export function addCommitInspect(group: Command): void {
     )
     .option("--after <place>", "go on after this place of an earlier list of datums")
     .action((text: string, commit: string | undefined, options: Options) => {
+      const open = openCommitIn(text);
+      if (open) return inspectOpen(open, options);
       const address = parseBranchAddress(text);
       const path = pathOf(address, options);
       return withClient(options, async (client) => {
-        const id = await commitOrHead(client, address, commit);
+        const id = commit ? await commitId(client, address, commit) : await headCommit(client, address);
         const at = `${commitsPath(address)}/${encodePath(id)}`;
         const detail = await client.call(CommitDetail, { method: "GET", path: at });
         const provenance = path === undefined ? undefined : await ask(client, { at, path, options });
@@ -53,8 +62,23 @@ export function addCommitInspect(group: Command): void {
     command,
     "sluice commit inspect master.edges",
     "sluice commit inspect master.edges/liberty.png",
+    "sluice commit inspect s3://01kar….master.edges",
     "sluice commit inspect master.edges 01KAR… --path liberty.png",
   );
+}
+
+/** How an open commit stands. */
+function inspectOpen(open: ViewAddress, options: Options): Promise<void> {
+  return withClient(options, async (client) => {
+    const found = await inspectOpenCommit(client, open);
+    if (options.json) return printJson(found);
+    printLine(`open      s3://${found.bucket}`);
+    printLine(`state     ${found.state}`);
+    printLine(`holds     ${count(found.operations, "path")}`);
+    printLine(`opened    ${showTime(found.openedAt)}`);
+    if (found.dueAt !== null) printLine(`ends      ${showTime(found.dueAt)}, unless something is added`);
+    if (found.state === "finished") printLine(`commit    ${found.commit ?? "- (nothing changed)"}`);
+  });
 }
 
 function pathOf({ path }: Address, options: Options): string | undefined {
@@ -79,8 +103,8 @@ function printCommit(detail: CommitDetail, { bucket }: Address): void {
   printLine(`files     ${showChanges(detail)}`);
   for (const line of noteLines(detail)) printLine(line);
   printLine(`job       ${jobText(detail)}`);
-  for (const { name, repo, branch, commit } of detail.inputs) {
-    printLine(`input     ${name}: s3://${branch}.${repo} at ${commit ?? "nothing yet"}`);
+  for (const { name, repo, branch, ...read } of detail.inputs) {
+    printLine(`input     ${name}: s3://${branch}.${repo} at ${showRead(read)}`);
   }
 }
 
@@ -95,13 +119,13 @@ function printProvenance({ path, job, datums, next }: Provenance): void {
   for (const datum of datums) {
     printLine(`datum     ${datum.id} (${ranText(datum)})`);
     if (datum.code) printLine(`  code    ${showCode(datum.code)}`);
-    for (const { name, repo, branch, commit, path: read, kind } of datum.inputs) {
-      const address = showAddress({ bucket: bucketName({ repo, branch }) }, read);
-      const slash = kind === "dir" && read !== "" ? "/" : "";
-      printLine(`  from    ${name}: ${address}${slash} at ${commit ?? "nothing yet"}`);
+    for (const { name, repo, branch, path, kind, ...read } of datum.inputs) {
+      const address = showAddress({ bucket: bucketName({ repo, branch }) }, path);
+      const slash = kind === "dir" && path !== "" ? "/" : "";
+      printLine(`  from    ${name}: ${address}${slash} at ${showRead(read)}`);
     }
   }
-  if (next !== null) printLine(`more with --after '${next}'`);
+  if (next !== null) printNote(`more with --after '${next}'`);
 }
 
 /** Which code it was, in words. */

@@ -1,11 +1,18 @@
 import type { Command } from "commander";
 import { type Commit, CommitPage, MAX_LIST_COMMITS } from "../../../protocol/commits.ts";
-import { withClient } from "../../gateway/client.ts";
+import type { Address } from "../../gateway/address.ts";
 import { commitsPath, parseBranch, showChanges } from "../../gateway/commits.ts";
-import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
-import { printJson, printLine, printTable, showTime } from "../../output/output.ts";
+import { commitId } from "../../gateway/ids/ids.ts";
+import { listOpenCommits } from "../../gateway/open-commits.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { entriesOf, moreText, type PageOptions, withClientOptions, withPages } from "../../options.ts";
+import { count, printJson, printNote, printTable, shortener, showTime } from "../../output/output.ts";
 
-const DEFAULT_LIMIT = 20;
+const SIZES = { byDefault: 20, most: MAX_LIST_COMMITS };
+
+interface Options extends PageOptions {
+  readonly open?: true;
+}
 
 /** `sluice commit list` */
 export function addCommitList(group: Command): void {
@@ -15,40 +22,58 @@ export function addCommitList(group: Command): void {
       "Lists the commits of a branch, newest first, with the jobs or the keys that made them, and what was said of them.",
     )
     .argument("<bucket>", "<branch>.<repo>, with or without s3://")
-    .option(
-      "--limit <number>",
-      "at most so many",
-      wholeNumber({ min: 1, max: MAX_LIST_COMMITS }),
-      DEFAULT_LIMIT,
-    )
-    .option("--after <id>", "go on after this commit of an earlier list")
-    .action((text: string, options: PageOptions) => {
+    .option("--open", "the open commits instead, those that are not finished")
+    .action((text: string, options: Options) => {
       const address = parseBranch(text);
+      if (options.open) return listOpen(address, options);
       return withClient(options, async (client) => {
-        const { limit, after } = options;
+        const after = options.after && (await commitId(client, address, options.after));
         const path = commitsPath(address);
-        const page = await client.call(CommitPage, { method: "GET", path, query: { limit, after } });
-        if (options.json) return printJson(page);
-        const rows = page.commits.map((commit) => [
-          commit.id,
+        const from = { ...options, ...(after && { after }) };
+        const { entries: commits, next } = await entriesOf(from, SIZES, async (query) => {
+          const page = await client.call(CommitPage, { method: "GET", path, query });
+          return { entries: page.commits, next: page.next };
+        });
+        if (options.json) return printJson({ commits, next } satisfies CommitPage);
+        const short = shortener(commits.flatMap(({ id, job }) => [id, ...(job === null ? [] : [job])]));
+        const rows = commits.map((commit) => [
+          short(commit.id),
           showTime(commit.createdAt),
           showChanges(commit),
-          commit.job ?? "-",
+          commit.job === null ? "-" : short(commit.job),
           commit.key ?? "-",
           saidText(commit),
         ]);
         printTable([["ID", "CREATED", "FILES", "JOB", "KEY", "MESSAGE"], ...rows]);
-        if (page.next !== null) printLine(`more with --after ${page.next}`);
+        if (next !== null) printNote(moreText(options, next));
       });
     });
+  withPages(command, SIZES, { of: "commit" });
   withClientOptions(
     command,
     "sluice commit list master.images",
+    "sluice commit list --open master.images",
     "sluice commit list master.edges --json | jq -r '.commits[].id'",
   );
 }
 
-function saidText({ message, meta }: Commit): string {
+function listOpen(address: Address, options: Options): Promise<void> {
+  return withClient(options, async (client) => {
+    const open = await listOpenCommits(client, address);
+    if (options.json) return printJson({ sessions: open });
+    const rows = open.map((commit) => [
+      `s3://${commit.bucket}`,
+      showTime(commit.openedAt),
+      count(commit.operations, "path"),
+      commit.state === "open" ? showTime(commit.dueAt) : commit.state,
+      commit.key ?? "-",
+      saidText(commit),
+    ]);
+    printTable([["BUCKET", "OPENED", "HOLDS", "ENDS", "KEY", "MESSAGE"], ...rows]);
+  });
+}
+
+function saidText({ message, meta }: Pick<Commit, "message" | "meta">): string {
   const entries = Object.entries(meta).map(([name, value]) => `${name}=${value}`);
   return [...(message === null ? [] : [message]), ...entries].join("  ");
 }

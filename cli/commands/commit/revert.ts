@@ -1,8 +1,9 @@
 import type { Command } from "commander";
 import { RevertEnd } from "../../../protocol/files.ts";
-import { withClient } from "../../gateway/client.ts";
 import { commitsPath, parseCommitAddress } from "../../gateway/commits.ts";
+import { commitId } from "../../gateway/ids/ids.ts";
 import { finishOpenCommit } from "../../gateway/open-commits.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import {
   type ClientOptions,
   type NoteOptions,
@@ -24,13 +25,14 @@ export function addCommitRevert(group: Command): void {
     .argument("<bucket@commit>", "<branch>.<repo>@<commit or tag>, with or without s3://")
     .action((text: string, options: ClientOptions & NoteOptions) => {
       const said = saidOf(options);
-      const { repo, branch, bucket, commit: target } = parseCommitAddress(text);
-      if (target === undefined) {
+      const { repo, branch, bucket, commit: named } = parseCommitAddress(text);
+      if (named === undefined) {
         throw new UsageError(
           `'${text}' must name the commit to go back to: <branch>.<repo>@<commit or tag>; 'sluice commit list ${bucket}' shows those there are`,
         );
       }
       return withClient(options, async (client) => {
+        const target = await commitId(client, { repo, branch }, named);
         const path = `${commitsPath({ repo, branch })}/${target}/revert`;
         const begun = await client.call(RevertEnd, {
           method: "POST",
@@ -43,7 +45,7 @@ export function addCommitRevert(group: Command): void {
             ? begun.commit
             : (await finishOpenCommit(client, { repo, branch, view: session })).commit;
         if (options.json) printJson({ commit });
-        else printLine(commit ?? `s3://${bucket} has the files of ${target} already: no commit was made`);
+        else printLine(commit ?? `s3://${bucket} has the files of ${named} already: no commit was made`);
       });
     });
   withClientOptions(

@@ -1,14 +1,17 @@
-import type { Command } from "commander";
-import { DatumPage, type JobDatum, KnownWhy } from "../../../protocol/pipelines.ts";
-import { encodePath, withClient } from "../../gateway/client.ts";
-import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
-import { printJson, printLine, printTable, showSize } from "../../output/output.ts";
+import { type Command, Option } from "commander";
+import { type DatumPage, DatumState, type JobDatum, KnownWhy } from "../../../protocol/pipelines.ts";
+import { jobNamed, namedJob } from "../../gateway/ids/ids.ts";
+import { addLastLines, findDatums } from "../../gateway/jobs/datums.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { moreText, name, type PageOptions, wantedOf, withClientOptions, withPages } from "../../options.ts";
+import { printJson, printNote, printTable, shortener, showSize } from "../../output/output.ts";
 
-const DEFAULT_LIMIT = 100;
-const MAX_LIMIT = 1000;
+const SIZES = { byDefault: 100, most: 1000 };
 
 interface Options extends PageOptions {
   readonly why?: true;
+  readonly pipeline?: string;
+  readonly state?: JobDatum["state"];
 }
 
 /** `sluice job datums` */
@@ -16,43 +19,47 @@ export function addJobDatums(group: Command): void {
   const command = group
     .command("datums")
     .description(
-      "Lists the datums of a job: first those that it ran or is to run, then those that it skipped. --why says of each what it was run for (new, changed with what from and to, another version of the specification, left undone before), or whose result it has.",
+      "Lists the datums of a job: first those that it ran or is to run, then those that it skipped. --why says of each what it was run for (new, changed with what from and to, another version of the specification, left undone before), or whose result it has. The reason of one that failed ends in the last line that it printed.",
     )
-    .argument("<id>", "the job")
-    .option("--limit <number>", "at most so many", wholeNumber({ min: 1, max: MAX_LIMIT }), DEFAULT_LIMIT)
-    .option("--after <place>", "go on after this place of an earlier list")
+    .argument("[id]", "the job, or how its id begins")
+    .option("--pipeline <name>", "the newest job of this pipeline", name)
+    .addOption(new Option("--state <state>", "only those in this state").choices(DatumState.options))
     .option("--why", "say why each was run, or was not")
-    .action((id: string, options: Options) =>
-      withClient(options, async (client) => {
-        const found: JobDatum[] = [];
-        let next = options.after ?? null;
-        // A page may be shorter than was asked for, though more follow.
-        do {
-          const limit = options.limit - found.length;
-          const query = { limit, after: next ?? undefined, why: options.why };
-          const path = `/jobs/${encodePath(id)}/datums`;
-          const page = await client.call(DatumPage, { method: "GET", path, query });
-          found.push(...page.datums);
-          next = page.next;
-        } while (next !== null && found.length < options.limit);
+    .action((text: string | undefined, options: Options) => {
+      const named = namedJob(text, options);
+      return withClient(options, async (client) => {
+        const id = await jobNamed(client, named);
+        const { datums: found, next } = await findDatums(client, {
+          ...options,
+          job: id,
+          limit: wantedOf(options, SIZES),
+        });
+        await addLastLines(client, { job: id, datums: found });
         if (options.json) return printJson({ datums: found, next } satisfies DatumPage);
         const why = options.why ? ["WHY"] : [];
-        const rows = found.map((datum) => [...rowOf(datum), ...(options.why ? [whyText(datum)] : [])]);
+        const short = shortener(found.map((datum) => datum.id));
+        const rows = found.map((datum) => [
+          short(datum.id),
+          ...rowOf(datum),
+          ...(options.why ? [whyText(datum)] : []),
+        ]);
         printTable([["DATUM", "STATE", "EXIT", "NODE", "INPUTS", "REASON", ...why], ...rows]);
-        if (next !== null) printLine(`more with --after '${next}'`);
-      }),
-    );
+        if (next !== null) printNote(moreText(options, `'${next}'`));
+      });
+    });
+  withPages(command, SIZES, { of: "place", place: "place" });
   withClientOptions(
     command,
     "sluice job datums 01KAR…",
     "sluice job datums 01KAR… --why",
-    "sluice job datums 01KAR… --json | jq '.datums[] | select(.state == \"failed\")'",
+    "sluice job datums --pipeline edges --state failed",
+    "sluice job datums 01KAR… --json | jq -r '.datums[].id'",
   );
 }
 
-function rowOf({ id, state, exitCode, node, inputs, reason }: JobDatum): string[] {
+function rowOf({ state, exitCode, node, inputs, reason }: JobDatum): string[] {
   const paths = inputs.map(({ name, path }) => `${name}:/${path}`).join(" ");
-  return [id, state, exitCode === null ? "-" : String(exitCode), node ?? "-", paths, reason ?? ""];
+  return [state, exitCode === null ? "-" : String(exitCode), node ?? "-", paths, reason ?? ""];
 }
 
 function whyText({ why = [] }: JobDatum): string {

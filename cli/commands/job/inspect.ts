@@ -1,7 +1,9 @@
 import type { Command } from "commander";
 import { Job } from "../../../protocol/pipelines.ts";
-import { encodePath, withClient } from "../../gateway/client.ts";
-import { type ClientOptions, withClientOptions } from "../../options.ts";
+import { encodePath } from "../../gateway/client.ts";
+import { jobNamed, namedJob } from "../../gateway/ids/ids.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson } from "../../output/output.ts";
 import { printJob } from "./show.ts";
 
@@ -10,13 +12,21 @@ export function addJobInspect(group: Command): void {
   const command = group
     .command("inspect")
     .description("Shows a job: its state and why, its datums, the commits it read and the one it made.")
-    .argument("<id>", "the job")
-    .action((id: string, options: ClientOptions) =>
-      withClient(options, async (client) => {
+    .argument("[id]", "the job, or how its id begins")
+    .option("--pipeline <name>", "the newest job of this pipeline", name)
+    .action((text: string | undefined, options: ClientOptions & { readonly pipeline?: string }) => {
+      const named = namedJob(text, options);
+      return withClient(options, async (client) => {
+        const id = await jobNamed(client, named);
         const job = await client.call(Job, { method: "GET", path: `/jobs/${encodePath(id)}` });
         if (options.json) printJson(job);
         else printJob(job);
-      }),
-    );
-  withClientOptions(command, "sluice job inspect 01KAR…", "sluice job inspect 01KAR… --json | jq .datums");
+      });
+    });
+  withClientOptions(
+    command,
+    "sluice job inspect 01KAR…",
+    "sluice job inspect --pipeline edges",
+    "sluice job inspect 01KAR… --json | jq .datums",
+  );
 }

@@ -1,44 +1,163 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { type Command, Option } from "commander";
-import { JobPage, JobState } from "../../../protocol/pipelines.ts";
-import { withClient } from "../../gateway/client.ts";
-import { name, type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
-import { printJson, printLine, printTable, showTime } from "../../output/output.ts";
-import { showDatums } from "./show.ts";
+import { type Job, JobPage, JobState } from "../../../protocol/pipelines.ts";
+import type { Client } from "../../gateway/client.ts";
+import { parseCommitAddress } from "../../gateway/commits.ts";
+import { commitId } from "../../gateway/ids/ids.ts";
+import { patiently } from "../../gateway/patience.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import {
+  entriesOf,
+  moreText,
+  name,
+  type PageOptions,
+  wantedOf,
+  withClientOptions,
+  withPages,
+} from "../../options.ts";
+import { UsageError } from "../../output/failure.ts";
+import { liveAnswer } from "../../output/live-line.ts";
+import {
+  printJson,
+  printLine,
+  printNote,
+  printTable,
+  shortener,
+  showTime,
+  tableLines,
+} from "../../output/output.ts";
+import { goodDatums } from "./show.ts";
 
 interface Options extends PageOptions {
   readonly pipeline?: string;
   readonly state?: JobState;
+  readonly commit?: string;
+  readonly watch?: true;
 }
 
-const DEFAULT_LIMIT = 20;
-const MAX_LIMIT = 1000;
+const SIZES = { byDefault: 20, most: 1000 };
+/** Between two looks of --watch. */
+const WATCH_MS = 1000;
+/** By how much the clocks of two objects may be apart. */
+const CLOCKS_MS = 60_000;
 
 /** `sluice job list` */
 export function addJobList(group: Command): void {
   const command = group
     .command("list")
-    .description("Lists jobs, newest first.")
+    .description(
+      "Lists jobs, newest first. With --watch it goes on until Ctrl-C: on a terminal the list is shown anew as it changes, else each job is printed again when it changes.",
+    )
     .option("--pipeline <name>", "only those of this pipeline", name)
+    .option(
+      "--commit <bucket@commit>",
+      "only those that read this commit of a branch, <branch>.<repo>@<commit or tag>, or had it as an input still",
+    )
     .addOption(new Option("--state <state>", "only those in this state").choices(JobState.options))
-    .option("--limit <number>", "at most so many", wholeNumber({ min: 1, max: MAX_LIMIT }), DEFAULT_LIMIT)
-    .option("--after <id>", "go on after this job of an earlier list")
-    .action((options: Options) =>
-      withClient(options, async (client) => {
-        const { pipeline, state, limit, after } = options;
-        const query = { limit, pipeline, state, after };
-        const page = await client.call(JobPage, { method: "GET", path: "/jobs", query });
+    .option("--watch", "go on as they change")
+    .action((options: Options) => {
+      if (options.watch && options.after !== undefined) {
+        throw new UsageError("--watch shows the newest jobs: leave out --after");
+      }
+      return withClient(options, async (client) => {
+        const commit = await commitOf(client, options);
+        // A list that is shown anew is one page of it.
+        const { all, limit = all ? SIZES.most : SIZES.byDefault } = options;
+        if (options.watch) return await watch(client, { options: { ...options, limit }, commit });
+        const page = await jobsOf(client, { options, commit });
         if (options.json) return printJson(page);
-        const rows = page.jobs.map((job) => [
-          job.id,
-          job.pipeline,
-          job.state,
-          showDatums(job),
-          showTime(job.createdAt),
-          job.reason ?? "",
-        ]);
-        printTable([["ID", "PIPELINE", "STATE", "DATUMS", "CREATED", "REASON"], ...rows]);
-        if (page.next !== null) printLine(`more with --after ${page.next}`);
-      }),
-    );
-  withClientOptions(command, "sluice job list --pipeline edges", "sluice job list --state failure --limit 5");
+        printTable(rowsOf(page.jobs));
+        if (page.next !== null) printNote(moreText(options, page.next));
+      });
+    });
+  withPages(command, SIZES, { of: "job" });
+  withClientOptions(
+    command,
+    "sluice job list --pipeline edges",
+    "sluice job list --state failure --limit 5",
+    "sluice job list --commit master.images@01KAR…",
+    "sluice job list --pipeline edges --watch",
+  );
+}
+
+async function commitOf(client: Client, { commit }: Options): Promise<string | undefined> {
+  if (commit === undefined) return undefined;
+  const address = parseCommitAddress(commit);
+  if (address.commit === undefined) {
+    throw new UsageError(`--commit is '${commit}': it must be <branch>.<repo>@<commit or tag>`);
+  }
+  return await commitId(client, address, address.commit);
+}
+
+interface Asked {
+  readonly options: Options;
+  /** Only jobs that have it in an input. */
+  readonly commit: string | undefined;
+}
+
+async function jobsOf(client: Client, { options, commit }: Asked): Promise<JobPage> {
+  const { pipeline, state } = options;
+  const pageOf = (page: { limit: number; after: string | undefined }): Promise<JobPage> =>
+    client.call(JobPage, { method: "GET", path: "/jobs", query: { ...page, pipeline, state } });
+  if (commit === undefined) {
+    const { entries, next } = await entriesOf(options, SIZES, async (asked) => {
+      const page = await pageOf(asked);
+      return { entries: page.jobs, next: page.next };
+    });
+    return { jobs: entries, next };
+  }
+  const limit = wantedOf(options, SIZES);
+  let { after } = options;
+  const jobs: Job[] = [];
+  for (;;) {
+    const page = await pageOf({ limit: SIZES.most, after });
+    jobs.push(...page.jobs.filter(({ inputs }) => inputs.some((input) => input.commit === commit)));
+    const last = page.jobs.at(-1);
+    if (jobs.length > limit) {
+      const shown = jobs.slice(0, limit);
+      return { jobs: shown, next: shown.at(-1)?.id ?? null };
+    }
+    // No job is older than what it reads.
+    const isOver = last !== undefined && last.createdAt < timeOf(commit) - CLOCKS_MS;
+    if (page.next === null || isOver) return { jobs, next: null };
+    after = page.next;
+  }
+}
+
+const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/** The time in a ULID. */
+function timeOf(id: string): number {
+  return [...id.slice(0, 10)].reduce((time, digit) => time * DIGITS.length + DIGITS.indexOf(digit), 0);
+}
+
+async function watch(client: Client, asked: Asked): Promise<void> {
+  const { options } = asked;
+  const live = liveAnswer();
+  const known = new Map<string, string>();
+  const lost = () => printNote(`the gateway ${client.connection.endpoint} is away; trying again`);
+  for (;;) {
+    const { jobs } = await patiently(() => jobsOf(client, asked), { lost });
+    if (!options.json && process.stdout.isTTY) live.show(tableLines(rowsOf(jobs)));
+    else {
+      for (const job of jobs.toReversed()) {
+        const shown = JSON.stringify([job.state, job.reason, job.datums]);
+        if (known.get(job.id) === shown) continue;
+        known.set(job.id, shown);
+        if (options.json) printJson(job);
+        else printLine(rowOf(job).join("  "));
+      }
+    }
+    await pause(WATCH_MS);
+  }
+}
+
+function rowsOf(jobs: readonly Job[]): string[][] {
+  const short = shortener(jobs.map(({ id }) => id));
+  const rows = jobs.map((job) => [short(job.id), ...rowOf(job).slice(1)]);
+  return [["ID", "PIPELINE", "STATE", "DATUMS", "CREATED", "REASON"], ...rows];
+}
+
+function rowOf(job: Job): string[] {
+  return [job.id, job.pipeline, job.state, goodDatums(job), showTime(job.createdAt), job.reason ?? ""];
 }

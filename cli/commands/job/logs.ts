@@ -1,51 +1,141 @@
 import type { Command } from "commander";
 import type { LogLine } from "../../../protocol/pipelines.ts";
-import { withClient } from "../../gateway/client.ts";
-import { readLogs } from "../../gateway/job-logs.ts";
-import { type ClientOptions, withClientOptions } from "../../options.ts";
+import type { Client } from "../../gateway/client.ts";
+import { jobNamed, namedJob } from "../../gateway/ids/ids.ts";
+import { DatumPaths, findDatums } from "../../gateway/jobs/datums.ts";
+import { readLogs } from "../../gateway/jobs/job-logs.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, name, wholeNumber, withClientOptions } from "../../options.ts";
+import { UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, printOutput } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
+  readonly pipeline?: string;
   readonly datum?: string;
+  readonly failed?: true;
+  /** Lines. */
+  readonly tail?: number;
   readonly follow?: true;
   readonly timestamps?: true;
 }
 
 /** Digits of a datum's id that tell it from others, for people. */
 const SHOWN_DIGITS = 12;
+const MAX_TAIL = 100_000;
+/** Most failed datums whose logs are shown. */
+const MOST_FAILED = 1000;
 
 /** `sluice job logs` */
 export function addJobLogs(group: Command): void {
   const command = group
     .command("logs")
     .description(
-      "Shows what the datums of a job printed, in the order in which it came. Where a datum printed more than is kept, the end of it is there. On a terminal, control characters are shown; into a pipe or a file they go as they are.",
+      "Shows what the datums of a job printed, in the order in which it came, each line behind the file that it is about. Where a datum printed more than is kept, the end of it is there. On a terminal, control characters are shown; into a pipe or a file they go as they are.",
     )
-    .argument("<id>", "the job")
+    .argument("[id]", "the job, or how its id begins")
+    .option("--pipeline <name>", "the newest job of this pipeline", name)
     .option("--datum <id>", "only this datum, as in `sluice job datums`; the first digits are enough")
+    .option("--failed", "only the datums that failed, one after the other")
+    .option(
+      "--tail <number>",
+      "only so many lines from the end; with --failed, of each datum",
+      wholeNumber({ min: 0, max: MAX_TAIL }),
+    )
     .option("-f, --follow", "go on as more is printed, until the job has ended")
     .option("--timestamps", "say when each line was printed, in UTC")
-    .action((id: string, options: Options) =>
-      withClient(options, (client) =>
-        readLogs(client, {
-          job: id,
-          datum: options.datum,
-          follow: options.follow ?? false,
-          print: options.json ? printJson : (line) => printLog(line, options),
-          lost: (why) => printNote(`${why}; trying again`),
-        }),
-      ),
-    );
+    .action((text: string | undefined, options: Options) => {
+      if (options.failed && (options.follow || options.datum !== undefined)) {
+        throw new UsageError("--failed shows what failed so far: leave out --follow and --datum");
+      }
+      const named = namedJob(text, options);
+      return withClient(options, async (client) => {
+        const job = await jobNamed(client, named);
+        const printer = new LogPrinter(client, { job, options });
+        await (options.failed ? failedLogs : logs)(client, { job, printer, options });
+      });
+    });
   withClientOptions(
     command,
     "sluice job logs 01KAR… --follow",
+    "sluice job logs --pipeline edges --failed --tail 5",
     "sluice job logs 01KAR… --datum 3f2a --timestamps",
     "sluice job logs 01KAR… --json | jq -r .line",
   );
 }
 
-function printLog({ datum, at, line, dropped }: LogLine, { timestamps }: Options): void {
-  const start = `${timestamps ? `${new Date(at).toISOString()}  ` : ""}${datum.slice(0, SHOWN_DIGITS)}  `;
-  if (dropped !== undefined) printLine(`${start}… ${count(dropped, "line")} left out`);
-  if (line !== null) printOutput(start, line);
+interface Show {
+  readonly job: string;
+  readonly printer: LogPrinter;
+  readonly options: Options;
+}
+
+async function logs(client: Client, { job, printer, options }: Show): Promise<void> {
+  const { datum, tail, follow = false } = options;
+  const lost = (why: string) => printNote(`${why}; trying again`);
+  if (tail === undefined) {
+    return await readLogs(client, { job, datum, follow, print: (line) => printer.add(line), lost });
+  }
+  const after = await printEnd(client, { job, datum, tail, printer });
+  if (follow) {
+    await readLogs(client, { job, datum, follow, after, print: (line) => printer.add(line), lost });
+  }
+}
+
+async function failedLogs(client: Client, { job, printer, options }: Show): Promise<void> {
+  const failed = await findDatums(client, { job, state: "failed", limit: MOST_FAILED });
+  if (failed.datums.length === 0) printNote("no datum of the job has failed");
+  for (const { id: datum } of failed.datums) {
+    await printEnd(client, { job, datum, tail: options.tail ?? Number.POSITIVE_INFINITY, printer });
+  }
+  if (failed.next !== null) printNote(`only the first ${MOST_FAILED} datums that failed are shown`);
+}
+
+/** Prints the last lines, and returns the place behind them. */
+async function printEnd(
+  client: Client,
+  {
+    job,
+    datum,
+    tail,
+    printer,
+  }: { job: string; datum: string | undefined; tail: number; printer: LogPrinter },
+): Promise<string | undefined> {
+  let lines: LogLine[] = [];
+  let after: string | undefined;
+  await readLogs(client, {
+    ...{ job, datum, follow: false },
+    print(line) {
+      lines.push(line);
+      after = line.next ?? after;
+      // Not at each line: that would move all of them each time.
+      if (lines.length > 2 * tail + 1000) lines = lastOf(lines, tail);
+    },
+    lost: (why) => printNote(`${why}; trying again`),
+  });
+  for (const line of lastOf(lines, tail)) await printer.add(line);
+  return after;
+}
+
+function lastOf(lines: LogLine[], tail: number): LogLine[] {
+  return tail === 0 ? [] : lines.slice(-tail);
+}
+
+/** Prints lines, each with the files that it is about. */
+class LogPrinter {
+  readonly #options: Options;
+  readonly #paths: DatumPaths;
+
+  constructor(client: Client, { job, options }: { job: string; options: Options }) {
+    this.#options = options;
+    this.#paths = new DatumPaths(client, job);
+  }
+
+  async add(shown: LogLine): Promise<void> {
+    if (this.#options.json) return printJson(shown);
+    const { datum, at, line, dropped } = shown;
+    const about = (await this.#paths.of(datum)) ?? datum.slice(0, SHOWN_DIGITS);
+    const start = `${this.#options.timestamps ? `${new Date(at).toISOString()}  ` : ""}${about}  `;
+    if (dropped !== undefined) printLine(`${start}… ${count(dropped, "line")} left out`);
+    if (line !== null) printOutput(start, line);
+  }
 }

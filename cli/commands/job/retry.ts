@@ -1,6 +1,8 @@
 import { type Command, Option } from "commander";
 import { JobRetry } from "../../../protocol/pipelines.ts";
-import { encodePath, withClient } from "../../gateway/client.ts";
+import { encodePath } from "../../gateway/client.ts";
+import { jobId } from "../../gateway/ids/ids.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine, printNote } from "../../output/output.ts";
 
@@ -16,11 +18,12 @@ export function addJobRetry(group: Command): void {
     .description(
       "Makes one new job of the job's pipeline, for what its inputs have now, and prints its id. It tries again what failed or was left undone. It never reads old commits.",
     )
-    .argument("<id>", "the job")
+    .argument("<id>", "the job, or how its id begins")
     .option("--failed", "run only what failed; this is the default")
     .addOption(new Option("--all", "run every datum again").conflicts("failed"))
-    .action((id: string, options: Options) =>
+    .action((text: string, options: Options) =>
       withClient(options, async (client) => {
+        const id = await jobId(client, text);
         const path = `/jobs/${encodePath(id)}/retry`;
         const query = options.all ? { datums: "all" } : {};
         // Asked twice, since an answer was lost, the gateway answers with the job that it made.

@@ -8,14 +8,36 @@ export function showDatums({ datums }: Job): string {
   return `${processed} processed, ${skipped} skipped, ${failed} failed of ${total}`;
 }
 
+/** How many datums have a result, for a table: "95 of 100, 5 failed". */
+export function goodDatums({ datums }: Job): string {
+  const { total, processed, skipped, failed } = datums;
+  const beside = [
+    ...(skipped > 0 ? [`${skipped} skipped`] : []),
+    ...(failed > 0 ? [`${failed} failed`] : []),
+  ];
+  return [`${processed + skipped} of ${total}`, ...beside].join(", ");
+}
+
+/** The commit of an input that was read, and that its files are gone if that is so. */
+export function showRead({ commit, kept }: Pick<Job["inputs"][number], "commit" | "kept">): string {
+  return `${commit ?? "nothing yet"}${kept === false ? " (kept no more)" : ""}`;
+}
+
+/** How far a job is, on one line: "46 of 200, 2 failed". */
+export function progressText({ state, reason, datums }: Job): string {
+  const { total, processed, skipped, failed } = datums;
+  const done = `${processed + skipped + failed} of ${total}`;
+  return `${state}: ${done}${failed > 0 ? `, ${failed} failed` : ""}${reason === null ? "" : ` (${reason})`}`;
+}
+
 /** Prints a job for people. */
 export function printJob(job: Job): void {
   printLine(`id        ${job.id}`);
   printLine(`pipeline  ${job.pipeline}`);
   printLine(`state     ${job.state}${job.reason === null ? "" : ` (${job.reason})`}`);
   printLine(`datums    ${showDatums(job)}`);
-  for (const { name, repo, branch, commit } of job.inputs) {
-    printLine(`input     ${name}: s3://${branch}.${repo} at ${commit ?? "nothing yet"}`);
+  for (const { name, repo, branch, ...read } of job.inputs) {
+    printLine(`input     ${name}: s3://${branch}.${repo} at ${showRead(read)}`);
   }
   printLine(`output    ${job.outputCommit ?? "-"}`);
   if (job.errorsCommit !== undefined) {

@@ -1,6 +1,8 @@
 import type { Command } from "commander";
 import { Job } from "../../../protocol/pipelines.ts";
-import { encodePath, withClient } from "../../gateway/client.ts";
+import { encodePath } from "../../gateway/client.ts";
+import { jobId } from "../../gateway/ids/ids.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
@@ -11,9 +13,10 @@ export function addJobStop(group: Command): void {
     .description(
       "Stops a job: what it runs is ended, nothing is committed. Later jobs go on, and run what they need of it.",
     )
-    .argument("<id>", "the job")
-    .action((id: string, options: ClientOptions) =>
+    .argument("<id>", "the job, or how its id begins")
+    .action((text: string, options: ClientOptions) =>
       withClient(options, async (client) => {
+        const id = await jobId(client, text);
         const path = `/jobs/${encodePath(id)}/stop`;
         const job = await client.call(Job, { method: "POST", path, repeatable: true });
         if (options.json) printJson(job);

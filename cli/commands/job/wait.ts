@@ -1,68 +1,70 @@
 import type { Command } from "commander";
-import { Job } from "../../../protocol/pipelines.ts";
-import { type Client, encodePath, withClient } from "../../gateway/client.ts";
-import { type ClientOptions, wholeNumber, withClientOptions } from "../../options.ts";
-import { CliError } from "../../output/failure.ts";
-import { printJson } from "../../output/output.ts";
-import { printJob } from "./show.ts";
+import type { Job } from "../../../protocol/pipelines.ts";
+import type { Client } from "../../gateway/client.ts";
+import { jobNamed, namedJob } from "../../gateway/ids/ids.ts";
+import { exitCodeOfJobs, waitForEnd } from "../../gateway/jobs/job-wait.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { atEnd } from "../../local/stop-requests.ts";
+import { type ClientOptions, name, wholeNumber, withClientOptions } from "../../options.ts";
+import { liveText } from "../../output/live-line.ts";
+import { printJson, printNote } from "../../output/output.ts";
+import { printJob, progressText } from "./show.ts";
 
 interface Options extends ClientOptions {
   /** Seconds. */
   readonly timeout?: number;
+  readonly pipeline?: string;
 }
 
-const MAX_TIMEOUT_SECONDS = 7 * 24 * 3600;
-/** The longest that one request waits for. */
-const WAIT_SECONDS = 20;
+export const MAX_TIMEOUT_SECONDS = 7 * 24 * 3600;
 
 /** `sluice job wait` */
 export function addJobWait(group: Command): void {
   const command = group
     .command("wait")
     .description(
-      "Waits until a job has ended and shows it. Exit code 0 when it succeeded, 1 when it failed, was stopped or time is up.",
+      "Waits until a job has ended and shows it; on a terminal it says how far the job is. It goes on waiting while the gateway starts anew. Ctrl-C ends the waiting alone, and the job goes on.\n\nThe exit code is 0 if the job succeeded, 3 if it failed, 5 if it was stopped, 6 if time is up, 7 if there is no such job, 8 if the gateway can't be reached.",
     )
-    .argument("<id>", "the job")
+    .argument("[id]", "the job, or how its id begins")
+    .option("--pipeline <name>", "the newest job of this pipeline", name)
     .option(
       "--timeout <seconds>",
       "wait no longer than this",
       wholeNumber({ min: 1, max: MAX_TIMEOUT_SECONDS }),
     )
-    .action((id: string, options: Options) =>
-      withClient(options, async (client) => {
-        const job = await waitForEnd(client, { id, timeoutSeconds: options.timeout });
+    .action((text: string | undefined, options: Options) => {
+      const named = namedJob(text, options);
+      return withClient(options, async (client) => {
+        const id = await jobNamed(client, named);
+        const job = await waitWatched(client, { id, options });
         if (options.json) printJson(job);
         else printJob(job);
-        if (job.state !== "success") process.exitCode = 1;
-      }),
-    );
+        process.exitCode = exitCodeOfJobs([job]);
+      });
+    });
   withClientOptions(
     command,
     "sluice job wait 01KAR…",
+    "sluice job wait --pipeline edges",
     "sluice job wait 01KAR… --timeout 600 && sluice ls s3://master.edges",
   );
 }
 
-async function waitForEnd(
-  client: Client,
-  { id, timeoutSeconds }: { id: string; timeoutSeconds: number | undefined },
-): Promise<Job> {
-  const deadline =
-    timeoutSeconds === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeoutSeconds * 1000;
-  for (;;) {
-    const seconds = Math.min(WAIT_SECONDS, Math.max(0, (deadline - Date.now()) / 1000));
-    // The gateway answers when the job has ended, or when this time is over.
-    const job = await client.call(Job, {
-      method: "GET",
-      path: `/jobs/${encodePath(id)}`,
-      query: { wait: String(seconds) },
+/** Waits, and shows on a terminal how far the job is. */
+async function waitWatched(client: Client, { id, options }: { id: string; options: Options }): Promise<Job> {
+  const live = liveText(options);
+  const watched = !options.json && process.stderr.isTTY;
+  const forget = watched
+    ? atEnd(() => printNote(`the job goes on: 'sluice job wait ${id}' waits for it again`))
+    : undefined;
+  try {
+    return await waitForEnd(client, {
+      ...{ id, timeoutSeconds: options.timeout },
+      onJob: watched ? (job) => live.show([progressText(job)]) : undefined,
+      lost: () => printNote(`the gateway ${client.connection.endpoint} is away; trying again`),
     });
-    if (job.finishedAt !== null) return job;
-    if (Date.now() >= deadline) {
-      const why = job.reason ? `: ${job.reason}` : "";
-      throw new CliError(`job ${id} is still ${job.state} after ${timeoutSeconds} s${why}`, {
-        code: "Timeout",
-      });
-    }
+  } finally {
+    forget?.();
+    live.clear();
   }
 }

@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { KeyCreated, KeyLevel, type KeyWish, MAX_KEY_DESCRIPTION } from "../../../protocol/keys.ts";
-import { withClient } from "../../gateway/client.ts";
+import { clientVariables, exportLines } from "../../gateway/client-variables.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson, printLine, showRepos } from "../../output/output.ts";
 
@@ -16,7 +17,7 @@ export function addKeyCreate(group: Command): void {
   const command = group
     .command("create")
     .description(
-      "Creates an access key and prints it. Its secret is shown now and never again.\n\nLevels, of the first three each with those before it: read lists and reads; write also writes and deletes files; admin also creates and deletes buckets and deletes pipelines, and without --repo creates, updates and starts pipelines and handles keys. runner is apart from these: it is what a runner needs, and reads and writes only what the datums that it has leased name.\n\nA pipeline runs code on the nodes, so a key with --repo needs --pipelines to create, update and start pipelines. The pipeline and all of its inputs must be in its repos.",
+      "Creates an access key and prints it, as the variables by which sluice, the AWS tools and rclone find it. Its secret is shown now and never again.\n\nLevels, of the first three each with those before it: read lists and reads; write also writes and deletes files; admin also creates and deletes buckets and deletes pipelines, and without --repo creates, updates and starts pipelines and handles keys. runner is apart from these: it is what a runner needs, and reads and writes only what the datums that it has leased name.\n\nA pipeline runs code on the nodes, so a key with --repo needs --pipelines to create, update and start pipelines. The pipeline and all of its inputs must be in its repos.",
     )
     .addOption(
       new Option("--level <level>", "what it may do; read, or with --pipelines admin").choices(
@@ -37,8 +38,12 @@ export function addKeyCreate(group: Command): void {
         };
         const key = await client.call(KeyCreated, { method: "POST", path: "/keys", json: wish });
         if (options.json) return printJson(key);
-        printLine(`export SLUICE_ACCESS_KEY_ID=${key.id}`);
-        printLine(`export SLUICE_SECRET_ACCESS_KEY=${key.secret}`);
+        const variables = clientVariables({
+          endpoint: client.connection.endpoint,
+          accessKeyId: key.id,
+          secretAccessKey: key.secret,
+        });
+        for (const line of exportLines(variables)) printLine(line);
         const runs = options.pipelines ? ", may run pipelines" : "";
         printLine(`# ${key.level} in ${showRepos(key.repos)}${runs}; the secret is not shown again`);
       }),
@@ -46,6 +51,7 @@ export function addKeyCreate(group: Command): void {
   withClientOptions(
     command,
     "sluice key create --level write --repo images --description 'camera upload'",
+    'eval "$(sluice key create --level read --repo images)"',
     "sluice key create --level read --repo images --repo labels",
     "sluice key create --level admin --repo images --repo edges --pipelines",
     "sluice key create --level runner --description 'runners' --json",

@@ -1,35 +1,39 @@
 import type { Command } from "commander";
 import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
-import { withClient } from "../../gateway/client.ts";
-import { type PageOptions, wholeNumber, withClientOptions } from "../../options.ts";
-import { printJson, printLine, printTable, showRepos, showTime } from "../../output/output.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { entriesOf, moreText, type PageOptions, withClientOptions, withPages } from "../../options.ts";
+import { printJson, printNote, printTable, showRepos, showTime } from "../../output/output.ts";
 
-const DEFAULT_LIMIT = 100;
+const SIZES = { byDefault: 100, most: MAX_LIST_KEYS };
 
 /** `sluice key list` */
 export function addKeyList(group: Command): void {
   const command = group
     .command("list")
-    .description("Lists access keys by id, without their secrets. The root key is not among them.")
-    .option("--limit <number>", "at most so many", wholeNumber({ min: 1, max: MAX_LIST_KEYS }), DEFAULT_LIMIT)
-    .option("--after <id>", "go on after this key of an earlier list")
+    .description(
+      "Lists access keys by id, without their secrets, each with the last day (of UTC) on which it was used. The root key is not among them.",
+    )
     .action((options: PageOptions) =>
       withClient(options, async (client) => {
-        const { limit, after } = options;
-        const page = await client.call(KeyPage, { method: "GET", path: "/keys", query: { limit, after } });
-        if (options.json) return printJson(page);
-        const rows = page.keys.map((key) => [
+        const { entries: keys, next } = await entriesOf(options, SIZES, async (query) => {
+          const page = await client.call(KeyPage, { method: "GET", path: "/keys", query });
+          return { entries: page.keys, next: page.next };
+        });
+        if (options.json) return printJson({ keys, next } satisfies KeyPage);
+        const rows = keys.map((key) => [
           key.id,
           key.level,
           showRight(key),
           showRepos(key.repos),
           showTime(key.createdAt),
+          key.lastUsedOn ?? "-",
           key.description,
         ]);
-        printTable([["ID", "LEVEL", "PIPELINES", "REPOS", "CREATED", "DESCRIPTION"], ...rows]);
-        if (page.next !== null) printLine(`more with --after ${page.next}`);
+        printTable([["ID", "LEVEL", "PIPELINES", "REPOS", "CREATED", "LAST USED", "DESCRIPTION"], ...rows]);
+        if (next !== null) printNote(moreText(options, next));
       }),
     );
+  withPages(command, SIZES, { of: "key" });
   withClientOptions(command, "sluice key list", "sluice key list --json | jq '.keys[].id'");
 }
 

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { KeysResealed } from "../../../protocol/keys.ts";
-import { type Client, withClient } from "../../gateway/client.ts";
+import type { Client } from "../../gateway/client.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { count, printJson, printLine } from "../../output/output.ts";

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Command } from "commander";
 import { HEARTBEAT_MS, Node, NodeList } from "../../../protocol/runner.ts";
-import { type Client, withClient } from "../../gateway/client.ts";
+import type { Client } from "../../gateway/client.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson, printLine } from "../../output/output.ts";

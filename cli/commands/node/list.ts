@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { NodeList } from "../../../protocol/runner.ts";
-import { withClient } from "../../gateway/client.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printTable, showTime } from "../../output/output.ts";
 import { showBounds, showNodeState, showWork } from "./show.ts";

@@ -18,8 +18,8 @@ export function showWork({ live, work }: Node): string {
   if (!live || work.length === 0) return "-";
   return work
     .map(
-      ({ pipeline, workers, running }) =>
-        `${pipeline}: ${count(running, "datum")} in ${count(workers, "worker")}`,
+      ({ pipeline, workers, running, trouble }) =>
+        `${pipeline}: ${count(running, "datum")} in ${count(workers, "worker")}${trouble === undefined ? "" : `, in trouble: ${trouble}`}`,
     )
     .join("; ");
 }

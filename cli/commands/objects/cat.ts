@@ -1,8 +1,8 @@
-import { pipeline } from "node:stream/promises";
 import type { Command } from "commander";
-import { parseFileAddress } from "../../gateway/address.ts";
-import { withClient } from "../../gateway/client.ts";
-import { getFile, headFile } from "../../gateway/objects.ts";
+import { type Address, parseFileAddress } from "../../gateway/address.ts";
+import type { Client } from "../../gateway/client.ts";
+import { headFile, printFile } from "../../gateway/objects.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson } from "../../output/output.ts";
 
@@ -13,17 +13,17 @@ export function addCat(program: Command): void {
     .summary("print a file")
     .description("Prints a file's bytes; with --json what is known about it instead.")
     .argument("<file>", "s3://<branch>.<repo>/<path>")
-    .option("--commit <id>", "the file as of that commit")
+    .option("--commit <id>", "the file as of that commit or tag")
     .action((text: string, options: ClientOptions & { readonly commit?: string }) => {
       const address = parseFileAddress(text);
       return withClient(options, async (client) => {
+        const commit = options.commit && (await wholeId(client, address, options.commit));
         if (options.json) {
-          const info = await headFile(client, address, options.commit);
+          const info = await headFile(client, address, commit);
           printJson({ bucket: address.bucket, path: address.path, ...info });
           return;
         }
-        const answer = await getFile(client, address, options.commit);
-        await pipeline(answer.body, process.stdout, { end: false });
+        await printFile(client, address, commit);
       });
     });
   withClientOptions(
@@ -32,4 +32,9 @@ export function addCat(program: Command): void {
     "sluice cat --commit 01KAR… s3://master.report/report.txt",
     "sluice cat s3://v1.master.report/report.txt",
   );
+}
+
+async function wholeId(client: Client, address: Address, commit: string): Promise<string> {
+  const { commitId } = await import("../../gateway/ids/ids.ts");
+  return await commitId(client, address, commit);
 }

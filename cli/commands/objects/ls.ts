@@ -1,12 +1,17 @@
 import type { Command } from "commander";
 import { type Address, parseAddress } from "../../gateway/address.ts";
-import { type Client, withClient } from "../../gateway/client.ts";
+import type { Client } from "../../gateway/client.ts";
+import { atCommit } from "../../gateway/ids/at-commit.ts";
 import { type ListRequest, listBuckets, listPages } from "../../gateway/objects.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
-import { printJson, printLine } from "../../output/output.ts";
+import { UsageError } from "../../output/failure.ts";
+import { printJson, printLine, showSize, showTime } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
   readonly recursive?: true;
+  readonly human?: true;
+  readonly commit?: string;
 }
 
 /** `sluice ls` */
@@ -22,17 +27,25 @@ export function addLs(program: Command): void {
       "s3://<branch>.<repo>/[prefix]; of a commit or a tag s3://<x>.<branch>.<repo>/[prefix]",
     )
     .option("-r, --recursive", "all levels")
+    .option("-h, --human", "sizes in KiB, MiB and so on")
+    .option("--commit <id>", "what the bucket held at that commit or tag")
+    .helpOption("--help", "display help for command")
     .action((text: string | undefined, options: Options) => {
       const address = text === undefined ? undefined : parseAddress(text);
-      return withClient(options, (client) =>
-        address ? files(client, address, options) : buckets(client, options),
+      if (!address && options.commit !== undefined)
+        throw new UsageError("--commit is for one bucket: name it");
+      return withClient(options, async (client) =>
+        address
+          ? await files(client, await atCommit(client, address, options.commit), options)
+          : await buckets(client, options),
       );
     });
   withClientOptions(
     command,
     "sluice ls",
     "sluice ls s3://master.images/2026/",
-    "sluice ls -r s3://master.images",
+    "sluice ls -rh s3://master.images",
+    "sluice ls --commit 01KAR… s3://master.images",
     "sluice ls s3://01kar….master.images",
     "sluice ls s3://v1.master.images",
   );
@@ -41,24 +54,28 @@ export function addLs(program: Command): void {
 async function buckets(client: Client, { json }: Options): Promise<void> {
   for (const bucket of await listBuckets(client)) {
     if (json) printJson({ bucket: bucket.name, createdAt: bucket.createdAt });
-    else printLine(`${shortTime(bucket.createdAt)}  s3://${bucket.name}`);
+    else printLine(`${showTime(Date.parse(bucket.createdAt))}  s3://${bucket.name}`);
   }
 }
 
-async function files(client: Client, { bucket, path }: Address, { json, recursive }: Options): Promise<void> {
+async function files(
+  client: Client,
+  { bucket, path }: Address,
+  { json, recursive, human }: Options,
+): Promise<void> {
+  const size = (bytes: number): string => (human ? showSize(bytes) : String(bytes)).padStart(13);
   const request: ListRequest = { bucket, prefix: path, ...(recursive ? {} : { delimiter: "/" }) };
   for await (const page of listPages(client, request)) {
     for (const prefix of page.prefixes) {
       if (json) printJson({ prefix });
-      else printLine(`${" ".repeat(19)}  ${"dir".padStart(13)}  ${prefix}`);
+      else printLine(`${" ".repeat(TIME_CHARACTERS)}  ${"dir".padStart(13)}  ${prefix}`);
     }
     for (const file of page.files) {
       if (json) printJson(file);
-      else printLine(`${shortTime(file.modifiedAt)}  ${String(file.size).padStart(13)}  ${file.path}`);
+      else printLine(`${showTime(Date.parse(file.modifiedAt))}  ${size(file.size)}  ${file.path}`);
     }
   }
 }
 
-function shortTime(iso: string): string {
-  return iso.slice(0, 19).replace("T", " ");
-}
+/** The width of a time. */
+const TIME_CHARACTERS = 26;

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import { hostLabel } from "../../../protocol/names.ts";
 import { parseBranchBucket } from "../../gateway/address.ts";
-import { withClient } from "../../gateway/client.ts";
 import { createBucket } from "../../gateway/objects.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine, printNote } from "../../output/output.ts";
 

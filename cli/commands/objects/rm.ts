@@ -1,5 +1,7 @@
 import type { Command } from "commander";
 import type { SaidOfCommit } from "../../../protocol/commits.ts";
+import { remoteFiles } from "../../files/copy/remote-files.ts";
+import { hasWildcard } from "../../files/copy/wildcard.ts";
 import { inPages } from "../../files/entry-pages.ts";
 import { type Removed, removeAsCommit } from "../../files/remove.ts";
 import {
@@ -10,9 +12,11 @@ import {
   parseFileAddress,
   showAddress,
 } from "../../gateway/address.ts";
-import { type Client, GatewayError, withClient } from "../../gateway/client.ts";
-import { deleteFile, directoryPrefix, headFile, listFiles } from "../../gateway/objects.ts";
+import type { ListedFile } from "../../gateway/answers.ts";
+import { type Client, GatewayError } from "../../gateway/client.ts";
+import { deleteFile, headFile } from "../../gateway/objects.ts";
 import { commitUpload } from "../../gateway/open-commits.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import {
   type ClientOptions,
   type NoteOptions,
@@ -21,7 +25,7 @@ import {
   withClientOptions,
   withNote,
 } from "../../options.ts";
-import { CliError } from "../../output/failure.ts";
+import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine } from "../../output/output.ts";
 
 interface Options extends ClientOptions, NoteOptions {
@@ -34,18 +38,28 @@ export function addRm(program: Command): void {
     .command("rm")
     .summary("remove files")
     .description(
-      "Removes a file, or with -r all that is under a path, as one commit, however many they are. Earlier commits still hold them. In the bucket of an open commit that is staged.",
+      "Removes files, or with -r all that is under a path, as one commit, however many they are. Earlier commits still hold them. In an address, * and ? stand for what is in one name, ** also for '/' (in quotes, or the shell looks for files of its own). In the bucket of an open commit the removal is staged.",
     )
-    .argument("<address>", "s3://<branch>.<repo>/<path>")
+    .argument("<address...>", "s3://<branch>.<repo>/<path>, all in one bucket")
     .option("-r, --recursive", "all that is under the path")
-    .action((text: string, options: Options) => {
-      const address = options.recursive ? parseAddress(text) : parseFileAddress(text);
+    .action((texts: string[], options: Options) => {
+      const addresses = texts.map(options.recursive ? parseAddress : parseFileAddress);
+      const [address] = addresses;
+      if (!address) throw new UsageError("name what to remove");
+      const others = addresses.filter(({ bucket }) => bucket !== address.bucket);
+      if (others[0]) {
+        throw new UsageError(
+          `s3://${address.bucket} and s3://${others[0].bucket} are two buckets, and one commit is in one: remove from each by itself`,
+        );
+      }
       mustTakeWrites(address);
-      const remove = options.recursive ? removeFolder : removeFile;
       const said = saidOf(options);
       if (says(said)) mustMakeCommit(address);
       return withClient(options, async (client) => {
-        const removed = await remove(client, { address, said });
+        const single = addresses.length === 1 && !options.recursive && !hasWildcard(address.path);
+        const removed = single
+          ? await removeFile(client, { address, said })
+          : await removeAll(client, { addresses, recursive: options.recursive === true, said });
         if (options.json) return printJson(removed);
         printLine(
           `removed ${count(removed.files, "file")}${removed.commit ? `: commit ${removed.commit}` : ""}`,
@@ -55,16 +69,15 @@ export function addRm(program: Command): void {
   withClientOptions(
     withNote(command),
     "sluice rm s3://master.images/cat.png",
+    "sluice rm 's3://master.images/2025/*.tmp'",
     "sluice rm -r --message 'older than we keep' s3://master.images/2025/",
   );
 }
 
-interface ToRemove {
-  readonly address: Address;
-  readonly said: SaidOfCommit;
-}
-
-async function removeFile(client: Client, { address, said }: ToRemove): Promise<Removed> {
+async function removeFile(
+  client: Client,
+  { address, said }: { address: Address; said: SaidOfCommit },
+): Promise<Removed> {
   // S3's delete does not say whether there was anything to delete.
   await headFile(client, address).catch((error: unknown) => {
     throw error instanceof GatewayError && error.status === 404 ? nothingThere(address) : error;
@@ -75,12 +88,29 @@ async function removeFile(client: Client, { address, said }: ToRemove): Promise<
   return { files: 1, commit: await commitUpload(client, { to: address, said, fill }) };
 }
 
-async function removeFolder(client: Client, { address, said }: ToRemove): Promise<Removed> {
-  const files = listFiles(client, { bucket: address.bucket, prefix: directoryPrefix(address.path) });
-  const pages = inPages(files);
+async function removeAll(
+  client: Client,
+  { addresses, recursive, said }: { addresses: readonly Address[]; recursive: boolean; said: SaidOfCommit },
+): Promise<Removed> {
+  const [from] = addresses;
+  const pages = inPages(listed(client, { addresses, recursive }));
   const { value: first } = await pages.next();
-  if (!first) throw nothingThere(address);
-  return await removeAsCommit(client, { from: address, first, rest: pages, said });
+  if (!from || !first) throw new UsageError("name what to remove");
+  return await removeAsCommit(client, { from, first, rest: pages, said });
+}
+
+async function* listed(
+  client: Client,
+  { addresses, recursive }: { addresses: readonly Address[]; recursive: boolean },
+): AsyncGenerator<ListedFile> {
+  const several = addresses.length > 1;
+  const named = new Set<string>();
+  for await (const { from, size, etag } of remoteFiles(client, { sources: addresses, recursive })) {
+    // Two of the addresses may name one file.
+    if (several && named.has(from.path)) continue;
+    if (several) named.add(from.path);
+    yield { path: from.path, size, etag, modifiedAt: "" };
+  }
 }
 
 function nothingThere(address: Address): CliError {

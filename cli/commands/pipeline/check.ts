@@ -1,8 +1,11 @@
 import type { Command } from "commander";
-import { PipelineCheck } from "../../../protocol/pipeline-check.ts";
-import { withClient } from "../../gateway/client.ts";
+import { PipelineCheck, type PlanGroup, PlanReason } from "../../../protocol/pipeline-check.ts";
+import { NodeList } from "../../../protocol/runner.ts";
+import { type Client, GatewayError } from "../../gateway/client.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
-import { count, printJson, printText } from "../../output/output.ts";
+import { CliError } from "../../output/failure.ts";
+import { count, printJson, printNote, printText } from "../../output/output.ts";
 import { readSpecFile } from "../../spec/spec-file.ts";
 
 interface Options extends ClientOptions {
@@ -21,15 +24,8 @@ export function addPipelineCheck(group: Command): void {
     .option("--update", "as the next version of a pipeline that is there")
     .action((options: Options) =>
       withClient(options, async (client) => {
-        const check = await client.call(PipelineCheck, {
-          method: "POST",
-          path: "/pipelines",
-          query: { dryRun: true, update: options.update },
-          json: await readSpecFile(options.file),
-          repeatable: true,
-        });
-        if (options.json) printJson(check);
-        else for (const line of checkLines(check)) printText(line);
+        const { update, json } = options;
+        await printCheck(client, { spec: await readSpecFile(options.file), update }, { json });
       }),
     );
   withClientOptions(
@@ -40,8 +36,21 @@ export function addPipelineCheck(group: Command): void {
   );
 }
 
+/** Checks a specification, and prints what it would come to. */
+export async function printCheck(
+  client: Client,
+  checked: Checked,
+  { json }: { readonly json: true | undefined },
+): Promise<void> {
+  const check = await checkOf(client, checked);
+  const warnings = await warningsOf(client, check);
+  if (json) return printJson({ ...check, warnings });
+  for (const line of checkLines(check)) printText(line);
+  for (const warning of warnings) printNote(`warning: ${warning}`);
+}
+
 /** A check for people. */
-function checkLines({ spec, workers, inputs, datums }: PipelineCheck): string[] {
+function checkLines({ spec, workers, inputs, datums, plan }: PipelineCheck): string[] {
   const { name } = spec.pipeline;
   const nodes = workers.liveNodes === 0 ? "no node lives" : `on ${count(workers.liveNodes, "live node")}`;
   return [
@@ -49,12 +58,117 @@ function checkLines({ spec, workers, inputs, datums }: PipelineCheck): string[] 
     `workers  ${workers.count} (${nodes})`,
     `output   s3://${spec.outputBranch}.${name}`,
     ...inputs.map((input) => `input    ${inputLine(input)}`),
+    ...(plan ? planLines(plan) : []),
     `datums   ${datumsLine({ inputs, datums })}`,
     ...datums.first.map(({ inputs }) =>
       `  ${inputs.map((part) => partText(part, inputs.length)).join(" with ")}`.trimEnd(),
     ),
     `spec     ${JSON.stringify(spec, null, 2)}`,
   ];
+}
+
+interface Checked {
+  readonly spec: unknown;
+  /** Whether it is to be the next version of a pipeline. */
+  readonly update: true | undefined;
+  /** Whether that runs every datum again. */
+  readonly reprocess?: true | undefined;
+}
+
+function checkOf(client: Client, { spec, update, reprocess }: Checked): Promise<PipelineCheck> {
+  const query = { dryRun: true, update, reprocess } as const;
+  return client.call(PipelineCheck, {
+    method: "POST",
+    path: "/pipelines",
+    query,
+    json: spec,
+    repeatable: true,
+  });
+}
+
+/**
+ * What will hardly be meant of a specification that is about to be submitted. Nothing, if it can't be checked: what is wrong
+ * with it is told when it is submitted.
+ */
+export async function foreseenWarnings(client: Client, checked: Checked): Promise<string[]> {
+  try {
+    return await warningsOf(client, await checkOf(client, checked));
+  } catch (error) {
+    if (error instanceof CliError) return [];
+    throw error;
+  }
+}
+
+async function warningsOf(client: Client, check: PipelineCheck): Promise<string[]> {
+  return [...globWarnings(check), ...(await imageWarnings(client, check))];
+}
+
+function globWarnings({ inputs }: PipelineCheck): string[] {
+  return inputs
+    .filter(({ hasData, matches, complete }) => hasData && complete && matches === 0)
+    .map(({ name, glob }) => `the glob ${glob} of the input ${name} matches nothing`);
+}
+
+/** A command that runs as a process of its node runs with that one's tools. */
+async function imageWarnings(client: Client, { spec }: PipelineCheck): Promise<string[]> {
+  // A key that is limited to repos does not see the nodes.
+  const list = await client.call(NodeList, { method: "GET", path: "/nodes" }).catch((error: unknown) => {
+    if (error instanceof GatewayError && error.status === 403) return { nodes: [] };
+    throw error;
+  });
+  const live = list.nodes.filter((node) => node.live);
+  const ignored = live.length > 0 && live.every(({ executor }) => executor === "process");
+  return ignored
+    ? [`no live node honours the image ${spec.transform.image}: all run commands as processes`]
+    : [];
+}
+
+type Plan = NonNullable<PipelineCheck["plan"]>;
+
+/** What an update changes, how many datums it would run, and a line for each reason. */
+function planLines(plan: Plan): string[] {
+  const groups = plan.why ?? [];
+  const counts = groups.map(({ count: many }) => (many === null ? "all" : String(many)));
+  const width = Math.max(...counts.map((text) => text.length));
+  return [
+    `changes  ${plan.changes.join(", ") || "nothing"}`,
+    `plan     ${planText(plan)}`,
+    ...groups.map((group, index) => `  ${(counts[index] ?? "").padStart(width)}  ${groupText(group)}`),
+  ];
+}
+
+/** Such as "transform.cmd changes: /a.csv, /b.csv, /c.csv, …". */
+function groupText({ why, count: many, first }: PlanGroup): string {
+  const shown = first.map(({ inputs }) => inputs.map((part) => partText(part, inputs.length)).join(" with "));
+  const more = many === null || many > first.length ? ["…"] : [];
+  const known = PlanReason.safeParse(why);
+  const reason = known.success ? planReasonText(known.data) : why.reason;
+  return shown.join("") === "" ? reason : `${reason}: ${[...shown, ...more].join(", ")}`;
+}
+
+function planReasonText(why: PlanReason): string {
+  switch (why.reason) {
+    case "version":
+    case "inputs":
+      return `${why.fields.join(" and ")} ${why.fields.length === 1 ? "changes" : "change"}`;
+    case "reprocess":
+      return "run again because that is asked for";
+    case "new":
+      return "new since the newest job";
+    case "changed":
+      return "changed since the newest job";
+    case "again":
+      return why.job === null ? "without a result any more" : `${why.state} in job ${why.job}`;
+    case "unfinished":
+      return `not done yet in job ${why.job}`;
+  }
+}
+
+/** Such as "would run 3 datums, and keep the results of 197". */
+function planText({ run, kept, counted }: Plan): string {
+  if (run === null) return "would run every datum again, more than are counted here";
+  const least = counted ? "" : "at least ";
+  return `would run ${least}${count(run, "datum")}, and keep the results of ${least}${kept}`;
 }
 
 function inputLine({

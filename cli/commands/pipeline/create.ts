@@ -1,27 +1,30 @@
 import type { Command } from "commander";
 import { Pipeline } from "../../../protocol/pipelines.ts";
-import { withClient } from "../../gateway/client.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
-import { printJson, printLine } from "../../output/output.ts";
+import { printJson, printLine, printNote } from "../../output/output.ts";
 import { readSpecFile } from "../../spec/spec-file.ts";
+import { foreseenWarnings } from "./check.ts";
 
 /** `sluice pipeline create` */
 export function addPipelineCreate(group: Command): void {
   const command = group
     .command("create")
     .description(
-      "Creates a pipeline from a spec in JSON. Every problem that the gateway finds in it is told.",
+      "Creates a pipeline from a spec in JSON, or in YAML if its file is named so. Every problem that the gateway finds in it is told.",
     )
     .requiredOption("-f, --file <spec>", "file with the spec; - reads stdin")
     .action((options: ClientOptions & { readonly file: string }) =>
       withClient(options, async (client) => {
         const spec = await readSpecFile(options.file);
+        const warnings = await foreseenWarnings(client, { spec, update: undefined });
         const pipeline = await client.call(Pipeline, { method: "POST", path: "/pipelines", json: spec });
         if (options.json) printJson(pipeline);
         else
           printLine(
             `created ${pipeline.name}; its output is s3://${pipeline.outputBranch}.${pipeline.outputRepo}`,
           );
+        for (const warning of warnings) printNote(`warning: ${warning}`);
       }),
     );
   withClientOptions(

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { Pipeline } from "../../../protocol/pipelines.ts";
-import { withClient } from "../../gateway/client.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson, printLine, printText, showTime } from "../../output/output.ts";
@@ -22,18 +22,7 @@ export function addPipelineInspect(group: Command): void {
         const pipeline = await client.call(Pipeline, { method: "GET", path: `/pipelines/${pipelineName}` });
         if (options.spec) return printSpec(pipeline);
         if (options.json) return printJson(pipeline);
-        printLine(`name     ${pipeline.name}`);
-        printLine(`state    ${pipeline.state}${pipeline.reason === null ? "" : ` (${pipeline.reason})`}`);
-        printLine(`version  ${pipeline.version}`);
-        printLine(`created  ${showTime(pipeline.createdAt)}`);
-        if (pipeline.limited !== undefined) printLine(`limited  ${showLimited(pipeline.limited)}`);
-        printLine(`output   s3://${pipeline.outputBranch}.${pipeline.outputRepo}`);
-        if (pipeline.errorsBranch !== undefined) {
-          printLine(`errors   s3://${pipeline.errorsBranch}.${pipeline.outputRepo}`);
-        }
-        for (const path of pipeline.hidden ?? [])
-          printLine(`hidden   ${path}: this key may not read all of the inputs`);
-        printText(`spec     ${visibleJson(pipeline.spec, 2)}`);
+        printPipeline(pipeline);
       }),
     );
   withClientOptions(
@@ -52,7 +41,24 @@ function printSpec({ name: pipelineName, spec, hidden = [] }: Pipeline): void {
       { code: "AccessDenied" },
     );
   }
-  printText(visibleJson(spec, 2));
+  printText(visibleJson(spec, { indent: 2 }));
+}
+
+/** A pipeline for people. */
+function printPipeline(pipeline: Pipeline): void {
+  printLine(`name     ${pipeline.name}`);
+  if (pipeline.spec.description) printLine(`about    ${pipeline.spec.description}`);
+  printLine(`state    ${pipeline.state}${pipeline.reason === null ? "" : ` (${pipeline.reason})`}`);
+  printLine(`version  ${pipeline.version}`);
+  printLine(`created  ${showTime(pipeline.createdAt)}`);
+  if (pipeline.limited !== undefined) printLine(`limited  ${showLimited(pipeline.limited)}`);
+  printLine(`output   s3://${pipeline.outputBranch}.${pipeline.outputRepo}`);
+  if (pipeline.errorsBranch !== undefined) {
+    printLine(`errors   s3://${pipeline.errorsBranch}.${pipeline.outputRepo}`);
+  }
+  for (const path of pipeline.hidden ?? [])
+    printLine(`hidden   ${path}: this key may not read all of the inputs`);
+  printText(`spec     ${visibleJson(pipeline.spec, { indent: 2 })}`);
 }
 
 /** Whose the pipeline is, which decides over the secrets that it gets. */

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { Pipeline } from "../../../protocol/pipelines.ts";
-import { withClient } from "../../gateway/client.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 

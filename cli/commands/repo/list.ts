@@ -1,16 +1,11 @@
 import type { Command } from "commander";
 import { RepoList } from "../../../protocol/repos.ts";
-import { withClient } from "../../gateway/client.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printTable } from "../../output/output.ts";
 
-/** `sluice repo …` */
-export function addRepo(program: Command): void {
-  const group = program
-    .command("repo")
-    .summary("list repos")
-    .helpCommand(false)
-    .description("Repos: each is there while it has a branch. 'sluice mb' makes both.");
+/** `sluice repo list` */
+export function addRepoList(group: Command): void {
   const command = group
     .command("list")
     .description("Lists the repos that the key may see, with their branches.")

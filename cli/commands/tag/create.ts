@@ -1,8 +1,9 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { TagSet } from "../../../protocol/commits.ts";
 import { TagName } from "../../../protocol/names.ts";
-import { withClient } from "../../gateway/client.ts";
 import { parseCommitAddress, tagPath } from "../../gateway/commits.ts";
+import { commitId } from "../../gateway/ids/ids.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
@@ -20,8 +21,9 @@ export function addTagCreate(group: Command): void {
     )
     .option("--force", "move the tag if it names another commit")
     .action((name: string, text: string, options: ClientOptions & { readonly force?: true }) => {
-      const { commit, ...branch } = parseCommitAddress(text);
+      const { commit: named, ...branch } = parseCommitAddress(text);
       return withClient(options, async (client) => {
+        const commit = named && (await commitId(client, branch, named));
         const set = await client.call(TagSet, {
           method: "PUT",
           path: tagPath(branch, name),

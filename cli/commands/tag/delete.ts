@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { withClient } from "../../gateway/client.ts";
 import { parseBranch, tagPath } from "../../gateway/commits.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 import { tagName } from "./create.ts";

@@ -1,9 +1,10 @@
 import type { Command } from "commander";
 import { type Tag, TagPage } from "../../../protocol/commits.ts";
-import { type Client, encodePath, withClient } from "../../gateway/client.ts";
+import { type Client, encodePath } from "../../gateway/client.ts";
 import { parseBranch } from "../../gateway/commits.ts";
+import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
-import { printJson, printTable, showTime } from "../../output/output.ts";
+import { printJson, printTable, shortener, showTime } from "../../output/output.ts";
 
 /** `sluice tag list` */
 export function addTagList(group: Command): void {
@@ -16,7 +17,13 @@ export function addTagList(group: Command): void {
       return withClient(options, async (client) => {
         const tags = await allTags(client, of);
         if (options.json) return printJson({ tags });
-        const rows = tags.map((tag) => [tag.name, `s3://${tag.bucket}`, tag.commit, showTime(tag.createdAt)]);
+        const short = shortener(tags.map(({ commit }) => commit));
+        const rows = tags.map((tag) => [
+          tag.name,
+          `s3://${tag.bucket}`,
+          short(tag.commit),
+          showTime(tag.createdAt),
+        ]);
         printTable([["NAME", "BUCKET", "COMMIT", "CREATED"], ...rows]);
       });
     });

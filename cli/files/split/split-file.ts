@@ -2,16 +2,14 @@ import { createReadStream, rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
+import { atEnd } from "../../local/stop-requests.ts";
 import { type EntryPage, inPages } from "../entry-pages.ts";
 import { checkTarget, type LocalEntry } from "../local-tree.ts";
 import { JsonSplitter } from "./json-splitter.ts";
+import type { SplitKind } from "./kinds.ts";
 import { LineSplitter } from "./line-splitter.ts";
 import { Piece } from "./piece.ts";
 import type { RecordSplitter } from "./record-splitter.ts";
-
-/** By what a file can be cut. */
-export const SPLIT_KINDS = ["line", "json"] as const;
-export type SplitKind = (typeof SPLIT_KINDS)[number];
 
 export interface Split {
   /** A file on this machine, or `-` for what comes on stdin. */
@@ -41,8 +39,7 @@ const SPLITTERS: Readonly<Record<SplitKind, new (name: string) => RecordSplitter
 export async function* splitFile(split: Split): AsyncGenerator<EntryPage> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-split-"));
   // A program that is stopped while it waits for input never comes to the end of this.
-  const removeAtExit = (): void => rmSync(folder, { recursive: true, force: true });
-  process.once("exit", removeAtExit);
+  const forget = atEnd(() => rmSync(folder, { recursive: true, force: true }));
   try {
     for await (const page of inPages(piecesOf(split, folder), { maxBytes: PAGE_BYTES })) {
       yield page;
@@ -50,7 +47,7 @@ export async function* splitFile(split: Split): AsyncGenerator<EntryPage> {
     }
   } finally {
     await rm(folder, { recursive: true, force: true });
-    process.off("exit", removeAtExit);
+    forget();
   }
 }
 

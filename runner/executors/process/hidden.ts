@@ -20,7 +20,7 @@ export interface HidingTerms {
 
 /**
  * Where machines keep keys: of a pod's service account, of Docker's and Podman's secrets, and the runner's own, as
- * docs/deploy.md has it.
+ * docs/runners.md has it.
  */
 const USUAL = ["/var/run/secrets", "/run/secrets", "/etc/sluice"];
 

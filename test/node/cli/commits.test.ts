@@ -1,15 +1,24 @@
+// @module-tag rest
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CommitDetail, CommitPage, DiffPage, Provenance } from "../../../protocol/commits.ts";
 import { BranchList, RepoList } from "../../../protocol/repos.ts";
 import { NodeList } from "../../../protocol/runner.ts";
+import { parseCliJson } from "../../support/cli-json.ts";
 import { Control } from "../../support/control.ts";
-import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/dev-server.ts";
+import {
+  type DevServer,
+  sluice,
+  sluiceCommand,
+  sluiceEnv,
+  sluiceOk,
+  startDevServer,
+} from "../../support/dev-server.ts";
 import { FakeRunner } from "../../support/fake-runner.ts";
 import type { Ended } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
-import { REST } from "../../support/suite.ts";
+import { onTerminal } from "../../support/terminal.ts";
 
 let server: DevServer;
 let control: Control;
@@ -33,7 +42,7 @@ function ok(...args: string[]): Promise<string> {
 }
 
 async function okJson(...args: string[]): Promise<unknown> {
-  return JSON.parse(await ok(...args, "--json"));
+  return parseCliJson(await ok(...args, "--json"));
 }
 
 /** A bucket with a commit for each file; answers the commits. */
@@ -60,6 +69,39 @@ async function ran(name: string, { input, path }: { input: string; path: string 
 }
 
 describe("sluice commit list", () => {
+  test("is one page with short ids on a terminal, and all of it, whole, into a pipe", async () => {
+    const files = Array.from({ length: 22 }, (_, index): [string, string] => ["a", `${index}`]);
+    const commits = await filled("master.lengthy", ...files);
+    const terminal = onTerminal(sluiceCommand(["commit", "list", "master.lengthy"]), {
+      env: sluiceEnv(server),
+    });
+    expect(await terminal.ended).toBe(0);
+    const shown = terminal.screen().split("\r\n");
+    expect(shown.filter((line) => /^01/.test(line))).toHaveLength(20);
+    const short = /^01\S+/.exec(shown[1] ?? "")?.[0] ?? "";
+    expect(short.length).toBeLessThan(26);
+    expect(commits.filter((id) => id.startsWith(short))).toEqual([commits.at(-1)]);
+    expect(terminal.screen()).toContain(`more with --all, or --after ${commits[2]}`);
+    // What is shown is what may be typed.
+    expect(await ok("commit", "inspect", "master.lengthy", short)).toContain(`commit    ${commits.at(-1)}\n`);
+
+    const piped = (await ok("commit", "list", "master.lengthy")).trimEnd().split("\n").slice(1);
+    expect(piped.map((line) => line.slice(0, 26))).toEqual(commits.toReversed());
+    const page = JSON.parse(await ok("commit", "list", "master.lengthy", "--json"));
+    expect([page.commits.length, page.next]).toEqual([22, null]);
+    expect(page.commits[0].createdAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    const all = onTerminal(sluiceCommand(["commit", "list", "master.lengthy", "--all"]), {
+      env: sluiceEnv(server),
+    });
+    expect(await all.ended).toBe(0);
+    expect(
+      all
+        .screen()
+        .split("\r\n")
+        .filter((line) => /^01/.test(line)),
+    ).toHaveLength(22);
+  });
+
   test("shows a branch's commits, newest first, with or without s3:// before it", async () => {
     const [first, second] = await filled("master.log", ["a", "1"], ["a", "2"]);
     const lines = (await ok("commit", "list", "master.log")).trimEnd().split("\n");
@@ -68,16 +110,16 @@ describe("sluice commit list", () => {
       new RegExp(`^${second} .* 1 written, 1 replaced or deleted +- +${server.accessKeyId}$`),
     );
     expect(lines[2]).toMatch(new RegExp(`^${first} `));
-    expect(await ok("commit", "list", "s3://master.log", "--limit", "1")).toContain(
-      `more with --after ${second}`,
+    expect((await cli("commit", "list", "s3://master.log", "--limit", "1")).stderr).toBe(
+      `more with --after ${second}\n`,
     );
     const page = CommitPage.parse(await okJson("commit", "list", "master.log", "--after", second ?? ""));
     expect(page).toMatchObject({ commits: [{ id: first, parent: null, job: null }], next: null });
   });
 
-  test("fails in words where there is nothing to list, or the address is none", REST, async () => {
+  test("fails in words where there is nothing to list, or the address is none", async () => {
     const unknown = await cli("commit", "list", "master.nowhere");
-    expect(unknown.code).toBe(1);
+    expect(unknown.code).toBe(7);
     expect(unknown.stderr).toContain("master.nowhere");
     for (const text of ["-nowhere", "master.log/a", "01ARZ3NDEKTSV4RRFFQ69G5FAV.master.log"])
       expect(await cli("commit", "list", text)).toMatchObject({ code: 2 });
@@ -98,10 +140,10 @@ describe("sluice commit diff", () => {
       changes: [{ path: "a", change: "changed" }],
       next: null,
     });
-    const limited = await ok("commit", "diff", "master.diff", first ?? "", "--limit", "1");
-    expect(limited).toContain("more with --after 'a'");
+    const limited = await cli("commit", "diff", "master.diff", first ?? "", "--limit", "1");
+    expect(limited.stderr).toBe("more with --after 'a'\n");
     expect(await ok("commit", "diff", "master.diff", first ?? "", "--after", "a")).not.toContain(" a\n");
-    expect((await cli("commit", "diff", "master.diff", "01ARZ3NDEKTSV4RRFFQ69G5FAV")).code).toBe(1);
+    expect((await cli("commit", "diff", "master.diff", "01ARZ3NDEKTSV4RRFFQ69G5FAV")).code).toBe(7);
   });
 });
 
@@ -112,7 +154,7 @@ describe("--message and --meta", () => {
     return `s3://${open}`;
   }
 
-  test("of cp, rm and commit finish are kept with the commit, and shown where it is", REST, async () => {
+  test("of cp, rm and commit finish are kept with the commit, and shown where it is", async () => {
     await s3.createBucket("master.said");
     const file = join(server.data, "said.txt");
     await writeFile(file, "1");
@@ -150,7 +192,7 @@ describe("--message and --meta", () => {
     expect((await cli("commit", "diff", "master.said", before, id)).stderr).toBe(`${lines.join("\n")}\n`);
   });
 
-  test("are refused before anything is sent if no commit can keep them", REST, async () => {
+  test("are refused before anything is sent if no commit can keep them", async () => {
     await s3.createBucket("master.unsaid");
     const open = await opened("master.unsaid");
     const file = join(server.data, "unsaid.txt");
@@ -200,20 +242,20 @@ describe("sluice commit inspect", () => {
     );
   });
 
-  test("fails in words where the commit, or the file in it, is not there", REST, async () => {
+  test("fails in words where the commit, or the file in it, is not there", async () => {
     await filled("master.gaps", ["a", "1"]);
     await s3.createBucket("master.bare");
     const none = await cli("commit", "inspect", "master.bare");
-    expect(none).toMatchObject({ code: 1 });
+    expect(none).toMatchObject({ code: 7 });
     expect(none.stderr).toContain("s3://master.bare has no commit yet");
     expect((await cli("commit", "inspect", "master.gaps/b")).stderr).toContain("has no file 'b'");
-    expect((await cli("commit", "inspect", "master.gaps", "01ARZ3NDEKTSV4RRFFQ69G5FAV")).code).toBe(1);
+    expect((await cli("commit", "inspect", "master.gaps", "01ARZ3NDEKTSV4RRFFQ69G5FAV")).code).toBe(7);
     expect(await cli("commit", "inspect", "master.gaps/a", "--path", "b")).toMatchObject({ code: 2 });
   });
 });
 
 describe("the other lists", () => {
-  test("show repos with their branches", REST, async () => {
+  test("show repos with their branches", async () => {
     for (const bucket of ["master.lists", "dev.lists"]) await s3.createBucket(bucket);
     expect(await ok("repo", "list")).toMatch(/^lists +dev master$/m);
     const { repos } = RepoList.parse(await okJson("repo", "list"));
@@ -225,7 +267,7 @@ describe("the other lists", () => {
     expect(await cli("branch", "list", "no.body")).toMatchObject({ code: 2 });
   });
 
-  test("show nodes and whether they live", REST, async () => {
+  test("show nodes and whether they live", async () => {
     await runner.heartbeat();
     expect(await ok("node", "list")).toMatch(/^n1 +live +fake +1 +- +- +\d{4}-/m);
     const { nodes } = NodeList.parse(await okJson("node", "list"));

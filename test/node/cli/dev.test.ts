@@ -30,6 +30,7 @@ async function dev(cwd: string, ...args: string[]): Promise<{ greeting: Greeting
 
 interface Greeting {
   readonly endpoint: string;
+  readonly console: string;
   readonly data: string;
   readonly key: string;
   readonly runners: number;
@@ -41,13 +42,14 @@ describe("sluice dev", () => {
     const cwd = scratchFolder();
     const { greeting } = await dev(cwd, "--runners", "0");
     expect(greeting).toMatchObject({ data: ".sluice", key: ".sluice/root-key.json", runners: 0 });
+    expect(await (await fetch(greeting.console)).text()).toContain("<title>Sluice");
     expect(await mustRun([...SLUICE, "mb", "s3://master.found"], { cwd })).toBe("made s3://master.found\n");
     const elsewhere = scratchFolder();
     const data = join(cwd, ".sluice");
     expect(await mustRun([...SLUICE, "ls", "--data", data], { cwd: elsewhere })).toContain("master.found");
   });
 
-  test("runs pipelines with as many runners as asked, and ends with 0 at SIGTERM", async () => {
+  test("runs pipelines with as many runners as asked, and ends with 0 at SIGTERM", REST, async () => {
     const cwd = scratchFolder();
     const { greeting, process } = await dev(cwd, "--runners", "2", "--executor", "process");
     const nodes = await eventually("two nodes live", async () => {
@@ -121,6 +123,13 @@ describe("a command of a pipeline in sluice dev", () => {
       expect(launched.output()).toMatch(
         /^commands as processes with your rights and this machine's tools \(.*\), since no container engine answers here$/m,
       );
+      // What it says to type there leads to this program and this gateway, whatever folder it is typed in.
+      const [, typed = ""] = /^In another terminal: (.*)$/m.exec(launched.output()) ?? [];
+      const said = await mustRun(["sh", "-euc", `${typed}; echo "$SLUICE_ENDPOINT $SLUICE_ACCESS_KEY_ID"`], {
+        cwd: scratchFolder(),
+      });
+      expect(said).toContain(`http://127.0.0.1:`);
+      expect(said.trim()).toMatch(new RegExp(` ${rootKey(cwd).accessKeyId}$`));
       const { code, stderr } = await run([...SLUICE, "runner", "--node", "other"], { cwd, env });
       expect(stderr).toMatch(/^error: no container engine answers here: .*--executor process\n {2}docker: /);
       expect(code).toBe(2);

@@ -1,11 +1,16 @@
 import { existsSync, readdirSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { clockFinding } from "../../../cli/doctor/clock.ts";
 import { spaceFinding } from "../../../cli/doctor/data-folder.ts";
+import { readyFindings } from "../../../cli/doctor/gateway.ts";
 import { machineFindings } from "../../../cli/doctor/machine.ts";
 import { userNamespacesFinding } from "../../../cli/doctor/user-namespaces.ts";
+import { findConnection } from "../../../cli/gateway/connection.ts";
 import { type DevServer, ROOT, startDevServer } from "../../support/dev-server.ts";
+import { FAULTS } from "../../support/faults.ts";
 import { type Door, doorVariables } from "../../support/keys.ts";
 import { freePort } from "../../support/ports.ts";
 import { mustRun, run } from "../../support/processes.ts";
@@ -31,6 +36,87 @@ describe("what sluice doctor says", () => {
     const finding = clockFinding({ sentAt, receivedAt: sentAt + 300, theirs: NOON });
     expect(finding).toMatchObject({ check: "clock", state });
     expect(finding.found).toContain(words);
+  });
+
+  test("what a gateway lacks: why and what mends it if the key may hear that, else the names", async () => {
+    const causes = [{ check: "migrations", cause: "D1 lacks one.", fix: "Apply it." }];
+    for (const [told, findings] of [
+      [
+        { ready: false, failed: ["migrations"], causes },
+        [{ check: "ready", state: "fail", found: "migrations: D1 lacks one.", fix: "Apply it." }],
+      ],
+      [
+        { ready: false, failed: ["blobs"] },
+        [{ check: "ready", state: "fail", found: "the gateway can't serve: blobs", fix: expect.any(String) }],
+      ],
+      [
+        { ready: true, failed: [] },
+        [{ check: "ready", state: "ok", found: "the gateway has all that it needs" }],
+      ],
+      [
+        FAULTS["a D1 that is away"],
+        [
+          {
+            check: "ready",
+            state: "fail",
+            found: expect.stringContaining("catalogue: The catalogue (D1) can't be reached"),
+            fix: expect.stringContaining("Look at the state of D1"),
+          },
+        ],
+      ],
+      [
+        FAULTS["a forgotten migration"],
+        [
+          {
+            check: "ready",
+            state: "fail",
+            found: expect.stringContaining("migrations: D1 lacks a migration"),
+            fix: expect.stringContaining("Apply the migrations"),
+          },
+        ],
+      ],
+      [
+        FAULTS["a missing secret"],
+        [
+          {
+            check: "ready",
+            state: "fail",
+            found: "the gateway can't serve: configuration",
+            fix: expect.stringContaining("look at the gateway's variables"),
+          },
+        ],
+      ],
+      [
+        FAULTS["an object near its limit"],
+        [
+          { check: "ready", state: "ok", found: "the gateway has all that it needs" },
+          {
+            check: "space",
+            state: "warn",
+            found: "the database of the branch master.full is 97 % full",
+            fix: expect.stringContaining("sluice branch keep"),
+          },
+        ],
+      ],
+      ["no gateway of this release", []],
+    ] as const) {
+      const server = createServer(({ url }, answer) => {
+        if (url === "/healthz") answer.end("ok\n");
+        else if (url === "/readyz") answer.end(typeof told === "string" ? told : JSON.stringify(told));
+        else answer.writeHead(500).end();
+      });
+      const port = await new Promise<number>((resolve) => {
+        server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
+      });
+      const env = {
+        SLUICE_ENDPOINT: `http://127.0.0.1:${port}`,
+        SLUICE_ACCESS_KEY_ID: "some-key",
+        SLUICE_SECRET_ACCESS_KEY: "some-secret",
+      };
+      const found = await readyFindings(findConnection({ dataDir: "/none", env }));
+      expect(found).toEqual(findings);
+      await new Promise((resolve) => server.close(resolve));
+    }
   });
 
   test("that a disk is nearly full, or too small for the cache", () => {
@@ -119,9 +205,10 @@ describe("sluice doctor", () => {
   test("finds nothing wrong with a machine that runs datums, and leaves nothing behind", async () => {
     const { code, works, states, text } = await doctor(server, { args: ["--executor", "process"] });
     expect({ code, works, text }).toMatchObject({ code: 0, works: true });
-    const checks = ["node", "system", "data", "process", "namespaces", "gateway", "clock", "key"];
+    const checks = ["node", "system", "data", "process", "namespaces", "gateway", "clock", "ready", "key"];
     expect(Object.keys(states)).toEqual(checks);
-    for (const check of ["process", "gateway", "clock", "key"]) expect(states[check], text).toBe("ok");
+    for (const check of ["process", "gateway", "clock", "ready", "key"])
+      expect(states[check], text).toBe("ok");
     expect(readdirSync(cwd)).toEqual([]);
   });
 

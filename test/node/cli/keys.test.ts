@@ -1,14 +1,15 @@
+// @module-tag rest
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Key, KeyCreated, KeyPage } from "../../../protocol/keys.ts";
+import { parseCliJson } from "../../support/cli-json.ts";
 import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import type { Door } from "../../support/keys.ts";
 import type { Ended } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
-import { REST } from "../../support/suite.ts";
 
 let server: DevServer;
 
@@ -24,7 +25,7 @@ function ok(...args: string[]): Promise<string> {
 }
 
 async function create(...args: string[]): Promise<KeyCreated> {
-  return KeyCreated.parse(JSON.parse(await ok("key", "create", ...args, "--json")));
+  return KeyCreated.parse(parseCliJson(await ok("key", "create", ...args, "--json")));
 }
 
 function doorOf({ id, secret }: KeyCreated): Door {
@@ -57,34 +58,31 @@ describe("sluice key create", () => {
     expect((await new S3(server).get("master.labels", "file"))?.toString()).toBe("theirs");
   });
 
-  test("by itself makes one that reads everything, and prints what to export", REST, async () => {
+  test("by itself makes one that reads everything, and prints what to export", async () => {
     const printed = await ok("key", "create");
     expect(printed).toMatch(
-      /^export SLUICE_ACCESS_KEY_ID=SLUICE[0-9A-F]{14}\nexport SLUICE_SECRET_ACCESS_KEY=[\w-]{40}\n# read in all repos; .*\n$/,
+      /^export SLUICE_ENDPOINT=\S+\nexport SLUICE_ACCESS_KEY_ID=SLUICE[0-9A-F]{14}\nexport SLUICE_SECRET_ACCESS_KEY=[\w-]{40}\n/,
     );
-    const [id = "", secret = ""] = [...printed.matchAll(/=(\S+)/g)].map(([, value]) => value);
+    expect(printed).toMatch(/\n# read in all repos; .*\n$/);
+    const [, id = "", secret = ""] = [...printed.matchAll(/=(\S+)/g)].map(([, value]) => value);
     const door: Door = { endpoint: server.endpoint, accessKeyId: id, secretAccessKey: secret };
     expect((await new S3(door).get("master.labels", "file"))?.toString()).toBe("theirs");
     expect(await outcome(door, "PUT", "/master.labels/file", "mine")).toBe("403 AccessDenied");
   });
 
-  test(
-    "and the other commands, by a key that may not handle keys, end with 1 and say what was needed",
-    REST,
-    async () => {
-      const door = doorOf(await create("--level", "admin", "--repo", "images"));
-      for (const args of [["create"], ["list"], ["delete", "SLUICE00000000000000"]]) {
-        const { code, stderr } = await sluice(door, "key", ...args);
-        expect(stderr).toMatch(
-          /^error: The access key allows admin in the repo 'images'; this needs admin on what belongs to no repo/,
-        );
-        expect(code).toBe(1);
-      }
-    },
-  );
+  test("and the other commands, by a key that may not handle keys, end with 1 and say what was needed", async () => {
+    const door = doorOf(await create("--level", "admin", "--repo", "images"));
+    for (const args of [["create"], ["list"], ["delete", "SLUICE00000000000000"]]) {
+      const { code, stderr } = await sluice(door, "key", ...args);
+      expect(stderr).toMatch(
+        /^error: The access key allows admin in the repo 'images'; this needs admin on what belongs to no repo/,
+      );
+      expect(code).toBe(1);
+    }
+  });
 });
 
-describe("sluice key create --pipelines", REST, () => {
+describe("sluice key create --pipelines", () => {
   const folder = scratchFolder();
   const spec = join(folder, "shrunk.json");
   afterAll(() => removeScratch(folder));
@@ -111,7 +109,7 @@ describe("sluice key create --pipelines", REST, () => {
     await ok("pipeline", "delete", "shrunk");
   });
 
-  test("with a level below admin is refused, and the problem is at its field", REST, async () => {
+  test("with a level below admin is refused, and the problem is at its field", async () => {
     const { code, stderr } = await sluice(server, "key", "create", "--level", "write", "--pipelines");
     expect(stderr).toContain("pipelines: is for level admin");
     expect(code).toBe(1);
@@ -119,16 +117,52 @@ describe("sluice key create --pipelines", REST, () => {
 });
 
 describe("sluice key list", () => {
-  test("shows the keys without their secrets, page by page", REST, async () => {
+  test("shows the keys without their secrets, page by page", async () => {
     const { secret, ...key } = await create("--level", "read", "--repo", "labels", "--repo", "images");
     const text = await ok("key", "list", "--json");
-    expect(KeyPage.parse(JSON.parse(text)).keys).toContainEqual(Key.parse(key));
+    expect(KeyPage.parse(parseCliJson(text)).keys).toContainEqual(Key.parse(key));
     expect(text).not.toContain(secret);
     expect(await ok("key", "list")).toMatch(new RegExp(`^${key.id} +read +labels images +\\d{4}-`, "m"));
     await create();
-    const first = await ok("key", "list", "--limit", "1");
-    const after = /^more with --after (\S+)$/m.exec(first)?.[1] ?? "";
+    const first = await sluice(server, "key", "list", "--limit", "1");
+    const after = /^more with --after (\S+)$/m.exec(first.stderr)?.[1] ?? "";
+    expect(after).not.toBe("");
     expect(await ok("key", "list", "--after", after)).not.toContain(after);
+  });
+});
+
+describe("sluice whoami", () => {
+  test("shows the key, what it may do, the gateway, and where each was read from", async () => {
+    const { secret, id } = await create("--level", "admin", "--repo", "images", "--pipelines");
+    const door = { endpoint: server.endpoint, accessKeyId: id, secretAccessKey: secret };
+    expect(await sluiceOk(door, "whoami")).toBe(
+      [
+        `key        ${id} (from SLUICE_ACCESS_KEY_ID)`,
+        "level      admin",
+        "repos      images",
+        "pipelines  creates, updates and starts them",
+        `gateway    ${server.endpoint} (from SLUICE_ENDPOINT)\n`,
+      ].join("\n"),
+    );
+    const { secret: runner, id: node } = await create("--level", "runner");
+    const told = await sluiceOk({ ...door, accessKeyId: node, secretAccessKey: runner }, "whoami", "--json");
+    expect(JSON.parse(told)).toMatchObject({ id: node, level: "runner", keySource: "SLUICE_ACCESS_KEY_ID" });
+  });
+});
+
+describe("sluice branch protect", () => {
+  test("takes a key by how its id begins, and refuses what begins several", async () => {
+    const { id } = await create("--level", "write");
+    await ok("mb", "s3://master.guarded");
+    const begin = id.slice(0, -3).toLowerCase();
+    expect(await ok("branch", "protect", "master.guarded", "--key", begin)).toBe(
+      `s3://master.guarded is protected: only the key ${id} may write to it\n`,
+    );
+    const { code, stderr } = await sluice(server, "branch", "protect", "master.guarded", "--key", "SLUICE");
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining("the ids of several keys begin with 'SLUICE'"),
+    ]);
   });
 });
 
@@ -139,7 +173,7 @@ describe("sluice key delete", () => {
     return ended;
   }
 
-  test("deletes all that are there, and names with 1 those that are not", REST, async () => {
+  test("deletes all that are there, and names with 1 those that are not", async () => {
     const [one, two] = [await create(), await create()];
     const { stdout, stderr } = await refused(one.id, "SLUICE00000000000000", two.id);
     expect(stdout.toString()).toBe(`deleted ${one.id}\ndeleted ${two.id}\n`);
@@ -151,7 +185,7 @@ describe("sluice key delete", () => {
     expect(JSON.parse(json.stderr).error).toMatchObject({ code: "NotDeleted", issues: [{ path: one.id }] });
   });
 
-  test("does not delete the root key", REST, async () => {
+  test("does not delete the root key", async () => {
     expect((await refused(server.accessKeyId)).stderr).toContain("is the root key");
   });
 });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Node, NodeList } from "../../../protocol/runner.ts";
+import { parseCliJson } from "../../support/cli-json.ts";
 import { Control } from "../../support/control.ts";
 import {
   type DevServer,
@@ -77,7 +78,7 @@ describe("sluice node", () => {
     await server.kill9();
     await server.restart();
     expect(await share(drained)).toBeUndefined();
-    const node = Node.parse(JSON.parse(await ok("node", "resume", "drained", "--json")));
+    const node = Node.parse(parseCliJson(await ok("node", "resume", "drained", "--json")));
     expect(node).toMatchObject({ name: "drained", draining: false });
     expect(await share(drained)).toBe(1);
     expect(await ok("node", "resume", "drained")).toBe("drained takes work again\n");
@@ -143,7 +144,7 @@ describe("sluice node", () => {
     for (const verb of ["drain", "resume"]) {
       const { code, stderr } = await sluice(server, "node", verb, "nowhere");
       expect({ code, stderr }).toEqual({
-        code: 1,
+        code: 7,
         stderr: "error: There is no node 'nowhere': 'sluice node list' shows those there are.\n",
       });
     }

@@ -1,3 +1,4 @@
+// @module-tag rest
 import { execFileSync } from "node:child_process";
 import { createWriteStream, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +12,6 @@ import { type Ended, start } from "../../support/processes.ts";
 import { startRelay } from "../../support/relay.ts";
 import { S3 } from "../../support/s3.ts";
 import { scratchFolder } from "../../support/scratch.ts";
-import { REST } from "../../support/suite.ts";
 
 /** One more than one call takes. */
 const MANY = 10_001;
@@ -106,7 +106,7 @@ describe("sluice commit", () => {
     expect(await okJson("commit", "finish", bucket)).toEqual({ commit });
   });
 
-  test("rm -r in its bucket removes what is there and what is staged", REST, async () => {
+  test("rm -r in its bucket removes what is there and what is staged", async () => {
     const bucket = await open("master.emptied");
     await s3.put("master.emptied", "dir/old", "old");
     await ok("cp", file("new"), `${bucket}/dir/new`);
@@ -115,21 +115,21 @@ describe("sluice commit", () => {
     expect(await s3.keys("master.emptied")).toEqual([]);
   });
 
-  test("finish says when nothing changed", REST, async () => {
+  test("finish says when nothing changed", async () => {
     const bucket = await open("master.unchanged");
     expect(await ok("commit", "finish", bucket)).toBe("nothing changed: no commit was made");
     expect(await okJson("commit", "finish", bucket)).toEqual({ commit: null });
   });
 
-  test("abort forgets what was put, also when it is asked again", REST, async () => {
+  test("abort forgets what was put, also when it is asked again", async () => {
     const bucket = await open("master.aborted");
     await ok("cp", file("x"), `${bucket}/x`);
     expect(await ok("commit", "abort", bucket)).toBe(`aborted ${bucket}`);
     expect(await okJson("commit", "abort", bucket)).toHaveProperty("aborted");
     const { code, stderr } = await cli("commit", "finish", bucket, "--json");
-    expect([code, JSON.parse(stderr).error.code]).toEqual([1, "NoSuchSession"]);
+    expect([code, JSON.parse(stderr).error.code]).toEqual([7, "NoSuchSession"]);
     const put = await cli("cp", file("x"), `${bucket}/x`);
-    expect([put.code, put.stderr]).toEqual([1, expect.stringContaining("no such open commit")]);
+    expect([put.code, put.stderr]).toEqual([7, expect.stringContaining("no such open commit")]);
     expect(await s3.keys("master.aborted")).toEqual([]);
   });
 
@@ -144,15 +144,14 @@ describe("sluice commit", () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining(said)]);
   });
 
-  test("start in a branch that is not there says so", REST, async () => {
+  test("start in a branch that is not there says so", async () => {
     const { code, stderr } = await cli("commit", "start", "s3://master.nowhere");
-    expect([code, stderr]).toEqual([1, expect.stringContaining("There is no branch 'master.nowhere'")]);
+    expect([code, stderr]).toEqual([7, expect.stringContaining("There is no branch 'master.nowhere'")]);
   });
 });
 
 describe("more files than one call takes", () => {
   test("go up by cp -r, and go by rm -r, as one commit and one job each", {
-    ...REST,
     timeout: 180_000,
   }, async () => {
     await s3.createBucket("master.many");
@@ -171,9 +170,9 @@ describe("more files than one call takes", () => {
     expect(jobs.map(({ inputs }) => inputs[0]?.commit)).toEqual([put.commit, removed.commit]);
   });
 
-  test("leave nothing behind where one of them can't be put", REST, async () => {
+  test("leave nothing behind where one of them can't be put", async () => {
     await s3.createBucket("master.half");
-    const client = new Client({ ...server, keySource: "the test" });
+    const client = new Client({ ...server, endpointSource: "the test", keySource: "the test" });
     const to = { repo: "half", branch: "master" };
     let session = "";
     const fill = async (opened: { view: string }): Promise<void> => {
@@ -188,7 +187,6 @@ describe("more files than one call takes", () => {
   });
 
   test("are not seen where a signal stops cp while it waits for input", {
-    ...REST,
     timeout: 180_000,
   }, async () => {
     await s3.createBucket("master.waiting");
@@ -207,8 +205,8 @@ describe("more files than one call takes", () => {
       lines.write("line\n".repeat(MANY));
       await relay.seen(({ path, status }) => path.endsWith("/commits") && status === 201);
       copying.signal("SIGTERM");
-      const { code, stderr } = await copying.ended;
-      expect([code, stderr]).toEqual([1, "error: stopped by a signal; nothing was committed\n"]);
+      const { signal, stderr } = await copying.ended;
+      expect([signal, stderr]).toEqual(["SIGTERM", "error: stopped by a signal; nothing was committed\n"]);
     } finally {
       lines.destroy();
       await relay.stop();
@@ -219,31 +217,27 @@ describe("more files than one call takes", () => {
   test.each([
     ["SIGINT", "half-way-told"],
     ["SIGKILL", "half-way-killed"],
-  ] as const)(
-    "are not seen where %s stops cp half-way",
-    { ...REST, timeout: 180_000 },
-    async (signal, repo) => {
-      await s3.createBucket(`master.${repo}`);
-      const relay = await startRelay(server);
-      try {
-        const door = { ...server, endpoint: relay.endpoint };
-        const command = [process.execPath, join(ROOT, "bin/sluice.js"), "cp", "-r"];
-        const copying = start([...command, folderOfMany(2 * MANY), `s3://master.${repo}`], {
-          cwd: ROOT,
-          env: doorVariables(door),
-        });
-        await relay.seen(({ path, status }) => path.endsWith("/commits") && status === 201);
-        copying.signal(signal);
-        const { code, stderr } = await copying.ended;
-        if (signal === "SIGINT") {
-          expect([code, stderr]).toEqual([1, "error: stopped by a signal; nothing was committed\n"]);
-          const { path } = await relay.seen(({ method }) => method === "DELETE");
-          expect((await s3.ask("GET", path)).status).toBe(404);
-        }
-      } finally {
-        await relay.stop();
+  ] as const)("are not seen where %s stops cp half-way", { timeout: 180_000 }, async (signal, repo) => {
+    await s3.createBucket(`master.${repo}`);
+    const relay = await startRelay(server);
+    try {
+      const door = { ...server, endpoint: relay.endpoint };
+      const command = [process.execPath, join(ROOT, "bin/sluice.js"), "cp", "-r"];
+      const copying = start([...command, folderOfMany(2 * MANY), `s3://master.${repo}`], {
+        cwd: ROOT,
+        env: doorVariables(door),
+      });
+      await relay.seen(({ path, status }) => path.endsWith("/commits") && status === 201);
+      copying.signal(signal);
+      const { signal: endedBy, stderr } = await copying.ended;
+      if (signal === "SIGINT") {
+        expect([endedBy, stderr]).toEqual([signal, "error: stopped by a signal; nothing was committed\n"]);
+        const { path } = await relay.seen(({ method }) => method === "DELETE");
+        expect((await s3.ask("GET", path)).status).toBe(404);
       }
-      expect([await s3.keys(`master.${repo}`), await s3.headCommit(`master.${repo}`)]).toEqual([[], ""]);
-    },
-  );
+    } finally {
+      await relay.stop();
+    }
+    expect([await s3.keys(`master.${repo}`), await s3.headCommit(`master.${repo}`)]).toEqual([[], ""]);
+  });
 });

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { jsonFault } from "../../../cli/spec/json-fault.ts";
-import { parseSpec } from "../../../cli/spec/spec-file.ts";
+import { parseSpec, readSpecFile } from "../../../cli/spec/spec-file.ts";
 import { PipelineCheck } from "../../../protocol/pipeline-check.ts";
 import { type DevServer, sluice, startDevServer } from "../../support/dev-server.ts";
 import type { Ended } from "../../support/processes.ts";
@@ -30,7 +30,8 @@ describe("a text that is not JSON", () => {
     ['{"a": }', 1, 7, "'}' is no value"],
     ['// a\n{"a": 1}', 1, 1, "JSON has no comments"],
     ['{"a": 1 # b\n}', 1, 9, "JSON has no comments"],
-    ['{"a": 1} {"b": 2}', 1, 10, "there is more text behind the end"],
+    ['{"a": 1} {"b": 2}', 1, 10, "another object begins: give each pipeline a file of its own"],
+    ['{"a": 1} end', 1, 10, "there is more text behind the end"],
     ["[".repeat(201), 1, 201, "this nests too deep"],
   ])("%j is wrong at line %i, column %i", (text, line, column, problem) => {
     expect(jsonFault(text)).toEqual({ line, column, problem });
@@ -87,11 +88,11 @@ function parses(text: string): boolean {
 describe("a specification file", () => {
   test.each([
     ["spec.json", "", "spec.json is not JSON: it is empty"],
-    ["spec.yaml", "pipeline:\n  name: edges\n", "it looks like YAML, and a specification is JSON"],
+    ["spec.txt", "pipeline:\n  name: edges\n", "it looks like YAML: name it .yaml, and it is read"],
     [
       "-",
       "---\npipeline:\n  name: edges\n",
-      "stdin is not JSON: line 1, column 1: '---' is no value; it looks like YAML",
+      "stdin is not JSON: line 1, column 1: '---' is no value; it looks like YAML: in a file whose name ends in .yaml, it is read",
     ],
     [
       "spec.json",
@@ -101,6 +102,32 @@ describe("a specification file", () => {
     ["spec.json", "[{}, {}]", "spec.json holds a list of 2: a specification is one object"],
   ])("%s of %j is refused with a hint", (file, content, says) => {
     expect(() => parseSpec(content, file)).toThrow(says);
+  });
+
+  test.each([
+    ["", "it is empty"],
+    ["a: 1\nb: [1, 2\nc: 3\n", "line 3, column 1: "],
+    ["a: 1\na: 2\n", "line 2, column 1: Map keys must be unique"],
+    ["a: 1\n---\nb: 2\n", "holds another document from line 2 on: a specification is one object"],
+    ["- a: 1\n- a: 2\n", "holds a list of 2: a specification is one object"],
+  ])("in YAML that is wrong says where: %j", async (content, says) => {
+    const file = join(scratchFolder(), "spec.yaml");
+    writeFileSync(file, content);
+    await expect(readSpecFile(file)).rejects.toThrow(says);
+  });
+
+  test("in YAML is what its JSON would be", async () => {
+    const file = join(scratchFolder(), "spec.YML");
+    const stdin = "stdin:\n    - |-\n      for f in /pfs/in/*; do\n      wc $f; done";
+    writeFileSync(
+      file,
+      `# counts\npipeline: {name: count}\ntransform:\n  image: busybox\n  ${stdin}\ndatumTries: 1\n`,
+    );
+    expect(await readSpecFile(file)).toEqual({
+      pipeline: { name: "count" },
+      transform: { image: "busybox", stdin: ["for f in /pfs/in/*; do\nwc $f; done"] },
+      datumTries: 1,
+    });
   });
 
   test("that is JSON is no YAML", () => {
@@ -169,16 +196,33 @@ describe("sluice pipeline check", () => {
   test("tells every problem, as creating would, and ends with 1", async () => {
     const { code, stdout, stderr } = await check({
       ...spec({ repo: { name: "imges" }, glob: "/*.[ch" }),
-      stdIn: [],
+      colour: [],
     });
     expect([stdout.toString(), code]).toEqual(["", 1]);
     expect(stderr.split("\n")).toEqual([
       "error: The pipeline specification has 3 problems.",
-      expect.stringMatching(/^ {2}stdIn: there is no field 'stdIn': leave it out/),
+      expect.stringMatching(/^ {2}colour: there is no field 'colour': leave it out/),
       "  inputs[0].glob: the glob '/*.[ch' has a '[' without its ']': write '\\[' for the character itself (at character 4)",
       "  inputs[0].repo.name: there is no repo 'imges': did you mean 'images'?",
       "",
     ]);
+  });
+
+  test("says what to write in place of fields that other systems have", async () => {
+    const { stderr } = await check({
+      ...spec({ pfs: { repo: "images", glob: "/*" } }),
+      command: ["true"],
+      parallelism: 4,
+    });
+    expect(stderr).toContain(
+      `command: there is no field 'command' here: write "cmd": ["python3", "/run.py"] in transform`,
+    );
+    expect(stderr).toContain(
+      'parallelism: there is no field \'parallelism\' here: write "parallelism_spec": { "strategy"',
+    );
+    expect(stderr).toContain(
+      `inputs[0].pfs: there is no field 'pfs' here: write its fields here: "repo": { "name": "images" }, "glob": "/*"`,
+    );
   });
 
   test("makes nothing", async () => {
@@ -189,7 +233,35 @@ describe("sluice pipeline check", () => {
   test("with --update asks for a pipeline that is there", REST, async () => {
     const { code, stderr } = await check(spec(images), "--update");
     expect(stderr).toContain("there is no pipeline 'edges' to update");
-    expect(code).toBe(1);
+    expect(code).toBe(7);
+  });
+
+  test("warns of a glob that matches nothing, and so do create and update, beside their answer", async () => {
+    const nothing = spec({ ...images, glob: "/*.gif" });
+    const warning = "warning: the glob /*.gif of the input images matches nothing\n";
+    expect((await check(nothing)).stderr).toBe(warning);
+    const file = join(scratchFolder(), "spec.json");
+    writeFileSync(file, JSON.stringify(nothing));
+    const created = await sluice(server, "pipeline", "create", "-f", file);
+    expect([created.stdout.toString(), created.stderr, created.code]).toEqual([
+      "created edges; its output is s3://master.edges\n",
+      warning,
+      0,
+    ]);
+    const planned = await sluice(server, "pipeline", "update", "-f", file, "--plan");
+    expect(planned.stdout.toString()).toContain(
+      "\nchanges  nothing\nplan     would run 0 datums, and keep the results of 0\n",
+    );
+    const wider = join(scratchFolder(), "spec.json");
+    writeFileSync(wider, JSON.stringify(spec(images)));
+    const more = await sluice(server, "pipeline", "update", "-f", wider, "--plan");
+    expect(more.stdout.toString().split("\n").slice(4, 7)).toEqual([
+      "changes  inputs.images.glob",
+      "plan     would run 3 datums, and keep the results of 0",
+      "  3  inputs.images.glob changes: /a.png, /b.png, /notes",
+    ]);
+    const updated = await sluice(server, "pipeline", "update", "-f", file, "--json");
+    expect([JSON.parse(updated.stdout.toString()).name, updated.stderr]).toEqual(["edges", warning]);
   });
 
   test("has help with examples", async () => {

@@ -2,6 +2,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Job, JobPage, Pipeline, PipelineList } from "../../../protocol/pipelines.ts";
+import { NodeList } from "../../../protocol/runner.ts";
+import { parseCliJson } from "../../support/cli-json.ts";
 import { Control } from "../../support/control.ts";
 import { type DevServer, sluice, sluiceOk, startDevServer, startRunner } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -32,7 +34,7 @@ function ok(...args: string[]): Promise<string> {
 }
 
 async function okJson(...args: string[]): Promise<unknown> {
-  return JSON.parse(await ok(...args, "--json"));
+  return parseCliJson(await ok(...args, "--json"));
 }
 
 function spec(name: string, script: string): Record<string, unknown> {
@@ -49,9 +51,12 @@ function specFile(content: unknown): string {
   return file;
 }
 
-async function createPipeline(name: string, script: string): Promise<void> {
+/** Answers what is said beside the answer. */
+async function createPipeline(name: string, script: string): Promise<string> {
   await s3.createBucket(`master.${name}-in`);
-  await ok("pipeline", "create", "-f", specFile(spec(name, script)));
+  const { code, stderr } = await cli("pipeline", "create", "-f", specFile(spec(name, script)));
+  expect(code).toBe(0);
+  return stderr;
 }
 
 /** The id of a pipeline's first job. */
@@ -62,6 +67,13 @@ function firstJob(pipeline: string): Promise<string> {
 describe("sluice pipeline", () => {
   test("creates, lists, inspects and deletes", async () => {
     await createPipeline("whole", "true");
+    for (const [wrong, right] of [
+      [["pipeline", "inspect", "whoel"], "whole"],
+      [["branch", "list", "whole-im"], "whole-in"],
+    ] as const) {
+      const { code, stderr } = await cli(...wrong);
+      expect([code, stderr]).toEqual([7, expect.stringContaining(`did you mean '${right}'?\n`)]);
+    }
     const list = PipelineList.parse(await okJson("pipeline", "list"));
     expect(list.pipelines.find(({ name }) => name === "whole")).toMatchObject({
       inputs: ["master.whole-in"],
@@ -75,7 +87,7 @@ describe("sluice pipeline", () => {
     expect(await ok("pipeline", "inspect", "whole")).toContain("s3://master.whole\n");
     expect(await okJson("pipeline", "delete", "whole")).toEqual({ deleted: "whole" });
     expect(await ok("ls")).not.toContain("s3://master.whole\n");
-    expect((await cli("pipeline", "inspect", "whole")).code).toBe(1);
+    expect((await cli("pipeline", "inspect", "whole")).code).toBe(7);
   });
 
   test("can leave the output when it deletes", REST, async () => {
@@ -117,20 +129,24 @@ describe("sluice job", () => {
     const id = await firstJob("waiting");
     const { code, stderr } = await cli("job", "wait", id, "--timeout", "1");
     expect(stderr).toMatch(new RegExp(`^error: job ${id} is still (starting|running) after 1 s`));
-    expect(code).toBe(1);
+    expect(code).toBe(6);
   });
 
-  test("of an id that is not there ends with 1", REST, async () => {
+  test("of an id that is not there ends with 7", REST, async () => {
     for (const verb of ["inspect", "wait"]) {
       const { code, stderr } = await cli("job", verb, "01AAAAAAAAAAAAAAAAAAAAAAAA");
       expect(stderr).toContain("01AAAAAAAAAAAAAAAAAAAAAAAA");
-      expect(code).toBe(1);
+      expect(code).toBe(7);
     }
   });
 
   describe("with a runner", () => {
-    beforeAll(() => {
+    beforeAll(async () => {
       runner = startRunner(server, { node: "cli-test" });
+      await eventually("the gateway has heard of the node", async () => {
+        const { nodes } = NodeList.parse(await okJson("node", "list"));
+        return nodes.some(({ name, live }) => name === "cli-test" && live);
+      });
     });
 
     test("waits for a job that succeeds with 0, and shows and lists it", async () => {
@@ -146,12 +162,14 @@ describe("sluice job", () => {
       expect(await ok("cat", "s3://master.good/file")).toBe("content");
     });
 
-    test("waits for a job that fails with 1 and says why", REST, async () => {
-      await createPipeline("bad", "echo no luck >&2; exit 3");
+    test("waits for a job that fails with 3 and says why", REST, async () => {
+      expect(await createPipeline("bad", "echo no luck >&2; exit 3")).toBe(
+        "warning: no live node honours the image busybox: all run commands as processes\n",
+      );
       await s3.put("master.bad-in", "file", "content");
       const { code, stdout } = await cli("job", "wait", await firstJob("bad"));
       expect(stdout.toString()).toMatch(/^state +failure \(.+\)$/m);
-      expect(code).toBe(1);
+      expect(code).toBe(3);
     });
 
     test("lists by state, page by page", REST, async () => {
@@ -162,8 +180,8 @@ describe("sluice job", () => {
       expect(one.jobs.length).toBe(2);
       const two = JobPage.parse(await okJson("job", "list", "--pipeline", "many", "--after", one.next ?? ""));
       expect(two.jobs.length).toBe(1);
-      expect(await ok("job", "list", "--pipeline", "many", "--limit", "2")).toContain(
-        `more with --after ${one.next}`,
+      expect((await cli("job", "list", "--pipeline", "many", "--limit", "2")).stderr).toBe(
+        `more with --after ${one.next}\n`,
       );
       // The catalogue, which knows the jobs of all pipelines, may be a moment behind.
       await eventually("the catalogue knows", async () => {

@@ -315,7 +315,7 @@ describe("sluice cp --split", () => {
     });
   });
 
-  test("json with --per-file puts so many values into each", async () => {
+  test("json with --per-file puts so many values into each", REST, async () => {
     const events = file("events.json", '[{"n": 1}, {"n": 2},\n {"n":3}]');
     await ok("cp", "--create", "--split", "json", "--per-file", "2", events, "s3://master.values");
     expect(await contents("master.values")).toEqual({
@@ -324,7 +324,7 @@ describe("sluice cp --split", () => {
     });
   });
 
-  test("reads stdin, where its files have no ending", async () => {
+  test("reads stdin, where its files have no ending", REST, async () => {
     const { code } = await fromStdin("a\nb\n", "--create", "--split", "line", "-", "s3://master.piped/x");
     expect(code).toBe(0);
     expect(await contents("master.piped")).toEqual({
@@ -393,7 +393,7 @@ describe("sluice cp --split", () => {
     [2, ["--per-file", "2", "EMPTY", "s3://master.x"], "--per-file goes with --split only"],
     [2, ["--split", "line", "--per-file", "0", "EMPTY", "s3://master.x"], "whole number from 1"],
     [2, ["--split", "line", "s3://master.x/a", "EMPTY"], "--split"],
-    [2, ["-", "s3://master.x"], "with --split only"],
+    [2, ["-", "s3://master.x"], "what comes on stdin has no name"],
   ])("ends with %i where it is asked for %j", async (status, args, said) => {
     const empty = file("EMPTY", "");
     const { code, stderr } = await sluice(

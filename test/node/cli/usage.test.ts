@@ -8,6 +8,8 @@ import { doorVariables, ROOT_KEY } from "../../support/keys.ts";
 import { freePort } from "../../support/ports.ts";
 import { type Ended, run } from "../../support/processes.ts";
 import { scratchFolder } from "../../support/scratch.ts";
+import { REST } from "../../support/suite.ts";
+import { onTerminal } from "../../support/terminal.ts";
 
 /** Runs the CLI where there is no gateway, no key and no data folder. */
 function sluice(
@@ -38,6 +40,12 @@ async function closedDoor(): Promise<Record<string, string>> {
   return doorVariables({ endpoint: `http://127.0.0.1:${await freePort()}`, ...ROOT_KEY });
 }
 
+async function isThere(program: string): Promise<boolean> {
+  return (await run(["sh", "-c", `command -v ${program}`])).code === 0;
+}
+
+const [hasFish, hasZsh] = await Promise.all(["fish", "zsh"].map(isThere));
+
 const COMMANDS = [
   ["dev"],
   ["runner"],
@@ -63,8 +71,12 @@ const COMMANDS = [
   ["rb"],
   ["ls"],
   ["cp"],
+  ["sync"],
+  ["mv"],
   ["cat"],
   ["rm"],
+  ["commit", "wait"],
+  ["branch", "last-modified"],
 ];
 
 describe("help", () => {
@@ -90,6 +102,83 @@ describe("help", () => {
   });
 });
 
+describe("words that are there for people", () => {
+  test("help is --help, and list, inspect and delete have shorter names", async () => {
+    expect((await parse(["help", "job", "wait"])).printed).toContain("$ sluice job wait");
+    expect((await parse(["help"])).printed).toContain("Commands:");
+    for (const words of [
+      ["job", "ls"],
+      ["pipeline", "get"],
+      ["tag", "rm"],
+    ]) {
+      expect((await parse([...words, "--help"])).code).toBe(0);
+    }
+  });
+
+  test("bash completes commands, those below them, and options", async () => {
+    const script = `
+      eval "$("$@" completion bash)"
+      for line in 'sluice j' 'sluice job wa' 'sluice job wait --t' 'sluice cp --re' 'sluice --json job lo'; do
+        COMP_WORDS=($line); COMP_CWORD=$((\${#COMP_WORDS[@]} - 1)); _sluice; echo "\${COMPREPLY[*]}"
+      done`;
+    const { code, stdout, stderr } = await run(
+      ["bash", "--norc", "-euc", script, "bash", process.execPath, join(ROOT, "bin/sluice.js")],
+      { cwd: scratchFolder() },
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout.toString().trimEnd().split("\n")).toEqual([
+      "job",
+      "wait",
+      "--timeout",
+      "--recursive",
+      "logs",
+    ]);
+  });
+
+  test.skipIf(!hasFish)("fish completes the same, on commands and options alone", REST, async () => {
+    const script = `
+        $argv completion fish | source
+        for line in 'sluice j' 'sluice job wa' 'sluice job wait --t' 'sluice cp --re' 'sluice --json job lo' 'sluice job wait l'
+          echo "$line:" (complete -C $line | string split -f 1 \\t)
+        end`;
+    const { code, stdout, stderr } = await run(
+      ["fish", "--no-config", "-c", script, process.execPath, join(ROOT, "bin/sluice.js")],
+      { cwd: scratchFolder(), env: { HOME: scratchFolder() } },
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(stdout.toString().trimEnd().split("\n")).toEqual([
+      "sluice j: job",
+      "sluice job wa: wait",
+      "sluice job wait --t: --timeout",
+      "sluice cp --re: --recursive",
+      "sluice --json job lo: logs",
+      "sluice job wait l:",
+    ]);
+  });
+
+  test.skipIf(!hasZsh)("zsh completes the same at its prompt", REST, async () => {
+    const home = scratchFolder();
+    const program = `${process.execPath} ${join(ROOT, "bin/sluice.js")}`;
+    writeFileSync(
+      join(home, ".zshrc"),
+      `PS1='ready> '\nsluice() { echo "typed: $*"; }\neval "$(${program} completion zsh)"\n`,
+    );
+    const shell = onTerminal(["zsh", "-i"], { env: { HOME: home, ZDOTDIR: home }, cwd: scratchFolder() });
+    await shell.shows("ready> ");
+    for (const [typed, line] of [
+      ["sluice j\t\n", "typed: job"],
+      ["sluice job wa\t\n", "typed: job wait"],
+      ["sluice job wait --t\t\n", "typed: job wait --timeout"],
+      ["sluice cp --re\t\n", "typed: cp --recursive"],
+    ]) {
+      shell.type(typed ?? "");
+      await shell.shows(line ?? "");
+    }
+    shell.type("exit\n");
+    expect(await shell.ended).toBe(0);
+  });
+});
+
 const WRONG: readonly (readonly [args: string, mention: string])[] = [
   ["", "name a command"],
   ["pipeline", "name a command"],
@@ -105,8 +194,18 @@ const WRONG: readonly (readonly [args: string, mention: string])[] = [
   ["cat s3://master.images/../b", "'.' or '..'"],
   ["rm s3://master.images/folder/", "must name a file"],
   ["cp a b", "one of 'a' and 'b' must be s3://"],
-  ["cp s3://a.b/x s3://a.b/y", "the other a local path"],
+  ["cp a", "'a' is what to copy, or where to"],
+  ["cp a s3://a.b/x s3://a.b/y", "the sources must be all of this machine, or all s3://"],
+  ["cp --commit v1 a s3://a.b/x", "--commit is for sources in a bucket"],
   ["cp", "missing required argument 'from'"],
+  ["mv - s3://a.b/x", "can be copied, not moved"],
+  ["mv a s3://01ARZ3NDEKTSV4RRFFQ69G5FAV.a.b/x", "may still end without a trace"],
+  ["mv s3://a.b/y s3://01ARZ3NDEKTSV4RRFFQ69G5FAV.a.b/x", "may still end without a trace"],
+  ["rm s3://a.b/x s3://a.c/x", "are two buckets"],
+  ["sync a b", "one of 'a' and 'b' must be s3://"],
+  ["job wait", "name one of the two"],
+  ["job logs x --failed --follow", "leave out --follow"],
+  ["branch last-modified a.b moon", "Allowed choices are branch, object, default."],
   [
     "dev --port 65536",
     "'--port <number>' argument '65536' is invalid. It must be a whole number from 0 to 65535.",
@@ -168,13 +267,13 @@ const keyVariables = {
 };
 
 describe("a command that can't reach its gateway", () => {
-  test("ends with 1 and says where it looked and what to do", async () => {
+  test("ends with 8 and says where it looked and what to do", async () => {
     const door = await closedDoor();
     const { code, stderr } = await sluice(["ls"], door);
     expect(stderr).toBe(
-      `error: no gateway answers at ${door.SLUICE_ENDPOINT}; start one with 'sluice dev', or set SLUICE_ENDPOINT\n`,
+      `error: no gateway answers at ${door.SLUICE_ENDPOINT} (from SLUICE_ENDPOINT); start one with 'sluice dev', or set SLUICE_ENDPOINT to another one\n`,
     );
-    expect(code).toBe(1);
+    expect(code).toBe(8);
   });
 
   test("for want of a key ends with 1 and says where keys come from", async () => {
@@ -186,13 +285,18 @@ describe("a command that can't reach its gateway", () => {
 
 describe("a spec that can't be read", () => {
   test.each([
-    ["absent.json", undefined, "absent.json"],
-    ["broken.json", "{ not json", "broken.json is not JSON"],
-  ])("(%s) ends with 1 and names the file", async (name, content, mention) => {
+    [
+      "absent.json",
+      undefined,
+      "error: the specification absent.json can not be read: there is no such file\n",
+      7,
+    ],
+    ["broken.json", "{ not json", "broken.json is not JSON", 1],
+  ])("(%s) is named", async (name, content, mention, exitCode) => {
     const folder = mkdtempSync(join(scratchFolder(), "spec-"));
     if (content !== undefined) writeFileSync(join(folder, name), content);
     const { code, stderr } = await sluice(["pipeline", "create", "-f", name], await closedDoor(), folder);
     expect(stderr).toContain(mention);
-    expect(code).toBe(1);
+    expect(code).toBe(exitCode);
   });
 });

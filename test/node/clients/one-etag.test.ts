@@ -1,3 +1,4 @@
+// @module-tag rest
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -6,7 +7,6 @@ import { jsSdk } from "../../support/clients/js-sdk.ts";
 import { type DevServer, startDevServer } from "../../support/dev-server.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
-import { REST } from "../../support/suite.ts";
 import { type LargeSample, largeSample } from "./large-sample.ts";
 
 const MIB = 1024 * 1024;
@@ -29,7 +29,6 @@ afterAll(async () => {
 });
 
 test("100 MiB have one ETag by PUT, by parts of 5 MiB, 8 MiB and an odd size, and by copies", {
-  ...REST,
   timeout: 120_000,
 }, async () => {
   const bytes = readFileSync(sample.file);

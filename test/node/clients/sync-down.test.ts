@@ -1,10 +1,11 @@
 // @module-tag rest
-import { mkdirSync, statSync } from "node:fs";
+import { mkdirSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CLIENTS } from "../../support/clients/roster.ts";
 import { readFolder, writeFolder } from "../../support/clients/samples.ts";
-import { type DevServer, startDevServer } from "../../support/dev-server.ts";
+import { type DevServer, sluiceOk, startDevServer } from "../../support/dev-server.ts";
+import { eventually } from "../../support/eventually.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 
@@ -42,6 +43,35 @@ for (const { name, here, open } of SYNCING) {
       await s3.put(bucket, "unrelated", "newer than all that was fetched\n");
       await client.syncDown?.(folder, received);
       expect(stamps(received)).toEqual(before);
+    },
+  );
+}
+
+for (const { name, here, open } of SYNCING.filter(({ name }) => name === "aws s3")) {
+  test.skipIf(!here)(
+    `${name} syncs up a file of equal size that was edited before another commit, once the branch is set to the object's time`,
+    async () => {
+      const [s3, client] = [new S3(server), open(server)];
+      const bucket = "master.edited";
+      await s3.createBucket(bucket);
+      const set = (whose: string) => sluiceOk(server, "branch", "last-modified", bucket, whose);
+      const sent = join(scratch, name, "edited");
+      writeFolder(sent, { file: "before\n" });
+      const folder = { bucket, prefix: "" };
+      await client.syncUp?.(sent, folder);
+      const wrote = Date.now();
+      const edited = new Date(wrote + 1000);
+      writeFileSync(join(sent, "file"), "after!\n");
+      utimesSync(join(sent, "file"), edited, edited);
+      await eventually("the edit is in the past", () => Date.now() > wrote + 2000);
+      await s3.put(bucket, "unrelated", "later than the edit\n");
+      const held = async () => (await s3.get(bucket, "file"))?.toString();
+      await set("branch");
+      await client.syncUp?.(sent, folder);
+      expect(await held()).toBe("before\n");
+      await set("object");
+      await client.syncUp?.(sent, folder);
+      expect(await held()).toBe("after!\n");
     },
   );
 }

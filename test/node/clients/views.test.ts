@@ -290,7 +290,7 @@ describe("sluice", () => {
   test.each([
     [["cp", "FILE", "s3://v1.BRANCH/x"], 2, "is a tag, which is read-only"],
     [["rm", "s3://v1.BRANCH/a.txt"], 2, "is a tag, which is read-only"],
-    [["cp", "FILE", "s3://COMMIT.BRANCH/x"], 1, "there is no such open commit"],
+    [["cp", "FILE", "s3://COMMIT.BRANCH/x"], 7, "there is no such open commit"],
     [["rm", "s3://COMMIT.BRANCH/a.txt"], 1, "shows one commit of the branch"],
     [["mb", "s3://v2.BRANCH"], 2, "is a tag and no bucket of its own"],
     [["rb", "s3://COMMIT.BRANCH"], 2, "is an open commit or a commit and no bucket"],
@@ -298,9 +298,9 @@ describe("sluice", () => {
     [["tag", "create", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "BRANCH"], 2, "must not be a ULID"],
     [["tag", "create", "a.b", "BRANCH"], 2, "must start with a letter or digit"],
     [["tag", "create", "v2", "BRANCH@no such"], 2, "must be the id of a commit, or a tag"],
-    [["tag", "create", "v2", "BRANCH@nothing"], 1, "has no commit or tag 'nothing'"],
+    [["tag", "create", "v2", "BRANCH@nothing"], 7, "has no commit and no tag 'nothing'"],
     [["tag", "create", "v1", "BRANCH"], 1, "--force"],
-    [["tag", "delete", "v9", "BRANCH"], 1, "has no tag 'v9'"],
+    [["tag", "delete", "v9", "BRANCH"], 7, "has no tag 'v9'"],
   ])("refuses %j with %d and says why", TEST, async (words, code, says) => {
     const { branch, bucket } = await past("cli-refused");
     const file = join(scratch, "refused.txt");

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { mustRun, run, type Started, start } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 import { REST } from "../../support/suite.ts";
-import { installTarball, pack, type Tarball } from "./support/package.ts";
+import { installTarball, npmElsewhere, pack, type Tarball } from "./support/package.ts";
 
 let folder: string;
 let tarball: Tarball;
@@ -28,19 +28,27 @@ describe("the package's tarball", () => {
       tarball.files.map(({ path }) => path.replace(/^(dist\/[^/]+|(?!dist)[^/]+)\/.*$/, "$1/")),
     );
     expect([...places].sort()).toEqual([
+      "CHANGELOG.md",
       "LICENSE",
       "README.md",
       "bin/",
-      ...["cli/", "embedded/", "migrations/", "package.json", "protocol/", "runner/", "worker/"].map(
-        (place) => `dist/${place}`,
-      ),
+      ...[
+        "cli/",
+        "console/",
+        "embedded/",
+        "migrations/",
+        "package.json",
+        "protocol/",
+        "runner/",
+        "worker/",
+      ].map((place) => `dist/${place}`),
       "dist/wrangler.toml",
       "package.json",
       "schema/",
     ]);
     const extensions = new Set(tarball.files.map(({ path }) => /[^./]+$/.exec(path)?.[0]));
     expect([...extensions].sort()).toEqual(
-      ["LICENSE", "NOTICES", "js", "json", "md", "sh", "sql", "toml", "wasm"].sort(),
+      ["LICENSE", "NOTICES", "css", "html", "js", "json", "md", "sh", "sql", "svg", "toml", "wasm"].sort(),
     );
   });
 
@@ -144,21 +152,36 @@ describe("an installed package", REST, () => {
     expect((await runner.ended).code).toBe(0);
   });
 
-  test("is a gateway with a runner, too", async () => {
-    const data = scratchFolder();
-    const dev = launch(
-      { endpoint: "", ...ROOT_KEY },
-      ...["dev", "--json", "--port", "0", "--executor", "process", "--data", data],
-    );
-    const line = await eventually(
-      "sluice dev has greeted",
-      () => /^\{"endpoint".*\}$/m.exec(dev.output())?.[0],
-    );
-    expect(await countWords({ ...JSON.parse(line), ...ROOT_KEY })).toBe("3\n");
+  test("is a gateway with a runner by npx and the tarball alone, outside a clone and from an empty home", async () => {
+    const home = scratchFolder();
+    // What npm has fetched for this repository need not come again.
+    mkdirSync(join(home, ".npm"));
+    symlinkSync(join(HOME.HOME, ".npm/_cacache"), join(home, ".npm/_cacache"));
+    // npx takes an absolute path for a program to run.
+    copyFileSync(join(folder, tarball.name), join(home, tarball.name));
+    const command = ["npx", "--yes", `./${tarball.name}`, "dev", "--json", "--port", "0"];
+    const dev = start([...command, "--executor", "process"], {
+      cwd: home,
+      env: { ...npmElsewhere(home), ...doorVariables({ endpoint: "", ...ROOT_KEY }) },
+    });
+    started.add(dev);
+    const early = dev.ended.then(() => Promise.reject(new Error(`npx ended:\n${dev.output()}`)));
+    const line = await Promise.race([
+      early,
+      eventually("sluice dev has greeted", () => greetingIn(dev.output()), { withinMs: 300_000 }),
+    ]);
+    const { endpoint } = JSON.parse(line);
+    expect(await countWords({ endpoint, ...ROOT_KEY })).toBe("3\n");
+    const page = await (await fetch(`${endpoint}/console`)).text();
+    const [script = ""] = /\/console\/assets\/main-[^"]+\.js/.exec(page) ?? [];
+    expect((await fetch(`${endpoint}${script}`)).status).toBe(200);
+    // npx itself ends at once.
+    early.catch(() => undefined);
     dev.signal("SIGTERM");
-    expect((await dev.ended).code).toBe(0);
-    removeScratch(data);
-  });
+    await eventually("the runner has ended", () => dev.output().includes("runner ended"));
+    await dev.stop();
+    removeScratch(home);
+  }, 600_000);
 
   test("tells an old Node without the optional packages what to do", async () => {
     const lone = scratchFolder();
@@ -190,6 +213,12 @@ describe("an installed package", REST, () => {
 });
 
 const HOME = { HOME: process.env.HOME ?? "/root" };
+
+function greetingIn(output: string): string {
+  const [line] = /^\{"endpoint".*\}$/m.exec(output) ?? [];
+  if (line === undefined) throw new Error(`it has printed:\n${output}`);
+  return line;
+}
 
 /** Makes a process take its Node for an old one. */
 const OLD_NODE = `data:text/javascript,${encodeURIComponent(

@@ -68,7 +68,7 @@ async function helpOf(words: readonly string[]): Promise<string> {
 
 function commandsOf(help: string): string[] {
   const [, list = ""] = /^Commands:\n([\s\S]*?)\n(?:\n|$)/m.exec(help) ?? [];
-  return [...list.matchAll(/^ {2}([a-z]+)/gm)].map(([, name = ""]) => name);
+  return [...list.matchAll(/^ {2}([a-z-]+)/gm)].map(([, name = ""]) => name);
 }
 
 function section(heading: string): string {

@@ -2,11 +2,13 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ROOT } from "../../support/dev-server.ts";
+import { PAGES as READ } from "../../support/pages.ts";
 
 /** What is looked through for what it names: everything but what tools make and what is installed. */
 const FOLDERS = [
   "bench",
   "cli",
+  "console",
   "deploy",
   "docs",
   "embedded",
@@ -17,15 +19,11 @@ const FOLDERS = [
   "worker",
 ];
 /** Folders whose entries are counted, with those below them. */
-const ROOMS = ["cli", "embedded", "protocol", "runner", "worker"];
+const ROOMS = ["cli", "console", "embedded", "protocol", "runner", "worker"];
 const MOST_ENTRIES = 14;
 
 const ARCHITECTURE = read("ARCHITECTURE.md");
-const PAGES = [
-  "ARCHITECTURE.md",
-  "README.md",
-  ...readdirSync(join(ROOT, "docs")).map((name) => `docs/${name}`),
-];
+const PAGES = ["ARCHITECTURE.md", ...READ];
 
 describe.each(PAGES)("%s", (page) => {
   test("names paths that are there", () => {
@@ -35,6 +33,15 @@ describe.each(PAGES)("%s", (page) => {
   test("links to files that are there", () => {
     const links = [...read(page).matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(([, target = ""]) => target);
     expect(links.map((target) => join(dirname(page), target)).filter(isAbsent)).toEqual([]);
+  });
+
+  test("links to headings that are there", () => {
+    const links = [...read(page).matchAll(/\]\(([^)#:]*)#([^)]+)\)/g)];
+    const lost = links.filter(([, target = "", heading = ""]) => {
+      const path = target === "" ? page : join(dirname(page), target);
+      return isAbsent(path) || !anchorsOf(read(path)).has(heading);
+    });
+    expect(lost.map(([link]) => link)).toEqual([]);
   });
 });
 
@@ -66,7 +73,7 @@ describe("ARCHITECTURE.md", () => {
 test("comments refer to no document that is not here", () => {
   const files = FOLDERS.flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" }).map((path) => `${folder}/${path}`),
-  ).filter((path) => /\.(ts|md|js|sh|sql|ya?ml)$/.test(path) && !path.includes("/node_modules/"));
+  ).filter((path) => /\.(tsx?|md|js|sh|sql|css|html|ya?ml)$/.test(path) && !path.includes("/node_modules/"));
   const lines = [...PAGES.slice(0, 2), ...files].flatMap((path) =>
     read(path)
       .split("\n")
@@ -104,6 +111,19 @@ function namedPaths(line: string): string[] {
 function withoutBraces(path: string): string[] {
   const [, before = "", names = "", after = ""] = /^(.*)\{(.*)\}(.*)$/.exec(path) ?? [];
   return names === "" ? [path] : names.split(",").map((name) => before + name + after);
+}
+
+/** What a page's headings are linked by, as GitHub makes it of their words. */
+function anchorsOf(page: string): Set<string> {
+  const headings = [...page.matchAll(/^#{1,6} (.*)$/gm)].map(([, heading = ""]) => heading);
+  return new Set(
+    headings.map((text) =>
+      text
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} _-]/gu, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
 }
 
 /** The cells of each row of a section's first table, but for its head. */

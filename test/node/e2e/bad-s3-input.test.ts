@@ -231,8 +231,6 @@ describe("S3 requests that cannot be done are refused by name", () => {
     ["DELETE", "/master.data/file?tagging"],
     ["POST", "/master.data/file?restore"],
     ["PUT", "/master.data?policy"],
-    ["GET", "/master.data?lifecycle"],
-    ["DELETE", "/master.data/file?versionId=x"],
     ["GET", "/master.data?made-up"],
   ] as const;
   test.each(refused)("%s %s: 501 NotImplemented, and the object is as it was", async (method, target) => {

@@ -279,7 +279,7 @@ describe("sluice datum run", { timeout: 120_000 }, () => {
     expect(failed.code).toBe(3);
     const said = failed.stdout.toString();
     expect(said).toContain("dying\nfailed   the command ended with exit code 9\n");
-    expect(said).toContain("in job   failed (exit 9): the command ended with exit code 9\n");
+    expect(said).toContain("in job   failed: the command ended with exit code 9\n");
     expect(filesIn(/^outputs {2}(.*)$/m.exec(said)?.[1] ?? "")).toEqual({ half: "half\n" });
 
     writeFileSync(join(flags, "mended"), "");
@@ -398,7 +398,7 @@ describe("sluice datum run", { timeout: 120_000 }, () => {
     expect(report.notCompared).toBe("the job has nothing of this datum, which is running there");
     await control.deletePipeline("going");
     const gone = await replay([running.job, running.datum]);
-    expect(gone.code).toBe(1);
+    expect(gone.code).toBe(7);
     expect(gone.stderr).toContain(`There is no job '${running.job}'`);
   });
 
@@ -416,9 +416,9 @@ describe("sluice datum run", { timeout: 120_000 }, () => {
       [[job.id, datum, "--network", "none"], 2, "--network"],
       [[job.id, datum, "--shell"], 2, "--shell is for a terminal"],
       [[job.id, datum, "--shell", "--json"], 2, "leave out --json"],
-      [[job.id, "0".repeat(64)], 1, `sluice job datums ${job.id}`],
+      [[job.id, "0".repeat(64)], 7, `sluice job datums ${job.id}`],
       [[job.id, "a datum"], 1, "can't be a datum"],
-      [["01AAAAAAAAAAAAAAAAAAAAAAAA", datum], 1, "There is no job"],
+      [["01AAAAAAAAAAAAAAAAAAAAAAAA", datum], 7, "There is no job"],
     ];
     for (const [args, code, text] of refusals) {
       const ended = await replay(args);
@@ -466,8 +466,11 @@ describe("sluice datum run", { timeout: 120_000 }, () => {
     const interrupted = await begin();
     expect((await leftovers({ folder: tmp })).files).not.toEqual([]);
     interrupted.signal("SIGINT");
-    const { code, stderr } = await interrupted.ended;
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("stopped by a signal") });
+    const { signal, stderr } = await interrupted.ended;
+    expect({ signal, stderr }).toEqual({
+      signal: "SIGINT",
+      stderr: expect.stringContaining("stopped by a signal"),
+    });
     expect(await leftovers({ folder: tmp })).toEqual(NOTHING);
 
     await (await begin()).kill9();
@@ -585,7 +588,7 @@ for (const { name, engine } of engines) {
       });
       expect((await left()).containers).toHaveLength(1);
       started.signal("SIGINT");
-      expect((await started.ended).code).toBe(1);
+      expect((await started.ended).signal).toBe("SIGINT");
       expect(await left()).toEqual(NOTHING);
       await control.deletePipeline(pipeline);
     });

@@ -1,3 +1,4 @@
+// @module-tag rest
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
@@ -10,7 +11,6 @@ import type { Started } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 import { StoreProxy } from "../../support/store-proxy.ts";
-import { REST } from "../../support/suite.ts";
 
 const ARCHIVE = "master.archive";
 
@@ -100,56 +100,48 @@ describe("egress", () => {
     expect(written()).toEqual([`DELETE /${ARCHIVE}/gallery/one`]);
   });
 
-  test(
-    "where the store refuses, the job fails with its code and keeps its output, and the next one pushes the rest",
-    REST,
-    async () => {
-      await s3.createBucket("master.scans");
-      await s3.put("master.scans", "a", "A");
-      await s3.put("master.scans", "b", "B");
-      archive.trouble = ({ method, target }) =>
-        method === "PUT" && target.includes("/register/b") ? { status: 403 } : undefined;
-      await control.createPipeline(pushing("register", "scans"));
-      const failed = await lastEnded("register", 1);
-      expect(failed).toMatchObject({ state: "failure" });
-      expect(failed?.outputCommit).not.toBeNull();
-      for (const words of ['"b" could not be put to', `s3://${ARCHIVE}/register`, "403"]) {
-        expect(failed?.reason).toContain(words);
-      }
-      expect(await s3.keys("master.register")).toEqual(["a", "b"]);
-      expect(await archived("register/b")).toBeUndefined();
+  test("where the store refuses, the job fails with its code and keeps its output, and the next one pushes the rest", async () => {
+    await s3.createBucket("master.scans");
+    await s3.put("master.scans", "a", "A");
+    await s3.put("master.scans", "b", "B");
+    archive.trouble = ({ method, target }) =>
+      method === "PUT" && target.includes("/register/b") ? { status: 403 } : undefined;
+    await control.createPipeline(pushing("register", "scans"));
+    const failed = await lastEnded("register", 1);
+    expect(failed).toMatchObject({ state: "failure" });
+    expect(failed?.outputCommit).not.toBeNull();
+    for (const words of ['"b" could not be put to', `s3://${ARCHIVE}/register`, "403"]) {
+      expect(failed?.reason).toContain(words);
+    }
+    expect(await s3.keys("master.register")).toEqual(["a", "b"]);
+    expect(await archived("register/b")).toBeUndefined();
 
-      archive.reset();
-      await s3.put("master.scans", "c", "C");
-      expect(await lastEnded("register", 2)).toMatchObject({
-        state: "success",
-        datums: { total: 3, processed: 1 },
-      });
-      for (const key of ["a", "b", "c"]) expect(await archived(`register/${key}`)).toBe(key.toUpperCase());
-      // What was there already is not sent again.
-      expect(written().sort()).toEqual([`PUT /${ARCHIVE}/register/b`, `PUT /${ARCHIVE}/register/c`]);
-    },
-  );
+    archive.reset();
+    await s3.put("master.scans", "c", "C");
+    expect(await lastEnded("register", 2)).toMatchObject({
+      state: "success",
+      datums: { total: 3, processed: 1 },
+    });
+    for (const key of ["a", "b", "c"]) expect(await archived(`register/${key}`)).toBe(key.toUpperCase());
+    // What was there already is not sent again.
+    expect(written().sort()).toEqual([`PUT /${ARCHIVE}/register/b`, `PUT /${ARCHIVE}/register/c`]);
+  });
 
-  test(
-    "the credentials come from the secret that the spec names; one that is not there fails the job by name",
-    REST,
-    async () => {
-      await s3.createBucket("master.notes");
-      await s3.put("master.notes", "n", "note");
-      await control.createPipeline(pushing("secretive", "notes"));
-      expect(await lastEnded("secretive", 1)).toMatchObject({ state: "success" });
-      expect(await archived("secretive/n")).toBe("note");
+  test("the credentials come from the secret that the spec names; one that is not there fails the job by name", async () => {
+    await s3.createBucket("master.notes");
+    await s3.put("master.notes", "n", "note");
+    await control.createPipeline(pushing("secretive", "notes"));
+    expect(await lastEnded("secretive", 1)).toMatchObject({ state: "success" });
+    expect(await archived("secretive/n")).toBe("note");
 
-      await control.createPipeline(pushing("careless", "notes", "lost-key"));
-      const failed = await lastEnded("careless", 1);
-      expect(failed).toMatchObject({ state: "failure" });
-      expect(failed?.reason).toContain('"lost-key"');
-      expect(failed?.outputCommit).not.toBeNull();
-    },
-  );
+    await control.createPipeline(pushing("careless", "notes", "lost-key"));
+    const failed = await lastEnded("careless", 1);
+    expect(failed).toMatchObject({ state: "failure" });
+    expect(failed?.reason).toContain('"lost-key"');
+    expect(failed?.outputCommit).not.toBeNull();
+  });
 
-  test("files of several parts arrive whole", REST, async () => {
+  test("files of several parts arrive whole", async () => {
     await s3.createBucket("master.sizes");
     await s3.put("master.sizes", "large", "20000000");
     const script = "head -c $(cat /pfs/sizes/large) /dev/zero | tr '\\0' z > /pfs/out/large";
@@ -161,31 +153,27 @@ describe("egress", () => {
 });
 
 describe("one path written by several datums", () => {
-  test(
-    "is their contents one after the other, in the order of the datums, and follows them",
-    REST,
-    async () => {
-      await s3.createBucket("master.lines");
-      for (const name of ["a", "b", "c"]) await s3.put("master.lines", name, `${name}\n`);
-      await control.createPipeline(shell("together", "lines", "cat /pfs/lines/* >> /pfs/out/all.txt"));
-      expect(await lastEnded("together", 1)).toMatchObject({ state: "success" });
-      expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("a\nb\nc\n");
+  test("is their contents one after the other, in the order of the datums, and follows them", async () => {
+    await s3.createBucket("master.lines");
+    for (const name of ["a", "b", "c"]) await s3.put("master.lines", name, `${name}\n`);
+    await control.createPipeline(shell("together", "lines", "cat /pfs/lines/* >> /pfs/out/all.txt"));
+    expect(await lastEnded("together", 1)).toMatchObject({ state: "success" });
+    expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("a\nb\nc\n");
 
-      await s3.put("master.lines", "b", "B\n");
-      expect(await lastEnded("together", 2)).toMatchObject({ state: "success", datums: { processed: 1 } });
-      expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("a\nB\nc\n");
+    await s3.put("master.lines", "b", "B\n");
+    expect(await lastEnded("together", 2)).toMatchObject({ state: "success", datums: { processed: 1 } });
+    expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("a\nB\nc\n");
 
-      await s3.delete("master.lines", "a");
-      await lastEnded("together", 3);
-      expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("B\nc\n");
+    await s3.delete("master.lines", "a");
+    await lastEnded("together", 3);
+    expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("B\nc\n");
 
-      await s3.delete("master.lines", "b");
-      await lastEnded("together", 4);
-      expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("c\n");
-    },
-  );
+    await s3.delete("master.lines", "b");
+    await lastEnded("together", 4);
+    expect((await s3.get("master.together", "all.txt"))?.toString()).toBe("c\n");
+  });
 
-  test("may be larger than a message, and is pushed like any other", REST, async () => {
+  test("may be larger than a message, and is pushed like any other", async () => {
     await s3.createBucket("master.blocks");
     for (const name of ["x", "y"]) await s3.put("master.blocks", name, name);
     const script =

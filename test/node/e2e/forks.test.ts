@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { BranchDetail, BranchList } from "../../../protocol/repos.ts";
+import { parseCliJson } from "../../support/cli-json.ts";
 import { good } from "../../support/clients/api-tool.ts";
 import { AWS, awsApi, hasAws } from "../../support/clients/aws-api.ts";
 import { awsEnvironment } from "../../support/clients/aws-environment.ts";
@@ -71,16 +72,18 @@ describe.skipIf(!(await hasAws()))("a branch from an old commit", () => {
     expect(there).toMatchObject({ ContentType: "image/x", Metadata: { colour: "red" }, PartsCount: 2 });
     expect(await head("old.photos")).toEqual(there);
     const list = await cli("branch", "list", "photos");
-    expect(list).toMatch(/^NAME +BUCKET +CREATED +PUBLIC +WRITTEN BY +STATE\n/);
-    expect(list).toMatch(/^old +s3:\/\/old\.photos +\S+ \S+ +- +- +ready$/m);
+    expect(list).toMatch(/^NAME +BUCKET +CREATED +PUBLIC +WRITTEN BY +KEEPS +STATE\n/);
+    expect(list).toMatch(/^old +s3:\/\/old\.photos +\S+ \S+ \S+ +- +- +all of its history +ready$/m);
     expect(
-      BranchList.parse(JSON.parse(await cli("branch", "list", "photos", "--json"))).branches,
+      BranchList.parse(parseCliJson(await cli("branch", "list", "photos", "--json"))).branches,
     ).toHaveLength(2);
   });
 
   test("is made once, however often it is asked for", async () => {
     const again = ["branch", "create", "s3://old.photos", "--json", "--from"];
-    const made = BranchDetail.parse(JSON.parse(await cli(...again, `master.photos@${commit.toLowerCase()}`)));
+    const made = BranchDetail.parse(
+      parseCliJson(await cli(...again, `master.photos@${commit.toLowerCase()}`)),
+    );
     expect(made).toMatchObject({
       name: "old",
       from: { repo: "photos", branch: "master", commit },
@@ -137,16 +140,16 @@ describe.skipIf(!(await hasAws()))("a branch from an old commit", () => {
       expect(ended.stderr).toContain(words);
     }
     const nowhere = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
-    for (const [args, words] of [
-      [["branch", "create", "x.photos", "--from", "nowhere.photos"], "nowhere.photos"],
-      [["branch", "create", "x.photos", "--from", `master.photos@${nowhere}`], nowhere],
-      [["branch", "create", "x.photos", "--from", "master.photos@nowhere"], "no tag 'nowhere'"],
-      [["branch", "create", "x.photos", "--from", "x.photos"], "name another one"],
-      [["commit", "revert", `old.photos@${nowhere}`], "no such commit"],
-      [["branch", "create", "old.photos"], "'old.photos' already"],
+    for (const [code, args, words] of [
+      [7, ["branch", "create", "x.photos", "--from", "nowhere.photos"], "nowhere.photos"],
+      [7, ["branch", "create", "x.photos", "--from", `master.photos@${nowhere}`], nowhere],
+      [7, ["branch", "create", "x.photos", "--from", "master.photos@nowhere"], "no tag 'nowhere'"],
+      [1, ["branch", "create", "x.photos", "--from", "x.photos"], "name another one"],
+      [7, ["commit", "revert", `old.photos@${nowhere}`], "no such commit"],
+      [1, ["branch", "create", "old.photos"], "'old.photos' already"],
     ] as const) {
       const ended = await sluice(server, ...args);
-      expect(ended).toMatchObject({ code: 1 });
+      expect(ended).toMatchObject({ code });
       expect(ended.stderr).toContain(words);
     }
     expect(await s3.buckets()).not.toContain("x.photos");

@@ -1,3 +1,4 @@
+// @module-tag rest
 import { execFileSync } from "node:child_process";
 import { mkdtemp, readFile, realpath, rm, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -6,7 +7,6 @@ import { afterEach, expect, test, vi } from "vitest";
 import { LOG_TAIL_BYTES } from "../../../protocol/runner.ts";
 import type { Limits } from "../../../runner/executors/executor.ts";
 import { findTool } from "../../../runner/executors/find-tool.ts";
-import { REST } from "../../support/suite.ts";
 import { HostileStage } from "./hostile-stage.ts";
 
 // Much is written and removed again; the time only bounds a hang.
@@ -42,7 +42,7 @@ needs("a command that is deaf to signals and stops itself is ended when its time
   expect(await stage?.beside("true")).toMatchObject({ state: "success" });
 });
 
-needs("a command that prints a gigabyte costs the agent no memory, and its datum counts", REST, async () => {
+needs("a command that prints a gigabyte costs the agent no memory, and its datum counts", async () => {
   const { gateway } = await open();
   const before = process.memoryUsage().rss;
   const outcome = await stage?.beside(
@@ -114,7 +114,7 @@ needsRoot("memory that runs out fails the datum that took it, and no other", asy
   });
 });
 
-needsMount("a disk that is about to be full ends the datum that fills it, and no other", REST, async () => {
+needsMount("a disk that is about to be full ends the datum that fills it, and no other", async () => {
   const disk = await realpath(await mkdtemp(join(tmpdir(), "sluice-disk-")));
   execFileSync(mount as string, ["-t", "tmpfs", "-o", "size=400m", "sluice-test", disk]);
   try {

@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { KeyCreated, type KeyLevel } from "../../../protocol/keys.ts";
 import { Job } from "../../../protocol/pipelines.ts";
 import { NodeList } from "../../../protocol/runner.ts";
+import { parseCliJson } from "../../support/cli-json.ts";
 import { Control } from "../../support/control.ts";
 import {
   type DevServer,
@@ -199,7 +200,7 @@ describe("with a real runner", () => {
       const text = await sluice(server, "job", "inspect", failed?.id ?? "");
       expect(text.stdout.toString()).toMatch(/failure[\s\S]*bad[\s\S]*3[\s\S]*cannot digest this/);
       const json = await sluice(server, "job", "inspect", failed?.id ?? "", "--json");
-      expect(Job.parse(JSON.parse(json.stdout.toString()))).toEqual(failed);
+      expect(Job.parse(parseCliJson(json.stdout.toString()))).toEqual(failed);
       expect((await sluice(server, "job", "wait", failed?.id ?? "")).code).not.toBe(0);
       expect(await s3.keys("master.picky")).toEqual([]);
 

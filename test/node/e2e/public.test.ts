@@ -180,7 +180,7 @@ test("the command line makes a branch public and ends that, and shows which ones
   const wrong = await sluice(server, "branch", "public", "master.switch", "maybe");
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("on or off")]);
   const absent = await sluice(server, "branch", "public", "master.absent", "on");
-  expect([absent.code, absent.stderr]).toEqual([1, expect.stringContaining("master.absent")]);
+  expect([absent.code, absent.stderr]).toEqual([7, expect.stringContaining("master.absent")]);
 });
 
 test("the command line protects a branch for a key, which alone may write then", async () => {

@@ -1,5 +1,5 @@
 // @module-tag rest
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { run, type Started, start } from "../../support/processes.ts";
 import { scratchFolder } from "../../support/scratch.ts";
 import { REST } from "../../support/suite.ts";
 
-const SOURCES = ["bin", "cli", "embedded", "migrations", "protocol", "runner", "worker"];
+const SOURCES = ["bin", "cli", "console", "embedded", "migrations", "protocol", "runner", "schema", "worker"];
 const FILES = ["package.json", "tsconfig.json", "wrangler.toml"];
 
 let clone: string;
@@ -57,13 +57,17 @@ function edit(file: string, [from, to]: readonly [string, string]): void {
 }
 
 describe("sluice dev in a clone", { timeout: 120_000 }, () => {
-  test("serves what a source of the Worker says now, whatever the start before served", async () => {
+  test("serves what a source of the Worker and of the console says now, whatever the start before served", async () => {
     const health = async (endpoint: string): Promise<string> => (await fetch(`${endpoint}/healthz`)).text();
     expect(await health(await startClone())).toBe("ok\n");
     expect(await health(await startClone())).toBe("ok\n");
     edit("worker/index.ts", ['"ok\\n"', '"edited\\n"']);
-    expect(await health(await startClone())).toBe("edited\n");
-    expect(await health(await startClone())).toBe("edited\n");
+    edit("console/index.html", ["<title>Sluice</title>", "<title>edited</title>"]);
+    for (const _ of ["made", "kept"]) {
+      const endpoint = await startClone();
+      expect(await health(endpoint)).toBe("edited\n");
+      expect(await (await fetch(`${endpoint}/console`)).text()).toContain("<title>edited</title>");
+    }
   });
 
   test("names the sources in the stack traces of the Worker, from a kept bundle, too", REST, async () => {
@@ -113,5 +117,51 @@ describe("sluice dev in a clone", { timeout: 120_000 }, () => {
     const { code, stderr } = await run(command);
     expect(stderr).toContain("worker/index.ts");
     expect(code).toBe(1);
+  });
+});
+
+describe("a command in a clone", { timeout: 120_000 }, () => {
+  const sluice = (...args: string[]) => run([process.execPath, join(clone, "bin/sluice.js"), ...args]);
+
+  test("is as its sources say now, and loads nothing that it does not use", async () => {
+    const [heading, loaded] = ["Versioned object storage", join(data, "loaded")];
+    expect((await sluice("--help")).stdout.toString()).toContain(heading);
+    edit("cli/program.ts", [heading, "Edited object storage"]);
+    const help = (await sluice("--help")).stdout.toString();
+    expect(help).toContain("Edited object storage");
+    // What a second start runs is not made again, and is as good.
+    const made = statSync(join(clone, "node_modules/.cache/sluice/made.json")).mtimeMs;
+    expect((await sluice("--help")).stdout.toString()).toBe(help);
+    expect(statSync(join(clone, "node_modules/.cache/sluice/made.json")).mtimeMs).toBe(made);
+
+    const hook = join(data, "hook.mjs");
+    writeFileSync(
+      hook,
+      `import { appendFileSync } from "node:fs";
+      import { registerHooks } from "node:module";
+      registerHooks({ load(url, context, next) {
+        appendFileSync(${JSON.stringify(loaded)}, url + "\\n");
+        return next(url, context);
+      } });`,
+    );
+    const bin = join(clone, "bin/sluice.js");
+    const { code, stderr } = await run([process.execPath, "--import", hook, bin, "ls", "--data", data]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("no key")]);
+    const files = readFileSync(loaded, "utf8")
+      .trim()
+      .split("\n")
+      .filter((url) => url.startsWith("file:"));
+    expect(files.length).toBeLessThan(20);
+    expect(files.filter((url) => /\.ts$|node_modules\/(?!\.cache\/)/.test(url))).toEqual([]);
+  });
+
+  test("runs from its modules if nothing can be kept, and tells of a source with an error in it", async () => {
+    writeFileSync(join(clone, "node_modules/.cache"), "in the way");
+    const { version } = JSON.parse(readFileSync(join(clone, "package.json"), "utf8"));
+    expect(await sluice("--version")).toMatchObject({ code: 0, stderr: "" });
+    expect((await sluice("--version")).stdout.toString()).toBe(`${version}\n`);
+    edit("cli/program.ts", ["const COMMANDS", "const const COMMANDS"]);
+    const { code, stderr } = await sluice("--version");
+    expect([code, stderr]).toEqual([1, expect.stringContaining("SyntaxError")]);
   });
 });

@@ -84,7 +84,7 @@ describe("the embedded gateway", () => {
     const modes = readdirSync(dataDir, { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => [name, statSync(join(dataDir, name)).mode & 0o777]);
-    expect(Object.fromEntries(modes)).toEqual({ blobs: 0o700, state: 0o700 });
+    expect(Object.fromEntries(modes)).toEqual({ blobs: 0o700, console: 0o700, state: 0o700 });
     // It is the user's: other things may be in it.
     expect(statSync(dataDir).mode & 0o777).toBe(0o755);
   });

@@ -28,6 +28,8 @@ describe("the gateway's variables", () => {
       "SLUICE_DOMAIN is 'S3.Example.com': it must be a host name in lower case",
     ],
     ["SLUICE_UPLOAD_DAYS", "never", "SLUICE_UPLOAD_DAYS is 'never': it must be a number of days above 0"],
+    ["SLUICE_KEEP_JOBS", "0", "SLUICE_KEEP_JOBS is '0': it must be a whole number above 0"],
+    ["SLUICE_KEEP_JOBS", "1.5", "SLUICE_KEEP_JOBS is '1.5': it must be a whole number above 0"],
     ["SLUICE_UPLOAD_DAYS", "-1", "SLUICE_UPLOAD_DAYS is '-1': it must be a number of days above 0"],
     ["SLUICE_LAST_MODIFIED", "file", "SLUICE_LAST_MODIFIED is 'file': it must be 'branch' or 'object'"],
   ])("that can't be are named with what they hold and what they must be: %s=%s", (name, value, problem) => {

@@ -175,6 +175,10 @@ test("a bad setting names itself, its value and the fix", () => {
       ["--network", '"none"', "--executor docker"],
     ],
     [
+      [{ waitForEngine: true, executor: "process" }, KEYS],
+      ["--wait-for-engine", "--executor process needs no container engine"],
+    ],
+    [
       [{ executor: "vm" }, KEYS],
       ['"vm"', "not known", "auto, process"],
     ],

@@ -136,23 +136,27 @@ describe("a node of few places", () => {
 });
 
 describe("a node that the gateway drains", () => {
-  test("finishes what runs, gives back the rest and its slots, lives on, and works again afterwards", async () => {
-    stage.gateway.add("a", "b", "c", "d", "e", "f");
-    await soon(work).toEqual([{ pipeline: "edges", workers: 2, running: 2 }]);
-    stage.gateway.workers = [];
-    // Both workers are told with the next beat; they end when their commands have.
-    await soon(() => stage.gateway.queue.length + runningNow()).toBe(6);
-    letFinish();
-    await soon(work).toEqual([]);
-    expect(stage.gateway.left).toHaveLength(2);
-    expect(stage.gateway.held.size).toBe(0);
-    expect([...stage.gateway.nodes]).toEqual(["n1"]);
-    const done = stage.gateway.outcomes.filter(({ state }) => state === "success").length;
-    expect(done + stage.gateway.queue.length).toBe(6);
-    expect(done).toBeGreaterThanOrEqual(2);
-    stage.gateway.workers = [{ pipeline: "edges", count: 2 }];
-    await stage.reported(6);
-  });
+  test(
+    "finishes what runs, gives back the rest and its slots, lives on, and works again afterwards",
+    REST,
+    async () => {
+      stage.gateway.add("a", "b", "c", "d", "e", "f");
+      await soon(work).toEqual([{ pipeline: "edges", workers: 2, running: 2 }]);
+      stage.gateway.workers = [];
+      // Both workers are told with the next beat; they end when their commands have.
+      await soon(() => stage.gateway.queue.length + runningNow()).toBe(6);
+      letFinish();
+      await soon(work).toEqual([]);
+      expect(stage.gateway.left).toHaveLength(2);
+      expect(stage.gateway.held.size).toBe(0);
+      expect([...stage.gateway.nodes]).toEqual(["n1"]);
+      const done = stage.gateway.outcomes.filter(({ state }) => state === "success").length;
+      expect(done + stage.gateway.queue.length).toBe(6);
+      expect(done).toBeGreaterThanOrEqual(2);
+      stage.gateway.workers = [{ pipeline: "edges", count: 2 }];
+      await stage.reported(6);
+    },
+  );
 
   test("ends when it is told to while it drains", REST, async () => {
     stage.gateway.add("a");

@@ -39,7 +39,7 @@ function failing(words: string, { times = Number.POSITIVE_INFINITY } = {}): () =
 const states = () => stage.gateway.outcomes.map(({ state }) => state);
 
 describe("a node that can't run commands", () => {
-  test("gives its datums back, says why, tries again, and says when it is over", async () => {
+  test("gives its datums back, says why, tries again, and says when it is over", REST, async () => {
     executor.onPrepare = failing("pull access denied for none", { times: 3 });
     stage.gateway.add("a", "b");
     startAgent();
@@ -47,6 +47,30 @@ describe("a node that can't run commands", () => {
     expect(states().filter((state) => state !== "returned")).toEqual(["success", "success"]);
     await soon(() => stage.gateway.troubles).toEqual(["pull access denied for none", null]);
     expect(executor.prepared.length).toBe(4);
+  });
+
+  test("says so in its heartbeat for as long as it can't, to a gateway that takes that", REST, async () => {
+    let isBroken = true;
+    executor.onPrepare = () => {
+      if (isBroken) throw new NodeTrouble("pull access denied for none");
+    };
+    stage.gateway.add("a");
+    startAgent();
+    const troubles = () => stage.gateway.work.get("n1")?.map(({ trouble }) => trouble);
+    await soon(troubles).toEqual(["pull access denied for none"]);
+    isBroken = false;
+    await stage.reported(1);
+    await soon(troubles).toEqual([undefined]);
+    // One of the first version of the wire refuses a heartbeat with a field that it does not know.
+    stage.gateway.wireVersion = 1;
+    executor.onRun = () => {
+      throw new NodeTrouble("the engine is away");
+    };
+    stage.gateway.add("b");
+    await soon(() => stage.gateway.troubles.at(-1)).toBe("the engine is away");
+    stage.gateway.work.clear();
+    await soon(() => stage.gateway.work.get("n1")).toMatchObject([{ pipeline: "edges" }]);
+    expect(troubles()).toEqual([undefined]);
   });
 
   test("asks for no datums but to learn of updates, which others can do meanwhile", REST, async () => {
@@ -152,7 +176,7 @@ describe("a node that can't run commands", () => {
 });
 
 describe("an image that takes long to pull", () => {
-  test("holds up no datum: they are given back, and asked for again when it is there", async () => {
+  test("holds up no datum: they are given back, and asked for again when it is there", REST, async () => {
     const { promise: pulled, resolve: letPull } = Promise.withResolvers<void>();
     executor.onPrepare = () => pulled;
     stage.gateway.add("a");

@@ -30,7 +30,7 @@ async function expectEachOnce(name: string, files: number): Promise<void> {
 }
 
 describe("agents of one gateway", { timeout: 240_000 }, () => {
-  test("two of them run as many workers as the pipeline says, and each datum once", async () => {
+  test("two of them run as many workers as the pipeline says, and each datum once", REST, async () => {
     const agents = [fleet.agent("two-1"), fleet.agent("two-2")];
     await fleet.live(2);
     const workers = { strategy: "CONSTANT", constant: 3 };

@@ -264,6 +264,7 @@ describe(`an agent (${ANY_TOOL})`, () => {
 describe(`leases (${ANY_TOOL})`, () => {
   needs(
     "are renewed while a command runs; one that is lost stops its command, which then reports nothing",
+    REST,
     async () => {
       const mark = `sluice-test-${process.pid}-${Date.now()}`;
       sh(`case $in in */stuck) sh -c 'trap "" TERM; while :; do sleep 0.05; done; : ${mark}' ;; esac`);

@@ -121,6 +121,11 @@ export const FIELDS: readonly Held[] = [
   ["egress.secret", STORES, "takes the credentials of the environment where the egress names no secret"],
   ["outputBranch", PIPELINES, "leaves its output where that is to be kept"],
   ["outputBranch", PIPELINES, "does not take over a branch that is there"],
+  [
+    "description",
+    "worker/pipeline/update.test.ts",
+    "of the description alone is a version that makes no job and runs nothing, also once a commit comes",
+  ],
   ["datumTries", SPEC, "%s of %j is refused"],
   ["onDatumFailure", SPEC, "onDatumFailure of %j is refused"],
   ["onDatumFailure", BAD_DATUMS, "succeeds without them, and a file of the errors branch tells of each"],

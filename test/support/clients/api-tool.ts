@@ -31,6 +31,8 @@ export interface ToolOutput {
     readonly VersionId: string;
     readonly IsLatest: boolean;
   }[];
+  readonly DeleteMarkers?: readonly { readonly Key: string; readonly VersionId: string }[];
+  readonly DeleteMarker?: boolean;
   readonly UploadId?: string;
   readonly Uploads?: readonly { readonly Key: string; readonly UploadId: string }[];
   readonly Parts?: readonly { readonly PartNumber: number; readonly Size: number; readonly ETag: string }[];

@@ -3,7 +3,8 @@ import type { Door } from "../keys.ts";
 import { mustRun, run } from "../processes.ts";
 import { scratchFolder } from "../scratch.ts";
 
-const PYTHON = "/usr/bin/python3";
+/** Debian's, which has what tests import. */
+export const PYTHON = "/usr/bin/python3";
 
 /** Its extension `httpfs` comes as a package of its own; DuckDB itself would fetch it. */
 const OPEN = `
@@ -21,6 +22,13 @@ print(json.dumps([list(row) for row in connection.execute(asked["sql"]).fetchall
 /** Whether this machine has DuckDB for Python, with httpfs of its own version. */
 export async function hasDuckdb(): Promise<boolean> {
   return existsSync(PYTHON) && (await run([PYTHON, "-c", OPEN])).code === 0;
+}
+
+/** The folder of its extensions, if this machine has DuckDB for Python with httpfs. */
+export async function duckdbExtensions(): Promise<string | undefined> {
+  if (!(await hasDuckdb())) return undefined;
+  const tell = "import duckdb_ext; print(list(duckdb_ext.__path__)[0] + '/extensions')";
+  return (await mustRun([PYTHON, "-c", tell])).trim();
 }
 
 /** The rows of one statement of SQL, in which `s3://` is the gateway. */

@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Door } from "../keys.ts";
 import { run as runToEnd } from "../processes.ts";
-import { scratchFolder } from "../scratch.ts";
+import { removeScratch, scratchFolder } from "../scratch.ts";
 import type { Client, Folder, Place } from "./client.ts";
 
 const RCLONE = "/usr/bin/rclone";
@@ -89,6 +89,18 @@ export function rclone(door: Door): Client {
     syncUp: (folder, to) => run("sync", folder, remoteFolder(to)),
     syncDown: (from, folder) => run("sync", remoteFolder(from), folder),
   };
+}
+
+/** One command of rclone on a gateway, which is its remote `it:`. */
+export async function rcloneRun(door: Door, ...args: readonly string[]): Promise<string> {
+  const home = scratchFolder();
+  const config = join(home, "rclone.conf");
+  writeFileSync(config, configOf(door));
+  const command = [RCLONE, "--config", config, ...FLAGS, ...args];
+  const { code, stdout, stderr } = await runToEnd(command, { env: { HOME: home, LC_ALL: "C.UTF-8" } });
+  removeScratch(home);
+  if (code !== 0) throw new Error(`${command.join(" ")} ended with ${code}\n${stderr}`);
+  return stdout.toString();
 }
 
 function configOf({ endpoint, accessKeyId, secretAccessKey }: Door): string {

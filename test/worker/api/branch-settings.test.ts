@@ -34,20 +34,58 @@ describe("a branch's settings", () => {
     ["writer", { writer: { key: "" } }],
     ["writer", { writer: { pipeline: "no name" } }],
     ["writer", { writer: { key: "k", pipeline: "p" } }],
+    ["keep", {}],
+    ["keep", { keep: {} }],
+    ["keep", { keep: { commits: 0 } }],
+    ["keep", { keep: { days: 1.5 } }],
+    ["keep", { keep: { commits: 5, weeks: 1 } }],
+    ["last-modified", {}],
+    ["last-modified", { lastModified: "file" }],
   ])("are refused where they make no sense: %s %j", async (what, body) => {
     const refused = await failed(`PUT /repos/held/branches/master/${what}`, { body });
     expect([refused.status, refused.code]).toEqual([400, "InvalidRequest"]);
-    expect(JSON.stringify(refused.issues)).toMatch(/public|writer|more/);
+    expect(JSON.stringify(refused.issues)).toMatch(/public|writer|lastModified|more|keep/);
   });
 
   test("are those of a branch that is there", async () => {
     for (const [what, body] of [
       ["public", { public: true }],
       ["writer", { writer: null }],
+      ["keep", { keep: null }],
+      ["last-modified", { lastModified: "object" }],
     ] as const) {
       const refused = await failed(`PUT /repos/absent/branches/master/${what}`, { body });
       expect([refused.status, refused.code]).toEqual([404, "NoSuchBranch"]);
     }
+  });
+});
+
+test("Last-Modified of a branch is shown as it was set, and null follows the gateway again", async () => {
+  await makeBranch({ repo: "dated", branch: "master" });
+  const path = "/repos/dated/branches/master";
+  expect(await good(`GET ${path}`)).toMatchObject({ lastModified: null });
+  for (const lastModified of ["object", "branch", null]) {
+    const set = await good(`PUT ${path}/last-modified`, { body: { lastModified } });
+    expect(set).toEqual({ lastModified });
+    expect(await good(`GET ${path}`)).toMatchObject({ lastModified });
+  }
+});
+
+describe("how much of the history is kept", () => {
+  test("is said by keys of level admin alone, and shown with the branch", async () => {
+    await makeBranch({ repo: "lasting", branch: "master" });
+    const path = "/repos/lasting/branches/master";
+    expect(await good(`GET ${path}`)).toMatchObject({ keep: null });
+    const keep = { commits: 100, days: 30 };
+    for (const level of ["read", "write"] as const) {
+      const caller = { keyId: "k", scope: { level, repos: ["lasting"] } };
+      const refused = await failed(`PUT ${path}/keep`, { body: { keep }, caller });
+      expect([refused.status, refused.code]).toEqual([403, "AccessDenied"]);
+    }
+    expect(await good(`PUT ${path}/keep`, { body: { keep } })).toEqual({ keep });
+    expect(await good(`GET ${path}`)).toMatchObject({ keep });
+    expect(await good(`PUT ${path}/keep`, { body: { keep: { days: 7 } } })).toEqual({ keep: { days: 7 } });
+    expect(await good(`PUT ${path}/keep`, { body: { keep: null } })).toEqual({ keep: null });
   });
 });
 

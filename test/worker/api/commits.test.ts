@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { CommitDetail, CommitPage, DiffPage, type Maker, Provenance } from "../../../protocol/commits.ts";
-import { FilePage } from "../../../protocol/files.ts";
+import { Derived, FilePage } from "../../../protocol/files.ts";
 import { LEASE_MS } from "../../../protocol/runner.ts";
+import { REST } from "../../support/suite.ts";
+import { type Command, commit, makePipeline, makeRepo, pathsOf, workUntil } from "../pipeline/support.ts";
 import { commitFiles, contentOf, failed, good, makeBranch, paths, testContext } from "./support.ts";
 
 const UNKNOWN = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
@@ -239,5 +241,84 @@ describe("the files of a commit", () => {
     expect(await listed(`since=${first}&limit=2&after=a`)).toEqual(["b", "c"]);
     expect(await failed(`${files}?since=${UNKNOWN}`)).toMatchObject({ status: 404, code: "NoSuchCommit" });
     expect(paths(await failed(`${files}?since=x`))).toEqual(["since"]);
+  });
+});
+
+const commitOf = (repo: string, id: string | undefined): string =>
+  `GET /repos/${repo}/branches/master/commits/${id}`;
+
+/** What was computed from a file: `<bucket>/<path>`, by the API's own pages. */
+async function derived(repo: string, id: string | undefined, path: string): Promise<Derived> {
+  const answer = Derived.parse(await good(`${commitOf(repo, id)}/derived?path=${encodeURIComponent(path)}`));
+  expect(answer.next).toBe(null);
+  return answer;
+}
+
+const namesOf = ({ files }: Derived): string[] => files.map(({ bucket, path }) => `${bucket}/${path}`);
+
+describe("what was computed from a file", REST, () => {
+  test("is told of the file as a commit has it, one step far, with the commit that has the output", async () => {
+    await makeRepo("der-in");
+    const first = await makePipeline({ name: "der-one", globs: { "der-in": "/*" } });
+    await makePipeline({ name: "der-all", globs: { "der-in": "/" } });
+    const second = await makePipeline({ name: "der-two", globs: { in: "/*" }, repos: { in: "der-one" } });
+    const copy: Command = (datum) => ({ [`${pathsOf(datum)[0]}.out`]: datum.datum });
+    const one = await commit("der-in", { a: "1", b: "1" });
+    await workUntil(first, { jobs: 1, command: copy });
+    await workUntil(second, { jobs: 1, command: copy });
+    const two = await commit("der-in", { a: "2" });
+    await workUntil(first, { jobs: 2, command: copy });
+    const before = await derived("der-in", one, "a");
+    const after = await derived("der-in", two, "a");
+    expect([before, after].map(namesOf)).toEqual([["master.der-one/a.out"], ["master.der-one/a.out"]]);
+    const [made] = before.files;
+    expect(made?.commit).not.toBe(after.files[0]?.commit);
+    // What has not changed is known of any commit that has it.
+    expect((await derived("der-in", two, "b")).files).toEqual((await derived("der-in", one, "b")).files);
+    // The next step, by what the answer says alone.
+    expect(namesOf(await derived("der-one", made?.commit ?? "", "a.out"))).toEqual([
+      "master.der-two/a.out.out",
+    ]);
+  });
+
+  test("is told of those repos alone that the key may read", async () => {
+    await makeRepo("der-secret");
+    const pipeline = await makePipeline({ name: "der-out", globs: { "der-secret": "/*" } });
+    const id = await commit("der-secret", { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    const target = `${commitOf("der-secret", id)}/derived?path=a`;
+    const limited = { scope: { level: "read", repos: ["der-secret"] } } as const;
+    expect((await good(target, { caller: limited })).files).toEqual([]);
+    const both = { scope: { level: "read", repos: ["der-secret", "der-out"] } } as const;
+    expect((await good(target, { caller: both })).files).toHaveLength(1);
+  });
+
+  test("goes on where a page ended, also if the pipeline of that page is gone, and takes no other place", async () => {
+    await makeRepo("der-page");
+    const pipeline = await makePipeline({ name: "der-paged", globs: { "der-page": "/*" } });
+    const id = await commit("der-page", { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    const target = `${commitOf("der-page", id)}/derived?path=a&after=`;
+    const from = (place: object): string => target + encodeURIComponent(JSON.stringify(place));
+    const within = JSON.stringify({ path: "z", born: 0, key: "" });
+    expect((await good(from({ pipeline: "der-paged", within: null }))).files).toHaveLength(1);
+    expect((await good(from({ pipeline: "der-paged", within }))).files).toEqual([]);
+    expect((await good(from({ pipeline: "der-gone", within }))).files).toHaveLength(1);
+    expect((await good(from({ pipeline: "der-z", within: null }))).files).toEqual([]);
+    for (const place of ["x", "{}", JSON.stringify({ pipeline: "der-paged", within: "{}" })]) {
+      expect(await failed(target + encodeURIComponent(place))).toMatchObject({
+        status: 400,
+        issues: [{ path: "after" }],
+      });
+    }
+  });
+
+  test("is not told of a path that the commit does not have, nor of a commit that is not there", async () => {
+    await makeRepo("der-none");
+    const id = await commit("der-none", { a: "1" });
+    expect(await failed(`${commitOf("der-none", id)}/derived?path=b`)).toMatchObject({ status: 404 });
+    expect(await failed(`${commitOf("der-none", id)}/derived`)).toMatchObject({ issues: [{ path: "path" }] });
+    const unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    expect(await failed(`${commitOf("der-none", unknown)}/derived?path=a`)).toMatchObject({ status: 404 });
   });
 });

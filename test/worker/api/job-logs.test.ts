@@ -6,6 +6,7 @@ import {
   MAX_LOG_LINE_CHARACTERS,
   MAX_LOG_LINES,
 } from "../../../protocol/runner.ts";
+import { REST } from "../../support/suite.ts";
 import { api, commitFiles, failed, good, makeBranch } from "./support.ts";
 
 /** A pipeline with a commit of two files, both at work. */
@@ -143,13 +144,17 @@ describe("GET /jobs/{id}/logs", () => {
     expect(await textsOf(await api(follow))).toEqual(["first", "second", "third"]);
   });
 
-  test("sends an empty line now and then while nothing comes, and forgets a caller that goes", async () => {
-    const [a] = await running("calm");
-    const response = await api(`GET /jobs/${a?.job}/logs?follow=true`);
-    const reader = response.body?.getReader();
-    expect(new TextDecoder().decode((await reader?.read())?.value)).toBe("\n");
-    await reader?.cancel();
-  });
+  test(
+    "sends an empty line now and then while nothing comes, and forgets a caller that goes",
+    REST,
+    async () => {
+      const [a] = await running("calm");
+      const response = await api(`GET /jobs/${a?.job}/logs?follow=true`);
+      const reader = response.body?.getReader();
+      expect(new TextDecoder().decode((await reader?.read())?.value)).toBe("\n");
+      await reader?.cancel();
+    },
+  );
 
   test("breaks off once the key that follows is deleted, and goes on for others", async () => {
     const [a] = await running("revoked");

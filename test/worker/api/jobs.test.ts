@@ -1,6 +1,8 @@
+import { encodeTime } from "ulid";
 import { describe, expect, test } from "vitest";
-import { DatumPage, Job, JobRetry, LogLine, Pipeline } from "../../../protocol/pipelines.ts";
+import { DatumPage, Job, JobRetry, JobSummary, LogLine, Pipeline } from "../../../protocol/pipelines.ts";
 import type { LeasedDatum } from "../../../protocol/runner.ts";
+import { stepsOf } from "../../../worker/pipeline/jobs/summary.ts";
 import { api, commitFiles, failed, good, makeBranch } from "./support.ts";
 
 function spec(name: string, more: object = {}): Record<string, unknown> {
@@ -118,6 +120,116 @@ describe("POST /jobs/{id}/retry", () => {
   });
 });
 
+describe("GET /jobs/{id}/summary", () => {
+  test("puts the datums together: how long they ran, which were slowest, which failed with their last lines", async () => {
+    const { worker, datum } = await running("sums", { datumTries: 1 });
+    await known(datum.job);
+    const ask = `GET /jobs/${datum.job}/summary`;
+    expect(JobSummary.parse(await good(ask))).toMatchObject({
+      ...{ job: { id: datum.job, state: "running" }, durations: null, slowest: [], failed: [] },
+      steps: [{ name: "fill" }, { name: "queued" }, { name: "datums", to: null }],
+    });
+    const log = Array.from({ length: 30 }, (_, n) => `line ${n}`).join("\n");
+    const failure = { state: "failed", exitCode: 7, reason: "no luck", log: `${log}\n`, millis: 1 };
+    const body = { pipeline: "sums", worker };
+    await good("POST /runner/finish", { body: { ...body, outcomes: [{ lease: datum.lease, ...failure }] } });
+    const { datums } = await good("POST /runner/lease", { body: { ...body, node: "n1", max: 1 } });
+    const success = { state: "success", exitCode: 0, millis: 1500, outputs: [] };
+    await good("POST /runner/finish", {
+      body: { ...body, outcomes: [{ lease: datums[0].lease, ...success }] },
+    });
+    const summary = JobSummary.parse(await good(ask));
+    expect(summary.durations).toEqual({
+      ...{ count: 1, more: false, median: 1500, p95: 1500, longest: 1500 },
+      buckets: [{ below: 2048, count: 1 }],
+    });
+    expect(summary.slowest).toMatchObject([{ id: datums[0].datum, node: "n1", millis: 1500 }]);
+    expect(summary.failed).toMatchObject([
+      { id: datum.datum, node: "n1", tries: 1, exitCode: 7, reason: "no luck" },
+    ]);
+    expect(summary.failed[0]?.inputs).toEqual([{ name: "sums-in", path: datum.inputs[0]?.path }]);
+    expect(summary.failed[0]?.log).toEqual(Array.from({ length: 10 }, (_, n) => `line ${n + 20}`));
+    const etag = (await api(ask)).headers.get("etag") ?? "";
+    expect((await api(ask, { headers: { "if-none-match": etag } })).status).toBe(304);
+    expect(await failed("GET /jobs/01ARZ3NDEKTSV4RRFFQ69G5FAV/summary")).toMatchObject({ code: "NoSuchJob" });
+  });
+});
+
+describe("the steps of a job", () => {
+  const job = {
+    ...{ createdAt: 1000, startedAt: null, turnAt: null, committingAt: null },
+    ...{ finishedAt: null, outputCommit: null },
+  };
+  const counts = { open: 0, processed: 0, failed: 0 };
+  const none = { first: null, last: null, pushes: false };
+  /** A commit's id tells when it was made. */
+  const commit = (at: number): string => `${encodeTime(at, 10)}0000000000000000`;
+  const text = (...asked: Parameters<typeof stepsOf>): string =>
+    stepsOf(...asked)
+      .map(({ name, from, to }) => `${name} ${from}-${to ?? ""}`)
+      .join(", ");
+
+  test("are one after the other, and the last one goes on until the job ends", () => {
+    expect(text({ ...job, ...counts }, none)).toBe("fill 1000-");
+    const started = { ...job, startedAt: 1100 };
+    const open = { ...counts, open: 2 };
+    expect(text({ ...started, ...open }, none)).toBe("fill 1000-1100, queued 1100-");
+    expect(text({ ...started, ...open }, { ...none, first: 1300 })).toBe(
+      "fill 1000-1100, queued 1100-1300, datums 1300-",
+    );
+    const ran = { ...none, first: 1300, last: 1900 };
+    expect(text({ ...started, ...counts, processed: 2 }, ran)).toBe(
+      "fill 1000-1100, queued 1100-1300, datums 1300-1900, turn 1900-",
+    );
+    const done = { ...started, ...counts, processed: 2, turnAt: 1200, finishedAt: 2500 };
+    const before = "fill 1000-1100, queued 1100-1300, datums 1300-1900";
+    expect(text({ ...done, finishedAt: null }, ran)).toBe(`${before}, merge 1900-`);
+    const merged = { ...done, committingAt: 1950 };
+    expect(text({ ...merged, finishedAt: null }, ran)).toBe(`${before}, merge 1900-1950, commit 1950-`);
+    expect(text({ ...merged, outputCommit: commit(2000) }, ran)).toBe(
+      `${before}, merge 1900-1950, commit 1950-2500`,
+    );
+    expect(text({ ...merged, outputCommit: commit(2000) }, { ...ran, pushes: true })).toBe(
+      `${before}, merge 1900-1950, commit 1950-2000, egress 2000-2500`,
+    );
+  });
+
+  test("of a job that an earlier release ended do not tell its merges from its commit", () => {
+    const done = { ...job, ...counts, startedAt: 1100, turnAt: 1200, processed: 2, finishedAt: 2500 };
+    expect(text({ ...done, outputCommit: commit(2000) }, { first: 1300, last: 1900, pushes: true })).toBe(
+      "fill 1000-1100, queued 1100-1300, datums 1300-1900, commit 1900-2000, egress 2000-2500",
+    );
+  });
+
+  test("of a job that failed end with its datums, of one that ran none with its commit", () => {
+    const failure = { ...job, ...counts, startedAt: 1100, turnAt: 1100, failed: 1, finishedAt: 2000 };
+    // When they began is not known: that they ran is.
+    expect(text(failure, { ...none, last: 1900 })).toBe("fill 1000-1100, datums 1100-2000");
+    expect(text(failure, { ...none, first: 1200, last: 1900 })).toBe(
+      "fill 1000-1100, queued 1100-1200, datums 1200-2000",
+    );
+    const skipped = {
+      ...job,
+      ...counts,
+      startedAt: 1100,
+      turnAt: 1400,
+      committingAt: 1430,
+      finishedAt: 1500,
+    };
+    expect(text({ ...skipped, outputCommit: commit(1450) }, none)).toBe(
+      "fill 1000-1100, turn 1100-1400, merge 1400-1430, commit 1430-1500",
+    );
+  });
+
+  test("never go back, whatever the clocks of branch and pipeline say", () => {
+    const done = { ...job, ...counts, startedAt: 1100, turnAt: 1100, processed: 1, finishedAt: 2000 };
+    const work = { first: 1050, last: 1900, pushes: true };
+    expect(text({ ...done, committingAt: 1200, outputCommit: commit(9000) }, work)).toBe(
+      "fill 1000-1100, queued 1100-1100, datums 1100-1900, merge 1900-1900, commit 1900-2000, egress 2000-2000",
+    );
+  });
+});
+
 describe("GET /jobs/{id}/datums and /logs", () => {
   test("tell of each datum how it ended, and what a failed one wrote", async () => {
     const { worker, datum } = await running("tell", { datumTries: 1 });
@@ -198,6 +310,8 @@ describe("GET /jobs/{id}/datums and /logs", () => {
       ["logs?follow=yes", "follow"],
       ["logs?after=zzz", "after"],
       ["logs?datum=", "datum"],
+      ["logs?tail=0", "tail"],
+      ["logs?tail=5&after=1.1", "tail"],
     ] as const)
       expect(await failed(`GET /jobs/${datum.job}/${target}`)).toMatchObject({
         status: 400,

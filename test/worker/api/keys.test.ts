@@ -1,8 +1,16 @@
 import { env } from "cloudflare:test";
 import { AwsClient } from "aws4fetch";
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { ErrorBody } from "../../../protocol/errors.ts";
-import { type Key, KeyCreated, KeyPage, KeysResealed } from "../../../protocol/keys.ts";
+import {
+  type Key,
+  KeyCreated,
+  KeyPage,
+  KeysExported,
+  KeysImported,
+  KeysResealed,
+} from "../../../protocol/keys.ts";
+import { KeyTable } from "../../../worker/catalogue/keys.ts";
 import type { KeyScope } from "../../../worker/core/permissions.ts";
 import type { Env } from "../../../worker/env.ts";
 import gateway from "../../../worker/index.ts";
@@ -16,7 +24,14 @@ async function made(body: object = camera): Promise<KeyCreated> {
   return KeyCreated.parse(await good("POST /keys", { body }));
 }
 
-const ROUTES = ["GET /keys", "POST /keys", "POST /keys/reseal", "DELETE /keys/SLUICE00000000000000"];
+const ROUTES = [
+  "GET /keys",
+  "POST /keys",
+  "POST /keys/export",
+  "POST /keys/import",
+  "POST /keys/reseal",
+  "DELETE /keys/SLUICE00000000000000",
+];
 
 describe("a request for keys", () => {
   test.each(ROUTES)("that is not signed is refused: %s", async (target) => {
@@ -290,6 +305,152 @@ describe("a request signed with a key", () => {
   });
 });
 
+describe("the last use of a key", () => {
+  async function ask({ id, secret }: Pick<KeyCreated, "id" | "secret">): Promise<number> {
+    const client = new AwsClient({ accessKeyId: id, secretAccessKey: secret, service: "s3", region: "auto" });
+    const signed = await client.sign("http://gateway/api/v1/whoami", {
+      headers: { "x-amz-content-sha256": "UNSIGNED-PAYLOAD" },
+    });
+    return (await gateway.fetch(request(signed), ENV)).status;
+  }
+
+  async function lastUse(id: string): Promise<string | undefined> {
+    const { keys } = KeyPage.parse(await good("GET /keys?limit=1000"));
+    return keys.find((key) => key.id === id)?.lastUsedOn;
+  }
+
+  afterEach(() => vi.restoreAllMocks());
+
+  test("is shown by its day; a second request of the day writes nothing, and one that is signed wrong is no use", async () => {
+    const key = await made();
+    const write = vi.spyOn(KeyTable.prototype, "noteUse");
+    expect(await ask({ ...key, secret: `${key.secret}x` })).toBe(403);
+    expect(write).not.toHaveBeenCalled();
+    expect(await lastUse(key.id)).toBeUndefined();
+    for (let turn = 0; turn < 3; turn++) expect(await ask(key)).toBe(200);
+    await expect.poll(() => lastUse(key.id)).toMatch(/^\d{4}-\d\d-\d\d$/);
+    // One more at most, if midnight was in between.
+    const days = write.mock.calls.map(([, day]) => day);
+    expect(days).toEqual([...new Set(days)]);
+  });
+
+  test("harms no request if D1 does not take it, or takes for ever", async () => {
+    const key = await made();
+    vi.spyOn(console, "warn").mockImplementation(() => {});
+    const write = vi.spyOn(KeyTable.prototype, "noteUse").mockRejectedValue(new Error("D1_ERROR: read-only"));
+    expect(await ask(key)).toBe(200);
+    expect(await ask(key)).toBe(200);
+    expect(write).toHaveBeenCalledTimes(1);
+    const another = await made();
+    const { promise: never, resolve: end } = Promise.withResolvers<void>();
+    write.mockReturnValue(never);
+    expect(await ask(another)).toBe(200);
+    end();
+  });
+
+  test("is not needed to be let in: a D1 that lacks its column refuses the list alone, and says what to do", async () => {
+    const key = await made();
+    vi.spyOn(console, "warn").mockImplementation(() => {});
+    await env.DB.exec("ALTER TABLE access_keys RENAME COLUMN last_used_on TO away");
+    try {
+      expect(await ask(key)).toBe(200);
+      const { status, message } = await failed("GET /keys");
+      expect({ status, message }).toEqual({
+        status: 503,
+        message: expect.stringContaining("lacks a migration"),
+      });
+      expect((await made()).id).toBeDefined();
+    } finally {
+      await env.DB.exec("ALTER TABLE access_keys RENAME COLUMN away TO last_used_on");
+    }
+  });
+});
+
+test("GET /keys is 304 to who has the list already, until there is another key", async () => {
+  const etag = (await api("GET /keys?limit=1000")).headers.get("etag") ?? "";
+  const headers = { "if-none-match": etag };
+  expect((await api("GET /keys?limit=1000", { headers })).status).toBe(304);
+  await made();
+  expect((await api("GET /keys?limit=1000", { headers })).status).toBe(200);
+});
+
 function request(input: string | Request, init?: RequestInit): Request<unknown, IncomingRequestCfProperties> {
   return new Request(input, init) as Request<unknown, IncomingRequestCfProperties>;
 }
+
+describe("an export of keys", () => {
+  const sealWith = btoa("s".repeat(32));
+  const other = btoa("o".repeat(32));
+
+  /** All pages; the keys of these ids. */
+  async function exported(ids: readonly string[]): Promise<KeysExported["keys"]> {
+    const keys: KeysExported["keys"] = [];
+    for (let after: string | null | undefined; after !== null; ) {
+      const body: object = { sealWith, ...(after !== undefined && { after }) };
+      const page: KeysExported = KeysExported.parse(await good("POST /keys/export", { body }));
+      keys.push(...page.keys);
+      after = page.next;
+    }
+    return keys.filter(({ id }) => ids.includes(id));
+  }
+
+  async function imported(keys: KeysExported["keys"], openWith = sealWith): Promise<KeysImported> {
+    return KeysImported.parse(await good("POST /keys/import", { body: { openWith, keys } }));
+  }
+
+  test("has each sealed, with its secret and all that it may do", async () => {
+    const key = await made({ ...camera, description: "for an export" });
+    const keys = await exported([key.id]);
+    expect(keys).toHaveLength(1);
+    const text = JSON.stringify(keys.map(({ sealed }) => atob(sealed)));
+    for (const hidden of [key.secret, "images", "for an export"]) expect(text).not.toContain(hidden);
+    await good(`DELETE /keys/${key.id}`);
+    const nothing = { added: [], there: [], taken: [], refused: [] };
+    expect(await imported(keys, other)).toEqual({ ...nothing, refused: [key.id] });
+    // No seal opens under another id: nobody gives a key what another one may do.
+    const stranger = "SLUICE0123456789ABCD";
+    expect(await imported(keys.map((each) => ({ ...each, id: stranger })))).toEqual({
+      ...nothing,
+      refused: [stranger],
+    });
+    expect(await imported(keys)).toEqual({ ...nothing, added: [key.id] });
+    const { secret, ...shown } = key;
+    const listed = KeyPage.parse(await good("GET /keys?limit=1000")).keys.find(({ id }) => id === key.id);
+    expect(listed).toEqual(shown);
+    const found = await testContext().keys.find(key.id);
+    expect(found).toMatchObject({ secret, scope: { level: "write", repos: ["images"] } });
+    expect(await imported(keys)).toEqual({ ...nothing, there: [key.id] });
+  });
+
+  test("leaves what is there as it is", async () => {
+    const key = await made();
+    const keys = await exported([key.id]);
+    await good(`DELETE /keys/${key.id}`);
+    await env.DB.prepare(
+      `INSERT INTO access_keys (id, sealed_secret, level, repos, pipelines, description, created_at)
+       VALUES (?1, 'another', 'read', NULL, 0, 'another', 1)`,
+    )
+      .bind(key.id)
+      .run();
+    expect(await imported(keys)).toMatchObject({ added: [], there: [], taken: [key.id] });
+    const listed = KeyPage.parse(await good("GET /keys?limit=1000")).keys.find(({ id }) => id === key.id);
+    expect(listed).toMatchObject({ level: "read", description: "another" });
+    // Nothing opens its secret: an export names it and goes on with the others.
+    const page = KeysExported.parse(await good("POST /keys/export", { body: { sealWith } }));
+    expect(page.unreadable).toContain(key.id);
+    await good(`DELETE /keys/${key.id}`);
+  });
+
+  test("needs an encryption key at both gateways, and 32 bytes to seal with", async () => {
+    const config = configWith({ encryptionKeys: [] });
+    for (const [target, body] of [
+      ["POST /keys/export", { sealWith }],
+      ["POST /keys/import", { openWith: sealWith, keys: [] }],
+    ] as const) {
+      expect(await failed(target, { body, config })).toMatchObject({ status: 409, code: "NoEncryptionKey" });
+    }
+    const error = await failed("POST /keys/export", { body: { sealWith: "short" } });
+    expect(error).toMatchObject({ status: 400, code: "InvalidRequest" });
+    expect(JSON.stringify(error)).toContain("the base64 of 32 bytes");
+  });
+});

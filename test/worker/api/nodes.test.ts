@@ -115,6 +115,34 @@ describe("what runs on a node", () => {
   });
 });
 
+describe("the list of nodes", () => {
+  test("is 304 to who has it already while nodes only live on, and new when something runs or one falls silent", async () => {
+    const silence = (seenAt: number) =>
+      env.DB.prepare("UPDATE nodes SET seen_at = ?1 WHERE name = 'a'").bind(seenAt).run();
+    await beat("a");
+    const etag = (await api("GET /nodes")).headers.get("etag") ?? "";
+    const again = () => api("GET /nodes", { headers: { "if-none-match": etag } });
+    await silence(Date.now() - 1000);
+    const same = await again();
+    expect([same.status, await same.text()]).toEqual([304, ""]);
+    await silence(Date.now() - 60_000);
+    expect((await again()).status).toBe(200);
+    await beat("a", [{ pipeline: "edges", workers: 1, running: 1 }]);
+    expect((await again()).status).toBe(200);
+  });
+
+  test("says why a node can't run the commands of a pipeline, as its heartbeat told", async () => {
+    const work = [{ pipeline: "edges", workers: 2, running: 0, trouble: "pull access denied for none" }];
+    await beat("a", work);
+    expect((await nodeNamed("a"))?.work).toEqual(work);
+    const body = { node: "a", executor: "x", capacity: 1, work: [{ ...work[0], trouble: "x".repeat(501) }] };
+    expect(await failed("POST /runner/heartbeat", { body })).toMatchObject({
+      status: 400,
+      issues: [{ path: "work[0].trouble" }],
+    });
+  });
+});
+
 describe("what a node has room for", () => {
   const beatWithin = (node: string, bounds: object) =>
     good("POST /runner/heartbeat", { body: { node, executor: "docker", capacity: 4, bounds } });

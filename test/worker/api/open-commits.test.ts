@@ -26,6 +26,33 @@ async function filesAt({ repo, branch }: BranchAddress, commit: string): Promise
 }
 
 describe("an open commit", () => {
+  test("is listed while it is open, in the order in which each began, with what was said", async () => {
+    const branch = await branchOf("listed-open");
+    const first = await good(`POST ${branch.path}/sessions`, { body: { message: "one" } });
+    const second = await good(`POST ${branch.path}/sessions`);
+    const third = await good(`POST ${branch.path}/sessions`);
+    await good(`DELETE ${branch.path}/sessions/${second.session}`);
+    const page = await good(`GET ${branch.path}/sessions?limit=1`);
+    expect(page).toMatchObject({
+      sessions: [
+        { session: first.session, bucket: first.bucket, state: "open", operations: 0, message: "one" },
+      ],
+      next: expect.any(String),
+    });
+    const rest = await good(`GET ${branch.path}/sessions?limit=1&after=${page.next}`);
+    expect(rest).toMatchObject({ sessions: [{ session: third.session, message: null }], next: null });
+    await good(`POST ${branch.path}/sessions/${first.session}/finish`);
+    expect((await good(`GET ${branch.path}/sessions`)).sessions).toHaveLength(1);
+    expect(await failed(`GET ${branch.path}/sessions/${first.session}/diff`)).toMatchObject({
+      status: 404,
+      code: "NoSuchSession",
+    });
+    expect(await good(`GET ${branch.path}/sessions/${third.session}/diff`)).toEqual({
+      changes: [],
+      next: null,
+    });
+  });
+
   test("takes pages of operations and becomes one commit", async () => {
     const branch = await branchOf("paged");
     await commitFiles(branch, { old: "old" });

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { KeyLevel } from "../../../protocol/keys.ts";
 import type { Job } from "../../../protocol/pipelines.ts";
+import { ANY_KEY } from "../../../worker/api/request/admit.ts";
 import { ROUTES } from "../../../worker/api/routes.ts";
 import type { KeyScope, Permission, ScopeLevel } from "../../../worker/core/permissions.ts";
 import { api, commitFiles, failed, good, makeBranch, testContext } from "./support.ts";
@@ -19,6 +20,8 @@ const PARAMS: Readonly<Record<string, string>> = {
   tag: "v1",
   key: "SLUICE00000000000000",
   node: "edge-1",
+  export: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+  import: "01ARZ3NDEKTSV4RRFFQ69G5FAV",
 };
 
 /** Bodies where they say which repo a request is about. */
@@ -29,7 +32,7 @@ const BODIES: Readonly<Record<string, object>> = {
 };
 
 /** They answer every key, each with what it may see. */
-const FILTERED = ["GET /pipelines", "GET /jobs", "GET /repos"];
+const FILTERED = ["GET /pipelines", "GET /jobs", "GET /now", "GET /graph", "GET /repos", "GET /whoami"];
 
 const TARGETS = Object.entries(ROUTES).flatMap(([path, methods]) =>
   Object.keys(methods).map((method) => {
@@ -68,7 +71,10 @@ beforeAll(async () => {
     finishedAt: 1,
   };
   const mine = { ...job, id: "01JOBOFMINE", pipeline: "mine" };
-  await testContext().catalogue.jobs.record([job, mine].map((each) => ({ job: each, version: 1 })));
+  await testContext().catalogue.jobs.record(
+    [job, mine].map((each) => ({ job: each, version: 1 })),
+    { uid: "u" },
+  );
 });
 
 describe("a key for another repo", () => {
@@ -142,7 +148,8 @@ describe("a key for all repos", () => {
     method,
   }) => {
     const needs = ROUTES[path]?.[method]?.needs ?? [];
-    const has = (own: KeyLevel) => needs.every(({ permission }) => holders[permission].includes(own));
+    const has = (own: KeyLevel) =>
+      needs === ANY_KEY || needs.every(({ permission }) => holders[permission].includes(own));
     for (const own of KeyLevel.options.filter((each) => !has(each))) {
       const body = BODIES[route];
       expect(await failed(target, { ...as(own, null), ...(body && { body }) })).toMatchObject({
@@ -155,6 +162,18 @@ describe("a key for all repos", () => {
       const answer = await api(`${target}?unknown=1`, as(enough, null));
       expect(answer.status, enough).not.toBe(403);
     }
+  });
+});
+
+describe("every key", () => {
+  test("is told what it may do itself, and nobody who has none", async () => {
+    for (const level of KeyLevel.options) {
+      const repos = level === "runner" ? null : ["mine"];
+      const said = await good("GET /whoami", as(level, repos, level === "admin" ? RUNS : {}));
+      expect(said).toEqual({ id: expect.any(String), level, repos, pipelines: level === "admin" });
+    }
+    expect(await good("GET /whoami", as("root", null))).toMatchObject({ level: "root", pipelines: true });
+    expect(await failed("GET /whoami", as("public", null))).toMatchObject({ status: 403 });
   });
 });
 
@@ -210,7 +229,7 @@ describe("a key for some repos", () => {
       ...{ outputCommit: null, datums: { total: 0, processed: 0, skipped: 0, failed: 0 } },
       ...{ createdAt: 1, startedAt: 1, finishedAt: 1 },
     };
-    await testContext().catalogue.jobs.record([{ job, version: 1 }]);
+    await testContext().catalogue.jobs.record([{ job, version: 1 }], { uid: "u" });
     const target = "POST /jobs/01JOBOFRUNS/retry";
     for (const [scope, text] of [
       [as("admin", mine), "needs the right to run pipelines"],

@@ -2,7 +2,12 @@ import { beforeAll, describe, expect, test } from "vitest";
 import doc from "../../../docs/pipeline-spec.md?raw";
 import { MAX_PAIRS, PipelineCheck } from "../../../protocol/pipeline-check.ts";
 import { PipelineSpec } from "../../../protocol/spec.ts";
+import { lookAfter, lookAtInput } from "../../../worker/api/pipelines/look.ts";
+import type { BranchApi } from "../../../worker/branch/contract.ts";
+import { parseGlob } from "../../../worker/core/glob.ts";
 import type { KeyScope } from "../../../worker/core/permissions.ts";
+import { givenBack } from "../branch/retention-support.ts";
+import { type BranchStub, freshBranch, put } from "../branch/support.ts";
 import { api, commitFiles, failed, good, makeBranch, testContext } from "./support.ts";
 
 const DRY = "POST /pipelines?dryRun=true";
@@ -296,3 +301,62 @@ function laidOver(whole: any, part: any): any {
   }
   return merged;
 }
+
+/** The branch, but once before a page of it is read, its HEAD is replaced and given back. */
+function replacedOnce(branch: BranchStub): BranchApi {
+  let left = 1;
+  const before = async () => {
+    if (left-- <= 0) return;
+    await put(branch, "b", "2");
+    await givenBack(branch);
+  };
+  const api = branch as unknown as BranchApi;
+  return {
+    status: () => api.status(),
+    position: (request: { commit: string }) => api.position(request),
+    list: async (request: Parameters<BranchApi["list"]>[0]) => {
+      await before();
+      return await api.list(request);
+    },
+    filesAt: async (request: Parameters<BranchApi["filesAt"]>[0]) => {
+      await before();
+      return await api.filesAt(request);
+    },
+  } as unknown as BranchApi;
+}
+
+describe("a look at an input whose HEAD is given back meanwhile", () => {
+  const parsed = parseGlob("/*");
+  if (!parsed.ok) throw new Error(parsed.problem);
+  const { glob } = parsed;
+
+  async function keepingOne(): Promise<{ branch: BranchStub; from: string }> {
+    const branch = await freshBranch();
+    const from = (await put(branch, "a")) ?? "";
+    await branch.createTag({ name: "from", commit: from, force: false });
+    await put(branch, "b");
+    await branch.configure({ keep: { commits: 1 } });
+    await givenBack(branch);
+    return { branch, from };
+  }
+
+  test("begins anew with the one that there is then", async () => {
+    const { branch } = await keepingOne();
+    expect(await lookAtInput(replacedOnce(branch), glob)).toMatchObject({ hasData: true, paths: ["a", "b"] });
+  });
+
+  test("also if it looks at what came after a commit; if that is given back, it sees nothing", async () => {
+    const { branch, from } = await keepingOne();
+    expect(await lookAfter(replacedOnce(branch), { glob, from })).toMatchObject({
+      hasData: true,
+      paths: ["b"],
+      complete: true,
+    });
+    await branch.deleteTag({ name: "from" });
+    await givenBack(branch);
+    expect(await lookAfter(replacedOnce(branch), { glob, from })).toMatchObject({
+      hasData: false,
+      paths: [],
+    });
+  });
+});

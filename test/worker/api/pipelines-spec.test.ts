@@ -63,9 +63,86 @@ describe("a field", () => {
 
   test.each([
     ["a number", { image: 7 }, "transform.image", "must be a string, not a number"],
+    [
+      "a text in place of lines",
+      { stdin: "set -e\nwc -w < /pfs/texts/a > /pfs/out/a\n" },
+      "transform.stdin",
+      'must be a list, not a string: write ["set -e", "wc -w < /pfs/texts/a > /pfs/out/a"], or in YAML put the text below an entry "- |"',
+    ],
+    [
+      "a long text in place of lines",
+      { stdin: `${"x".repeat(500)}\nb\nc\nd\ne` },
+      "transform.stdin",
+      `must be a list, not a string: write ["${"x".repeat(80)}…", "b", "c", "d", …], or in YAML put the text below an entry "- |"`,
+    ],
+    [
+      "a command line",
+      { cmd: "python3 /run.py" },
+      "transform.cmd",
+      'must be a list, not a string: write ["python3", "/run.py"]',
+    ],
+    [
+      "a command line for a shell",
+      { cmd: "cp /pfs/in/* /pfs/out" },
+      "transform.cmd",
+      'must be a list, not a string: write ["sh", "-c", "cp /pfs/in/* /pfs/out"]',
+    ],
+    [
+      "a number as an argument",
+      { cmd: ["sleep", 5] },
+      "transform.cmd[1]",
+      'must be a string, not a number: write "5"',
+    ],
+    [
+      "variables as Kubernetes has them",
+      { env: [{ name: "TOKEN", value: "hunter2" }] },
+      "transform.env",
+      'must be an object, not a list: write { "TOKEN": "…" }',
+    ],
+    [
+      "variables as Compose has them",
+      { env: ["TOKEN=hunter2", "LEVEL=8"] },
+      "transform.env",
+      'must be an object, not a list: write { "TOKEN": "…", "LEVEL": "…" }',
+    ],
+    [
+      "the name of a secret",
+      { secrets: ["database"] },
+      "transform.secrets[0]",
+      'must be an object, not a string: write { "name": "database", "mountPath": "/secrets/database" }',
+    ],
+    [
+      "a secret alone",
+      { secrets: { name: "tls", mountPath: "/tls" } },
+      "transform.secrets",
+      'must be a list, not an object: write [{ "name": "tls", "mountPath": "/tls" }]',
+    ],
+    [
+      "a pull secret as Kubernetes has it",
+      { imagePullSecrets: [{ name: "registry" }] },
+      "transform.imagePullSecrets[0]",
+      'must be a string, not an object: write "registry"',
+    ],
+    [
+      "an exit code alone",
+      { acceptReturnCode: 1 },
+      "transform.acceptReturnCode",
+      "must be a list, not a number: write [1]",
+    ],
+    [
+      "an exit code in quotes",
+      { acceptReturnCode: ["1"] },
+      "transform.acceptReturnCode[0]",
+      "must be a number, not a string: write 1",
+    ],
     ["null", { cmd: null }, "transform.cmd", "must be a list, not null"],
-    ["a list of numbers", { stdin: [1] }, "transform.stdin[0]", "must be a string, not a number"],
-    ["a number as a variable", { env: { N: 8 } }, "transform.env.N", "must be a string, not a number"],
+    ["a list of numbers", { stdin: [1] }, "transform.stdin[0]", 'must be a string, not a number: write "1"'],
+    [
+      "a number as a variable",
+      { env: { N: 8 } },
+      "transform.env.N",
+      "must be a string, not a number: write it in quotes",
+    ],
     [
       "a variable that is none",
       { env: { "a-b": "x" } },
@@ -80,13 +157,13 @@ describe("a field", () => {
       "an exit code beyond 255",
       { acceptReturnCode: [256] },
       "transform.acceptReturnCode[0]",
-      "must be at most 255",
+      "must be at most 255, not 256",
     ],
     [
       "half an exit code",
       { acceptReturnCode: [1.5] },
       "transform.acceptReturnCode[0]",
-      "must be a whole number",
+      "must be a whole number, not 1.5",
     ],
     [
       "a container that is wished for",
@@ -125,21 +202,51 @@ describe("the parallelism", () => {
   const strategies =
     "must be CONSTANT, with the number in 'constant', or COEFFICIENT, with it in 'coefficient'";
   test.each([
-    [{ strategy: "CONSTANT", constant: 0 }, "constant", "must be at least 1"],
-    [{ strategy: "CONSTANT", constant: -1 }, "constant", "must be at least 1"],
-    [{ strategy: "CONSTANT", constant: 1.5 }, "constant", "must be a whole number"],
-    [{ strategy: "CONSTANT", constant: 10_001 }, "constant", "must be at most 10000"],
+    [{ strategy: "CONSTANT", constant: 0 }, "constant", "must be at least 1, not 0"],
+    [{ strategy: "CONSTANT", constant: -1 }, "constant", "must be at least 1, not -1"],
+    [{ strategy: "CONSTANT", constant: 1.5 }, "constant", "must be a whole number, not 1.5"],
+    [{ strategy: "CONSTANT", constant: 10_001 }, "constant", "must be at most 10000, not 10001"],
+    [{ strategy: "CONSTANT", constant: "4" }, "constant", "must be a number, not a string: write 4"],
     [{ strategy: "CONSTANT", coefficient: 2 }, "constant", "is required: a number"],
-    [{ strategy: "COEFFICIENT", coefficient: 0 }, "coefficient", "must be more than 0"],
-    [{ strategy: "COEFFICIENT", coefficient: -0.5 }, "coefficient", "must be more than 0"],
+    [{ strategy: "COEFFICIENT", coefficient: 0 }, "coefficient", "must be more than 0, not 0"],
+    [{ strategy: "COEFFICIENT", coefficient: -0.5 }, "coefficient", "must be more than 0, not -0.5"],
     [{ strategy: "COEFFICIENT", constant: 2 }, "coefficient", "is required: a number"],
-    [{ strategy: "constant", constant: 2 }, "strategy", strategies],
-    [{ constant: 2 }, "strategy", strategies],
+    [{ strategy: "constant", constant: 2 }, "strategy", `${strategies}: write "CONSTANT"`],
+    [
+      { constant: "2" },
+      "strategy",
+      `${strategies}: write "parallelism_spec": { "strategy": "CONSTANT", "constant": 2 }`,
+    ],
+    [
+      { coefficient: 0.5 },
+      "strategy",
+      `${strategies}: write "parallelism_spec": { "strategy": "COEFFICIENT", "coefficient": 0.5 }`,
+    ],
     [{}, "strategy", strategies],
   ])("%j is refused", async (parallelism_spec, field, says) => {
     expect(await refused(spec({ more: { parallelism_spec } }))).toEqual({
       [`parallelism_spec.${field}`]: says,
     });
+  });
+
+  test.each([
+    [
+      "parallelism_spec",
+      4,
+      'must be an object, not a number: write { "strategy": "CONSTANT", "constant": 4 }',
+    ],
+    [
+      "parallelismSpec",
+      { constant: "4" },
+      `there is no field 'parallelismSpec' here: write "parallelism_spec": { "strategy": "CONSTANT", "constant": 4 }`,
+    ],
+    [
+      "workers",
+      2,
+      `there is no field 'workers' here: write "parallelism_spec": { "strategy": "CONSTANT", "constant": 2 }`,
+    ],
+  ])("as %s of %j is told with its number", async (field, value, says) => {
+    expect(await refused(spec({ more: { [field]: value } }))).toEqual({ [field]: says });
   });
 
   test.each([
@@ -159,14 +266,20 @@ describe("the parallelism", () => {
 
 describe("tries and times", () => {
   test.each([
-    ["datumTries", 0, "must be at least 1"],
-    ["datumTries", 101, "must be at most 100"],
-    ["datumTries", 2.5, "must be a whole number"],
-    ["datumTimeout", "5", "must be a length of time"],
+    ["datumTries", 0, "must be at least 1, not 0"],
+    ["datumTries", 101, "must be at most 100, not 101"],
+    ["datumTries", 2.5, "must be a whole number, not 2.5"],
+    ["datumTries", "2", "must be a number, not a string: write 2"],
+    ["datumTimeout", "5", `the units h, m, s or ms: write "5s"`],
     ["datumTimeout", "-5s", "must be a length of time"],
-    ["datumTimeout", 30, "must be a string"],
-    ["jobTimeout", "0s", "must be longer than nothing"],
+    ["datumTimeout", 30, `must be a string, not a number: write "30s"`],
+    ["datumTimeout", "2 days", `write "48h"`],
+    ["datumTimeout", "90 min", `write "90m"`],
+    ["jobTimeout", "0s", "must be longer than nothing: leave it out"],
     ["jobTimeout", "577h", "must be at most 576h"],
+    ["jobTimeout", "25 days", "the units h, m, s or ms"],
+    ["datum_tries", 2, "did you mean 'datumTries'?"],
+    ["job_timeout", "5m", "did you mean 'jobTimeout'?"],
   ])("%s of %j is refused", async (field, value, says) => {
     expect((await refused(spec({ more: { [field]: value } })))[field]).toContain(says);
   });
@@ -309,7 +422,7 @@ describe("inputs", () => {
       "inputs[2].from.ID": unknown("later.starts", commit),
       "inputs[3].from.repo.name": "an input starts after a commit of its own repo, 'starts', not of 'globs'",
       "inputs[4].from.ID": "must be the id of a commit, such as 'sluice commit list' shows them",
-      "inputs[5].from": "must be an object, not a string",
+      "inputs[5].from": `must be an object, not a string: write { "repo": { "name": "starts" }, "ID": "${commit}" }`,
     };
     expect(await refused(spec({ more: { inputs } }))).toEqual(problems);
     expect(await testContext().branch({ repo: "starts", branch: "later" }).status()).toMatchObject({
@@ -340,6 +453,110 @@ describe("inputs", () => {
     const scope: KeyScope = { level: "admin", repos: ["ring", "ring-2"], pipelines: true };
     const error = await failed(DRY, { body, caller: { scope } });
     expect(error.issues[0]?.message).toContain("by another pipeline and then 'ring-2'");
+  });
+});
+
+describe("a specification written as Pachyderm's", () => {
+  const entry = (repo: string, more = ""): string => `{ "repo": { "name": "${repo}" }, ${more}"glob": "/*" }`;
+  const none = (field: string): string => `there is no field '${field}' here: `;
+  const writeInputs = (...entries: string[]): string =>
+    `${none("input")}write "inputs": [${entries.join(", ")}], an entry for each input`;
+  const join = "there is none: a pipeline before this one lays out what belongs together";
+
+  test.each([
+    [{ pfs: { repo: "sales", glob: "/*" } }, writeInputs(entry("sales"))],
+    [
+      { pfs: { repo: "sales", branch: "eu", name: "s", glob: "/*" } },
+      writeInputs(`{ "name": "s", "repo": { "name": "sales" }, "branch": "eu", "glob": "/*" }`),
+    ],
+    [
+      { cross: [{ pfs: { repo: "sales", glob: "/*" } }, { pfs: { repo: "rates", glob: "/" } }] },
+      writeInputs(entry("sales"), `{ "repo": { "name": "rates" }, "glob": "/" }`),
+    ],
+    ["sales@eu", writeInputs(entry("sales", '"branch": "eu", '))],
+    [{ union: [] }, `${none("input")}there is none: put what is to be one input into one repo`],
+    [{ join: [] }, `${none("input")}${join}`],
+    [{ cron: { spec: "@every 60s" } }, `${none("input")}there are no schedules`],
+    [7, `${none("input")}write "inputs": [{ "repo": { "name": "images" }, "glob": "/*" }]`],
+  ])("with the input %j is told what to write", async (input, says) => {
+    const { input: told } = await refused(spec({ more: { input } }));
+    expect(told?.slice(0, says.length)).toBe(says);
+  });
+
+  test("or as others may write it is told what to write of each field", async () => {
+    await makeBranch({ repo: "sales", branch: "master" });
+    const glob = "/*";
+    const sales = { repo: { name: "sales" }, glob };
+    const told = await refused({
+      pipeline: "count",
+      transform: { image: "busybox", cmd: ["true"], errCmd: ["true"], user: "root", script: "set -e\ntrue" },
+      inputs: [
+        { repo: "sales", glob },
+        { repo: { name: "master.sales", project: "default" }, glob, name: "the sales" },
+        { pfs: { repo: "sales", branch: "eu" } },
+        "sales",
+        { ...sales, name: "a", branch: "eu.sales", glob: ["/a/*", "/b/*"], lazy: "yes", s3: true },
+        { ...sales, name: "b", trigger: {}, joinOn: "$1" },
+      ],
+      outputBranch: "master.count",
+      egress: { URL: "https://minio.example.com:9000/results/edges", sqlDatabase: {} },
+      resource_requests: {},
+      pod_patch: "",
+      spout: {},
+    });
+    const name =
+      "must start with a letter or digit and hold only letters, digits, '_' and '-', 63 characters at most";
+    const unknown = (path: string, says: string): [string, unknown] => [
+      path,
+      expect.stringContaining(`${none(path.split(".").at(-1) ?? "")}${says}`),
+    ];
+    expect(told).toMatchObject({
+      pipeline: 'must be an object, not a string: write { "name": "count" }',
+      "inputs[0].repo": 'must be an object, not a string: write { "name": "sales" }',
+      "inputs[1].repo.name": `${name}: write "sales", and "branch": "master" beside "repo"`,
+      "inputs[1].name": `${name}: write "the-sales"`,
+      "inputs[2].repo": 'is required: an object: write "repo": { "name": "images" }',
+      "inputs[3]": `must be an object, not a string: write ${entry("sales")}`,
+      "inputs[4].branch": `${name}: write "eu"`,
+      "inputs[4].glob": 'must be a string, not a list: write "/{a/*,b/*}"',
+      "inputs[4].lazy": "must be true or false, not a string: write true",
+      outputBranch: `${name}: write "master"`,
+      "egress.URL": expect.stringContaining(
+        'write "URL": "s3://results/edges", with "endpoint": "https://minio.example.com:9000" and "secret"',
+      ),
+      ...Object.fromEntries([
+        unknown("transform.errCmd", 'write "onDatumFailure": "skip"'),
+        unknown("transform.user", "there is none: the command runs as the user of its image"),
+        unknown("transform.script", 'write "cmd": ["sh"], and "stdin": ["set -e", "true"]'),
+        unknown("inputs[1].repo.project", "leave it out: there are no projects"),
+        unknown(
+          "inputs[2].pfs",
+          'write its fields here: "repo": { "name": "sales" }, "branch": "eu", "glob": "/*"',
+        ),
+        unknown("inputs[4].s3", "there is none: a command reads its datum in /pfs/<input>"),
+        unknown("inputs[5].trigger", "there is none: every commit on the branch makes a job"),
+        unknown("inputs[5].joinOn", join),
+        unknown("egress.sqlDatabase", "there is none"),
+        unknown("resource_requests", "it is for the node to say"),
+        unknown("pod_patch", "leave it out: every runner takes the work of every pipeline"),
+        unknown("spout", "there is none: a pipeline runs its command to the end"),
+      ]),
+    });
+  });
+
+  test.each([
+    ["s3a://results/edges", 'write "s3://results/edges"'],
+    ["results/edges", 'write "s3://results/edges"'],
+    ["constructor://results/edges", "comes from"],
+    ["https://user:password@example.com/results", "comes from"],
+    ["s3://user:password@results/edges", "comes from"],
+  ])("pushes to %s, which is refused without its password", async (URL, says) => {
+    const told = (await refused(spec({ more: { egress: { URL } } })))["egress.URL"];
+    expect(told).toContain(says.replace("comes from", "credentials come from 'secret' or the runner"));
+    expect(told).not.toContain("password");
+    expect((await refused(spec({ more: { egress: "s3://results/edges" } }))).egress).toContain(
+      'write { "URL": "s3://results/edges" }',
+    );
   });
 });
 

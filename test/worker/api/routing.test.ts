@@ -50,6 +50,7 @@ describe("the control API", () => {
       "GET /repos/r/branches/b/commits/c?x=1",
       "GET /repos/r/branches/b/commits/c/diff?x=1",
       "GET /repos/r/branches/b/commits/c/provenance?path=p&x=1",
+      "GET /repos/r/branches/b/commits/c/derived?path=p&x=1",
       "GET /repos/r/branches/b/commits/c/files?x=1",
       "GET /nodes?x=1",
       "GET /keys?x=1",

@@ -114,6 +114,7 @@ const noStore: BlobStore = {
   put: async () => {},
   get: () => Promise.reject(new Error("not to be called")),
   delete: () => Promise.reject(new Error("not to be called")),
+  list: () => Promise.reject(new Error("not asked")),
 };
 
 function write(

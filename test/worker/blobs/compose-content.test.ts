@@ -10,7 +10,7 @@ import {
 import type { Chunk, Content } from "../../../worker/blobs/content.ts";
 import { encodeLeaves } from "../../../worker/blobs/hash/leaves.ts";
 import { sha256 } from "../../../worker/blobs/hash/tree-stack.ts";
-import { readContent } from "../../../worker/blobs/read-content.ts";
+import { readContent } from "../../../worker/blobs/read/read-content.ts";
 import { CHUNK_BYTES, writeContent } from "../../../worker/blobs/write-content.ts";
 import { CHECKSUM_ALGORITHMS } from "../../../worker/core/checksums.ts";
 import { seededRandom } from "../../support/random.ts";
@@ -66,7 +66,9 @@ function* always(size: number): Generator<number> {
 }
 
 async function readBack(store: MemoryStore, content: Content): Promise<Bytes> {
-  return new Uint8Array(await new Response(await readContent(store, content)).arrayBuffer());
+  return new Uint8Array(
+    await new Response(await readContent(store, { ...content, hold: null })).arrayBuffer(),
+  );
 }
 
 interface Source {

@@ -1,4 +1,4 @@
-import type { BlobStore, ByteRange } from "../../../worker/blobs/port.ts";
+import type { BlobPage, BlobStore, ByteRange, ListBlobs } from "../../../worker/blobs/port.ts";
 
 /** A blob store that is quick, and tells what was asked of it. */
 export class MemoryStore implements BlobStore {
@@ -28,5 +28,11 @@ export class MemoryStore implements BlobStore {
 
   async delete(names: readonly string[]): Promise<void> {
     for (const name of names) this.blobs.delete(name);
+  }
+
+  async list({ prefix, after = "", limit }: ListBlobs): Promise<BlobPage> {
+    const all = [...this.blobs.keys()].filter((name) => name.startsWith(prefix) && name > after).sort();
+    const names = all.slice(0, limit);
+    return { names, next: all.length > limit ? (names.at(-1) ?? null) : null };
   }
 }

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { Body, Chunk } from "../../../worker/blobs/content.ts";
 import { ChunkList } from "../../../worker/blobs/manifest.ts";
 import type { BlobStore, ByteRange } from "../../../worker/blobs/port.ts";
-import { readContent } from "../../../worker/blobs/read-content.ts";
+import { readContent } from "../../../worker/blobs/read/read-content.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import { seededRandom } from "../../support/random.ts";
 import { randomBytes, sameBytes } from "./reference.ts";
@@ -15,7 +15,7 @@ const bytes = randomBytes(SIZE, 1);
 const BODIES: Record<string, Body> = {};
 
 async function bytesOf(body: Body, range?: ByteRange): Promise<Uint8Array> {
-  const content = await readContent(store, { body, size: SIZE, ...(range && { range }) });
+  const content = await readContent(store, { body, size: SIZE, hold: null, ...(range && { range }) });
   return new Uint8Array(await new Response(content).arrayBuffer());
 }
 
@@ -43,6 +43,7 @@ async function manifestOf(chunks: readonly Chunk[]): Promise<Body> {
   const counting: BlobStore = {
     get: (name, range) => store.get(name, range),
     delete: (names) => store.delete(names),
+    list: (request) => store.list(request),
     put(name, json) {
       pages++;
       return store.put(name, json);
@@ -96,12 +97,12 @@ describe("content whose blobs are not there", () => {
 
   test("is refused where the first one is missing, while the answer can still say so", async () => {
     const body = chunks("read/none.U", "read/0.U");
-    await expect(readContent(store, { body, size: 2 })).rejects.toThrow("read/none.U");
+    await expect(readContent(store, { body, size: 2, hold: null })).rejects.toThrow("read/none.U");
   });
 
   test("breaks off where a later one is missing, and never looks whole", async () => {
     const body = chunks("read/0.U", "read/none.U", "read/0.U");
-    const response = new Response(await readContent(store, { body, size: 3 }));
+    const response = new Response(await readContent(store, { body, size: 3, hold: null }));
     await expect(response.arrayBuffer()).rejects.toThrow("read/none.U");
   });
 
@@ -110,13 +111,13 @@ describe("content whose blobs are not there", () => {
       kind: "chunks",
       chunks: [chunk("read/0.U"), { ...chunk("read/0.U"), length: 5000 }],
     };
-    const response = new Response(await readContent(store, { body: short, size: 5001 }));
+    const response = new Response(await readContent(store, { body: short, size: 5001, hold: null }));
     await expect(response.arrayBuffer()).rejects.toThrow("read/0.U");
   });
 
   test("is refused where its manifest is missing", async () => {
     const body: Body = { kind: "manifest", blob: "read/no-manifest.U", length: 2 };
-    await expect(readContent(store, { body, size: 1 })).rejects.toThrow("no-manifest");
+    await expect(readContent(store, { body, size: 1, hold: null })).rejects.toThrow("no-manifest");
   });
 });
 
@@ -127,6 +128,7 @@ describe("a reader", () => {
     const endless: BlobStore = {
       put: (name, bytes) => store.put(name, bytes),
       delete: (names) => store.delete(names),
+      list: (request) => store.list(request),
       async get(name) {
         opened.push(name);
         return new ReadableStream<Uint8Array>({
@@ -137,7 +139,8 @@ describe("a reader", () => {
     };
     const length = 1_000_000;
     const chunks = ["a", "b", "c", "d"].map((blob) => ({ blob, offset: 0, length, leaves: "" }));
-    const body = await readContent(endless, { body: { kind: "chunks", chunks }, size: 4 * length });
+    const content = { body: { kind: "chunks", chunks } as const, size: 4 * length, hold: null };
+    const body = await readContent(endless, content);
     const reader = (body as ReadableStream<Uint8Array>).getReader();
     await reader.read();
     await reader.cancel();

@@ -122,6 +122,37 @@ export const STORE_CASES: readonly StoreCase[] = [
       same(await read(store, { name: "case/left.U", length: 2 * MIB }), pattern(2 * MIB, 7), "the blob");
     },
   },
+  {
+    name: "lists what is below a prefix in order, page by page, and nothing beside it",
+    async run(store) {
+      // A dot sorts before the slash of a folder, a digit after it.
+      const names = ["a.U", "a/x.U", "a/y/z.U", "a0.U", "b.U"].map((name) => `case-list/${name}`);
+      for (const name of [...names].reverse()) await store.put(name, pattern(1, 1));
+      await store.put("case-list2/other.U", pattern(1, 1));
+      for (const limit of [1, 2, 100]) {
+        const listed: string[] = [];
+        let after: string | undefined;
+        do {
+          const page = await store.list({ prefix: "case-list/", after, limit });
+          if (page.names.length > limit) throw new Error(`${page.names.length} names of at most ${limit}`);
+          listed.push(...page.names);
+          after = page.next ?? undefined;
+        } while (after !== undefined);
+        if (listed.join() !== names.join()) throw new Error(`by ${limit}: ${listed.join()}`);
+      }
+    },
+  },
+  {
+    name: "lists nothing below a prefix that no blob has, and no blob that was deleted",
+    async run(store) {
+      await store.put("case-gone/x.U", pattern(1, 1));
+      await store.delete(["case-gone/x.U"]);
+      for (const prefix of ["case-gone/", "no/such/folder/"]) {
+        const { names, next } = await store.list({ prefix, limit: 10 });
+        if (names.length > 0 || next !== null) throw new Error(`${prefix}: ${names.join()}, ${next}`);
+      }
+    },
+  },
 ];
 
 async function read(

@@ -1,10 +1,12 @@
 import { env } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import { DiskBlobStore, openBlobStore, R2BlobStore } from "../../../worker/blobs/stores.ts";
+import { READ_CASES } from "./read-cases.ts";
 import { STORE_CASES } from "./store-cases.ts";
 
 describe("a blob store in R2", () => {
-  for (const { name, run } of STORE_CASES) test(name, () => run(new R2BlobStore(env.BLOBS)));
+  for (const { name, run } of [...STORE_CASES, ...READ_CASES])
+    test(name, () => run(new R2BlobStore(env.BLOBS)));
 });
 
 describe("the blob store of a host", () => {

@@ -4,7 +4,7 @@ import { type ByteSource, byteSource } from "../../../worker/blobs/body-reader.t
 import { ByteBudget } from "../../../worker/blobs/budget.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type { BlobStore } from "../../../worker/blobs/port.ts";
-import { readContent } from "../../../worker/blobs/read-content.ts";
+import { readContent } from "../../../worker/blobs/read/read-content.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import {
   CHUNK_BYTES,
@@ -49,7 +49,9 @@ async function written(
 }
 
 async function readBack(content: Content): Promise<Uint8Array> {
-  return new Uint8Array(await new Response(await readContent(store, content)).arrayBuffer());
+  return new Uint8Array(
+    await new Response(await readContent(store, { ...content, hold: null })).arrayBuffer(),
+  );
 }
 
 const SIZES = [
@@ -98,7 +100,7 @@ describe("content that is written", () => {
   });
 
   test("of up to 4 KiB stays inline: no upload is opened and the store is not asked", async () => {
-    const untouched: BlobStore = { put: refuse, get: refuse, delete: refuse };
+    const untouched: BlobStore = { put: refuse, get: refuse, delete: refuse, list: refuse };
     for (const declared of [{ declaredSize: 4096 }, {}]) {
       const result = await write(nativeBody(randomBytes(4096, 1)), {
         ...declared,
@@ -361,7 +363,7 @@ describe("a store that fails", () => {
   });
 });
 
-const noStore: BlobStore = { put: async () => {}, get: refuse, delete: refuse };
+const noStore: BlobStore = { put: async () => {}, get: refuse, delete: refuse, list: refuse };
 
 function refuse(): Promise<never> {
   return Promise.reject(new Error("not to be called"));

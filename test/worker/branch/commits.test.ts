@@ -28,7 +28,7 @@ describe("reading", () => {
     expect(await branch.read({ path: "a", commit: first ?? "" })).toMatchObject({ ok: true, ...inline("1") });
     expect(await branch.read({ path: "b", commit: first ?? "" })).toEqual({
       ok: false,
-      reason: "no-such-file",
+      reason: "no-such-version",
     });
     expect(await branch.read({ path: "a" })).toMatchObject({
       ...inline("2"),

@@ -4,6 +4,7 @@ import type { Branch } from "../../../worker/branch/branch.ts";
 import { type BranchApi, UPLOAD_LEASE_MS } from "../../../worker/branch/contract.ts";
 import { Alarm } from "../../../worker/branch/lifecycle/alarm.ts";
 import { NAMELESS_GRACE_MS } from "../../../worker/branch/tree/content-store.ts";
+import { SWEEP_AFTER_MS } from "../../../worker/branch/uploads/sweep-store.ts";
 import { numbered, putText, seed, stageAll } from "./large-support.ts";
 import {
   type BranchStub,
@@ -25,7 +26,7 @@ const REFUSED = { ok: false, reason: "no-such-upload" };
 /** As if so much time had passed for what waits in these tables. */
 async function passed(branch: BranchStub, ms: number): Promise<void> {
   await runInDurableObject(branch, (_, { storage: { sql } }) => {
-    for (const table of ["uploads", "completions", "condemned"])
+    for (const table of ["uploads", "completions", "condemned", "sweeps"])
       sql.exec(`UPDATE ${table} SET due = due - ?`, ms);
   });
 }
@@ -161,6 +162,10 @@ describe("the alarm", () => {
     expect(await alarmOf(branch)).toBe(alarm);
     await passed(branch, UPLOAD_LEASE_MS + 1000);
     await runDurableObjectAlarm(branch);
+    // What the upload may have left is looked for.
+    expect(await alarmOf(branch)).toBeLessThanOrEqual(Date.now() + SWEEP_AFTER_MS);
+    await passed(branch, SWEEP_AFTER_MS);
+    for (let rings = 0; rings < 5; rings++) await runDurableObjectAlarm(branch);
     expect(await alarmOf(branch)).toBeGreaterThan(start + DAY_MS);
   });
 
@@ -216,6 +221,7 @@ describe("an object that has nothing to do comes to rest: no alarm stays set aft
         "uploads WHERE due >= 0",
         "sessions WHERE due >= 0",
         "condemned",
+        "sweeps WHERE due >= 0",
       ];
       const counts = [...rows, "contents WHERE refs = 0"].map(
         (of) => sql.exec(`SELECT count(*) AS n FROM ${of}`).one().n,
@@ -230,7 +236,7 @@ describe("an object that has nothing to do comes to rest: no alarm stays set aft
       .poll(
         async () => {
           await runInDurableObject(branch, (_, { storage: { sql } }) => {
-            for (const table of ["outbox", "completions", "uploads", "sessions", "condemned"])
+            for (const table of ["outbox", "completions", "uploads", "sessions", "condemned", "sweeps"])
               sql.exec(`UPDATE ${table} SET due = 0 WHERE due IS NOT NULL`);
           });
           // What time brings is for the alarm alone: it must be set as long as anything is owed.

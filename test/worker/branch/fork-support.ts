@@ -80,4 +80,4 @@ export async function atRest(...branches: readonly BranchStub[]): Promise<void> 
 }
 
 /** The tables whose rows wait for a time. */
-const WITH_DUE = ["outbox", "condemned", "completions", "uploads", "sessions"];
+const WITH_DUE = ["outbox", "condemned", "completions", "uploads", "sessions", "sweeps"];

@@ -28,6 +28,11 @@ const GROWING = [
   "below",
   "tags",
   "roots",
+  "named",
+  "parent",
+  "held",
+  "revived",
+  "lineages",
 ];
 /** Sort what they found by index; bounded by NEAR_HEAD_CHANGES, NEAR_BIRTHS, and the paths asked about. */
 const MAY_SORT = [DIED_SINCE, BORN_SINCE, DIFFERENCES];
@@ -80,7 +85,10 @@ async function useEverything(branch: BranchApi): Promise<void> {
   await branch.filesAt({ ...position, prefix: "", after: "", limit: 5 });
   await branch.fingerprint({ ...position, path: "", since: { generation: 1, seq: 1 } });
   await branch.position({ commit });
+  await useChecks(branch);
   await branch.unsubscribe({ uid: "u" });
+  await useRetention(branch, commit);
+  await useExports(branch);
   await branch.destroy();
   const claim = await branch.claim({ pipeline: "p", uid: "u" });
   await branch.openUpload({ lease: "l" });
@@ -93,6 +101,54 @@ async function useEverything(branch: BranchApi): Promise<void> {
     await branch.stageOutput({ ...job, origin: "l", anew: true });
   }
   await branch.release({ uid: "u", destroy: true });
+  await useImports(branch);
+}
+
+async function useExports(branch: BranchApi): Promise<void> {
+  const begun = await branch.beginExport();
+  if (!begun.ok) throw new Error(begun.reason);
+  const { export: id } = begun;
+  await branch.exportCommits({ export: id, after: 0 });
+  await branch.exportTags({ export: id, after: "" });
+  await branch.exportFiles({ export: id, after: { path: "", born: 0 } });
+  await branch.endExport({ export: id });
+}
+
+/** Of an archive that is given up, and then of one that is finished. */
+async function useImports(branch: BranchApi): Promise<void> {
+  const settings = { public: false, cors: null, writer: null, modified: null };
+  for (const archive of ["0", "1"]) {
+    const head = { createdAt: 1, head: 1, floor: 0, settings };
+    const begun = await branch.beginImport({ archive: archive.repeat(64), branch: head });
+    if (!begun.ok) throw new Error(begun.reason);
+    const { import: id } = begun;
+    const commit = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    const lineage = JSON.stringify({ P1: 1 });
+    await branch.importCommits({
+      ...{ import: id, after: 0, commits: [[1, commit, 1, 1, 0, "J1", "K1", null, lineage, 0]] },
+    });
+    await branch.importTags({ import: id, after: "", tags: [["v1", commit, 1]] });
+    const { digest, size, body } = inline("imported");
+    const bytes = body.kind === "inline" ? body.bytes : new Uint8Array(0);
+    await branch.importFiles({
+      ...{ import: id, after: { path: "", born: 0 }, contents: [{ digest, size, bytes }] },
+      files: [{ path: "a", born: 1, died: null, digest, size, attributes: {}, more: null }],
+    });
+    if (archive === "0") await branch.abortImport({ import: id });
+    const counts = { commits: 1, tags: 1, files: 1 };
+    const finished = await branch.finishImport({ import: id, counts });
+    expect(finished.ok).toBe(archive === "1");
+  }
+  await branch.destroy();
+}
+
+async function useChecks(branch: BranchApi): Promise<void> {
+  await branch.keepBlobs({ blobs: ["b/1", "b/4"] });
+  for (const after of [null, { gen: 1, path: "a", born: 1 }]) await branch.checkNames({ after });
+  await branch.checkContents({ after: 0 });
+  await branch.namesOf({ ...inline("2"), gen: 1, limit: 5 });
+  const swept = await branch.sweep({ remove: true });
+  if (swept.ok) await branch.sweepStatus(swept);
 }
 
 async function useViews(branch: BranchApi, commit: string): Promise<void> {
@@ -127,6 +183,20 @@ async function useMultiparts(branch: BranchApi): Promise<void> {
     else await branch.abortMultipart({ upload });
     await branch.multipart({ upload });
   }
+}
+
+/** Keeps one commit, and those that something names. */
+async function useRetention(branch: BranchApi, commit: string): Promise<void> {
+  const at = { generation: 1, seq: 1 };
+  await branch.subscribe({ uid: "n", pipeline: "p", starts: [{ commit, ...at }] });
+  await branch.need({ uid: "n", generation: 2, seq: 0, job: null, starts: [{ commit, ...at }] });
+  await branch.configure({ keep: { commits: 1, days: 1 } });
+  await branch.configure({ keep: { commits: 1 } });
+  await vi.waitUntil(async () => (await branch.feed({ cursor: at, limit: 5 })).events[0]?.gap, 60_000);
+  await branch.read({ path: "d/a/x", commit });
+  await branch.commits({ limit: 2 });
+  await branch.commits({ limit: 2, after: commit });
+  await branch.unsubscribe({ uid: "n" });
 }
 
 /** Is the parent of a fork, and goes back to a commit. */

@@ -1,12 +1,15 @@
 import { runInDurableObject } from "cloudflare:test";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import type { Operation } from "../../../worker/branch/contract.ts";
 import { CommitClock } from "../../../worker/branch/ledger/clock.ts";
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
+import { finishOpenCommit } from "../../../worker/branch/open-commits/finish.ts";
 import { justAfter, rangeOf, subtree } from "../../../worker/branch/tree/path-ranges.ts";
+import { UploadCalls } from "../../../worker/branch/uploads/calls.ts";
 import { commitChanges, putFile } from "../../../worker/branch/write/commit.ts";
 import { PutQueue } from "../../../worker/branch/write/put-queue.ts";
 import { comparePaths } from "../../../worker/core/path-order.ts";
-import { freshBranch, inline } from "./support.ts";
+import { freshBranch, inline, put, stage, startOpenCommit } from "./support.ts";
 
 describe("the clock of commits", () => {
   function clockOver(stored = { promised: 0, newestCommit: 0 }) {
@@ -130,6 +133,48 @@ describe("the queue of puts", () => {
 });
 
 describe("a full branch", () => {
+  test("takes commits of deletions alone, until there is no room for these either, and says so in the log", async () => {
+    const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
+    const branch = await freshBranch();
+    await put(branch, "a");
+    await runInDurableObject(branch, (_, { storage }) => {
+      const answers = [7.9e9, 8e9, 9.4e9, 9.6e9, 9.9e9].map((databaseSize) => {
+        const ledger = new Ledger({
+          sql: { exec: storage.sql.exec.bind(storage.sql), databaseSize },
+          transactionSync: storage.transactionSync.bind(storage),
+        });
+        const moment = { now: 1, id: () => "id" };
+        const { digest, size } = inline("a");
+        expect(ledger.exists).toBe(true);
+        const commit = (operations: Operation[]) =>
+          ledger.transaction((tx) => commitChanges(tx, ledger, { request: { operations }, moment })).ok;
+        const isTaken = [
+          commit([{ delete: "b" }]),
+          commit([{ delete: "b" }, { put: "a", digest, size }]),
+          commit([{ put: "a", digest, size }]),
+        ];
+        ledger.isFull(100);
+        ledger.isFull(100);
+        return isTaken;
+      });
+      expect(answers).toEqual([
+        [true, true, true],
+        [true, true, true],
+        [true, true, true],
+        [true, false, false],
+        [false, false, false],
+      ]);
+    });
+    expect(warn.mock.calls.map(([text]) => /has (\d+) %/.exec(String(text))?.[1])).toEqual([
+      "80",
+      "94",
+      "96",
+      "99",
+    ]);
+    expect(warn.mock.calls[0]?.[0]).toContain("sluice branch keep");
+    warn.mockRestore();
+  });
+
   test("takes no commit and no put, and can still be read", async () => {
     const branch = await freshBranch();
     await runInDurableObject(branch, (_, { storage }) => {
@@ -148,5 +193,38 @@ describe("a full branch", () => {
       });
     });
     expect((await branch.status()).ok).toBe(true);
+  });
+
+  test("takes deletions longer than puts, staged ones too, and no contents of clients for puts to come", async () => {
+    const branch = await freshBranch();
+    await put(branch, "a");
+    const [deletes, puts] = [await startOpenCommit(branch), await startOpenCommit(branch)];
+    await stage(branch, deletes, { deletes: ["a"] });
+    await stage(branch, puts, { puts: ["b"], deletes: ["a"] });
+    const opened = await branch.openUpload({});
+    const upload = opened.ok ? opened.upload : "";
+    await runInDurableObject(branch, (_, { storage }) => {
+      const ledger = new Ledger({
+        sql: { exec: storage.sql.exec.bind(storage.sql), databaseSize: 9_600_000_000 },
+        transactionSync: storage.transactionSync.bind(storage),
+      });
+      const moment = { now: Date.now(), id: () => "id" };
+      const full = { ok: false, reason: "branch-full" };
+      const finish = (id: string) => ledger.transaction((tx) => finishOpenCommit(tx, ledger, { id, moment }));
+      // It looks at the size once in so many operations, and from then on each time.
+      ledger.isFull(1000);
+      const none = () => {};
+      const uploads = new UploadCalls({
+        ledger,
+        now: () => moment.now,
+        wake: none,
+        turn: async () => {},
+        newId: () => upload,
+      });
+      expect(uploads.open({})).toEqual(full);
+      expect(uploads.add({ upload, contents: [inline("c")] })).toEqual(full);
+      expect(finish(puts)).toEqual(full);
+      expect(finish(deletes)).toMatchObject({ ok: true, state: "finished" });
+    });
   });
 });

@@ -44,6 +44,33 @@ const ROWS: readonly (readonly string[])[] = [
     "INSERT INTO forks (uid, gen, parent, commit_id, state, created_at, copied, files, total) VALUES ('uid', 1, 'm.p', 'c', 2, 5, 'a', 1, 1)",
     "INSERT INTO roots (fork, bucket, gen, seq, made_at) VALUES ('f', 'm.f', 1, 1, 5)",
   ],
+  [
+    "UPDATE settings SET lifecycle = NULL",
+    "UPDATE files SET renewed = 7",
+    "INSERT INTO rounds (gen, rule, action, due) VALUES (1, 'r', 0, 9)",
+  ],
+  [
+    `UPDATE settings SET keep = '{"commits":5}'`,
+    "INSERT INTO horizons (gen, floor, marked, died_from, died_path, alive_path) VALUES (1, 1, 1, 2, '', '')",
+    "INSERT INTO starts (uid, commit_id, gen, seq, holds) VALUES ('u', 'c', 1, 1, 1)",
+    "UPDATE sessions SET base = 1",
+  ],
+  [
+    "INSERT INTO sweeps (uid, due, removes, phase, folder, listed, content, doomed, pages, seen, found, found_bytes) VALUES ('uid', 9e15, 1, 0, 0, '', 0, '', 0, 0, 0, 0)",
+    "INSERT INTO orphans (blob) VALUES ('b')",
+  ],
+  ["UPDATE settings SET last_modified = 'file'"],
+  [
+    "UPDATE files SET unmarked = NULL",
+    "INSERT INTO erasures (number, gen, path, version, born, died, digest, size) VALUES (1, 1, 'e', 1, 1, 2, 'd', 3)",
+    "INSERT INTO erasures_heard (uid, number) VALUES ('u', 0)",
+    "UPDATE erasure_clock SET number = 1",
+  ],
+  [
+    "INSERT INTO exports (id, gen, seq, due) VALUES ('e', 1, 1, 9)",
+    `INSERT INTO imports (uid, gen, archive, state, upload, created_at, head, floor, settings, seq, tag, path, born, commits, tags, files)
+     VALUES ('i', 1000001, 'a', 2, 'x.y.i', 5, 1, 0, '{}', 1, '', '', 0, 1, 0, 0)`,
+  ],
 ];
 
 describe("migrations", () => {

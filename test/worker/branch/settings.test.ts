@@ -121,7 +121,15 @@ describe("a branch that is set to be public", () => {
     expect(await publicReads(branch)).toEqual([NOT_PUBLIC, NOT_PUBLIC, NOT_PUBLIC]);
     await branch.create();
     await put(branch, "a");
-    expect(await branch.settings()).toEqual({ ok: true, public: false, cors: null, writer: null });
+    expect(await branch.settings()).toEqual({
+      ok: true,
+      public: false,
+      cors: null,
+      writer: null,
+      lifecycle: null,
+      keep: null,
+      modified: null,
+    });
     expect(await publicReads(branch)).toEqual([NOT_PUBLIC, NOT_PUBLIC, NOT_PUBLIC]);
     expect(await openness(bucket)).toBeUndefined();
   });
@@ -212,10 +220,26 @@ describe("the settings of a branch", () => {
     const branch = await freshBranch(bucket);
     await branch.configure({ cors: [RULE] });
     await branch.configure({ public: true });
-    expect(await branch.settings()).toEqual({ ok: true, public: true, cors: [RULE], writer: null });
+    expect(await branch.settings()).toEqual({
+      ok: true,
+      public: true,
+      cors: [RULE],
+      writer: null,
+      lifecycle: null,
+      keep: null,
+      modified: null,
+    });
     expect(await openness(bucket)).toEqual({ isPublic: true, hasCors: true });
     await branch.configure({ cors: null });
-    expect(await branch.settings()).toEqual({ ok: true, public: true, cors: null, writer: null });
+    expect(await branch.settings()).toEqual({
+      ok: true,
+      public: true,
+      cors: null,
+      writer: null,
+      lifecycle: null,
+      keep: null,
+      modified: null,
+    });
     await branch.configure({ public: false });
     expect(await openness(bucket)).toBeUndefined();
   });
@@ -261,5 +285,56 @@ describe("the settings of a branch", () => {
       expect.stringContaining("branch_settings_open"),
       expect.stringContaining("PRIMARY KEY"),
     ]);
+  });
+});
+
+describe("a branch that is set to the time of its objects", () => {
+  /** Last-Modified of `a`, by a read and by a listing, at HEAD and in views, as a gateway asks that has no setting. */
+  async function timesOf(branch: BranchStub, views: readonly string[]): Promise<(number | undefined)[]> {
+    const times: (number | undefined)[] = [];
+    for (const view of [{}, ...views.map((openCommit) => ({ openCommit }))]) {
+      const read = await branch.read({ path: "a", modified: "branch", ...view });
+      const list = await branch.list({ prefix: "a", limit: 1, modified: "branch", ...view });
+      if (!read.ok || !list.ok) throw new Error("it is not there");
+      const [entry] = list.entries;
+      times.push(read.modifiedAt, (entry && "modifiedAt" in entry && entry.modifiedAt) || list.modifiedAt);
+    }
+    return times;
+  }
+
+  test("answers it wherever a gateway asks for the branch's, and ends with that when it is deleted", async () => {
+    const branch = await freshBranch();
+    await put(branch, "a");
+    const written = await branch.read({ path: "a" });
+    const of = written.ok ? written.modifiedAt : 0;
+    await vi.waitUntil(() => Date.now() > of);
+    const commit = await put(branch, "b");
+    const openCommit = await startOpenCommit(branch);
+    const views = [commit ?? "", openCommit];
+    expect((await timesOf(branch, views)).every((time) => (time ?? 0) > of)).toBe(true);
+    expect(await branch.configure({ modified: "file" })).toEqual({ ok: true });
+    expect(await timesOf(branch, views)).toEqual([of, of, of, of, of, of]);
+    await evictDurableObject(branch);
+    expect(await timesOf(branch, views)).toEqual([of, of, of, of, of, of]);
+    // What is set otherwise leaves it, and it leaves that.
+    expect(await branch.configure({ public: true })).toEqual({ ok: true });
+    expect(await branch.settings()).toMatchObject({ public: true, modified: "file" });
+    expect(await branch.configure({ modified: "branch" })).toEqual({ ok: true });
+    const asked = await branch.read({ path: "a", modified: "file" });
+    expect(asked.ok && asked.modifiedAt).toBeGreaterThan(of);
+    await branch.configure({ modified: "file" });
+    await branch.destroy();
+    await branch.create();
+    expect(await branch.settings()).toMatchObject({ modified: null });
+  });
+
+  test("is told nothing by a row that a release before wrote, and one after it is not understood", async () => {
+    const branch = await freshBranch();
+    await branch.configure({ modified: "file" });
+    await runInDurableObject(branch, (_, { storage }) => {
+      storage.sql.exec("UPDATE settings SET last_modified = 'moon'");
+    });
+    await evictDurableObject(branch);
+    expect(await branch.settings()).toMatchObject({ ok: true, modified: null });
   });
 });

@@ -1,5 +1,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { monotonicFactory } from "ulid";
 import { describe, expect, test } from "vitest";
+import { contentName } from "../../../protocol/content.ts";
 import { UPLOAD_LEASE_MS } from "../../../worker/branch/contract.ts";
 import {
   type BranchStub,
@@ -225,6 +227,56 @@ describe("uploads of a pipeline's output", () => {
     await pass(UPLOAD_LEASE_MS);
     expect(await runDurableObjectAlarm(branch)).toBe(true);
     expect(await ledgerOf(branch)).toMatchObject({ uploads: 1 });
+  });
+
+  test("give up what no result names, and nothing else; those of which nothing is named end", async () => {
+    const branch = branchOf(freshBucket());
+    await branch.claim({ pipeline: "p", uid: "u" });
+    const [part, whole, other] = [await open(branch, "a"), await open(branch, "b"), await open(branch, "c")];
+    const [named, own, shared] = [
+      chunked("named", ["b/named"]),
+      chunked("own", ["b/own"]),
+      chunked("shared", ["b/shared"]),
+    ];
+    await branch.addContents({ upload: part, contents: [named, own, shared] });
+    await branch.addContents({ upload: whole, contents: [shared, chunked("gone", ["b/gone"])] });
+    await branch.addContents({ upload: other, contents: [shared] });
+    const uploads = [
+      { upload: part, keep: [contentName(named), "0-1"] },
+      { upload: whole, keep: [] },
+    ];
+    // Once more after a crash between the branch and the pipeline.
+    for (let times = 1; times <= 2; times++) {
+      await branch.trimUploads({ uploads });
+      expect(await ledgerOf(branch)).toMatchObject({
+        refs: [
+          [5, 1],
+          [6, 1],
+        ],
+        blobs: [
+          ["b/named", 1],
+          ["b/shared", 1],
+        ],
+        condemned: ["b/gone", "b/own"],
+        holds: 2,
+        uploads: 3,
+      });
+    }
+    // A late call under its lease opens no other one.
+    expect(await branch.openUpload({ lease: "b" })).toEqual({ ok: false, reason: "lost-lease" });
+    expect(await branch.renewUpload({ upload: part })).toMatchObject({ ok: true });
+    expect(await branch.renewUpload({ upload: whole })).toEqual(REFUSED);
+  });
+
+  test("are not opened for a lease that is older than the pipeline, which nobody would ever end", async () => {
+    const branch = branchOf(freshBucket());
+    const id = monotonicFactory();
+    const [before, uid, since] = [id(1000), id(2000), id(3000)];
+    await branch.claim({ pipeline: "p", uid });
+    for (const lease of [before, `shared.${before}.x`])
+      expect(await branch.openUpload({ lease })).toEqual({ ok: false, reason: "lost-lease" });
+    for (const lease of [since, `shared.${since}.x`])
+      expect(await branch.openUpload({ lease })).toMatchObject({ ok: true });
   });
 
   test("they run out like others once the pipeline has given the branch up", async () => {

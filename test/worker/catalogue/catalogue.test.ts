@@ -177,6 +177,7 @@ describe("jobs", () => {
         job: j,
         version: 1,
       })),
+      { uid: "u" },
     );
     const ids = async (query: Parameters<typeof catalogue.jobs.list>[0]) =>
       (await catalogue.jobs.list(query)).map(({ id }) => id);
@@ -194,9 +195,43 @@ describe("jobs", () => {
   });
 
   test("an older version of a job changes nothing", async () => {
-    await catalogue.jobs.record([{ job: job("1", "a", "success"), version: 5 }]);
-    await catalogue.jobs.record([{ job: job("1", "a", "running"), version: 4 }]);
+    await catalogue.jobs.record([{ job: job("1", "a", "success"), version: 5 }], { uid: "u" });
+    await catalogue.jobs.record([{ job: job("1", "a", "running"), version: 4 }], { uid: "u" });
     expect((await catalogue.jobs.list({ limit: 1 }))[0]?.state).toBe("success");
+  });
+
+  test("jobs go that are older than one, of one pipeline, some at a time", async () => {
+    const ids = Array.from({ length: 750 }, (_, n) => `${1000 + n}`);
+    await catalogue.jobs.record(
+      ids.flatMap((id) => ({ job: job(id, "a", "success"), version: 1 })),
+      { uid: "u" },
+    );
+    await catalogue.jobs.record([{ job: job("1001b", "b", "success"), version: 1 }], { uid: "u" });
+    const old = { pipeline: "a", after: "1009", upTo: "1699" };
+    expect(await catalogue.jobs.remove(old)).toBe(true);
+    expect(await catalogue.jobs.remove(old)).toBe(false);
+    const left = (await catalogue.jobs.list({ limit: 1000 })).map(({ id }) => id).sort();
+    expect(left).toEqual([...ids.slice(0, 10), "1001b", ...ids.slice(700)].sort());
+  });
+
+  test("a write that comes late brings no job of a deleted pipeline back, and one of the next pipeline is not meant", async () => {
+    const record: PipelineRecord = {
+      name: "a",
+      uid: "u1",
+      state: "deleting",
+      createdAt: 1,
+      inputs: [],
+      output: { repo: "a", branch: "master" },
+      errors: false,
+      parallelism: { strategy: "CONSTANT", constant: 1 },
+      version: 4,
+      deleted: true,
+    };
+    await catalogue.pipelines.record(record);
+    await catalogue.jobs.record([{ job: job("1", "a", "success"), version: 9 }], { uid: "u1" });
+    expect(await catalogue.jobs.list({ limit: 10 })).toEqual([]);
+    await catalogue.jobs.record([{ job: job("2", "a", "running"), version: 1 }], { uid: "u2" });
+    expect((await catalogue.jobs.list({ limit: 10 })).map(({ id }) => id)).toEqual(["2"]);
   });
 });
 

@@ -170,6 +170,89 @@ test("where D1 does not answer, looking for a key fails in a way that another tr
   expect(look).toHaveBeenCalledTimes(2);
 });
 
+describe("the day of a key's last use", () => {
+  const DAY_MS = 24 * 60 * 60 * 1000;
+  const noon = Date.UTC(2026, 0, 31, 12);
+
+  /** A ring of which every write after an answer can be waited for. */
+  function ringOfUses(): { ring: KeyRing; clock: { now: number }; written: () => Promise<unknown> } {
+    const clock = { now: noon };
+    const work: Promise<void>[] = [];
+    const config = { ...given, encryptionKeys: [encryptionKey] };
+    const later = (more: Promise<void>) => void work.push(more);
+    const ring = openKeyRing(config, catalogue, { now: () => clock.now, later });
+    return { ring, clock, written: () => Promise.all(work) };
+  }
+
+  async function lastUse(id: string): Promise<string | undefined> {
+    return (await catalogue.keys.list({ limit: 1000 })).find((key) => key.id === id)?.lastUsedOn;
+  }
+
+  test("is written down once a day, however many requests there are", async () => {
+    const { id } = await made();
+    expect(await lastUse(id)).toBeUndefined();
+    const write = vi.spyOn(catalogue.keys, "noteUse");
+    const { ring, clock, written } = ringOfUses();
+    for (let request = 0; request < 5; request++) ring.used(id);
+    clock.now += DAY_MS / 2 - 1;
+    ring.used(id);
+    await written();
+    expect(write.mock.calls).toEqual([[id, "2026-01-31"]]);
+    expect(await lastUse(id)).toBe("2026-01-31");
+    clock.now += 1;
+    for (let request = 0; request < 5; request++) ring.used(id);
+    await written();
+    expect(write).toHaveBeenCalledTimes(2);
+    expect(await lastUse(id)).toBe("2026-02-01");
+  });
+
+  test("is written by each isolate, the later of which change nothing, nor does one whose clock is behind", async () => {
+    const { id } = await made();
+    const [one, other] = [ringOfUses(), ringOfUses()];
+    one.ring.used(id);
+    await one.written();
+    other.clock.now -= DAY_MS;
+    other.ring.used(id);
+    await other.written();
+    expect(await lastUse(id)).toBe("2026-01-31");
+  });
+
+  test("that D1 does not take is tried again, minutes later and not with each request", async () => {
+    const { id } = await made();
+    const log = vi.spyOn(console, "warn").mockImplementation(() => {});
+    const write = vi.spyOn(catalogue.keys, "noteUse").mockRejectedValueOnce(new Error("D1_ERROR: down"));
+    const { ring, clock, written } = ringOfUses();
+    ring.used(id);
+    await written();
+    expect(log).toHaveBeenCalledTimes(1);
+    for (let request = 0; request < 5; request++) ring.used(id);
+    await written();
+    expect(write).toHaveBeenCalledTimes(1);
+    clock.now += 5 * 60 * 1000;
+    ring.used(id);
+    await written();
+    expect(write).toHaveBeenCalledTimes(2);
+    expect(await lastUse(id)).toBe("2026-01-31");
+  });
+
+  test("of a key of the environment is written nowhere", async () => {
+    const write = vi.spyOn(catalogue.keys, "noteUse");
+    const { ring, written } = ringOfUses();
+    for (const { id } of [rootKey, before, runnerKey]) ring.used(id);
+    await written();
+    expect(write).not.toHaveBeenCalled();
+  });
+
+  test("does not bring back a key that was deleted meanwhile", async () => {
+    const { id } = await made();
+    await catalogue.keys.remove(id);
+    const { ring, written } = ringOfUses();
+    ring.used(id);
+    await written();
+    expect(await catalogue.keys.find(id)).toBeNull();
+  });
+});
+
 const unreachable = {
   find: () => {
     throw new Error("not to be asked");

@@ -151,28 +151,32 @@ describe("a job of a pipeline that skips bad datums", () => {
     expect(await told(name)).toEqual({});
   });
 
-  it("is tried again by the next job with all its tries, also if nothing else has changed of it", async () => {
-    const { name, input, pipeline } = await begin("again");
-    await commit(input, { a: "1", evil: "1" });
-    await workUntil(pipeline, { jobs: 1, command: failing("evil") });
-    await commit(input, { b: "1" });
-    const ran = await workUntil(pipeline, { jobs: 2, command: failing("evil") });
-    expect(ran.map(({ paths }) => paths[0]).sort()).toEqual(["b", "evil", "evil"]);
-    const jobs = await allJobs(pipeline);
-    expect(jobs[1]?.datums).toEqual({ total: 3, processed: 1, skipped: 1, failed: 1 });
-    // It failed in the same way: its file tells of the first time, and nothing is committed.
-    expect(jobs[1]?.errorsCommit).toBeUndefined();
-    expect(await errorCommits(name)).toEqual([jobs[0]?.errorsCommit]);
-    expect((await told(name)).evil?.job).toBe(jobs[0]?.id);
+  it(
+    "is tried again by the next job with all its tries, also if nothing else has changed of it",
+    REST,
+    async () => {
+      const { name, input, pipeline } = await begin("again");
+      await commit(input, { a: "1", evil: "1" });
+      await workUntil(pipeline, { jobs: 1, command: failing("evil") });
+      await commit(input, { b: "1" });
+      const ran = await workUntil(pipeline, { jobs: 2, command: failing("evil") });
+      expect(ran.map(({ paths }) => paths[0]).sort()).toEqual(["b", "evil", "evil"]);
+      const jobs = await allJobs(pipeline);
+      expect(jobs[1]?.datums).toEqual({ total: 3, processed: 1, skipped: 1, failed: 1 });
+      // It failed in the same way: its file tells of the first time, and nothing is committed.
+      expect(jobs[1]?.errorsCommit).toBeUndefined();
+      expect(await errorCommits(name)).toEqual([jobs[0]?.errorsCommit]);
+      expect((await told(name)).evil?.job).toBe(jobs[0]?.id);
 
-    await commit(input, { c: "1" });
-    await workUntil(pipeline, { jobs: 3 });
-    expect(await output(name)).toEqual(["a.out", "b.out", "c.out", "evil.out"]);
-    expect(await told(name)).toEqual({});
-    expect((await allJobs(pipeline))[2]?.datums).toEqual({ total: 4, processed: 2, skipped: 2, failed: 0 });
-  });
+      await commit(input, { c: "1" });
+      await workUntil(pipeline, { jobs: 3 });
+      expect(await output(name)).toEqual(["a.out", "b.out", "c.out", "evil.out"]);
+      expect(await told(name)).toEqual({});
+      expect((await allJobs(pipeline))[2]?.datums).toEqual({ total: 4, processed: 2, skipped: 2, failed: 0 });
+    },
+  );
 
-  it("tells anew of a datum that fails in another way", async () => {
+  it("tells anew of a datum that fails in another way", REST, async () => {
     const { name, input, pipeline } = await begin("other");
     await commit(input, { a: "1", evil: "1" });
     await workUntil(pipeline, { jobs: 1, command: failing("evil") });
@@ -194,7 +198,7 @@ describe("a job of a pipeline that skips bad datums", () => {
     expect((await told(name)).evil).toMatchObject({ job: second?.id, exitCode: 9, log: ["worse"] });
   });
 
-  it("lets the file of a datum go that is no longer in the input", async () => {
+  it("lets the file of a datum go that is no longer in the input", REST, async () => {
     const { name, input, pipeline } = await begin("gone");
     await commit(input, { a: "1", evil: "1" });
     await workUntil(pipeline, { jobs: 1, command: failing("evil") });
@@ -221,7 +225,7 @@ describe("a job of a pipeline that skips bad datums", () => {
     expect(Object.keys(await told(name))).toEqual(["a"]);
   });
 
-  it("puts together what the good datums wrote to one path alone", async () => {
+  it("puts together what the good datums wrote to one path alone", REST, async () => {
     const { name, input, pipeline } = await begin("merge");
     await commit(input, { a: "1", b: "1", c: "1" });
     const command: Command = (datum) => (pathsOf(datum)[0] === "b" ? "fail" : { all: `${pathsOf(datum)}\n` });
@@ -231,7 +235,7 @@ describe("a job of a pipeline that skips bad datums", () => {
     expect(await textOf({ repo: name, branch: "master" }, read)).toBe("a\nc\n");
   });
 
-  it("takes what a bad datum wrote before from the external store", async () => {
+  it("takes what a bad datum wrote before from the external store", REST, async () => {
     const { input, pipeline } = await begin("push", { egress: { URL: "s3://bucket" } });
     const store = new FakeStore();
     const command: Command = (datum) =>
@@ -243,47 +247,51 @@ describe("a job of a pipeline that skips bad datums", () => {
     expect([...store.files.keys()].sort()).toEqual(["b.out", "c.out"]);
   });
 
-  it("contributes nothing of a datum that fails in it while a later job has its result already", async () => {
-    const { name, input, pipeline } = await begin("ahead", { datumTries: 1 });
-    await commit(input, { a: "1" });
-    await workUntil(pipeline, { jobs: 1 });
-    await commit(input, { evil: "1", b: "1" });
-    await commit(input, { evil: null });
-    await commit(input, { evil: "1" });
-    await expect.poll(async () => (await allJobs(pipeline)).length).toBe(4);
-    const { datums, output: to } = await leaseSome(pipeline);
-    const evil = datums.find((datum) => pathsOf(datum)[0] === "evil");
-    const other = datums.find((datum) => pathsOf(datum)[0] === "b");
-    if (!evil || !other) throw new Error("both are to be leased");
-    await pipeline.finish({ worker: "w1", outcomes: [failure(evil, { blame: "datum" })] });
-    // The fourth job waited for it, and tries it while the second goes on.
-    const ahead = await leaseSome(pipeline);
-    expect(ahead.datums.map((datum) => pathsOf(datum)[0])).toEqual(["evil"]);
-    for (const datum of [...ahead.datums, other]) {
-      await pipeline.finish({
-        worker: "w1",
-        outcomes: [await outcomeOf(datum, { command: echo, output: to })],
+  it(
+    "contributes nothing of a datum that fails in it while a later job has its result already",
+    REST,
+    async () => {
+      const { name, input, pipeline } = await begin("ahead", { datumTries: 1 });
+      await commit(input, { a: "1" });
+      await workUntil(pipeline, { jobs: 1 });
+      await commit(input, { evil: "1", b: "1" });
+      await commit(input, { evil: null });
+      await commit(input, { evil: "1" });
+      await expect.poll(async () => (await allJobs(pipeline)).length).toBe(4);
+      const { datums, output: to } = await leaseSome(pipeline);
+      const evil = datums.find((datum) => pathsOf(datum)[0] === "evil");
+      const other = datums.find((datum) => pathsOf(datum)[0] === "b");
+      if (!evil || !other) throw new Error("both are to be leased");
+      await pipeline.finish({ worker: "w1", outcomes: [failure(evil, { blame: "datum" })] });
+      // The fourth job waited for it, and tries it while the second goes on.
+      const ahead = await leaseSome(pipeline);
+      expect(ahead.datums.map((datum) => pathsOf(datum)[0])).toEqual(["evil"]);
+      for (const datum of [...ahead.datums, other]) {
+        await pipeline.finish({
+          worker: "w1",
+          outcomes: [await outcomeOf(datum, { command: echo, output: to })],
+        });
+      }
+      await workUntil(pipeline, { jobs: 4 });
+      const jobs = await allJobs(pipeline);
+      expect(jobs.map(({ state, datums: { failed } }) => [state, failed])).toEqual([
+        ["success", 0],
+        ["success", 1],
+        ["success", 0],
+        ["success", 0],
+      ]);
+      const listed = await branchOf({ repo: name, branch: "master" }).list({
+        ...{ prefix: "", limit: 10 },
+        commit: jobs[1]?.outputCommit ?? "",
       });
-    }
-    await workUntil(pipeline, { jobs: 4 });
-    const jobs = await allJobs(pipeline);
-    expect(jobs.map(({ state, datums: { failed } }) => [state, failed])).toEqual([
-      ["success", 0],
-      ["success", 1],
-      ["success", 0],
-      ["success", 0],
-    ]);
-    const listed = await branchOf({ repo: name, branch: "master" }).list({
-      ...{ prefix: "", limit: 10 },
-      commit: jobs[1]?.outputCommit ?? "",
-    });
-    expect(listed.ok && listed.entries.map(({ path }) => path)).toEqual(["a.out", "b.out"]);
-    expect(await output(name)).toEqual(["a.out", "b.out", "evil.out"]);
-  });
+      expect(listed.ok && listed.entries.map(({ path }) => path)).toEqual(["a.out", "b.out"]);
+      expect(await output(name)).toEqual(["a.out", "b.out", "evil.out"]);
+    },
+  );
 });
 
 describe("what does not count as a bad datum", () => {
-  it("is trouble of the node, which is counted apart and fails the job in the end", async () => {
+  it("is trouble of the node, which is counted apart and fails the job in the end", REST, async () => {
     const { input, pipeline } = await begin("node");
     await commit(input, { a: "1" });
     const blames = ["node", "datum", "node"] as const;
@@ -315,7 +323,7 @@ describe("what does not count as a bad datum", () => {
     expect((await told(name)).a).toMatchObject({ tries: 3 });
   });
 
-  it("is what a runner of an earlier release says without the command's exit code", async () => {
+  it("is what a runner of an earlier release says without the command's exit code", REST, async () => {
     const { input, pipeline } = await begin("older", { datumTries: 1 });
     await commit(input, { a: "1", b: "1" });
     const { datums, output: to } = await leaseSome(pipeline);
@@ -334,17 +342,25 @@ describe("what does not count as a bad datum", () => {
 
   it("is a worker that vanishes again and again", async () => {
     const { name, input, pipeline } = await begin("lost");
-    await commit(input, { a: "1" });
+    await commit(input, { a: "1", b: "1" });
     for (let losses = 0; losses < 10; losses++) {
-      await leaseSome(pipeline, { worker: `w${losses}` });
+      const worker = `w${losses}`;
+      const { datums, output: to } = await leaseSome(pipeline, { worker });
+      // The others are done, so that it is not for want of any that the job fails.
+      const good = datums.filter((datum) => pathsOf(datum)[0] === "b");
+      const outcomes = await Promise.all(
+        good.map((datum) => outcomeOf(datum, { command: echo, output: to })),
+      );
+      if (outcomes.length > 0) await pipeline.finish({ worker, outcomes });
       await query(name, "UPDATE slots SET until = 1");
       await expireLeases(name);
     }
     await workUntil(pipeline, { jobs: 1, worker: "w10" });
+    expect(await states(pipeline)).toEqual(["failure"]);
     expect((await allJobs(pipeline))[0]?.reason).toContain("its worker was lost 10 times");
   });
 
-  it("is unlike an output that can't be stored, which is the datum's own fault", async () => {
+  it("is unlike an output that can't be stored, which is the datum's own fault", REST, async () => {
     const { name, input, pipeline } = await begin("path");
     await commit(input, { a: "1", b: "1" });
     const command: Command = (datum) => (pathsOf(datum)[0] === "a" ? { "x/../y": "x" } : echo(datum));
@@ -354,60 +370,68 @@ describe("what does not count as a bad datum", () => {
 });
 
 describe("the file of a bad datum", () => {
-  it("is no larger than a branch keeps in its rows: the end of the log is left, and the first of many inputs", async () => {
-    const repos = Array.from({ length: 20 }, (_, index) => `bad-many-${String(index).padStart(2, "0")}`);
-    await makeRepo(...repos);
-    const globs = Object.fromEntries(repos.map((repo) => [repo, "/*/*"]));
-    const pipeline = await makePipeline({ name: "bad-many", globs, more: { ...SKIP, datumTries: 1 } });
-    const long = `${"directory".repeat(20)}/${"ö".repeat(60)}`;
-    for (const repo of repos) await commit(repo, { [`${long}-${repo}`]: "1" });
-    await commit("bad-many-00", { "d/good": "1" });
-    await expect.poll(async () => (await allJobs(pipeline)).length).toBe(2);
-    const log = `${Array.from({ length: 60 }, (_, line) => `line ${line}: "\u0007"`).join("\n")}\n`;
-    for (let done = 0; done < 2; ) {
-      const { datums, output: to } = await leaseSome(pipeline);
-      const outcomes = await Promise.all(
-        datums.map((datum) =>
-          pathsOf(datum)[0] === "d/good"
-            ? outcomeOf(datum, { command: () => ({ good: "x" }), output: to })
-            : failure(datum, { exitCode: 1, reason: "\u0001".repeat(2000), log, blame: "datum" }),
-        ),
-      );
-      done += datums.length;
-      await pipeline.finish({ worker: "w1", outcomes });
-    }
-    await workUntil(pipeline, { jobs: 2, command: () => "fail" });
-    const listed = await branchOf(errorsOf("bad-many")).list({ prefix: "", limit: 10 });
-    const [file] = listed.ok ? listed.entries : [];
-    if (file?.kind !== "file") throw new Error("there is no file");
-    expect(file.size).toBeLessThanOrEqual(INLINE_LIMIT_BYTES);
-    const parsed = JSON.parse(await textOf(errorsOf("bad-many"), file));
-    expect(parsed.inputs.length + parsed.inputsLeftOut).toBe(20);
-    expect(parsed.inputs.length).toBeGreaterThan(0);
-  });
+  it(
+    "is no larger than a branch keeps in its rows: the end of the log is left, and the first of many inputs",
+    REST,
+    async () => {
+      const repos = Array.from({ length: 20 }, (_, index) => `bad-many-${String(index).padStart(2, "0")}`);
+      await makeRepo(...repos);
+      const globs = Object.fromEntries(repos.map((repo) => [repo, "/*/*"]));
+      const pipeline = await makePipeline({ name: "bad-many", globs, more: { ...SKIP, datumTries: 1 } });
+      const long = `${"directory".repeat(20)}/${"ö".repeat(60)}`;
+      for (const repo of repos) await commit(repo, { [`${long}-${repo}`]: "1" });
+      await commit("bad-many-00", { "d/good": "1" });
+      await expect.poll(async () => (await allJobs(pipeline)).length).toBe(2);
+      const log = `${Array.from({ length: 60 }, (_, line) => `line ${line}: "\u0007"`).join("\n")}\n`;
+      for (let done = 0; done < 2; ) {
+        const { datums, output: to } = await leaseSome(pipeline);
+        const outcomes = await Promise.all(
+          datums.map((datum) =>
+            pathsOf(datum)[0] === "d/good"
+              ? outcomeOf(datum, { command: () => ({ good: "x" }), output: to })
+              : failure(datum, { exitCode: 1, reason: "\u0001".repeat(2000), log, blame: "datum" }),
+          ),
+        );
+        done += datums.length;
+        await pipeline.finish({ worker: "w1", outcomes });
+      }
+      await workUntil(pipeline, { jobs: 2, command: () => "fail" });
+      const listed = await branchOf(errorsOf("bad-many")).list({ prefix: "", limit: 10 });
+      const [file] = listed.ok ? listed.entries : [];
+      if (file?.kind !== "file") throw new Error("there is no file");
+      expect(file.size).toBeLessThanOrEqual(INLINE_LIMIT_BYTES);
+      const parsed = JSON.parse(await textOf(errorsOf("bad-many"), file));
+      expect(parsed.inputs.length + parsed.inputsLeftOut).toBe(20);
+      expect(parsed.inputs.length).toBeGreaterThan(0);
+    },
+  );
 });
 
 describe("the errors branch", () => {
-  it("is claimed with the pipeline: nobody else writes to it, and it goes with the pipeline", async () => {
-    const { name, pipeline } = await begin("claimed");
-    const branch = branchOf(errorsOf(name));
-    expect(await branch.status()).toMatchObject({ ok: true, claimedBy: name });
-    const written = await branch.commit({ operations: [{ delete: "x" }] });
-    expect(written).toEqual({ ok: false, reason: "pipeline-output" });
-    expect(await branch.destroy()).toEqual({ ok: false, reason: "pipeline-output" });
-    const found = await pipeline.inspect();
-    expect(found.ok && found.pipeline.errorsBranch).toBe("errors");
-    await pipeline.destroy({ keepOutput: false });
-    expect((await branch.status()).ok).toBe(false);
-  });
+  it(
+    "is claimed with the pipeline: nobody else writes to it, and it goes with the pipeline",
+    REST,
+    async () => {
+      const { name, pipeline } = await begin("claimed");
+      const branch = branchOf(errorsOf(name));
+      expect(await branch.status()).toMatchObject({ ok: true, claimedBy: name });
+      const written = await branch.commit({ operations: [{ delete: "x" }] });
+      expect(written).toEqual({ ok: false, reason: "pipeline-output" });
+      expect(await branch.destroy()).toEqual({ ok: false, reason: "pipeline-output" });
+      const found = await pipeline.inspect();
+      expect(found.ok && found.pipeline.errorsBranch).toBe("errors");
+      await pipeline.destroy({ keepOutput: false });
+      expect((await branch.status()).ok).toBe(false);
+    },
+  );
 
-  it("is kept with the output", async () => {
+  it("is kept with the output", REST, async () => {
     const { name, pipeline } = await begin("kept");
     await pipeline.destroy({ keepOutput: true });
     expect(await branchOf(errorsOf(name)).status()).toMatchObject({ ok: true, claimedBy: null });
   });
 
-  it("is refused if somebody has it: a creation is undone, an update changes nothing", async () => {
+  it("is refused if somebody has it: a creation is undone, an update changes nothing", REST, async () => {
     await makeRepo("bad-taken-in");
     await branchOf(errorsOf("bad-taken")).create();
     const options = { name: "bad-taken", globs: { "bad-taken-in": "/*" } };
@@ -433,35 +457,39 @@ describe("the errors branch", () => {
     });
   });
 
-  it("comes with an update, which runs nothing again; the jobs after another one empty it, and it stays", async () => {
-    await makeRepo("bad-later-in");
-    const options = { name: "bad-later", globs: { "bad-later-in": "/*" } };
-    const pipeline = await makePipeline(options);
-    await commit("bad-later-in", { a: "1" });
-    await workUntil(pipeline, { jobs: 1 });
-    const skips = specOf({ ...options, more: SKIP });
-    expect((await pipeline.update({ spec: skips, reprocess: false })).ok).toBe(true);
-    expect(await workUntil(pipeline, { jobs: 2 })).toEqual([]);
-    await commit("bad-later-in", { b: "1", evil: "1" });
-    await workUntil(pipeline, { jobs: 3, command: failing("evil") });
-    expect(Object.keys(await told("bad-later"))).toEqual(["evil"]);
+  it(
+    "comes with an update, which runs nothing again; the jobs after another one empty it, and it stays",
+    REST,
+    async () => {
+      await makeRepo("bad-later-in");
+      const options = { name: "bad-later", globs: { "bad-later-in": "/*" } };
+      const pipeline = await makePipeline(options);
+      await commit("bad-later-in", { a: "1" });
+      await workUntil(pipeline, { jobs: 1 });
+      const skips = specOf({ ...options, more: SKIP });
+      expect((await pipeline.update({ spec: skips, reprocess: false })).ok).toBe(true);
+      expect(await workUntil(pipeline, { jobs: 2 })).toEqual([]);
+      await commit("bad-later-in", { b: "1", evil: "1" });
+      await workUntil(pipeline, { jobs: 3, command: failing("evil") });
+      expect(Object.keys(await told("bad-later"))).toEqual(["evil"]);
 
-    expect((await pipeline.update({ spec: specOf(options), reprocess: false })).ok).toBe(true);
-    await workUntil(pipeline, { jobs: 4, command: failing("evil") });
-    expect((await allJobs(pipeline))[3]).toMatchObject({ state: "failure" });
-    expect(Object.keys(await told("bad-later"))).toEqual(["evil"]);
-    await commit("bad-later-in", { evil: null });
-    await workUntil(pipeline, { jobs: 5 });
-    expect(await told("bad-later")).toEqual({});
-    expect(await branchOf(errorsOf("bad-later")).status()).toMatchObject({
-      ok: true,
-      claimedBy: "bad-later",
-    });
-    const found = await pipeline.inspect();
-    expect(found.ok && found.pipeline.errorsBranch).toBe("errors");
-  });
+      expect((await pipeline.update({ spec: specOf(options), reprocess: false })).ok).toBe(true);
+      await workUntil(pipeline, { jobs: 4, command: failing("evil") });
+      expect((await allJobs(pipeline))[3]).toMatchObject({ state: "failure" });
+      expect(Object.keys(await told("bad-later"))).toEqual(["evil"]);
+      await commit("bad-later-in", { evil: null });
+      await workUntil(pipeline, { jobs: 5 });
+      expect(await told("bad-later")).toEqual({});
+      expect(await branchOf(errorsOf("bad-later")).status()).toMatchObject({
+        ok: true,
+        claimedBy: "bad-later",
+      });
+      const found = await pipeline.inspect();
+      expect(found.ok && found.pipeline.errorsBranch).toBe("errors");
+    },
+  );
 
-  it("takes an explicit 'fail' for what is the default", async () => {
+  it("takes an explicit 'fail' for what is the default", REST, async () => {
     const { pipeline, name, input } = await begin("same", { onDatumFailure: "fail" });
     const spec = specOf({ name, globs: { [input]: "/*" }, more: { datumTries: 2 } });
     await pipeline.update({ spec, reprocess: false });
@@ -469,7 +497,7 @@ describe("the errors branch", () => {
     expect(found.ok && found.pipeline.version).toBe(1);
   });
 
-  it("is claimed again if somebody else has fenced the pipeline off", async () => {
+  it("is claimed again if somebody else has fenced the pipeline off", REST, async () => {
     const { name, input, pipeline } = await begin("fenced");
     const found = await query<{ uid: string }>(name, "SELECT uid FROM pipeline");
     await branchOf(errorsOf(name)).claim({ pipeline: name, uid: found[0]?.uid ?? "" });
@@ -479,7 +507,7 @@ describe("the errors branch", () => {
     expect(await states(pipeline)).toEqual(["success"]);
   });
 
-  it("fails the job if it can't be claimed again", async () => {
+  it("fails the job if it can't be claimed again", REST, async () => {
     const { name, input, pipeline } = await begin("robbed");
     const found = await query<{ uid: string }>(name, "SELECT uid FROM pipeline");
     await branchOf(errorsOf(name)).release({ uid: found[0]?.uid ?? "", destroy: false });
@@ -493,7 +521,7 @@ describe("the errors branch", () => {
     });
   });
 
-  it("tells with the next job of a datum that goes bad only once it is done again", async () => {
+  it("tells with the next job of a datum that goes bad only once it is done again", REST, async () => {
     const { name, input, pipeline } = await begin("redone", { datumTries: 1 });
     await commit(input, { a: "1", b: "1", evil: "1" });
     const { datums, output: to } = await leaseSome(pipeline);
@@ -542,21 +570,25 @@ describe("the errors branch", () => {
     expect(await errorCommits(name)).toHaveLength(2);
   });
 
-  it("tells of the bad datums of a job whose output was refused, and the next job goes on from there", async () => {
-    const { name, input, pipeline } = await begin("clash");
-    await commit(input, { a: "1", b: "1", evil: "1" });
-    const clash: Command = (datum) => {
-      const path = pathsOf(datum)[0];
-      if (path === "evil") return "fail";
-      return path === "a" ? { out: "x" } : { "out/deep": "y" };
-    };
-    await workUntil(pipeline, { jobs: 1, command: clash });
-    expect(await states(pipeline)).toEqual(["failure"]);
-    expect(Object.keys(await told(name))).toEqual(["evil"]);
-    await commit(input, { b: null });
-    await workUntil(pipeline, { jobs: 2 });
-    expect(await states(pipeline)).toEqual(["failure", "success"]);
-    expect(await told(name)).toEqual({});
-    expect(await output(name)).toEqual(["evil.out", "out"]);
-  });
+  it(
+    "tells of the bad datums of a job whose output was refused, and the next job goes on from there",
+    REST,
+    async () => {
+      const { name, input, pipeline } = await begin("clash");
+      await commit(input, { a: "1", b: "1", evil: "1" });
+      const clash: Command = (datum) => {
+        const path = pathsOf(datum)[0];
+        if (path === "evil") return "fail";
+        return path === "a" ? { out: "x" } : { "out/deep": "y" };
+      };
+      await workUntil(pipeline, { jobs: 1, command: clash });
+      expect(await states(pipeline)).toEqual(["failure"]);
+      expect(Object.keys(await told(name))).toEqual(["evil"]);
+      await commit(input, { b: null });
+      await workUntil(pipeline, { jobs: 2 });
+      expect(await states(pipeline)).toEqual(["failure", "success"]);
+      expect(await told(name)).toEqual({});
+      expect(await output(name)).toEqual(["evil.out", "out"]);
+    },
+  );
 });

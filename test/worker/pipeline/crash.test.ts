@@ -116,7 +116,7 @@ describe("a pipeline that crashes", () => {
       "end",
       `UPDATE jobs SET state = 'running', finished_at = NULL, output_commit = NULL;
        UPDATE pipeline SET committed = 0; DELETE FROM published;
-       INSERT OR REPLACE INTO timers (kind, due) VALUES ('work', 0)`,
+       INSERT OR REPLACE INTO timers (kind, due) VALUES ('work', 1)`,
     );
     await crash("end");
     await insist(async () => pipelineOf("end").output());

@@ -1,5 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { allJobs, commit, filesOf, makePipeline, makeRepo, pathsOf, workUntil } from "./support.ts";
+import {
+  allJobs,
+  commit,
+  filesOf,
+  leaseSome,
+  makePipeline,
+  makeRepo,
+  pathsOf,
+  workUntil,
+} from "./support.ts";
 
 describe("failed datums", () => {
   it("fail their job by name after three tries, and the next job repeats only them", async () => {
@@ -61,6 +70,24 @@ describe("failed datums", () => {
       ["failure", 1, 1],
     ]);
     expect(ran.filter(({ paths }) => paths[0] === "evil")).toHaveLength(9);
+  });
+
+  it.each([
+    ["the command ended with exit code 4", "the command ended with exit code 4: gone"],
+    ["gone wrong", "exit code 4: gone wrong: gone"],
+  ])("say their exit code once, as their runner says it or beside it: %s", async (reason, told) => {
+    const name = `code-${reason.length}`;
+    await makeRepo(`${name}-in`);
+    const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" } });
+    await commit(`${name}-in`, { a: "1" });
+    const failed = { state: "failed", exitCode: 4, reason, log: "gone\n", millis: 1 } as const;
+    for (let tries = 0; tries < 3; tries++) {
+      const { datums } = await leaseSome(pipeline);
+      const outcomes = datums.map(({ lease }) => ({ ...failed, lease }));
+      await pipeline.finish({ worker: "w1", outcomes });
+    }
+    await workUntil(pipeline, { jobs: 1 });
+    expect((await allJobs(pipeline))[0]?.reason).toBe(`datum /a failed after 3 tries: ${told}`);
   });
 
   it("name an output path that can't be stored", async () => {

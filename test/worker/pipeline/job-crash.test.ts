@@ -9,7 +9,7 @@ beforeAll(shortenPauses);
 let lives = 0;
 
 describe("a gateway that is killed in the life of a job", () => {
-  for (const [point, options] of sampled(LIFE_OF_A_JOB, { every: 18 })) {
+  for (const [point, options] of sampled(LIFE_OF_A_JOB, { every: 36 })) {
     it(`${point.at}, makes that job once and right, and the next one`, options, async () => {
       const name = `life-${++lives}`;
       const life = await begin(name, { a: "1", k: "1" });

@@ -174,6 +174,26 @@ describe("the logs of a job", () => {
     });
   });
 
+  it("begin so many lines before their end, of all datums or of one", async () => {
+    const pipeline = await made("end", { a: "1", b: "1" });
+    const { datums } = await leaseSome(pipeline);
+    const [a, b] = datums;
+    if (!a || !b) throw new Error("too few datums");
+    await print(pipeline, a, 0, "a one", "a two", "a three");
+    await print(pipeline, b, 0, "b one", "b two");
+    await print(pipeline, a, 1, "a four");
+    const all = ["a one", "a two", "a three", "b one", "b two", "a four"];
+    const last = async (tail: number, datum?: string): Promise<string[]> => {
+      const which = { job: a.job, ...(datum !== undefined && { datum }) };
+      const page = await pipeline.logs({ ...which, after: null, waitMs: null, tail });
+      if (!page.ok) throw new Error(page.reason);
+      return page.chunks.flatMap(({ lines, seen }) => lines.slice(seen).map(([, text]) => text));
+    };
+    for (let tail = 1; tail <= all.length + 1; tail++) expect(await last(tail)).toEqual(all.slice(-tail));
+    expect(await last(2, a.datum)).toEqual(["a three", "a four"]);
+    expect(await last(9, b.datum)).toEqual(["b one", "b two"]);
+  });
+
   it("of a datum that is tried again are those of all its tries; where nothing came, the last lines of the last", async () => {
     await makeRepo("tries-in");
     const pipeline = await makePipeline({ name: "tries", globs: { "tries-in": "/*" } });

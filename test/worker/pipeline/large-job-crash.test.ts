@@ -1,5 +1,5 @@
+// @module-tag rest
 import { beforeAll, describe, expect, it, vi } from "vitest";
-import { sampled } from "../../support/suite.ts";
 import { LIFE_OF_A_LARGE_JOB } from "./fault-points.ts";
 import { insist, killedAt, shortenPauses } from "./faults.ts";
 import { expectRest, type Life, workUntil } from "./job-life.ts";
@@ -49,8 +49,8 @@ async function countFiles({ gateway }: Life): Promise<number> {
 }
 
 describe("a gateway that is killed in the life of a large job", () => {
-  for (const [point, options] of sampled(LIFE_OF_A_LARGE_JOB, { every: 20 })) {
-    it(`${point.at}, makes it once and whole`, options, async () => {
+  for (const point of LIFE_OF_A_LARGE_JOB) {
+    it(`${point.at}, makes it once and whole`, async () => {
       const life = await makeLife();
       const { name, gateway } = life;
       const work = async (): Promise<void> => {

@@ -105,7 +105,7 @@ describe("deleting a pipeline", () => {
     expect(await filesOf({ repo: "stay", branch: "master" })).toEqual(["a.out", "mine"]);
   });
 
-  it("wakes those who wait, and ends its jobs in the catalogue", async () => {
+  it("wakes those who wait, and ends its jobs in the catalogue if its output is kept", async () => {
     await makeRepo("wake-in");
     const pipeline = await makePipeline({ name: "wake", globs: { "wake-in": "/*" }, workers: 2 });
     await commit("wake-in", { a: "1" });
@@ -114,7 +114,7 @@ describe("deleting a pipeline", () => {
     const id = job?.id ?? "";
     const ended = pipeline.waitJob({ id, waitMs: 20_000 });
     const waiting = pipeline.lease({ node: "n", worker: "w2", max: 1, waitMs: 20_000 });
-    await pipeline.destroy({ keepOutput: false });
+    await pipeline.destroy({ keepOutput: true });
     expect(await waiting).toEqual({ ok: false, reason: "no-such-pipeline" });
     await ended;
     const [row] = await catalogue.jobs.list({ pipeline: "wake", limit: 1 });

@@ -8,7 +8,7 @@ const RUNS = 24;
 
 describe.concurrent("a pipeline under random commits, deletions, updates, failures and deaths", () => {
   const seeds = Array.from({ length: RUNS }, (_, index) => FIRST_SEED + index);
-  for (const [seed, options] of sampled(seeds, { every: 12 }))
+  for (const [seed, options] of sampled(seeds, { every: 24 }))
     it(`does what a naive model says, with seed ${seed}`, { ...options, timeout: 300_000 }, async () => {
       const run = await Run.begin({ name: `model-${seed}`, seed });
       try {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Job } from "../../../protocol/pipelines.ts";
 import { MAX_MERGE_PARTS, type Outcome, type Task } from "../../../protocol/runner.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { REST } from "../../support/suite.ts";
@@ -46,6 +47,14 @@ async function leaseMerges(
   }
 }
 
+/** What the timeline of a job has behind its datums. */
+async function stepsSince(pipeline: PipelineApi, job: Job | undefined): Promise<string[]> {
+  const summary = await pipeline.summary(job?.id ?? "");
+  if (!summary.ok) throw new Error(summary.reason);
+  const behind = summary.steps.findIndex(({ name }) => name === "datums") + 1;
+  return summary.steps.slice(behind).map(({ name, to }) => (to === null ? `${name} so far` : name));
+}
+
 async function mergesOf(pipeline: PipelineApi): Promise<MergeTask[]> {
   return mergesAmong((await leaseTasks(pipeline)).tasks);
 }
@@ -64,7 +73,12 @@ describe("what several datums write to one path", () => {
       const outcome = await outcomeOf(datum, { command: together, output });
       await pipeline.finish({ worker: "w1", outcomes: [outcome] });
     }
+    const [job] = await allJobs(pipeline);
+    await leaseTasks(pipeline);
+    expect(await stepsSince(pipeline, job)).toEqual(["merge so far"]);
+    await expireLeases("order");
     await workUntil(pipeline, { jobs: 1 });
+    expect(await stepsSince(pipeline, job)).toEqual(["merge", "commit"]);
     expect(await textsOfOutput("order")).toEqual({ all: "<B><a><b><é><\uffee><\u{1f600}>" });
   });
 

@@ -65,6 +65,14 @@ function rowsOf(name: string): readonly (readonly string[])[] {
       "INSERT INTO bad_datums (id, key, told) VALUES ('j', 'z', NULL)",
       "INSERT INTO last_retry (one, asked, every, made) VALUES (1, '01', 0, 1)",
     ],
+    ["UPDATE sources SET told = '{}'"],
+    ["INSERT INTO given_up (upload, marks) VALUES ('none', 1)", "UPDATE pipeline SET output_due = 1"],
+    [
+      `INSERT INTO erasures_heard (bucket, number, due) VALUES ('master.${name}-in', 0, 0)`,
+      "INSERT INTO erased_paths (source, path, generation, died) VALUES (0, 'e', 1, 1)",
+      `INSERT INTO erased_outputs (upload, digest, size) VALUES ('none', '${DIGEST}', 1)`,
+    ],
+    ["UPDATE jobs SET committing_at = 6"],
   ];
 }
 

@@ -2,6 +2,7 @@ import { env } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import { good } from "../api/support.ts";
 import {
   allJobs,
   commit,
@@ -18,6 +19,18 @@ import {
 } from "./support.ts";
 
 const NEW_COMMAND: SpecOptions["more"] = { transform: { image: "none", cmd: ["false"] } };
+
+/** A group of a plan, as it is answered. */
+interface PlannedGroup {
+  readonly why: {
+    readonly reason: string;
+    readonly job?: string;
+    readonly state?: string;
+    readonly fields?: string[];
+  };
+  readonly count: number;
+  readonly first: readonly { readonly inputs: readonly { readonly path: string }[] }[];
+}
 
 async function update(options: SpecOptions, reprocess = false): Promise<ReturnType<PipelineApi["update"]>> {
   return await pipelineOf(options.name).update({ spec: specOf(options), reprocess });
@@ -100,6 +113,124 @@ describe("an update", () => {
     expect(jobs[2]?.datums).toEqual({ total: 2, processed: 0, skipped: 2, failed: 0 });
     const row = (await openCatalogue(env.DB).pipelines.list()).find(({ name }) => name === "calm");
     expect(row?.parallelism).toEqual({ strategy: "CONSTANT", constant: 5 });
+  });
+
+  it("of the description alone is a version that makes no job and runs nothing, also once a commit comes", async () => {
+    await makeRepo("said-in");
+    const options = { name: "said", globs: { "said-in": "/*" } };
+    const pipeline = await makePipeline(options);
+    await commit("said-in", { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    await commit("said-in", { b: "1" });
+    const { datums } = await leaseSome(pipeline);
+    const leases = datums.map(({ lease }) => lease);
+    const more = { description: "finds edges" };
+    expect(await update({ ...options, more })).toMatchObject({
+      ok: true,
+      pipeline: { version: 2, spec: { description: "finds edges" } },
+    });
+    expect(await pipeline.renew({ worker: "w1", leases })).toMatchObject({ lost: [] });
+    const outcomes = leases.map((lease) => ({
+      ...{ lease, state: "success" as const, exitCode: 0, outputs: [], millis: 1 },
+    }));
+    await pipeline.finish({ worker: "w1", outcomes });
+    await commit("said-in", { c: "1" });
+    expect(await workUntil(pipeline, { jobs: 3 })).toHaveLength(1);
+    const counts = (await allJobs(pipeline)).map((job) => job.datums.processed);
+    expect(counts).toEqual([1, 1, 1]);
+    const row = (await openCatalogue(env.DB).pipelines.list()).find(({ name }) => name === "said");
+    expect(row?.description).toBe("finds edges");
+  });
+
+  it("is foreseen as it then happens: what would run, what is kept, and what changes", async () => {
+    await makeRepo("plan-in");
+    const options = { name: "plan", globs: { "plan-in": "/*" } };
+    const pipeline = await makePipeline(options);
+    await commit("plan-in", { a: "1", b: "1", "d/x": "1", "d/y": "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    const planned = async (other: SpecOptions, query = ""): Promise<unknown> => {
+      const target = `POST /pipelines?dryRun=true&update=true${query}`;
+      return (await good(target, { body: specOf(other) })).plan;
+    };
+    const counted = true;
+    const group = (reason: object, count: number, ...paths: string[]) => ({
+      ...{ why: reason, count },
+      first: paths.map((path) => ({ inputs: [{ name: "plan-in", path }] })),
+    });
+    const all = ["/a", "/b", "/d"];
+    expect(await planned(options)).toEqual({ changes: [], run: 0, kept: 3, counted, why: [] });
+    const described = { ...options, more: { description: "said" } };
+    expect(await planned(described)).toEqual({
+      ...{ changes: ["description"], run: 0, kept: 3, counted, why: [] },
+    });
+    const image = ["transform.image"];
+    expect(await planned({ ...options, more: { transform: { image: "other", cmd: ["true"] } } })).toEqual({
+      ...{ changes: image, run: 3, kept: 0, counted },
+      why: [group({ reason: "version", fields: image }, 3, ...all)],
+    });
+    expect(await planned(options, "&reprocess=true")).toEqual({
+      ...{ changes: [], run: 3, kept: 0, counted, why: [group({ reason: "reprocess" }, 3, ...all)] },
+    });
+    const fewer = { ...options, globs: { "plan-in": "/[ad]" } };
+    const changes = ["inputs.plan-in.glob"];
+    expect(await planned(fewer)).toEqual({ changes, run: 0, kept: 2, counted, why: [] });
+    // A directory that holds something else by now is another datum, and so is a file that was not matched before.
+    await commit("plan-in", { "d/y": "2" });
+    await workUntil(pipeline, { jobs: 2, command: () => ({}) });
+    const more = { ...options, globs: { "plan-in": "/**" } };
+    expect(await planned(more)).toEqual({
+      ...{ changes, run: 2, kept: 3, counted },
+      why: [group({ reason: "inputs", fields: changes }, 2, "/d/x", "/d/y")],
+    });
+    expect(await allJobs(pipeline)).toHaveLength(2);
+    await update(more);
+    expect(await workUntil(pipeline, { jobs: 3, command: () => ({}) })).toHaveLength(2);
+    expect((await allJobs(pipeline))[2]?.datums).toMatchObject({ processed: 2, skipped: 3 });
+  });
+
+  it("is foreseen with the reason of each datum that would run, the same that its job has then", async () => {
+    await makeRepo("why-in");
+    const options = { name: "why", globs: { "why-in": "/*" }, more: { datumTries: 1 } };
+    const pipeline = await makePipeline(options);
+    const why = async (other: SpecOptions): Promise<[string, number, string][]> => {
+      const { plan } = await good("POST /pipelines?dryRun=true&update=true", { body: specOf(other) });
+      return plan.why.map(({ why: { reason, job, state, fields }, count, first }: PlannedGroup) => [
+        [reason, state, fields?.join(), job].filter(Boolean).join(" "),
+        count,
+        first.map(({ inputs }) => inputs.map(({ path }) => path).join()).join(" "),
+      ]);
+    };
+    await commit("why-in", { a: "1", b: "1", bad: "1", c: "1", d: "1" });
+    await workUntil(pipeline, {
+      jobs: 1,
+      command: (datum) => (pathsOf(datum)[0] === "bad" ? "fail" : {}),
+    });
+    const [failed] = await allJobs(pipeline);
+    expect(failed?.state).toBe("failure");
+    expect(await why(options)).toEqual([[`again failed ${failed?.id}`, 1, "/bad"]]);
+    // While the pipeline rests, no job sees what is written.
+    await pipeline.stop();
+    await commit("why-in", { b: "2", e: "1", d: null });
+    const resting = [
+      ["changed", 1, "/b"],
+      [`again failed ${failed?.id}`, 1, "/bad"],
+      ["new", 1, "/e"],
+    ];
+    expect(await why(options)).toEqual(resting);
+    // What would run in any case does not run because of the command.
+    expect(await why({ ...options, more: { ...options.more, ...NEW_COMMAND } })).toEqual([
+      ["version transform.cmd", 2, "/a /c"],
+      ...resting,
+    ]);
+    await pipeline.start();
+    const leased = await leaseSome(pipeline, { max: 1 });
+    expect(leased.datums).toHaveLength(1);
+    const [, running] = await allJobs(pipeline);
+    expect(await why(options)).toEqual([[`unfinished ${running?.id}`, 3, "/b /bad /e"]]);
+    await makeRepo("why-other");
+    await commit("why-other", { a: "1" });
+    const elsewhere = { ...options, globs: { "why-other": "/*" } };
+    expect(await why(elsewhere)).toEqual([["inputs inputs.why-in,inputs.why-other", 1, "/a"]]);
   });
 
   it("that changes nothing is none", async () => {

@@ -33,6 +33,9 @@ const onKey = { "x-amz-copy-source": `${BUCKET}/key` };
 const CORS = {
   body: "<CORSConfiguration><CORSRule><AllowedMethod>GET</AllowedMethod><AllowedOrigin>*</AllowedOrigin></CORSRule></CORSConfiguration>",
 };
+const LIFECYCLE = {
+  body: "<LifecycleConfiguration><Rule><Filter/><Status>Enabled</Status><Expiration><Days>9</Days></Expiration></Rule></LifecycleConfiguration>",
+};
 let uploads = 0;
 
 /** Begins an upload and uploads its first part. */
@@ -58,6 +61,12 @@ const EXAMPLES: Record<Name, () => Promise<Example>> = {
     return { line: `GET ${BUCKET}?cors` };
   },
   PutBucketCors: async () => ({ line: `PUT ${BUCKET}?cors`, ask: CORS }),
+  DeleteBucketLifecycle: async () => ({ line: `DELETE ${BUCKET}?lifecycle`, status: 204 }),
+  GetBucketLifecycleConfiguration: async () => {
+    await good(`PUT ${BUCKET}?lifecycle`, LIFECYCLE);
+    return { line: `GET ${BUCKET}?lifecycle` };
+  },
+  PutBucketLifecycleConfiguration: async () => ({ line: `PUT ${BUCKET}?lifecycle`, ask: LIFECYCLE }),
   HeadBucket: async () => ({ line: `HEAD ${BUCKET}` }),
   GetBucketLocation: async () => ({ line: `GET ${BUCKET}?location` }),
   GetBucketVersioning: async () => ({ line: `GET ${BUCKET}?versioning` }),

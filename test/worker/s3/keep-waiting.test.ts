@@ -5,7 +5,8 @@ import { renderError } from "../../../worker/s3/answer/render-error.ts";
 import { xmlAnswer } from "../../../worker/s3/answer/xml.ts";
 import { failure, xml } from "./support.ts";
 
-const fail = (error: unknown) => renderError(error, { method: "POST", resource: "/r", requestId: "id" });
+const fail = (error: unknown) =>
+  renderError(error, { method: "POST", resource: "/r", requestId: "id", event: {} });
 /** So short that what has not come yet is late. */
 const HASTY = { fail, patienceMs: 1, intervalMs: 1 };
 

@@ -58,7 +58,8 @@ export function answer(request: Request, { now = Date.now, config }: Gateway = {
 export function testContext(config: Partial<Config> = {}): Context {
   const context = openContext(env, { ...CONFIG, ...config });
   const blobs = manifestBound === undefined ? context.blobs : withBound(context.blobs, manifestBound);
-  return { ...context, blobs, keys: { find: (id) => scopedKeys.get(id) ?? context.keys.find(id) } };
+  const keys = { find: (id: string) => scopedKeys.get(id) ?? context.keys.find(id), used() {} };
+  return { ...context, blobs, keys };
 }
 
 let manifestBound: number | undefined;
@@ -89,6 +90,7 @@ function withBound(store: BlobStore, bound: number): BlobStore {
     put: (name, bytes) => store.put(name, bytes),
     get: (name, range) => store.get(name, range),
     delete: (names) => store.delete(names),
+    list: (request) => store.list(request),
   };
 }
 

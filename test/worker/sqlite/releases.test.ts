@@ -217,7 +217,8 @@ async function catalogueWorks(): Promise<void> {
     startedAt: null,
     finishedAt: null,
   };
-  await catalogue.jobs.record([{ job, version: 1 }]);
+  await catalogue.jobs.record([{ job, version: 1 }], { uid: id });
+  await catalogue.jobs.remove({ pipeline: id, upTo: "" });
   expect(await catalogue.jobs.list({ pipeline: id, limit: 10 })).toEqual([job]);
   await catalogue.nodes.record({ name: id, executor: "process", capacity: 1, seenAt: 1, work: [] });
   expect((await catalogue.nodes.list(0)).map(({ name }) => name)).toContain(id);

@@ -1,4 +1,5 @@
 import type { ErrorBody, Issue } from "../../../protocol/errors.ts";
+import type { Context } from "../../app.ts";
 import { CATALOGUE_WORDS, type CatalogueFault, catalogueFault } from "../../core/catalogue-fault.ts";
 
 /** Codes of the control API's errors, and the status of each. */
@@ -24,6 +25,7 @@ const STATUS = {
   RequestTimeout: 408,
   AlreadyExists: 409,
   ConditionalRequestConflict: 409,
+  HeldByFork: 409,
   InUse: 409,
   JobEnded: 409,
   JobRunning: 409,
@@ -64,13 +66,17 @@ export class ApiError extends Error {
 const RETRY_AFTER_SECONDS = "1";
 
 /** The answer to a request that failed. Any error but an ApiError is our fault: it is logged, and the client learns only the request's id. */
-export function renderApiError(error: unknown, requestId: string): Response {
-  const { code, message, issues, headers } = error instanceof ApiError ? error : unexpected(error, requestId);
+export function renderApiError(error: unknown, context: Told): Response {
+  const failure = error instanceof ApiError ? error : unexpected(error, context.requestId);
+  const { code, message, issues, headers } = failure;
   const body = { code, message, ...(issues && { issues: [...issues] }) };
   const status = STATUS[code];
   const again = status === 503 && { "retry-after": RETRY_AFTER_SECONDS };
-  return errorAnswer(body, { status, headers: { ...again, ...headers }, requestId });
+  return errorAnswer(body, { status, headers: { ...again, ...headers }, context });
 }
+
+/** What an error is told to beside the client. */
+type Told = Pick<Context, "requestId" | "event">;
 
 /** The error for what the catalogue could not do. */
 export function catalogueError(fault: CatalogueFault): ApiError {
@@ -93,8 +99,10 @@ function isRetryable(error: unknown): boolean {
 /** The answer for an error; that of the signature check has code and status of the S3 gateway. */
 export function errorAnswer(
   error: ErrorBody["error"],
-  { status, headers, requestId }: { status: number; headers?: ApiError["headers"]; requestId: string },
+  { status, headers, context }: { status: number; headers?: ApiError["headers"]; context: Told },
 ): Response {
+  const { requestId, event } = context;
+  event.code = error.code;
   return Response.json({ error, requestId } satisfies ErrorBody, {
     status,
     headers: { ...headers, "x-amz-request-id": requestId },

@@ -41,7 +41,10 @@ const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
     "Unavailable",
     "A large commit is being made in the branch, and other writes wait for it: try again.",
   ],
-  "no-such-version": ["NoSuchCommit", "The branch has no such commit."],
+  "no-such-version": [
+    "NoSuchCommit",
+    "The branch has no such commit, or keeps it no more ('sluice branch keep' shows how much of its history stays).",
+  ],
   "not-public": ["AccessDenied", "The branch is not public."],
   "not-its-output": [
     "InvalidRequest",
@@ -56,7 +59,10 @@ const WORDS: Record<PlainReason, readonly [ApiCode, string]> = {
     "InvalidRequest",
     "One call takes at most 10,000 operations: for a commit of more, open a session (POST …/sessions), send them in several calls that name it, and finish it.",
   ],
-  "branch-full": ["BranchFull", "The branch is full: delete its history or start a new branch."],
+  "branch-full": [
+    "BranchFull",
+    "The branch's database is full. Keep less of its history (PUT …/keep), and delete files, which is still possible: both give room within minutes. GET /repos/{repo}/usage shows what holds most; or write to another branch.",
+  ],
   "lost-claim": ["AccessDenied", "The branch belongs to another pipeline by now."],
   "catalogue-unavailable": ["Unavailable", CATALOGUE_WORDS["catalogue-unavailable"]],
   "catalogue-outdated": ["Unavailable", CATALOGUE_WORDS["catalogue-outdated"]],

@@ -72,6 +72,12 @@ async function filesSince(
   ]);
   if (live !== true && !live.ok) throw branchError(live, address);
   if (!at || !start) throw branchError({ ok: false, reason: "no-such-version" });
-  const { generation, seq } = at;
-  return await branch.filesAt({ generation, seq, prefix, after, limit, since: start });
+  const position = { generation: at.generation, seq: at.seq };
+  try {
+    return await branch.filesAt({ ...position, prefix, after, limit, since: start });
+  } catch (error) {
+    // The commit may have been given back since the branch was asked where it stands.
+    if (await branch.compare({ from: position, to: position, paths: [] })) throw error;
+    throw branchError({ ok: false, reason: "no-such-version" });
+  }
 }

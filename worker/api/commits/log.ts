@@ -13,6 +13,7 @@ import type { Job } from "../../../protocol/pipelines.ts";
 import type { CommitEntry, CommitNote, PathDifference } from "../../branch/contract.ts";
 import { branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
+import { withKept } from "./kept-inputs.ts";
 
 const ListQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_LIST_COMMITS).default(100),
@@ -36,7 +37,7 @@ export async function inspectCommit(asked: ApiRequest): Promise<Response> {
   return Response.json({
     ...shown(entry),
     pipeline: job?.pipeline ?? null,
-    inputs: job?.inputs ?? [],
+    inputs: job ? await withKept(asked.context, job.inputs) : [],
   } satisfies CommitDetail);
 }
 
@@ -66,7 +67,7 @@ export async function commitInPath(asked: ApiRequest): Promise<CommitEntry> {
   return entry;
 }
 
-/** A pipeline's output is in the repo of its name. Of a deleted pipeline, the catalogue still knows the job. */
+/** A pipeline's output is in the repo of its name. Of a deleted pipeline whose output was kept, the catalogue still knows the job. */
 async function jobOf({ context, params }: ApiRequest, id: string): Promise<Job | null> {
   return (await context.pipeline(params.repo ?? "").job(id)) ?? (await context.catalogue.jobs.find(id));
 }
@@ -75,11 +76,13 @@ function shown({ id, parent, createdAt, origin, note, changes }: CommitEntry): C
   return { id, parent, createdAt, job: origin, ...noted(note), changes };
 }
 
-function noted(note: CommitNote = {}): Pick<Commit, "key" | "message" | "meta"> {
+/** What was said of a commit, as the API tells it. */
+export function noted(note: CommitNote = {}): Pick<Commit, "key" | "message" | "meta"> {
   return { key: note.key ?? null, message: note.message ?? null, meta: { ...note.meta } };
 }
 
-function changeOf({ path, before, after }: PathDifference): PathChange {
+/** A difference as the API tells it. */
+export function changeOf({ path, before, after }: PathDifference): PathChange {
   const change = before === null ? "added" : after === null ? "deleted" : "changed";
   return { path, change, before, after };
 }

@@ -1,20 +1,24 @@
-import type { z } from "zod";
+import { z } from "zod";
 import { parseDuration } from "../../../protocol/duration.ts";
 import {
   FinishSession,
+  MAX_LIST_SESSIONS,
   OpenSession,
   type RevertEnd,
   type Session,
+  type SessionDiff,
   type SessionEnd,
   type SessionOpened,
+  type SessionPage,
 } from "../../../protocol/files.ts";
 import { type BranchAddress, CommitName, SessionId, viewBucket } from "../../../protocol/names.ts";
 import type { BranchApi, RequestOf } from "../../branch/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
-import { type ApiRequest, branchInPath, noQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
 import { noteOf } from "../request/note.ts";
 import { readJson } from "../request/read-json.ts";
+import { changeOf, noted } from "./log.ts";
 
 /** How long one request waits for the end of an open commit. */
 const MAX_WAIT_MS = 20_000;
@@ -45,6 +49,39 @@ export async function inspectOpenCommit(asked: ApiRequest): Promise<Response> {
   const { state, operations, openedAt, due, commit } = found;
   const session = { session: openCommit, bucket: viewBucket({ ...address, view: openCommit }) };
   return Response.json({ ...session, state, operations, openedAt, dueAt: due, commit } satisfies Session);
+}
+
+const ListQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(MAX_LIST_SESSIONS).default(100),
+  after: z.coerce.number().int().min(0).optional(),
+});
+
+/** `GET …/sessions`: those that are not finished. */
+export async function listOpenCommits(asked: ApiRequest): Promise<Response> {
+  const { limit, after } = readQuery(asked, ListQuery);
+  const { address, branch } = branchInPath(asked);
+  const list = await branch.openCommits({ limit, ...(after !== undefined && { after }) });
+  if (!list.ok) throw branchError(list, address);
+  const sessions = list.openCommits.map(({ openCommit, state, operations, openedAt, due, commit, note }) => ({
+    ...{ session: openCommit, bucket: viewBucket({ ...address, view: openCommit }), state, operations },
+    ...{ openedAt, dueAt: due, commit, ...noted(note) },
+  }));
+  const next = list.next === null ? null : String(list.next);
+  return Response.json({ sessions, next } satisfies SessionPage);
+}
+
+const DiffQuery = z.strictObject({
+  after: z.string().default(""),
+  limit: z.coerce.number().int().min(1).max(MAX_LIST_SESSIONS).default(MAX_LIST_SESSIONS),
+});
+
+/** `GET …/sessions/{session}/diff`: what it would change if it were finished now. */
+export async function diffOpenCommit(asked: ApiRequest): Promise<Response> {
+  const { after, limit } = readQuery(asked, DiffQuery);
+  const { address, branch, openCommit } = openCommitInPath(asked);
+  const found = await branch.openCommitChanges({ openCommit, after, limit });
+  if (!found.ok) throw branchError(found, address);
+  return Response.json({ changes: found.changes.map(changeOf), next: found.next } satisfies SessionDiff);
 }
 
 /**

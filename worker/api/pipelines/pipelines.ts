@@ -1,17 +1,19 @@
 import { z } from "zod";
-import { bucketName } from "../../../protocol/names.ts";
+import { bucketName, Name } from "../../../protocol/names.ts";
 import type { PipelineCheck } from "../../../protocol/pipeline-check.ts";
-import type { PipelineList } from "../../../protocol/pipelines.ts";
+import { MAX_LIST_WITH_RUNS, MAX_RUNS, type PipelineList } from "../../../protocol/pipelines.ts";
 import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
 import type { PipelineRow } from "../../catalogue/pipelines.ts";
 import { outputsOf } from "../../core/circles.ts";
 import { isLimited, permits } from "../../core/permissions.ts";
+import { conditionalJson } from "../answer/conditional.ts";
 import { ApiError, catalogueError } from "../answer/errors.ts";
 import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
 import { updatePipeline } from "./changes.ts";
 import { circleIssue } from "./graph.ts";
 import { previewPipeline } from "./preview.ts";
-import { shownTo } from "./shown.ts";
+import { noSuchPipeline, shownTo } from "./shown.ts";
+import { standingsOf } from "./standing.ts";
 import {
   badSpec,
   COMMIT_GONE,
@@ -24,6 +26,9 @@ import {
   readSubmission,
   submittedSpec,
 } from "./submission.ts";
+
+/** A name has no more characters. */
+const MAX_SEARCH = 63;
 
 const Flag = z.enum(["true", "false"]).default("false");
 
@@ -43,14 +48,14 @@ export async function createPipeline(asked: ApiRequest): Promise<Response> {
   const { dryRun, update, reprocess } = readQuery(asked, SubmitQuery);
   const purpose = update === "true" ? "update" : "create";
   const spec = await submittedSpec(asked, purpose);
-  if (dryRun === "true") return await tryPipeline(asked, { spec, purpose });
+  if (dryRun === "true") return await tryPipeline(asked, { spec, purpose, reprocess: reprocess === "true" });
   if (purpose === "update") return await updatePipeline(asked, { spec, reprocess: reprocess === "true" });
   return await makePipeline(asked, spec);
 }
 
 async function tryPipeline(
   asked: ApiRequest,
-  { spec, purpose }: { spec: PipelineSpec; purpose: Purpose },
+  { spec, purpose, reprocess }: { spec: PipelineSpec; purpose: Purpose; reprocess: boolean },
 ): Promise<Response> {
   const outline = {
     pipeline: spec.pipeline.name,
@@ -59,7 +64,8 @@ async function tryPipeline(
   };
   const obstacle = await obstacleTo(purpose, { asked, outline });
   if (obstacle) throw obstructed(obstacle);
-  return Response.json((await previewPipeline(asked.context, spec)) satisfies PipelineCheck);
+  const update = purpose === "update" ? { update: { reprocess } } : {};
+  return Response.json((await previewPipeline(asked.context, { spec, ...update })) satisfies PipelineCheck);
 }
 
 async function makePipeline(asked: ApiRequest, spec: PipelineSpec): Promise<Response> {
@@ -92,13 +98,46 @@ async function makePipeline(asked: ApiRequest, spec: PipelineSpec): Promise<Resp
   }
 }
 
-/** `GET /pipelines`: those whose repo the key may read. */
+const ListQuery = z.strictObject({
+  /** So many of the last jobs of each. */
+  runs: z.coerce.number().int().min(1).max(MAX_RUNS).optional(),
+  /** What their names hold, in upper or lower case. */
+  search: z.string().max(MAX_SEARCH).optional(),
+  limit: z.coerce.number().int().min(1).max(MAX_LIST_WITH_RUNS).optional(),
+  after: Name.optional(),
+});
+
+/**
+ * `GET /pipelines`: those whose repo the key may read, by name. With `runs` it costs as many rows of jobs as it shows, so it
+ * then comes in pages.
+ */
 export async function listPipelines(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
+  const { runs, search = "", limit, after = "" } = readQuery(asked, ListQuery);
   const rows = await asked.context.catalogue.pipelines.list();
-  return Response.json({
-    pipelines: rows.filter(({ name }) => mayRead(asked, name)).map(listed),
-  } satisfies PipelineList);
+  const wanted = search.toLowerCase();
+  const seen = rows.filter(({ name }) => mayRead(asked, name) && name.toLowerCase().includes(wanted));
+  const rest = seen.filter(({ name }) => name > after);
+  const most = limit ?? (runs === undefined ? undefined : MAX_LIST_WITH_RUNS);
+  const page = rest.slice(0, most);
+  const body: PipelineList = {
+    pipelines: runs === undefined ? page.map(listed) : await withRuns(asked.context, { page, runs }),
+    ...(most !== undefined && {
+      next: rest.length > most ? (page.at(-1)?.name ?? null) : null,
+      total: seen.length,
+    }),
+  };
+  return await conditionalJson(asked.request, { body, fleeting: {} });
+}
+
+async function withRuns(
+  context: ApiRequest["context"],
+  { page, runs: limit }: { page: readonly PipelineRow[]; runs: number },
+): Promise<PipelineList["pipelines"]> {
+  const standings = await standingsOf(context, { pipelines: page.map(({ name }) => name), limit });
+  return page.map((row) => {
+    const { runs = [], underWay } = standings.get(row.name) ?? {};
+    return { ...listed(row), runs: [...runs], ...(underWay && { underWay }) };
+  });
 }
 
 /** `GET /pipelines/{name}` */
@@ -163,13 +202,6 @@ function mayRead({ caller }: ApiRequest, pipeline: string): boolean {
   return permits(caller.scope, { permission: "read", repo: pipeline });
 }
 
-function noSuchPipeline(name: string): ApiError {
-  return new ApiError(
-    "NoSuchPipeline",
-    `There is no pipeline '${name}': 'sluice pipeline list' shows those there are.`,
-  );
-}
-
 function readerOf(rows: readonly PipelineRow[], name: string): string | undefined {
   const made = rows.find((row) => row.name === name);
   if (!made) return undefined;
@@ -177,7 +209,17 @@ function readerOf(rows: readonly PipelineRow[], name: string): string | undefine
   return rows.find(({ inputs }) => inputs.some((input) => outputs.has(bucketName(input))))?.name;
 }
 
-function listed({ name, state, createdAt, inputs, output }: PipelineRow): PipelineList["pipelines"][number] {
+function listed({
+  name,
+  state,
+  createdAt,
+  inputs,
+  output,
+  description,
+}: PipelineRow): PipelineList["pipelines"][number] {
   const inputNames = inputs.map(({ repo, branch }) => `${branch}.${repo}`);
-  return { name, state, createdAt, inputs: inputNames, output: `${output.branch}.${output.repo}` };
+  return {
+    ...{ name, state, createdAt, inputs: inputNames, output: `${output.branch}.${output.repo}` },
+    ...(description !== undefined && { description }),
+  };
 }

@@ -7,11 +7,12 @@ import { parseGlob } from "../../core/glob.ts";
 import { isAble, workerCount } from "../../core/parallelism.ts";
 import { checkSpec, resolveSpec } from "../../core/spec.ts";
 import { type Look, lookAfter, lookAtInput } from "./look.ts";
+import { planUpdate } from "./plan.ts";
 
-/** What a good specification would lead to now: its workers and its first datums. Makes nothing. */
+/** What a good specification would lead to now: its workers and its first datums, and as an update what runs again. Makes nothing. */
 export async function previewPipeline(
-  context: Pick<Context, "catalogue" | "branch">,
-  spec: PipelineSpec,
+  context: Pick<Context, "catalogue" | "branch" | "pipeline">,
+  { spec, update }: { spec: PipelineSpec; update?: { readonly reprocess: boolean } },
 ): Promise<PipelineCheck> {
   const seen = await context.catalogue.nodes.seenSince(Date.now() - NODE_TTL_MS);
   const { container } = spec.transform;
@@ -19,15 +20,18 @@ export async function previewPipeline(
   const checked = checkSpec(spec);
   const inputs = checked.ok ? checked.inputs : [];
   const looks = await Promise.all(inputs.map((input) => look(context, input)));
+  const total = totalOf(looks);
+  const plan = update && (await planUpdate(context, { spec, ...update, inputs, looks, total }));
   return {
     spec: resolveSpec(spec),
     workers: { count: workerCount(spec.parallelism_spec, nodes.length), liveNodes: nodes.length },
     inputs: inputs.map((input, index) => checkedInput(input, looks[index] as Look)),
     datums: {
       first: firstDatums(inputs, looks),
-      total: totalOf(looks),
+      total,
       limit: inputs.length > 1 ? MAX_PAIRS : null,
     },
+    ...(plan && { plan }),
   };
 }
 

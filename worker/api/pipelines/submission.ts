@@ -7,6 +7,8 @@ import { ApiError } from "../answer/errors.ts";
 import type { ApiRequest } from "../request/api-request.ts";
 import { issuesOf, problems } from "../request/issues.ts";
 import { cycleIssues, missingRepoIssues, unknownCommitIssues } from "./graph.ts";
+import { otherShape } from "./other-shapes.ts";
+import { otherWord } from "./other-words.ts";
 
 /** Largest specification, as JSON in UTF-8: a Pipeline object keeps it in one row of at most 2 MB. */
 const MAX_SPEC_BYTES = 1_000_000;
@@ -118,7 +120,7 @@ export const OTHER_OUTPUT: Issue = {
 
 /** The error for a good specification that can't exist beside what is there. */
 export function obstructed({ code, issue }: Obstacle): ApiError {
-  return new ApiError(code, `The pipeline can't be had: ${issue.path}: ${issue.message}`, {
+  return new ApiError(code, `The pipeline can't be there as it is: ${issue.path}: ${issue.message}`, {
     issues: [issue],
   });
 }
@@ -132,7 +134,9 @@ export function readSubmission(value: unknown): Submission {
 
 function formIssues(value: unknown, parsed: ReturnType<typeof PipelineSpec.safeParse>): Issue[] {
   if (Array.isArray(value)) return [LIST_OF_SPECS];
-  return parsed.success ? sizeIssues(parsed.data) : issuesOf(parsed.error, PipelineSpec);
+  if (parsed.success) return sizeIssues(parsed.data);
+  const shapeOf = (path: readonly PropertyKey[], held: unknown) => otherShape(path, { held, spec: value });
+  return issuesOf(parsed.error, PipelineSpec, { submitted: value, field: otherWord, value: shapeOf });
 }
 
 const LIST_OF_SPECS: Issue = {

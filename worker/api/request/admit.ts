@@ -19,7 +19,7 @@ export type ReposOf = (asked: ApiRequest) => readonly (string | null)[] | Promis
 
 /** A method of a path: what it needs, all of it, and what it does. */
 export interface Route {
-  readonly needs: readonly [RouteNeed, ...RouteNeed[]];
+  readonly needs: readonly [RouteNeed, ...RouteNeed[]] | typeof ANY_KEY;
   /**
    * Whether a grant lets a runner's key do it, which has none of the permissions. Absent: no grant does. If the request is
    * wrong, it may throw what the handler would.
@@ -29,6 +29,9 @@ export interface Route {
   readonly body?: BodyLimits;
   readonly handle: Handler;
 }
+
+/** A route that tells a key of itself alone: whatever it may do, it may ask that. */
+export const ANY_KEY = "any-key";
 
 /** What belongs to no repo. */
 export const noRepo: ReposOf = () => [null];
@@ -45,6 +48,10 @@ export async function admit(asked: ApiRequest, { needs, granted }: Route): Promi
     throw denied(
       `The grant is for the inputs and the output of other leases: present the one that came with the lease in ${GRANT_HEADER}.`,
     );
+  }
+  if (needs === ANY_KEY) {
+    if (scope.level === "public") throw denied("This needs a signed request.");
+    return;
   }
   for (const { permission } of needs) {
     if (!hasLevel(scope, permission)) throw denied(refusalText(scope, { permission }));

@@ -8,13 +8,25 @@ const MAX_ISSUES = 100;
 /** A name that a request uses is repeated in the answer up to so many characters. */
 const MAX_SHOWN_CHARACTERS = 100;
 
+type Path = readonly PropertyKey[];
+
+/** What the writer of a value is told to write instead. Each answers undefined if it does not know better than the schema. */
+export interface Advice {
+  /** The whole value, as it was submitted. */
+  readonly submitted: unknown;
+  /** In place of a field that there is not, which holds this. */
+  readonly field: (path: Path, held: unknown) => string | undefined;
+  /** In place of what a field holds that the schema refuses; undefined if the field is missing. */
+  readonly value: (path: Path, held: unknown) => string | undefined;
+}
+
 /** Every problem that zod found with a value of this schema, each at its JSON path. */
-export function issuesOf(error: z.ZodError, schema: z.ZodType): Issue[] {
+export function issuesOf(error: z.ZodError, schema: z.ZodType, advice?: Advice): Issue[] {
   const issues: Issue[] = [];
   let more = 0;
   for (const issue of error.issues) {
     for (const problem of flattened(issue, [])) {
-      if (issues.length < MAX_ISSUES) issues.push(issueOf(problem, schema));
+      if (issues.length < MAX_ISSUES) issues.push(issueOf(problem, { schema, advice }));
       else more++;
     }
   }
@@ -39,11 +51,9 @@ export function problems(issues: readonly Issue[]): string {
   return issues.length === 1 ? "a problem" : `${issues.length} problems`;
 }
 
-type Path = readonly PropertyKey[];
-
 type Problem =
   | { readonly kind: "unknown"; readonly path: Path }
-  | { readonly kind: "wrong"; readonly path: Path; readonly issue: z.core.$ZodIssue };
+  | { readonly kind: "wrong" | "wrong-name"; readonly path: Path; readonly issue: z.core.$ZodIssue };
 
 function* flattened(issue: z.core.$ZodIssue, above: Path): Generator<Problem> {
   const path = [...above, ...issue.path];
@@ -51,7 +61,7 @@ function* flattened(issue: z.core.$ZodIssue, above: Path): Generator<Problem> {
     for (const key of issue.keys) yield { kind: "unknown", path: [...path, key] };
   } else if (issue.code === "invalid_key") {
     // The key of an entry is wrong; the path names the key.
-    for (const inner of issue.issues) yield { kind: "wrong", path, issue: inner };
+    for (const inner of issue.issues) yield { kind: "wrong-name", path, issue: inner };
   } else if (issue.code === "invalid_union" && issue.errors.length > 0) {
     // The problems are those of the shape that fits best.
     const [closest = []] = issue.errors.toSorted((a, b) => problemCount(a) - problemCount(b));
@@ -63,19 +73,45 @@ function problemCount(issues: readonly z.core.$ZodIssue[]): number {
   return issues.reduce((sum, issue) => sum + (issue.code === "unrecognized_keys" ? issue.keys.length : 1), 0);
 }
 
-function issueOf(problem: Problem, schema: z.ZodType): Issue {
-  const path = jsonPath(problem.path);
-  if (problem.kind === "wrong") return { path, message: problemWords(problem.issue) };
-  return { path, message: unknownField(problem.path, schema) };
+interface Known {
+  readonly schema: z.ZodType;
+  readonly advice: Advice | undefined;
 }
 
-function unknownField(path: Path, schema: z.ZodType): string {
+function issueOf(problem: Problem, known: Known): Issue {
+  const path = jsonPath(problem.path);
+  if (problem.kind === "unknown") return { path, message: unknownField(problem.path, known) };
+  if (problem.kind === "wrong-name") return { path, message: problemWords(problem.issue) };
+  return { path, message: wrongValue(problem, known) };
+}
+
+function wrongValue({ path, issue }: { path: Path; issue: z.core.$ZodIssue }, { advice }: Known): string {
+  const words = problemWords(issue);
+  if (!advice) return words;
+  const held = heldAt(advice.submitted, path);
+  const instead = advice.value(path, held);
+  if (instead !== undefined) return `${words}: ${instead}`;
+  const isOutOfBounds = typeof held === "number" && !words.includes(", not ");
+  return isOutOfBounds ? `${words}, not ${held}` : words;
+}
+
+function unknownField(path: Path, { schema, advice }: Known): string {
   const name = String(path.at(-1));
+  const other = advice?.field(path, heldAt(advice.submitted, path));
+  if (other !== undefined) return `there is no field '${shown(name)}' here: ${other}`;
   const known = fieldsAt(schema, path.slice(0, -1));
   const near = nearest(name, known);
   const remedy =
     near === undefined ? `leave it out; there are ${known.join(", ")}` : `did you mean '${near}'?`;
   return `there is no field '${shown(name)}': ${remedy}`;
+}
+
+/** What stands at a path of a value; undefined if nothing does. */
+function heldAt(value: unknown, path: Path): unknown {
+  return path.reduce<unknown>((held, step) => {
+    if (typeof held !== "object" || held === null || !Object.hasOwn(held, step)) return undefined;
+    return Reflect.get(held, step);
+  }, value);
 }
 
 /** The fields that an object may have at a path of a schema. */

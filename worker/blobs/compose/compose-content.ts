@@ -37,7 +37,7 @@ export interface ComposeOptions {
 }
 
 export interface Composed {
-  /** Its chunks refer to blobs of the slices' contents. The caller must name these contents as `keeps`. */
+  /** Its chunks refer to blobs of the slices' contents, but for those that it `made`. The caller must name these contents as `keeps`. */
   readonly content: Content;
   /** Base64; null if none was wanted. */
   readonly checksum: string | null;
@@ -61,25 +61,29 @@ export async function composeContent(
   // The platform may drop a request whose sender is gone; this one must first give back what it took of the budget.
   waitUntil(done.catch(() => {}));
   const { digest, checksum: value } = await done;
-  return { content: { digest, size: joined.size, body: joined.body }, checksum: value };
+  const { size, body, made } = joined;
+  return { content: { digest, size, body, ...(made.length > 0 && { made }) }, checksum: value };
 }
 
 async function join(
   slices: AsyncIterable<Slice>,
   { store, owner: { uid, upload }, manifestBound, progress }: ComposeOptions,
-): Promise<Unhashed> {
+): Promise<Unhashed & { readonly made: readonly string[] }> {
   const owner = { uid, upload, write: newWrite() };
   const list = new ChunkList({ store, owner, ...(manifestBound !== undefined && { bound: manifestBound }) });
   const seal = createHash("sha256");
+  const made: string[] = [];
   let size = 0;
   for await (const slice of slices) {
     if (progress) sealSlice(seal, slice);
     for await (const chunk of chunksOf(slice, { store, owner })) {
+      // The bytes of a row are in no blob of the slice's content.
+      if (slice.body.kind === "inline") made.push(chunk.blob);
       await list.add(size % LEAF_BYTES === 0 ? chunk : { ...chunk, leaves: null });
       size += chunk.length;
     }
   }
-  return { body: await list.finish(), size, seal: seal.digest("hex") };
+  return { body: await list.finish(), size, seal: seal.digest("hex"), made: [...new Set(made)] };
 }
 
 async function* chunksOf(

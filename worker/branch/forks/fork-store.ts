@@ -67,6 +67,12 @@ export class ForkStore extends Store {
     return fork?.state === "copying" ? fork : undefined;
   }
 
+  /** The branches that this one has blobs of, as far as it is not rid of them. */
+  parents(): string[] {
+    const rows = this.sql.all<{ parent: string }>`SELECT parent FROM forks`;
+    return [...new Set(rows.map(({ parent }) => parent))];
+  }
+
   /** Whether this branch never was a fork, or is rid of what it was. */
   get isEmpty(): boolean {
     return !this.sql.has`SELECT 1 FROM forks LIMIT 1`;

@@ -1,17 +1,19 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { BranchContext } from "../context.ts";
 import type { AnswerOf, LentContent, LentFile, RequestOf, RootSlice } from "../contract.ts";
+import { lenderOf } from "../erasures/erase.ts";
 import { seqOf } from "../history/log.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { tidySoon } from "../lifecycle/tidy.ts";
 import { kindOf } from "../tree/file-store.ts";
 import { justAfter } from "../tree/path-ranges.ts";
 import type { Root } from "./root-store.ts";
 
 /** Most paths that one slice goes through, and about the most text of it: what either side handles in some milliseconds. */
-const PATHS = 500;
+const PATHS = 100;
 const TEXT_LENGTH = 500_000;
 /** Most slices that one answer brings: the more, the less the way between two distant objects counts. */
-const SLICES = 4;
+const SLICES = 20;
 
 /**
  * Of (?1 gen, ?2 lower, ?3 limit, ?4 seq): the versions that a commit has, from path to path like `PAST` of read/walk.ts,
@@ -49,7 +51,7 @@ interface PathRow {
   readonly bytes: number | null;
 }
 
-type LendContext = Pick<BranchContext, "ledger" | "now" | "turn">;
+type LendContext = Pick<BranchContext, "ledger" | "now" | "turn" | "wake">;
 
 /** The calls of BranchApi for forks of this branch: a commit is written down as a root, and its rows are read. */
 export class LendCalls {
@@ -96,7 +98,32 @@ export class LendCalls {
   /** The fork names nothing of this branch any more. */
   dropRoot({ fork }: RequestOf<"dropRoot">): void {
     const { ledger, now } = this.#context;
-    if (ledger.exists) ledger.transaction(() => ledger.roots.drop(fork, now()));
+    if (!ledger.exists) return;
+    ledger.transaction(() => {
+      ledger.roots.drop(fork, now());
+      ledger.pins.drop(fork, ledger.pins.of(fork));
+      ledger.contents.removeReleased(now());
+    });
+    tidySoon(this.#context);
+  }
+
+  /** The fork names these contents of this branch no more. Returns those that nothing keeps any more. */
+  giveBack({ fork, contents }: RequestOf<"giveBack">): AnswerOf<"giveBack"> {
+    const { ledger, now } = this.#context;
+    if (!ledger.exists) return { gone: [], lentBy: null };
+    const root = ledger.roots.find(fork);
+    const generation = root && ledger.generations.get(root.gen);
+    const gone = ledger.transaction(() => {
+      const pinned = new Set(ledger.pins.of(fork).map(contentName));
+      const given = contents.filter((content) => pinned.has(contentName(content)));
+      ledger.pins.drop(fork, given);
+      const { gen = 0 } = root ?? {};
+      const gone = given.filter((content) => !ledger.contents.isKept({ ...content, gen }));
+      ledger.contents.removeReleased(now());
+      return gone;
+    });
+    tidySoon(this.#context);
+    return { gone, lentBy: generation ? lenderOf(ledger, generation) : null };
   }
 }
 

@@ -1,7 +1,6 @@
 import { contentName } from "../../../protocol/content.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { kindOf } from "../tree/file-store.ts";
 
 /** Most rows of files that one slice removes: what a transaction of some milliseconds takes. */
 const FILES = 300;
@@ -11,11 +10,13 @@ interface FileRow {
   readonly born: number;
   readonly digest: string;
   readonly size: number;
+  /** 0: a file, which keeps its content. */
+  readonly kind: number;
 }
 
 /** Of (?1 gen, ?2 limit): rows of a generation, in the order of their key. */
 const FIRST_FILES = `
-  SELECT path, born, lower(hex(digest)) AS digest, size FROM files WHERE gen = ?1 ORDER BY path, born LIMIT ?2`;
+  SELECT path, born, lower(hex(digest)) AS digest, size, kind FROM files WHERE gen = ?1 ORDER BY path, born LIMIT ?2`;
 
 /** Of (?1 gen, ?2 and ?3 the last of them). */
 const FORGET = "DELETE FROM files WHERE gen = ?1 AND (path, born) <= (?2, ?3)";
@@ -30,8 +31,8 @@ export function purgeSlice(
   const last = rows.at(-1);
   if (!last) return false;
   const refs = new Map<string, number>();
-  for (const { path, digest, size } of rows) {
-    if (kindOf(path) === "dir") continue;
+  for (const { kind, digest, size } of rows) {
+    if (kind !== 0) continue;
     const name = contentName({ digest, size });
     refs.set(name, (refs.get(name) ?? 0) + 1);
   }

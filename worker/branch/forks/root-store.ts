@@ -36,6 +36,13 @@ export class RootStore extends Store {
       ON CONFLICT DO UPDATE SET gone_at = ifnull(gone_at, excluded.gone_at)`;
   }
 
+  /** The forks of a generation that stand. */
+  standing(gen: number): Root[] {
+    return this.sql.all<Root>`
+      SELECT fork, bucket, gen, seq, gone_at AS goneAt FROM roots INDEXED BY roots_standing
+      WHERE gen = ${gen} AND gone_at IS NULL`;
+  }
+
   /** Whether a fork of a generation stands. */
   hasAny(gen: number): boolean {
     return this.sql.has`

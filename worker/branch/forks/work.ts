@@ -1,4 +1,5 @@
 import type { Ledger } from "../ledger/ledger.ts";
+import { neededFrom } from "../retention/floor.ts";
 import type { Fork } from "./fork-store.ts";
 
 /** How long after it was begun, or could not go on, the alarm looks after a fork; milliseconds. */
@@ -17,7 +18,7 @@ const NONE: ReadonlySet<string> = new Set();
 
 /**
  * Whether something can be done for a fork that is to go. Its rows stay while forks of it stand, since what those name may
- * be here alone, and while a pipeline follows the branch, whose jobs may still read what there was. At last its uploads
+ * be here alone, and while a pipeline needs them, whose jobs may still read what there was. At last its uploads
  * and open commits may hold contents of the parent, and let go of them in their time.
  */
 function mayPurge(
@@ -25,7 +26,7 @@ function mayPurge(
   { gen }: Pick<Fork, "gen">,
 ): boolean {
   if (gen === null) return true;
-  const wasRead = commits.newest(gen) !== undefined;
-  if (wasRead && (roots.hasAny(gen) || subscribers.all().length > 0)) return false;
+  const last = commits.newest(gen);
+  if (last && (roots.hasAny(gen) || neededFrom(subscribers.needs(), gen) < last.seq)) return false;
   return sql.has`SELECT 1 FROM files WHERE gen = ${gen} LIMIT 1` || !contents.hasLent(gen);
 }

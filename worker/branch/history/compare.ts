@@ -1,6 +1,7 @@
 import type { AnswerOf, ComparedPath, PathDifference, RequestOf } from "../contract.ts";
 import { MAX_COMPARED } from "../contract.ts";
 import { filesAt } from "../read/tree.ts";
+import { isReadable } from "../retention/kept.ts";
 import type { Position } from "../tree/commit-store.ts";
 import { type PathRange, rangeOf } from "../tree/path-ranges.ts";
 
@@ -50,11 +51,17 @@ export async function comparePaths(
   ledger: CompareStores,
   { paths, turn, ...span }: Span & { paths: readonly string[]; turn: () => Promise<unknown> },
 ): Promise<AnswerOf<"compare">> {
-  const isKnown = ({ gen }: Position): boolean => ledger.exists && ledger.generations.get(gen) !== undefined;
-  if (!isKnown(span.from) || !isKnown(span.to)) return null;
+  const isKnown = (position: Position): boolean =>
+    ledger.exists && ledger.generations.get(position.gen) !== undefined && isReadable(ledger, position);
+  const areKnown = (): boolean => isKnown(span.from) && isKnown(span.to);
+  if (!areKnown()) return null;
   const compared: ComparedPath[] = [];
   for (const [index, path] of paths.slice(0, MAX_COMPARED).entries()) {
-    if (index > 0 && index % PATHS_PER_TURN === 0) await turn();
+    if (index > 0 && index % PATHS_PER_TURN === 0) {
+      await turn();
+      // In the turn of others the history may have been given back.
+      if (!areKnown()) return null;
+    }
     compared.push(compareOne(ledger, { ...span, path }));
   }
   return { paths: compared };

@@ -1,5 +1,6 @@
 import type { CommitDiff, DiffCommits, PathDifference, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { KeptStores } from "../retention/kept.ts";
 import { justAfter } from "../tree/path-ranges.ts";
 import { seqOf } from "./log.ts";
 
@@ -46,7 +47,7 @@ const SORTED_CHANGES = 50_000;
 /** Rounds of one page: a span in which little differs costs no more than so many. */
 const MAX_ROUNDS = 5;
 
-type DiffStores = Pick<Ledger, "live" | "commits" | "sql">;
+type DiffStores = KeptStores & Pick<Ledger, "live" | "sql">;
 
 /**
  * What differs between two commits of the live generation, by path: births and deaths in between, reduced to what

@@ -8,16 +8,20 @@ import { AFTER_ALL_TEXTS } from "../tree/path-ranges.ts";
 /** Most changes that one answer holds, whatever is asked. */
 const MAX_CHANGES = 10_000;
 
-/** Of (?1 gen, ?2 seq, ?3 lower, ?4 limit): what was born at a commit, by path. */
+/** Of (?1 gen, ?2 seq, ?3 lower, ?4 limit): what was born at a commit, by path; of what was erased nothing. */
 const BIRTHS = `
   SELECT path, lower(hex(digest)) AS digest, size FROM files INDEXED BY by_born
-  WHERE gen = ?1 AND born = ?2 AND path >= ?3 ORDER BY path LIMIT ?4`;
+  WHERE gen = ?1 AND born = ?2 AND path >= ?3 AND kind < 2 ORDER BY path LIMIT ?4`;
 
-/** As BIRTHS, up to and with ?5: what died at it and was not replaced. */
+/** As BIRTHS, up to and with ?5: what died at it and was not replaced, or was erased (erasures/erase.ts). */
 const DELETIONS = `
   SELECT path, NULL AS digest, 0 AS size FROM files AS dead INDEXED BY by_died
   WHERE gen = ?1 AND died = ?2 AND path >= ?3 AND path <= ?5
-    AND NOT EXISTS (SELECT 1 FROM files WHERE gen = ?1 AND path = dead.path AND born = ?2)
+    AND NOT EXISTS (SELECT 1 FROM files WHERE gen = ?1 AND path = dead.path AND born = ?2 AND kind < 2)
+    AND (kind < 2 OR NOT EXISTS (
+      SELECT 1 FROM files AS other INDEXED BY by_died
+      WHERE other.gen = ?1 AND other.died IS NOT NULL AND other.died = ?2 AND other.path = dead.path AND other.kind < 2
+    ))
   ORDER BY path LIMIT ?4`;
 
 interface ChangeRow {
@@ -53,21 +57,35 @@ export function readChanges(
 /**
  * Events after a position, oldest first, until about `limit` changes are together; an event without changes counts as
  * one. Only the first event may bring less than all of its changes.
+ *
+ * What subscribers need is held for them. A position from before the floor is one of a pipeline that was put back to an
+ * earlier state: it goes on with the floor, and hears that what was before is lost (`gap`).
  */
 export function readEvents(
-  ledger: Pick<Ledger, "sql" | "commits" | "lineages">,
-  { gen, seq, limit }: Position & { limit: number },
+  ledger: Pick<Ledger, "sql" | "commits" | "lineages" | "horizons">,
+  { gen, seq, limit, isGap = false }: Position & { limit: number; isGap?: boolean },
 ): { events: FeedEvent[]; more: boolean } {
   const most = Math.min(Math.max(limit, 1), MAX_CHANGES);
   const commits = ledger.commits.after({ gen, seq }, most + 1);
   const events: FeedEvent[] = [];
   let room = most;
   let before = ledger.commits.at({ gen, seq });
+  let read: Position = { gen, seq };
   for (const commit of commits) {
+    const floor = ledger.horizons.floorOf(commit.gen);
+    const from = commit.gen === read.gen ? read.seq : 0;
+    // Of the first commit of all, nothing is lost.
+    if (from < floor && floor > 1 && !(isGap && events.length === 0)) {
+      if (events.length > 0) break;
+      return readEvents(ledger, { gen: commit.gen, seq: floor - 1, limit, isGap: true });
+    }
+    read = commit;
     const count = Math.max(1, changeCount(commit, before));
     if (events.length > 0 && count > room) break;
-    events.push(eventOf(ledger, { commit, limit: most }));
-    room -= count;
+    const event = eventOf(ledger, { commit, limit: most });
+    events.push(isGap && events.length === 0 ? { ...event, gap: true } : event);
+    // What was erased counts with no commit, and may be told by any.
+    room -= Math.max(count, event.changes.length);
     before = commit;
   }
   return { events, more: commits.length > events.length };
@@ -84,8 +102,12 @@ function eventOf(
   { commit, limit }: { commit: CommitRow; limit: number },
 ): FeedEvent {
   const { gen, seq, id, kind, createdAt } = commit;
-  const page =
-    kind === "commit" ? readChanges(ledger, { gen, seq, lower: "", limit }) : { changes: [], next: null };
+  const isDeletion = kind === "deletion";
+  const page = isDeletion ? { changes: [], next: null } : readChanges(ledger, { gen, seq, lower: "", limit });
   const lineage = ledger.lineages.of(commit);
-  return { generation: gen, seq, id, kind, createdAt, ...page, ...(lineage && { lineage }) };
+  return {
+    ...{ generation: gen, seq, id, createdAt, ...page },
+    kind: isDeletion ? "deletion" : "commit",
+    ...(lineage && { lineage }),
+  };
 }

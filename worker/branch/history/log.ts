@@ -1,9 +1,11 @@
 import type { CommitEntry, CommitLog, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { isKept, type KeptStores, wasGivenBack } from "../retention/kept.ts";
+import { IS_NAMED } from "../retention/name-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { noteOfCommit } from "../tree/note.ts";
 
-type LogStores = Pick<Ledger, "live" | "commits" | "sql">;
+type LogStores = KeptStores & Pick<Ledger, "live" | "sql">;
 type NotThere = Refused<"no-such-branch" | "no-such-version">;
 
 /** Commits of the live generation, the newest first, those before `after`. */
@@ -13,7 +15,7 @@ export function listCommits(
 ): CommitLog | NotThere {
   const { live } = ledger;
   if (!live) return { ok: false, reason: "no-such-branch" };
-  const before = after === undefined ? live.head.seq + 1 : seqOf(ledger, { live, id: after });
+  const before = after === undefined ? live.head.seq + 1 : beforeOf(ledger, { live, id: after });
   if (before === undefined) return { ok: false, reason: "no-such-version" };
   const commits = entriesBefore(ledger, { live, before, limit: limit + 1 });
   const page = commits.slice(0, limit);
@@ -32,39 +34,69 @@ export function inspectCommit(
   return entry ? { ok: true, ...entry } : { ok: false, reason: "no-such-version" };
 }
 
+/** The number that all older commits are below of, also of a commit that was given back since it was listed. */
+function beforeOf(ledger: LogStores, { live, id }: { live: Live; id: string }): number | undefined {
+  const seq = seqOf(ledger, { live, id });
+  if (seq !== undefined || !wasGivenBack(ledger, id)) return seq;
+  return ledger.commits.seqUpTo(live.gen, id) + (ledger.commits.byId(id) ? 0 : 1);
+}
+
+/** The columns of an entry, of a commit that the query has as `named`. Its parent stays for the counts, if for nothing else. */
+const ENTRY = `
+  SELECT named.id AS id, named.created_at AS createdAt, named.births - ifnull(parent.births, 0) AS written,
+    named.deaths - ifnull(parent.deaths, 0) AS ended, named.origin AS origin, key_id AS "key", named.note AS said,
+    parent.id AS parent`;
+const PARENT = `
+  LEFT JOIN commits AS parent ON parent.gen = named.gen AND parent.seq = named.seq - 1
+  LEFT JOIN authors ON authors.number = named.author`;
+
+/** Of (?1 gen, ?2 first seq, ?3 seq to end before, ?4 limit): commits of a range. */
+const RANGE = `${ENTRY} FROM commits AS named ${PARENT}
+  WHERE named.gen = ?1 AND named.seq >= ?2 AND named.seq < ?3 ORDER BY named.seq DESC LIMIT ?4`;
+
+/** The same of what is not marked yet: those that something names. */
+const NAMED_RANGE = `${ENTRY} FROM commits AS named ${PARENT}
+  WHERE named.gen = ?1 AND named.seq >= ?2 AND named.seq < ?3 AND ${IS_NAMED} ORDER BY named.seq DESC LIMIT ?4`;
+
+/** The same of what is marked. */
+const HELD = `${ENTRY} FROM held CROSS JOIN commits AS named ON named.gen = held.gen AND named.seq = held.seq ${PARENT}
+  WHERE held.gen = ?1 AND held.seq >= ?2 AND held.seq < ?3 AND ${IS_NAMED} ORDER BY held.seq DESC LIMIT ?4`;
+
 interface LogRow {
   readonly id: string;
   readonly createdAt: number;
-  readonly births: number;
-  readonly deaths: number;
+  readonly written: number;
+  readonly ended: number;
+  readonly parent: string | null;
   readonly origin: string | null;
   readonly key: string | null;
   readonly said: string | null;
 }
 
+/** Those of the range that is kept, then the single ones below it. */
 function entriesBefore(
-  { sql }: Pick<Ledger, "sql">,
-  { live, before, limit }: { live: Live; before: number; limit: number },
+  { sql, horizons }: Pick<Ledger, "sql" | "horizons">,
+  { live: { gen }, before, limit }: { live: Live; before: number; limit: number },
 ): CommitEntry[] {
-  // One row more: what a commit changed is told by the counts of the one before it.
-  const rows = sql.all<LogRow>`
-    SELECT id, created_at AS createdAt, births, deaths, origin, key_id AS "key", note AS said
-    FROM commits LEFT JOIN authors ON authors.number = commits.author
-    WHERE gen = ${live.gen} AND seq < ${before} ORDER BY seq DESC LIMIT ${limit + 1}`;
-  return rows.slice(0, limit).map(({ id, createdAt, births, deaths, origin, ...row }, index) => {
-    const parent = rows[index + 1];
-    const changes = { written: births - (parent?.births ?? 0), ended: deaths - (parent?.deaths ?? 0) };
+  const { floor, marked } = horizons.get(gen);
+  const rows: LogRow[] = [];
+  for (const [text, first, end] of [
+    [RANGE, floor, before],
+    [NAMED_RANGE, marked, Math.min(before, floor)],
+    [HELD, 0, Math.min(before, marked)],
+  ] as const) {
+    const room = limit - rows.length;
+    if (room > 0 && first < end) rows.push(...sql.query<LogRow>(text, [gen, first, end, room]));
+  }
+  return rows.map(({ id, parent, createdAt, origin, written, ended, ...row }) => {
     const note = noteOfCommit(row);
-    return { id, parent: parent?.id ?? null, createdAt, origin, changes, ...(note && { note }) };
+    return { id, parent, createdAt, origin, changes: { written, ended }, ...(note && { note }) };
   });
 }
 
-/** The number of a commit of the live generation; undefined if it has none of that id. */
-export function seqOf(
-  ledger: Pick<Ledger, "commits">,
-  { live, id }: { live: Live; id: string },
-): number | undefined {
+/** The number of a commit of the live generation; undefined if none of that id is kept. */
+export function seqOf(ledger: KeptStores, { live, id }: { live: Live; id: string }): number | undefined {
   const commit = ledger.commits.byId(id);
-  const isThere = commit?.kind === "commit" && commit.gen === live.gen && commit.seq <= live.head.seq;
+  const isThere = commit?.gen === live.gen && commit.seq <= live.head.seq && isKept(ledger, commit);
   return isThere ? commit.seq : undefined;
 }

@@ -2,9 +2,11 @@ import type { BranchContext } from "../context.ts";
 import type { AnswerOf, Refused, RequestOf } from "../contract.ts";
 import type { Courier } from "../lifecycle/courier.ts";
 import { commitNamed } from "../read/views.ts";
+import type { Retainer } from "../retention/retainer.ts";
 
 interface TagCallsOptions extends Pick<BranchContext, "ledger" | "moment"> {
   readonly courier: Courier;
+  readonly retainer: Pick<Retainer, "released">;
 }
 
 /**
@@ -66,6 +68,8 @@ export class TagCalls {
       ledger.outbox.tellCatalogue({ event: id(now), now });
     });
     courier.watch();
+    // A commit may have lost its last name.
+    this.#options.retainer.released();
   }
 
   /** Whether the catalogue knows all. Asked also if nothing changed: the caller may come back after a refusal. */

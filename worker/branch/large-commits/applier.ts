@@ -81,7 +81,7 @@ export class Applier {
     else if (seq === null) ledger.transaction((tx) => checkSlice(tx, ledger, { applying, now: now() }));
     else {
       const writing = { ...applying, seq };
-      const isLeft = ledger.transaction((tx) => writeSlice(tx, ledger, writing));
+      const isLeft = ledger.transaction((tx) => writeSlice(tx, ledger, { writing, now: now() }));
       if (!isLeft) committer.one((tx, moment) => conclude(tx, ledger, { writing, moment }));
     }
     return ledger.applying.get() !== null;

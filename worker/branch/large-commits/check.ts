@@ -2,7 +2,8 @@ import type { Sql } from "../../sqlite/sql.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { CommitRefused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { checkConditions } from "../open-commits/judged.ts";
+import { leaveOutWritten } from "../lifecycle/rules/expire.ts";
+import { type ConditionProgress, checkConditions } from "../open-commits/judged.ts";
 import { kindOf } from "../tree/file-store.ts";
 import { justAfter, subtree } from "../tree/path-ranges.ts";
 import { ancestorsOf } from "../write/plan.ts";
@@ -52,22 +53,27 @@ type Conflict = Extract<CommitRefused, { reason: "path-conflict" }>;
 /** How far the check came, `done` if nothing is left to look at, or what is in the way. */
 type Found = CheckProgress | "done" | Conflict;
 
-type CheckStores = Pick<Ledger, "sql" | "applying" | "generations" | "openCommits" | "reads">;
+type CheckStores = Pick<Ledger, "sql" | "applying" | "generations" | "openCommits" | "reads" | "rounds">;
 
 /**
  * Looks at some more of an open commit. First at its conditions: whether HEAD has what it had when each was judged. Then
  * at what it puts: whether a file is in the way above it, or something below it, in the tree as it will be. After the last
  * slice its rows may be written. The gate is closed all the while, so what was found to hold holds until then. A
- * condition that does not hold, and a conflict, open it again.
+ * condition that does not hold, and a conflict, open it again. What a lifecycle rule deletes is not refused for what
+ * somebody has written since: that is left out.
  */
 export function checkSlice(
-  _: Tx,
+  tx: Tx,
   ledger: CheckStores,
   { applying, now }: { applying: Applying; now: number },
 ): void {
   const { gen, openCommit } = applying;
   const progress = ledger.applying.conditions();
-  const conditions = checkConditions(ledger, { gen, openCommit, progress, limit: CONDITIONS });
+  const cutoff = ledger.rounds.ofOpenCommit(applying.id)?.work?.cutoff ?? null;
+  const conditions =
+    cutoff === null
+      ? checkConditions(ledger, { gen, openCommit, progress, limit: CONDITIONS })
+      : leaveOut(tx, ledger, { applying, cutoff, progress });
   const found =
     conditions === "hold"
       ? check(ledger.sql, { applying, progress: ledger.applying.progress() })
@@ -82,6 +88,22 @@ export function checkSlice(
     ledger.applying.clear();
   } else if ("changed" in found) ledger.applying.saveConditions(found);
   else ledger.applying.saveProgress(found);
+}
+
+function leaveOut(
+  tx: Tx,
+  ledger: CheckStores,
+  { applying, cutoff, progress }: { applying: Applying; cutoff: number; progress: ConditionProgress },
+): ConditionProgress | "hold" {
+  const { gen, openCommit: number } = applying;
+  const after = progress.judged;
+  const judged = leaveOutWritten(tx, ledger, {
+    openCommit: { gen, number },
+    cutoff,
+    after,
+    limit: CONDITIONS,
+  });
+  return judged === undefined ? "hold" : { ...progress, judged };
 }
 
 interface Check {

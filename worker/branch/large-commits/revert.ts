@@ -40,7 +40,7 @@ const NO_CONDITIONS: ReadonlyMap<string, number> = new Map();
 /** Closes the gate for the revert. */
 export function beginRevert(
   tx: Tx,
-  ledger: FinishStores & Pick<Ledger, "tags">,
+  ledger: FinishStores & Pick<Ledger, "tags" | "horizons" | "names">,
   { request: { commit, note }, moment }: { request: RequestOf<"revert">; moment: Moment },
 ): AnswerOf<"revert"> {
   const writable = writableBranch(tx, ledger, { operations: 1, key: note?.key });

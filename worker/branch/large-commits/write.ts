@@ -1,6 +1,7 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { filesExpire } from "../write/renew.ts";
 import type { Applying } from "./applying-store.ts";
 
 /** Most paths that one slice writes: what a transaction of some tens of milliseconds takes. */
@@ -28,6 +29,12 @@ const REPLACE = `
     AND NOT (
       files.digest = staged.digest AND files.size = staged.size AND files.attributes IS staged.attributes
     )`;
+
+/** As REPLACE, after it, with the time as ?4: what is put as it is there already is young again. */
+const RENEW = `
+  UPDATE files SET renewed = ?4 FROM staged
+  WHERE staged.session = ?2 AND staged.gone = 0 AND staged.path <= ?3
+    AND files.gen = ?1 AND files.path = staged.path AND files.died IS NULL`;
 
 /** As REPLACE: the birth of what is put and is not there. */
 const BEAR = `
@@ -61,26 +68,32 @@ interface StagedOver extends ContentId {
 /** A commit whose rows are being written. */
 export type Writing = Applying & { readonly seq: number };
 
-type WriteStores = Pick<Ledger, "sql" | "contents" | "applying">;
+type WriteStores = Pick<Ledger, "sql" | "contents" | "applying" | "settings">;
 
 /**
  * Writes some more of an open commit as rows of the commit that is to come, and takes them from what is staged, so that
  * each is written once wherever a crash comes. Returns whether anything was left to write.
  */
-export function writeSlice(tx: Tx, ledger: WriteStores, writing: Writing): boolean {
-  return writePuts(tx, ledger, writing) || writeDeletes(tx, ledger, writing);
+export function writeSlice(
+  tx: Tx,
+  ledger: WriteStores,
+  { writing, now }: { writing: Writing; now: number },
+): boolean {
+  return writePuts(tx, ledger, { ...writing, now }) || writeDeletes(tx, ledger, writing);
 }
 
 function writePuts(
   _: Tx,
-  { sql, contents, applying }: WriteStores,
-  { gen, seq, openCommit }: Writing,
+  { sql, contents, applying, settings }: WriteStores,
+  { gen, seq, openCommit, now }: Writing & { readonly now: number },
 ): boolean {
   const first = firstStaged(sql, { openCommit, gone: 0 });
   if (!first) return false;
   const over = sql.query<StagedOver>(STAGED_OVER, [gen, openCommit, first.last]);
   const same = over.filter((row) => row.same);
   sql.execute(REPLACE, [gen, openCommit, first.last, seq]);
+  if (same.length > 0 && filesExpire({ settings }, gen))
+    sql.execute(RENEW, [gen, openCommit, first.last, now]);
   sql.execute(BEAR, [gen, openCommit, first.last, seq]);
   // A file that is born takes over what was kept for it; what is there already keeps its own content.
   for (const { digest, size, isFile } of same) if (isFile) contents.release({ digest, size, gen });

@@ -1,14 +1,24 @@
+import { TOLD_FROM } from "../../../protocol/repos.ts";
 import { hasTables, migrate } from "../../sqlite/migrations.ts";
+import { OBJECT_BYTES, SpaceWatch } from "../../sqlite/space.ts";
 import { Sql } from "../../sqlite/sql.ts";
 import { type TransactionStorage, type Tx, transaction } from "../../sqlite/transaction.ts";
+import { ErasureStore } from "../erasures/erasure-store.ts";
+import { PinStore } from "../erasures/pin-store.ts";
 import { ForkStore } from "../forks/fork-store.ts";
 import { RootStore } from "../forks/root-store.ts";
+import { ExportStore } from "../history/archives/export-store.ts";
+import { ImportStore } from "../history/archives/import-store.ts";
 import { ApplyingStore } from "../large-commits/applying-store.ts";
 import { ClaimStore } from "../lifecycle/claim-store.ts";
 import { Outbox, SubscriberStore } from "../lifecycle/outbox-store.ts";
+import { RoundStore } from "../lifecycle/rules/round-store.ts";
 import { SettingsStore } from "../lifecycle/settings-store.ts";
 import { OpenCommitStore } from "../open-commits/open-commit-store.ts";
 import { StagedStore } from "../open-commits/staged-store.ts";
+import { HorizonStore } from "../retention/horizon-store.ts";
+import { NameStore } from "../retention/name-store.ts";
+import { StartStore } from "../retention/start-store.ts";
 import { CommitStore } from "../tree/commit-store.ts";
 import { ContentStore } from "../tree/content-store.ts";
 import { FileStore, type HeadRow } from "../tree/file-store.ts";
@@ -18,13 +28,15 @@ import { ReadCache } from "../tree/read-cache.ts";
 import { TagStore } from "../tree/tag-store.ts";
 import { CompletionStore } from "../uploads/completion-store.ts";
 import { MultipartStore } from "../uploads/multipart-store.ts";
+import { SweepStore } from "../uploads/sweep-store.ts";
 import { UploadStore } from "../uploads/upload-store.ts";
 import { CommitClock } from "./clock.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
-/** Of the 10 GB that an object's database may have; the rest is for deletions and what is under way. */
-const FULL_AT_BYTES = 9_500_000_000;
-/** How many operations are committed until the size is looked at again, which takes a query. They can't fill the rest. */
+/** Parts of what an object's database may have: from where on it takes commits of deletions alone, and none. The rest is for what is under way. */
+const FULL_AT = 0.95;
+const CLOSED_AT = 0.98;
+/** How many operations are committed until the size is looked at again, which takes a query; of one that is almost full, each looks. */
 const OPERATIONS_PER_LOOK = 64;
 
 /** What of the platform's storage the ledger uses. */
@@ -39,46 +51,77 @@ export class Ledger {
   readonly commits: CommitStore;
   readonly lineages: LineageStore;
   readonly tags: TagStore;
+  readonly horizons: HorizonStore;
+  readonly names: NameStore;
+  readonly starts: StartStore;
   readonly files: FileStore;
   readonly contents: ContentStore;
   readonly uploads: UploadStore;
   readonly multiparts: MultipartStore;
+  readonly sweeps: SweepStore;
   readonly completions: CompletionStore;
   readonly openCommits: OpenCommitStore;
   readonly staged: StagedStore;
   readonly applying: ApplyingStore;
   readonly forks: ForkStore;
   readonly roots: RootStore;
+  readonly pins: PinStore;
+  readonly erasures: ErasureStore;
+  readonly exports: ExportStore;
+  readonly imports: ImportStore;
   readonly claim: ClaimStore;
   readonly settings: SettingsStore;
+  readonly rounds: RoundStore;
   readonly subscribers: SubscriberStore;
   readonly outbox: Outbox;
   readonly clock: CommitClock;
   readonly reads = new ReadCache();
   readonly #storage: LedgerStorage;
+  readonly #limitBytes: number;
+  readonly #tell: () => void;
   #ready = false;
   #operationsToLook = 0;
+  readonly #watch = new SpaceWatch();
 
-  constructor(storage: LedgerStorage) {
+  /** `almostFull`: is called when the database gets almost full, and with each hundredth after that. */
+  constructor(
+    storage: LedgerStorage,
+    {
+      limitBytes = OBJECT_BYTES,
+      almostFull = () => {},
+    }: { limitBytes?: number; almostFull?: () => void } = {},
+  ) {
     this.#storage = storage;
+    this.#tell = almostFull;
+    this.#limitBytes = limitBytes;
     const sql = new Sql(storage.sql);
     this.sql = sql;
     this.generations = new GenerationStore(sql);
     this.commits = new CommitStore(sql);
     this.lineages = new LineageStore(sql);
     this.tags = new TagStore(sql);
+    this.horizons = new HorizonStore(sql);
+    this.names = new NameStore(sql);
+    this.starts = new StartStore(sql);
     this.files = new FileStore(sql, this.reads);
     this.contents = new ContentStore(sql);
     this.multiparts = new MultipartStore(sql);
-    this.uploads = new UploadStore(sql, { contents: this.contents, multiparts: this.multiparts });
+    this.sweeps = new SweepStore(sql);
+    const { contents, multiparts, sweeps } = this;
+    this.uploads = new UploadStore(sql, { contents, multiparts, sweeps });
     this.completions = new CompletionStore(sql);
     this.openCommits = new OpenCommitStore(sql);
     this.staged = new StagedStore(sql, this.contents);
     this.applying = new ApplyingStore(sql);
     this.forks = new ForkStore(sql);
     this.roots = new RootStore(sql);
+    this.pins = new PinStore(sql, this.contents);
+    this.erasures = new ErasureStore(sql);
+    this.exports = new ExportStore(sql);
+    this.imports = new ImportStore(sql);
     this.claim = new ClaimStore(sql);
     this.settings = new SettingsStore(sql);
+    this.rounds = new RoundStore(sql);
     this.subscribers = new SubscriberStore(sql);
     this.outbox = new Outbox(sql);
     this.clock = new CommitClock({
@@ -130,18 +173,35 @@ export class Ledger {
       this.applying.forget();
       this.claim.forget();
       this.settings.forget();
+      this.rounds.forget();
+      this.horizons.forget();
       this.subscribers.forget();
       throw error;
     }
   }
 
-  /** Whether the database is so full that the history takes no more commits. Ask once for each, with its number of operations. */
-  isFull(operations: number): boolean {
+  /** How large the database is, and may become. */
+  get space(): { readonly usedBytes: number; readonly limitBytes: number } {
+    return { usedBytes: this.#storage.sql.databaseSize, limitBytes: this.#limitBytes };
+  }
+
+  /**
+   * Whether the database is so full that the history takes no more commits. Ask once for each, with its number of operations.
+   * Commits of deletions alone are taken for longer, since they are how a branch gets going again.
+   */
+  isFull(operations: number, { of = "writes" }: { of?: "writes" | "deletions" } = {}): boolean {
     this.#operationsToLook -= operations;
     if (this.#operationsToLook >= 0) return false;
-    const isFull = this.#storage.sql.databaseSize > FULL_AT_BYTES;
-    this.#operationsToLook = isFull ? 0 : OPERATIONS_PER_LOOK;
-    return isFull;
+    const { usedBytes, limitBytes } = this.space;
+    const used = usedBytes / limitBytes;
+    this.#operationsToLook = used > TOLD_FROM ? 0 : OPERATIONS_PER_LOOK;
+    const isNews = this.#watch.look(
+      used,
+      (hundredths) =>
+        `the database of the branch ${this.bucket(undefined)} has ${hundredths} % of what it may have: 'sluice repo usage' shows what holds it, 'sluice branch keep' gives history back`,
+    );
+    if (isNews) this.#tell();
+    return used > (of === "writes" ? FULL_AT : CLOSED_AT);
   }
 
   #loadClock(): { promised: number; newestCommit: number } {

@@ -342,4 +342,207 @@ export const MIGRATIONS: readonly string[] = [
     path TEXT NOT NULL
   );
   `,
+  `
+  -- JSON of the lifecycle rules and of who put them; null if there are none.
+  ALTER TABLE settings ADD COLUMN lifecycle TEXT;
+  -- When somebody last wrote again what is there already, while files expired; null: nobody did.
+  ALTER TABLE files ADD COLUMN renewed INTEGER;
+  -- What the rules of the live generation have to do: a row for each of their actions.
+  CREATE TABLE rounds (
+    gen INTEGER NOT NULL,
+    rule TEXT NOT NULL,
+    -- 0 files expire, 1 multipart uploads are aborted
+    action INTEGER NOT NULL,
+    -- when the next round begins; null: nothing is there that can become due
+    due INTEGER,
+    -- the newest commit when the last round ended
+    seen INTEGER,
+    -- while a round goes on, the midnight that it is for; what was written before cutoff is due
+    midnight INTEGER,
+    cutoff INTEGER,
+    -- it has looked at all up to here; 1: at everything
+    path TEXT,
+    upload TEXT,
+    through INTEGER NOT NULL DEFAULT 0,
+    -- when the oldest was written of what stays
+    oldest INTEGER,
+    -- the id of the open commit that the deletions are staged in
+    open_commit TEXT,
+    PRIMARY KEY (gen, rule, action)
+  ) WITHOUT ROWID;
+  `,
+  `
+  -- JSON {"commits": n, "days": n}, one of them or both: the newest commits stay, and those that were replaced less than
+  -- so many days ago; null: all of them.
+  ALTER TABLE settings ADD COLUMN keep TEXT;
+  -- the commit whose id the version has, if it is not the one that the row was born at: what an erasure made current again
+  ALTER TABLE files ADD COLUMN version INTEGER;
+  -- The rows of files that have one, by it.
+  CREATE TABLE revived (
+    gen INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    born INTEGER NOT NULL,
+    PRIMARY KEY (gen, version, path, born)
+  ) WITHOUT ROWID;
+  -- How much of a generation was given back. Without a row, nothing was.
+  CREATE TABLE horizons (
+    gen INTEGER PRIMARY KEY,
+    -- commits before this one are kept only if something names them
+    floor INTEGER NOT NULL,
+    -- commits before this one are in held, or are of kind 2, or gone: no tree of theirs is left
+    marked INTEGER NOT NULL,
+    -- the first dead rows to look at next, by their death and path: those before went, unless a held commit has them
+    died_from INTEGER NOT NULL,
+    died_path TEXT NOT NULL,
+    -- of a deleted generation: the same of rows that lived at its end; null once there are none
+    alive_path TEXT,
+    -- 1: of a deleted generation nothing is left
+    purged INTEGER NOT NULL DEFAULT 0
+  );
+  -- Marked commits that something named when they were: what they have stays.
+  CREATE TABLE held (gen INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (gen, seq)) WITHOUT ROWID;
+
+  -- The oldest position that a subscriber needs, all since then included; null if it never told: it needs everything.
+  ALTER TABLE subscribers ADD COLUMN needs_gen INTEGER;
+  ALTER TABLE subscribers ADD COLUMN needs_seq INTEGER;
+  -- the oldest job that has not ended, which is why it needs that; null if there is none
+  ALTER TABLE subscribers ADD COLUMN needs_job TEXT;
+  -- Commits that inputs of pipelines start after.
+  CREATE TABLE starts (
+    uid TEXT NOT NULL,
+    commit_id TEXT NOT NULL,
+    gen INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    -- 1: it was kept when the pipeline told of it, and is since
+    holds INTEGER NOT NULL,
+    -- 1: the pipeline is stopped, and no subscriber
+    stopped INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (uid, commit_id)
+  ) WITHOUT ROWID;
+  CREATE INDEX starts_holding ON starts (gen, seq) WHERE holds = 1;
+  CREATE INDEX starts_by_commit ON starts (commit_id);
+  CREATE INDEX tags_by_commit ON tags (gen, commit_id);
+  -- HEAD when it began; null: an earlier release began it, or a job or a revert
+  ALTER TABLE sessions ADD COLUMN base INTEGER;
+  CREATE INDEX sessions_by_base ON sessions (gen, base) WHERE base IS NOT NULL;
+  `,
+  `
+  -- The look for blobs that no row and no manifest names, one for each generation (uid) that may have left some.
+  CREATE TABLE sweeps (
+    uid TEXT PRIMARY KEY,
+    -- when it begins or goes on; null: there is nothing to look for
+    due INTEGER,
+    -- when somebody last asked for it
+    asked_at INTEGER,
+    -- when the one that is under way began; null: none is
+    began_at INTEGER,
+    -- when another is to begin after it; null: none
+    again INTEGER,
+    -- 1: what is found is removed; 0: it is only counted
+    removes INTEGER NOT NULL,
+    -- 0 names are listed; what others name of it is spared: 1 lists of contents, 2 manifests of contents, 3 manifests that
+    -- are condemned; 4 what is left of it goes
+    phase INTEGER NOT NULL,
+    -- the folder that is listed, of 256, and the last name that was
+    folder INTEGER NOT NULL,
+    listed TEXT NOT NULL,
+    -- rowid of the content, or the condemned manifest, that is looked at next, and how many of its pages were
+    content INTEGER NOT NULL,
+    doomed TEXT NOT NULL,
+    pages INTEGER NOT NULL,
+    -- blobs that were seen; those that nothing names, and their bytes: of the one under way, else of the last one
+    seen INTEGER NOT NULL,
+    found INTEGER NOT NULL,
+    found_bytes INTEGER NOT NULL,
+    -- when the last one ended; null: none did
+    ended_at INTEGER
+  ) WITHOUT ROWID;
+  CREATE INDEX sweeps_by_due ON sweeps (due) WHERE due IS NOT NULL;
+  CREATE INDEX sweeps_under_way ON sweeps (began_at) WHERE began_at IS NOT NULL;
+  -- What the one that is under way has found in the store and in no table.
+  CREATE TABLE orphans (blob TEXT PRIMARY KEY) WITHOUT ROWID;
+  -- JSON: blobs among its chunks that were made for it, although others own the rest; null: none, or it is older.
+  ALTER TABLE contents ADD COLUMN made TEXT;
+  -- Contents that name blobs which are not in the table of blobs for them: in manifests, or others' in a list.
+  CREATE INDEX contents_manifests ON contents (kind) WHERE kind = 2;
+  CREATE INDEX contents_keeping ON contents (kind) WHERE keeps IS NOT NULL AND lent = 0;
+  `,
+  `
+  -- 'branch' or 'file': whose time Last-Modified is; null: what the gateway is set to.
+  ALTER TABLE settings ADD COLUMN last_modified TEXT;
+  `,
+  `
+  -- Versions that were erased. A row of files may be hollow (kind 2): it was born and died at once, and has no content. It is
+  -- a deletion whose row was erased, or with version 0 nothing but news for the feed.
+  -- 1: the row's death is no version of its path
+  ALTER TABLE files ADD COLUMN unmarked INTEGER;
+  CREATE INDEX files_news ON files (gen, born) WHERE version = 0;
+  -- Rows of files that were erased, until all pipelines have heard of them that read the branch or write to it. born, died:
+  -- the commits that had them; version: the commit that named them.
+  CREATE TABLE erasures (
+    number INTEGER PRIMARY KEY,
+    gen INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    born INTEGER NOT NULL,
+    died INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    size INTEGER NOT NULL
+  );
+  -- One row: the number of the last one that there ever was.
+  CREATE TABLE erasure_clock (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL);
+  INSERT INTO erasure_clock (one, number) VALUES (1, 0);
+  -- How far each of those pipelines has heard.
+  CREATE TABLE erasures_heard (uid TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
+  -- Contents of erased files that a fork still has lent: each is one of the refs of the content.
+  CREATE TABLE pins (
+    fork TEXT NOT NULL,
+    gen INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    PRIMARY KEY (fork, digest, size)
+  ) WITHOUT ROWID;
+  `,
+  `
+  -- Exports that are under way: until one is due, nothing of the generation goes.
+  CREATE TABLE exports (
+    id TEXT PRIMARY KEY,
+    gen INTEGER NOT NULL,
+    -- what it reads up to
+    seq INTEGER NOT NULL,
+    due INTEGER NOT NULL
+  ) WITHOUT ROWID;
+
+  -- Generations that come out of archives. Their rows are under the number gen, which is in no row of generations before
+  -- the last of them is there.
+  CREATE TABLE imports (
+    uid TEXT PRIMARY KEY,
+    gen INTEGER NOT NULL UNIQUE,
+    -- what names the archive, so that an import is gone on with
+    archive TEXT NOT NULL,
+    -- 0 its rows come, 1 it is the branch, 2 it was given up and its rows go
+    state INTEGER NOT NULL,
+    -- when it is given up if nothing comes; null once that is decided
+    due INTEGER,
+    upload TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    -- the newest commit that it is to have
+    head INTEGER NOT NULL,
+    -- commits before this one are kept only if something names them
+    floor INTEGER NOT NULL,
+    -- JSON of what the branch is to be set to
+    settings TEXT NOT NULL,
+    -- how far it came: commits, tags, rows of files; and how many there are
+    seq INTEGER NOT NULL,
+    tag TEXT NOT NULL,
+    path TEXT NOT NULL,
+    born INTEGER NOT NULL,
+    commits INTEGER NOT NULL,
+    tags INTEGER NOT NULL,
+    files INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE INDEX imports_by_due ON imports (due) WHERE due IS NOT NULL;
+  CREATE INDEX imports_by_state ON imports (state, gen);
+  `,
 ];

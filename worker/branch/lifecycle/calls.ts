@@ -2,15 +2,18 @@ import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
 import { UPLOAD_LEASE_MS } from "../contract.ts";
 import type { Forker } from "../forks/forker.ts";
+import type { Retainer } from "../retention/retainer.ts";
 import type { Gate } from "../write/gate.ts";
 import type { Courier } from "./courier.ts";
 import { beginGeneration, claimBranch, endFork, endGeneration, releaseBranch } from "./generation.ts";
+import { nextRound } from "./rules/plan.ts";
 import { changeSettings, letsIn, protectionRefusal } from "./settings.ts";
 
 interface LifecycleCallsOptions extends Pick<BranchContext, "ledger" | "moment" | "later" | "wake"> {
   readonly courier: Courier;
   readonly gate: Gate;
   readonly forker: Pick<Forker, "settled" | "goOn">;
+  readonly retainer: Pick<Retainer, "goOn" | "released">;
 }
 
 /** The calls of BranchApi that make a branch, set what it is to be like, claim it for a pipeline, and end it. */
@@ -52,16 +55,50 @@ export class LifecycleCalls {
    * lets somebody in is acknowledged once the catalogue knows of it.
    */
   async configure(change: Contract.SettingsChange): Promise<Contract.AnswerOf<"configure">> {
-    const { ledger, courier, moment } = this.#options;
+    const { ledger, courier, moment, wake } = this.#options;
     const { live } = ledger;
     if (!live) return refused("no-such-branch");
     const { now } = moment();
     const changed = ledger.transaction((tx) => changeSettings(tx, ledger, { live, change, now }));
     if (!changed.ok) return changed;
+    const round = change.lifecycle === undefined ? undefined : nextRound(ledger, now);
+    if (round !== undefined) wake(round);
+    if (change.keep !== undefined) this.#options.retainer.goOn();
     if (!courier.settingsWait) return { ok: true };
     courier.watch();
     const isTold = await courier.flushSettings();
     return isTold || !letsIn(change) ? { ok: true } : refused("catalogue-unavailable");
+  }
+
+  /**
+   * The news is written down before the catalogue is set back, in case of a crash, and after: what it was told meanwhile
+   * may have gone with that.
+   */
+  async announce(): Promise<Contract.AnswerOf<"announce">> {
+    const { ledger, courier } = this.#options;
+    if (!ledger.exists || !ledger.generations.newest()) return refused("no-such-branch");
+    this.#tellAgain();
+    if (!(await courier.setCatalogueBack())) return refused("catalogue-unavailable");
+    this.#tellAgain();
+    const isTold = (await courier.flushSettings()) && (await courier.flushCatalogue());
+    const deleted = ledger.live === null && !ledger.forks.coming();
+    return isTold ? { ok: true, deleted } : refused("catalogue-unavailable");
+  }
+
+  #tellAgain(): void {
+    const { ledger, courier, moment } = this.#options;
+    const { now, id } = moment();
+    const newest = ledger.generations.newest();
+    ledger.transaction(() => {
+      if (!newest) return;
+      // A creation that its creator waits for stays one, and is told as well.
+      if (!courier.creationWaits(newest.uid)) ledger.outbox.tellCatalogue({ event: `again.${id(now)}`, now });
+      if (ledger.settings.of(newest.gen).revision > 0) {
+        ledger.outbox.tellSettings({ event: `again.${id(now)}`, now });
+      }
+      if (newest.deletedAt === null) ledger.tags.tellAll(newest.gen);
+    });
+    courier.watch();
   }
 
   destroy(request: Contract.DestroyBranch = {}): Promise<Contract.AnswerOf<"destroy">> {
@@ -126,6 +163,7 @@ export class LifecycleCalls {
     });
     if (refusal) return refusal;
     this.#options.forker.goOn();
+    this.#options.retainer.released();
     return (await this.#announceDeletion()) ? { ok: true } : refused("catalogue-unavailable");
   }
 
@@ -139,6 +177,7 @@ export class LifecycleCalls {
       if (destroy && live) endGeneration(tx, ledger, { live, moment });
     });
     wake(moment.now + UPLOAD_LEASE_MS);
+    if (destroy && live) this.#options.retainer.released();
     if (destroy && live) await this.#announceDeletion();
   }
 

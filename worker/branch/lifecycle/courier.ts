@@ -9,11 +9,15 @@ const WATCH_MS = 10_000;
 
 /** Whom the courier delivers to. Each call rejects if the receiver can't be reached. */
 export interface Receivers {
+  /** Has the catalogue forget what it was told of a later time, if the object was set back from one. */
+  setBack(): Promise<void>;
   /** Tells the catalogue how the branch stands now. */
   catalogue(): Promise<void>;
   /** Tells it what the branch is set to now. */
   settings(): Promise<void>;
-  bell(subscriber: Subscriber): Promise<void>;
+  bell(subscriber: Subscriber & { readonly output?: true }): Promise<void>;
+  /** Tells the pipeline that holds the branch that fewer commits are kept. */
+  kept(holder: { readonly pipeline: string; readonly uid: string }): Promise<void>;
 }
 
 interface CourierOptions extends Pick<BranchContext, "ledger" | "now" | "wake" | "turn"> {
@@ -78,6 +82,17 @@ export class Courier {
     return flushed;
   }
 
+  /** Has the catalogue forget what it was told of a later time. What it is told meanwhile may go with that. Returns false if it can't be reached. */
+  async setCatalogueBack(): Promise<boolean> {
+    try {
+      await this.#options.receivers.setBack();
+      return true;
+    } catch (error) {
+      console.warn(`the catalogue could not be set back: ${error}`);
+      return false;
+    }
+  }
+
   /** Whether the catalogue is still to be told something of the branch itself. */
   get catalogueWaits(): boolean {
     return this.#pending("catalogue") !== undefined;
@@ -118,11 +133,13 @@ export class Courier {
     const { ledger, receivers, now } = this.#options;
     try {
       if (row.topic === "catalogue" || row.topic === "settings") await receivers[row.topic]();
+      else if (row.topic === "kept") await this.#tellHolder(row);
       else await this.#ring(row);
       ledger.transaction(() => ledger.outbox.delivered(row));
       return true;
     } catch (error) {
-      const receiver = row.topic === "bell" ? `pipeline ${row.uid}` : "the catalogue";
+      const isPipeline = row.topic === "bell" || row.topic === "kept";
+      const receiver = isPipeline ? `pipeline ${row.uid}` : "the catalogue";
       console.warn(`${receiver} could not be told and is tried again: ${error}`);
       ledger.transaction(() => ledger.outbox.failed(row, now()));
       return false;
@@ -132,7 +149,16 @@ export class Courier {
   async #ring(row: OutboxRow): Promise<void> {
     const { ledger, receivers } = this.#options;
     const subscriber = ledger.subscribers.all().find(({ uid }) => uid === row.uid);
+    const owner = ledger.claim.get();
     if (subscriber) await receivers.bell(subscriber);
+    // The pipeline whose output this is hears of nothing but erasures.
+    else if (owner?.uid === row.uid) await receivers.bell({ ...owner, output: true });
+  }
+
+  async #tellHolder({ uid }: OutboxRow): Promise<void> {
+    const { ledger, receivers } = this.#options;
+    const claim = ledger.claim.get();
+    if (claim?.uid === uid) await receivers.kept(claim);
   }
 
   #rearm(): void {

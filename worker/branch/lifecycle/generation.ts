@@ -1,6 +1,7 @@
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Moment } from "../context.ts";
 import type { Refused } from "../contract.ts";
+import { forgetErasures } from "../erasures/erasure-store.ts";
 import type { Fork } from "../forks/fork-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { endOutputs } from "../open-commits/job-output.ts";
@@ -28,6 +29,7 @@ export function endGeneration(
     | "generations"
     | "tags"
     | "settings"
+    | "rounds"
     | "uploads"
     | "openCommits"
     | "outbox"
@@ -47,6 +49,7 @@ export function endGeneration(
   ledger.uploads.expireMultiparts(gen, now);
   ledger.openCommits.endGeneration(gen, now);
   ledger.tags.endGeneration();
+  ledger.rounds.endGeneration(gen);
   ledger.outbox.tellCatalogue({ event: id, now });
   if (ledger.settings.of(gen).revision > 0) ledger.outbox.tellSettings({ event: id, now });
   ledger.outbox.ring(ledger.subscribers.all(), { event: id, now });
@@ -82,11 +85,15 @@ export function claimBranch(
 /** The pipeline gives its output up. */
 export function releaseBranch(
   tx: Tx,
-  ledger: Pick<Ledger, "generations" | "claim" | "uploads" | "applying" | "openCommits">,
+  ledger: Pick<
+    Ledger,
+    "generations" | "claim" | "uploads" | "applying" | "openCommits" | "subscribers" | "erasures"
+  >,
   { now }: Moment,
 ): void {
   const live = ledger.generations.live();
   if (live) endOutputs(tx, ledger, { gen: live.gen, now });
   ledger.claim.release();
+  forgetErasures(tx, ledger);
   ledger.uploads.forgetLeases(now);
 }

@@ -1,16 +1,17 @@
 import { Store } from "../../sqlite/store.ts";
 import type { Subscriber } from "../contract.ts";
+import type { Need } from "../retention/floor.ts";
 
 /**
  * The catalogue hears of the branch and of its settings apart: a branch whose creation it was told is there, whatever
  * becomes of its settings.
  */
-type Topic = "catalogue" | "settings" | "bell";
+type Topic = "catalogue" | "settings" | "bell" | "kept";
 
 /** News that a receiver is still to be told. */
 export interface OutboxRow {
   readonly topic: Topic;
-  /** The subscriber's; empty for the catalogue, whatever it is told. */
+  /** The subscriber's, or the holder's; empty for the catalogue, whatever it is told. */
   readonly uid: string;
   /** Of the newest commit, creation, deletion or change of settings that it is about: tells it from a row written while it was delivered. */
   readonly event: string;
@@ -43,6 +44,14 @@ export class Outbox extends Store {
   /** Subscribers are to hear that there is news. */
   ring(subscribers: readonly Subscriber[], news: News): void {
     for (const { uid } of subscribers) this.#put({ topic: "bell", uid }, news);
+  }
+
+  /**
+   * The pipeline that holds the branch is to hear that fewer commits are kept. A release that does not know this takes it
+   * for the bell of a subscriber that is gone.
+   */
+  tellHolder(uid: string, news: News): void {
+    this.#put({ topic: "kept", uid }, news);
   }
 
   find({ topic, uid }: Pick<OutboxRow, "topic" | "uid">): OutboxRow | undefined {
@@ -101,6 +110,23 @@ export class SubscriberStore extends Store {
       INSERT INTO subscribers (uid, pipeline) VALUES (${uid}, ${pipeline})
       ON CONFLICT DO UPDATE SET pipeline = excluded.pipeline`;
     this.forget();
+  }
+
+  has(uid: string): boolean {
+    return this.sql.has`SELECT 1 FROM subscribers WHERE uid = ${uid}`;
+  }
+
+  /** What each needs of the history, and the job that it needs it for. */
+  needs(): (Need & Pick<Subscriber, "pipeline"> & { readonly job: string | null })[] {
+    return this.sql
+      .all`SELECT pipeline, needs_gen AS gen, needs_seq AS seq, needs_job AS job FROM subscribers`;
+  }
+
+  /** It needs all since this position, and never less again: a call that comes late takes nothing back. */
+  need(uid: string, { gen, seq, job }: { gen: number; seq: number; job: string | null }): void {
+    this.sql.run`
+      UPDATE subscribers SET needs_gen = ${gen}, needs_seq = ${seq}, needs_job = ${job}
+      WHERE uid = ${uid} AND (needs_gen IS NULL OR (needs_gen, needs_seq) <= (${gen}, ${seq}))`;
   }
 
   remove(uid: string): void {

@@ -82,14 +82,27 @@ export function openReceivers({
       await catalogue.branches.record({ ...address, version, deleted, createdAt, forking });
       await tellTags(catalogue, { ledger, address, generation });
     },
+    async setBack() {
+      const { address, generation, version } = newest();
+      const catalogue = openCatalogue(env().DB);
+      const { revision } = ledger.settings.of(generation.gen);
+      await catalogue.branches.setBack({ ...address, version });
+      await catalogue.settings.setBack({ ...address, version, revision });
+      await catalogue.tags.setBack(address, ledger.tags.version);
+    },
     async settings() {
       const { address, generation, deleted, version } = newest();
       const { revision, isPublic, cors, writer } = ledger.settings.of(generation.gen);
       const settings = deleted ? NOTHING_SET : { isPublic, hasCors: cors !== null, writer };
       await openCatalogue(env().DB).settings.record({ ...address, version, revision, ...settings });
     },
-    async bell({ pipeline, uid }) {
-      await env().PIPELINE.getByName(pipeline).ring({ uid });
+    async kept({ pipeline, uid }) {
+      await env().PIPELINE.getByName(pipeline).outputKept({ uid });
+    },
+    async bell({ pipeline, uid, output }) {
+      await env()
+        .PIPELINE.getByName(pipeline)
+        .ring({ uid, ...(output && { output }) });
     },
   };
 }

@@ -1,6 +1,6 @@
 import type { CorsRule } from "../../core/cors.ts";
 import { Store } from "../../sqlite/store.ts";
-import type { Writer } from "../contract.ts";
+import type { Keep, Lifecycle, ModifiedOf, Writer } from "../contract.ts";
 
 /** What a life of the branch is set to. */
 export interface Settings {
@@ -10,6 +10,11 @@ export interface Settings {
   readonly cors: readonly CorsRule[] | null;
   /** Who alone may write; null: nobody is kept out. */
   readonly writer: Writer | null;
+  readonly lifecycle: Lifecycle | null;
+  /** How much of the history stays; null: all of it. */
+  readonly keep: Keep | null;
+  /** Whose time Last-Modified is; null: what the gateway is set to. */
+  readonly modified: ModifiedOf | null;
 }
 
 interface StoredRow {
@@ -17,9 +22,20 @@ interface StoredRow {
   readonly public: number;
   readonly cors: string | null;
   readonly writer: string | null;
+  readonly lifecycle: string | null;
+  readonly keep: string | null;
+  readonly modified: string | null;
 }
 
-const NOTHING_SET: Settings = { revision: 0, isPublic: false, cors: null, writer: null };
+const NOTHING_SET: Settings = {
+  revision: 0,
+  isPublic: false,
+  cors: null,
+  writer: null,
+  lifecycle: null,
+  keep: null,
+  modified: null,
+};
 
 /**
  * The settings of the branch, a row a generation: a branch that is deleted and made again begins with nothing set. Those
@@ -31,7 +47,7 @@ export class SettingsStore extends Store {
   of(gen: number): Settings {
     if (this.#known?.gen !== gen) {
       const row = this.sql
-        .first<StoredRow>`SELECT revision, public, cors, writer FROM settings WHERE gen = ${gen}`;
+        .first<StoredRow>`SELECT revision, public, cors, writer, lifecycle, keep, last_modified AS modified FROM settings WHERE gen = ${gen}`;
       this.#known = { gen, settings: row ? settingsOf(row) : NOTHING_SET };
     }
     return this.#known.settings;
@@ -39,11 +55,13 @@ export class SettingsStore extends Store {
 
   save(gen: number, { revision, isPublic, ...settings }: Settings): void {
     const [cors, writer] = [textOf(settings.cors), textOf(settings.writer)];
+    const [lifecycle, keep] = [textOf(settings.lifecycle), textOf(settings.keep)];
     this.sql.run`
-      INSERT INTO settings (gen, revision, public, cors, writer)
-      VALUES (${gen}, ${revision}, ${isPublic ? 1 : 0}, ${cors}, ${writer})
+      INSERT INTO settings (gen, revision, public, cors, writer, lifecycle, keep, last_modified)
+      VALUES (${gen}, ${revision}, ${isPublic ? 1 : 0}, ${cors}, ${writer}, ${lifecycle}, ${keep}, ${settings.modified})
       ON CONFLICT DO UPDATE SET
-        revision = excluded.revision, public = excluded.public, cors = excluded.cors, writer = excluded.writer`;
+        revision = excluded.revision, public = excluded.public, cors = excluded.cors, writer = excluded.writer,
+        lifecycle = excluded.lifecycle, keep = excluded.keep, last_modified = excluded.last_modified`;
     this.forget();
   }
 
@@ -57,11 +75,23 @@ function textOf(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value);
 }
 
-function settingsOf({ revision, public: isPublic, cors, writer }: StoredRow): Settings {
+function settingsOf({
+  revision,
+  public: isPublic,
+  cors,
+  writer,
+  lifecycle,
+  keep,
+  modified,
+}: StoredRow): Settings {
   return {
     revision,
     isPublic: isPublic === 1,
     cors: cors === null ? null : JSON.parse(cors),
     writer: writer === null ? null : JSON.parse(writer),
+    lifecycle: lifecycle === null ? null : JSON.parse(lifecycle),
+    keep: keep === null ? null : JSON.parse(keep),
+    // What a later release may have written there is not known here, and counts as nothing.
+    modified: modified === "branch" || modified === "file" ? modified : null,
   };
 }

@@ -1,7 +1,10 @@
+import { daysKept, isKeptBy } from "../../core/lifecycle-rules.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
-import type { Done, Protected, Refused, SettingsChange } from "../contract.ts";
+import type { Done, Keep, Lifecycle, ModifiedOf, Protected, Refused, SettingsChange } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Live } from "../tree/generation-store.ts";
+import { planRounds } from "./rules/plan.ts";
+import type { Settings } from "./settings-store.ts";
 
 /**
  * Sets what is asked of the live generation, or says why that makes no sense. If it changes anything, the catalogue is to be
@@ -9,16 +12,21 @@ import type { Live } from "../tree/generation-store.ts";
  * branches for keys, which are told apart here and not when they write.
  */
 export function changeSettings(
-  _: Tx,
-  { settings, claim, outbox }: Pick<Ledger, "settings" | "claim" | "outbox">,
-  {
-    live: { gen, uid },
-    change,
-    now,
-  }: { live: Pick<Live, "gen" | "uid">; change: SettingsChange; now: number },
-): Done | Refused<"not-its-output" | "pipeline-output"> {
+  tx: Tx,
+  ledger: Pick<Ledger, "settings" | "claim" | "outbox" | "rounds" | "openCommits" | "applying">,
+  { live, change, now }: { live: Pick<Live, "gen" | "uid">; change: SettingsChange; now: number },
+): Done | Protected | Refused<"not-its-output" | "pipeline-output"> {
+  const { settings, claim, outbox } = ledger;
+  const { gen, uid } = live;
   const before = settings.of(gen);
-  const { public: isPublic = before.isPublic, cors = before.cors, writer = before.writer } = change;
+  const {
+    public: isPublic = before.isPublic,
+    cors = before.cors,
+    writer = before.writer,
+    lifecycle = before.lifecycle,
+    keep = keepBy(before, change.lifecycle),
+    modified = before.modified,
+  } = change;
   const owner = claim.get()?.pipeline;
   if (change.writer && "key" in change.writer && owner !== undefined) {
     return { ok: false, reason: "pipeline-output" };
@@ -26,12 +34,29 @@ export function changeSettings(
   if (change.writer && "pipeline" in change.writer && change.writer.pipeline !== owner) {
     return { ok: false, reason: "not-its-output" };
   }
+  if (change.lifecycle?.rules.some(({ expiration }) => expiration)) {
+    if (owner !== undefined) return { ok: false, reason: "pipeline-output" };
+    const refusal = protectionRefusal(tx, ledger, { gen, key: change.lifecycle.key });
+    if (refusal) return refusal;
+  }
   const { revision, ...settled } = before;
-  const wanted = { isPublic, cors, writer };
+  const wanted = { isPublic, cors, writer, lifecycle, keep, modified };
   if (JSON.stringify(wanted) === JSON.stringify(settled)) return { ok: true };
+  planRounds(tx, ledger, { live, before: before.lifecycle, after: lifecycle, now });
   settings.save(gen, { ...wanted, revision: revision + 1 });
   outbox.tellSettings({ event: `${uid}.${revision + 1}`, now });
   return { ok: true };
+}
+
+/**
+ * How much of the history stays under these rules: as much as they say, if they say anything. Without that, what earlier
+ * rules said ends with them, and what somebody else said stays.
+ */
+function keepBy({ keep, lifecycle }: Settings, rules: Lifecycle | null | undefined): Keep | null {
+  if (rules === undefined) return keep;
+  const days = daysKept(rules?.rules ?? []);
+  if (days !== undefined) return { days };
+  return isKeptBy(lifecycle?.rules ?? [], keep) ? null : keep;
 }
 
 /**
@@ -52,6 +77,14 @@ export function protectionRefusal(
 /** Whether a change may give somebody an answer who got none before. */
 export function letsIn({ public: isPublic = false, cors = null }: SettingsChange): boolean {
   return isPublic || cors !== null;
+}
+
+/** Whose time Last-Modified is in the branch: as it is set to, else as the gateway is, which asks. */
+export function modifiedOf(
+  { live, settings }: Pick<Ledger, "live" | "settings">,
+  { modified = "branch" }: { readonly modified?: ModifiedOf },
+): ModifiedOf {
+  return (live && settings.of(live.gen).modified) ?? modified;
 }
 
 /** Whether the branch is there and answers reads without a signature. */

@@ -22,7 +22,8 @@ export class OpenCommitCalls {
     const openCommit = id(now);
     const refusal = ledger.transaction((tx) => {
       const refusal = protectionRefusal(tx, ledger, { gen, key: note?.key });
-      if (!refusal) ledger.openCommits.open({ id: openCommit, gen, now, ttlMs, origin: null, note });
+      const base = live.head.seq;
+      if (!refusal) ledger.openCommits.open({ id: openCommit, gen, now, ttlMs, base, origin: null, note });
       return refusal;
     });
     if (refusal) return refusal;
@@ -39,6 +40,23 @@ export class OpenCommitCalls {
     const { openedAt, operations, state, commit } = openCommit;
     const due = state === "open" ? openCommit.due : null;
     return { ok: true, openedAt, due, operations, state, commit };
+  }
+
+  /** `next`: the number of the last one, if there are more. */
+  list({ after, limit }: RequestOf<"openCommits">): AnswerOf<"openCommits"> {
+    const { live, openCommits } = this.#context.ledger;
+    if (!live) return { ok: false, reason: "no-such-branch" };
+    const found = openCommits.unfinished(live.gen, { after: after ?? 0, limit: limit + 1 });
+    const page = found.slice(0, limit);
+    const shown = page.map(({ id, openedAt, operations, state, due, commit, note }) => ({
+      ...{ openCommit: id, openedAt, operations, state: state === "applying" ? state : ("open" as const) },
+      ...{ due: state === "open" ? due : null, commit, ...(note && { note }) },
+    }));
+    return {
+      ok: true,
+      openCommits: shown,
+      next: found.length > limit ? (page.at(-1)?.number ?? null) : null,
+    };
   }
 
   abort({ openCommit: id }: RequestOf<"abortOpenCommit">): AnswerOf<"abortOpenCommit"> {

@@ -17,6 +17,7 @@ import { endNote } from "../tree/note.ts";
 import { claimedBranch, writableBranch } from "../write/admission.ts";
 import { noteLineage, writeCommit } from "../write/commit.ts";
 import { type FinalState, type PlannedChange, planCommit } from "../write/plan.ts";
+import { renewUnchanged } from "../write/renew.ts";
 import { changedConditions } from "./judged.ts";
 import type { OpenCommit } from "./open-commit-store.ts";
 
@@ -73,7 +74,8 @@ export function finishOpenCommit(
   const refusal = ledger.openCommits.takeRefusal(openCommit);
   if (refusal) return refusal;
   const { operations } = openCommit;
-  const writable = writableBranch(tx, ledger, { operations, key: ended?.key });
+  const of = ledger.staged.hasPuts(openCommit.number) ? "writes" : "deletions";
+  const writable = writableBranch(tx, ledger, { operations, of, key: ended?.key });
   if (!writable.ok) return writable;
   // Of a large commit, the Applier looks at the conditions.
   const changed = isLarge(openCommit) ? undefined : changedConditions(tx, ledger, openCommit);
@@ -137,6 +139,7 @@ function writeStaged(
   if (!planned.ok) return planned;
   const { changes } = planned;
   releaseUnchanged(tx, ledger, { gen, state, changes });
+  renewUnchanged(tx, ledger, { gen, state, changes, now: moment.now });
   ledger.staged.clear(number);
   const { modifiedAt } = live.head;
   const isMade = changes.length > 0 || origin !== null;

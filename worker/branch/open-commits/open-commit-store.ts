@@ -39,6 +39,8 @@ interface NewOpenCommit {
   readonly now: number;
   /** Null: it does not end with time. */
   readonly ttlMs: number | null;
+  /** HEAD, if that is to stay as long as this is open. */
+  readonly base?: number;
   readonly origin: string | null;
   readonly note?: CommitNote | undefined;
 }
@@ -54,15 +56,18 @@ const SELECT = `
 const BY_ID = `${SELECT} WHERE id = ? AND gen = ?`;
 const BY_ORIGIN = `${SELECT} WHERE gen = ? AND origin = ?`;
 const BY_NUMBER = `${SELECT} WHERE number = ?`;
+const UNFINISHED = `${SELECT} INDEXED BY sessions_by_gen
+  WHERE gen = ? AND origin IS NULL AND state IN (${OPEN}, ${APPLYING}) AND number > ? ORDER BY number LIMIT ?`;
 const EXPIRED = `${SELECT} INDEXED BY sessions_by_due WHERE due IS NOT NULL AND due <= ? ORDER BY due LIMIT 1`;
 
 /** The open commits of all generations. What they stage is for `StagedStore`. */
 export class OpenCommitStore extends Store {
-  open({ id, gen, now, ttlMs, origin, note }: NewOpenCommit): void {
+  open({ id, gen, now, ttlMs, base, origin, note }: NewOpenCommit): void {
     const due = ttlMs === null ? null : now + ttlMs;
     this.sql.run`
-      INSERT INTO sessions (id, gen, state, opened_at, written_at, ttl, due, operations, origin, note)
-      VALUES (${id}, ${gen}, ${OPEN}, ${now}, ${now}, ${ttlMs ?? 0}, ${due}, 0, ${origin}, ${noteText(note)})`;
+      INSERT INTO sessions (id, gen, state, opened_at, written_at, ttl, due, operations, origin, note, base)
+      VALUES (${id}, ${gen}, ${OPEN}, ${now}, ${now}, ${ttlMs ?? 0}, ${due}, 0, ${origin}, ${noteText(note)},
+        ${base ?? null})`;
   }
 
   /** An open commit of this generation that has not ended. */
@@ -75,6 +80,11 @@ export class OpenCommitStore extends Store {
   findOpen(id: string, gen: number): OpenCommit | undefined {
     const found = this.find(id, gen);
     return found?.state === "open" && found.origin === null ? found : undefined;
+  }
+
+  /** Those of clients that are not finished, in the order in which they began, behind a number. */
+  unfinished(gen: number, { after, limit }: { after: number; limit: number }): OpenCommit[] {
+    return this.sql.query<StoredRow>(UNFINISHED, [gen, after, limit]).map(openCommitOf);
   }
 
   /** What is staged of a job's output. */
@@ -173,6 +183,10 @@ export class OpenCommitStore extends Store {
 
   #first(text: string, values: readonly (string | number)[]): OpenCommit | undefined {
     const [row] = this.sql.query<StoredRow>(text, values);
-    return row && { ...row, state: STATES[row.state] ?? "ended", note: readNote(row.note) };
+    return row && openCommitOf(row);
   }
+}
+
+function openCommitOf(row: StoredRow): OpenCommit {
+  return { ...row, state: STATES[row.state] ?? "ended", note: readNote(row.note) };
 }

@@ -69,7 +69,7 @@ function concludeStaging(
 ): Committed {
   const { now } = moment;
   openCommits.written(openCommit, { added, now });
-  if (upload !== undefined) uploads.close(upload);
+  if (upload !== undefined) uploads.close(upload, now);
   contents.removeReleased(now);
   return { ok: true, commit: null, modifiedAt: Math.max(live.head.modifiedAt, now) };
 }

@@ -29,6 +29,11 @@ export class StagedStore extends Store {
     this.#contents = contents;
   }
 
+  /** Whether it puts anything; if not, it only deletes. */
+  hasPuts(openCommit: number): boolean {
+    return this.sql.has`SELECT 1 FROM staged WHERE session = ${openCommit} AND gone = 0 LIMIT 1`;
+  }
+
   find(openCommit: number, path: string): StagedOperation | undefined {
     const row = this.sql.first<StoredRow & Pick<StagedOperation, "judged">>`
       SELECT gone, path, lower(hex(digest)) AS digest, size, attributes, judged FROM staged

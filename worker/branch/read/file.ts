@@ -1,22 +1,23 @@
 import type { Life } from "../../blobs/content.ts";
 import type { FileRead, ReadFile, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { isPublic } from "../lifecycle/settings.ts";
+import { isPublic, modifiedOf } from "../lifecycle/settings.ts";
 import { openCommitTime, readStaged } from "../open-commits/overlay.ts";
+import { isKept } from "../retention/kept.ts";
 import { readAttributes } from "../tree/attributes.ts";
 import type { CommitRow } from "../tree/commit-store.ts";
 import { kindOf } from "../tree/file-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import type { CachedRead } from "../tree/read-cache.ts";
 import { NOTHING, readBody } from "../tree/stored-body.ts";
-import { findView, type ViewStores } from "./views.ts";
+import { findView, noView, type ViewStores } from "./views.ts";
 
 type NotFound = Refused<
   "no-such-branch" | "no-such-version" | "no-such-file" | "no-such-open-commit" | "not-public"
 >;
 
 type FileStores = ViewStores &
-  Pick<Ledger, "live" | "settings" | "sql" | "reads" | "applying" | "staged" | "contents">;
+  Pick<Ledger, "live" | "settings" | "sql" | "reads" | "applying" | "staged" | "contents" | "files">;
 
 /** A row of `files` with what it refers to. */
 interface WholeRow {
@@ -33,12 +34,29 @@ interface WholeRow {
   readonly life: Life;
 }
 
+/**
+ * Of (?1 gen, ?2 path, ?3 seq, ?4 id, ?5 time): the version that the commit ?3 wrote. It is one row, or one that was born at
+ * the commit and another that an erasure made current again.
+ */
+const VERSION = `
+  SELECT died, lower(hex(there.digest)) AS digest, there.size AS size, attributes, ?4 AS id, ?5 AS createdAt,
+    contents.kind AS contentKind, body, life
+  FROM (
+    SELECT born FROM files WHERE gen = ?1 AND path = ?2 AND born = ?3 AND version IS NULL AND kind < 2
+    UNION ALL
+    SELECT born FROM revived WHERE gen = ?1 AND version = ?3 AND path = ?2
+  ) AS found
+  CROSS JOIN files AS there ON there.gen = ?1 AND there.path = ?2 AND there.born = found.born
+  LEFT JOIN contents ON contents.digest = there.digest AND contents.size = there.size AND contents.gen = ?1
+  LIMIT 1`;
+
 /** One file at HEAD, in a view, or at a commit of the live generation. */
 export function readFile(
   ledger: FileStores,
-  { path, commit, openCommit, modified = "branch", publicOnly = false }: ReadFile,
+  { path, commit, openCommit, publicOnly = false, ...asked }: ReadFile,
 ): FileRead | NotFound {
   if (publicOnly && !isPublic(ledger)) return { ok: false, reason: "not-public" };
+  const modified = modifiedOf(ledger, asked);
   if (openCommit !== undefined) return readView(ledger, { path, view: openCommit, modified, publicOnly });
   const { live } = ledger;
   if (!live) return { ok: false, reason: "no-such-branch" };
@@ -58,7 +76,7 @@ interface ReadView {
 /** HEAD as it would be if the open commit were finished now, or a commit. */
 function readView(ledger: FileStores, { path, view, modified, publicOnly }: ReadView): FileRead | NotFound {
   const found = findView(ledger, { view, publicOnly });
-  if (found === undefined) return { ok: false, reason: "no-such-open-commit" };
+  if (found === undefined) return noView(ledger, view);
   const { live, openCommit, commit } = found;
   if (commit) return readCommit(ledger, { path, commit, modified });
   const staged = readStaged(ledger, { live, openCommit, path });
@@ -85,7 +103,7 @@ function readHead(
     SELECT died, lower(hex(files.digest)) AS digest, files.size AS size, attributes, id,
       created_at AS createdAt, contents.kind AS contentKind, body, life
     FROM files INDEXED BY head
-    CROSS JOIN commits ON commits.gen = files.gen AND commits.seq = files.born
+    CROSS JOIN commits ON commits.gen = files.gen AND commits.seq = ifnull(files.version, files.born)
     LEFT JOIN contents
       ON contents.digest = files.digest AND contents.size = files.size AND contents.gen = files.gen
     WHERE files.gen = ${gen} AND path = ${path} AND died IS NULL`;
@@ -107,8 +125,23 @@ function readAt(
   }: Required<Pick<ReadFile, "path" | "commit" | "modified">> & { gen: number },
 ): FileRead | NotFound {
   const commit = ledger.commits.byId(id);
-  if (commit?.kind !== "commit" || commit.gen !== gen) return { ok: false, reason: "no-such-version" };
-  return readCommit(ledger, { path, commit, modified });
+  if (commit?.gen !== gen) return { ok: false, reason: "no-such-version" };
+  if (!isKept(ledger, commit)) return readVersion(ledger, { path, commit });
+  const read = readCommit(ledger, { path, commit, modified });
+  if (read.ok || ledger.files.isDeletion(commit, path)) return read;
+  return readVersion(ledger, { path, commit });
+}
+
+/**
+ * The version of a path that a commit wrote, if the row is still there: lists of versions name it by this commit, also
+ * when nothing else of the commit is kept.
+ */
+function readVersion(
+  { sql }: Pick<Ledger, "sql">,
+  { path, commit: { gen, seq, id, createdAt } }: { path: string; commit: CommitRow },
+): FileRead | NotFound {
+  const [row] = sql.query<WholeRow>(VERSION, [gen, path, seq, id, createdAt]);
+  return row ? wholeRead(path, row) : { ok: false, reason: "no-such-version" };
 }
 
 function readCommit(
@@ -130,10 +163,10 @@ function rowAt(
     SELECT died, lower(hex(found.digest)) AS digest, found.size AS size, attributes, id,
       created_at AS createdAt, contents.kind AS contentKind, body, life
     FROM (
-      SELECT gen, born, died, digest, size, attributes FROM files
+      SELECT gen, born, died, version, digest, size, attributes FROM files
       WHERE gen = ${gen} AND path = ${path} AND born <= ${seq} ORDER BY born DESC LIMIT 1
     ) AS found
-    CROSS JOIN commits ON commits.gen = found.gen AND commits.seq = found.born
+    CROSS JOIN commits ON commits.gen = found.gen AND commits.seq = ifnull(found.version, found.born)
     LEFT JOIN contents
       ON contents.digest = found.digest AND contents.size = found.size AND contents.gen = found.gen`;
   return row && (row.died === null || row.died > seq) ? row : undefined;

@@ -14,7 +14,7 @@ export interface PageRequest {
 
 export interface PageFile extends FileEntry {
   /** As in WalkRow. */
-  readonly born: number;
+  readonly version: number;
 }
 type PageEntry = PageFile | { readonly kind: "prefix"; readonly path: string };
 
@@ -55,8 +55,8 @@ export function readPage(walk: Walk, { prefix, delimiter, limit }: PageRequest):
       entries.push({ kind: "prefix", path: common });
       walk.skipTo(subtree(common).upper);
     } else {
-      const { path, digest, size, born } = row;
-      entries.push({ kind: kindOf(path), path, digest, size, born });
+      const { path, digest, size, version } = row;
+      entries.push({ kind: kindOf(path), path, digest, size, version });
       walk.advance();
     }
   }

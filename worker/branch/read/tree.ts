@@ -3,13 +3,14 @@ import type { ContentId } from "../../../protocol/content.ts";
 import type { FileEntry } from "../../../protocol/files.ts";
 import type { FileList, ListEntry, ListFiles, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { isPublic } from "../lifecycle/settings.ts";
+import { isPublic, modifiedOf } from "../lifecycle/settings.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
 import { openCommitTime, overlaid } from "../open-commits/overlay.ts";
+import { isKept, mustBeReadable } from "../retention/kept.ts";
 import type { CommitRow, Position } from "../tree/commit-store.ts";
 import type { Head, Live } from "../tree/generation-store.ts";
 import { type Page, type PageFile, type PageRequest, pageScope, readPage } from "./listing.ts";
-import { findView, type ViewStores } from "./views.ts";
+import { findView, noView, type ViewStores } from "./views.ts";
 import { openWalk, type Walk } from "./walk.ts";
 
 /** Paths of a fingerprint that are read before other calls get their turn. */
@@ -34,8 +35,9 @@ interface View {
 /** One page of the tree at HEAD, in an open commit, or at a commit. */
 export function listFiles(
   ledger: TreeStores & Pick<Ledger, "settings">,
-  { openCommit, commit, anyGeneration = false, modified = "branch", publicOnly = false, ...page }: ListFiles,
+  { openCommit, commit, anyGeneration = false, modified: asked, publicOnly = false, ...page }: ListFiles,
 ): FileList | NotThere | Refused<"not-public"> {
+  const modified = modifiedOf(ledger, asked ? { modified: asked } : {});
   if (publicOnly && !isPublic(ledger)) return { ok: false, reason: "not-public" };
   const view =
     openCommit === undefined
@@ -48,11 +50,15 @@ export function listFiles(
   return { ok: true, entries, truncated: next !== null, next, modifiedAt: view.modifiedAt };
 }
 
-/** Files at a position of any generation; with `since`, only those that were written after it. At a deletion there are none. */
+/**
+ * Files at a position of any generation; with `since`, only those that were written after it. At a deletion there are
+ * none. Throws if the position is kept no more: a tree that lacks rows would pass for one that has none.
+ */
 export function filesAt(
   ledger: TreeStores,
   { position, since, page }: { position: Position; since: Position | undefined; page: PageRequest },
 ): { files: FileEntry[]; next: string | null } {
+  if (ledger.exists) mustBeReadable(ledger, position);
   const view = positionView(ledger, position);
   if (!view || (since && since.gen > position.gen)) return { files: [], next: null };
   // A later generation begins with nothing.
@@ -60,7 +66,7 @@ export function filesAt(
   const births = within && (ledger.commits.at(within)?.births ?? 0);
   const written = within && { seq: within.seq, births: births ?? 0 };
   const { entries, next } = readPage(walkOf(ledger, { view, page, since: written }), page);
-  const files = entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [withoutBirth(entry)]));
+  const files = entries.flatMap((entry) => (entry.kind === "prefix" ? [] : [withoutVersion(entry)]));
   return { files, next };
 }
 
@@ -104,23 +110,23 @@ export async function fingerprint(
 }
 
 function shownEntries({ entries }: Page): ListEntry[] {
-  return entries.map((entry) => (entry.kind === "prefix" ? entry : withoutBirth(entry)));
+  return entries.map((entry) => (entry.kind === "prefix" ? entry : withoutVersion(entry)));
 }
 
 /** With the times of the commits that wrote them; what no commit wrote yet has that of its open commit. */
 function timedEntries(ledger: TreeStores, { view, page }: { view: View; page: Page }): ListEntry[] {
-  const births = page.entries.flatMap((entry) =>
-    entry.kind === "prefix" || !entry.born ? [] : [entry.born],
+  const written = page.entries.flatMap((entry) =>
+    entry.kind === "prefix" || !entry.version ? [] : [entry.version],
   );
-  const stampOf = ledger.commits.stamps(view.position.gen, births);
+  const stampOf = ledger.commits.stamps(view.position.gen, written);
   return page.entries.map((entry) => {
     if (entry.kind === "prefix") return entry;
-    const modifiedAt = entry.born ? stampOf(entry.born).createdAt : view.modifiedAt;
-    return { ...withoutBirth(entry), modifiedAt };
+    const modifiedAt = entry.version ? stampOf(entry.version).createdAt : view.modifiedAt;
+    return { ...withoutVersion(entry), modifiedAt };
   });
 }
 
-function withoutBirth({ kind, path, digest, size }: PageFile): FileEntry {
+function withoutVersion({ kind, path, digest, size }: PageFile): FileEntry {
   return { kind, path, digest, size };
 }
 
@@ -153,7 +159,7 @@ function viewOf(
   }
   if (id === undefined && live) return headView(live);
   const commit = id === undefined ? undefined : ledger.commits.byId(id);
-  if (commit?.kind !== "commit" || (!anyGeneration && commit.gen !== live?.gen)) {
+  if (!commit || !isKept(ledger, commit) || (!anyGeneration && commit.gen !== live?.gen)) {
     return { ok: false, reason: "no-such-version" };
   }
   return positionView(ledger, commit) ?? { ok: false, reason: "no-such-version" };
@@ -161,7 +167,7 @@ function viewOf(
 
 function namedView(ledger: TreeStores, named: { view: string; publicOnly: boolean }): View | NotThere {
   const found = findView(ledger, named);
-  if (found === undefined) return { ok: false, reason: "no-such-open-commit" };
+  if (found === undefined) return noView(ledger, named.view);
   const { live, openCommit, commit } = found;
   if (openCommit) return { ...headView(live), openCommit, modifiedAt: openCommitTime(live, openCommit) };
   const { gen, seq, createdAt } = commit;

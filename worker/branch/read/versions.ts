@@ -1,3 +1,4 @@
+import { isUlid } from "../../../protocol/names.ts";
 import { comparePaths } from "../../core/path-order.ts";
 import type { ListVersions, Refused, VersionEntry, VersionList, VersionMark } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -7,13 +8,14 @@ import { commonPrefix, isCommonPrefix, pageStart } from "./listing.ts";
 
 /**
  * The queries behind a listing of versions, of (?1 gen, ?2 lower, ?3 upper, ?4 limit): rows of `files`, alive and
- * dead, whose path is in [lower, upper), by path, the oldest of a path first.
+ * dead, whose path is in [lower, upper), by path, the oldest of a path first. Those that erasures left and that are no
+ * version have 0 for their version.
  */
 
 /** All of them. */
 const VERSIONS = `
-  SELECT path, born, died, lower(hex(digest)) AS digest, size FROM files
-  WHERE gen = ?1 AND path >= ?2 AND path < ?3 ORDER BY path, born LIMIT ?4`;
+  SELECT path, born, died, lower(hex(digest)) AS digest, size, version, unmarked, kind FROM files
+  WHERE gen = ?1 AND path >= ?2 AND path < ?3 AND version IS NOT 0 ORDER BY path, born LIMIT ?4`;
 
 /**
  * As VERSIONS, but of a folder that begins with a "/" at or after character ?5 only the first row: a walk over paths
@@ -22,11 +24,14 @@ const VERSIONS = `
  */
 const VERSIONS_FOLDED = `
   WITH RECURSIVE walk (path) AS (
-    SELECT (SELECT path FROM files WHERE gen = ?1 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT 1)
+    SELECT (
+      SELECT path FROM files
+      WHERE gen = ?1 AND path >= ?2 AND path < ?3 AND version IS NOT 0 ORDER BY path LIMIT 1
+    )
     UNION ALL
     SELECT (
       SELECT path FROM files
-      WHERE gen = ?1 AND path < ?3 AND path >= CASE instr(substr(walk.path, ?5), '/')
+      WHERE gen = ?1 AND path < ?3 AND version IS NOT 0 AND path >= CASE instr(substr(walk.path, ?5), '/')
         WHEN 0 THEN walk.path || char(1)
         ELSE substr(walk.path, 1, ?5 - 2 + instr(substr(walk.path, ?5), '/')) || '0'
       END
@@ -34,19 +39,22 @@ const VERSIONS_FOLDED = `
     )
     FROM walk WHERE walk.path IS NOT NULL
   )
-  SELECT version.path AS path, version.born AS born, version.died AS died,
-    lower(hex(version.digest)) AS digest, version.size AS size
-  FROM walk CROSS JOIN files AS version ON version.gen = ?1 AND version.path = walk.path
-    AND version.born <= CASE instr(substr(walk.path, ?5), '/')
+  SELECT one.path AS path, one.born AS born, one.died AS died, lower(hex(one.digest)) AS digest, one.size AS size,
+    one.version AS version, one.unmarked AS unmarked, one.kind AS kind
+  FROM walk CROSS JOIN files AS one ON one.gen = ?1 AND one.path = walk.path AND one.version IS NOT 0
+    AND one.born <= CASE instr(substr(walk.path, ?5), '/')
       WHEN 0 THEN 9007199254740991
-      ELSE (SELECT min(born) FROM files WHERE gen = ?1 AND path = walk.path)
+      ELSE (
+        SELECT born FROM files
+        WHERE gen = ?1 AND path = walk.path AND version IS NOT 0 ORDER BY born LIMIT 1
+      )
     END
   LIMIT ?4`;
 
 /** Of (?1 gen, ?2 path, ?3 seq, ?4 limit): the rows of one path that were born before `seq`, the newest first. */
 const OLDER_VERSIONS = `
-  SELECT path, born, died, lower(hex(digest)) AS digest, size FROM files
-  WHERE gen = ?1 AND path = ?2 AND born < ?3 ORDER BY born DESC LIMIT ?4`;
+  SELECT path, born, died, lower(hex(digest)) AS digest, size, version, unmarked, kind FROM files
+  WHERE gen = ?1 AND path = ?2 AND born < ?3 AND version IS NOT 0 ORDER BY born DESC LIMIT ?4`;
 
 /** Rows of one query while the next commit is written, and most of those queries for a page. */
 const STEP_ROWS = 500;
@@ -61,11 +69,20 @@ interface BirthRow {
   readonly died: number | null;
   readonly digest: string;
   readonly size: number;
+  /** The commit that it is the version of; null: the one at which it was born. */
+  readonly version: number | null;
+  /** 1: its death is no version. */
+  readonly unmarked: number | null;
+  readonly kind: number;
 }
+
+/** `kind` of a row that stands for a deletion alone. */
+const HOLLOW = 2;
 
 /** What happened to a path at a commit. `row`: what was written; null if the path was deleted. */
 interface PathEvent {
   readonly path: string;
+  /** The commit that names it. */
   readonly seq: number;
   readonly row: BirthRow | null;
   /** Whether it is the newest of the path. */
@@ -73,6 +90,14 @@ interface PathEvent {
 }
 
 type Entry = PathEvent | { readonly prefix: string };
+
+/** How far the history of a path was gone through, from the newest on. */
+interface PathPlace {
+  /** The row that comes next was born before this commit. */
+  readonly newer: number;
+  /** The last event that was found, or where it began. */
+  readonly last: number;
+}
 
 /**
  * One page of the history of the paths of the live generation: each write and each deletion of a path is a version of
@@ -136,13 +161,23 @@ class VersionPage {
   /** What comes after a version of its own path. */
   #finishPath(after: VersionMark | undefined): void {
     const { prefix, delimiter } = this.#request;
-    if (after?.version === undefined || !after.path.startsWith(prefix)) return;
+    if (after?.version === undefined || !isUlid(after.version) || !after.path.startsWith(prefix)) return;
     if (delimiter && isCommonPrefix(after.path, prefix)) return;
-    const commit = this.#ledger.commits.byId(after.version);
-    if (commit?.gen === this.#gen) this.#addPath(after.path, commit.seq);
+    // The version may have been given back since it was listed, and its commit with it: ids grow as commits do.
+    const { commits } = this.#ledger;
+    const isThere = commits.byId(after.version)?.gen === this.#gen;
+    const seq = commits.seqUpTo(this.#gen, after.version);
+    this.#addPath(after.path, isThere ? seq : seq + 1);
   }
 
   #readPaths({ lower, upper }: PathRange): void {
+    for (let from: string | undefined = lower; from !== undefined && this.#room > 0; ) {
+      from = this.#readSome({ lower: from, upper });
+    }
+  }
+
+  /** Returns where to go on, since a version may have several rows, so that they can be fewer than were read; undefined at the end. */
+  #readSome({ lower, upper }: PathRange): string | undefined {
     const { prefix, delimiter } = this.#request;
     const limit = this.#room;
     const range = [this.#gen, lower, upper, limit];
@@ -158,9 +193,12 @@ class VersionPage {
       const common = delimiter && commonPrefix(path, prefix);
       if (common) this.#entries.push({ prefix: common });
       else if (path === cut) this.#addPath(path, this.#next);
-      else this.#addEvents(rows.slice(start, end).reverse(), this.#next);
+      else this.#addEvents(rows.slice(start, end).reverse(), this.#newestPlace());
       start = end;
     }
+    if (cut === undefined) return undefined;
+    const common = delimiter && commonPrefix(cut, prefix);
+    return common ? subtree(common).upper : justAfter(cut);
   }
 
   /** As `#readPaths`, while rows of the next commit are there: they are passed over, and may be very many. */
@@ -196,22 +234,44 @@ class VersionPage {
 
   /** What happened to a path before a commit. */
   #addPath(path: string, before: number): void {
-    const rows = this.#ledger.sql.query<BirthRow>(OLDER_VERSIONS, [this.#gen, path, before, this.#room]);
-    this.#addEvents(rows, before);
+    let place: PathPlace = { ...this.#newestPlace(), newer: before, last: before };
+    for (let full = true; full && this.#room > 0; ) {
+      const room = this.#room;
+      const rows = this.#ledger.sql.query<BirthRow>(OLDER_VERSIONS, [this.#gen, path, place.newer, room]);
+      place = this.#addEvents(rows, place);
+      full = rows.length === room;
+    }
   }
 
-  /** `rows`: of one path, the newest first; what happened at `before` or later is not wanted. */
-  #addEvents(rows: readonly BirthRow[], before: number): void {
-    let newer = before;
+  /** Where the newest versions of a path are. */
+  #newestPlace(): PathPlace {
+    return { newer: this.#next, last: this.#next };
+  }
+
+  /** `rows`: of one path, the newest first, from a place on. Returns the place behind them. */
+  #addEvents(rows: readonly BirthRow[], { newer, last }: PathPlace): PathPlace {
     for (const row of rows) {
-      const { path, born, died } = row;
-      if (died !== null && died < newer) {
-        this.#entries.push({ path, seq: died, row: null, latest: newer === this.#next });
-        newer = died;
+      const { path, born, died, version, unmarked, kind } = row;
+      const first = last === this.#next;
+      if (kind === HOLLOW) {
+        this.#entries.push({ path, seq: born, row: null, latest: first });
+        last = born;
+      } else {
+        if (died !== null && died < newer && unmarked === null) {
+          this.#entries.push({ path, seq: died, row: null, latest: first });
+          last = died;
+        }
+        const seq = version ?? born;
+        // Two rows of one version: it was current, and is or was so again.
+        if (seq !== last) {
+          const latest = last === this.#next && (died === null || died >= this.#next);
+          this.#entries.push({ path, seq, row, latest });
+        }
+        last = seq;
       }
-      this.#entries.push({ path, seq: born, row, latest: newer === this.#next });
       newer = born;
     }
+    return { newer, last };
   }
 }
 

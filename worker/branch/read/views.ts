@@ -3,6 +3,7 @@ import type { NotOpen, PublicRead, Refused, ViewShown } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { isPublic } from "../lifecycle/settings.ts";
 import type { OpenCommit } from "../open-commits/open-commit-store.ts";
+import { isKept, type KeptStores, wasGivenBack } from "../retention/kept.ts";
 import type { CommitRow } from "../tree/commit-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 
@@ -15,7 +16,7 @@ type FoundView =
   | { readonly live: Live; readonly openCommit: OpenCommit; readonly commit?: undefined }
   | { readonly live: Live; readonly commit: CommitRow; readonly openCommit?: undefined };
 
-export type ViewStores = Pick<Ledger, "generations" | "commits" | "tags" | "openCommits">;
+export type ViewStores = KeptStores & Pick<Ledger, "tags" | "openCommits">;
 type LiveViewStores = ViewStores & Pick<Ledger, "live">;
 
 /** A view of the live generation: what was deleted has none. A public read sees no open commit, as if it were not there. */
@@ -31,24 +32,33 @@ export function findView(
   return commit && { live, commit };
 }
 
-/** The commit of a generation that has this id or tag. */
+/** The commit of a generation that has this id or tag, if it is kept. */
 export function commitNamed(
-  { commits, tags }: Pick<Ledger, "commits" | "tags">,
+  ledger: KeptStores & Pick<Ledger, "tags">,
   { gen, name }: { gen: number; name: string },
 ): CommitRow | undefined {
-  const id = isUlid(name) ? name : tags.find(gen, name)?.commit;
-  const commit = id === undefined ? undefined : commits.byId(id);
-  return commit?.kind === "commit" && commit.gen === gen ? commit : undefined;
+  const id = isUlid(name) ? name : ledger.tags.find(gen, name)?.commit;
+  const commit = id === undefined ? undefined : ledger.commits.byId(id);
+  return commit?.gen === gen && isKept(ledger, commit) ? commit : undefined;
+}
+
+/** Why there is no such view. */
+export function noView(
+  ledger: KeptStores & Pick<Ledger, "live">,
+  view: string,
+): Refused<"no-such-open-commit" | "no-such-version"> {
+  const isGone = isUlid(view) && wasGivenBack(ledger, view);
+  return { ok: false, reason: isGone ? "no-such-version" : "no-such-open-commit" };
 }
 
 /** Whether a view is there, and what it is. */
 export function showView(
   ledger: LiveViewStores & Pick<Ledger, "settings">,
   { view, publicOnly = false }: PublicRead & { view: string },
-): ViewShown | Refused<"no-such-open-commit" | "not-public"> {
+): ViewShown | Refused<"no-such-open-commit" | "no-such-version" | "not-public"> {
   if (publicOnly && !isPublic(ledger)) return { ok: false, reason: "not-public" };
   const found = findView(ledger, { view, publicOnly });
-  if (!found) return { ok: false, reason: "no-such-open-commit" };
+  if (!found) return noView(ledger, view);
   const { live, commit } = found;
   return commit
     ? { ok: true, shows: "commit", modifiedAt: commit.createdAt }

@@ -11,7 +11,7 @@ import { justAfter, type PathRange } from "../tree/path-ranges.ts";
 
 /** What is alive at HEAD and was at the commit. */
 const ALIVE = `
-  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY head
+  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version FROM files INDEXED BY head
   WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
 
 /**
@@ -35,29 +35,30 @@ const ALIVE_FOLDED = `
     )
     FROM walk WHERE walk.path IS NOT NULL
   )
-  SELECT alive.path AS path, lower(hex(alive.digest)) AS digest, alive.size AS size, alive.born AS born
+  SELECT alive.path AS path, lower(hex(alive.digest)) AS digest, alive.size AS size, alive.born AS born,
+    ifnull(alive.version, alive.born) AS version
   FROM walk CROSS JOIN files AS alive INDEXED BY head
     ON alive.gen = ?1 AND alive.path = walk.path AND alive.died IS NULL
   LIMIT ?5`;
 
 /** What was alive at the commit and died since. Sorts all of it. */
 export const DIED_SINCE = `
-  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY by_died
+  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version FROM files INDEXED BY by_died
   WHERE gen = ?1 AND died > ?4 AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
 
 /** What is alive at HEAD, whenever it was born: for the caller to choose from. */
 export const ALIVE_ALL = `
-  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY head
+  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version FROM files INDEXED BY head
   WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
 
 /** What was alive at the commit and died at the next one. */
 export const DIED_NEXT = `
-  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY by_died
+  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version FROM files INDEXED BY by_died
   WHERE gen = ?1 AND died = ?4 + 1 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
 
 /** What was alive at the commit and was born after ?6. Sorts all that was born after it. */
 export const BORN_SINCE = `
-  SELECT path, lower(hex(digest)) AS digest, size, born FROM files INDEXED BY by_born
+  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version FROM files INDEXED BY by_born
   WHERE gen = ?1 AND born > ?6 AND born <= ?4 AND path >= ?2 AND path < ?3 AND (died IS NULL OR died > ?4)
   ORDER BY path LIMIT ?5`;
 
@@ -72,7 +73,8 @@ export const PAST = `
     SELECT (SELECT path FROM files WHERE gen = ?1 AND path > walk.path AND path < ?3 ORDER BY path LIMIT 1)
     FROM walk WHERE walk.path IS NOT NULL
   )
-  SELECT walk.path AS path, lower(hex(version.digest)) AS digest, version.size AS size, version.born AS born
+  SELECT walk.path AS path, lower(hex(version.digest)) AS digest, version.size AS size, version.born AS born,
+    ifnull(version.version, version.born) AS version
   FROM walk LEFT JOIN files AS version ON version.gen = ?1 AND version.path = walk.path AND version.born = (
     SELECT max(born) FROM files WHERE gen = ?1 AND path = walk.path AND born <= ?4
   ) AND (version.died IS NULL OR version.died > ?4)
@@ -91,8 +93,10 @@ export interface WalkRow {
   readonly path: string;
   readonly digest: string;
   readonly size: number;
-  /** The commit that wrote it, by its number; 0 if it is not in one yet. */
+  /** The commit that its row was born at, by its number; 0 if it is not in one yet. */
   readonly born: number;
+  /** The commit that wrote it. Another one if an erasure made an earlier version current again. */
+  readonly version: number;
 }
 
 /** Goes through the paths of one tree in order, as far as one page should. */
@@ -138,7 +142,7 @@ export function openWalk(sql: Sql, options: WalkOptions): Walk {
   const { gen, seq } = position;
   const { lower, upper } = range;
   const after = since?.seq ?? 0;
-  const shows = ({ digest, born }: WalkRow) => digest !== "" && born <= seq && born > after;
+  const shows = ({ digest, born, version }: WalkRow) => digest !== "" && born <= seq && version > after;
   const paged = (text: string, page: number, ...more: number[]) =>
     new PagedWalk({
       fetch: (from, limit) => sql.query<WalkRow>(text, [gen, from, upper, seq, limit, ...more]),
@@ -146,7 +150,7 @@ export function openWalk(sql: Sql, options: WalkOptions): Walk {
       page,
       shows,
     });
-  if (!commit || commit.kind === "deletion") return new PagedWalk({ fetch: () => [], lower, page: rows });
+  if (commit?.kind !== "commit") return new PagedWalk({ fetch: () => [], lower, page: rows });
   if (since && commit.births - since.births <= NEAR_BIRTHS) return paged(BORN_SINCE, MAX_PAGE, after);
   // The caller skips much of what is fetched: begin with little.
   const page = foldBelow === undefined ? rows : 1;

@@ -4,8 +4,11 @@ import type { CommitNote } from "../contract.ts";
 import { AuthorStore } from "./author-store.ts";
 import { saidText } from "./note.ts";
 
-/** The kind of a row of `commits`, by its number. */
-const COMMIT_KINDS = ["commit", "deletion"] as const;
+/**
+ * The kind of a row of `commits`, by its number. Of what is `gone` only the id and the time are left, for the versions that
+ * it wrote or ended; a release that does not know this takes it for a deletion, and finds no commit there.
+ */
+const COMMIT_KINDS = ["commit", "deletion", "gone"] as const;
 type CommitKind = (typeof COMMIT_KINDS)[number];
 
 /** A position in the history: a generation and a commit in it. */
@@ -43,7 +46,8 @@ const NEWEST = `${SELECT} gen = ? ORDER BY seq DESC LIMIT 1`;
 const AT = `${SELECT} gen = ? AND seq = ?`;
 const BY_ID = `${SELECT} id = ?`;
 const BY_ORIGIN = `${SELECT} gen = ? AND origin = ?`;
-const AFTER = `${SELECT} (gen, seq) > (?, ?) ORDER BY gen, seq LIMIT ?`;
+/** A generation that comes out of an archive has a number above those that were begun, and is not to be seen yet. */
+const AFTER = `${SELECT} (gen, seq) > (?, ?) AND gen <= (SELECT max(gen) FROM generations) ORDER BY gen, seq LIMIT ?`;
 
 /** The commits of all generations, and their deletions. */
 export class CommitStore extends Store {
@@ -60,6 +64,11 @@ export class CommitStore extends Store {
       INSERT INTO commits (gen, seq, id, kind, created_at, births, deaths, origin, author, note)
       VALUES (${gen}, ${seq}, ${id}, ${COMMIT_KINDS.indexOf(kind)}, ${createdAt}, ${births}, ${deaths},
         ${origin ?? null}, ${author}, ${saidText(note)})`;
+  }
+
+  /** The number that stands for an access key. */
+  authorOf(key: string): number {
+    return this.#authors.numberOf(key);
   }
 
   /** What is in memory may not be what is written. */
@@ -92,6 +101,21 @@ export class CommitStore extends Store {
     };
   }
 
+  /** The number of the newest commit of a generation whose id is this one or less, which may be gone; 0 if there is none. */
+  seqUpTo(gen: number, id: string): number {
+    const row = this.sql.first<{ gen: number; seq: number }>`
+      SELECT gen, seq FROM commits INDEXED BY commits_by_id WHERE id <= ${id} AND gen = ${gen} ORDER BY id DESC LIMIT 1`;
+    return row?.seq ?? 0;
+  }
+
+  /** The job that made a commit; null if none did. */
+  originOf({ gen, seq }: Position): string | null {
+    return (
+      this.sql.first<{ origin: string | null }>`
+        SELECT origin FROM commits WHERE gen = ${gen} AND seq = ${seq}`?.origin ?? null
+    );
+  }
+
   /** The commit that a job made already. */
   byOrigin(gen: number, origin: string): CommitRow | undefined {
     return this.#query(BY_ORIGIN, [gen, origin])[0];
@@ -104,6 +128,6 @@ export class CommitStore extends Store {
 
   #query(text: string, values: readonly (string | number)[]): CommitRow[] {
     const rows = this.sql.query<StoredRow>(text, values);
-    return rows.map((row) => ({ ...row, kind: row.kind === 0 ? "commit" : "deletion" }));
+    return rows.map((row) => ({ ...row, kind: COMMIT_KINDS[row.kind] ?? "gone" }));
   }
 }

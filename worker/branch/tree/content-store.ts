@@ -12,15 +12,30 @@ export const NAMELESS_GRACE_MS = 10_000;
 const REMOVED_CONTENTS = 500;
 const REMOVED_BLOBS = 5000;
 
+/** Contents by name, each once, and how many more keep it, or less. */
+type Refs = readonly (readonly [name: string, refs: number])[];
+
+/** Of (?1 gen, ?2 JSON of how many keep contents no more, by their names). */
+const RELEASE = `
+  UPDATE contents SET refs = refs - released.value FROM json_each(?2) AS released
+  WHERE contents.digest = unhex(substr(released.key, 1, 64))
+    AND contents.size = CAST(substr(released.key, 66) AS INTEGER) AND contents.gen = ?1`;
+const RELEASE_AND_TELL = `${RELEASE}
+  RETURNING lower(hex(digest)) || '-' || size AS name, refs`;
+
+/** Of (?1 limit): dead contents; those that are plain name no blob and keep no other content. */
+const DEAD = `
+  SELECT rowid AS id, lent = 1 OR (kind = ${INLINE_KIND} AND keeps IS NULL AND made IS NULL) AS isPlain
+  FROM contents INDEXED BY contents_dead WHERE refs = 0 LIMIT ?1`;
+
 /** A content of one generation. */
 export type OwnedContent = ContentId & { readonly gen: number };
 
 interface DeadRow extends StoredBody {
-  readonly id: number;
   readonly gen: number;
   readonly keeps: string | null;
   readonly named: Named;
-  readonly lent: 0 | 1;
+  readonly made: string | null;
 }
 
 /** Whether a file or an open commit has a content, or ever had it: then readers may be at its blobs. */
@@ -48,6 +63,23 @@ export class ContentStore extends Store {
     const found = this.sql.first`
       SELECT 1 FROM contents WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
     return found !== undefined;
+  }
+
+  /** Whether anything keeps it. */
+  isKept({ digest, size, gen }: OwnedContent): boolean {
+    return this.sql.has`
+      SELECT 1 FROM contents
+      WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen} AND refs > 0`;
+  }
+
+  /** Those of some contents that a generation has of another branch's blobs. */
+  lentAmong(contents: readonly ContentId[], gen: number): ContentId[] {
+    const names = JSON.stringify(contents.map(({ digest, size }) => [digest, size]));
+    return this.sql.all<ContentId>`
+      SELECT DISTINCT lower(hex(contents.digest)) AS digest, contents.size AS size FROM json_each(${names}) AS asked
+      CROSS JOIN contents
+        ON contents.digest = unhex(asked.value ->> 0) AND contents.size = asked.value ->> 1 AND contents.gen = ${gen}
+      WHERE contents.lent = 1 AND contents.refs > 0`;
   }
 
   /** Where its bytes are: in that generation, or if none is given, in the newest that has it. */
@@ -85,15 +117,17 @@ export class ContentStore extends Store {
    * the blobs of this one are condemned. What it keeps must be there.
    */
   add(content: Content, { gen, now, named }: { gen: number; now: number; named: Named }): void {
-    const { digest, size, body } = content;
+    const { digest, size, body, made = [] } = content;
     const [kind, stored] = writeBody(body);
     const keeps = namesOf(content.keeps);
+    const madeNames = made.length > 0 ? JSON.stringify(made) : null;
     const isNew = this.sql.run`
-      INSERT INTO contents (digest, size, gen, refs, kind, body, keeps, named, life)
-      VALUES (unhex(${digest}), ${size}, ${gen}, 1, ${kind}, ${stored}, ${keeps}, ${named}, ${newLife(body)})
+      INSERT INTO contents (digest, size, gen, refs, kind, body, keeps, named, life, made)
+      VALUES (unhex(${digest}), ${size}, ${gen}, 1, ${kind}, ${stored}, ${keeps}, ${named}, ${newLife(body)},
+        ${madeNames})
       ON CONFLICT DO NOTHING`;
     if (isNew) {
-      this.#registerBlobs(ownBlobs({ body, keeps }));
+      this.#registerBlobs(ownBlobs({ body, keeps, made }));
       if (keeps !== null) this.#addRefs(keeps, { gen, refs: 1, named: 0 });
     } else {
       this.keep({ digest, size, gen }, named);
@@ -102,8 +136,8 @@ export class ContentStore extends Store {
   }
 
   /** The content is here already: condemns the blobs that this one brought, unless they are the ones that are used. */
-  discard({ body, keeps }: Content, now: number): void {
-    const brought = { body, keeps: namesOf(keeps) };
+  discard({ body, keeps, made = [] }: Content, now: number): void {
+    const brought = { body, keeps: namesOf(keeps), made };
     this.#condemn(ownBlobs(brought), { now, named: 0, borrowed: isBorrowed(brought) });
   }
 
@@ -115,11 +149,11 @@ export class ContentStore extends Store {
   }
 
   /** So many more files keep each of these contents, given by name, that are here. */
-  keepMany(named: readonly (readonly [name: string, refs: number])[], gen: number): void {
+  keepMany(named: Refs, gen: number): void {
     this.sql.run`
-      UPDATE contents SET refs = refs + (kept.value ->> 1), named = 1 FROM json_each(${JSON.stringify(named)}) AS kept
-      WHERE contents.digest = unhex(substr(kept.value ->> 0, 1, 64))
-        AND contents.size = CAST(substr(kept.value ->> 0, 66) AS INTEGER) AND contents.gen = ${gen}`;
+      UPDATE contents SET refs = refs + kept.value, named = 1 FROM json_each(${refsText(named)}) AS kept
+      WHERE contents.digest = unhex(substr(kept.key, 1, 64))
+        AND contents.size = CAST(substr(kept.key, 66) AS INTEGER) AND contents.gen = ${gen}`;
   }
 
   /** One less keeps it. */
@@ -131,12 +165,16 @@ export class ContentStore extends Store {
   }
 
   /** So many files less keep each of these contents, given by name. */
-  releaseMany(named: readonly (readonly [name: string, refs: number])[], gen: number): void {
+  releaseMany(named: Refs, gen: number): void {
     this.#mayBeDead = true;
-    this.sql.run`
-      UPDATE contents SET refs = refs - (released.value ->> 1) FROM json_each(${JSON.stringify(named)}) AS released
-      WHERE contents.digest = unhex(substr(released.value ->> 0, 1, 64))
-        AND contents.size = CAST(substr(released.value ->> 0, 66) AS INTEGER) AND contents.gen = ${gen}`;
+    this.sql.execute(RELEASE, [gen, refsText(named)]);
+  }
+
+  /** The same. Returns the names of those that something still keeps. */
+  releaseManyAndTell(named: Refs, gen: number): ReadonlySet<string> {
+    this.#mayBeDead = true;
+    const released = this.sql.query<{ name: string; refs: number }>(RELEASE_AND_TELL, [gen, refsText(named)]);
+    return new Set(released.flatMap(({ name, refs }) => (refs > 0 ? [name] : [])));
   }
 
   /** Removes what is dead of contents whose blobs are another branch's. */
@@ -164,24 +202,26 @@ export class ContentStore extends Store {
    * Removes what is dead, and what dies of that, as far as one transaction should: the rows go, and blobs that nothing
    * has any more are condemned. What is left is for another transaction.
    */
-  removeDead(now: number): void {
+  removeDead(now: number, atMost = REMOVED_CONTENTS): void {
     let blobs = 0;
-    for (let contents = 0; contents < REMOVED_CONTENTS && blobs < REMOVED_BLOBS; contents++) {
+    for (let room = atMost; room > 0 && blobs < REMOVED_BLOBS; ) {
+      const dead = this.sql.query<{ id: number; isPlain: 0 | 1 }>(DEAD, [room]);
+      const plain = dead.filter(({ isPlain }) => isPlain);
+      const others = dead.filter(({ isPlain }) => !isPlain);
+      this.#removePlain(plain.map(({ id }) => id));
       // One at a time: rows may be large.
-      const dead = this.sql.first<DeadRow>`
-        SELECT rowid AS id, gen, kind, body, keeps, named, lent FROM contents INDEXED BY contents_dead
-        WHERE refs = 0 LIMIT 1`;
-      if (!dead) {
+      for (const { id } of others) if (blobs < REMOVED_BLOBS) blobs += this.#removeOne(id, now);
+      if (others.length === 0 && dead.length < room) {
         this.#mayBeDead = false;
         return;
       }
-      blobs += this.#removeOne(dead, now);
+      room -= dead.length;
     }
   }
 
   /** The same, if this instance released anything since it last saw that nothing is dead: no query otherwise. */
-  removeReleased(now: number): void {
-    if (this.#mayBeDead) this.removeDead(now);
+  removeReleased(now: number, atMost = REMOVED_CONTENTS): void {
+    if (this.#mayBeDead) this.removeDead(now, atMost);
   }
 
   /** Whether this instance may have left something that another transaction should remove. */
@@ -218,6 +258,23 @@ export class ContentStore extends Store {
       WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)}))`;
   }
 
+  /**
+   * Readers are still at these blobs: those that are condemned get another grace. Returns whether one of those is a manifest
+   * that lists blobs of others.
+   */
+  keepForReaders(blobs: readonly string[], now: number): { readonly borrowed: boolean } {
+    const names = JSON.stringify(blobs);
+    const condemned = this.sql.first<{ n: number; borrowed: 0 | 1 }>`
+      SELECT count(*) AS n, ifnull(max(borrowed), 0) AS borrowed
+      FROM json_each(${names}) AS read CROSS JOIN condemned ON condemned.blob = read.value WHERE sure = 1`;
+    if (!condemned || condemned.n === 0) return { borrowed: false };
+    const due = now + READERS_GRACE_MS;
+    this.sql.run`
+      UPDATE condemned SET due = ${due}
+      WHERE blob IN (SELECT value FROM json_each(${names})) AND sure = 1 AND due < ${due}`;
+    return { borrowed: condemned.borrowed === 1 };
+  }
+
   /** When the next condemned blob is due; undefined if there is none. */
   nextDue(): number | undefined {
     return this.sql.first<{ due: number }>`
@@ -240,17 +297,26 @@ export class ContentStore extends Store {
     const left = this.sql.run`
       UPDATE contents SET kind = ${kind}, body = ${stored}, life = ${newLife(body)}
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen} AND kind = ${INLINE_KIND}`;
-    if (left) this.#registerBlobs(ownBlobs({ body, keeps: null }));
+    if (left) this.#registerBlobs(ownBlobs({ body, keeps: null, made: [] }));
     return left;
   }
 
+  #removePlain(ids: readonly number[]): void {
+    if (ids.length === 0) return;
+    this.sql.run`DELETE FROM contents WHERE rowid IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`;
+  }
+
   /** Returns how many blobs it had. */
-  #removeOne({ id, gen, keeps, named, lent, ...stored }: DeadRow, now: number): number {
-    this.sql.run`DELETE FROM contents WHERE rowid = ${id}`;
-    if (lent) return 0;
+  #removeOne(id: number, now: number): number {
+    const dead = this.sql.first<DeadRow>`
+      DELETE FROM contents WHERE rowid = ${id} RETURNING gen, kind, body, keeps, named, made`;
+    return dead ? this.#letGo(dead, now) : 0;
+  }
+
+  #letGo({ gen, keeps, named, made, ...stored }: DeadRow, now: number): number {
     // Whoever reads it reads the blobs of those that it keeps.
     if (keeps !== null) this.#addRefs(keeps, { gen, refs: -1, named });
-    const dead = { body: readBody(stored), keeps };
+    const dead = { body: readBody(stored), keeps, made: made === null ? [] : JSON.parse(made) };
     const blobs = ownBlobs(dead);
     if (blobs.length === 0) return 0;
     const names = JSON.stringify(blobs);
@@ -288,6 +354,10 @@ export class ContentStore extends Store {
       WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE name = value) ON CONFLICT DO NOTHING`;
     if (some) this.#condemnedBy = Math.min(due, this.#condemnedBy ?? due);
   }
+}
+
+function refsText(named: Refs): string {
+  return JSON.stringify(Object.fromEntries(named));
 }
 
 /** Of a content that comes with this body. Below 2^53, so that a number and JSON carry it. */

@@ -1,14 +1,14 @@
 import type { Sql } from "../../sqlite/sql.ts";
 import { Store } from "../../sqlite/store.ts";
 import type { Position } from "./commit-store.ts";
-import { directoryOf, justAfter, subtree } from "./path-ranges.ts";
+import { directoryOf, justAfter, rangeOf, subtree } from "./path-ranges.ts";
 import type { ReadCache } from "./read-cache.ts";
 
 /** SHA-256 of nothing: what an empty directory has for a digest. */
 export const EMPTY_DIGEST = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-/** The kind of a row of `files`, by its number. */
-const FILE_KINDS = ["file", "dir"] as const;
+/** The kind of a row of `files`, by its number. Hollow rows, which erasures leave (erasures/erase.ts), have another. */
+export const FILE_KINDS = ["file", "dir"] as const;
 type FileKind = (typeof FILE_KINDS)[number];
 
 /** A path says by its end what is there: "a/" is a directory. */
@@ -22,6 +22,20 @@ export interface FileState {
   readonly size: number;
   /** JSON as `attributesText` writes it; null if there are none. */
   readonly attributes: string | null;
+}
+
+/** A row that is dead, and whose version is to be current again. */
+export interface BornAgain {
+  readonly path: string;
+  readonly born: number;
+  /** The commit that the version is named by. */
+  readonly version: number;
+}
+
+/** Whether HEAD has a file of a path, and anything below it as a directory. */
+interface Standing {
+  readonly isFile: boolean;
+  readonly hasBelow: boolean;
 }
 
 export interface HeadRow extends FileState {
@@ -51,6 +65,30 @@ const AROUND = `
     ) AS below,
     born, lower(hex(digest)) AS digest, size, attributes
   FROM (SELECT 1) LEFT JOIN files AS there INDEXED BY head ON gen = ?1 AND path = ?2 AND died IS NULL`;
+
+/** Of (?1 gen, ?2 JSON of paths without a slash at the end). "0" is the byte after "/". */
+const STANDING = `
+  SELECT path, isFile, hasBelow FROM (
+    SELECT asked.value AS path,
+      EXISTS (SELECT 1 FROM files INDEXED BY head WHERE gen = ?1 AND path = asked.value AND died IS NULL) AS isFile,
+      EXISTS (
+        SELECT 1 FROM files INDEXED BY head
+        WHERE gen = ?1 AND died IS NULL AND path >= asked.value || '/' AND path < asked.value || '0'
+      ) AS hasBelow
+    FROM json_each(?2) AS asked
+  ) WHERE isFile OR hasBelow`;
+
+/** Of (?1 gen, ?2 seq, ?3 JSON of paths, births and versions): what a row had is there again, no older than it was. */
+const BEAR_AGAIN = `
+  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, version, renewed)
+  SELECT f.gen, f.path, ?2, NULL, f.kind, f.digest, f.size, f.attributes, back.value ->> 2, f.renewed
+  FROM json_each(?3) AS back
+  CROSS JOIN files AS f ON f.gen = ?1 AND f.path = back.value ->> 0 AND f.born = back.value ->> 1`;
+
+/** Of the same. */
+const NOTE_REVIVED = `
+  INSERT INTO revived (gen, version, path, born)
+  SELECT ?1, back.value ->> 2, back.value ->> 0, ?2 FROM json_each(?3) AS back`;
 
 /**
  * The rows of `files`. A row is born at the commit that wrote it and dies at the commit that replaced or deleted it; it
@@ -95,6 +133,18 @@ export class FileStore extends Store {
     return { path, before, hasSiblings: row?.siblings === 1, hasBelow: row?.below === 1 };
   }
 
+  /** Those of some paths, given without a slash at the end, at which or below which HEAD has something. */
+  standing(gen: number, paths: readonly string[]): ReadonlyMap<string, Standing> {
+    if (paths.length === 0) return new Map();
+    const rows = this.sql.query<{ path: string; isFile: 0 | 1; hasBelow: 0 | 1 }>(STANDING, [
+      gen,
+      JSON.stringify(paths),
+    ]);
+    return new Map(
+      rows.map(({ path, isFile, hasBelow }) => [path, { isFile: isFile === 1, hasBelow: hasBelow === 1 }]),
+    );
+  }
+
   /** The first path at HEAD below a directory (given with its slash), after `after`. */
   firstBelow(gen: number, { directory, after }: { directory: string; after?: string }): string | undefined {
     const { lower, upper } = subtree(directory);
@@ -105,12 +155,45 @@ export class FileStore extends Store {
       ?.path;
   }
 
+  /** Whether anything is at HEAD whose path starts so. */
+  anyAtHead(gen: number, prefix: string): boolean {
+    const { lower, upper } = rangeOf(prefix);
+    return this.sql.has`
+      SELECT 1 FROM files INDEXED BY head
+      WHERE gen = ${gen} AND died IS NULL AND path >= ${lower} AND path < ${upper} LIMIT 1`;
+  }
+
+  /** Somebody wrote what is at a path once more: nothing changes but what lifecycle rules take for its age. */
+  renew(path: string, { gen, now }: { gen: number; now: number }): void {
+    this.sql.run`
+      UPDATE files SET renewed = ${now} WHERE gen = ${gen} AND path = ${path} AND died IS NULL`;
+  }
+
   bear(path: string, { gen, seq, state }: { gen: number; seq: number; state: FileState }): void {
     const { digest, size, attributes } = state;
     this.#reads.drop(path);
     this.sql.run`
       INSERT INTO files (gen, path, born, died, kind, digest, size, attributes)
       VALUES (${gen}, ${path}, ${seq}, NULL, ${FILE_KINDS.indexOf(kindOf(path))}, unhex(${digest}), ${size}, ${attributes})`;
+  }
+
+  /** The versions of these rows are current again, under their own names, and no older than they were. */
+  bearAgain(rows: readonly BornAgain[], { gen, seq }: Position): void {
+    if (rows.length === 0) return;
+    for (const { path } of rows) this.#reads.drop(path);
+    const back = JSON.stringify(rows.map(({ path, born, version }) => [path, born, version]));
+    this.sql.execute(BEAR_AGAIN, [gen, seq, back]);
+    this.sql.execute(NOTE_REVIVED, [gen, seq, back]);
+  }
+
+  /** Whether a commit deleted the path, as a version of it that is still there. */
+  isDeletion({ gen, seq }: Position, path: string): boolean {
+    return this.sql.has`
+      SELECT 1 FROM files AS gone INDEXED BY by_died
+      WHERE gen = ${gen} AND died IS NOT NULL AND died = ${seq} AND path = ${path}
+        AND unmarked IS NULL AND version IS NOT 0 AND NOT EXISTS (
+          SELECT 1 FROM files AS next
+          WHERE next.gen = gone.gen AND next.path = gone.path AND next.born = gone.died AND next.kind < 2)`;
   }
 
   kill(path: string, { gen, born, seq }: { gen: number; born: number; seq: number }): void {

@@ -50,6 +50,16 @@ export class GenerationStore extends Store {
       SELECT gen, uid, created_at AS createdAt, deleted_at AS deletedAt FROM generations WHERE gen = ${gen}`;
   }
 
+  has(uid: string): boolean {
+    return this.sql.has`SELECT 1 FROM generations WHERE uid = ${uid}`;
+  }
+
+  /** The generation of this uid, whether it lives or not. */
+  byUid(uid: string): GenerationRow | undefined {
+    return this.sql.first<GenerationRow>`
+      SELECT gen, uid, created_at AS createdAt, deleted_at AS deletedAt FROM generations WHERE uid = ${uid}`;
+  }
+
   live(): Live | null {
     if (this.#live === undefined) {
       const row = this.newest();
@@ -83,6 +93,12 @@ export class GenerationStore extends Store {
   /** Begins a generation that was reserved. */
   open(gen: number): void {
     this.sql.run`UPDATE generations SET deleted_at = NULL WHERE gen = ${gen}`;
+    this.forget();
+  }
+
+  /** Begins a generation whose rows are there already, under a number above those of all others. */
+  enter({ gen, uid, createdAt }: Omit<GenerationRow, "deletedAt">): void {
+    this.sql.run`INSERT INTO generations (gen, uid, created_at) VALUES (${gen}, ${uid}, ${createdAt})`;
     this.forget();
   }
 

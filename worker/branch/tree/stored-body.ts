@@ -15,10 +15,11 @@ export interface StoredBody {
   readonly body: ArrayBuffer | string;
 }
 
-/** A body. If `keeps` is not null, others own the blobs that it lists. */
+/** A body. If `keeps` is not null, others own the blobs that it lists, but for those that were `made` for it. */
 interface OwnedBody {
   readonly body: Body;
   readonly keeps: string | null;
+  readonly made: readonly string[];
 }
 
 export function readBody({ kind, body }: StoredBody): Body {
@@ -38,13 +39,13 @@ export function writeBody(body: Body): [number, SqlValue] {
 }
 
 /** The blobs that go with a content. Those that a manifest lists are found through it. */
-export function ownBlobs({ body, keeps }: OwnedBody): string[] {
-  if (body.kind === "manifest") return [body.blob];
-  if (body.kind === "inline" || keeps !== null) return [];
+export function ownBlobs({ body, keeps, made }: OwnedBody): string[] {
+  if (body.kind === "manifest") return [body.blob, ...made];
+  if (body.kind === "inline" || keeps !== null) return [...made];
   return [...new Set(body.chunks.map(({ blob }) => blob))];
 }
 
 /** Whether it has a manifest that lists blobs of others. */
-export function isBorrowed({ body, keeps }: OwnedBody): boolean {
+export function isBorrowed({ body, keeps }: Pick<OwnedBody, "body" | "keeps">): boolean {
   return body.kind === "manifest" && keeps !== null;
 }

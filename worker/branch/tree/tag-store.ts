@@ -52,6 +52,25 @@ export class TagStore extends Store {
     return this.sql.first<{ ended: number }>`SELECT ended FROM tag_clock WHERE one = 1`?.ended ?? 0;
   }
 
+  /** The catalogue is to hear of all tags of a generation, whatever it heard before. */
+  tellAll(gen: number): void {
+    this.sql.run`
+      INSERT INTO tag_news (name, version)
+      SELECT tags.name, tag_clock.version FROM tags CROSS JOIN tag_clock WHERE tags.gen = ${gen}
+      ON CONFLICT DO NOTHING`;
+  }
+
+  /** A generation begins with tags: the catalogue is to hear of them as of ones that were made now. */
+  beginGeneration(gen: number): void {
+    this.sql.run`UPDATE tag_clock SET version = version + 1 WHERE one = 1`;
+    this.tellAll(gen);
+  }
+
+  /** That of the last change of any tag. */
+  get version(): number {
+    return this.sql.first<{ version: number }>`SELECT version FROM tag_clock WHERE one = 1`?.version ?? 0;
+  }
+
   /** Some of what the catalogue does not know yet. */
   news(limit: number): TagNews[] {
     return this.sql.all<TagNews>`SELECT name, version FROM tag_news ORDER BY name LIMIT ${limit}`;

@@ -1,6 +1,7 @@
 import { MAX_LIST_ENTRIES } from "../../../protocol/files.ts";
 import { pathFault } from "../../../protocol/paths.ts";
 import type * as Contract from "../contract.ts";
+import { expectRounds } from "../lifecycle/rules/plan.ts";
 import { protectionRefusal } from "../lifecycle/settings.ts";
 import { tidySoon } from "../lifecycle/tidy.ts";
 import { notOpen } from "../read/views.ts";
@@ -32,16 +33,18 @@ export class MultipartCalls {
     const { gen, uid } = live;
     const now = this.#options.now();
     const upload = newId(now);
+    let round: number | undefined;
     const refusal = ledger.transaction((tx) => {
       const refusal = protectionRefusal(tx, ledger, { gen, key: note?.key });
       if (refusal) return refusal;
+      if (openCommit === null) round = expectRounds(tx, ledger, { action: "abort", writtenAt: now });
       ledger.uploads.openMultipart({ id: upload, gen, now, ttlMs });
       const multipart = { upload, gen, path, initiatedAt: now, checksum, attributes, openCommit, note };
       ledger.multiparts.add(multipart);
       return undefined;
     });
     if (refusal) return refusal;
-    wake(now + ttlMs);
+    wake(Math.min(now + ttlMs, round ?? Number.POSITIVE_INFINITY));
     return { ok: true, upload, uid };
   }
 
@@ -120,8 +123,9 @@ export class MultipartCalls {
   abort({ upload }: Contract.RequestOf<"abortMultipart">): Contract.AnswerOf<"abortMultipart"> {
     const { uploads, contents } = this.#options.ledger;
     const answer = this.#withOpen(upload, () => {
-      uploads.close(upload);
-      contents.removeReleased(this.#options.now());
+      const now = this.#options.now();
+      uploads.close(upload, now);
+      contents.removeReleased(now);
       return DONE;
     });
     tidySoon(this.#options);

@@ -92,6 +92,14 @@ export class MultipartStore extends Store {
     return { ok: true, uploads, truncated: rows.length > limit };
   }
 
+  /** Whether an upload into the branch itself is in progress whose path starts so. */
+  anyBegun(gen: number, prefix: string): boolean {
+    const { lower, upper } = rangeOf(prefix);
+    return this.sql.has`
+      SELECT 1 FROM multiparts INDEXED BY multiparts_by_path
+      WHERE gen = ${gen} AND session IS NULL AND path >= ${lower} AND path < ${upper} LIMIT 1`;
+  }
+
   progress(upload: string): string | null {
     const row = this.sql.first<{ progress: string | null }>`
       SELECT progress FROM multiparts WHERE upload = ${upload}`;

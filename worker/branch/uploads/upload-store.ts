@@ -1,3 +1,4 @@
+import { encodeTime } from "ulid";
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Body, Content } from "../../blobs/content.ts";
 import type { Sql } from "../../sqlite/sql.ts";
@@ -6,7 +7,10 @@ import { UPLOAD_LEASE_MS } from "../contract.ts";
 import type { ContentStore } from "../tree/content-store.ts";
 import { readBody, type StoredBody } from "../tree/stored-body.ts";
 import type { MultipartStore } from "./multipart-store.ts";
+import type { SweepStore } from "./sweep-store.ts";
 
+/** Characters of an id's time. */
+const ULID_TIME_LENGTH = 10;
 /** Bytes of bodies as they are stored that one answer holds: well below what one call can carry. */
 const ANSWER_BYTES = 8 * 1024 * 1024;
 
@@ -27,23 +31,40 @@ type NewUpload = UploadRow & { readonly now: number };
 export class UploadStore extends Store {
   readonly #contents: ContentStore;
   readonly #multiparts: MultipartStore;
+  readonly #sweeps: SweepStore;
+  /** When this instance of the object came up, as ids of uploads begin. */
+  readonly #since = encodeTime(Date.now(), ULID_TIME_LENGTH);
 
-  constructor(sql: Sql, { contents, multiparts }: { contents: ContentStore; multiparts: MultipartStore }) {
+  constructor(
+    sql: Sql,
+    stores: {
+      readonly contents: ContentStore;
+      readonly multiparts: MultipartStore;
+      readonly sweeps: SweepStore;
+    },
+  ) {
     super(sql);
-    this.#contents = contents;
-    this.#multiparts = multiparts;
+    this.#contents = stores.contents;
+    this.#multiparts = stores.multiparts;
+    this.#sweeps = stores.sweeps;
   }
 
   /** Opens an upload and returns its id, or that of the one that the lease has already; undefined if the lease is lost. */
   open({ id, gen, lease, now }: NewUpload): string | undefined {
     const earlier = lease === null ? undefined : this.#byLease(lease);
     if (earlier?.gen === gen) return earlier.lost ? undefined : earlier.id;
-    if (earlier) this.close(earlier.id);
+    if (earlier) this.close(earlier.id, now);
     const due = lease === null ? now + UPLOAD_LEASE_MS : null;
     this.sql.run`
       INSERT INTO uploads (id, gen, lease, due, ttl, multipart)
       VALUES (${id}, ${gen}, ${lease}, ${due}, ${UPLOAD_LEASE_MS}, 0)`;
     return id;
+  }
+
+  /** Opens an upload for contents of an import. */
+  openImport({ id, gen, now, ttlMs }: Omit<NewUpload, "lease"> & { ttlMs: number }): void {
+    this.sql.run`
+      INSERT INTO uploads (id, gen, due, ttl, multipart) VALUES (${id}, ${gen}, ${now + ttlMs}, ${ttlMs}, 0)`;
   }
 
   /** Opens an upload of which `MultipartStore` says more. */
@@ -56,6 +77,11 @@ export class UploadStore extends Store {
   find(id: string, gen: number): UploadRow | undefined {
     return this.sql.first<UploadRow>`
       SELECT id, gen, lease FROM uploads WHERE id = ${id} AND gen = ${gen} AND multipart = 0 AND lost = 0`;
+  }
+
+  /** The generation of an upload that is open, or whose lease is lost. */
+  generationOf(id: string): number | undefined {
+    return this.sql.first<{ gen: number }>`SELECT gen FROM uploads WHERE id = ${id} AND multipart = 0`?.gen;
   }
 
   /** Keeps an upload of this generation, of either kind, open for another while. Returns whether it is open. */
@@ -71,12 +97,13 @@ export class UploadStore extends Store {
    */
   abortLease(lease: string, { id, gen, now }: Omit<NewUpload, "lease">): boolean {
     const forgotten = now + UPLOAD_LEASE_MS;
-    const row = this.sql.first<{ due: number }>`
+    const row = this.sql.first<{ id: string; gen: number; due: number }>`
       INSERT INTO uploads (id, gen, lease, due, ttl, multipart, lost)
       VALUES (${id}, ${gen}, ${lease}, ${forgotten}, ${UPLOAD_LEASE_MS}, 0, 1)
       ON CONFLICT (lease) WHERE lease IS NOT NULL DO UPDATE SET lost = 1,
         due = iif(EXISTS (SELECT 1 FROM holds WHERE upload = uploads.id), ${now}, excluded.due)
-      RETURNING due`;
+      RETURNING id, gen, due`;
+    if (row && this.#isOfEarlier(row.id)) this.#sweeps.mark(row.gen, now);
     return row?.due === now;
   }
 
@@ -168,17 +195,60 @@ export class UploadStore extends Store {
       UPDATE uploads SET due = ${now + UPLOAD_LEASE_MS}
       WHERE id = ${id} AND lost = 1 AND EXISTS (SELECT 1 FROM holds WHERE upload = ${id}) RETURNING gen`;
     if (lost) this.#releaseAll(id, lost.gen);
-    else this.close(id);
+    else this.#close(id, { now, leaves: "its-body" });
   }
 
-  /** Ends an upload and releases what it holds. Returns whether it was open. */
-  close(id: string): boolean {
+  /**
+   * Ends an upload and releases what it holds. `leaves`: blobs that nothing names may be left of it; absent if whoever
+   * wrote them has said nothing of it.
+   */
+  close(id: string, now: number, { leaves = false }: { readonly leaves?: boolean | undefined } = {}): void {
+    this.#close(id, { now, leaves: leaves ? "some" : "none" });
+  }
+
+  /** `its-body`: it ran out, so that the body it was for never came to its end. Parts of one end by themselves. */
+  #close(id: string, { now, leaves }: { now: number; leaves: "none" | "some" | "its-body" }): void {
     const upload = this.sql.first<{ gen: number; multipart: number }>`
       DELETE FROM uploads WHERE id = ${id} RETURNING gen, multipart`;
-    if (!upload) return false;
+    if (!upload) return;
     if (upload.multipart) this.#multiparts.forget(id);
     this.#releaseAll(id, upload.gen);
-    return true;
+    const some = leaves === "some" || (leaves === "its-body" && !upload.multipart) || this.#isOfEarlier(id);
+    if (some) this.#sweeps.mark(upload.gen, now);
+  }
+
+  /** Whether an earlier instance opened it, which may have died with the gateway: then a body may have been cut off. */
+  #isOfEarlier(id: string): boolean {
+    const time = id.slice(id.lastIndexOf(".") + 1).slice(0, ULID_TIME_LENGTH);
+    return time < this.#since;
+  }
+
+  /** Ends an upload that nothing names any more. That of a lease leaves its row for a while: a late call opens no other one. */
+  retire(id: string, now: number): void {
+    const upload = this.sql.first<{
+      gen: number;
+      lost: number;
+    }>`SELECT gen, lost FROM uploads WHERE id = ${id}`;
+    if (!upload || upload.lost === 1) return;
+    const isLeased = this.sql.run`
+      UPDATE uploads SET lost = 1, due = ${now + UPLOAD_LEASE_MS} WHERE id = ${id} AND lease IS NOT NULL`;
+    if (isLeased) {
+      this.#releaseAll(id, upload.gen);
+      if (this.#isOfEarlier(id)) this.#sweeps.mark(upload.gen, now);
+    } else this.close(id, now);
+  }
+
+  /** Gives up what an upload of this generation holds beside the contents of these names. Returns whether that was anything. */
+  keepOnly(id: string, { gen, names }: { gen: number; names: readonly string[] }): boolean {
+    const given = this.sql.all<{ name: string }>`
+      DELETE FROM holds WHERE upload = ${id}
+        AND lower(hex(digest)) || '-' || size NOT IN (SELECT value FROM json_each(${JSON.stringify(names)}))
+      RETURNING lower(hex(digest)) || '-' || size AS name`;
+    if (given.length > 0) {
+      const once = given.map(({ name }) => [name, 1] as const);
+      this.#contents.releaseMany(once, gen);
+    }
+    return given.length > 0;
   }
 
   #releaseAll(id: string, gen: number): void {

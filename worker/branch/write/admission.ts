@@ -43,7 +43,11 @@ export function admit(
   const gen = ledger.generations.live()?.gen;
   const openCommit = id === undefined || gen === undefined ? undefined : ledger.openCommits.findOpen(id, gen);
   if (id !== undefined && !openCommit) return notOpen(ledger, id);
-  const writable = writableBranch(tx, ledger, { operations: operations.length, key: note?.key });
+  const writable = writableBranch(tx, ledger, {
+    operations: operations.length,
+    of: kindOfAll(operations),
+    key: note?.key,
+  });
   if (!writable.ok) return writable;
   const { live } = writable;
   if (upload !== undefined && !ledger.uploads.find(upload, live.gen)) {
@@ -71,14 +75,18 @@ export function pathRefusal(operations: readonly Operation[]): CommitRefused | u
 export function writableBranch(
   tx: Tx,
   ledger: Pick<Ledger, "generations" | "claim" | "settings" | "isFull">,
-  { operations, key }: { operations: number; key: string | undefined },
+  {
+    operations,
+    of = "writes",
+    key,
+  }: { operations: number; of?: "writes" | "deletions"; key: string | undefined },
 ): Refusable<{ live: Live }> {
   const live = ledger.generations.live();
   if (!live) return { ok: false, reason: "no-such-branch" };
   if (ledger.claim.get()) return { ok: false, reason: "pipeline-output" };
   const refusal = protectionRefusal(tx, ledger, { gen: live.gen, key });
   if (refusal) return refusal;
-  if (ledger.isFull(operations)) return { ok: false, reason: "branch-full" };
+  if (ledger.isFull(operations, { of })) return { ok: false, reason: "branch-full" };
   return { ok: true, live };
 }
 
@@ -98,6 +106,10 @@ export function claimedBranch(
 /** The path that an operation is about. */
 export function pathOf(operation: Operation): string {
   return "put" in operation ? operation.put : operation.delete;
+}
+
+function kindOfAll(operations: readonly Operation[]): "writes" | "deletions" {
+  return operations.every((operation) => "delete" in operation) ? "deletions" : "writes";
 }
 
 function bytesFault(path: string, operation: Operation): "directory-with-bytes" | undefined {

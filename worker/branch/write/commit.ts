@@ -17,6 +17,7 @@ import type { Live } from "../tree/generation-store.ts";
 import { type AdmissionStores, type Admitted, admit, claimedBranch, pathRefusal } from "./admission.ts";
 import { holdingOperations } from "./conditions.ts";
 import { finalState, type PlannedChange, planCommit } from "./plan.ts";
+import { renewUnchanged } from "./renew.ts";
 
 /**
  * The commits that one call makes. Each is asked whether it may be (admission), whether its conditions hold, and what
@@ -63,6 +64,7 @@ export function putContent(
   if (!planned.ok) return planned;
   const { changes } = planned;
   if (changes.length === 0) ledger.contents.discard(content, now);
+  renewUnchanged(tx, ledger, { gen, state, changes, now });
   const keep = () => ledger.contents.add(content, { gen, now, named: 1 });
   return writeChanges(tx, ledger, { live, changes, upload, moment, note, keep });
 }
@@ -85,6 +87,7 @@ export function commitChanges(
   const planned = planCommit(tx, ledger, { gen, state, contents: "look-up" });
   if (!planned.ok) return planned;
   const { changes } = planned;
+  renewUnchanged(tx, ledger, { gen, state, changes, now: moment.now });
   const keep = (content: OwnedContent) => ledger.contents.keep(content, 1);
   const answer = writeChanges(tx, ledger, { live, changes, upload, moment, note, keep });
   return onFailedCondition === "leave-out" ? { ...answer, leftOut: holding.leftOut } : answer;
@@ -167,7 +170,7 @@ function writeChanges(
       ? { ok: true, commit: null, modifiedAt: live.head.modifiedAt }
       : writeCommit(tx, ledger, written);
   if (upload !== undefined) {
-    ledger.uploads.close(upload);
+    ledger.uploads.close(upload, moment.now);
     ledger.contents.removeReleased(moment.now);
   }
   return answer;

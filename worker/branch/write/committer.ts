@@ -1,7 +1,9 @@
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { BranchContext, Moment } from "../context.ts";
 import type { Courier } from "../lifecycle/courier.ts";
+import { expectRounds } from "../lifecycle/rules/plan.ts";
 import { tidySoon } from "../lifecycle/tidy.ts";
+import type { Retainer } from "../retention/retainer.ts";
 
 /** An answer that may have made a commit. */
 export type Outcome = { readonly ok: true; readonly commit?: string | null } | { readonly ok: false };
@@ -10,6 +12,8 @@ export type Work<A> = (tx: Tx, moment: Moment) => A;
 
 interface CommitterOptions extends Pick<BranchContext, "ledger" | "now" | "moment" | "later" | "wake"> {
   readonly courier: Courier;
+  /** Hears of each commit. */
+  readonly retainer: Pick<Retainer, "committed">;
 }
 
 /** Makes commits. The bells that they ring are written down in the same transaction, so that no commit stays unheard. */
@@ -42,18 +46,26 @@ export class Committer {
   }
 
   #commit<T>({ now }: Moment, work: (tx: Tx) => { answer: T; last: Outcome | undefined }): T {
-    const { ledger, courier, later } = this.#options;
+    const { ledger, courier, retainer, later, wake } = this.#options;
     const subscribers = ledger.subscribers.all();
-    const answer = ledger.transaction((tx) => {
+    const { answer, round } = ledger.transaction((tx) => {
+      const births = ledger.live?.head.births ?? 0;
       const { answer, last } = work(tx);
-      if (last?.ok && last.commit) ledger.outbox.ring(subscribers, { event: last.commit, now });
-      return answer;
+      if (!last?.ok || !last.commit) return { answer };
+      ledger.outbox.ring(subscribers, { event: last.commit, now });
+      const isBorn = (ledger.live?.head.births ?? 0) > births;
+      return {
+        answer,
+        round: isBorn ? expectRounds(tx, ledger, { action: "expire", writtenAt: now }) : undefined,
+      };
     });
+    if (round !== undefined) wake(round);
     if (subscribers.length > 0) {
       courier.watch();
       later(courier.dispatch());
     }
     tidySoon(this.#options);
+    retainer.committed();
     return answer;
   }
 }

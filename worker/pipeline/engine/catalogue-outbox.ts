@@ -1,12 +1,13 @@
 import { MAX_JOBS_PER_WRITE } from "../../catalogue/jobs.ts";
 import type { PipelineRecord } from "../../catalogue/pipelines.ts";
+import { yieldToOthers } from "../../sqlite/turns.ts";
 import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
 import { viewJob } from "../jobs/view.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { hasErrors } from "../lifecycle/errors-branch.ts";
 
-type Needs = Uses<"exists" | "transaction" | "pipeline" | "errorsClaim" | "jobs", "catalogue">;
+type Needs = Uses<"exists" | "transaction" | "pipeline" | "errorsClaim" | "jobs" | "watchSpace", "catalogue">;
 
 /** Shortest time between two writes, so that a burst of jobs goes in batches. */
 const PAUSE_MS = 50;
@@ -30,15 +31,24 @@ export async function flushPage({ ledger, peers }: Needs): Promise<boolean> {
   if (!definition) return false;
   const jobs = ledger.jobs.unflushed(MAX_JOBS_PER_WRITE);
   if (jobs.length === 0) return false;
+  if (ledger.watchSpace()) await tellAlmostFull(peers, definition.name);
   const oldest = ledger.jobs.oldest();
   await peers.catalogue.jobs.record(
     jobs.map((job) => ({ job: viewJob(job, { ledger, oldest }), version: job.version })),
+    definition,
   );
   ledger.transaction(() => {
     if (ledger.pipeline.definition()?.uid !== definition.uid) return;
     for (const { n, version } of jobs) ledger.jobs.setFlushed(n, version);
   });
   return true;
+}
+
+/** Nothing depends on it: what gets lost is said again with the next hundredth. */
+async function tellAlmostFull({ catalogue }: Needs["peers"], name: string): Promise<void> {
+  await catalogue.almostFull
+    .tell({ kind: "pipeline", name, toldAt: Date.now() })
+    .catch((error: unknown) => console.warn(`the catalogue could not be told: ${error}`));
 }
 
 /** Brings the catalogue up to date with a pipeline that runs or is stopped. Throws if it can't be reached. */
@@ -49,6 +59,39 @@ export async function announcePipeline({ ledger, peers }: Needs): Promise<void> 
   const state = row.state === "stopped" ? "stopped" : "active";
   await peers.catalogue.pipelines.record(pipelineRecord(ledger, { definition, state, deleted: false }));
   ledger.transaction(() => ledger.pipeline.setCatalogueVersion(row.version));
+}
+
+/** Jobs that the catalogue is told of anew at a time. */
+const TOLD_AT_ONCE = 1000;
+/** Greater than every job id. */
+const AFTER_ALL_IDS = "~";
+
+/**
+ * Makes sure that the catalogue is told all of this pipeline again, as it may have lost what it knew, or may know of a time
+ * that the object was set back from. That goes first. It is written down before, in case of a crash, and after: what
+ * was told meanwhile may have gone with it. Of jobs that are listed no more nothing is told.
+ */
+export async function tellAgain({ ledger, peers }: Needs): Promise<void> {
+  const pipeline = ledger.pipeline.name();
+  if (pipeline === undefined) return;
+  const forget = (after: string) =>
+    ledger.transaction(() => {
+      const { version = 0, unlisted = 0 } = ledger.pipeline.row() ?? {};
+      const jobs = ledger.jobs.before(after, { from: unlisted, limit: TOLD_AT_ONCE });
+      ledger.pipeline.forgetTold();
+      ledger.jobs.setUnflushed(jobs.map(({ id }) => id));
+      return { jobs, version };
+    });
+  for (let after: string | undefined = AFTER_ALL_IDS; after !== undefined; ) {
+    const { jobs, version } = forget(after);
+    const isNewest = after === AFTER_ALL_IDS;
+    if (isNewest) await peers.catalogue.pipelines.setBack({ name: pipeline, version });
+    const newest = isNewest ? (jobs[0]?.id ?? "") : AFTER_ALL_IDS;
+    await peers.catalogue.jobs.setBack({ pipeline, newest, jobs });
+    forget(after);
+    after = jobs.length < TOLD_AT_ONCE ? undefined : jobs.at(-1)?.id;
+    await yieldToOthers();
+  }
 }
 
 /** What the catalogue is to say of the pipeline. */
@@ -71,6 +114,7 @@ export function pipelineRecord(
     errors: hasErrors(ledger, definition),
     parallelism: spec.parallelism_spec,
     ...(spec.transform.container && { container: spec.transform.container }),
+    ...(spec.description !== undefined && { description: spec.description }),
     version: ledger.pipeline.row()?.version ?? 0,
     deleted,
   };

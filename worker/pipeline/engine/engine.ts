@@ -1,11 +1,13 @@
+import { bucketName } from "../../../protocol/names.ts";
 import { yieldToOthers } from "../../sqlite/turns.ts";
 import type { Peers, PipelineContext } from "../context.ts";
 import { advanceOldestJob } from "../finish/advance.ts";
 import { fillJobs } from "../inputs/fill.ts";
+import { hasUntold, tellNeeds } from "../inputs/needs.ts";
 import { pull } from "../inputs/pull.ts";
 import { callOffAttempts, checkJobTime } from "../jobs/end.ts";
 import { TOOK_OVER } from "../jobs/job-store.ts";
-import { trim } from "../jobs/trim.ts";
+import { hasUnlisted, trim } from "../jobs/trim.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type CreationRefused, continueCreation } from "../lifecycle/create.ts";
 import { continueDestruction, purge } from "../lifecycle/destroy.ts";
@@ -13,6 +15,7 @@ import { takeBackErrors } from "../lifecycle/errors-branch.ts";
 import { takeBackProposals } from "../lifecycle/propose.ts";
 import { continueStart, continueStop } from "../lifecycle/stop-start.ts";
 import { continueUpdate } from "../lifecycle/update.ts";
+import { dropErased } from "../work/erased-outputs.ts";
 import { nextExpiry, sweep } from "../work/expiry.ts";
 import { endLostUploads } from "../work/lost-leases.ts";
 import { announcePipeline, flushJobs, flushPage } from "./catalogue-outbox.ts";
@@ -24,6 +27,8 @@ import { KeyedWaiters, Waiters } from "./waiters.ts";
 const WATCH_MS = 10_000;
 /** Longest time that a call waits for a change of state. */
 const ANSWER_MS = 20_000;
+/** Shortest time between two rounds of telling branches what the pipeline needs. */
+const TELL_MS = 5_000;
 const FIRST_RETRY_MS = 1_000;
 const LAST_RETRY_MS = 60_000;
 
@@ -40,13 +45,17 @@ export class Engine {
   readonly #callOff: Loop;
   readonly #trim: Loop;
   readonly #lost: Loop;
+  readonly #erased: Loop;
   readonly #outbox: Loop;
+  readonly #needs: Loop;
   readonly #queued = new Waiters();
   readonly #urgent = new Waiters();
   readonly #ends = new KeyedWaiters();
   readonly #logs = new KeyedWaiters();
   readonly #refusals = new Refusals();
   #rings = 0;
+  /** When branches were last told what the pipeline needs. */
+  #toldAt = Number.NEGATIVE_INFINITY;
 
   constructor({ ledger, peers }: { ledger: Ledger; peers: Peers }) {
     this.context = {
@@ -66,6 +75,7 @@ export class Engine {
         ended: (job) => {
           this.#ends.wake(job);
           this.#logs.wake(job);
+          void this.#needs.wake();
         },
         logged: (job) => this.#logs.wake(job),
       },
@@ -75,13 +85,15 @@ export class Engine {
     };
     const failed = (error: unknown, failures: number): void => this.#retry(error, failures);
     this.#saga = new Loop(() => this.#runSaga(), failed);
-    this.#pull = new Loop(() => pull(this.context, () => this.#rings), failed);
+    this.#pull = new Loop(() => this.#pullAll(), failed);
     this.#fill = new Loop(() => fillJobs(this.context), failed);
     this.#advance = new Loop(() => advanceOldestJob(this.context), failed);
     this.#callOff = new Loop(() => callOffAttempts(this.context), failed);
     this.#trim = new Loop(() => trim(this.context), failed);
     this.#lost = new Loop(() => endLostUploads(this.context), failed);
+    this.#erased = new Loop(() => dropErased(this.context), failed);
     this.#outbox = new Loop(() => flushJobs(this.context, this.#urgent), failed);
+    this.#needs = new Loop(() => this.#tellNeeds(), failed);
   }
 
   /** An input may have news. The mark stays until they are read. Ignores a bell for an earlier pipeline of the name. */
@@ -92,6 +104,16 @@ export class Engine {
     if (!ledger.pipeline.row()?.pullDue) ledger.transaction(() => ledger.pipeline.setPullDue(1));
     this.watch();
     void this.#pull.wake();
+  }
+
+  /** Something was erased in a branch that the pipeline writes to, whether it runs or not. The mark stays until the results have it no more. */
+  ringOfOutput(uid: string): void {
+    const { ledger } = this.context;
+    const definition = ledger.exists ? ledger.pipeline.definition() : undefined;
+    if (definition?.uid !== uid) return;
+    ledger.transaction(() => ledger.erasures.addDue(bucketName(definition.output)));
+    this.watch();
+    void this.#erased.wake();
   }
 
   /**
@@ -127,6 +149,17 @@ export class Engine {
     return this.#refusals.of(uid);
   }
 
+  /** The output branch keeps less. The mark stays until we have asked what. Ignores a call for an earlier pipeline of the name. */
+  outputKept(uid: string): void {
+    const { ledger } = this.context;
+    const state = ledger.exists ? ledger.pipeline.row()?.state : undefined;
+    if (state === undefined || state === "purging" || state === "deleted") return;
+    if (ledger.pipeline.uid() !== uid) return;
+    ledger.transaction(() => ledger.pipeline.addOutputNews());
+    this.watch();
+    void this.#trim.wake();
+  }
+
   /** Makes sure that the alarm rings if we stop half-way. */
   watch(): void {
     this.context.ledger.timers.arm("work", this.context.peers.now() + WATCH_MS);
@@ -158,7 +191,9 @@ export class Engine {
       this.#callOff,
       this.#trim,
       this.#lost,
+      this.#erased,
       this.#outbox,
+      this.#needs,
     ];
     for (const loop of loops) void loop.wake();
     // One loop may wake another that was at rest already.
@@ -174,6 +209,8 @@ export class Engine {
     // If this very run dies, the next one is due already.
     ledger.timers.set("work", now + WATCH_MS);
     checkJobTime(this.context, now);
+    // The alarm is what a round that came too soon has left it to.
+    this.#toldAt = Number.NEGATIVE_INFINITY;
     ledger.timers.rearm();
     await this.resume();
     if (!this.#isPending()) ledger.timers.set("work", undefined);
@@ -224,6 +261,22 @@ export class Engine {
     }
   }
 
+  async #pullAll(): Promise<void> {
+    await pull(this.context, () => this.#rings);
+    void this.#needs.wake();
+  }
+
+  /** Not after each of many jobs: what branches hold meanwhile they let go of a little later. */
+  async #tellNeeds(): Promise<void> {
+    const { ledger, peers } = this.context;
+    if (!ledger.exists || !hasUntold(this.context)) return;
+    this.watch();
+    const now = peers.now();
+    if (now >= this.#toldAt && now - this.#toldAt < TELL_MS) return;
+    this.#toldAt = now;
+    await tellNeeds(this.context);
+  }
+
   #endLostUploads(): void {
     if (!this.context.ledger.lost.takeNews()) return;
     this.watch();
@@ -243,11 +296,22 @@ export class Engine {
     if (uid !== undefined && errorsClaim.get(uid)?.settled === false) return true;
     if (row === undefined || row.state === "deleted") return false;
     if (row.state !== "active" && row.state !== "stopped") return true;
-    if (this.context.ledger.lost.some(1).length > 0) return true;
+    const { lost, givenUp, merges } = this.context.ledger;
+    if (lost.some(1).length > 0 || givenUp.some(1).length > 0 || row.outputDue > 0) return true;
+    if (this.#isErasing()) return true;
+    if (hasUnlisted(this.context.ledger, this.context.peers)) return true;
     if (row.catalogueVersion < row.version || jobs.toCallOff(1).length > 0 || jobs.unflushed(1).length > 0)
       return true;
     if (row.state === "stopped") return false;
+    if (merges.retired() !== undefined || hasUntold(this.context)) return true;
     return row.pullDue === 1 || this.#oldestGoesOn() || jobs.nextToFill() !== undefined;
+  }
+
+  /** Whether results have what was erased in the output branch. */
+  #isErasing(): boolean {
+    const { pipeline, erasures } = this.context.ledger;
+    const output = pipeline.definition()?.output;
+    return (output && erasures.due(bucketName(output)) > 0) || erasures.givenUp(1).length > 0;
   }
 
   /** Whether the oldest job can go on without a runner. */

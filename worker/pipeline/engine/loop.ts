@@ -46,9 +46,18 @@ export class Loop {
         if (this.#again && rounds % ROUNDS_PER_TURN === 0) await yieldToOthers();
       } catch (error) {
         this.#failures++;
-        this.#failed(error, this.#failures);
+        this.#report(error);
         return;
       }
+    }
+  }
+
+  /** If not even the next try can be written down, since the object is broken or full, the next wake is that try. */
+  #report(error: unknown): void {
+    try {
+      this.#failed(error, this.#failures);
+    } catch (fault) {
+      console.warn("no next try of what failed could be written down", fault);
     }
   }
 }

@@ -1,11 +1,11 @@
-import { decodeTime, monotonicFactory } from "ulid";
+import { decodeTime, isValid, monotonicFactory } from "ulid";
 import { bucketName } from "../../../protocol/names.ts";
 import { NODE_TTL_MS } from "../../../protocol/runner.ts";
 import { openBlobStore } from "../../blobs/stores.ts";
 import type { BranchApi } from "../../branch/contract.ts";
 import { type Catalogue, openCatalogue } from "../../catalogue/catalogue.ts";
 import { assignWorkers, demandOf, isAble } from "../../core/parallelism.ts";
-import type { Env } from "../../env.ts";
+import { type Env, readConfig } from "../../env.ts";
 import type { Fleet, NodeRoom, Peers } from "../context.ts";
 
 /** How long an answer is used again. */
@@ -17,16 +17,20 @@ export function openPeers(env: Env): Peers {
   const nodes = new LiveNodes(catalogue.nodes);
   const rooms = new Rooms(catalogue);
   const next = monotonicFactory();
+  const read = readConfig(env);
   const now = (): number => Date.now();
   return {
     catalogue,
     blobs: openBlobStore(env),
+    // A gateway whose variables are wrong refuses every request. What it finds it keeps.
+    keptJobs: read.ok ? read.config.keptJobs : Number.MAX_SAFE_INTEGER,
     now,
     // The stub's type wraps every answer for RPC; what comes over it is the plain data of the contract.
     branch: (address) => env.BRANCH.getByName(bucketName(address)) as unknown as BranchApi,
     id: (after) => {
       const id = next(now());
-      return after === undefined || id > after ? id : next(decodeTime(after) + 1);
+      const isAfter = after === undefined || id > after || !isValid(after);
+      return isAfter ? id : next(decodeTime(after) + 1);
     },
     fleet: () => nodes.count(now()),
     room: (pipeline) => rooms.of(pipeline, now()),

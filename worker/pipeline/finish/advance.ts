@@ -13,9 +13,9 @@
  *     bad one contributes nothing. If there are bad datums, or were some, two steps come before: cured and noted
  *     (errors.ts) say which are bad no more and which are now.
  *  5. plan (plan.ts) [operations, tasks]: what becomes of each changed path. What several datums write to one path is
- *     merged by runners; the job waits for those tasks. At the end the job is marked [jobs.committing]: the branch may
- *     commit from here on, so that only its answer ends the job. What the job changes of what is told of bad datums is
- *     committed first, to the branch `errors` (errors.ts).
+ *     merged by runners; the job waits for those tasks. At the end the job is marked [jobs.committing,
+ *     jobs.committing_at]: the branch may commit from here on, so that only its answer ends the job. What the job changes
+ *     of what is told of bad datums is committed first, to the branch `errors` (errors.ts).
  *  6. stage (commit.ts): a commit that is too large for one call goes to the branch in pages.
  *  7. commit (commit.ts): the branch commits. It knows the commit by the job's id, so asking twice is asking once.
  *  8. publish (commit.ts) [jobs.output_commit, published, made, egress_pending, pipeline.committed]: records what was

@@ -1,5 +1,8 @@
 import type { ContentId } from "../../../protocol/content.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import { Store } from "../../sqlite/store.ts";
+import type { GivenUp } from "../inputs/erasure-store.ts";
+import type { GivenUpStore } from "../work/given-up-store.ts";
 
 interface Merge extends ContentId {
   readonly id: string;
@@ -14,6 +17,13 @@ const REMOVED = -1;
 
 /** Contents that were merged of what several datums wrote to one path: what was merged once is not merged again. */
 export class MergeStore extends Store {
+  readonly #givenUp: GivenUpStore;
+
+  constructor(sql: Sql, givenUp: GivenUpStore) {
+    super(sql);
+    this.#givenUp = givenUp;
+  }
+
   record({ id, digest, size, upload, job }: Merge): void {
     this.sql.run`
       INSERT OR REPLACE INTO merges (id, digest, size, upload, used)
@@ -27,9 +37,32 @@ export class MergeStore extends Store {
       RETURNING digest, size`;
   }
 
+  /** Forgets those that made a content, and returns that with their uploads. */
+  dropContent({ digest, size }: ContentId): GivenUp[] {
+    return this.sql.all<{ upload: string | null }>`
+      DELETE FROM merges WHERE digest = ${digest} AND size = ${size} RETURNING upload`.flatMap(
+      ({ upload }) => (upload === null ? [] : [{ upload, digest, size }]),
+    );
+  }
+
   /** Forgets one whose content is gone. */
   drop(id: string): void {
-    this.sql.run`DELETE FROM merges WHERE id = ${id}`;
+    const merge = this.sql.first<{ upload: string | null }>`
+      DELETE FROM merges WHERE id = ${id} RETURNING upload`;
+    this.#givenUp.add(merge?.upload ?? null);
+  }
+
+  /** Whether a merge has a content by an upload. */
+  names({ upload, digest, size }: GivenUp): boolean {
+    return this.sql.has`
+      SELECT 1 FROM merges INDEXED BY merges_by_upload
+      WHERE upload = ${upload} AND digest = ${digest} AND size = ${size} LIMIT 1`;
+  }
+
+  /** Contents that are held by an upload. */
+  contentsOf(upload: string): ContentId[] {
+    return this.sql.all<ContentId>`
+      SELECT digest, size FROM merges INDEXED BY merges_by_upload WHERE upload = ${upload}`;
   }
 
   /** Forgets one that is removed. */

@@ -23,7 +23,7 @@ const SLICE = 200;
  * nothing can go on before runners have merged something.
  */
 export async function planOutput(
-  { ledger, wakes }: { ledger: Planned } & Uses<never, never, "queued">,
+  { ledger, peers, wakes }: { ledger: Planned } & Uses<never, "now", "queued">,
   oldest: JobContext,
 ): Promise<boolean> {
   const { operations, changed, tasks } = ledger;
@@ -31,7 +31,7 @@ export async function planOutput(
   const rest = await planSome(ledger, oldest, { next, after: operations.lastPath() });
   if (rest !== null) return true;
   if (!tasks.has(oldest.job.n)) await planWaiting(ledger, oldest);
-  const waits = beginCommit(ledger, oldest);
+  const waits = beginCommit(ledger, oldest, peers.now());
   if (waits) wakes.queued();
   return !waits;
 }
@@ -68,12 +68,12 @@ async function planSome(
 }
 
 /** From here on the commit alone ends the job. Returns true, and does nothing, if the job waits for merges. */
-function beginCommit(ledger: Planned, oldest: JobContext): boolean | undefined {
+function beginCommit(ledger: Planned, oldest: JobContext, now: number): boolean | undefined {
   const { job } = oldest;
   return endStep(ledger, oldest, () => {
     if (ledger.tasks.has(job.n)) return true;
     ledger.ending.set(job.n, stepAfterMark(ledger, { job, output: outputStep(ledger) }));
-    ledger.jobs.setCommitting(job.n, 1);
+    ledger.jobs.setCommitting(job.n, now);
     return false;
   });
 }

@@ -10,7 +10,7 @@ export interface Written extends DatumRow, ContentId {
 }
 
 /** A datum that made a path. */
-interface MakerRow extends DatumRow {
+export interface MakerRow extends DatumRow {
   /** The number of what ran it; null: the row is older than that was kept. */
   readonly code: number | null;
 }
@@ -20,6 +20,11 @@ type Place = Pick<Written, "path" | "key">;
 /** A row of the history of outputs. */
 export interface MadePlace extends Place {
   readonly born: number;
+}
+
+/** A row of that history whose end is known. */
+export interface DeadPlace extends MadePlace {
+  readonly died: number;
 }
 
 /**
@@ -63,6 +68,27 @@ export class PublishedStore extends Store {
     this.sql.run`DELETE FROM published WHERE path = ${path} AND key = ${key}`;
   }
 
+  /** What datums wrote to a path. */
+  at(path: string): Written[] {
+    return this.sql.all<Written>`
+      SELECT path, key, id, salt, digest, size FROM published WHERE path = ${path} ORDER BY key`;
+  }
+
+  /**
+   * What was published at a path was erased. If another content is there now, the first of the datums answers for it, so that
+   * it goes when that datum does.
+   */
+  replace(path: string, { now, committed }: { now: ContentId | null; committed: number }): void {
+    const [first] = this.at(path);
+    this.#makers.end(path, committed + 1);
+    this.sql.run`DELETE FROM published WHERE path = ${path}`;
+    if (!first || !now) return;
+    const { key, id, salt } = first;
+    this.sql.run`
+      INSERT INTO published (path, key, id, salt, digest, size)
+      VALUES (${path}, ${key}, ${id}, ${salt}, ${now.digest}, ${now.size})`;
+  }
+
   #owner({ path, key }: Place): ResultKey | undefined {
     return this.sql.first<ResultKey>`SELECT id, salt FROM published WHERE path = ${path} AND key = ${key}`;
   }
@@ -70,7 +96,7 @@ export class PublishedStore extends Store {
 
 /**
  * Which datums each path of the output branch came from, at any job: the history of `published`, in the table `made`.
- * It grows as the history of the output branch does, and is kept as long.
+ * It grows as the history of the output branch does, and is kept as long (jobs/kept.ts).
  */
 export class MakerStore extends Store {
   /** The job whose commit is being recorded, the oldest one that has not ended, has the path from this datum. */
@@ -88,6 +114,12 @@ export class MakerStore extends Store {
     this.sql.run`
       UPDATE made INDEXED BY made_alive SET died = ${this.#job()}
       WHERE path = ${path} AND key = ${key} AND died IS NULL`;
+  }
+
+  /** From a job on, no datum made the path. */
+  end(path: string, job: number): void {
+    this.sql.run`
+      UPDATE made INDEXED BY made_alive SET died = ${job} WHERE path = ${path} AND died IS NULL`;
   }
 
   /** The datums that a path came from at a job, in order of their keys, after one; from the first for null. */
@@ -120,6 +152,47 @@ export class MakerStore extends Store {
     const last = rows.at(-1);
     const next = last && rows.length === scan ? { path: last.path, born: last.born, key: last.key } : null;
     return { paths: [...new Set(own.map(({ path }) => path))], next };
+  }
+
+  /** The codes of the next `limit` rows behind a place, and the last of them, null at the end. */
+  codes(after: MadePlace, limit: number): { readonly codes: number[]; readonly next: MadePlace | null } {
+    const rows = this.sql.all<MadePlace & { code: number | null }>`
+      SELECT path, born, key, code FROM made
+      WHERE (path, born, key) > (${after.path}, ${after.born}, ${after.key})
+      ORDER BY path, born, key LIMIT ${limit}`;
+    const last = rows.length < limit ? undefined : rows.at(-1);
+    return {
+      codes: rows.flatMap(({ code }) => code ?? []),
+      next: last ? { path: last.path, born: last.born, key: last.key } : null,
+    };
+  }
+
+  /**
+   * Forgets rows among the next ones, by the job with which they died, up to `until`, that no kept commit needs: none of a
+   * job that had them. Returns the place to go on after, null at the end.
+   */
+  free(after: DeadPlace, { until, limit }: { until: number; limit: number }): DeadPlace | null {
+    const rows = this.sql.all<DeadPlace & { needed: 0 | 1 }>`
+      SELECT died, path, born, key,
+        EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_kept
+          WHERE output_commit IS NOT NULL AND released = 0 AND n >= made.born AND n < made.died) AS needed
+      FROM made INDEXED BY made_by_end
+      WHERE died IS NOT NULL
+        AND (died, path, born, key) > (${after.died}, ${after.path}, ${after.born}, ${after.key})
+        AND died <= ${until}
+      ORDER BY died, path, born, key LIMIT ${limit}`;
+    for (const { path, born, key, needed } of rows) {
+      if (!needed) this.sql.run`DELETE FROM made WHERE path = ${path} AND born = ${born} AND key = ${key}`;
+    }
+    const last = rows.length < limit ? undefined : rows.at(-1);
+    return last ? { died: last.died, path: last.path, born: last.born, key: last.key } : null;
+  }
+
+  /** The next rows behind a place. */
+  page(after: MadePlace, limit: number): MadePlace[] {
+    return this.sql.all<MadePlace>`
+      SELECT path, born, key FROM made WHERE (path, born, key) > (${after.path}, ${after.born}, ${after.key})
+      ORDER BY path, born, key LIMIT ${limit}`;
   }
 
   #job(): number {

@@ -23,7 +23,8 @@ export function failureText(
   const { key, tries, exitCode, reason, log } = first;
   const parts = [
     `datum ${datumText(definition, key)} failed${triesText(tries)}`,
-    exitCode === null ? undefined : `exit code ${exitCode}`,
+    // Most runners' reasons say it already.
+    exitCode === null || reason?.includes(`exit code ${exitCode}`) ? undefined : `exit code ${exitCode}`,
     reason ?? undefined,
     lastLine(log ?? ""),
   ];

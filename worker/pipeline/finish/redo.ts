@@ -16,7 +16,7 @@ export function redoDatum(
 ): void {
   const { n } = oldest.job;
   endStep(ledger, oldest, () => {
-    if (!ledger.jobs.setCommitting(n, 0)) return;
+    if (!ledger.jobs.setCommitting(n, null)) return;
     ledger.results.drop(datum.id);
     ledger.datums.replace(datum.key, n);
     ledger.attempts.redo(n, datum);
@@ -49,7 +49,7 @@ function redoMerge(
 ): void {
   const { n } = oldest.job;
   endStep(ledger, oldest, () => {
-    if (!ledger.jobs.setCommitting(n, 0)) return;
+    if (!ledger.jobs.setCommitting(n, null)) return;
     ledger.merges.drop(merge);
     ledger.operations.set(path, { state: "waits" });
     ledger.ending.set(n, { step: "plan" });

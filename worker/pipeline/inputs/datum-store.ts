@@ -1,4 +1,5 @@
 import { Store } from "../../sqlite/store.ts";
+import type { Ended } from "../work/result-store.ts";
 
 export interface DatumRow {
   readonly id: string;
@@ -78,14 +79,13 @@ export class DatumStore extends Store {
       ORDER BY key LIMIT ${limit}`;
   }
 
-  /** Removes some that died at a job or before. Returns whether there may be more. */
-  trim(job: number, limit: number): boolean {
-    const rows = this.sql.all`
+  /** Removes some that died at a job or before, and returns them. */
+  trim(job: number, limit: number): Ended[] {
+    return this.sql.all<Ended>`
       DELETE FROM datums WHERE (key, born) IN (
         SELECT key, born FROM datums INDEXED BY datums_by_died
         WHERE died IS NOT NULL AND died <= ${job} ORDER BY died, key LIMIT ${limit})
-      RETURNING 1`;
-    return rows.length === limit;
+      RETURNING id, salt, died`;
   }
 
   /** The datum of a key that belongs to a job. */

@@ -31,6 +31,7 @@ import { ALL_COLLECTED, type Fill } from "../jobs/job-store.ts";
 import { insertJob, insertWholeJob, type MakesJobs } from "../jobs/make.ts";
 import type { Behind } from "../lifecycle/pipeline-store.ts";
 import { candidates, readersOf } from "./candidates.ts";
+import { hasErased, hearErasures } from "./erased.ts";
 import { type Lag, orderFeeds } from "./order-feeds.ts";
 import { holdsFile, isAfter, lastStart } from "./starts.ts";
 
@@ -99,6 +100,11 @@ async function pullOnce(
           .feed({ cursor: { generation: source.generation, seq: source.seq }, limit: FEED_LIMIT }),
       ),
   );
+  for (const [source, { erased = 0, events: news }] of pages.entries()) {
+    const address = definition.sources[source];
+    if (!address || !hasErased(ledger, { bucket: bucketName(address), erased })) continue;
+    await hearErasures(uses, { definition, source, hasEvents: news.length > 0 });
+  }
   const { events, rest, lag } = orderFeeds(pages);
   for (const [index, { source, event }] of events.entries()) {
     await take(uses, { definition, source, event });
@@ -130,7 +136,8 @@ async function take(
     if (!ledger.sources.advance(source, place)) return;
     ledger.sources.setHasData(source, hasData);
     if (first && !ledger.sources.allHaveData()) return;
-    if (first) {
+    // Of what a feed has lost, nobody knows what it changed.
+    if (first || event.gap) {
       insertWholeJob(tx, uses, { definition, source, at: event });
       return;
     }

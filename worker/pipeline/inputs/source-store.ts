@@ -21,9 +21,9 @@ type StoredSource = Omit<Source, "lineage"> & { readonly lineage: string | null 
 export class SourceStore extends Store {
   /** Other branches take the place of these. A branch that is among both keeps its cursor and what is known of it. */
   replace(addresses: readonly BranchAddress[]): void {
-    const known = this.sql.all<StoredSource & { subscribed: number; hasData: number }>`
+    const known = this.sql.all<StoredSource & { subscribed: number; hasData: number; told: string | null }>`
       SELECT source, repo, branch, generation, seq, commit_id AS "commit", lineage, subscribed,
-        has_data AS hasData
+        has_data AS hasData, told
       FROM sources`;
     this.sql.run`DELETE FROM sources`;
     for (const [source, { repo, branch }] of addresses.entries()) {
@@ -32,7 +32,8 @@ export class SourceStore extends Store {
       if (!same) continue;
       this.sql.run`
         UPDATE sources SET subscribed = ${same.subscribed}, generation = ${same.generation}, seq = ${same.seq},
-          commit_id = ${same.commit}, lineage = ${same.lineage}, has_data = ${same.hasData}
+          commit_id = ${same.commit}, lineage = ${same.lineage}, has_data = ${same.hasData},
+          told = ${same.told}
         WHERE source = ${source}`;
     }
   }
@@ -55,9 +56,19 @@ export class SourceStore extends Store {
       WHERE subscribed = 0 ORDER BY source`.map(sourceOf);
   }
 
-  /** The branches ring for us no more. */
+  /** The branches ring for us no more, and have forgotten what we need. */
   setUnsubscribed(): void {
-    this.sql.run`UPDATE sources SET subscribed = 0`;
+    this.sql.run`UPDATE sources SET subscribed = 0, told = NULL`;
+  }
+
+  /** What a branch was told last that we need, as text; undefined: nothing. */
+  told(source: number): string | undefined {
+    const row = this.sql.first<{ told: string | null }>`SELECT told FROM sources WHERE source = ${source}`;
+    return row?.told ?? undefined;
+  }
+
+  setTold(source: number, told: string): void {
+    this.sql.run`UPDATE sources SET told = ${told} WHERE source = ${source}`;
   }
 
   subscribed(source: number, at: Position & { hasData: boolean }): void {

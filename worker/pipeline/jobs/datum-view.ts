@@ -63,14 +63,14 @@ function find(ledger: Finds["ledger"], { job: id, datum }: DatumCall): FoundDatu
 export async function datumDetail(
   uses: Finds & Uses<"elements", "branch">,
   call: DatumCall,
-): Promise<DatumDetail | Missing | "input-gone"> {
+): Promise<DatumDetail | Missing | "input-gone" | "input-not-kept"> {
   const { ledger } = uses;
   const found = find(ledger, call);
   if (typeof found === "string") return found;
   const { job, definition, datum } = found;
   const { spec, output, limited, revision } = definition;
   const inputs = await inputsOf(uses, found);
-  if (!inputs) return "input-gone";
+  if (typeof inputs === "string") return inputs;
   return {
     job: job.id,
     pipeline: definition.name,
@@ -86,18 +86,21 @@ export async function datumDetail(
   };
 }
 
-/** What it reads at its job, as a lease would say it. Elements of long ago are looked up in the branch. Returns undefined if a branch had no commit. */
+/** What it reads at its job, as a lease would say it. Elements of long ago are looked up in the branch. */
 async function inputsOf(
   { ledger, peers }: Uses<"elements", "branch">,
   { job, definition, key }: FoundDatum,
-): Promise<LeasedDatum["inputs"] | undefined> {
+): Promise<LeasedDatum["inputs"] | "input-gone" | "input-not-kept"> {
   const paths = datumPaths(key);
   const inputs: LeasedDatum["inputs"] = [];
   for (const [input, { name, repo, branch, source, lazy, from }] of definition.inputs.entries()) {
     const path = paths[input] ?? "";
     const position = job.positions[source];
-    if (!position?.commit) return undefined;
+    if (!position?.commit) return "input-gone";
     const element = ledger.elements.at({ input, path, job: job.n });
+    // What is a file is read by its content alone.
+    if (element?.kind !== "file" && !(await isKept(peers.branch({ repo, branch }), position.commit)))
+      return "input-not-kept";
     const content =
       element === undefined
         ? ((await fileAt(peers.branch({ repo, branch }), path, position)) ?? null)
@@ -110,7 +113,12 @@ async function inputsOf(
   return inputs;
 }
 
-/** The file at a path at a position of a branch; undefined: a directory is there, or nothing. */
+/** Whether a branch keeps a commit, so that its files can be asked for. */
+export async function isKept(branch: BranchApi, commit: string): Promise<boolean> {
+  return (await branch.keptCommits({ commits: [commit] })).kept.length > 0;
+}
+
+/** The file at a path at a position of a branch that is kept; undefined: a directory is there, or nothing. */
 export async function fileAt(
   branch: BranchApi,
   path: string,

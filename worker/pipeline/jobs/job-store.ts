@@ -37,6 +37,8 @@ export interface JobRow {
   readonly turnAt: number | null;
   /** 1: the branch may have committed its output without our knowing, so that only the branch's answer ends it. */
   readonly committing: number;
+  /** Since when it does; null: not yet, or a release ended the job that did not write it down. */
+  readonly committingAt: number | null;
   readonly total: number;
   readonly processed: number;
   readonly skipped: number;
@@ -58,6 +60,12 @@ export const PIPELINE = -1;
 
 /** `tookOver` of a job that has queued what the jobs before it left undone: its turn has begun. */
 export const TOOK_OVER = 1;
+
+/** A job whose output commit is not known to be gone. */
+interface KeptJob {
+  readonly n: number;
+  readonly commit: string;
+}
 
 export interface Counts {
   readonly processed?: number;
@@ -161,9 +169,47 @@ export class JobStore extends Store {
     return row?.n ?? 0;
   }
 
-  /** Newest first, those before an id. */
-  before(id: string, limit: number): JobRow[] {
-    return this.#many(`id < ? ORDER BY id DESC LIMIT ?`, id, limit);
+  /** Newest first, those before an id; none before the job `from`. */
+  before(id: string, { from = 0, limit }: { from?: number; limit: number }): JobRow[] {
+    return this.#many(`id < ? AND n >= ? ORDER BY id DESC LIMIT ?`, id, from, limit);
+  }
+
+  /** The number of the newest one; 0 if there is none. */
+  newestNumber(): number {
+    return this.sql.first<{ n: number | null }>`SELECT max(n) AS n FROM jobs`?.n ?? 0;
+  }
+
+  /** The id of the last one before a job. */
+  idBefore(n: number): string | undefined {
+    return this.sql.first<{ id: string }>`SELECT id FROM jobs WHERE n < ${n} ORDER BY n DESC LIMIT 1`?.id;
+  }
+
+  /** Those whose output commit is not known to be gone, after a job, oldest first. */
+  keptAfter(n: number, limit: number): KeptJob[] {
+    return this.sql.all<KeptJob>`
+      SELECT n, output_commit AS "commit" FROM jobs INDEXED BY jobs_kept
+      WHERE output_commit IS NOT NULL AND released = 0 AND n > ${n} ORDER BY n LIMIT ${limit}`;
+  }
+
+  /** The output branch keeps the commits of these jobs no more. */
+  release(numbers: readonly number[]): void {
+    this.sql.run`
+      UPDATE jobs SET released = 1 WHERE n IN (SELECT value FROM json_each(${JSON.stringify(numbers)}))`;
+  }
+
+  /**
+   * Removes some before a job that have no output commit which is kept. All of them have ended, as far as the catalogue
+   * knows, too. Returns whether there may be more.
+   */
+  removeSpare(before: number, limit: number): boolean {
+    const rows = this.sql.all`
+      DELETE FROM jobs WHERE n IN (
+        SELECT n FROM jobs INDEXED BY jobs_spare
+        WHERE (output_commit IS NULL OR released = 1) AND n < ${before}
+          AND finished_at IS NOT NULL AND filled = 1 AND reaping = 0 AND flushed >= version
+        ORDER BY n LIMIT ${limit})
+      RETURNING 1`;
+    return rows.length === limit;
   }
 
   unflushed(limit: number): JobRow[] {
@@ -172,6 +218,12 @@ export class JobStore extends Store {
 
   setFlushed(n: number, version: number): void {
     this.sql.run`UPDATE jobs SET flushed = ${version} WHERE n = ${n}`;
+  }
+
+  /** The catalogue is to hear again of these jobs. */
+  setUnflushed(ids: readonly string[]): void {
+    this.sql.run`
+      UPDATE jobs SET flushed = 0 WHERE id IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`;
   }
 
   /** A job that the catalogue has never heard of, or whose end it has not. */
@@ -203,10 +255,11 @@ export class JobStore extends Store {
     this.sql.run`UPDATE jobs SET carried = ${TOOK_OVER}, turn_at = ${now} WHERE n = ${n}`;
   }
 
-  /** Returns false if it has ended. */
-  setCommitting(n: number, committing: 0 | 1): boolean {
+  /** `since`: from then on the branch may commit its output; null: the mark is taken back. Returns false if it has ended. */
+  setCommitting(n: number, since: number | null): boolean {
     return this.sql.has`
-      UPDATE jobs SET committing = ${committing} WHERE n = ${n} AND finished_at IS NULL RETURNING n`;
+      UPDATE jobs SET committing = ${since === null ? 0 : 1}, committing_at = ${since}
+      WHERE n = ${n} AND finished_at IS NULL RETURNING n`;
   }
 
   /** Its output is committed, which stays so however it ends. */
@@ -256,6 +309,11 @@ export class JobStore extends Store {
     return this.#many(`finished_at IS NULL ORDER BY n LIMIT ?`, limit);
   }
 
+  /** The next of those after one. */
+  unfinishedAfter(n: number, limit: number): JobRow[] {
+    return this.#many(`finished_at IS NULL AND n > ? ORDER BY n LIMIT ?`, n, limit);
+  }
+
   /** Jobs whose datums are not all known, oldest first. */
   unfilled(limit: number): JobRow[] {
     return this.#many(`filled = 0 ORDER BY n LIMIT ?`, limit);
@@ -274,5 +332,5 @@ export class JobStore extends Store {
 }
 
 const COLUMNS = `n, id, state, reason, revision, source, positions, fill, filled, carried AS tookOver, turn_at AS turnAt, committing,
-  total, processed, skipped, failed, bad, open, errors_commit AS errorsCommit, output_commit AS outputCommit, created_at AS createdAt,
-  started_at AS startedAt, finished_at AS finishedAt, version`;
+  committing_at AS committingAt, total, processed, skipped, failed, bad, open, errors_commit AS errorsCommit,
+  output_commit AS outputCommit, created_at AS createdAt, started_at AS startedAt, finished_at AS finishedAt, version`;

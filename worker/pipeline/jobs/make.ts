@@ -1,13 +1,15 @@
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
+import { candidates, readersOf } from "../inputs/candidates.ts";
+import type { Source } from "../inputs/source-store.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type EndsEarly, endEarly } from "./end.ts";
 import { type Fill, PIPELINE } from "./job-store.ts";
 import { circleText } from "./lineage.ts";
 
 /** What making a job touches. */
-export type MakesJobs = EndsEarly & Uses<"sources", "id">;
+export type MakesJobs = EndsEarly & Uses<"sources" | "touched" | "erasures", "id">;
 
 interface Event {
   readonly definition: Definition;
@@ -27,7 +29,7 @@ export function insertJob(
   const { ledger, peers } = uses;
   const positions = ledger.sources.all();
   const n = ledger.jobs.insert({
-    id: peers.id(ledger.jobs.newest()?.id),
+    id: peers.id(ledger.jobs.newest()?.id ?? definition.uid),
     revision: definition.revision,
     source,
     at,
@@ -35,10 +37,24 @@ export function insertJob(
     fill,
     now: peers.now(),
   });
+  if (n !== undefined) touchErased(tx, uses, { definition, positions, n });
   const reason = n === undefined ? undefined : circleText(definition, positions);
   const job = n === undefined || reason === undefined ? undefined : ledger.jobs.get(n);
   if (job && reason !== undefined) endEarly(tx, uses, { job, state: "failure", reason });
   return n;
+}
+
+/** The job compares what was erased since the one before. From the commit on at which it would have died, events tell of it. */
+function touchErased(
+  _: Tx,
+  { ledger }: Uses<"touched" | "erasures">,
+  { definition, positions, n }: { definition: Definition; positions: readonly Source[]; n: number },
+): void {
+  for (const { source, path, generation, died } of ledger.erasures.takePaths()) {
+    const at = positions[source];
+    if (at?.generation !== generation || at.seq >= died) continue;
+    ledger.touched.add(n, candidates([{ path, now: null }], readersOf(definition.inputs, source)));
+  }
 }
 
 /** A job that reads its inputs whole, whatever was known of them before. */

@@ -21,17 +21,18 @@ export const MAX_EXPLAINED = MAX_COMPARED;
 const JOBS_BACK = 20;
 const VERSIONS_BACK = 50;
 
-type Explains = Uses<"jobs" | "pipeline" | "datums" | "results" | "attempts", "branch">;
+type Explains = Uses<"jobs" | "pipeline" | "datums" | "results" | "attempts", "branch" | "keptJobs">;
 
 /** A page of datums, each with its reasons. */
 export async function explained(
   uses: Explains,
   { job, page }: { job: JobRow; page: DatumPage },
 ): Promise<DatumPage> {
-  const { ledger } = uses;
+  const { ledger, peers } = uses;
   const definition = ledger.pipeline.definitionAt(job.revision);
-  if (!definition || job.n < oldestShown(ledger.jobs)) return withWhy(page, () => [{ reason: "not-kept" }]);
-  const [previous] = ledger.jobs.before(job.id, 1);
+  if (!definition || job.n < oldestShown(ledger.jobs, peers.keptJobs))
+    return withWhy(page, () => [{ reason: "not-kept" }]);
+  const [previous] = ledger.jobs.before(job.id, { limit: 1 });
   const before = previous && ledger.pipeline.definitionAt(previous.revision);
   if (!previous || !before) {
     return withWhy(page, (datum) => [
@@ -91,7 +92,10 @@ function reasonsOf(
   return reasons.length > 0 ? reasons : [leftUndone(ledger, { id: datum.id, previous })];
 }
 
-/** The job has the result of another one. Undefined: it ran the datum, or was to. */
+/**
+ * The job has the result of another one. Undefined: it ran the datum, or was to. One that was killed before it took over what
+ * the jobs before left undone has no attempt of that, and a later one may have a result by now.
+ */
 function ranElsewhere(
   { results, datums, jobs }: Stores,
   { definition, job, datum: { id, state } }: { definition: Definition; job: JobRow; datum: JobDatum },
@@ -99,6 +103,7 @@ function ranElsewhere(
   if (state !== "skipped") return undefined;
   const salt = datums.saltAt(id, job.n) ?? definition.salt;
   const origin = results.origin({ id, salt });
+  if (origin && origin.job > job.n && job.state === "killed") return undefined;
   const ran = origin && origin.job !== job.n ? jobs.get(origin.job) : undefined;
   return ran ? { reason: "result", job: ran.id } : { reason: "not-kept" };
 }
@@ -150,10 +155,10 @@ function saltChange({ pipeline }: Stores, { before, definition }: Span): KnownWh
 }
 
 /** Nothing of it changed: an earlier job had it without a result in the end, or the result is gone. */
-function leftUndone(
-  { attempts, jobs }: Stores,
+export function leftUndone(
+  { attempts, jobs }: Pick<Stores, "attempts" | "jobs">,
   { id, previous }: { id: string; previous: JobRow },
-): KnownWhy {
+): Extract<KnownWhy, { reason: "again" }> {
   for (let n = previous.n; n > 0 && n > previous.n - JOBS_BACK; n--) {
     const attempt = attempts.get(n, id);
     if (!attempt || attempt.state === "skipped") continue;

@@ -1,4 +1,5 @@
 import { hasTables, migrate } from "../../sqlite/migrations.ts";
+import { OBJECT_BYTES, SpaceWatch } from "../../sqlite/space.ts";
 import { Sql } from "../../sqlite/sql.ts";
 import { type Tx, transaction } from "../../sqlite/transaction.ts";
 import type { Definition } from "../definition.ts";
@@ -10,6 +11,7 @@ import { MergeStore } from "../finish/merge-store.ts";
 import { MakerStore, PublishedStore } from "../finish/published-store.ts";
 import { DatumStore } from "../inputs/datum-store.ts";
 import { ElementStore } from "../inputs/element-store.ts";
+import { ErasureStore } from "../inputs/erasure-store.ts";
 import { SourceStore } from "../inputs/source-store.ts";
 import { TouchedStore } from "../inputs/touched-store.ts";
 import { JobStore } from "../jobs/job-store.ts";
@@ -21,6 +23,7 @@ import { LogReader } from "../logs/log-reader.ts";
 import { LogStore } from "../logs/log-store.ts";
 import { AttemptStore } from "../work/attempt-store.ts";
 import { CodeStore } from "../work/code-store.ts";
+import { GivenUpStore } from "../work/given-up-store.ts";
 import { LostLeaseStore } from "../work/lost-lease-store.ts";
 import { ResultStore } from "../work/result-store.ts";
 import { SlotStore } from "../work/slot-store.ts";
@@ -36,10 +39,12 @@ export class Ledger {
   readonly jobs: JobStore;
   readonly touched: TouchedStore;
   readonly elements: ElementStore;
+  readonly erasures: ErasureStore;
   readonly datums: DatumStore;
   readonly lost: LostLeaseStore;
   readonly attempts: AttemptStore;
   readonly codes: CodeStore;
+  readonly givenUp: GivenUpStore;
   readonly results: ResultStore;
   readonly makers: MakerStore;
   readonly published: PublishedStore;
@@ -58,6 +63,7 @@ export class Ledger {
   readonly logReader: LogReader;
   readonly timers: TimerStore;
   readonly #storage: DurableObjectStorage;
+  readonly #watch = new SpaceWatch();
   #exists: boolean;
 
   constructor(storage: DurableObjectStorage) {
@@ -69,6 +75,7 @@ export class Ledger {
     this.jobs = new JobStore(sql);
     this.touched = new TouchedStore(sql);
     this.elements = new ElementStore(sql);
+    this.erasures = new ErasureStore(sql);
     this.datums = new DatumStore(sql);
     this.lost = new LostLeaseStore(sql);
     this.attempts = new AttemptStore(sql, {
@@ -76,7 +83,11 @@ export class Ledger {
       count: (job, counts) => this.jobs.count(job, counts),
     });
     this.codes = new CodeStore(sql);
-    this.results = new ResultStore(sql, () => this.pipeline.definition()?.salt ?? "");
+    this.givenUp = new GivenUpStore(sql);
+    this.results = new ResultStore(sql, {
+      salt: () => this.pipeline.definition()?.salt ?? "",
+      givenUp: this.givenUp,
+    });
     this.makers = new MakerStore(sql);
     this.published = new PublishedStore(sql, this.makers);
     this.ending = new EndingStore(sql);
@@ -86,7 +97,7 @@ export class Ledger {
     this.errorChanges = new ErrorChangeStore(sql);
     this.errorsClaim = new ErrorsClaimStore(sql);
     this.retries = new RetryStore(sql);
-    this.merges = new MergeStore(sql);
+    this.merges = new MergeStore(sql, this.givenUp);
     this.tasks = new TaskStore(sql, this.lost);
     this.egress = new EgressStore(sql);
     this.slots = new SlotStore(sql);
@@ -117,6 +128,21 @@ export class Ledger {
       this.codes.forget();
       throw error;
     }
+  }
+
+  /** How large the database is, and may become. */
+  get space(): { readonly usedBytes: number; readonly limitBytes: number } {
+    return { usedBytes: this.#storage.sql.databaseSize, limitBytes: OBJECT_BYTES };
+  }
+
+  /** Tells in the log if the database is almost full. Returns whether that was news. */
+  watchSpace(): boolean {
+    const { usedBytes, limitBytes } = this.space;
+    return this.#watch.look(
+      usedBytes / limitBytes,
+      (hundredths) =>
+        `the database of the pipeline ${this.pipeline.definition()?.name} has ${hundredths} % of what it may have: 'sluice repo usage' shows it`,
+    );
   }
 
   /** The pipeline while it runs. */

@@ -1,13 +1,17 @@
-import { SCHEMA_V1 } from "./v1.ts";
-import { SCHEMA_V2 } from "./v2.ts";
-import { SCHEMA_V3 } from "./v3.ts";
-import { SCHEMA_V4 } from "./v4.ts";
-import { SCHEMA_V5 } from "./v5.ts";
-import { SCHEMA_V6 } from "./v6.ts";
-import { SCHEMA_V7 } from "./v7.ts";
-import { SCHEMA_V8 } from "./v8.ts";
-import { SCHEMA_V9 } from "./v9.ts";
-import { SCHEMA_V10 } from "./v10.ts";
+import { SCHEMA_V1 } from "./versions/v1.ts";
+import { SCHEMA_V2 } from "./versions/v2.ts";
+import { SCHEMA_V3 } from "./versions/v3.ts";
+import { SCHEMA_V4 } from "./versions/v4.ts";
+import { SCHEMA_V5 } from "./versions/v5.ts";
+import { SCHEMA_V6 } from "./versions/v6.ts";
+import { SCHEMA_V7 } from "./versions/v7.ts";
+import { SCHEMA_V8 } from "./versions/v8.ts";
+import { SCHEMA_V9 } from "./versions/v9.ts";
+import { SCHEMA_V10 } from "./versions/v10.ts";
+import { SCHEMA_V11 } from "./versions/v11.ts";
+import { SCHEMA_V12 } from "./versions/v12.ts";
+import { SCHEMA_V13 } from "./versions/v13.ts";
+import { SCHEMA_V14 } from "./versions/v14.ts";
 
 /**
  * The tables of a Pipeline object. `born`, `died` and `job` are numbers of its own jobs: something is there at job n
@@ -24,4 +28,8 @@ export const MIGRATIONS: readonly string[] = [
   SCHEMA_V8,
   SCHEMA_V9,
   SCHEMA_V10,
+  SCHEMA_V11,
+  SCHEMA_V12,
+  SCHEMA_V13,
+  SCHEMA_V14,
 ];

@@ -48,7 +48,7 @@ export type CreationBegun = "begun" | "already-exists" | "no-such-commit";
 export async function beginCreation(
   uses: Uses<
     "makeTables" | "transaction" | "sql" | "pipeline" | "codes" | "sources",
-    "branch" | "now" | "id"
+    "branch" | "catalogue" | "now" | "id"
   >,
   { spec, limited = null }: Creation,
 ): Promise<CreationBegun> {
@@ -66,7 +66,8 @@ export async function beginCreation(
       return "begun";
     }
     if (state !== undefined && state !== "deleted") return "already-exists";
-    ledger.pipeline.begin({ uid: peers.id(), spec, starts, limited, now: peers.now() });
+    // Later than the one before of the name, so that its leases are told from ours (branch/uploads/calls.ts).
+    ledger.pipeline.begin({ uid: peers.id(ledger.pipeline.uid()), spec, starts, limited, now: peers.now() });
     const definition = ledger.pipeline.definition();
     for (const [source, address] of (definition?.sources ?? []).entries()) {
       ledger.sources.insert({ source, ...address });

@@ -1,4 +1,4 @@
-import type { BranchAddress } from "../../../protocol/names.ts";
+import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
 import { yieldToOthers } from "../../sqlite/turns.ts";
 import type { PipelineContext, Uses } from "../context.ts";
 import { markerName } from "../definition.ts";
@@ -42,6 +42,10 @@ const TABLES: readonly (readonly [table: string, key: string])[] = [
   ["error_changes", "id"],
   ["errors_claim", "one"],
   ["last_retry", "one"],
+  ["given_up", "upload"],
+  ["erasures_heard", "bucket"],
+  ["erased_paths", "source, path"],
+  ["erased_outputs", "upload, digest, size"],
 ];
 
 /** From here on nothing is leased and no event makes a job. Returns false if there is no pipeline. */
@@ -67,9 +71,10 @@ export async function continueDestruction(context: PipelineContext): Promise<voi
   const { uid, name, output } = definition;
   for (const source of subscribedSources(ledger)) await peers.branch(source).unsubscribe({ uid });
   await endAllJobs(context, { definition, reason: "the pipeline was deleted" });
-  // Jobs outlive their pipeline in the catalogue: it is told of their end before the rows go.
-  while (await flushPage(context)) await yieldToOthers();
   const destroy = ledger.pipeline.row()?.keepOutput === 0;
+  // If the output stays, jobs outlive their pipeline in the catalogue, as its commits tell of them: it is told of their end
+  // before the rows go.
+  if (!destroy) while (await flushPage(context)) await yieldToOthers();
   await releaseErrors(context, definition, { destroy });
   await peers.branch(output).release({ uid, destroy });
   await peers.catalogue.pipelines.record(
@@ -79,15 +84,31 @@ export async function continueDestruction(context: PipelineContext): Promise<voi
   whileIn(ledger, { uid, state: "deleting", work: () => ledger.pipeline.setState("purging") });
 }
 
-/** Those of this version and of the one before: an update may not have got to the end of it. */
+/**
+ * Those of all versions, each once: an update may not have got to the end of it, and one of a stopped pipeline leaves the
+ * commits held that the inputs of the version before start after.
+ */
 function subscribedSources({ pipeline }: Pick<Ledger, "pipeline">): readonly BranchAddress[] {
-  const present = pipeline.definition();
-  const before = present && pipeline.definitionAt(present.revision - 1);
-  return [...(present?.sources ?? []), ...(before?.sources ?? [])];
+  const sources = new Map<string, BranchAddress>();
+  for (let revision = pipeline.definition()?.revision ?? 0; revision > 0; revision--) {
+    for (const source of pipeline.definitionAt(revision)?.sources ?? []) {
+      sources.set(bucketName(source), source);
+    }
+  }
+  return [...sources.values()];
 }
 
-/** Removes the rows of a deleted pipeline in slices; only its tombstone stays. Does nothing to a pipeline that is there. */
-export async function purge({ ledger }: Uses<"transaction" | "pipeline" | "codes" | "sql">): Promise<void> {
+/**
+ * Removes the rows of a deleted pipeline in slices, and its jobs from the catalogue if their commits went with its output;
+ * only its tombstone stays. Does nothing to a pipeline that is there. No pipeline of the name begins before this is done. Its
+ * jobs are later than itself, so that those of an earlier one stay, whose output may have been kept. A write of one
+ * that is still on its way is refused by the catalogue, which knows of the deletion (catalogue/jobs.ts). Throws if the
+ * catalogue can't be reached.
+ */
+export async function purge({
+  ledger,
+  peers,
+}: Uses<"transaction" | "pipeline" | "codes" | "sql", "catalogue">): Promise<void> {
   for (const [table, key] of TABLES) {
     for (let more = true; more; ) {
       more = ledger.transaction(() => {
@@ -100,6 +121,12 @@ export async function purge({ ledger }: Uses<"transaction" | "pipeline" | "codes
       });
       if (more) await yieldToOthers();
     }
+  }
+  const [pipeline, after] = [ledger.pipeline.name(), ledger.pipeline.uid()];
+  const { state, keepOutput } = ledger.pipeline.row() ?? {};
+  if (pipeline === undefined || after === undefined || state !== "purging") return;
+  if (keepOutput === 0) {
+    while (await peers.catalogue.jobs.remove({ pipeline, after })) await yieldToOthers();
   }
   ledger.transaction(() => {
     if (ledger.pipeline.row()?.state !== "purging") return;

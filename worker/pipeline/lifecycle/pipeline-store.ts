@@ -39,6 +39,18 @@ export interface PipelineRow {
   readonly nextReadsWhole: number;
   /** The first job that the history of outputs tells of (finish/published-store.ts). */
   readonly madeFrom: number;
+  /** The catalogue has no job before this one. */
+  readonly unlisted: number;
+  /** How often the output branch has said that it keeps less, since we last asked what; 0: we know. */
+  readonly outputDue: number;
+  /** The last job whose output commit is known to be kept no more. */
+  readonly releasedTo: number;
+  /** What nobody needs any more is gone that ended with this job or before (jobs/kept.ts). */
+  readonly freedTo: number;
+  /** If this is `committed`, it is written down of each result when the last datum went that had it. */
+  readonly endsKnown: number;
+  /** The newest code when those were last looked for that nothing names. */
+  readonly codesSwept: number;
 }
 
 /** A commit of one input that can't have its turn before the clock of another one has passed its time. */
@@ -60,13 +72,19 @@ export class PipelineStore extends Store {
     return this.sql.first<PipelineRow>`
       SELECT state, version, told AS catalogueVersion, revision, epoch, keep_output AS keepOutput, pull_due AS pullDue, alive, committed,
         begun AS hadFirstJob, owed AS wholeJobDue, stale_before AS staleUntil, anew AS nextReadsWhole,
-        made_from AS madeFrom
+        made_from AS madeFrom, unlisted, output_due AS outputDue, released_to AS releasedTo, freed_to AS freedTo,
+        ends_known AS endsKnown, codes_swept AS codesSwept
       FROM pipeline WHERE one = 1`;
   }
 
   /** Undefined: there never was one. */
   name(): string | undefined {
     return this.sql.first<{ name: string }>`SELECT name FROM pipeline WHERE one = 1`?.name;
+  }
+
+  /** Of the pipeline, or of the last one of the name. Undefined: there never was one. */
+  uid(): string | undefined {
+    return this.sql.first<{ uid: string }>`SELECT uid FROM pipeline WHERE one = 1`?.uid;
   }
 
   /** What the pipeline is, in whatever state. */
@@ -112,7 +130,8 @@ export class PipelineStore extends Store {
         uid = excluded.uid, state = excluded.state, spec = excluded.spec, created_at = excluded.created_at,
         version = version + 1, salt = excluded.salt, epoch = NULL, keep_output = 0, pull_due = 0, alive = 0,
         committed = 0, revision = 1, begun = 0, owed = 0, wish = NULL, stale_before = NULL, made_from = 0, anew = 0,
-        behind = NULL`;
+        behind = NULL, unlisted = 0, output_due = 0, released_to = 0, freed_to = 0, ends_known = 0,
+        codes_swept = 0`;
     this.#insertRevision({ revision: 1, spec, salt: "1", starts, limited }, now);
   }
 
@@ -156,6 +175,11 @@ export class PipelineStore extends Store {
 
   setCatalogueVersion(version: number): void {
     this.sql.run`UPDATE pipeline SET told = max(told, ${version})`;
+  }
+
+  /** The catalogue may know nothing of the pipeline any more. */
+  forgetTold(): void {
+    this.sql.run`UPDATE pipeline SET told = 0`;
   }
 
   setKeepOutput(keep: number): void {
@@ -205,7 +229,42 @@ export class PipelineStore extends Store {
   }
 
   setCommitted(job: number): void {
-    this.sql.run`UPDATE pipeline SET committed = ${job}`;
+    // A commit that an earlier release records leaves `ends_known` behind: then it is looked after what died by it.
+    this.sql.run`
+      UPDATE pipeline SET committed = ${job}, ends_known = iif(ends_known = committed, ${job}, ends_known)`;
+  }
+
+  setEndsKnown(job: number): void {
+    this.sql.run`UPDATE pipeline SET ends_known = ${job}`;
+  }
+
+  /** The catalogue has no job before this one. */
+  setUnlisted(job: number): void {
+    this.sql.run`UPDATE pipeline SET unlisted = ${job}`;
+  }
+
+  /** The output branch keeps less than before. */
+  addOutputNews(): void {
+    this.sql.run`UPDATE pipeline SET output_due = output_due + 1`;
+  }
+
+  /** It is known what the output branch keeps, unless it has called since. */
+  settleOutputNews(count: number): void {
+    this.sql.run`UPDATE pipeline SET output_due = 0 WHERE output_due = ${count}`;
+  }
+
+  /** The output commits of these jobs are kept no more: what ended after the first of them is to be looked at again. */
+  setReleased({ first, last }: { first: number; last: number }): void {
+    this.sql.run`
+      UPDATE pipeline SET released_to = max(released_to, ${last}), freed_to = min(freed_to, ${first})`;
+  }
+
+  setCodesSwept(code: number): void {
+    this.sql.run`UPDATE pipeline SET codes_swept = ${code}`;
+  }
+
+  setFreedTo(job: number): void {
+    this.sql.run`UPDATE pipeline SET freed_to = ${job}`;
   }
 
   #insertRevision({ revision, spec, salt, starts, limited }: Revision, now: number): void {

@@ -11,6 +11,8 @@ export interface SpecChange {
   readonly egress: boolean;
   /** Anything else: how the work is done. */
   readonly settings: boolean;
+  /** What is said of it, for people. */
+  readonly description: boolean;
 }
 
 /** Compares two specifications that were checked. Fields in another order, and what is the same as nothing, are no change. */
@@ -20,6 +22,7 @@ export function specChange(before: PipelineSpec, after: PipelineSpec): SpecChang
     inputs: textOf(inputsOf(before)) !== textOf(inputsOf(after)),
     egress: textOf(destinationOf(before)) !== textOf(destinationOf(after)),
     settings: textOf(settingsOf(before)) !== textOf(settingsOf(after)),
+    description: before.description !== after.description,
   };
 }
 
@@ -30,6 +33,27 @@ export function transformFields(before: PipelineSpec, after: PipelineSpec): stri
   return names
     .filter((name) => textOf(was?.[name]) !== textOf(is?.[name]))
     .map((name) => `transform.${name}`);
+}
+
+/** The fields that an update changes: those of the transform and of each input by its name, others as a whole. */
+export function changedFields(before: PipelineSpec, after: PipelineSpec): string[] {
+  const [was, is] = [partsOf(before), partsOf(after)];
+  const names = [...new Set([...Object.keys(was), ...Object.keys(is)])].sort();
+  const others = names.filter((name) => textOf(was[name]) !== textOf(is[name]));
+  return [...transformFields(before, after), ...others];
+}
+
+function partsOf(spec: PipelineSpec): Record<string, unknown> {
+  const { transform: _, inputs: __, outputBranch: ___, $schema: ____, ...settings } = spec;
+  const checked = checkSpec(spec);
+  const inputs = (checked.ok ? checked.inputs : []).flatMap(({ name, ...input }) =>
+    Object.entries(input).map(([field, value]) => [`inputs.${name}.${field}`, value]),
+  );
+  return {
+    ...settings,
+    onDatumFailure: settings.onDatumFailure ?? "fail",
+    ...Object.fromEntries(inputs),
+  };
 }
 
 function transformOf({ transform }: PipelineSpec): Transform {
@@ -51,7 +75,14 @@ function lazinessOf(spec: PipelineSpec): unknown {
 }
 
 function settingsOf(spec: PipelineSpec): unknown {
-  const { transform: _, inputs: __, outputBranch: ___, $schema: ____, ...settings } = spec;
+  const {
+    transform: _,
+    inputs: __,
+    outputBranch: ___,
+    $schema: ____,
+    description: _____,
+    ...settings
+  } = spec;
   return { ...settings, onDatumFailure: settings.onDatumFailure ?? "fail", lazy: lazinessOf(spec) };
 }
 

@@ -1,5 +1,6 @@
 import type { Uses } from "../context.ts";
 import type { Definition } from "../definition.ts";
+import { startsOf } from "../inputs/needs.ts";
 import type { Source } from "../inputs/source-store.ts";
 import { holdsFile, lastStart } from "../inputs/starts.ts";
 import { whileIn } from "../ledger/guards.ts";
@@ -15,7 +16,8 @@ export async function subscribe(
 ): Promise<void> {
   const { uid, name } = definition;
   const branch = peers.branch(source);
-  const { cursor } = await branch.subscribe({ uid, pipeline: name });
+  const starts = startsOf(definition, source.source);
+  const { cursor } = await branch.subscribe({ uid, pipeline: name, starts });
   const before = { generation: cursor.generation, seq: cursor.seq - 1 };
   const events = cursor.seq > 0 ? (await branch.feed({ cursor: before, limit: 1 })).events : [];
   const commit = events[0]?.kind === "commit" ? events[0].id : null;

@@ -6,6 +6,7 @@ import type { Tx } from "../../sqlite/transaction.ts";
 import type { PipelineContext, Uses } from "../context.ts";
 import type { Circle, Submitter } from "../contract.ts";
 import type { Definition, Revision } from "../definition.ts";
+import { startsOf } from "../inputs/needs.ts";
 import type { Source } from "../inputs/source-store.ts";
 import { findStarts, holdsFile, lastStart } from "../inputs/starts.ts";
 import { ALL_COLLECTED } from "../jobs/job-store.ts";
@@ -43,7 +44,7 @@ type NotChecked = Circle | CatalogueFault;
  * What only says how the work is done (workers, tries, times) holds from now on, for the jobs that run as well, and one
  * job is made for where the inputs were read to. What says what is computed, or from what, ends the jobs of the version
  * before; the one job that is made then reads the inputs whole, so it does what those would have done. A stopped
- * pipeline stays stopped: its start makes that job. An update that changes nothing makes no version. But it vouches for
+ * pipeline stays stopped: its start makes that job. Another description is a version without a job. An update that changes nothing makes no version. But it vouches for
  * the present one, which is from then on the caller's. Returns the circle if there would be one.
  */
 export async function beginUpdate(
@@ -144,7 +145,7 @@ function write(
   const change = specChange(definition.spec, request.spec);
   const readsWhole = request.reprocess || change.transform || change.inputs;
   const { limited = null } = request;
-  if (!readsWhole && !change.settings) {
+  if (!readsWhole && !change.settings && !change.description) {
     ledger.pipeline.setLimited(limited);
     return "unchanged";
   }
@@ -156,7 +157,7 @@ function write(
   } else if (readsWhole) ledger.pipeline.setState("updating");
   else {
     revise(tx, ledger, definition);
-    repeat(tx, uses);
+    if (change.settings) repeat(tx, uses);
   }
   return "begun";
 }
@@ -234,6 +235,9 @@ async function follow(
     await subscribe(uses, { definition, state: "updating", source });
     return;
   }
+  // Before a job reads what was written since: the commits that inputs now start after are to be known there.
+  const starts = startsOf(definition, source.source);
+  if (starts.length > 0) await peers.branch(source).subscribe({ uid, pipeline: definition.name, starts });
   // Whether a branch holds files is not kept up to date from the first job on: other inputs ask that again.
   if (ledger.pipeline.row()?.hadFirstJob === 1) return;
   const start = lastStart(definition, source.source);

@@ -56,6 +56,28 @@ export class LogReader extends Store {
     };
   }
 
+  /** Where the last lines begin of what the datums of a job printed, or one of them: in which chunk, and behind how many of its lines. */
+  end(
+    job: number,
+    { datum, lines }: { datum?: string; lines: number },
+  ): { readonly seq: number; readonly seen: number } {
+    const place = placeOf(job, datum);
+    let left = lines;
+    for (let before = Number.MAX_SAFE_INTEGER; ; ) {
+      const rows = this.sql.query<{ seq: number; count: number }>(
+        `SELECT c.seq, c.count FROM log_chunks AS c ${place.where} AND c.seq < ? ORDER BY c.seq DESC LIMIT ${PAGE_ROWS}`,
+        [...place.values, before],
+      );
+      for (const { seq, count } of rows) {
+        left -= count;
+        if (left <= 0) return { seq, seen: -left };
+      }
+      const first = rows.at(-1)?.seq;
+      if (first === undefined || rows.length < PAGE_ROWS) return { seq: 0, seen: 0 };
+      before = first;
+    }
+  }
+
   /** Lines of a datum that were kept once, if nothing is kept any more. Returns undefined if something is. */
   goneOf(job: number, datum: string): number | undefined {
     const kept = this.sql.first`

@@ -60,12 +60,12 @@ export async function answerLogs(
   { ledger, peers }: { readonly ledger: Read & Pick<Ledger, "exists">; readonly peers: Pick<Peers, "now"> },
   { request, jobLogged }: { request: LogsCall; jobLogged: (waitMs: number) => Promise<void> },
 ): ReturnType<PipelineApi["logs"]> {
-  const { job: id, datum, after, waitMs } = request;
+  const { job: id, datum, after, waitMs, tail } = request;
   const deadline = peers.now() + (waitMs ?? 0);
   for (;;) {
     const job = ledger.exists ? ledger.jobs.byId(id) : undefined;
     if (!job) return { ok: false, reason: "no-such-job" };
-    const page = readLogs(ledger, { job, datum, after, follows: waitMs !== null });
+    const page = readLogs(ledger, { job, datum, after, tail, follows: waitMs !== null });
     if (typeof page === "string") return { ok: false, reason: page };
     const leftMs = deadline - peers.now();
     if (page.rest !== "later" || page.chunks.length > 0 || leftMs <= 0) return { ok: true, ...page };
@@ -84,6 +84,8 @@ interface Question {
   /** An id, or what it begins with. */
   readonly datum: string | undefined;
   readonly after: string | null;
+  /** Without a place: so many of the last lines. */
+  readonly tail: number | undefined;
   /** Whether what will yet be printed is asked for, too. */
   readonly follows: boolean;
 }
@@ -94,16 +96,18 @@ interface Question {
  */
 function readLogs(
   ledger: Read,
-  { job, datum, after, follows }: Question,
+  { job, datum, after, tail, follows }: Question,
 ): LogPage | "no-such-datum" | "several-datums" | "no-such-place" {
-  const place = parsePlace(after);
-  if (!place) return "no-such-place";
+  const asked = parsePlace(after);
+  if (!asked) return "no-such-place";
   const found = datum === undefined ? undefined : findDatum(ledger, { job, datum });
   if (found === "no-such-datum" || found === "several-datums") return found;
   const at =
     found === undefined
       ? { job: job.n }
       : { job: homeOf(ledger, { job, id: found.datum }), datum: found.datum };
+  const place =
+    after === null && tail !== undefined ? ledger.logReader.end(at.job, { ...at, lines: tail }) : asked;
   if ("tail" in place) return tailPage(ledger, { at, place });
   const page = keptPage(ledger, { at, place });
   if (page.rest === "more") return page;

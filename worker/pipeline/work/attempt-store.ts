@@ -33,6 +33,15 @@ export interface ShownAttempt extends FailedAttempt {
   readonly finishedAt: number | null;
 }
 
+/** One that succeeded, with how long its command took. */
+export interface RanAttempt {
+  readonly finishedAt: number;
+  readonly id: string;
+  readonly key: string;
+  readonly node: string | null;
+  readonly millis: number;
+}
+
 /** Why an attempt did not succeed. */
 export interface Fault {
   readonly exitCode: number | null;
@@ -249,6 +258,31 @@ export class AttemptStore extends Store {
   /** Whether a datum has failed in a job. */
   hasFailed(job: number, id: string): boolean {
     return this.sql.has`SELECT 1 FROM attempts WHERE job = ${job} AND id = ${id} AND state = 'failed'`;
+  }
+
+  /** How long the datums of a job ran that it ran with success, of the first `limit` that it has: an id is a hash, so any of them. */
+  durations(job: number, limit: number): RanAttempt[] {
+    return this.sql.all<RanAttempt>`
+      SELECT a.id, a.key, a.node, a.finished_at AS finishedAt, r.millis FROM (
+        SELECT job, id, key, node, state, finished_at FROM attempts WHERE job = ${job} ORDER BY id LIMIT ${limit}) AS a
+      CROSS JOIN results AS r ON r.id = a.id AND r.job = a.job
+      WHERE a.state = 'success' ORDER BY r.millis, a.id`;
+  }
+
+  /** When the last of a job's datums failed, of the first `limit` of them. */
+  lastFailure(job: number, limit: number): number | null {
+    const row = this.sql.first<{ at: number | null }>`
+      SELECT max(at) AS at FROM (
+        SELECT finished_at AS at FROM attempts INDEXED BY attempts_failed
+        WHERE state = 'failed' AND job = ${job} LIMIT ${limit})`;
+    return row?.at ?? null;
+  }
+
+  /** The first lease, by its id, under which a datum of a job runs now. */
+  firstLease(job: number): string | null {
+    const row = this.sql.first<{ lease: string | null }>`
+      SELECT min(lease) AS lease FROM attempts INDEXED BY attempts_by_lease WHERE lease IS NOT NULL AND job = ${job}`;
+    return row?.lease ?? null;
   }
 
   /** What a job ran or is to run, by id, after one. */

@@ -8,9 +8,17 @@ const MAX_KNOWN = 1000;
 export class CodeStore extends Store {
   readonly #numbers = new Map<string, number>();
   readonly #codes = new Map<number, Code>();
+  /** While those are looked for that nothing names: what was found to be named, and what got a result since. */
+  #named: Set<number> | undefined;
 
   /** The number of a code, which it gets with its first result. */
   numberOf(code: Code): number {
+    const number = this.#numberOf(code);
+    this.#named?.add(number);
+    return number;
+  }
+
+  #numberOf(code: Code): number {
     const name = JSON.stringify([code.version, code.node, code.executor, code.image]);
     const known = this.#numbers.get(name);
     if (known !== undefined) return known;
@@ -33,6 +41,42 @@ export class CodeStore extends Store {
     if (this.#codes.size >= MAX_KNOWN) this.#codes.clear();
     this.#codes.set(number, code);
     return code;
+  }
+
+  /** The number of the newest one; 0 if there is none. */
+  newest(): number {
+    return this.sql.first<{ number: number | null }>`SELECT max(number) AS number FROM codes`?.number ?? 0;
+  }
+
+  count(): number {
+    return this.sql.first<{ count: number }>`SELECT count(*) AS count FROM codes`?.count ?? 0;
+  }
+
+  /** From now on it is noted what is named: what the caller adds, and what gets a result. */
+  beginSweep(): { add(numbers: readonly number[]): void } {
+    const named = new Set<number>();
+    this.#named = named;
+    return {
+      add(numbers) {
+        for (const number of numbers) named.add(number);
+      },
+    };
+  }
+
+  /** Forgets some of those up to a number that nothing names. Returns whether there may be more. */
+  removeUnnamed(upTo: number, limit: number): boolean {
+    const named = this.#named;
+    if (!named) return false;
+    const gone = this.sql.all<{ number: number }>`
+      SELECT number FROM codes WHERE number <= ${upTo}
+        AND number NOT IN (SELECT value FROM json_each(${JSON.stringify([...named])})) LIMIT ${limit}`;
+    for (const { number } of gone) this.sql.run`DELETE FROM codes WHERE number = ${number}`;
+    if (gone.length > 0) this.forget();
+    return gone.length === limit;
+  }
+
+  endSweep(): void {
+    this.#named = undefined;
   }
 
   /** What is in memory may not be what is written. */

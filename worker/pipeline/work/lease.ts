@@ -127,7 +127,7 @@ function takeDatums(
   const share = Math.ceil(ledger.attempts.queued(allowed * max) / allowed);
   const jobs = new Map<number, JobRow>();
   return ledger.attempts.next(Math.min(share, max), ended).map((attempt) => {
-    const lease = peers.id();
+    const lease = peers.id(definition.uid);
     ledger.attempts.run(attempt, { lease, worker, node, until });
     const job = jobs.get(attempt.job) ?? ledger.jobs.get(attempt.job);
     if (!job) throw new Error(`an attempt of job ${attempt.job}, which is not there`);

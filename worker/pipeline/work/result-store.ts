@@ -2,6 +2,8 @@ import type { ContentId } from "../../../protocol/content.ts";
 import type { Output } from "../../../protocol/runner.ts";
 import type { Sql } from "../../sqlite/sql.ts";
 import { Store } from "../../sqlite/store.ts";
+import type { GivenUp } from "../inputs/erasure-store.ts";
+import type { GivenUpStore } from "./given-up-store.ts";
 
 export interface OutputRow extends ContentId {
   readonly path: string;
@@ -32,11 +34,13 @@ export interface ResultOrigin {
 /** Successes and what they wrote, by datum id: a datum that comes back after its death is done already. */
 export class ResultStore extends Store {
   readonly #salt: () => string;
+  readonly #givenUp: GivenUpStore;
 
   /** `salt`: results of another one do not count. */
-  constructor(sql: Sql, salt: () => string) {
+  constructor(sql: Sql, { salt, givenUp }: { salt: () => string; givenUp: GivenUpStore }) {
     super(sql);
     this.#salt = salt;
+    this.#givenUp = givenUp;
   }
 
   /** Under the present salt, unless another one is asked for. */
@@ -63,8 +67,23 @@ export class ResultStore extends Store {
 
   /** Forgets a result whose contents are gone. */
   drop(id: string): void {
-    this.sql.run`DELETE FROM outputs WHERE id = ${id} AND salt = ${this.#salt()}`;
-    this.sql.run`DELETE FROM results WHERE id = ${id} AND salt = ${this.#salt()}`;
+    this.#remove({ id, salt: this.#salt() });
+  }
+
+  /** A result has what it wrote to a path no more. Returns the content, and the upload that keeps it if one does. */
+  dropOutput({ id, salt }: ResultKey, path: string): GivenUp | undefined {
+    const output = this.sql.first<ContentId>`
+      DELETE FROM outputs WHERE id = ${id} AND salt = ${salt} AND path = ${path} RETURNING digest, size`;
+    const upload = this.sql.first<{ upload: string | null }>`
+      SELECT upload FROM results WHERE id = ${id} AND salt = ${salt}`?.upload;
+    return output && upload ? { ...output, upload } : undefined;
+  }
+
+  /** Whether a result has a content by an upload: several results may have come by one. */
+  names({ upload, digest, size }: GivenUp): boolean {
+    return this.sql.has`
+      SELECT 1 FROM results AS r INDEXED BY results_by_upload CROSS JOIN outputs AS o ON o.id = r.id AND o.salt = r.salt
+      WHERE r.upload = ${upload} AND o.digest = ${digest} AND o.size = ${size} LIMIT 1`;
   }
 
   /** What a result wrote, by path, from one on. */
@@ -74,18 +93,118 @@ export class ResultStore extends Store {
       WHERE id = ${id} AND salt = ${salt} AND path >= ${from} ORDER BY path LIMIT ${limit}`;
   }
 
-  /** Forgets the results of other salts among the next `limit` after a place; returns the place after them, null at the end. */
+  /** What results that name an upload wrote, each content once; as many as `limit`. */
+  contentsOf(upload: string, limit: number): ContentId[] {
+    return this.sql.all<ContentId>`
+      SELECT DISTINCT o.digest, o.size
+      FROM results AS r INDEXED BY results_by_upload CROSS JOIN outputs AS o ON o.id = r.id AND o.salt = r.salt
+      WHERE r.upload = ${upload} LIMIT ${limit}`;
+  }
+
+  /**
+   * Forgets the results of other salts among the next `limit` after a place, some of them if they wrote much; returns the
+   * place to go on after, null at the end.
+   */
   trim(after: ResultKey, limit: number): ResultKey | null {
     const salt = this.#salt();
     const keys = this.sql.all<ResultKey>`
       SELECT id, salt FROM results WHERE (id, salt) > (${after.id}, ${after.salt}) ORDER BY id, salt LIMIT ${limit}`;
-    for (const stale of keys.filter((key) => key.salt !== salt)) {
-      this.sql.run`DELETE FROM outputs WHERE id = ${stale.id} AND salt = ${stale.salt}`;
-      this.sql.run`DELETE FROM results WHERE id = ${stale.id} AND salt = ${stale.salt}`;
+    let room = ROWS_AT_ONCE;
+    for (const key of keys) {
+      if (key.salt !== salt) room -= this.#remove(key);
+      if (room <= 0) return key;
     }
     return keys.length < limit ? null : (keys.at(-1) ?? null);
   }
+
+  /** Some datums died that had these results: notes the job with which the last one went, unless another one has them. */
+  outlive(dead: readonly Ended[]): void {
+    // One row each: an UPDATE that meets several takes any of them.
+    const last = new Map<string, Ended>();
+    for (const each of dead) {
+      const name = `${each.id} ${each.salt}`;
+      const other = last.get(name);
+      if (!other || other.died < each.died) last.set(name, each);
+    }
+    const rows = JSON.stringify([...last.values()].map(({ id, salt, died }) => [id, salt, died]));
+    this.sql.run`
+      UPDATE results SET lived_until = max(ifnull(lived_until, 0), dead.value ->> 2) FROM json_each(${rows}) AS dead
+      WHERE results.id = dead.value ->> 0 AND results.salt = dead.value ->> 1
+        AND NOT EXISTS (SELECT 1 FROM datums WHERE datums.id = results.id)`;
+  }
+
+  /**
+   * The same for results whose datums went while nobody wrote that down, among the next `limit` after a place: they count
+   * as gone with a job. Returns the place to go on after, null at the end.
+   */
+  adopt(after: ResultKey, { job, limit }: { job: number; limit: number }): ResultKey | null {
+    const keys = this.sql.all<ResultKey>`
+      SELECT id, salt FROM results WHERE (id, salt) > (${after.id}, ${after.salt}) ORDER BY id, salt LIMIT ${limit}`;
+    const last = keys.at(-1);
+    if (!last) return null;
+    this.sql.run`
+      UPDATE results SET lived_until = ${job}
+      WHERE (id, salt) > (${after.id}, ${after.salt}) AND (id, salt) <= (${last.id}, ${last.salt})
+        AND lived_until IS NULL AND NOT EXISTS (SELECT 1 FROM datums WHERE datums.id = results.id)`;
+    return keys.length < limit ? null : last;
+  }
+
+  /**
+   * Forgets results among the next ones, by the job with which their last datum went, up to `until`, that no kept commit
+   * needs: none of a job that had such a datum. Returns the place to go on after, null at the end.
+   */
+  free(after: EndedPlace, { until, limit }: { until: number; limit: number }): EndedPlace | null {
+    const rows = this.sql.all<EndedPlace & { job: number; lives: 0 | 1; needed: 0 | 1 }>`
+      SELECT id, salt, lived_until AS died, job,
+        EXISTS (SELECT 1 FROM datums WHERE datums.id = results.id) AS lives,
+        EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_kept
+          WHERE output_commit IS NOT NULL AND released = 0 AND n >= results.job AND n < lived_until) AS needed
+      FROM results INDEXED BY results_by_end
+      WHERE lived_until IS NOT NULL AND (lived_until, id, salt) > (${after.died}, ${after.id}, ${after.salt})
+        AND lived_until <= ${until}
+      ORDER BY lived_until, id, salt LIMIT ${limit}`;
+    let room = ROWS_AT_ONCE;
+    for (const { id, salt, died, lives, needed } of rows) {
+      // The datum came back: the result has no end any more.
+      if (lives) this.sql.run`UPDATE results SET lived_until = NULL WHERE id = ${id} AND salt = ${salt}`;
+      else if (!needed) room -= this.#remove({ id, salt });
+      if (room <= 0) return { id, salt, died };
+    }
+    const last = rows.length < limit ? undefined : rows.at(-1);
+    return last ? { id: last.id, salt: last.salt, died: last.died } : null;
+  }
+
+  /** The codes of the next `limit` results after a place, and the place to go on after, null at the end. */
+  codes(after: ResultKey, limit: number): { readonly codes: number[]; readonly next: ResultKey | null } {
+    const rows = this.sql.all<ResultKey & { code: number | null }>`
+      SELECT id, salt, code FROM results WHERE (id, salt) > (${after.id}, ${after.salt}) ORDER BY id, salt LIMIT ${limit}`;
+    const last = rows.length < limit ? undefined : rows.at(-1);
+    return {
+      codes: rows.flatMap(({ code }) => code ?? []),
+      next: last ? { id: last.id, salt: last.salt } : null,
+    };
+  }
+
+  /** Returns how many rows went. A result has MAX_OUTPUTS_PER_DATUM outputs at most, which one transaction removes. */
+  #remove({ id, salt }: ResultKey): number {
+    const result = this.sql.first<{ upload: string | null }>`
+      DELETE FROM results WHERE id = ${id} AND salt = ${salt} RETURNING upload`;
+    if (!result) return 0;
+    this.#givenUp.add(result.upload);
+    return 1 + this.sql.execute("DELETE FROM outputs WHERE id = ? AND salt = ?", [id, salt]).rowsWritten;
+  }
 }
+
+/** Rows that one transaction of some milliseconds removes. */
+const ROWS_AT_ONCE = 3000;
+
+/** A result of which a datum died, and with which job. */
+export interface Ended extends ResultKey {
+  readonly died: number;
+}
+
+/** A place among results whose datums are gone. */
+export type EndedPlace = Ended;
 
 /** A result's place among all of them. */
 export interface ResultKey {

@@ -37,7 +37,7 @@ export function takeTasks(tx: Tx, uses: TakesTasks, request: TaskRequest): Task[
   const taken: Task[] = [];
   let size = 0;
   for (const row of rows) {
-    const lease = peers.id();
+    const lease = peers.id(definition.uid);
     const task = taskOf(ledger, { row, definition, lease, job: oldest.id });
     if (!task) continue;
     ledger.tasks.run(row.id, { lease, worker, until });

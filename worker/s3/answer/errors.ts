@@ -18,12 +18,17 @@ export const S3_ERRORS = {
   BadRequest: { status: 400, message: "The request lacks something." },
   BranchFull: {
     status: 400,
-    message: "The branch's history is full: copy what is needed to a new branch.",
+    message:
+      "The branch's database is full. Keep less of its history ('sluice branch keep <branch>.<repo> --commits N'), and delete files, which is still possible: both give room within minutes. 'sluice repo usage <repo>' shows what holds most; or write to another branch.",
   },
   BucketAlreadyOwnedByYou: { status: 409, message: "The bucket exists already and is yours." },
   EntityTooSmall: {
     status: 400,
     message: "A part other than the last is smaller than 5 MiB: upload it again, larger.",
+  },
+  HeldByFork: {
+    status: 409,
+    message: "A branch that was made from this one has a copy of the version.",
   },
   IncompleteBody: {
     status: 400,
@@ -68,12 +73,13 @@ export const S3_ERRORS = {
   NoSuchBucket: { status: 404, message: "The bucket does not exist." },
   NoSuchCORSConfiguration: { status: 404, message: "The CORS configuration does not exist." },
   NoSuchKey: { status: 404, message: "The key does not exist." },
+  NoSuchLifecycleConfiguration: { status: 404, message: "The lifecycle configuration does not exist." },
   NoSuchUpload: {
     status: 404,
     message:
       "The multipart upload does not exist: it was completed, aborted, or ran out, or was never begun.",
   },
-  NoSuchVersion: { status: 404, message: "The branch has no commit of that id." },
+  NoSuchVersion: { status: 404, message: "The branch has no commit of that id, or keeps it no more." },
   NotImplemented: { status: 501, message: "This is not implemented yet." },
   OperationAborted: {
     status: 409,

@@ -25,6 +25,8 @@ export type BranchReason = ReasonsOf<
   | "reserve"
   | "put"
   | "commit"
+  | "erase"
+  | "copies"
   | "createMultipart"
   | "listMultiparts"
   | "view"
@@ -74,6 +76,7 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
     message:
       "If-Match or If-None-Match does not hold for what is at the key: look at its ETag, then try again.",
   },
+  "held-by-forks": { code: "HeldByFork" },
   forking: {
     code: "ServiceUnavailable",
     message:

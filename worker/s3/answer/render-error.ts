@@ -1,4 +1,5 @@
 import { CATALOGUE_WORDS, catalogueFault } from "../../core/catalogue-fault.ts";
+import type { RequestEvent } from "../../request-log.ts";
 import { S3Error } from "./errors.ts";
 import { xmlBody } from "./xml.ts";
 
@@ -7,11 +8,13 @@ export interface FailedRequest {
   /** The request's path, as sent. */
   readonly resource: string;
   readonly requestId: string;
+  readonly event: RequestEvent;
 }
 
 /** The one place where a failure becomes an answer. */
 export function renderError(error: unknown, request: FailedRequest): Response {
   const failure = error instanceof S3Error ? error : unexpected(error, request);
+  request.event.code = failure.code;
   const headers = { ...failure.headers, "x-amz-request-id": request.requestId };
   const { status } = failure;
   // An answer to HEAD has no body: clients take the code from the status.

@@ -35,6 +35,7 @@ export async function verify(request: SignableRequest, options: VerifyOptions): 
     region: claim.region,
   });
   if (!matches(request, { claim, signingKey })) return MISMATCH;
+  options.keys.used(key.id);
   const payload = payloadOf(claim.payloadHash, () => chunkSigning(claim, signingKey));
   return { ok: true, caller: { keyId: key.id, scope: key.scope, payload } };
 }

@@ -20,10 +20,13 @@ export class UploadLease {
     };
   }
 
-  /** Best effort: an upload that is not given up runs out by itself. */
-  async abort(): Promise<void> {
+  /**
+   * Best effort: an upload that is not given up runs out by itself. `leaves`: blobs may be left. Call it when what was
+   * brought is removed: while the upload is open, a crash is noticed.
+   */
+  async abort({ leaves }: { readonly leaves: boolean }): Promise<void> {
     if (this.#upload === undefined) return;
-    await this.#bucket.branch.abortUpload({ upload: this.#upload }).catch(() => {});
+    await this.#bucket.branch.abortUpload({ upload: this.#upload, leaves }).catch(() => {});
   }
 
   async #open(): Promise<{ upload: string; uid: string }> {

@@ -1,7 +1,8 @@
 import { byteSource } from "../../blobs/body-reader.ts";
 import type { Content } from "../../blobs/content.ts";
 import type { ByteRange } from "../../blobs/port.ts";
-import { readContent } from "../../blobs/read-content.ts";
+import { readContent } from "../../blobs/read/read-content.ts";
+import type { ReadHold } from "../../blobs/read/read-hold.ts";
 import { type WriteOptions, writeContent } from "../../blobs/write-content.ts";
 import type { FileRead } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
@@ -14,6 +15,8 @@ type Passed = Pick<
 
 export interface BytesToCopy extends Passed {
   readonly file: FileRead;
+  /** Of the branch that has the file. */
+  readonly hold: ReadHold;
   /** Absent: the whole. */
   readonly range?: ByteRange;
 }
@@ -25,9 +28,9 @@ export interface CopiedBytes {
 }
 
 /** Streams the bytes of a file into blobs of another branch. A whole file must come out with the digest that it has. */
-export async function copyBytes({ file, range, ...passed }: BytesToCopy): Promise<CopiedBytes> {
+export async function copyBytes({ file, hold, range, ...passed }: BytesToCopy): Promise<CopiedBytes> {
   const { digest, size, body } = file;
-  const bytes = await readContent(passed.store, { body, size, ...(range && { range }) });
+  const bytes = await readContent(passed.store, { body, size, hold, ...(range && { range }) });
   const written = await writeContent(byteSource(streamOf(bytes)), {
     ...passed,
     declaredSize: range?.length ?? size,

@@ -44,6 +44,7 @@ async function bring(request: ObjectRequest, copy: Copy): Promise<Committed> {
     if (reserved.missing.length === 0) return await refer(request, { ...copy, upload });
     const { content } = await copyBytes({
       file: copy.source.file,
+      hold: request.context.hold(copy.source.address),
       store: blobs,
       ...lease.callbacks,
       openUpload: async () => ({ upload, uid }),
@@ -51,8 +52,7 @@ async function bring(request: ObjectRequest, copy: Copy): Promise<Committed> {
     });
     return await putCopy(request, { ...copy, content, brought: { upload, blobs } });
   } catch (error) {
-    await lease.abort();
-    await blobs.discard();
+    await lease.abort({ leaves: !(await blobs.discard()) });
     throw error;
   }
 }

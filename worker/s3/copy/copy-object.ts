@@ -1,7 +1,7 @@
 import { byteSource } from "../../blobs/body-reader.ts";
 import { createChecksum } from "../../blobs/hash/checksum-hasher.ts";
 import type { BlobStore } from "../../blobs/port.ts";
-import { type ContentToRead, readContent } from "../../blobs/read-content.ts";
+import { type ContentToRead, readContent } from "../../blobs/read/read-content.ts";
 import type { Committed, StoredAttributes } from "../../branch/contract.ts";
 import { encodeBase64 } from "../../core/base64.ts";
 import type { Checksum, ChecksumAlgorithm } from "../../core/checksums.ts";
@@ -83,7 +83,7 @@ function refuseNoChange({ key, headers, address }: ObjectRequest, source: CopySo
 async function copiedAttributes(
   { headers, key, context }: Pick<ObjectRequest, "headers" | "key" | "context">,
   {
-    source: { file },
+    source: { file, address },
     directive,
     algorithm,
   }: { source: CopySource; directive: Directive; algorithm: ChecksumAlgorithm | undefined },
@@ -93,7 +93,13 @@ async function copiedAttributes(
   if (algorithm === undefined || algorithm === checksum?.algorithm) {
     return { ...attributes, ...(checksum && { checksum }), ...(parts && { parts }) };
   }
-  const computed = await computeChecksum(context.blobs, { body: file.body, size: file.size, algorithm });
+  const { body, size } = file;
+  const computed = await computeChecksum(context.blobs, {
+    body,
+    size,
+    hold: context.hold(address),
+    algorithm,
+  });
   // The parts' checksums are of the old algorithm, and so are dropped.
   return { ...attributes, checksum: computed, ...(parts && { parts: { sizes: parts.sizes } }) };
 }

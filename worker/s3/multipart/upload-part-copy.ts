@@ -57,7 +57,7 @@ async function addCopy(request: UploadRequest, copy: PartCopy): Promise<CopiedBy
 }
 
 /** The request as far as it says which upload the part goes to. */
-type PartTarget = Pick<UploadRequest, "branch" | "uploadId" | "now">;
+type PartTarget = Pick<UploadRequest, "branch" | "uploadId" | "now" | "context">;
 type PartBringing = PartCopy & { readonly blobs: BroughtBlobs };
 
 /** Returns undefined if the bytes must be copied: inline content has no blobs to refer to, and another's may just have gone. */
@@ -65,11 +65,14 @@ async function addReference(request: PartTarget, copy: PartBringing): Promise<Co
   const { source, range, upload } = copy;
   const { digest, size, body, life } = source.file;
   if (source.place === "other-branch" || body.kind === "inline") return undefined;
-  const { content, checksum } = await composeContent(only({ body, size, ...(range && { range }) }), {
-    store: copy.blobs,
-    owner: { uid: upload.uid, upload: request.uploadId },
-    ...(upload.checksum && { checksum: upload.checksum.algorithm }),
-  });
+  const compose = () =>
+    composeContent(only({ body, size, ...(range && { range }) }), {
+      store: copy.blobs,
+      owner: { uid: upload.uid, upload: request.uploadId },
+      ...(upload.checksum && { checksum: upload.checksum.algorithm }),
+    });
+  const hold = request.context.hold(source.address);
+  const { content, checksum } = await hold.during(copy.blobs, body, compose);
   const part = { content: { ...content, keeps: [{ digest, size, life }] }, checksum };
   const added = await addPart(request, { ...copy, part });
   if (added.ok) return part;
@@ -82,6 +85,7 @@ async function addBytes(request: PartTarget, copy: PartBringing): Promise<Copied
   const part = await copyBytes({
     store: blobs,
     file: source.file,
+    hold: request.context.hold(source.address),
     ...(range && { range }),
     ...(upload.checksum && { checksum: upload.checksum.algorithm }),
     inline: "never",

@@ -1,7 +1,7 @@
+import { DEFAULT_CONTENT_TYPE, guessContentType } from "../../../protocol/content-types.ts";
 import type { Attributes } from "../../../protocol/files.ts";
 import { S3Error } from "../answer/errors.ts";
 import { MAX_METADATA_BYTES } from "../limits.ts";
-import { DEFAULT_CONTENT_TYPE, guessContentType } from "./content-types.ts";
 
 const META = "x-amz-meta-";
 

@@ -1,5 +1,7 @@
 import { pathFault } from "../../../protocol/paths.ts";
 import type { CommitNote, Committed, WriteCondition } from "../../branch/contract.ts";
+import { permits, refusalText } from "../../core/permissions.ts";
+import { heldAt } from "../../erase.ts";
 import { type S3Code, S3Error } from "../answer/errors.ts";
 import { branchFailure, keyFailure } from "../answer/failures.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags, xmlAnswer } from "../answer/xml.ts";
@@ -10,8 +12,12 @@ import { MAX_KEYS, MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import { ownTag } from "../request/conditions.ts";
 import { NOTE_HEADERS, readNote } from "../request/note.ts";
+import { eraseVersions, heldFailure } from "./erase-versions.ts";
 
-/** Up to 1,000 keys in one commit. A key that cannot be deleted, or that its ETag protects, is an error of its own and stops no other. */
+/**
+ * Up to 1,000 keys in one commit, or versions of keys, which are erased for good; all in one step. A key that cannot be deleted,
+ * or that its ETag protects, is an error of its own and stops no other; so is a version that a fork has.
+ */
 export const deleteObjects: Operation<BucketRequest> = {
   permission: "write",
   query: ["delete"],
@@ -20,14 +26,80 @@ export const deleteObjects: Operation<BucketRequest> = {
   async handle(request) {
     const note = readNote(request);
     const asked = parseDeleteRequest(await readTextBody(request, MAX_XML_BYTES));
-    const commit = await commitDeletions(request.tree, { ...asked, note });
-    const { gone, kept } = outcome(asked, commit);
+    const done = await deleteAll(request, mayErase(request, asked), note);
     return xmlAnswer("DeleteResult", {
-      Deleted: asked.verbosity === "quiet" ? [] : gone.map(({ key }) => deletedTags(key, commit)),
-      Error: kept.map(errorTags),
+      Deleted: asked.verbosity === "quiet" ? [] : done.gone,
+      Error: done.kept.map(errorTags),
     });
   },
 };
+
+interface Answered {
+  readonly gone: readonly XmlTags[];
+  readonly kept: readonly FailedDeletion[];
+}
+
+/** Refuses the versions if the caller may only write, or if the bucket has none. */
+function mayErase({ address, caller }: BucketRequest, asked: DeleteRequest): DeleteRequest {
+  const need = { permission: "admin", repo: address.repo } as const;
+  const refusal =
+    address.view !== undefined
+      ? new S3Error("InvalidRequest", { message: NO_VERSIONS })
+      : permits(caller.scope, need)
+        ? undefined
+        : new S3Error("AccessDenied", { message: refusalText(caller.scope, need) });
+  if (refusal === undefined) return asked;
+  const refused = asked.erasures.map(({ key, version }) => ({ ...failedDeletion(key, refusal), version }));
+  return { ...asked, erasures: [], failed: [...asked.failed, ...refused] };
+}
+
+async function deleteAll(request: BucketRequest, asked: DeleteRequest, note: CommitNote): Promise<Answered> {
+  const { erasures } = asked;
+  if (erasures.length === 0) {
+    const commit = await commitDeletions(request.tree, { ...asked, note });
+    return answered(asked, commit);
+  }
+  const versions = erasures.map(({ key, version }) => ({ path: key, version }));
+  const deletions = operationsOf(asked);
+  const done = await eraseVersions(request, { versions, deletions, note });
+  const { deleted = { ok: true, commit: null } } = done;
+  const answers = deleted.ok
+    ? answered(asked, deleted)
+    : {
+        gone: [],
+        kept: [
+          ...asked.failed,
+          ...asked.deletions.map(({ key }) => failedDeletion(key, branchFailure(deleted))),
+        ],
+      };
+  const markers = new Set(
+    done.erased.flatMap(({ kind, path, version }) => (kind === "deletion" ? [nameOf(path, version)] : [])),
+  );
+  const gone = [...answers.gone];
+  const kept = [...answers.kept];
+  for (const { key, version } of erasures) {
+    const held = heldAt(done.held, key);
+    if (held.length > 0) kept.push({ ...failedDeletion(key, heldFailure(request, held)), version });
+    else {
+      const marker = markers.has(nameOf(key, version));
+      gone.push({
+        Key: key,
+        VersionId: version,
+        ...(marker && { DeleteMarker: true, DeleteMarkerVersionId: version }),
+      });
+    }
+  }
+  return { gone, kept };
+}
+
+function nameOf(key: string, version: string): string {
+  return JSON.stringify([key, version]);
+}
+
+function answered(asked: DeleteRequest, commit: Outcome): Answered {
+  const { gone, kept } = outcome(asked, commit);
+  return { gone: gone.map(({ key }) => deletedTags(key, commit)), kept };
+}
 
 type Outcome = Pick<Committed, "commit" | "leftOut">;
 
@@ -39,13 +111,14 @@ async function commitDeletions(
     await existing(tree);
     return { commit: null };
   }
-  const operations = deletions.map(({ key, condition }) => ({
-    delete: key,
-    ...(condition && { condition }),
-  }));
+  const operations = operationsOf({ deletions });
   const done = await tree.commit({ operations, onFailedCondition: "leave-out", note });
   if (!done.ok) throw branchFailure(done);
   return done;
+}
+
+function operationsOf({ deletions }: Pick<DeleteRequest, "deletions">) {
+  return deletions.map(({ key, condition }) => ({ delete: key, ...(condition && { condition }) }));
 }
 
 function outcome(
@@ -72,13 +145,14 @@ function errorTags({ key, version, code, message }: FailedDeletion): XmlTags {
   return { Key: key, VersionId: version, Code: code, Message: message };
 }
 
-/** The answer to a client that wants a version deleted. */
-export const NO_VERSION_GOES =
-  "Deleting a version is not implemented: every commit stays readable by its id. Leave the version out to delete the key.";
+const NO_VERSIONS =
+  "The bucket of an open commit, a commit or a tag has no versions: erase the version in the branch's own bucket.";
 
 /** What the body of a DeleteObjects asks for. */
 interface DeleteRequest {
   readonly deletions: readonly Deletion[];
+  /** Versions to be erased. */
+  readonly erasures: readonly VersionErasure[];
   /** Objects whose deletion cannot even be tried. */
   readonly failed: readonly FailedDeletion[];
   readonly verbosity: "verbose" | "quiet";
@@ -87,6 +161,11 @@ interface DeleteRequest {
 interface Deletion {
   readonly key: string;
   readonly condition?: WriteCondition;
+}
+
+interface VersionErasure {
+  readonly key: string;
+  readonly version: string;
 }
 
 interface FailedDeletion {
@@ -108,7 +187,8 @@ function parseDeleteRequest(text: string): DeleteRequest {
   if (unknown !== undefined) throw malformed(`Delete holds ${unknown}, it may hold Object and Quiet`);
   const parsed = objects.map(parseObject);
   return {
-    deletions: parsed.filter((each) => !isFailed(each)),
+    deletions: parsed.filter((each) => !isFailed(each) && !isErasure(each)),
+    erasures: parsed.filter(isErasure),
     failed: parsed.filter(isFailed),
     verbosity: parseQuiet(tags.get("Quiet") ?? []),
   };
@@ -125,13 +205,12 @@ function parseQuiet([quiet = "false", ...others]: readonly ParsedXml[]): "verbos
   return text === "true" ? "quiet" : "verbose";
 }
 
-function parseObject(object: ParsedXml): Deletion | FailedDeletion {
+function parseObject(object: ParsedXml): Deletion | VersionErasure | FailedDeletion {
   const tags = tagsOf(object);
   const key = textOf(tags, "Key");
   if (key === undefined) throw malformed("each Object must have one Key");
   const version = textOf(tags, "VersionId");
-  if (version !== undefined) return { ...failedDeletion(key, notImplemented(NO_VERSION_GOES)), version };
-  const unknown = [...tags.keys()].find((name) => name !== "Key" && name !== "ETag");
+  const unknown = [...tags.keys()].find((name) => name !== "Key" && name !== "ETag" && name !== "VersionId");
   if (unknown !== undefined) {
     const message = `${unknown} of an Object is not implemented: send the Key, and the ETag where it must be that one.`;
     return failedDeletion(key, notImplemented(message));
@@ -139,9 +218,16 @@ function parseObject(object: ParsedXml): Deletion | FailedDeletion {
   const fault = pathFault(key);
   if (fault !== undefined) return failedDeletion(key, keyFailure(key, fault));
   const tag = textOf(tags, "ETag");
+  if (version !== undefined) {
+    if (version !== "" && tag === undefined) return { key, version };
+    return { ...failedDeletion(key, new S3Error("InvalidArgument", { message: BAD_VERSION })), version };
+  }
   if (tag === undefined) return { key };
   return { key, condition: { match: tag.trim() === "*" ? "any" : ownTag(tag) } };
 }
+
+const BAD_VERSION =
+  "The VersionId of an Object is empty, or comes with an ETag, which is about the newest version: give the id of a version alone.";
 
 /** The text of a tag that may be there once. */
 function textOf(tags: ReadonlyMap<string, readonly ParsedXml[]>, name: string): string | undefined {
@@ -150,8 +236,12 @@ function textOf(tags: ReadonlyMap<string, readonly ParsedXml[]>, name: string): 
   throw malformed(`an Object may have one ${name}, which holds text`);
 }
 
-function isFailed(each: Deletion | FailedDeletion): each is FailedDeletion {
+function isFailed(each: Deletion | VersionErasure | FailedDeletion): each is FailedDeletion {
   return "code" in each;
+}
+
+function isErasure(each: Deletion | VersionErasure | FailedDeletion): each is VersionErasure {
+  return !isFailed(each) && "version" in each;
 }
 
 function notImplemented(message: string): S3Error {

@@ -1,4 +1,4 @@
-import { readContent } from "../../blobs/read-content.ts";
+import { readContent } from "../../blobs/read/read-content.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { SELECT_HEADERS, SELECT_QUERY, SELECT_UNSIGNED, selectObject } from "./select-object.ts";
 
@@ -12,7 +12,10 @@ export const getObject: Operation<ObjectRequest> = {
   async handle(request) {
     const { status, headers, file, range } = await selectObject(request);
     if (status === 304) return new Response(null, { status, headers });
-    const body = await readContent(request.context.blobs, { body: file.body, size: file.size, range });
+    const { blobs, hold, event } = request.context;
+    event.bytesOut = range.length;
+    const { body: kept, size } = file;
+    const body = await readContent(blobs, { body: kept, size, range, hold: hold(request.address) });
     // The platform would compress bytes that a Content-Encoding says are compressed already.
     return new Response(body, { status, headers, encodeBody: "manual" });
   },

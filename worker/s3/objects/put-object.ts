@@ -61,8 +61,7 @@ export const putObject: Operation<ObjectRequest> = {
       const version = await versionHeader(request, { path: key, content, commit: put.commit });
       return new Response(null, { headers: { ...contentHeaders(content, checksum), ...version } });
     } catch (error) {
-      await lease.abort();
-      await blobs.discard();
+      await lease.abort({ leaves: !(await blobs.discard()) });
       throw error;
     }
   },

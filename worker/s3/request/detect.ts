@@ -75,8 +75,10 @@ function bucketOperation({ method, query }: Asked): BucketOperationName {
     case "HEAD":
       return "HeadBucket";
     case "PUT":
+      if (query.has("lifecycle")) return "PutBucketLifecycleConfiguration";
       return query.has("cors") ? "PutBucketCors" : "CreateBucket";
     case "DELETE":
+      if (query.has("lifecycle")) return "DeleteBucketLifecycle";
       return query.has("cors") ? "DeleteBucketCors" : "DeleteBucket";
     case "POST":
       if (query.has("delete")) return "DeleteObjects";
@@ -92,6 +94,7 @@ function bucketOperation({ method, query }: Asked): BucketOperationName {
 function bucketRead(query: Asked["query"]): BucketOperationName {
   if (query.has("location")) return "GetBucketLocation";
   if (query.has("cors")) return "GetBucketCors";
+  if (query.has("lifecycle")) return "GetBucketLifecycleConfiguration";
   if (query.has("versioning")) return "GetBucketVersioning";
   if (query.has("versions")) return "ListObjectVersions";
   if (query.has("uploads")) return "ListMultipartUploads";

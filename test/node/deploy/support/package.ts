@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { ROOT } from "../../../support/dev-server.ts";
@@ -6,6 +6,34 @@ import { mustRun } from "../../../support/processes.ts";
 
 /** The tests' processes inherit no more than this: npm finds its cache and settings by the home folder. */
 const NPM_ENV = { HOME: process.env.HOME ?? "/root" };
+
+/**
+ * What npm of this machine is set to (registry, certificates), for a process with another home. PATH is without the programs of
+ * the repository: its Node has a prefix of its own, by which npm would miss the settings of the machine, and tries a registry
+ * whose certificate it does not know again and again without a word.
+ */
+export function npmElsewhere(home: string): Record<string, string> {
+  const own = join(NPM_ENV.HOME, ".npmrc");
+  const inherited = Object.entries(process.env).flatMap(([name, value = ""]) =>
+    /^(npm_config_(registry|cafile|noproxy|(https?_)?proxy)|NODE_EXTRA_CA_CERTS|(https?|no)_proxy)$/i.test(
+      name,
+    )
+      ? [[name, value]]
+      : [],
+  );
+  return {
+    ...Object.fromEntries(inherited),
+    HOME: home,
+    PATH: (process.env.PATH ?? "")
+      .split(":")
+      .filter((folder) => !folder.includes("node_modules"))
+      .join(":"),
+    ...(existsSync(own) && { npm_config_userconfig: own }),
+    npm_config_prefer_offline: "true",
+    npm_config_update_notifier: "false",
+    npm_config_loglevel: "error",
+  };
+}
 
 const Packed = z.tuple([
   z.object({ filename: z.string(), files: z.array(z.object({ path: z.string(), mode: z.int() })) }),

@@ -3,14 +3,16 @@ import { mkdir, mkdtemp, realpath } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { pino } from "pino";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { findEngine } from "../../../../runner/executors/container/engine/find-engine.ts";
-import { NoEngineError, NoExecutorError } from "../../../../runner/executors/executor.ts";
+import { NodeTrouble, NoEngineError, NoExecutorError } from "../../../../runner/executors/executor.ts";
 import { findEngines, openExecutor } from "../../../../runner/executors/open-executor.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 
 type Components = { Name: string }[];
 const DOCKER: Components = [{ Name: "Engine" }, { Name: "containerd" }];
+const log = pino({ level: "silent" });
 const PODMAN: Components = [{ Name: "Podman Engine" }, { Name: "Conmon" }];
 
 describe("looking for a container engine", () => {
@@ -82,7 +84,14 @@ describe("looking for a container engine", () => {
   test("an executor that was asked for and is not there is an error that says what was tried and what to do", async () => {
     const env = { DOCKER_HOST: "tcp://10.0.0.1:2375", CONTAINER_HOST: join(dir, "none.sock") };
     for (const choice of ["docker", "podman"] as const) {
-      const terms = { choice, dataDir: dir, agentDir: join(dir, "agents/1-1-x"), node: "n1", limits: {} };
+      const terms = {
+        choice,
+        dataDir: dir,
+        agentDir: join(dir, "agents/1-1-x"),
+        node: "n1",
+        limits: {},
+        log,
+      };
       const refused = openExecutor(await findEngines(choice, env), terms);
       await expect(refused).rejects.toThrow(NoExecutorError);
       await expect(refused).rejects.toThrow(
@@ -106,6 +115,7 @@ describe("looking for a container engine", () => {
       agentDir: join(dir, "agent"),
       node: "n1",
       limits: {},
+      log,
     } as const;
     const refused = openExecutor(engines, terms);
     await expect(refused).rejects.toThrow(NoEngineError);
@@ -124,7 +134,7 @@ describe("looking for a container engine", () => {
       DOCKER_HOST: `unix://${await fake("d.sock", DOCKER)}`,
       CONTAINER_HOST: `unix://${await fake("p.sock", PODMAN)}`,
     };
-    const terms = { dataDir: dir, agentDir: join(dir, "agents/1-1-x"), node: "n1", limits: {} };
+    const terms = { dataDir: dir, agentDir: join(dir, "agents/1-1-x"), node: "n1", limits: {}, log };
     const names = [];
     for (const choice of ["auto", "podman"] as const) {
       const { executor, tool } = await openExecutor(await findEngines(choice, env), { ...terms, choice });
@@ -135,5 +145,28 @@ describe("looking for a container engine", () => {
       ["docker", `docker 9.9 at ${join(dir, "d.sock")}`],
       ["podman", `podman 9.9 at ${join(dir, "p.sock")}`],
     ]);
+  });
+
+  test("an engine that was waited for is taken when it comes, and until then the node says what it lacks", async () => {
+    const place = join(dir, "late.sock");
+    vi.stubEnv("DOCKER_HOST", `unix://${place}`);
+    vi.stubEnv("CONTAINER_HOST", `unix://${place}`);
+    const terms = { dataDir: dir, agentDir: join(dir, "agents/1-1-x"), node: "n1", limits: {}, log };
+    const waiting = { ...terms, choice: "auto", withoutEngine: "wait" } as const;
+    const { executor } = await openExecutor(await findEngines("auto", process.env), waiting);
+    const { signal } = new AbortController();
+    const request = { dir, image: "busybox", pipeline: "p", pullSecrets: [], signal };
+    const refused = executor.prepare(request);
+    await expect(refused).rejects.toThrow(NodeTrouble);
+    await expect(refused).rejects.toThrow(
+      /^no container engine answers \(docker: .*late\.sock.*no such socket; podman: .*-v \/var\/run\/docker\.sock/,
+    );
+    expect(executor.name).toBe("none");
+    await fake("late.sock", DOCKER);
+    // It knows no images, but it was found.
+    await executor.prepare(request).catch(() => undefined);
+    expect(executor.name).toBe("docker");
+    await executor.close();
+    vi.unstubAllEnvs();
   });
 });

@@ -214,7 +214,7 @@ for (const [{ name, open, absent }, options] of sampled(STORES, { every: 3 }))
       expect(reason).toContain(url);
     });
 
-    test("fails after some tries where the store is down", async () => {
+    test("fails after some tries where the store is down", REST, async () => {
       await store.proxy.stop();
       try {
         const reason = reasonOf(await push([put("down", "x")]));
@@ -225,7 +225,7 @@ for (const [{ name, open, absent }, options] of sampled(STORES, { every: 3 }))
       }
     });
 
-    test("tries again where the store is busy, and puts all", async () => {
+    test("tries again where the store is busy, and puts all", REST, async () => {
       const busy = new Set<string>();
       store.proxy.trouble = (seen) => {
         const name = `${seen.method} ${seen.target.split("?")[0]}`;
@@ -238,7 +238,7 @@ for (const [{ name, open, absent }, options] of sampled(STORES, { every: 3 }))
       expect((await store.get("busy/2"))?.toString()).toBe("two");
     });
 
-    test("puts a file whole whose connection was cut in the middle", async () => {
+    test("puts a file whole whose connection was cut in the middle", REST, async () => {
       const bytes = randomBytes(20 * MB);
       let cuts = 0;
       store.proxy.trouble = (seen) => {
@@ -265,7 +265,7 @@ for (const [{ name, open, absent }, options] of sampled(STORES, { every: 3 }))
       expect((await store.get("broken/off"))?.equals(bytes)).toBe(true);
     });
 
-    test("leaves nothing where the content stays damaged, and says so", async () => {
+    test("leaves nothing where the content stays damaged, and says so", REST, async () => {
       const small = put("damaged/small", "right");
       if (small.content) gateway.damage(small.content, "wrong");
       const reason = reasonOf(await push([small]));

@@ -2,6 +2,7 @@ import { GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3
 import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
 import { AwsClient } from "aws4fetch";
 import { describe, expect, test } from "vitest";
+import type { KeyRing } from "../../../../worker/keys/key-ring.ts";
 import { authenticate } from "../../../../worker/s3/auth/authenticate.ts";
 import { operationHeaders, operationQuery } from "../../../../worker/s3/auth/presigned.ts";
 import { verify } from "../../../../worker/s3/auth/verify.ts";
@@ -259,6 +260,6 @@ test("a header that is sent goes before the query parameter of its name", () => 
 });
 
 test("keys that must be fetched first are waited for", async () => {
-  const keys = { find: async (id: string) => (id === EXAMPLE_KEY.id ? EXAMPLE_KEY : undefined) };
+  const keys: KeyRing = { find: async (id) => (id === EXAMPLE_KEY.id ? EXAMPLE_KEY : undefined), used() {} };
   expect((await callerOf(exampleRequest(), { ...options(), keys })).keyId).toBe(EXAMPLE_KEY.id);
 });

@@ -18,7 +18,7 @@ export const EXAMPLE_SCOPE = "20130524/us-east-1/s3/aws4_request";
 
 /** A ring of a few keys, answered at once. */
 export function ringOf(...keys: readonly AccessKey[]): KeyRing {
-  return { find: (id) => keys.find((key) => key.id === id) };
+  return { find: (id) => keys.find((key) => key.id === id), used() {} };
 }
 
 export function options({ now = EXAMPLE_NOW, key = EXAMPLE_KEY } = {}): VerifyOptions {

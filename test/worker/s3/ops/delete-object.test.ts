@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import { answer, failure, good, s3, unsigned } from "../support.ts";
+import { answer, failure, good, s3, scopedKey, unsigned } from "../support.ts";
 
 const BUCKET = "/master.deleted";
 beforeAll(async () => {
@@ -54,16 +54,54 @@ describe("If-Match", () => {
   });
 });
 
-describe("is refused", () => {
-  test("for a version, because history stays", async () => {
-    const version = (await put("kept")).headers.get("x-amz-version-id");
-    for (const query of [`versionId=${version}`, "versionId=", "versionId=null"]) {
-      expect(await failure(s3(`DELETE ${BUCKET}/kept?${query}`))).toMatchObject({
-        status: 501,
-        Code: "NotImplemented",
-        Message: expect.stringContaining("commit"),
-      });
+describe("a version", () => {
+  test("is erased for good: the one before is current again, and nothing shows it any more", async () => {
+    const [one, two] = [await put("erased", "1"), await put("erased", "22")].map((made) =>
+      made.headers.get("x-amz-version-id"),
+    );
+    const { status, headers } = await s3(`DELETE ${BUCKET}/erased?versionId=${two}`);
+    expect([status, headers.get("x-amz-version-id"), headers.get("x-amz-delete-marker")]).toEqual([
+      204,
+      two,
+      null,
+    ]);
+    const head = await good(`HEAD ${BUCKET}/erased`);
+    expect([head.headers.get("content-length"), head.headers.get("x-amz-version-id")]).toEqual(["1", one]);
+    expect((await failure(s3(`GET ${BUCKET}/erased?versionId=${two}`))).Code).toBe("NoSuchVersion");
+    expect((await failure(s3(`GET /${two}.master.deleted/erased`))).Code).toBe("NoSuchKey");
+    expect(await (await good(`GET ${BUCKET}?versions&prefix=erased`)).text()).not.toContain(`${two}`);
+  });
+
+  test("that is a deletion brings the key back, and says what it was", async () => {
+    await put("back");
+    const marker = (await remove("back")).headers.get("x-amz-version-id");
+    const { status, headers } = await s3(`DELETE ${BUCKET}/back?versionId=${marker}`);
+    expect([status, headers.get("x-amz-delete-marker")]).toEqual([204, "true"]);
+    expect(await (await good(`GET ${BUCKET}/back`)).text()).toBe("back");
+  });
+
+  test("that the key does not have changes nothing", async () => {
+    await put("stays");
+    const other = (await put("other")).headers.get("x-amz-version-id");
+    for (const id of [other, "null", "01ARZ3NDEKTSV4RRFFQ69G5FAV"]) {
+      expect((await s3(`DELETE ${BUCKET}/stays?versionId=${id}`)).status).toBe(204);
     }
+    expect((await s3(`HEAD ${BUCKET}/stays`)).status).toBe(200);
+    expect((await s3(`HEAD ${BUCKET}/other`)).status).toBe(200);
+  });
+});
+
+describe("is refused", () => {
+  test("for an empty version, for a version under a condition, and for one to a key that may only write", async () => {
+    const version = (await put("kept")).headers.get("x-amz-version-id");
+    const target = `DELETE ${BUCKET}/kept?versionId=${version}`;
+    expect((await failure(s3(`DELETE ${BUCKET}/kept?versionId=`))).Code).toBe("InvalidArgument");
+    expect((await failure(s3(target, { headers: { "if-match": "*" } }))).Code).toBe("InvalidRequest");
+    const key = scopedKey({ level: "write", repos: null });
+    expect(await failure(s3(target, { key }))).toMatchObject({
+      Code: "AccessDenied",
+      Message: expect.stringContaining("needs admin"),
+    });
     expect((await s3(`HEAD ${BUCKET}/kept`)).status).toBe(200);
   });
 

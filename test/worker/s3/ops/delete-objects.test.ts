@@ -2,7 +2,7 @@ import { env } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { beforeAll, expect, test } from "vitest";
 import type { BranchApi } from "../../../../worker/branch/contract.ts";
-import { failure, good, s3, xml } from "../support.ts";
+import { failure, good, s3, scopedKey, xml } from "../support.ts";
 
 const BUCKET = "/master.deletions";
 beforeAll(async () => {
@@ -55,7 +55,7 @@ test("Quiet leaves out what went well and keeps the errors", async () => {
 
 test("a key that the tree cannot hold, or a version, is an error of its own", async () => {
   await put("kept", "goes");
-  const version = "<Object><Key>kept</Key><VersionId>x</VersionId></Object>";
+  const version = "<Object><Key>kept</Key><VersionId></VersionId></Object>";
   const { DeleteResult } = await xml(
     ask(`${objects("goes", "../up", "x".repeat(1025)) + version}<Object><Key></Key></Object>`),
   );
@@ -63,7 +63,7 @@ test("a key that the tree cannot hold, or a version, is an error of its own", as
   expect(DeleteResult.Error.map(({ Code }: { Code: string }) => Code)).toEqual([
     "InvalidArgument",
     "KeyTooLongError",
-    "NotImplemented",
+    "InvalidArgument",
     "InvalidArgument",
   ]);
   expect((await s3(`HEAD ${BUCKET}/kept`)).status).toBe(200);
@@ -78,9 +78,47 @@ test("what is deleted names the commit as its delete marker; where there is no c
   expect(await (await ask(objects("marked"))).text()).not.toContain("DeleteMarker");
 });
 
-test("an error tells which version it is about", async () => {
-  const { DeleteResult } = await xml(ask("<Object><Key>k</Key><VersionId>01X</VersionId></Object>"));
-  expect(DeleteResult.Error).toMatchObject({ Key: "k", VersionId: "01X", Code: "NotImplemented" });
+const version = (key: string, id: string | null): string =>
+  `<Object><Key>${key}</Key><VersionId>${id}</VersionId></Object>`;
+
+test("versions are erased, each answered by itself, and keys beside them deleted, all in one step", async () => {
+  const put = async (key: string, body: string) =>
+    (await good(`PUT ${BUCKET}/${key}`, { body })).headers.get("x-amz-version-id");
+  const [one, two] = [await put("v1", "1"), await put("v1", "2")];
+  const only = await put("v2", "1");
+  await put("plain", "1");
+  const marker = (await s3(`DELETE ${BUCKET}/v2`)).headers.get("x-amz-version-id");
+  const body = version("v1", two) + version("v2", only) + version("v2", marker) + version("v1", "none");
+  const { DeleteResult } = await xml(ask(body + objects("plain")));
+  expect(DeleteResult.Error).toBeUndefined();
+  const said = DeleteResult.Deleted.map((each: Record<string, unknown>) => [
+    each.Key,
+    each.VersionId,
+    each.DeleteMarkerVersionId,
+  ]);
+  expect(said).toEqual([
+    ["plain", undefined, expect.any(String)],
+    ["v1", two, undefined],
+    ["v2", only, undefined],
+    ["v2", marker, marker],
+    ["v1", "none", undefined],
+  ]);
+  expect((await good(`HEAD ${BUCKET}/v1`)).headers.get("x-amz-version-id")).toBe(one);
+  const listed = await (await good(`GET ${BUCKET}?versions&prefix=v2`)).text();
+  expect(listed).not.toContain("<Version>");
+  expect(listed).not.toContain("<DeleteMarker>");
+  expect((await s3(`HEAD ${BUCKET}/plain`)).status).toBe(404);
+});
+
+test("an error tells which version it is about: a key that may only write erases none, and deletes", async () => {
+  const id = (await good(`PUT ${BUCKET}/mine`, { body: "1" })).headers.get("x-amz-version-id");
+  await put("goes-too");
+  const key = scopedKey({ level: "write", repos: null });
+  const body = `<Delete>${version("mine", id)}${objects("goes-too")}</Delete>`;
+  const { DeleteResult } = await xml(s3(`POST ${BUCKET}?delete`, { body, key }));
+  expect(DeleteResult.Error).toMatchObject({ Key: "mine", VersionId: id, Code: "AccessDenied" });
+  expect((await s3(`HEAD ${BUCKET}/mine`)).status).toBe(200);
+  expect((await s3(`HEAD ${BUCKET}/goes-too`)).status).toBe(404);
 });
 
 test("an ETag lets only that content go, and keeps no other key back", async () => {

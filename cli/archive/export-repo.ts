@@ -1,0 +1,280 @@
+import { setTimeout } from "node:timers/promises";
+import pRetry from "p-retry";
+import {
+  type ArchiveCounts,
+  EXPORT_LEASE_MS,
+  ExportBegun,
+  ExportedCommits,
+  ExportedFiles,
+  ExportedTags,
+  type FilePlace,
+} from "../../protocol/archives.ts";
+import { type ContentId, contentName } from "../../protocol/content.ts";
+import type { BranchAddress } from "../../protocol/names.ts";
+import type { Progress } from "../files/progress.ts";
+import { type Client, encodePath, GatewayError } from "../gateway/client.ts";
+import { CliError } from "../output/failure.ts";
+import { branchEntry, FIRST_ENTRY, FORMAT, FORMAT_VERSION, type PageKind, pageName } from "./format.ts";
+import { ArchiveWriter, type Sink } from "./writer.ts";
+
+/** Contents up to this size are fetched ahead, so many at once. */
+const AHEAD_BYTES = 256 * 1024;
+const AHEAD = 8;
+/** How often the reading of a branch is begun, since it ends if something of the branch is erased. */
+const BRANCH_TRIES = 5;
+/** How often a content is read whose connection breaks. */
+const CONTENT_TRIES = 4;
+/** The longest rest between two pages of files; milliseconds. A page that took longer than this waited for something else. */
+const MAX_REST_MS = 1000;
+/** An export that waits for a large content must not pass for one whose reader is gone; milliseconds. */
+const RENEW_EVERY_MS = EXPORT_LEASE_MS / 5;
+
+/** Calls of the gateway. */
+type Calls = Pick<Client, "call" | "send">;
+
+export interface Exported {
+  readonly branches: Readonly<Record<string, ArchiveCounts>>;
+  readonly bytes: number;
+}
+
+/** Writes branches of a repo with all that is kept of their history. Each is as it was when its turn came. */
+export async function exportRepo(
+  client: Calls,
+  {
+    repo,
+    branches,
+    sink,
+    progress,
+  }: { repo: string; branches: readonly string[]; sink: Sink; progress: Progress },
+): Promise<Exported> {
+  const writer = new ArchiveWriter(sink);
+  await writer.add(FIRST_ENTRY, { format: FORMAT, version: FORMAT_VERSION, repo, branches });
+  const counts: Record<string, ArchiveCounts> = {};
+  for (const branch of branches) {
+    counts[branch] = await exportBranch(client, { address: { repo, branch }, writer, progress });
+  }
+  await writer.end(counts);
+  return { branches: counts, bytes: writer.size };
+}
+
+/** What was written of a branch goes if the export of it ends early: no archive has half of one state and half of another. */
+async function exportBranch(client: Calls, options: BranchExportOptions): Promise<ArchiveCounts> {
+  const { writer, address } = options;
+  for (let tries = 1; ; tries++) {
+    const mark = writer.mark();
+    try {
+      return await new BranchExport(client, options).run();
+    } catch (error) {
+      if (!(error instanceof ExportEnded)) throw error;
+      if (tries === BRANCH_TRIES || !writer.canGoBack) {
+        throw new CliError(
+          `the export of the branch '${address.branch}' ended before all of it was read, so there is no archive: ${error.message}`,
+          { code: "ExportEnded" },
+        );
+      }
+      await writer.goBack(mark);
+    }
+  }
+}
+
+/** An export that was begun is there no more, or a content that it has. */
+class ExportEnded extends Error {}
+
+interface BranchExportOptions {
+  readonly address: BranchAddress;
+  readonly writer: ArchiveWriter;
+  readonly progress: Progress;
+}
+
+class BranchExport {
+  readonly #client: Calls;
+  readonly #options: BranchExportOptions;
+  readonly #counts = { commits: 0, tags: 0, files: 0 };
+  readonly #pages = { commits: 0, tags: 0, files: 0 };
+
+  constructor(client: Calls, options: BranchExportOptions) {
+    this.#client = client;
+    this.#options = options;
+  }
+
+  async run(): Promise<ArchiveCounts> {
+    const { address, writer, progress } = this.#options;
+    const branchPath = `/repos/${encodePath(address.repo)}/branches/${encodePath(address.branch)}`;
+    const begun = await this.#client.call(ExportBegun, {
+      ...{ method: "POST", path: `${branchPath}/exports`, repeatable: true },
+    });
+    const path = `${branchPath}/exports/${begun.export}`;
+    progress.begin(`exporting ${address.branch}`, begun.rows);
+    const renewing = setInterval(() => void this.#renew(path), RENEW_EVERY_MS);
+    try {
+      await writer.add(branchEntry(address.branch), begun.branch);
+      await this.#commits(path);
+      await this.#tags(path);
+      await this.#files({ path, branchPath });
+      // What was erased since the last page was read is in the archive otherwise.
+      await this.#commitsAfter(path, begun.branch.head);
+    } catch (error) {
+      const isGone = error instanceof GatewayError && error.status === 404;
+      throw isGone ? new ExportEnded(error.message) : error;
+    } finally {
+      clearInterval(renewing);
+      progress.end();
+      // It would end by itself, and hold back till then what the branch gives back.
+      await this.#client.send({ method: "DELETE", path: `/api/v1${path}` }).then(
+        (answer) => answer.body.dump(),
+        () => {},
+      );
+    }
+    return this.#counts;
+  }
+
+  /** Any page will do. If it fails, the next one that is needed tells. */
+  async #renew(path: string): Promise<void> {
+    await this.#commitsAfter(path, Number.MAX_SAFE_INTEGER).catch(() => {});
+  }
+
+  #commitsAfter(path: string, after: number): Promise<ExportedCommits> {
+    return this.#client.call(ExportedCommits, {
+      ...{ method: "GET", path: `${path}/commits`, query: { after } },
+    });
+  }
+
+  async #commits(path: string): Promise<void> {
+    for (let after: number | null = 0; after !== null; ) {
+      const page: ExportedCommits = await this.#commitsAfter(path, after);
+      if (page.commits.length > 0) await this.#add("commits", { commits: page.commits }, page.commits.length);
+      after = page.next;
+    }
+  }
+
+  async #tags(path: string): Promise<void> {
+    for (let after: string | null = ""; after !== null; ) {
+      const query = { after };
+      const page: ExportedTags = await this.#client.call(ExportedTags, {
+        ...{ method: "GET", path: `${path}/tags`, query },
+      });
+      if (page.tags.length > 0) await this.#add("tags", { tags: page.tags }, page.tags.length);
+      after = page.next;
+    }
+  }
+
+  /**
+   * While a page is written, the next one is on its way. An export is in no hurry: for as long as the gateway took over a
+   * page it is left alone before the next one, so that others have half of its time at least.
+   */
+  async #files({ path, branchPath }: { path: string; branchPath: string }): Promise<void> {
+    const ask = async (
+      place: FilePlace,
+      restMs: number,
+    ): Promise<{ page: ExportedFiles; tookMs: number }> => {
+      await setTimeout(restMs);
+      const askedAt = performance.now();
+      const page = await this.#client.call(ExportedFiles, {
+        ...{ method: "GET", path: `${path}/files`, query: { after: place.path, born: place.born } },
+      });
+      return { page, tookMs: performance.now() - askedAt };
+    };
+    let place: FilePlace | null = { path: "", born: 0 };
+    let coming = ask(place, 0);
+    while (place !== null) {
+      const { page, tookMs } = await coming;
+      place = page.next;
+      if (place !== null) {
+        coming = ask(place, Math.min(tookMs, MAX_REST_MS));
+        coming.catch(() => {});
+      }
+      await this.#page(page, branchPath);
+    }
+  }
+
+  async #page(page: ExportedFiles, branchPath: string): Promise<void> {
+    const at = await this.#contents(page, branchPath);
+    const { files, contents } = page;
+    if (files.length > 0) await this.#add("files", { files, contents, at }, files.length);
+    this.#options.progress.advance(files.length);
+  }
+
+  /** Writes the contents of a page that are not in it. Returns where they begin. */
+  async #contents({ files, contents }: ExportedFiles, branchPath: string): Promise<Record<string, number>> {
+    const { writer } = this.#options;
+    const inPage = new Set(contents.map(contentName));
+    const wanted = new Map<string, ContentId>();
+    const at: Record<string, number> = {};
+    for (const [path, , , digest, size, , more] of files) {
+      const content = { digest, size };
+      const name = contentName(content);
+      if (path.endsWith("/") || more?.deletion || inPage.has(name)) continue;
+      const offset = writer.offsetOf(content);
+      if (offset === undefined) wanted.set(name, content);
+      else at[name] = offset;
+    }
+    const queue = [...wanted.values()];
+    const ahead = new Map<string, Promise<Buffer>>();
+    const fetchAhead = (from: number) => {
+      for (const content of queue.slice(from, from + AHEAD)) {
+        const name = contentName(content);
+        if (content.size > AHEAD_BYTES || ahead.has(name)) continue;
+        const bytes = this.#bytes(branchPath, content);
+        bytes.catch(() => {});
+        ahead.set(name, bytes);
+      }
+    };
+    for (const [index, content] of queue.entries()) {
+      fetchAhead(index);
+      const name = contentName(content);
+      const bytes = ahead.get(name);
+      ahead.delete(name);
+      at[name] = bytes
+        ? await writer.addContent(content, streamOf([await bytes]))
+        : await this.#addLarge(branchPath, content);
+    }
+    return at;
+  }
+
+  /** If the connection breaks in the middle of it, what came of it is forgotten, and it is read again. */
+  async #addLarge(branchPath: string, content: ContentId): Promise<number> {
+    const { writer } = this.#options;
+    for (let tries = 1; ; tries++) {
+      // Before its header is written, it is known to be there.
+      const { body } = await this.#open(branchPath, content);
+      const mark = writer.mark();
+      try {
+        return await writer.addContent(content, streamOf(body));
+      } catch (error) {
+        if (error instanceof CliError || tries === CONTENT_TRIES || !writer.canGoBack) throw error;
+        await writer.goBack(mark);
+      }
+    }
+  }
+
+  #open(branchPath: string, content: ContentId) {
+    return this.#client.send({
+      method: "GET",
+      path: `/api/v1${branchPath}/contents/${contentName(content)}`,
+    });
+  }
+
+  /** A small content, asked for again if the connection breaks in the middle of it. */
+  #bytes(branchPath: string, content: ContentId): Promise<Buffer> {
+    return pRetry(
+      async () => {
+        const answer = await this.#open(branchPath, content);
+        return Buffer.from(await answer.body.arrayBuffer());
+      },
+      { retries: 3, minTimeout: 200, shouldRetry: ({ error }) => !(error instanceof GatewayError) },
+    );
+  }
+
+  async #add(kind: PageKind, page: object, rows: number): Promise<void> {
+    const { address, writer } = this.#options;
+    this.#pages[kind] += 1;
+    this.#counts[kind] += rows;
+    await writer.add(pageName(address.branch, kind, this.#pages[kind]), page);
+  }
+}
+
+async function* streamOf(
+  pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  yield* pieces;
+}

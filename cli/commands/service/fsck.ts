@@ -1,0 +1,219 @@
+import { randomInt } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+import { type Command, InvalidArgumentError } from "commander";
+import { type BranchAddress, bucketName, NAME_PATTERN, parseBucketName } from "../../../protocol/names.ts";
+import {
+  type FsckAsk,
+  FsckBranches,
+  type FsckFault,
+  FsckPiece,
+  SweepStarted,
+  SweepState,
+} from "../../../protocol/repos.ts";
+import { type Client, encodePath, GatewayError } from "../../gateway/client.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
+import { CliError } from "../../output/failure.ts";
+import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";
+
+interface Options extends ClientOptions {
+  readonly sample?: number;
+  readonly sweep?: true;
+}
+
+/** What a branch was found to be like. */
+interface Checked {
+  readonly bucket: string;
+  readonly names: number;
+  readonly contents: number;
+  readonly bytes: number;
+  /** What does not read: the first ones, and how many more there are. */
+  readonly faults: readonly FsckFault[];
+  readonly moreFaults: number;
+  readonly orphans: { readonly blobs: number; readonly bytes: number; readonly removed: boolean };
+}
+
+/** Most faults of a branch that are told one by one. */
+const FAULTS_TOLD = 1000;
+/** How often it is asked how a look for orphans stands; milliseconds. */
+const LOOK_MS = 200;
+/** A person who looks on hears so often how far it is; milliseconds. */
+const TELL_MS = 2000;
+
+/** `sluice fsck` */
+export function addFsck(program: Command): void {
+  const command = program
+    .command("fsck")
+    .summary("prove that every name reads, by its digest")
+    .description(
+      "Proves that every name of every commit reads: that it has its content, and that the content's bytes have its digest. Without a name it checks all branches, deleted ones too as far as jobs may read them. Then it counts the blobs that nothing names, which a gateway that was killed in the middle of a body may leave; --sweep removes them, else they go by themselves later, if at all known to be there.\n\nIt ends with 0 if every name reads, with 1 if one does not; blobs that nothing names are only told. Reads and writes go on meanwhile. It needs a key of level admin that is not limited to repos.",
+    )
+    .argument("[name...]", "only these repos, or branches as <branch>.<repo>", names)
+    .option(
+      "--sample <percent>",
+      "read the bytes of so many contents in a hundred, other ones each time",
+      percent,
+    )
+    .option("--sweep", "remove the blobs that nothing names")
+    .action((wanted: readonly string[], options: Options) =>
+      withClient(options, async (client) => {
+        const checked: Checked[] = [];
+        for (const branch of await branchesOf(client, wanted)) {
+          const one = await check(client, branch, options);
+          if (!one) continue;
+          checked.push(one);
+          if (!options.json) print(one);
+        }
+        const faults = checked.flatMap(({ bucket, faults }) => faults.map((fault) => ({ bucket, ...fault })));
+        const all = checked.reduce((sum, one) => sum + faultsOf(one), 0);
+        if (options.json) printJson({ ok: all === 0, branches: checked });
+        if (all === 0) return;
+        const issues = faults.map(({ bucket, message, ...fault }) => ({
+          path: `${bucket}: ${shownNames(fault)}`,
+          message,
+        }));
+        throw new CliError(`${count(all, "content")} can't be read`, { code: "Damaged", issues });
+      }),
+    );
+  withClientOptions(
+    command,
+    "sluice fsck",
+    "sluice fsck images master.labels --sample 5",
+    "sluice fsck --sweep --json | jq '.branches[].orphans'",
+  );
+}
+
+/** Every branch that ever was and is wanted. */
+async function branchesOf(client: Client, wanted: readonly string[]): Promise<BranchAddress[]> {
+  const found: BranchAddress[] = [];
+  let after: string | null = null;
+  do {
+    const query = after === null ? {} : { after };
+    const page: FsckBranches = await client.call(FsckBranches, { method: "GET", path: "/fsck", query });
+    found.push(...page.branches);
+    after = page.next;
+  } while (after !== null);
+  if (wanted.length === 0) return found;
+  const isNamed = (name: string, branch: BranchAddress) => [branch.repo, bucketName(branch)].includes(name);
+  const unknown = wanted.find((name) => !found.some((branch) => isNamed(name, branch)));
+  if (unknown !== undefined) {
+    throw new CliError(`there is no repo and no branch '${unknown}', and never was`, {
+      code: "NoSuchBranch",
+    });
+  }
+  return found.filter((branch) => wanted.some((name) => isNamed(name, branch)));
+}
+
+/** Undefined if the branch was only ever asked for. */
+async function check(client: Client, branch: BranchAddress, options: Options): Promise<Checked | undefined> {
+  const bucket = bucketName(branch);
+  const path = `/repos/${encodePath(branch.repo)}/branches/${encodePath(branch.branch)}`;
+  const tell = teller(options);
+  const total = { names: 0, contents: 0, bytes: 0 };
+  const faults: FsckFault[] = [];
+  let moreFaults = 0;
+  const seed = randomInt(2 ** 32);
+  const sampled = options.sample === undefined ? {} : { sample: options.sample / 100, seed };
+  let after: string | null = null;
+  do {
+    const ask: FsckAsk = { ...sampled, ...(after !== null && { after }) };
+    const piece = await ofBranch(
+      client.call(FsckPiece, { method: "POST", path: `${path}/fsck`, json: ask, repeatable: true }),
+    );
+    if (!piece) return undefined;
+    total.names += piece.names;
+    total.contents += piece.contents;
+    total.bytes += piece.bytes;
+    const told = piece.faults.slice(0, FAULTS_TOLD - faults.length);
+    faults.push(...told);
+    moreFaults += piece.faults.length - told.length;
+    after = piece.next;
+    tell(() => `${bucket}: ${showTotal(total)}, ${Math.floor(100 * piece.done)} %`);
+  } while (after !== null);
+  const orphans = await sweep(client, { path, remove: options.sweep === true, tell, bucket });
+  return { bucket, ...total, faults, moreFaults, orphans };
+}
+
+function faultsOf({ faults, moreFaults }: Pick<Checked, "faults" | "moreFaults">): number {
+  return faults.length + moreFaults;
+}
+
+interface SweepOptions {
+  readonly path: string;
+  readonly remove: boolean;
+  readonly tell: Teller;
+  readonly bucket: string;
+}
+
+async function sweep(
+  client: Client,
+  { path, remove, tell, bucket }: SweepOptions,
+): Promise<Checked["orphans"]> {
+  const ask = { path: `${path}/sweep` } as const;
+  const { since } = await client.call(SweepStarted, {
+    ...ask,
+    method: "POST",
+    json: { remove },
+    repeatable: true,
+  });
+  for (;;) {
+    const state = await client.call(SweepState, { ...ask, method: "GET", query: { since } });
+    if (state.done) return { blobs: state.found, bytes: state.foundBytes, removed: remove };
+    tell(() => `${bucket}: ${count(state.seen, "blob")} looked up`);
+    await pause(LOOK_MS);
+  }
+}
+
+/** A branch whose object was never made has nothing to check. */
+async function ofBranch<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === "NoSuchBranch") return undefined;
+    throw error;
+  }
+}
+
+type Teller = (text: () => string) => void;
+
+/** Says now and then how far it is, if a person looks on. */
+function teller({ json }: Options): Teller {
+  if (json || !process.stderr.isTTY) return () => {};
+  let told = Date.now();
+  return (text) => {
+    if (Date.now() - told < TELL_MS) return;
+    told = Date.now();
+    printNote(text());
+  };
+}
+
+function print({ bucket, orphans, ...checked }: Checked): void {
+  const faults = faultsOf(checked);
+  const verdict = faults === 0 ? "good" : `${count(faults, "content")} can't be read`;
+  printLine(`${bucket}: ${verdict}; ${showTotal(checked)}`);
+  if (orphans.blobs === 0) return;
+  const what = `${count(orphans.blobs, "blob")} (${showSize(orphans.bytes)}) that nothing names`;
+  printLine(orphans.removed ? `  ${what}, removed` : `  ${what}; --sweep removes them`);
+}
+
+function showTotal({ names, contents, bytes }: Pick<Checked, "names" | "contents" | "bytes">): string {
+  return `${count(names, "name")}, ${count(contents, "content")}, ${showSize(bytes)}`;
+}
+
+/** What a fault is about, for people: some of its names, or the content that has none. */
+function shownNames({ names, content }: Pick<FsckFault, "names" | "content">): string {
+  const shown = names.map(({ path, commit }) => (commit === null ? path : `${path}?versionId=${commit}`));
+  return shown.join(", ") || `content ${content}`;
+}
+
+function percent(text: string): number {
+  const value = /^\d{1,3}(\.\d{1,6})?$/.test(text) ? Number(text) : Number.NaN;
+  if (value > 0 && value <= 100) return value;
+  throw new InvalidArgumentError("It must be a number above 0, up to 100.");
+}
+
+function names(text: string, before: readonly string[] = []): string[] {
+  const name = text.replace(/^s3:\/\//, "").replace(/\/$/, "");
+  if (NAME_PATTERN.test(name) || parseBucketName(name)) return [...before, name];
+  throw new InvalidArgumentError("It must be a repo, or a branch as <branch>.<repo>.");
+}

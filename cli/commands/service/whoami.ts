@@ -1,0 +1,37 @@
+import type { Command } from "commander";
+import { WhoAmI } from "../../../protocol/keys.ts";
+import { GatewayError } from "../../gateway/client.ts";
+import { withClient } from "../../gateway/with-client.ts";
+import { type ClientOptions, withClientOptions } from "../../options.ts";
+import { CliError } from "../../output/failure.ts";
+import { printJson, printLine, showRepos } from "../../output/output.ts";
+
+/** `sluice whoami` */
+export function addWhoAmI(program: Command): void {
+  const command = program
+    .command("whoami")
+    .summary("show which key commands use here, what it may do, and where it comes from")
+    .description(
+      "Shows the key that commands sign with, what it may do, and the gateway that they ask; of both, where they were read from: a variable, or the data folder of a gateway on this machine.",
+    )
+    .action((options: ClientOptions) =>
+      withClient(options, async (client) => {
+        const { endpoint, endpointSource, keySource } = client.connection;
+        const key = await client
+          .call(WhoAmI, { method: "GET", path: "/whoami" })
+          .catch((error: unknown) => Promise.reject(olderGateway(error, endpoint) ?? error));
+        if (options.json) return printJson({ ...key, keySource, endpoint, endpointSource });
+        printLine(`key        ${key.id} (from ${keySource})`);
+        printLine(`level      ${key.level}`);
+        printLine(`repos      ${key.level === "runner" ? "those of its leases" : showRepos(key.repos)}`);
+        printLine(`pipelines  ${key.pipelines ? "creates, updates and starts them" : "no"}`);
+        printLine(`gateway    ${endpoint} (from ${endpointSource})`);
+      }),
+    );
+  withClientOptions(command, "sluice whoami", "sluice whoami --json | jq -r .level");
+}
+
+function olderGateway(error: unknown, endpoint: string): CliError | undefined {
+  if (!(error instanceof GatewayError && error.code === "NotFound")) return undefined;
+  return new CliError(`the gateway at ${endpoint} is of an earlier release and tells no key what it may do`);
+}

@@ -1,0 +1,147 @@
+import { CommitPage, MAX_LIST_COMMITS, Tag } from "../../../protocol/commits.ts";
+import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
+import { type BranchAddress, bucketName, isUlid, NAME_PATTERN } from "../../../protocol/names.ts";
+import { JobPage } from "../../../protocol/pipelines.ts";
+import { CliError, UsageError } from "../../output/failure.ts";
+import { type Client, encodePath, GatewayError } from "../client.ts";
+import { commitsPath } from "../commits.ts";
+
+/**
+ * Ids as people type them: the beginning of one is enough if nothing else begins like it. The gateway takes whole ids alone,
+ * so that what a script means does not change with what else there is.
+ */
+
+/** How the id of a commit or of a job may begin (https://github.com/ulid/spec). */
+const PREFIX_PATTERN = /^[0-7][0-9A-HJKMNP-TV-Z]{0,24}$/i;
+/** Characters of a ULID that are its time. */
+const TIME_CHARACTERS = 10;
+
+/** The whole id of a job. */
+export async function jobId(client: Client, text: string): Promise<string> {
+  if (isUlid(text)) return text.toUpperCase();
+  if (!PREFIX_PATTERN.test(text)) throw noSuchJob(text);
+  const prefix = text.toUpperCase();
+  // Jobs are listed from the newest back; behind every id that begins so.
+  const query = { limit: 2, after: `${prefix}~` };
+  const { jobs } = await client.call(JobPage, { method: "GET", path: "/jobs", query });
+  const [found, other] = jobs.filter(({ id }) => id.startsWith(prefix));
+  if (!found) throw noSuchJob(text);
+  if (other) throw several("jobs", { text, ids: [found.id, other.id] });
+  return found.id;
+}
+
+function noSuchJob(text: string): CliError {
+  return new CliError(`there is no job '${text}': 'sluice job list' shows those there are`, {
+    code: "NoSuchJob",
+  });
+}
+
+/** A job that a command line names: by its id, or as the newest one of a pipeline. */
+export type NamedJob = { readonly id: string } | { readonly pipeline: string };
+
+/** Reads how a command line names a job: in one of the two ways. */
+export function namedJob(id: string | undefined, { pipeline }: { readonly pipeline?: string }): NamedJob {
+  if (id !== undefined && pipeline === undefined) return { id };
+  if (id === undefined && pipeline !== undefined) return { pipeline };
+  throw new UsageError(
+    "name one of the two: a job by its id, or with --pipeline the newest one of a pipeline",
+  );
+}
+
+/** The whole id of the job. */
+export async function jobNamed(client: Client, named: NamedJob): Promise<string> {
+  if ("id" in named) {
+    const { id } = named;
+    if (isUlid(id) || PREFIX_PATTERN.test(id) || !NAME_PATTERN.test(id)) return await jobId(client, id);
+    throw new CliError(`'${id}' is no id of a job: '--pipeline ${id}' is the newest job of that pipeline`, {
+      code: "NoSuchJob",
+    });
+  }
+  const { pipeline } = named;
+  // Of a pipeline that is not there, the list of jobs is empty.
+  await client.send({ method: "GET", path: `/api/v1/pipelines/${pipeline}` }).then(({ body }) => body.dump());
+  const query = { limit: 1, pipeline };
+  const { jobs } = await client.call(JobPage, { method: "GET", path: "/jobs", query });
+  if (jobs[0]) return jobs[0].id;
+  throw new CliError(`the pipeline '${pipeline}' has no job yet`, { code: "NoSuchJob" });
+}
+
+/**
+ * The whole id of an access key. A text that is none of a key's that this key may see is left as it is: the gateway says
+ * what is wrong with it, and the root key is in no list.
+ */
+export async function keyId(client: Client, text: string): Promise<string> {
+  if (text === "" || text === client.connection.accessKeyId) return text;
+  const found: string[] = [];
+  let after: string | undefined;
+  do {
+    const query = { limit: MAX_LIST_KEYS, after };
+    const page = await client
+      .call(KeyPage, { method: "GET", path: "/keys", query })
+      .catch((error: unknown) => {
+        // Only keys that handle keys may list them.
+        if (error instanceof GatewayError && error.status === 403) return { keys: [], next: null };
+        throw error;
+      });
+    const ids = page.keys.map(({ id }) => id);
+    if (ids.includes(text)) return text;
+    found.push(...ids.filter((id) => id.startsWith(text.toUpperCase())));
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+  const [first, other] = found;
+  if (first !== undefined && other !== undefined) throw several("keys", { text, ids: [first, other] });
+  return first ?? text;
+}
+
+/** The whole id of a commit of a branch, by its id or the beginning of that, or by a tag, which comes first. */
+export async function commitId(client: Client, branch: BranchAddress, text: string): Promise<string> {
+  if (isUlid(text)) return text.toUpperCase();
+  const tagged = NAME_PATTERN.test(text) ? await taggedCommit(client, branch, text) : undefined;
+  if (tagged !== undefined) return tagged;
+  const ids = PREFIX_PATTERN.test(text) ? await commitsThatBegin(client, branch, text.toUpperCase()) : [];
+  const [found, other] = ids;
+  if (found === undefined) {
+    const bucket = bucketName(branch);
+    throw new CliError(
+      `s3://${bucket} has no commit and no tag '${text}': 'sluice commit list ${bucket}' shows its commits`,
+      { code: "NoSuchCommit" },
+    );
+  }
+  if (other !== undefined) throw several("commits", { text, ids });
+  return found;
+}
+
+async function taggedCommit(
+  client: Client,
+  { repo, branch }: BranchAddress,
+  tag: string,
+): Promise<string | undefined> {
+  const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/tags/${encodePath(tag)}`;
+  try {
+    return (await client.call(Tag, { method: "GET", path })).commit;
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === "NoSuchTag") return undefined;
+    throw error;
+  }
+}
+
+/** At most two. The newest commits come first, and no later one has an earlier time in its id. */
+async function commitsThatBegin(client: Client, branch: BranchAddress, prefix: string): Promise<string[]> {
+  const time = prefix.slice(0, TIME_CHARACTERS);
+  const found: string[] = [];
+  let after: string | undefined;
+  do {
+    const query = { limit: MAX_LIST_COMMITS, after };
+    const page = await client.call(CommitPage, { method: "GET", path: commitsPath(branch), query });
+    found.push(...page.commits.map(({ id }) => id).filter((id) => id.startsWith(prefix)));
+    const last = page.commits.at(-1)?.id.slice(0, time.length) ?? "";
+    after = last < time ? undefined : (page.next ?? undefined);
+  } while (after !== undefined && found.length < 2);
+  return found.slice(0, 2);
+}
+
+function several(what: string, { text, ids }: { text: string; ids: readonly string[] }): UsageError {
+  return new UsageError(
+    `the ids of several ${what} begin with '${text}', such as ${ids.join(" and ")}: give more of it`,
+  );
+}

@@ -1,0 +1,144 @@
+import { DatumPage, type JobDatum } from "../../../protocol/pipelines.ts";
+import { forEachLimited } from "../../../runner/lib/concurrency.ts";
+import { type Client, encodePath, GatewayError } from "../client.ts";
+import { patiently } from "../patience.ts";
+import { readLogs } from "./job-logs.ts";
+
+/** Calls of the control API about the datums of a job. */
+
+/** Most datums, and most with the reasons why each was run, that one page has. */
+const PAGE_DATUMS = 1000;
+const LANES = 4;
+
+export interface FindDatums {
+  readonly job: string;
+  /** Infinity: all of them. */
+  readonly limit: number;
+  readonly after?: string | undefined;
+  readonly why?: true | undefined;
+  /** Only those in this state. */
+  readonly state?: JobDatum["state"] | undefined;
+}
+
+/** Datums of a job in their order: first what it ran or is to run, then what it skipped. */
+export async function findDatums(
+  client: Client,
+  { job, limit, after, why, state }: FindDatums,
+): Promise<{ datums: JobDatum[]; next: string | null }> {
+  const datums: JobDatum[] = [];
+  let next = after ?? null;
+  // A page may be shorter than was asked for, though more follow.
+  do {
+    const wanted = limit - datums.length;
+    const query = {
+      limit: state === undefined ? Math.min(wanted, PAGE_DATUMS) : PAGE_DATUMS,
+      after: next ?? undefined,
+      why,
+    };
+    const path = `/jobs/${encodePath(job)}/datums`;
+    let page = await client.call(DatumPage, { method: "GET", path, query });
+    const matching = page.datums.flatMap((datum, index) =>
+      state === undefined || datum.state === state ? [index] : [],
+    );
+    const last = matching[wanted - 1];
+    if (last !== undefined && matching.length > wanted) {
+      // A place is known only of the end of a page.
+      const shorter = { ...query, limit: last + 1 };
+      page = await client.call(DatumPage, { method: "GET", path, query: shorter });
+    }
+    next = page.next;
+    datums.push(...page.datums.filter((datum) => state === undefined || datum.state === state));
+    if (isBehind(page.datums, state)) next = null;
+  } while (next !== null && datums.length < limit);
+  return { datums, next };
+}
+
+/** Whether no later page can have a datum in the state: behind those that were run are only those that were not. */
+function isBehind(page: readonly JobDatum[], state: JobDatum["state"] | undefined): boolean {
+  return (state === "failed" || state === "running") && page.some((datum) => datum.state === "skipped");
+}
+
+/** Most failed datums whose last lines are read. */
+const MOST_EXPLAINED = 100;
+
+/** Puts the last line that each failed datum printed behind its reason, as the reason of its job has it. */
+export async function addLastLines(
+  client: Client,
+  { job, datums }: { job: string; datums: JobDatum[] },
+): Promise<void> {
+  const failed = [...datums.entries()].filter(([, { state }]) => state === "failed").slice(0, MOST_EXPLAINED);
+  await forEachLimited(failed, {
+    limit: LANES,
+    work: async ([index, datum]) => {
+      const line = await lastLine(client, { job, datum: datum.id });
+      if (line === undefined || datum.reason?.endsWith(line)) return;
+      datums[index] = { ...datum, reason: datum.reason === null ? line : `${datum.reason}: ${line}` };
+    },
+  });
+}
+
+async function lastLine(
+  client: Client,
+  { job, datum }: { job: string; datum: string },
+): Promise<string | undefined> {
+  let last: string | undefined;
+  await readLogs(client, {
+    ...{ job, datum, follow: false, lost: () => undefined },
+    print({ line }) {
+      const text = line?.trim();
+      if (text) last = text;
+    },
+  });
+  return last;
+}
+
+/** The paths that datums of a job read, by the datums' ids: asked for when the first that is not known is needed. */
+export class DatumPaths {
+  readonly #client: Client;
+  readonly #job: string;
+  readonly #known = new Map<string, string>();
+  #next: string | null | undefined;
+  #isRefused = false;
+
+  constructor(client: Client, job: string) {
+    this.#client = client;
+    this.#job = job;
+  }
+
+  /** Such as "texts:/a.txt"; undefined if the job does not list the datum. */
+  async of(id: string): Promise<string | undefined> {
+    while (!this.#known.has(id) && this.#next !== null) await this.#more();
+    if (!this.#known.has(id) && !this.#isRefused) {
+      // A job that goes on may have more of them than when it was asked. One that is not listed is not looked for again.
+      this.#next = undefined;
+      do await this.#more();
+      while (!this.#known.has(id) && this.#next !== null);
+      if (!this.#known.has(id)) this.#known.set(id, "");
+    }
+    return this.#known.get(id) || undefined;
+  }
+
+  async #more(): Promise<void> {
+    // Lines are followed through a restart of the gateway, so their names are, too.
+    const ask = () =>
+      findDatums(this.#client, {
+        job: this.#job,
+        limit: PAGE_DATUMS,
+        after: this.#next ?? undefined,
+      });
+    const { datums, next } = await patiently(ask, { lost: () => undefined }).catch((error: unknown) => {
+      // Lines without their names are better than none.
+      if (!(error instanceof GatewayError)) throw error;
+      this.#isRefused = true;
+      return { datums: [], next: null };
+    });
+    for (const datum of datums) this.#known.set(datum.id, pathsText(datum));
+    this.#next = next;
+  }
+}
+
+function pathsText({ inputs }: JobDatum): string {
+  const [only] = inputs;
+  if (inputs.length === 1 && only) return `/${only.path}`;
+  return inputs.map(({ name, path }) => `${name}:/${path}`).join(" ");
+}

@@ -1,0 +1,59 @@
+import { Job } from "../../../protocol/pipelines.ts";
+import { EXIT } from "../../output/exit-codes.ts";
+import { CliError } from "../../output/failure.ts";
+import { type Client, encodePath } from "../client.ts";
+import { patiently } from "../patience.ts";
+
+/** The longest that one request waits for the end of a job; shorter if somebody watches how it goes on. */
+const WAIT_SECONDS = 20;
+const WATCHED_SECONDS = 1;
+
+export interface WaitForJob {
+  readonly id: string;
+  readonly timeoutSeconds: number | undefined;
+  /** Called with the job as it is from time to time, if somebody looks on. */
+  readonly onJob?: ((job: Job) => void) | undefined;
+  /** The gateway went away; it is asked again. */
+  readonly lost: (error: unknown) => void;
+}
+
+/** Waits until a job has ended, also over a restart of the gateway. Throws a CliError if the time is up. */
+export async function waitForEnd(
+  client: Client,
+  { id, timeoutSeconds, onJob, lost }: WaitForJob,
+): Promise<Job> {
+  const deadline = deadlineOf(timeoutSeconds);
+  // The first look is short: it says how far the job is.
+  for (let longest = onJob ? 0 : WAIT_SECONDS; ; longest = onJob ? WATCHED_SECONDS : WAIT_SECONDS) {
+    const seconds = Math.min(longest, Math.max(0, (deadline - Date.now()) / 1000));
+    // The gateway answers when the job has ended, or when this time is over.
+    const ask = () =>
+      client.call(Job, {
+        method: "GET",
+        path: `/jobs/${encodePath(id)}`,
+        query: { wait: String(seconds) },
+      });
+    const job = await patiently(ask, { lost, deadline });
+    if (job.finishedAt !== null) return job;
+    onJob?.(job);
+    if (Date.now() >= deadline) {
+      const why = job.reason ? `: ${job.reason}` : "";
+      throw timeIsUp(`job ${id} is still ${job.state} after ${timeoutSeconds} s${why}`);
+    }
+  }
+}
+
+export function deadlineOf(timeoutSeconds: number | undefined): number {
+  return timeoutSeconds === undefined ? Number.POSITIVE_INFINITY : Date.now() + timeoutSeconds * 1000;
+}
+
+/** The failure of a command that would have waited longer. */
+export function timeIsUp(message: string): CliError {
+  return new CliError(message, { code: "Timeout", exitCode: EXIT.timeIsUp });
+}
+
+/** What a command ends with that waited for jobs: the worst of them. */
+export function exitCodeOfJobs(jobs: readonly Pick<Job, "state">[]): number {
+  if (jobs.some(({ state }) => state === "failure")) return EXIT.jobFailed;
+  return jobs.some(({ state }) => state === "killed") ? EXIT.jobStopped : EXIT.done;
+}

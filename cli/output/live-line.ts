@@ -1,0 +1,44 @@
+import { atEnd } from "../local/stop-requests.ts";
+import { visibleLine } from "./visible.ts";
+
+/** Text on a terminal that is written anew as things change, and is gone at the end. Nothing if nobody looks on. */
+export interface Live {
+  show(lines: readonly string[]): void;
+  clear(): void;
+}
+
+/** On stderr, so that what the command answers stays clean, and gone at its end. */
+export function liveText({ json }: { json?: true }): Live {
+  return json || !process.stderr.isTTY ? { show() {}, clear() {} } : new LiveText(process.stderr, "goes");
+}
+
+/** On stdout, a terminal, where it is the answer: it stays when the command ends. */
+export function liveAnswer(): Live {
+  return new LiveText(process.stdout, "stays");
+}
+
+class LiveText implements Live {
+  readonly #stream: NodeJS.WriteStream;
+  #shown: readonly string[] = [];
+
+  constructor(stream: NodeJS.WriteStream, end: "goes" | "stays") {
+    this.#stream = stream;
+    if (end === "goes") atEnd(() => this.clear());
+  }
+
+  show(lines: readonly string[]): void {
+    // A terminal that does not know its size says 0.
+    const [columns, rows] = [this.#stream.columns || 80, this.#stream.rows || 24];
+    // One that wraps, or scrolls away, could not be taken back.
+    const shown = lines.slice(0, rows - 1).map((line) => visibleLine(line).slice(0, columns - 1));
+    if (shown.join("\n") === this.#shown.join("\n")) return;
+    this.clear();
+    this.#stream.write(shown.map((line) => `${line}\n`).join(""));
+    this.#shown = shown;
+  }
+
+  clear(): void {
+    if (this.#shown.length > 0) this.#stream.write(`\u001b[${this.#shown.length}A\u001b[J`);
+    this.#shown = [];
+  }
+}

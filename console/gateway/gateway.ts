@@ -1,0 +1,264 @@
+import { AwsV4Signer } from "aws4fetch";
+import type { ErrorBody, Issue } from "../../protocol/errors.ts";
+
+/** A key as somebody entered it. It is held in memory, in objects of this module, and is written nowhere. */
+export interface Key {
+  readonly id: string;
+  readonly secret: string;
+}
+
+/** Why an answer is not there, in words for people. */
+export class GatewayFault extends Error {
+  override readonly name = "GatewayFault";
+  /** 0: nothing answered. */
+  readonly status: number;
+  readonly code: string;
+  readonly issues: readonly Issue[];
+
+  constructor(message: string, fault: { status: number; code: string; issues?: readonly Issue[] }) {
+    super(message);
+    this.status = fault.status;
+    this.code = fault.code;
+    this.issues = fault.issues ?? [];
+  }
+
+  /** Whether nothing answered, or something that says it can't for the moment. */
+  get isAway(): boolean {
+    return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504;
+  }
+
+  /** Whether the key is refused as a key: it was deleted, or mistyped. */
+  get isOfKey(): boolean {
+    return KEY_CODES.has(this.code);
+  }
+}
+
+const KEY_CODES = new Set(["InvalidAccessKeyId", "SignatureDoesNotMatch"]);
+
+/** What is undefined is left out. */
+export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
+
+interface Ask {
+  readonly method?: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
+  readonly query?: Query;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Sent as JSON. */
+  readonly json?: unknown;
+  /** Sent as it is, in place of JSON. */
+  readonly body?: Blob | string;
+  readonly signal?: AbortSignal;
+}
+
+interface LinesAsk extends Ask {
+  /** Called when the answer begins, which may be long before its first line. */
+  opened(): void;
+}
+
+interface Remembered {
+  readonly etag: string;
+  readonly value: unknown;
+}
+
+/** Most answers of which the ETag is kept. */
+const MAX_REMEMBERED = 50;
+
+/** A read begins to be answered by then, or the gateway is taken for away: a poll that hung would be the last one. */
+const ANSWER_WITHIN_MS = 30_000;
+
+/** Signed requests to the gateway that serves this page. */
+export class Gateway {
+  readonly #key: Key;
+  readonly #remembered = new Map<string, Remembered>();
+  readonly #end = new AbortController();
+  /** What the gateway's clock is ahead of ours: signatures are held to its clock. */
+  #aheadMs = 0;
+
+  constructor(key: Key) {
+    this.#key = key;
+  }
+
+  get keyId(): string {
+    return this.#key.id;
+  }
+
+  /** Breaks off all that is under way. Nothing is sent any more. */
+  end(): void {
+    this.#end.abort();
+  }
+
+  /**
+   * A call of the control API; `path` is below `/api/v1`. The page comes from the gateway that answers, and each of its calls
+   * is tested against it, so that answers are taken by their types.
+   */
+  async call<T>(path: string, ask: Ask = {}): Promise<T> {
+    const target = `/api/v1${path}${queryOf(ask.query)}`;
+    const isRead = (ask.method ?? "GET") === "GET";
+    const known = isRead ? this.#remembered.get(target) : undefined;
+    const answer = await this.send(target, {
+      ...ask,
+      ...(known && { headers: { ...ask.headers, "if-none-match": known.etag } }),
+    });
+    if (answer.status === 304 && known) return known.value as T;
+    const text = await answer.text().catch(() => {
+      throw unreachable();
+    });
+    const value = text === "" ? undefined : jsonOf(text);
+    const etag = answer.headers.get("etag");
+    if (isRead && etag !== null) this.#remember(target, { etag, value });
+    return value;
+  }
+
+  /** An answer of the control API that is a line of JSON for each thing, as the lines come. Throws a fault that is away if it breaks off. */
+  async *lines<T>(path: string, { opened, ...ask }: LinesAsk): AsyncGenerator<T, void> {
+    const answer = await this.send(`/api/v1${path}${queryOf(ask.query)}`, ask);
+    opened();
+    if (!answer.body) return;
+    let rest = "";
+    for await (const text of chunksOf(answer.body.pipeThrough(new TextDecoderStream()))) {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      // An empty line only says that the answer goes on.
+      for (const line of lines) if (line !== "") yield jsonOf(line) as T;
+    }
+  }
+
+  /** A good answer, or 304. `target`: path and query, percent-encoded. */
+  async send(target: string, ask: Ask = {}): Promise<Response> {
+    const answer = await this.#once(target, ask);
+    if (answer.ok || answer.status === 304) return answer;
+    const fault = await faultOf(answer);
+    if (fault.code === "RequestTimeTooSkewed" && this.#setClock(answer)) {
+      const again = await this.#once(target, ask);
+      if (again.ok || again.status === 304) return again;
+      throw await faultOf(again);
+    }
+    throw fault;
+  }
+
+  async #once(target: string, { method = "GET", json, body: raw, headers, signal }: Ask): Promise<Response> {
+    const body = json === undefined ? raw : JSON.stringify(json);
+    const signer = new AwsV4Signer({
+      url: location.origin + target,
+      method,
+      headers: { ...headers, ...(json !== undefined && { "content-type": "application/json" }) },
+      accessKeyId: this.#key.id,
+      secretAccessKey: this.#key.secret,
+      service: "s3",
+      region: "auto",
+      datetime: signingTime(Date.now() + this.#aheadMs),
+    });
+    const signed = await signer.sign();
+    const ended = this.#end.signal;
+    const answering = new AbortController();
+    const isRead = method === "GET" || method === "HEAD";
+    const timer = isRead ? setTimeout(() => answering.abort(), ANSWER_WITHIN_MS) : undefined;
+    try {
+      return await fetch(signed.url, {
+        method,
+        headers: signed.headers,
+        ...(body !== undefined && { body }),
+        signal: AbortSignal.any([ended, answering.signal, ...(signal ? [signal] : [])]),
+        // What the browser knows of other pages is no business of these calls, and nothing of them is to stay in its cache.
+        credentials: "omit",
+        cache: "no-store",
+        redirect: "error",
+      });
+    } catch (error) {
+      if (signal?.aborted || ended.aborted) throw error;
+      throw unreachable();
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #remember(target: string, answer: Remembered): void {
+    this.#remembered.delete(target);
+    this.#remembered.set(target, answer);
+    const [oldest] = this.#remembered.keys();
+    if (this.#remembered.size > MAX_REMEMBERED && oldest !== undefined) this.#remembered.delete(oldest);
+  }
+
+  /** Takes over the gateway's time. Returns whether that may help. */
+  #setClock(answer: Response): boolean {
+    const time = Date.parse(answer.headers.get("date") ?? "");
+    if (Number.isNaN(time)) return false;
+    this.#aheadMs = time - Date.now();
+    return true;
+  }
+}
+
+/** Not every browser iterates over streams. */
+async function* chunksOf(stream: ReadableStream<string>): AsyncGenerator<string, void> {
+  const reader = stream.getReader();
+  try {
+    for (;;) {
+      const { value, done } = await reader.read().catch(() => {
+        throw unreachable();
+      });
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+/** Percent-encodes one segment of a path as signatures have it. */
+export function encodeSegment(text: string): string {
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}
+
+/** `?a=b`, or nothing. */
+export function queryOf(query: Query = {}): string {
+  const pairs = Object.entries(query).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${encodeSegment(name)}=${encodeSegment(String(value))}`],
+  );
+  return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
+}
+
+/** What stands between us and the gateway may answer in its place. */
+function jsonOf(text: string) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new GatewayFault("Something else than the gateway answers at this address.", {
+      status: 502,
+      code: "NoAnswer",
+    });
+  }
+}
+
+/** `YYYYMMDDTHHMMSSZ` */
+function signingTime(at: number): string {
+  return new Date(at).toISOString().replace(/[:-]|\.\d{3}/g, "");
+}
+
+function unreachable(): GatewayFault {
+  return new GatewayFault(
+    "The gateway does not answer. It may be starting anew, or this machine is offline.",
+    {
+      status: 0,
+      code: "Unreachable",
+    },
+  );
+}
+
+async function faultOf(answer: Response): Promise<GatewayFault> {
+  const text = await answer.text().catch(() => "");
+  const { status } = answer;
+  try {
+    const { error }: ErrorBody = JSON.parse(text);
+    const { code, message, issues = [] } = error;
+    return new GatewayFault(message, { status, code, issues });
+  } catch {
+    const code = /<Code>([^<]+)/.exec(text)?.[1] ?? "NoAnswer";
+    const message = /<Message>([^<]+)/.exec(text)?.[1];
+    return new GatewayFault(message ?? `The gateway answered with status ${status} and no words.`, {
+      status,
+      code,
+    });
+  }
+}

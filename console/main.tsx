@@ -1,0 +1,18 @@
+import "./style/base.css";
+import "./style/parts.css";
+import "./style/pages.css";
+import "./style/repos.css";
+import "./style/pipelines.css";
+import "./style/graph.css";
+import "./style/admin.css";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { Console } from "./console.tsx";
+
+const place = document.getElementById("console");
+if (!place) throw new Error("the page has no place for the console");
+createRoot(place).render(
+  <StrictMode>
+    <Console />
+  </StrictMode>,
+);

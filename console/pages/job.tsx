@@ -1,0 +1,382 @@
+import { useCallback, useRef } from "react";
+import { Link, useLocation, useSearchParams } from "wouter";
+import type { Job, JobRetry, JobStep, JobSummary } from "../../protocol/pipelines.ts";
+import { type Live, useLive } from "../gateway/live.ts";
+import { useSession } from "../gateway/session.tsx";
+import { Action } from "../parts/action.tsx";
+import { CliLine } from "../parts/cli-line.tsx";
+import { Logs, type LogsProps } from "../parts/logs.tsx";
+import { counted, countText, shortId } from "../parts/numbers.ts";
+import { Heard, Page } from "../parts/page.tsx";
+import { MARK_WORDS, markOf, StateMark } from "../parts/state.tsx";
+import { Ago, exactText, Span, spanText, useNow } from "../parts/time.tsx";
+import { branchHref } from "./repos/places.ts";
+
+/** A job: how it stands and why, what failed, when what was, how its datums did, what it read and made, and what it prints. */
+export default function JobPage({ job: id }: { readonly job: string }) {
+  const live = useLive<JobSummary>(`/jobs/${encodeURIComponent(id)}/summary`, { isOver });
+  const job = live.data?.job;
+  const title = job ? `${job.pipeline} ${shortId(id)}` : `Job ${shortId(id)}`;
+  return (
+    <Page
+      title={title}
+      cli={`sluice job inspect ${id}`}
+      live={live}
+      aside={
+        job && (
+          <>
+            <StateWords job={job} />
+            {job.finishedAt === null && <Heard live={live} />}
+          </>
+        )
+      }
+    >
+      {live.data && <Shown summary={live.data} live={live} />}
+      {!job && !live.fault && <p className="quiet">Asking the gateway…</p>}
+    </Page>
+  );
+}
+
+function isOver({ job }: JobSummary): boolean {
+  return job.finishedAt !== null;
+}
+
+function StateWords({ job }: { readonly job: Job }) {
+  const mark = markOf(job);
+  return (
+    <span className="state">
+      <StateMark mark={mark} /> <span aria-hidden="true">{MARK_WORDS[mark]}</span>
+      {job.finishedAt !== null && (
+        <span className="quiet">
+          {" "}
+          <Ago at={job.finishedAt} />
+        </span>
+      )}
+    </span>
+  );
+}
+
+function Shown({ summary, live }: { readonly summary: JobSummary; readonly live: Live<JobSummary> }) {
+  const { job } = summary;
+  const logs = useShownLogs(summary);
+  const { choose } = logs;
+  return (
+    <>
+      {job.reason !== null && (
+        <p className={job.state === "failure" ? "reason bad" : "reason"}>{job.reason}</p>
+      )}
+      <Actions job={job} live={live} />
+      <Failed summary={summary} choose={choose} />
+      <Timeline summary={summary} />
+      <Datums job={job} />
+      <Durations summary={summary} choose={choose} />
+      <Commits job={job} />
+      <Logs job={job} {...logs} />
+    </>
+  );
+}
+
+const ALL = "all";
+
+/**
+ * Whose lines are shown, and which one is marked. Both stand in the address, so that a link leads there. Of a job that failed
+ * it is the first datum that failed, unless the address says otherwise.
+ */
+function useShownLogs({ job, failed }: JobSummary): Omit<LogsProps, "job"> {
+  const [query, setQuery] = useSearchParams();
+  const asked = query.get("datum") ?? (job.state === "failure" ? failed[0]?.id : undefined) ?? ALL;
+  const latest = useRef(asked);
+  latest.current = asked;
+  const choose = useCallback(
+    (datum: string | undefined, line?: string): void => {
+      const next = datum ?? ALL;
+      setQuery({ datum: next, ...(line !== undefined && { line }) }, { replace: true });
+      if (next !== latest.current) document.getElementById("logs")?.scrollIntoView({ block: "start" });
+    },
+    [setQuery],
+  );
+  return {
+    datum: asked === ALL ? undefined : asked,
+    marked: query.get("line") ?? undefined,
+    choose,
+  };
+}
+
+interface DatumsProps {
+  readonly summary: JobSummary;
+  /** Shows what a datum printed. */
+  readonly choose: LogsProps["choose"];
+}
+
+/** `/a.txt`, of several inputs `photos:/a.txt masks:/b.png` */
+function inputsText(inputs: JobSummary["slowest"][number]["inputs"]): string {
+  const [only, ...others] = inputs;
+  if (only && others.length === 0) return `/${only.path}`;
+  return inputs.map(({ name, path }) => `${name}:/${path}`).join(" ");
+}
+
+function Failed({ summary: { job, failed }, choose }: DatumsProps) {
+  if (failed.length === 0) return null;
+  const more = job.datums.failed - failed.length;
+  return (
+    <section aria-label="Failed datums">
+      <h2>
+        Failed <span className="count">{countText(job.datums.failed)}</span>
+      </h2>
+      <ul className="failures">
+        {failed.map(({ id, inputs, node, reason, log }) => (
+          <li key={id}>
+            <p>
+              <StateMark mark="failure" /> <b className="mono">{inputsText(inputs)}</b> {reason}
+              {node !== null && <span className="quiet"> on {node}</span>}
+            </p>
+            {log.length > 0 && (
+              <section
+                className="tail"
+                // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.
+                tabIndex={0}
+                aria-label={`Last lines of ${inputsText(inputs)}`}
+              >
+                <pre>{log.join("\n")}</pre>
+              </section>
+            )}
+            <p className="actions">
+              <button type="button" className="plain" onClick={() => choose(id)}>
+                All that it printed
+              </button>
+              <CliLine line={`sluice datum run ${job.id} ${id.slice(0, 12)}`} />
+            </p>
+          </li>
+        ))}
+      </ul>
+      {more > 0 && (
+        <p>
+          {countText(more)} more failed: <CliLine line={`sluice job datums ${job.id} --state failed`} />
+        </p>
+      )}
+    </section>
+  );
+}
+
+/** How long datums ran: a histogram, and those that took longest. */
+function Durations({ summary: { durations, slowest }, choose }: DatumsProps) {
+  if (!durations) return null;
+  const { count, more, median, p95, longest, buckets } = durations;
+  const most = Math.max(...buckets.map((bucket) => bucket.count));
+  const words = `Half took at most ${spanText(median)}, 95 of 100 at most ${spanText(p95)}, the longest ${spanText(longest)}.`;
+  return (
+    <section aria-label="Durations of datums">
+      <h2>How long they ran</h2>
+      <p>
+        {words}{" "}
+        {more && (
+          <span className="quiet">Counted are {counted(count, "datum")} of those that succeeded.</span>
+        )}
+      </p>
+      <ol className="histogram" aria-label="Datums by how long they ran">
+        {buckets.map((bucket) => (
+          <li key={bucket.below}>
+            <span className="quiet">under {spanText(bucket.below)}</span>
+            <svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">
+              <rect width={(100 * bucket.count) / most} height="1" />
+            </svg>
+            <span>{countText(bucket.count)}</span>
+          </li>
+        ))}
+      </ol>
+      <details>
+        <summary>The slowest {countText(slowest.length)}</summary>
+        <ol className="slowest">
+          {slowest.map(({ id, inputs, node, millis }) => (
+            <li key={id}>
+              <b>{spanText(millis)}</b>{" "}
+              <button type="button" className="plain mono" onClick={() => choose(id)}>
+                {inputsText(inputs)}
+              </button>
+              {node !== null && <span className="quiet"> on {node}</span>}
+            </li>
+          ))}
+        </ol>
+      </details>
+    </section>
+  );
+}
+
+function Actions({ job, live }: { readonly job: Job; readonly live: Live<JobSummary> }) {
+  const { gateway } = useSession();
+  const [, go] = useLocation();
+  const path = `/jobs/${encodeURIComponent(job.id)}`;
+  async function stop(): Promise<void> {
+    await gateway.call<Job>(`${path}/stop`, { method: "POST" });
+    live.reload();
+  }
+  async function retry(datums: "failed" | "all"): Promise<void> {
+    const made = await gateway.call<JobRetry>(`${path}/retry`, { method: "POST", query: { datums } });
+    go(`/jobs/${made.job.id}`);
+  }
+  return (
+    <p className="actions">
+      {job.finishedAt === null ? (
+        <Action question="Its datums that run are cut off; what they had done stays." act={stop}>
+          Stop the job
+        </Action>
+      ) : (
+        <>
+          {(job.state !== "success" || job.datums.failed > 0) && (
+            <Action act={() => retry("failed")}>Retry what failed</Action>
+          )}
+          <Action question="Every datum runs again, also what has a result." act={() => retry("all")}>
+            Run every datum again
+          </Action>
+        </>
+      )}
+    </p>
+  );
+}
+
+const STEP_WORDS: Readonly<Record<JobStep["name"], string>> = {
+  fill: "its datums were worked out",
+  queued: "waited for a worker",
+  datums: "its datums ran",
+  turn: "waited for the jobs before it",
+  merge: "its output was put together",
+  commit: "its output was committed",
+  egress: "its output was pushed",
+};
+
+/** A release that did not tell the two apart has its merges in the commit. */
+function stepWords(name: JobStep["name"], steps: readonly JobStep[]): string {
+  const isBoth = name === "commit" && steps.every((step) => step.name !== "merge");
+  return isBoth ? "its output was merged and committed" : STEP_WORDS[name];
+}
+
+/** Steps in which nothing is done for it. */
+const WAITS = new Set<JobStep["name"]>(["queued", "turn"]);
+
+/** What it went through, one after the other: each step's length and place in the whole, to scale. */
+function Timeline({ summary: { job, steps } }: { readonly summary: JobSummary }) {
+  const now = useNow();
+  const { createdAt, finishedAt } = job;
+  const end = Math.max(finishedAt ?? now, createdAt + 1);
+  // What took no time is worth no line, unless it goes on.
+  const shown = steps.filter(({ from, to }) => to === null || to > from);
+  const state = job.state === "failure" ? "failure" : job.state === "killed" ? "killed" : "";
+  return (
+    <section aria-label="Timeline">
+      <h2>Timeline</h2>
+      <p>
+        {finishedAt === null ? "Made " : "Took "}
+        {finishedAt === null ? <Ago at={createdAt} /> : <b>{spanText(finishedAt - createdAt)}</b>}
+        <span className="quiet">
+          , from {exactText(createdAt)}
+          {finishedAt !== null && ` to ${exactText(finishedAt)}`}
+        </span>
+      </p>
+      <ol className="timeline">
+        {shown.map(({ name, from, to }, index) => (
+          <li key={name} className={index === shown.length - 1 ? state : ""}>
+            <span>{stepWords(name, steps)}</span>
+            <svg viewBox="0 0 1000 1" preserveAspectRatio="none" aria-hidden="true">
+              <rect
+                className={to === null ? "goes-on" : WAITS.has(name) ? "waits" : ""}
+                x={(1000 * Math.max(0, from - createdAt)) / (end - createdAt)}
+                width={Math.max(4, (1000 * Math.max(0, (to ?? end) - from)) / (end - createdAt))}
+                height="1"
+              />
+            </svg>
+            <span className="long">
+              <b>
+                <Span from={from} to={to} />
+              </b>
+              {to === null && <span className="quiet"> so far</span>}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Datums({ job: { datums } }: { readonly job: Job }) {
+  const { total, processed, skipped, failed } = datums;
+  const left = Math.max(0, total - processed - skipped - failed);
+  const parts = [
+    { name: "failed", count: failed, className: "failed" },
+    { name: "ran", count: processed, className: "ran" },
+    { name: "skipped, as their results are there", count: skipped, className: "skipped" },
+    { name: "to go", count: left, className: "left" },
+  ].filter(({ count }) => count > 0);
+  return (
+    <section aria-label="Datums">
+      <h2>
+        Datums <span className="count">{countText(total)}</span>
+      </h2>
+      {total === 0 ? (
+        <p className="quiet">It has none yet, or nothing in its inputs matches its globs.</p>
+      ) : (
+        <>
+          <svg className="share" viewBox={`0 0 ${total} 1`} preserveAspectRatio="none" aria-hidden="true">
+            {parts.map(({ name, count, className }, index) => {
+              const before = parts.slice(0, index).reduce((sum, part) => sum + part.count, 0);
+              return <rect key={name} className={className} x={before} width={count} height="1" />;
+            })}
+          </svg>
+          <p>
+            {parts.map(({ name, count, className }, index) => (
+              <span key={name} className={className === "failed" ? "bad" : ""}>
+                {index > 0 && " · "}
+                <b>{countText(count)}</b> {name}
+              </span>
+            ))}
+          </p>
+        </>
+      )}
+    </section>
+  );
+}
+
+function Commits({ job: { inputs, outputCommit, pipeline, finishedAt } }: { readonly job: Job }) {
+  return (
+    <section aria-label="Commits">
+      <h2>Read and made</h2>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">What</th>
+            <th scope="col">Where</th>
+            <th scope="col">Commit</th>
+          </tr>
+        </thead>
+        <tbody>
+          {inputs.map(({ name, repo, branch, commit, kept }) => (
+            <tr key={name}>
+              <td>read as {name}</td>
+              <td className="mono where">{`${branch}.${repo}`}</td>
+              <td>
+                {commit === null || kept === false ? (
+                  <span className="mono">{commit ?? "nothing yet"}</span>
+                ) : (
+                  <Link className="mono" href={branchHref({ repo, branch, at: commit })}>
+                    {commit}
+                  </Link>
+                )}
+                {kept === false && <span className="quiet"> kept no more</span>}
+              </td>
+            </tr>
+          ))}
+          <tr>
+            <td>made</td>
+            <td className="where">
+              <Link className="mono" href={`/repos/${pipeline}`}>
+                {pipeline}
+              </Link>
+            </td>
+            <td className={outputCommit === null ? "quiet" : "mono"}>
+              {outputCommit ?? (finishedAt === null ? "no commit yet" : "no commit")}
+            </td>
+          </tr>
+        </tbody>
+      </table>
+    </section>
+  );
+}

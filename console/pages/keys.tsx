@@ -1,0 +1,177 @@
+import { useState } from "react";
+import type { Key, KeyCreated, KeyPage } from "../../protocol/keys.ts";
+import { type Live, useLive } from "../gateway/live.ts";
+import { useSession } from "../gateway/session.tsx";
+import { Deletion } from "../parts/action.tsx";
+import { CliLine } from "../parts/cli-line.tsx";
+import { counted, countText } from "../parts/numbers.ts";
+import { Heard, Page } from "../parts/page.tsx";
+import { Ago } from "../parts/time.tsx";
+import { KeyForm } from "./keys/key-form.tsx";
+import { MadeKey } from "./keys/made-key.tsx";
+
+/** Most that one answer of the gateway has. */
+const MOST = 1000;
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** A key that nobody used for so long is likely needed no more. */
+const LONG_DAYS = 90;
+
+type ListedKey = KeyPage["keys"][number];
+
+/** The access keys: what each may do, when it was last used; makes and deletes them. */
+export default function KeysPage() {
+  const live = useLive<KeyPage>("/keys", { query: { limit: MOST } });
+  const [isMaking, setMaking] = useState(false);
+  const [made, setMade] = useState<KeyCreated>();
+  function finish(key: KeyCreated): void {
+    setMaking(false);
+    setMade(key);
+    live.reload();
+  }
+  return (
+    <Page title="Keys" cli="sluice key list" live={live} aside={<Heard live={live} />}>
+      {made && <MadeKey key={made.id} made={made} close={() => setMade(undefined)} />}
+      {isMaking ? (
+        <KeyForm finish={finish} leave={() => setMaking(false)} />
+      ) : (
+        live.data && (
+          <p className="actions">
+            <button type="button" className="main" onClick={() => setMaking(true)}>
+              Make a key
+            </button>
+          </p>
+        )
+      )}
+      {live.data ? (
+        <Keys page={live.data} live={live} />
+      ) : (
+        !live.fault && <p className="quiet">Asking the gateway…</p>
+      )}
+    </Page>
+  );
+}
+
+function Keys({ page: { keys, next }, live }: { readonly page: KeyPage; readonly live: Live<KeyPage> }) {
+  const [sought, seek] = useState("");
+  const words = sought.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = keys.filter((key) => words.every((word) => textOf(key).includes(word)));
+  if (keys.length === 0) {
+    return (
+      <section className="empty" aria-label="First steps">
+        <p>
+          No key was made yet: all is done with the root key, which comes from the environment of the gateway
+          and is not in this list. Who gets a key of their own can be limited to some repos, and shut out
+          again without the others noticing.
+        </p>
+        <p>
+          <CliLine line="sluice key create --level write --repo photos --description 'camera upload'" />
+        </p>
+      </section>
+    );
+  }
+  return (
+    <section aria-label="Keys">
+      <h2>
+        Keys <span className="count">{countText(keys.length)}</span>
+      </h2>
+      {keys.length > 8 && (
+        <p className="seek">
+          <input
+            type="search"
+            aria-label="Find keys"
+            placeholder="Find by id, description, level or repo"
+            value={sought}
+            onChange={({ target }) => seek(target.value)}
+          />
+        </p>
+      )}
+      <ul className="keys">
+        {found.map((key) => (
+          <KeyLine key={key.id} listed={key} live={live} />
+        ))}
+      </ul>
+      {found.length === 0 && <p className="quiet">No key has all of these words.</p>}
+      {next !== null && (
+        <p>
+          There are more than {countText(MOST)}: <CliLine line="sluice key list --all" />
+        </p>
+      )}
+      <p className="quiet">
+        The root key, which comes from the environment of the gateway, is not in this list. A key can't be
+        changed: make another, hand it out, and delete the old one.
+      </p>
+    </section>
+  );
+}
+
+function textOf({ id, description, level, repos }: ListedKey): string {
+  return `${id} ${description} ${level} ${repos?.join(" ") ?? "all repos"}`.toLowerCase();
+}
+
+function KeyLine({ listed, live }: { readonly listed: ListedKey; readonly live: Live<KeyPage> }) {
+  const { gateway } = useSession();
+  const { id, level, repos, pipelines, description, createdAt, lastUsedOn } = listed;
+  const isOwn = id === gateway.keyId;
+  async function remove(): Promise<void> {
+    await gateway.call<undefined>(`/keys/${encodeURIComponent(id)}`, { method: "DELETE" });
+    live.reload();
+  }
+  return (
+    <li>
+      <span className="what">
+        <b>{description === "" ? <span className="mono">{id}</span> : description}</b>
+        {description !== "" && <span className="mono quiet">{id}</span>}
+        {isOwn && <span className="own">yours</span>}
+      </span>
+      <span className="may">
+        <b>{level}</b> in {repos === null ? "all repos" : repos.join(", ")}
+        {level === "admin" && repos !== null && (
+          <span className="quiet">{pipelines ? ", may run pipelines" : ", may not run pipelines"}</span>
+        )}
+      </span>
+      <LastUse day={lastUsedOn} createdAt={createdAt} />
+      <span className="quiet">
+        made <Ago at={createdAt} />
+      </span>
+      <Deletion name={id} act={remove}>
+        <p>
+          What is signed with it is refused within 5 seconds.{" "}
+          {lastUsedOn ? `It was used ${dayText(lastUsedOn)}.` : ""}
+          {isOwn && " You are logged in with it, which ends, too."}
+        </p>
+        <CliLine line={`sluice key delete ${id}`} />
+      </Deletion>
+    </li>
+  );
+}
+
+function LastUse({
+  day,
+  createdAt,
+}: {
+  readonly day: string | undefined;
+  readonly createdAt: Key["createdAt"];
+}) {
+  const days = day === undefined ? daysSince(createdAt) : daysSince(Date.parse(day));
+  const isLong = days >= LONG_DAYS;
+  if (day === undefined) return <span className={isLong ? "use long" : "use"}>not used yet</span>;
+  return (
+    <span className={isLong ? "use long" : "use"}>
+      used{" "}
+      <time dateTime={day} title={`${day}, a day of UTC`}>
+        {dayText(day)}
+      </time>
+    </span>
+  );
+}
+
+function dayText(day: string): string {
+  const days = daysSince(Date.parse(day));
+  if (days <= 0) return "today";
+  return days === 1 ? "yesterday" : `${counted(days, "day")} ago`;
+}
+
+/** Whole days of UTC. */
+function daysSince(at: number): number {
+  return Math.floor(Date.now() / DAY_MS) - Math.floor(at / DAY_MS);
+}

@@ -1,0 +1,122 @@
+import { type ClipboardEvent, type FormEvent, useEffect, useId, useRef, useState } from "react";
+import { GatewayFault, type Key } from "../gateway/gateway.ts";
+import { CliLine } from "../parts/cli-line.tsx";
+import { Wordmark } from "../parts/shell.tsx";
+
+interface LoginProps {
+  /** Why the last session ended. */
+  readonly farewell: string | undefined;
+  /** Resolves once the key has proved good. */
+  begin(key: Key): Promise<void>;
+}
+
+/** Asks for a key. It stays in memory, so a reload asks again. */
+export function Login({ farewell, begin }: LoginProps) {
+  const [id, setId] = useState("");
+  const [secret, setSecret] = useState("");
+  const [fault, setFault] = useState<string>();
+  const [isBusy, setBusy] = useState(false);
+  const first = useRef<HTMLInputElement>(null);
+  const names = { id: useId(), secret: useId(), fault: useId() };
+
+  useEffect(() => {
+    document.title = "Log in · Sluice";
+    first.current?.focus();
+  }, []);
+
+  async function submit(event: FormEvent): Promise<void> {
+    event.preventDefault();
+    setFault(undefined);
+    setBusy(true);
+    try {
+      await begin({ id: id.trim(), secret: secret.trim() });
+    } catch (error) {
+      setFault(faultText(error));
+      setBusy(false);
+    }
+  }
+
+  function paste(event: ClipboardEvent): void {
+    const key = keyInText(event.clipboardData.getData("text"));
+    if (!key) return;
+    event.preventDefault();
+    setId(key.id);
+    setSecret(key.secret);
+  }
+
+  return (
+    <main className="login">
+      <Wordmark />
+      <h1>Log in</h1>
+      <form onSubmit={(event) => void submit(event)} onPaste={paste} autoComplete="off">
+        <label htmlFor={names.id}>Access key id</label>
+        <input
+          id={names.id}
+          ref={first}
+          className="mono"
+          value={id}
+          onChange={({ target }) => setId(target.value)}
+          required
+          spellCheck={false}
+          autoCapitalize="off"
+          autoComplete="off"
+          aria-describedby={names.fault}
+        />
+        <label htmlFor={names.secret}>Secret access key</label>
+        <input
+          id={names.secret}
+          className="mono"
+          type="password"
+          value={secret}
+          onChange={({ target }) => setSecret(target.value)}
+          required
+          autoComplete="off"
+        />
+        <button type="submit" className="main" disabled={isBusy || !canSign()}>
+          {isBusy ? "Asking the gateway…" : "Log in"}
+        </button>
+        <p id={names.fault} role="alert" className="fault">
+          {canSign() ? (fault ?? farewell) : UNABLE}
+        </p>
+      </form>
+      <div className="quiet">
+        <p>
+          The key stays in this tab's memory. It goes into no address and no storage; a reload asks for it
+          again.
+        </p>
+        <p>Both can be pasted at once, as this prints them:</p>
+        <CliLine line="sluice env" />
+      </div>
+    </main>
+  );
+}
+
+const UNABLE =
+  "Requests can't be signed here: browsers sign only on pages that come over HTTPS, or from localhost. Open the console in one of these ways.";
+
+/** Browsers have their cryptography only where nobody on the way can change the page. */
+function canSign(): boolean {
+  return globalThis.isSecureContext && crypto.subtle !== undefined;
+}
+
+function faultText(error: unknown): string {
+  if (!(error instanceof GatewayFault)) return String(error);
+  if (error.code === "InvalidAccessKeyId")
+    return "The gateway knows no key of this id. It may have been deleted.";
+  if (error.code === "SignatureDoesNotMatch") return "The secret is not that of this key.";
+  return error.message;
+}
+
+/** A key in what `sluice env`, `sluice key create --json` or the file of the root key say. */
+function keyInText(text: string): Key | undefined {
+  const find = (...names: string[]): string | undefined => {
+    for (const name of names) {
+      const found = new RegExp(`\\b${name}"?\\s*[=:]\\s*["']?([^\\s"',]+)`).exec(text)?.[1];
+      if (found) return found;
+    }
+    return undefined;
+  };
+  const id = find("SLUICE_ACCESS_KEY_ID", "AWS_ACCESS_KEY_ID", "accessKeyId");
+  const secret = find("SLUICE_SECRET_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY", "secretAccessKey");
+  return id && secret ? { id, secret } : undefined;
+}

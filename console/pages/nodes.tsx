@@ -1,0 +1,269 @@
+import type { ReactNode } from "react";
+import type { Node, NodeList } from "../../protocol/runner.ts";
+import { type Live, useLive } from "../gateway/live.ts";
+import { useSession } from "../gateway/session.tsx";
+import { Action } from "../parts/action.tsx";
+import { CliLine } from "../parts/cli-line.tsx";
+import { Figure } from "../parts/figures.tsx";
+import { counted, countText } from "../parts/numbers.ts";
+import { Heard, Page } from "../parts/page.tsx";
+import { type Mark, StateMark } from "../parts/state.tsx";
+import { Ago } from "../parts/time.tsx";
+
+/** The machines that run commands: whether each lives, what it has room for, what runs there, and what is wrong with it. */
+export default function NodesPage() {
+  const live = useLive<NodeList>("/nodes");
+  return (
+    <Page title="Nodes" cli="sluice node list" live={live} aside={<Heard live={live} />}>
+      {live.data ? (
+        <Shown nodes={live.data.nodes} live={live} />
+      ) : (
+        !live.fault && <p className="quiet">Asking the gateway…</p>
+      )}
+    </Page>
+  );
+}
+
+function Shown({ nodes, live }: { readonly nodes: readonly Node[]; readonly live: Live<NodeList> }) {
+  if (nodes.length === 0) return <Empty />;
+  const seen = nodes.map((node) => ({ node, condition: conditionOf(node) }));
+  const bad = seen.filter(({ condition }) => condition.mark === "failure");
+  const alive = nodes.filter((node) => node.live);
+  return (
+    <>
+      <p className="headline">
+        <Figure count={alive.length} word="live" />
+        <Figure count={sum(alive.map(runningOn))} word="commands running" />
+        <Figure count={nodes.filter(({ draining }) => draining).length} word="drained" />
+        <Figure count={bad.length} word="in trouble" tone={bad.length > 0 ? "bad" : ""} />
+      </p>
+      {alive.length === 0 && (
+        <p className="reason bad">
+          No node is live, so nothing runs. <CliLine line="sluice runner" />
+        </p>
+      )}
+      <ul className="nodes" aria-label="Nodes">
+        {seen
+          .sort((a, b) => a.condition.rank - b.condition.rank)
+          .map(({ node, condition }) => (
+            <NodeEntry key={node.name} node={node} condition={condition} live={live} />
+          ))}
+      </ul>
+    </>
+  );
+}
+
+/** How a node is, the worst of what can be said. */
+interface Condition {
+  readonly mark: Mark;
+  readonly words: string;
+  /** What this comes to, and what to do. */
+  readonly more: ReactNode;
+  /** The least comes first. */
+  readonly rank: number;
+}
+
+const FINE = { rank: 3, more: null } as const;
+
+function conditionOf(node: Node): Condition {
+  if (node.draining) return drainedCondition(node);
+  const running = runningOn(node);
+  if (!node.live) {
+    return {
+      ...{ mark: "failure", words: "silent", rank: 1 },
+      more: (
+        <>
+          It was last heard of <Ago at={node.seenAt} />: its runner ended, or does not reach the gateway. What
+          ran there goes to other nodes.
+        </>
+      ),
+    };
+  }
+  if (node.executor === "none") {
+    return {
+      ...{ mark: "failure", words: "waits for a container engine", rank: 0 },
+      more: (
+        <>
+          Docker or Podman does not answer there. It takes work once one does. On that machine:{" "}
+          <CliLine line="sluice doctor" />
+        </>
+      ),
+    };
+  }
+  const troubled = node.work.filter(({ trouble }) => trouble !== undefined);
+  if (troubled.length > 0) {
+    return {
+      ...{ mark: "failure", words: "can't run some commands", rank: 0 },
+      more: "It tries again by itself, at least once a minute. Other nodes get the work meanwhile.",
+    };
+  }
+  if (running === 0) return { ...FINE, mark: "success", words: "live, nothing runs" };
+  const isFull = node.bounds !== undefined && running >= node.bounds.running;
+  return { ...FINE, mark: "running", words: isFull ? "at work, all places taken" : "at work" };
+}
+
+function drainedCondition(node: Node): Condition {
+  const rank = 2;
+  if (!node.live) {
+    return {
+      ...{ mark: "killed", words: "drained and silent", rank },
+      more: (
+        <>
+          It was last heard of <Ago at={node.seenAt} />. When it is back it gets no work until it is resumed.
+        </>
+      ),
+    };
+  }
+  const workers = sum(node.work.map((each) => each.workers));
+  if (workers > 0) {
+    return {
+      ...{ mark: "waiting", words: "draining", rank },
+      more: (
+        <>
+          {counted(runningOn(node), "command")} still {runningOn(node) === 1 ? "runs" : "run"} there, and
+          nothing new begins. To wait for the end: <CliLine line={`sluice node drain ${node.name} --wait`} />
+        </>
+      ),
+    };
+  }
+  return {
+    ...{ mark: "killed", words: "drained", rank },
+    more: "Nothing runs there: it can be switched off.",
+  };
+}
+
+interface NodeEntryProps {
+  readonly node: Node;
+  readonly condition: Condition;
+  readonly live: Live<NodeList>;
+}
+
+function NodeEntry({ node, condition: { mark, words, more }, live }: NodeEntryProps) {
+  const { name, executor, capacity, bounds, work } = node;
+  const workers = sum(work.map((each) => each.workers));
+  return (
+    <li>
+      <div className="head">
+        <StateMark mark={mark} words="" />
+        <b className="name">{name}</b>
+        <span className={mark === "failure" ? "bad" : "quiet"}>{words}</span>
+        <NodeActions node={node} live={live} />
+      </div>
+      {(node.live ? work : [])
+        .filter(({ trouble }) => trouble !== undefined)
+        .map(({ pipeline, trouble }) => (
+          <p key={pipeline} className="trouble">
+            {pipeline}: {trouble}
+          </p>
+        ))}
+      {more !== null && <p>{more}</p>}
+      {node.live && (
+        <p className="room">
+          <Room used={runningOn(node)} room={bounds?.running} one="command" what="running" />
+          <Room used={workers} room={bounds?.workers} one="worker" what="" />
+          <span className="quiet">
+            {counted(capacity, "core")}
+            {executor !== "none" && `, runs ${EXECUTOR_WORDS[executor] ?? executor}`}
+          </span>
+        </p>
+      )}
+      {node.live && work.length > 0 && <Work work={work} />}
+    </li>
+  );
+}
+
+const EXECUTOR_WORDS: Readonly<Record<string, string>> = {
+  process: "processes",
+  docker: "containers of Docker",
+  podman: "containers of Podman",
+};
+
+function NodeActions({ node: { name, draining, work }, live }: Pick<NodeEntryProps, "node" | "live">) {
+  const { gateway } = useSession();
+  async function mark(verb: "drain" | "resume"): Promise<void> {
+    await gateway.call<Node>(`/nodes/${encodeURIComponent(name)}/${verb}`, { method: "POST" });
+    live.reload();
+  }
+  if (draining) return <Action act={() => mark("resume")}>{`Resume ${name}`}</Action>;
+  const running = sum(work.map((each) => each.running));
+  const first =
+    running === 0
+      ? ""
+      : `It finishes ${counted(running, "command")} that ${running === 1 ? "runs" : "run"}. `;
+  return (
+    <Action question={`${first}It gets nothing new until it is resumed.`} act={() => mark("drain")}>
+      {`Drain ${name}`}
+    </Action>
+  );
+}
+
+interface RoomProps {
+  readonly used: number;
+  /** Undefined: the runner is of a release that does not tell. */
+  readonly room: number | undefined;
+  readonly one: string;
+  readonly what: string;
+}
+
+function Room({ used, room, one, what }: RoomProps) {
+  const of = room === undefined ? counted(used, one) : `${countText(used)} of ${counted(room, one)}`;
+  return (
+    <span className="progress">
+      {room !== undefined && (
+        <progress value={used} max={room} aria-label={`${one}s of what it has room for`} />
+      )}
+      <span>
+        {of} {what}
+      </span>
+    </span>
+  );
+}
+
+function Work({ work }: { readonly work: Node["work"] }) {
+  return (
+    <ul className="work" aria-label="What runs there">
+      {[...work]
+        .sort((a, b) => b.running - a.running || (a.pipeline < b.pipeline ? -1 : 1))
+        .map(({ pipeline, workers, running }) => (
+          <li key={pipeline}>
+            <b>{pipeline}</b>{" "}
+            <span className="quiet">
+              {running === 0 ? "waits for work" : `${countText(running)} running`} in{" "}
+              {counted(workers, "worker")}
+            </span>
+          </li>
+        ))}
+    </ul>
+  );
+}
+
+function Empty() {
+  return (
+    <section className="empty" aria-label="First steps">
+      <p>
+        No node was heard of in the last day. A node is a machine on which a runner is at work: it runs the
+        commands of pipelines.
+      </p>
+      <ol>
+        <li>
+          On this machine, with the key that you have: <CliLine line="sluice runner" />
+        </li>
+        <li>
+          On another one, first make a key for it and put what this prints into its environment:{" "}
+          <CliLine line="sluice key create --level runner --description runners" />
+        </li>
+        <li>
+          If it does not start, this says what the machine lacks: <CliLine line="sluice doctor" />
+        </li>
+      </ol>
+    </section>
+  );
+}
+
+function runningOn({ work }: Node): number {
+  return sum(work.map(({ running }) => running));
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}

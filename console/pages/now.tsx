@@ -1,0 +1,228 @@
+import { Link } from "wouter";
+import type { Job, Overview } from "../../protocol/pipelines.ts";
+import { useLive } from "../gateway/live.ts";
+import { CliLine } from "../parts/cli-line.tsx";
+import { Figure } from "../parts/figures.tsx";
+import { counted, countText, shortId } from "../parts/numbers.ts";
+import { Heard, Page } from "../parts/page.tsx";
+import { RunBars } from "../parts/run-bars.tsx";
+import { markOf, StateMark } from "../parts/state.tsx";
+import { Ago, Span } from "../parts/time.tsx";
+
+/** The gateway counts no further. */
+const MOST_COUNTED = 10_000;
+
+/** What runs, what waits and why, what failed in the last day. */
+export function Now() {
+  const live = useLive<Overview>("/now");
+  return (
+    <Page title="Now" cli="sluice job list" live={live} aside={<Heard live={live} />}>
+      {live.data ? (
+        <Shown overview={live.data} />
+      ) : (
+        !live.fault && <p className="quiet">Asking the gateway…</p>
+      )}
+    </Page>
+  );
+}
+
+function Shown({ overview }: { readonly overview: Overview }) {
+  const { underWay, failed, failedCount, ended, more, pipelines, nodes } = overview;
+  if (pipelines.total === 0 && underWay.length + ended.length === 0) return <Empty overview={overview} />;
+  const waiting = underWay.filter((job) => markOf(job) === "waiting");
+  const running = underWay.filter((job) => markOf(job) !== "waiting");
+  const plus = more.underWay ? "+" : "";
+  return (
+    <>
+      <p className="headline">
+        <Figure count={running.length} word="running" plus={plus} />
+        <Figure count={waiting.length} word="waiting" plus={plus} />
+        <Figure
+          count={failedCount}
+          word="failed since yesterday"
+          plus={failedCount >= MOST_COUNTED ? "+" : ""}
+          tone={failed.length > 0 ? "bad" : ""}
+        />
+      </p>
+      {ended.length > 0 && (
+        <RunBars jobs={ended} label={`The last ${counted(ended.length, "job")} that ended`} />
+      )}
+      <Fleet nodes={nodes} waiting={waiting.length} />
+      <JobSection title="Failed since yesterday" jobs={failed} count={failedCount} isBold />
+      {more.failed && (
+        <p className="quiet">
+          Here are the newest {countText(failed.length)} of them. All:{" "}
+          <CliLine line="sluice job list --state failure" />
+        </p>
+      )}
+      <JobSection title="Waiting" jobs={waiting} />
+      <JobSection title="Running" jobs={running} />
+      {more.underWay && (
+        <p className="quiet">More jobs are under way than fit here: the newest 100 are shown.</p>
+      )}
+      {underWay.length === 0 && failed.length === 0 && (
+        <p className="quiet">Nothing runs, nothing waits, and nothing failed since yesterday.</p>
+      )}
+      {pipelines.stopped.length > 0 && (
+        <section aria-label="Stopped pipelines">
+          <h2>
+            Stopped <span className="count">{countText(pipelines.stopped.length)}</span>
+          </h2>
+          <p>
+            {pipelines.stopped.join(", ")}:{" "}
+            {pipelines.stopped.length === 1
+              ? "it follows no input until it is started."
+              : "they follow no input until each is started."}{" "}
+            <CliLine line={`sluice pipeline start ${pipelines.stopped[0]}`} />
+          </p>
+        </section>
+      )}
+    </>
+  );
+}
+
+function JobSection({
+  title,
+  jobs,
+  count = jobs.length,
+  isBold = false,
+}: {
+  readonly title: string;
+  readonly jobs: readonly Job[];
+  /** How many there are, if more than these. */
+  readonly count?: number;
+  readonly isBold?: boolean;
+}) {
+  if (jobs.length === 0) return null;
+  return (
+    <section aria-label={title}>
+      <h2>
+        {title} <span className="count">{countText(count)}</span>
+      </h2>
+      <ul className={isBold ? "jobs bold" : "jobs"}>
+        {grouped(jobs).map((group) => (
+          <JobLine key={group.job.id} {...group} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+interface JobGroup {
+  readonly job: Job;
+  /** So many others of the pipeline that wait behind it, or that ended in the same way before it. */
+  readonly others: number;
+}
+
+/**
+ * Jobs that say the same are one line: of those that wait for each other the one that all wait for, of those that failed
+ * in one way the newest.
+ */
+function grouped(jobs: readonly Job[]): JobGroup[] {
+  const groups = new Map<string, { job: Job; others: number }>();
+  for (const job of jobs) {
+    const waitsBehind = isBehind(job);
+    const name = job.finishedAt === null ? job.pipeline : `${job.pipeline} ${job.reason}`;
+    const group = groups.get(name);
+    if (!group) groups.set(name, { job, others: 0 });
+    else {
+      group.others++;
+      // They come newest first: the oldest is the one that the others wait for, unless another one of them stands still.
+      if (job.finishedAt === null && (!waitsBehind || isBehind(group.job))) group.job = job;
+    }
+  }
+  return [...groups.values()];
+}
+
+function isBehind({ finishedAt, reason }: Job): boolean {
+  return finishedAt === null && reason !== null && reason.startsWith("behind job ");
+}
+
+function JobLine({ job, others }: JobGroup) {
+  const { id, pipeline, reason, createdAt, finishedAt, datums } = job;
+  const done = datums.processed + datums.skipped + datums.failed;
+  const isOver = finishedAt !== null;
+  return (
+    <li>
+      <StateMark mark={markOf(job)} />
+      <Link href={`/jobs/${id}`} className="name" title={`Job ${id}`}>
+        {pipeline} <span className="mono quiet">{shortId(id)}</span>
+      </Link>
+      <div className="why">
+        <span>{reason ?? "its datums run"}</span>
+        {!isOver && datums.total > 0 && <Progress done={done} failed={datums.failed} total={datums.total} />}
+        {others > 0 && (
+          <span className="others">
+            {isOver
+              ? `and ${counted(others, "job")} before it in the same way`
+              : `and ${counted(others, "job")} behind it`}
+          </span>
+        )}
+      </div>
+      <span className="when">{isOver ? <Ago at={finishedAt} /> : <Span from={createdAt} to={null} />}</span>
+    </li>
+  );
+}
+
+function Progress({ done, failed, total }: { done: number; failed: number; total: number }) {
+  return (
+    <span className="progress">
+      <progress value={done} max={total} aria-label="Datums that are done" />
+      <span>
+        {countText(done)} of {counted(total, "datum")}
+        {failed > 0 && <b className="bad">, {countText(failed)} failed</b>}
+      </span>
+    </span>
+  );
+}
+
+function Fleet({ nodes, waiting }: { readonly nodes: Overview["nodes"]; readonly waiting: number }) {
+  if (nodes === null) return null;
+  const { live, draining, silent, running, room } = nodes;
+  const parts = [
+    counted(live, "live node"),
+    ...(draining > 0 ? [`${countText(draining)} of them drained`] : []),
+    ...(silent > 0 ? [`${countText(silent)} silent`] : []),
+    room === null || live === 0
+      ? counted(running, "command")
+      : `${countText(running)} of ${counted(room, "command")}`,
+  ];
+  return (
+    <p className="fleet">
+      {live === 0 && waiting > 0 ? (
+        <>
+          <StateMark mark="failure" /> No node is live, so nothing runs. <CliLine line="sluice runner" />
+        </>
+      ) : (
+        `${parts.join(" · ")} running`
+      )}
+    </p>
+  );
+}
+
+/** The next steps, for a gateway that nobody has used. */
+function Empty({ overview: { nodes } }: { readonly overview: Overview }) {
+  return (
+    <section className="empty" aria-label="First steps">
+      <p>
+        No pipeline is here yet. A pipeline runs a command over each file of a bucket, as soon as files come.
+      </p>
+      <ol>
+        <li>
+          Make a bucket and put a file into it: <CliLine line="sluice mb s3://master.photos" />{" "}
+          <CliLine line="sluice cp cat.jpg s3://master.photos/" />
+        </li>
+        <li>
+          Look at what a specification would come to, and create it:{" "}
+          <CliLine line="sluice pipeline check -f edges.json" />{" "}
+          <CliLine line="sluice pipeline create -f edges.json" />
+        </li>
+        {nodes?.live === 0 && (
+          <li>
+            Start a runner, which runs the commands: <CliLine line="sluice runner" />
+          </li>
+        )}
+      </ol>
+    </section>
+  );
+}

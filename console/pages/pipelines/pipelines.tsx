@@ -1,0 +1,155 @@
+import { useEffect, useId, useState } from "react";
+import { Link, useSearchParams } from "wouter";
+import type { PipelineList } from "../../../protocol/pipelines.ts";
+import { type Live, useLive } from "../../gateway/live.ts";
+import { CliLine } from "../../parts/cli-line.tsx";
+import { counted } from "../../parts/numbers.ts";
+import { Heard, Page } from "../../parts/page.tsx";
+import { RunBars } from "../../parts/run-bars.tsx";
+import { MARK_WORDS, pipelineMark, StateMark } from "../../parts/state.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { PipelineActions } from "./actions.tsx";
+
+/** So many of the last jobs of each are shown. */
+const RUNS = 30;
+
+/** All pipelines, each with how its last jobs did. */
+export default function PipelinesPage() {
+  const [query, setQuery] = useSearchParams();
+  const search = query.get("search") ?? "";
+  const after = query.get("after") ?? undefined;
+  const live = useLive<PipelineList>("/pipelines", {
+    query: { runs: RUNS, ...(search !== "" && { search }), ...(after !== undefined && { after }) },
+  });
+  const id = useId();
+  // While another part of the list is on its way, what was there stays.
+  const [last, setLast] = useState<PipelineList>();
+  useEffect(() => setLast((before) => live.data ?? before), [live.data]);
+  const data = live.data ?? last;
+  const isEmpty = data?.total === 0 && search === "";
+  return (
+    <Page
+      title="Pipelines"
+      cli="sluice pipeline list"
+      live={live}
+      aside={
+        <>
+          <Heard live={live} />
+          <Link href="/new/pipeline" className="do">
+            New pipeline
+          </Link>
+        </>
+      }
+    >
+      {!isEmpty && (
+        <p className="actions find">
+          <label htmlFor={id}>Name holds</label>
+          <input
+            id={id}
+            type="search"
+            value={search}
+            onChange={({ target }) =>
+              setQuery(target.value === "" ? {} : { search: target.value }, { replace: true })
+            }
+            spellCheck={false}
+            autoComplete="off"
+          />
+          {data?.total !== undefined && <span className="quiet">{counted(data.total, "pipeline")}</span>}
+        </p>
+      )}
+      {isEmpty ? <Empty /> : data && <List list={data} live={live} />}
+      {!data && !live.fault && <p className="quiet">Asking the gateway…</p>}
+      {data && (after !== undefined || data.next) && (
+        <p className="actions">
+          {after !== undefined && <Link href={linkTo({ search, after: undefined })}>First page</Link>}
+          {data.next && <Link href={linkTo({ search, after: data.next })}>Those after {data.next}</Link>}
+        </p>
+      )}
+    </Page>
+  );
+}
+
+function linkTo({ search, after }: { readonly search: string; readonly after: string | undefined }): string {
+  const query = new URLSearchParams({
+    ...(search !== "" && { search }),
+    ...(after !== undefined && { after }),
+  });
+  return `/pipelines${query.size === 0 ? "" : `?${query}`}`;
+}
+
+type Listed = PipelineList["pipelines"][number];
+
+function List({
+  list: { pipelines },
+  live,
+}: {
+  readonly list: PipelineList;
+  readonly live: Live<PipelineList>;
+}) {
+  if (pipelines.length === 0) return <p className="quiet">No pipeline has such a name.</p>;
+  return (
+    <ul className="pipelines">
+      {pipelines.map((pipeline) => (
+        <Line key={pipeline.name} pipeline={pipeline} reload={live.reload} />
+      ))}
+    </ul>
+  );
+}
+
+function Line({ pipeline, reload }: { readonly pipeline: Listed; reload(): void }) {
+  const { name, state, description, inputs, runs = [], underWay } = pipeline;
+  const [job] = runs;
+  const mark = pipelineMark({ state, ...(job && { job }), ...(underWay && { underWay }) });
+  const ended = runs.find(({ finishedAt }) => finishedAt !== null);
+  return (
+    <li className={mark}>
+      <div className="what">
+        <p>
+          <StateMark mark={mark} />{" "}
+          <Link href={`/pipelines/${encodeURIComponent(name)}`} className="name">
+            {name}
+          </Link>
+        </p>
+        <p className="quiet">
+          {description ?? (inputs.length === 0 ? "reads nothing" : `reads ${inputs.join(", ")}`)}
+        </p>
+      </div>
+      {runs.length > 0 ? (
+        <RunBars jobs={runs} label={`${name}, its last ${counted(runs.length, "job")}`} isBare />
+      ) : (
+        <p className="quiet none">no job yet</p>
+      )}
+      <p className="stands">
+        <b>{state === "active" || state === "stopped" ? MARK_WORDS[mark] : state}</b>
+        {ended?.finishedAt && !underWay && (
+          <span className="quiet">
+            {state === "active" ? " " : ", its last job ended "}
+            <Ago at={ended.finishedAt} />
+          </span>
+        )}
+        {underWay?.reason && <span> {underWay.reason}</span>}
+        {underWay && underWay.jobs > 1 && (
+          <span className="quiet"> and {counted(underWay.jobs - 1, "job")} behind it</span>
+        )}
+      </p>
+      <p className="actions">
+        <PipelineActions {...{ name, state }} done={reload} deleted={reload} />
+      </p>
+    </li>
+  );
+}
+
+/** The next step, for a gateway without pipelines. */
+function Empty() {
+  return (
+    <section className="empty" aria-label="First steps">
+      <p>
+        No pipeline is here yet. A pipeline runs a command over each file of a bucket, as soon as files come.
+      </p>
+      <p>
+        <Link href="/new/pipeline">Write its specification</Link> here, or in a file:{" "}
+        <CliLine line="sluice pipeline create -f edges.json" />
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,223 @@
+import {
+  autocompletion,
+  type Completion,
+  type CompletionContext,
+  type CompletionResult,
+  closeBrackets,
+  closeBracketsKeymap,
+  completionKeymap,
+} from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { json, jsonLanguage } from "@codemirror/lang-json";
+import { bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
+import { EditorState } from "@codemirror/state";
+import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { classHighlighter } from "@lezer/highlight";
+import { useEffect, useImperativeHandle, useRef } from "react";
+import type { Issue } from "../../../../protocol/errors.ts";
+import { placeAt, rangeOf } from "./place.ts";
+import { type Offer, offersAt } from "./schema.ts";
+
+/** What a page does with the editor beside what it shows. */
+export interface Editing {
+  /** Puts the cursor where a problem is. */
+  goTo(issue: Issue): void;
+}
+
+interface SpecEditorProps {
+  /** What it begins with. */
+  readonly begin: string;
+  /** What is wrong, each at its JSON path. Undefined: nobody has looked. */
+  readonly issues: readonly Issue[];
+  readonly ref: React.Ref<Editing>;
+  change(text: string): void;
+}
+
+/** An editor for a specification: it knows the fields, and marks what is wrong where it is. */
+export default function SpecEditor({ begin, issues, change, ref }: SpecEditorProps) {
+  const host = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView>(undefined);
+  const changed = useRef(change);
+  useEffect(() => {
+    changed.current = change;
+  });
+
+  useEffect(() => {
+    if (!host.current) return;
+    // Its styles are a sheet of the shadow's own: the page's policy lets no style in that a script writes into the page.
+    const root = host.current.shadowRoot ?? host.current.attachShadow({ mode: "open" });
+    const parent = document.createElement("div");
+    root.replaceChildren(parent);
+    const editor = new EditorView({
+      ...{ root, parent },
+      state: EditorState.create({ doc: begin, extensions: extensionsFor((text) => changed.current(text)) }),
+    });
+    view.current = editor;
+    return () => editor.destroy();
+  }, [begin]);
+
+  useEffect(() => {
+    const editor = view.current;
+    if (!editor) return;
+    const text = editor.state.doc.toString();
+    const marks = issues.map((issue) => {
+      return { ...placeOf(text, issue), severity: "error" as const, message: issue.message };
+    });
+    editor.dispatch(setDiagnostics(editor.state, marks));
+  }, [issues]);
+
+  useImperativeHandle(ref, () => ({
+    goTo(issue) {
+      const editor = view.current;
+      if (!editor) return;
+      const { from } = placeOf(editor.state.doc.toString(), issue);
+      editor.dispatch({ selection: { anchor: from }, scrollIntoView: true });
+      editor.focus();
+    },
+  }));
+
+  return <div ref={host} className="editor" />;
+}
+
+function placeOf(text: string, { path, message }: Issue): { from: number; to: number } {
+  if (path !== "" || message !== NOT_JSON) return rangeOf(text, path);
+  const from = firstError(text);
+  return { from, to: Math.min(text.length, from + 1) };
+}
+
+const NOT_JSON = "from here on it is not JSON: a comma, a quote or a bracket is missing, or is too many";
+
+/** What is wrong with a text as JSON. Undefined: nothing is. */
+export function jsonIssue(text: string): Issue | undefined {
+  try {
+    JSON.parse(text);
+    return undefined;
+  } catch {
+    return { path: "", message: NOT_JSON };
+  }
+}
+
+function firstError(text: string): number {
+  let found = text.length;
+  jsonLanguage.parser.parse(text).iterate({
+    enter({ type, from }) {
+      if (type.isError) found = Math.min(found, from);
+    },
+  });
+  return found;
+}
+
+function extensionsFor(change: (text: string) => void) {
+  return [
+    lineNumbers(),
+    lintGutter(),
+    history(),
+    drawSelection(),
+    indentOnInput(),
+    bracketMatching(),
+    closeBrackets(),
+    highlightActiveLine(),
+    json(),
+    syntaxHighlighting(classHighlighter),
+    autocompletion({ override: [complete], icons: false }),
+    // Tab goes on to the next element of the page, as everywhere.
+    keymap.of([
+      ...closeBracketsKeymap,
+      ...completionKeymap,
+      ...defaultKeymap,
+      ...historyKeymap,
+      ...lintKeymap,
+    ]),
+    EditorView.contentAttributes.of({ "aria-label": "Specification, in JSON", spellcheck: "false" }),
+    EditorView.updateListener.of(({ docChanged, state }) => {
+      if (docChanged) change(state.doc.toString());
+    }),
+    EditorView.lineWrapping,
+    THEME,
+  ];
+}
+
+/** Offers what the schema knows. */
+function complete({ state, pos, explicit }: CompletionContext): CompletionResult | null {
+  const text = state.doc.toString();
+  const place = placeAt(text, pos);
+  if (!place) return null;
+  const isEmpty = place.from === place.to;
+  // Nothing is offered unasked where nothing was written, but behind a colon.
+  if (isEmpty && !explicit && !/[:{[,]\s*$/.test(text.slice(0, pos))) return null;
+  const offers = offersAt(place);
+  if (offers.length === 0) return null;
+  return {
+    from: place.from,
+    to: place.to,
+    options: offers.map((offer) => completionOf(offer, { isQuoted: text[place.from] === '"' })),
+    validFor: /^"?[\w$]*"?$/,
+  };
+}
+
+function completionOf(
+  { label, detail, info, text, isRequired }: Offer,
+  { isQuoted }: { readonly isQuoted: boolean },
+): Completion {
+  const cursor = text.indexOf("^");
+  const written = text.replace("^", "");
+  return {
+    // It is compared with what is written, which has its quote already.
+    label: isQuoted && !label.startsWith('"') ? `"${label}"` : label,
+    displayLabel: label,
+    detail,
+    ...(info !== undefined && { info }),
+    boost: isRequired ? 1 : 0,
+    apply(view, _, from, to) {
+      view.dispatch({
+        changes: { from, to, insert: written },
+        selection: { anchor: from + (cursor < 0 ? written.length : cursor) },
+        userEvent: "input.complete",
+      });
+    },
+  };
+}
+
+/** The colours are those of the page, in light and dark. */
+const THEME = EditorView.theme({
+  "&": { color: "var(--ink)", backgroundColor: "var(--raised)", fontSize: "13.5px", minHeight: "20rem" },
+  "&.cm-focused": { outline: "2px solid var(--focus)" },
+  ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5", maxHeight: "70vh" },
+  ".cm-content": { caretColor: "var(--ink)" },
+  ".cm-cursor": { borderLeftColor: "var(--ink)" },
+  ".cm-gutters": {
+    color: "var(--soft)",
+    backgroundColor: "var(--sunk)",
+    borderRight: "1px solid var(--line)",
+  },
+  ".cm-activeLine": { backgroundColor: "transparent" },
+  ".cm-activeLineGutter": { backgroundColor: "transparent", color: "var(--ink)" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
+    backgroundColor: "light-dark(#cfe6e4, #23504d)",
+  },
+  ".cm-matchingBracket, &.cm-focused .cm-matchingBracket": {
+    backgroundColor: "transparent",
+    outline: "1px solid var(--soft)",
+  },
+  ".cm-tooltip": {
+    color: "var(--ink)",
+    backgroundColor: "var(--raised)",
+    border: "1px solid var(--line)",
+    fontFamily: "var(--sans)",
+  },
+  ".cm-tooltip.cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", maxHeight: "16em" },
+  ".cm-tooltip-autocomplete ul li[aria-selected]": {
+    color: "#fff",
+    backgroundColor: "light-dark(#0a5c5c, #1d6f69)",
+  },
+  ".cm-completionDetail": { color: "var(--soft)", fontStyle: "normal" },
+  "li[aria-selected] .cm-completionDetail": { color: "#fff" },
+  ".cm-completionMatchedText": { textDecoration: "none", fontWeight: "700" },
+  ".cm-completionInfo": { maxWidth: "22rem", padding: "0.4rem 0.6rem" },
+  ".cm-diagnostic": { padding: "0.3rem 0.6rem" },
+  ".cm-diagnostic-error": { borderLeft: "3px solid var(--bad)" },
+  ".tok-propertyName": { color: "var(--link)" },
+  ".tok-string": { color: "light-dark(#27754a, #8fd3a8)" },
+  ".tok-number, .tok-bool, .tok-keyword, .tok-atom": { color: "light-dark(#0b62b8, #74b6f5)" },
+});

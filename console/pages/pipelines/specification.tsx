@@ -1,0 +1,371 @@
+import { lazy, Suspense, useEffect, useId, useRef, useState } from "react";
+import { Link, useLocation } from "wouter";
+import type { Issue } from "../../../protocol/errors.ts";
+import type { PipelineCheck } from "../../../protocol/pipeline-check.ts";
+import type { Pipeline } from "../../../protocol/pipelines.ts";
+import { type Gateway, GatewayFault } from "../../gateway/gateway.ts";
+import { useLive } from "../../gateway/live.ts";
+import { faultText, type Session, useSession } from "../../gateway/session.tsx";
+import { CliLine } from "../../parts/cli-line.tsx";
+import { counted, countText } from "../../parts/numbers.ts";
+import { Page } from "../../parts/page.tsx";
+import type { Editing } from "./spec/editor.tsx";
+
+const SpecEditor = lazy(() => import("./spec/editor.tsx"));
+
+/** What a new specification begins with. */
+const BLANK = `{
+  "pipeline": { "name": "" },
+  "transform": {
+    "image": "busybox",
+    "cmd": ["sh", "-c", "cp -r /pfs/in/. /pfs/out"]
+  },
+  "inputs": [
+    { "name": "in", "repo": { "name": "" }, "glob": "/*" }
+  ]
+}
+`;
+
+/** Where a specification is written: that of a pipeline that is there, or of a new one. */
+export default function SpecificationPage({ name }: { readonly name?: string }) {
+  return name === undefined ? <NewPipeline /> : <Update name={name} />;
+}
+
+function NewPipeline() {
+  return (
+    <Page title="New pipeline" cli="sluice pipeline create -f spec.json">
+      <Submission begin={BLANK} name={undefined} />
+    </Page>
+  );
+}
+
+function Update({ name }: { readonly name: string }) {
+  // It is asked once: what is being written is not written over.
+  const live = useLive<Pipeline>(`/pipelines/${encodeURIComponent(name)}`, { isOver: () => true });
+  const [begin, setBegin] = useState<string>();
+  const { data } = live;
+  useEffect(() => {
+    if (data) setBegin((before) => before ?? `${JSON.stringify(data.spec, null, 2)}\n`);
+  }, [data]);
+  return (
+    <Page
+      title={`Update ${name}`}
+      cli={`sluice pipeline inspect ${name} --spec > spec.json && sluice pipeline update -f spec.json`}
+      live={live}
+    >
+      {data?.hidden ? (
+        <p>
+          This key may not read all that {name} reads, so it does not see <b>{data.hidden.join(", ")}</b> of
+          the specification. An update without that would lose it: use a key that may read all of its inputs.
+        </p>
+      ) : begin !== undefined ? (
+        <Submission begin={begin} name={name} />
+      ) : (
+        !live.fault && <p className="quiet">Asking the gateway…</p>
+      )}
+    </Page>
+  );
+}
+
+interface SubmissionProps {
+  readonly begin: string;
+  /** Of the pipeline to update. Undefined: one is made. */
+  readonly name: string | undefined;
+}
+
+function Submission({ begin, name }: SubmissionProps) {
+  const session = useSession();
+  const [, go] = useLocation();
+  const [text, setText] = useState(begin);
+  const [reprocess, setReprocess] = useState(false);
+  const [refusal, setRefusal] = useState<{ readonly text: string; readonly words: Refusal }>();
+  const [isBusy, setBusy] = useState(false);
+  const editing = useRef<Editing>(null);
+  const id = useId();
+  const way: Way = { isUpdate: name !== undefined, reprocess };
+  const trial = useTrial(text, way);
+  // What the gateway refused stands until something else is written.
+  const refused = refusal?.text === text ? refusal.words : undefined;
+  const issues = refused?.issues ?? (trial.step === "bad" ? trial.issues : NONE);
+
+  async function submit(): Promise<void> {
+    setBusy(true);
+    try {
+      const made = await submitSpec<Pipeline>(session.gateway, { text, way, dryRun: false });
+      go(`/pipelines/${encodeURIComponent(made.name)}`);
+    } catch (error) {
+      setRefusal({ text, words: refusalOf(error, session) });
+      setBusy(false);
+    }
+  }
+
+  return (
+    <div className="submission">
+      <div>
+        <Suspense fallback={<p className="quiet">Loading the editor…</p>}>
+          <SpecEditor begin={begin} issues={issues} change={setText} ref={editing} />
+        </Suspense>
+        <p className="actions">
+          <button type="button" className="main" disabled={isBusy} onClick={() => void submit()}>
+            {name === undefined ? "Create the pipeline" : "Update the pipeline"}
+          </button>
+          {name !== undefined && (
+            <label className="check" htmlFor={id}>
+              <input
+                id={id}
+                type="checkbox"
+                checked={reprocess}
+                onChange={({ target }) => setReprocess(target.checked)}
+              />{" "}
+              run every datum again
+            </label>
+          )}
+          <Link href={name === undefined ? "/pipelines" : `/pipelines/${encodeURIComponent(name)}`}>
+            Leave it
+          </Link>
+        </p>
+        {refused && refused.issues.length === 0 && (
+          <p className="bad" role="alert">
+            {refused.message}
+          </p>
+        )}
+      </div>
+      <section aria-label="Dry run" aria-live="polite" className="trial">
+        <h2>Dry run</h2>
+        {issues.length > 0 ? (
+          <Problems issues={issues} editing={editing} />
+        ) : (
+          <TrialWords trial={trial} isUpdate={way.isUpdate} />
+        )}
+        <p>
+          <CliLine line={checkLine(way)} />
+        </p>
+      </section>
+    </div>
+  );
+}
+
+const NONE: readonly Issue[] = [];
+
+function checkLine({ isUpdate, reprocess }: Way): string {
+  if (!isUpdate) return "sluice pipeline check -f spec.json";
+  return `sluice pipeline update -f spec.json --plan${reprocess ? " --reprocess" : ""}`;
+}
+
+function Problems({
+  issues,
+  editing,
+}: {
+  readonly issues: readonly Issue[];
+  readonly editing: { readonly current: Editing | null };
+}) {
+  return (
+    <>
+      <p className="bad">
+        <b>{counted(issues.length, "problem")}</b>
+      </p>
+      <ul className="problems">
+        {issues.map((issue) => (
+          <li key={`${issue.path} ${issue.message}`}>
+            <button type="button" className="plain mono" onClick={() => editing.current?.goTo(issue)}>
+              {issue.path === "" ? "the whole" : issue.path}
+            </button>{" "}
+            {issue.message}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function TrialWords({ trial, isUpdate }: { readonly trial: Trial; readonly isUpdate: boolean }) {
+  switch (trial.step) {
+    case "waiting":
+      return <p className="quiet">Asking the gateway what it would come to…</p>;
+    case "refused":
+      return <p className="bad">{trial.message}</p>;
+    case "bad":
+      return null;
+    case "good":
+      return <Checked check={trial.check} isUpdate={isUpdate} />;
+  }
+}
+
+/** What a specification would come to. */
+function Checked({ check, isUpdate }: { readonly check: PipelineCheck; readonly isUpdate: boolean }) {
+  const { spec, workers, inputs, datums, plan } = check;
+  return (
+    <>
+      <p className="fine">
+        <b>{spec.pipeline.name} is good.</b> {isUpdate ? "Nothing was changed." : "Nothing was made."}
+      </p>
+      <dl>
+        {plan && (
+          <>
+            <dt>Changes</dt>
+            <dd>
+              {plan.changes.length === 0 ? (
+                "nothing"
+              ) : (
+                <span className="mono">{plan.changes.join(", ")}</span>
+              )}
+            </dd>
+            <dt>Would run</dt>
+            <dd>{planText(plan)}</dd>
+          </>
+        )}
+        <dt>Workers</dt>
+        <dd>
+          {countText(workers.count)},{" "}
+          {workers.liveNodes === 0 ? (
+            <b className="bad">but no node lives that could run it</b>
+          ) : (
+            `on ${counted(workers.liveNodes, "live node")}`
+          )}
+        </dd>
+        <dt>Output</dt>
+        <dd className="mono">{`s3://${spec.outputBranch}.${spec.pipeline.name}`}</dd>
+        {inputs.map((input) => (
+          <InputWords key={input.name} input={input} />
+        ))}
+        <dt>Datums</dt>
+        <dd>
+          {datumsText({ inputs, datums })}
+          {datums.first.length > 0 && inputs.length > 0 && (
+            <ul className="first">
+              {datums.first.map(({ inputs: parts }) => {
+                const words = parts
+                  .map(({ name, path }) => (parts.length === 1 ? path : `${name}:${path}`))
+                  .join(" with ");
+                return (
+                  <li key={words} className="mono">
+                    {words}
+                  </li>
+                );
+              })}
+            </ul>
+          )}
+        </dd>
+      </dl>
+    </>
+  );
+}
+
+function InputWords({ input }: { readonly input: PipelineCheck["inputs"][number] }) {
+  const { name, repo, branch, glob, hasData, matches, complete } = input;
+  const nothing = hasData && complete && matches === 0;
+  return (
+    <>
+      <dt>Input {name}</dt>
+      <dd>
+        <span className="mono">{glob}</span> in <span className="mono">{`s3://${branch}.${repo}`}</span>:{" "}
+        {hasData ? (
+          <span className={nothing ? "bad" : ""}>
+            {complete ? "" : "at least "}
+            {nothing ? "matches nothing" : counted(matches, "match", "matches")}
+          </span>
+        ) : (
+          "nothing there yet"
+        )}
+      </dd>
+    </>
+  );
+}
+
+function planText({ run, kept, counted: isAll }: NonNullable<PipelineCheck["plan"]>): string {
+  if (run === null) return "every datum again: more than are counted";
+  const least = isAll ? "" : "at least ";
+  return `${least}${counted(run, "datum")}, and keep the results of ${least}${countText(kept)}`;
+}
+
+function datumsText({ inputs, datums }: Pick<PipelineCheck, "inputs" | "datums">): string {
+  if (inputs.length === 0) return "one, without inputs";
+  const empty = inputs.filter(({ hasData }) => !hasData).map(({ name }) => name);
+  if (empty.length > 0) return `none yet: the first job waits for data in ${empty.join(" and ")}`;
+  if (datums.total === null) return "more than are counted here; the first ones:";
+  if (datums.limit !== null && datums.total > datums.limit)
+    return `${countText(datums.total)}, more than the ${countText(datums.limit)} that a job may have: it would fail`;
+  if (datums.total === 0) return "none: nothing matches";
+  return datums.total === datums.first.length
+    ? countText(datums.total)
+    : `${countText(datums.total)}; the first ones:`;
+}
+
+interface Way {
+  readonly isUpdate: boolean;
+  readonly reprocess: boolean;
+}
+
+type Trial =
+  | { readonly step: "waiting" }
+  | { readonly step: "good"; readonly check: PipelineCheck }
+  | { readonly step: "bad"; readonly issues: readonly Issue[] }
+  | { readonly step: "refused"; readonly message: string };
+
+/** Once nothing more is typed for so long, it is tried; and at most once in so long, as a page asks no more often. */
+const REST_MS = 600;
+const APART_MS = 2000;
+
+/** What the gateway says to what is written, each time that the writing rests. Nothing is made. */
+function useTrial(text: string, { isUpdate, reprocess }: Way): Trial {
+  const session = useSession();
+  const [trial, setTrial] = useState<Trial>({ step: "waiting" });
+  const askedAt = useRef(0);
+  useEffect(() => {
+    const stopping = new AbortController();
+    const { signal } = stopping;
+    const wait = Math.max(REST_MS, askedAt.current + APART_MS - Date.now());
+    const timer = setTimeout(() => {
+      void tryOut();
+    }, wait);
+    async function tryOut(): Promise<void> {
+      askedAt.current = Date.now();
+      const way = { isUpdate, reprocess };
+      try {
+        const check = await submitSpec<PipelineCheck>(session.gateway, { text, way, dryRun: true, signal });
+        if (!signal.aborted) setTrial({ step: "good", check });
+      } catch (error) {
+        if (signal.aborted) return;
+        const { issues, message } = refusalOf(error, session);
+        setTrial(issues.length > 0 ? { step: "bad", issues } : { step: "refused", message });
+      }
+    }
+    return () => {
+      clearTimeout(timer);
+      stopping.abort();
+    };
+  }, [session, text, isUpdate, reprocess]);
+  return trial;
+}
+
+interface Submitted {
+  readonly text: string;
+  readonly way: Way;
+  readonly dryRun: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** Submits what is written. What is no JSON does not leave the page. */
+async function submitSpec<T>(gateway: Gateway, { text, way, dryRun, signal }: Submitted): Promise<T> {
+  const { jsonIssue } = await import("./spec/editor.tsx");
+  const issue = jsonIssue(text);
+  if (issue)
+    throw new GatewayFault("This is not JSON.", { status: 400, code: "InvalidSpec", issues: [issue] });
+  const query = {
+    ...(dryRun && { dryRun }),
+    ...(way.isUpdate && { update: true, ...(way.reprocess && { reprocess: true }) }),
+  };
+  return await gateway.call<T>("/pipelines", {
+    ...{ method: "POST", query, json: JSON.parse(text) },
+    ...(signal && { signal }),
+  });
+}
+
+interface Refusal {
+  readonly message: string;
+  readonly issues: readonly Issue[];
+}
+
+function refusalOf(error: unknown, session: Session): Refusal {
+  return { message: faultText(error, session), issues: error instanceof GatewayFault ? error.issues : [] };
+}

@@ -1,0 +1,297 @@
+import { type FormEvent, useId, useState } from "react";
+import { Link } from "wouter";
+import type { Commit, CommitPage, TagPage } from "../../../protocol/commits.ts";
+import type { RevertEnd } from "../../../protocol/files.ts";
+import { type Live, useLive } from "../../gateway/live.ts";
+import { useOnce } from "../../gateway/once.ts";
+import { bucketOf, type Place } from "../../gateway/s3.ts";
+import { useSession } from "../../gateway/session.tsx";
+import { Action } from "../../parts/action.tsx";
+import { CliLine } from "../../parts/cli-line.tsx";
+import { counted, countText, shortId } from "../../parts/numbers.ts";
+import { Heard, Page } from "../../parts/page.tsx";
+import { Ago } from "../../parts/time.tsx";
+import { apiPath } from "./at.tsx";
+import { BranchTabs, Crumbs } from "./crumbs.tsx";
+import { branchHref, diffHref } from "./places.ts";
+
+const PAGE = 50;
+
+/** The commits of a branch, newest first: when, by whom, with which message, and how much each changed. */
+export function HistoryPage({ place }: { readonly place: Place }) {
+  const bucket = bucketOf(place);
+  const live = useLive<CommitPage>(`${apiPath(place)}/commits`, { query: { limit: PAGE } });
+  const { repo, branch } = place;
+  const tags = useOnce<TagPage>(["tags", repo, branch], (gateway, signal) =>
+    gateway.call(`/repos/${encodeURIComponent(repo)}/tags`, { query: { branch }, signal }),
+  );
+  return (
+    <Page
+      title={`History of ${bucket}`}
+      cli={`sluice commit list ${bucket}`}
+      live={live}
+      aside={<Heard live={live} />}
+    >
+      <Crumbs place={place} />
+      <BranchTabs place={place} here="history" />
+      {!live.data && !live.fault && <p className="quiet">Asking the gateway…</p>}
+      {live.data && <Commits place={place} live={live} newest={live.data} tags={tags} />}
+    </Page>
+  );
+}
+
+interface CommitsProps {
+  readonly place: Place;
+  readonly live: Live<CommitPage>;
+  readonly newest: CommitPage;
+  readonly tags: Live<TagPage>;
+}
+
+function Commits({ place, live, newest, tags }: CommitsProps) {
+  const { gateway } = useSession();
+  const [older, setOlder] = useState<CommitPage>();
+  const [fault, setFault] = useState<string>();
+  const [marked, mark] = useState<string>();
+  const first = newest.commits.at(-1)?.id ?? "";
+  // Ids grow. Between the newest ones and older ones that were asked for, others may have come that are not here.
+  const isGap = older !== undefined && !meets(newest, older);
+  const behind = older && !isGap ? older.commits.filter(({ id }) => id < first) : [];
+  const commits = [...newest.commits, ...behind];
+  const next = older && !isGap ? older.next : newest.next;
+  async function more(): Promise<void> {
+    setFault(undefined);
+    try {
+      const query = { limit: PAGE, after: next ?? undefined };
+      const page = await gateway.call<CommitPage>(`${apiPath(place)}/commits`, { query });
+      setOlder({ commits: [...newest.commits, ...behind, ...page.commits], next: page.next });
+    } catch (error) {
+      setFault(error instanceof Error ? error.message : String(error));
+    }
+  }
+  if (commits.length === 0) {
+    return (
+      <p>
+        The branch has no commit yet. <CliLine line={`sluice cp cat.jpg s3://${bucketOf(place)}/`} />
+      </p>
+    );
+  }
+  const named = Map.groupBy(tags.data?.tags ?? [], ({ commit }) => commit);
+  return (
+    <>
+      <p className="quiet">
+        {marked === undefined
+          ? "Mark two commits to see how they differ."
+          : `Marked is ${shortId(marked)}: choose the one to compare it with.`}
+      </p>
+      <ol className="commits">
+        {commits.map((commit) => (
+          <li key={commit.id} className={commit.id === marked ? "marked" : ""}>
+            <CommitLine
+              place={place}
+              commit={commit}
+              isNewest={commit.id === commits[0]?.id}
+              names={(named.get(commit.id) ?? []).map(({ name }) => name)}
+              marked={marked}
+              mark={mark}
+              changed={() => {
+                live.reload();
+                tags.reload();
+              }}
+            />
+          </li>
+        ))}
+      </ol>
+      {fault !== undefined && (
+        <p className="bad" role="alert">
+          {fault}
+        </p>
+      )}
+      <p className="actions">
+        {next !== null && (
+          <button type="button" onClick={() => void more()}>
+            Older commits
+          </button>
+        )}
+        <span className="quiet">{counted(commits.length, "commit")} shown.</span>
+      </p>
+    </>
+  );
+}
+
+/** Whether pages have a commit in common. */
+function meets(newest: CommitPage, older: CommitPage): boolean {
+  const ids = new Set(older.commits.map(({ id }) => id));
+  return newest.commits.some(({ id }) => ids.has(id));
+}
+
+interface CommitLineProps {
+  readonly place: Place;
+  readonly commit: Commit;
+  readonly isNewest: boolean;
+  /** Tags that name it. */
+  readonly names: readonly string[];
+  readonly marked: string | undefined;
+  mark(commit: string | undefined): void;
+  /** The branch, or its tags, have something new. */
+  changed(): void;
+}
+
+function CommitLine({ place, commit, isNewest, names, marked, mark, changed }: CommitLineProps) {
+  const { id, parent, createdAt, message, key, job, meta, changes } = commit;
+  const at = { ...place, at: id };
+  const [older, newer] = marked !== undefined && marked < id ? [marked, id] : [id, marked];
+  const headline = message ?? (job === null ? null : "output of a job");
+  // What a plain PUT writes has no message: then this is what tells commits apart.
+  const change = changeText(changes);
+  return (
+    <>
+      <p className="what">
+        {headline === null ? change : <b>{headline}</b>}{" "}
+        {names.map((name) => (
+          <Link key={name} className="tag" href={branchHref({ ...place, at: name })}>
+            {name}
+          </Link>
+        ))}
+      </p>
+      <p className="quiet">
+        <Ago at={createdAt} />
+        {job !== null && (
+          <>
+            {" "}
+            by <Link href={`/jobs/${job}`}>job {shortId(job)}</Link>
+          </>
+        )}
+        {job === null && key !== null && (
+          <>
+            {" "}
+            by key <span className="mono">{key}</span>
+          </>
+        )}
+        {headline !== null && ` · ${change}`}
+        {Object.entries(meta).map(([name, value]) => (
+          <span key={name}>
+            {" "}
+            · {name}: {value}
+          </span>
+        ))}
+      </p>
+      <div className="actions">
+        <span className="mono">{id}</span>
+        <Link href={branchHref(at)}>Files then</Link>
+        <Link href={diffHref(place, { to: id })}>
+          {parent === null ? "What it brought" : "What it changed"}
+        </Link>
+        {marked === undefined ? (
+          <button type="button" className="plain" onClick={() => mark(id)}>
+            Mark
+          </button>
+        ) : marked === id ? (
+          <button type="button" className="plain" onClick={() => mark(undefined)}>
+            Unmark
+          </button>
+        ) : (
+          <Link href={diffHref(place, { from: older, to: newer })}>Compare with the marked one</Link>
+        )}
+        <Tagging place={place} commit={id} done={changed} />
+        {!isNewest && <Revert place={place} commit={id} done={changed} />}
+      </div>
+    </>
+  );
+}
+
+function changeText({ written, ended }: Commit["changes"]): string {
+  const parts = [
+    ...(written > 0 ? [`${countText(written)} written`] : []),
+    ...(ended > 0 ? [`${countText(ended)} replaced or deleted`] : []),
+  ];
+  return parts.join(", ") || "nothing changed";
+}
+
+interface OfCommit {
+  readonly place: Place;
+  readonly commit: string;
+  done(): void;
+}
+
+/** Gives a commit a name. */
+function Tagging({ place, commit, done }: OfCommit) {
+  const { gateway } = useSession();
+  const [isOpen, setOpen] = useState(false);
+  const [name, setName] = useState("");
+  const [fault, setFault] = useState<string>();
+  const field = useId();
+  async function submit(event: FormEvent): Promise<void> {
+    event.preventDefault();
+    setFault(undefined);
+    try {
+      await gateway.call(`${apiPath(place)}/tags/${encodeURIComponent(name)}`, {
+        method: "PUT",
+        json: { commit },
+      });
+      setOpen(false);
+      setName("");
+      done();
+    } catch (error) {
+      setFault(error instanceof Error ? error.message : String(error));
+    }
+  }
+  if (!isOpen) {
+    return (
+      <button type="button" className="plain" onClick={() => setOpen(true)}>
+        Tag
+      </button>
+    );
+  }
+  return (
+    <form className="line" onSubmit={(event) => void submit(event)}>
+      <label htmlFor={field}>Name of the tag</label>
+      <input
+        id={field}
+        className="mono"
+        value={name}
+        onChange={({ target }) => setName(target.value.trim())}
+        required
+        spellCheck={false}
+        // biome-ignore lint/a11y/noAutofocus: it takes the place of the button that was pressed.
+        autoFocus
+      />
+      <button type="submit">Set it</button>
+      <button type="button" className="plain" onClick={() => setOpen(false)}>
+        Leave it
+      </button>
+      {fault !== undefined && (
+        <span className="bad" role="alert">
+          {fault}
+        </span>
+      )}
+    </form>
+  );
+}
+
+/** Makes the branch have the files of a commit again. */
+function Revert({ place, commit, done }: OfCommit) {
+  const { gateway } = useSession();
+  const [outcome, setOutcome] = useState<string>();
+  async function revert(): Promise<void> {
+    const begun = await gateway.call<RevertEnd>(`${apiPath(place)}/commits/${commit}/revert`, {
+      method: "POST",
+    });
+    let { state, commit: made } = begun;
+    while (state === "applying") {
+      ({ state, commit: made } = await gateway.call<RevertEnd>(
+        `${apiPath(place)}/sessions/${begun.session}/finish`,
+        { method: "POST" },
+      ));
+    }
+    setOutcome(made === null ? "Nothing differs: no commit was made." : `Commit ${shortId(made)} was made.`);
+    done();
+  }
+  return (
+    <>
+      <Action question="One new commit will have the files of this one; the history stays." act={revert}>
+        Revert to it
+      </Action>
+      {outcome !== undefined && <span role="status">{outcome}</span>}
+    </>
+  );
+}

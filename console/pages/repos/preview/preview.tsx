@@ -1,0 +1,275 @@
+import { type ReactNode, useEffect, useMemo, useState } from "react";
+import { useOnce } from "../../../gateway/once.ts";
+import { type FileStart, type Place, readStart } from "../../../gateway/s3.ts";
+import { sizeText } from "../../../parts/size.ts";
+import { lastName } from "../places.ts";
+import { unzippedStart } from "./gzip.ts";
+import { Hex } from "./hex.tsx";
+import { type Kind, kindOf, textOf } from "./kind.ts";
+import { rowsOfJson, rowsOfLines, rowsOfText } from "./rows.ts";
+import { type Rows, Table } from "./table.tsx";
+
+/*
+ * What is in a file, as far as it can be shown: what it holds becomes text of this page, or the source of an element that
+ * runs nothing. Nothing of it is ever taken for HTML. So much is fetched and no more: the first bytes for text and tables,
+ * whole pictures and sounds up to a bound.
+ */
+
+/** Most that is fetched of text, if somebody asks for more of it. */
+const MOST_TEXT = 4 * 1024 * 1024;
+/** Pictures that come by themselves, and the most that is fetched of a picture, a sound or a film when asked. */
+const MEDIA_BY_ITSELF = 8 * 1024 * 1024;
+const MOST_MEDIA = 64 * 1024 * 1024;
+/** A larger drawing is shown as its text. */
+const MOST_SVG = 1024 * 1024;
+
+interface PreviewProps {
+  readonly place: Place;
+  readonly path: string;
+  readonly start: FileStart;
+}
+
+export function Preview(props: PreviewProps) {
+  return (
+    <section aria-label="Preview">
+      <h2>Preview</h2>
+      {props.start.size === 0 ? <p className="quiet">The file has no bytes.</p> : <Shown {...props} />}
+    </section>
+  );
+}
+
+function Shown({ place, path, start: first }: PreviewProps) {
+  const [more, askMore] = useState(false);
+  const { repo, branch, at } = place;
+  const larger = useOnce<FileStart>(
+    ["more", repo, branch, at, path, first.etag],
+    (gateway, signal) => readStart(gateway, place, { key: path, most: MOST_TEXT, signal }),
+    { enabled: more },
+  );
+  const start = larger.data ?? first;
+  const kind = useMemo(() => kindOf(start.bytes, { path, type: start.type }), [start, path]);
+  const isCut = start.bytes.length < start.size;
+  if (kind.is === "gzip") return <Unzipped path={path} start={start} />;
+  if (kind.is === "pdf") {
+    return <p>It is a PDF, which is not drawn here: download it, and open it in what you read such with.</p>;
+  }
+  if (kind.is === "image" || kind.is === "audio" || kind.is === "video") {
+    return <Media place={place} path={path} start={first} kind={kind} />;
+  }
+  return (
+    <>
+      <Content bytes={start.bytes} kind={kind} isCut={isCut} name={lastName(path)} />
+      {isCut && kind.is !== "binary" && (
+        <p className="actions">
+          <span className="quiet">
+            Shown are the first {sizeText(start.bytes.length)} of {sizeText(start.size)}.
+          </span>
+          {!more && (
+            <button type="button" onClick={() => askMore(true)}>
+              {start.size > MOST_TEXT ? `Show the first ${sizeText(MOST_TEXT)}` : "Show all of it"}
+            </button>
+          )}
+          {more && !larger.data && !larger.fault && <span className="quiet">Asking the gateway…</span>}
+          {larger.fault && (
+            <span className="bad" role="alert">
+              {larger.fault.message}
+            </span>
+          )}
+        </p>
+      )}
+    </>
+  );
+}
+
+interface ContentProps {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly kind: Kind;
+  /** More bytes are in the file. */
+  readonly isCut: boolean;
+  readonly name: string;
+}
+
+/** Text in the form that suits it. */
+function Content({ bytes, kind, isCut, name }: ContentProps) {
+  const text = useMemo(() => (kind.is === "binary" ? "" : textOf(bytes)), [bytes, kind.is]);
+  if (kind.is === "binary") return <Hex bytes={bytes} />;
+  if (kind.is === "svg" && !isCut && bytes.length <= MOST_SVG) return <Drawing text={text} name={name} />;
+  if (kind.is === "table" || kind.is === "json" || kind.is === "json-lines") {
+    return <AsTable key={kind.is} text={text} kind={kind.is} isCut={isCut} />;
+  }
+  return <Text text={text} />;
+}
+
+function Text({ text }: { readonly text: string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.
+    <section className="text" aria-label="Text" tabIndex={0}>
+      <pre>{text}</pre>
+    </section>
+  );
+}
+
+/** One of two forms, and a button for the other. */
+function TwoForms({
+  form,
+  text,
+  name,
+}: {
+  readonly form: ReactNode;
+  readonly text: string;
+  readonly name: string;
+}) {
+  const [isText, setText] = useState(false);
+  return (
+    <>
+      <p className="actions">
+        <button type="button" aria-pressed={isText} onClick={() => setText(!isText)}>
+          {isText ? name : "As text"}
+        </button>
+      </p>
+      {isText ? <Text text={text} /> : form}
+    </>
+  );
+}
+
+function AsTable({
+  text,
+  kind,
+  isCut,
+}: {
+  readonly text: string;
+  readonly kind: "table" | "json" | "json-lines";
+  readonly isCut: boolean;
+}) {
+  const [rows, setRows] = useState<Rows | "none">();
+  useEffect(() => {
+    let isLeft = false;
+    const found =
+      kind === "table"
+        ? rowsOfText(text, isCut)
+        : Promise.resolve(kind === "json" ? rowsOfJson(text) : rowsOfLines(text, isCut));
+    void found.then(
+      (made) => isLeft || setRows(made ?? "none"),
+      () => isLeft || setRows("none"),
+    );
+    return () => {
+      isLeft = true;
+    };
+  }, [text, kind, isCut]);
+  if (rows === undefined) return <p className="quiet">Reading it…</p>;
+  if (rows === "none") return <Text text={text} />;
+  return <TwoForms name="As a table" text={text} form={<Table {...rows} isCut={isCut} />} />;
+}
+
+/**
+ * A drawing in an `img`, in which nothing of it runs. Its address has the bytes themselves: unlike a blob, what is opened of
+ * that in a tab of its own is of no origin.
+ */
+function Drawing({ text, name }: { readonly text: string; readonly name: string }) {
+  const source = useMemo(() => `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`, [text]);
+  return (
+    <TwoForms
+      name="As a drawing"
+      text={text}
+      form={<img className="media" src={source} alt={`What ${name} shows`} />}
+    />
+  );
+}
+
+type MediaKind = Extract<Kind, { readonly type: string }>;
+
+interface MediaProps extends PreviewProps {
+  readonly kind: MediaKind;
+}
+
+/** A picture, a sound or a film, which are fetched whole. */
+function Media({ place, path, start, kind }: MediaProps) {
+  const { repo, branch, at } = place;
+  const { size } = start;
+  const isHere = start.bytes.length >= size;
+  const [isAsked, ask] = useState(kind.is === "image" && size <= MEDIA_BY_ITSELF);
+  const whole = useOnce<FileStart>(
+    ["whole", repo, branch, at, path, start.etag],
+    (gateway, signal) => readStart(gateway, place, { key: path, most: MOST_MEDIA, signal }),
+    { enabled: isAsked && !isHere },
+  );
+  if (size > MOST_MEDIA) {
+    return <p>It has more than the {sizeText(MOST_MEDIA)} that are fetched for a preview: download it.</p>;
+  }
+  if (whole.fault) {
+    return (
+      <p className="bad" role="alert">
+        {whole.fault.message}
+      </p>
+    );
+  }
+  const bytes = isHere ? start.bytes : whole.data?.bytes;
+  if (!isAsked) {
+    return (
+      <button type="button" onClick={() => ask(true)}>
+        {kind.is === "image" ? "Show it" : "Play it"} ({sizeText(size)})
+      </button>
+    );
+  }
+  if (!bytes) return <p className="quiet">Asking the gateway for {sizeText(size)}…</p>;
+  return <Blobbed bytes={bytes} kind={kind} name={lastName(path)} />;
+}
+
+function Blobbed({
+  bytes,
+  kind: { is, type },
+  name,
+}: {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly kind: MediaKind;
+  readonly name: string;
+}) {
+  const [source, setSource] = useState<string>();
+  const [isBroken, setBroken] = useState(false);
+  useEffect(() => {
+    const made = URL.createObjectURL(new Blob([bytes], { type }));
+    setSource(made);
+    return () => URL.revokeObjectURL(made);
+  }, [bytes, type]);
+  if (isBroken) return <p>The browser can't show it: it is damaged, or of a form that it does not know.</p>;
+  if (source === undefined) return null;
+  const broke = (): void => setBroken(true);
+  if (is === "image")
+    return <img className="media" src={source} alt={`What ${name} shows`} onError={broke} />;
+  if (is === "video") {
+    // biome-ignore lint/a11y/useMediaCaption: files bring no captions along.
+    return <video className="media" src={source} controls aria-label={name} onError={broke} />;
+  }
+  // biome-ignore lint/a11y/useMediaCaption: files bring no captions along.
+  return <audio src={source} controls aria-label={name} onError={broke} />;
+}
+
+/** What is packed in a file, by its first bytes. */
+function Unzipped({ path, start }: { readonly path: string; readonly start: FileStart }) {
+  const inner = path.replace(/\.gz$/i, "");
+  const [bytes, setBytes] = useState<Uint8Array<ArrayBuffer>>();
+  useEffect(() => {
+    let isLeft = false;
+    void unzippedStart(start.bytes, MOST_TEXT).then((made) => isLeft || setBytes(made));
+    return () => {
+      isLeft = true;
+    };
+  }, [start.bytes]);
+  if (!bytes) return <p className="quiet">Unpacking it…</p>;
+  if (bytes.length === 0) return <Hex bytes={start.bytes} />;
+  const isCut = start.bytes.length < start.size || bytes.length >= MOST_TEXT;
+  const kind = kindOf(bytes, { path: inner, type: "" });
+  const shown: Kind = isShownAsText(kind) ? kind : { is: "binary" };
+  return (
+    <>
+      <p className="quiet">
+        It is packed with gzip; shown is {isCut ? "the beginning of " : ""}what is in it.
+      </p>
+      <Content bytes={bytes} kind={shown} isCut={isCut} name={lastName(inner)} />
+    </>
+  );
+}
+
+function isShownAsText({ is }: Kind): boolean {
+  return is === "text" || is === "table" || is === "json" || is === "json-lines" || is === "svg";
+}

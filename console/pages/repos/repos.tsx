@@ -1,0 +1,190 @@
+import { type FormEvent, useId, useState } from "react";
+import { Link, Route, Switch, useLocation } from "wouter";
+import type { RepoList } from "../../../protocol/repos.ts";
+import { useLive } from "../../gateway/live.ts";
+import { createBucket } from "../../gateway/s3.ts";
+import { useSession } from "../../gateway/session.tsx";
+import { CliLine } from "../../parts/cli-line.tsx";
+import { counted, countText } from "../../parts/numbers.ts";
+import { Heard, Page } from "../../parts/page.tsx";
+import { BranchPage } from "./branch.tsx";
+import { DiffPage } from "./diff.tsx";
+import { FilePage } from "./file.tsx";
+import { HistoryPage } from "./history.tsx";
+import { branchHref, useAddressQuery } from "./places.ts";
+import { RepoPage } from "./repo.tsx";
+import { SettingsPage } from "./settings/settings.tsx";
+
+/** Repos, their branches, and what is in them, now and at any commit. */
+export default function ReposPages() {
+  const query = useAddressQuery();
+  const at = query.get("at") ?? undefined;
+  const path = query.get("path") ?? "";
+  return (
+    <Switch>
+      <Route path="/repos">
+        <Repos />
+      </Route>
+      <Route path="/repos/:repo">{({ repo }) => <RepoPage key={repo} repo={repo} />}</Route>
+      <Route path="/repos/:repo/:branch">
+        {({ repo, branch }) => <BranchPage place={{ repo, branch, at }} prefix={query.get("in") ?? ""} />}
+      </Route>
+      <Route path="/repos/:repo/:branch/file">
+        {({ repo, branch }) => (
+          <FilePage key={JSON.stringify([repo, branch, at, path])} place={{ repo, branch, at }} path={path} />
+        )}
+      </Route>
+      <Route path="/repos/:repo/:branch/history">
+        {({ repo, branch }) => <HistoryPage key={`${branch}.${repo}`} place={{ repo, branch }} />}
+      </Route>
+      <Route path="/repos/:repo/:branch/diff">
+        {({ repo, branch }) => (
+          <DiffPage
+            place={{ repo, branch }}
+            from={query.get("from") ?? undefined}
+            to={query.get("to") ?? undefined}
+          />
+        )}
+      </Route>
+      <Route path="/repos/:repo/:branch/settings">
+        {({ repo, branch }) => <SettingsPage key={`${branch}.${repo}`} place={{ repo, branch }} />}
+      </Route>
+      <Route>
+        <Page title="There is no such page">
+          <p>
+            <Link href="/repos">Repos</Link> shows what there is.
+          </p>
+        </Page>
+      </Route>
+    </Switch>
+  );
+}
+
+/** Every repo that the key is for. */
+function Repos() {
+  const live = useLive<RepoList>("/repos");
+  const [sought, seek] = useState("");
+  const name = useId();
+  const repos = live.data?.repos ?? [];
+  const shown = repos.filter((repo) => repo.name.toLowerCase().includes(sought.trim().toLowerCase()));
+  return (
+    <Page
+      title="Repos"
+      cli="sluice repo list"
+      live={live}
+      aside={
+        <>
+          {repos.length > 0 && <span className="quiet">{counted(repos.length, "repo")}</span>}
+          <Heard live={live} />
+        </>
+      }
+    >
+      {!live.data && !live.fault && <p className="quiet">Asking the gateway…</p>}
+      {live.data && repos.length === 0 && (
+        <p>
+          No repo is here yet. A repo has branches, each of which is a bucket: the first one makes it, here or
+          on the command line.
+        </p>
+      )}
+      {repos.length > 12 && (
+        <p className="search">
+          <label htmlFor={name}>Find by name</label>
+          <input id={name} type="search" value={sought} onChange={({ target }) => seek(target.value)} />
+        </p>
+      )}
+      {shown.length > 0 && (
+        <table className="listing">
+          <thead>
+            <tr>
+              <th scope="col">Repo</th>
+              <th scope="col">Branches</th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.slice(0, MOST_SHOWN).map((repo) => (
+              <tr key={repo.name}>
+                <th scope="row">
+                  <Link href={`/repos/${repo.name}`}>{repo.name}</Link>
+                </th>
+                <td className="links">
+                  {repo.branches.slice(0, MOST_BRANCHES).map((branch) => (
+                    <Link key={branch} href={branchHref({ repo: repo.name, branch })}>
+                      {branch}
+                    </Link>
+                  ))}
+                  {repo.branches.length > MOST_BRANCHES && (
+                    <Link href={`/repos/${repo.name}`}>
+                      and {countText(repo.branches.length - MOST_BRANCHES)} more
+                    </Link>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {shown.length > MOST_SHOWN && (
+        <p className="quiet">{countText(shown.length - MOST_SHOWN)} more: search by name to find them.</p>
+      )}
+      {repos.length > 0 && shown.length === 0 && <p>No repo has “{sought}” in its name.</p>}
+      <NewBucket />
+    </Page>
+  );
+}
+
+const MOST_SHOWN = 500;
+const MOST_BRANCHES = 12;
+
+/** Makes a bucket: a branch, and its repo if that is not there. */
+function NewBucket() {
+  const { gateway } = useSession();
+  const [, go] = useLocation();
+  const [repo, setRepo] = useState("");
+  const [branch, setBranch] = useState("master");
+  const [fault, setFault] = useState<string>();
+  const names = { repo: useId(), branch: useId() };
+  async function submit(event: FormEvent): Promise<void> {
+    event.preventDefault();
+    setFault(undefined);
+    try {
+      await createBucket(gateway, { repo, branch });
+      go(branchHref({ repo, branch }));
+    } catch (error) {
+      setFault(error instanceof Error ? error.message : String(error));
+    }
+  }
+  return (
+    <section aria-label="New bucket">
+      <h2>New bucket</h2>
+      <form className="line" onSubmit={(event) => void submit(event)}>
+        <label htmlFor={names.repo}>Repo</label>
+        <input
+          id={names.repo}
+          className="mono"
+          value={repo}
+          onChange={({ target }) => setRepo(target.value.trim())}
+          required
+          spellCheck={false}
+          autoCapitalize="off"
+        />
+        <label htmlFor={names.branch}>Branch</label>
+        <input
+          id={names.branch}
+          className="mono"
+          value={branch}
+          onChange={({ target }) => setBranch(target.value.trim())}
+          required
+          spellCheck={false}
+          autoCapitalize="off"
+        />
+        <button type="submit">Make it</button>
+      </form>
+      {fault !== undefined && (
+        <p className="bad" role="alert">
+          {fault}
+        </p>
+      )}
+      <CliLine line={`sluice mb s3://${branch || "master"}.${repo || "photos"}`} />
+    </section>
+  );
+}

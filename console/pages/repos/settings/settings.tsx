@@ -1,0 +1,344 @@
+import { type FormEvent, useId, useState } from "react";
+import { Link, useLocation } from "wouter";
+import type { BranchDetail, BranchWriter } from "../../../../protocol/repos.ts";
+import { type Live, useLive } from "../../../gateway/live.ts";
+import { bucketOf, deleteBucket, type Place } from "../../../gateway/s3.ts";
+import { useSession } from "../../../gateway/session.tsx";
+import { Action, Deletion } from "../../../parts/action.tsx";
+import { countText, shortId } from "../../../parts/numbers.ts";
+import { Page } from "../../../parts/page.tsx";
+import { apiPath, CommitPicker } from "../at.tsx";
+import { BranchTabs, Crumbs } from "../crumbs.tsx";
+import { branchHref } from "../places.ts";
+import { CorsRules, LifecycleRules } from "./rules.tsx";
+import { Setting } from "./setting.tsx";
+
+/**
+ * What a branch is set to: who reads it and writes to it, how much of its history stays, what goes by itself; a branch made
+ * from it; its end.
+ */
+export function SettingsPage({ place }: { readonly place: Place }) {
+  const bucket = bucketOf(place);
+  const live = useLive<BranchDetail>(apiPath(place));
+  const { data: detail } = live;
+  return (
+    <Page title={`Settings of ${bucket}`} cli={`sluice branch inspect ${bucket}`} live={live}>
+      <Crumbs place={place} />
+      <BranchTabs place={place} here="settings" />
+      {!detail && !live.fault && <p className="quiet">Asking the gateway…</p>}
+      {detail && (
+        <>
+          <Origin detail={detail} />
+          {detail.forking ? (
+            <p>Its files are on their way from there. It is set to nothing before all are here.</p>
+          ) : (
+            <>
+              <Public place={place} detail={detail} live={live} />
+              <Protection key={JSON.stringify(detail.writer)} place={place} detail={detail} live={live} />
+              <Keeping key={JSON.stringify(detail.keep)} place={place} detail={detail} live={live} />
+              <LifecycleRules place={place} changed={live.reload} />
+              <CorsRules place={place} />
+              <Fork place={place} />
+            </>
+          )}
+          <End place={place} />
+        </>
+      )}
+    </Page>
+  );
+}
+
+interface OfBranch {
+  readonly place: Place;
+  readonly detail: BranchDetail;
+  readonly live: Live<BranchDetail>;
+}
+
+function Origin({ detail: { from } }: { readonly detail: BranchDetail }) {
+  if (!from) return null;
+  return (
+    <p>
+      It was made from{" "}
+      <Link href={branchHref({ ...from, at: from.commit ?? undefined })}>
+        {`${from.branch}.${from.repo}`}
+      </Link>
+      {from.commit !== null && (
+        <>
+          {" "}
+          at <span className="mono">{shortId(from.commit)}</span>
+        </>
+      )}
+      .
+    </p>
+  );
+}
+
+function Public({ place, detail, live }: OfBranch) {
+  const { gateway } = useSession();
+  const isPublic = detail.public ?? false;
+  async function set(to: boolean): Promise<void> {
+    await gateway.call(`${apiPath(place)}/public`, { method: "PUT", json: { public: to } });
+    live.reload();
+  }
+  return (
+    <Setting title="Public" cli={`sluice branch public ${bucketOf(place)} ${isPublic ? "off" : "on"}`}>
+      <p>
+        {isPublic
+          ? "Everybody reads its files, its commits and its tags, without a key."
+          : "Only keys that may read the repo read it."}
+      </p>
+      <p>
+        {isPublic ? (
+          <Action act={() => set(false)}>End that</Action>
+        ) : (
+          <Action
+            question="Everybody who reaches the gateway reads all of it, also what it was before."
+            act={() => set(true)}
+          >
+            Make it public
+          </Action>
+        )}
+      </p>
+    </Setting>
+  );
+}
+
+/** A form whose submission is one call; says why it was refused. */
+function useCall(act: () => Promise<void>) {
+  const [fault, setFault] = useState<string>();
+  const [isBusy, setBusy] = useState(false);
+  async function submit(event: FormEvent): Promise<void> {
+    event.preventDefault();
+    setFault(undefined);
+    setBusy(true);
+    try {
+      await act();
+    } catch (error) {
+      setFault(error instanceof Error ? error.message : String(error));
+    }
+    setBusy(false);
+  }
+  return {
+    isBusy,
+    submit: (event: FormEvent) => void submit(event),
+    fault: fault !== undefined && (
+      <p className="bad" role="alert">
+        {fault}
+      </p>
+    ),
+  };
+}
+
+function Protection({ place, detail: { writer = null }, live }: OfBranch) {
+  const { gateway } = useSession();
+  const [kind, setKind] = useState<"key" | "pipeline">(writer && "pipeline" in writer ? "pipeline" : "key");
+  const [name, setName] = useState("");
+  const names = { kind: useId(), name: useId() };
+  async function set(to: BranchWriter | null): Promise<void> {
+    await gateway.call(`${apiPath(place)}/writer`, { method: "PUT", json: { writer: to } });
+    live.reload();
+  }
+  const call = useCall(() => set(kind === "key" ? { key: name } : { pipeline: name }));
+  const bucket = bucketOf(place);
+  return (
+    <Setting
+      title="Protection"
+      cli={writer ? `sluice branch protect ${bucket} --off` : `sluice branch protect ${bucket} --key ID`}
+    >
+      {writer ? (
+        <>
+          <p>
+            Only {"key" in writer ? `the key ${writer.key}` : `the pipeline ${writer.pipeline}`} writes to it.
+          </p>
+          <Action question="Every key that may write in the repo writes to it again." act={() => set(null)}>
+            End the protection
+          </Action>
+        </>
+      ) : (
+        <>
+          <p>Every key that may write in the repo writes to it.</p>
+          <form className="line" onSubmit={call.submit}>
+            <label htmlFor={names.kind}>Leave all writes to</label>
+            <select
+              id={names.kind}
+              value={kind}
+              onChange={({ target }) => setKind(target.value === "pipeline" ? "pipeline" : "key")}
+            >
+              <option value="key">the key</option>
+              <option value="pipeline">the pipeline</option>
+            </select>
+            <label htmlFor={names.name} className="hidden">
+              {kind === "key" ? "Id of the key" : "Name of the pipeline"}
+            </label>
+            <input
+              id={names.name}
+              className="mono"
+              value={name}
+              placeholder={kind === "key" ? "its id" : "its name"}
+              onChange={({ target }) => setName(target.value.trim())}
+              required
+              spellCheck={false}
+            />
+            <button type="submit" disabled={call.isBusy}>
+              Protect it
+            </button>
+          </form>
+          {call.fault}
+        </>
+      )}
+    </Setting>
+  );
+}
+
+/** How much of the history stays. */
+function Keeping({ place, detail: { keep }, live }: OfBranch) {
+  const { gateway } = useSession();
+  const [commits, setCommits] = useState(String(keep?.commits ?? ""));
+  const [days, setDays] = useState(String(keep?.days ?? ""));
+  const [isSure, setSure] = useState(false);
+  const names = { commits: useId(), days: useId(), sure: useId() };
+  const wished =
+    commits === "" && days === ""
+      ? null
+      : { ...(commits !== "" && { commits: Number(commits) }), ...(days !== "" && { days: Number(days) }) };
+  const call = useCall(async () => {
+    await gateway.call(`${apiPath(place)}/keep`, { method: "PUT", json: { keep: wished } });
+    live.reload();
+  });
+  const options = [
+    ...(commits === "" ? [] : [`--commits ${commits}`]),
+    ...(days === "" ? [] : [`--days ${days}`]),
+  ];
+  const cli = `sluice branch keep ${bucketOf(place)} ${wished ? options.join(" ") : "--all"}`;
+  return (
+    <Setting title="History that stays" cli={cli}>
+      <p>{keepWords(keep ?? null)}</p>
+      <form className="line" onSubmit={call.submit}>
+        <label htmlFor={names.commits}>Newest commits</label>
+        <input
+          id={names.commits}
+          type="number"
+          min={1}
+          value={commits}
+          placeholder="all"
+          onChange={({ target }) => setCommits(target.value)}
+        />
+        <label htmlFor={names.days}>Days</label>
+        <input
+          id={names.days}
+          type="number"
+          min={1}
+          value={days}
+          placeholder="all"
+          onChange={({ target }) => setDays(target.value)}
+        />
+        {wished && (
+          <label htmlFor={names.sure} className="check">
+            <input
+              id={names.sure}
+              type="checkbox"
+              checked={isSure}
+              onChange={({ target }) => setSure(target.checked)}
+            />
+            What is older goes for good
+          </label>
+        )}
+        <button type="submit" disabled={call.isBusy || (wished !== null && !isSure)}>
+          Keep that
+        </button>
+      </form>
+      {call.fault}
+      <p className="quiet">
+        A commit stays while either says so. The newest one, and what a tag, a branch or a pipeline needs,
+        stays anyway.
+      </p>
+    </Setting>
+  );
+}
+
+function keepWords(keep: BranchDetail["keep"]): string {
+  if (!keep) return "All of its history stays.";
+  const { commits, days } = keep;
+  const parts = [
+    ...(commits === undefined ? [] : [`the newest ${countText(commits)} commits`]),
+    ...(days === undefined ? [] : [`what was replaced less than ${countText(days)} days ago`]),
+  ];
+  return `What stays: ${parts.join(", and ")}.`;
+}
+
+/** Makes a branch from a commit of this one. */
+function Fork({ place }: { readonly place: Place }) {
+  const { gateway } = useSession();
+  const [, go] = useLocation();
+  const [repo, setRepo] = useState(place.repo);
+  const [branch, setBranch] = useState("");
+  const [commit, setCommit] = useState<string>();
+  const names = { repo: useId(), branch: useId() };
+  const from = { repo: place.repo, branch: place.branch };
+  const call = useCall(async () => {
+    await gateway.call(`/repos/${encodeURIComponent(repo)}/branches`, {
+      method: "POST",
+      json: { name: branch, from: { ...from, ...(commit !== undefined && { commit }) } },
+    });
+    go(branchHref({ repo, branch }));
+  });
+  const source = `${bucketOf(from)}${commit === undefined ? "" : `@${commit}`}`;
+  return (
+    <Setting
+      title="A branch from this one"
+      cli={`sluice branch create ${branch || "experiment"}.${repo} --from ${source}`}
+    >
+      <p>It has the files of a commit. Bytes are shared, and neither changes the other.</p>
+      <form className="line" onSubmit={call.submit}>
+        <label htmlFor={names.branch}>Name</label>
+        <input
+          id={names.branch}
+          className="mono"
+          value={branch}
+          onChange={({ target }) => setBranch(target.value.trim())}
+          required
+          spellCheck={false}
+        />
+        <label htmlFor={names.repo}>In the repo</label>
+        <input
+          id={names.repo}
+          className="mono"
+          value={repo}
+          onChange={({ target }) => setRepo(target.value.trim())}
+          required
+          spellCheck={false}
+        />
+        <CommitPicker
+          place={place}
+          label={commit === undefined ? "From the newest commit" : `From ${shortId(commit)}`}
+          choose={setCommit}
+        />
+        <button type="submit" disabled={call.isBusy}>
+          Make it
+        </button>
+      </form>
+      {call.fault}
+    </Setting>
+  );
+}
+
+function End({ place }: { readonly place: Place }) {
+  const { gateway } = useSession();
+  const [, go] = useLocation();
+  const bucket = bucketOf(place);
+  async function remove(): Promise<void> {
+    await deleteBucket(gateway, place);
+    go("/repos");
+  }
+  return (
+    <Setting title="Delete the bucket" cli={`sluice rb s3://${bucket} --force`}>
+      <p>
+        All of its files and its history go, and with its last branch the repo. To pipelines that read it, it
+        is then empty. Nothing brings it back.
+      </p>
+      <Deletion name={bucket} verb="Delete it for good" act={remove}>
+        <p>The bucket goes, with all that it ever had.</p>
+      </Deletion>
+    </Setting>
+  );
+}

@@ -1,0 +1,68 @@
+import { Link } from "wouter";
+import type { Run } from "../../protocol/pipelines.ts";
+import { MARK_WORDS, markOf } from "./state.tsx";
+import { spanText } from "./time.tsx";
+
+/** The pipeline is named where it is not the same for all. */
+type Bar = Run & { readonly pipeline?: string };
+
+interface RunBarsProps {
+  /** Newest first. */
+  readonly jobs: readonly Bar[];
+  readonly label: string;
+  /** Whether the label is only for who does not see what they are beside. */
+  readonly isBare?: boolean;
+}
+
+const HEIGHT = 40;
+const LEAST = 5;
+
+/** Jobs as bars, the newest at the right: height is duration, colour and shape are the state. */
+export function RunBars({ jobs, label, isBare = false }: RunBarsProps) {
+  const longest = Math.max(1, ...jobs.map(tookOf));
+  const bad = jobs.filter(({ state }) => state === "failure").length;
+  return (
+    <figure className={isBare ? "bars" : "bars wide"}>
+      <ul aria-label={`${label}: ${bad} failed`}>
+        {[...jobs].reverse().map((job) => {
+          const mark = markOf(job);
+          // The longest is many times the shortest: by their roots both are seen.
+          const height = LEAST + Math.round((HEIGHT - LEAST) * Math.sqrt(tookOf(job) / longest));
+          const how = `${MARK_WORDS[mark]} ${job.finishedAt === null ? "for" : "after"} ${spanText(tookOf(job))}`;
+          const words = job.pipeline === undefined ? how : `${job.pipeline} ${how}`;
+          return (
+            <li key={job.id} className={mark}>
+              <Link href={`/jobs/${job.id}`} aria-label={words} title={words}>
+                {mark === "failure" && <Sign of="m1 1 6 5m0-5-6 5" />}
+                {mark === "killed" && <Sign of="M1 4h6" />}
+                <svg
+                  className="bar"
+                  viewBox={`0 0 8 ${height}`}
+                  height={height}
+                  preserveAspectRatio="none"
+                  aria-hidden="true"
+                >
+                  <rect x="1" width="6" height={height} rx="1" />
+                </svg>
+              </Link>
+            </li>
+          );
+        })}
+      </ul>
+      {!isBare && <figcaption>{label}</figcaption>}
+    </figure>
+  );
+}
+
+/** Stands above a bar, as wide as it is however wide that is. */
+function Sign({ of }: { readonly of: string }) {
+  return (
+    <svg width="8" height="8" viewBox="0 0 8 8" aria-hidden="true">
+      <path d={of} />
+    </svg>
+  );
+}
+
+function tookOf({ startedAt, createdAt, finishedAt }: Bar): number {
+  return Math.max(0, (finishedAt ?? Date.now()) - (startedAt ?? createdAt));
+}

@@ -1,0 +1,187 @@
+import { z } from "zod";
+import { CommitId } from "./commits.ts";
+import { Digest, InlineContent } from "./content.ts";
+import { TagName } from "./names.ts";
+import { BranchWriter } from "./repos.ts";
+
+/*
+ * A branch with its history, as it goes from one gateway to another. It travels in pages, which are the same on the wire
+ * and in the file of an archive: its head, then its commits, tags and files. Numbers of commits (`seq`) count from 1.
+ */
+
+/** Most commits, tags and rows of files in one page. */
+export const MAX_ARCHIVE_COMMITS = 1000;
+export const MAX_ARCHIVE_TAGS = 1000;
+export const MAX_ARCHIVE_FILES = 1000;
+/** About the most text of a page; what one page brings of the last row may be more. */
+export const ARCHIVE_PAGE_BYTES = 1024 * 1024;
+/** Nothing that an export has not read goes for so long after its last call; milliseconds. */
+export const EXPORT_LEASE_MS = 10 * 60 * 1000;
+/** An import to which nothing comes for so long is given up; milliseconds. */
+export const IMPORT_LEASE_MS = 24 * 60 * 60 * 1000;
+
+const Seq = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
+const Millis = z.int().nonnegative().max(Number.MAX_SAFE_INTEGER);
+const Count = z.int().nonnegative().max(Number.MAX_SAFE_INTEGER);
+
+const CorsRule = z.strictObject({
+  id: z.string().max(255).optional(),
+  origins: z.array(z.string().max(2048)).max(100),
+  methods: z.array(z.string().max(16)).max(10),
+  headers: z.array(z.string().max(1024)).max(100),
+  exposed: z.array(z.string().max(1024)).max(100),
+  maxAgeSeconds: z.int().nonnegative().optional(),
+});
+
+/** What the branch is set to. What another release adds is passed over. */
+const ArchivedSettings = z.object({
+  public: z.boolean(),
+  cors: z.array(CorsRule).max(100).nullable(),
+  /** A key counts at a gateway that has it: until then nobody writes. */
+  writer: BranchWriter.nullable(),
+  /** Whose time Last-Modified is; null: as the gateway is set to. */
+  modified: z.enum(["branch", "file"]).nullable().default(null),
+  /**
+   * What deletes by itself. An import does not set it: of an old archive it would delete at once what somebody has just
+   * brought back.
+   */
+  keep: z.json().nullable().default(null),
+  lifecycle: z.json().nullable().default(null),
+});
+
+/** The first page: what the branch is, and where it stands. */
+export const ArchivedBranch = z.object({
+  name: z.string(),
+  /** Milliseconds since 1970. */
+  createdAt: Millis,
+  /** The newest commit; 0 if there is none. */
+  head: Count,
+  /** Commits before this one are kept only if a tag names them. */
+  floor: Count.default(0),
+  settings: ArchivedSettings,
+});
+export type ArchivedBranch = z.infer<typeof ArchivedBranch>;
+
+/**
+ * A commit: number, id, time, rows of files that were born and that died up to it, the job that made it, the access key,
+ * JSON of message and metadata, JSON of what it descends from, and 1 if it is kept no more and only named by versions.
+ */
+export const ArchivedCommit = z.tuple([
+  Seq,
+  CommitId,
+  Millis,
+  Count,
+  Count,
+  z.string().min(1).max(64).nullable(),
+  z.string().min(1).max(128).nullable(),
+  z.string().max(16_384).nullable(),
+  z.string().max(65_536).nullable(),
+  z.union([z.literal(0), z.literal(1)]),
+]);
+export type ArchivedCommit = z.infer<typeof ArchivedCommit>;
+
+/** A tag: its name, the commit's id, and when it was made or moved. */
+export const ArchivedTag = z.tuple([TagName, CommitId, Millis]);
+export type ArchivedTag = z.infer<typeof ArchivedTag>;
+
+/** What a row of files has beside that, if anything. */
+const MoreOfFile = z.strictObject({
+  /** When somebody last wrote again what is there already. */
+  renewed: Millis.optional(),
+  /** The commit whose id the version has, if it is not the one that the row came with: a later version was erased. */
+  version: Seq.optional(),
+  /** Its end is no version of the path: what came then was erased. */
+  unmarked: z.literal(true).optional(),
+  /** It is a deletion alone, at the commit that it came and went with: what was deleted was erased. It has no bytes. */
+  deletion: z.literal(true).optional(),
+});
+export type MoreOfFile = z.infer<typeof MoreOfFile>;
+
+/**
+ * What was at a path from one commit on until another: path, the commit that it came with, the one that it went with (null:
+ * it is there), digest, size, JSON of attributes, and what else there is. What was erased is in none.
+ */
+export const ArchivedFile = z.tuple([
+  z.string(),
+  Seq,
+  Seq.nullable(),
+  Digest,
+  z.int().nonnegative(),
+  z.string().max(1_000_000).nullable(),
+  MoreOfFile.nullable(),
+]);
+export type ArchivedFile = z.infer<typeof ArchivedFile>;
+
+/** By number, by name, and by path and number. */
+export const CommitsPage = z.object({ commits: z.array(ArchivedCommit).max(MAX_ARCHIVE_COMMITS) });
+export type CommitsPage = z.infer<typeof CommitsPage>;
+export const TagsPage = z.object({ tags: z.array(ArchivedTag).max(MAX_ARCHIVE_TAGS) });
+export type TagsPage = z.infer<typeof TagsPage>;
+/** `contents`: the bytes of small contents of the page. Those of the others are read, and written, one by one. */
+export const FilesPage = z.object({
+  files: z.array(ArchivedFile).max(MAX_ARCHIVE_FILES),
+  contents: z.array(InlineContent).max(MAX_ARCHIVE_FILES),
+});
+export type FilesPage = z.infer<typeof FilesPage>;
+
+/** Where a walk over the rows of files stands: at the row of this path that came with this commit. */
+export const FilePlace = z.strictObject({ path: z.string().max(1024), born: Count });
+export type FilePlace = z.infer<typeof FilePlace>;
+
+/** `POST /api/v1/repos/{repo}/branches/{branch}/exports`: what is there now is read in pages, whatever is written meanwhile. */
+export const ExportBegun = z.object({
+  export: z.string(),
+  branch: ArchivedBranch,
+  /** About how many rows of files there are. */
+  rows: Count,
+});
+export type ExportBegun = z.infer<typeof ExportBegun>;
+
+/** `GET …/exports/{export}/commits?after=<number>`, `…/tags?after=<name>` and `…/files?after=<path>&born=<number>`; null: that was all. */
+export const ExportedCommits = CommitsPage.extend({ next: Count.nullable() });
+export type ExportedCommits = z.infer<typeof ExportedCommits>;
+export const ExportedTags = TagsPage.extend({ next: z.string().nullable() });
+export type ExportedTags = z.infer<typeof ExportedTags>;
+export const ExportedFiles = FilesPage.extend({ next: FilePlace.nullable() });
+export type ExportedFiles = z.infer<typeof ExportedFiles>;
+
+/** `POST /api/v1/repos/{repo}/branches/{branch}/imports`: begins an import, or goes on with the one of the same archive. */
+export const BeginImport = z.strictObject({
+  /** Names the archive's branch: an import of another archive does not go on with this one. */
+  archive: z.string().regex(/^[0-9a-f]{64}$/, { error: "must be 64 lower-case hex digits" }),
+  branch: ArchivedBranch.omit({ name: true }),
+});
+export type BeginImport = z.infer<typeof BeginImport>;
+
+/** How far an import is: what it has had already. */
+export const ImportProgress = z.object({
+  commits: Count,
+  tags: z.string(),
+  files: FilePlace,
+});
+export type ImportProgress = z.infer<typeof ImportProgress>;
+
+/** `done`: it was made before, and there is nothing to send. `upload`: contents are brought by it. */
+export const ImportBegun = z.object({
+  import: z.string(),
+  upload: z.string(),
+  partBytes: z.int().positive(),
+  done: z.boolean(),
+  progress: ImportProgress,
+});
+export type ImportBegun = z.infer<typeof ImportBegun>;
+
+/** `POST …/imports/{import}/commits`, `…/tags` and `…/files`: the next page. One that is there already changes nothing. */
+export const ImportCommits = z.strictObject({ after: Count, ...CommitsPage.shape });
+export const ImportTags = z.strictObject({ after: z.string(), ...TagsPage.shape });
+export const ImportFiles = z.strictObject({ after: FilePlace, ...FilesPage.shape });
+export const ImportedPage = z.object({ progress: ImportProgress });
+export type ImportedPage = z.infer<typeof ImportedPage>;
+
+/** How much an archive has of a branch. */
+export const ArchiveCounts = z.strictObject({ commits: Count, tags: Count, files: Count });
+export type ArchiveCounts = z.infer<typeof ArchiveCounts>;
+/** `POST …/imports/{import}/finish`: the branch is there, whole, or not at all. */
+export const FinishImport = z.strictObject({ counts: ArchiveCounts });
+export const ImportFinished = z.object({ branch: z.string(), head: z.string().nullable() });
+export type ImportFinished = z.infer<typeof ImportFinished>;

@@ -1,0 +1,102 @@
+import { copyFileSync, mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Page } from "playwright-core";
+import { logInAt, openBrowser } from "../../test/support/browser.ts";
+import { type DevServer, ROOT, startDevServer } from "../../test/support/dev-server.ts";
+import { PAGES, type World } from "./console-pages.ts";
+import { Worlds } from "./console-worlds.ts";
+
+/**
+ * `npm run console:screenshots`: every page of the console at a gateway that is empty, full, and failing, in light, dark and
+ * on a phone, into `build/console/`. With `--readme` those that the README shows go into `docs/pictures/`.
+ */
+
+const FOLDER = join(ROOT, "build/console");
+/** Of what is made, and what it is called in the README. */
+const OF_THE_README = {
+  "now-failing-light.png": "console-now.png",
+  "graph-failing-light.png": "console-graph.png",
+};
+const MOST_BYTES = 150 * 1024;
+
+const LOOKS = [
+  { name: "light", colorScheme: "light", viewport: { width: 1280, height: 860 } },
+  { name: "dark", colorScheme: "dark", viewport: { width: 1280, height: 860 } },
+  { name: "phone", colorScheme: "light", viewport: { width: 390, height: 844 } },
+] as const;
+
+const LOOK_EVERY_MS = 400;
+/** What pages say meanwhile. */
+const ASKING = /Asking the gateway|Loading the page/;
+
+const only = process.argv.slice(2).filter((word) => !word.startsWith("--"));
+mkdirSync(FOLDER, { recursive: true });
+const [server, browser] = await Promise.all([startDevServer(), openBrowser()]);
+const worlds = new Worlds(server);
+try {
+  await photographLogin(await browser.context.newPage(), server);
+  for (const world of [() => worlds.empty(), () => worlds.full(), () => worlds.failing()]) {
+    await photograph(await world());
+  }
+} finally {
+  await browser.close();
+  await worlds.stop();
+  await server.stop();
+}
+if (process.argv.includes("--readme")) copyForReadme();
+
+async function photographLogin(page: Page, { endpoint }: DevServer): Promise<void> {
+  for (const look of LOOKS) {
+    await dress(page, look);
+    await page.goto(`${endpoint}/console`);
+    await page.getByRole("button", { name: "Log in" }).waitFor();
+    await take(page, `login-${look.name}`);
+  }
+  await page.close();
+}
+
+async function photograph(world: World): Promise<void> {
+  for (const { name, path, pose } of PAGES) {
+    const address = path(world);
+    if (address === undefined || (only.length > 0 && !only.includes(name))) continue;
+    const page = await browser.context.newPage();
+    await logInAt(page, server, address);
+    await allThere(page);
+    await pose?.(page, world);
+    for (const look of LOOKS) {
+      await dress(page, look);
+      await take(page, `${name}-${world.state}-${look.name}`);
+    }
+    await page.close();
+  }
+}
+
+/** A page may ask for more once it has its first answer: it is all there when it asks for nothing in two looks. */
+async function allThere(page: Page): Promise<void> {
+  for (let quiet = 0; quiet < 2; ) {
+    await pause(LOOK_EVERY_MS);
+    quiet = ASKING.test(await page.locator("main").innerText()) ? 0 : quiet + 1;
+  }
+}
+
+async function dress(page: Page, { colorScheme, viewport }: (typeof LOOKS)[number]): Promise<void> {
+  await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+  await page.setViewportSize(viewport);
+}
+
+async function take(page: Page, name: string): Promise<void> {
+  await page.evaluate("scrollTo(0, 0)");
+  await page.screenshot({ path: join(FOLDER, `${name}.png`), fullPage: name.endsWith("phone") });
+  console.log(`${name}.png`);
+}
+
+function copyForReadme(): void {
+  for (const [made, shown] of Object.entries(OF_THE_README)) {
+    const from = join(FOLDER, made);
+    const { size } = statSync(from);
+    if (size > MOST_BYTES)
+      throw new Error(`${made} has ${size} bytes: the README shows at most ${MOST_BYTES}`);
+    copyFileSync(from, join(ROOT, "docs/pictures", shown));
+  }
+}

@@ -1,0 +1,120 @@
+// @module-tag rest
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/dev-server.ts";
+import { eventually } from "../../support/eventually.ts";
+import { signatureHeaders } from "../../support/http.ts";
+import { S3 } from "../../support/s3.ts";
+
+const MIB = 1024 * 1024;
+
+let server: DevServer;
+let s3: S3;
+
+beforeAll(async () => {
+  server = await startDevServer();
+  s3 = new S3(server);
+  await s3.createBucket("master.data");
+  await s3.put("master.data", "small", "in a row");
+  await s3.put("master.data", "large", Buffer.alloc(9 * MIB, 1));
+  await s3.put("master.data", "large", Buffer.alloc(9 * MIB, 2));
+  await sluiceOk(server, "branch", "create", "dev.data", "--from", "master.data");
+});
+afterAll(() => server?.stop());
+
+/** The files of the blob folder that are blobs, those of a bucket's present generation first come, first served. */
+function blobs(): string[] {
+  const folder = join(server.data, "blobs", "b");
+  return readdirSync(folder, { recursive: true, encoding: "utf8" })
+    .map((name) => join(folder, name))
+    .filter((path) => statSync(path).isFile() && !path.includes("/."));
+}
+
+/** Sends most of a body, and kills the gateway when a blob of it is there. */
+async function killInBody(target: string): Promise<void> {
+  const before = blobs().length;
+  const headers = { "x-amz-content-sha256": "UNSIGNED-PAYLOAD" };
+  const signed = await signatureHeaders(server, { method: "PUT", target, headers });
+  const { hostname, port } = new URL(server.endpoint);
+  const sending = request({
+    hostname,
+    port,
+    method: "PUT",
+    path: target,
+    headers: { ...signed, "content-length": String(20 * MIB) },
+  });
+  sending.on("error", () => {});
+  sending.write(Buffer.alloc(9 * MIB, 3));
+  await eventually("a blob of the body is there", () => blobs().length > before);
+  await server.kill9();
+  sending.destroy();
+  // What workerd has not written to its end when it dies; nothing can name it.
+  writeFileSync(partial(), "the first half of a blob");
+  await server.restart();
+  await eventually("what was half written is gone", () => !existsSync(partial()));
+}
+
+function partial(): string {
+  return join(server.data, "blobs", "b", ".half.4711.1.tmp");
+}
+
+interface Report {
+  readonly ok: boolean;
+  readonly branches: {
+    bucket: string;
+    names: number;
+    orphans: { blobs: number; bytes: number; removed: boolean };
+  }[];
+}
+
+async function report(...args: string[]): Promise<Report> {
+  return JSON.parse(await sluiceOk(server, "fsck", "--json", ...args));
+}
+
+test("fsck proves every name of branches and forks, and ends with 0", async () => {
+  const { ok, branches } = await report();
+  expect(ok).toBe(true);
+  expect(branches.map(({ bucket, names }) => [bucket, names])).toEqual([
+    ["dev.data", 2],
+    ["master.data", 3],
+  ]);
+  expect(await sluiceOk(server, "fsck", "master.data", "--sample", "50")).toMatch(
+    /^master\.data: good; 3 names, /,
+  );
+});
+
+test("blobs of a body in which the gateway was killed are told while the upload is open no more, and go by --sweep", async () => {
+  const named = blobs();
+  const begun = await s3.ask("POST", "/master.data/parts?uploads");
+  const id = /<UploadId>(.*?)<\/UploadId>/.exec(begun.text)?.[1] ?? "";
+  await killInBody(`/master.data/parts?partNumber=1&uploadId=${id}`);
+  expect((await report("data")).branches.map(({ orphans }) => orphans.blobs)).toEqual([0, 0]);
+  expect((await s3.ask("DELETE", `/master.data/parts?uploadId=${id}`)).status).toBe(204);
+  const [, told] = (await report("data")).branches;
+  expect(told?.orphans).toMatchObject({ removed: false });
+  expect(told?.orphans.blobs).toBeGreaterThan(0);
+  const [, removed] = (await report("data", "--sweep")).branches;
+  expect(removed?.orphans).toEqual({ ...told?.orphans, removed: true });
+  expect(blobs().sort()).toEqual(named.sort());
+  expect((await report()).branches.map(({ orphans }) => orphans.blobs)).toEqual([0, 0]);
+});
+
+test("bytes that were altered or are gone end it with 1, with each name and its commit", async () => {
+  const [damaged = ""] = blobs().filter((path) => statSync(path).size === 4 * MIB);
+  writeFileSync(damaged, Buffer.alloc(4 * MIB, 9));
+  const altered = await sluice(server, "fsck");
+  expect(altered.code).toBe(1);
+  expect(altered.stderr).toMatch(/master\.data: large\?versionId=[0-9A-Z]{26}: its bytes are /);
+  rmSync(damaged);
+  const gone = await sluice(server, "fsck", "master.data", "--json");
+  expect(gone.code).toBe(1);
+  expect(JSON.parse(gone.stdout.toString())).toMatchObject({ ok: false });
+  expect(JSON.parse(gone.stderr)).toMatchObject({ error: { code: "Damaged" } });
+});
+
+test("a name that never was, and a share that is none, are refused", async () => {
+  expect(await sluice(server, "fsck", "never")).toMatchObject({ code: 7 });
+  expect(await sluice(server, "fsck", "--sample", "0")).toMatchObject({ code: 2 });
+});

@@ -1,0 +1,230 @@
+// @module-tag rest
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { callsOf, faultsInBoth, HAS_CHROMIUM, logInAt } from "../../support/browser.ts";
+import { setStage } from "../../support/console.ts";
+import type { Control } from "../../support/control.ts";
+import type { DevServer } from "../../support/dev-server.ts";
+
+let server: DevServer;
+let control: Control;
+let page: Page;
+/** Paths of the requests to the control API since the page was opened. */
+let asked: string[];
+
+setStage({
+  node: "edge-1",
+  async begin(stage) {
+    ({ server, control } = stage);
+    const { s3 } = stage;
+    await s3.createBucket("master.photos");
+    await s3.put("master.photos", "a.txt", "a");
+    await control.createPipeline(spec("edges", { inputs: ["photos"] }));
+    await control.ended("edges", { count: 1 });
+    await control.createPipeline({
+      ...spec("torn", { inputs: ["photos"], cmd: ["sh", "-c", "echo no end of image >&2; exit 3"] }),
+      datumTries: 1,
+    });
+    await control.ended("torn", { count: 1 });
+    await control.createPipeline(spec("montage", { inputs: ["edges", "torn"] }));
+  },
+  opened(opened) {
+    page = opened;
+    asked = callsOf(page);
+  },
+});
+
+function spec(
+  name: string,
+  {
+    inputs,
+    cmd = ["sh", "-c", "echo made > /pfs/out/made.txt"],
+  }: { inputs: readonly string[]; cmd?: readonly string[] },
+): object {
+  return {
+    pipeline: { name },
+    transform: { image: "busybox", cmd },
+    inputs: inputs.map((repo) => ({ repo: { name: repo }, glob: "/" })),
+  };
+}
+
+const logIn = (path: string): Promise<void> => logInAt(page, server, path);
+
+const sectionText = (name: string): Promise<string> =>
+  page.getByRole("region", { name, exact: true }).innerText();
+
+/** The line of a pipeline in the list. */
+const lineOf = (name: string) =>
+  page.getByRole("listitem").filter({ has: page.getByRole("link", { name, exact: true }) });
+
+/** Writes a text in place of what the editor has. */
+async function write(text: string): Promise<void> {
+  await page.getByRole("textbox", { name: "Specification, in JSON" }).click();
+  await page.keyboard.press("ControlOrMeta+a");
+  await page.keyboard.insertText(text);
+}
+
+describe.skipIf(!HAS_CHROMIUM)("the pages of pipelines", () => {
+  test("show each with its last jobs as bars and what it waits for, in one call", async () => {
+    await logIn("/pipelines");
+    const torn = lineOf("torn");
+    await torn.getByRole("link", { name: /^failed after / }).waitFor();
+    expect(await torn.innerText()).toContain("failed");
+    expect(
+      await lineOf("edges")
+        .getByRole("link", { name: /^succeeded after / })
+        .count(),
+    ).toBe(1);
+    expect(await lineOf("montage").innerText()).toMatch(/no job yet/);
+    expect(new Set(asked)).toEqual(new Set(["/now", "/pipelines"]));
+    await page.getByLabel("Name holds").fill("ONT");
+    await page.getByText("1 pipeline", { exact: true }).waitFor();
+    await page.getByRole("link", { name: "montage", exact: true }).click();
+    await page.getByText("input 'torn' is empty", { exact: false }).waitFor();
+    expect(await sectionText("Inputs")).toMatch(/master\.edges.*\n?.*edges/);
+  });
+
+  test("show of one its jobs, what is before and after it, and its specification, in one call", async () => {
+    await logIn("/pipelines/edges");
+    await page.getByRole("heading", { level: 1, name: "edges" }).waitFor();
+    expect(await sectionText("Output")).toContain("s3://master.edges");
+    expect(await sectionText("Output")).toContain("montage");
+    expect(await sectionText("Specification")).toContain('"glob": "/"');
+    expect(new Set(asked)).toEqual(new Set(["/now", "/pipelines/edges/summary"]));
+    const made = page.getByRole("link", { name: "s3://master.edges" });
+    expect(await made.getAttribute("href")).toBe("/console/repos/edges/master");
+    await page.getByRole("region", { name: "Jobs" }).getByRole("link").first().click();
+    await page.waitForURL(/\/console\/jobs\//);
+  });
+
+  test("create one: a mistake is named at its place before anything is made, and its job is seen to succeed", async () => {
+    await logIn("/new/pipeline");
+    const wrong = { ...spec("thumbnails", { inputs: ["photo"] }), datumTries: 0 };
+    await write(JSON.stringify(wrong, null, 2));
+    const problems = page.getByRole("region", { name: "Dry run" });
+    await problems.getByText("did you mean 'photos'?", { exact: false }).waitFor();
+    await problems.getByRole("button", { name: "datumTries" }).waitFor();
+    // Both at once, each marked where it is.
+    expect(await page.locator(".cm-lintRange-error").allInnerTexts()).toEqual(
+      expect.arrayContaining(['"photo"', "0"]),
+    );
+    await problems.getByRole("button", { name: "inputs[0].repo.name" }).click();
+    await page.keyboard.press("End");
+    expect(await page.locator(".cm-activeLine").innerText()).toContain('"photo"');
+    await page.getByRole("button", { name: "Create the pipeline" }).click();
+    await write(JSON.stringify(spec("thumbnails", { inputs: ["photos"] }), null, 2));
+    await problems.getByText("thumbnails is good.", { exact: false }).waitFor();
+    expect(await problems.innerText()).toMatch(/1 match\b/);
+    expect(await control.pipelineNames()).not.toContain("thumbnails");
+    await page.getByRole("button", { name: "Create the pipeline" }).click();
+    await page.waitForURL(/\/pipelines\/thumbnails$/);
+    await page.getByRole("link", { name: /succeeded after / }).waitFor();
+    await control.deletePipeline("thumbnails");
+  });
+
+  test("say where a text is no JSON, and ask the gateway nothing for it", async () => {
+    await logIn("/new/pipeline");
+    await page.getByRole("textbox", { name: "Specification, in JSON" }).waitFor();
+    await write('{"pipeline": {"name": "a"} "transform": {}}');
+    await page.getByText("from here on it is not JSON", { exact: false }).waitFor();
+    const before = asked.length;
+    await page.getByRole("button", { name: "Create the pipeline" }).click();
+    await page.getByText("from here on it is not JSON", { exact: false }).waitFor();
+    expect(asked.slice(before)).toEqual([]);
+  });
+
+  test("complete by the schema, with the keyboard alone", async () => {
+    await logIn("/new/pipeline");
+    await write("{ ");
+    await page.keyboard.press("Control+Space");
+    const options = page.getByRole("option");
+    await options.first().waitFor();
+    expect(await options.allInnerTexts()).toEqual(
+      expect.arrayContaining([
+        expect.stringContaining("transform"),
+        expect.stringContaining("onDatumFailure"),
+      ]),
+    );
+    await page.keyboard.type("onD");
+    await page.getByRole("option", { name: /onDatumFailure/ }).waitFor();
+    await expect.poll(() => options.count()).toBe(1);
+    await page.keyboard.press("Enter");
+    await expect
+      .poll(() => page.getByRole("textbox", { name: "Specification, in JSON" }).innerText())
+      .toContain('"onDatumFailure": "fail"');
+  });
+
+  test("update one, after they showed what would run again", async () => {
+    await control.createPipeline(spec("changing", { inputs: ["photos"] }));
+    await control.ended("changing", { count: 1 });
+    await logIn("/pipelines/changing/edit");
+    await page.getByRole("textbox", { name: "Specification, in JSON" }).waitFor();
+    const trial = page.getByRole("region", { name: "Dry run" });
+    await trial.getByText("changing is good.", { exact: false }).waitFor();
+    expect(await trial.innerText()).toMatch(/Changes\s+nothing/);
+    await write(JSON.stringify(spec("changing", { inputs: ["photos"], cmd: ["true"] })));
+    await trial.getByText("transform.cmd").waitFor();
+    expect(await trial.innerText()).toMatch(/Would run\s+1 datum, and keep the results of 0/);
+    await page.getByRole("button", { name: "Update the pipeline" }).click();
+    await page.waitForURL(/\/pipelines\/changing$/);
+    await page.getByText("version 2").waitFor();
+    await control.ended("changing", { count: 2 });
+    await control.deletePipeline("changing");
+  });
+
+  test("stop and start one, and delete it once its name is typed; what is in the way is told", async () => {
+    await control.createPipeline(spec("short-lived", { inputs: ["photos"] }));
+    await control.ended("short-lived", { count: 1 });
+    await logIn("/pipelines");
+    await page.getByRole("button", { name: "Stop short-lived" }).click();
+    await lineOf("short-lived").getByRole("button", { name: "Stop" }).click();
+    await page.getByRole("button", { name: "Start short-lived" }).click();
+    await page.getByRole("button", { name: "Stop short-lived" }).waitFor();
+    await page.getByRole("button", { name: "Delete edges" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel(/^Type edges/).fill("edges");
+    await dialog.getByRole("button", { name: "Delete the pipeline" }).click();
+    await dialog.getByText("The pipeline 'montage' reads the output of 'edges'", { exact: false }).waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Delete short-lived" }).click();
+    const last = page.getByRole("dialog").getByRole("button", { name: "Delete the pipeline" });
+    expect(await last.isDisabled()).toBe(true);
+    await page
+      .getByRole("dialog")
+      .getByLabel(/^Type short-lived/)
+      .fill("short-lived");
+    await last.click();
+    await lineOf("short-lived").waitFor({ state: "detached" });
+    expect(await control.pipelineNames()).not.toContain("short-lived");
+  });
+
+  test("show to a key that may only read why it may not stop one", async () => {
+    const key = await control.call("POST", "/keys", {
+      body: { level: "read" },
+      answers: z.object({ id: z.string(), secret: z.string() }),
+    });
+    await logInAt(page, { ...server, accessKeyId: key.id, secretAccessKey: key.secret }, "/pipelines/edges");
+    await page.getByRole("button", { name: "Stop edges" }).click();
+    await page.getByRole("button", { name: "Stop", exact: true }).click();
+    await page.getByRole("alert").getByText("this needs admin", { exact: false }).waitFor();
+  });
+
+  test("have nothing that axe finds serious, in light and dark", async () => {
+    await logIn("/pipelines");
+    await lineOf("torn").waitFor();
+    expect(await faultsInBoth(page)).toEqual([]);
+    await page.getByRole("button", { name: "Delete edges" }).click();
+    expect(await faultsInBoth(page)).toEqual([]);
+    await page.keyboard.press("Escape");
+    await page.getByRole("link", { name: "edges", exact: true }).click();
+    await page.getByRole("region", { name: "Specification", exact: true }).waitFor();
+    expect(await faultsInBoth(page)).toEqual([]);
+    await page.getByRole("link", { name: "Update" }).click();
+    await page.getByText("edges is good.", { exact: false }).waitFor();
+    expect(await faultsInBoth(page)).toEqual([]);
+    await write('{"pipeline": {}}');
+    await page.getByRole("button", { name: "transform" }).waitFor();
+    expect(await faultsInBoth(page)).toEqual([]);
+  });
+});

@@ -1,0 +1,412 @@
+// @module-tag rest
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parse, stringify } from "yaml";
+import { z } from "zod";
+import { readDistribution } from "../../../scripts/image/distribution.ts";
+import { PYTHON } from "../../support/clients/duckdb.ts";
+import { ROOT } from "../../support/dev-server.ts";
+import { findEngines, type TestEngine } from "../../support/engines.ts";
+import { eventually } from "../../support/eventually.ts";
+import { blocksOfPage } from "../../support/pages.ts";
+import { mustRun, run } from "../../support/processes.ts";
+import { removeScratch, scratchFolder } from "../../support/scratch.ts";
+
+const PAGE = "docs/image.md";
+const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+const MARK = `${process.pid}`;
+const IMAGE = `sluice-image-test-${MARK}`;
+const engines = await findEngines();
+const hasCompose = (await run([PYTHON, "-c", "import podman_compose"])).code === 0;
+const HOME = scratchFolder();
+/** npm fetches what is for the other architecture: from where this machine's settings say, which may be in the environment. */
+const CACHE = Object.fromEntries(
+  Object.entries({ HOME: "/root", ...process.env }).filter(([name]) =>
+    /^(HOME$|npm_config_|NODE_EXTRA_CA)/i.test(name),
+  ),
+);
+
+/** The engine's own command line, told where the engine is. */
+function commandLine(engine: TestEngine) {
+  const docker = engine.name === "docker";
+  return {
+    program: docker ? "docker" : "podman",
+    env: { HOME, [docker ? "DOCKER_HOST" : "CONTAINER_HOST"]: engine.host },
+  };
+}
+
+const HOSTS = Object.fromEntries(
+  engines.flatMap(({ name, engine }) =>
+    engine ? [[name === "docker" ? "DOCKER_HOST" : "CONTAINER_HOST", engine.host]] : [],
+  ),
+);
+
+let layout: string;
+let told: string;
+
+beforeAll(async () => {
+  layout = join(scratchFolder(), "layout");
+  const options = ["--arch", "both", "--name", IMAGE, "--out", layout];
+  told = await mustRun(["npm", "run", "image", "--", ...options], { cwd: ROOT, env: { ...CACHE, ...HOSTS } });
+}, 300_000);
+
+afterAll(async () => {
+  for (const { engine } of engines) {
+    await engine?.forget(`${IMAGE}:${version}`);
+    await engine?.forget(`${IMAGE}:latest`);
+    await engine?.close();
+  }
+  removeScratch(join(layout, ".."));
+  removeScratch(HOME);
+});
+
+describe("the layout", () => {
+  const Index = z.object({
+    manifests: z.array(
+      z.object({
+        digest: z.string(),
+        platform: z.object({ architecture: z.string() }).optional(),
+      }),
+    ),
+  });
+  const Manifest = z.object({
+    config: z.object({ digest: z.string() }),
+    layers: z.array(z.object({ digest: z.string(), size: z.int() })),
+  });
+  const Config = z.object({
+    architecture: z.string(),
+    config: z.looseObject({ Env: z.array(z.string()), Labels: z.record(z.string(), z.string()) }),
+    rootfs: z.object({ diff_ids: z.array(z.string()) }),
+  });
+
+  const blob = (digest: string) => join(layout, "blobs", digest.replace(":", "/"));
+  const read = (digest: string): unknown => JSON.parse(readFileSync(blob(digest), "utf8"));
+
+  /** The images of it, by their architectures. */
+  function images() {
+    const [index] = Index.parse(JSON.parse(readFileSync(join(layout, "index.json"), "utf8"))).manifests;
+    return Index.parse(read(index?.digest ?? "")).manifests.map(({ digest, platform }) => {
+      const { config, layers } = Manifest.parse(read(digest));
+      return { arch: platform?.architecture, layers, config: Config.parse(read(config.digest)) };
+    });
+  }
+
+  const list = async (digest: string) =>
+    (await mustRun(["tar", "--numeric-owner", "--utc", "-tvf", blob(digest)])).trim().split("\n");
+  const pathOf = (line: string) => line.replace(/^(\S+\s+){5}/, "").replace(/ -> .*$/, "");
+
+  test("has an image for each architecture, and all of both but Debian's packages, Node and workerd is the same", () => {
+    const [amd64, arm64] = images();
+    expect([amd64?.arch, arm64?.arch]).toEqual(["amd64", "arm64"]);
+    const digests = (image: typeof amd64) => image?.layers.map(({ digest }) => digest) ?? [];
+    expect(digests(arm64).slice(3)).toEqual(digests(amd64).slice(3));
+    expect(new Set([...digests(amd64).slice(0, 3), ...digests(arm64)]).size).toBe(8);
+    expect(amd64?.config.rootfs.diff_ids).toEqual(digests(amd64));
+  });
+
+  test("is no larger than it says it is", () => {
+    for (const { arch, layers } of images()) {
+      const megabytes = layers.reduce((sum, { size }) => sum + size, 0) / 1e6;
+      expect(told).toContain(`linux/${arch}, ${megabytes.toFixed(0)} MB`);
+      expect(megabytes).toBeLessThan(420);
+    }
+  });
+
+  test("has programs of the machine that each image is for, which find their loader and libraries in it", async () => {
+    const kinds = { amd64: [62, "x86_64-linux-gnu"], arm64: [183, "aarch64-linux-gnu"] } as const;
+    const programs = ["./usr/bin/busybox", "opt/node/bin/node", "/bin/workerd"];
+    for (const { arch, layers } of images()) {
+      const [machine, triplet] = kinds[arch === "arm64" ? "arm64" : "amd64"];
+      const base = new Set((await list(layers[0]?.digest ?? "")).map(pathOf));
+      for (const [index, name] of programs.entries()) {
+        const digest = layers[index]?.digest ?? "";
+        const path = (await list(digest)).map(pathOf).find((one) => one.endsWith(name)) ?? "";
+        const head = await headOf(blob(digest), path);
+        expect([head.readUInt32BE(0), head.readUInt16LE(18)], path).toEqual([0x7f454c46, machine]);
+        const [, loader = ""] = /(\/lib(?:64)?\/ld-[a-z0-9_.-]+)\0/.exec(head.toString("latin1")) ?? [];
+        const places = [`./usr${loader}`, `./usr/lib/${triplet}/${loader.split("/").at(-1)}`];
+        expect(
+          places.some((place) => base.has(place)),
+          `${path}: ${loader}`,
+        ).toBe(true);
+      }
+      const libraries = ["libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "libgcc_s.so.1"];
+      for (const library of [...libraries, "libstdc++.so.6", "libcap.so.2", "libselinux.so.1"]) {
+        expect(base).toContain(`./usr/lib/${triplet}/${library}`);
+      }
+    }
+  });
+
+  test("has all of Sluice in the folder that the recipe for an image with other tools copies", async () => {
+    const recipe = blocksOfPage("docs/runners.md").find(({ language }) => language === "dockerfile")?.text;
+    expect(recipe).toContain("COPY --from=registry.example.org/sluice:0.1.0 /opt /opt\n");
+    const named = [...(recipe?.matchAll(/\/opt\/[\w./-]+/g) ?? [])].map(([path]) => path);
+    expect(named).toEqual(["/opt/node/bin", "/opt/sluice/bin/sluice.js"]);
+    for (const { layers } of images()) {
+      const paths = (await Promise.all(layers.slice(1).map(({ digest }) => list(digest)))).flat().map(pathOf);
+      const files = paths.filter((path) => !path.endsWith("/")).map((path) => path.replace(/^\.?\/?/, "/"));
+      for (const path of ["/opt/node/bin/node", "/opt/sluice/bin/sluice.js"]) expect(files).toContain(path);
+      expect(files.filter((path) => !path.startsWith("/opt/"))).toEqual(["/usr/local/bin/sluice"]);
+    }
+  });
+
+  test("has nothing in it that another build of the same would have differently: times, owners, order", async () => {
+    for (const { layers } of images()) {
+      for (const { digest } of [layers[0], layers[4]].flatMap((layer) => layer ?? [])) {
+        const lines = await list(digest);
+        expect(lines.filter((line) => !/^\S+ 0\/0 +\S+ 1970-01-01 00:00 /.test(line))).toEqual([]);
+        expect(lines.map(pathOf)).toEqual(lines.map(pathOf).toSorted());
+      }
+    }
+  });
+
+  test("has no key and no secret, and says what it is", async () => {
+    const [{ config, layers } = { config: undefined, layers: [] }] = images();
+    expect(config?.config.Env.filter((line) => /KEY|SECRET|TOKEN|PASSWORD/.test(line))).toEqual([]);
+    expect(config?.config.Labels).toMatchObject({
+      "org.opencontainers.image.version": version,
+      "org.opencontainers.image.licenses": "Apache-2.0",
+    });
+    const paths = (await Promise.all(layers.map(({ digest }) => list(digest)))).flat().map(pathOf);
+    expect(
+      paths.filter((path) => /root-key|encryption-key|\.npmrc$|\.dev\.vars|\/\.env$/.test(path)),
+    ).toEqual([]);
+    expect(paths).toContain("./usr/share/doc/libc6/copyright");
+    expect(paths.filter((path) => /\.(map|d\.ts)$/.test(path))).toEqual([]);
+  });
+
+  /** The first bytes of a file in a layer. */
+  async function headOf(tar: string, path: string): Promise<Buffer> {
+    const script = 'tar -xOf "$1" -- "$2" 2>/dev/null | head -c 4096 | base64 -w0';
+    return Buffer.from(await mustRun(["sh", "-c", script, "head", tar, path]), "base64");
+  }
+});
+
+describe.each(engines)("$name", ({ engine, name: kind }) => {
+  const container = `sluice-${kind}-${MARK}`;
+  const volume = `${container}-data`;
+  const data = scratchFolder();
+
+  /** A block of the page, with names of this test's own: others may run here, too. */
+  function told(block: string): string {
+    return block
+      .replaceAll("--name sluice ", `--name ${container} `)
+      .replaceAll(/exec (-i )?sluice /g, `exec $1${container} `)
+      .replaceAll("-p 8787:8787", "-p 127.0.0.1::8787")
+      .replaceAll(/(-v )\S+\.sock:/g, `$1${engine?.socket}:`)
+      .replaceAll("sluice-data:", `${volume}:`);
+  }
+
+  async function type(block: string): Promise<string> {
+    if (!engine) throw new Error("no engine");
+    const { program, env } = commandLine(engine);
+    const text = told(block).replaceAll(/^docker |\bdocker (?=exec)/gm, `${program} `);
+    return mustRun(["sh", "-euc", text], { env });
+  }
+
+  const blocks = blocksOfPage(PAGE).filter(({ language }) => language === "sh");
+  const blockWith = (...words: string[]) =>
+    blocks.find(({ text }) => words.every((word) => text.includes(word)))?.text ?? "";
+  const ready = `until docker exec sluice sluice-healthcheck; do sleep 0.2; done\n`;
+  const inside = (command: string) => type(`docker exec sluice ${command}\n`);
+
+  afterAll(async () => {
+    if (engine)
+      await type(
+        [
+          `docker rm -f ${container} ${container}-runner`,
+          `docker volume rm -f ${volume} ${volume}-runner`,
+          "",
+        ].join("\n"),
+      );
+    removeScratch(data);
+  });
+
+  test.skipIf(!engine)(
+    "runs a pipeline in the image of its specification, through the engine's socket",
+    async () => {
+      const start = blockWith("docker.sock:", "-v /srv/sluice");
+      const own = kind === "docker" ? start : `${blockWith("podman run")}\n${start.split("\n").at(-2)}\n`;
+      const at = `dev --host 0.0.0.0 --data ${data} --wait-for-engine`;
+      await type(own.replaceAll("/srv/sluice", data).replaceAll(/ sluice$/gm, ` ${IMAGE} ${at}`));
+      const image = (await engine?.image("busybox")) ?? "";
+      const printed = await type(blockWith("pipeline create").replace('"busybox"', `"${image}"`));
+      expect(printed.trim().split("\n").at(-1)).toBe("6");
+      expect(await inside("sluice node list --json")).toMatch(new RegExp(`"executor": ?"${kind}"`));
+      expect(await inside("sluice commit inspect count/words")).toMatch(/busybox-.*@sha256|sha256:/);
+      // A datum's container is the engine's own, beside this one.
+      await type(`docker stop -t 60 ${container}\n`);
+      const code = await type(`docker inspect --format '{{.State.ExitCode}}' ${container}\n`);
+      expect(code.trim()).toBe("0");
+      expect(await engine?.containers()).toEqual([]);
+      await type(`docker rm ${container}\n`);
+    },
+    120_000,
+  );
+
+  // What Compose there is to install speaks to Podman.
+  if (kind === "podman")
+    test.skipIf(!engine || !hasCompose)(
+      "the compose file starts it with the folder, and with the root key of its caller",
+      async () => {
+        if (!engine) throw new Error("no engine");
+        const { program, env } = commandLine(engine);
+        const name = `${container}-compose`;
+        const folder = join(data, "composed");
+        mkdirSync(folder);
+        const file = composeFile({ name, folder, socket: engine.socket });
+        const compose = (args: readonly string[], key: Record<string, string>) =>
+          run([PYTHON, "-m", "podman_compose", "--in-pod=false", "-f", file, ...args], {
+            env: { ...env, SLUICE_IMAGE: IMAGE, ...key },
+          });
+        const keyless = await compose(["up", "-d"], {});
+        expect(keyless.code).not.toBe(0);
+        expect(keyless.stderr).toContain("the id of the root key");
+        const key = { SLUICE_ACCESS_KEY_ID: "composed", SLUICE_SECRET_ACCESS_KEY: `of-${MARK}-and-more` };
+        try {
+          const { code, stderr } = await compose(["up", "-d"], key);
+          expect(code, stderr).toBe(0);
+          const inIt = (command: string) =>
+            mustRun(["sh", "-c", `${program} exec ${name} ${command}`], { env });
+          await mustRun(
+            ["sh", "-c", `until ${program} exec ${name} sluice-healthcheck; do sleep 0.2; done`],
+            { env },
+          );
+          expect(await inIt("sluice whoami")).toContain("composed");
+          expect(await inIt("sluice node list --json")).toMatch(/"executor": ?"podman"/);
+          expect(readdirSync(folder).length).toBeGreaterThan(0);
+          const down = await compose(["down"], key);
+          expect(down.code, down.stderr).toBe(0);
+        } finally {
+          await mustRun([program, "rm", "-f", "-i", name], { env });
+        }
+      },
+      120_000,
+    );
+
+  // The engine matters little here.
+  if (kind !== "docker") return;
+  test.skipIf(!engine)(
+    "without a socket and without any right it serves S3 and the console, and says why pipelines wait",
+    async () => {
+      await type(blockWith("--cap-drop").replaceAll(/ sluice$/gm, ` ${IMAGE}`));
+      await type(ready);
+      await type("echo hi | docker exec -i sluice sluice cp --create - s3://texts/a\n");
+      expect(await inside("sluice cat s3://texts/a")).toBe("hi\n");
+      const page = await inside("wget -q -O - http://127.0.0.1:8787/console");
+      expect(page).toMatch(/src="\/console\/assets\/main-/);
+      const spec = { pipeline: { name: "count" }, transform: { image: "busybox", cmd: ["true"] } };
+      const inputs = [{ repo: { name: "texts" }, glob: "/*" }];
+      await type(
+        `echo '${JSON.stringify({ ...spec, inputs })}' | docker exec -i sluice sluice pipeline create -f -\n`,
+      );
+      const why =
+        /no container engine answers \(docker: .*-v \/var\/run\/docker\.sock:\/var\/run\/docker\.sock/;
+      await eventually("the job says what it waits for", async () =>
+        why.test(await inside("sluice job list --json --pipeline count")),
+      );
+      expect(await type("docker logs sluice 2>&1\n".replace("logs sluice", `logs ${container}`))).toMatch(
+        why,
+      );
+      expect(await inside("sluice node list --json")).toMatch(/"executor": ?"none"/);
+      // A runner beside it, whose user has no rights either, does the work with the tools of the image.
+      const secret = (await inside(`sh -c 'echo "$SLUICE_SECRET_ACCESS_KEY"'`)).trim();
+      const key = `-e SLUICE_ACCESS_KEY_ID=root -e SLUICE_SECRET_ACCESS_KEY=${secret}`;
+      const block =
+        blocksOfPage("docs/runners.md").find(({ text }) => text.includes("--cap-drop"))?.text ?? "";
+      await type(
+        block
+          .replace("--name sluice-runner", `--name ${container}-runner`)
+          .replace("sluice-runner:", `${volume}-runner:`)
+          .replace("--env-file runner.env", `--network container:${container} ${key}`)
+          .replace(/ sluice \\\n/, ` -e SLUICE_ENDPOINT=http://127.0.0.1:8787 ${IMAGE} \\\n`),
+      );
+      expect(await inside("sluice commit wait texts --timeout 60")).toMatch(/ count +success +1 processed/);
+      await type(`docker stop -t 60 ${container}-runner\n`);
+      const doctor = await inside("sh -c 'sluice doctor || true'");
+      expect(doctor).toContain("-v /var/run/docker.sock:/var/run/docker.sock");
+      await eventually("Docker takes it for healthy", async () => {
+        const health = `docker inspect --format '{{.State.Health.Status}}' ${container}\n`;
+        return (await type(health)).trim() === "healthy";
+      });
+    },
+    120_000,
+  );
+});
+
+/** The compose file with a name, a folder and a socket of this test's own, in an engine without networks. */
+function composeFile({ name, folder, socket }: { name: string; folder: string; socket: string }): string {
+  const told = readFileSync(join(ROOT, "deploy/compose.yaml"), "utf8")
+    .replaceAll("/srv/sluice", folder)
+    .replace("/var/run/docker.sock:/var/run/docker.sock", `${socket}:/run/podman/podman.sock`);
+  const { services, ...rest } = z
+    .object({ services: z.object({ sluice: z.looseObject({}) }) })
+    .loose()
+    .parse(parse(told));
+  const command = ["dev", "--host", "0.0.0.0", "--data", folder, "--wait-for-engine"];
+  const sluice = { ...services.sluice, container_name: name, network_mode: "none", command };
+  const file = join(HOME, `${name}.yaml`);
+  writeFileSync(file, stringify({ ...rest, name, services: { sluice } }));
+  return file;
+}
+
+test("elsewhere than on Debian or Ubuntu it is told at once what to do", async () => {
+  const file = join(HOME, "os-release");
+  writeFileSync(file, 'ID=fedora\nPRETTY_NAME="Fedora Linux 43"\nVERSION_ID=43\n');
+  const root = process.getuid?.() === 0;
+  const script = 'mount --bind "$1" /etc/os-release && exec "$2" scripts/image.ts --out "$3"';
+  const inNamespace = ["unshare", root ? "-m" : "-rm", "sh", "-c", script, "sh", file, process.execPath];
+  const { code, stderr } = await run([...inNamespace, join(HOME, "none")], { cwd: ROOT });
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr:
+      "error: the image is made of the packages of Debian or Ubuntu, and this is Fedora Linux 43: run npm run image there, such as in a virtual machine\n",
+  });
+  const ubuntu = 'ID=ubuntu\nPRETTY_NAME="Ubuntu 24.04 LTS"\nVERSION_ID="24.04"\nVERSION_CODENAME=noble\n';
+  expect(readDistribution(ubuntu)).toMatchObject({ id: "ubuntu", codename: "noble" });
+});
+
+test("a folder that holds something else is not replaced by a layout", async () => {
+  const folder = join(HOME, "mine");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "thesis.txt"), "precious");
+  const make = [process.execPath, "scripts/image.ts", "--engine", "none", "--out", folder];
+  const { code, stderr } = await run(make, { cwd: ROOT });
+  expect({ code, stderr }).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("holds something else"),
+  });
+  expect(readFileSync(join(folder, "thesis.txt"), "utf8")).toBe("precious");
+});
+
+test("the compose file and the page's CI job are the page's first command, with the same mounts and ports", () => {
+  const [, start] = blocksOfPage(PAGE);
+  const options = (flag: string) =>
+    [...(start?.text.matchAll(new RegExp(`${flag} (\\S+)`, "g")) ?? [])].map(([, value = ""]) => value);
+  const variables = options("-e").map((pair) => pair.replace(/=.*$/, ""));
+  const Service = z.strictObject({
+    image: z.string(),
+    ports: z.array(z.string()),
+    volumes: z.array(z.string()),
+    restart: z.literal("unless-stopped").optional(),
+    stop_grace_period: z.string().optional(),
+    environment: z.record(z.string(), z.string()).optional(),
+    env: z.record(z.string(), z.string()).optional(),
+  });
+  const Compose = z.strictObject({ name: z.string(), services: z.object({ sluice: Service }) });
+  const compose = Compose.parse(parse(readFileSync(join(ROOT, "deploy/compose.yaml"), "utf8"))).services
+    .sluice;
+  const workflow = blocksOfPage(PAGE).find(({ language }) => language === "yaml")?.text ?? "";
+  const Job = z.object({ services: z.object({ sluice: Service }) });
+  const service = z.object({ jobs: z.object({ test: Job }) }).parse(parse(workflow)).jobs.test
+    .services.sluice;
+  for (const { ports, volumes, environment, env } of [compose, service]) {
+    expect(ports).toEqual(options("-p"));
+    expect(volumes).toEqual(options("-v"));
+    expect(Object.keys({ ...environment, ...env })).toEqual(variables);
+  }
+  expect(compose.image).toBe(`\${SLUICE_IMAGE:-sluice:latest}`);
+  for (const [name, value] of Object.entries(compose.environment ?? {}))
+    expect(value).toContain(`\${${name}:?`);
+});

@@ -1,0 +1,112 @@
+import { existsSync } from "node:fs";
+import axe from "axe-core";
+import { type BrowserContext, chromium, type Page } from "playwright-core";
+import type { Door } from "./keys.ts";
+import { removeScratch, scratchFolder } from "./scratch.ts";
+
+const CHROMIUM = "/usr/bin/chromium";
+
+/** Whether this machine has the browser: Debian's package. */
+export const HAS_CHROMIUM = existsSync(CHROMIUM);
+
+/** Nothing of it goes to the network, and it keeps nothing. */
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+/** A browser with a profile of its own. */
+export interface TestBrowser {
+  readonly context: BrowserContext;
+  close(): Promise<void>;
+}
+
+export async function openBrowser(): Promise<TestBrowser> {
+  const profile = scratchFolder();
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: CHROMIUM,
+    headless: true,
+    args: FLAGS,
+    // Without it, Chromium can't open files whose names are not ASCII.
+    env: { ...process.env, LC_ALL: "C.UTF-8" },
+    viewport: { width: 1280, height: 900 },
+  });
+  return {
+    context,
+    async close() {
+      await context.close();
+      removeScratch(profile);
+    },
+  };
+}
+
+/** Opens a page of the console by its address, and logs in there. */
+export async function logInAt(
+  page: Page,
+  { endpoint, accessKeyId, secretAccessKey }: Door,
+  path: string,
+): Promise<void> {
+  await page.goto(`${endpoint}/console${path}`);
+  await page.getByLabel("Access key id").fill(accessKeyId);
+  await page.getByLabel("Secret access key").fill(secretAccessKey);
+  await page.getByRole("button", { name: "Log in" }).click();
+  await page.getByRole("navigation", { name: "Pages", exact: true }).waitFor();
+}
+
+/** Collects the paths of a page's calls of the control API, without what is before `/now` and the like. */
+export function callsOf(page: Page): string[] {
+  const calls: string[] = [];
+  page.on("request", (request) => {
+    const { pathname } = new URL(request.url());
+    if (pathname.startsWith(API)) calls.push(pathname.slice(API.length));
+  });
+  return calls;
+}
+
+const API = "/api/v1";
+
+/** The clock of a page, once it is installed, goes on by so many seconds; what was asked in one is answered before the next. */
+export async function passSeconds(page: Page, seconds: number): Promise<void> {
+  for (let second = 0; second < seconds; second++) {
+    await page.clock.runFor(1000);
+    await page.evaluate(() => fetch("/healthz"));
+  }
+}
+
+/** What axe finds that is serious or worse, each with the place, in light and in dark. */
+export async function faultsInBoth(page: Page): Promise<string[]> {
+  await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
+  const light = await seriousFaults(page);
+  await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
+  const dark = await seriousFaults(page);
+  return [...light.map((fault) => `light: ${fault}`), ...dark.map((fault) => `dark: ${fault}`)];
+}
+
+/** The same in the colours that the page shows now. */
+async function seriousFaults(page: Page): Promise<string[]> {
+  // The page's policy lets no script in; what the debugger evaluates is none of the page.
+  if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe.source);
+  const found = await page.evaluate(async () => {
+    const { axe: inPage } = globalThis as unknown as { axe: { run(options: object): Promise<AxeResults> } };
+    const { violations } = await inPage.run({ resultTypes: ["violations"] });
+    return violations;
+  });
+  return found
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) =>
+      nodes.map(({ target, failureSummary }) => `${id} ${target}: ${failureSummary}`),
+    );
+}
+
+interface AxeResults {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly impact: string | null;
+    readonly nodes: readonly { readonly target: readonly string[]; readonly failureSummary: string }[];
+  }[];
+}

@@ -1,0 +1,47 @@
+import type { Readiness } from "../../protocol/ready.ts";
+
+/**
+ * What `GET /readyz` tells a key that is not limited of each fault of a gateway. test/worker/ready.test.ts has the gateway tell
+ * exactly this, test/node/cli/doctor.test.ts has doctor say it.
+ */
+export const FAULTS = {
+  "a D1 that is away": {
+    ready: false,
+    failed: ["catalogue"],
+    causes: [
+      {
+        check: "catalogue",
+        cause: "The catalogue (D1) can't be reached or written for now: try again.",
+        fix: "Look at the state of D1, and at its binding DB; nothing is lost meanwhile.",
+      },
+    ],
+  },
+  "a forgotten migration": {
+    ready: false,
+    failed: ["migrations"],
+    causes: [
+      {
+        check: "migrations",
+        // What stands behind it has the numbers of this release.
+        cause: "D1 lacks a migration that this release needs: the newest that it has is ",
+        fix: "Apply the migrations ('wrangler d1 migrations apply'), then try again.",
+      },
+    ],
+  },
+  // Nobody can sign, so nobody hears more; every other answer says which.
+  "a missing secret": { ready: false, failed: ["configuration"] },
+  "an object near its limit": {
+    ready: true,
+    failed: [],
+    causes: [],
+    almostFull: [
+      {
+        kind: "branch",
+        name: "master.full",
+        usedBytes: 970_752,
+        limitBytes: 1_000_000,
+        fix: "Keep less of its history: 'sluice branch keep master.full --commits N'. From 95 % on it takes deletions alone.",
+      },
+    ],
+  },
+} as const satisfies Record<string, Readiness>;

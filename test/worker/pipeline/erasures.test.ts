@@ -1,0 +1,285 @@
+import { env, runInDurableObject } from "cloudflare:test";
+import { describe, expect, it, vi } from "vitest";
+import type { BranchApi } from "../../../worker/branch/contract.ts";
+import { ErasureCalls } from "../../../worker/branch/erasures/calls.ts";
+import { REST } from "../../support/suite.ts";
+import {
+  allJobs,
+  branchOf,
+  type Command,
+  commit,
+  filesOf,
+  leaseSome,
+  makePipeline,
+  makeRepo,
+  master,
+  pathsOf,
+  query,
+  workUntil,
+} from "./support.ts";
+
+async function erase(branch: BranchApi, path: string, version: string): Promise<string | null> {
+  const done = await branch.erase({ versions: [{ path, version }] });
+  if (!done.ok) throw new Error(done.reason);
+  expect(done.erased).toHaveLength(1);
+  return done.commit;
+}
+
+/** The newest version of a path of an output. */
+async function newest(branch: BranchApi, path: string): Promise<string> {
+  const page = await branch.listVersions({ prefix: path, limit: 1 });
+  const [entry] = page.ok ? page.entries : [];
+  if (!entry || entry.kind === "prefix") throw new Error(`no version of ${path}`);
+  return entry.version;
+}
+
+/** Writes the name of its input and its text. */
+const named: Command = (datum) => ({ [`${pathsOf(datum)[0]}.out`]: datum.datum });
+
+describe("an input version that is erased", () => {
+  it("at HEAD kills the job that reads it, and the commit that it makes is the next job", async () => {
+    await makeRepo("gone-in");
+    const pipeline = await makePipeline({ name: "gone", globs: { "gone-in": "/*" } });
+    await commit("gone-in", { a: "1", b: "1" });
+    await workUntil(pipeline, { jobs: 1, command: named });
+    const two = await commit("gone-in", { a: "2" });
+    const { datums } = await leaseSome(pipeline);
+    await erase(master("gone-in"), "a", two);
+    await expect.poll(async () => (await allJobs(pipeline)).length).toBe(3);
+    expect((await allJobs(pipeline))[1]).toMatchObject({ state: "killed", reason: "input erased" });
+    const lease = datums[0]?.lease ?? "";
+    expect(await pipeline.renew({ worker: "w1", leases: [lease] })).toMatchObject({ lost: [lease] });
+    expect(await workUntil(pipeline, { jobs: 3, command: named })).toEqual([]);
+    expect((await allJobs(pipeline))[2]).toMatchObject({ state: "success", datums: { total: 2 } });
+    expect(await filesOf({ repo: "gone", branch: "master" })).toEqual(["a.out", "b.out"]);
+  });
+
+  it(
+    "that is long replaced kills the jobs that read it alone, and one job is made for the HEADs",
+    REST,
+    async () => {
+      await makeRepo("old-in");
+      const pipeline = await makePipeline({ name: "old", globs: { "old-in": "/*" } });
+      const one = await commit("old-in", { a: "1" });
+      await commit("old-in", { b: "1" });
+      await commit("old-in", { a: "2" });
+      await expect.poll(async () => (await allJobs(pipeline)).length).toBe(3);
+      await erase(master("old-in"), "a", one);
+      await expect.poll(async () => (await allJobs(pipeline)).length).toBe(4);
+      const ran = await workUntil(pipeline, { jobs: 4, command: named });
+      expect(ran.map(({ paths }) => paths[0]).sort()).toEqual(["a", "b"]);
+      const states = (await allJobs(pipeline)).map(({ state, reason }) => [state, reason]);
+      expect(states).toEqual([
+        ["killed", "input erased"],
+        ["killed", "input erased"],
+        ["success", null],
+        ["success", null],
+      ]);
+      expect(await filesOf({ repo: "old", branch: "master" })).toEqual(["a.out", "b.out"]);
+    },
+  );
+
+  it("of which no job reads anything makes none", async () => {
+    await makeRepo("other-in");
+    const pipeline = await makePipeline({ name: "other", globs: { "other-in": "/d/*" } });
+    const one = await commit("other-in", { a: "1", "d/x": "1" });
+    await commit("other-in", { a: "2" });
+    await expect.poll(async () => (await allJobs(pipeline)).length).toBe(2);
+    await erase(master("other-in"), "a", one);
+    await workUntil(pipeline, { jobs: 2, command: named });
+    await expect.poll(() => query("other", "SELECT number FROM erasures_heard")).toEqual([{ number: 1 }]);
+    expect((await allJobs(pipeline)).map(({ state }) => state)).toEqual(["success", "success"]);
+  });
+
+  it("between what was read and what is to be read is not read by the jobs that come", async () => {
+    await makeRepo("late-in");
+    const pipeline = await makePipeline({ name: "late", globs: { "late-in": "/*" } });
+    await commit("late-in", { x: "1" });
+    await workUntil(pipeline, { jobs: 1, command: named });
+    // No bell rings for what comes now.
+    const [row] = await query<{ uid: string }>("late", "SELECT uid FROM pipeline");
+    const uid = row?.uid ?? "";
+    const two = await commit("late-in", { a: "2" });
+    await workUntil(pipeline, { jobs: 2, command: named });
+    await master("late-in").unsubscribe({ uid });
+    await commit("late-in", { y: "1" });
+    await commit("late-in", { a: null });
+    await master("late-in").subscribe({ uid, pipeline: "late" });
+    await erase(master("late-in"), "a", two);
+    await expect.poll(async () => (await allJobs(pipeline)).length).toBe(4);
+    await workUntil(pipeline, { jobs: 4, command: named });
+    expect((await allJobs(pipeline)).map(({ datums }) => datums.total)).toEqual([1, 2, 2, 2]);
+    expect(await filesOf({ repo: "late", branch: "master" })).toEqual(["x.out", "y.out"]);
+  });
+});
+
+describe("an output version that is erased", () => {
+  it("goes from the results, whose datums do not run again because of it; other files stay", async () => {
+    await makeRepo("res-in");
+    const pipeline = await makePipeline({ name: "res", globs: { "res-in": "/*" } });
+    const output = { repo: "res", branch: "master" };
+    const two: Command = (datum) => ({
+      [`${pathsOf(datum)[0]}.out`]: datum.datum,
+      [`${pathsOf(datum)[0]}.log`]: "log",
+    });
+    await commit("res-in", { a: "1", b: "1" });
+    await workUntil(pipeline, { jobs: 1, command: two });
+    const before = await query<{ n: number }>("res", "SELECT count(*) AS n FROM outputs");
+    await erase(branchOf(output), "a.out", await newest(branchOf(output), "a.out"));
+    await expect
+      .poll(() => query("res", "SELECT count(*) AS n FROM outputs"))
+      .toEqual([{ n: (before[0]?.n ?? 0) - 1 }]);
+    await expect.poll(() => query("res", "SELECT * FROM erased_outputs")).toEqual([]);
+    expect(await query("res", "SELECT count(*) AS n FROM results")).toEqual([{ n: 2 }]);
+    await commit("res-in", { c: "1" });
+    const ran = await workUntil(pipeline, { jobs: 2, command: two });
+    expect(ran.map(({ paths }) => paths[0])).toEqual(["c"]);
+    expect(await filesOf(output)).toEqual(["a.log", "b.log", "b.out", "c.log", "c.out"]);
+    // Also if everything is read whole again.
+    await pipeline.stop();
+    await commit("res-in", { d: "1" });
+    await pipeline.start();
+    const again = await workUntil(pipeline, { jobs: 3, command: two });
+    expect(again.map(({ paths }) => paths[0])).toEqual(["d"]);
+    expect(await filesOf(output)).not.toContain("a.out");
+  });
+
+  it("gives its bytes up, as no result keeps them", async () => {
+    await makeRepo("free-in");
+    const pipeline = await makePipeline({ name: "free", globs: { "free-in": "/*" } });
+    const output = { repo: "free", branch: "master" };
+    await commit("free-in", { a: "1" });
+    await workUntil(pipeline, { jobs: 1, command: named });
+    const file = await branchOf(output).read({ path: "a.out" });
+    if (!file.ok) throw new Error(file.reason);
+    await erase(branchOf(output), "a.out", file.commit);
+    const { digest, size } = file;
+    await expect
+      .poll(() => branchOf(output).content({ digest, size }))
+      .toEqual({ ok: false, reason: "no-such-content" });
+  });
+
+  it("stays in results as long as HEAD has the same by another version", async () => {
+    await makeRepo("twice-in");
+    const pipeline = await makePipeline({ name: "twice", globs: { "twice-in": "/*" } });
+    const output = branchOf({ repo: "twice", branch: "master" });
+    await commit("twice-in", { a: "1" });
+    await workUntil(pipeline, { jobs: 1, command: named });
+    const one = await newest(output, "a.out");
+    await commit("twice-in", { a: "2" });
+    await workUntil(pipeline, { jobs: 2, command: named });
+    await commit("twice-in", { a: "1" });
+    await workUntil(pipeline, { jobs: 3, command: named });
+    await erase(output, "a.out", one);
+    const heard = "SELECT number, due FROM erasures_heard";
+    await expect.poll(() => query("twice", heard)).toEqual([{ number: 1, due: 0 }]);
+    expect(await query("twice", "SELECT count(*) AS n FROM outputs")).toEqual([{ n: 2 }]);
+  });
+
+  it("goes from the results that are published, also if nobody knows their job any more", async () => {
+    await makeRepo("lost-in");
+    const pipeline = await makePipeline({ name: "lost", globs: { "lost-in": "/*" } });
+    const output = branchOf({ repo: "lost", branch: "master" });
+    await commit("lost-in", { a: "1", b: "1" });
+    await workUntil(pipeline, { jobs: 1, command: named });
+    await query("lost", "UPDATE jobs SET id = 'another'");
+    await erase(output, "a.out", await newest(output, "a.out"));
+    await expect.poll(() => query("lost", "SELECT path FROM outputs")).toEqual([{ path: "b.out" }]);
+  });
+
+  it("stays in the upload of a result as long as another one has it there", async () => {
+    await makeRepo("share-in");
+    const pipeline = await makePipeline({ name: "share", globs: { "share-in": "/*" } });
+    const output = branchOf({ repo: "share", branch: "master" });
+    await commit("share-in", { a: "1", b: "1" });
+    await workUntil(pipeline, {
+      jobs: 1,
+      command: (datum) => ({ [`${pathsOf(datum)[0]}.out`]: "the same" }),
+    });
+    await query("share", "UPDATE results SET upload = (SELECT min(upload) FROM results)");
+    const [{ upload } = { upload: "" }] = await query<{ upload: string }>(
+      "share",
+      "SELECT upload FROM results",
+    );
+    const holds = () =>
+      runInDurableObject(env.BRANCH.getByName("master.share"), (_, { storage: { sql } }) =>
+        sql.exec("SELECT count(*) AS n FROM holds WHERE upload = ?", upload).one(),
+      );
+    for (const [path, n] of [
+      ["a.out", 1],
+      ["b.out", 0],
+    ] as const) {
+      await erase(output, path, await newest(output, path));
+      const due = "SELECT due FROM erasures_heard UNION ALL SELECT 1 FROM erased_outputs";
+      await expect.poll(() => query("share", due)).toEqual([{ due: 0 }]);
+      expect(await holds()).toEqual({ n });
+    }
+  });
+
+  it("is heard of if its bell rings while another one is being dropped", async () => {
+    await makeRepo("race-in");
+    const pipeline = await makePipeline({ name: "race", globs: { "race-in": "/*" } });
+    const output = branchOf({ repo: "race", branch: "master" });
+    await commit("race-in", { a: "1", b: "1" });
+    await workUntil(pipeline, { jobs: 1, command: named });
+    const original = ErasureCalls.prototype.erasures;
+    let asked = 0;
+    let isOpen = false;
+    const spy = vi.spyOn(ErasureCalls.prototype, "erasures").mockImplementation(function (
+      this: ErasureCalls,
+      request,
+    ) {
+      const answer = original.call(this, request);
+      if (answer.erasures.length > 0 || asked++ > 0) return answer;
+      // A promise of the test would not be resolved in an object's call.
+      const held = async () => {
+        while (!isOpen) await scheduler.wait(1);
+        return answer;
+      };
+      return held() as never;
+    });
+    await erase(output, "a.out", await newest(output, "a.out"));
+    await expect.poll(() => asked).toBe(1);
+    await erase(output, "b.out", await newest(output, "b.out"));
+    await expect.poll(() => query("race", "SELECT due FROM erasures_heard")).toEqual([{ due: 2 }]);
+    isOpen = true;
+    await expect.poll(() => query("race", "SELECT path FROM outputs")).toEqual([]);
+    spy.mockRestore();
+  });
+
+  it("lets the version before come back, which goes with its datum", async () => {
+    await makeRepo("back-in");
+    const pipeline = await makePipeline({ name: "back", globs: { "back-in": "/*" } });
+    const output = { repo: "back", branch: "master" };
+    await commit("back-in", { a: "1", b: "1" });
+    await workUntil(pipeline, { jobs: 1, command: named });
+    await commit("back-in", { a: "2" });
+    await workUntil(pipeline, { jobs: 2, command: named });
+    await erase(branchOf(output), "a.out", await newest(branchOf(output), "a.out"));
+    expect(await filesOf(output)).toEqual(["a.out", "b.out"]);
+    await expect.poll(() => query("back", "SELECT due FROM erasures_heard WHERE due = 1")).toEqual([]);
+    await commit("back-in", { a: null });
+    await workUntil(pipeline, { jobs: 3, command: named });
+    expect(await filesOf(output)).toEqual(["b.out"]);
+  });
+
+  it("is told by the files that were computed from it", async () => {
+    await makeRepo("line-in");
+    const pipeline = await makePipeline({ name: "line", globs: { "line-in": "/*" } });
+    const one = await commit("line-in", { a: "1", b: "1" });
+    await commit("line-in", { a: "2" });
+    await workUntil(pipeline, { jobs: 2, command: named });
+    const done = await master("line-in").erase({ versions: [{ path: "a", version: one }] });
+    if (!done.ok || done.erased[0]?.kind !== "version") throw new Error("not erased");
+    expect(done.readers).toMatchObject([{ pipeline: "line" }]);
+    const { generation, spans, path } = done.erased[0];
+    const [first] = await allJobs(pipeline);
+    const files = [{ path, generation, spans }];
+    expect(await pipeline.outputsOf({ repo: "line-in", branch: "master", files })).toEqual({
+      outputs: [
+        { repo: "line", branch: "master", path: "a.out", job: first?.id, commit: first?.outputCommit },
+      ],
+      next: null,
+    });
+  });
+});

@@ -1,0 +1,192 @@
+import { env } from "cloudflare:test";
+import { AwsClient } from "aws4fetch";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import type { Readiness } from "../../protocol/ready.ts";
+import { Ledger } from "../../worker/branch/ledger/ledger.ts";
+import type { Env } from "../../worker/env.ts";
+import gateway from "../../worker/index.ts";
+import { NEWEST_MIGRATION } from "../../worker/ready.ts";
+import { FAULTS } from "../support/faults.ts";
+import { good } from "./api/support.ts";
+
+const ROOT = {
+  accessKeyId: env.SLUICE_ACCESS_KEY_ID,
+  secretAccessKey: env.SLUICE_SECRET_ACCESS_KEY,
+};
+
+interface Answer extends Readiness {
+  readonly status: number;
+}
+
+/** `with`: what the gateway has, which a part of may be away. Each is an isolate of its own, so that nothing is remembered. */
+async function ask(
+  given: Partial<Record<keyof Env, unknown>> = {},
+  key?: { accessKeyId: string; secretAccessKey: string },
+): Promise<Answer> {
+  const url = "http://gateway/readyz";
+  const request = key
+    ? await new AwsClient({ ...key, service: "s3", region: "auto" }).sign(url)
+    : new Request(url);
+  const whole = { ...env, SLUICE_ENCRYPTION_KEY: btoa("k".repeat(32)), ...given } as Env;
+  const response = await gateway.fetch(request as Parameters<typeof gateway.fetch>[0], whole);
+  return { status: response.status, ...(await response.json<Readiness>()) };
+}
+
+const away = () => Promise.reject(new Error("D1_ERROR: away"));
+const AWAY_STATEMENT = { bind: () => AWAY_STATEMENT, first: away, all: away, run: away };
+const AWAY_DB = { prepare: () => AWAY_STATEMENT, batch: away };
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe("GET /readyz", () => {
+  test("is 200 without a signature if the gateway can serve, and tells nothing else", async () => {
+    expect(await ask()).toEqual({ status: 200, ready: true, failed: [] });
+  });
+
+  test("tells a key that is for all repos the versions, and no other key", async () => {
+    const versions = { wire: expect.any(Number), migration: NEWEST_MIGRATION };
+    expect((await ask({ VERSION: undefined }, ROOT)).versions).toEqual(versions);
+    const VERSION = { id: "upload-1", tag: "", timestamp: "" };
+    expect((await ask({ VERSION }, ROOT)).versions).toEqual({ ...versions, upload: "upload-1" });
+    const made = async (more: object) => {
+      const { id, secret } = await good("POST /keys", {
+        body: { level: "read", description: "one", ...more },
+      });
+      return { accessKeyId: id, secretAccessKey: secret };
+    };
+    expect((await ask({}, await made({}))).versions).toBeDefined();
+    expect(await ask({}, await made({ repos: ["r"] }))).toEqual({ status: 200, ready: true, failed: [] });
+    expect((await ask({}, { ...ROOT, secretAccessKey: "wrong-secret" })).versions).toBeUndefined();
+  });
+
+  test("knows the newest migration by its name", () => {
+    expect(NEWEST_MIGRATION).toBe(env.TEST_MIGRATIONS.at(-1)?.name);
+  });
+
+  test("does not mind the migrations of a newer release", async () => {
+    await env.DB.prepare("INSERT INTO d1_migrations (name) VALUES ('9999_later.sql')").run();
+    expect((await ask()).status).toBe(200);
+    await env.DB.prepare("DELETE FROM d1_migrations WHERE name = '9999_later.sql'").run();
+  });
+
+  test("names the blobs if their store does not answer", async () => {
+    const BLOBS = { get: () => Promise.reject(new Error("internal error")) };
+    expect(await ask({ BLOBS, DISK: undefined })).toEqual({ status: 503, ready: false, failed: ["blobs"] });
+  });
+
+  test("asks the stores once for a crowd", async () => {
+    let asked = 0;
+    const BLOBS = {
+      get: () => {
+        asked += 1;
+        return Promise.resolve(null);
+      },
+    };
+    const one = { ...env, BLOBS, DISK: undefined } as unknown as Env;
+    const request = () => new Request("http://gateway/readyz") as Parameters<typeof gateway.fetch>[0];
+    const answers = await Promise.all(Array.from({ length: 20 }, () => gateway.fetch(request(), one)));
+    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
+    expect(asked).toBe(1);
+  });
+});
+
+/** What a client hears: of an S3 request, and of one to the control API. */
+async function clientHears(
+  given: Partial<Record<keyof Env, unknown>>,
+  path = "/master.full/key",
+): Promise<string[]> {
+  const signer = new AwsClient({ ...ROOT, service: "s3", region: "auto", retries: 0 });
+  const whole = { ...env, SLUICE_ENCRYPTION_KEY: btoa("k".repeat(32)), ...given } as unknown as Env;
+  const heard: string[] = [];
+  for (const [target, method] of [
+    [path, path === "/" ? "GET" : "PUT"],
+    ["/api/v1/repos", "GET"],
+  ] as const) {
+    const isFile = target.split("/").length === 3;
+    const request = await signer.sign(`http://gateway${target}`, { method, ...(isFile && { body: "x" }) });
+    const answer = await gateway.fetch(request as Parameters<typeof gateway.fetch>[0], whole);
+    heard.push(`${answer.status} ${await answer.text()}`);
+  }
+  return heard;
+}
+
+describe("a fault is told in /readyz, by doctor, and to a client with its cure:", () => {
+  test("a D1 that is away", async () => {
+    vi.spyOn(console, "warn").mockImplementation(() => {});
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    expect(await ask({ DB: AWAY_DB })).toEqual({ status: 503, ready: false, failed: ["catalogue"] });
+    expect(await ask({ DB: AWAY_DB }, ROOT)).toMatchObject({ status: 503, ...FAULTS["a D1 that is away"] });
+    const [buckets, repos] = await clientHears({ DB: AWAY_DB }, "/");
+    const words = "The catalogue (D1) can't be reached or written for now: try again.";
+    expect(buckets).toMatch(/^503 /);
+    expect(buckets).toContain(words);
+    expect(repos).toMatch(/^503 /);
+    expect(repos).toContain(words);
+  });
+
+  test("a forgotten migration", async () => {
+    vi.spyOn(console, "warn").mockImplementation(() => {});
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const forget = env.DB.batch([
+      env.DB.prepare("DELETE FROM d1_migrations WHERE name = ?").bind(NEWEST_MIGRATION),
+      env.DB.prepare("ALTER TABLE branches RENAME COLUMN forking TO forgotten"),
+    ]);
+    await forget;
+    try {
+      expect(await ask()).toEqual({ status: 503, ready: false, failed: ["migrations"] });
+      const fault = FAULTS["a forgotten migration"];
+      const causes = fault.causes.map((each) => ({ ...each, cause: expect.stringContaining(each.cause) }));
+      expect(await ask({}, ROOT)).toMatchObject({ status: 503, ...fault, causes });
+      for (const heard of await clientHears({}, "/")) {
+        expect(heard).toMatch(/^503 /);
+        expect(heard).toContain("apply the migrations (`wrangler d1 migrations apply`), then try again");
+      }
+    } finally {
+      await env.DB.batch([
+        env.DB.prepare("ALTER TABLE branches RENAME COLUMN forgotten TO forking"),
+        env.DB.prepare("INSERT INTO d1_migrations (name) VALUES (?)").bind(NEWEST_MIGRATION),
+      ]);
+    }
+  });
+
+  test("a missing secret", async () => {
+    const without = { SLUICE_SECRET_ACCESS_KEY: undefined };
+    expect(await ask(without, ROOT)).toEqual({ status: 503, ...FAULTS["a missing secret"] });
+    for (const heard of await clientHears(without)) {
+      expect(heard).toMatch(/^503 The gateway is not set up: SLUICE_SECRET_ACCESS_KEY is missing: set it /);
+    }
+  });
+
+  test("an object near its limit, which does not keep the gateway from serving", async () => {
+    const fault = FAULTS["an object near its limit"];
+    const [space] = fault.almostFull;
+    await good("POST /repos/full/branches", { body: { name: "master" } });
+    await withSize({ usedBytes: space.usedBytes, limitBytes: space.limitBytes }, async () => {
+      vi.spyOn(console, "warn").mockImplementation(() => {});
+      const [put] = await clientHears({});
+      expect(put).toMatch(/^400 /);
+      expect(put).toContain("<Code>BranchFull</Code>");
+      expect(put).toContain("sluice branch keep");
+      await vi.waitFor(async () => expect(await ask({}, ROOT)).toMatchObject({ status: 200, ...fault }));
+      expect(await ask()).toEqual({ status: 200, ready: true, failed: [] });
+    });
+    expect((await ask({}, ROOT)).almostFull).toEqual([]);
+    const { results } = await env.DB.prepare("SELECT name FROM almost_full").all();
+    expect(results).toEqual([]);
+  });
+});
+
+/** As if each branch's database had this size, and might have that much. */
+async function withSize(
+  space: { usedBytes: number; limitBytes: number },
+  work: () => Promise<void>,
+): Promise<void> {
+  const spy = vi.spyOn(Ledger.prototype, "space", "get").mockReturnValue(space);
+  try {
+    await work();
+  } finally {
+    spy.mockRestore();
+  }
+}

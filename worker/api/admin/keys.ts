@@ -1,0 +1,128 @@
+import { z } from "zod";
+import {
+  CreateKey,
+  ExportKeys,
+  ImportKeys,
+  type Key,
+  type KeyCreated,
+  type KeyPage,
+  type KeysExported,
+  type KeysImported,
+  type KeysResealed,
+  MAX_LIST_KEYS,
+  MAX_MOVED_KEYS,
+  type WhoAmI,
+} from "../../../protocol/keys.ts";
+import { runsCode } from "../../core/permissions.ts";
+import type { Config } from "../../env.ts";
+import { makeKey } from "../../keys/make-key.ts";
+import { exportKeys, importKeys } from "../../keys/move-keys.ts";
+import { resealKeys } from "../../keys/reseal.ts";
+import { conditionalJson } from "../answer/conditional.ts";
+import { ApiError } from "../answer/errors.ts";
+import { type ApiRequest, noQuery, readQuery } from "../request/api-request.ts";
+import { readJson } from "../request/read-json.ts";
+
+const ListQuery = z.strictObject({
+  limit: z.coerce.number().int().min(1).max(MAX_LIST_KEYS).default(100),
+  after: z.string().optional(),
+});
+
+/** `GET /keys`: by id, without their secrets. 304 until something is new to who brings the ETag of the last answer. */
+export async function listKeys(asked: ApiRequest): Promise<Response> {
+  const { limit, after } = readQuery(asked, ListQuery);
+  const keys = await asked.context.catalogue.keys.list({ limit: limit + 1, ...(after && { after }) });
+  const page = keys.slice(0, limit);
+  const next = keys.length > limit ? (page.at(-1)?.id ?? null) : null;
+  const body: KeyPage = { keys: page.map(shown), next };
+  return await conditionalJson(asked.request, { body });
+}
+
+/** What a key may do, whichever of its fields says so: one for all repos runs code by its level. */
+function shown<Shown extends Key>(key: Shown): Shown {
+  return { ...key, pipelines: runsCode(key) };
+}
+
+/** `GET /whoami`: what the caller's own key may do. Every key may know that. */
+export async function whoAmI(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { keyId, scope } = asked.caller;
+  const { level, repos } = scope;
+  const told = { id: keyId, level, repos: repos && [...repos], pipelines: runsCode(scope) };
+  return Response.json(told satisfies WhoAmI);
+}
+
+/** `POST /keys`: 201, and the only answer that ever holds the secret. */
+export async function createKey(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const wish = await readJson(asked, CreateKey);
+  const { catalogue, config } = asked.context;
+  const [encryptionKey] = encryptionKeysOf(config, "made");
+  const key = await makeKey(wish, { catalogue, encryptionKey, now: Date.now() });
+  return Response.json(shown(key) satisfies KeyCreated, {
+    status: 201,
+    headers: { "cache-control": "no-store" },
+  });
+}
+
+/** `POST /keys/reseal`: encrypts the secrets of a page of the keys with the present encryption key. */
+export async function reseal(asked: ApiRequest): Promise<Response> {
+  const { limit, after } = readQuery(asked, ListQuery);
+  const { catalogue, config } = asked.context;
+  const encryptionKeys = encryptionKeysOf(config, "encrypted anew");
+  const done = await resealKeys({ catalogue, encryptionKeys, limit, ...(after && { after }) });
+  return Response.json(done satisfies KeysResealed);
+}
+
+/** Throws NoEncryptionKey if the gateway has none. */
+function encryptionKeysOf(
+  { encryptionKeys: [first, ...others] }: Config,
+  what: "made" | "encrypted anew" | "opened",
+): [string, ...string[]] {
+  if (first !== undefined) return [first, ...others];
+  throw new ApiError(
+    "NoEncryptionKey",
+    `No access keys can be ${what}, because there is nothing to encrypt their secrets with: give the gateway SLUICE_ENCRYPTION_KEY, the base64 of 32 random bytes ('openssl rand -base64 32').`,
+  );
+}
+
+/** `POST /keys/export` */
+export async function exportAccessKeys(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { sealWith, after } = await readJson(asked, ExportKeys);
+  const { catalogue, config } = asked.context;
+  const encryptionKeys = encryptionKeysOf(config, "opened");
+  const page = { sealWith, limit: MAX_MOVED_KEYS, ...(after !== undefined && { after }) };
+  const exported = await exportKeys({ catalogue, encryptionKeys, ...page });
+  return Response.json(exported satisfies KeysExported, { headers: { "cache-control": "no-store" } });
+}
+
+/** `POST /keys/import` */
+export async function importAccessKeys(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { openWith, keys } = await readJson(asked, ImportKeys);
+  const { catalogue, config } = asked.context;
+  const encryptionKeys = encryptionKeysOf(config, "made");
+  const imported = await importKeys({ catalogue, encryptionKeys, openWith, keys });
+  return Response.json(imported satisfies KeysImported);
+}
+
+/** `DELETE /keys/{id}`: the key stops working within KEY_MEMORY_MS. */
+export async function deleteKey(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const id = asked.params.key ?? "";
+  const { catalogue, config } = asked.context;
+  const rank = config.rootKeys.findIndex((root) => root.id === id);
+  if (rank >= 0) {
+    const message =
+      rank === 0
+        ? `'${id}' is the root key, which can't be deleted: change SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY of the gateway instead.`
+        : `'${id}' is the root key from before, which can't be deleted: unset SLUICE_ACCESS_KEY_ID_PREVIOUS and SLUICE_SECRET_ACCESS_KEY_PREVIOUS of the gateway instead.`;
+    throw new ApiError("InvalidRequest", message);
+  }
+  if (await catalogue.keys.remove(id)) return new Response(null, { status: 204 });
+  throw new ApiError(
+    "NoSuchAccessKey",
+    `There is no access key '${id}': 'sluice key list' shows those there are.`,
+  );
+}

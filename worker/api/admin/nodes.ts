@@ -1,0 +1,47 @@
+import { NODE_TTL_MS, type Node, type NodeList } from "../../../protocol/runner.ts";
+import type { NodeRow } from "../../catalogue/nodes.ts";
+import { conditionalJson } from "../answer/conditional.ts";
+import { ApiError } from "../answer/errors.ts";
+import { type ApiRequest, nameParam, noQuery } from "../request/api-request.ts";
+
+/** Nodes that have been silent for longer are not shown, unless they are being drained. */
+const SHOWN_MS = 24 * 60 * 60 * 1000;
+
+/**
+ * `GET /nodes`: 304 until something is new to who brings the ETag of the last answer. That a live node was heard of again is
+ * nothing new.
+ */
+export async function listNodes(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const now = Date.now();
+  const rows = await asked.context.catalogue.nodes.list(now - SHOWN_MS);
+  const nodes = rows.map((row) => shown(row, now));
+  const news = nodes.map(({ seenAt, ...node }) => (node.live ? node : { ...node, seenAt }));
+  return await conditionalJson(asked.request, {
+    body: { nodes: news },
+    fleeting: { nodes } satisfies NodeList,
+  });
+}
+
+/** `POST /nodes/{node}/drain`: the node finishes what runs and gets nothing new until it is resumed. */
+export async function drainNode(asked: ApiRequest): Promise<Response> {
+  return await mark(asked, 1);
+}
+
+/** `POST /nodes/{node}/resume` */
+export async function resumeNode(asked: ApiRequest): Promise<Response> {
+  return await mark(asked, 0);
+}
+
+async function mark(asked: ApiRequest, draining: 0 | 1): Promise<Response> {
+  noQuery(asked);
+  const name = nameParam(asked, "node");
+  const row = await asked.context.catalogue.nodes.setDraining(name, draining);
+  if (!row)
+    throw new ApiError("NoSuchNode", `There is no node '${name}': 'sluice node list' shows those there are.`);
+  return Response.json(shown(row, Date.now()));
+}
+
+function shown({ work, bounds, ...row }: NodeRow, now: number): Node {
+  return { ...row, work: [...work], ...(bounds && { bounds }), live: row.seenAt >= now - NODE_TTL_MS };
+}

@@ -1,0 +1,105 @@
+import { encodeTime } from "ulid";
+import type { Overview } from "../../protocol/pipelines.ts";
+import { NODE_TTL_MS } from "../../protocol/runner.ts";
+import type { Caller, Context } from "../app.ts";
+import type { NodeRow } from "../catalogue/nodes.ts";
+import { permits } from "../core/permissions.ts";
+import { conditionalJson } from "./answer/conditional.ts";
+import { withReasons } from "./jobs.ts";
+import { type ApiRequest, noQuery } from "./request/api-request.ts";
+
+/** Of the time in a ULID: ids that begin with a later one are younger. */
+const TIME_CHARACTERS = 10;
+const DAY_MS = 24 * 60 * 60 * 1000;
+const MAX_UNDER_WAY = 100;
+const MAX_FAILED = 50;
+const MAX_ENDED = 60;
+const MAX_COUNTED = 10_000;
+const MAX_STOPPED = 20;
+
+/**
+ * `GET /now`: one answer for who wants to see how things are. It costs seven queries of the catalogue, each of which
+ * reads as much as it shows, or one more if more failed than it shows, and a call to each of the pipelines whose jobs wait, at most 50. With the ETag of the last
+ * answer in `if-none-match` it is 304 until something is new.
+ */
+export async function showNow(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { request, context, caller } = asked;
+  const now = Date.now();
+  const [jobs, pipelines, nodes] = await Promise.all([
+    findJobs(context, { caller, since: now - DAY_MS }),
+    findPipelines(context, caller),
+    findNodes(context, { caller, now }),
+  ]);
+  const body: Omit<Overview, "at"> = { ...jobs, pipelines, nodes };
+  return await conditionalJson(request, { body, fleeting: { at: now } satisfies Pick<Overview, "at"> });
+}
+
+async function findJobs(
+  context: Context,
+  { caller, since }: { caller: Caller; since: number },
+): Promise<Pick<Overview, "underWay" | "failed" | "failedCount" | "ended" | "more">> {
+  const { repos } = caller.scope;
+  const scope = repos === null ? {} : { pipelines: repos };
+  const { jobs } = context.catalogue;
+  const unfinished = (["starting", "running", "egressing"] as const).map((state) =>
+    jobs.list({ ...scope, state, limit: MAX_UNDER_WAY + 1 }),
+  );
+  const [failures, newest, ...groups] = await Promise.all([
+    // By the time when they were made: one that was made long ago and failed only now is among the last that failed, too.
+    jobs.list({ ...scope, state: "failure", limit: MAX_FAILED + 1 }),
+    jobs.list({ ...scope, limit: MAX_ENDED + MAX_UNDER_WAY }),
+    ...unfinished,
+  ]);
+  const open = groups.flat().sort((a, b) => (a.id < b.id ? 1 : -1));
+  const failed = failures.filter(({ finishedAt }) => (finishedAt ?? 0) >= since);
+  // Beyond the page they are counted by when they were made.
+  const counted =
+    failures.length > MAX_FAILED
+      ? await jobs.countFailed({ ...scope, after: encodeTime(since, TIME_CHARACTERS), limit: MAX_COUNTED })
+      : 0;
+  const failedCount = Math.max(failed.length, counted);
+  const ended = newest.filter(({ finishedAt }) => finishedAt !== null).slice(0, MAX_ENDED);
+  return {
+    underWay: await withReasons(context, open.slice(0, MAX_UNDER_WAY)),
+    failed: failed.slice(0, MAX_FAILED),
+    failedCount,
+    ended: ended.map(({ id, pipeline, state, createdAt, startedAt, finishedAt }) => ({
+      ...{ id, pipeline, state, createdAt, startedAt, finishedAt },
+    })),
+    more: { underWay: open.length > MAX_UNDER_WAY, failed: failedCount > MAX_FAILED },
+  };
+}
+
+async function findPipelines({ catalogue }: Context, { scope }: Caller): Promise<Overview["pipelines"]> {
+  const all = await catalogue.pipelines.list();
+  const seen = all.filter(({ name }) => permits(scope, { permission: "list", repo: name }));
+  const stopped = seen.filter(({ state }) => state === "stopped").map(({ name }) => name);
+  return { total: seen.length, stopped: stopped.slice(0, MAX_STOPPED) };
+}
+
+/** Nodes belong to no repo: a key for some repos does not see them. */
+async function findNodes(
+  { catalogue }: Context,
+  { caller, now }: { caller: Caller; now: number },
+): Promise<Overview["nodes"]> {
+  if (!permits(caller.scope, { permission: "read", repo: null })) return null;
+  const rows = await catalogue.nodes.list(now - DAY_MS);
+  const live = rows.filter(({ seenAt }) => seenAt >= now - NODE_TTL_MS);
+  const rooms = live.map(({ bounds }) => bounds?.running);
+  return {
+    live: live.length,
+    draining: live.filter(({ draining }) => draining).length,
+    silent: rows.length - live.length,
+    running: sum(live.map(runningOn)),
+    room: rooms.every((room) => room !== undefined) ? sum(rooms) : null,
+  };
+}
+
+function runningOn({ work }: NodeRow): number {
+  return sum(work.map(({ running }) => running));
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}

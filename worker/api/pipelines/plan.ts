@@ -1,0 +1,159 @@
+import { createHash } from "node:crypto";
+import {
+  MAX_PLANNED_EXAMPLES,
+  type PipelineCheck,
+  type PlanGroup,
+  type PlanReason,
+} from "../../../protocol/pipeline-check.ts";
+import type { PipelineSpec, ResolvedInput } from "../../../protocol/spec.ts";
+import type { Context } from "../../app.ts";
+import type { BranchApi } from "../../branch/contract.ts";
+import { axisOf, combinations } from "../../core/cross-product.ts";
+import { type DatumPart, datumId } from "../../core/datums.ts";
+import type { PlanAnswer } from "../../pipeline/contract.ts";
+import type { Look } from "./look.ts";
+
+/**
+ * What an update would run again, why, and what it would keep. It asks what a job asks: a datum whose id has a result under
+ * the salt of the next version keeps it. So it is exact, as of the newest commits, for all datums that are counted; how many
+ * those are has a bound, because each directory is one call to its branch.
+ */
+
+/** Most datums that are counted one by one. */
+const MAX_PLANNED = 5000;
+/** Most directories, whose fingerprints are asked for. */
+const MAX_FINGERPRINTS = 500;
+const FINGERPRINTS_AT_ONCE = 8;
+/** Ids in one call to the pipeline. */
+const IDS_AT_ONCE = 500;
+
+export interface Planned {
+  readonly spec: PipelineSpec;
+  readonly reprocess: boolean;
+  readonly inputs: readonly ResolvedInput[];
+  readonly looks: readonly Look[];
+  /** Of the first job; null: not known. */
+  readonly total: number | null;
+}
+
+/** Undefined if the pipeline has gone meanwhile. */
+export async function planUpdate(
+  context: Pick<Context, "branch" | "pipeline">,
+  planned: Planned,
+): Promise<PipelineCheck["plan"]> {
+  const { spec, reprocess, total } = planned;
+  const pipeline = context.pipeline(spec.pipeline.name);
+  const first = await pipeline.planUpdate({ spec, reprocess, ids: [] });
+  if (!first.ok) return undefined;
+  const { changes, runsAll } = first;
+  const tally = new Tally();
+  let some: DatumPart[][] = [];
+  const ask = async (): Promise<boolean> => {
+    if (some.length === 0) return true;
+    const ids = some.map((parts) => datumId(parts, sha256Hex));
+    const paths = some.map((parts) => parts.map(({ path }) => path));
+    const answer = await pipeline.planUpdate({ spec, reprocess, ids, paths });
+    if (!answer.ok) return false;
+    tally.add(some, answer);
+    some = [];
+    return true;
+  };
+  // If all run for one reason and they are not all looked at, that is all there is to say.
+  const elements =
+    runsAll && (total ?? MAX_PLANNED + 1) > MAX_PLANNED ? undefined : await elementsOf(context, planned);
+  for (const parts of pairsOf(planned.inputs, elements ?? [])) {
+    some.push(parts);
+    if (some.length < IDS_AT_ONCE) continue;
+    if (!(await ask())) return undefined;
+    if (tally.seen >= MAX_PLANNED) break;
+  }
+  if (!(await ask())) return undefined;
+  const all = elements !== undefined && tally.seen === total;
+  if (!runsAll) return { changes, run: tally.run, kept: tally.kept, counted: all, why: tally.groups() };
+  const why = all ? tally.groups() : [{ why: anew(changes), count: total, first: [] }];
+  return { changes, run: total, kept: 0, counted: total !== null, why };
+}
+
+/** Why all run: what is computed changes, or that was asked for. */
+function anew(changes: readonly string[]): PlanReason {
+  const fields = changes.filter((field) => field.startsWith("transform."));
+  return fields.length > 0 ? { reason: "version", fields } : { reason: "reprocess" };
+}
+
+/** How many datums run and how many keep their results, and those that run by their reasons. */
+class Tally {
+  run = 0;
+  kept = 0;
+  readonly #groups = new Map<string, PlanGroup & { count: number }>();
+
+  get seen(): number {
+    return this.run + this.kept;
+  }
+
+  add(datums: readonly DatumPart[][], { kept, why }: Extract<PlanAnswer, { ok: true }>): void {
+    for (const [index, isKept] of kept.entries()) {
+      this[isKept ? "kept" : "run"]++;
+      const reason = why?.[index];
+      const parts = datums[index];
+      // An object of a release before tells no reasons.
+      if (isKept || !reason || !parts) continue;
+      const key = JSON.stringify(reason);
+      const group = this.#groups.get(key) ?? { why: reason, count: 0, first: [] };
+      this.#groups.set(key, group);
+      group.count++;
+      if (group.first.length === MAX_PLANNED_EXAMPLES) continue;
+      group.first.push({ inputs: parts.map(({ input, path }) => ({ name: input, path: `/${path}` })) });
+    }
+  }
+
+  /** The largest first; of equal size as they were met. */
+  groups(): PlanGroup[] {
+    return [...this.#groups.values()].sort((a, b) => b.count - a.count);
+  }
+}
+
+type Element = Omit<DatumPart, "input">;
+
+/** What the globs match, with what is in it; undefined if there are too many directories to ask about. */
+async function elementsOf(
+  { branch }: Pick<Context, "branch">,
+  { inputs, looks }: Planned,
+): Promise<Element[][] | undefined> {
+  const directories = looks.reduce((sum, { paths, files }) => sum + paths.length - files.size, 0);
+  if (directories > MAX_FINGERPRINTS) return undefined;
+  const elements: Element[][] = [];
+  for (const [index, { repo, branch: name }] of inputs.entries()) {
+    const look = looks[index];
+    if (look) elements.push(await elementsIn(branch({ repo, branch: name }), look));
+  }
+  return elements;
+}
+
+async function elementsIn(branch: BranchApi, { paths, files, at }: Look): Promise<Element[]> {
+  const found: Element[] = [];
+  for (let start = 0; start < paths.length; start += FINGERPRINTS_AT_ONCE) {
+    const some = paths.slice(start, start + FINGERPRINTS_AT_ONCE).map(async (path) => {
+      const content = files.get(path) ?? (at && (await branch.fingerprint({ ...at, path })));
+      return content ? [{ path, digest: content.digest, size: content.size }] : [];
+    });
+    found.push(...(await Promise.all(some)).flat());
+  }
+  return found;
+}
+
+function* pairsOf(
+  inputs: readonly ResolvedInput[],
+  elements: readonly (readonly Element[])[],
+): Generator<DatumPart[]> {
+  if (inputs.length === 0) yield [];
+  if (inputs.length === 0 || elements.length < inputs.length) return;
+  for (const pair of combinations(elements.map(axisOf), null)) {
+    yield pair.map(({ path, digest, size }, index) => ({
+      ...{ input: inputs[index]?.name ?? "", path, digest, size },
+    }));
+  }
+}
+
+function sha256Hex(text: string): string {
+  return createHash("sha256").update(new TextEncoder().encode(text)).digest("hex");
+}

@@ -1,0 +1,290 @@
+import { type BranchAddress, bucketName, parseBucketName } from "../../../protocol/names.ts";
+import {
+  type BranchDetail,
+  BranchKeep,
+  BranchLastModified,
+  type BranchList,
+  BranchProtection,
+  BranchPublic,
+  CreateBranch,
+  type Keep,
+  type RepoList,
+} from "../../../protocol/repos.ts";
+import type { Context } from "../../app.ts";
+import type {
+  AnswerOf,
+  BranchApi,
+  BranchInspection,
+  Keep as ContractKeep,
+  ShownFork,
+} from "../../branch/contract.ts";
+import type { SetBranch } from "../../catalogue/branch-settings.ts";
+import type { BranchRow } from "../../catalogue/branches.ts";
+import type { Catalogue } from "../../catalogue/catalogue.ts";
+import { permits } from "../../core/permissions.ts";
+import { ApiError } from "../answer/errors.ts";
+import { branchError } from "../answer/failures.ts";
+import { commitId } from "../commits/tags.ts";
+import { type ApiRequest, branchInPath, nameParam, noQuery } from "../request/api-request.ts";
+import { invalidField } from "../request/issues.ts";
+import { noteOf } from "../request/note.ts";
+import { readJson } from "../request/read-json.ts";
+
+const PAGE_ROWS = 1000;
+
+/** `GET /repos`: the repos that the key is for. */
+export async function listRepos(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const repos = new Map<string, string[]>();
+  for await (const { repo, branch } of branchesOf(asked.context.catalogue, asked.caller.scope.repos)) {
+    const branches = repos.get(repo);
+    if (branches) branches.push(branch);
+    else repos.set(repo, [branch]);
+  }
+  const list = [...repos].map(([name, branches]) => ({ name, branches }));
+  return Response.json({ repos: list } satisfies RepoList);
+}
+
+/** `GET /repos/{repo}/branches` */
+export async function listBranches(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { catalogue } = asked.context;
+  const repo = nameParam(asked, "repo");
+  const settings = await catalogue.settings.ofRepo(repo);
+  const set = new Map(settings.map((row) => [row.branch, row]));
+  const branches: BranchList["branches"] = [];
+  for await (const { branch, createdAt, forking } of branchesOf(catalogue, [repo])) {
+    // Few are, and only they are asked.
+    const fork = forking ? await forkOf(asked.context, { repo, branch }) : null;
+    const progress = fork && !fork.ready && { forking: progressOf(fork) };
+    branches.push({ name: branch, createdAt, ...shownSettings(set.get(branch)), ...progress });
+  }
+  if (branches.length === 0) throw new ApiError("NoSuchRepo", `There is no repo '${repo}'.`);
+  return Response.json({ branches } satisfies BranchList);
+}
+
+/** `PUT /repos/{repo}/branches/{branch}/public` */
+export async function setPublic(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch } = branchInPath(asked);
+  const wish = await readJson(asked, BranchPublic);
+  const done = await branch.configure(wish);
+  asked.context.openBranches.forget();
+  if (!done.ok) throw branchError(done, address);
+  return Response.json(wish satisfies BranchPublic);
+}
+
+/** `PUT /repos/{repo}/branches/{branch}/writer` */
+export async function setWriter(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch } = branchInPath(asked);
+  const wish = await readJson(asked, BranchProtection);
+  if (wish.writer && "key" in wish.writer) await checkWriter(asked, { repo: address.repo, ...wish.writer });
+  const done = await branch.configure(wish);
+  if (!done.ok) throw branchError(done, address);
+  return Response.json(wish satisfies BranchProtection);
+}
+
+/** `PUT /repos/{repo}/branches/{branch}/keep` */
+export async function setKeep(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch } = branchInPath(asked);
+  const { keep } = await readJson(asked, BranchKeep);
+  const done = await branch.configure({ keep: keep && keepOf(keep) });
+  if (!done.ok) throw branchError(done, address);
+  return Response.json({ keep } satisfies BranchKeep);
+}
+
+/** In one order, so that what is set again is no change. */
+function keepOf({ commits, days }: Keep): ContractKeep {
+  return { ...(commits !== undefined && { commits }), ...(days !== undefined && { days }) };
+}
+
+/** `PUT /repos/{repo}/branches/{branch}/last-modified` */
+export async function setLastModified(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch } = branchInPath(asked);
+  const wish = await readJson(asked, BranchLastModified);
+  const done = await branch.configure({ modified: wish.lastModified && MODIFIED_OF[wish.lastModified] });
+  if (!done.ok) throw branchError(done, address);
+  return Response.json(wish satisfies BranchLastModified);
+}
+
+/** The words of the API, and those of the branch. */
+const MODIFIED_OF = { branch: "branch", object: "file" } as const;
+
+/** A branch that is left to a key which can't write would be closed to everybody. */
+async function checkWriter(
+  { context }: Pick<ApiRequest, "context">,
+  { repo, key: id }: { repo: string; key: string },
+): Promise<void> {
+  const key = await context.keys.find(id);
+  const fault = !key
+    ? `there is no access key '${id}'`
+    : permits(key.scope, { permission: "write", repo })
+      ? undefined
+      : `the access key '${id}' may not write in the repo '${repo}'`;
+  if (fault === undefined) return;
+  const issues = [{ path: "writer.key", message: fault }];
+  throw new ApiError("InvalidRequest", `Nobody could write to the branch: ${fault}.`, { issues });
+}
+
+function shownSettings({
+  isPublic = false,
+  writer = null,
+}: Partial<SetBranch> = {}): Pick<BranchList["branches"][number], "public" | "writer"> {
+  return { public: isPublic, writer };
+}
+
+/** The repo of the branch that a new one is to be made from. */
+export async function newBranchSource(asked: ApiRequest): Promise<readonly string[]> {
+  const { from } = await readJson(asked, CreateBranch);
+  return from ? [from.repo] : [];
+}
+
+/**
+ * `POST /repos/{repo}/branches`: an empty branch, or one made from a commit of another branch. That one is there when this
+ * answers, and can be read when `forking` is null. Asked again with the same source, it answers the same.
+ */
+export async function createBranch(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { name, from } = await readJson(asked, CreateBranch);
+  const address = { repo: nameParam(asked, "repo"), branch: name };
+  const branch = asked.context.branch(address);
+  if (from) await fork(asked, { address, from });
+  else await createEmpty(branch, address);
+  return Response.json(await detailOf(branch, address), { status: 201 });
+}
+
+/** `GET /repos/{repo}/branches/{branch}` */
+export async function inspectBranch(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch } = branchInPath(asked);
+  return Response.json(await detailOf(branch, address));
+}
+
+async function createEmpty(branch: BranchApi, address: BranchAddress): Promise<void> {
+  const made = await branch.create();
+  if (made.ok) return;
+  const { reason } = made;
+  throw reason === "already-exists" ? alreadyExists(address) : branchError({ ok: false, reason });
+}
+
+type Source = NonNullable<CreateBranch["from"]>;
+
+async function fork(
+  asked: ApiRequest,
+  { address, from }: { address: BranchAddress; from: Source },
+): Promise<void> {
+  const parent = bucketName(from);
+  if (parent === bucketName(address)) {
+    throw invalidField("from", "is the branch that is to be made: name another one");
+  }
+  // Before the fork calls it: a call makes the object of a name that never was.
+  const { context } = asked;
+  const found = await context.branch(from).inspect();
+  if (!found.ok) throw branchError(found, from);
+  const commit = from.commit && (await commitId(asked, { address: from, name: from.commit }));
+  const note = noteOf(asked, {});
+  const made = await context.branch(address).fork({ parent, note, ...(commit !== undefined && { commit }) });
+  if (!made.ok) throw forkError(made, { address, from });
+}
+
+function forkError(
+  refused: Extract<AnswerOf<"fork">, { ok: false }>,
+  { address, from }: { address: BranchAddress; from: Source },
+): ApiError {
+  const parent = bucketName(from);
+  switch (refused.reason) {
+    case "already-exists":
+      return alreadyExists(address);
+    case "no-such-parent":
+      return branchError({ ok: false, reason: "no-such-branch" }, from);
+    case "no-such-version":
+      return new ApiError(
+        "NoSuchCommit",
+        `The branch '${parent}' has no commit '${from.commit}': 'sluice commit list ${parent}' shows those it has.`,
+      );
+    case "parent-forking":
+      return branchError({ ok: false, reason: "forking" });
+    case "parent-unavailable":
+      return new ApiError(
+        "Unavailable",
+        `The branch '${parent}' can't be reached for the moment: try again. What was begun goes on by itself.`,
+      );
+    default:
+      return branchError({ ok: false, reason: refused.reason });
+  }
+}
+
+function alreadyExists(address: BranchAddress): ApiError {
+  const bucket = bucketName(address);
+  const message = `There is a branch '${bucket}' already, which was not made from that: take another name, or delete it first.`;
+  return new ApiError("AlreadyExists", message);
+}
+
+async function detailOf(
+  branch: Pick<BranchApi, "inspect" | "settings">,
+  address: BranchAddress,
+): Promise<BranchDetail> {
+  const found = await branch.inspect();
+  if (!found.ok) throw branchError(found, address);
+  const { createdAt, head, keep } = found;
+  return {
+    name: address.branch,
+    createdAt,
+    head,
+    keep,
+    ...sourceOf(found),
+    ...(await settingsOf(branch)),
+  };
+}
+
+/** What a branch is set to, as far as it can be read yet. */
+async function settingsOf(
+  branch: Pick<BranchApi, "settings">,
+): Promise<Pick<BranchDetail, "lastModified" | "public" | "writer">> {
+  const settings = await branch.settings();
+  if (!settings.ok) return {};
+  // An object of a release before has no setting of Last-Modified.
+  const { public: isPublic, writer, modified = null } = settings as Partial<typeof settings>;
+  return {
+    lastModified: modified === "file" ? "object" : modified,
+    public: isPublic,
+    writer,
+  };
+}
+
+function sourceOf({ fork }: BranchInspection): Pick<BranchDetail, "from" | "forking"> {
+  if (!fork) return { from: null, forking: null };
+  const parent = parseBucketName(fork.parent);
+  if (!parent) throw new Error(`'${fork.parent}' is no bucket`);
+  return { from: { ...parent, commit: fork.commit }, forking: fork.ready ? null : progressOf(fork) };
+}
+
+async function forkOf(context: Pick<Context, "branch">, address: BranchAddress): Promise<ShownFork | null> {
+  const found = await context.branch(address).inspect();
+  return found.ok ? found.fork : null;
+}
+
+function progressOf({ copied, total }: ShownFork): { copied: number; total: number } {
+  return { copied, total };
+}
+
+/** Every branch of these repos, or of all. */
+export async function* branchesOf(
+  catalogue: Pick<Catalogue, "branches">,
+  repos: readonly string[] | null,
+): AsyncGenerator<BranchRow> {
+  let after: BranchAddress | undefined;
+  for (;;) {
+    const page = await catalogue.branches.list({
+      limit: PAGE_ROWS,
+      ...(repos && { repos }),
+      ...(after && { after }),
+    });
+    yield* page;
+    after = page.at(-1);
+    if (page.length < PAGE_ROWS || !after) return;
+  }
+}

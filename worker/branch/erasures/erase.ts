@@ -1,0 +1,463 @@
+import { type ContentId, contentName } from "../../../protocol/content.ts";
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { Moment } from "../context.ts";
+import type { AnswerOf, ErasedVersion, FileSpans, HeldByForks, RequestOf, Span } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { protectionRefusal } from "../lifecycle/settings.ts";
+import { forgetCommits } from "../retention/mark.ts";
+import { type BornAgain, kindOf } from "../tree/file-store.ts";
+import type { GenerationRow, Live } from "../tree/generation-store.ts";
+import { moveHead } from "../write/commit.ts";
+import { hearersOf } from "./erasure-store.ts";
+import { blockedAtHead, withoutConflicts } from "./in-the-way.ts";
+import { readTo } from "./news.ts";
+
+/*
+ * Erasing versions of paths, for good. To S3 a version of a path is what one commit wrote there, or its deletion, and it is
+ * named by that commit. In the rows:
+ *
+ *  - What a commit wrote is the row that was born at it. If the version became current again, because a later one was erased,
+ *    there is one row more, which was born later and says in `version` which commit it is of. All of them go.
+ *  - A deletion is the death of a row that nothing replaced. Once the version that came at a death is erased, that death is
+ *    no version either: the row says so (`unmarked`). If the row itself is erased and its deletion is not, the deletion stays
+ *    as a *hollow* row, which was born and died at once, so that no commit shows it.
+ *
+ * If what is erased was the newest version of its path, HEAD goes back to the version before, or to nothing. That is a commit,
+ * and the row that is born keeps the name of its version. If something is in its way by now (a file where it needs a directory),
+ * nothing comes back: the version stays in the history.
+ *
+ * Subscribers that have read a commit which had the path must hear that it is gone, although the row that told of its death is
+ * not there any more. So until they have read so far, each birth and death of an erased row stays as a hollow row that is no
+ * version (`version` 0): their feed tells of it as of a deletion (news.ts).
+ *
+ * All of one request is one transaction. Everybody else waits for it, so each statement takes all versions of the request: a
+ * thousand statements would take longer than the rows that they write. The gate is closed during a large commit, so that no
+ * row is half written.
+ */
+
+/** A hollow row in `files.kind`. */
+export const HOLLOW = 2;
+/** `version` of a hollow row that is no version of its path. */
+export const NO_VERSION = 0;
+
+/** Of (?1 gen, ?2 HEAD, ?3 JSON of ids of commits): their numbers; an id that is none is left out. */
+const NAMED = `
+  SELECT commits.id AS id, commits.seq AS seq FROM json_each(?3) AS asked
+  CROSS JOIN commits INDEXED BY commits_by_id ON commits.id = asked.value
+  WHERE commits.gen = ?1 AND commits.kind <> 1 AND commits.seq <= ?2`;
+
+/** Of (?1 gen, ?2 paths at commits): the rows of these versions. */
+const ROWS = `
+  SELECT asked.value AS version, f.path AS path, f.born AS born, f.died AS died, lower(hex(f.digest)) AS digest,
+    f.size AS size
+  FROM json_each(?2) AS asked
+  CROSS JOIN files AS f ON f.gen = ?1 AND f.path = asked.key AND f.born = asked.value
+  WHERE f.version IS NULL AND f.kind < ${HOLLOW}
+  UNION ALL
+  SELECT asked.value, f.path, f.born, f.died, lower(hex(f.digest)), f.size
+  FROM json_each(?2) AS asked
+  CROSS JOIN revived ON revived.gen = ?1 AND revived.version = asked.value AND revived.path = asked.key
+  CROSS JOIN files AS f ON f.gen = ?1 AND f.path = revived.path AND f.born = revived.born
+  WHERE f.kind < ${HOLLOW}`;
+
+/** Of the same: the rows that are at these paths at these commits. */
+const THERE = `
+  SELECT f.path AS path, f.born AS born, f.died AS died FROM json_each(?2) AS asked
+  CROSS JOIN files AS f ON f.gen = ?1 AND f.path = asked.key AND f.born = (
+    SELECT max(born) FROM files WHERE gen = ?1 AND path = asked.key AND born <= asked.value)
+  WHERE f.died IS NULL OR f.died > asked.value`;
+
+/** Of the same: the deletions that these versions are, each by the row that died or by its hollow row. */
+const DELETIONS = `
+  SELECT f.path AS path, f.born AS born, f.died AS died, f.kind = ${HOLLOW} AS isHollow
+  FROM json_each(?2) AS asked
+  CROSS JOIN files AS f INDEXED BY by_died ON f.gen = ?1 AND f.died = asked.value AND f.path = asked.key
+  WHERE f.died IS NOT NULL AND f.unmarked IS NULL AND f.version IS NOT ${NO_VERSION}
+    AND NOT EXISTS (
+      SELECT 1 FROM files AS next
+      WHERE next.gen = ?1 AND next.path = f.path AND next.born = f.died AND next.kind < ${HOLLOW}
+    )`;
+
+/** Of (?1 gen, ?2 paths at commits): what died there is not to be taken for deleted. Found by what is asked, as the dead are many. */
+const UNMARK = `
+  UPDATE files SET unmarked = 1 WHERE (gen, path, born) IN (
+    SELECT f.gen, f.path, f.born FROM json_each(?2) AS asked
+    CROSS JOIN files AS f INDEXED BY by_died
+      ON f.gen = ?1 AND f.died IS NOT NULL AND f.died = asked.value AND f.path = asked.key
+    WHERE f.kind < ${HOLLOW})`;
+
+/** Of (?1 gen, ?2 paths at births): the deletion of a row that is about to go stays as a hollow row. */
+const KEEP_DELETIONS = `
+  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes)
+  SELECT ?1, f.path, f.died, f.died, ${HOLLOW}, x'', 0, NULL FROM json_each(?2) AS gone
+  CROSS JOIN files AS f ON f.gen = ?1 AND f.path = gone.key AND f.born = gone.value
+  WHERE f.died IS NOT NULL AND f.unmarked IS NULL
+  ON CONFLICT DO NOTHING`;
+
+/** Of (?1 gen, ?2 paths at commits): something happened there, which is no version. */
+const HOLLOW_OUT = `
+  INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, version)
+  SELECT ?1, key, value, value, ${HOLLOW}, x'', 0, NULL, ${NO_VERSION} FROM json_each(?2)
+  WHERE true ON CONFLICT DO NOTHING`;
+
+/** Of (?1 gen, ?2 paths at births). */
+const FORGET = `
+  DELETE FROM files WHERE (gen, path, born) IN (SELECT ?1, key, value FROM json_each(?2))`;
+
+/** Of (?1 gen, ?2 paths at commits): nothing was current again under these versions. */
+const FORGET_REVIVED = `
+  DELETE FROM revived WHERE (gen, version, path) IN (SELECT ?1, value, key FROM json_each(?2))`;
+
+/**
+ * Of (?1 gen, ?2 JSON of paths): the newest row of each that is a version, if what it wrote may be current again: not if that
+ * is current, or if the newest version is a deletion.
+ */
+const NEWEST = `
+  SELECT f.path AS path, f.born AS born, ifnull(f.version, f.born) AS version, lower(hex(f.digest)) AS digest, f.size AS size
+  FROM json_each(?2) AS asked
+  CROSS JOIN files AS f ON f.gen = ?1 AND f.path = asked.value AND f.born = (
+    SELECT born FROM files AS other
+    WHERE other.gen = ?1 AND other.path = asked.value AND other.version IS NOT ${NO_VERSION}
+    ORDER BY born DESC LIMIT 1
+  )
+  WHERE f.kind < ${HOLLOW} AND f.died IS NOT NULL AND f.unmarked IS NOT NULL`;
+
+/** Dead contents that the step removes itself. The alarm removes the others: they need not go with the answer. */
+const REMOVED_CONTENTS = 100;
+
+interface GoneRow extends ContentId {
+  readonly path: string;
+  /** The commit that its version is named by. */
+  readonly version: number;
+  readonly born: number;
+  readonly died: number | null;
+}
+
+interface DeletionRow {
+  readonly path: string;
+  readonly born: number;
+  readonly died: number;
+  readonly isHollow: 0 | 1;
+}
+
+type NewestRow = BornAgain & ContentId;
+
+/** A version that was asked for. */
+interface Target extends PathAt {
+  readonly id: string;
+}
+
+export type EraseStores = Pick<
+  Ledger,
+  | "sql"
+  | "generations"
+  | "commits"
+  | "clock"
+  | "files"
+  | "contents"
+  | "reads"
+  | "roots"
+  | "exports"
+  | "pins"
+  | "erasures"
+  | "subscribers"
+  | "forks"
+  | "horizons"
+  | "claim"
+  | "settings"
+  | "outbox"
+>;
+
+/** Erases the versions that their paths have, or says why none of them is. What is no version changes nothing. */
+export function eraseVersions(
+  tx: Tx,
+  ledger: EraseStores,
+  { request, moment }: { request: RequestOf<"erase">; moment: Moment },
+): AnswerOf<"erase"> {
+  const found = generationOf(ledger, request.uid);
+  if (!found) return { ok: false, reason: "no-such-branch" };
+  const { live } = found;
+  const refusal = live && protectionRefusal(tx, ledger, { gen: live.gen, key: request.note?.key });
+  if (refusal) return refusal;
+  const { gen } = found.generation;
+  const targets = targetsOf(ledger, { gen, head: ledger.generations.headOf(found.generation).seq, request });
+  const rows = ledger.sql.query<GoneRow>(ROWS, [gen, pathsAt(targets)]);
+  const deletions = deletionsOf(ledger, { gen, targets, rows });
+  const modifiedAt = ledger.generations.headOf(found.generation).modifiedAt;
+  const lentBy = lenderOf(ledger, found.generation);
+  const nothing = { ok: true, commit: null, modifiedAt, erased: [], lentBy, readers: [] } as const;
+  if (rows.length === 0 && deletions.length === 0) return nothing;
+  const held = heldByForks(ledger, { gen, rows, request });
+  if (held) return held;
+  const read = readTo(ledger, gen);
+  eraseDeletions(tx, ledger, { gen, deletions, read });
+  eraseRows(tx, ledger, { gen, rows, read });
+  // What they have read has what is erased, and what they read next has not.
+  ledger.exports.endAll(gen);
+  const wasCurrent = rows.filter(({ died }) => died === null);
+  const commit = live
+    ? goBack(tx, ledger, { live, wasCurrent, deletions, read, moment, note: request.note })
+    : { commit: null, modifiedAt, seq: null };
+  pinLent(tx, ledger, { gen, rows, request });
+  const kept = ledger.contents.releaseManyAndTell([...refsOf(rows)], gen);
+  // Of commits that are kept no more, only what versions name is left.
+  const ends = rows.flatMap(({ born, died }) => [born, died ?? born]);
+  forgetCommits(tx, ledger, { gen, seqs: new Set([...targets.map(({ seq }) => seq), ...ends]) });
+  const erased = shown({ gen, targets, rows, deletions, kept, head: commit.seq });
+  tellReaders(tx, ledger, { gen, rows, head: commit.seq, now: moment.now });
+  ledger.contents.removeReleased(moment.now, REMOVED_CONTENTS);
+  const readers = ledger.subscribers.all();
+  return { ok: true, commit: commit.commit, modifiedAt: commit.modifiedAt, erased, lentBy, readers };
+}
+
+/** The commits of the live generation that have what these commits have at these paths. */
+export function spansOfFiles(
+  ledger: Pick<Ledger, "sql" | "generations">,
+  request: Pick<RequestOf<"erase">, "versions">,
+): FileSpans[] {
+  const live = ledger.generations.live();
+  if (!live) return [];
+  const { gen } = live;
+  const targets = targetsOf(ledger, { gen, head: live.head.seq, request });
+  return ledger.sql
+    .query<Pick<GoneRow, "path" | "born" | "died">>(THERE, [gen, pathsAt(targets)])
+    .map(({ path, born, died }) => ({
+      ...{ path, generation: gen },
+      spans: [{ born, died: died ?? Number.MAX_SAFE_INTEGER }],
+    }));
+}
+
+/** The bucket that a generation was made from, if it was. */
+export function lenderOf(
+  { forks }: Pick<Ledger, "forks">,
+  { uid }: Pick<GenerationRow, "uid">,
+): { fork: string; parent: string } | null {
+  const fork = forks.get(uid);
+  return fork ? { fork: uid, parent: fork.parent } : null;
+}
+
+/** The life of the branch that is asked for, and the same if it is the present one. */
+function generationOf(
+  { generations }: Pick<Ledger, "generations">,
+  uid: string | undefined,
+): { generation: GenerationRow; live: Live | undefined } | undefined {
+  const live = generations.live() ?? undefined;
+  if (uid === undefined || uid === live?.uid) return live && { generation: live, live };
+  const generation = generations.byUid(uid);
+  return generation && { generation, live: undefined };
+}
+
+function targetsOf(
+  { sql }: Pick<Ledger, "sql">,
+  { gen, head, request }: { gen: number; head: number; request: Pick<RequestOf<"erase">, "versions"> },
+): Target[] {
+  const ids = JSON.stringify([...new Set(request.versions.map(({ version }) => version))]);
+  const named = sql.query<{ id: string; seq: number }>(NAMED, [gen, head, ids]);
+  const seqs = new Map(named.map(({ id, seq }) => [id, seq]));
+  const distinct = new Map<string, Target>();
+  for (const { path, version: id } of request.versions) {
+    const seq = seqs.get(id);
+    if (seq !== undefined) distinct.set(nameAt(path, seq), { path, id, seq });
+  }
+  return [...distinct.values()];
+}
+
+/** A commit deleted a path or wrote it: what wrote is no deletion. */
+function deletionsOf(
+  { sql }: Pick<Ledger, "sql">,
+  { gen, targets, rows }: { gen: number; targets: readonly Target[]; rows: readonly GoneRow[] },
+): DeletionRow[] {
+  const written = new Set(rows.map(({ path, version }) => nameAt(path, version)));
+  const others = targets.filter(({ path, seq }) => !written.has(nameAt(path, seq)));
+  return others.length === 0 ? [] : sql.query<DeletionRow>(DELETIONS, [gen, pathsAt(others)]);
+}
+
+interface PathAt {
+  readonly path: string;
+  readonly seq: number;
+}
+
+/**
+ * Paths at commits as a parameter: JSON of one object, in which a path may be a name several times. SQLite has each pair at
+ * once that way, and would read a list of pairs twice.
+ */
+function pathsAt(pairs: readonly PathAt[]): string {
+  return `{${pairs.map(({ path, seq }) => `${JSON.stringify(path)}:${seq}`).join()}}`;
+}
+
+function nameAt(path: string, seq: number): string {
+  return `${seq}/${path}`;
+}
+
+/** The forks whose first commit had one of the rows, but for those that the caller has asked. */
+function heldByForks(
+  { roots }: Pick<Ledger, "roots">,
+  { gen, rows, request }: { gen: number; rows: readonly GoneRow[]; request: RequestOf<"erase"> },
+): HeldByForks | undefined {
+  const cleared = new Set(request.forks?.map(({ fork }) => fork));
+  const forks = roots.standing(gen).flatMap(({ fork, bucket, seq }) => {
+    const had = cleared.has(fork) ? [] : rows.filter((row) => isAt(row, seq));
+    const paths = [...new Set(had.map(({ path }) => path))];
+    const contents = had.map(({ digest, size }) => ({ digest, size }));
+    return had.length === 0 ? [] : [{ fork, bucket, paths, contents }];
+  });
+  return forks.length === 0 ? undefined : { ok: false, reason: "held-by-forks", forks };
+}
+
+function isAt({ born, died }: Pick<GoneRow, "born" | "died">, seq: number): boolean {
+  return born <= seq && (died === null || died > seq);
+}
+
+function eraseDeletions(
+  _: Tx,
+  { sql }: Pick<Ledger, "sql">,
+  { gen, deletions, read }: { gen: number; deletions: readonly DeletionRow[]; read: number },
+): void {
+  if (deletions.length === 0) return;
+  sql.execute(UNMARK, [gen, pathsAt(deletions.map(({ path, died }) => ({ path, seq: died })))]);
+  const hollow = deletions.flatMap(({ isHollow, path, born }) => (isHollow ? [{ path, seq: born }] : []));
+  if (hollow.length === 0) return;
+  sql.execute(FORGET, [gen, pathsAt(hollow)]);
+  // What died there tells readers of it, unless it was erased.
+  tellFeed(sql, { gen, at: hollow, read });
+}
+
+function eraseRows(
+  _: Tx,
+  { sql, reads }: Pick<Ledger, "sql" | "reads">,
+  { gen, rows, read }: { gen: number; rows: readonly GoneRow[]; read: number },
+): void {
+  if (rows.length === 0) return;
+  const births = rows.map(({ path, born }) => ({ path, seq: born }));
+  const dead = rows.flatMap(({ path, born, died }) => (died === null ? [] : [{ path, born, died }]));
+  const again = rows.flatMap(({ path, version, born }) => (version === born ? [] : [{ path, seq: version }]));
+  for (const { path } of rows) reads.drop(path);
+  // First what came before: a row that goes too, and was replaced, leaves no deletion behind.
+  sql.execute(UNMARK, [gen, pathsAt(births)]);
+  if (dead.length > 0) {
+    sql.execute(KEEP_DELETIONS, [gen, pathsAt(dead.map(({ path, born }) => ({ path, seq: born })))]);
+  }
+  sql.execute(FORGET, [gen, pathsAt(births)]);
+  if (again.length > 0) sql.execute(FORGET_REVIVED, [gen, pathsAt(again)]);
+  const deaths = dead.map(({ path, died }) => ({ path, seq: died }));
+  tellFeed(sql, { gen, at: [...births, ...deaths], read });
+}
+
+/** Leaves word for the feed that something happened to these paths at these commits, if anybody is yet to read so far. */
+function tellFeed(
+  sql: Ledger["sql"],
+  { gen, at, read }: { gen: number; at: readonly PathAt[]; read: number },
+): void {
+  const unread = at.filter(({ seq }) => seq > read);
+  if (unread.length > 0) sql.execute(HOLLOW_OUT, [gen, pathsAt(unread)]);
+}
+
+interface GoingBack {
+  readonly live: Live;
+  readonly wasCurrent: readonly GoneRow[];
+  readonly deletions: readonly DeletionRow[];
+  /** The commit that all subscribers have read to. */
+  readonly read: number;
+  readonly moment: Moment;
+  readonly note: RequestOf<"erase">["note"];
+}
+
+/** Where the newest version of a path was erased, HEAD goes back to the one before, in one commit; `seq`: of that one. */
+function goBack(
+  tx: Tx,
+  ledger: EraseStores,
+  { live, wasCurrent, deletions, read, moment, note }: GoingBack,
+): { commit: string | null; modifiedAt: number; seq: number | null } {
+  const { gen } = live;
+  const seq = live.head.seq + 1;
+  const paths = new Set([...wasCurrent, ...deletions].map(({ path }) => path));
+  const newest = ledger.sql.query<NewestRow>(NEWEST, [gen, JSON.stringify([...paths].sort())]);
+  const blocked = blockedAtHead(tx, ledger, { gen, paths: newest.map(({ path }) => path) });
+  const back = withoutConflicts(newest.filter(({ path }) => !blocked.has(path)));
+  ledger.files.bearAgain(back, { gen, seq });
+  ledger.contents.keepMany([...refsOf(back)], gen);
+  const deaths = wasCurrent.length;
+  if (back.length + deaths === 0) return { commit: null, modifiedAt: live.head.modifiedAt, seq: null };
+  const returned = new Set(back.map(({ path }) => path));
+  const gone = wasCurrent.filter(({ path }) => !returned.has(path)).map(({ path }) => ({ path, seq }));
+  tellFeed(ledger.sql, { gen, at: gone, read });
+  const { commit, modifiedAt } = moveHead(tx, ledger, { live, births: back.length, deaths, moment, note });
+  return { commit, modifiedAt, seq };
+}
+
+/** What forks still have of bytes that this branch lent them stays, until the fork is gone. */
+function pinLent(
+  _: Tx,
+  { pins }: Pick<Ledger, "pins">,
+  { gen, rows, request }: { gen: number; rows: readonly GoneRow[]; request: RequestOf<"erase"> },
+): void {
+  const erased = new Set(rows.map(contentName));
+  for (const { fork, has } of request.forks ?? []) {
+    const contents = has.filter((content) => erased.has(contentName(content)));
+    if (contents.length > 0) pins.add(fork, { gen, contents });
+  }
+}
+
+/** How many of these rows keep each content, by its name. */
+function refsOf(rows: readonly (ContentId & { readonly path: string })[]): Map<string, number> {
+  const refs = new Map<string, number>();
+  for (const row of rows) {
+    if (kindOf(row.path) === "dir") continue;
+    const name = contentName(row);
+    refs.set(name, (refs.get(name) ?? 0) + 1);
+  }
+  return refs;
+}
+
+interface Shown {
+  readonly gen: number;
+  readonly targets: readonly Target[];
+  readonly rows: readonly GoneRow[];
+  readonly deletions: readonly DeletionRow[];
+  /** Contents that something keeps still, by their names. */
+  readonly kept: ReadonlySet<string>;
+  /** The commit that HEAD went back with. */
+  readonly head: number | null;
+}
+
+function shown({ gen, targets, rows, deletions, kept, head }: Shown): ErasedVersion[] {
+  const written = new Map<string, { readonly row: GoneRow; readonly spans: Span[] }>();
+  for (const row of rows) {
+    const { path, version, born, died } = row;
+    const name = nameAt(path, version);
+    const span = { born, died: died ?? head ?? Number.MAX_SAFE_INTEGER };
+    written.set(name, { row, spans: [...(written.get(name)?.spans ?? []), span] });
+  }
+  const deleted = new Set(deletions.map(({ path, died }) => nameAt(path, died)));
+  return targets.flatMap(({ path, id, seq }): ErasedVersion[] => {
+    const name = nameAt(path, seq);
+    const version = written.get(name);
+    if (version) {
+      const { row, spans } = version;
+      const { digest, size } = row;
+      const stays = kindOf(path) === "file" && kept.has(contentName(row));
+      return [{ kind: "version", path, version: id, digest, size, stays, generation: gen, spans }];
+    }
+    return deleted.has(name) ? [{ kind: "deletion", path, version: id }] : [];
+  });
+}
+
+/**
+ * Pipelines that read the branch, and the one whose output it is, are to look for jobs and results that have what was erased.
+ * A commit rings their bells by itself.
+ */
+function tellReaders(
+  _: Tx,
+  { erasures, subscribers, claim, outbox }: Pick<Ledger, "erasures" | "subscribers" | "claim" | "outbox">,
+  { gen, rows, head, now }: { gen: number; rows: readonly GoneRow[]; head: number | null; now: number },
+): void {
+  const heard = hearersOf({ subscribers, claim });
+  if (heard.length === 0 || rows.length === 0) return;
+  const told = rows.map(({ path, version, born, died, digest, size }) => ({
+    ...{ path, version, born, digest, size },
+    // It was current until the commit that was made just now, or to the end of its generation.
+    died: died ?? head ?? Number.MAX_SAFE_INTEGER,
+  }));
+  erasures.add(told, gen);
+  outbox.ring(heard, { event: `erased.${erasures.newest}`, now });
+}

@@ -1,0 +1,260 @@
+import {
+  ARCHIVE_PAGE_BYTES,
+  type ArchivedCommit,
+  type ArchivedFile,
+  type ArchivedTag,
+  EXPORT_LEASE_MS,
+  MAX_ARCHIVE_COMMITS,
+  MAX_ARCHIVE_FILES,
+  MAX_ARCHIVE_TAGS,
+  type MoreOfFile,
+} from "../../../../protocol/archives.ts";
+import { contentName } from "../../../../protocol/content.ts";
+import type { BranchContext } from "../../context.ts";
+import type { AnswerOf, ArchivedBytes, RequestOf } from "../../contract.ts";
+import { HOLLOW, NO_VERSION } from "../../erasures/erase.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Position } from "../../tree/commit-store.ts";
+import { EMPTY_DIGEST, kindOf } from "../../tree/file-store.ts";
+import { INLINE_KIND } from "../../tree/stored-body.ts";
+
+/** Most rows of files, and about the most text, that one slice reads: what takes some milliseconds. */
+const SLICE_ROWS = 250;
+const SLICE_BYTES = 256 * 1024;
+/** What a row takes beside its path and its attributes. */
+const ROW_BYTES = 120;
+/** A call that comes so soon after the last one does not write down that the export goes on; milliseconds. */
+const RENEW_EVERY_MS = 60_000;
+
+/** Of (?1 gen, ?2 seq, ?3 after, ?4 limit): commits by number, each of a job with what it descends from. */
+const COMMITS = `
+  SELECT c.seq AS seq, c.id AS id, c.created_at AS createdAt, c.births AS births, c.deaths AS deaths,
+    c.origin AS origin, authors.key_id AS "key", c.note AS said, c.kind AS kind,
+    CASE WHEN c.origin IS NOT NULL THEN (
+      SELECT lineage FROM lineages AS l WHERE l.gen = c.gen AND l.seq <= c.seq ORDER BY l.seq DESC LIMIT 1
+    ) END AS lineage
+  FROM commits AS c LEFT JOIN authors ON authors.number = c.author
+  WHERE c.gen = ?1 AND c.seq > ?3 AND c.seq <= ?2 AND c.kind <> 1 ORDER BY c.seq LIMIT ?4`;
+
+/** Of (?1 gen, ?2 seq, ?3 after, ?4 limit): tags of commits up to that one, by name. */
+const TAGS = `
+  SELECT name, commit_id AS "commit", tags.created_at AS createdAt FROM tags CROSS JOIN commits
+    ON commits.id = tags.commit_id AND commits.gen = tags.gen AND commits.seq <= ?2 AND commits.kind = 0
+  WHERE tags.gen = ?1 AND name > ?3 ORDER BY name LIMIT ?4`;
+
+/** Of (?1 gen, ?2 path, ?3 born, ?4 limit): rows of files in the order of their key, with bytes that are in rows. */
+const FILES = `
+  SELECT path, born, died, lower(hex(files.digest)) AS digest, files.size AS size, attributes, renewed, version, unmarked,
+    files.kind AS kind, CASE contents.kind WHEN ${INLINE_KIND} THEN contents.body END AS bytes
+  FROM files LEFT JOIN contents
+    ON contents.digest = files.digest AND contents.size = files.size AND contents.gen = ?1
+  WHERE files.gen = ?1 AND (path, born) > (?2, ?3) ORDER BY path, born LIMIT ?4`;
+
+interface CommitRow {
+  readonly seq: number;
+  readonly id: string;
+  readonly createdAt: number;
+  readonly births: number;
+  readonly deaths: number;
+  readonly origin: string | null;
+  /** 2: it is kept no more. */
+  readonly kind: number;
+  readonly key: string | null;
+  readonly said: string | null;
+  readonly lineage: string | null;
+}
+
+interface FileRow {
+  readonly path: string;
+  readonly born: number;
+  readonly died: number | null;
+  readonly digest: string;
+  readonly size: number;
+  readonly attributes: string | null;
+  readonly renewed: number | null;
+  /** 0: it is no version, and only tells readers that something was erased. */
+  readonly version: number | null;
+  readonly unmarked: number | null;
+  readonly kind: number;
+  readonly bytes: ArrayBuffer | null;
+}
+
+type ExportContext = Pick<BranchContext, "ledger" | "moment" | "now" | "wake" | "turn">;
+
+/**
+ * The calls of BranchApi that read a branch with its history, in pages. What they read is what was there when the export
+ * began: a row that came later is left out, and one that was replaced later is as it was. While it is under way, nothing
+ * that it has not read goes, but what is erased. Each call writes down that it goes on, so that an export whose
+ * reader is gone holds nothing back for long.
+ */
+export class ExportCalls {
+  readonly #context: ExportContext;
+  /** When exports were last renewed by this instance, by their ids. */
+  readonly #renewed = new Map<string, number>();
+
+  constructor(context: ExportContext) {
+    this.#context = context;
+  }
+
+  begin(): AnswerOf<"beginExport"> {
+    const { ledger, moment, wake } = this.#context;
+    const { live } = ledger;
+    if (!live) return { ok: false, reason: "no-such-branch" };
+    const { now, id: newId } = moment();
+    const id = newId(now);
+    const { gen, head, createdAt } = live;
+    ledger.transaction(() => {
+      ledger.exports.forgetOld(now);
+      ledger.exports.open({ id, gen, seq: head.seq }, now + EXPORT_LEASE_MS);
+    });
+    wake(now + EXPORT_LEASE_MS);
+    const { isPublic, cors, writer, modified, keep, lifecycle } = ledger.settings.of(gen);
+    const settings = { public: isPublic, cors, writer, modified, keep, lifecycle };
+    return {
+      ok: true,
+      export: id,
+      branch: { createdAt, head: head.seq, floor: ledger.horizons.floorOf(gen), settings },
+      rows: head.births,
+    };
+  }
+
+  commits({ export: id, after }: RequestOf<"exportCommits">): AnswerOf<"exportCommits"> {
+    const at = this.#goOn(id);
+    if (!at) return GONE;
+    const { sql } = this.#context.ledger;
+    const commits: ArchivedCommit[] = [];
+    let length = 0;
+    let lineageBefore: string | null = null;
+    for (const row of rowsOf<CommitRow>(sql, COMMITS, [at.gen, at.seq, after, MAX_ARCHIVE_COMMITS])) {
+      const { seq, createdAt, births, deaths, origin, key, said } = row;
+      // As of the one before it: said once.
+      const lineage = row.lineage === lineageBefore ? null : row.lineage;
+      lineageBefore = row.lineage ?? lineageBefore;
+      commits.push([
+        seq,
+        row.id,
+        createdAt,
+        births,
+        deaths,
+        origin,
+        key,
+        said,
+        lineage,
+        row.kind === 2 ? 1 : 0,
+      ]);
+      length += ROW_BYTES + (said?.length ?? 0) + (lineage?.length ?? 0);
+      if (length > SLICE_BYTES) break;
+    }
+    const last = commits.at(-1)?.[0];
+    return { ok: true, commits, next: last === undefined || last === at.seq ? null : last };
+  }
+
+  tags({ export: id, after }: RequestOf<"exportTags">): AnswerOf<"exportTags"> {
+    const at = this.#goOn(id);
+    if (!at) return GONE;
+    const rows = this.#context.ledger.sql.query<{ name: string; commit: string; createdAt: number }>(TAGS, [
+      at.gen,
+      at.seq,
+      after,
+      MAX_ARCHIVE_TAGS,
+    ]);
+    const tags = rows.map(({ name, commit, createdAt }): ArchivedTag => [name, commit, createdAt]);
+    return { ok: true, tags, next: tags.length < MAX_ARCHIVE_TAGS ? null : (tags.at(-1)?.[0] ?? null) };
+  }
+
+  async files({ export: id, after }: RequestOf<"exportFiles">): Promise<AnswerOf<"exportFiles">> {
+    const { ledger, turn } = this.#context;
+    const page = new FilePage();
+    let place: { path: string; born: number } | null = after;
+    while (place !== null && page.hasRoom) {
+      if (place !== after) await turn();
+      // Others came in between: it may have ended.
+      const at = this.#goOn(id);
+      if (!at) return GONE;
+      place = page.addSlice(ledger, { at, after: place });
+    }
+    return { ok: true, files: page.files, contents: [...page.contents.values()], next: place };
+  }
+
+  end({ export: id }: RequestOf<"endExport">): void {
+    const { ledger } = this.#context;
+    this.#renewed.delete(id);
+    if (ledger.exists) ledger.transaction(() => ledger.exports.close(id));
+  }
+
+  /** What the export reads; undefined if it has ended, or its branch has. */
+  #goOn(id: string): Position | undefined {
+    const { ledger, now } = this.#context;
+    const { live } = ledger;
+    const found = live ? ledger.exports.find(id, now()) : undefined;
+    if (!found || found.gen !== live?.gen) return undefined;
+    const time = now();
+    if (time - (this.#renewed.get(id) ?? 0) >= RENEW_EVERY_MS) {
+      this.#renewed.set(id, time);
+      ledger.transaction(() => ledger.exports.renew(id, time + EXPORT_LEASE_MS));
+    }
+    return found;
+  }
+}
+
+const GONE = { ok: false, reason: "no-such-export" } as const;
+
+class FilePage {
+  readonly files: ArchivedFile[] = [];
+  readonly contents = new Map<string, ArchivedBytes>();
+  #bytes = 0;
+
+  get hasRoom(): boolean {
+    return this.files.length + SLICE_ROWS <= MAX_ARCHIVE_FILES && this.#bytes < ARCHIVE_PAGE_BYTES;
+  }
+
+  /** Adds a slice of rows; returns how far it went, null if that was all. */
+  addSlice(
+    { sql }: Pick<Ledger, "sql">,
+    { at, after }: { at: Position; after: { path: string; born: number } },
+  ): { path: string; born: number } | null {
+    let last = after;
+    let rows = 0;
+    let bytes = 0;
+    for (const row of rowsOf<FileRow>(sql, FILES, [at.gen, after.path, after.born, SLICE_ROWS])) {
+      // A row may bring much: the others are left for the next slice.
+      if (bytes > SLICE_BYTES) break;
+      rows++;
+      last = { path: row.path, born: row.born };
+      const isLeftOut = row.born > at.seq || row.version === NO_VERSION;
+      bytes += isLeftOut ? ROW_BYTES : this.#add(row, at.seq);
+    }
+    this.#bytes += bytes;
+    return rows < SLICE_ROWS && bytes <= SLICE_BYTES ? null : last;
+  }
+
+  /** Returns about how many bytes of text that is. */
+  #add(
+    { path, born, died: diedAt, digest, size, attributes, renewed, version, unmarked, kind, bytes }: FileRow,
+    head: number,
+  ): number {
+    if (kind === HOLLOW) {
+      this.files.push([path, born, born, EMPTY_DIGEST, 0, null, { deletion: true }]);
+      return ROW_BYTES + path.length;
+    }
+    const died = diedAt !== null && diedAt <= head ? diedAt : null;
+    const more: MoreOfFile = {
+      ...(renewed !== null && { renewed }),
+      ...(version !== null && { version }),
+      ...(unmarked !== null && died !== null && { unmarked: true }),
+    };
+    const isPlain = Object.keys(more).length === 0;
+    this.files.push([path, born, died, digest, size, attributes, isPlain ? null : more]);
+    const length = ROW_BYTES + path.length + (attributes?.length ?? 0);
+    const name = contentName({ digest, size });
+    if (bytes === null || kindOf(path) === "dir" || this.contents.has(name)) return length;
+    this.contents.set(name, { digest, size, bytes: new Uint8Array(bytes) });
+    return length + (4 * bytes.byteLength) / 3;
+  }
+}
+
+/** Rows one by one, so that no more of them are in memory than are used. */
+function rowsOf<Row>(sql: Ledger["sql"], text: string, values: readonly (string | number)[]): Iterable<Row> {
+  // The caller names the columns of its own SELECT; the platform types every row as a record of values.
+  return sql.execute(text, values) as unknown as Iterable<Row>;
+}

@@ -1,0 +1,299 @@
+import { IMPORT_LEASE_MS } from "../../../../protocol/archives.ts";
+import type { Tx } from "../../../sqlite/transaction.ts";
+import type { BranchContext } from "../../context.ts";
+import type { AnswerOf, Refused, RequestOf } from "../../contract.ts";
+import type { Forker } from "../../forks/forker.ts";
+import { purgeSlice } from "../../forks/purge.ts";
+import type { Courier } from "../../lifecycle/courier.ts";
+import { tidySoon } from "../../lifecycle/tidy.ts";
+import type { Retainer } from "../../retention/retainer.ts";
+import { importCommits, importFiles, importTags, LackedContentError, type PageFault } from "./import-rows.ts";
+import { type Import, PURGE_WATCH_MS } from "./import-store.ts";
+
+/** Between the numbers of a generation that lives or lived and of one that comes: so many may begin meanwhile. */
+const GAP = 1_000_000;
+/** How much later than the clock of this gateway the newest commit of an archive may be; milliseconds. */
+const AHEAD_MS = 24 * 60 * 60 * 1000;
+/** Rows that one slice of a purge removes. */
+const PURGED_ROWS = 1000;
+
+interface ImporterOptions
+  extends Pick<BranchContext, "ledger" | "now" | "moment" | "wake" | "later" | "turn"> {
+  readonly courier: Courier;
+  readonly retainer: Pick<Retainer, "released">;
+  readonly forker: Pick<Forker, "settled">;
+  readonly bucket: () => string;
+}
+
+type Gone = Refused<"no-such-import" | "already-exists">;
+
+/**
+ * Makes a branch of the pages of an archive: the same commits with the same ids, times and notes, the same tags and files.
+ *
+ * 1. Coming. The rows are those of a generation that is in no row of `generations`, so that nobody sees any of them. Its
+ *    number is far above the others: a branch that is made meanwhile has one below it, and the import gives way. Each
+ *    page is a transaction that says how far it is. So after a crash, of either side, it goes on behind the last page.
+ * 2. Made. One transaction enters the generation, with what it is set to. Then the branch is there, whole.
+ * 3. Purging, if it was given up, or nothing came for a day, or another archive is imported instead: its rows go in slices.
+ *
+ * A pipeline that follows the name of the branch would make a job of each old commit. So none may: it is stopped first,
+ * and started again when the branch is there.
+ */
+export class Importer {
+  readonly #options: ImporterOptions;
+  #purge: Promise<void> | undefined;
+
+  constructor(options: ImporterOptions) {
+    this.#options = options;
+  }
+
+  /** There must be tables. */
+  async begin({ archive, branch }: RequestOf<"beginImport">): Promise<AnswerOf<"beginImport">> {
+    const { ledger, forker, bucket, wake } = this.#options;
+    await forker.settled();
+    const { now, id: newId } = this.#options.moment();
+    const answer = ledger.transaction((tx): Import | Exclude<AnswerOf<"beginImport">, { ok: true }> => {
+      const live = ledger.generations.live();
+      const made = live && ledger.imports.get(live.uid);
+      if (made?.archive === archive) return made;
+      const followed = this.#refusal();
+      if (followed) return followed;
+      const latest = now + AHEAD_MS;
+      if (branch.floor > branch.head) return badArchive("branch.floor", "is after the newest commit");
+      if (branch.createdAt > latest) {
+        return badArchive(
+          "branch.createdAt",
+          "is still to come: the clock of the gateway that it comes from, or of this one, is wrong",
+        );
+      }
+      const due = now + IMPORT_LEASE_MS;
+      const coming = ledger.imports.coming();
+      if (coming?.archive === archive && coming.head === branch.head)
+        return this.#goOn(tx, { coming, now, due });
+      if (coming) this.#giveUp(tx, coming);
+      const uid = newId(now);
+      const upload = `${bucket()}.${newId(now)}`;
+      const gen = Math.max(ledger.generations.newest()?.gen ?? 0, ledger.imports.newestGen()) + GAP;
+      const { createdAt, head, floor, settings } = branch;
+      ledger.imports.begin({ uid, gen, archive, upload, createdAt, head, floor, settings }, due);
+      ledger.uploads.openImport({ id: upload, gen, now, ttlMs: IMPORT_LEASE_MS });
+      wake(due);
+      const begun = ledger.imports.get(uid);
+      if (!begun) throw new Error("an import that was just written down is not there");
+      return begun;
+    });
+    this.goOn();
+    return "ok" in answer ? answer : shown(answer);
+  }
+
+  commits({ import: uid, after, commits }: RequestOf<"importCommits">): AnswerOf<"importCommits"> {
+    const latest = this.#options.now() + AHEAD_MS;
+    return this.#page(uid, (tx, row) =>
+      after === row.seq ? importCommits(tx, this.#options.ledger, { row, page: commits, latest }) : row,
+    );
+  }
+
+  tags({ import: uid, after, tags }: RequestOf<"importTags">): AnswerOf<"importTags"> {
+    return this.#page(uid, (tx, row) =>
+      after === row.tag ? importTags(tx, this.#options.ledger, { row, page: tags }) : row,
+    );
+  }
+
+  files({ import: uid, after, files, contents }: RequestOf<"importFiles">): AnswerOf<"importFiles"> {
+    try {
+      return this.#page(uid, (tx, row) => {
+        const isNext = after.path === row.place.path && after.born === row.place.born;
+        if (!isNext) return row;
+        if (row.seq < row.head) return badArchive("files", "come before the commits that they came with");
+        return importFiles(tx, this.#options.ledger, { row, files, bytes: contents });
+      });
+    } catch (error) {
+      if (error instanceof LackedContentError)
+        return { ok: false, reason: "no-such-content", path: error.path };
+      throw error;
+    }
+  }
+
+  /** The branch is there when this answers; the catalogue knows it, too. Asked again it answers the same. */
+  async finish({ import: uid, counts }: RequestOf<"finishImport">): Promise<AnswerOf<"finishImport">> {
+    const { ledger, courier } = this.#options;
+    const { now, id: newId } = this.#options.moment();
+    const done = ledger.transaction((tx): { ok: true } | Exclude<AnswerOf<"finishImport">, { ok: true }> => {
+      const row = ledger.imports.get(uid);
+      if (row?.state === "made" && ledger.generations.live()?.uid === uid) return { ok: true };
+      if (row?.state !== "coming") return refused("no-such-import");
+      const refusal = this.#refusal();
+      if (refusal) return refusal;
+      const lacks = (["commits", "tags", "files"] as const).find((what) => row[what] !== counts[what]);
+      if (lacks || row.seq !== row.head) {
+        const what = lacks ?? "commits";
+        return badArchive(`counts.${what}`, `${counts[what]} were to come, and ${row[what]} came`);
+      }
+      this.#publish(tx, { row, event: newId(now), now });
+      return { ok: true };
+    });
+    if (!done.ok) return done;
+    // Commits that come now are later than those that came.
+    ledger.clock.load();
+    this.#options.retainer.released();
+    tidySoon(this.#options);
+    courier.watch();
+    const isTold = (await courier.flushSettings()) && (await courier.flushCatalogue());
+    if (!isTold) return refused("catalogue-unavailable");
+    return { ok: true, head: ledger.live?.head.id ?? null };
+  }
+
+  abort({ import: uid }: RequestOf<"abortImport">): void {
+    const { ledger } = this.#options;
+    if (!ledger.exists) return;
+    ledger.transaction((tx) => {
+      const row = ledger.imports.get(uid);
+      if (row?.state === "coming") this.#giveUp(tx, row);
+    });
+    this.goOn();
+  }
+
+  /** Gives up what nothing came to for too long, and goes on with what there is to purge. There must be tables. */
+  tidy(): void {
+    const { ledger, now } = this.#options;
+    ledger.transaction((tx) => {
+      const expired = ledger.imports.expired(now());
+      if (expired) this.#giveUp(tx, expired);
+    });
+    this.goOn();
+  }
+
+  /** Goes on with a purge, if none goes on already. There must be tables. */
+  goOn(): void {
+    const { ledger, later, wake, now } = this.#options;
+    if (this.#purge || !ledger.imports.purging()) return;
+    wake(now() + PURGE_WATCH_MS);
+    this.#purge = this.#purgeAll().finally(() => {
+      this.#purge = undefined;
+    });
+    later(this.#purge);
+  }
+
+  /** Why no branch may come out of an archive here now. */
+  #refusal(): Extract<AnswerOf<"finishImport">, { reason: "already-exists" | "followed" }> | undefined {
+    const { ledger } = this.#options;
+    if (ledger.generations.live() || ledger.forks.present()) return refused("already-exists");
+    const pipelines = ledger.subscribers.all().map(({ pipeline }) => pipeline);
+    return pipelines.length > 0 ? { ok: false, reason: "followed", pipelines } : undefined;
+  }
+
+  /** Its upload may have run out, or have been given up. */
+  #goOn(_: Tx, { coming, now, due }: { coming: Import; now: number; due: number }): Import {
+    const { ledger, bucket, moment } = this.#options;
+    const { uid, gen } = coming;
+    const isOpen = ledger.uploads.renew(coming.upload, { gen, now });
+    const upload = isOpen ? coming.upload : `${bucket()}.${moment().id(now)}`;
+    if (!isOpen) ledger.uploads.openImport({ id: upload, gen, now, ttlMs: IMPORT_LEASE_MS });
+    ledger.imports.setUpload(uid, { upload, due });
+    return { ...coming, upload };
+  }
+
+  /** Writes a page, and how far the import is then. Whatever is wrong with a page, nothing of it is written. */
+  #page<
+    Fault extends
+      | PageFault
+      | { readonly ok: false; readonly reason: "no-such-content"; readonly path: string },
+  >(
+    uid: string,
+    work: (tx: Tx, row: Import) => Import | Fault,
+  ): { readonly ok: true; readonly progress: Progress } | Gone | Refused<"branch-full"> | Fault {
+    const { ledger, now } = this.#options;
+    if (!ledger.exists) return refused("no-such-import");
+    const answer = ledger.transaction((tx) => {
+      const row = ledger.imports.get(uid);
+      if (row?.state !== "coming") return refused("no-such-import");
+      // Whoever makes the branch meanwhile has it.
+      if (ledger.generations.live() || ledger.forks.present()) return refused("already-exists");
+      if (ledger.isFull(PURGED_ROWS)) return refused("branch-full");
+      const time = now();
+      const done = work(tx, row);
+      if ("ok" in done) return done;
+      ledger.imports.advance(done, time + IMPORT_LEASE_MS);
+      ledger.uploads.renew(done.upload, { gen: done.gen, now: time });
+      return { ok: true as const, progress: progressOf(done) };
+    });
+    tidySoon(this.#options);
+    return answer;
+  }
+
+  #publish(_: Tx, { row, event, now }: { row: Import; event: string; now: number }): void {
+    const { ledger } = this.#options;
+    const { uid, gen, createdAt, floor, upload, settings } = row;
+    ledger.generations.enter({ gen, uid, createdAt });
+    ledger.imports.made(uid);
+    // Nothing is marked: what forks and pipelines held at the other gateway is given back here.
+    if (floor > 0) ledger.horizons.save({ ...ledger.horizons.get(gen), floor });
+    ledger.uploads.close(upload, now, { leaves: true });
+    const { public: isPublic, cors, writer, modified } = settings;
+    if (isPublic || cors !== null || writer !== null || modified !== null) {
+      ledger.settings.save(gen, {
+        ...ledger.settings.of(gen),
+        isPublic,
+        cors,
+        writer,
+        modified,
+        revision: 1,
+      });
+      ledger.outbox.tellSettings({ event, now });
+    }
+    ledger.tags.beginGeneration(gen);
+    ledger.outbox.tellCatalogue({ event, now });
+  }
+
+  #giveUp(_: Tx, { uid, upload }: Import): void {
+    const { ledger, now } = this.#options;
+    ledger.imports.giveUp(uid);
+    ledger.uploads.close(upload, now(), { leaves: true });
+  }
+
+  async #purgeAll(): Promise<void> {
+    const { ledger, now, turn } = this.#options;
+    for (let row = ledger.imports.purging(); row; row = ledger.imports.purging()) {
+      const { uid, gen } = row;
+      while (ledger.transaction((tx) => purgeSlice(tx, ledger, { gen, now: now() }))) await turn();
+      for (const table of PURGED) {
+        while (ledger.sql.execute(purgeOf(table), [gen, PURGED_ROWS]).rowsWritten > 0) await turn();
+      }
+      ledger.transaction(() => ledger.imports.remove(uid));
+      await turn();
+    }
+    tidySoon(this.#options);
+  }
+}
+
+/** Tables with rows of a generation, beside those of files and contents, and what follows `gen` in their keys. */
+const PURGED = [
+  ["commits", "seq"],
+  ["lineages", "seq"],
+  ["tags", "name"],
+  ["revived", "version, path, born"],
+] as const;
+
+/** Of (?1 gen, ?2 limit). */
+function purgeOf([table, key]: (typeof PURGED)[number]): string {
+  return `DELETE FROM ${table} WHERE gen = ?1 AND (${key}) IN (SELECT ${key} FROM ${table} WHERE gen = ?1 LIMIT ?2)`;
+}
+
+type Progress = ReturnType<typeof progressOf>;
+
+function progressOf({ seq, tag, place }: Import) {
+  return { commits: seq, tags: tag, files: place };
+}
+
+function shown(row: Import): Extract<AnswerOf<"beginImport">, { ok: true }> {
+  const { uid, upload, state } = row;
+  return { ok: true, import: uid, upload, done: state === "made", progress: progressOf(row) };
+}
+
+function badArchive(path: string, message: string): PageFault {
+  return { ok: false, reason: "bad-archive", path, message };
+}
+
+function refused<R extends string>(reason: R): Refused<R> {
+  return { ok: false, reason };
+}

@@ -1,0 +1,111 @@
+import {
+  dueMidnight,
+  type LifecycleRule,
+  type RoundAction,
+  roundTime,
+  termOf,
+} from "../../../core/lifecycle-rules.ts";
+import type { Tx } from "../../../sqlite/transaction.ts";
+import type { Lifecycle } from "../../contract.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import type { Live } from "../../tree/generation-store.ts";
+import type { Round, RoundKey } from "./round-store.ts";
+
+/** How long after a round was begun, or could not go on, the alarm looks after it; milliseconds. */
+export const ROUND_WATCH_MS = 10_000;
+
+const ACTIONS: readonly RoundAction[] = ["expire", "abort"];
+
+type PlanStores = Pick<Ledger, "rounds" | "openCommits" | "applying">;
+
+/**
+ * Other rules hold. A rule that is as it was goes on where it is; one that is new or another begins at the next midnight,
+ * so that who sees a mistake has some time. A round of a rule that is gone ends here: what it has found stays, unless its
+ * rows are being written already, which nothing stops.
+ */
+export function planRounds(
+  tx: Tx,
+  ledger: PlanStores,
+  {
+    live: { gen, uid },
+    before,
+    after,
+    now,
+  }: { live: Pick<Live, "gen" | "uid">; before: Lifecycle | null; after: Lifecycle | null; now: number },
+): void {
+  const known = new Map((before?.rules ?? []).map((rule) => [rule.id, JSON.stringify(rule)]));
+  const isKept = (rule: LifecycleRule) => known.get(rule.id) === JSON.stringify(rule);
+  const wanted = new Map((after?.rules ?? []).map((rule) => [rule.id, rule]));
+  for (const round of ledger.rounds.all(gen)) {
+    const rule = wanted.get(round.rule);
+    if (rule && isKept(rule) && termOf(rule, round.action)) continue;
+    stopRound(tx, ledger, { round, now });
+    ledger.rounds.remove(round);
+  }
+  for (const rule of wanted.values()) {
+    if (isKept(rule)) continue;
+    for (const action of ACTIONS) {
+      const term = termOf(rule, action);
+      if (!term) continue;
+      const midnight = "date" in term ? term.date : 0;
+      ledger.rounds.plan({ gen, rule: rule.id, action }, roundTime({ midnight, after: now, uid }));
+    }
+  }
+}
+
+/** Gives up what a round has staged. */
+function stopRound(
+  _: Tx,
+  { openCommits, applying }: PlanStores,
+  { round: { gen, work }, now }: { round: Round; now: number },
+): void {
+  const openCommit = work?.openCommit ? openCommits.find(work.openCommit, gen) : undefined;
+  if (!openCommit) return;
+  const applied = applying.get();
+  const isApplied = applied?.openCommit === openCommit.number;
+  if (isApplied && applied.seq !== null) return;
+  if (isApplied) applying.clear();
+  openCommits.end(openCommit, now);
+}
+
+/**
+ * Something was written at a time: rules of this action for which nothing could become due may have something now. Costs no
+ * query while there are no rules, or none waits. Returns when the first of them looks; undefined if none waited.
+ */
+export function expectRounds(
+  _: Tx,
+  { live, settings, rounds }: Pick<Ledger, "live" | "settings" | "rounds">,
+  { action, writtenAt }: { action: RoundAction; writtenAt: number },
+): number | undefined {
+  const lifecycle = live && settings.of(live.gen).lifecycle;
+  if (!live || !lifecycle) return undefined;
+  const waiting = rounds.waiting(live.gen).filter((round) => round.action === action);
+  const times = waiting.map((round) => expectOne(rounds, { live, lifecycle, round, writtenAt }));
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+function expectOne(
+  rounds: Ledger["rounds"],
+  {
+    live: { uid },
+    lifecycle,
+    round,
+    writtenAt,
+  }: { live: Live; lifecycle: Lifecycle; round: RoundKey; writtenAt: number },
+): number {
+  const rule = lifecycle.rules.find(({ id }) => id === round.rule);
+  const term = rule && termOf(rule, round.action);
+  const midnight = term ? dueMidnight(term, writtenAt) : 0;
+  const due = roundTime({ midnight, after: writtenAt, uid });
+  rounds.expect(round, due);
+  return due;
+}
+
+/** When the branch's rules have something to do next; undefined if nothing can become due. */
+export function nextRound(
+  { live, settings, rounds }: Pick<Ledger, "live" | "settings" | "rounds">,
+  now: number,
+): number | undefined {
+  if (!live || !settings.of(live.gen).lifecycle) return undefined;
+  return rounds.atWork(live.gen, now) ? now + ROUND_WATCH_MS : rounds.nextDue(live.gen);
+}

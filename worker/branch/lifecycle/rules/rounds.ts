@@ -1,0 +1,188 @@
+import {
+  cutoffOf,
+  dueMidnight,
+  type LifecycleRule,
+  midnightOf,
+  roundTime,
+  type Term,
+  termOf,
+} from "../../../core/lifecycle-rules.ts";
+import type { Tx } from "../../../sqlite/transaction.ts";
+import type { BranchContext } from "../../context.ts";
+import { APPLYING_WATCH_MS, type Applier } from "../../large-commits/applier.ts";
+import type { Live } from "../../tree/generation-store.ts";
+import { writableBranch } from "../../write/admission.ts";
+import type { Committer } from "../../write/committer.ts";
+import { tidySoon } from "../tidy.ts";
+import { abortSlice } from "./abort-uploads.ts";
+import { expireFound, findExpired } from "./expire.ts";
+import { nextRound, ROUND_WATCH_MS } from "./plan.ts";
+import type { Round, RoundWork } from "./round-store.ts";
+
+interface RoundsOptions extends Pick<BranchContext, "ledger" | "now" | "moment" | "wake" | "later" | "turn"> {
+  readonly committer: Committer;
+  readonly applier: Pick<Applier, "goOn">;
+}
+
+/** What a slice is about. */
+interface Doing {
+  readonly live: Live;
+  readonly round: Round;
+  readonly rule: LifecycleRule;
+  readonly term: Term;
+  /** Who put the rules. */
+  readonly key: string | undefined;
+}
+
+/**
+ * Does what lifecycle rules say. Each rule has a *round* for each of its actions, which begins shortly after a midnight
+ * (UTC), and not before something is due, as far as is known:
+ *
+ * 1. Walk. Files of the rule's prefix are looked at in slices, and the deletion of those that are due is staged in an open
+ *    commit that nobody else fills. Writers go on meanwhile.
+ * 2. Commit. Up to 10,000 deletions are one transaction, in which each is looked at again: what somebody has written since
+ *    is left out. More are a large commit like others (large-commits/applier.ts), and looked at again while the gate is
+ *    closed. If nothing is left there is no commit.
+ * 3. Plan. The oldest of what stays says when the next round is. If nothing stays there is none, until something is
+ *    written: then the object has no alarm.
+ *
+ * Each slice is a transaction that says how far it is, and a round is for the midnight before it began, however long it
+ * takes: after a crash it goes on, or begins again and finds dead what it has deleted, and makes no second commit.
+ */
+export class Rounds {
+  readonly #options: RoundsOptions;
+  /** Set while it goes on. */
+  #run: Promise<void> | undefined;
+  #roused = false;
+
+  constructor(options: RoundsOptions) {
+    this.#options = options;
+  }
+
+  /** Goes on with what is due, if anything is and it does not go on already. There must be tables. */
+  goOn(): void {
+    const { ledger, now, wake, later } = this.#options;
+    const { live } = ledger;
+    if (this.#run || !live || !ledger.settings.of(live.gen).lifecycle) return;
+    this.#rouse(live);
+    if (ledger.applying.get() || !ledger.rounds.atWork(live.gen, now())) return;
+    wake(now() + ROUND_WATCH_MS);
+    this.#run = this.#goThrough();
+    later(this.#run);
+  }
+
+  /** Once an instance: a release that knows no rules may have written since, and planned nothing. */
+  #rouse({ gen, uid, head }: Live): void {
+    if (this.#roused) return;
+    this.#roused = true;
+    const { ledger, now, wake } = this.#options;
+    if (ledger.rounds.waiting(gen).length === 0) return;
+    const due = roundTime({ midnight: 0, after: now(), uid });
+    ledger.transaction(() => ledger.rounds.rouse(gen, { head: head.seq, due }));
+    const next = nextRound(ledger, now());
+    if (next !== undefined) wake(next);
+  }
+
+  async #goThrough(): Promise<void> {
+    const { turn, ledger, now, wake } = this.#options;
+    try {
+      do await turn();
+      while (this.#slice());
+    } catch (error) {
+      // The alarm tries again.
+      console.warn(`what lifecycle rules say could not be done and is tried again: ${error}`);
+      return;
+    } finally {
+      this.#run = undefined;
+    }
+    const next = nextRound(ledger, now());
+    if (next !== undefined) wake(next);
+  }
+
+  /** Returns whether anything is left that can be done now. */
+  #slice(): boolean {
+    const { ledger, now } = this.#options;
+    const { live } = ledger;
+    // Its end wakes nobody, but the alarm looks after it anyway.
+    if (!live || ledger.applying.get()) return false;
+    const round = ledger.rounds.atWork(live.gen, now());
+    const lifecycle = ledger.settings.of(live.gen).lifecycle;
+    const rule = lifecycle?.rules.find(({ id }) => id === round?.rule);
+    const term = round && rule && termOf(rule, round.action);
+    if (!round) return false;
+    if (!rule || !term) ledger.transaction(() => ledger.rounds.remove(round));
+    else {
+      const doing = { live, round, rule, term, key: lifecycle?.key };
+      const { work } = round;
+      if (!work) this.#begin(doing);
+      else if (!work.through) this.#walk({ ...doing, work });
+      else this.#conclude({ ...doing, work });
+    }
+    return true;
+  }
+
+  /** A branch into which nothing may be written is not looked through. */
+  #begin({ live, round, term, key }: Pick<Doing, "live" | "round" | "term" | "key">): void {
+    const { ledger, now } = this.#options;
+    const midnight = midnightOf(now());
+    ledger.transaction((tx) => {
+      const reason = round.action === "expire" ? this.#refusal(tx, key) : undefined;
+      if (reason === undefined)
+        ledger.rounds.begin(round, { midnight, cutoff: cutoffOf(term, midnight) ?? null });
+      else this.#putOff({ live, round, reason });
+    });
+  }
+
+  #refusal(tx: Tx, key: string | undefined): string | undefined {
+    const writable = writableBranch(tx, this.#options.ledger, { operations: 0, of: "deletions", key });
+    return writable.ok ? undefined : writable.reason;
+  }
+
+  #walk(walking: Pick<Doing, "live" | "round" | "rule"> & { work: RoundWork }): void {
+    const { ledger } = this.#options;
+    const moment = this.#options.moment();
+    ledger.transaction((tx) => {
+      if (walking.round.action === "expire") findExpired(tx, ledger, { ...walking, moment });
+      else abortSlice(tx, ledger, { ...walking, now: moment.now });
+    });
+    tidySoon(this.#options);
+  }
+
+  #conclude(concluding: Doing & { work: RoundWork }): void {
+    const { ledger, committer, applier, now, wake } = this.#options;
+    const { live, round, work } = concluding;
+    const answer = committer.one((tx, moment) => {
+      const answer = expireFound(tx, ledger, { ...concluding, moment });
+      if (answer.ok) this.#end(concluding);
+      else if (answer.reason === "again") ledger.rounds.begin(round, work);
+      else if (answer.reason !== "applying") this.#putOff({ live, round, reason: answer.reason });
+      return answer;
+    });
+    if (answer.ok || answer.reason !== "applying") return;
+    wake(now() + APPLYING_WATCH_MS);
+    applier.goOn();
+  }
+
+  /** What came while the round went on, behind its back, is not older than the round. */
+  #end({ live: { gen, uid }, round, rule, term, work }: Doing & { work: RoundWork }): void {
+    const { ledger } = this.#options;
+    const { prefix } = rule;
+    const isLeft =
+      round.action === "expire"
+        ? ledger.files.anyAtHead(gen, prefix)
+        : ledger.multiparts.anyBegun(gen, prefix);
+    const oldest = work.oldest ?? (isLeft ? work.midnight : null);
+    const midnight = oldest === null ? null : dueMidnight(term, oldest);
+    ledger.rounds.end(round, {
+      due: midnight === null ? null : roundTime({ midnight, after: work.midnight, uid }),
+      seen: ledger.generations.live()?.head.seq ?? 0,
+    });
+  }
+
+  /** Tomorrow again. */
+  #putOff({ live: { gen, uid, head }, round, reason }: { live: Live; round: Round; reason: string }): void {
+    const { ledger, now } = this.#options;
+    console.warn(`the lifecycle rule '${round.rule}' of generation ${gen} waits for a day: ${reason}`);
+    ledger.rounds.end(round, { due: roundTime({ midnight: 0, after: now(), uid }), seen: head.seq });
+  }
+}

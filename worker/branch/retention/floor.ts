@@ -1,0 +1,88 @@
+import type { Ledger } from "../ledger/ledger.ts";
+import type { GenerationRow, Live } from "../tree/generation-store.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+type FloorStores = Pick<Ledger, "generations" | "commits" | "settings" | "subscribers" | "horizons">;
+
+/** Everything may go, as far as somebody is concerned. */
+const ALL = Number.POSITIVE_INFINITY;
+
+/** Where the floor of a generation may be, and when it may be higher without a new commit; null: only with one. */
+export interface FloorNow {
+  readonly floor: number;
+  readonly risesAt: number | null;
+}
+
+/**
+ * The floor that a generation may have now: what `keep` says of one that lives, or the end of one that was deleted, but no
+ * more than every subscriber lets go. It never falls: what was given back can't be had again.
+ */
+export function floorNow(
+  ledger: FloorStores,
+  { generation, now }: { generation: GenerationRow; now: number },
+): FloorNow {
+  const { gen } = generation;
+  const present = ledger.horizons.floorOf(gen);
+  const live = ledger.generations.live();
+  const asked = live?.gen === gen ? keptFrom(ledger, { live, now }) : endOf(ledger, gen);
+  const needed = neededFrom(ledger.subscribers.needs(), gen);
+  const floor = Math.max(present, Math.min(asked.floor, needed));
+  return { floor, risesAt: asked.floor < needed ? asked.risesAt : null };
+}
+
+/** A fork whose rows are still being copied looks deleted, and has no deletion: nothing of it goes. */
+function endOf({ commits }: Pick<Ledger, "commits">, gen: number): FloorNow {
+  const last = commits.newest(gen);
+  return { floor: last?.kind === "deletion" ? last.seq : 0, risesAt: null };
+}
+
+/** The floor that `keep` asks for, whatever subscribers need. */
+export function keptFrom(
+  { settings, commits, horizons }: Pick<Ledger, "settings" | "commits" | "horizons">,
+  { live: { gen, head }, now }: { live: Live; now: number },
+): FloorNow {
+  const { keep } = settings.of(gen);
+  if (!keep || head.seq === 0) return { floor: 0, risesAt: null };
+  // HEAD stays, and so does everything if nothing is said, whatever else is written there.
+  const byCount = keep.commits === undefined ? ALL : head.seq + 1 - Math.max(keep.commits, 1);
+  if (keep.days === undefined) return { floor: byCount === ALL ? 0 : Math.max(byCount, 0), risesAt: null };
+  const ageMs = keep.days * DAY_MS;
+  const createdAt = (seq: number): number => commits.at({ gen, seq })?.createdAt ?? 0;
+  const byAge = newestUpTo(now - ageMs, { first: horizons.floorOf(gen), last: head.seq, createdAt });
+  const risesAt = byAge < byCount && byAge < head.seq ? createdAt(byAge + 1) + ageMs : null;
+  return { floor: Math.max(Math.min(byCount, byAge), 0), risesAt };
+}
+
+/**
+ * The newest commit that was made by a time: what was before it was replaced by then, and it itself was not. Commits follow
+ * each other without a gap from `first` on, and their times never go back.
+ */
+function newestUpTo(
+  time: number,
+  { first, last, createdAt }: { first: number; last: number; createdAt: (seq: number) => number },
+): number {
+  let [low, high] = [first, last];
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (createdAt(middle) <= time) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+/** What a subscriber needs: all since this position; null: it never told, and needs everything. */
+export interface Need {
+  readonly gen: number | null;
+  readonly seq: number | null;
+}
+
+/** The first commit of a generation whose tree a subscriber may still ask for. */
+export function neededFrom(needs: readonly Need[], gen: number): number {
+  let least = ALL;
+  for (const need of needs) {
+    if (need.gen === null || need.seq === null || need.gen < gen) return 0;
+    if (need.gen === gen) least = Math.min(least, need.seq);
+  }
+  return least;
+}

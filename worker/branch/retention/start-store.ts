@@ -1,0 +1,48 @@
+import { Store } from "../../sqlite/store.ts";
+import type { InputStart } from "../contract.ts";
+import type { Position } from "../tree/commit-store.ts";
+
+/** The commits that inputs of pipelines start after, as the pipelines tell. */
+export class StartStore extends Store {
+  /**
+   * Where such a commit stands. Also of one that was given back before its pipeline told of it: what was written after it
+   * can be told all the same.
+   */
+  find(commit: string): Position | undefined {
+    return this.sql.first<Position>`
+      SELECT gen, seq FROM starts INDEXED BY starts_by_commit WHERE commit_id = ${commit} LIMIT 1`;
+  }
+
+  /** These are all of a pipeline. `holds`: whether a new one is kept, which this one then sees to. */
+  tell(uid: string, starts: readonly InputStart[], holds: (start: InputStart) => boolean): void {
+    const known = this.sql.all<{
+      commit: string;
+    }>`SELECT commit_id AS "commit" FROM starts WHERE uid = ${uid}`;
+    for (const { commit } of known) {
+      if (starts.some((start) => start.commit === commit)) continue;
+      this.sql.run`DELETE FROM starts WHERE uid = ${uid} AND commit_id = ${commit}`;
+    }
+    this.sql.run`UPDATE starts SET stopped = 0 WHERE uid = ${uid}`;
+    for (const start of starts) {
+      if (known.some(({ commit }) => commit === start.commit)) continue;
+      this.sql.run`
+        INSERT OR REPLACE INTO starts (uid, commit_id, gen, seq, holds)
+        VALUES (${uid}, ${start.commit}, ${start.generation}, ${start.seq}, ${holds(start) ? 1 : 0})`;
+    }
+  }
+
+  /** The pipeline is stopped: it is no subscriber any more, and goes on from these commits if it is started again. */
+  stop(uid: string): void {
+    this.sql.run`UPDATE starts SET stopped = 1 WHERE uid = ${uid}`;
+  }
+
+  forget(uid: string): void {
+    this.sql.run`DELETE FROM starts WHERE uid = ${uid}`;
+  }
+
+  /** Forgets those of pipelines that are neither subscribers nor stopped: a release that does not know them let them go. */
+  forgetOthers(): void {
+    this.sql.run`
+      DELETE FROM starts WHERE stopped = 0 AND NOT EXISTS (SELECT 1 FROM subscribers WHERE subscribers.uid = starts.uid)`;
+  }
+}

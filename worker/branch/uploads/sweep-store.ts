@@ -1,0 +1,277 @@
+import { BLOB_FOLDERS, manifestBytes } from "../../blobs/blob-name.ts";
+import type { JsonBlob } from "../../blobs/manifest.ts";
+import { Store } from "../../sqlite/store.ts";
+import type { SweepTotals } from "../contract.ts";
+
+/**
+ * How long after its cause a sweep begins; milliseconds. A body that still comes under an upload that has ended hears of
+ * that when it renews it, every third of the upload's lease: by then it has removed its blobs itself.
+ */
+export const SWEEP_AFTER_MS = 30 * 60 * 1000;
+/** How long after a sweep the next one begins at the earliest, unless somebody asks for it; milliseconds. */
+export const BETWEEN_SWEEPS_MS = 6 * 60 * 60 * 1000;
+/** So many orphans are proved and removed before more names are listed, so that what a sweep writes down is bounded. */
+const PROVED_AT_ONCE = 5000;
+
+const PHASES = ["names", "lists", "manifests", "doomed", "remove"] as const;
+
+/**
+ * Of a sweep: names are listed; then what others name of the orphans is spared, which lists of contents, their manifests,
+ * and manifests that are condemned say; then what is left goes.
+ */
+type Phase = (typeof PHASES)[number];
+
+/** A sweep that is under way. */
+export interface Sweep {
+  readonly uid: string;
+  readonly beganAt: number;
+  readonly removes: boolean;
+  readonly phase: Phase;
+  /** The folder that is listed next, of BLOB_FOLDERS; as many if all were. */
+  readonly folder: number;
+  /** The last name that was listed of it; "" if none was. */
+  readonly listed: string;
+  /** The row of the content, or the condemned manifest, that is looked at next, and how many of its pages were. */
+  readonly content: number;
+  readonly doomed: string;
+  readonly pages: number;
+}
+
+type SweepRow = Omit<Sweep, "removes" | "phase"> & { readonly removes: 0 | 1; readonly phase: number };
+
+/**
+ * Which generations may have left blobs in the store that nothing names, how far the look for them is, and what it has
+ * found. One is under way at a time.
+ */
+export class SweepStore extends Store {
+  #wakeAt: number | undefined;
+
+  /** The generation may have left something. */
+  mark(gen: number, now: number): void {
+    const due = now + SWEEP_AFTER_MS;
+    const marked = this.sql.first<{ at: number }>`
+      INSERT INTO sweeps (uid, due, removes, phase, folder, listed, content, doomed, pages, seen, found, found_bytes)
+      SELECT uid, ${due}, 1, 0, 0, '', 0, '', 0, 0, 0, 0 FROM (
+        SELECT uid FROM generations WHERE gen = ${gen} UNION SELECT uid FROM imports WHERE gen = ${gen}
+      ) WHERE true
+      ON CONFLICT DO UPDATE SET
+        again = CASE WHEN began_at IS NULL THEN NULL ELSE ifnull(again, ${now + BETWEEN_SWEEPS_MS}) END,
+        due = ifnull(due, max(excluded.due, ifnull(ended_at, 0) + ${BETWEEN_SWEEPS_MS})),
+        removes = CASE WHEN began_at IS NULL THEN 1 ELSE removes END
+      RETURNING due AS at`;
+    if (marked) this.#wakeAt = Math.min(marked.at, this.#wakeAt ?? marked.at);
+  }
+
+  /** Somebody wants all generations swept from the beginning, now. A sweep that was to remove comes after one that counts. */
+  ask({ removes, now }: { removes: boolean; now: number }): void {
+    this.sql.run`UPDATE sweeps SET began_at = NULL, due = ${now} WHERE began_at IS NOT NULL`;
+    this.sql.run`
+      INSERT INTO sweeps (
+        uid, due, asked_at, removes, phase, folder, listed, content, doomed, pages, seen, found, found_bytes
+      )
+      SELECT uid, ${now}, ${now}, ${Number(removes)}, 0, 0, '', 0, '', 0, 0, 0, 0 FROM generations WHERE true
+      ON CONFLICT DO UPDATE SET due = excluded.due, asked_at = excluded.asked_at,
+        again = CASE WHEN excluded.removes = 1 THEN NULL WHEN removes = 1 THEN ifnull(again, due) ELSE again END,
+        removes = excluded.removes`;
+  }
+
+  /** When what this instance has marked since it was last asked is due; undefined if that is nothing. */
+  takeMarked(): number | undefined {
+    const at = this.#wakeAt;
+    this.#wakeAt = undefined;
+    return at;
+  }
+
+  /** When the one under way goes on, or else the next one begins; undefined if there is none. */
+  nextDue(): number | undefined {
+    return this.#next()?.due;
+  }
+
+  /** The sweep that there is something to do for now: the one under way, before any other, or one that begins. */
+  current(now: number): Sweep | undefined {
+    const next = this.#next();
+    if (!next || next.due > now) return undefined;
+    if (next.began === null) this.#begin(next.uid, now);
+    return this.#get(next.uid);
+  }
+
+  /** Of the names that were listed in the store, those that neither a table nor an upload that is open accounts for. */
+  unaccounted(names: readonly string[], bucket: string): string[] {
+    return this.sql.all<{ name: string }>`
+      SELECT listed.value AS name FROM json_each(${JSON.stringify(names)}) AS listed
+      WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.name = listed.value)
+        AND NOT EXISTS (SELECT 1 FROM condemned WHERE condemned.blob = listed.value AND sure = 1)
+        AND NOT EXISTS (
+          SELECT 1 FROM uploads WHERE uploads.id = ${bucket} || substr(listed.value, -27) AND uploads.lost = 0
+        )`.map(({ name }) => name);
+  }
+
+  /** The manifests of contents, as many as one look at them takes. */
+  someManifests(limit: number): string[] {
+    return this.sql.all<{ blob: string }>`
+      SELECT body ->> 'blob' AS blob FROM contents INDEXED BY contents_manifests WHERE kind = 2 LIMIT ${limit}`.map(
+      ({ blob }) => blob,
+    );
+  }
+
+  /** The manifest of the first content from a row on. */
+  manifestFrom(row: number): (JsonBlob & { readonly row: number }) | undefined {
+    return this.sql.first<JsonBlob & { readonly row: number }>`
+      SELECT rowid AS row, body ->> 'blob' AS blob, body ->> 'length' AS length
+      FROM contents INDEXED BY contents_manifests
+      WHERE kind = 2 AND rowid >= ${row} ORDER BY rowid LIMIT 1`;
+  }
+
+  /**
+   * Spares what lists of contents name that list blobs of others, of about so many characters of lists from a row on.
+   * Returns the row to go on from; undefined if that was all.
+   */
+  spareListed(row: number, length: number): number | undefined {
+    let room = length;
+    for (let next = row; ; ) {
+      const list = this.sql.first<{ row: number; length: number }>`
+        SELECT rowid AS row, length(body) AS length FROM contents INDEXED BY contents_keeping
+        WHERE kind = 1 AND keeps IS NOT NULL AND lent = 0 AND rowid >= ${next} ORDER BY rowid LIMIT 1`;
+      if (!list) return undefined;
+      if (room <= 0) return list.row;
+      room -= list.length;
+      next = list.row + 1;
+      this.sql.run`
+        DELETE FROM orphans WHERE blob IN (
+          SELECT chunk.value ->> 'blob' FROM contents CROSS JOIN json_each(contents.body) AS chunk
+          WHERE contents.rowid = ${list.row}
+        )`;
+    }
+  }
+
+  /** The first of the manifests that are about to be deleted, from a name on. */
+  doomedFrom(blob: string): JsonBlob | undefined {
+    const row = this.sql.first<{ blob: string }>`
+      SELECT blob FROM condemned
+      WHERE blob >= ${blob} AND sure = 1 AND instr(blob, '.manifest.') > 0 ORDER BY blob LIMIT 1`;
+    return row && { blob: row.blob, length: manifestBytes(row.blob) ?? 0 };
+  }
+
+  /** Names were listed, and these are not accounted for. */
+  listed(
+    { uid }: Sweep,
+    page: { folder: number; listed: string; seen: number; orphans: readonly string[] },
+  ): void {
+    const { folder, listed, seen, orphans } = page;
+    if (orphans.length > 0) {
+      this.sql.run`
+        INSERT INTO orphans (blob) SELECT value FROM json_each(${JSON.stringify(orphans)}) WHERE true
+        ON CONFLICT DO NOTHING`;
+    }
+    const enough = folder >= BLOB_FOLDERS || this.#orphanCount() >= PROVED_AT_ONCE;
+    this.sql.run`
+      UPDATE sweeps SET folder = ${folder}, listed = ${listed}, seen = seen + ${seen} WHERE uid = ${uid}`;
+    if (enough) this.#enter(uid, "lists");
+  }
+
+  /** These are named after all. */
+  spare(blobs: readonly string[]): void {
+    this.sql.run`DELETE FROM orphans WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)}))`;
+  }
+
+  /** How far its phase is. */
+  advance({ uid }: Sweep, { content, doomed, pages }: Pick<Sweep, "content" | "doomed" | "pages">): void {
+    this.sql.run`
+      UPDATE sweeps SET content = ${content}, doomed = ${doomed}, pages = ${pages} WHERE uid = ${uid}`;
+  }
+
+  /** Its phase is through. */
+  nextPhase({ uid, phase }: Sweep): void {
+    this.#enter(uid, PHASES[PHASES.indexOf(phase) + 1] ?? "remove");
+  }
+
+  /** The same sweep is still under way: it was not begun anew. */
+  isUnderWay({ uid, beganAt }: Sweep): boolean {
+    return this.sql.has`SELECT 1 FROM sweeps WHERE uid = ${uid} AND began_at = ${beganAt}`;
+  }
+
+  hasOrphans(): boolean {
+    return this.sql.has`SELECT 1 FROM orphans LIMIT 1`;
+  }
+
+  orphans(limit: number): string[] {
+    return this.sql.all<{ blob: string }>`SELECT blob FROM orphans ORDER BY blob LIMIT ${limit}`.map(
+      ({ blob }) => blob,
+    );
+  }
+
+  /** These were found to be named by nothing, and are gone if the sweep removes. */
+  settled({ uid, removes }: Sweep, blobs: readonly string[], bytes: number): void {
+    const names = JSON.stringify(blobs);
+    this.sql.run`DELETE FROM orphans WHERE blob IN (SELECT value FROM json_each(${names}))`;
+    // What releases before condemned without being sure.
+    if (removes) {
+      this.sql
+        .run`DELETE FROM condemned WHERE sure IS NULL AND blob IN (SELECT value FROM json_each(${names}))`;
+    }
+    this.sql.run`
+      UPDATE sweeps SET found = found + ${blobs.length}, found_bytes = found_bytes + ${bytes} WHERE uid = ${uid}`;
+  }
+
+  /** Nothing is left of what was found so far: goes on listing, or ends. */
+  round({ uid, folder }: Sweep, now: number): void {
+    if (folder < BLOB_FOLDERS) {
+      this.#enter(uid, "names");
+      return;
+    }
+    this.sql.run`
+      UPDATE sweeps SET began_at = NULL, ended_at = ${now}, due = again, again = NULL, removes = 1
+      WHERE uid = ${uid}`;
+  }
+
+  /** It can't go on now. */
+  postpone({ uid }: Sweep, due: number): void {
+    this.sql.run`UPDATE sweeps SET due = ${due} WHERE uid = ${uid} AND due IS NOT NULL`;
+  }
+
+  /** How those stand that were asked for at a time, or after it. */
+  totals(since: number): SweepTotals {
+    const row = this.sql.first<{ open: number; seen: number; found: number; bytes: number }>`
+      SELECT ifnull(sum(ended_at IS NULL OR ended_at < asked_at), 0) AS open, ifnull(sum(seen), 0) AS seen,
+        ifnull(sum(found), 0) AS found, ifnull(sum(found_bytes), 0) AS bytes
+      FROM sweeps WHERE asked_at >= ${since}`;
+    return {
+      done: (row?.open ?? 0) === 0,
+      seen: row?.seen ?? 0,
+      found: row?.found ?? 0,
+      foundBytes: row?.bytes ?? 0,
+    };
+  }
+
+  #next(): { readonly uid: string; readonly due: number; readonly began: number | null } | undefined {
+    const underWay = this.sql.first<{ uid: string; due: number; began: number }>`
+      SELECT uid, due, began_at AS began FROM sweeps INDEXED BY sweeps_under_way WHERE began_at IS NOT NULL LIMIT 1`;
+    if (underWay) return underWay;
+    return this.sql.first<{ uid: string; due: number; began: null }>`
+      SELECT uid, due, NULL AS began FROM sweeps INDEXED BY sweeps_by_due WHERE due >= 0 ORDER BY due LIMIT 1`;
+  }
+
+  #begin(uid: string, now: number): void {
+    this.sql.run`DELETE FROM orphans`;
+    this.sql.run`
+      UPDATE sweeps SET began_at = ${now}, phase = 0, folder = 0, listed = '', seen = 0, found = 0,
+        found_bytes = 0
+      WHERE uid = ${uid}`;
+  }
+
+  #get(uid: string): Sweep | undefined {
+    const row = this.sql.first<SweepRow>`
+      SELECT uid, began_at AS beganAt, removes, phase, folder, listed, content, doomed, pages
+      FROM sweeps WHERE uid = ${uid}`;
+    return row && { ...row, removes: row.removes === 1, phase: PHASES[row.phase] ?? "names" };
+  }
+
+  #enter(uid: string, phase: Phase): void {
+    this.sql.run`
+      UPDATE sweeps SET phase = ${PHASES.indexOf(phase)}, content = 0, doomed = '', pages = 0 WHERE uid = ${uid}`;
+  }
+
+  #orphanCount(): number {
+    return this.sql.first<{ n: number }>`SELECT count(*) AS n FROM orphans`?.n ?? 0;
+  }
+}

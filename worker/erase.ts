@@ -1,0 +1,185 @@
+import { type ContentId, contentName } from "../protocol/content.ts";
+import { type BranchAddress, parseBucketName } from "../protocol/names.ts";
+import type { AnswerOf, BranchApi, CommitNote, Operation, VersionName } from "./branch/contract.ts";
+
+/** How often a branch is asked again, since another fork was made of it meanwhile. */
+const ROUNDS = 5;
+
+interface Erasing {
+  readonly address: BranchAddress;
+  readonly versions: readonly VersionName[];
+  readonly deletions?: readonly Operation[];
+  readonly note?: CommitNote;
+  /**
+   * What is done with forks that have a copy of a version: nothing is erased, those versions are left out and the rest goes,
+   * or it is erased in them first, if the caller may do that in their repo.
+   */
+  readonly forks: "refuse" | "leave-out" | { readonly mayErase: (repo: string) => boolean };
+  /** Of the generation of this uid; absent: the live one. */
+  readonly uid?: string;
+}
+
+type Erased = Extract<AnswerOf<"erase">, { ok: true }>;
+type Refusal = Exclude<AnswerOf<"erase">, { ok: true } | { reason: "held-by-forks" }>;
+
+/** A fork that has a copy, of these paths. */
+export interface HoldingFork {
+  readonly bucket: string;
+  readonly paths: readonly string[];
+}
+
+/** What was erased in a fork. */
+interface ErasedInFork extends Pick<Erased, "commit" | "erased"> {
+  readonly bucket: string;
+}
+
+export interface ErasedThrough extends Erased {
+  readonly forks: readonly ErasedInFork[];
+  /** Forks that have bytes of what was erased at other paths: the branch keeps them for those. */
+  readonly lentTo: readonly (ContentId & { readonly bucket: string })[];
+  /** Left out, since these forks have copies. */
+  readonly held: readonly HoldingFork[];
+}
+
+export type EraseOutcome =
+  | ErasedThrough
+  | Refusal
+  | { readonly ok: false; readonly reason: "held"; readonly forks: readonly HoldingFork[] }
+  /** The caller may not erase in the repo of a fork. */
+  | { readonly ok: false; readonly reason: "fork-denied"; readonly bucket: string; readonly repo: string };
+
+type Branches = (address: BranchAddress) => Pick<BranchApi, "erase" | "copies" | "giveBack">;
+
+/**
+ * Erases versions of a branch. Its forks come first, and theirs before them: each is a step of its own, so that at no moment
+ * a fork names bytes that its parent gives up. A crash in between leaves the branch as it was and some forks without their
+ * copies; asked again, it goes on with what is left.
+ *
+ * The branch does not call its forks. It says which of them had a version in the commit that they were made from, and
+ * erases only when it is told what became of each: a fork that was made meanwhile is not passed over.
+ */
+export async function eraseThroughForks(branches: Branches, erasing: Erasing): Promise<EraseOutcome> {
+  const { address, deletions, note, uid } = erasing;
+  const asking = new Asking(branches, erasing);
+  for (let round = 0; round < ROUNDS; round++) {
+    const { versions, cleared } = asking;
+    const request = { versions, forks: cleared, ...(deletions && { deletions }), ...(note && { note }) };
+    const answer = await branches(address).erase({ ...request, ...(uid !== undefined && { uid }) });
+    if (answer.ok) {
+      const { lentBy, erased } = answer;
+      await giveBack(branches, { lentBy, contents: goneOf(erased) });
+      return { ...answer, ...asking.outcome(erased) };
+    }
+    if (answer.reason !== "held-by-forks") return answer;
+    const refused = await asking.askAll(answer.forks);
+    if (refused) return refused;
+  }
+  return { ok: false, reason: "busy" };
+}
+
+type Roots = Extract<AnswerOf<"erase">, { reason: "held-by-forks" }>["forks"];
+type Root = Roots[number];
+type Copies = Extract<AnswerOf<"copies">, { ok: true }>;
+
+/** Asks the forks of a branch what they have of it, and erases that in them if it is to go there too. */
+class Asking {
+  /** Those that are still to be erased. */
+  versions: readonly VersionName[];
+  readonly cleared: { fork: string; has: readonly ContentId[] }[] = [];
+  readonly #branches: Branches;
+  readonly #erasing: Erasing;
+  readonly #forks: ErasedInFork[] = [];
+  readonly #held: HoldingFork[] = [];
+  readonly #lentTo: ErasedThrough["lentTo"][number][] = [];
+
+  constructor(branches: Branches, erasing: Erasing) {
+    this.#branches = branches;
+    this.#erasing = erasing;
+    this.versions = erasing.versions;
+  }
+
+  /** Returns why nothing is to be erased. */
+  async askAll(forks: Roots): Promise<Exclude<EraseOutcome, { ok: true }> | undefined> {
+    const holding: HoldingFork[] = [];
+    for (const root of forks) {
+      const copies = await this.#ask(root);
+      if ("reason" in copies) return copies;
+      if (copies.versions.length > 0) {
+        holding.push({ bucket: root.bucket, paths: copies.versions.map(({ path }) => path) });
+        continue;
+      }
+      this.cleared.push({ fork: root.fork, has: copies.has });
+      this.#lentTo.push(...copies.has.map((content) => ({ ...content, bucket: root.bucket })));
+    }
+    if (holding.length > 0 && this.#erasing.forks === "refuse") {
+      return { ok: false, reason: "held", forks: holding };
+    }
+    this.#held.push(...holding);
+    const kept = new Set(holding.flatMap(({ paths }) => paths));
+    this.versions = this.versions.filter(({ path }) => !kept.has(path));
+    return undefined;
+  }
+
+  outcome(erased: Erased["erased"]): Pick<ErasedThrough, "forks" | "held" | "lentTo"> {
+    const names = new Set(erased.flatMap((one) => (one.kind === "version" ? [contentName(one)] : [])));
+    const lentTo = this.#lentTo.filter((content) => names.has(contentName(content)));
+    return { forks: this.#forks, held: this.#held, lentTo };
+  }
+
+  /** What a fork has, after its copies were erased if they are to be. */
+  async #ask(root: Root): Promise<Copies | Exclude<EraseOutcome, { ok: true }>> {
+    const { fork, bucket, paths, contents } = root;
+    const { forks, note } = this.#erasing;
+    const address = addressOf(bucket);
+    const ask = () => this.#branches(address).copies({ fork, paths, contents });
+    const copies = await ask();
+    if (!copies.ok || copies.versions.length === 0 || typeof forks === "string") return copies;
+    const { repo } = address;
+    if (!forks.mayErase(repo)) return { ok: false, reason: "fork-denied", bucket, repo };
+    const copied = { address, versions: copies.versions, uid: fork, forks, ...(note && { note }) };
+    const done = await eraseThroughForks(this.#branches, copied);
+    if (!done.ok) return done;
+    this.#forks.push(...done.forks, { bucket, commit: done.commit, erased: done.erased });
+    return await ask();
+  }
+}
+
+function addressOf(bucket: string): BranchAddress {
+  const address = parseBucketName(bucket);
+  if (!address) throw new Error(`a branch has a bucket that is none: ${bucket}`);
+  return address;
+}
+
+/** Tells a parent what a fork names of it no more, and its parent in turn, if nothing else has it there. */
+async function giveBack(
+  branches: Branches,
+  { lentBy, contents }: Pick<Erased, "lentBy"> & { contents: readonly ContentId[] },
+): Promise<void> {
+  if (!lentBy || contents.length === 0) return;
+  const { gone, lentBy: next } = await branches(addressOf(lentBy.parent)).giveBack({
+    fork: lentBy.fork,
+    contents,
+  });
+  await giveBack(branches, { lentBy: next, contents: gone });
+}
+
+function goneOf(erased: Erased["erased"]): ContentId[] {
+  return erased.flatMap((one) => (one.kind === "version" && !one.stays ? [one] : []));
+}
+
+/** Most forks that a sentence names. */
+const MAX_NAMED = 5;
+
+/** Why forks keep versions from being erased, in words. It names those alone that the caller may know. */
+export function heldText(forks: readonly HoldingFork[], mayRead: (repo: string) => boolean): string {
+  const known = forks.filter(({ bucket }) => mayRead(parseBucketName(bucket)?.repo ?? ""));
+  const named = known.slice(0, MAX_NAMED).map(({ bucket }) => `s3://${bucket}`);
+  const left = forks.length - named.length;
+  const which = [...named, ...(left > 0 ? [`${left} ${named.length > 0 ? "more" : "in other repos"}`] : [])];
+  return `Branches that were made from this one have a copy: ${which.join(", ")}. 'sluice file erase --forks' erases it in them, too.`;
+}
+
+/** The same of one path. */
+export function heldAt(forks: readonly HoldingFork[], path: string): readonly HoldingFork[] {
+  return forks.filter(({ paths }) => paths.includes(path));
+}

@@ -1,0 +1,163 @@
+import { parseBucketName } from "../protocol/names.ts";
+import type { AlmostFull, Readiness, ReadyCause, ReadyCheck } from "../protocol/ready.ts";
+import { type Space, TOLD_FROM } from "../protocol/repos.ts";
+import { WIRE_VERSION } from "../protocol/runner.ts";
+import type { Context } from "./app.ts";
+import type { BlobStore } from "./blobs/port.ts";
+import type { AlmostFullRow } from "./catalogue/almost-full.ts";
+import type { Catalogue } from "./catalogue/catalogue.ts";
+import { CATALOGUE_WORDS } from "./core/catalogue-fault.ts";
+
+/** The newest file of `migrations/`: what D1 must have been through. */
+export const NEWEST_MIGRATION = "0015_key_last_use.sql";
+
+/** Anybody may ask, so the stores are asked at most so often; milliseconds. */
+const KEPT_MS = 2000;
+/** A store that does not answer for so long can't serve; milliseconds. */
+const PATIENCE_MS = 5000;
+/** A blob that is never there: whether the store says so is what is asked. */
+const NO_BLOB = "ready/none";
+
+/** What is looked at. The configuration is judged before there are any. */
+export interface ReadyStores {
+  readonly catalogue: Pick<Catalogue, "fault" | "newestMigration">;
+  readonly blobs: Pick<BlobStore, "get">;
+}
+
+/** Most objects that are asked how full they are. */
+const MOST_ALMOST_FULL = 100;
+
+type SpaceParts = Pick<Context, "branch" | "pipeline"> & {
+  readonly catalogue: Pick<Catalogue, "space" | "almostFull">;
+};
+
+interface Looked {
+  readonly at: number;
+  readonly causes: Promise<readonly ReadyCause[]>;
+}
+
+const looked = new WeakMap<ReadyStores["catalogue"], Looked>();
+
+/**
+ * Whether the stores can serve, and why not. What was found counts for two seconds in an isolate, so that a crowd that asks
+ * costs what one caller does.
+ */
+export async function findCauses(stores: ReadyStores, now: number): Promise<readonly ReadyCause[]> {
+  const known = looked.get(stores.catalogue);
+  if (known && now >= known.at && now - known.at < KEPT_MS) return await known.causes;
+  const causes = Promise.all([catalogueCauses(stores), blobCauses(stores)]).then((found) => found.flat());
+  looked.set(stores.catalogue, { at: now, causes });
+  return await causes;
+}
+
+/** The answer for everybody: the names alone. */
+export function readiness(causes: readonly Pick<ReadyCause, "check">[]): Readiness {
+  return { ready: causes.length === 0, failed: causes.map(({ check }) => check) };
+}
+
+/** The same for who may know why. `upload`: which one of the Worker this is, on Cloudflare. */
+export function readinessInFull(
+  causes: readonly ReadyCause[],
+  { upload, almostFull }: { upload: string | undefined; almostFull: readonly AlmostFull[] | undefined },
+): Readiness {
+  return {
+    ...readiness(causes),
+    causes: [...causes],
+    versions: { wire: WIRE_VERSION, migration: NEWEST_MIGRATION, ...(upload !== undefined && { upload }) },
+    ...(almostFull && { almostFull: [...almostFull] }),
+  };
+}
+
+/**
+ * What is near its limit. Only objects that said so are asked, and each says how it is now: so it costs nothing while there is
+ * room. Undefined: it can't be told just now.
+ */
+export async function findAlmostFull(parts: SpaceParts): Promise<AlmostFull[] | undefined> {
+  try {
+    const [space, rows] = await inTime(
+      Promise.all([parts.catalogue.space(), parts.catalogue.almostFull.list(MOST_ALMOST_FULL)]),
+    );
+    const objects = await inTime(Promise.all(rows.map((row) => lookAt(row, parts))));
+    const fix = "Delete pipelines and branches that nobody needs.";
+    const own = isAlmostFull(space) ? [{ kind: "catalogue", name: "D1", ...space, fix }] : [];
+    return [...own, ...objects.filter((found) => found !== undefined)];
+  } catch (error) {
+    console.warn("what is almost full can't be told", error);
+    return undefined;
+  }
+}
+
+async function lookAt(row: AlmostFullRow, parts: SpaceParts): Promise<AlmostFull | undefined> {
+  const { kind, name } = row;
+  const space = await (kind === "branch" ? branchSpace(name, parts) : parts.pipeline(name).space());
+  if (space && isAlmostFull(space)) return { kind, name, ...space, fix: FIXES[kind](name) };
+  await parts.catalogue.almostFull.forget(row);
+  return undefined;
+}
+
+async function branchSpace(bucket: string, { branch }: SpaceParts): Promise<Space | undefined> {
+  const address = parseBucketName(bucket);
+  const found = address && (await branch(address).usage({ sizes: true }));
+  return found?.ok ? found.database : undefined;
+}
+
+const FIXES: Record<AlmostFullRow["kind"], (name: string) => string> = {
+  branch: (bucket) =>
+    `Keep less of its history: 'sluice branch keep ${bucket} --commits N'. From 95 % on it takes deletions alone.`,
+  pipeline: (name) =>
+    `Keep fewer commits of its output, or fewer jobs: 'sluice repo usage ${name}' shows what it keeps.`,
+};
+
+function isAlmostFull({ usedBytes, limitBytes }: Space): boolean {
+  return usedBytes >= TOLD_FROM * limitBytes;
+}
+
+/** What is wrong if the variables are, which nobody can sign a request to hear more of. */
+export const UNCONFIGURED: readonly Pick<ReadyCause, "check">[] = [{ check: "configuration" }];
+
+async function catalogueCauses({ catalogue }: ReadyStores): Promise<ReadyCause[]> {
+  const fault = await inTime(catalogue.fault()).catch(() => "catalogue-unavailable" as const);
+  if (fault === "catalogue-unavailable") {
+    const fix = "Look at the state of D1, and at its binding DB; nothing is lost meanwhile.";
+    return [cause("catalogue", { cause: CATALOGUE_WORDS[fault], fix })];
+  }
+  const newest = await inTime(catalogue.newestMigration()).catch(() => undefined);
+  // Newer ones are of a release that was rolled back: this one works with them.
+  if (fault === undefined && newest !== undefined && newest >= NEWEST_MIGRATION) return [];
+  const has = newest === undefined ? "none" : `'${newest}'`;
+  return [
+    cause("migrations", {
+      cause: `D1 lacks a migration that this release needs: the newest that it has is ${has}, the newest of the release is '${NEWEST_MIGRATION}'.`,
+      fix: "Apply the migrations ('wrangler d1 migrations apply'), then try again.",
+    }),
+  ];
+}
+
+async function blobCauses({ blobs }: ReadyStores): Promise<ReadyCause[]> {
+  try {
+    const found = await inTime(blobs.get(NO_BLOB, { offset: 0, length: 1 }));
+    await found?.cancel();
+    return [];
+  } catch (error) {
+    return [
+      cause("blobs", {
+        cause: `The blob store does not answer: ${error instanceof Error ? error.message : String(error)}`,
+        fix: "Look at the state of R2 and at its binding BLOBS; of an embedded gateway, at the folder of its data.",
+      }),
+    ];
+  }
+}
+
+function cause(check: ReadyCheck, { cause, fix }: Omit<ReadyCause, "check">): ReadyCause {
+  return { check, cause, fix };
+}
+
+/** Rejects if it takes too long. What was asked goes on, and nobody hears of it. */
+async function inTime<T>(asked: Promise<T>): Promise<T> {
+  asked.catch(() => {});
+  const late = scheduler.wait(PATIENCE_MS).then(() => {
+    throw new Error(`it did not answer within ${PATIENCE_MS / 1000} s`);
+  });
+  late.catch(() => {});
+  return await Promise.race([asked, late]);
+}

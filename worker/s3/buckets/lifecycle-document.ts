@@ -1,0 +1,233 @@
+import { sha256 } from "@noble/hashes/sha2.js";
+import { toHex } from "../../../protocol/digest.ts";
+import { type LifecycleRule, midnightOf, type Term } from "../../core/lifecycle-rules.ts";
+import { S3Error } from "../answer/errors.ts";
+import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../answer/xml.ts";
+import { MAX_LIFECYCLE_RULES } from "../limits.ts";
+
+const ROOT = "LifecycleConfiguration";
+const MAX_ID_CHARACTERS = 255;
+const MAX_PREFIX_BYTES = 1024;
+const MAX_DAYS = 2_147_483_647;
+
+/** What S3 knows and we do not, wherever it stands, and what to do instead. */
+const NOT_HERE: ReadonlyMap<string, string> = new Map([
+  ["Transition", "there is one storage class"],
+  ["NoncurrentVersionTransition", "there is one storage class"],
+  ["Tag", "objects have no tags: choose them by Prefix"],
+  ["ObjectSizeGreaterThan", "choose objects by Prefix"],
+  ["ObjectSizeLessThan", "choose objects by Prefix"],
+  [
+    "ExpiredObjectDeleteMarker",
+    "a delete marker is a commit, and goes with it: use NoncurrentVersionExpiration, or 'sluice branch keep'",
+  ],
+  [
+    "NewerNoncurrentVersions",
+    "commits are kept, not versions of each key: use 'sluice branch keep --commits'",
+  ],
+]);
+
+type Tags = ReadonlyMap<string, readonly ParsedXml[]>;
+
+/**
+ * The rules of a `LifecycleConfiguration`. Throws MalformedXML, InvalidArgument and InvalidRequest for what S3 refuses, and
+ * NotImplemented, by name, for what S3 knows and we do not.
+ */
+export function parseLifecycle(text: string): LifecycleRule[] {
+  const tags = tagsOf(parseXml(text, ROOT));
+  only(ROOT, { tags, known: ["Rule"] });
+  const rules = tags.get("Rule") ?? [];
+  if (rules.length === 0) throw malformed(`${ROOT} has no Rule: to take all away, delete the configuration`);
+  if (rules.length > MAX_LIFECYCLE_RULES) {
+    throw invalidRequest(
+      `The number of lifecycle rules is ${rules.length}: it must not exceed the limit of ${MAX_LIFECYCLE_RULES}.`,
+    );
+  }
+  return named(rules.map(parseRule));
+}
+
+/** The same as XML, in the order in which S3 lists it. */
+export function lifecycleTags(rules: readonly LifecycleRule[]): XmlTags {
+  return {
+    Rule: rules.map(({ id, enabled, prefix, filter, expiration, abortDays, noncurrentDays }) => ({
+      Expiration: expiration && termTags(expiration),
+      ID: id,
+      Filter: filter === "none" ? undefined : filter === "empty" ? {} : { Prefix: prefix },
+      Prefix: filter === "none" ? prefix : undefined,
+      Status: enabled ? "Enabled" : "Disabled",
+      NoncurrentVersionExpiration:
+        noncurrentDays === undefined ? undefined : { NoncurrentDays: noncurrentDays },
+      AbortIncompleteMultipartUpload:
+        abortDays === undefined ? undefined : { DaysAfterInitiation: abortDays },
+    })),
+  };
+}
+
+function termTags(term: Term): XmlTags {
+  return "days" in term ? { Days: term.days } : { Date: new Date(term.date).toISOString() };
+}
+
+/** A rule, whose id may have to be made yet. */
+type Parsed = Omit<LifecycleRule, "id"> & { readonly id: string | undefined };
+
+function parseRule(parsed: ParsedXml): Parsed {
+  const tags = tagsOf(parsed);
+  only("Rule", {
+    tags,
+    known: [
+      "ID",
+      "Status",
+      "Filter",
+      "Prefix",
+      "Expiration",
+      "AbortIncompleteMultipartUpload",
+      "NoncurrentVersionExpiration",
+    ],
+  });
+  const id = textIn(tags, "ID") || undefined;
+  if (id !== undefined && id.length > MAX_ID_CHARACTERS) {
+    throw invalid(`The ID of a Rule has ${id.length} characters: at most ${MAX_ID_CHARACTERS} are allowed.`);
+  }
+  const status = textIn(tags, "Status");
+  if (status !== "Enabled" && status !== "Disabled")
+    throw malformed("a Rule's Status is Enabled or Disabled");
+  const about = parseAbout(tags);
+  const expiration = parseExpiration(tagsIn(tags, "Expiration"));
+  const abortDays = parseDays(tagsIn(tags, "AbortIncompleteMultipartUpload"), {
+    action: "AbortIncompleteMultipartUpload",
+    tag: "DaysAfterInitiation",
+  });
+  const noncurrentDays = parseDays(tagsIn(tags, "NoncurrentVersionExpiration"), {
+    action: "NoncurrentVersionExpiration",
+    tag: "NoncurrentDays",
+  });
+  if (expiration === undefined && abortDays === undefined && noncurrentDays === undefined) {
+    throw invalidRequest("At least one action needs to be specified in a rule.");
+  }
+  if (noncurrentDays !== undefined && about.prefix !== "") {
+    throw notHere(
+      "NoncurrentVersionExpiration with a Prefix",
+      "whole commits are kept, not versions of some keys: give it a rule of its own with an empty Filter",
+    );
+  }
+  return {
+    id,
+    enabled: status === "Enabled",
+    ...about,
+    ...(expiration && { expiration }),
+    ...(abortDays !== undefined && { abortDays }),
+    ...(noncurrentDays !== undefined && { noncurrentDays }),
+  };
+}
+
+/** Which keys a rule is about. A rule that does not say so is refused, as on S3: it would be about all. */
+function parseAbout(tags: Tags): Pick<LifecycleRule, "prefix" | "filter"> {
+  const filter = tagsIn(tags, "Filter");
+  const prefix = textIn(tags, "Prefix");
+  if (filter && prefix !== undefined) throw malformed("a Rule has a Filter or a Prefix, not both");
+  if (!filter) {
+    if (prefix === undefined) throw malformed("a Rule needs a Filter: an empty one is about all keys");
+    return { prefix: checkedPrefix(prefix), filter: "none" };
+  }
+  only("Filter", { tags: filter, known: ["Prefix", "And"] });
+  const and = tagsIn(filter, "And");
+  if (and) only("And", { tags: and, known: ["Prefix"] });
+  const texts = [textIn(filter, "Prefix"), and && textIn(and, "Prefix")].filter((text) => text !== undefined);
+  if (texts.length > 1 || (and && texts.length === 0)) throw malformed("a Filter has one Prefix");
+  const [text] = texts;
+  return text === undefined
+    ? { prefix: "", filter: "empty" }
+    : { prefix: checkedPrefix(text), filter: "prefix" };
+}
+
+function checkedPrefix(prefix: string): string {
+  if (new TextEncoder().encode(prefix).length <= MAX_PREFIX_BYTES) return prefix;
+  throw invalidRequest(`The maximum size of a prefix is ${MAX_PREFIX_BYTES}.`);
+}
+
+function parseExpiration(tags: Tags | undefined): Term | undefined {
+  if (!tags) return undefined;
+  only("Expiration", { tags, known: ["Days", "Date"] });
+  const date = textIn(tags, "Date");
+  if (date === undefined)
+    return { days: positive(textIn(tags, "Days"), { action: "Expiration", tag: "Days" }) };
+  if (tags.has("Days")) throw malformed("an Expiration has Days or a Date, not both");
+  const time = /^\d{4}-\d\d-\d\d([T ].*(Z|[+-]\d\d:?\d\d))?$/.test(date) ? Date.parse(date) : Number.NaN;
+  if (Number.isNaN(time)) throw malformed(`Date is '${date}': it must be a date of ISO 8601`);
+  if (time !== midnightOf(time)) throw invalid(`'Date' must be at midnight GMT, not '${date}'.`);
+  return { date: time };
+}
+
+function parseDays(
+  tags: Tags | undefined,
+  { action, tag }: { action: string; tag: string },
+): number | undefined {
+  if (!tags) return undefined;
+  only(action, { tags, known: [tag] });
+  return positive(textIn(tags, tag), { action, tag });
+}
+
+function positive(text: string | undefined, { action, tag }: { action: string; tag: string }): number {
+  if (text === undefined) throw malformed(`${action} needs ${tag}`);
+  const days = /^[0-9]{1,10}$/.test(text) ? Number(text) : 0;
+  if (days >= 1 && days <= MAX_DAYS) return days;
+  throw invalid(`'${tag}' for ${action} action must be a positive integer, not '${text}'.`);
+}
+
+/** Throws NotImplemented for what S3 knows there and we do not, and MalformedXML for all else that is not known. */
+function only(of: string, { tags, known }: { tags: Tags; known: readonly string[] }): void {
+  for (const [name, values] of tags) {
+    const fix = NOT_HERE.get(name);
+    if (fix !== undefined) throw notHere(name, fix);
+    if (!known.includes(name)) throw malformed(`${of} holds ${known.join(", ")}, not ${name}`);
+    if (values.length > 1 && name !== "Rule") throw malformed(`${of} has one ${name} at most`);
+  }
+}
+
+function textIn(tags: Tags, name: string): string | undefined {
+  const [value] = tags.get(name) ?? [];
+  if (value === undefined) return undefined;
+  if (typeof value !== "string") throw malformed(`${name} holds text alone`);
+  // A prefix may end in spaces.
+  return name === "Prefix" ? value : value.trim();
+}
+
+function tagsIn(tags: Tags, name: string): Tags | undefined {
+  const [value] = tags.get(name) ?? [];
+  if (value === undefined) return undefined;
+  if (typeof value === "string" && value.trim() !== "") throw malformed(`${name} holds tags, not text`);
+  return tagsOf(value);
+}
+
+/** Gives rules an id that have none: one that the same rule has the next time, too. */
+function named(rules: readonly Parsed[]): LifecycleRule[] {
+  const taken = new Set<string>();
+  for (const { id } of rules) {
+    if (id === undefined) continue;
+    if (taken.has(id))
+      throw invalid(`Rule ID must be unique. Found same ID for more than one rule: '${id}'.`);
+    taken.add(id);
+  }
+  return rules.map((rule) => {
+    if (rule.id !== undefined) return { ...rule, id: rule.id };
+    const base = toHex(sha256(new TextEncoder().encode(JSON.stringify(rule))).subarray(0, 12));
+    let id = base;
+    for (let more = 2; taken.has(id); more++) id = `${base}-${more}`;
+    taken.add(id);
+    return { ...rule, id };
+  });
+}
+
+function notHere(name: string, fix: string): S3Error {
+  return new S3Error("NotImplemented", {
+    message: `${name} in a lifecycle rule is not implemented: ${fix}.`,
+  });
+}
+
+function invalid(message: string): S3Error {
+  return new S3Error("InvalidArgument", { message });
+}
+
+function invalidRequest(message: string): S3Error {
+  return new S3Error("InvalidRequest", { message });
+}
