@@ -1,4 +1,5 @@
 import { createServer } from "node:net";
+import { threadId } from "node:worker_threads";
 import { HostError } from "./host-error.ts";
 
 const PROBLEMS: Readonly<Record<string, string>> = {
@@ -8,17 +9,44 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   ENOTFOUND: "is not a known host: choose another with --host",
 };
 
-/** A port of `host` that can be listened on: the asked one, or any free one for 0. */
-export function claimPort(host: string, port: number): Promise<number> {
+// The system gives outgoing connections ports from 32768 on (Linux) or from 49152 on. A port from there may go to such a
+// connection between the claim and the moment when the gateway listens on it, which is a second later.
+const OWN_PORTS = { first: 20_000, count: 10_000 };
+
+let claims = 0;
+
+/**
+ * A port of `host` that can be listened on: the asked one, or for 0 a free one that the system gives to nobody by itself.
+ * Throws a HostError if it can't be had.
+ */
+export async function claimPort(host: string, port: number): Promise<number> {
+  if (port !== 0) return await probe(host, port);
+  for (let tried = 0; tried < OWN_PORTS.count; tried += 1) {
+    try {
+      return await probe(host, ownPort());
+    } catch (error) {
+      if (!(error instanceof HostError && error.cause === "EADDRINUSE")) throw error;
+    }
+  }
+  return await probe(host, 0);
+}
+
+/** Another one each time; processes that start side by side have other ones. */
+function ownPort(): number {
+  claims += 1;
+  return OWN_PORTS.first + ((process.pid * 61 + threadId * 17 + claims) % OWN_PORTS.count);
+}
+
+function probe(host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
-    const probe = createServer();
-    probe.once("error", (error: NodeJS.ErrnoException) => {
+    const server = createServer();
+    server.once("error", (error: NodeJS.ErrnoException) => {
       const problem = PROBLEMS[error.code ?? ""] ?? `can't be listened on: ${error.message}`;
-      reject(new HostError(`${host}:${port} ${problem}`));
+      reject(new HostError(`${host}:${port} ${problem}`, { cause: error.code }));
     });
-    probe.listen({ host, port }, () => {
-      const address = probe.address();
-      probe.close(() => resolve(address && typeof address === "object" ? address.port : port));
+    server.listen({ host, port }, () => {
+      const address = server.address();
+      server.close(() => resolve(address && typeof address === "object" ? address.port : port));
     });
   });
 }

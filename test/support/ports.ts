@@ -1,16 +1,6 @@
-import { createServer } from "node:net";
+import { claimPort } from "../../embedded/port.ts";
 
-/** A TCP port of 127.0.0.1 that nobody listens on. */
+/** A TCP port of 127.0.0.1 that nobody listens on, and that nobody is given who does not ask for it. */
 export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address();
-      server.close(() => {
-        if (address === null || typeof address === "string") reject(new Error("no port"));
-        else resolve(address.port);
-      });
-    });
-  });
+  return claimPort("127.0.0.1", 0);
 }
