@@ -20,6 +20,9 @@ const NODE_TMPDIR = tmpdir();
 // The runtime of the worker tests keeps its objects in the temporary folder of this process.
 process.env.TMPDIR = memoryDisk() ?? NODE_TMPDIR;
 
+/** When a wait for something gives up. It only bounds a hang: the default of a second fails on a slow machine. */
+const patient = { poll: { timeout: 45_000 } };
+
 export default defineConfig(async () => ({
   test: {
     reporters: ["./test/support/reporter.ts"],
@@ -55,6 +58,7 @@ export default defineConfig(async () => ({
           // A runtime's start takes longer than most files: as many as there are workers share them all.
           isolate: false,
           maxWorkers: 2,
+          expect: patient,
           testTimeout: 60_000,
           hookTimeout: 60_000,
         },
@@ -65,6 +69,7 @@ export default defineConfig(async () => ({
           include: ["test/node/**/*.test.ts"],
           exclude,
           env: { TMPDIR: NODE_TMPDIR },
+          expect: patient,
           testTimeout: 60_000,
           hookTimeout: 60_000,
           // Mostly they wait: for leases to end, for processes. Each keeps to its own folders, ports and containers.

@@ -169,7 +169,10 @@ describe("a fault is told in /readyz, by doctor, and to a client with its cure:"
       expect(put).toMatch(/^400 /);
       expect(put).toContain("<Code>BranchFull</Code>");
       expect(put).toContain("sluice branch keep");
-      await vi.waitFor(async () => expect(await ask({}, ROOT)).toMatchObject({ status: 200, ...fault }));
+      await vi.waitFor(
+        async () => expect(await ask({}, ROOT)).toMatchObject({ status: 200, ...fault }),
+        45_000,
+      );
       expect(await ask()).toEqual({ status: 200, ready: true, failed: [] });
     });
     expect((await ask({}, ROOT)).almostFull).toEqual([]);

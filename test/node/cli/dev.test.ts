@@ -175,7 +175,7 @@ describe("sluice dev with a datum at work", () => {
     writeFileSync(join(folder, "go"), "");
     expect((await process.ended).code).toBe(0);
     // The datum is done; its commit may be left to the next start.
-    await expect.poll(await jobKept(cwd), { timeout: 45_000 }).toEqual({ state: "success", processed: 1 });
+    await expect.poll(await jobKept(cwd)).toEqual({ state: "success", processed: 1 });
   });
 
   test("gives it back at the second", REST, async () => {

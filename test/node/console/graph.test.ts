@@ -41,7 +41,7 @@ async function create(name: string, inputs: readonly string[]): Promise<void> {
 const logIn = (path: string): Promise<void> => logInAt(page, server, path);
 
 /** Looks again and again, also on a machine that has much else to do. */
-const soon = <T>(look: () => T | Promise<T>) => expect.poll(look, { timeout: 20_000 });
+const soon = <T>(look: () => T | Promise<T>) => expect.poll(look);
 
 const node = (id: string) => page.locator(`[data-node="${id}"]`);
 const graph = () => page.getByRole("application", { name: "Graph of pipelines" });

@@ -70,7 +70,7 @@ for (const { name, options, find, absent } of JAILS) {
       const running = sandbox.run({
         ...{ pfs, cmd: ["sh", "-c", bomb], stdin: null, env: { PATH }, signal: stop.signal },
       });
-      await expect.poll(() => mostProcesses(), { timeout: 45_000 }).toBeGreaterThanOrEqual(40);
+      await expect.poll(() => mostProcesses()).toBeGreaterThanOrEqual(40);
       expect(await mostProcesses()).toBeLessThanOrEqual(60);
       stop.abort();
       await running;

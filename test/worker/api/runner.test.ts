@@ -1,5 +1,5 @@
 import { env, runInDurableObject } from "cloudflare:test";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type LeasedDatum, type Task, WIRE_HEADER, WIRE_VERSION } from "../../../protocol/runner.ts";
 import { randomBytes, referenceDigest } from "../blobs/reference.ts";
 import {
@@ -331,7 +331,7 @@ describe("a worker", () => {
     const other = { body: { ...asked, worker: "other" } };
     expect(await good("POST /runner/lease", other)).toMatchObject({ slot: false });
     await waiting.body?.cancel();
-    await vi.waitUntil(async () => (await slotsOf("leave")).length === 0, { timeout: 25_000 });
+    await expect.poll(() => slotsOf("leave")).toEqual([]);
   });
 
   test("of a pipeline that is not there is told so", async () => {

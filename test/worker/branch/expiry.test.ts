@@ -233,19 +233,16 @@ describe("an object that has nothing to do comes to rest: no alarm stays set aft
   /** Lets all that waits be due, and the alarm ring, until nothing waits. */
   async function letTimePass(branch: BranchStub): Promise<void> {
     await expect
-      .poll(
-        async () => {
-          await runInDurableObject(branch, (_, { storage: { sql } }) => {
-            for (const table of ["outbox", "completions", "uploads", "sessions", "condemned", "sweeps"])
-              sql.exec(`UPDATE ${table} SET due = 0 WHERE due IS NOT NULL`);
-          });
-          // What time brings is for the alarm alone: it must be set as long as anything is owed.
-          if ((await owed(branch)) > 0) expect(await alarmOf(branch)).not.toBeNull();
-          await runDurableObjectAlarm(branch);
-          return await owed(branch);
-        },
-        { timeout: 30_000 },
-      )
+      .poll(async () => {
+        await runInDurableObject(branch, (_, { storage: { sql } }) => {
+          for (const table of ["outbox", "completions", "uploads", "sessions", "condemned", "sweeps"])
+            sql.exec(`UPDATE ${table} SET due = 0 WHERE due IS NOT NULL`);
+        });
+        // What time brings is for the alarm alone: it must be set as long as anything is owed.
+        if ((await owed(branch)) > 0) expect(await alarmOf(branch)).not.toBeNull();
+        await runDurableObjectAlarm(branch);
+        return await owed(branch);
+      })
       .toBe(0);
   }
 

@@ -365,14 +365,11 @@ describe("what names a commit holds it, and lets go:", () => {
     await parent.dropRoot({ fork: "slow" });
     await branch.destroy();
     await expect
-      .poll(
-        async () => {
-          await runDurableObjectAlarm(branch);
-          await runDurableObjectAlarm(parent);
-          return await rowsLeft(parent);
-        },
-        { timeout: 20_000 },
-      )
+      .poll(async () => {
+        await runDurableObjectAlarm(branch);
+        await runDurableObjectAlarm(parent);
+        return await rowsLeft(parent);
+      })
       .toMatchObject({ files: 0, contents: 0, commits: 1, held: 0 });
   });
 
@@ -620,13 +617,10 @@ describe("a crash while history is given back", () => {
       crash.resume();
     }
     await expect
-      .poll(
-        async () => {
-          await runDurableObjectAlarm(branch);
-          return await rowsLeft(branch);
-        },
-        { timeout: 20_000 },
-      )
+      .poll(async () => {
+        await runDurableObjectAlarm(branch);
+        return await rowsLeft(branch);
+      })
       .toMatchObject({ files: 0, contents: 0, commits: 1, held: 0 });
   });
 });

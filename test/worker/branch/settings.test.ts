@@ -154,7 +154,7 @@ describe("a branch that is set to be public", () => {
         .bind(bucket.split(".")[1])
         .all();
       expect(results).toEqual([]);
-    });
+    }, 45_000);
   });
 
   test("is one that is there", async () => {

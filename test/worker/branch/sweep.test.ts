@@ -365,7 +365,7 @@ describe("a sweep", () => {
       return page;
     });
     const sweeping = swept();
-    await vi.waitUntil(() => state === "listed");
+    await vi.waitUntil(() => state === "listed", 45_000);
     committed(await branch.put({ path: "a", content, attributes: {}, upload }));
     state = "committed";
     expect(await sweeping).toEqual({ found: 0, seen: 1 });
@@ -474,5 +474,5 @@ test("a branch that was deleted with a body under way comes to rest without it",
     return await env.BLOBS.head(blob);
   };
   // An alarm that rings by itself is not waited for.
-  await expect.poll(gone, { timeout: 30_000 }).toBeNull();
+  await expect.poll(gone).toBeNull();
 });

@@ -158,21 +158,18 @@ describe("a pipeline that crashes", () => {
         await master("storm-in").put({ path, content: contentOf(`${index}`), attributes: {} });
       }
       await expect
-        .poll(async () => (await insist(async () => allJobs(pipelineOf(name)))).length, { timeout: 30_000 })
+        .poll(async () => (await insist(async () => allJobs(pipelineOf(name)))).length)
         .toBe(commits);
       done = true;
     };
     await Promise.all([storm(), work("w1"), work("w2"), write()]);
     // Leases whose outcome a crash swallowed run out.
     await expect
-      .poll(
-        async () => {
-          await query(name, "UPDATE attempts SET lease_until = 1 WHERE lease_until IS NOT NULL");
-          await workOnce(pipelineOf(name), { worker: "w1" });
-          return (await allJobs(pipelineOf(name))).filter(({ state }) => state === "success").length;
-        },
-        { timeout: 30_000 },
-      )
+      .poll(async () => {
+        await query(name, "UPDATE attempts SET lease_until = 1 WHERE lease_until IS NOT NULL");
+        await workOnce(pipelineOf(name), { worker: "w1" });
+        return (await allJobs(pipelineOf(name))).filter(({ state }) => state === "success").length;
+      })
       .toBe(commits);
     const jobs = await allJobs(pipelineOf(name));
     expect(jobs.map(({ datums }) => datums.total)).toEqual(

@@ -22,7 +22,6 @@ import {
 } from "./support.ts";
 import { FakeStore, leaseTasks } from "./tasks.ts";
 
-const PATIENT = { timeout: 25_000 };
 const HERE = { URL: "s3://bucket/dir" };
 
 function optionsOf(name: string, egress: PipelineSpec["egress"] = HERE, workers = 1): SpecOptions {
@@ -356,7 +355,7 @@ describe("a task", () => {
     });
     await pipeline.finish({ worker: "w1", outcomes: [{ lease: task.lease, state: "returned" }] });
     await commit("slot-in", { b: "1" });
-    await expect.poll(async () => (await allJobs(pipeline))[1]?.state, PATIENT).toBe("running");
+    await expect.poll(async () => (await allJobs(pipeline))[1]?.state).toBe("running");
     const { tasks } = await leaseTasks(pipeline);
     expect(tasks).toHaveLength(1);
     expect(await pipeline.lease({ node: "n1", worker: "w1", max: 1, waitMs: 0 })).toMatchObject({

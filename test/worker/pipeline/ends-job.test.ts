@@ -59,7 +59,7 @@ describe("a failure that no other datum of the job would escape", () => {
       })),
     });
     await expect
-      .poll(async () => (await allJobs(pipeline)).map(({ state }) => state), { timeout: 25_000 })
+      .poll(async () => (await allJobs(pipeline)).map(({ state }) => state))
       .toEqual(["success", "failure"]);
   });
 
@@ -69,14 +69,14 @@ describe("a failure that no other datum of the job would escape", () => {
     await commit("wait-in", { a: "1" });
     await commit("wait-in", { a: null });
     await commit("wait-in", { a: "1" });
-    await expect.poll(async () => (await allJobs(pipeline)).length, { timeout: 25_000 }).toBe(3);
+    await expect.poll(async () => (await allJobs(pipeline)).length).toBe(3);
     const first = await leaseSome(pipeline);
     await pipeline.finish({ worker: "w1", outcomes: first.datums.map(hopeless) });
     const second = await leaseSome(pipeline);
     expect(second.datums.map(pathsOf)).toEqual([["a"]]);
     await pipeline.finish({ worker: "w1", outcomes: second.datums.map(hopeless) });
     await expect
-      .poll(async () => (await allJobs(pipeline)).map(({ state }) => state), { timeout: 25_000 })
+      .poll(async () => (await allJobs(pipeline)).map(({ state }) => state))
       .toEqual(["failure", "success", "failure"]);
     expect(await query("wait", "SELECT job, tries FROM attempts ORDER BY job")).toEqual([
       { job: 1, tries: 1 },

@@ -78,7 +78,7 @@ describe("an input version that is erased", () => {
     // Whoever hears nothing asks again.
     expect(await insist(erase)).toMatchObject({ ok: true });
     const after = pipelineOf(name);
-    await expect.poll(async () => (await allJobs(after)).length, { timeout: 20_000 }).toBe(4);
+    await expect.poll(async () => (await allJobs(after)).length).toBe(4);
     await workUntil(after, { jobs: 4, command: named });
     expect((await allJobs(after)).map(({ state }) => state)).toEqual([
       "killed",
@@ -102,7 +102,7 @@ describe("an output version that is erased", () => {
     expect(await insist(erase)).toMatchObject({ ok: true });
     const { digest, size } = file;
     await expect
-      .poll(() => branchOf(output).content({ digest, size }), { timeout: 20_000 })
+      .poll(() => branchOf(output).content({ digest, size }))
       .toEqual({ ok: false, reason: "no-such-content" });
     expect(await query(name, "SELECT count(*) AS n FROM results")).toEqual([{ n: 2 }]);
     await commit(repo, { c: "1" });

@@ -133,16 +133,15 @@ describe("what no commit needs that the output branch keeps", () => {
       await ringAlarms("told", gateway);
       return history("told");
     };
-    const patiently = { timeout: 30_000 };
-    await expect.poll(rung, patiently).toEqual({ results: 3, outputs: 3, made: 3, given_up: 0 });
+    await expect.poll(rung).toEqual({ results: 3, outputs: 3, made: 3, given_up: 0 });
     expect(await branch.deleteTag({ name: "v1" })).toEqual({ ok: true });
-    await expect.poll(rung, patiently).toEqual({ results: 2, outputs: 2, made: 2, given_up: 0 });
+    await expect.poll(rung).toEqual({ results: 2, outputs: 2, made: 2, given_up: 0 });
     await commit("told-in", { c: "1" });
     expect(ranPaths(await workUntil(pipeline, { jobs: 5, command: same }))).toEqual(["c"]);
     // As each commit is replaced, too.
     await commit("told-in", { c: "2" });
     await workUntil(pipeline, { jobs: 6, command: same });
-    await expect.poll(rung, patiently).toEqual({ results: 3, outputs: 3, made: 3, given_up: 0 });
+    await expect.poll(rung).toEqual({ results: 3, outputs: 3, made: 3, given_up: 0 });
   });
 
   it("stays if a single commit needs it, until that goes, too", async () => {
@@ -476,13 +475,10 @@ describe("a gateway that is killed while it gives back", () => {
       await killedAt(name, { point, gateway, work: () => tell(name) });
       await insist(() => tell(name));
       await expect
-        .poll(
-          async () => {
-            await ringAlarms(name, gateway);
-            return { ...(await history(name)), ...(await held(name)) };
-          },
-          { timeout: 30_000 },
-        )
+        .poll(async () => {
+          await ringAlarms(name, gateway);
+          return { ...(await history(name)), ...(await held(name)) };
+        })
         .toEqual({ results: 2, outputs: 2, made: 2, given_up: 0, uploads: 2, holds: 2 });
       await commit(`${name}-in`, { c: "1" });
       const ran = await insist(() => workUntil(pipelineOf(name), { jobs: 5, command: same }));

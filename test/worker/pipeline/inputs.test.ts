@@ -180,7 +180,7 @@ describe("a bell that rings while a feed is on its way", () => {
       if (commits++ === 0) {
         const heard = ring.mock.calls.length;
         await commit("late-bell", { b: "1" });
-        await vi.waitFor(() => expect(ring.mock.calls.length).toBeGreaterThan(heard));
+        await vi.waitFor(() => expect(ring.mock.calls.length).toBeGreaterThan(heard), 45_000);
       }
       return page;
     });

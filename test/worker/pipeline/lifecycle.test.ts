@@ -149,7 +149,7 @@ describe("what is told of jobs", () => {
     await vi.waitFor(async () => {
       const listed = await catalogue.jobs.list({ pipeline: "cat", limit: 10 });
       expect(listed.toReversed()).toEqual(own);
-    });
+    }, 45_000);
     expect(await catalogue.jobs.pipelineOf(own[0]?.id ?? "")).toBe("cat");
   });
 
@@ -162,7 +162,7 @@ describe("what is told of jobs", () => {
       const [first, second] = await allJobs(pipeline);
       expect(first?.reason).toBe("no live runner: start one with `sluice runner`");
       expect(second?.reason).toBe(`behind job ${first?.id}`);
-    });
+    }, 45_000);
   });
 
   it("comes in pages, newest first", async () => {

@@ -10,14 +10,11 @@ function branchOf(repo: string) {
 
 /** Waits until the branch has given back all up to a commit, with all alarms that help. */
 async function floorIs(repo: string, pipeline: string): Promise<ReturnType<typeof expect.poll>> {
-  return expect.poll(
-    async () => {
-      await runDurableObjectAlarm(env.PIPELINE.getByName(pipeline));
-      await runDurableObjectAlarm(branchOf(repo));
-      return await floorOf(branchOf(repo));
-    },
-    { timeout: 30_000 },
-  );
+  return expect.poll(async () => {
+    await runDurableObjectAlarm(env.PIPELINE.getByName(pipeline));
+    await runDurableObjectAlarm(branchOf(repo));
+    return await floorOf(branchOf(repo));
+  });
 }
 
 async function toldOf(repo: string): Promise<unknown[]> {

@@ -23,8 +23,6 @@ import {
 } from "./support.ts";
 import { leaseTasks, textsOf } from "./tasks.ts";
 
-const PATIENT = { timeout: 25_000 };
-
 /** Every datum writes its own name to one path. */
 const together: Command = (datum) => ({ all: `<${pathsOf(datum).join("+")}>` });
 
@@ -156,7 +154,7 @@ describe("what several datums write to one path", () => {
     const outcomes = await Promise.all(leased.datums.map((datum) => outcomeOf(datum, { command, output })));
     await pipeline.finish({ worker: "w1", outcomes });
     // No task is leased meanwhile: that would throw.
-    await expect.poll(async () => (await allJobs(pipeline))[0]?.state, PATIENT).toBe("success");
+    await expect.poll(async () => (await allJobs(pipeline))[0]?.state).toBe("success");
     expect(await textsOfOutput("empty")).toEqual({ nothing: "", one: "b" });
     expect(await query("empty", "SELECT * FROM merges")).toEqual([]);
   });
@@ -176,7 +174,7 @@ describe("what several datums write to one path", () => {
     await commit("twice-in", { a: "1" });
     // The last two jobs end with no worker at all.
     await expect
-      .poll(async () => (await allJobs(pipeline)).map(({ state }) => state), PATIENT)
+      .poll(async () => (await allJobs(pipeline)).map(({ state }) => state))
       .toEqual(["success", "success", "success"]);
     expect(await textsOfOutput("twice")).toEqual({ x: "<a><b>", y: "<a><b>" });
   });
@@ -334,7 +332,7 @@ describe("a merge", () => {
     await query("old", "UPDATE datums SET born = born + 200; UPDATE results SET job = job + 200");
     await commit("old-in", { a: null });
     await workUntil(pipeline, { jobs: 2 });
-    await expect.poll(() => query("old", "SELECT used FROM merges"), PATIENT).toEqual([]);
+    await expect.poll(() => query("old", "SELECT used FROM merges")).toEqual([]);
     expect(await textsOfOutput("old")).toEqual({ all: "<b>" });
   });
 });

@@ -41,7 +41,7 @@ async function waiting(
   await makeRepo(`${name}-in`);
   const pipeline = await makePipeline({ name, globs: { [`${name}-in`]: "/*" }, workers, more });
   await commit(`${name}-in`, Object.fromEntries(Array.from({ length: files }, (_, n) => [`a${n}`, `${n}`])));
-  await expect.poll(async () => (await allJobs(pipeline))[0]?.state, { timeout: 10_000 }).toBe("running");
+  await expect.poll(async () => (await allJobs(pipeline))[0]?.state).toBe("running");
   // Lets it ask for the nodes again: what it knew of them is too old by now.
   await killPipeline(name);
   return pipelineOf(name);

@@ -11,7 +11,7 @@ import { FakeGateway, KEY } from "./fake-gateway.ts";
 
 /** An expectation that comes true sooner or later; the time only bounds a hang. */
 export function soon<T>(probe: () => T) {
-  return expect.poll(probe, { timeout: 45_000, interval: 20 });
+  return expect.poll(probe, { interval: 20 });
 }
 
 /** Silent, unless somebody looks for a cause. */
