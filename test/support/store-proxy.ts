@@ -5,7 +5,7 @@ import {
   type Server,
   type ServerResponse,
 } from "node:http";
-import type { AddressInfo } from "node:net";
+import { freePort } from "./ports.ts";
 
 /** A request that went through, or was to. */
 export interface Seen {
@@ -56,11 +56,12 @@ export class StoreProxy {
   }
 
   async start(): Promise<void> {
+    // Not one that the system gives out: while it is down, a connection could be given its port.
+    if (this.#port === 0) this.#port = await freePort();
     this.#server = createServer((request, response) => this.#serve(request, response));
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#server.listen(this.#port, "127.0.0.1", resolve);
     await promise;
-    this.#port = (this.#server.address() as AddressInfo).port;
   }
 
   /** Goes down, breaking what is open; `start` brings it back on the same port. */

@@ -1,5 +1,4 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { contentName, parseContentName } from "../../../../protocol/content.ts";
 import {
   AddInlineContents,
@@ -25,6 +24,7 @@ import {
 } from "../../../../protocol/runner.ts";
 import type { Transform } from "../../../../protocol/spec.ts";
 import { TreeHash } from "../../../../runner/lib/tree-hash.ts";
+import { freePort } from "../../../support/ports.ts";
 import { FIRST_WIRE } from "./first-wire.ts";
 
 export const KEY = { accessKeyId: "test-key", secretAccessKey: "test-secret" };
@@ -131,11 +131,12 @@ export class FakeGateway {
   }
 
   async start(): Promise<void> {
+    // Not one that the system gives out: while it is down, a connection could be given its port.
+    if (this.#port === 0) this.#port = await freePort();
     this.#server = createServer((request, response) => void this.#serve(request, response));
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#server.listen(this.#port, "127.0.0.1", resolve);
     await promise;
-    this.#port = (this.#server.address() as AddressInfo).port;
   }
 
   /** Goes down as a killed process does; `start` brings it back on the same port. */
