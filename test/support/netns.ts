@@ -187,11 +187,19 @@ async function freeSubnet(): Promise<string> {
 
 /** Of test processes that are gone. A namespace takes its links along. */
 async function removeLeftovers(): Promise<void> {
-  for (const line of (await mustRun(["ip", "netns", "list"])).split("\n")) {
-    const name = line.split(" ")[0] ?? "";
+  for (const name of await namespaces()) {
     const owner = new RegExp(`^${NAMESPACES}([0-9]+)-`).exec(name)?.[1];
-    if (owner && !isRunning(Number(owner))) await removeNamespace(name);
+    if (!owner || isRunning(Number(owner))) continue;
+    await removeNamespace(name).catch(async (error: unknown) => {
+      // Another test process may clear it away at the same time.
+      if ((await namespaces()).includes(name)) throw error;
+    });
   }
+}
+
+async function namespaces(): Promise<string[]> {
+  const lines = (await mustRun(["ip", "netns", "list"])).split("\n");
+  return lines.map((line) => line.split(" ")[0] ?? "");
 }
 
 function isRunning(pid: number): boolean {
