@@ -1,5 +1,4 @@
 import { readdirSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { inPages } from "../../../cli/files/entry-pages.ts";
@@ -7,7 +6,14 @@ import { JsonSplitter } from "../../../cli/files/split/json-splitter.ts";
 import { LineSplitter } from "../../../cli/files/split/line-splitter.ts";
 import type { RecordSplitter } from "../../../cli/files/split/record-splitter.ts";
 import { ValueSplitter } from "../../../cli/files/split/value-splitter.ts";
-import { type DevServer, ROOT, sluice, startDevServer } from "../../support/dev-server.ts";
+import {
+  type DevServer,
+  ROOT,
+  sluice,
+  sluiceCommand,
+  sluiceEnv,
+  startDevServer,
+} from "../../support/dev-server.ts";
 import { doorVariables } from "../../support/keys.ts";
 import { type Ended, run } from "../../support/processes.ts";
 import { seededRandom, testSeed } from "../../support/random.ts";
@@ -348,14 +354,25 @@ describe("sluice cp --split", () => {
   });
 
   test("puts files that are too large for memory, and leaves no temporary ones", REST, async () => {
-    const spools = (): string[] => readdirSync(tmpdir()).filter((name) => name.startsWith("sluice-split-"));
-    const before = spools();
+    // A folder of its own: in the machine's other commands have theirs.
+    const TMPDIR = scratchFolder();
     const line = `${"0123456789abcdef".repeat(6000)}\n`;
     const text = line.repeat(100);
-    await ok("cp", "--create", "--split", "line", "--per-file", "99", file("big", text), "s3://master.big");
+    const put = [
+      "cp",
+      "--create",
+      "--split",
+      "line",
+      "--per-file",
+      "99",
+      file("big", text),
+      "s3://master.big",
+    ];
+    const env = { ...sluiceEnv(server), TMPDIR };
+    expect(await run(sluiceCommand(put), { cwd: ROOT, env })).toMatchObject({ code: 0, stderr: "" });
     expect((await s3.get("master.big", "0000000000000000"))?.toString()).toBe(line.repeat(99));
     expect((await s3.get("master.big", "0000000000000001"))?.toString()).toBe(line);
-    expect(spools()).toEqual(before);
+    expect(readdirSync(TMPDIR)).toEqual([]);
   });
 
   test("stages in an open commit", REST, async () => {

@@ -7,9 +7,15 @@ import { claimPort } from "../../../embedded/port.ts";
 const HOST = "127.0.0.1";
 const RANGE = "/proc/sys/net/ipv4/ip_local_port_range";
 
+/** Listens on a port, unless another program of the machine does already. */
 async function squat(port: number): Promise<{ close(): Promise<unknown> }> {
   const server = createServer();
-  await new Promise<void>((resolve) => server.listen(port, HOST, resolve));
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error: NodeJS.ErrnoException) =>
+      error.code === "EADDRINUSE" ? resolve() : reject(error),
+    );
+    server.listen(port, HOST, resolve);
+  });
   return { close: () => new Promise((resolve) => server.close(resolve)) };
 }
 
