@@ -89,7 +89,7 @@ describe.skipIf(!HAS_CHROMIUM)("the graph", () => {
     });
     await logIn("/graph");
     await node("pipeline:report").waitFor();
-    expect(await drawn()).toEqual([
+    await soon(drawn).toEqual([
       "bucket:master.masks",
       "bucket:master.photos",
       "pipeline:etl-clean",
@@ -128,7 +128,7 @@ describe.skipIf(!HAS_CHROMIUM)("the graph", () => {
     await logIn("/graph");
     await page.getByLabel("Find, with all before and after").fill("clean");
     await page.getByText("1 found; 4 with all that is before and after it").waitFor();
-    expect(await drawn()).toEqual([
+    await soon(drawn).toEqual([
       "(bucket:master.masks)",
       "(pipeline:lonely)",
       "bucket:master.photos",
@@ -148,7 +148,7 @@ describe.skipIf(!HAS_CHROMIUM)("the graph", () => {
     await page.getByText("Fold by prefix").click();
     await page.getByRole("checkbox", { name: "etl- 2" }).check();
     await node("fold:etl-").waitFor();
-    expect(await drawn()).toEqual(["bucket:master.masks", "fold:etl-", "pipeline:lonely", "pipeline:report"]);
+    await soon(drawn).toEqual(["bucket:master.masks", "fold:etl-", "pipeline:lonely", "pipeline:report"]);
     expect(await node("fold:etl-").textContent()).toContain("2 pipelines");
     await node("fold:etl-").click();
     await node("pipeline:etl-clean").waitFor();

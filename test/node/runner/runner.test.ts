@@ -95,14 +95,14 @@ describe(`an agent (${ANY_TOOL})`, () => {
 
   needs("kills a command that runs longer than it may, with all that it started, and says so", async () => {
     sh("case $(basename $in) in slow) echo begun; sleep 600 & sleep 600 ;; *) touch /pfs/out/quick ;; esac");
-    stage.gateway.datumTimeout = "1s500ms";
+    stage.gateway.datumTimeout = "4s500ms";
     stage.gateway.add("slow", "quick");
     await stage.runner();
     await stage.reported(2);
     expect(failures()).toMatchObject([
       {
         exitCode: null,
-        reason: "the command ran longer than 1s500ms (datumTimeout)",
+        reason: "the command ran longer than 4s500ms (datumTimeout)",
         blame: "datum",
         log: "begun\n",
       },
