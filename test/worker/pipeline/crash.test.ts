@@ -59,7 +59,7 @@ describe("a pipeline that crashes", () => {
     });
     await crash("bell");
     await alarm("bell");
-    expect(await query("bell", "SELECT n, state FROM jobs")).toEqual([{ n: 1, state: "running" }]);
+    await expect.poll(() => query("bell", "SELECT n, state FROM jobs")).toEqual([{ n: 1, state: "running" }]);
   });
 
   it("while it is being made is made by its alarm", async () => {
@@ -77,7 +77,9 @@ describe("a pipeline that crashes", () => {
     // Killed before its first row there is nothing to go on with: the caller heard of no success either.
     if (!begun) await pipelineOf("saga").create(spec);
     await alarm("saga");
-    expect(await pipelineOf("saga").inspect()).toMatchObject({ ok: true, pipeline: { state: "active" } });
+    await expect
+      .poll(() => pipelineOf("saga").inspect())
+      .toMatchObject({ ok: true, pipeline: { state: "active" } });
     await workUntil(pipelineOf("saga"), { jobs: 1 });
     expect(await allJobs(pipelineOf("saga"))).toHaveLength(1);
   });
@@ -95,9 +97,9 @@ describe("a pipeline that crashes", () => {
       await scheduler.wait(5);
     }
     await insist(async () => alarm("slice"));
-    expect(await query("slice", "SELECT total, open, state FROM jobs")).toEqual([
-      { total: 3000, open: 3000, state: "running" },
-    ]);
+    await expect
+      .poll(() => query("slice", "SELECT total, open, state FROM jobs"))
+      .toEqual([{ total: 3000, open: 3000, state: "running" }]);
     expect(await query("slice", "SELECT count(*) AS count FROM datums")).toEqual([{ count: 3000 }]);
   });
 

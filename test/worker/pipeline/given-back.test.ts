@@ -304,9 +304,9 @@ describe("jobs that are listed no more", () => {
     const listed = await allJobs(pipeline);
     expect(listed[0]?.id).toBe(second?.id);
     expect(listed).toHaveLength(2);
-    expect((await catalogue.jobs.list({ pipeline: "listed", limit: 10 })).map(({ id }) => id)).toEqual(
-      listed.map(({ id }) => id).reverse(),
-    );
+    await expect
+      .poll(async () => (await catalogue.jobs.list({ pipeline: "listed", limit: 10 })).map(({ id }) => id))
+      .toEqual(listed.map(({ id }) => id).reverse());
     const page = await pipeline.jobs({ limit: 1 });
     expect(await pipeline.jobs({ limit: 1, after: page.next ?? "" })).toMatchObject({ next: null });
     const asked = { job: first?.id ?? "", path: "a.out", after: null, limit: 10 };
@@ -356,7 +356,7 @@ describe("jobs that are listed no more", () => {
     await query("waits", `UPDATE jobs SET n = n + ${KEPT_JOBS} + 200 WHERE n = 2`);
     await ringAlarms("waits");
     expect(await allJobs(pipeline)).toHaveLength(2);
-    expect(await catalogue.jobs.list({ pipeline: "waits", limit: 10 })).toHaveLength(2);
+    await expect.poll(() => catalogue.jobs.list({ pipeline: "waits", limit: 10 })).toHaveLength(2);
   });
 });
 
@@ -366,7 +366,7 @@ describe("a deleted pipeline", () => {
     const [uid] = await query<{ uid: string }>("dead", "SELECT uid FROM pipeline");
     const [job] = await allJobs(pipeline);
     if (!job || !uid) throw new Error("no job");
-    expect(await catalogue.jobs.list({ pipeline: "dead", limit: 10 })).toHaveLength(2);
+    await expect.poll(() => catalogue.jobs.list({ pipeline: "dead", limit: 10 })).toHaveLength(2);
     await pipeline.destroy({ keepOutput: false });
     await expect.poll(() => query("dead", "SELECT state FROM pipeline")).toEqual([{ state: "deleted" }]);
     expect(await catalogue.jobs.list({ pipeline: "dead", limit: 10 })).toEqual([]);

@@ -79,7 +79,7 @@ describe("jobTimeout", () => {
     expect((await due())[0]?.due).toBeGreaterThan(Date.now() + 3_500_000);
     await workUntil(pipeline, { jobs: 1 });
     await runDurableObjectAlarm(env.PIPELINE.getByName("clock"));
-    expect(await due()).toEqual([]);
+    await expect.poll(due).toEqual([]);
   });
 
   it("does not count the time that a job waited for those before it", async () => {
