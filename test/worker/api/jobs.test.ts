@@ -149,6 +149,8 @@ describe("GET /jobs/{id}/summary", () => {
     ]);
     expect(summary.failed[0]?.inputs).toEqual([{ name: "sums-in", path: datum.inputs[0]?.path }]);
     expect(summary.failed[0]?.log).toEqual(Array.from({ length: 10 }, (_, n) => `line ${n + 20}`));
+    // A job that has ended changes no more.
+    await soon(async () => JobSummary.parse(await good(ask)).job.finishedAt ?? undefined);
     const etag = (await api(ask)).headers.get("etag") ?? "";
     expect((await api(ask, { headers: { "if-none-match": etag } })).status).toBe(304);
     expect(await failed("GET /jobs/01ARZ3NDEKTSV4RRFFQ69G5FAV/summary")).toMatchObject({ code: "NoSuchJob" });
