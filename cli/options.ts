@@ -30,11 +30,11 @@ export function withPages(
   { byDefault, most }: PageSizes,
   { of, place = "id" }: { of: string; place?: string },
 ): Command {
-  const all = new Option("--all", "all of them, as into a pipe or a file without --limit").conflicts("limit");
+  const all = new Option("--all", "all of them, on a terminal too").conflicts("limit");
   return command
     .option(
       "--limit <number>",
-      `at most so many; on a terminal ${byDefault}, if nothing else is said`,
+      `at most so many, up to ${most} (default: ${byDefault} on a terminal, else all)`,
       wholeNumber({ min: 1, max: most }),
     )
     .addOption(all)
@@ -75,7 +75,7 @@ export async function entriesOf<Entry>(
 
 /** Adds `--json` and `--data`, and examples at the end of the help. */
 export function withClientOptions(command: Command, ...examples: readonly string[]): Command {
-  const text = "data folder of a local gateway, for its key and endpoint";
+  const text = "data folder of a gateway on this machine, for its key and endpoint, if no variable says them";
   return withExamples(withJson(command).option("--data <folder>", text, DEFAULT_DATA), ...examples);
 }
 
@@ -116,7 +116,7 @@ export interface NoteOptions {
 export function withNote(command: Command): Command {
   return command
     .option("--message <text>", "say what the commit is for; kept with it, for all who may read the branch")
-    .option("--meta <key=value>", "keep this with the commit as well; may be given several times", addMeta);
+    .option("--meta <key=value>", "keep this with the commit as well; may be repeated", addMeta);
 }
 
 /** What the options say, held to what a commit keeps before anything is sent. */

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { Command } from "commander";
+import { Command, type Help } from "commander";
 import { withExamples } from "./options.ts";
 
 const PACKAGE = join(import.meta.dirname, "../package.json");
@@ -52,6 +52,11 @@ export async function runProgram(given: readonly string[], { out, err }: HelpOut
     .version(version)
     .exitOverride()
     .configureOutput({ writeOut: out, writeErr: err, outputError: () => {} })
+    // What groups are made with as well: their lists are short, and the rest stands in the help of each command.
+    .configureHelp({
+      subcommandTerm: termOf,
+      subcommandDescription: (command) => command.summary() || gistOf(command),
+    })
     .helpCommand(false);
   withExamples(
     program,
@@ -62,7 +67,7 @@ export async function runProgram(given: readonly string[], { out, err }: HelpOut
     "sluice job list --pipeline edges",
   ).addHelpText(
     "after",
-    "\nWhere the gateway is, is read from SLUICE_ENDPOINT, SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY\n(else from the AWS_ names, else from the data folder of a gateway on this machine).",
+    "\nWhere the gateway is, is read from SLUICE_ENDPOINT, SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY\n(else from the AWS_ names, else from the data folder of a gateway on this machine).\n\nExit codes: 0 done, 1 refused or failed, 2 something was typed wrong, 3 a job failed, 4 a datum that\nwas run again made something else, 5 a job was stopped, 6 time is up, 7 what was named is not there,\n8 no gateway answers.",
   );
   // `sluice help job wait` is `sluice job wait --help`.
   const args = given[0] === "help" ? [...given.slice(1), "--help"] : given;
@@ -74,7 +79,25 @@ export async function runProgram(given: readonly string[], { out, err }: HelpOut
   if (named === "--version" || named === "-V") wanted.length = 0;
   for (const add of await Promise.all(wanted.map((load) => load?.()))) add?.(program);
   for (const group of program.commands) addAliases(group);
+  for (const group of [program, ...program.commands]) sayMore(group);
   await program.parseAsync(args, { from: "user" });
+}
+
+/** How a command stands in a list of them: its name and its shorter one. */
+function termOf(command: Parameters<Help["subcommandTerm"]>[0]): string {
+  return [command.name(), ...command.aliases()].join(", ");
+}
+
+/** What a command does, in the first words of its description. */
+function gistOf(command: Pick<Command, "description">): string {
+  return command.description().replace(/[.:;]\s.*|[.]$/s, "");
+}
+
+/** Says where the options and examples of the commands of a group are. */
+function sayMore(group: Command): void {
+  if (group.commands.length === 0) return;
+  const words = [group.parent?.name() ?? "", group.name()].join(" ").trim();
+  group.addHelpText("after", `\n'${words} <command> --help' has the options of a command, and examples.`);
 }
 
 /** Shorter words, for those who are used to them. */

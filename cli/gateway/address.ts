@@ -53,9 +53,9 @@ export function parseFileAddress(text: string): Address {
   return address;
 }
 
-/** An address that must name a bucket alone. */
+/** An address that must name a bucket alone, with or without `s3://`. */
 export function parseBucketAddress(text: string): Address {
-  const address = parseAddress(text);
+  const address = parseAddress(isAddress(text) ? text : `${SCHEME}${text}`);
   if (address.path !== "") throw new UsageError(`'${text}' must name a bucket alone: s3://<branch>.<repo>`);
   return address;
 }

@@ -12,7 +12,7 @@ export interface RunnerTerms extends Omit<RunnerFlags, "node" | "data" | "execut
   readonly executor: string;
 }
 
-/** What an option that may be given several times comes to. */
+/** What an option that may be repeated comes to. */
 function another(value: string, before: readonly string[] = []): string[] {
   return [...before, value];
 }
@@ -29,7 +29,7 @@ export function withRunnerTerms(command: Command): Command {
     .addOption(
       new Option(
         "--egress-environment <url>",
-        "what the credentials of this environment may be used for by egress without a secret, such as s3://bucket/dir; may be given again. SLUICE_EGRESS_ENVIRONMENT: with commas; default: nothing",
+        "what the credentials of this environment may be used for by egress without a secret, such as s3://bucket/dir; may be repeated (default: nothing, env: SLUICE_EGRESS_ENVIRONMENT, with commas)",
       ).argParser(another),
     )
     .addOption(
@@ -42,12 +42,15 @@ export function withRunnerTerms(command: Command): Command {
       "--wait-for-engine",
       "start although no container engine answers, and go on looking for one: jobs say what they wait for",
     )
-    .option("--cache-size <size>", "how much input the node keeps for later datums, such as 500m or 20g; 20g")
+    .option(
+      "--cache-size <size>",
+      "how much input the node keeps for later datums, such as 500m or 100g (default: 20g)",
+    )
     .option(
       "--max-running <number>",
-      "commands that run here at once, of all pipelines; the larger of 16 and 4 a core",
+      "commands that run here at once, of all pipelines (default: 4 for each core, and at least 16)",
     )
-    .option("--max-workers <number>", "workers here, those included that wait for work; 256");
+    .option("--max-workers <number>", "workers here, those included that wait for work (default: 256)");
 }
 
 /** Adds the options that say how commands are run, and what they see and take of this machine. */
@@ -68,12 +71,12 @@ export function withSandboxTerms(command: Command): Command {
     )
     .option(
       "--network <name>",
-      "the network of containers: none, host, bridge, or one that the engine has; its default",
+      "the network of containers: none, host, bridge, or one that the engine has (default: the engine's own)",
     )
-    .option("--memory <size>", "memory that one worker may take, such as 2g")
-    .option("--cpus <number>", "cores that one worker may take, such as 1.5")
-    .option("--pids <number>", "processes and threads that one worker may have at a time")
-    .option("--disk <size>", "what a datum may write to /pfs/out, such as 10g");
+    .option("--memory <size>", "memory that one worker may take, such as 2g (default: no limit)")
+    .option("--cpus <number>", "cores that one worker may take, such as 1.5 (default: no limit)")
+    .option("--pids <number>", "processes and threads that one worker may have at a time (default: no limit)")
+    .option("--disk <size>", "what a datum may write to /pfs/out, such as 10g (default: no limit)");
 }
 
 /** Of a command's options those that a runner takes. */

@@ -6,16 +6,29 @@ import { jsonFault } from "./json-fault.ts";
 
 const BYTE_ORDER_MARK = "\ufeff";
 
-/** Reads a pipeline specification, an object in JSON or, by the ending of its file, in YAML; `-` is stdin, which is JSON. */
+/** What a name that ends so holds, whatever is in it. */
+const LANGUAGES: Readonly<Record<string, "json" | "yaml">> = {
+  ".json": "json",
+  ".yaml": "yaml",
+  ".yml": "yaml",
+};
+
+/**
+ * Reads a pipeline specification, an object in JSON or YAML; `-` is stdin. The ending of the name says which of the two it is.
+ * Stdin has none, nor has what a shell makes of `<(…)`: there it is how the text begins.
+ */
 export async function readSpecFile(file: string): Promise<unknown> {
   const content = await (file === "-" ? text(process.stdin) : readSpec(file));
   const bare = content.startsWith(BYTE_ORDER_MARK) ? content.slice(1) : content;
-  if (!isYamlName(file)) return parseSpec(bare, file);
-  return oneObject((await import("./yaml.ts")).parseYaml(bare, file), file);
+  const language = LANGUAGES[extname(file).toLowerCase()] ?? languageOf(bare);
+  const source = file === "-" ? "stdin" : file;
+  if (language === "json") return parseSpec(bare, source);
+  return oneObject((await import("./yaml.ts")).parseYaml(bare, source), source);
 }
 
-function isYamlName(file: string): boolean {
-  return [".yaml", ".yml"].includes(extname(file).toLowerCase());
+/** An object or a list in JSON begins with its bracket. An empty text is told as JSON, too. */
+function languageOf(content: string): "json" | "yaml" {
+  return /^\s*([{[]|$)/.test(content) ? "json" : "yaml";
 }
 
 async function readSpec(file: string): Promise<string> {
@@ -29,11 +42,10 @@ async function readSpec(file: string): Promise<string> {
 }
 
 /** Throws a CliError that shows the place of the fault and, if the text is something else than JSON, says what to do. */
-export function parseSpec(content: string, file: string): unknown {
-  const source = file === "-" ? "stdin" : file;
+export function parseSpec(content: string, source: string): unknown {
   const fault = jsonFault(content);
   if (fault) {
-    throw new CliError(`${source} is not JSON: ${problemOf(content, fault)}${hintFor(content, file)}`, {
+    throw new CliError(`${source} is not JSON: ${problemOf(content, fault)}${hintFor(content)}`, {
       code: "BadJson",
     });
   }
@@ -41,6 +53,10 @@ export function parseSpec(content: string, file: string): unknown {
 }
 
 function oneObject(spec: unknown, source: string): unknown {
+  if (typeof spec === "string") {
+    const message = `${source} holds text and no fields, from line 1 on: a specification begins with {, or in YAML with a field such as pipeline:`;
+    throw new CliError(message, { code: "BadSpec" });
+  }
   if (!Array.isArray(spec)) return spec;
   throw new CliError(
     `${source} holds a list of ${spec.length}: a specification is one object, so give each pipeline a file of its own`,
@@ -55,9 +71,7 @@ function problemOf(
   return content.trim() === "" ? "it is empty" : `line ${line}, column ${column}: ${problem}`;
 }
 
-function hintFor(content: string, file: string): string {
+function hintFor(content: string): string {
   if (!/^(---|\w+:(\s|$))/m.test(content) || content.trimStart().startsWith("{")) return "";
-  const how =
-    file === "-" ? "in a file whose name ends in .yaml, it is read" : "name it .yaml, and it is read";
-  return `; it looks like YAML: ${how}`;
+  return "; it looks like YAML: name it .yaml, and it is read";
 }

@@ -13,7 +13,7 @@ export function addBranch(program: Command): void {
   const group = program
     .command("branch")
     .summary(
-      "list the branches of a repo, show one, make one of any commit, delete one, make them public, protect them, set their Last-Modified, say how much of their history stays",
+      "list, inspect, create, delete branches; make them public, protect them, say how much of their history stays and what Last-Modified is",
     )
     .helpCommand(false)
     .description("Branches: each is a bucket, s3://<branch>.<repo>.");

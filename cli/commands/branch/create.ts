@@ -26,9 +26,9 @@ export function addBranchCreate(group: Command): void {
     .description(
       "Makes a branch, and its repo if that does not exist yet. With --from it has what a commit of another branch has: names are copied and bytes are not, so it costs the same however large the files are, and from then on each branch goes its own way. It may be deleted, and so may the other one, without a loss to either. Needs admin on the new branch's repo and read on the other's. Done again with the same --from, it does the same as before.",
     )
-    .argument("<bucket>", "<branch>.<repo>, with or without s3://")
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
     .option(
-      "--from <bucket[@commit]>",
+      "--from <branch[@commit]>",
       "<branch>.<repo> to begin with: its newest commit, or the one of this id or tag",
     )
     .option("--no-wait", "end as soon as the branch is there, before it can be read")

@@ -18,7 +18,7 @@ export function addBranchInspect(group: Command): void {
     .description(
       "Shows a branch: its newest commit, what it was made from, how much of its history stays, and its other settings.",
     )
-    .argument("<branch>", "s3://<branch>.<repo>")
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
     .action((text: string, options: ClientOptions) => {
       const address = parseBranch(text);
       return withClient(options, async (client) => {

@@ -21,7 +21,7 @@ export function addBranchKeep(group: Command): void {
     .description(
       "Says how much of a branch's history stays, or shows it. With --commits and --days together, a commit stays while either says so. The newest commit always stays. Commits that are older answer NoSuchVersion from then on and do not come back, also if more is kept later; the space of what only they had is given back in the background.\n\nWhat a tag names, a branch was made from, an open commit began with or an input of a pipeline starts after stays for as long as that does, and so does what pipelines have not worked off. Needs the level admin.",
     )
-    .argument("<branch>", "s3://<branch>.<repo>")
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
     .option(
       "--commits <n>",
       "the newest commits stay, so many of them",

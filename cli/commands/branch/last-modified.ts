@@ -18,7 +18,7 @@ export function addBranchLastModified(group: Command): void {
     .description(
       "Sets what Last-Modified of an object of the branch is: with 'object' the time of the commit that wrote it, as tools expect that compare times, such as 'aws s3 sync'; with 'branch' that of the branch's newest commit. 'default' is what the gateway is set to (SLUICE_LAST_MODIFIED). Deleting the branch ends the setting.",
     )
-    .argument("<branch>", "s3://<branch>.<repo>")
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
     .addArgument(
       new Argument("<object|branch|default>", "whose time it is").choices([...LAST_MODIFIED, "default"]),
     )

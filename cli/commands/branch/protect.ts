@@ -21,7 +21,7 @@ export function addBranchProtect(group: Command): void {
     .description(
       "Lets one access key alone, or one pipeline, write to a branch, or ends that. Every other write is refused, also that of the root key: puts, deletions, commits, open commits and uploads that began before, and the deletion of the branch. A key with the level admin can always end it with --off.\n\nThe output of a pipeline is written by its jobs alone anyway; --pipeline keeps it so when the pipeline is deleted and its output stays.",
     )
-    .argument("<branch>", "s3://<branch>.<repo>")
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
     .option("--key <id>", "only this access key may write; how its id begins is enough")
     .option("--pipeline <name>", "only this pipeline may write, whose output the branch is", name)
     .option("--off", "whoever may write in the repo may write again")

@@ -13,7 +13,7 @@ export function addBranchPublic(group: Command): void {
     .description(
       "Makes a branch public, or ends that. Anybody reads and lists a public branch without a key, and its commits and tags, so also what was deleted there; but no open commits. 'off' holds at once. Deleting the branch ends it, too.\n\nBrowsers show its files in a sandbox if the gateway's own address is used. Which pages from elsewhere may read them is said by the CORS rules of the bucket ('aws s3api put-bucket-cors').",
     )
-    .argument("<branch>", "s3://<branch>.<repo>")
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
     .argument("<on|off>", "whether everybody may read it", onOrOff)
     .action((text: string, isPublic: boolean, options: ClientOptions) => {
       const { repo, branch, bucket } = parseBranch(text);

@@ -11,7 +11,7 @@ export function addCommitAbort(group: Command): void {
   const command = group
     .command("abort")
     .description("Forgets an open commit and all that was put into it. Does nothing if it is gone already.")
-    .argument("<open commit>", "its bucket: s3://<session>.<branch>.<repo>")
+    .argument("<open commit>", "its bucket, as 'sluice commit start' printed it; with or without s3://")
     .action((text: string, options: ClientOptions) => {
       const open = parseOpenCommit(text);
       return withClient(options, async (client) => {

@@ -19,7 +19,7 @@ export function addCommitFinish(group: Command): void {
     .description(
       "Makes one commit of an open commit, however large it is, and prints the commit's id. Done again, it prints the same. If a write into it had a condition (If-Match, If-None-Match) and the branch has changed there since, nothing is committed, the paths are printed and the open commit stays open.",
     )
-    .argument("<open commit>", "its bucket: s3://<session>.<branch>.<repo>")
+    .argument("<open commit>", "its bucket, as 'sluice commit start' printed it; with or without s3://")
     .action((text: string, options: ClientOptions & NoteOptions) => {
       const open = parseOpenCommit(text);
       const said = saidOf(options);

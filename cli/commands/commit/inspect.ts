@@ -38,7 +38,7 @@ export function addCommitInspect(group: Command): void {
     .option("--path <path>", "a file of the commit")
     .option(
       "--limit <number>",
-      "at most so many datums",
+      `at most so many datums, up to ${MAX_LIST_MAKERS}`,
       wholeNumber({ min: 1, max: MAX_LIST_MAKERS }),
       MAX_LIST_MAKERS,
     )

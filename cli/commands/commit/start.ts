@@ -15,10 +15,10 @@ export function addCommitStart(group: Command): void {
     .description(
       "Opens a commit and prints its bucket. Any S3 tool, and sluice cp and rm, may fill it with any number of puts and deletes; nothing of it is seen in the branch until it is finished.",
     )
-    .argument("<bucket>", "s3://<branch>.<repo>")
+    .argument("<branch>", "<branch>.<repo>, with or without s3://")
     .option(
       "--ttl <time>",
-      "forget it when nothing is added for so long, such as 24h (default: what the gateway is set to)",
+      "forget it when nothing is added for so long, such as 30m or 24h (default: what the gateway is set to)",
       duration,
     )
     .action((text: string, options: ClientOptions & NoteOptions & { readonly ttl?: string }) => {

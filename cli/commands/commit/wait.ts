@@ -26,7 +26,7 @@ export function addCommitWait(group: Command): void {
     .argument("<bucket[@commit]>", "<branch>.<repo>: its newest commit, or the one of this id or tag")
     .option(
       "--timeout <seconds>",
-      "wait no longer than this",
+      "wait no longer than this (default: until it has ended)",
       wholeNumber({ min: 1, max: MAX_TIMEOUT_SECONDS }),
     )
     .action((text: string, options: Options) => {

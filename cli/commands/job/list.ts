@@ -51,7 +51,7 @@ export function addJobList(group: Command): void {
     .option("--pipeline <name>", "only those of this pipeline", name)
     .option(
       "--commit <bucket@commit>",
-      "only those that read this commit of a branch, <branch>.<repo>@<commit or tag>, or had it as an input still",
+      "only those that had this commit as an input, <branch>.<repo>@<commit or tag>",
     )
     .addOption(new Option("--state <state>", "only those in this state").choices(JobState.options))
     .option("--watch", "go on as they change")

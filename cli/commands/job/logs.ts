@@ -34,7 +34,7 @@ export function addJobLogs(group: Command): void {
     )
     .argument("[id]", "the job, or how its id begins")
     .option("--pipeline <name>", "the newest job of this pipeline", name)
-    .option("--datum <id>", "only this datum, as in `sluice job datums`; the first digits are enough")
+    .option("--datum <id>", "only this datum, as in 'sluice job datums'; the first digits are enough")
     .option("--failed", "only the datums that failed, one after the other")
     .option(
       "--tail <number>",

@@ -29,7 +29,7 @@ export function addJobWait(group: Command): void {
     .option("--pipeline <name>", "the newest job of this pipeline", name)
     .option(
       "--timeout <seconds>",
-      "wait no longer than this",
+      "wait no longer than this (default: until it has ended)",
       wholeNumber({ min: 1, max: MAX_TIMEOUT_SECONDS }),
     )
     .action((text: string | undefined, options: Options) => {

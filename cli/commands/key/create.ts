@@ -9,7 +9,7 @@ interface Options extends ClientOptions {
   readonly level?: KeyLevel;
   readonly repo?: readonly string[];
   readonly pipelines?: true;
-  readonly description: string;
+  readonly description?: string;
 }
 
 /** `sluice key create` */
@@ -20,13 +20,13 @@ export function addKeyCreate(group: Command): void {
       "Creates an access key and prints it, as the variables by which sluice, the AWS tools and rclone find it. Its secret is shown now and never again.\n\nLevels, of the first three each with those before it: read lists and reads; write also writes and deletes files; admin also creates and deletes buckets and deletes pipelines, and without --repo creates, updates and starts pipelines and handles keys. runner is apart from these: it is what a runner needs, and reads and writes only what the datums that it has leased name.\n\nA pipeline runs code on the nodes, so a key with --repo needs --pipelines to create, update and start pipelines. The pipeline and all of its inputs must be in its repos.",
     )
     .addOption(
-      new Option("--level <level>", "what it may do; read, or with --pipelines admin").choices(
+      new Option("--level <level>", "what it may do (default: read; with --pipelines: admin)").choices(
         KeyLevel.options,
       ),
     )
-    .option("--repo <name>", "only in this repo; may be repeated", collectNames)
+    .option("--repo <name>", "only in this repo; may be repeated (default: in all)", collectNames)
     .option("--pipelines", "it may create, update and start pipelines there: for level admin")
-    .option("--description <text>", "what it is for", description, "")
+    .option("--description <text>", "what it is for", description)
     .action((options: Options) =>
       withClient(options, async (client) => {
         const wish: KeyWish = {
@@ -34,7 +34,7 @@ export function addKeyCreate(group: Command): void {
           repos: options.repo ? [...options.repo] : null,
           // A gateway of before this right does not know the field.
           ...(options.pipelines && { pipelines: true }),
-          description: options.description,
+          description: options.description ?? "",
         };
         const key = await client.call(KeyCreated, { method: "POST", path: "/keys", json: wish });
         if (options.json) return printJson(key);

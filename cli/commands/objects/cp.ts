@@ -45,12 +45,13 @@ export function addCp(program: Command): void {
   const command = program
     .command("cp")
     .summary("copy files to, from and between buckets")
+    .usage("[options] <from...> <to>")
     .description(
       "Copies files, or with -r what is in folders, between this machine and a bucket, or from bucket to bucket. Files that go into a bucket together are one commit, however many they are, and what the branch has already is not sent again; a file that is there with the same bytes keeps its Content-Type and metadata. Into the bucket of an open commit ('sluice commit start') they are staged. From the bucket of a commit or a tag, s3://<x>.<branch>.<repo>, files come as they were then.\n\nThe last path is where they go. Several sources go to a folder, each by its own name. In an address, * and ? stand for what is in one name, ** also for '/' (in quotes, or the shell looks for files of its own). As a source, - is stdin; as the target, stdout.\n\nWith --split, a file or, as -, what comes on stdin is cut into many files in one commit: behind each line, or between JSON values, which come one after the other or as the elements of one array. They are named 0000000000000000, 0000000000000001 and so on, with the ending of the file.",
     )
     .argument(
       "<from...>",
-      "local paths, or s3://<branch>.<repo>/<path>; then where they go, a path of either kind",
+      "local paths, or s3://<branch>.<repo>/<path>; the last one, <to>, is where they go",
     )
     .option("-r, --recursive", "whole folders")
     .option("--create", "make the bucket if it does not exist")

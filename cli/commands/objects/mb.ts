@@ -14,7 +14,7 @@ export function addMb(program: Command): void {
     .description(
       "Makes a bucket, which is a branch; and its repo, if that does not exist yet. Says so if the name is not reached by a host of its own (virtual-host addressing).",
     )
-    .argument("<bucket>", "s3://<branch>.<repo>; s3://<repo> is its branch master")
+    .argument("<bucket>", "<branch>.<repo>, with or without s3://; <repo> alone is its branch master")
     .action((text: string, options: ClientOptions) => {
       const address = parseBranchBucket(text);
       const { bucket } = address;

@@ -34,12 +34,13 @@ export function addMv(program: Command): void {
   const command = program
     .command("mv")
     .summary("move files to, from, between and inside buckets")
+    .usage("[options] <from...> <to>")
     .description(
-      "Moves files, or with -r what is in folders: copies them as 'sluice cp' does, then removes them where they were. Inside one branch that is one commit, which brings no bytes here. Between two buckets it is a commit in each; if something comes between, the files are in both, and in none never. A file that was changed meanwhile stays where it was.",
+      "Moves files, or with -r what is in folders: copies them as 'sluice cp' does, then removes them where they were. Inside one branch that is one commit, which brings no bytes here. Between two buckets it is a commit in each; if something comes between, the files are in both, and never in none. A file that was changed meanwhile stays where it was.",
     )
     .argument(
       "<from...>",
-      "local paths, or s3://<branch>.<repo>/<path>; then where they go, a path of either kind",
+      "local paths, or s3://<branch>.<repo>/<path>; the last one, <to>, is where they go",
     )
     .option("-r, --recursive", "whole folders")
     .action((paths: string[], options: Options) => move(paths, options));

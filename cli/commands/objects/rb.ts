@@ -33,7 +33,7 @@ function withRemoval(command: Command): Command {
     .description(
       "Removes a bucket, which is a branch. With the last branch of a repo the repo is gone too. One that holds files, or that a pipeline reads, is removed only with --force; to such a pipeline its input is then empty.",
     )
-    .argument("<bucket>", "s3://<branch>.<repo>")
+    .argument("<bucket>", "<branch>.<repo>, with or without s3://; <repo> alone is its branch master")
     .option("--force", "also a bucket that holds files, or that a pipeline reads")
     .action((text: string, options: Options) => {
       const { bucket } = parseBranchBucket(text);

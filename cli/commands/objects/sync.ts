@@ -53,7 +53,7 @@ export function addSync(program: Command): void {
     .option("--dry-run", "say what would be done, and do nothing")
     .option(
       "--exclude <pattern>",
-      "leave this alone on both sides: a name, such as '*.tmp', at any depth, or with a / a path from the top, where ** stands for any folders; may be given several times",
+      "leave this alone on both sides: a name, such as '*.tmp', at any depth, or with a / a path from the top, where ** stands for any folders; may be repeated",
       (value: string, before: readonly string[] = []) => [...before, value],
     )
     .option("--create", "make the bucket if it does not exist")

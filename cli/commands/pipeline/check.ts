@@ -20,7 +20,7 @@ export function addPipelineCheck(group: Command): void {
     .description(
       "Says what a spec would come to, its workers and its first datums, or every problem in it. Makes nothing.",
     )
-    .requiredOption("-f, --file <spec>", "file with the spec; - reads stdin")
+    .requiredOption("-f, --file <spec>", "file with the spec, in JSON or YAML; - reads stdin")
     .option("--update", "as the next version of a pipeline that is there")
     .action((options: Options) =>
       withClient(options, async (client) => {

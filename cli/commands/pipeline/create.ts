@@ -11,9 +11,9 @@ export function addPipelineCreate(group: Command): void {
   const command = group
     .command("create")
     .description(
-      "Creates a pipeline from a spec in JSON, or in YAML if its file is named so. Every problem that the gateway finds in it is told.",
+      "Creates a pipeline from a spec in JSON or YAML: which of the two it is, the ending of its name says (.json, .yaml, .yml), else how it begins. Every problem that the gateway finds in it is told.",
     )
-    .requiredOption("-f, --file <spec>", "file with the spec; - reads stdin")
+    .requiredOption("-f, --file <spec>", "file with the spec, in JSON or YAML; - reads stdin")
     .action((options: ClientOptions & { readonly file: string }) =>
       withClient(options, async (client) => {
         const spec = await readSpecFile(options.file);
@@ -30,6 +30,7 @@ export function addPipelineCreate(group: Command): void {
   withClientOptions(
     command,
     "sluice pipeline create -f edges.json",
-    "jq . edges.json | sluice pipeline create -f -",
+    "sluice pipeline create -f edges.yaml",
+    "sed 's/IMAGE/edges:3/' edges.yaml | sluice pipeline create -f -",
   );
 }

@@ -19,7 +19,7 @@ export function addPipelineUpdate(group: Command): void {
     .description(
       "Gives a pipeline a new spec, and makes one job for it. If the transform has changed, datums run again; if only workers, tries or times have, running jobs go on. The pipeline then belongs to this key, also if nothing has changed: no job is made for that.",
     )
-    .requiredOption("-f, --file <spec>", "file with the spec; - reads stdin")
+    .requiredOption("-f, --file <spec>", "file with the spec, in JSON or YAML; - reads stdin")
     .option("--plan", "say what it would change, how many datums would run and why, and do nothing")
     .option("--reprocess", "run every datum again, whatever has changed")
     .action((options: Options) =>

@@ -51,7 +51,7 @@ export function addFsck(program: Command): void {
     .argument("[name...]", "only these repos, or branches as <branch>.<repo>", names)
     .option(
       "--sample <percent>",
-      "read the bytes of so many contents in a hundred, other ones each time",
+      "read the bytes of only so many contents in a hundred, other ones each time (default: 100)",
       percent,
     )
     .option("--sweep", "remove the blobs that nothing names")

@@ -4,8 +4,14 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { jsonFault } from "../../../cli/spec/json-fault.ts";
 import { parseSpec, readSpecFile } from "../../../cli/spec/spec-file.ts";
 import { PipelineCheck } from "../../../protocol/pipeline-check.ts";
-import { type DevServer, sluice, startDevServer } from "../../support/dev-server.ts";
-import type { Ended } from "../../support/processes.ts";
+import {
+  type DevServer,
+  sluice,
+  sluiceCommand,
+  sluiceEnv,
+  startDevServer,
+} from "../../support/dev-server.ts";
+import { type Ended, run } from "../../support/processes.ts";
 import { seededRandom } from "../../support/random.ts";
 import { S3 } from "../../support/s3.ts";
 import { scratchFolder } from "../../support/scratch.ts";
@@ -88,11 +94,11 @@ function parses(text: string): boolean {
 describe("a specification file", () => {
   test.each([
     ["spec.json", "", "spec.json is not JSON: it is empty"],
-    ["spec.txt", "pipeline:\n  name: edges\n", "it looks like YAML: name it .yaml, and it is read"],
+    ["spec.json", "pipeline:\n  name: edges\n", "it looks like YAML: name it .yaml, and it is read"],
     [
-      "-",
+      "spec.json",
       "---\npipeline:\n  name: edges\n",
-      "stdin is not JSON: line 1, column 1: '---' is no value; it looks like YAML: in a file whose name ends in .yaml, it is read",
+      "spec.json is not JSON: line 1, column 1: '---' is no value; it looks like YAML: name it .yaml",
     ],
     [
       "spec.json",
@@ -110,6 +116,10 @@ describe("a specification file", () => {
     ["a: 1\na: 2\n", "line 2, column 1: Map keys must be unique"],
     ["a: 1\n---\nb: 2\n", "holds another document from line 2 on: a specification is one object"],
     ["- a: 1\n- a: 2\n", "holds a list of 2: a specification is one object"],
+    [
+      "hello",
+      "holds text and no fields, from line 1 on: a specification begins with {, or in YAML with a field",
+    ],
   ])("in YAML that is wrong says where: %j", async (content, says) => {
     const file = join(scratchFolder(), "spec.yaml");
     writeFileSync(file, content);
@@ -128,6 +138,16 @@ describe("a specification file", () => {
       transform: { image: "busybox", stdin: ["for f in /pfs/in/*; do\nwc $f; done"] },
       datumTries: 1,
     });
+  });
+
+  test.each([
+    ["spec", '\n { "datumTries": 1 }'],
+    ["spec.txt", "# one try\ndatumTries: 1\n"],
+    ["spec", "\ufeff---\ndatumTries: 1\n"],
+  ])("whose name (%s) does not say what it holds is told by how it begins: %j", async (name, content) => {
+    const file = join(scratchFolder(), name);
+    writeFileSync(file, content);
+    expect(await readSpecFile(file)).toEqual({ datumTries: 1 });
   });
 
   test("that is JSON is no YAML", () => {
@@ -159,6 +179,38 @@ describe("sluice pipeline check", () => {
     inputs,
   });
   const images = { repo: { name: "images" }, glob: "*" };
+
+  /** What comes of a specification that another program writes into a pipe. */
+  const piped = (content: string): Promise<Ended> => {
+    const file = join(scratchFolder(), "content");
+    writeFileSync(file, content);
+    const line = ["sh", "-c", 'cat "$0" | "$@"', file, ...sluiceCommand(["pipeline", "check", "-f", "-"])];
+    return run(line, { cwd: scratchFolder(), env: sluiceEnv(server) });
+  };
+
+  test.each([
+    ["JSON", JSON.stringify(spec(images), null, 2)],
+    [
+      "YAML",
+      "# edges\npipeline: {name: edges}\ntransform:\n  image: busybox\n  cmd: ['true']\ninputs:\n- repo: {name: images}\n  glob: '*'\n",
+    ],
+  ])("takes %s out of a pipe", async (_language, content) => {
+    const { code, stdout, stderr } = await piped(content);
+    expect([stderr, code]).toEqual(["", 0]);
+    expect(stdout.toString()).toContain("edges is good\n");
+  });
+
+  test.each([
+    ['{\n  "pipeline": { "name": "edges", }\n}', "stdin is not JSON: line 2, column 32: there is a comma"],
+    ["pipeline:\n  name: edges\n name: edges\n", "stdin is not YAML: line 3, column "],
+    ["pipeline: {name: a}\n---\npipeline: {name: b}\n", "stdin holds another document from line 2 on"],
+    ["", "stdin is not JSON: it is empty"],
+    ["cat: edges.json: No such file", "stdin is not YAML: line 1, column "],
+  ])("names the line of what is wrong in a pipe: %j", REST, async (content, says) => {
+    const { code, stdout, stderr } = await piped(content);
+    expect([stdout.toString(), code]).toEqual(["", 1]);
+    expect(stderr).toContain(`error: ${says}`);
+  });
 
   test("shows workers, inputs, first datums and the specification with its defaults", async () => {
     const { code, stdout, stderr } = await check(spec(images));

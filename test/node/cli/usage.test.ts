@@ -1,6 +1,7 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { EXIT } from "../../../cli/output/exit-codes.ts";
 import { reportFailure } from "../../../cli/output/failure.ts";
 import { runProgram } from "../../../cli/program.ts";
 import { ROOT } from "../../support/dev-server.ts";
@@ -93,6 +94,31 @@ describe("help", () => {
     expect(code).toBe(0);
     expect(printed).toContain(`$ sluice ${command}`);
     expect(printed).toContain("--json");
+  });
+
+  test("of a group has a line for each of its commands, and says where their options are", async () => {
+    for (const [group] of COMMANDS.filter(({ length }) => length > 1)) {
+      const { printed } = await parse([group ?? "", "--help"]);
+      const [, list = ""] = /^Commands:\n([\s\S]+?)\n\n/m.exec(printed) ?? [];
+      const lines = list.split("\n");
+      expect(lines.filter((line) => /^ {2}[a-z-]+(, [a-z]+)? +[A-Z][^.:;]*$/.test(line))).not.toEqual([]);
+      expect(lines.filter((line) => /[.:;]( |$)/.test(line))).toEqual([]);
+      expect(printed).toContain(`'sluice ${group} <command> --help' has the options`);
+    }
+  });
+
+  test("has every exit code", async () => {
+    const [, codes = ""] = /^Exit codes: ([\s\S]+?)\n\n/m.exec((await parse(["--help"])).printed) ?? [];
+    const told = codes.split(/,\s/).map((code) => Number.parseInt(code, 10));
+    expect(told).toEqual(Object.values(EXIT));
+  });
+
+  test("says that cp and mv go to their last path", async () => {
+    for (const name of ["cp", "mv"]) {
+      expect((await parse([name, "--help"])).printed).toContain(
+        `Usage: sluice ${name} [options] <from...> <to>`,
+      );
+    }
   });
 
   test("tells the version", async () => {
