@@ -5,7 +5,7 @@ import { type Address, isAddress, parseAddress, viewText } from "./address.ts";
 import { type Client, encodePath } from "./client.ts";
 
 /** Reads the address of a branch, or of a file in it, with or without `s3://`. */
-export function parseBranchAddress(text: string): Address {
+function parseBranchAddress(text: string): Address {
   const address = parseAddress(isAddress(text) ? text : `s3://${text}`);
   if (address.view === undefined) return address;
   throw new UsageError(
@@ -34,6 +34,14 @@ export function parseCommitAddress(text: string): CommitAddress {
     throw new UsageError(`what is behind '@' in '${text}' must be the id of a commit, or a tag`);
   }
   return { ...parseBranch(text.slice(0, at)), commit: commit.data };
+}
+
+/** Reads `<branch>.<repo>[@<commit or tag>][/<path>]`, with or without `s3://`. */
+export function parseCommitFile(text: string): CommitAddress {
+  const [, bucket = "", path = ""] = /^((?:s3:\/\/)?[^/]*)(.*)$/s.exec(text) ?? [];
+  const { commit } = parseCommitAddress(bucket);
+  const address = parseBranchAddress(`${bucket.replace(/@.*/s, "")}${path}`);
+  return commit === undefined ? address : { ...address, commit };
 }
 
 /** Path of a branch's commits in the control API. */

@@ -3,7 +3,7 @@ import { DiffPage, MAX_LIST_CHANGES, type PathChange } from "../../../protocol/c
 import type { ViewAddress } from "../../../protocol/names.ts";
 import { type Address, openCommitIn } from "../../gateway/address.ts";
 import { type Client, encodePath } from "../../gateway/client.ts";
-import { commitsPath, headCommit, isSaid, noteLines, parseBranch } from "../../gateway/commits.ts";
+import { commitsPath, headCommit, isSaid, noteLines, parseCommitAddress } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { diffOpenCommit } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
@@ -20,20 +20,29 @@ export function addCommitDiff(group: Command): void {
     .description(
       "Lists what differs between two commits of a branch, by path: added, changed, deleted, or metadata if only what is kept beside the bytes differs, such as the Content-Type. What was said of the other one (--message, --meta) is on stderr, and in the JSON. Of an open commit it lists what would change if it were finished now.",
     )
-    .argument("<bucket>", "<branch>.<repo>, or the bucket of an open commit, with or without s3://")
+    .argument(
+      "<bucket>",
+      "<branch>.<repo>[@<commit or tag>], or the bucket of an open commit; with or without s3://",
+    )
     .argument("[from]", "the one commit; by default the parent of the other")
-    .argument("[to]", "the other commit; by default the newest one")
+    .argument("[to]", "the other commit, if none is behind @; by default the newest one")
     .action((text: string, from: string | undefined, to: string | undefined, options: PageOptions) => {
       const open = openCommitIn(text);
       if (open) return diffOpen(open, { others: [from, to], options });
-      const address = parseBranch(text);
-      return withClient(options, (client) => diffCommits(client, { address, from, to, options }));
+      const { commit, ...address } = parseCommitAddress(text);
+      if (commit !== undefined && to !== undefined) {
+        throw new UsageError("name the newer commit once: behind '@', or as the third word");
+      }
+      return withClient(options, (client) =>
+        diffCommits(client, { address, from, to: commit ?? to, options }),
+      );
     });
   withPages(command, SIZES, { of: "path", place: "path" });
   withClientOptions(
     command,
     "sluice commit diff master.images",
     "sluice commit diff master.images 01KAR… 01KAS…",
+    "sluice commit diff master.images@v1",
     "sluice commit diff s3://01kas….master.images",
     "sluice commit diff master.images 01KAR… --json | jq '.changes[].path'",
   );

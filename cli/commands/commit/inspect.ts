@@ -4,13 +4,7 @@ import { bucketName, type ViewAddress } from "../../../protocol/names.ts";
 import type { Code } from "../../../protocol/pipelines.ts";
 import { type Address, openCommitIn, showAddress } from "../../gateway/address.ts";
 import { type Client, encodePath } from "../../gateway/client.ts";
-import {
-  commitsPath,
-  headCommit,
-  noteLines,
-  parseBranchAddress,
-  showChanges,
-} from "../../gateway/commits.ts";
+import { commitsPath, headCommit, noteLines, parseCommitFile, showChanges } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { inspectOpenCommit } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
@@ -32,9 +26,12 @@ export function addCommitInspect(group: Command): void {
     )
     .argument(
       "<bucket>",
-      "<branch>.<repo>, or <branch>.<repo>/<path> for a file, or the bucket of an open commit; with or without s3://",
+      "<branch>.<repo>[@<commit or tag>], with /<path> behind it for a file, or the bucket of an open commit; with or without s3://",
     )
-    .argument("[commit]", "the commit, how its id begins, or a tag; by default the newest one")
+    .argument(
+      "[commit]",
+      "the commit, how its id begins, or a tag, if none is behind @; by default the newest one",
+    )
     .option("--path <path>", "a file of the commit")
     .option(
       "--limit <number>",
@@ -46,10 +43,11 @@ export function addCommitInspect(group: Command): void {
     .action((text: string, commit: string | undefined, options: Options) => {
       const open = openCommitIn(text);
       if (open) return inspectOpen(open, options);
-      const address = parseBranchAddress(text);
+      const address = parseCommitFile(text);
+      const named = oneCommit(address.commit, commit);
       const path = pathOf(address, options);
       return withClient(options, async (client) => {
-        const id = commit ? await commitId(client, address, commit) : await headCommit(client, address);
+        const id = named ? await commitId(client, address, named) : await headCommit(client, address);
         const at = `${commitsPath(address)}/${encodePath(id)}`;
         const detail = await client.call(CommitDetail, { method: "GET", path: at });
         const provenance = path === undefined ? undefined : await ask(client, { at, path, options });
@@ -62,6 +60,7 @@ export function addCommitInspect(group: Command): void {
     command,
     "sluice commit inspect master.edges",
     "sluice commit inspect master.edges/liberty.png",
+    "sluice commit inspect master.edges@v1/liberty.png",
     "sluice commit inspect s3://01kar….master.edges",
     "sluice commit inspect master.edges 01KAR… --path liberty.png",
   );
@@ -79,6 +78,11 @@ function inspectOpen(open: ViewAddress, options: Options): Promise<void> {
     if (found.dueAt !== null) printLine(`ends      ${showTime(found.dueAt)}, unless something is added`);
     if (found.state === "finished") printLine(`commit    ${found.commit ?? "- (nothing changed)"}`);
   });
+}
+
+function oneCommit(behindAt: string | undefined, word: string | undefined): string | undefined {
+  if (behindAt === undefined || word === undefined) return behindAt ?? word;
+  throw new UsageError("name the commit once: behind '@', or as the second word");
 }
 
 function pathOf({ path }: Address, options: Options): string | undefined {

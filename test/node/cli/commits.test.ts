@@ -140,6 +140,9 @@ describe("sluice commit diff", () => {
       changes: [{ path: "a", change: "changed" }],
       next: null,
     });
+    expect(await ok("commit", "diff", `master.diff@${second}`)).toBe(
+      "CHANGE   SIZE        PATH\nchanged  1 B -> 2 B  a\n",
+    );
     const limited = await cli("commit", "diff", "master.diff", first ?? "", "--limit", "1");
     expect(limited.stderr).toBe("more with --after 'a'\n");
     expect(await ok("commit", "diff", "master.diff", first ?? "", "--after", "a")).not.toContain(" a\n");
@@ -240,6 +243,16 @@ describe("sluice commit inspect", () => {
     expect(await ok("commit", "inspect", "master.photos/liberty.png")).toMatch(
       /^job {7}- \(no job made it\)$/m,
     );
+  });
+
+  test("takes a commit or a tag behind @, as other commands do, with a file behind it", async () => {
+    const [first = ""] = await filled("master.marks", ["in/a@2x", "1"], ["in/a@2x", "22"]);
+    await ok("tag", "create", "v1", `master.marks@${first}`);
+    for (const text of [`master.marks@${first}`, "s3://master.marks@v1/in/a@2x", "marks@v1"]) {
+      expect(await ok("commit", "inspect", text)).toMatch(new RegExp(`^commit +${first}$`, "m"));
+    }
+    expect(await ok("commit", "inspect", "marks@v1/in/a@2x")).toMatch(/^file {6}in\/a@2x$/m);
+    expect(await ok("commit", "inspect", "marks/in/a@2x")).not.toContain(`commit    ${first}`);
   });
 
   test("fails in words where the commit, or the file in it, is not there", async () => {

@@ -75,6 +75,19 @@ describe("sluice commit", () => {
     expect(stderr).toContain(`sluice commit finish ${bucket}`);
   });
 
+  test("takes buckets with or without s3:// before them, as mb, rb and branch delete do", async () => {
+    for (const removal of [["rb"], ["branch", "delete"]]) {
+      expect(await ok("mb", "drafts.bare")).toBe("made s3://drafts.bare\n");
+      const { stdout } = await cli("commit", "start", "drafts.bare");
+      const bucket = stdout.toString().trimEnd().replace("s3://", "");
+      expect(await ok("commit", "abort", bucket)).toBe(`aborted s3://${bucket}\n`);
+      const { stdout: next } = await cli("commit", "start", "drafts.bare");
+      const empty = next.toString().trimEnd().replace("s3://", "");
+      expect(await ok("commit", "finish", empty)).toBe("nothing changed: no commit was made\n");
+      expect(await ok(...removal, "drafts.bare")).toBe("removed s3://drafts.bare\n");
+    }
+  });
+
   test("start, then cp, ls, cat and rm in its bucket, then finish make one commit", async () => {
     const bucket = await open("master.filled");
     await s3.put("master.filled", "old.txt", "old");

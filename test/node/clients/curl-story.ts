@@ -8,7 +8,7 @@ import { seededBytes } from "../../support/random.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 
-/** Plain curl with the gateway's key, as the README shows it. */
+/** Plain curl with the gateway's key, as docs/s3-clients.md shows it. */
 export async function tellCurlStory(door: Door): Promise<void> {
   const [curl, s3] = [signingCurl(door), new S3(door)];
   await s3.createBucket("master.curl");

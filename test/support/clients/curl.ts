@@ -14,7 +14,7 @@ export function curl(...args: string[]): Promise<string> {
   return mustRun([...CURL, ...args]);
 }
 
-/** curl that signs, as the README tells. */
+/** curl that signs, as docs/s3-clients.md tells. */
 export function signingCurl({ accessKeyId, secretAccessKey }: Door): typeof curl {
   return (...args) =>
     curl(
