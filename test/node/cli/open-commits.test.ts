@@ -77,14 +77,14 @@ describe("sluice commit", () => {
 
   test("takes buckets with or without s3:// before them, as mb, rb and branch delete do", async () => {
     for (const removal of [["rb"], ["branch", "delete"]]) {
-      expect(await ok("mb", "drafts.bare")).toBe("made s3://drafts.bare\n");
+      expect(await ok("mb", "drafts.bare")).toBe("made s3://drafts.bare");
       const { stdout } = await cli("commit", "start", "drafts.bare");
       const bucket = stdout.toString().trimEnd().replace("s3://", "");
-      expect(await ok("commit", "abort", bucket)).toBe(`aborted s3://${bucket}\n`);
+      expect(await ok("commit", "abort", bucket)).toBe(`aborted s3://${bucket}`);
       const { stdout: next } = await cli("commit", "start", "drafts.bare");
       const empty = next.toString().trimEnd().replace("s3://", "");
-      expect(await ok("commit", "finish", empty)).toBe("nothing changed: no commit was made\n");
-      expect(await ok(...removal, "drafts.bare")).toBe("removed s3://drafts.bare\n");
+      expect(await ok("commit", "finish", empty)).toBe("nothing changed: no commit was made");
+      expect(await ok(...removal, "drafts.bare")).toBe("removed s3://drafts.bare");
     }
   });
 
