@@ -7,7 +7,6 @@ import { crashAt, expectRefsRight, restarted } from "./large-support.ts";
 import { floorOf, givenBack, rowsLeft, tornCommits } from "./retention-support.ts";
 import {
   type BranchStub,
-  branchOf,
   chunked,
   commitFiles,
   committed,

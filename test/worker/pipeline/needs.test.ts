@@ -59,7 +59,10 @@ describe("a pipeline whose input keeps one commit", () => {
     await workUntil(pipeline, { jobs: 1 });
     await commit("let-in", { a: "5" });
     await expect
-      .poll(async () => (await workUntil(pipeline, { jobs: 1 }), (await allJobs(pipeline)).at(-1)?.state))
+      .poll(async () => {
+        await workUntil(pipeline, { jobs: 1 });
+        return (await allJobs(pipeline)).at(-1)?.state;
+      })
       .toBe("success");
     await (await floorIs("let-in", "let")).toBe(5);
   });
