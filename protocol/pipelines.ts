@@ -23,6 +23,11 @@ export const Job = z.object({
       kept: z.literal(false).optional(),
     }),
   ),
+  /**
+   * The branch that it writes to; `kept` as of an input. Absent: the pipeline is gone, and what is known of the job is of a
+   * release that did not tell.
+   */
+  output: z.object({ repo: z.string(), branch: z.string(), kept: z.literal(false).optional() }).optional(),
   outputCommit: z.string().nullable(),
   /** Its commit to the branch that tells of bad datums. Absent: it made none. */
   errorsCommit: z.string().optional(),

@@ -18,7 +18,7 @@ import type { DatumRefused } from "../pipeline/contract.ts";
 import { conditionalJson } from "./answer/conditional.ts";
 import { ApiError } from "./answer/errors.ts";
 import { retryError, stopError } from "./answer/failures.ts";
-import { withKept } from "./commits/kept-inputs.ts";
+import { withKept } from "./commits/kept-commits.ts";
 import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
 import { invalidField } from "./request/issues.ts";
 
@@ -59,8 +59,11 @@ export async function listJobs(asked: ApiRequest): Promise<Response> {
   };
   const jobs = await asked.context.catalogue.jobs.list({ ...query, limit: limit + 1 });
   const page = jobs.slice(0, limit);
+  const live = await unfinishedJobs(asked.context, page);
+  const shown = page.map((job) => live.get(job.id) ?? job);
   return Response.json({
-    jobs: await withReasons(asked.context, page),
+    // The state that is asked for is the catalogue's: one that has left it since is not of the list.
+    jobs: state === undefined ? shown : shown.filter((job) => job.state === state),
     next: jobs.length > limit ? (page.at(-1)?.id ?? null) : null,
   } satisfies JobPage);
 }
@@ -69,25 +72,24 @@ export async function listJobs(asked: ApiRequest): Promise<Response> {
 const MAX_ASKED = 50;
 
 /**
- * The catalogue does not know why a job waits, because that changes without the job. So its pipeline is asked. A job has
- * no reason if its pipeline can't answer, or is beyond MAX_ASKED.
+ * Jobs that have not ended, by id, as their pipelines know them now. The catalogue does not know why a job waits, because that
+ * changes without the job, and its counts are a moment old: a line with both would contradict itself, so it takes all of a job
+ * from one of the two. A job is missing if it has ended, or if its pipeline can't answer or is beyond MAX_ASKED.
  */
-export async function withReasons<Shown extends Pick<Job, "id" | "pipeline" | "finishedAt" | "reason">>(
+export async function unfinishedJobs(
   context: Pick<Context, "pipeline">,
-  jobs: readonly Shown[],
-): Promise<Shown[]> {
+  jobs: readonly Pick<Job, "id" | "pipeline" | "finishedAt">[],
+): Promise<ReadonlyMap<string, Job>> {
   const waiting = jobs.filter(({ finishedAt }) => finishedAt === null);
   const pipelines = [...new Set(waiting.map(({ pipeline }) => pipeline))].slice(0, MAX_ASKED);
   const answers = await Promise.allSettled(
     pipelines.map((name) => {
       const ids = waiting.filter(({ pipeline }) => pipeline === name).map(({ id }) => id);
-      return context.pipeline(name).reasons(ids);
+      return context.pipeline(name).unfinished(ids);
     }),
   );
-  const reasons = new Map(
-    answers.flatMap((answer) => (answer.status === "fulfilled" ? Object.entries(answer.value) : [])),
-  );
-  return jobs.map((job) => ({ ...job, reason: job.reason ?? reasons.get(job.id) ?? null }));
+  const found = answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : []));
+  return new Map(found.map((job) => [job.id, job]));
 }
 
 const InspectQuery = z.strictObject({
@@ -117,8 +119,23 @@ export async function inspectJob(asked: ApiRequest): Promise<Response> {
   // Of a deleted pipeline whose output was kept, the catalogue still knows the jobs.
   const job = there ?? (await asked.context.catalogue.jobs.find(id));
   if (!job) throw noSuchJob(id);
-  const inputs = job.finishedAt === null ? job.inputs : await withKept(asked.context, job.inputs);
-  return Response.json({ ...job, inputs } satisfies Job);
+  return Response.json((await withGone(asked.context, job)) satisfies Job);
+}
+
+/** A job that has ended says which of the commits that it read and made are kept no more. */
+async function withGone(context: Context, job: Job): Promise<Job> {
+  const { inputs, output, outputCommit } = job;
+  if (job.finishedAt === null) return job;
+  const [made = [], read] = await Promise.all([
+    output && withKept(context, [{ ...output, commit: outputCommit }]),
+    withKept(context, inputs),
+  ]);
+  const isGone = made.some(({ kept }) => kept === false);
+  return {
+    ...job,
+    inputs: read,
+    ...(output && { output: { ...output, ...(isGone && { kept: false as const }) } }),
+  };
 }
 
 const NOTHING_KEPT = { ok: false, steps: [], durations: null, slowest: [], failed: [] };
@@ -131,10 +148,9 @@ export async function summarizeJob(asked: ApiRequest): Promise<Response> {
   const [job, summary] = await Promise.all([pipeline.job(id), pipeline.summary(id)]);
   const shown = job ?? (await asked.context.catalogue.jobs.find(id));
   if (!shown) throw noSuchJob(id);
-  const inputs = shown.finishedAt === null ? shown.inputs : await withKept(asked.context, shown.inputs);
   // Of a job that the catalogue alone knows, nothing is known of its datums.
   const { ok: _, ...datums } = summary.ok ? summary : NOTHING_KEPT;
-  const body: JobSummary = { job: { ...shown, inputs }, ...datums };
+  const body: JobSummary = { job: await withGone(asked.context, shown), ...datums };
   return await conditionalJson(asked.request, { body, fleeting: {} });
 }
 

@@ -5,7 +5,7 @@ import type { Caller, Context } from "../app.ts";
 import type { NodeRow } from "../catalogue/nodes.ts";
 import { permits } from "../core/permissions.ts";
 import { conditionalJson } from "./answer/conditional.ts";
-import { withReasons } from "./jobs.ts";
+import { unfinishedJobs } from "./jobs.ts";
 import { type ApiRequest, noQuery } from "./request/api-request.ts";
 
 /** Of the time in a ULID: ids that begin with a later one are younger. */
@@ -59,9 +59,11 @@ async function findJobs(
       ? await jobs.countFailed({ ...scope, after: encodeTime(since, TIME_CHARACTERS), limit: MAX_COUNTED })
       : 0;
   const failedCount = Math.max(failed.length, counted);
+  const underWay = open.slice(0, MAX_UNDER_WAY);
+  const live = await unfinishedJobs(context, underWay);
   const ended = newest.filter(({ finishedAt }) => finishedAt !== null).slice(0, MAX_ENDED);
   return {
-    underWay: await withReasons(context, open.slice(0, MAX_UNDER_WAY)),
+    underWay: underWay.map((job) => live.get(job.id) ?? job),
     failed: failed.slice(0, MAX_FAILED),
     failedCount,
     ended: ended.map(({ id, pipeline, state, createdAt, startedAt, finishedAt }) => ({

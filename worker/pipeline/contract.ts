@@ -125,11 +125,8 @@ export interface PipelineApi {
   datumOutputs(
     request: DatumCall & { after?: string; limit: number },
   ): Promise<({ ok: true } & DatumOutputPage) | DatumRefused | Refused<"no-such-place">>;
-  /**
-   * Why jobs wait that have not ended, by id: null for one that is worked on, has ended or is not there. For lists that
-   * do not come from here.
-   */
-  reasons(jobs: readonly string[]): Promise<Record<string, string | null>>;
+  /** Those of these jobs that have not ended, each with what it waits for. For lists that do not come from here. */
+  unfinished(jobs: readonly string[]): Promise<Job[]>;
   /**
    * What the datums of a job printed, a page; `datum`: of one, by what its id begins with. With `waitMs`,
    * it follows a job that goes on: it waits so long for more. Null: it does not follow.

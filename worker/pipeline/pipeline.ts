@@ -17,7 +17,7 @@ import { makersOf } from "./jobs/provenance.ts";
 import { beginRetry } from "./jobs/retry.ts";
 import { summarize } from "./jobs/summary.ts";
 import { oldestListed } from "./jobs/trim.ts";
-import { reasonsOf, shownJobs } from "./jobs/view.ts";
+import { shownJobs } from "./jobs/view.ts";
 import { explained, MAX_EXPLAINED } from "./jobs/why.ts";
 import { Ledger } from "./ledger/ledger.ts";
 import { beginCreation } from "./lifecycle/create.ts";
@@ -157,8 +157,11 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return row ? this.#viewOne(row) : null;
   }
 
-  async reasons(jobs: readonly string[]): Answer<"reasons"> {
-    return reasonsOf(this.#context, jobs);
+  async unfinished(jobs: readonly string[]): Answer<"unfinished"> {
+    const { ledger } = this.#context;
+    const rows = ledger.exists ? jobs.map((id) => ledger.jobs.byId(id)) : [];
+    const open = rows.filter((row) => row !== undefined).filter(({ finishedAt }) => finishedAt === null);
+    return await shownJobs(this.#context, open);
   }
 
   async stopJob(id: string): Answer<"stopJob"> {

@@ -1,3 +1,4 @@
+import { bucketName } from "../../../protocol/names.ts";
 import type { Job } from "../../../protocol/pipelines.ts";
 import { ERRORS_BRANCH } from "../../../protocol/spec.ts";
 import { printLine, showTime } from "../../output/output.ts";
@@ -18,9 +19,15 @@ export function goodDatums({ datums }: Job): string {
   return [`${processed + skipped} of ${total}`, ...beside].join(", ");
 }
 
-/** The commit of an input that was read, and that its files are gone if that is so. */
+/** A commit that was read or made, and that its files are gone if that is so. */
 export function showRead({ commit, kept }: Pick<Job["inputs"][number], "commit" | "kept">): string {
   return `${commit ?? "nothing yet"}${kept === false ? " (kept no more)" : ""}`;
+}
+
+function showMade({ output, outputCommit }: Job): string {
+  if (outputCommit === null) return "-";
+  if (!output) return outputCommit;
+  return `s3://${bucketName(output)} at ${showRead({ commit: outputCommit, kept: output.kept })}`;
 }
 
 /** How far a job is, on one line: "46 of 200, 2 failed". */
@@ -39,7 +46,7 @@ export function printJob(job: Job): void {
   for (const { name, repo, branch, ...read } of job.inputs) {
     printLine(`input     ${name}: s3://${branch}.${repo} at ${showRead(read)}`);
   }
-  printLine(`output    ${job.outputCommit ?? "-"}`);
+  printLine(`output    ${showMade(job)}`);
   if (job.errorsCommit !== undefined) {
     printLine(`errors    s3://${ERRORS_BRANCH}.${job.pipeline} at ${job.errorsCommit}`);
   }

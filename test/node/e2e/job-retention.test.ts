@@ -82,7 +82,7 @@ describe("jobs beyond the newest ones", () => {
     expect(await sluiceOk(server, "job", "wait", jobs[4]?.id ?? "")).toContain("success");
   });
 
-  test("tell which commits they read, and that these are kept no more", async () => {
+  test("tell which commits they read and made, and that these are kept no more", async () => {
     const jobs = await pipelineWith("reads", 3);
     const [first] = jobs;
     const id = first?.id ?? "";
@@ -107,6 +107,10 @@ describe("jobs beyond the newest ones", () => {
     expect(newest).toMatchObject({ state: "success", datums: { total: 4, processed: 1, skipped: 3 } });
     const { stderr } = await sluice(server, "commit", "inspect", "master.reads", first?.outputCommit ?? "");
     expect(stderr).toContain("no such commit, or keeps it no more");
+    const [, second] = jobs;
+    expect(await sluiceOk(server, "job", "inspect", second?.id ?? "")).toContain(
+      `output    s3://master.reads at ${second?.outputCommit} (kept no more)\n`,
+    );
   });
 
   test("of a pipeline that was deleted with its output are gone; with the output kept, they are told of", async () => {

@@ -126,7 +126,8 @@ describe("GET /jobs/{id}/summary", () => {
     await known(datum.job);
     const ask = `GET /jobs/${datum.job}/summary`;
     expect(JobSummary.parse(await good(ask))).toMatchObject({
-      ...{ job: { id: datum.job, state: "running" }, durations: null, slowest: [], failed: [] },
+      job: { id: datum.job, state: "running", output: { repo: "sums", branch: "master" } },
+      ...{ durations: null, slowest: [], failed: [] },
       steps: [{ name: "fill" }, { name: "queued" }, { name: "datums", to: null }],
     });
     const log = Array.from({ length: 30 }, (_, n) => `line ${n}`).join("\n");

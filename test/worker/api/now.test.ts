@@ -29,6 +29,31 @@ async function now(repos: readonly string[] | null): Promise<Overview> {
   return Overview.parse(await good("GET /now", { caller }));
 }
 
+/** The job of a new pipeline, which waits for a runner with two datums. */
+async function waitingJob(pipeline: string): Promise<Job> {
+  const input = { repo: `${pipeline}-in`, branch: "master" };
+  await makeBranch(input);
+  const spec = {
+    pipeline: { name: pipeline },
+    transform: { image: "busybox", cmd: ["true"] },
+    inputs: [{ repo: { name: input.repo }, glob: "/*" }],
+  };
+  await good("POST /pipelines", { body: spec });
+  await commitFiles(input, { a: "1", b: "2" });
+  for (;;) {
+    const [waiting] = (await now([pipeline])).underWay;
+    if (waiting?.reason?.startsWith("no live runner")) return waiting;
+    await scheduler.wait(10);
+  }
+}
+
+/** What the catalogue says of a job from now on is as if it had just been made. */
+async function lagBehind(job: Job): Promise<void> {
+  const datums = { total: 0, processed: 0, skipped: 0, failed: 0 };
+  const old = { ...job, state: "starting", reason: null, startedAt: null, datums } as const;
+  await testContext().catalogue.jobs.record([{ job: old, version: 1_000_000 }], { uid: "u" });
+}
+
 const ids = (jobs: readonly { id: string }[]): string[] => jobs.map(({ id }) => id);
 
 describe("GET /now", () => {
@@ -54,21 +79,8 @@ describe("GET /now", () => {
     expect(all.nodes).toMatchObject({ running: 0 });
   });
 
-  test("says why a job waits, as its pipeline knows it", async () => {
-    await makeBranch({ repo: "now-in", branch: "master" });
-    const spec = {
-      pipeline: { name: "now-waits" },
-      transform: { image: "busybox", cmd: ["true"] },
-      inputs: [{ repo: { name: "now-in" }, glob: "/" }],
-    };
-    await good("POST /pipelines", { body: spec });
-    const address = { repo: "now-in", branch: "master" };
-    await commitFiles(address, { a: "1" });
-    for (;;) {
-      const [waiting] = (await now(["now-waits"])).underWay;
-      if (waiting?.reason?.startsWith("no live runner")) break;
-      await scheduler.wait(10);
-    }
+  test("says why a job waits, and which pipelines are stopped", async () => {
+    await waitingJob("now-waits");
     expect((await now(["now-waits"])).pipelines).toEqual({ total: 1, stopped: [] });
     await good("POST /pipelines/now-waits/stop");
     for (;;) {
@@ -76,6 +88,13 @@ describe("GET /now", () => {
       if (pipelines.stopped.includes("now-waits")) break;
       await scheduler.wait(10);
     }
+  });
+
+  test("takes all of a job from its pipeline, however far behind the catalogue is", async () => {
+    const live = await waitingJob("now-lags");
+    expect(live).toMatchObject({ state: "running", datums: { total: 2 } });
+    await lagBehind(live);
+    expect((await now(["now-lags"])).underWay).toEqual([live]);
   });
 
   test("shows at most 100 jobs that have not ended, and says that there are more", async () => {
@@ -172,6 +191,17 @@ describe("how pipelines stand", () => {
       if (waits?.underWay?.jobs === 2 && waits.underWay.reason?.startsWith("no live runner")) break;
       await scheduler.wait(10);
     }
+  });
+
+  test("a job that the catalogue has as it was is told as its pipeline knows it, in all lists", async () => {
+    const live = await waitingJob("g-lags");
+    await lagBehind(live);
+    const { id, state, reason } = live;
+    expect((await graph("g-lags"))[0]?.underWay).toEqual({ id, state, reason, jobs: 1 });
+    const listed = async (query: string): Promise<Job[]> =>
+      (await good(`GET /jobs${query}`, seeing("g-lags"))).jobs;
+    expect(await listed("")).toEqual([live]);
+    expect(await listed("?state=starting")).toEqual([]);
   });
 
   test("GET /graph is 304 to who has it already, until a job is made, and takes no parameter", async () => {

@@ -13,7 +13,7 @@ import type { Job } from "../../../protocol/pipelines.ts";
 import type { CommitEntry, CommitNote, PathDifference } from "../../branch/contract.ts";
 import { branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
-import { withKept } from "./kept-inputs.ts";
+import { withKept } from "./kept-commits.ts";
 
 const ListQuery = z.strictObject({
   limit: z.coerce.number().int().min(1).max(MAX_LIST_COMMITS).default(100),

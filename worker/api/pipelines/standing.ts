@@ -11,7 +11,7 @@ import type { PipelineRow } from "../../catalogue/pipelines.ts";
 import { outputsOf } from "../../core/circles.ts";
 import { permits } from "../../core/permissions.ts";
 import { conditionalJson } from "../answer/conditional.ts";
-import { withReasons } from "../jobs.ts";
+import { unfinishedJobs } from "../jobs.ts";
 import { type ApiRequest, nameParam, noQuery } from "../request/api-request.ts";
 import { noSuchPipeline, shownTo } from "./shown.ts";
 
@@ -33,14 +33,15 @@ export async function standingsOf(
   const [rows, open] = await Promise.all([jobs.newest(pipelines, { limit }), jobs.underWay()]);
   const wanted = new Map<string, Run[]>(pipelines.map((name) => [name, []]));
   for (const { pipeline, ...run } of rows) wanted.get(pipeline)?.push(run);
-  const waiting = open
+  const oldest = open
     .filter(({ pipeline }) => wanted.has(pipeline))
-    .map((job) => ({ ...job, finishedAt: null, reason: null as string | null }));
+    .map((job) => ({ ...job, finishedAt: null }));
+  const live = await unfinishedJobs(context, oldest);
   const underWay = new Map(
-    (await withReasons(context, waiting)).map(({ pipeline, id, state, reason, jobs: count }) => [
-      pipeline,
-      { id, state, reason, jobs: count },
-    ]),
+    oldest.map(({ pipeline, id, state, jobs: count }) => {
+      const { state: now, reason } = live.get(id) ?? { state, reason: null };
+      return [pipeline, { id, state: now, reason, jobs: count }];
+    }),
   );
   return new Map(
     [...wanted].map(([name, runs]) => {

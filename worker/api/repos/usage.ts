@@ -76,11 +76,11 @@ async function holderText(
   }
   const { pipeline, job } = holder;
   if (job === null) return `the pipeline ${pipeline}, which has not read on${since}`;
-  const reasons = await context
+  const [waiting] = await context
     .pipeline(pipeline)
-    .reasons([job])
-    .catch((): Record<string, string | null> => ({}));
-  const reason = reasons[job];
+    .unfinished([job])
+    .catch(() => []);
+  const reason = waiting?.reason;
   return `the job ${job} of the pipeline ${pipeline}${since}${reason ? `: ${reason}` : ""}`;
 }
 

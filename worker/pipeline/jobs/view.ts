@@ -19,17 +19,6 @@ export async function shownJobs({ ledger, peers }: Shows, rows: readonly JobRow[
   return jobs;
 }
 
-/** Why each of these jobs waits that has not ended, by id. */
-export async function reasonsOf(
-  uses: Shows & Uses<"exists">,
-  ids: readonly string[],
-): Promise<Record<string, string | null>> {
-  const { ledger } = uses;
-  const rows = ledger.exists ? ids.map((id) => ledger.jobs.byId(id)) : [];
-  const waiting = rows.filter((row) => row !== undefined).filter(({ finishedAt }) => finishedAt === null);
-  return Object.fromEntries((await shownJobs(uses, waiting)).map(({ id, reason }) => [id, reason]));
-}
-
 interface ViewContext {
   readonly ledger: Uses<"pipeline">["ledger"];
   /** The oldest job that has not ended. */
@@ -51,6 +40,7 @@ export function viewJob(job: JobRow, { ledger, oldest }: ViewContext): Job {
       branch,
       commit: job.positions[source]?.commit ?? null,
     })),
+    output: definition.output,
     outputCommit: job.outputCommit,
     ...(job.errorsCommit !== null && { errorsCommit: job.errorsCommit }),
     datums: {
