@@ -119,7 +119,8 @@ export const DiffPage = z.object({
   /** Null: what there was before the first commit, which is nothing. */
   from: z.string().nullable(),
   to: z.string(),
-  /** Of `to`. */
+  /** Of `to`, as with a commit. */
+  job: z.string().nullable().default(null),
   ...NOTED,
   changes: z.array(PathChange),
   next: z.string().nullable(),

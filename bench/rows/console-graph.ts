@@ -1,17 +1,14 @@
-import { setTimeout as pause } from "node:timers/promises";
-import { HAS_CHROMIUM, openBrowser, type TestBrowser } from "../../test/support/browser.ts";
+import { logInAt, type TestBrowser } from "../../test/support/browser.ts";
 import type { Door } from "../../test/support/keys.ts";
-import { Control } from "../support/control.ts";
+import { onConsoleStage, openFreshPage, untilNewestJob } from "../support/console-stage.ts";
+import type { Control } from "../support/control.ts";
 import type { Row } from "../support/row.ts";
-import { startBenchGateway } from "../support/servers.ts";
 
 /** Layers, in each of which every pipeline reads two of the layer before: all of it hangs together. */
 const SIZES = { full: { layers: 10, width: 100 }, quick: { layers: 5, width: 20 } } as const;
 const INPUT = { repo: "graph-in", branch: "master" };
 /** Pipelines that are made at once. */
 const AT_ONCE = 8;
-const LOOK_EVERY_MS = 200;
-const GIVE_UP_MS = 5 * 60 * 1000;
 
 /**
  * All pipelines are real, and those of the first layer have a job that waits: the call asks their objects why. The browser
@@ -20,12 +17,8 @@ const GIVE_UP_MS = 5 * 60 * 1000;
 export const consoleGraph: Row = {
   name: "console-graph",
   title: "the console's graph of 1,000 pipelines in Chromium",
-  async run({ scale, pairs, say }) {
-    if (!HAS_CHROMIUM) throw new Error("there is no /usr/bin/chromium: apt-get install chromium");
-    const gateway = await startBenchGateway();
-    const control = new Control(gateway.door);
-    let browser: TestBrowser | undefined;
-    try {
+  run: ({ scale, pairs, say }) =>
+    onConsoleStage(async ({ gateway, control, openBrowser }) => {
       const count = await makeLayers(control, { ...SIZES[scale], say });
       const call: number[] = [];
       for (let turn = 0; turn < pairs; turn++) {
@@ -33,7 +26,7 @@ export const consoleGraph: Row = {
         await control.get("/graph");
         call.push(performance.now() - startedAt);
       }
-      browser = await openBrowser();
+      const browser = await openBrowser();
       const seconds: number[] = [];
       for (let turn = 0; turn < pairs; turn++) seconds.push(await secondsToPicture(browser, gateway.door));
       return [
@@ -43,12 +36,7 @@ export const consoleGraph: Row = {
         },
         { what: "GET /graph of them", unit: "ms", values: call, compare: "nothing", target: null },
       ];
-    } finally {
-      await browser?.close();
-      await control.close();
-      await gateway.stop();
-    }
-  },
+    }),
 };
 
 interface Making {
@@ -79,23 +67,10 @@ async function makeLayers(control: Control, { layers, width, say }: Making): Pro
     }
   }
   const commit = await control.putFile(INPUT, { path: "a", bytes: "a" });
-  for (let place = 0; place < width; place++) await jobOf(control, { pipeline: nameOf(0, place), commit });
+  for (let place = 0; place < width; place++)
+    await untilNewestJob(control, { pipeline: nameOf(0, place), commit, hasEnded: false });
   say(`${layers * width} pipelines in ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
   return layers * width;
-}
-
-/** Waits until a pipeline has its job: what is measured is the graph, and not beside it the making of jobs. */
-async function jobOf(
-  control: Control,
-  { pipeline, commit }: { readonly pipeline: string; readonly commit: string },
-): Promise<void> {
-  const giveUpAt = performance.now() + GIVE_UP_MS;
-  while (performance.now() < giveUpAt) {
-    const job = await control.newestJob(pipeline);
-    if (job?.inputs[0]?.commit === commit) return;
-    await pause(LOOK_EVERY_MS);
-  }
-  throw new Error(`the job of ${pipeline} was not made in time`);
 }
 
 /**
@@ -113,14 +88,8 @@ const GO = `new Promise((resolve) => {
 })`;
 
 async function secondsToPicture(browser: TestBrowser, door: Door): Promise<number> {
-  const page = await browser.context.newPage();
-  const session = await browser.context.newCDPSession(page);
-  await session.send("Network.setCacheDisabled", { cacheDisabled: true });
-  await page.goto(`${door.endpoint}/console`);
-  await page.getByLabel("Access key id").fill(door.accessKeyId);
-  await page.getByLabel("Secret access key").fill(door.secretAccessKey);
-  await page.getByRole("button", { name: "Log in" }).click();
-  await page.getByRole("navigation").waitFor();
+  const page = await openFreshPage(browser);
+  await logInAt(page, door, "");
   const millis: number = await page.evaluate(GO);
   await page.close();
   return millis / 1000;

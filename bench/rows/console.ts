@@ -1,18 +1,18 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Page } from "playwright-core";
-import { HAS_CHROMIUM, openBrowser, type TestBrowser } from "../../test/support/browser.ts";
+import type { TestBrowser } from "../../test/support/browser.ts";
 import type { Door } from "../../test/support/keys.ts";
 import { putBurst } from "../support/burst.ts";
-import { Control } from "../support/control.ts";
+import { onConsoleStage, openFreshPage, untilNewestJob } from "../support/console-stage.ts";
+import type { Control } from "../support/control.ts";
 import type { Row } from "../support/row.ts";
-import { type BenchGateway, startBenchGateway } from "../support/servers.ts";
+import type { BenchGateway } from "../support/servers.ts";
 
 /** Each commit makes a job of each pipeline. */
 const SIZES = { full: { pipelines: 100, commits: 100 }, quick: { pipelines: 20, commits: 50 } } as const;
 /** So many of a hundred pipelines have a datum, which no runner runs: their jobs wait, one behind the other. */
 const WAITING_SHARE = 0.2;
 const INPUT = { repo: "console-in", branch: "master" };
-const LOOK_EVERY_MS = 200;
 const PROBE_EVERY_MS = 50;
 const GIVE_UP_MS = 15 * 60 * 1000;
 /** For so long an open page is watched. */
@@ -25,14 +25,10 @@ const WATCH_MS = 30_000;
 export const consoleRow: Row = {
   name: "console",
   title: "the console's page Now in Chromium, with 100 pipelines and 10,000 jobs",
-  async run({ scale, pairs, say }) {
-    if (!HAS_CHROMIUM) throw new Error("there is no /usr/bin/chromium: apt-get install chromium");
-    const gateway = await startBenchGateway();
-    const control = new Control(gateway.door);
-    let browser: TestBrowser | undefined;
-    try {
+  run: ({ scale, pairs, say }) =>
+    onConsoleStage(async ({ gateway, control, openBrowser }) => {
       await makeJobs({ gateway, control, ...SIZES[scale], say });
-      browser = await openBrowser();
+      const browser = await openBrowser();
       const seconds: number[] = [];
       for (let turn = 0; turn < pairs; turn++) seconds.push(await firstPaint(browser, gateway.door));
       const requests = await requestsWhileOpen(browser, gateway.door);
@@ -46,12 +42,7 @@ export const consoleRow: Row = {
           ...{ unit: "", values: [(requests * 2000) / WATCH_MS], compare: "nothing", target: { atMost: 1 } },
         },
       ];
-    } finally {
-      await browser?.close();
-      await control.close();
-      await gateway.stop();
-    }
-  },
+    }),
 };
 
 interface Making {
@@ -78,24 +69,10 @@ async function makeJobs({ gateway, control, pipelines, commits, say }: Making): 
   const files = Array.from({ length: commits }, (_, n) => ({ path: `f${n % 10}`, text: `${n}\n` }));
   const newest = await putBurst(gateway, { address: INPUT, files });
   for (const [n, name] of names.entries()) {
-    await newestOf(control, { pipeline: name, commit: newest, hasEnded: n >= waiting });
+    await untilNewestJob(control, { pipeline: name, commit: newest, hasEnded: n >= waiting });
   }
   const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
   say(`${pipelines * commits} jobs of ${pipelines} pipelines in ${seconds} s`);
-}
-
-async function newestOf(
-  control: Control,
-  { pipeline, commit, hasEnded }: { pipeline: string; commit: string; hasEnded: boolean },
-): Promise<void> {
-  const giveUpAt = performance.now() + GIVE_UP_MS;
-  while (performance.now() < giveUpAt) {
-    const job = await control.newestJob(pipeline);
-    const isThere = job?.inputs[0]?.commit === commit;
-    if (isThere && (job.finishedAt !== null) === hasEnded) return;
-    await pause(LOOK_EVERY_MS);
-  }
-  throw new Error(`the jobs of ${pipeline} were not made in time`);
 }
 
 /**
@@ -125,9 +102,7 @@ function typist({ accessKeyId, secretAccessKey }: Door): string {
 }
 
 async function openNow(browser: TestBrowser, door: Door): Promise<Page> {
-  const page = await browser.context.newPage();
-  const session = await browser.context.newCDPSession(page);
-  await session.send("Network.setCacheDisabled", { cacheDisabled: true });
+  const page = await openFreshPage(browser);
   await page.addInitScript(typist(door));
   return page;
 }

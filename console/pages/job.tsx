@@ -1,6 +1,7 @@
 import { useCallback, useRef } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import type { Job, JobRetry, JobStep, JobSummary } from "../../protocol/pipelines.ts";
+import type { ERRORS_BRANCH as ErrorsBranch } from "../../protocol/spec.ts";
 import { type Live, useLive } from "../gateway/live.ts";
 import { useSession } from "../gateway/session.tsx";
 import { Action } from "../parts/action.tsx";
@@ -335,7 +336,11 @@ function Datums({ job: { datums } }: { readonly job: Job }) {
   );
 }
 
-function Commits({ job: { inputs, outputCommit, pipeline, finishedAt } }: { readonly job: Job }) {
+/** As the protocol has it, whose module would bring a whole library into the page. */
+const ERRORS_BRANCH: typeof ErrorsBranch = "errors";
+
+function Commits({ job }: { readonly job: Job }) {
+  const { inputs, output, outputCommit, errorsCommit, pipeline, finishedAt } = job;
   return (
     <section aria-label="Commits">
       <h2>Read and made</h2>
@@ -348,35 +353,68 @@ function Commits({ job: { inputs, outputCommit, pipeline, finishedAt } }: { read
           </tr>
         </thead>
         <tbody>
-          {inputs.map(({ name, repo, branch, commit, kept }) => (
-            <tr key={name}>
-              <td>read as {name}</td>
-              <td className="mono where">{`${branch}.${repo}`}</td>
-              <td>
-                {commit === null || kept === false ? (
-                  <span className="mono">{commit ?? "nothing yet"}</span>
-                ) : (
-                  <Link className="mono" href={branchHref({ repo, branch, at: commit })}>
-                    {commit}
-                  </Link>
-                )}
-                {kept === false && <span className="quiet"> kept no more</span>}
-              </td>
-            </tr>
+          {inputs.map(({ name, ...read }) => (
+            <CommitRow key={name} what={`read as ${name}`} {...read} />
           ))}
-          <tr>
-            <td>made</td>
-            <td className="where">
-              <Link className="mono" href={`/repos/${pipeline}`}>
-                {pipeline}
-              </Link>
-            </td>
-            <td className={outputCommit === null ? "quiet" : "mono"}>
-              {outputCommit ?? (finishedAt === null ? "no commit yet" : "no commit")}
-            </td>
-          </tr>
+          {output ? (
+            <CommitRow
+              what="made"
+              {...output}
+              commit={outputCommit}
+              noCommit={finishedAt === null ? "no commit yet" : "no commit"}
+            />
+          ) : (
+            <tr>
+              <td>made</td>
+              <td className="where mono">{pipeline}</td>
+              <td className="mono">{outputCommit ?? "no commit"}</td>
+            </tr>
+          )}
+          {errorsCommit !== undefined && (
+            <CommitRow
+              what="told of bad datums"
+              repo={pipeline}
+              branch={ERRORS_BRANCH}
+              commit={errorsCommit}
+            />
+          )}
         </tbody>
       </table>
     </section>
+  );
+}
+
+interface CommitRowProps {
+  readonly what: string;
+  readonly repo: string;
+  readonly branch: string;
+  readonly commit: string | null;
+  readonly kept?: false | undefined;
+  /** What it says if there is none. */
+  readonly noCommit?: string;
+}
+
+/** A commit that a job read or made: a link to its files, if they are kept. */
+function CommitRow({ what, repo, branch, commit, kept, noCommit = "nothing yet" }: CommitRowProps) {
+  return (
+    <tr>
+      <td>{what}</td>
+      <td className="where">
+        <Link className="mono" href={branchHref({ repo, branch })}>{`${branch}.${repo}`}</Link>
+      </td>
+      <td>
+        {commit === null ? (
+          <span className="quiet">{noCommit}</span>
+        ) : kept === false ? (
+          <>
+            <span className="mono">{commit}</span> <span className="quiet">kept no more</span>
+          </>
+        ) : (
+          <Link className="mono" href={branchHref({ repo, branch, at: commit })}>
+            {commit}
+          </Link>
+        )}
+      </td>
+    </tr>
   );
 }

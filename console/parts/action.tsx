@@ -1,5 +1,6 @@
-import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type ReactNode, useId, useState } from "react";
 import { faultText, useSession } from "../gateway/session.tsx";
+import { useSubmission } from "./form.tsx";
 
 interface ActionProps {
   readonly children: string;
@@ -100,25 +101,13 @@ export function DeletionForm({
   leave,
 }: DeletionProps & { leave(): void }): ReactNode {
   const [typed, setTyped] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  const [fault, setFault] = useState<string>();
-  const field = useId();
-  const session = useSession();
   const isTyped = typed.trim() === name;
-  async function submit(event: FormEvent): Promise<void> {
-    event.preventDefault();
-    if (!isTyped || isBusy) return;
-    setBusy(true);
-    setFault(undefined);
-    try {
-      await act();
-    } catch (error) {
-      setFault(faultText(error, session));
-    }
-    setBusy(false);
-  }
+  const { isBusy, submit, fault } = useSubmission(async () => {
+    if (isTyped) await act();
+  });
+  const field = useId();
   return (
-    <form onSubmit={(event) => void submit(event)} onKeyDown={({ key }) => key === "Escape" && leave()}>
+    <form onSubmit={submit} onKeyDown={({ key }) => key === "Escape" && leave()}>
       {children}
       <label htmlFor={field}>
         Type <b className="mono">{name}</b> to delete it
@@ -142,11 +131,7 @@ export function DeletionForm({
           Leave it
         </button>
       </p>
-      {fault !== undefined && (
-        <p className="bad" role="alert">
-          {fault}
-        </p>
-      )}
+      {fault}
     </form>
   );
 }

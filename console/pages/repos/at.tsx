@@ -1,10 +1,12 @@
 import { type FormEvent, useId, useRef, useState } from "react";
+import { Link } from "wouter";
 import type { Commit, CommitDetail, CommitPage, Tag, TagPage } from "../../../protocol/commits.ts";
 import type { BranchDetail } from "../../../protocol/repos.ts";
 import { type Live, useLive } from "../../gateway/live.ts";
 import { useOnce, useTurn } from "../../gateway/once.ts";
 import type { Place, Version } from "../../gateway/s3.ts";
 import { useSession } from "../../gateway/session.tsx";
+import { NameField } from "../../parts/form.tsx";
 import { shortId } from "../../parts/numbers.ts";
 import { Ago } from "../../parts/time.tsx";
 
@@ -50,7 +52,7 @@ export function useAt(place: Place): At {
   const turn = useTurn(at === undefined ? head.data?.head : undefined);
   if (at === undefined) {
     const { data: branch } = head;
-    return { commit: branch && branch.head, turn, branch, detail: undefined, live: head };
+    return { commit: branch?.head, turn, branch, detail: undefined, live: head };
   }
   const { data } = named;
   const detail = data && "parent" in data ? data : undefined;
@@ -143,7 +145,6 @@ function Choices({ place, versions = [], headWords = "Newest", isById = false, c
   const [older, setOlder] = useState<readonly CommitPage[]>([]);
   const [fault, setFault] = useState<string>();
   const [named, setNamed] = useState("");
-  const field = useId();
   const pages = [...(first.data ? [first.data] : []), ...older];
   const next = pages.at(-1)?.next ?? null;
   const wrote = new Set(versions.map(({ id }) => id));
@@ -165,15 +166,7 @@ function Choices({ place, versions = [], headWords = "Newest", isById = false, c
   return (
     <>
       <form className="line" onSubmit={submit}>
-        <label htmlFor={field}>Id or tag</label>
-        <input
-          id={field}
-          className="mono"
-          value={named}
-          onChange={({ target }) => setNamed(target.value.trim())}
-          spellCheck={false}
-          autoCapitalize="off"
-        />
+        <NameField label="Id or tag" value={named} set={setNamed} />
         <button type="submit">Go there</button>
       </form>
       {shown !== undefined && (
@@ -208,7 +201,7 @@ function Choices({ place, versions = [], headWords = "Newest", isById = false, c
                 {shortId(commit.id)}
               </button>
               <span>
-                <Ago at={commit.createdAt} /> {commitWords(commit)}
+                <Ago at={commit.createdAt} /> <CommitWords commit={commit} />
                 {wrote.has(commit.id) && <b> wrote this file</b>}
               </span>
             </li>
@@ -227,8 +220,23 @@ function Choices({ place, versions = [], headWords = "Newest", isById = false, c
   );
 }
 
-/** What a commit says of itself. */
-export function commitWords({ message, key, job }: Pick<Commit, "message" | "key" | "job">): string {
-  const by = job !== null ? `by job ${shortId(job)}` : key !== null ? `by ${key}` : "";
-  return [message, by].filter(Boolean).join(" · ");
+/** What a commit says of itself: its message, and who made it. */
+export function CommitWords({
+  commit: { message, key, job },
+}: {
+  readonly commit: Pick<Commit, "message" | "key" | "job">;
+}) {
+  return (
+    <>
+      {message}
+      {message !== null && (job !== null || key !== null) && " · "}
+      {job !== null ? (
+        <>
+          by <Link href={`/jobs/${job}`}>job {shortId(job)}</Link>
+        </>
+      ) : (
+        key !== null && `by ${key}`
+      )}
+    </>
+  );
 }

@@ -7,7 +7,7 @@ import { CliLine } from "../../parts/cli-line.tsx";
 import { countText } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
 import { sizeText } from "../../parts/size.ts";
-import { type At, AtWords, CommitPicker, commitWords, useAt } from "./at.tsx";
+import { type At, AtWords, CommitPicker, CommitWords, useAt } from "./at.tsx";
 import { BranchTabs, Crumbs } from "./crumbs.tsx";
 import { cliAddress, fileHref, folderHref, lastName } from "./places.ts";
 import { UploadPlace } from "./upload/upload.tsx";
@@ -67,7 +67,13 @@ function AtNote({ place, at: { branch, detail }, prefix }: BranchProps & { reado
     <p className="notice past">
       <span>
         This is what was there at the commit <span className="mono">{place.at}</span>
-        {detail ? ` ${commitWords(detail)}` : ""}. It is read-only.
+        {detail && (
+          <>
+            {" "}
+            <CommitWords commit={detail} />
+          </>
+        )}
+        . It is read-only.
       </span>
       <Link href={folderHref({ repo, branch: name, path: prefix })}>To the newest</Link>
     </p>

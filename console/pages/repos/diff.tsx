@@ -8,7 +8,7 @@ import { useSession } from "../../gateway/session.tsx";
 import { counted, countText, shortId } from "../../parts/numbers.ts";
 import { Page } from "../../parts/page.tsx";
 import { sizeText } from "../../parts/size.ts";
-import { apiPath, CommitPicker } from "./at.tsx";
+import { apiPath, CommitPicker, CommitWords } from "./at.tsx";
 import { BranchTabs, Crumbs } from "./crumbs.tsx";
 import { diffHref, fileHref } from "./places.ts";
 
@@ -116,16 +116,16 @@ function Changes({ place, first, asked }: ChangesProps) {
     }
     setBusy(false);
   }
-  const { from, to, message, key } = first;
+  const { from, to } = first;
   return (
     <>
       <p>
         {from === null ? "Nothing was before" : <span className="mono">{from}</span>} →{" "}
         <span className="mono">{to}</span>
-        {asked === undefined && (message !== null || key !== null) && (
+        {asked === undefined && (
           <span className="quiet">
             {" "}
-            {message ?? ""} {key !== null && `by ${key}`}
+            <CommitWords commit={first} />
           </span>
         )}
       </p>

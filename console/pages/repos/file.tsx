@@ -14,7 +14,7 @@ import { countText, shortId } from "../../parts/numbers.ts";
 import { Page } from "../../parts/page.tsx";
 import { sizeText } from "../../parts/size.ts";
 import { Ago } from "../../parts/time.tsx";
-import { AtWords, CommitPicker, useAt } from "./at.tsx";
+import { AtWords, CommitPicker, CommitWords, useAt } from "./at.tsx";
 import { Crumbs } from "./crumbs.tsx";
 import { Download } from "./download.tsx";
 import { Derived, Makers } from "./lineage.tsx";
@@ -68,7 +68,10 @@ export function FilePage({ place, path }: FileProps) {
       <Crumbs place={place} path={path} />
       {place.at !== undefined && (
         <p className="notice past">
-          <span>This is the file as the commit {place.at} has it.</span>
+          <span>
+            This is the file as the commit {place.at} has it.{" "}
+            {at.detail && <CommitWords commit={at.detail} />}
+          </span>
           <Link href={fileHref({ repo, branch, path })}>To the newest</Link>
         </p>
       )}

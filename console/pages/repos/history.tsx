@@ -1,4 +1,4 @@
-import { type FormEvent, useId, useState } from "react";
+import { useState } from "react";
 import { Link } from "wouter";
 import type { Commit, CommitPage, TagPage } from "../../../protocol/commits.ts";
 import type { RevertEnd } from "../../../protocol/files.ts";
@@ -8,6 +8,7 @@ import { bucketOf, type Place } from "../../gateway/s3.ts";
 import { useSession } from "../../gateway/session.tsx";
 import { Action } from "../../parts/action.tsx";
 import { CliLine } from "../../parts/cli-line.tsx";
+import { NameField, useSubmission } from "../../parts/form.tsx";
 import { counted, countText, shortId } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
 import { Ago } from "../../parts/time.tsx";
@@ -218,23 +219,13 @@ function Tagging({ place, commit, done }: OfCommit) {
   const { gateway } = useSession();
   const [isOpen, setOpen] = useState(false);
   const [name, setName] = useState("");
-  const [fault, setFault] = useState<string>();
-  const field = useId();
-  async function submit(event: FormEvent): Promise<void> {
-    event.preventDefault();
-    setFault(undefined);
-    try {
-      await gateway.call(`${apiPath(place)}/tags/${encodeURIComponent(name)}`, {
-        method: "PUT",
-        json: { commit },
-      });
-      setOpen(false);
-      setName("");
-      done();
-    } catch (error) {
-      setFault(error instanceof Error ? error.message : String(error));
-    }
-  }
+  const { isBusy, submit, fault } = useSubmission(async () => {
+    const path = `${apiPath(place)}/tags/${encodeURIComponent(name)}`;
+    await gateway.call(path, { method: "PUT", json: { commit } });
+    setOpen(false);
+    setName("");
+    done();
+  });
   if (!isOpen) {
     return (
       <button type="button" className="plain" onClick={() => setOpen(true)}>
@@ -243,27 +234,16 @@ function Tagging({ place, commit, done }: OfCommit) {
     );
   }
   return (
-    <form className="line" onSubmit={(event) => void submit(event)}>
-      <label htmlFor={field}>Name of the tag</label>
-      <input
-        id={field}
-        className="mono"
-        value={name}
-        onChange={({ target }) => setName(target.value.trim())}
-        required
-        spellCheck={false}
-        // biome-ignore lint/a11y/noAutofocus: it takes the place of the button that was pressed.
-        autoFocus
-      />
-      <button type="submit">Set it</button>
+    <form className="line" onSubmit={submit}>
+      {/* It takes the place of the button that was pressed. */}
+      <NameField label="Name of the tag" value={name} set={setName} required autoFocus />
+      <button type="submit" disabled={isBusy}>
+        Set it
+      </button>
       <button type="button" className="plain" onClick={() => setOpen(false)}>
         Leave it
       </button>
-      {fault !== undefined && (
-        <span className="bad" role="alert">
-          {fault}
-        </span>
-      )}
+      {fault}
     </form>
   );
 }

@@ -1,10 +1,11 @@
-import { type FormEvent, useId, useState } from "react";
+import { useId, useState } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
 import type { RepoList } from "../../../protocol/repos.ts";
 import { useLive } from "../../gateway/live.ts";
 import { createBucket } from "../../gateway/s3.ts";
 import { useSession } from "../../gateway/session.tsx";
 import { CliLine } from "../../parts/cli-line.tsx";
+import { NameField, useSubmission } from "../../parts/form.tsx";
 import { counted, countText } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
 import { BranchPage } from "./branch.tsx";
@@ -141,49 +142,21 @@ function NewBucket() {
   const [, go] = useLocation();
   const [repo, setRepo] = useState("");
   const [branch, setBranch] = useState("master");
-  const [fault, setFault] = useState<string>();
-  const names = { repo: useId(), branch: useId() };
-  async function submit(event: FormEvent): Promise<void> {
-    event.preventDefault();
-    setFault(undefined);
-    try {
-      await createBucket(gateway, { repo, branch });
-      go(branchHref({ repo, branch }));
-    } catch (error) {
-      setFault(error instanceof Error ? error.message : String(error));
-    }
-  }
+  const { isBusy, submit, fault } = useSubmission(async () => {
+    await createBucket(gateway, { repo, branch });
+    go(branchHref({ repo, branch }));
+  });
   return (
     <section aria-label="New bucket">
       <h2>New bucket</h2>
-      <form className="line" onSubmit={(event) => void submit(event)}>
-        <label htmlFor={names.repo}>Repo</label>
-        <input
-          id={names.repo}
-          className="mono"
-          value={repo}
-          onChange={({ target }) => setRepo(target.value.trim())}
-          required
-          spellCheck={false}
-          autoCapitalize="off"
-        />
-        <label htmlFor={names.branch}>Branch</label>
-        <input
-          id={names.branch}
-          className="mono"
-          value={branch}
-          onChange={({ target }) => setBranch(target.value.trim())}
-          required
-          spellCheck={false}
-          autoCapitalize="off"
-        />
-        <button type="submit">Make it</button>
+      <form className="line" onSubmit={submit}>
+        <NameField label="Repo" value={repo} set={setRepo} required />
+        <NameField label="Branch" value={branch} set={setBranch} required />
+        <button type="submit" disabled={isBusy}>
+          Make it
+        </button>
       </form>
-      {fault !== undefined && (
-        <p className="bad" role="alert">
-          {fault}
-        </p>
-      )}
+      {fault}
       <CliLine line={`sluice mb s3://${branch || "master"}.${repo || "photos"}`} />
     </section>
   );

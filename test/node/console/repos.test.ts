@@ -552,12 +552,20 @@ describe.skipIf(!HAS_CHROMIUM)("the history", () => {
     await page.getByText("“the beginning”", { exact: false }).waitFor();
   });
 
-  test("of an output leads to the jobs, and a job to the files that it read, as they were", async () => {
+  test("of an output leads to the jobs, and a job to the files that it read and made, as they were", async () => {
+    const [newest] = await historyOf("capitals");
+    const commits = page.getByRole("region", { name: "Commits" });
     await visit("/repos/capitals/master/history");
     await page.getByRole("link", { name: "job …" }).first().click();
     await page.getByRole("heading", { level: 1, name: "capitals" }).waitFor();
-    await page.getByRole("region", { name: "Commits" }).getByRole("link", { name: second }).click();
+    await commits.getByRole("link", { name: second }).click();
     await page.getByText(`This is what was there at the commit ${second}`, { exact: false }).waitFor();
+    await page.goBack();
+    await commits.getByRole("link", { name: newest?.id ?? "" }).click();
+    await page.getByRole("link", { name: "a.txt.up" }).click();
+    await page.getByText(`This is the file as the commit ${newest?.id} has it.`, { exact: false }).waitFor();
+    await page.getByRole("link", { name: "job …" }).click();
+    await commits.getByRole("link", { name: newest?.id ?? "" }).waitFor();
   });
 
   test("shows what one commit changed, with what was deleted where it still was", async () => {

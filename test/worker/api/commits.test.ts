@@ -188,6 +188,7 @@ describe("an output commit", () => {
       job: expect.any(String),
       inputs: [{ name: "prov", repo: "prov", branch: "master" }],
     });
+    expect(await good(`${commitsOf("next")}/${head?.id}/diff`)).toMatchObject({ job: detail.job });
     const made = Provenance.parse(await good(`${commitsOf("next")}/${head?.id}/provenance?path=b.out`));
     expect(made).toMatchObject({ job: detail.job, datums: [{ state: "success", exitCode: 0, node: "n1" }] });
     // Upstream, by what the answers say alone.

@@ -51,12 +51,15 @@ const DiffQuery = z.strictObject({
 export async function diffCommit(asked: ApiRequest): Promise<Response> {
   const { from: asFrom, after, limit } = readQuery(asked, DiffQuery);
   const { address, branch } = branchInPath(asked);
-  const { id: to, parent, note } = await commitInPath(asked);
+  const { id: to, parent, origin: job, note } = await commitInPath(asked);
   const from = asFrom ?? parent;
   const diff = await branch.diff({ from, to, after, limit });
   if (!diff.ok) throw branchError(diff, address);
   const changes = diff.changes.map(changeOf);
-  return Response.json({ from, to, ...noted(note), changes, next: diff.next } satisfies DiffPage);
+  return Response.json({
+    ...{ from, to, job, ...noted(note) },
+    ...{ changes, next: diff.next },
+  } satisfies DiffPage);
 }
 
 /** The commit of the path. If the branch was deleted and made again, only commits since then are found. */

@@ -1,10 +1,11 @@
-import { type FormEvent, useId, useState } from "react";
+import { useId, useState } from "react";
 import { Link, useLocation } from "wouter";
 import type { BranchDetail, BranchWriter } from "../../../../protocol/repos.ts";
 import { type Live, useLive } from "../../../gateway/live.ts";
 import { bucketOf, deleteBucket, type Place } from "../../../gateway/s3.ts";
 import { useSession } from "../../../gateway/session.tsx";
 import { Action, Deletion } from "../../../parts/action.tsx";
+import { NameField, useSubmission } from "../../../parts/form.tsx";
 import { countText, shortId } from "../../../parts/numbers.ts";
 import { Page } from "../../../parts/page.tsx";
 import { apiPath, CommitPicker } from "../at.tsx";
@@ -103,42 +104,16 @@ function Public({ place, detail, live }: OfBranch) {
   );
 }
 
-/** A form whose submission is one call; says why it was refused. */
-function useCall(act: () => Promise<void>) {
-  const [fault, setFault] = useState<string>();
-  const [isBusy, setBusy] = useState(false);
-  async function submit(event: FormEvent): Promise<void> {
-    event.preventDefault();
-    setFault(undefined);
-    setBusy(true);
-    try {
-      await act();
-    } catch (error) {
-      setFault(error instanceof Error ? error.message : String(error));
-    }
-    setBusy(false);
-  }
-  return {
-    isBusy,
-    submit: (event: FormEvent) => void submit(event),
-    fault: fault !== undefined && (
-      <p className="bad" role="alert">
-        {fault}
-      </p>
-    ),
-  };
-}
-
 function Protection({ place, detail: { writer = null }, live }: OfBranch) {
   const { gateway } = useSession();
   const [kind, setKind] = useState<"key" | "pipeline">(writer && "pipeline" in writer ? "pipeline" : "key");
   const [name, setName] = useState("");
-  const names = { kind: useId(), name: useId() };
+  const field = useId();
   async function set(to: BranchWriter | null): Promise<void> {
     await gateway.call(`${apiPath(place)}/writer`, { method: "PUT", json: { writer: to } });
     live.reload();
   }
-  const call = useCall(() => set(kind === "key" ? { key: name } : { pipeline: name }));
+  const submission = useSubmission(() => set(kind === "key" ? { key: name } : { pipeline: name }));
   const bucket = bucketOf(place);
   return (
     <Setting
@@ -157,33 +132,29 @@ function Protection({ place, detail: { writer = null }, live }: OfBranch) {
       ) : (
         <>
           <p>Every key that may write in the repo writes to it.</p>
-          <form className="line" onSubmit={call.submit}>
-            <label htmlFor={names.kind}>Leave all writes to</label>
+          <form className="line" onSubmit={submission.submit}>
+            <label htmlFor={field}>Leave all writes to</label>
             <select
-              id={names.kind}
+              id={field}
               value={kind}
               onChange={({ target }) => setKind(target.value === "pipeline" ? "pipeline" : "key")}
             >
               <option value="key">the key</option>
               <option value="pipeline">the pipeline</option>
             </select>
-            <label htmlFor={names.name} className="hidden">
-              {kind === "key" ? "Id of the key" : "Name of the pipeline"}
-            </label>
-            <input
-              id={names.name}
-              className="mono"
-              value={name}
+            <NameField
+              label={kind === "key" ? "Id of the key" : "Name of the pipeline"}
+              isLabelHidden
               placeholder={kind === "key" ? "its id" : "its name"}
-              onChange={({ target }) => setName(target.value.trim())}
+              value={name}
+              set={setName}
               required
-              spellCheck={false}
             />
-            <button type="submit" disabled={call.isBusy}>
+            <button type="submit" disabled={submission.isBusy}>
               Protect it
             </button>
           </form>
-          {call.fault}
+          {submission.fault}
         </>
       )}
     </Setting>
@@ -196,12 +167,12 @@ function Keeping({ place, detail: { keep }, live }: OfBranch) {
   const [commits, setCommits] = useState(String(keep?.commits ?? ""));
   const [days, setDays] = useState(String(keep?.days ?? ""));
   const [isSure, setSure] = useState(false);
-  const names = { commits: useId(), days: useId(), sure: useId() };
+  const field = useId();
   const wished =
     commits === "" && days === ""
       ? null
       : { ...(commits !== "" && { commits: Number(commits) }), ...(days !== "" && { days: Number(days) }) };
-  const call = useCall(async () => {
+  const submission = useSubmission(async () => {
     await gateway.call(`${apiPath(place)}/keep`, { method: "PUT", json: { keep: wished } });
     live.reload();
   });
@@ -213,29 +184,13 @@ function Keeping({ place, detail: { keep }, live }: OfBranch) {
   return (
     <Setting title="History that stays" cli={cli}>
       <p>{keepWords(keep ?? null)}</p>
-      <form className="line" onSubmit={call.submit}>
-        <label htmlFor={names.commits}>Newest commits</label>
-        <input
-          id={names.commits}
-          type="number"
-          min={1}
-          value={commits}
-          placeholder="all"
-          onChange={({ target }) => setCommits(target.value)}
-        />
-        <label htmlFor={names.days}>Days</label>
-        <input
-          id={names.days}
-          type="number"
-          min={1}
-          value={days}
-          placeholder="all"
-          onChange={({ target }) => setDays(target.value)}
-        />
+      <form className="line" onSubmit={submission.submit}>
+        <CountField label="Newest commits" value={commits} set={setCommits} />
+        <CountField label="Days" value={days} set={setDays} />
         {wished && (
-          <label htmlFor={names.sure} className="check">
+          <label htmlFor={field} className="check">
             <input
-              id={names.sure}
+              id={field}
               type="checkbox"
               checked={isSure}
               onChange={({ target }) => setSure(target.checked)}
@@ -243,16 +198,40 @@ function Keeping({ place, detail: { keep }, live }: OfBranch) {
             What is older goes for good
           </label>
         )}
-        <button type="submit" disabled={call.isBusy || (wished !== null && !isSure)}>
+        <button type="submit" disabled={submission.isBusy || (wished !== null && !isSure)}>
           Keep that
         </button>
       </form>
-      {call.fault}
+      {submission.fault}
       <p className="quiet">
         A commit stays while either says so. The newest one, and what a tag, a branch or a pipeline needs,
         stays anyway.
       </p>
     </Setting>
+  );
+}
+
+interface CountFieldProps {
+  readonly label: string;
+  /** Empty: all of them. */
+  readonly value: string;
+  set(value: string): void;
+}
+
+function CountField({ label, value, set }: CountFieldProps) {
+  const id = useId();
+  return (
+    <>
+      <label htmlFor={id}>{label}</label>
+      <input
+        id={id}
+        type="number"
+        min={1}
+        value={value}
+        placeholder="all"
+        onChange={({ target }) => set(target.value)}
+      />
+    </>
   );
 }
 
@@ -273,9 +252,8 @@ function Fork({ place }: { readonly place: Place }) {
   const [repo, setRepo] = useState(place.repo);
   const [branch, setBranch] = useState("");
   const [commit, setCommit] = useState<string>();
-  const names = { repo: useId(), branch: useId() };
   const from = { repo: place.repo, branch: place.branch };
-  const call = useCall(async () => {
+  const submission = useSubmission(async () => {
     await gateway.call(`/repos/${encodeURIComponent(repo)}/branches`, {
       method: "POST",
       json: { name: branch, from: { ...from, ...(commit !== undefined && { commit }) } },
@@ -289,35 +267,19 @@ function Fork({ place }: { readonly place: Place }) {
       cli={`sluice branch create ${branch || "experiment"}.${repo} --from ${source}`}
     >
       <p>It has the files of a commit. Bytes are shared, and neither changes the other.</p>
-      <form className="line" onSubmit={call.submit}>
-        <label htmlFor={names.branch}>Name</label>
-        <input
-          id={names.branch}
-          className="mono"
-          value={branch}
-          onChange={({ target }) => setBranch(target.value.trim())}
-          required
-          spellCheck={false}
-        />
-        <label htmlFor={names.repo}>In the repo</label>
-        <input
-          id={names.repo}
-          className="mono"
-          value={repo}
-          onChange={({ target }) => setRepo(target.value.trim())}
-          required
-          spellCheck={false}
-        />
+      <form className="line" onSubmit={submission.submit}>
+        <NameField label="Name" value={branch} set={setBranch} required />
+        <NameField label="In the repo" value={repo} set={setRepo} required />
         <CommitPicker
           place={place}
           label={commit === undefined ? "From the newest commit" : `From ${shortId(commit)}`}
           choose={setCommit}
         />
-        <button type="submit" disabled={call.isBusy}>
+        <button type="submit" disabled={submission.isBusy}>
           Make it
         </button>
       </form>
-      {call.fault}
+      {submission.fault}
     </Setting>
   );
 }
