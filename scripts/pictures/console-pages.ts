@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 
 /** What there is to show at a gateway. */
 export interface World {
@@ -21,8 +21,8 @@ interface PicturedPage {
   readonly name: string;
   /** Undefined: in this state there is nothing to show. `path` is below `/console`. */
   path(world: World): string | undefined;
-  /** Brings it to what is to be seen. By default what it shows first. */
-  pose?(page: Page, world: World): Promise<void>;
+  /** Brings it to what is to be seen: its beginning, unless this tells what else. By default what it shows first. */
+  pose?(page: Page, world: World): Promise<Locator | undefined>;
 }
 
 /** Every page of the console. Those that need a key are opened by their address. */
@@ -43,6 +43,7 @@ export const PAGES: readonly PicturedPage[] = [
     async pose(page) {
       await page.getByRole("button", { name: "What was made from this" }).click();
       await page.getByRole("region", { name: "Lineage" }).getByRole("link").first().waitFor();
+      return undefined;
     },
   },
   {
@@ -51,6 +52,7 @@ export const PAGES: readonly PicturedPage[] = [
     async pose(page) {
       await page.getByRole("button", { name: "Look at another commit" }).click();
       await page.getByRole("dialog").getByRole("listitem").nth(1).waitFor();
+      return undefined;
     },
   },
   {
@@ -67,7 +69,9 @@ export const PAGES: readonly PicturedPage[] = [
     path: ({ state, repo }) => (state === "full" ? `/repos/${repo}/master/settings` : undefined),
     async pose(page, { repo }) {
       await page.getByRole("button", { name: `Delete master.${repo}` }).click();
-      await page.getByLabel(`Type master.${repo}`).fill(`master.${repo}`);
+      const field = page.getByLabel(`Type master.${repo}`);
+      await field.fill(`master.${repo}`);
+      return field;
     },
   },
   { name: "pipelines", path: () => "/pipelines" },
@@ -77,6 +81,7 @@ export const PAGES: readonly PicturedPage[] = [
     path: ({ state, pipeline }) => (state === "full" ? `/pipelines/${pipeline}` : undefined),
     async pose(page, { pipeline }) {
       await page.getByRole("button", { name: `Delete ${pipeline}` }).click();
+      return page.getByLabel(`Type ${pipeline}`);
     },
   },
   { name: "job-done", path: ({ state, jobs }) => (state === "full" ? `/jobs/${jobs.done}` : undefined) },
@@ -91,6 +96,7 @@ export const PAGES: readonly PicturedPage[] = [
       await page.getByRole("button", { name: "Make a key" }).click();
       await page.getByRole("radio", { name: /^admin/ }).check();
       await page.getByRole("radio", { name: /^some repos/ }).check();
+      return undefined;
     },
   },
   {
@@ -101,6 +107,7 @@ export const PAGES: readonly PicturedPage[] = [
         .getByRole("button", { name: /^Delete SLUICE/ })
         .nth(2)
         .click();
+      return page.getByLabel(/^Type SLUICE/);
     },
   },
 ];

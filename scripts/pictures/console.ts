@@ -1,7 +1,7 @@
 import { copyFileSync, mkdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { logInAt, openBrowser } from "../../test/support/browser.ts";
 import { type DevServer, ROOT, startDevServer } from "../../test/support/dev-server.ts";
 import { PAGES, type World } from "./console-pages.ts";
@@ -63,10 +63,10 @@ async function photograph(world: World): Promise<void> {
     const page = await browser.context.newPage();
     await logInAt(page, server, address);
     await allThere(page);
-    await pose?.(page, world);
+    const seen = await pose?.(page, world);
     for (const look of LOOKS) {
       await dress(page, look);
-      await take(page, `${name}-${world.state}-${look.name}`);
+      await take(page, `${name}-${world.state}-${look.name}`, seen);
     }
     await page.close();
   }
@@ -83,10 +83,14 @@ async function allThere(page: Page): Promise<void> {
 async function dress(page: Page, { colorScheme, viewport }: (typeof LOOKS)[number]): Promise<void> {
   await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
   await page.setViewportSize(viewport);
+  // What places itself by the window, as the graph does, has then done so.
+  await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
 }
 
-async function take(page: Page, name: string): Promise<void> {
+/** From the top of the page, or with `seen` in its middle. A phone's picture is as long as the page. */
+async function take(page: Page, name: string, seen?: Locator): Promise<void> {
   await page.evaluate("scrollTo(0, 0)");
+  await seen?.scrollIntoViewIfNeeded();
   await page.screenshot({ path: join(FOLDER, `${name}.png`), fullPage: name.endsWith("phone") });
   console.log(`${name}.png`);
 }
