@@ -159,9 +159,12 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
 
   async unfinished(jobs: readonly string[]): Answer<"unfinished"> {
     const { ledger } = this.#context;
-    const rows = ledger.exists ? jobs.map((id) => ledger.jobs.byId(id)) : [];
-    const open = rows.filter((row) => row !== undefined).filter(({ finishedAt }) => finishedAt === null);
-    return await shownJobs(this.#context, open);
+    if (!ledger.exists) return [];
+    const rows = jobs.map((id) => ledger.jobs.byId(id)).filter((row) => row !== undefined);
+    return await shownJobs(
+      this.#context,
+      rows.filter(({ finishedAt }) => finishedAt === null),
+    );
   }
 
   async stopJob(id: string): Answer<"stopJob"> {
