@@ -108,8 +108,10 @@ describe("jobs beyond the newest ones", () => {
     const { stderr } = await sluice(server, "commit", "inspect", "master.reads", first?.outputCommit ?? "");
     expect(stderr).toContain("no such commit, or keeps it no more");
     const [, second] = jobs;
-    expect(await sluiceOk(server, "job", "inspect", second?.id ?? "")).toContain(
-      `output    s3://master.reads at ${second?.outputCommit} (kept no more)\n`,
+    await eventually("the commit that was made is kept no more", async () =>
+      (await sluiceOk(server, "job", "inspect", second?.id ?? "")).includes(
+        `output    s3://master.reads at ${second?.outputCommit} (kept no more)\n`,
+      ),
     );
   });
 
