@@ -87,11 +87,15 @@ async function dress(page: Page, { colorScheme, viewport }: (typeof LOOKS)[numbe
   await page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
 }
 
-/** From the top of the page, or with `seen` in its middle. A phone's picture is as long as the page. */
+/**
+ * From the top of the page, or with `seen` in its middle. A phone's picture is as long as the page, but for a dialog, which lies
+ * over what is in view.
+ */
 async function take(page: Page, name: string, seen?: Locator): Promise<void> {
   await page.evaluate("scrollTo(0, 0)");
   await seen?.scrollIntoViewIfNeeded();
-  await page.screenshot({ path: join(FOLDER, `${name}.png`), fullPage: name.endsWith("phone") });
+  const isLong = name.endsWith("phone") && (await page.locator("dialog[open]").count()) === 0;
+  await page.screenshot({ path: join(FOLDER, `${name}.png`), fullPage: isLong });
   console.log(`${name}.png`);
 }
 
