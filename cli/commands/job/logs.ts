@@ -84,9 +84,13 @@ async function logs(client: Client, { job, printer, options }: Show): Promise<vo
 async function failedLogs(client: Client, { job, printer, options }: Show): Promise<void> {
   const failed = await findDatums(client, { job, state: "failed", limit: MOST_FAILED });
   if (failed.datums.length === 0) printNote("no datum of the job has failed");
+  let isSilent = failed.datums.length > 0;
   for (const { id: datum } of failed.datums) {
-    await printEnd(client, { job, datum, tail: options.tail ?? Number.POSITIVE_INFINITY, printer });
+    const tail = options.tail ?? Number.POSITIVE_INFINITY;
+    if ((await printEnd(client, { job, datum, tail, printer })) !== undefined) isSilent = false;
   }
+  if (isSilent)
+    printNote("what failed printed nothing: what a command writes into a file is not in its logs");
   if (failed.next !== null) printNote(`only the first ${MOST_FAILED} datums that failed are shown`);
 }
 

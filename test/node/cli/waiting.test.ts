@@ -193,6 +193,17 @@ describe("a job", () => {
     expect(rest.datums[0].id).not.toBe(page.datums[0].id);
   });
 
+  test("says so if what failed printed nothing", async () => {
+    await jobOver("silent", ["a"], { datumTries: 1 });
+    await failOne("silent", []);
+    await control.ended("silent", { count: 1 });
+    const { code, stdout, stderr } = await cli("job", "logs", "--pipeline", "silent", "--failed");
+    expect([stdout.toString(), code]).toEqual(["", 0]);
+    expect(stderr).toBe(
+      "what failed printed nothing: what a command writes into a file is not in its logs\n",
+    );
+  });
+
   test("is listed by the commit that it read, and watched as it goes", async () => {
     await jobOver("seen", ["a"]);
     await succeedOne("seen");
