@@ -57,7 +57,7 @@ export class ErasureStore extends Store {
     this.sql.run`
       DELETE FROM erasures WHERE number <= ifnull((
         SELECT min(ifnull(heard.number, 0)) FROM json_each(${all}) AS hearer
-        LEFT JOIN erasures_heard AS heard ON heard.uid = hearer.value), number)`;
+        LEFT JOIN erasures_heard AS heard ON heard.uid = hearer.value), ${Number.MAX_SAFE_INTEGER})`;
   }
 
   /** A pipeline has heard of all up to a number. */
