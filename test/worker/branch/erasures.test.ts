@@ -609,6 +609,40 @@ describe("erasing many versions in one request", () => {
     expect((many.written - few.written) / more).toBeLessThan(15);
   });
 
+  test("reads and writes no more if the same commits have many other files", async () => {
+    const costs = [];
+    for (const count of [10, 400]) {
+      const branch = await freshBranch();
+      const versions = await allKinds(branch, count);
+      await atRest(branch);
+      await branch.subscribe({ uid: "u", pipeline: "none" });
+      const some = versions.filter(({ path }) => Number(path.slice(path.indexOf("/") + 1)) < 10);
+      costs.push(await costOf(branch, (object) => object.erase({ versions: some })));
+      await branch.unsubscribe({ uid: "u" });
+    }
+    const [few = { read: 0, written: 0 }, many = few] = costs;
+    expect(many.read).toBeLessThan(few.read * 1.1);
+    expect(many.written).toBeLessThan(few.written * 1.1);
+  });
+
+  test("takes whatever name a path has", async () => {
+    const branch = await freshBranch();
+    const paths = ['"a\\b"', "7", "__proto__", "\u00e9\u{1f600}", "a'b/c\\"];
+    const write = async (text: string) => {
+      const puts = Object.fromEntries(paths.map((path) => [path, `${text} of ${path}`]));
+      return committed(await commitFiles(branch, { puts })) ?? "";
+    };
+    const [one, two] = [await write("1"), await write("2")];
+    const named = (version: string) => paths.map((path) => ({ path, version }));
+    expect(await branch.erase({ versions: named(two) })).toMatchObject({ ok: true });
+    expect(await listed(branch)).toHaveLength(paths.length);
+    for (const path of paths) expect(await textOf(branch, path)).toBe(`1 of ${path}`);
+    expect(await branch.erase({ versions: named(one) })).toMatchObject({ ok: true });
+    expect(await versions(branch)).toEqual([]);
+    expect(await rowsOfFiles(branch)).toBe(0);
+    await expectRefsRight(branch);
+  });
+
   test("does with each what it would by itself, whatever else is asked", async () => {
     const branch = await freshBranch();
     await branch.subscribe({ uid: "u", pipeline: "none" });

@@ -5,7 +5,7 @@ import type { AnswerOf, ErasedVersion, FileSpans, HeldByForks, RequestOf, Span }
 import type { Ledger } from "../ledger/ledger.ts";
 import { protectionRefusal } from "../lifecycle/settings.ts";
 import { forgetCommits } from "../retention/mark.ts";
-import { type BornAgain, kindOf } from "../tree/file-store.ts";
+import type { BornAgain } from "../tree/file-store.ts";
 import type { GenerationRow, Live } from "../tree/generation-store.ts";
 import { moveHead } from "../write/commit.ts";
 import { hearersOf } from "./erasure-store.ts";
@@ -46,18 +46,24 @@ const NAMED = `
   CROSS JOIN commits INDEXED BY commits_by_id ON commits.id = asked.value
   WHERE commits.gen = ?1 AND commits.kind <> 1 AND commits.seq <= ?2`;
 
+/** What a row of files keeps; an empty directory keeps nothing. */
+const KEPT =
+  "LEFT JOIN contents AS c ON f.kind = 0 AND c.digest = f.digest AND c.size = f.size AND c.gen = f.gen";
+
 /** Of (?1 gen, ?2 paths at commits): the rows of these versions. */
 const ROWS = `
   SELECT asked.value AS version, f.path AS path, f.born AS born, f.died AS died, lower(hex(f.digest)) AS digest,
-    f.size AS size
+    f.size AS size, c.rowid AS content
   FROM json_each(?2) AS asked
   CROSS JOIN files AS f ON f.gen = ?1 AND f.path = asked.key AND f.born = asked.value
+  ${KEPT}
   WHERE f.version IS NULL AND f.kind < ${HOLLOW}
   UNION ALL
-  SELECT asked.value, f.path, f.born, f.died, lower(hex(f.digest)), f.size
+  SELECT asked.value, f.path, f.born, f.died, lower(hex(f.digest)), f.size, c.rowid
   FROM json_each(?2) AS asked
   CROSS JOIN revived ON revived.gen = ?1 AND revived.version = asked.value AND revived.path = asked.key
   CROSS JOIN files AS f ON f.gen = ?1 AND f.path = revived.path AND f.born = revived.born
+  ${KEPT}
   WHERE f.kind < ${HOLLOW}`;
 
 /** Of the same: the rows that are at these paths at these commits. */
@@ -80,8 +86,8 @@ const DELETIONS = `
 
 /** Of (?1 gen, ?2 paths at commits): what died there is not to be taken for deleted. Found by what is asked, as the dead are many. */
 const UNMARK = `
-  UPDATE files SET unmarked = 1 WHERE (gen, path, born) IN (
-    SELECT f.gen, f.path, f.born FROM json_each(?2) AS asked
+  UPDATE files SET unmarked = 1 WHERE gen = ?1 AND (path, born) IN (
+    SELECT f.path, f.born FROM json_each(?2) AS asked
     CROSS JOIN files AS f INDEXED BY by_died
       ON f.gen = ?1 AND f.died IS NOT NULL AND f.died = asked.value AND f.path = asked.key
     WHERE f.kind < ${HOLLOW})`;
@@ -102,30 +108,36 @@ const HOLLOW_OUT = `
 
 /** Of (?1 gen, ?2 paths at births). */
 const FORGET = `
-  DELETE FROM files WHERE (gen, path, born) IN (SELECT ?1, key, value FROM json_each(?2))`;
+  DELETE FROM files WHERE gen = ?1 AND (path, born) IN (SELECT key, value FROM json_each(?2))`;
 
 /** Of (?1 gen, ?2 paths at commits): nothing was current again under these versions. */
 const FORGET_REVIVED = `
-  DELETE FROM revived WHERE (gen, version, path) IN (SELECT ?1, value, key FROM json_each(?2))`;
+  DELETE FROM revived WHERE gen = ?1 AND (path, version) IN (SELECT key, value FROM json_each(?2))`;
 
 /**
  * Of (?1 gen, ?2 JSON of paths): the newest row of each that is a version, if what it wrote may be current again: not if that
  * is current, or if the newest version is a deletion.
  */
 const NEWEST = `
-  SELECT f.path AS path, f.born AS born, ifnull(f.version, f.born) AS version, lower(hex(f.digest)) AS digest, f.size AS size
+  SELECT f.path AS path, f.born AS born, ifnull(f.version, f.born) AS version, c.rowid AS content
   FROM json_each(?2) AS asked
   CROSS JOIN files AS f ON f.gen = ?1 AND f.path = asked.value AND f.born = (
     SELECT born FROM files AS other
     WHERE other.gen = ?1 AND other.path = asked.value AND other.version IS NOT ${NO_VERSION}
     ORDER BY born DESC LIMIT 1
   )
+  ${KEPT}
   WHERE f.kind < ${HOLLOW} AND f.died IS NOT NULL AND f.unmarked IS NOT NULL`;
 
 /** Dead contents that the step removes itself. The alarm removes the others: they need not go with the answer. */
 const REMOVED_CONTENTS = 100;
 
-interface GoneRow extends ContentId {
+/** The rowid of the content that a row of files keeps; null if it keeps none. */
+interface Keeping {
+  readonly content: number | null;
+}
+
+interface GoneRow extends ContentId, Keeping {
   readonly path: string;
   /** The commit that its version is named by. */
   readonly version: number;
@@ -140,7 +152,7 @@ interface DeletionRow {
   readonly isHollow: 0 | 1;
 }
 
-type NewestRow = BornAgain & ContentId;
+type NewestRow = BornAgain & Keeping;
 
 /** A version that was asked for. */
 interface Target extends PathAt {
@@ -197,13 +209,13 @@ export function eraseVersions(
   const wasCurrent = rows.filter(({ died }) => died === null);
   const commit = live
     ? goBack(tx, ledger, { live, wasCurrent, deletions, read, moment, note: request.note })
-    : { commit: null, modifiedAt, seq: null };
+    : { commit: null, modifiedAt, seq: null, back: [] };
   pinLent(tx, ledger, { gen, rows, request });
-  const kept = ledger.contents.releaseManyAndTell([...refsOf(rows)], gen);
+  const dead = ledger.contents.changeRefs(refsOf({ born: commit.back, gone: rows }));
   // Of commits that are kept no more, only what versions name is left.
   const ends = rows.flatMap(({ born, died }) => [born, died ?? born]);
   forgetCommits(tx, ledger, { gen, seqs: new Set([...targets.map(({ seq }) => seq), ...ends]) });
-  const erased = shown({ gen, targets, rows, deletions, kept, head: commit.seq });
+  const erased = shown({ gen, targets, rows, deletions, dead, head: commit.seq });
   tellReaders(tx, ledger, { gen, rows, head: commit.seq, now: moment.now });
   ledger.contents.removeReleased(moment.now, REMOVED_CONTENTS);
   const readers = ledger.subscribers.all();
@@ -362,27 +374,38 @@ interface GoingBack {
   readonly note: RequestOf<"erase">["note"];
 }
 
-/** Where the newest version of a path was erased, HEAD goes back to the one before, in one commit; `seq`: of that one. */
+interface WentBack {
+  readonly commit: string | null;
+  readonly modifiedAt: number;
+  /** Of that commit. */
+  readonly seq: number | null;
+  /** The versions that are current again. Nothing counts yet that they keep their contents. */
+  readonly back: readonly NewestRow[];
+}
+
+/** Where the newest version of a path was erased, HEAD goes back to the one before, in one commit. */
 function goBack(
   tx: Tx,
   ledger: EraseStores,
   { live, wasCurrent, deletions, read, moment, note }: GoingBack,
-): { commit: string | null; modifiedAt: number; seq: number | null } {
+): WentBack {
   const { gen } = live;
   const seq = live.head.seq + 1;
-  const paths = new Set([...wasCurrent, ...deletions].map(({ path }) => path));
+  // Nothing else at HEAD can be in the way of what was there just now.
+  const there = new Set(wasCurrent.map(({ path }) => path));
+  const paths = new Set([...there, ...deletions.map(({ path }) => path)]);
   const newest = ledger.sql.query<NewestRow>(NEWEST, [gen, JSON.stringify([...paths].sort())]);
-  const blocked = blockedAtHead(tx, ledger, { gen, paths: newest.map(({ path }) => path) });
+  const coming = newest.flatMap(({ path }) => (there.has(path) ? [] : [path]));
+  const blocked = blockedAtHead(tx, ledger, { gen, paths: coming });
   const back = withoutConflicts(newest.filter(({ path }) => !blocked.has(path)));
   ledger.files.bearAgain(back, { gen, seq });
-  ledger.contents.keepMany([...refsOf(back)], gen);
   const deaths = wasCurrent.length;
-  if (back.length + deaths === 0) return { commit: null, modifiedAt: live.head.modifiedAt, seq: null };
+  if (back.length + deaths === 0) return { commit: null, modifiedAt: live.head.modifiedAt, seq: null, back };
   const returned = new Set(back.map(({ path }) => path));
   const gone = wasCurrent.filter(({ path }) => !returned.has(path)).map(({ path }) => ({ path, seq }));
   tellFeed(ledger.sql, { gen, at: gone, read });
   const { commit, modifiedAt } = moveHead(tx, ledger, { live, births: back.length, deaths, moment, note });
-  return { commit, modifiedAt, seq };
+  return { commit, modifiedAt, seq, back };
 }
 
 /** What forks still have of bytes that this branch lent them stays, until the fork is gone. */
@@ -398,14 +421,17 @@ function pinLent(
   }
 }
 
-/** How many of these rows keep each content, by its name. */
-function refsOf(rows: readonly (ContentId & { readonly path: string })[]): Map<string, number> {
-  const refs = new Map<string, number>();
-  for (const row of rows) {
-    if (kindOf(row.path) === "dir") continue;
-    const name = contentName(row);
-    refs.set(name, (refs.get(name) ?? 0) + 1);
-  }
+/** How many more rows keep each content, or less, by its rowid. */
+function refsOf({
+  born,
+  gone,
+}: Readonly<Record<"born" | "gone", readonly Keeping[]>>): ReadonlyMap<number, number> {
+  const refs = new Map<number, number>();
+  const add = (rows: readonly Keeping[], by: 1 | -1) => {
+    for (const { content } of rows) if (content !== null) refs.set(content, (refs.get(content) ?? 0) + by);
+  };
+  add(born, 1);
+  add(gone, -1);
   return refs;
 }
 
@@ -414,13 +440,13 @@ interface Shown {
   readonly targets: readonly Target[];
   readonly rows: readonly GoneRow[];
   readonly deletions: readonly DeletionRow[];
-  /** Contents that something keeps still, by their names. */
-  readonly kept: ReadonlySet<string>;
+  /** Contents that nothing keeps any more, by their rowids. */
+  readonly dead: ReadonlySet<number>;
   /** The commit that HEAD went back with. */
   readonly head: number | null;
 }
 
-function shown({ gen, targets, rows, deletions, kept, head }: Shown): ErasedVersion[] {
+function shown({ gen, targets, rows, deletions, dead, head }: Shown): ErasedVersion[] {
   const written = new Map<string, { readonly row: GoneRow; readonly spans: Span[] }>();
   for (const row of rows) {
     const { path, version, born, died } = row;
@@ -434,8 +460,8 @@ function shown({ gen, targets, rows, deletions, kept, head }: Shown): ErasedVers
     const version = written.get(name);
     if (version) {
       const { row, spans } = version;
-      const { digest, size } = row;
-      const stays = kindOf(path) === "file" && kept.has(contentName(row));
+      const { digest, size, content } = row;
+      const stays = content !== null && !dead.has(content);
       return [{ kind: "version", path, version: id, digest, size, stays, generation: gen, spans }];
     }
     return deleted.has(name) ? [{ kind: "deletion", path, version: id }] : [];

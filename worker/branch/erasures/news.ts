@@ -11,8 +11,8 @@ const HAS = `
 
 /** Also of (?3 limit): removes it. */
 const FORGET = `
-  DELETE FROM files WHERE (gen, path, born) IN (
-    SELECT gen, path, born FROM files INDEXED BY files_news
+  DELETE FROM files WHERE gen = ?1 AND (path, born) IN (
+    SELECT path, born FROM files INDEXED BY files_news
     WHERE version = 0 AND gen = ?1 AND born <= ?2 ORDER BY born LIMIT ?3)`;
 
 type NewsStores = Pick<Ledger, "sql" | "subscribers">;

@@ -1,7 +1,10 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Sql } from "../../sqlite/sql.ts";
 import { Store } from "../../sqlite/store.ts";
-import type { ContentStore } from "../tree/content-store.ts";
+import type { ContentStore, OwnedContent } from "../tree/content-store.ts";
+
+/** Contents that one statement takes, so that what it is given stays far below what a value may be. */
+const AT_ONCE = 1000;
 
 /**
  * Contents of erased files whose bytes a fork still names elsewhere, as in a copy that was made there. Its root keeps what
@@ -34,12 +37,28 @@ export class PinStore extends Store {
       SELECT lower(hex(digest)) AS digest, size FROM pins WHERE fork = ${fork}`;
   }
 
-  /** The fork names none of these any more. */
-  drop(fork: string, contents: readonly ContentId[]): void {
-    for (const { digest, size } of contents) {
-      const pin = this.sql.first<{ gen: number }>`
-        DELETE FROM pins WHERE fork = ${fork} AND digest = unhex(${digest}) AND size = ${size} RETURNING gen`;
-      if (pin) this.#contents.release({ ...pin, digest, size });
+  /** The fork names none of these any more. Returns those that were pinned for it. */
+  drop(fork: string, contents: readonly ContentId[]): ContentId[] {
+    const dropped: ContentId[] = [];
+    for (let from = 0; from < contents.length; from += AT_ONCE) {
+      dropped.push(...this.#dropSome(fork, contents.slice(from, from + AT_ONCE)));
     }
+    return dropped;
+  }
+
+  #dropSome(fork: string, contents: readonly ContentId[]): ContentId[] {
+    const asked = JSON.stringify(contents.map(({ digest, size }) => [digest, size]));
+    const dropped = this.sql.all<OwnedContent>`
+      DELETE FROM pins WHERE fork = ${fork} AND (digest, size) IN (
+        SELECT unhex(value ->> 0), value ->> 1 FROM json_each(${asked})
+      ) RETURNING lower(hex(digest)) AS digest, size, gen`;
+    for (const gen of new Set(dropped.map((pin) => pin.gen))) {
+      const released = dropped.filter((pin) => pin.gen === gen);
+      this.#contents.releaseMany(
+        released.map((pin) => [contentName(pin), 1]),
+        gen,
+      );
+    }
+    return dropped.map(({ digest, size }) => ({ digest, size }));
   }
 }

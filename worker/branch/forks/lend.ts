@@ -114,11 +114,9 @@ export class LendCalls {
     const root = ledger.roots.find(fork);
     const generation = root && ledger.generations.get(root.gen);
     const gone = ledger.transaction(() => {
-      const pinned = new Set(ledger.pins.of(fork).map(contentName));
-      const given = contents.filter((content) => pinned.has(contentName(content)));
-      ledger.pins.drop(fork, given);
-      const { gen = 0 } = root ?? {};
-      const gone = given.filter((content) => !ledger.contents.isKept({ ...content, gen }));
+      const given = ledger.pins.drop(fork, contents);
+      const kept = ledger.contents.keptAmong(given, root?.gen ?? 0);
+      const gone = given.filter((content) => !kept.has(contentName(content)));
       ledger.contents.removeReleased(now());
       return gone;
     });

@@ -20,8 +20,16 @@ const RELEASE = `
   UPDATE contents SET refs = refs - released.value FROM json_each(?2) AS released
   WHERE contents.digest = unhex(substr(released.key, 1, 64))
     AND contents.size = CAST(substr(released.key, 66) AS INTEGER) AND contents.gen = ?1`;
-const RELEASE_AND_TELL = `${RELEASE}
-  RETURNING lower(hex(digest)) || '-' || size AS name, refs`;
+
+/** Of (?1 JSON of how many more keep contents, or less, by their rowids). A file has them, or had. */
+const CHANGE_REFS = `
+  UPDATE contents SET refs = refs + changed.value, named = 1 FROM json_each(?1) AS changed
+  WHERE contents.rowid = CAST(changed.key AS INTEGER)`;
+
+/** Of (?1 JSON of rowids): those of them that nothing keeps, as one JSON, which is read sooner than rows. */
+const UNKEPT = `
+  SELECT json_group_array(asked.value) AS ids FROM json_each(?1) AS asked
+  CROSS JOIN contents ON contents.rowid = asked.value WHERE contents.refs = 0`;
 
 /** Of (?1 limit): dead contents; those that are plain name no blob and keep no other content. */
 const DEAD = `
@@ -63,13 +71,6 @@ export class ContentStore extends Store {
     const found = this.sql.first`
       SELECT 1 FROM contents WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
     return found !== undefined;
-  }
-
-  /** Whether anything keeps it. */
-  isKept({ digest, size, gen }: OwnedContent): boolean {
-    return this.sql.has`
-      SELECT 1 FROM contents
-      WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen} AND refs > 0`;
   }
 
   /** Those of some contents that a generation has of another branch's blobs. */
@@ -170,11 +171,26 @@ export class ContentStore extends Store {
     this.sql.execute(RELEASE, [gen, refsText(named)]);
   }
 
-  /** The same. Returns the names of those that something still keeps. */
-  releaseManyAndTell(named: Refs, gen: number): ReadonlySet<string> {
+  /** So many more files keep each of these contents, given by rowid, or less. Returns those that nothing keeps any more. */
+  changeRefs(by: ReadonlyMap<number, number>): ReadonlySet<number> {
+    const changed = [...by].filter(([, refs]) => refs !== 0);
+    if (changed.length > 0) this.sql.execute(CHANGE_REFS, [JSON.stringify(Object.fromEntries(changed))]);
+    const less = changed.flatMap(([id, refs]) => (refs < 0 ? [id] : []));
+    if (less.length === 0) return new Set();
     this.#mayBeDead = true;
-    const released = this.sql.query<{ name: string; refs: number }>(RELEASE_AND_TELL, [gen, refsText(named)]);
-    return new Set(released.flatMap(({ name, refs }) => (refs > 0 ? [name] : [])));
+    const [unkept] = this.sql.query<{ ids: string }>(UNKEPT, [JSON.stringify(less)]);
+    return new Set<number>(JSON.parse(unkept?.ids ?? "[]"));
+  }
+
+  /** Those of some contents of a generation that anything keeps, by their names. */
+  keptAmong(contents: readonly ContentId[], gen: number): ReadonlySet<string> {
+    const names = JSON.stringify(contents.map(({ digest, size }) => [digest, size]));
+    const kept = this.sql.all<ContentId>`
+      SELECT lower(hex(contents.digest)) AS digest, contents.size AS size FROM json_each(${names}) AS asked
+      CROSS JOIN contents
+        ON contents.digest = unhex(asked.value ->> 0) AND contents.size = asked.value ->> 1 AND contents.gen = ${gen}
+      WHERE contents.refs > 0`;
+    return new Set(kept.map(contentName));
   }
 
   /** Removes what is dead of contents whose blobs are another branch's. */

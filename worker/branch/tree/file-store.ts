@@ -78,17 +78,15 @@ const STANDING = `
     FROM json_each(?2) AS asked
   ) WHERE isFile OR hasBelow`;
 
-/** Of (?1 gen, ?2 seq, ?3 JSON of paths, births and versions): what a row had is there again, no older than it was. */
+/** Of (?1 gen, ?2 seq, ?3 JSON of births by path): what a row had is there again, no older than it was. */
 const BEAR_AGAIN = `
   INSERT INTO files (gen, path, born, died, kind, digest, size, attributes, version, renewed)
-  SELECT f.gen, f.path, ?2, NULL, f.kind, f.digest, f.size, f.attributes, back.value ->> 2, f.renewed
-  FROM json_each(?3) AS back
-  CROSS JOIN files AS f ON f.gen = ?1 AND f.path = back.value ->> 0 AND f.born = back.value ->> 1`;
+  SELECT f.gen, f.path, ?2, NULL, f.kind, f.digest, f.size, f.attributes, ifnull(f.version, f.born), f.renewed
+  FROM json_each(?3) AS back CROSS JOIN files AS f ON f.gen = ?1 AND f.path = back.key AND f.born = back.value`;
 
-/** Of the same. */
+/** Of (?1 gen, ?2 seq, ?3 JSON of versions by path). */
 const NOTE_REVIVED = `
-  INSERT INTO revived (gen, version, path, born)
-  SELECT ?1, back.value ->> 2, back.value ->> 0, ?2 FROM json_each(?3) AS back`;
+  INSERT INTO revived (gen, version, path, born) SELECT ?1, back.value, back.key, ?2 FROM json_each(?3) AS back`;
 
 /**
  * The rows of `files`. A row is born at the commit that wrote it and dies at the commit that replaced or deleted it; it
@@ -181,9 +179,11 @@ export class FileStore extends Store {
   bearAgain(rows: readonly BornAgain[], { gen, seq }: Position): void {
     if (rows.length === 0) return;
     for (const { path } of rows) this.#reads.drop(path);
-    const back = JSON.stringify(rows.map(({ path, born, version }) => [path, born, version]));
-    this.sql.execute(BEAR_AGAIN, [gen, seq, back]);
-    this.sql.execute(NOTE_REVIVED, [gen, seq, back]);
+    // Pairs, not records: SQLite has what they hold without another look into the JSON.
+    const births = Object.fromEntries(rows.map(({ path, born }) => [path, born]));
+    const versions = Object.fromEntries(rows.map(({ path, version }) => [path, version]));
+    this.sql.execute(BEAR_AGAIN, [gen, seq, JSON.stringify(births)]);
+    this.sql.execute(NOTE_REVIVED, [gen, seq, JSON.stringify(versions)]);
   }
 
   /** Whether a commit deleted the path, as a version of it that is still there. */
