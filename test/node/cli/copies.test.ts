@@ -121,7 +121,8 @@ describe("sluice cp to this machine", () => {
     });
     await terminal.shows("receiving");
     await stalled.stalls;
-    expect(readdirSync(target)).toEqual([expect.stringMatching(/^big\.sluice-\d+$/)]);
+    // The bytes are on their way: it has yet to make the folder.
+    await expect.poll(() => readdirSync(target)).toEqual([expect.stringMatching(/^big\.sluice-\d+$/)]);
     terminal.type("\u0003");
     expect(await terminal.ended).toBe(130);
     stalled.stop();
