@@ -30,7 +30,7 @@ import type { Graph, GraphNode, Neighbours } from "./topology.ts";
 const READABLE = 0.42;
 const LEAST_SCALE = 0.02;
 const MOST_SCALE = 2;
-/** A graph that would be drawn smaller is first shown in part. */
+/** A graph whose names could not be read if all of it was shown is first shown in part, at this scale. */
 const FIRST_SCALE = 0.5;
 const MARGIN = 24;
 /** So much more than what is seen is drawn, to each side, so that a small move draws nothing. */
@@ -436,7 +436,7 @@ function wholeTransform({ width, height }: Layout, size: Size): ZoomTransform {
 /** All of it if its names can then be read, else where data comes in: the first of what is farthest to the left. */
 function firstTransform(layout: Layout, size: Size): ZoomTransform {
   const whole = wholeTransform(layout, size);
-  if (whole.k >= FIRST_SCALE) return whole;
+  if (whole.k >= READABLE) return whole;
   const [margin, seen] = [MARGIN / FIRST_SCALE, size.height / FIRST_SCALE];
   const places = [...layout.places.values()];
   const first = places.reduce((best, place) => {
