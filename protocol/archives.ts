@@ -24,12 +24,15 @@ const Seq = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
 const Millis = z.int().nonnegative().max(Number.MAX_SAFE_INTEGER);
 const Count = z.int().nonnegative().max(Number.MAX_SAFE_INTEGER);
 
+/** What goes into headers of answers must be what these can carry (RFC 9110 §5.6.2). */
+const Token = z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { error: "must be the name of a header" });
+
 const CorsRule = z.strictObject({
   id: z.string().max(255).optional(),
   origins: z.array(z.string().max(2048)).max(100),
-  methods: z.array(z.string().max(16)).max(10),
+  methods: z.array(z.string().regex(/^[A-Z]{1,16}$/, { error: "must be a method of HTTP" })).max(10),
   headers: z.array(z.string().max(1024)).max(100),
-  exposed: z.array(z.string().max(1024)).max(100),
+  exposed: z.array(Token.max(1024)).max(100),
   maxAgeSeconds: z.int().nonnegative().optional(),
 });
 

@@ -86,13 +86,15 @@ const Amount = z.object({ count: z.int(), bytes: z.int() });
 
 const BranchUsage = z.object({
   name: z.string(),
+  /** It is deleted, and something of it is still there. */
+  deleted: z.literal(true).optional(),
   /** Rows, with the bytes of small files. */
   database: Space,
   /** Null: only sizes were asked for. */
   contents: z
     .object({
       live: Amount,
-      /** What only earlier commits have. */
+      /** What only earlier commits have, also those from before the branch was deleted. */
       history: Amount,
       /** What no kept commit has: it is being given back. */
       reclaimable: Amount,

@@ -7,6 +7,7 @@ import type { BlobStore } from "./blobs/port.ts";
 import type { AlmostFullRow } from "./catalogue/almost-full.ts";
 import type { Catalogue } from "./catalogue/catalogue.ts";
 import { CATALOGUE_WORDS } from "./core/catalogue-fault.ts";
+import type { Config } from "./env.ts";
 
 /** The newest file of `migrations/`: what D1 must have been through. */
 export const NEWEST_MIGRATION = "0015_key_last_use.sql";
@@ -18,9 +19,12 @@ const PATIENCE_MS = 5000;
 /** A blob that is never there: whether the store says so is what is asked. */
 const NO_BLOB = "ready/none";
 
-/** What is looked at. The configuration is judged before there are any. */
+/** What is looked at. The variables are judged before there is any of it, each by itself. */
 export interface ReadyStores {
-  readonly catalogue: Pick<Catalogue, "fault" | "newestMigration">;
+  readonly config: Pick<Config, "encryptionKeys">;
+  readonly catalogue: Pick<Catalogue, "fault" | "newestMigration"> & {
+    readonly keys: Pick<Catalogue["keys"], "list">;
+  };
   readonly blobs: Pick<BlobStore, "get">;
 }
 
@@ -45,7 +49,8 @@ const looked = new WeakMap<ReadyStores["catalogue"], Looked>();
 export async function findCauses(stores: ReadyStores, now: number): Promise<readonly ReadyCause[]> {
   const known = looked.get(stores.catalogue);
   if (known && now >= known.at && now - known.at < KEPT_MS) return await known.causes;
-  const causes = Promise.all([catalogueCauses(stores), blobCauses(stores)]).then((found) => found.flat());
+  const checks = [keyCauses(stores), catalogueCauses(stores), blobCauses(stores)];
+  const causes = Promise.all(checks).then((found) => found.flat());
   looked.set(stores.catalogue, { at: now, causes });
   return await causes;
 }
@@ -114,6 +119,20 @@ function isAlmostFull({ usedBytes, limitBytes }: Space): boolean {
 
 /** What is wrong if the variables are, which nobody can sign a request to hear more of. */
 export const UNCONFIGURED: readonly Pick<ReadyCause, "check">[] = [{ check: "configuration" }];
+
+/** Without an encryption key, the keys in D1 are refused as if they were not there. A gateway that has none needs no encryption key. */
+async function keyCauses({ config, catalogue }: ReadyStores): Promise<ReadyCause[]> {
+  if (config.encryptionKeys.length > 0) return [];
+  // If D1 can't tell, that is a cause of its own.
+  const keys = await inTime(catalogue.keys.list({ limit: 1 })).catch(() => []);
+  if (keys.length === 0) return [];
+  return [
+    cause("configuration", {
+      cause: "SLUICE_ENCRYPTION_KEY is missing, so that the access keys in D1 can't be used.",
+      fix: "Set it to what it was when they were made ('wrangler secret put', or .dev.vars for 'wrangler dev').",
+    }),
+  ];
+}
 
 async function catalogueCauses({ catalogue }: ReadyStores): Promise<ReadyCause[]> {
   const fault = await inTime(catalogue.fault()).catch(() => "catalogue-unavailable" as const);

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { XMLParser } from "fast-xml-parser";
+import { bucketName } from "../../protocol/names.ts";
 import { scratchFolder } from "../../test/support/scratch.ts";
 import { Connections } from "../support/closed-loop.ts";
 import { Control } from "../support/control.ts";
@@ -12,7 +12,7 @@ import { type BenchGateway, startBenchGateway } from "../support/servers.ts";
 import { type SignedRequest, signed } from "../support/signing.ts";
 import { bytesIn } from "../support/stored-bytes.ts";
 import { growTree, pathOf } from "../support/trees.ts";
-import { type Probe, probeDuring, waitFigures } from "../support/waits.ts";
+import { type Probe, probeDuring, waitFigures, waitsWithout } from "../support/waits.ts";
 
 const CONNECTIONS = 16;
 /** Keys that are overwritten again and again, and commits that the branch keeps. */
@@ -31,10 +31,15 @@ const BATCH = 2000;
 /** What others keep of their speed, and the longest that they wait. */
 const SHARE = 0.7;
 const AT_MOST_MS = 100;
+/** How long they are looked at. */
+const PROBED_MS = 10_000;
 /** What is left of a branch beside what lives, and how soon. */
 const AT_MOST = 1.5;
 const WITHIN_MS = 5 * 60 * 1000;
 const LOOK_MS = 2000;
+const LATELY = "of what lives and was written within 5 minutes";
+/** The branch of the long run. */
+const BOUNDED = { repo: "bounded", branch: "master" };
 const JSON_TYPE = { "content-type": "application/json" };
 
 /** What giving history back costs those who write and read meanwhile, and what is left of it. */
@@ -50,7 +55,7 @@ export const retention: Row = {
     try {
       return [
         await writesWhileGivingBack(bench, load),
-        ...(await othersWhilePurging(bench, { gateway, load })),
+        ...(await othersWhilePurging(bench, load)),
         ...(await sizeUnderOverwrites(bench, { load, blobs: join(dataDir, "blobs") })),
       ];
     } finally {
@@ -64,7 +69,7 @@ export const retention: Row = {
 async function writesWhileGivingBack(bench: Bench, load: Load): Promise<Figure> {
   const count = SCALE[bench.scale].puts;
   for (const bucket of ["master.all", "master.newest"]) await load.makeBucket(bucket);
-  await load.keep("newest", KEPT);
+  await load.keep("newest");
   const half = (bucket: string) => async () =>
     load.connections.requestsPerSecond(await load.overwrites({ bucket, count, bytes: SMALL_BYTES }));
   return {
@@ -82,46 +87,40 @@ async function writesWhileGivingBack(bench: Bench, load: Load): Promise<Figure> 
 }
 
 /** PUTs into one branch, and how long others wait, while another one that was deleted goes. */
-async function othersWhilePurging(
-  bench: Bench,
-  { gateway, load }: { gateway: BenchGateway; load: Load },
-): Promise<Figure[]> {
+async function othersWhilePurging(bench: Bench, load: Load): Promise<Figure[]> {
   const { files, puts } = SCALE[bench.scale];
-  const control = new Control(gateway.door);
-  try {
-    const tree = await growTree(control, files);
-    const bucket = "master.beside";
-    await load.makeBucket(bucket);
-    const rate = async () =>
-      load.connections.requestsPerSecond(await load.overwrites({ bucket, count: puts, bytes: SMALL_BYTES }));
-    await rate();
-    const before = await rate();
-    await load.send("DELETE", `/${tree.branch}.${tree.repo}`);
-    const during = await rate();
-    await load.makeBucket(`${tree.branch}.${tree.repo}`);
-    await load.send("PUT", `/master.tree-${files}/${pathOf(0, files)}`);
-    const probes: Probe[] = [
-      {
-        what: "GET from the branch whose rows go",
-        call: () => load.send("GET", `/master.tree-${files}/${pathOf(0, files)}`),
-      },
-      { what: "PUT into another branch", call: () => load.send("PUT", `/${bucket}/probe`) },
-    ];
-    const { waits } = await probeDuring(probes, () => setTimeout(10_000));
-    return [
-      {
-        what: `PUT 4 KiB while a deleted branch of ${files} files goes`,
-        unit: "req/s",
-        against: "before",
-        pairs: [{ ours: during, other: before }],
-        compare: "ratio",
-        target: { atLeast: SHARE },
-      },
-      ...waitFigures(waits, { atMostMs: AT_MOST_MS }),
-    ];
-  } finally {
-    await control.close();
-  }
+  const tree = await growTree(load.control, files);
+  const bucket = "master.beside";
+  await load.makeBucket(bucket);
+  const rate = async () =>
+    load.connections.requestsPerSecond(await load.overwrites({ bucket, count: puts, bytes: SMALL_BYTES }));
+  await rate();
+  const before = await rate();
+  const probes: Probe[] = [
+    {
+      what: "GET from the branch whose rows go",
+      call: () => load.send("GET", `/master.tree-${files}/${pathOf(0, files)}`),
+    },
+    { what: "PUT into another branch", call: () => load.send("PUT", `/${bucket}/probe`) },
+  ];
+  const { waits: alone } = await probeDuring(probes, () => setTimeout(PROBED_MS));
+  await load.send("DELETE", `/${tree.branch}.${tree.repo}`);
+  const during = await rate();
+  await load.makeBucket(`${tree.branch}.${tree.repo}`);
+  await load.send("PUT", `/master.tree-${files}/${pathOf(0, files)}`);
+  const { waits } = await probeDuring(probes, () => setTimeout(PROBED_MS));
+  return [
+    {
+      what: `PUT 4 KiB while a deleted branch of ${files} files goes`,
+      unit: "req/s",
+      against: "before",
+      pairs: [{ ours: during, other: before }],
+      compare: "ratio",
+      target: { atLeast: SHARE },
+    },
+    ...waitFigures(waits, { atMostMs: AT_MOST_MS }),
+    ...waitsWithout(alone),
+  ];
 }
 
 /** Overwrites without a pause, with a tag on the first commit; then how soon it is back at what lives. */
@@ -130,29 +129,34 @@ async function sizeUnderOverwrites(
   { load, blobs }: { load: Load; blobs: string },
 ): Promise<Figure[]> {
   const { overwrites } = SCALE[bench.scale];
-  const bucket = "master.bounded";
+  const bucket = bucketName(BOUNDED);
   await load.makeBucket(bucket);
-  await load.keep("bounded", KEPT);
+  await load.keep(BOUNDED.repo);
   const blobsBefore = bytesIn(blobs);
   await load.overwritten({ bucket, count: 1, bytes: BLOB_BYTES });
-  await load.tag("bounded", "first");
-  const written: { at: number; bytes: number }[] = [];
-  let most = 0;
+  await load.tag(BOUNDED.repo, "first");
+  const written: number[] = [];
+  const most = { rows: 0, bytes: 0 };
   const started = performance.now();
   for (let done = 0; done < overwrites; done += BATCH) {
     await load.overwritten({ bucket, count: BATCH, bytes: BLOB_BYTES });
-    written.push({ at: performance.now(), bytes: BATCH * BLOB_BYTES });
-    const lately = written.filter(({ at }) => performance.now() - at <= WITHIN_MS);
-    const allowed = liveBytes() + lately.reduce((sum, { bytes }) => sum + bytes, 0);
-    most = Math.max(most, (bytesIn(blobs) - blobsBefore) / allowed);
+    written.push(performance.now());
+    const lately = written.filter((at) => performance.now() - at <= WITHIN_MS);
+    const allowed = {
+      rows: KEYS + lately.length * BATCH,
+      bytes: liveBytes() + lately.length * BATCH * BLOB_BYTES,
+    };
+    most.rows = Math.max(most.rows, (await load.control.rows(BOUNDED)) / allowed.rows);
+    most.bytes = Math.max(most.bytes, (bytesIn(blobs) - blobsBefore) / allowed.bytes);
   }
   const ended = performance.now();
   bench.say(`${overwrites} overwrites in ${((ended - started) / 1000).toFixed(1)} s`);
   const isBack = async () =>
-    (await load.versions(bucket)) <= AT_MOST * KEYS && bytesIn(blobs) - blobsBefore <= AT_MOST * liveBytes();
+    (await load.control.rows(BOUNDED)) <= AT_MOST * KEYS &&
+    bytesIn(blobs) - blobsBefore <= AT_MOST * liveBytes();
   while (!(await isBack()) && performance.now() - ended < 2 * WITHIN_MS) await setTimeout(LOOK_MS);
   const seconds = (performance.now() - ended) / 1000;
-  const versions = await load.versions(bucket);
+  const rows = await load.control.rows(BOUNDED);
   return [
     {
       what: `until ${overwrites} overwrites are back at ${AT_MOST}x of what lives`,
@@ -161,15 +165,13 @@ async function sizeUnderOverwrites(
       compare: "nothing",
       target: { atMost: WITHIN_MS / 1000 },
     },
-    measured("versions left, of each that lives", "x", { value: versions / KEYS, atMost: AT_MOST }),
+    measured("rows left, of those that live", "x", { value: rows / KEYS, atMost: AT_MOST }),
     measured("blob folder, of what lives", "x", {
       value: (bytesIn(blobs) - blobsBefore) / liveBytes(),
       atMost: AT_MOST,
     }),
-    measured("at most meanwhile, of what lives and was written within 5 minutes", "x", {
-      value: most,
-      atMost: 1,
-    }),
+    measured(`rows at most meanwhile, ${LATELY}`, "x", { value: most.rows, atMost: 1 }),
+    measured(`blob folder at most meanwhile, ${LATELY}`, "x", { value: most.bytes, atMost: 1 }),
   ];
 }
 
@@ -184,12 +186,14 @@ function liveBytes(): number {
 /** What this row sends. */
 class Load {
   readonly connections: Connections;
+  readonly control: Control;
   readonly #gateway: BenchGateway;
   #next = 0;
 
   constructor(gateway: BenchGateway) {
     this.#gateway = gateway;
     this.connections = new Connections(gateway.endpoint, { count: CONNECTIONS });
+    this.control = new Control(gateway.door);
   }
 
   async send(method: "GET" | "PUT" | "DELETE", path: string): Promise<Buffer> {
@@ -200,8 +204,8 @@ class Load {
     await this.send("PUT", `/${bucket}`);
   }
 
-  async keep(repo: string, commits: number): Promise<void> {
-    await this.#put(`/api/v1/repos/${repo}/branches/master/keep`, { keep: { commits } });
+  async keep(repo: string): Promise<void> {
+    await this.control.keep({ repo, branch: "master" }, KEPT);
   }
 
   async tag(repo: string, name: string): Promise<void> {
@@ -230,26 +234,8 @@ class Load {
     );
   }
 
-  /** How many versions a list of versions has. */
-  async versions(bucket: string): Promise<number> {
-    let count = 0;
-    for (let mark = ""; ; ) {
-      const xml = new XMLParser().parse((await this.send("GET", `/${bucket}?versions${mark}`)).toString());
-      const {
-        Version: found = [],
-        IsTruncated: more,
-        NextKeyMarker: key,
-        NextVersionIdMarker: version,
-      } = xml.ListVersionsResult;
-      count += Array.isArray(found) ? found.length : 1;
-      if (!more) return count;
-      const id = version === undefined ? "" : `&version-id-marker=${version}`;
-      mark = `&key-marker=${encodeURIComponent(key)}${id}`;
-    }
-  }
-
   async close(): Promise<void> {
-    await this.connections.close();
+    await Promise.all([this.connections.close(), this.control.close()]);
   }
 
   async #put(path: string, json: unknown): Promise<void> {

@@ -10,7 +10,7 @@ import {
 } from "../../protocol/files.ts";
 import { type BranchAddress, bucketName } from "../../protocol/names.ts";
 import { type Job, JobPage } from "../../protocol/pipelines.ts";
-import { BranchDetail } from "../../protocol/repos.ts";
+import { BranchDetail, RepoUsage } from "../../protocol/repos.ts";
 import { Client, type Request } from "../../runner/gateway/client.ts";
 import { Gateway } from "../../runner/gateway/gateway.ts";
 import type { Door } from "../../test/support/keys.ts";
@@ -113,6 +113,19 @@ export class Control {
       body: JSON.stringify({ keep: { commits } }),
       signal: this.#never,
     });
+  }
+
+  /** How many rows of files a branch has, also those that are to be given back. */
+  async rows({ repo, branch }: BranchAddress): Promise<number> {
+    const { branches } = await this.#client.call(RepoUsage, {
+      method: "GET",
+      path: `/api/v1/repos/${repo}/usage`,
+      signal: this.#never,
+    });
+    const found = branches.find(({ name }) => name === branch);
+    if (!found?.contents) throw new Error(`the gateway tells no usage of ${bucketName({ repo, branch })}`);
+    const { live, history, reclaimable } = found.contents;
+    return live.count + history.count + reclaimable.count;
   }
 
   async createPipeline(spec: unknown): Promise<void> {

@@ -47,6 +47,15 @@ async function probeUntil(probes: readonly Probe[], over: AbortSignal): Promise<
   return probes.map(({ what }, i) => ({ what, count: counts[i] ?? 0, longest: longest[i] ?? 0 }));
 }
 
+/** Those of the same probes at two times, as those of one time. */
+export function joinWaits(before: readonly Waits[], more: readonly Waits[]): Waits[] {
+  return more.map(({ what, count, longest }, i) => ({
+    what,
+    count: count + (before[i]?.count ?? 0),
+    longest: Math.max(longest, before[i]?.longest ?? 0),
+  }));
+}
+
 /**
  * The longest waits while `work` goes on, and after that those of as long a time without it: a machine with two cores and
  * a disk of others makes everybody wait now and then, whatever the gateway does.
@@ -60,14 +69,16 @@ export async function waitsBeside(
   const { waits } = await probeDuring(probes, work);
   const millis = performance.now() - startedAt;
   const alone = await probeDuring(probes, () => setTimeout(millis));
-  return [
-    ...waitFigures(waits, { atMostMs }),
-    ...waitFigures(alone.waits, { atMostMs }).map((figure) => ({
-      ...figure,
-      what: `${figure.what}, without that`,
-      target: null,
-    })),
-  ];
+  return [...waitFigures(waits, { atMostMs }), ...waitsWithout(alone.waits)];
+}
+
+/** The same calls while nothing of what is measured goes on: nothing is held to them. */
+export function waitsWithout(waits: readonly Waits[]): Figure[] {
+  return waitFigures(waits, { atMostMs: 0 }).map((figure) => ({
+    ...figure,
+    what: `${figure.what}, without that`,
+    target: null,
+  }));
 }
 
 /** The longest wait of each probe as a line of the report. */

@@ -24,7 +24,9 @@ const AHEAD = 8;
 const BRANCH_TRIES = 5;
 /** How often a content is read whose connection breaks. */
 const CONTENT_TRIES = 4;
-/** The longest rest between two pages of files; milliseconds. A page that took longer than this waited for something else. */
+/** How long the gateway is left alone between two pages of files, of the time that it took over the one before. */
+const REST = 2;
+/** The longest such rest; milliseconds. A page that took longer waited for something else. */
 const MAX_REST_MS = 1000;
 /** An export that waits for a large content must not pass for one whose reader is gone; milliseconds. */
 const RENEW_EVERY_MS = EXPORT_LEASE_MS / 5;
@@ -159,8 +161,8 @@ class BranchExport {
   }
 
   /**
-   * While a page is written, the next one is on its way. An export is in no hurry: for as long as the gateway took over a
-   * page it is left alone before the next one, so that others have half of its time at least.
+   * While a page is written, the next one is on its way. An export is in no hurry: for twice as long as the gateway took over
+   * a page it is left alone before the next one, so that others have two thirds of its time at least.
    */
   async #files({ path, branchPath }: { path: string; branchPath: string }): Promise<void> {
     const ask = async (
@@ -180,7 +182,7 @@ class BranchExport {
       const { page, tookMs } = await coming;
       place = page.next;
       if (place !== null) {
-        coming = ask(place, Math.min(tookMs, MAX_REST_MS));
+        coming = ask(place, Math.min(REST * tookMs, MAX_REST_MS));
         coming.catch(() => {});
       }
       await this.#page(page, branchPath);

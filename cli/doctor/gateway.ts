@@ -1,7 +1,7 @@
 import { AwsClient } from "aws4fetch";
 import { Readiness } from "../../protocol/ready.ts";
 import { jsonOf } from "../../runner/gateway/signed-pool.ts";
-import { Client, GatewayError } from "../gateway/client.ts";
+import { Client, GatewayError, isAway } from "../gateway/client.ts";
 import { type Connection, findConnection } from "../gateway/connection.ts";
 import { CliError, UsageError } from "../output/failure.ts";
 import { clockFinding } from "./clock.ts";
@@ -100,7 +100,7 @@ function wordsOf(error: unknown): string {
   return error.cause instanceof Error ? error.cause.message || wordsOf(error.cause) : error.message;
 }
 
-/** The README, "Access keys", says which keys are enough for what. */
+/** docs/keys.md says which keys are enough for what. */
 const KEY_FIX =
   "make one with a key that handles keys, and give it to the runner: sluice key create --level runner --description runners";
 
@@ -120,7 +120,8 @@ async function keyFinding(connection: Connection): Promise<Finding> {
     });
   } catch (error) {
     if (!(error instanceof GatewayError && error.code === "InvalidRequest")) {
-      return { check, state: "fail", found: wordsOf(error), fix: KEY_FIX };
+      // A gateway that can't serve says itself what it lacks: another key would not mend that.
+      return { check, state: "fail", found: wordsOf(error), ...(!isAway(error) && { fix: KEY_FIX }) };
     }
   } finally {
     await client.close();

@@ -9,7 +9,7 @@ import { CliLine } from "../parts/cli-line.tsx";
 import { Logs, type LogsProps } from "../parts/logs.tsx";
 import { counted, countText, shortId } from "../parts/numbers.ts";
 import { Heard, Page } from "../parts/page.tsx";
-import { MARK_WORDS, markOf, StateMark } from "../parts/state.tsx";
+import { MARK_WORDS, markOf, Reason, StateMark } from "../parts/state.tsx";
 import { Ago, exactText, Span, spanText, useNow } from "../parts/time.tsx";
 import { branchHref } from "./repos/places.ts";
 
@@ -64,7 +64,9 @@ function Shown({ summary, live }: { readonly summary: JobSummary; readonly live:
   return (
     <>
       {job.reason !== null && (
-        <p className={job.state === "failure" ? "reason bad" : "reason"}>{job.reason}</p>
+        <p className={job.state === "failure" ? "reason bad" : "reason"}>
+          <Reason text={job.reason} />
+        </p>
       )}
       <Actions job={job} live={live} />
       <Failed summary={summary} choose={choose} />

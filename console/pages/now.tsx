@@ -6,7 +6,7 @@ import { Figure } from "../parts/figures.tsx";
 import { counted, countText, shortId } from "../parts/numbers.ts";
 import { Heard, Page } from "../parts/page.tsx";
 import { RunBars } from "../parts/run-bars.tsx";
-import { markOf, StateMark } from "../parts/state.tsx";
+import { markOf, Reason, StateMark } from "../parts/state.tsx";
 import { Ago, Span } from "../parts/time.tsx";
 
 /** The gateway counts no further. */
@@ -149,7 +149,9 @@ function JobLine({ job, others }: JobGroup) {
         {pipeline} <span className="mono quiet">{shortId(id)}</span>
       </Link>
       <div className="why">
-        <span>{reason ?? "its datums run"}</span>
+        <span>
+          <Reason text={reason ?? "its datums run"} />
+        </span>
         {!isOver && datums.total > 0 && <Progress done={done} failed={datums.failed} total={datums.total} />}
         {others > 0 && (
           <span className="others">

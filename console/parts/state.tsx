@@ -1,4 +1,6 @@
+import { Link } from "wouter";
 import type { Job, PipelineGraph } from "../../protocol/pipelines.ts";
+import { shortId } from "./numbers.ts";
 
 /** What a mark can say. Each has a colour and a shape of its own. */
 export type Mark =
@@ -104,6 +106,26 @@ export function markOf({ state, reason }: Pick<Job, "state"> & { readonly reason
     return isAtWork ? "running" : "waiting";
   }
   return state;
+}
+
+/** `job …ABCDEF`, which leads to it and stays on one line. */
+export function JobLink({ id }: { readonly id: string }) {
+  return (
+    <Link href={`/jobs/${id}`} className="unbroken" title={`Job ${id}`}>
+      job {shortId(id)}
+    </Link>
+  );
+}
+
+/** Why a job stands as it does, in the gateway's words. The job that it waits for is a link. */
+export function Reason({ text }: { readonly text: string }) {
+  const [, id] = /^behind job ([0-9A-Z]{26})$/.exec(text) ?? [];
+  if (id === undefined) return text;
+  return (
+    <>
+      behind <JobLink id={id} />
+    </>
+  );
 }
 
 /** How a pipeline stands: by what it is at, else by whether it is stopped, else by how its newest job ended. */

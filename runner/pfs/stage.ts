@@ -120,7 +120,8 @@ async function placeEntry(
 
 async function makeFolder({ root, path }: { root: string; path: string }): Promise<void> {
   if (path === "") return;
-  await mkdir(join(root, checked(path)), { recursive: true });
+  const target = join(root, checked(path));
+  await inFolder({ target, path }, async () => void (await mkdir(target, { recursive: true })));
 }
 
 async function placeFile(

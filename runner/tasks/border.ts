@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { lookup as systemLookup } from "node:dns";
 import { lookup as resolve } from "node:dns/promises";
 import { BlockList, isIP, type LookupFunction, Socket } from "node:net";
+import { networkInterfaces } from "node:os";
 import { EgressFault } from "./store-failure.ts";
 
 /**
@@ -34,7 +35,17 @@ for (const address of ["168.63.129.16", "192.0.0.192", "100.100.100.200"]) LOCAL
 export function isLocalAddress(address: string): boolean {
   // Without the zone of a link-local address (fe80::1%eth0).
   const plain = address.replace(/%.*$/, "");
-  return LOCAL.check(plain, isIP(plain) === 6 ? "ipv6" : "ipv4");
+  const family = isIP(plain) === 6 ? "ipv6" : "ipv4";
+  return LOCAL.check(plain, family) || ownAddresses().check(plain, family);
+}
+
+/** Those of the machine's interfaces, which come and go: what listens on all of them is reached by each. */
+function ownAddresses(): BlockList {
+  const own = new BlockList();
+  for (const { address, family } of Object.values(networkInterfaces()).flatMap((each) => each ?? [])) {
+    own.addAddress(address, family === "IPv6" ? "ipv6" : "ipv4");
+  }
+  return own;
 }
 
 /** Throws EgressFault if a host is local, or has a local address among its addresses. One that is not known is let pass: it can't be reached. */

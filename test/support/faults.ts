@@ -30,6 +30,17 @@ export const FAULTS = {
   },
   // Nobody can sign, so nobody hears more; every other answer says which.
   "a missing secret": { ready: false, failed: ["configuration"] },
+  "a missing encryption key": {
+    ready: false,
+    failed: ["configuration"],
+    causes: [
+      {
+        check: "configuration",
+        cause: "SLUICE_ENCRYPTION_KEY is missing, so that the access keys in D1 can't be used.",
+        fix: "Set it to what it was when they were made ('wrangler secret put', or .dev.vars for 'wrangler dev').",
+      },
+    ],
+  },
   "an object near its limit": {
     ready: true,
     failed: [],

@@ -17,8 +17,14 @@ export interface Answer {
   readonly text: string;
 }
 
+/** Far less than the 5 s after which a server ends an idle connection: no request may go out on one that is just being ended. */
+const IDLE_MS = 1000;
+
 // A test may hold many connections (parallel PUTs and long polls); a killed gateway ends them.
-const agent = new Agent({ connections: 256, headersTimeout: 60_000, bodyTimeout: 60_000 });
+const agent = new Agent({
+  ...{ connections: 256, headersTimeout: 60_000, bodyTimeout: 60_000 },
+  ...{ keepAliveTimeout: IDLE_MS, keepAliveMaxTimeout: IDLE_MS },
+});
 
 /** One HTTP exchange exactly as asked: no signature, no redirect, no retry, nothing normalised. */
 export async function exchange(endpoint: string, ask: Ask, signal?: AbortSignal): Promise<Answer> {

@@ -5,7 +5,7 @@ import type { Readiness } from "../../protocol/ready.ts";
 import { Ledger } from "../../worker/branch/ledger/ledger.ts";
 import type { Env } from "../../worker/env.ts";
 import gateway from "../../worker/index.ts";
-import { NEWEST_MIGRATION } from "../../worker/ready.ts";
+import { findCauses, NEWEST_MIGRATION } from "../../worker/ready.ts";
 import { FAULTS } from "../support/faults.ts";
 import { good } from "./api/support.ts";
 
@@ -13,6 +13,9 @@ const ROOT = {
   accessKeyId: env.SLUICE_ACCESS_KEY_ID,
   secretAccessKey: env.SLUICE_SECRET_ACCESS_KEY,
 };
+
+/** All that a gateway needs. */
+const WHOLE = { ...env, SLUICE_ENCRYPTION_KEY: btoa("k".repeat(32)) };
 
 interface Answer extends Readiness {
   readonly status: number;
@@ -27,7 +30,7 @@ async function ask(
   const request = key
     ? await new AwsClient({ ...key, service: "s3", region: "auto" }).sign(url)
     : new Request(url);
-  const whole = { ...env, SLUICE_ENCRYPTION_KEY: btoa("k".repeat(32)), ...given } as Env;
+  const whole = { ...WHOLE, ...given } as Env;
   const response = await gateway.fetch(request as Parameters<typeof gateway.fetch>[0], whole);
   return { status: response.status, ...(await response.json<Readiness>()) };
 }
@@ -84,7 +87,7 @@ describe("GET /readyz", () => {
         return Promise.resolve(null);
       },
     };
-    const one = { ...env, BLOBS, DISK: undefined } as unknown as Env;
+    const one = { ...WHOLE, BLOBS, DISK: undefined } as unknown as Env;
     const request = () => new Request("http://gateway/readyz") as Parameters<typeof gateway.fetch>[0];
     const answers = await Promise.all(Array.from({ length: 20 }, () => gateway.fetch(request(), one)));
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
@@ -96,9 +99,10 @@ describe("GET /readyz", () => {
 async function clientHears(
   given: Partial<Record<keyof Env, unknown>>,
   path = "/master.full/key",
+  key = ROOT,
 ): Promise<string[]> {
-  const signer = new AwsClient({ ...ROOT, service: "s3", region: "auto", retries: 0 });
-  const whole = { ...env, SLUICE_ENCRYPTION_KEY: btoa("k".repeat(32)), ...given } as unknown as Env;
+  const signer = new AwsClient({ ...key, service: "s3", region: "auto", retries: 0 });
+  const whole = { ...WHOLE, ...given } as unknown as Env;
   const heard: string[] = [];
   for (const [target, method] of [
     [path, path === "/" ? "GET" : "PUT"],
@@ -157,6 +161,28 @@ describe("a fault is told in /readyz, by doctor, and to a client with its cure:"
     for (const heard of await clientHears(without)) {
       expect(heard).toMatch(/^503 The gateway is not set up: SLUICE_SECRET_ACCESS_KEY is missing: set it /);
     }
+  });
+
+  test("a missing encryption key, if there are keys that it opens", async () => {
+    const { id, secret } = await good("POST /keys", { body: { level: "read", description: "sealed" } });
+    const without = { SLUICE_ENCRYPTION_KEY: undefined };
+    expect(await ask(without)).toEqual({ status: 503, ready: false, failed: ["configuration"] });
+    expect(await ask(without, ROOT)).toMatchObject({ status: 503, ...FAULTS["a missing encryption key"] });
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    for (const heard of await clientHears(without, "/", { accessKeyId: id, secretAccessKey: secret })) {
+      expect(heard).toMatch(/^403 /);
+      expect(heard).toContain("since the gateway has no SLUICE_ENCRYPTION_KEY: its operator has to set it");
+    }
+    const none = {
+      config: { encryptionKeys: [] },
+      catalogue: {
+        fault: async () => undefined,
+        newestMigration: async () => NEWEST_MIGRATION,
+        keys: { list: async () => [] },
+      },
+      blobs: { get: async () => null },
+    };
+    expect(await findCauses(none, Date.now())).toEqual([]);
   });
 
   test("an object near its limit, which does not keep the gateway from serving", async () => {

@@ -18,6 +18,7 @@ import { composeContent, type Slice } from "../blobs/compose/compose-content.ts"
 import type { Content } from "../blobs/content.ts";
 import { writeContent } from "../blobs/write-content.ts";
 import { type BranchApi, UPLOAD_LEASE_MS } from "../branch/contract.ts";
+import { hasLevel, refusalText } from "../core/permissions.ts";
 import { ApiError } from "./answer/errors.ts";
 import { branchError, writeError } from "./answer/failures.ts";
 import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
@@ -31,10 +32,14 @@ export async function newUploadRepo(asked: ApiRequest): Promise<readonly string[
   return [(await readJson(asked, OpenUpload)).repo];
 }
 
-/** `POST /uploads` */
+/** `POST /uploads`. One for a lease is for who leases: its pipeline alone ends it, and knows of no lease that it has not made. */
 export async function openUpload(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { repo, branch, lease } = await readJson(asked, OpenUpload);
+  const { scope } = asked.caller;
+  if (lease !== undefined && !hasLevel(scope, "work")) {
+    throw new ApiError("AccessDenied", refusalText(scope, { permission: "work" }));
+  }
   const opened = await asked.context
     .branch({ repo, branch })
     .openUpload(lease === undefined ? { key: asked.caller.keyId } : { lease });

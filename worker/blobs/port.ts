@@ -12,7 +12,10 @@ export interface BlobStore {
    * short for that.
    */
   get(name: string, range: ByteRange): Promise<ReadableStream<Uint8Array> | null>;
-  /** Removes blobs, and passes over those that are not there. If it rejects, some of them may be gone. */
+  /**
+   * Removes blobs, and passes over those that are not there. Each is tried: with a NotDeletedError, all but those that it
+   * names are gone. If it rejects with anything else, some of them may be.
+   */
   delete(names: readonly string[]): Promise<void>;
   /**
    * Names that begin with `prefix`, which ends in a slash, in their order: those after `after`, at most `limit`. A blob that
@@ -39,6 +42,30 @@ export interface UnwantedBlob {
   readonly blob: string;
   /** 1: it is a manifest, and the chunks that it lists belong to others. */
   readonly borrowed: 0 | 1;
+}
+
+/** What became of blobs that nobody wants any more. Those of neither list are for another call. */
+export interface Removed {
+  readonly gone: readonly string[];
+  readonly held: readonly HeldBack[];
+}
+
+/** Blobs that could not be deleted for one reason. */
+export interface HeldBack {
+  readonly blobs: readonly string[];
+  readonly error: unknown;
+}
+
+/** Some blobs could not be deleted. */
+export class NotDeletedError extends Error {
+  readonly names: readonly string[];
+
+  /** `cause`: why the first of them could not be. */
+  constructor(names: readonly string[], cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.name = "NotDeletedError";
+    this.names = names;
+  }
 }
 
 export interface ByteRange {

@@ -4,6 +4,8 @@ import {
   type BlobStore,
   type ByteRange,
   type ListBlobs,
+  NotDeletedError,
+  type Removed,
   ShortBlobError,
   type UnwantedBlob,
 } from "./port.ts";
@@ -16,11 +18,11 @@ export function openBlobStore(env: Pick<Env, "DISK" | "BLOBS">): BlobStore {
   throw new Error("no blob store: bind an R2 bucket as BLOBS, or a writable disk service as DISK");
 }
 
-/** Deletes blobs of the store that the host bound. Returns those that are gone; the others are for another call. */
+/** Deletes blobs of the store that the host bound, as far as one call should. */
 export async function removeUnwanted(
   env: Pick<Env, "DISK" | "BLOBS">,
   unwanted: readonly UnwantedBlob[],
-): Promise<string[]> {
+): Promise<Removed> {
   return await removeBlobs(openBlobStore(env), unwanted);
 }
 
@@ -54,9 +56,12 @@ export class R2BlobStore implements BlobStore {
   }
 
   async delete(names: readonly string[]): Promise<void> {
+    const failed = new FailedDeletions();
     for (let from = 0; from < names.length; from += R2_DELETED_AT_ONCE) {
-      await this.#bucket.delete(names.slice(from, from + R2_DELETED_AT_ONCE));
+      const some = names.slice(from, from + R2_DELETED_AT_ONCE);
+      await this.#bucket.delete(some).catch((error) => failed.add(some, error));
     }
+    failed.raise();
   }
 
   async list({ prefix, after, limit }: ListBlobs): Promise<BlobPage> {
@@ -101,10 +106,14 @@ export class DiskBlobStore implements BlobStore {
   }
 
   async delete(names: readonly string[]): Promise<void> {
+    const failed = new FailedDeletions();
     for (let from = 0; from < names.length; from += DISK_DELETED_AT_ONCE) {
       const some = names.slice(from, from + DISK_DELETED_AT_ONCE);
-      await Promise.all(some.map((name) => this.#deleteOne(name)));
+      await Promise.all(
+        some.map((name) => this.#deleteOne(name).catch((error) => failed.add([name], error))),
+      );
     }
+    failed.raise();
   }
 
   async list({ prefix, after = "", limit }: ListBlobs): Promise<BlobPage> {
@@ -137,6 +146,22 @@ export class DiskBlobStore implements BlobStore {
   async #deleteOne(name: string): Promise<void> {
     const response = await this.#disk.fetch(address(name), { method: "DELETE" });
     if (!response.ok && response.status !== 404) throw new Error(await failure("delete", { name, response }));
+  }
+}
+
+/** What one call could not delete. */
+class FailedDeletions {
+  readonly #names: string[] = [];
+  #cause: unknown;
+
+  add(names: readonly string[], cause: unknown): void {
+    if (this.#names.length === 0) this.#cause = cause;
+    this.#names.push(...names);
+  }
+
+  /** Throws if there are any. */
+  raise(): void {
+    if (this.#names.length > 0) throw new NotDeletedError(this.#names, this.#cause);
   }
 }
 

@@ -28,7 +28,7 @@ import { Courier } from "./lifecycle/courier.ts";
 import { openReceivers } from "./lifecycle/receivers.ts";
 import { Rounds } from "./lifecycle/rules/rounds.ts";
 import { isPublic, letsIn } from "./lifecycle/settings.ts";
-import { earliest, nextTidy, tidy } from "./lifecycle/tidy.ts";
+import { earliest, nextTidy, tidy, tidyContents } from "./lifecycle/tidy.ts";
 import { branchUsage } from "./lifecycle/usage.ts";
 import { OpenCommitCalls } from "./open-commits/calls.ts";
 import { openCommitChanges } from "./open-commits/changes.ts";
@@ -165,6 +165,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     this.#retainer.goOn({ early: true });
     this.#importer.tidy();
     await this.#courier.deliverDue();
+    await tidyContents(this.#context);
     await this.#collector.collect();
     await this.#retainer.idle();
     await this.#sweeper.work();

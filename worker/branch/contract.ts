@@ -590,12 +590,14 @@ export interface Amount {
 }
 export interface BranchUsage {
   readonly ok: true;
+  /** The branch is deleted, and something of it is still there. */
+  readonly deleted?: true;
   readonly database: { readonly usedBytes: number; readonly limitBytes: number };
   /** Null: it was not asked for. */
   readonly contents: {
     /** What HEAD has. */
     readonly live: Amount;
-    /** What only earlier commits have that are kept. */
+    /** What only earlier commits have that are kept, also those from before the branch was deleted. */
     readonly history: Amount;
     /** What no kept commit has: it is being given back. */
     readonly reclaimable: Amount;
@@ -617,12 +619,23 @@ export type Holder =
       readonly since: number | null;
       readonly count: number;
     }
+  /** One that is under way; `since` it began. */
+  | { readonly kind: "export"; readonly since: number; readonly count: number }
   | {
       readonly kind: "commit";
       readonly commit: string;
+      /** It is from before the branch was deleted. */
+      readonly deleted?: true;
       readonly since: number | null;
-      /** What names it, in words; at most five. */
+      /** What of the branch itself names it, in words. */
       readonly names: readonly string[];
+      /**
+       * Buckets of branches that were made from it, and pipelines whose inputs start after it, of which not everybody may
+       * know. Absent: of a release that has them among the names. The name of a pipeline is empty if a release stopped it that
+       * did not write it down. At most five of all.
+       */
+      readonly forks?: readonly string[];
+      readonly pipelines?: readonly string[];
       readonly count: number;
     };
 

@@ -24,6 +24,9 @@ type StoredRow = Omit<BranchRow, "forking"> & { readonly forking: 0 | 1 };
 export const BRANCHES_PROBE =
   "SELECT repo, branch, version, deleted, created_at, forking FROM branches LIMIT 0";
 
+/** Most deleted branches of a repo that one call asks what is left of them. */
+const DELETED_AT_ONCE = 100;
+
 /** Which branches there are. A repo exists while it has a branch. */
 export class BranchTable {
   readonly #db: D1Database;
@@ -93,6 +96,17 @@ export class BranchTable {
       .bind(after.repo, after.branch, limit, JSON.stringify(repos))
       .all<StoredRow>();
     return results;
+  }
+
+  /** The names of a repo's branches that are deleted, as far as one call should ask them all: those that were made last. */
+  async deletedOf(repo: string): Promise<string[]> {
+    const { results } = await this.#db
+      .prepare(
+        "SELECT branch FROM branches WHERE repo = ?1 AND deleted = 1 ORDER BY created_at DESC, branch LIMIT ?2",
+      )
+      .bind(repo, DELETED_AT_ONCE)
+      .all<{ branch: string }>();
+    return results.map(({ branch }) => branch);
   }
 
   /** Whether a repo exists. */

@@ -26,6 +26,8 @@ export interface KeyRing {
    * keys in memory. Rejects, for another try, if D1 does not answer.
    */
   find(id: string): AccessKey | undefined | Promise<AccessKey | undefined>;
+  /** What keeps a key of this id from being found, though it may be there; undefined: nothing does. */
+  obstacle?(id: string): string | undefined;
   /** A request with a good signature came from the key of this id. Keys of the environment are not written down. */
   used(id: string): void;
 }
@@ -75,6 +77,11 @@ class CatalogueKeyRing implements KeyRing {
     const known = this.#known.get(id, now);
     if (known !== undefined) return known;
     return this.#unknown.get(id, now) ? undefined : this.#lookUp(id, now);
+  }
+
+  obstacle(id: string): string | undefined {
+    if (this.#parts.config.encryptionKeys.length > 0 || !isMadeId(id)) return undefined;
+    return "no access key but the root key can be used, since the gateway has no SLUICE_ENCRYPTION_KEY: its operator has to set it to what it was";
   }
 
   used(id: string): void {

@@ -11,7 +11,7 @@ export function addAdminRebuild(group: Command): void {
   const command = group
     .command("rebuild")
     .description(
-      "Makes the catalogue (D1) from the branches and pipelines themselves: which there are, what branches are set to, their tags, the jobs of each pipeline that are listed. For a catalogue that was lost, or went back in time. Reads and writes of buckets go on all the while, whether the catalogue is there or not; lists of buckets, tags, pipelines and jobs come back with it.\n\nAccess keys are in D1 alone and can't be rebuilt: keep them with 'sluice key export', bring them back with 'sluice key import'. Nodes come back by themselves. Drain marks are gone.",
+      "Makes the catalogue (D1) from the branches and pipelines themselves: which there are, what branches are set to, their tags, the jobs of each pipeline that are listed. For a catalogue that was lost, or went back in time. With the root key, buckets are read and written all the while, whether the catalogue is there or not; lists of buckets, tags, pipelines and jobs come back with it, and public branches answer without a signature again.\n\nAll other access keys are in D1 alone and can't be rebuilt: keep them with 'sluice key export', bring them back with 'sluice key import'. Nodes come back by themselves. Drain marks are gone.",
     )
     .action((options: ClientOptions) =>
       withClient(options, async (client) => {

@@ -16,7 +16,7 @@ export function addRepoUsage(group: Command): void {
   const command = group
     .command("usage")
     .description(
-      "Shows what the branches of a repo, or of all repos, take up: the files of HEAD, what only earlier commits have, what is being given back, blobs that are about to be deleted, and how large the branch's database is. Below it stands what holds most of the history back. All rows are added up, which takes about a second for a million.",
+      "Shows what the branches of a repo, or of all repos, take up: the files of HEAD, what only earlier commits have, what is being given back, blobs that are about to be deleted, and how large the branch's database is. Deleted branches are shown as long as something of them is there. Below it stands what holds most of the history back. All rows are added up, which takes about a second for a million.",
     )
     .argument("[repo]", "the repo; all that the key may see", name)
     .action((repo: string | undefined, options: ClientOptions) =>
@@ -52,8 +52,8 @@ function print(usages: readonly OneUsage[]): void {
   const branches = usages.flatMap(({ repo, branches }) => branches.map((branch) => ({ repo, ...branch })));
   printTable([
     ["BUCKET", "LIVE", "HISTORY", "RECLAIMABLE", "CONDEMNED", "DATABASE"],
-    ...branches.map(({ repo, name: branch, contents, database }) => [
-      `s3://${bucketName({ repo, branch })}`,
+    ...branches.map(({ repo, name: branch, deleted, contents, database }) => [
+      `s3://${bucketName({ repo, branch })}${deleted ? " (deleted)" : ""}`,
       ...(contents
         ? [contents.live, contents.history, contents.reclaimable, contents.condemned].map(showAmount)
         : ["-", "-", "-", "-"]),

@@ -46,7 +46,7 @@ export function addFsck(program: Command): void {
     .command("fsck")
     .summary("prove that every name reads, by its digest")
     .description(
-      "Proves that every name of every commit reads: that it has its content, and that the content's bytes have its digest. Without a name it checks all branches, deleted ones too as far as jobs may read them. Then it counts the blobs that nothing names, which a gateway that was killed in the middle of a body may leave; --sweep removes them, else they go by themselves later, if at all known to be there.\n\nIt ends with 0 if every name reads, with 1 if one does not; blobs that nothing names are only told. Reads and writes go on meanwhile. It needs a key of level admin that is not limited to repos.",
+      "Proves that every name of every commit reads: that it has its content, and that the content's bytes have its digest. Without a name it checks all branches, deleted ones too as far as jobs may read them. Then it counts the blobs that nothing names, which a gateway that was killed in the middle of a body may leave; --sweep removes them. A branch removes by itself, some time later, what it knows that an upload may have left.\n\nIt ends with 0 if every name reads, with 1 if one does not; blobs that nothing names are only told. Reads and writes go on meanwhile. It needs a key of level admin that is not limited to repos.",
     )
     .argument("[name...]", "only these repos, or branches as <branch>.<repo>", names)
     .option(

@@ -1,6 +1,6 @@
-import { bucketName, parseBucket } from "../../../protocol/names.ts";
+import { type BucketAddress, bucketName, parseBucket } from "../../../protocol/names.ts";
 import { CliError } from "../../output/failure.ts";
-import { type Client, GatewayError } from "../client.ts";
+import { type Client, encodePath, GatewayError } from "../client.ts";
 import { directoryPrefix, listBuckets, listPage } from "../objects.ts";
 
 /** Most names that are compared with one that was mistyped: those of one page. */
@@ -54,7 +54,7 @@ async function missing(
   const branch = bucketName(address);
   const buckets = (await listBuckets(client)).map(({ name }) => name);
   if (!buckets.includes(branch)) {
-    const near = nearest(branch, buckets);
+    const near = (await tagBucket(client, { address, buckets })) ?? nearest(branch, buckets);
     return new CliError(
       `there is no bucket s3://${branch}${near === undefined ? "" : `: did you mean s3://${near}?`}`,
       {
@@ -68,6 +68,19 @@ async function missing(
   const near = nearest(key, page.files.map(({ path }) => path).slice(0, MOST_NAMES));
   const meant = near === undefined ? "" : `: did you mean s3://${bucket}/${near}?`;
   return new CliError(`there is no file s3://${bucket}/${key}${meant}`, { code: "NoSuchKey" });
+}
+
+/** The bucket of a tag that was named without its branch: `v1.master.images` for `v1.images`. */
+async function tagBucket(
+  client: Client,
+  { address: { repo, branch: name }, buckets }: { address: BucketAddress; buckets: readonly string[] },
+): Promise<string | undefined> {
+  // Of a repo that is not there, no tags are told.
+  if (!buckets.some((bucket) => bucket.endsWith(`.${repo}`))) return undefined;
+  const { TagPage } = await import("../../../protocol/commits.ts");
+  const path = `/repos/${encodePath(repo)}/tags`;
+  const { tags } = await client.call(TagPage, { method: "GET", path });
+  return tags.find((tag) => tag.name === name)?.bucket;
 }
 
 /** The name that one changes to with the fewest letters, if that is at most a third of them. */

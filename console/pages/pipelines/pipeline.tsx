@@ -4,7 +4,7 @@ import { type Live, useLive } from "../../gateway/live.ts";
 import { counted, shortId } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
 import { RunBars } from "../../parts/run-bars.tsx";
-import { MARK_WORDS, markOf, pipelineMark, StateMark } from "../../parts/state.tsx";
+import { MARK_WORDS, markOf, pipelineMark, Reason, StateMark } from "../../parts/state.tsx";
 import { Ago, Span } from "../../parts/time.tsx";
 import { PipelineActions } from "./actions.tsx";
 import { branchPath } from "./branch-path.ts";
@@ -133,7 +133,9 @@ function JobLine({ job }: { readonly job: Job }) {
         {shortId(id)}
       </Link>
       <div className="why">
-        <span>{reason ?? (finishedAt === null ? "its datums run" : MARK_WORDS[markOf(job)])}</span>
+        <span>
+          <Reason text={reason ?? (finishedAt === null ? "its datums run" : MARK_WORDS[markOf(job)])} />
+        </span>
         <span className="others">
           {counted(datums.total, "datum")}
           {datums.skipped > 0 && `, ${datums.skipped} skipped`}

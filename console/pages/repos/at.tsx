@@ -1,13 +1,13 @@
 import { type FormEvent, useId, useRef, useState } from "react";
-import { Link } from "wouter";
 import type { Commit, CommitDetail, CommitPage, Tag, TagPage } from "../../../protocol/commits.ts";
 import type { BranchDetail } from "../../../protocol/repos.ts";
 import { type Live, useLive } from "../../gateway/live.ts";
 import { useOnce, useTurn } from "../../gateway/once.ts";
 import type { Place, Version } from "../../gateway/s3.ts";
-import { useSession } from "../../gateway/session.tsx";
+import { faultText, useSession } from "../../gateway/session.tsx";
 import { NameField } from "../../parts/form.tsx";
 import { shortId } from "../../parts/numbers.ts";
+import { JobLink } from "../../parts/state.tsx";
 import { Ago } from "../../parts/time.tsx";
 
 /** The path of a branch in the control API. */
@@ -134,7 +134,8 @@ export function CommitPicker(props: PickerProps) {
 const PAGE = 50;
 
 function Choices({ place, versions = [], headWords = "Newest", isById = false, choose }: PickerProps) {
-  const { gateway } = useSession();
+  const session = useSession();
+  const { gateway } = session;
   const { repo, branch } = place;
   const tags = useOnce<TagPage>(["tags", repo, branch], (_, signal) =>
     gateway.call(`/repos/${encodeURIComponent(repo)}/tags`, { query: { branch }, signal }),
@@ -154,7 +155,7 @@ function Choices({ place, versions = [], headWords = "Newest", isById = false, c
       const page = await gateway.call<CommitPage>(`${apiPath(place)}/commits`, { query });
       setOlder((before) => [...before, page]);
     } catch (error) {
-      setFault(error instanceof Error ? error.message : String(error));
+      setFault(faultText(error, session));
     }
   }
   function submit(event: FormEvent): void {
@@ -232,7 +233,7 @@ export function CommitWords({
       {message !== null && (job !== null || key !== null) && " · "}
       {job !== null ? (
         <>
-          by <Link href={`/jobs/${job}`}>job {shortId(job)}</Link>
+          by <JobLink id={job} />
         </>
       ) : (
         key !== null && `by ${key}`

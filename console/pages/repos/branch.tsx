@@ -2,7 +2,7 @@ import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { useOnce } from "../../gateway/once.ts";
 import { bucketOf, type FolderPage, listFolder, type Place } from "../../gateway/s3.ts";
-import { useSession } from "../../gateway/session.tsx";
+import { faultText, useSession } from "../../gateway/session.tsx";
 import { CliLine } from "../../parts/cli-line.tsx";
 import { countText } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
@@ -81,7 +81,8 @@ function AtNote({ place, at: { branch, detail }, prefix }: BranchProps & { reado
 }
 
 function Folder({ place, prefix, at }: BranchProps & { readonly at: At }) {
-  const { gateway } = useSession();
+  const session = useSession();
+  const { gateway } = session;
   const { repo, branch } = place;
   const first = useOnce<FolderPage>(
     ["folder", repo, branch, place.at, prefix],
@@ -107,7 +108,7 @@ function Folder({ place, prefix, at }: BranchProps & { readonly at: At }) {
       });
       setRest({ of, pages: [...behind, page] });
     } catch (error) {
-      setFault(error instanceof Error ? error.message : String(error));
+      setFault(faultText(error, session));
     }
     setBusy(false);
   }

@@ -4,7 +4,7 @@ import type { CommitPage, DiffPage as Differences, PathChange } from "../../../p
 import type { Gateway } from "../../gateway/gateway.ts";
 import { useOnce } from "../../gateway/once.ts";
 import { bucketOf, type Place } from "../../gateway/s3.ts";
-import { useSession } from "../../gateway/session.tsx";
+import { faultText, useSession } from "../../gateway/session.tsx";
 import { counted, countText, shortId } from "../../parts/numbers.ts";
 import { Page } from "../../parts/page.tsx";
 import { sizeText } from "../../parts/size.ts";
@@ -98,7 +98,7 @@ interface ChangesProps {
 }
 
 function Changes({ place, first, asked }: ChangesProps) {
-  const { gateway } = useSession();
+  const session = useSession();
   const [rest, setRest] = useState<readonly Differences[]>([]);
   const [fault, setFault] = useState<string>();
   const [isBusy, setBusy] = useState(false);
@@ -109,10 +109,10 @@ function Changes({ place, first, asked }: ChangesProps) {
     setBusy(true);
     setFault(undefined);
     try {
-      const page = await ask(gateway, { place, at: first.to, from: asked, after: next ?? "" });
+      const page = await ask(session.gateway, { place, at: first.to, from: asked, after: next ?? "" });
       setRest((before) => [...before, page]);
     } catch (error) {
-      setFault(error instanceof Error ? error.message : String(error));
+      setFault(faultText(error, session));
     }
     setBusy(false);
   }

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import { type Place, readFile } from "../../gateway/s3.ts";
-import { useSession } from "../../gateway/session.tsx";
+import { faultText, useSession } from "../../gateway/session.tsx";
 import { sizeText } from "../../parts/size.ts";
 import { cliAddress, lastName } from "./places.ts";
 
@@ -30,7 +30,7 @@ interface DownloadProps {
 
 /** A button that saves a file. */
 export function Download({ place, path, size }: DownloadProps) {
-  const { gateway } = useSession();
+  const session = useSession();
   const [got, setGot] = useState<number>();
   const [fault, setFault] = useState<string>();
   const stopping = useRef<AbortController>(undefined);
@@ -53,7 +53,7 @@ export function Download({ place, path, size }: DownloadProps) {
     try {
       const target = size > MOST_HELD ? await picker?.({ suggestedName: name }) : undefined;
       setGot(0);
-      const bytes = await readFile(gateway, place, { key: path, signal });
+      const bytes = await readFile(session.gateway, place, { key: path, signal });
       const counted = bytes.pipeThrough(counter((count) => setGot((before = 0) => before + count)));
       if (target) await counted.pipeTo(await target.createWritable(), { signal });
       else save(await new Response(counted).blob(), name);
@@ -62,7 +62,7 @@ export function Download({ place, path, size }: DownloadProps) {
         setFault(
           error instanceof TypeError
             ? `The connection broke off. 'sluice cp ${cliAddress(place, path)} .' tries again by itself.`
-            : String(error instanceof Error ? error.message : error),
+            : faultText(error, session),
         );
       }
     }

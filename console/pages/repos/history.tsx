@@ -5,12 +5,13 @@ import type { RevertEnd } from "../../../protocol/files.ts";
 import { type Live, useLive } from "../../gateway/live.ts";
 import { useOnce } from "../../gateway/once.ts";
 import { bucketOf, type Place } from "../../gateway/s3.ts";
-import { useSession } from "../../gateway/session.tsx";
+import { faultText, useSession } from "../../gateway/session.tsx";
 import { Action } from "../../parts/action.tsx";
 import { CliLine } from "../../parts/cli-line.tsx";
 import { NameField, useSubmission } from "../../parts/form.tsx";
 import { counted, countText, shortId } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
+import { JobLink } from "../../parts/state.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { apiPath } from "./at.tsx";
 import { BranchTabs, Crumbs } from "./crumbs.tsx";
@@ -49,7 +50,7 @@ interface CommitsProps {
 }
 
 function Commits({ place, live, newest, tags }: CommitsProps) {
-  const { gateway } = useSession();
+  const session = useSession();
   const [older, setOlder] = useState<CommitPage>();
   const [fault, setFault] = useState<string>();
   const [marked, mark] = useState<string>();
@@ -63,10 +64,10 @@ function Commits({ place, live, newest, tags }: CommitsProps) {
     setFault(undefined);
     try {
       const query = { limit: PAGE, after: next ?? undefined };
-      const page = await gateway.call<CommitPage>(`${apiPath(place)}/commits`, { query });
+      const page = await session.gateway.call<CommitPage>(`${apiPath(place)}/commits`, { query });
       setOlder({ commits: [...newest.commits, ...behind, ...page.commits], next: page.next });
     } catch (error) {
-      setFault(error instanceof Error ? error.message : String(error));
+      setFault(faultText(error, session));
     }
   }
   if (commits.length === 0) {
@@ -159,7 +160,7 @@ function CommitLine({ place, commit, isNewest, names, marked, mark, changed }: C
         {job !== null && (
           <>
             {" "}
-            by <Link href={`/jobs/${job}`}>job {shortId(job)}</Link>
+            by <JobLink id={job} />
           </>
         )}
         {job === null && key !== null && (

@@ -4,8 +4,9 @@ import type { CommitDetail, Maker, Provenance } from "../../../protocol/commits.
 import type { Derived as DerivedPage } from "../../../protocol/files.ts";
 import { useOnce } from "../../gateway/once.ts";
 import type { Place } from "../../gateway/s3.ts";
-import { useSession } from "../../gateway/session.tsx";
+import { faultText, useSession } from "../../gateway/session.tsx";
 import { countText, shortId } from "../../parts/numbers.ts";
+import { JobLink } from "../../parts/state.tsx";
 import { Ago } from "../../parts/time.tsx";
 import { apiPath } from "./at.tsx";
 import { branchHref, diffHref, fileHref, folderHref } from "./places.ts";
@@ -45,7 +46,7 @@ export function Makers({
   return (
     <div className="lineage">
       <p>
-        Job <Link href={`/jobs/${job}`}>{shortId(job)}</Link> of the pipeline <b>{repo}</b> committed it.
+        The <JobLink id={job} /> of the pipeline <b>{repo}</b> committed it.
         {datums.length > 1 &&
           ` ${countText(datums.length)}${next === null ? "" : "+"} datums wrote to it, in this order:`}
       </p>
@@ -71,7 +72,13 @@ function MakerLine({ maker, job: committer }: { readonly maker: Maker; readonly 
         <Link href={`/jobs/${ran}?datum=${id}`} className="mono">
           {id.slice(0, 12)}
         </Link>{" "}
-        {job === null ? "ran in a job that is kept no more" : <>ran in job {shortId(job)}</>}
+        {job === null ? (
+          "ran in a job that is kept no more"
+        ) : (
+          <>
+            ran in <JobLink id={job} />
+          </>
+        )}
         {node !== null && ` on ${node}`}
         {code && ` by version ${code.version} of the specification`}
         {code?.image && (
@@ -149,7 +156,8 @@ function Writer({ place, commit }: { readonly place: Place; readonly commit: str
 
 /** What pipelines computed from a file. */
 export function Derived({ place, path, commit }: LineageProps) {
-  const { gateway } = useSession();
+  const session = useSession();
+  const { gateway } = session;
   const { repo, branch } = place;
   const first = useOnce<DerivedPage>(["derived", repo, branch, commit, path], (_, signal) =>
     gateway.call(`${commitPath(place, commit)}/derived`, { query: { path }, signal }),
@@ -168,7 +176,7 @@ export function Derived({ place, path, commit }: LineageProps) {
       const page = await gateway.call<DerivedPage>(`${commitPath(place, commit)}/derived`, { query });
       setRest((before) => [...before, page]);
     } catch (error) {
-      setFault(error instanceof Error ? error.message : String(error));
+      setFault(faultText(error, session));
     }
     setBusy(false);
   }
@@ -200,7 +208,7 @@ export function Derived({ place, path, commit }: LineageProps) {
                 {name}
               </Link>{" "}
               <span className="quiet">
-                by <Link href={`/jobs/${file.job}`}>job {shortId(file.job)}</Link>
+                by <JobLink id={file.job} />
               </span>
             </li>
           );

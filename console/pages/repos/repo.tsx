@@ -179,9 +179,12 @@ function Usage({ repo }: { readonly repo: string }) {
             </tr>
           </thead>
           <tbody>
-            {branches.map(({ name, database: { usedBytes, limitBytes }, contents }) => (
+            {branches.map(({ name, deleted, database: { usedBytes, limitBytes }, contents }) => (
               <tr key={name}>
-                <th scope="row">{name}</th>
+                <th scope="row">
+                  {name}
+                  {deleted && <span className="quiet"> (deleted)</span>}
+                </th>
                 <td>
                   <progress
                     value={usedBytes}

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { clockFinding } from "../../../cli/doctor/clock.ts";
 import { spaceFinding } from "../../../cli/doctor/data-folder.ts";
-import { readyFindings } from "../../../cli/doctor/gateway.ts";
+import { gatewayFindings, readyFindings } from "../../../cli/doctor/gateway.ts";
 import { machineFindings } from "../../../cli/doctor/machine.ts";
 import { userNamespacesFinding } from "../../../cli/doctor/user-namespaces.ts";
 import { findConnection } from "../../../cli/gateway/connection.ts";
@@ -16,6 +16,27 @@ import { freePort } from "../../support/ports.ts";
 import { mustRun, run } from "../../support/processes.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 import { REST } from "../../support/suite.ts";
+
+/** A gateway that gives these answers, and how the command line finds it. Anything else is 500. */
+async function withGateway(
+  answers: Readonly<Record<string, readonly [status: number, body: string]>>,
+  act: (from: Parameters<typeof findConnection>[0]) => Promise<void>,
+): Promise<void> {
+  const server = createServer(({ url = "" }, answer) => {
+    const [status, body] = answers[url] ?? [500, ""];
+    answer.writeHead(status).end(body);
+  });
+  const port = await new Promise<number>((resolve) => {
+    server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
+  });
+  const env = {
+    SLUICE_ENDPOINT: `http://127.0.0.1:${port}`,
+    SLUICE_ACCESS_KEY_ID: "some-key",
+    SLUICE_SECRET_ACCESS_KEY: "some-secret",
+  };
+  await act({ dataDir: "/none", env });
+  await new Promise((resolve) => server.close(resolve));
+}
 
 describe("what sluice doctor says", () => {
   const HOUR_MS = 3_600_000;
@@ -87,6 +108,17 @@ describe("what sluice doctor says", () => {
         ],
       ],
       [
+        FAULTS["a missing encryption key"],
+        [
+          {
+            check: "ready",
+            state: "fail",
+            found: expect.stringContaining("configuration: SLUICE_ENCRYPTION_KEY is missing"),
+            fix: expect.stringContaining("Set it to what it was"),
+          },
+        ],
+      ],
+      [
         FAULTS["an object near its limit"],
         [
           { check: "ready", state: "ok", found: "the gateway has all that it needs" },
@@ -100,23 +132,33 @@ describe("what sluice doctor says", () => {
       ],
       ["no gateway of this release", []],
     ] as const) {
-      const server = createServer(({ url }, answer) => {
-        if (url === "/healthz") answer.end("ok\n");
-        else if (url === "/readyz") answer.end(typeof told === "string" ? told : JSON.stringify(told));
-        else answer.writeHead(500).end();
+      const ready = typeof told === "string" ? told : JSON.stringify(told);
+      await withGateway({ "/healthz": [200, "ok\n"], "/readyz": [200, ready] }, async (from) => {
+        expect(await readyFindings(findConnection(from))).toEqual(findings);
       });
-      const port = await new Promise<number>((resolve) => {
-        server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
-      });
-      const env = {
-        SLUICE_ENDPOINT: `http://127.0.0.1:${port}`,
-        SLUICE_ACCESS_KEY_ID: "some-key",
-        SLUICE_SECRET_ACCESS_KEY: "some-secret",
-      };
-      const found = await readyFindings(findConnection({ dataDir: "/none", env }));
-      expect(found).toEqual(findings);
-      await new Promise((resolve) => server.close(resolve));
     }
+  });
+
+  test("which secret a gateway lacks, in its own words, and not that another key would help", async () => {
+    const words =
+      "The gateway is not set up: SLUICE_SECRET_ACCESS_KEY is missing: set it ('wrangler secret put', or .dev.vars for 'wrangler dev')";
+    const answers = {
+      "/healthz": [200, "ok\n"],
+      "/readyz": [503, JSON.stringify(FAULTS["a missing secret"])],
+      "/api/v1/runner/renew": [503, `${words}\n`],
+    } as const;
+    await withGateway(answers, async (from) => {
+      const findings = await gatewayFindings(from);
+      expect(findings.filter(({ state }) => state === "fail")).toEqual([
+        {
+          check: "ready",
+          state: "fail",
+          found: "the gateway can't serve: configuration",
+          fix: expect.any(String),
+        },
+        { check: "key", state: "fail", found: `the gateway answered 503: ${words}` },
+      ]);
+    });
   });
 
   test("that a disk is nearly full, or too small for the cache", () => {

@@ -1,12 +1,24 @@
 // @module-tag rest
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { request } from "node:http";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/dev-server.ts";
+import {
+  type DevServer,
+  ROOT,
+  sluice,
+  sluiceCommand,
+  sluiceEnv,
+  sluiceOk,
+  startDevServer,
+} from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import { signatureHeaders } from "../../support/http.ts";
+import { ROOT_KEY } from "../../support/keys.ts";
 import { S3 } from "../../support/s3.ts";
+import { onTerminal } from "../../support/terminal.ts";
 
 const MIB = 1024 * 1024;
 
@@ -117,4 +129,48 @@ test("bytes that were altered or are gone end it with 1, with each name and its 
 test("a name that never was, and a share that is none, are refused", async () => {
   expect(await sluice(server, "fsck", "never")).toMatchObject({ code: 7 });
   expect(await sluice(server, "fsck", "--sample", "0")).toMatchObject({ code: 2 });
+});
+
+test("a person who looks on is told how far it is, first of the names and then of the blobs; nobody else is", async () => {
+  // It is through with either when the person has seen how far it is.
+  let screen = (): string => "";
+  const gateway = createServer(async (asked, answer) => {
+    const body = await text(asked);
+    const { pathname } = new URL(asked.url ?? "", "http://gateway");
+    const json = () => {
+      if (pathname === "/api/v1/fsck") return { branches: [{ repo: "data", branch: "master" }], next: null };
+      if (pathname.endsWith("/sweep")) {
+        if (asked.method === "POST") return { since: 1 };
+        return { done: screen().includes("looked up"), seen: 5, found: 0, foundBytes: 0 };
+      }
+      const found = body.includes("after")
+        ? { names: 0, contents: 0, bytes: 0 }
+        : { names: 3, contents: 2, bytes: 1 };
+      return { ...found, faults: [], done: 0.4, next: screen().includes("40 %") ? null : "on" };
+    };
+    setTimeout(
+      () => answer.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(json())),
+      20,
+    );
+  });
+  await new Promise<void>((resolve) => {
+    gateway.listen(0, "127.0.0.1", resolve);
+  });
+  try {
+    const { port } = gateway.address() as AddressInfo;
+    const door = { ...ROOT_KEY, endpoint: `http://127.0.0.1:${port}` };
+    const where = { env: sluiceEnv(door), cwd: ROOT };
+    const piped = sluiceOk(door, "fsck");
+    const forPrograms = onTerminal(sluiceCommand(["fsck", "--json"]), where);
+    const terminal = onTerminal(sluiceCommand(["fsck"]), where);
+    screen = terminal.screen;
+    await terminal.shows("master.data: 3 names, 2 contents, 1 B, 40 %");
+    await terminal.shows("master.data: 5 blobs looked up");
+    expect(await Promise.all([terminal.ended, forPrograms.ended])).toEqual([0, 0]);
+    expect(terminal.screen()).toContain("master.data: good; 3 names, 2 contents, 1 B");
+    expect(forPrograms.screen()).not.toMatch(/40 %|looked up/);
+    expect(await piped).toBe("master.data: good; 3 names, 2 contents, 1 B\n");
+  } finally {
+    gateway.close();
+  }
 });

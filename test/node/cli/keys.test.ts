@@ -185,6 +185,13 @@ describe("sluice key delete", () => {
     expect(JSON.parse(json.stderr).error).toMatchObject({ code: "NotDeleted", issues: [{ path: one.id }] });
   });
 
+  test("takes whole ids alone: how one begins deletes nothing", async () => {
+    const { id } = await create();
+    const begin = id.slice(0, -1);
+    expect((await refused(begin)).stderr).toContain(`There is no access key '${begin}'`);
+    expect(await ok("key", "list")).toContain(id);
+  });
+
   test("does not delete the root key", async () => {
     expect((await refused(server.accessKeyId)).stderr).toContain("is the root key");
   });

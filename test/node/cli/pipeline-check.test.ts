@@ -312,6 +312,8 @@ describe("sluice pipeline check", () => {
       "plan     would run 3 datums, and keep the results of 0",
       "  3  inputs.images.glob changes: /a.png, /b.png, /notes",
     ]);
+    const checked = await sluice(server, "pipeline", "check", "-f", wider, "--update");
+    expect(checked.stdout.toString()).toBe(more.stdout.toString());
     const updated = await sluice(server, "pipeline", "update", "-f", file, "--json");
     expect([JSON.parse(updated.stdout.toString()).name, updated.stderr]).toEqual(["edges", warning]);
   });

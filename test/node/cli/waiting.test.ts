@@ -484,6 +484,15 @@ describe("what people read", () => {
     expect(await said("ls", "s3://master.csv")).toBe(
       "error: there is no bucket s3://master.csv: did you mean s3://master.csvs?\n",
     );
+    await ok("tag", "create", "v1", "master.csvs");
+    for (const [command, place] of [
+      ["ls", "s3://v1.csvs"],
+      ["cat", "s3://v1.csvs/2026/prices.csv"],
+    ] as const) {
+      expect(await said(command, place)).toBe(
+        "error: there is no bucket s3://v1.csvs: did you mean s3://v1.master.csvs?\n",
+      );
+    }
     expect(await said("cat", "s3://master.csvs/2026/price.csv")).toBe(
       "error: there is no file s3://master.csvs/2026/price.csv: did you mean s3://master.csvs/2026/prices.csv?\n",
     );

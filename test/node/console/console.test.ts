@@ -207,6 +207,29 @@ describe.skipIf(!HAS_CHROMIUM)("the console", () => {
     expect(await sectionText("Timeline")).toContain("waited for a worker");
   });
 
+  test("leads from a job to the one that it waits for", async () => {
+    await s3.createBucket("master.queue");
+    for (const key of ["a", "b"]) await s3.put("master.queue", key, key);
+    // It waits for good: no node runs containers.
+    await control.createPipeline({
+      pipeline: { name: "queued" },
+      transform: { image: "busybox", cmd: ["true"], container: "required" },
+      inputs: [{ repo: { name: "queue" }, glob: "/" }],
+    });
+    await s3.put("master.queue", "c", "c");
+    const [first, second] = await eventually("there are two jobs", async () => {
+      const jobs = await control.jobs("queued");
+      return jobs.length === 2 && jobs[1]?.reason?.startsWith("behind") && jobs;
+    });
+    await logIn(`/jobs/${second?.id}`);
+    await page
+      .locator(".reason")
+      .getByRole("link", { name: `job …${first?.id.slice(-6)}` })
+      .click();
+    await page.waitForURL((url) => url.pathname === `/console/jobs/${first?.id}`);
+    await control.deletePipeline("queued");
+  });
+
   test("goes on with a job's lines when the gateway is back", async () => {
     await page.route("**/logs?*", (route) => route.abort());
     const { jobs } = await control.call("GET", "/jobs?pipeline=transcode", { answers: JobPage });

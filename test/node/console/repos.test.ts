@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Page, Request } from "playwright-core";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { z } from "zod";
 import { CommitPage } from "../../../protocol/commits.ts";
 import { SessionPage } from "../../../protocol/files.ts";
 import { KeyCreated } from "../../../protocol/keys.ts";
@@ -169,6 +170,18 @@ function wav(): Buffer {
   return Buffer.concat([head, data]);
 }
 
+/** Makes a repo of one commit of more files than a page shows: f000 to f500. Returns the commit. */
+async function manyFiles(repo: string): Promise<string> {
+  await s3.createBucket(`master.${repo}`);
+  const upload = await control.openUpload(repo);
+  const operations = Array.from({ length: 501 }, (_, n) => ({
+    put: `f${String(n).padStart(3, "0")}`,
+    ...{ digest: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", size: 0 },
+  }));
+  await control.addInlineContents(upload, [{ digest: operations[0]?.digest ?? "", size: 0, bytes: "" }]);
+  return (await control.commit(repo, upload, operations)) ?? "";
+}
+
 const preview = () => page.getByRole("region", { name: "Preview" });
 
 describe.skipIf(!HAS_CHROMIUM)("repos", () => {
@@ -219,14 +232,7 @@ describe.skipIf(!HAS_CHROMIUM)("a folder", () => {
   });
 
   test("of more files than fit a page shows the rest when asked", async () => {
-    await s3.createBucket("master.many");
-    const upload = await control.openUpload("many");
-    const operations = Array.from({ length: 501 }, (_, n) => ({
-      put: `f${String(n).padStart(3, "0")}`,
-      ...{ digest: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", size: 0 },
-    }));
-    await control.addInlineContents(upload, [{ digest: operations[0]?.digest ?? "", size: 0, bytes: "" }]);
-    await control.commit("many", upload, operations);
+    await manyFiles("many");
     await visit("/repos/many/master");
     await page.getByRole("link", { name: "f499" }).waitFor();
     expect(await page.getByRole("link", { name: "f500" }).count()).toBe(0);
@@ -263,6 +269,31 @@ describe.skipIf(!HAS_CHROMIUM)("a folder", () => {
     const seen = calls().length - before;
     expect(seen).toBeGreaterThan(3);
     expect(seen).toBeLessThanOrEqual(10);
+  });
+});
+
+describe.skipIf(!HAS_CHROMIUM)("what a page asks only when it is told to", () => {
+  // A past commit changes no more, so that no poll hears of the key before.
+  test.each([
+    ["more files", "stays-files", "More"],
+    ["older commits", "stays-commits", "Older commits"],
+  ])("ends the session if the key is no longer good: %s", async (_, repo, button) => {
+    const commit = await manyFiles(repo);
+    for (let n = 0; n < 50; n++) await s3.put(`master.${repo}`, "f000", `${n}`);
+    const made = await control.call("POST", "/keys", { body: { level: "read" }, answers: KeyCreated });
+    const door = { ...server, accessKeyId: made.id, secretAccessKey: made.secret };
+    await openPage();
+    await logInAt(page, door, `/repos/${repo}/master?at=${commit}`);
+    await page.getByRole("button", { name: "More", exact: true }).waitFor();
+    if (button !== "More") await page.getByRole("button", { name: "Look at another commit" }).click();
+    await page.getByRole("button", { name: button, exact: true }).waitFor();
+    await control.call("DELETE", `/keys/${made.id}`, { answers: z.unknown() });
+    await eventually("the key is refused", async () => {
+      const { status } = await signedExchange(door, { method: "GET", target: "/api/v1/whoami" });
+      return status === 403;
+    });
+    await page.getByRole("button", { name: button, exact: true }).click();
+    await page.getByText("The key is no longer good", { exact: false }).waitFor();
   });
 });
 
@@ -566,6 +597,21 @@ describe.skipIf(!HAS_CHROMIUM)("the history", () => {
     await page.getByText(`This is the file as the commit ${newest?.id} has it.`, { exact: false }).waitFor();
     await page.getByRole("link", { name: "job …" }).click();
     await commits.getByRole("link", { name: newest?.id ?? "" }).waitFor();
+  });
+
+  test("names a job on one line, wherever the line before it ends", async () => {
+    await visit("/repos/capitals/master/history");
+    const job = page.getByRole("link", { name: "job …" }).first();
+    await job.waitFor();
+    const lines = await job.evaluate((link) => {
+      const paragraph = link.closest("p");
+      const least = link.getBoundingClientRect().width;
+      return Array.from({ length: 20 }, (_, n) => {
+        if (paragraph) paragraph.style.width = `${least + 1 + 6 * n}px`;
+        return new Set([...link.getClientRects()].map(({ top }) => top)).size;
+      });
+    });
+    expect(new Set(lines)).toEqual(new Set([1]));
   });
 
   test("shows what one commit changed, with what was deleted where it still was", async () => {

@@ -259,7 +259,10 @@ describe("wrangler itself, against an account that is empty", { timeout: 180_000
       expect(bindings).toContainEqual({ name: "DB", type: "d1", id: expect.stringMatching(/^1{8}-/) });
       expect(bindings).toContainEqual({ name: "BLOBS", type: "r2_bucket", bucket_name: "sluice-blobs" });
       expect(bindings.filter(({ type }) => type === "secret_text").map(({ name }) => name)).toEqual(SECRETS);
+      expect(bindings).toContainEqual({ name: "VERSION", type: "version_metadata" });
       expect(api.uploaded?.limits).toEqual({ cpu_ms: 120_000, subrequests: 1_000_000 });
+      expect(api.uploaded?.observability).toMatchObject({ enabled: true, head_sampling_rate: 1 });
+      expect([api.hasSourceMaps, api.previews]).toEqual([true, false]);
 
       // That there is no Worker was understood above. Anything else must not pass for that, nor secrets that are there.
       const account = new Account(run, { accountId: "account-1", environment: "" });

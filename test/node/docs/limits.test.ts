@@ -21,9 +21,15 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
   ],
   "lifecycle rules of a branch": [["worker/s3/limits.ts", "MAX_LIFECYCLE_RULES", 1]],
   "clocks of client and gateway": [["worker/s3/auth/request-time.ts", "MAX_SKEW_MS", 60_000]],
+  "bytes that nothing names any more": [
+    ["worker/branch/tree/content-store.ts", "READERS_GRACE_MS", 1000],
+    ["worker/branch/tree/content-store.ts", "NAMELESS_GRACE_MS", 1000],
+    ["worker/blobs/read/read-hold.ts", "HOLD_EVERY_MS", 1000],
+  ],
   "presigned URL": [["worker/s3/auth/presigned.ts", "MAX_EXPIRES", 24 * 60 * 60]],
   "rows of a branch": [
     ["worker/sqlite/space.ts", "OBJECT_BYTES", 1e9],
+    ["protocol/repos.ts", "TOLD_FROM", 0.01],
     ["worker/branch/ledger/ledger.ts", "FULL_AT", 0.01],
     ["worker/branch/ledger/ledger.ts", "CLOSED_AT", 0.01],
   ],

@@ -7,7 +7,7 @@ import { seededRandom, testSeed } from "../../support/random.ts";
 import { alarmTimes, letTimePass, overdue, storedState } from "../../support/stored-state.ts";
 import { MixedLoad } from "./kill-mixed.ts";
 
-/** `npm run kills` has 200. */
+/** `npm run test:kills` has 200. */
 const KILLS = Number(process.env.SLUICE_KILLS ?? 12);
 /** The kill comes at a random moment of this span. */
 const SPAN_MS = 1500;

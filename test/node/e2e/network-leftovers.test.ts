@@ -2,12 +2,15 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { ROOT } from "../../support/dev-server.ts";
+import { eventually } from "../../support/eventually.ts";
 import { canMakeNetworks, openNetwork } from "../../support/netns.ts";
 import { mustRun, run, start } from "../../support/processes.ts";
 
 const MARK = "4242.4242";
 
-/** Makes a node, starts a process there, and is killed. */
+const READY = "there is a process";
+
+/** Makes a node, starts a process there, says so, and waits to be killed. */
 const KILLED = `
   import { spawn } from "node:child_process";
   import { openNetwork } from ${JSON.stringify(join(ROOT, "test/support/netns.ts"))};
@@ -15,19 +18,23 @@ const KILLED = `
   const [program, ...args] = node.command(["sleep", "${MARK}"]);
   spawn(program, args, { detached: true, stdio: "ignore" });
   while ((await node.processes()).length === 0);
-  process.kill(process.pid, "SIGKILL");
+  console.log(${JSON.stringify(READY)});
+  setInterval(() => {}, 1000);
 `;
 
 test.skipIf(!canMakeNetworks())(
   "what a killed test run left of its network goes with the next one",
   async () => {
     const killed = start([process.execPath, "--input-type=module", "-e", KILLED], { cwd: ROOT });
-    expect((await killed.ended).signal).toBe("SIGKILL");
+    await eventually(READY, () => killed.output().includes(READY));
+    // Once it is killed, another test that opens a network may clear this away at any time.
     expect(await namespacesOf(killed.pid)).toHaveLength(1);
+    await killed.kill9();
     const network = await openNetwork();
     await network.close();
     expect(await namespacesOf(killed.pid)).toEqual([]);
-    expect((await run(["pgrep", "-f", `sleep ${MARK}`])).stdout.toString()).toBe("");
+    const left = async () => (await run(["pgrep", "-f", `sleep ${MARK}`])).stdout.toString();
+    await expect.poll(left).toBe("");
   },
 );
 

@@ -7,9 +7,10 @@ import { type Started, start } from "../../support/processes.ts";
 import { scratchFolder } from "../../support/scratch.ts";
 import { REST } from "../../support/suite.ts";
 
-/** Starts `npm run demo` with a folder of its own for temporary files. */
+/** Starts `npm run demo` with a folder of its own for temporary files, and an empty home. */
 function startDemo(temporary: string): Started {
-  return start([process.execPath, join(ROOT, "embedded/demo.ts")], { env: { TMPDIR: temporary } });
+  const env = { TMPDIR: temporary, HOME: scratchFolder() };
+  return start([process.execPath, join(ROOT, "embedded/demo.ts")], { env });
 }
 
 describe("the demo", { timeout: 120_000 }, () => {

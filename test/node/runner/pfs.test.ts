@@ -137,9 +137,12 @@ describe("laying out inputs", () => {
   });
 
   test("a name that this machine can't hold fails, saying so", async () => {
-    await expect(layOut({ ...from, ...file("n".repeat(300), "x") })).rejects.toThrow(
-      "longer than this machine allows",
-    );
+    const words = "longer than this machine allows";
+    const name = "n".repeat(300);
+    await expect(layOut({ ...from, ...file(name, "x") })).rejects.toThrow(words);
+    await removeTree(join(dir, "pfs"));
+    stage.gateway.files.set("c1", [{ path: `${name}/`, kind: "dir", ...stage.gateway.store("") }]);
+    await expect(layOut({ ...from, path: "", kind: "dir", content: null })).rejects.toThrow(words);
   });
 });
 

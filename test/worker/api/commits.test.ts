@@ -50,6 +50,22 @@ async function runOne(name: string, output: { path: string; text: string }): Pro
   }
 }
 
+/** Makes `master` of a repo out of an export of another one's. */
+async function moved(from: string, to: string): Promise<void> {
+  const source = `/repos/${from}/branches/master/exports`;
+  const { export: id, branch } = await good(`POST ${source}`);
+  const { commits } = await good(`GET ${source}/${id}/commits`);
+  const { files, contents } = await good(`GET ${source}/${id}/files`);
+  const target = `POST /repos/${to}/branches/master/imports`;
+  const { name: _, ...head } = branch;
+  const begun = await good(target, { body: { archive: "0".repeat(64), branch: head } });
+  const pages = `${target}/${begun.import}`;
+  await good(`${pages}/commits`, { body: { after: 0, commits } });
+  await good(`${pages}/files`, { body: { after: { path: "", born: 0 }, files, contents } });
+  const counts = { commits: commits.length, tags: 0, files: files.length };
+  await good(`${pages}/finish`, { body: { counts } });
+}
+
 function spec(name: string, input: string): object {
   return {
     pipeline: { name },
@@ -222,6 +238,21 @@ describe("an output commit", () => {
     const error = await failed(`${commitsOf("old")}/${head?.id}/provenance?path=a.out`);
     expect(error).toMatchObject({ status: 409, code: "NotKept" });
     expect(error.message).toContain("the pipeline of the job");
+  });
+
+  test("that was imported into another repo tells of its job only to those who may read the pipeline's repo", async () => {
+    await filled("brought-in", { a: "1" });
+    await good("POST /pipelines", { body: spec("brought", "brought-in") });
+    await runOne("brought", { path: "a.out", text: "x" });
+    await moved("brought", "brought-to");
+    const [head] = CommitPage.parse(await good(commitsOf("brought-to"))).commits;
+    const target = `${commitsOf("brought-to")}/${head?.id}`;
+    // The catalogue hears of a job a moment later.
+    await expect
+      .poll(() => good(target))
+      .toMatchObject({ job: head?.job, pipeline: "brought", inputs: [{ repo: "brought-in" }] });
+    const caller = { scope: { level: "read", repos: ["brought-to"] } } as const;
+    expect(await good(target, { caller })).toMatchObject({ job: head?.job, pipeline: null, inputs: [] });
   });
 });
 

@@ -61,6 +61,33 @@ describe("erasing a file", () => {
     ]);
   });
 
+  test("tells what was computed by a pipeline that is stopped, and from that in turn", async () => {
+    await makeRepo("halt-in");
+    const first = await makePipeline({ name: "halt-one", globs: { "halt-in": "/*" } });
+    const second = await makePipeline({ name: "halt-two", globs: { in: "/*" }, repos: { in: "halt-one" } });
+    const id = await commit("halt-in", { a: "1" });
+    await workUntil(first, { jobs: 1 });
+    await workUntil(second, { jobs: 1 });
+    await first.stop();
+    await second.stop();
+    const told = await good(erasures("halt-in"), { body: { path: "a", version: id } });
+    expect(told.outputs).toMatchObject([
+      { bucket: "master.halt-one", path: "a.out" },
+      { bucket: "master.halt-two", path: "a.out.out" },
+    ]);
+  });
+
+  test("tells what was computed from the copy of a fork that it is erased in, too", async () => {
+    await makeRepo("lend-in");
+    const id = await commit("lend-in", { a: "1" });
+    await forkOf("master.lend-in", { bucket: "master.lent", commit: id });
+    const pipeline = await makePipeline({ name: "of-lent", globs: { lent: "/*" } });
+    await workUntil(pipeline, { jobs: 1 });
+    const told = await good(erasures("lend-in"), { body: { path: "a", version: id, forks: true } });
+    expect(told.forks).toMatchObject([{ bucket: "master.lent" }]);
+    expect(told.outputs).toMatchObject([{ bucket: "master.of-lent", path: "a.out" }]);
+  });
+
   test("names nothing of repos that the key may not read", async () => {
     await makeRepo("erase-secret");
     const pipeline = await makePipeline({ name: "erase-out", globs: { "erase-secret": "/*" } });

@@ -318,6 +318,17 @@ describe("leasing, beating and reporting", () => {
     }
   });
 
+  test("takes such a key for the upload of a lease, too, which nobody but its pipeline would end", async () => {
+    const { output, first } = shared;
+    for (const lease of ["made-up", first.lease]) {
+      for (const level of ["write", "admin"] as const) {
+        const error = await failed("POST /uploads", { ...as(level), body: { ...output, lease } });
+        expect(error).toMatchObject({ status: 403, code: "AccessDenied" });
+        expect(error.message).toContain("sluice key create --level runner");
+      }
+    }
+  });
+
   test("with the root key needs no grant, and brings none", async () => {
     const { source, commit } = await work("rooted");
     await commitFiles(source, { b: "rooted" });

@@ -128,6 +128,19 @@ describe("a key for another repo", () => {
     expect(error).toMatchObject({ status: 409, code: "InUse" });
     expect(error.message).not.toContain("hidden");
   });
+
+  test("is not told which pipelines read the branch that it would import", async () => {
+    await makeBranch({ repo: "followed", branch: "master" });
+    await good("POST /pipelines", { body: pipelineSpec({ name: "unseen", input: "followed" }) });
+    await testContext().branch({ repo: "followed", branch: "master" }).destroy();
+    const settings = { public: false, cors: null, writer: null };
+    const body = { archive: "0".repeat(64), branch: { createdAt: 1, head: 0, settings } };
+    const target = "POST /repos/followed/branches/master/imports";
+    expect((await failed(target, { body })).message).toContain("'unseen'");
+    const error = await failed(target, { body, ...as("admin", ["followed"]) });
+    expect(error).toMatchObject({ status: 409, code: "InUse" });
+    expect(error.message).toContain("start them again: 1 in other repos.");
+  });
 });
 
 describe("a key for all repos", () => {

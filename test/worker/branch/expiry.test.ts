@@ -1,9 +1,14 @@
-import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
-import { describe, expect, test } from "vitest";
+import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { chunkBlobName } from "../../../worker/blobs/blob-name.ts";
+import { ChunkList } from "../../../worker/blobs/manifest.ts";
+import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import type { Branch } from "../../../worker/branch/branch.ts";
-import { type BranchApi, UPLOAD_LEASE_MS } from "../../../worker/branch/contract.ts";
+import { type BranchApi, UPLOAD_LEASE_MS, type VersionEntry } from "../../../worker/branch/contract.ts";
+import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { Alarm } from "../../../worker/branch/lifecycle/alarm.ts";
-import { NAMELESS_GRACE_MS } from "../../../worker/branch/tree/content-store.ts";
+import { Collector } from "../../../worker/branch/lifecycle/collector.ts";
+import { NAMELESS_GRACE_MS, READERS_GRACE_MS } from "../../../worker/branch/tree/content-store.ts";
 import { SWEEP_AFTER_MS } from "../../../worker/branch/uploads/sweep-store.ts";
 import { numbered, putText, seed, stageAll } from "./large-support.ts";
 import {
@@ -14,7 +19,9 @@ import {
   DAY_MS,
   finished,
   freshBranch,
+  inline,
   ledgerOf,
+  passed,
   put,
   stage,
   startOpenCommit,
@@ -22,14 +29,6 @@ import {
 } from "./support.ts";
 
 const REFUSED = { ok: false, reason: "no-such-upload" };
-
-/** As if so much time had passed for what waits in these tables. */
-async function passed(branch: BranchStub, ms: number): Promise<void> {
-  await runInDurableObject(branch, (_, { storage: { sql } }) => {
-    for (const table of ["uploads", "completions", "condemned", "sweeps"])
-      sql.exec(`UPDATE ${table} SET due = due - ?`, ms);
-  });
-}
 
 function alarmOf(branch: BranchStub): Promise<number | null> {
   return runInDurableObject(branch, (_, { storage }) => storage.getAlarm());
@@ -91,6 +90,149 @@ describe("what runs out", () => {
     expect(await branch.read({ path: "big" })).toMatchObject({ ok: true });
   });
 
+  test("of a blob that could not be deleted is not the grace that a reader got while it was tried", async () => {
+    const branch = await freshBranch();
+    for (const [text, blob] of [
+      ["one", "b/1"],
+      ["two", "b/2"],
+    ] as const) {
+      await branch.put({ path: "file", content: chunked(text, [blob]), attributes: {} });
+    }
+    await branch.put({ path: "file", content: inline("three"), attributes: {} });
+    const version = (await branch.listVersions({ prefix: "", limit: 3 })) as {
+      entries: readonly VersionEntry[];
+    };
+    const gone = version.entries.slice(1).flatMap((entry) => (entry.kind === "version" ? [entry] : []));
+    await branch.erase({ versions: gone.map(({ path, version }) => ({ path, version })) });
+    const due = await runInDurableObject(branch, async (_, { storage }) => {
+      const ledger = new Ledger(storage, { almostFull() {} });
+      storage.sql.exec("UPDATE condemned SET due = due - ?", READERS_GRACE_MS);
+      const now = Date.now();
+      const remove = async () => {
+        ledger.transaction(() => ledger.contents.keepForReaders(["b/1"], now));
+        throw new Error("the store is away");
+      };
+      await new Collector({ ledger, now: () => now, remove }).collect();
+      const rows = storage.sql.exec<{ blob: string; due: number }>(
+        "SELECT blob, due FROM condemned ORDER BY blob",
+      );
+      return rows.toArray().map(({ blob, due }) => [blob, due - now]);
+    });
+    expect(due).toEqual([
+      ["b/1", READERS_GRACE_MS],
+      ["b/2", 10_000],
+    ]);
+  });
+
+  test("a blob that can't be deleted is tried later and later, but at least once an hour", async () => {
+    const branch = await freshBranch();
+    const seconds = await runInDurableObject(branch, async (_, { storage }) => {
+      const ledger = new Ledger(storage, { almostFull() {} });
+      storage.sql.exec("INSERT INTO condemned (blob, due, sure) VALUES ('b/1', 1, 1)");
+      const waits: number[] = [];
+      let now = 1;
+      const remove = async () => {
+        throw new Error("the store is away");
+      };
+      for (let tries = 0; tries < 30; tries++) {
+        await new Collector({ ledger, now: () => now, remove }).collect();
+        const due = ledger.contents.nextDue() ?? 0;
+        waits.push((due - now) / 1000);
+        now = due;
+      }
+      return waits;
+    });
+    const doubled = [10, 20, 40, 80, 160, 320, 640, 1280, 2560];
+    expect(seconds).toEqual([...doubled, ...Array.from({ length: 21 }, () => 3600)]);
+  });
+
+  describe("a condemned manifest that can't be read", () => {
+    const store = new R2BlobStore(env.BLOBS);
+    const owner = { uid: crypto.randomUUID(), upload: "x.y.01ARZ3NDEKTSV4RRFFQ69G5FAV", write: "w" };
+
+    afterEach(() => {
+      vi.restoreAllMocks();
+    });
+
+    async function blobOf(text: string): Promise<string> {
+      const { digest, size } = inline(text);
+      const blob = chunkBlobName({ digest, size }, owner);
+      await store.put(blob, new TextEncoder().encode(text));
+      return blob;
+    }
+
+    async function manifestOf(chunk: string): Promise<string> {
+      const list = new ChunkList({ store, owner, bound: 1 });
+      await list.add({ blob: chunk, offset: 0, length: 1, leaves: null });
+      const body = await list.finish();
+      if (body.kind !== "manifest") throw new Error("the list fits a row");
+      return body.blob;
+    }
+
+    async function bytesOf(blob: string): Promise<string | undefined> {
+      return await (await env.BLOBS.get(blob))?.text();
+    }
+
+    async function isThere(blob: string): Promise<boolean> {
+      return (await env.BLOBS.head(blob)) !== null;
+    }
+
+    /** The alarm rings when all of these are due. */
+    async function collected(branch: BranchStub, blobs: readonly string[] = []): Promise<void> {
+      await runInDurableObject(branch, async (object: Branch, { storage: { sql } }) => {
+        for (const blob of blobs) sql.exec("INSERT INTO condemned (blob, due, sure) VALUES (?, 1, 1)", blob);
+        sql.exec("UPDATE condemned SET due = 1");
+        await object.alarm();
+      });
+    }
+
+    test.each([
+      ["is no JSON", (text: string) => "x".repeat(text.length)],
+      ["lost its end", (text: string) => text.slice(0, -1)],
+    ])("since it %s holds up no other, and goes with what it lists when it can be read again", async (_, spoil) => {
+      const warned = vi.spyOn(console, "warn").mockImplementation(() => {});
+      const branch = await freshBranch();
+      const [listed, others] = [await blobOf("listed"), [await blobOf("other")]];
+      const manifest = await manifestOf(listed);
+      others.push(await manifestOf(await blobOf("another")), await manifestOf(await blobOf("one more")));
+      const sound = (await bytesOf(manifest)) ?? "";
+      await env.BLOBS.put(manifest, spoil(sound));
+      await collected(branch, [manifest, ...others]);
+      expect(await ledgerOf(branch)).toMatchObject({ condemned: [manifest] });
+      expect(await Promise.all(others.map(isThere))).toEqual([false, false, false]);
+      expect(await Promise.all([manifest, listed].map(isThere))).toEqual([true, true]);
+      const [said] = warned.mock.calls.map(String).filter((line) => line.includes(manifest));
+      expect(said).toMatch(/could not be deleted; nothing is forgotten, and it is tried again in 10 s: /);
+      await collected(branch);
+      expect(await ledgerOf(branch)).toMatchObject({ condemned: [manifest] });
+      await env.BLOBS.put(manifest, sound);
+      await collected(branch);
+      expect(await ledgerOf(branch)).toMatchObject({ condemned: [] });
+      expect(await Promise.all([manifest, listed].map(isThere))).toEqual([false, false]);
+    });
+  });
+
+  test("many open commits end with one alarm, as far as what they staged lets them", async () => {
+    const branch = await freshBranch();
+    for (let n = 0; n < 20; n++) {
+      const openCommit = await startOpenCommit(branch);
+      await stage(branch, openCommit, { puts: [`put ${n}`] });
+      if (n !== 9) continue;
+      for (const folder of ["a/", "b/"]) await stage(branch, openCommit, { deletes: numbered(folder, 750) });
+    }
+    const left = await runInDurableObject(branch, async (object: Branch, { storage: { sql } }) => {
+      sql.exec("UPDATE sessions SET due = number");
+      const counts: unknown[] = [];
+      while (counts.at(-1) !== 0) {
+        await object.alarm();
+        counts.push(sql.exec("SELECT count(*) AS n FROM sessions").one().n);
+      }
+      return counts;
+    });
+    expect(left).toEqual([11, 0]);
+    await expect.poll(() => ledgerOf(branch)).toMatchObject({ refs: [] });
+  });
+
   test("many uploads go in slices, one alarm after another", async () => {
     const branch = await freshBranch();
     for (let n = 0; n < 12; n++) {
@@ -125,13 +267,18 @@ describe("what runs out", () => {
       const reserved = await object.reserve({ upload: again.upload, contents: wanted });
       return reserved.ok && reserved.missing;
     });
-    expect(missing).toHaveLength(500);
-    while ((await ledgerOf(branch)).blobs.length > 200)
-      expect(await runDurableObjectAlarm(branch)).toBe(true);
+    expect(missing).toHaveLength(200);
+    // Those that came to life are let go of by the upload that ended.
+    const left = async () => {
+      await runDurableObjectAlarm(branch);
+      const { holds, blobs } = await ledgerOf(branch);
+      return [holds, blobs.length];
+    };
+    await expect.poll(left, { timeout: 30_000 }).toEqual([500, 500]);
     const { refs, blobs, condemned } = await ledgerOf(branch);
-    expect(refs.map(([, count]) => count)).toEqual(Array.from({ length: 200 }, () => 1));
-    expect(blobs).toHaveLength(200);
-    expect(condemned).toHaveLength(500);
+    expect(refs.map(([, count]) => count)).toEqual(Array.from({ length: 500 }, () => 1));
+    expect(blobs).toHaveLength(500);
+    expect(condemned).toHaveLength(200);
     expect(condemned.filter((blob) => blobs.some(([name]) => name === blob))).toEqual([]);
   });
 
@@ -206,6 +353,20 @@ describe("the alarm", () => {
     expect(set).toEqual([20_000, 15_000, 20_000]);
   });
 
+  test("that is due is not put off by calls that come before it rings, and is set anew if it does not", () => {
+    let now = 1000;
+    const set: number[] = [];
+    const alarm = new Alarm({ now: () => now, nextDue: () => undefined, set: (at) => set.push(at) });
+    // As each commit of a branch that gives back does.
+    for (; now < 16_000; now += 10) alarm.ringBy(now + 5000);
+    expect(set).toEqual([6000]);
+    alarm.ringBy(now + 5000);
+    expect(set).toEqual([6000, 16_001]);
+    alarm.rang();
+    alarm.ringBy(now + 5000);
+    expect(set).toEqual([6000, 16_001, 21_000]);
+  });
+
   test("is never set for the past", () => {
     const set: number[] = [];
     const alarm = new Alarm({ now: () => 1000, nextDue: () => undefined, set: (at) => set.push(at) });
@@ -226,6 +387,7 @@ describe("an object that has nothing to do comes to rest: no alarm stays set aft
         "sessions WHERE due >= 0",
         "condemned",
         "sweeps WHERE due >= 0",
+        "ended",
       ];
       const counts = [...rows, "contents WHERE refs = 0"].map(
         (of) => sql.exec(`SELECT count(*) AS n FROM ${of}`).one().n,

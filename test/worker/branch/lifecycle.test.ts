@@ -1,6 +1,7 @@
-import { env, evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { env, evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import {
+  allTold,
   branchOf,
   freshBranch,
   freshBucket,
@@ -94,9 +95,8 @@ describe("creating", () => {
     const bucket = freshBucket();
     const branch = branchOf(bucket);
     await withoutCatalogue(async () => await branch.create());
-    await runInDurableObject(branch, (_, { storage }) => void storage.sql.exec("UPDATE outbox SET due = 0"));
     await evictDurableObject(branch);
-    expect(await runDurableObjectAlarm(branch)).toBe(true);
+    await allTold(branch);
     expect(await isCatalogued(bucket)).toBe(true);
     expect(await branch.create()).toEqual({ ok: false, reason: "already-exists" });
   });
@@ -163,8 +163,7 @@ describe("deleting", () => {
       reason: "catalogue-unavailable",
     });
     expect(await isCatalogued(bucket)).toBe(true);
-    await runInDurableObject(branch, (_, { storage }) => void storage.sql.exec("UPDATE outbox SET due = 0"));
-    await runDurableObjectAlarm(branch);
+    await allTold(branch);
     expect(await isCatalogued(bucket)).toBe(false);
   });
 

@@ -1,6 +1,7 @@
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import type { Content } from "../../../worker/blobs/content.ts";
+import type { Branch } from "../../../worker/branch/branch.ts";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
 import { REST } from "../../support/suite.ts";
 import {
@@ -10,6 +11,7 @@ import {
   chunked,
   completion,
   DAY_MS,
+  finished,
   freshBranch,
   freshBucket,
   inline,
@@ -17,6 +19,8 @@ import {
   ledgerOf,
   listed,
   put,
+  stage,
+  startOpenCommit,
 } from "./support.ts";
 
 const REFUSED = { ok: false, reason: "no-such-upload" };
@@ -41,6 +45,59 @@ async function numbers(branch: BranchStub, upload: string): Promise<number[]> {
   if (!page.ok) throw new Error(page.reason);
   return page.parts.map(({ number }) => number);
 }
+
+describe("a multipart upload into an open commit", () => {
+  test.each<[string, (branch: BranchStub, openCommit: string) => Promise<unknown>]>([
+    ["is finished", (branch, openCommit) => finished(branch, openCommit)],
+    ["is aborted", (branch, openCommit) => branch.abortOpenCommit({ openCommit })],
+    [
+      "runs out",
+      async (branch) => {
+        await runInDurableObject(branch, (object: Branch, { storage: { sql } }) => {
+          sql.exec("UPDATE sessions SET due = 1");
+          return object.alarm();
+        });
+      },
+    ],
+  ])("ends when that %s, and gives back what it holds", async (_, end) => {
+    const branch = await freshBranch();
+    const openCommit = await startOpenCommit(branch);
+    await stage(branch, openCommit, { puts: ["staged"] });
+    const [into, beside] = [await begin(branch, { openCommit }), await begin(branch)];
+    for (const upload of [into, beside]) await add(branch, { upload, parts: { 1: part("one") } });
+    await add(branch, { upload: into, parts: { 2: part("two") } });
+    await end(branch, openCommit);
+    const upload = into;
+    const content = part("three");
+    expect(await branch.multipart({ upload })).toEqual(REFUSED);
+    expect(await branch.addPart({ upload, number: 3, content })).toEqual(REFUSED);
+    expect(await branch.listParts({ upload, after: 0, limit: 1 })).toEqual(REFUSED);
+    expect(await branch.completeMultipart(completion(upload, { 1: part("one") }))).toEqual(REFUSED);
+    expect(await branch.listMultiparts({ prefix: "", limit: 9, openCommit })).toMatchObject({ uploads: [] });
+    expect(await numbers(branch, beside)).toEqual([1]);
+    await expect.poll(async () => (await ledgerOf(branch)).uploads).toBe(1);
+    expect(await ledgerOf(branch)).toMatchObject({ holds: 1, blobs: [["b/one", 1]] });
+  });
+
+  test("stays while that is applied, and is there if it can't be", async () => {
+    const branch = await freshBranch();
+    const openCommit = await startOpenCommit(branch);
+    const upload = await begin(branch, { openCommit });
+    await add(branch, { upload, parts: { 1: part("one") } });
+    await runInDurableObject(
+      branch,
+      (_, { storage: { sql } }) => void sql.exec("UPDATE sessions SET state = 1"),
+    );
+    expect(await numbers(branch, upload)).toEqual([1]);
+    await runInDurableObject(
+      branch,
+      (_, { storage: { sql } }) => void sql.exec("UPDATE sessions SET state = 0"),
+    );
+    expect(await branch.completeMultipart(completion(upload, { 1: part("one") }))).toMatchObject({
+      ok: true,
+    });
+  });
+});
 
 describe("beginning a multipart upload", () => {
   test("its id is that of an upload, and what was said comes back", async () => {
@@ -464,6 +521,12 @@ describe("completing", () => {
     });
     const completed = await branch.completeMultipart(completion(upload, parts, "b/manifest"));
     expect(completed).toMatchObject({ ok: true });
+    // What the upload held is given up in slices.
+    const held = async () => {
+      await runDurableObjectAlarm(branch);
+      return (await ledgerOf(branch)).holds;
+    };
+    await expect.poll(held, { timeout: 30_000 }).toBe(0);
     const { refs, blobs, ...rest } = await ledgerOf(branch);
     expect(refs.every(([, count]) => count === 1)).toBe(true);
     expect(blobs).toHaveLength(10_001);
@@ -483,6 +546,25 @@ describe("races", () => {
     expect(a).toMatchObject({ ok: true, commit: expect.any(String) });
     expect(b).toEqual(a);
     expect((await branch.feed({ cursor: { generation: 0, seq: 0 }, limit: 10 })).events).toHaveLength(1);
+  });
+
+  test("of two completions that each brought a list of the chunks, the list of the later one is condemned", async () => {
+    const branch = await freshBranch();
+    const upload = await begin(branch);
+    const one = part("one");
+    await add(branch, { upload, parts: { 1: one } });
+    const first = completion(upload, { 1: one }, "b/m1");
+    const completed = await branch.completeMultipart(first);
+    expect(await branch.completeMultipart(completion(upload, { 1: one }, "b/m2"))).toEqual(completed);
+    // One that is only asked again, because its answer got lost, takes nothing away.
+    expect(await branch.completeMultipart(first)).toEqual(completed);
+    expect(await ledgerOf(branch)).toMatchObject({
+      blobs: [
+        ["b/m1", 1],
+        ["b/one", 1],
+      ],
+      condemned: ["b/m2"],
+    });
   });
 
   test("a completion and an abort at once: one of them wins", async () => {

@@ -363,7 +363,11 @@ describe("a multipart upload into an open commit", () => {
     const part = chunked("part", ["b/1"]);
     await branch.addPart({ upload, number: 1, content: part });
     await finished(branch, openCommit);
-    expect(await branch.completeMultipart(completion(upload, { 1: part }))).toEqual(NO_OPEN_COMMIT);
+    // It ended with the open commit.
+    expect(await branch.completeMultipart(completion(upload, { 1: part }))).toEqual({
+      ok: false,
+      reason: "no-such-upload",
+    });
     expect(await branch.createMultipart({ openCommit, path: "x", attributes: {}, ttlMs: 1 })).toEqual(
       NO_OPEN_COMMIT,
     );

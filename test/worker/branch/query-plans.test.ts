@@ -134,6 +134,9 @@ async function useErasures(branch: BranchApi): Promise<void> {
   ]) {
     expect(await branch.erase({ versions, forks })).toMatchObject({ ok: true });
   }
+  // So many that their contents are looked up ahead.
+  const many = Array.from({ length: 201 }, (_, n) => ({ path: `none/${n}`, version: first.version }));
+  await branch.erase({ versions: many });
   await branch.giveBack({ fork: "g", contents: has });
   await branch.dropRoot({ fork: "g" });
   const { upTo } = await branch.erasures({ uid: "r", after: 0 });

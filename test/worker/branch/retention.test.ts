@@ -7,9 +7,11 @@ import { crashAt, expectRefsRight, restarted } from "./large-support.ts";
 import { floorOf, givenBack, rowsLeft, tornCommits } from "./retention-support.ts";
 import {
   type BranchStub,
+  branchOf,
   chunked,
   commitFiles,
   committed,
+  DAY_MS,
   freshBranch,
   freshBucket,
   inline,
@@ -31,6 +33,14 @@ async function overwrites(branch: BranchStub, count: number, path = "a"): Promis
   for (let n = 0; n < count; n++)
     commits.push((await put(branch, path, `${path} ${commits.length} ${n}`)) ?? "");
   return commits;
+}
+
+/** Writes a file anew, whose bytes are then in a blob of this number. */
+async function putBlob(branch: BranchStub, n: number): Promise<void> {
+  const opened = await branch.openUpload({});
+  if (!opened.ok) throw new Error(opened.reason);
+  const content = chunked(`large ${n}`, [`b/${n}`]);
+  committed(await branch.put({ path: "l", content, attributes: {}, upload: opened.upload }));
 }
 
 /** Which of these commits can be read. */
@@ -114,12 +124,7 @@ describe("a branch that keeps its newest commits", () => {
 
   test("condemns the blobs of what it gives back, and no others", async () => {
     const branch = await freshBranch();
-    for (const n of [1, 2, 3]) {
-      const opened = await branch.openUpload({});
-      if (!opened.ok) throw new Error(opened.reason);
-      const content = chunked(`large ${n}`, [`b/${n}`]);
-      committed(await branch.put({ path: "l", content, attributes: {}, upload: opened.upload }));
-    }
+    for (const n of [1, 2, 3]) await putBlob(branch, n);
     await branch.configure({ keep: { commits: 1 } });
     await givenBack(branch);
     expect(await ledgerOf(branch)).toMatchObject({ blobs: [["b/3", 1]], condemned: ["b/1", "b/2"] });
@@ -182,13 +187,11 @@ describe("a branch that keeps its newest commits", () => {
 });
 
 describe("a branch that keeps what was replaced lately", () => {
-  const DAY = 24 * 60 * 60 * 1000;
-
   /** The commits become so many days old, in their order. */
   async function age(branch: BranchStub, days: readonly number[]): Promise<void> {
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
       for (const [n, old] of days.entries()) {
-        sql.exec("UPDATE commits SET created_at = ? WHERE seq = ?", Date.now() - old * DAY, n + 1);
+        sql.exec("UPDATE commits SET created_at = ? WHERE seq = ?", Date.now() - old * DAY_MS, n + 1);
       }
     });
     await evictDurableObject(branch);
@@ -233,7 +236,7 @@ describe("a branch that keeps what was replaced lately", () => {
       .poll(async () => {
         await runDurableObjectAlarm(branch);
         const alarm = await runInDurableObject(branch, (_, { storage }) => storage.getAlarm());
-        return Math.round(((alarm ?? 0) - Date.now()) / DAY);
+        return Math.round(((alarm ?? 0) - Date.now()) / DAY_MS);
       })
       .toBe(5);
     expect(await floorOf(branch)).toBe(2);
@@ -396,6 +399,99 @@ describe("what names a commit holds it, and lets go:", () => {
   });
 });
 
+describe("a branch that nobody calls any more condemns what is due within 30 seconds of", () => {
+  /** The second blob replaces the first one, which a commit that something names still has. */
+  async function holdsFirst(branch: BranchStub): Promise<void> {
+    await putBlob(branch, 2);
+    await branch.configure({ keep: { commits: 1 } });
+    await givenBack(branch);
+  }
+
+  /** Of what lets the first blob go: makes a branch ready for it, and returns it. */
+  const CAUSES: Readonly<Record<string, (branch: BranchStub) => Promise<() => Promise<unknown>>>> = {
+    "a commit": async (branch) => {
+      await branch.configure({ keep: { commits: 1 } });
+      return () => putBlob(branch, 2);
+    },
+    "what is said to be kept": async (branch) => {
+      await putBlob(branch, 2);
+      return () => branch.configure({ keep: { commits: 1 } });
+    },
+    "a lifecycle rule": async (branch) => {
+      await putBlob(branch, 2);
+      await runInDurableObject(branch, (_, { storage: { sql } }) => {
+        sql.exec("UPDATE commits SET created_at = created_at - ?", 3 * DAY_MS);
+      });
+      await evictDurableObject(branch);
+      const rule = { id: "old", enabled: true, prefix: "", filter: "empty", noncurrentDays: 1 } as const;
+      return () => branch.configure({ lifecycle: { rules: [rule] } });
+    },
+    "its deletion": async (branch) => () => branch.destroy(),
+    "the deletion of a tag": async (branch) => {
+      await branch.createTag({ name: "v1", force: false });
+      await holdsFirst(branch);
+      return () => branch.deleteTag({ name: "v1" });
+    },
+    "the abortion of an open commit": async (branch) => {
+      const openCommit = await startOpenCommit(branch);
+      await holdsFirst(branch);
+      return () => branch.abortOpenCommit({ openCommit });
+    },
+    "the end of an open commit that changes nothing": async (branch) => {
+      const openCommit = await startOpenCommit(branch);
+      await holdsFirst(branch);
+      return () => branch.finishOpenCommit({ openCommit });
+    },
+    "the end of an open commit, when all is kept by then": async (branch) => {
+      const openCommit = await startOpenCommit(branch);
+      await holdsFirst(branch);
+      await branch.configure({ keep: null });
+      await branch.put({ openCommit, path: "new", content: inline("new"), attributes: {} });
+      return () => branch.finishOpenCommit({ openCommit });
+    },
+    "the time at which an open commit runs out": async (branch) => {
+      await startOpenCommit(branch);
+      await holdsFirst(branch);
+      return () =>
+        runInDurableObject(branch, async (_, { storage }) => {
+          storage.sql.exec("UPDATE sessions SET due = 1");
+          await storage.setAlarm(Date.now());
+        });
+    },
+    "the reading on of a subscriber": async (branch) => {
+      await branch.subscribe({ uid: "u", pipeline: "p", starts: [] });
+      await holdsFirst(branch);
+      return () => branch.need({ uid: "u", generation: 1, seq: 2, job: null, starts: [] });
+    },
+  };
+
+  /** Rings each alarm, and returns how long the branch would have waited for them until a blob was condemned. */
+  async function condemnedAfter(branch: BranchStub, blob: string): Promise<number> {
+    let waitedMs = 0;
+    const isCondemned = async (): Promise<boolean> => {
+      if ((await ledgerOf(branch)).condemned.includes(blob)) return true;
+      const alarm = await runInDurableObject(branch, (_, { storage }) => storage.getAlarm());
+      // One that is due rings by itself, too.
+      if (alarm !== null) waitedMs += Math.max(0, alarm - Date.now());
+      await runDurableObjectAlarm(branch);
+      return (await ledgerOf(branch)).condemned.includes(blob);
+    };
+    await expect.poll(isCondemned, { timeout: 30_000, interval: 5 }).toBe(true);
+    return waitedMs;
+  }
+
+  for (const [cause, ready] of Object.entries(CAUSES)) {
+    test(cause, { timeout: 60_000 }, async () => {
+      const branch = await freshBranch();
+      await putBlob(branch, 1);
+      const letGo = await ready(branch);
+      expect((await ledgerOf(branch)).condemned).toEqual([]);
+      await letGo();
+      expect(await condemnedAfter(branch, "b/1")).toBeLessThanOrEqual(30_000);
+    });
+  }
+});
+
 describe("a subscriber", () => {
   const at = { generation: 1 };
 
@@ -535,6 +631,100 @@ describe("a deleted generation", () => {
       })
       .toMatchObject({ files: 0, contents: 0, commits: 1 });
     expect((await branch.feed({ cursor: { generation: 1, seq: 4 }, limit: 100 })).events).toEqual([]);
+  });
+});
+
+describe("what the commits of jobs descend from", () => {
+  /** An output branch with a commit for each of these versions of a pipeline. Nobody claims it any more. */
+  async function descending(branch: BranchStub, versions: readonly number[]): Promise<string[]> {
+    const claim = await branch.claim({ pipeline: "p", uid: "P1" });
+    if (!claim.ok) throw new Error(claim.reason);
+    const commits: string[] = [];
+    for (const [n, version] of versions.entries()) {
+      const content = inline(`${n}`);
+      const operations = [{ put: "a", digest: content.digest, size: content.size }];
+      const job = { uid: "P1", epoch: claim.epoch, origin: `J${n}`, operations, contents: [content] };
+      commits.push(committed(await branch.commitOutput({ ...job, lineage: { P0: version } })) ?? "");
+    }
+    await branch.release({ uid: "P1", destroy: false });
+    return commits;
+  }
+
+  /** The numbers of commits from which on the rows hold. */
+  function lineagesOf(branch: BranchStub): Promise<number[]> {
+    return runInDurableObject(branch, (_, { storage: { sql } }) =>
+      sql
+        .exec("SELECT seq FROM lineages ORDER BY seq")
+        .toArray()
+        .map(({ seq }) => Number(seq)),
+    );
+  }
+
+  /** By the numbers of commits, the version that the feed tells of each. */
+  async function told(branch: BranchStub, seqs: readonly number[]): Promise<unknown[]> {
+    const versions: unknown[] = [];
+    for (const seq of seqs) {
+      const { events } = await branch.feed({ cursor: { generation: 1, seq: seq - 1 }, limit: 1 });
+      versions.push([events[0]?.seq, events[0]?.lineage?.P0]);
+    }
+    return versions;
+  }
+
+  test("goes with the last kept commit that has it, and stays for those that are kept and all that are tagged", async () => {
+    const branch = branchOf(freshBucket());
+    // Rows at 1, 3, 5, 6 and 9: each holds until the next.
+    const commits = await descending(branch, [1, 1, 2, 2, 3, 4, 4, 4, 5, 5]);
+    expect(await lineagesOf(branch)).toEqual([1, 3, 5, 6, 9]);
+    await branch.createTag({ name: "v1", commit: commits[3] ?? "", force: false });
+    await branch.configure({ keep: { commits: 3 } });
+    await givenBack(branch);
+    expect(await floorOf(branch)).toBe(8);
+    expect(await lineagesOf(branch)).toEqual([3, 6, 9]);
+    expect(await told(branch, [8, 9, 10])).toEqual([
+      [8, 4],
+      [9, 5],
+      [10, 5],
+    ]);
+    await branch.deleteTag({ name: "v1" });
+    await givenBack(branch);
+    await expect.poll(() => lineagesOf(branch)).toEqual([6, 9]);
+  });
+
+  test("stays for the commits that a job which has not ended needs, until it has", async () => {
+    const branch = branchOf(freshBucket());
+    await branch.subscribe({ uid: "u", pipeline: "q", starts: [] });
+    await descending(branch, [1, 2, 3, 4, 5, 6]);
+    await branch.need({ uid: "u", generation: 1, seq: 3, job: "J", starts: [] });
+    await branch.configure({ keep: { commits: 1 } });
+    await givenBack(branch);
+    expect(await lineagesOf(branch)).toEqual([3, 4, 5, 6]);
+    await branch.need({ uid: "u", generation: 1, seq: 6, job: null, starts: [] });
+    await givenBack(branch);
+    await expect.poll(() => lineagesOf(branch)).toEqual([6]);
+    expect(await told(branch, [6])).toEqual([[6, 6]]);
+  });
+
+  test("goes in slices, however many rows there are, and with a deleted branch to the last one", async () => {
+    const branch = branchOf(freshBucket());
+    await descending(branch, [1, 2, 3]);
+    // As if more jobs had gone before than one slice takes.
+    await runInDurableObject(branch, (_, { storage: { sql } }) => {
+      sql.exec(
+        `INSERT INTO lineages (gen, seq, lineage)
+         WITH RECURSIVE numbers (seq) AS (SELECT -2500 UNION ALL SELECT seq + 1 FROM numbers WHERE seq < 0)
+         SELECT 1, seq, '{}' FROM numbers`,
+      );
+    });
+    await branch.configure({ keep: { commits: 1 } });
+    await givenBack(branch);
+    await expect.poll(() => lineagesOf(branch)).toEqual([3]);
+    await branch.destroy();
+    await expect
+      .poll(async () => {
+        await runDurableObjectAlarm(branch);
+        return await rowsLeft(branch);
+      })
+      .toMatchObject({ files: 0, commits: 1, lineages: 0 });
   });
 });
 

@@ -71,6 +71,10 @@ const ROWS: readonly (readonly string[])[] = [
     `INSERT INTO imports (uid, gen, archive, state, upload, created_at, head, floor, settings, seq, tag, path, born, commits, tags, files)
      VALUES ('i', 1000001, 'a', 2, 'x.y.i', 5, 1, 0, '{}', 1, '', '', 0, 1, 0, 0)`,
   ],
+  ["INSERT INTO ended (upload, gen) VALUES ('x.y.e', 1)"],
+  ["UPDATE condemned SET tries = 3"],
+  ["UPDATE generations SET parent = NULL"],
+  ["UPDATE starts SET stopped = 1, pipeline = 'p'"],
 ];
 
 describe("migrations", () => {

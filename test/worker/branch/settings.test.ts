@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import type { CorsRule } from "../../../worker/core/cors.ts";
 import {
+  allTold,
   type BranchStub,
   branchOf,
   freshBranch,
@@ -48,10 +49,10 @@ async function publicReads(branch: BranchStub): Promise<unknown[]> {
   return all.map((answer) => (answer.ok ? "ok" : answer));
 }
 
-async function alarmRings(branch: BranchStub): Promise<void> {
-  await runInDurableObject(branch, (_, { storage }) => void storage.sql.exec("UPDATE outbox SET due = 0"));
+/** The process dies, and the alarm of the next one tells what waits. */
+async function alarmTells(branch: BranchStub): Promise<void> {
   await evictDurableObject(branch);
-  expect(await runDurableObjectAlarm(branch)).toBe(true);
+  await allTold(branch);
 }
 
 describe("a branch that is set to be public", () => {
@@ -86,7 +87,7 @@ describe("a branch that is set to be public", () => {
     const refused = await withoutSettings(async () => await branch.configure({ public: true }));
     expect(refused).toEqual({ ok: false, reason: "catalogue-unavailable" });
     expect(await openness(bucket)).toBeUndefined();
-    await alarmRings(branch);
+    await alarmTells(branch);
     expect(await openness(bucket)).toEqual({ isPublic: true, hasCors: false });
   });
 
@@ -108,7 +109,7 @@ describe("a branch that is set to be public", () => {
     expect(await publicReads(branch)).toEqual([NOT_PUBLIC, NOT_PUBLIC, NOT_PUBLIC]);
     await evictDurableObject(branch);
     expect(await publicReads(branch)).toEqual([NOT_PUBLIC, NOT_PUBLIC, NOT_PUBLIC]);
-    await alarmRings(branch);
+    await alarmTells(branch);
     expect(await openness(bucket)).toBeUndefined();
   });
 
@@ -209,7 +210,7 @@ describe("a branch that is made public", () => {
     const branch = branchOf(bucket);
     await withoutCatalogue(async () => await branch.create({ public: true }));
     expect(await openness(bucket)).toBeUndefined();
-    await alarmRings(branch);
+    await alarmTells(branch);
     expect(await openness(bucket)).toEqual({ isPublic: true, hasCors: false });
   });
 });

@@ -133,6 +133,14 @@ export async function begin(branch: BranchStub, request: Partial<CreateMultipart
   return opened.upload;
 }
 
+/** As if so much time had passed for what waits in these tables. */
+export async function passed(branch: BranchStub, ms: number): Promise<void> {
+  await runInDurableObject(branch, (_, { storage: { sql } }) => {
+    for (const table of ["uploads", "completions", "condemned", "sweeps"])
+      sql.exec(`UPDATE ${table} SET due = due - ?`, ms);
+  });
+}
+
 export const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** The whole of these parts, in one piece, with its own manifest blob if one is named. */
@@ -213,6 +221,22 @@ export async function finished(
     if (answer.state === "finished") return answer;
     await scheduler.wait(1);
   }
+}
+
+/** Lets the alarm ring until all that waits to be told is told. It may ring by itself meanwhile, and then does it beside this. */
+export async function allTold(branch: BranchStub): Promise<void> {
+  await expect
+    .poll(async () => {
+      await runInDurableObject(
+        branch,
+        (_, { storage: { sql } }) => void sql.exec("UPDATE outbox SET due = 0"),
+      );
+      await runDurableObjectAlarm(branch);
+      return await runInDurableObject(branch, (_, { storage: { sql } }) =>
+        sql.exec("SELECT topic FROM outbox").toArray(),
+      );
+    })
+    .toEqual([]);
 }
 
 /** Runs the alarm until what ended open commits staged is gone, and what they kept buried. */

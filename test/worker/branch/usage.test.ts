@@ -1,6 +1,8 @@
 import { runInDurableObject } from "cloudflare:test";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { BranchUsage } from "../../../worker/branch/contract.ts";
+import { forkOf } from "./fork-support.ts";
+import { crashAt } from "./large-support.ts";
 import { type BranchStub, branchOf, freshBranch, freshBucket, put, startOpenCommit } from "./support.ts";
 
 async function usageOf(branch: BranchStub): Promise<NonNullable<BranchUsage["contents"]>> {
@@ -10,8 +12,8 @@ async function usageOf(branch: BranchStub): Promise<NonNullable<BranchUsage["con
 }
 
 /** A branch whose file was written so many times, one byte longer each time. */
-async function rewritten(times: number): Promise<BranchStub> {
-  const branch = await freshBranch();
+async function rewritten(times: number, bucket = freshBucket()): Promise<BranchStub> {
+  const branch = await freshBranch(bucket);
   for (let n = 1; n <= times; n++) await put(branch, "a", "x".repeat(n));
   return branch;
 }
@@ -32,6 +34,22 @@ describe("what a branch takes up", () => {
       reclaimable: { count: 0, bytes: 0 },
       condemned: { count: 2, bytes: 430 },
     });
+  });
+
+  test("is being given back as long as no commit that is kept has it, and it is still there", async () => {
+    const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
+    const branch = await rewritten(4);
+    const crash = crashAt({ statement: /DELETE FROM files/, nth: 1 });
+    await branch.configure({ keep: { commits: 1 } });
+    await crash.reached();
+    expect(await usageOf(branch)).toMatchObject({
+      live: { count: 1, bytes: 4 },
+      history: { count: 0, bytes: 0 },
+      reclaimable: { count: 3, bytes: 1 + 2 + 3 },
+      holder: null,
+    });
+    crash.resume();
+    warn.mockRestore();
   });
 
   test("is counted in slices, each row once", async () => {
@@ -82,6 +100,19 @@ describe("what holds most back", () => {
     expect(await usageOf(branch)).not.toMatchObject({ holder: { kind: "pipeline" } });
   });
 
+  test("is held by a pipeline since the commit was made that it waits with", async () => {
+    const branch = await rewritten(3);
+    await branch.subscribe({ uid: "u", pipeline: "slow", starts: [] });
+    for (let n = 4; n <= 6; n++) await put(branch, "a", "x".repeat(n));
+    await branch.configure({ keep: { commits: 1 } });
+    await runInDurableObject(branch, (_, { storage: { sql } }) => {
+      sql.exec("UPDATE commits SET created_at = seq * 1000");
+    });
+    expect(await usageOf(branch)).toMatchObject({
+      holder: { kind: "pipeline", pipeline: "slow", since: 4000, count: 3 },
+    });
+  });
+
   test("is the single commit that has most, with what names it", async () => {
     const branch = await rewritten(4);
     await branch.createTag({ name: "v1", force: false });
@@ -95,5 +126,115 @@ describe("what holds most back", () => {
         count: 1,
         names: ["the tag v1", expect.stringContaining("the open commit")],
       });
+  });
+
+  test("is the pipeline that starts after a single commit, also while it is stopped", async () => {
+    const branch = await rewritten(2);
+    const commit = (await put(branch, "a", "333")) ?? "";
+    const starts = [{ commit, generation: 1, seq: 3 }];
+    await branch.subscribe({ uid: "u", pipeline: "late", starts });
+    for (let n = 4; n <= 6; n++) await put(branch, "a", "x".repeat(n));
+    await branch.need({ uid: "u", generation: 1, seq: 6, job: null, starts });
+    await branch.configure({ keep: { commits: 1 } });
+    const holder = { kind: "commit", commit, names: [], pipelines: ["late"], count: 1 };
+    await expect.poll(async () => (await usageOf(branch)).holder).toMatchObject(holder);
+    for (let times = 0; times < 2; times++) await branch.unsubscribe({ uid: "u", stopped: true });
+    expect(await usageOf(branch)).toMatchObject({ holder });
+  });
+
+  test("is a revert that is under way to a commit that nothing else names", async () => {
+    const branch = await rewritten(4);
+    await branch.createTag({ name: "v1", force: false });
+    await put(branch, "a", "55555");
+    await branch.configure({ keep: { commits: 1 } });
+    await expect.poll(async () => (await usageOf(branch)).holder).toMatchObject({ names: ["the tag v1"] });
+    const holder = await runInDurableObject(branch, async (instance, { storage: { sql } }) => {
+      sql.exec("DELETE FROM tags");
+      sql.exec(
+        "INSERT INTO reverting (one, session, gen, target, head, walk, seq, path) VALUES (1, 1, 1, 4, 5, 0, 0, '')",
+      );
+      const usage = await instance.usage({});
+      sql.exec("DELETE FROM reverting");
+      return usage.ok && usage.contents?.holder;
+    });
+    expect(holder).toMatchObject({ kind: "commit", names: ["a revert to it that is under way"], count: 1 });
+  });
+
+  test("is an export that is under way, until it ends", async () => {
+    const branch = await rewritten(4);
+    const before = Date.now();
+    const begun = await branch.beginExport();
+    if (!begun.ok) throw new Error(begun.reason);
+    await branch.configure({ keep: { commits: 1 } });
+    const { holder } = await usageOf(branch);
+    expect(holder).toEqual({ kind: "export", since: expect.any(Number), count: 3 });
+    expect(holder?.kind === "export" && holder.since).toBeGreaterThanOrEqual(before);
+    await branch.endExport({ export: begun.export });
+    await expect.poll(async () => (await usageOf(branch)).holder).toBeNull();
+  });
+
+  test("is an export also of what a tag held that was deleted meanwhile, and not of what is kept anyway", async () => {
+    const branch = await rewritten(3);
+    await branch.createTag({ name: "v1", force: false });
+    await put(branch, "a", "4444");
+    await branch.configure({ keep: { commits: 1 } });
+    await expect.poll(async () => (await usageOf(branch)).history.count).toBe(1);
+    expect(await branch.beginExport()).toMatchObject({ ok: true });
+    expect(await usageOf(branch)).toMatchObject({
+      holder: { kind: "commit", names: ["the tag v1"], count: 1 },
+    });
+    await branch.deleteTag({ name: "v1" });
+    expect(await usageOf(branch)).toMatchObject({ holder: { kind: "export", count: 1 } });
+  });
+});
+
+describe("what a deleted branch left", () => {
+  test("is held by the branch that was made from it, whether its name is taken again or not", async () => {
+    const bucket = freshBucket();
+    const branch = await rewritten(3, bucket);
+    const commit = await put(branch, "b", "yy");
+    const fork = await forkOf(bucket);
+    await put(branch, "a", "x".repeat(9));
+    await branch.destroy();
+    const contents = {
+      live: { count: 0, bytes: 0 },
+      history: { count: 2, bytes: 3 + 2 },
+      reclaimable: { count: 0, bytes: 0 },
+      holder: {
+        kind: "commit",
+        commit,
+        deleted: true,
+        names: [],
+        forks: [fork.bucket],
+        pipelines: [],
+        count: 2,
+      },
+    };
+    await expect.poll(() => branch.usage({})).toMatchObject({ deleted: true, contents });
+    expect(await branch.usage({ sizes: true })).toEqual({ ok: false, reason: "no-such-branch" });
+
+    await branch.create();
+    await put(branch, "new");
+    const again = await branch.usage({});
+    expect(again).toMatchObject({ contents: { ...contents, live: { count: 1, bytes: 3 } } });
+    expect(again).not.toHaveProperty("deleted");
+
+    await fork.branch.destroy();
+    await expect
+      .poll(() => usageOf(branch))
+      .toMatchObject({ history: { count: 0 }, reclaimable: { count: 0 }, holder: null });
+  });
+
+  test("is held by the pipeline that still reads it, and is nothing once it does not", async () => {
+    const branch = await freshBranch();
+    await branch.subscribe({ uid: "u", pipeline: "slow", starts: [] });
+    for (const text of ["1", "22", "333"]) await put(branch, "a", text);
+    await branch.destroy();
+    expect(await branch.usage({})).toMatchObject({
+      deleted: true,
+      contents: { history: { count: 3, bytes: 6 }, holder: { kind: "pipeline", pipeline: "slow", count: 3 } },
+    });
+    await branch.need({ uid: "u", generation: 1, seq: 4, job: null, starts: [] });
+    await expect.poll(() => branch.usage({})).toEqual({ ok: false, reason: "no-such-branch" });
   });
 });

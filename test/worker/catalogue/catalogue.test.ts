@@ -1,8 +1,9 @@
 import { env } from "cloudflare:test";
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import type { Job } from "../../../protocol/pipelines.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import type { PipelineRecord } from "../../../worker/catalogue/pipelines.ts";
+import { watchSpace } from "../../../worker/catalogue/space.ts";
 
 const catalogue = openCatalogue(env.DB);
 
@@ -21,8 +22,10 @@ describe("branches", () => {
     await catalogue.branches.record({ ...record, version: 1, deleted: false });
     expect(await catalogue.branches.list({ limit: 10 })).toEqual([record]);
     expect(await catalogue.branches.hasRepo("images")).toBe(true);
+    expect(await catalogue.branches.deletedOf("images")).toEqual([]);
     await catalogue.branches.record({ ...record, version: 2, deleted: true });
     expect(await catalogue.branches.list({ limit: 10 })).toEqual([]);
+    expect(await catalogue.branches.deletedOf("images")).toEqual(["master"]);
     expect(await catalogue.branches.hasRepo("images")).toBe(false);
   });
 
@@ -306,4 +309,12 @@ describe("access keys", () => {
     await expect(catalogue.keys.add({ ...row, description: "other" })).rejects.toThrow("UNIQUE");
     expect((await catalogue.keys.find("SLUICE1"))?.description).toBe("camera");
   });
+});
+
+test("a catalogue that is 80 % full is told of in the log, and once again for each hundredth more", () => {
+  const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
+  for (const size of [7.9e9, 8e9, 8.05e9, 8.1e9, 7e9, 8.1e9]) watchSpace({ meta: { size_after: size } });
+  const told = warn.mock.calls.map(([text]) => /the catalogue has (\d+) %/.exec(String(text))?.[1]);
+  warn.mockRestore();
+  expect(told).toEqual(["80", "81", "81"]);
 });

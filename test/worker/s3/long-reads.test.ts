@@ -5,7 +5,7 @@ import { HOLD_EVERY_MS } from "../../../worker/blobs/read/read-hold.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import { READERS_GRACE_MS } from "../../../worker/branch/tree/content-store.ts";
 import { api } from "../api/support.ts";
-import { forkOf } from "../branch/fork-support.ts";
+import { atRest, forkOf, rowsOf } from "../branch/fork-support.ts";
 import { begin, bytes, complete, completed, MIB, part, sha256 } from "./multipart/support.ts";
 import { good, s3, withManifestBound } from "./support.ts";
 
@@ -136,6 +136,23 @@ describe("a body whose content goes while it is read slowly", () => {
   test("comes to its end in a fork, whose parent owns the blobs", async () => {
     const fork = await forkOf(bucket);
     const rest = await slowly(await s3(`GET /${fork.bucket}/key`));
+    await contentGoes();
+    await passed(READERS_GRACE_MS - 20_000);
+    await held();
+    await passed(READERS_GRACE_MS - 10_000);
+    expect(await rest()).toEqual({ whole: true, failed: false });
+  });
+
+  test("comes to its end in a fork that was deleted before the read was held for the first time", async () => {
+    const child = await forkOf(bucket);
+    const grandchild = await forkOf(child.bucket);
+    const rest = await slowly(await s3(`GET /${grandchild.bucket}/key`));
+    for (const fork of [grandchild.branch, child.branch]) {
+      await fork.destroy();
+      await atRest(fork);
+      expect(await rowsOf(fork)).toMatchObject({ lent: 0, forks: 0 });
+    }
+    expect(await rowsOf(branch())).toMatchObject({ roots: 0 });
     await contentGoes();
     await passed(READERS_GRACE_MS - 20_000);
     await held();

@@ -10,9 +10,10 @@ import {
   ImportTags,
 } from "../../../protocol/archives.ts";
 import { Attributes, PART_BYTES } from "../../../protocol/files.ts";
-import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
+import { bucketName } from "../../../protocol/names.ts";
 import type { AnswerOf, StoredAttributes } from "../../branch/contract.ts";
 import { CHECKSUM_ALGORITHMS } from "../../core/checksums.ts";
+import { permits } from "../../core/permissions.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, noQuery } from "../request/api-request.ts";
@@ -28,10 +29,10 @@ import { inlineContent } from "../uploads.ts";
 /** `POST /repos/{repo}/branches/{branch}/imports` */
 export async function beginImport(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  const { address, branch } = branchInPath(asked);
+  const { branch } = branchInPath(asked);
   const wish = await readJson(asked, BeginImport);
   const begun = await branch.beginImport({ ...wish, branch: { ...wish.branch, settings: settingsOf(wish) } });
-  if (!begun.ok) throw importError(begun, address);
+  if (!begun.ok) throw importError(begun, asked);
   const { ok: _, ...answer } = begun;
   return Response.json({ ...answer, partBytes: PART_BYTES } satisfies ImportBegun, { status: 201 });
 }
@@ -50,23 +51,23 @@ function settingsOf({ branch: { settings } }: BeginImport) {
 /** `POST …/imports/{import}/commits` */
 export async function importCommits(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  const { address, branch } = branchInPath(asked);
+  const { branch } = branchInPath(asked);
   const { after, commits } = await readJson(asked, ImportCommits);
-  return progressOf(await branch.importCommits({ import: importIn(asked), after, commits }), address);
+  return progressOf(await branch.importCommits({ import: importIn(asked), after, commits }), asked);
 }
 
 /** `POST …/imports/{import}/tags` */
 export async function importTags(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  const { address, branch } = branchInPath(asked);
+  const { branch } = branchInPath(asked);
   const { after, tags } = await readJson(asked, ImportTags);
-  return progressOf(await branch.importTags({ import: importIn(asked), after, tags }), address);
+  return progressOf(await branch.importTags({ import: importIn(asked), after, tags }), asked);
 }
 
 /** `POST …/imports/{import}/files` */
 export async function importFiles(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  const { address, branch } = branchInPath(asked);
+  const { branch } = branchInPath(asked);
   const { after, files, contents } = await readJson(asked, ImportFiles);
   const imported = await branch.importFiles({
     import: importIn(asked),
@@ -80,7 +81,7 @@ export async function importFiles(asked: ApiRequest): Promise<Response> {
       return { digest, size, bytes: body.kind === "inline" ? body.bytes : new Uint8Array(0) };
     }),
   });
-  return progressOf(imported, address);
+  return progressOf(imported, asked);
 }
 
 /** `POST …/imports/{import}/finish` */
@@ -90,7 +91,7 @@ export async function finishImport(asked: ApiRequest): Promise<Response> {
   const { counts } = await readJson(asked, FinishImport);
   const finished = await branch.finishImport({ import: importIn(asked), counts });
   asked.context.openBranches.forget();
-  if (!finished.ok) throw importError(finished, address);
+  if (!finished.ok) throw importError(finished, asked);
   return Response.json({ branch: address.branch, head: finished.head } satisfies ImportFinished);
 }
 
@@ -108,26 +109,24 @@ function importIn({ params }: ApiRequest): string {
 type Imported = AnswerOf<"importCommits"> | AnswerOf<"importFiles">;
 type Refusal = Exclude<Imported | AnswerOf<"beginImport"> | AnswerOf<"finishImport">, { ok: true }>;
 
-function progressOf(imported: Imported, address: BranchAddress): Response {
-  if (!imported.ok) throw importError(imported, address);
+function progressOf(imported: Imported, asked: ApiRequest): Response {
+  if (!imported.ok) throw importError(imported, asked);
   return Response.json({ progress: imported.progress } satisfies ImportedPage);
 }
 
-function importError(refusal: Refusal, address: BranchAddress): ApiError {
-  const bucket = bucketName(address);
+function importError(refusal: Refusal, asked: ApiRequest): ApiError {
+  const bucket = bucketName(branchInPath(asked).address);
   switch (refusal.reason) {
     case "already-exists":
       return new ApiError(
         "AlreadyExists",
         `There is a branch '${bucket}' already: import under another name, or delete it first.`,
       );
-    case "followed": {
-      const names = refusal.pipelines.map((name) => `'${name}'`).join(", ");
+    case "followed":
       return new ApiError(
         "InUse",
-        `Pipelines read the branch '${bucket}', and would make a job of each commit of its history: stop them (sluice pipeline stop), import, and start them again: ${names}.`,
+        `Pipelines read the branch '${bucket}', and would make a job of each commit of its history: stop them (sluice pipeline stop), import, and start them again: ${followers(refusal.pipelines, asked)}.`,
       );
-    }
     case "bad-archive": {
       const { path, message } = refusal;
       const issues = [{ path, message }];
@@ -149,19 +148,29 @@ function importError(refusal: Refusal, address: BranchAddress): ApiError {
   }
 }
 
+/** A pipeline's repo has its name. Those of repos that the caller may not read are only counted. */
+function followers(pipelines: readonly string[], { caller }: Pick<ApiRequest, "caller">): string {
+  const known = pipelines.filter((repo) => permits(caller.scope, { permission: "read", repo }));
+  const left = pipelines.length - known.length;
+  return [...known.map((name) => `'${name}'`), ...(left > 0 ? [`${left} in other repos`] : [])].join(", ");
+}
+
 const RUNS = z.array(z.tuple([z.int().nonnegative(), z.int().min(1)])).max(10_000);
+/** In base64, behind which a checksum of parts says how many there are: it goes into a header of answers. */
+const ChecksumValue = z
+  .string()
+  .max(128)
+  .regex(/^[A-Za-z0-9+/]+=*(-[0-9]+)?$/);
 /** What a row of files keeps beside its content. */
 const ArchivedAttributes = Attributes.extend({
   checksum: z
     .strictObject({
       algorithm: z.enum(CHECKSUM_ALGORITHMS),
       type: z.enum(["FULL_OBJECT", "COMPOSITE"]),
-      value: z.string().max(128),
+      value: ChecksumValue,
     })
     .optional(),
-  parts: z
-    .strictObject({ sizes: RUNS, checksums: z.array(z.string().max(128)).max(10_000).optional() })
-    .optional(),
+  parts: z.strictObject({ sizes: RUNS, checksums: z.array(ChecksumValue).max(10_000).optional() }).optional(),
 });
 
 function attributesOf(text: string | null, path: string): StoredAttributes {

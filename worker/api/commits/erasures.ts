@@ -38,6 +38,8 @@ export async function eraseFile(asked: ApiRequest): Promise<Response> {
     throw new ApiError("InvalidRequest", "version and allVersions are both given: leave one of them out.");
   }
   const found = await versionsOf({ address, branch }, { path, version, allVersions });
+  // Asked before anything is erased: if the catalogue can't be reached, the caller tries again, and then hears of all.
+  const readers = await readersByBucket(asked);
   const { scope } = asked.caller;
   const mayErase = (repo: string) => permits(scope, { permission: "admin", repo });
   const mayRead = (repo: string) => permits(scope, { permission: "read", repo });
@@ -70,7 +72,7 @@ export async function eraseFile(asked: ApiRequest): Promise<Response> {
       step.forks.map((fork) => ({ ...fork, erased: fork.erased.map(shownVersion) })),
     ),
     stays: await holdersOf({ address, branch, mayRead }, steps),
-    outputs: await outputsOf(asked, { address, steps, mayRead }),
+    outputs: await outputsOf(asked, { address, steps, readers, mayRead }),
     more: found.more,
   };
   return Response.json(answer);
@@ -175,31 +177,56 @@ async function holdersOf(
   return holders.slice(0, NAMED);
 }
 
-/** Files of one branch, and the pipelines that read it. */
+/** Files of one branch, and the pipelines that follow it. */
 interface Sources {
   readonly address: BranchAddress;
   readonly files: readonly FileSpans[];
-  readonly readers: readonly Pick<Subscriber, "pipeline">[];
+  readonly followers: readonly Pick<Subscriber, "pipeline">[];
+}
+
+/** By bucket, the names of the pipelines that read it. */
+type Readers = ReadonlyMap<string, readonly string[]>;
+
+/** A pipeline that is stopped follows no branch, and yet what it computed is there: the catalogue knows what it reads. */
+async function readersByBucket({ context }: Pick<ApiRequest, "context">): Promise<Readers> {
+  const readers = new Map<string, string[]>();
+  for (const { name, inputs } of await context.catalogue.pipelines.list()) {
+    for (const bucket of inputs.map(bucketName)) readers.set(bucket, [...(readers.get(bucket) ?? []), name]);
+  }
+  return readers;
+}
+
+interface Erased {
+  readonly address: BranchAddress;
+  readonly steps: readonly ErasedThrough[];
+  readonly readers: Readers;
+  readonly mayRead: MayRead;
 }
 
 /**
- * By the lineage that pipelines keep: what those that read the branch made of it, what others made of that, and so on. The
- * first of them, the nearest ones first.
+ * By the lineage that pipelines keep: what those that read the branch, or a fork whose copy went too, made of it, what others
+ * made of that, and so on. The first of them, the nearest ones first.
  */
 async function outputsOf(
   { context }: Pick<ApiRequest, "context">,
-  { address, steps, mayRead }: { address: BranchAddress; steps: readonly ErasedThrough[]; mayRead: MayRead },
+  { address, steps, readers, mayRead }: Erased,
 ): Promise<ComputedFile[]> {
   const found = new Map<string, ComputedFile>();
   const erased: Sources = {
     address,
-    files: spansOf(steps),
-    readers: steps.flatMap(({ readers }) => readers),
+    files: steps.flatMap((step) => spansOf(step.erased)),
+    followers: steps.flatMap((step) => step.readers),
   };
-  for (let sources = [erased]; sources.length > 0 && found.size < NAMED; ) {
+  const copies = steps.flatMap(({ forks }) =>
+    forks.flatMap((fork): Sources[] => {
+      const forked = parseBucketName(fork.bucket);
+      return forked ? [{ address: forked, files: spansOf(fork.erased), followers: [] }] : [];
+    }),
+  );
+  for (let sources = [erased, ...copies]; sources.length > 0 && found.size < NAMED; ) {
     const fresh: ComputedOutput[] = [];
     for (const each of sources) {
-      for await (const output of computedFrom({ context }, { sources: each, mayRead })) {
+      for await (const output of computedFrom({ context }, { sources: each, readers, mayRead })) {
         const { path, job, commit } = output;
         const file = { bucket: bucketName(output), path, job, commit };
         const name = JSON.stringify([file.bucket, path, job]);
@@ -215,10 +242,15 @@ async function outputsOf(
 
 async function* computedFrom(
   { context }: Pick<ApiRequest, "context">,
-  { sources: { address, files, readers }, mayRead }: { sources: Sources; mayRead: MayRead },
+  {
+    sources: { address, files, followers },
+    readers,
+    mayRead,
+  }: { sources: Sources; readers: Readers; mayRead: MayRead },
 ): AsyncGenerator<ComputedOutput> {
   if (files.length === 0) return;
-  for (const name of new Set(readers.map(({ pipeline }) => pipeline))) {
+  const known = readers.get(bucketName(address)) ?? [];
+  for (const name of new Set([...followers.map(({ pipeline }) => pipeline), ...known])) {
     // Its output is in the repo of its name.
     if (!mayRead(name)) continue;
     const { repo, branch } = address;
@@ -245,19 +277,17 @@ async function sourcesOf(
     if (!first) return [];
     const address = { repo: first.repo, branch: first.branch };
     const versions = made.flatMap(({ path, commit }) => (commit === null ? [] : [{ path, version: commit }]));
-    const { files, readers } = await context.branch(address).spans({ versions });
-    return readers.length === 0 ? [] : [{ address, files, readers }];
+    const { files, readers: followers } = await context.branch(address).spans({ versions });
+    return [{ address, files, followers }];
   });
   return (await Promise.all(sources)).flat();
 }
 
 /** The commits that had what was erased. */
-function spansOf(steps: readonly ErasedThrough[]): FileSpans[] {
-  return steps
-    .flatMap(({ erased }) => erased)
-    .flatMap((one) => {
-      if (one.kind !== "version") return [];
-      const { path, generation, spans } = one;
-      return [{ path, generation, spans }];
-    });
+function spansOf(erased: ErasedThrough["erased"]): FileSpans[] {
+  return erased.flatMap((one) => {
+    if (one.kind !== "version") return [];
+    const { path, generation, spans } = one;
+    return [{ path, generation, spans }];
+  });
 }

@@ -11,6 +11,7 @@ import {
 } from "../../../protocol/commits.ts";
 import type { Job } from "../../../protocol/pipelines.ts";
 import type { CommitEntry, CommitNote, PathDifference } from "../../branch/contract.ts";
+import { permits } from "../../core/permissions.ts";
 import { branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
 import { withKept } from "./kept-commits.ts";
@@ -70,9 +71,14 @@ export async function commitInPath(asked: ApiRequest): Promise<CommitEntry> {
   return entry;
 }
 
-/** A pipeline's output is in the repo of its name. Of a deleted pipeline whose output was kept, the catalogue still knows the job. */
-async function jobOf({ context, params }: ApiRequest, id: string): Promise<Job | null> {
-  return (await context.pipeline(params.repo ?? "").job(id)) ?? (await context.catalogue.jobs.find(id));
+/**
+ * A pipeline's output is in the repo of its name. Of a deleted pipeline whose output was kept, the catalogue still knows the job.
+ * A commit that was imported may name a job of another repo, which is told only to those who may read that.
+ */
+async function jobOf({ caller, context, params }: ApiRequest, id: string): Promise<Job | null> {
+  const own = await context.pipeline(params.repo ?? "").job(id);
+  const job = own ?? (await context.catalogue.jobs.find(id));
+  return job && permits(caller.scope, { permission: "read", repo: job.pipeline }) ? job : null;
 }
 
 function shown({ id, parent, createdAt, origin, note, changes }: CommitEntry): Commit {

@@ -120,7 +120,7 @@ export const OTHER_OUTPUT: Issue = {
 
 /** The error for a good specification that can't exist beside what is there. */
 export function obstructed({ code, issue }: Obstacle): ApiError {
-  return new ApiError(code, `The pipeline can't be there as it is: ${issue.path}: ${issue.message}`, {
+  return new ApiError(code, `The pipeline is refused: ${issue.path}: ${issue.message}`, {
     issues: [issue],
   });
 }

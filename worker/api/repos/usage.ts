@@ -1,12 +1,14 @@
 import { z } from "zod";
-import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
+import { type BranchAddress, bucketName, parseBucketName } from "../../../protocol/names.ts";
 import type { BranchUsage, CatalogueUsage, RepoUsage } from "../../../protocol/repos.ts";
-import type { Context } from "../../app.ts";
 import type { Holder } from "../../branch/contract.ts";
+import { permits } from "../../core/permissions.ts";
 import { ApiError } from "../answer/errors.ts";
 import { slowJson } from "../answer/slow.ts";
 import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
 import { branchesOf } from "./repos.ts";
+
+type Asked = Pick<ApiRequest, "context" | "caller">;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const HOUR_MS = 60 * 60 * 1000;
@@ -22,7 +24,10 @@ export async function catalogueUsage(asked: ApiRequest): Promise<Response> {
   return Response.json({ catalogue: await asked.context.catalogue.space() } satisfies CatalogueUsage);
 }
 
-/** `GET /repos/{repo}/usage`: what each branch of a repo takes up, and what holds most of it back. */
+/**
+ * `GET /repos/{repo}/usage`: what each branch of a repo takes up, and what holds most of it back. Deleted ones are among them as
+ * long as something of them is there.
+ */
 export async function repoUsage(asked: ApiRequest): Promise<Response> {
   const { sizes } = readQuery(asked, UsageQuery);
   const { context } = asked;
@@ -30,12 +35,13 @@ export async function repoUsage(asked: ApiRequest): Promise<Response> {
   const names: string[] = [];
   for await (const { branch } of branchesOf(context.catalogue, [repo])) names.push(branch);
   if (names.length === 0) throw new ApiError("NoSuchRepo", `There is no repo '${repo}'.`);
+  if (sizes !== "true") names.push(...(await context.catalogue.branches.deletedOf(repo)));
   const isLeaving = { at: false };
   const used = async (): Promise<RepoUsage> => {
     const branches: BranchUsage[] = [];
     for (const branch of names) {
       if (isLeaving.at) break;
-      const usage = await branchUsage(context, { address: { repo, branch }, sizes: sizes === "true" });
+      const usage = await branchUsage(asked, { address: { repo, branch }, sizes: sizes === "true" });
       if (usage) branches.push(usage);
     }
     return { branches, pipeline: await context.pipeline(repo).space() };
@@ -45,46 +51,86 @@ export async function repoUsage(asked: ApiRequest): Promise<Response> {
   });
 }
 
-/** Undefined: it was deleted meanwhile, or its rows are still on their way. */
+/** Undefined: it was deleted and nothing of it is left, or its rows are still on their way. */
 async function branchUsage(
-  context: Context,
+  asked: Asked,
   { address, sizes }: { address: BranchAddress; sizes: boolean },
 ): Promise<BranchUsage | undefined> {
-  const found = await context.branch(address).usage({ sizes });
+  const found = await asked.context.branch(address).usage({ sizes });
   if (!found.ok) return undefined;
-  const { database, contents } = found;
+  const { database, contents, deleted } = found;
   if (!contents) return { name: address.branch, database, contents: null };
   const { holder, ...amounts } = contents;
   const shown = holder && {
     kind: holder.kind,
-    what: await holderText(context, { holder, address }),
+    what: await holderText(asked, { holder, address }),
     versions: holder.count,
   };
-  return { name: address.branch, database, contents: { ...amounts, holder: shown } };
+  return {
+    name: address.branch,
+    ...(deleted && { deleted }),
+    database,
+    contents: { ...amounts, holder: shown },
+  };
 }
 
-/** Who holds most back, in words that say what to look at. */
-async function holderText(
-  context: Context,
+/** Who holds most back, in words that say what to look at. They name nothing of repos that the caller may not read. */
+function holderText(
+  asked: Asked,
   { holder, address }: { holder: Holder; address: BranchAddress },
-): Promise<string> {
-  if (holder.kind === "keep") return keepText(holder, address);
-  const since = holder.since === null ? "" : `, for ${ageText(Date.now() - holder.since)}`;
-  if (holder.kind === "commit") {
-    const named = holder.names.length === 0 ? "something that is just let go" : holder.names.join(", ");
-    return `the commit ${holder.commit}, which ${named} names${since}`;
+): string | Promise<string> {
+  switch (holder.kind) {
+    case "keep":
+      return keepText(holder, address);
+    case "export":
+      return `an export that is under way${ageText(holder.since)}`;
+    case "commit":
+      return commitText(asked, holder);
+    case "pipeline":
+      return pipelineText(asked, holder);
   }
-  const { pipeline, job } = holder;
-  if (job === null) return `the pipeline ${pipeline}, which has not read on${since}`;
-  const [waiting] = await context
+}
+
+type HolderOf<Kind extends Holder["kind"]> = Extract<Holder, { kind: Kind }>;
+
+function mayRead({ caller }: Pick<Asked, "caller">, repo = ""): boolean {
+  return permits(caller.scope, { permission: "read", repo });
+}
+
+function commitText(
+  asked: Asked,
+  { commit, deleted, since, names, forks = [], pipelines = [] }: HolderOf<"commit">,
+): string {
+  const named = [
+    ...names,
+    ...forks.map((bucket) => {
+      const isShown = mayRead(asked, parseBucketName(bucket)?.repo);
+      return `${isShown ? `the branch ${bucket}` : "a branch of another repo"}, made from it`;
+    }),
+    ...pipelines.map((pipeline) => {
+      if (pipeline === "") return "a pipeline that is stopped, starting after it";
+      const isShown = mayRead(asked, pipeline);
+      return `${isShown ? `the pipeline ${pipeline}` : "a pipeline that you may not read"}, starting after it`;
+    }),
+  ];
+  const by = named.join(", ") || "something that is just let go";
+  return `the commit ${commit}${deleted ? ", from before the branch was deleted" : ""}, which ${by} names${ageText(since)}`;
+}
+
+async function pipelineText(asked: Asked, { pipeline, job, since }: HolderOf<"pipeline">): Promise<string> {
+  const age = ageText(since);
+  // A pipeline's repo has its name.
+  if (!mayRead(asked, pipeline)) return `a pipeline that you may not read, which needs it still${age}`;
+  if (job === null) return `the pipeline ${pipeline}, which has not read on${age}`;
+  const [waiting] = await asked.context
     .pipeline(pipeline)
     .unfinished([job])
     .catch(() => []);
   const reason = waiting?.reason;
-  return `the job ${job} of the pipeline ${pipeline}${since}${reason ? `: ${reason}` : ""}`;
+  return `the job ${job} of the pipeline ${pipeline}${age}${reason ? `: ${reason}` : ""}`;
 }
 
-function keepText({ keep }: Extract<Holder, { kind: "keep" }>, address: BranchAddress): string {
+function keepText({ keep }: HolderOf<"keep">, address: BranchAddress): string {
   if (!keep)
     return `all commits are kept: 'sluice branch keep ${bucketName(address)} --commits N' keeps fewer`;
   const parts = [
@@ -94,8 +140,11 @@ function keepText({ keep }: Extract<Holder, { kind: "keep" }>, address: BranchAd
   return `what 'sluice branch keep ${parts.join(" ")}' keeps`;
 }
 
-function ageText(ms: number): string {
+/** How long it is held already; empty if nobody knows. */
+function ageText(since: number | null): string {
+  if (since === null) return "";
+  const ms = Date.now() - since;
   const [count, unit] = ms >= 2 * DAY_MS ? [ms / DAY_MS, "day"] : [ms / HOUR_MS, "hour"];
   const whole = Math.max(Math.floor(count), 0);
-  return `${whole} ${unit}${whole === 1 ? "" : "s"}`;
+  return `, for ${whole} ${unit}${whole === 1 ? "" : "s"}`;
 }

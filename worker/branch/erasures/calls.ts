@@ -4,18 +4,20 @@ import type { AnswerOf, CommitRefused, Committed, RequestOf } from "../contract.
 import type { Courier } from "../lifecycle/courier.ts";
 import { tidySoon } from "../lifecycle/tidy.ts";
 import type { Retainer } from "../retention/retainer.ts";
+import type { Rowids } from "../tree/content-store.ts";
 import { commitChanges } from "../write/commit.ts";
 import type { Gate } from "../write/gate.ts";
 import { copiesOf } from "./copies.ts";
 import { eraseVersions, spansOfFiles } from "./erase.ts";
 import { forgetErasures, hearersOf } from "./erasure-store.ts";
 import { readHolders } from "./holders.ts";
+import { rowidsAhead } from "./rowids.ts";
 
 /** Most erasures that one answer tells of. */
 const TOLD = 500;
 
 interface ErasureCallsOptions
-  extends Pick<BranchContext, "ledger" | "now" | "moment" | "wake" | "later" | "turn"> {
+  extends Pick<BranchContext, "ledger" | "now" | "moment" | "wake" | "later" | "turn" | "pause"> {
   readonly courier: Courier;
   readonly gate: Gate;
   /** Hears of each commit. */
@@ -30,11 +32,12 @@ export class ErasureCalls {
     this.#options = options;
   }
 
-  /** One transaction. It waits for a large commit like any other write. */
+  /** One transaction, but for what is looked up ahead of it. It waits for a large commit like any other write. */
   async erase(request: RequestOf<"erase">): Promise<AnswerOf<"erase">> {
-    const { ledger, gate } = this.#options;
+    const { ledger, gate, turn, pause } = this.#options;
     if (!ledger.exists) return { ok: false, reason: "no-such-branch" };
-    return await gate.pass(() => this.#erase(request));
+    const rowids = await rowidsAhead(ledger, { request, turn, pause });
+    return await gate.pass(() => this.#erase(request, rowids));
   }
 
   spans(request: RequestOf<"spans">): AnswerOf<"spans"> {
@@ -73,11 +76,11 @@ export class ErasureCalls {
     };
   }
 
-  #erase(request: RequestOf<"erase">): AnswerOf<"erase"> {
+  #erase(request: RequestOf<"erase">, rowids: Rowids): AnswerOf<"erase"> {
     const { ledger, courier, retainer, later } = this.#options;
     const moment = this.#options.moment();
     const answer = ledger.transaction((tx) => {
-      const answer = eraseVersions(tx, ledger, { request, moment });
+      const answer = eraseVersions(tx, ledger, { request, rowids, moment });
       if (!answer.ok) return answer;
       const deleted = this.#deleted(tx, { request, moment });
       const event = deleted?.ok && deleted.commit ? deleted.commit : answer.commit;

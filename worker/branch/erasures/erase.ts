@@ -5,6 +5,7 @@ import type { AnswerOf, ErasedVersion, FileSpans, HeldByForks, RequestOf, Span }
 import type { Ledger } from "../ledger/ledger.ts";
 import { protectionRefusal } from "../lifecycle/settings.ts";
 import { forgetCommits } from "../retention/mark.ts";
+import type { Rowids } from "../tree/content-store.ts";
 import type { BornAgain } from "../tree/file-store.ts";
 import type { GenerationRow, Live } from "../tree/generation-store.ts";
 import { moveHead } from "../write/commit.ts";
@@ -46,24 +47,17 @@ const NAMED = `
   CROSS JOIN commits INDEXED BY commits_by_id ON commits.id = asked.value
   WHERE commits.gen = ?1 AND commits.kind <> 1 AND commits.seq <= ?2`;
 
-/** What a row of files keeps; an empty directory keeps nothing. */
-const KEPT =
-  "LEFT JOIN contents AS c ON f.kind = 0 AND c.digest = f.digest AND c.size = f.size AND c.gen = f.gen";
-
 /** Of (?1 gen, ?2 paths at commits): the rows of these versions. */
 const ROWS = `
-  SELECT asked.value AS version, f.path AS path, f.born AS born, f.died AS died, lower(hex(f.digest)) AS digest,
-    f.size AS size, c.rowid AS content
+  SELECT asked.value AS version, f.path AS path, f.born AS born, f.died AS died, f.kind AS kind,
+    lower(hex(f.digest)) AS digest, f.size AS size
   FROM json_each(?2) AS asked
   CROSS JOIN files AS f ON f.gen = ?1 AND f.path = asked.key AND f.born = asked.value
-  ${KEPT}
   WHERE f.version IS NULL AND f.kind < ${HOLLOW}
   UNION ALL
-  SELECT asked.value, f.path, f.born, f.died, lower(hex(f.digest)), f.size, c.rowid
-  FROM json_each(?2) AS asked
+  SELECT asked.value, f.path, f.born, f.died, f.kind, lower(hex(f.digest)), f.size FROM json_each(?2) AS asked
   CROSS JOIN revived ON revived.gen = ?1 AND revived.version = asked.value AND revived.path = asked.key
   CROSS JOIN files AS f ON f.gen = ?1 AND f.path = revived.path AND f.born = revived.born
-  ${KEPT}
   WHERE f.kind < ${HOLLOW}`;
 
 /** Of the same: the rows that are at these paths at these commits. */
@@ -119,25 +113,25 @@ const FORGET_REVIVED = `
  * is current, or if the newest version is a deletion.
  */
 const NEWEST = `
-  SELECT f.path AS path, f.born AS born, ifnull(f.version, f.born) AS version, c.rowid AS content
+  SELECT f.path AS path, f.born AS born, ifnull(f.version, f.born) AS version, f.kind AS kind,
+    lower(hex(f.digest)) AS digest, f.size AS size
   FROM json_each(?2) AS asked
   CROSS JOIN files AS f ON f.gen = ?1 AND f.path = asked.value AND f.born = (
     SELECT born FROM files AS other
     WHERE other.gen = ?1 AND other.path = asked.value AND other.version IS NOT ${NO_VERSION}
     ORDER BY born DESC LIMIT 1
   )
-  ${KEPT}
   WHERE f.kind < ${HOLLOW} AND f.died IS NOT NULL AND f.unmarked IS NOT NULL`;
 
 /** Dead contents that the step removes itself. The alarm removes the others: they need not go with the answer. */
-const REMOVED_CONTENTS = 100;
+const REMOVED_CONTENTS = 20;
 
-/** The rowid of the content that a row of files keeps; null if it keeps none. */
-interface Keeping {
-  readonly content: number | null;
+/** A row of files. A file keeps its content, an empty directory keeps nothing. */
+interface Keeping extends ContentId {
+  readonly kind: 0 | 1;
 }
 
-interface GoneRow extends ContentId, Keeping {
+interface GoneRow extends Keeping {
   readonly path: string;
   /** The commit that its version is named by. */
   readonly version: number;
@@ -155,7 +149,7 @@ interface DeletionRow {
 type NewestRow = BornAgain & Keeping;
 
 /** A version that was asked for. */
-interface Target extends PathAt {
+export interface Target extends PathAt {
   readonly id: string;
 }
 
@@ -180,11 +174,14 @@ export type EraseStores = Pick<
   | "outbox"
 >;
 
-/** Erases the versions that their paths have, or says why none of them is. What is no version changes nothing. */
+/**
+ * Erases the versions that their paths have, or says why none of them is. What is no version changes nothing. `rowids`: of
+ * contents that they have, as far as they are known (rowids.ts).
+ */
 export function eraseVersions(
   tx: Tx,
   ledger: EraseStores,
-  { request, moment }: { request: RequestOf<"erase">; moment: Moment },
+  { request, rowids, moment }: { request: RequestOf<"erase">; rowids: Rowids; moment: Moment },
 ): AnswerOf<"erase"> {
   const found = generationOf(ledger, request.uid);
   if (!found) return { ok: false, reason: "no-such-branch" };
@@ -211,11 +208,13 @@ export function eraseVersions(
     ? goBack(tx, ledger, { live, wasCurrent, deletions, read, moment, note: request.note })
     : { commit: null, modifiedAt, seq: null, back: [] };
   pinLent(tx, ledger, { gen, rows, request });
-  const dead = ledger.contents.changeRefs(refsOf({ born: commit.back, gone: rows }));
+  const kept = new Set([...commit.back, ...rows].filter(keeps).map(contentName));
+  const contents = ledger.contents.rowids(kept, { gen, known: rowids });
+  const dead = ledger.contents.changeRefs(refsOf({ born: commit.back, gone: rows, contents }));
   // Of commits that are kept no more, only what versions name is left.
   const ends = rows.flatMap(({ born, died }) => [born, died ?? born]);
   forgetCommits(tx, ledger, { gen, seqs: new Set([...targets.map(({ seq }) => seq), ...ends]) });
-  const erased = shown({ gen, targets, rows, deletions, dead, head: commit.seq });
+  const erased = shown({ gen, targets, rows, deletions, contents, dead, head: commit.seq });
   tellReaders(tx, ledger, { gen, rows, head: commit.seq, now: moment.now });
   ledger.contents.removeReleased(moment.now, REMOVED_CONTENTS);
   const readers = ledger.subscribers.all();
@@ -249,7 +248,7 @@ export function lenderOf(
 }
 
 /** The life of the branch that is asked for, and the same if it is the present one. */
-function generationOf(
+export function generationOf(
   { generations }: Pick<Ledger, "generations">,
   uid: string | undefined,
 ): { generation: GenerationRow; live: Live | undefined } | undefined {
@@ -259,7 +258,8 @@ function generationOf(
   return generation && { generation, live: undefined };
 }
 
-function targetsOf(
+/** The versions that a request names by commits of the branch, each once. */
+export function targetsOf(
   { sql }: Pick<Ledger, "sql">,
   { gen, head, request }: { gen: number; head: number; request: Pick<RequestOf<"erase">, "versions"> },
 ): Target[] {
@@ -284,7 +284,7 @@ function deletionsOf(
   return others.length === 0 ? [] : sql.query<DeletionRow>(DELETIONS, [gen, pathsAt(others)]);
 }
 
-interface PathAt {
+export interface PathAt {
   readonly path: string;
   readonly seq: number;
 }
@@ -293,7 +293,7 @@ interface PathAt {
  * Paths at commits as a parameter: JSON of one object, in which a path may be a name several times. SQLite has each pair at
  * once that way, and would read a list of pairs twice.
  */
-function pathsAt(pairs: readonly PathAt[]): string {
+export function pathsAt(pairs: readonly PathAt[]): string {
   return `{${pairs.map(({ path, seq }) => `${JSON.stringify(path)}:${seq}`).join()}}`;
 }
 
@@ -421,14 +421,25 @@ function pinLent(
   }
 }
 
+function keeps({ kind }: Keeping): boolean {
+  return kind === 0;
+}
+
 /** How many more rows keep each content, or less, by its rowid. */
 function refsOf({
   born,
   gone,
-}: Readonly<Record<"born" | "gone", readonly Keeping[]>>): ReadonlyMap<number, number> {
+  contents,
+}: Readonly<Record<"born" | "gone", readonly Keeping[]>> & { readonly contents: Rowids }): ReadonlyMap<
+  number,
+  number
+> {
   const refs = new Map<number, number>();
   const add = (rows: readonly Keeping[], by: 1 | -1) => {
-    for (const { content } of rows) if (content !== null) refs.set(content, (refs.get(content) ?? 0) + by);
+    for (const row of rows) {
+      const content = keeps(row) ? contents.get(contentName(row)) : undefined;
+      if (content !== undefined) refs.set(content, (refs.get(content) ?? 0) + by);
+    }
   };
   add(born, 1);
   add(gone, -1);
@@ -440,13 +451,14 @@ interface Shown {
   readonly targets: readonly Target[];
   readonly rows: readonly GoneRow[];
   readonly deletions: readonly DeletionRow[];
+  readonly contents: Rowids;
   /** Contents that nothing keeps any more, by their rowids. */
   readonly dead: ReadonlySet<number>;
   /** The commit that HEAD went back with. */
   readonly head: number | null;
 }
 
-function shown({ gen, targets, rows, deletions, dead, head }: Shown): ErasedVersion[] {
+function shown({ gen, targets, rows, deletions, contents, dead, head }: Shown): ErasedVersion[] {
   const written = new Map<string, { readonly row: GoneRow; readonly spans: Span[] }>();
   for (const row of rows) {
     const { path, version, born, died } = row;
@@ -460,8 +472,9 @@ function shown({ gen, targets, rows, deletions, dead, head }: Shown): ErasedVers
     const version = written.get(name);
     if (version) {
       const { row, spans } = version;
-      const { digest, size, content } = row;
-      const stays = content !== null && !dead.has(content);
+      const { digest, size } = row;
+      const content = keeps(row) ? contents.get(contentName(row)) : undefined;
+      const stays = content !== undefined && !dead.has(content);
       return [{ kind: "version", path, version: id, digest, size, stays, generation: gen, spans }];
     }
     return deleted.has(name) ? [{ kind: "deletion", path, version: id }] : [];

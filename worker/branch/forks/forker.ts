@@ -29,7 +29,8 @@ interface ForkerOptions extends ForkContext {
  *    catalogue hears of it, and then so does the caller. Rows come in slices, each a transaction that says how far it is.
  * 4. Made. One commit, whose rows these are, and the generation lives: in one transaction.
  * 5. Purging, when it was deleted, also half-made. If nobody reads its rows any more they go in slices, and with them the
- *    names of the parent's blobs. Then the parent is told to drop the root, and at last the row goes.
+ *    names of the parent's blobs. Then the parent is told to drop the root, and at last the row goes. The generation keeps
+ *    the name of the parent: a read that began before its end asks here who can hold what it reads.
  *
  * Each step may be done again, on both sides, so that the alarm goes on after a crash from what is written down. A root
  * that was dropped is remembered, so that a call that comes late does not bring it back.
@@ -204,7 +205,10 @@ export class Forker {
   async #letGo({ uid, parent }: Fork): Promise<void> {
     const { ledger, branch } = this.#options;
     await branch(parent).dropRoot({ fork: uid });
-    ledger.transaction(() => ledger.forks.remove(uid));
+    ledger.transaction(() => {
+      ledger.generations.noteParent({ uid, parent });
+      ledger.forks.remove(uid);
+    });
   }
 }
 

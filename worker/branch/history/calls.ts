@@ -66,9 +66,9 @@ export class HistoryCalls {
     const { ledger } = this.#context;
     if (!ledger.exists) return;
     ledger.transaction((tx) => {
-      ledger.subscribers.remove(uid);
       if (stopped) ledger.starts.stop(uid);
       else ledger.starts.forget(uid);
+      ledger.subscribers.remove(uid);
       ledger.outbox.drop({ topic: "bell", uid });
       forgetErasures(tx, ledger);
       forgetNews(tx, ledger);

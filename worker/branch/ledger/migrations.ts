@@ -545,4 +545,21 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX imports_by_due ON imports (due) WHERE due IS NOT NULL;
   CREATE INDEX imports_by_state ON imports (state, gen);
   `,
+  `
+  -- Uploads that ended, as far as anybody else can see, and still have rows of holds or parts: those go in slices.
+  CREATE TABLE ended (upload TEXT PRIMARY KEY, gen INTEGER NOT NULL) WITHOUT ROWID;
+  `,
+  `
+  -- How often its deletion has failed.
+  ALTER TABLE condemned ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
+  `,
+  `
+  -- The bucket that the generation was forked from, once it is rid of it; null if it was no fork, or an earlier release let go.
+  ALTER TABLE generations ADD COLUMN parent TEXT;
+  CREATE INDEX generations_forked ON generations (parent) WHERE parent IS NOT NULL;
+  `,
+  `
+  -- The name of a pipeline that is stopped, which no subscriber tells any more; null if it is none, or was stopped before.
+  ALTER TABLE starts ADD COLUMN pipeline TEXT;
+  `,
 ];

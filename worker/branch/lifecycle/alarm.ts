@@ -1,4 +1,7 @@
-/** How long something that should have happened may wait for an instance that comes up; milliseconds. */
+/**
+ * How long something that should have happened may wait for an instance that comes up, and how long after its time an alarm
+ * that has not rung is still taken to be about to; milliseconds.
+ */
 const LATE_MS = 10_000;
 
 interface AlarmOptions {
@@ -23,12 +26,19 @@ export class Alarm {
 
   /** Sees to it that the alarm rings at a time or before. Call it in the turn that wrote down what for, so that both are written or neither. */
   ringBy(time: number): void {
-    const { now, set } = this.#options;
+    const { now } = this.#options;
     const soonest = now() + 1;
     const at = Math.max(this.#at === undefined ? this.#withWaiting(time) : time, soonest);
-    if (this.#at !== undefined && this.#at <= at && this.#at >= soonest) return;
+    if (this.#at !== undefined && this.#at <= at) {
+      // One that is due rings in a moment. Setting it anew would cancel that, and under a steady load it would never ring.
+      if (now() - this.#at < LATE_MS) return;
+      this.#set(soonest);
+    } else this.#set(at);
+  }
+
+  #set(at: number): void {
     this.#at = at;
-    set(at);
+    this.#options.set(at);
   }
 
   /** The alarm rang: none is set any more. */

@@ -63,7 +63,8 @@ export class LifecycleCalls {
     if (!changed.ok) return changed;
     const round = change.lifecycle === undefined ? undefined : nextRound(ledger, now);
     if (round !== undefined) wake(round);
-    if (change.keep !== undefined) this.#options.retainer.goOn();
+    // Lifecycle rules may say how much of the history stays, too.
+    if (change.keep !== undefined || change.lifecycle !== undefined) this.#options.retainer.goOn();
     if (!courier.settingsWait) return { ok: true };
     courier.watch();
     const isTold = await courier.flushSettings();

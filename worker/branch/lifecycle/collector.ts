@@ -1,20 +1,21 @@
-import type { UnwantedBlob } from "../../blobs/port.ts";
+import type { Removed, UnwantedBlob } from "../../blobs/port.ts";
 import type { BranchContext } from "../context.ts";
 
 /** Most blobs that one alarm deletes: one call to R2, if no manifest is among them. */
 const BLOBS = 1000;
-/** How long after a failure it is tried again; milliseconds. */
-const RETRY_MS = 10_000;
 
 interface CollectorOptions extends Pick<BranchContext, "ledger" | "now"> {
-  /** Deletes blobs and returns those that are gone. */
-  readonly remove: (unwanted: readonly UnwantedBlob[]) => Promise<string[]>;
+  /** Deletes blobs. */
+  readonly remove: (unwanted: readonly UnwantedBlob[]) => Promise<Removed>;
 }
 
 /**
  * Deletes condemned blobs that are due, from the alarm. First the blobs, then the rows that say so: a crash in between
  * deletes them once more, which does no harm, because no name is ever used again. What one alarm leaves stays due, so
  * that the alarm is set again, until nothing is condemned any more and the object rests.
+ *
+ * A blob that can't be deleted holds up no other: it is tried again later and later, and never given up. So is a manifest
+ * that can't be read. What it lists goes with it then, or with a sweep (uploads/sweeper.ts), which finds that nothing names it.
  */
 export class Collector {
   readonly #options: CollectorOptions;
@@ -27,13 +28,22 @@ export class Collector {
     const { ledger, now, remove } = this.#options;
     const due = ledger.transaction(() => ledger.contents.due(now(), BLOBS));
     if (due.length === 0) return;
-    try {
-      const gone = await remove(due);
-      ledger.transaction(() => ledger.contents.forgetCondemned(gone));
-    } catch (error) {
-      console.warn(`${due.length} blobs could not be deleted and are tried again: ${error}`);
-      const names = due.map(({ blob }) => blob);
-      ledger.transaction(() => ledger.contents.postpone(names, now() + RETRY_MS));
+    const { gone, held } = await remove(due).catch((error) => noneGone(due, error));
+    const waits = ledger.transaction(() => {
+      ledger.contents.forgetCondemned(gone);
+      return held.map(({ blobs }) => ledger.contents.postpone(blobs, now()));
+    });
+    for (const [index, { blobs, error }] of held.entries()) {
+      const what = blobs.length === 1 ? `blob ${blobs[0]}` : `${blobs.length} blobs, such as ${blobs[0]},`;
+      const seconds = Math.ceil((waits[index] ?? 0) / 1000);
+      console.warn(
+        `${what} could not be deleted; nothing is forgotten, and it is tried again in ${seconds} s: ${error}`,
+      );
     }
   }
+}
+
+/** No blob was so much as tried. */
+function noneGone(due: readonly UnwantedBlob[], error: unknown): Removed {
+  return { gone: [], held: [{ blobs: due.map(({ blob }) => blob), error }] };
 }

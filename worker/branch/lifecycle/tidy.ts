@@ -5,13 +5,18 @@ import { FORK_WATCH_MS, forkAtWork } from "../forks/work.ts";
 import { PURGE_WATCH_MS } from "../history/archives/import-store.ts";
 import { APPLYING_WATCH_MS } from "../large-commits/applier.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import { RELEASED } from "../uploads/upload-store.ts";
 import { nextRound } from "./rules/plan.ts";
 
-/** Most of each kind that one slice ends: what a transaction of some milliseconds takes. */
+/** Most of each kind that one slice ends, beside `RELEASED`: what a transaction of some milliseconds takes. */
 const UPLOADS = 5;
 const LOST_LEASES = 1000;
 const COMPLETIONS = 1000;
+const OPEN_COMMITS = 50;
 const STAGED = 1000;
+const DEAD_CONTENTS = 100;
+/** Slices of those, and of what ended uploads hold, in one alarm. */
+const SLICES = 10;
 
 type TidyStores = Pick<
   Ledger,
@@ -23,26 +28,57 @@ type TidyStores = Pick<
  * all have read, removes dead contents.
  */
 export function tidy(tx: Tx, ledger: TidyStores, now: number): void {
-  const { uploads, completions, openCommits, staged, contents, exports } = ledger;
+  const { uploads, completions, contents, exports } = ledger;
   exports.forgetOld(now);
   uploads.forgetLost(now, LOST_LEASES);
-  for (const upload of uploads.expired(now, UPLOADS)) uploads.end(upload, now);
+  let room = RELEASED;
+  for (const upload of uploads.expired(now, UPLOADS)) room -= uploads.end(upload, { now, atMost: room });
+  uploads.releaseEnded(room);
   completions.forgetOld(now, COMPLETIONS);
-  // An open commit that ran out ends; then what it staged goes, slice by slice, and at last its own row.
-  const expired = openCommits.expired(now);
-  if (expired?.state === "open") openCommits.end(expired, now);
-  if (expired && staged.drop(expired, STAGED) < STAGED) openCommits.remove(expired.number);
+  endOpenCommits(tx, ledger, now);
   forgetNews(tx, ledger);
-  contents.removeDead(now);
+  contents.removeDead(now, DEAD_CONTENTS);
+}
+
+/** Open commits that ran out end; then what they staged goes, slice by slice, and at last their own rows. */
+function endOpenCommits(
+  _: Tx,
+  { openCommits, staged }: Pick<Ledger, "openCommits" | "staged">,
+  now: number,
+): void {
+  for (let [ends, room] = [0, STAGED]; ends < OPEN_COMMITS && room > 0; ends++) {
+    const expired = openCommits.expired(now);
+    if (!expired) return;
+    if (expired.state === "open") openCommits.end(expired, now);
+    const dropped = staged.drop(expired, room);
+    if (dropped < room) openCommits.remove(expired.number);
+    room -= dropped;
+  }
+}
+
+/** The rest of what ended uploads hold, and of the dead contents, as far as one alarm should: the next alarm goes on. */
+export async function tidyContents({
+  ledger,
+  now,
+  turn,
+}: Pick<BranchContext, "ledger" | "now" | "turn">): Promise<void> {
+  const { contents, uploads } = ledger;
+  for (let slice = 1; slice < SLICES && (uploads.hasEnded || contents.hasDead); slice++) {
+    await turn();
+    ledger.transaction(() => {
+      uploads.releaseEnded(RELEASED);
+      contents.removeDead(now(), DEAD_CONTENTS);
+    });
+  }
 }
 
 /**
- * Leaves to the alarm what a call has left dead, since one call removes no more than a transaction should, what it has
- * condemned, and the look for what its uploads may have left.
+ * Leaves to the alarm what a call has left dead, and what uploads hold that it has ended, since one call removes no more
+ * than a transaction should, what it has condemned, and the look for what its uploads may have left.
  */
 export function tidySoon({ ledger, wake, now }: Pick<BranchContext, "ledger" | "wake" | "now">): void {
-  const { contents, sweeps } = ledger;
-  if (contents.mayHaveDead) wake(now());
+  const { contents, openCommits, sweeps, uploads } = ledger;
+  if (contents.mayHaveDead || uploads.mayHaveEnded || openCommits.takeLeftUploads()) wake(now());
   const due = contents.takeCondemned();
   if (due !== undefined) wake(due);
   const marked = sweeps.takeMarked();
@@ -52,7 +88,7 @@ export function tidySoon({ ledger, wake, now }: Pick<BranchContext, "ledger" | "
 /** When there is something to tidy next; undefined if nothing waits. */
 export function nextTidy(ledger: Ledger, now: number): number | undefined {
   const { uploads, completions, openCommits, contents, applying, sweeps, exports, imports } = ledger;
-  if (contents.hasDead || hasOldNews(ledger)) return now;
+  if (contents.hasDead || uploads.hasEnded || hasOldNews(ledger)) return now;
   return earliest(
     uploads.nextDue(),
     completions.nextDue(),

@@ -1,8 +1,8 @@
 import type { BranchContext } from "../context.ts";
 import type { Amount, AnswerOf, Holder, RequestOf } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { keptFrom } from "../retention/floor.ts";
-import type { Live } from "../tree/generation-store.ts";
+import { askedFloor, floorNow, neededFrom } from "../retention/floor.ts";
+import type { GenerationRow, Head } from "../tree/generation-store.ts";
 
 /** Most rows that one slice adds up: what some ten milliseconds take. */
 const ROWS = 5000;
@@ -12,13 +12,15 @@ const SLICE_END = `
   SELECT path, born FROM files WHERE gen = ?1 AND (path, born) > (?2, ?3) ORDER BY path, born LIMIT 1 OFFSET ?4`;
 
 /**
- * Of (?1 gen, ?2 path and ?3 birth to begin behind, ?4 and ?5 the last, ?6 floor): rows by who has them. A dead row that died
- * at the floor or before is had by the first single commit in its life, or by nobody.
+ * Of (?1 gen, ?2 path and ?3 birth to begin behind, ?4 and ?5 the last, ?6 floor, ?7 the last commit of a deleted generation,
+ * at which died what lived until then; null: it lives): rows by who has them. A dead row that died at the floor or before is
+ * had by the first single commit in its life, or by nobody.
  */
 const SUM = `
   SELECT
-    CASE WHEN died IS NULL THEN 'live' WHEN died > ?6 THEN 'history' ELSE ifnull(
-      (SELECT min(seq) FROM held WHERE held.gen = ?1 AND held.seq >= born AND held.seq < died), 'reclaimable'
+    CASE WHEN died IS NULL AND ?7 IS NULL THEN 'live' WHEN ifnull(died, ?7) > ?6 THEN 'history' ELSE ifnull(
+      (SELECT min(seq) FROM held WHERE held.gen = ?1 AND held.seq >= born AND (died IS NULL OR held.seq < died)),
+      'reclaimable'
     ) END AS owner,
     count(*) AS count, total(size) AS bytes
   FROM files WHERE gen = ?1 AND (path, born) > (?2, ?3) AND (?4 IS NULL OR (path, born) <= (?4, ?5))
@@ -40,61 +42,131 @@ interface Place {
 
 const NONE: Amount = { count: 0, bytes: 0 };
 
+/**
+ * Of (?1 gen, ?2 seq, ?3 id, ?4 whether the generation lives, ?5 limit): what names a commit, by what it is told as. One of a
+ * deleted generation is named by forks alone (name-store.ts).
+ */
+const NAMES = `
+  SELECT list, name FROM (
+    SELECT 'names' AS list, 'the tag ' || name AS name FROM tags WHERE gen = ?1 AND commit_id = ?3
+    UNION ALL
+    SELECT 'forks', bucket FROM roots WHERE gen = ?1 AND seq = ?2 AND gone_at IS NULL
+    UNION ALL
+    SELECT 'names', 'the open commit ' || id FROM sessions WHERE gen = ?1 AND base = ?2 AND state < 2
+    UNION ALL
+    SELECT 'names', 'a revert to it that is under way' FROM reverting WHERE gen = ?1 AND target = ?2
+    UNION ALL
+    SELECT 'pipelines', coalesce(
+      (SELECT pipeline FROM subscribers WHERE subscribers.uid = starts.uid), starts.pipeline, ''
+    ) FROM starts WHERE gen = ?1 AND seq = ?2 AND holds = 1
+  ) WHERE ?4 OR list = 'forks' LIMIT ?5`;
+
+/** Most names of a commit that are told. */
+const NAMES_TOLD = 5;
+
+interface NameRow {
+  readonly list: "names" | "forks" | "pipelines";
+  readonly name: string;
+}
+
 type UsageStores = Pick<
   Ledger,
-  "sql" | "live" | "settings" | "commits" | "horizons" | "subscribers" | "space" | "generations"
+  | "sql"
+  | "exists"
+  | "live"
+  | "settings"
+  | "commits"
+  | "horizons"
+  | "subscribers"
+  | "exports"
+  | "forks"
+  | "space"
+  | "generations"
 >;
 
+/** The rows of a generation, by who has them. */
+interface Counted {
+  readonly generation: GenerationRow;
+  readonly head: Head;
+  readonly isLive: boolean;
+  readonly floor: number;
+  readonly sums: ReadonlyMap<Sum["owner"], Amount>;
+}
+
 /**
- * What a branch takes up, and what keeps most of what is not live. All rows are added up, in slices, so that it takes a second
- * for a million; `sizes`: only how large the database is, which is known.
+ * What a branch takes up, and what keeps most of what is not live: of the generation that lives, and of deleted ones what is
+ * left. All rows are added up, in slices, so that it takes a second for a million; `sizes`: only how large the database is,
+ * which is known.
  */
 export async function branchUsage(
   { ledger, turn, now }: { ledger: UsageStores } & Pick<BranchContext, "turn" | "now">,
   { sizes = false }: RequestOf<"usage">,
 ): Promise<AnswerOf<"usage">> {
   const { live } = ledger;
-  if (!live) return { ok: false, reason: "no-such-branch" };
+  const isThere = live !== null || (ledger.exists && !sizes && !ledger.forks.coming());
+  if (!isThere) return { ok: false, reason: "no-such-branch" };
   const database = ledger.space;
   if (sizes) return { ok: true, database, contents: null };
-  const floor = ledger.horizons.floorOf(live.gen);
+  const all: Counted[] = [];
+  for (const gen of ledger.horizons.unpurged()) {
+    const generation = ledger.generations.get(gen);
+    if (generation) all.push(await counted(ledger, { generation, isLive: gen === live?.gen, turn }));
+  }
+  if (!live && all.every(({ sums }) => sums.size === 0)) return { ok: false, reason: "no-such-branch" };
+  const total = (isOf: (owner: Sum["owner"]) => boolean): Amount =>
+    all
+      .flatMap(({ sums }) => [...sums])
+      .reduce((sum, [owner, each]) => (isOf(owner) ? plus(sum, each) : sum), NONE);
+  const [condemned = NONE] = ledger.sql.query<Amount>(CONDEMNED, []);
+  const holders = all.flatMap((one) => [...holdersOf(ledger, { ...one, now: now() })]);
+  return {
+    ok: true,
+    ...(!live && { deleted: true }),
+    database,
+    contents: {
+      live: total((owner) => owner === "live"),
+      history: total((owner) => owner === "history" || typeof owner === "number"),
+      reclaimable: total((owner) => owner === "reclaimable"),
+      condemned,
+      holder: holders.reduce<Holder | null>(
+        (most, one) => (most && most.count >= one.count ? most : one),
+        null,
+      ),
+    },
+  };
+}
+
+async function counted(
+  ledger: UsageStores,
+  { generation, isLive, turn }: Pick<Counted, "generation" | "isLive"> & Pick<BranchContext, "turn">,
+): Promise<Counted> {
+  const { gen } = generation;
+  const head = ledger.generations.headOf(generation);
+  const floor = ledger.horizons.floorOf(gen);
   const sums = new Map<Sum["owner"], Amount>();
   let after: Place | undefined = { path: "", born: -1 };
   while (after) {
     const [last]: (Place | undefined)[] = ledger.sql.query<Place>(SLICE_END, [
-      live.gen,
+      gen,
       after.path,
       after.born,
       ROWS,
     ]);
-    const end = [last?.path ?? null, last?.born ?? null];
     for (const { owner, count, bytes } of ledger.sql.query<Sum>(SUM, [
-      live.gen,
+      gen,
       after.path,
       after.born,
-      ...end,
+      last?.path ?? null,
+      last?.born ?? null,
       floor,
+      isLive ? null : head.seq,
     ])) {
-      const sum = sums.get(owner) ?? NONE;
-      sums.set(owner, { count: sum.count + count, bytes: sum.bytes + bytes });
+      sums.set(owner, plus(sums.get(owner) ?? NONE, { count, bytes }));
     }
     after = last;
     await turn();
   }
-  const singles = [...sums].filter((sum): sum is [number, Amount] => typeof sum[0] === "number");
-  const held = singles.reduce((all, [, each]) => plus(all, each), NONE);
-  const [condemned = NONE] = ledger.sql.query<Amount>(CONDEMNED, []);
-  return {
-    ok: true,
-    database,
-    contents: {
-      live: sums.get("live") ?? NONE,
-      history: plus(sums.get("history") ?? NONE, held),
-      reclaimable: sums.get("reclaimable") ?? NONE,
-      condemned,
-      holder: mostHolding(ledger, { live, floor, singles, now: now() }),
-    },
-  };
+  return { generation, head, isLive, floor, sums };
 }
 
 function plus(one: Amount, other: Amount): Amount {
@@ -102,65 +174,72 @@ function plus(one: Amount, other: Amount): Amount {
 }
 
 /**
- * Who holds most of the history: what `keep` says, a subscriber that needs more than that, or a single commit and what names
- * it. Null: there is no history.
+ * Who holds history of a generation: what `keep` says, the subscriber that needs most beyond that, the exports that are under
+ * way, and single commits with what names them.
  */
-function mostHolding(
+function* holdersOf(
   ledger: UsageStores,
-  {
-    live,
-    floor,
-    singles,
-    now,
-  }: { live: Live; floor: number; singles: readonly (readonly [number, Amount])[]; now: number },
-): Holder | null {
-  const { gen, head } = live;
+  { generation, head, isLive, floor, sums, now }: Counted & { now: number },
+): Generator<Holder> {
+  const { gen } = generation;
+  // How many rows go if a floor is there. With a deleted generation goes what lived at its end, too.
+  const lost = (seq: number): number => {
+    if (seq < head.seq) return ledger.commits.at({ gen, seq })?.deaths ?? 0;
+    return isLive ? head.deaths : head.births;
+  };
+  const asked = Math.max(askedFloor(ledger, { generation, now }).floor, floor);
   const { keep } = ledger.settings.of(gen);
-  const kept = keptFrom(ledger, { live, now }).floor;
-  const deaths = (seq: number): number =>
-    seq >= head.seq ? head.deaths : (ledger.commits.at({ gen, seq })?.deaths ?? 0);
-  const holders: Holder[] = [];
-  const asked = Math.max(kept, floor);
-  if (head.deaths > deaths(asked)) holders.push({ kind: "keep", keep, count: head.deaths - deaths(asked) });
-  const [first, second] = ledger.subscribers
+  if (isLive && lost(head.seq) > lost(asked)) {
+    yield { kind: "keep", keep, count: lost(head.seq) - lost(asked) };
+  }
+  const [first] = ledger.subscribers
     .needs()
-    .map((need) => ({
-      ...need,
-      seq: need.gen === gen ? (need.seq ?? 0) : need.gen === null || need.gen < gen ? 0 : head.seq,
-    }))
+    .map((need) => ({ ...need, seq: neededFrom([need], gen) }))
     .sort((one, other) => one.seq - other.seq);
   if (first && first.seq < asked) {
-    const without = Math.min(asked, second?.seq ?? asked);
-    const since = ledger.commits.at({ gen, seq: Math.max(first.seq, 1) })?.createdAt ?? null;
-    const count = deaths(Math.max(without, floor)) - deaths(Math.max(first.seq, floor));
-    // Of two that need the same neither holds anything alone, and yet one must be named.
-    holders.push({
-      kind: "pipeline",
-      pipeline: first.pipeline,
-      job: first.job,
-      since,
-      count: Math.max(count, deaths(asked) - deaths(Math.max(first.seq, floor))),
-    });
+    const { pipeline, job } = first;
+    // What it needs is the state before the commit that it waits with, and that it holds since that commit was made.
+    const since = ledger.commits.at({ gen, seq: first.seq + 1 })?.createdAt ?? null;
+    // Another one may need as much: then neither holds anything alone, and yet one must be named.
+    const count = lost(asked) - lost(Math.max(first.seq, floor));
+    yield { kind: "pipeline", pipeline, job, since, count };
   }
-  for (const [seq, { count }] of singles)
-    holders.push({ kind: "commit", ...namesOf(ledger, { gen, seq }), count });
-  return holders.reduce<Holder | null>((most, one) => (most && most.count >= one.count ? most : one), null);
+  const exportsSince = ledger.exports.since(gen, now);
+  // While one is under way no row goes, also of those that nobody else holds.
+  let toGo =
+    lost(floorNow(ledger, { generation, now }).floor) - lost(floor) + (sums.get("reclaimable")?.count ?? 0);
+  for (const [seq, { count }] of sums) {
+    if (typeof seq !== "number") continue;
+    const commit = namedCommit(ledger, { gen, seq, isLive });
+    if (exportsSince === undefined || isNamed(commit)) yield { ...commit, count };
+    else toGo += count;
+  }
+  if (exportsSince !== undefined && toGo > 0) yield { kind: "export", since: exportsSince, count: toGo };
 }
 
-/** What names a single commit. */
-function namesOf(
+type NamedCommit = Omit<Extract<Holder, { kind: "commit" }>, "count">;
+
+/** A single commit, with what names it. */
+function namedCommit(
   { sql, commits }: Pick<Ledger, "sql" | "commits">,
-  { gen, seq }: { gen: number; seq: number },
-): { commit: string; since: number | null; names: readonly string[] } {
+  { gen, seq, isLive }: { gen: number; seq: number; isLive: boolean },
+): NamedCommit {
   const commit = commits.at({ gen, seq });
-  const names = sql.all<{ name: string }>`
-    SELECT 'the tag ' || name AS name FROM tags WHERE gen = ${gen} AND commit_id = ${commit?.id ?? ""}
-    UNION ALL
-    SELECT 'the branch ' || bucket || ', made from it' FROM roots WHERE gen = ${gen} AND seq = ${seq} AND gone_at IS NULL
-    UNION ALL
-    SELECT 'the open commit ' || id FROM sessions WHERE gen = ${gen} AND base = ${seq} AND state < 2
-    UNION ALL
-    SELECT 'an input of a pipeline that starts after it' FROM starts WHERE gen = ${gen} AND seq = ${seq} AND holds = 1
-    LIMIT 5`;
-  return { commit: commit?.id ?? "", since: commit?.createdAt ?? null, names: names.map(({ name }) => name) };
+  const id = commit?.id ?? "";
+  const rows = sql.query<NameRow>(NAMES, [gen, seq, id, isLive ? 1 : 0, NAMES_TOLD]);
+  const of = (wanted: NameRow["list"]): string[] =>
+    rows.flatMap(({ list, name }) => (list === wanted ? name : []));
+  return {
+    kind: "commit",
+    commit: id,
+    ...(!isLive && { deleted: true }),
+    since: commit?.createdAt ?? null,
+    names: of("names"),
+    forks: of("forks"),
+    pipelines: of("pipelines"),
+  };
+}
+
+function isNamed({ names, forks = [], pipelines = [] }: NamedCommit): boolean {
+  return names.length + forks.length + pipelines.length > 0;
 }

@@ -9,6 +9,8 @@ const FINISHED_KEPT_MS = 24 * 60 * 60 * 1000;
 const STATES = ["open", "applying", "finished", "ended"] as const;
 type OpenCommitState = (typeof STATES)[number];
 const [OPEN, APPLYING, FINISHED, ENDED] = [0, 1, 2, 3];
+/** States below this one: what is uploaded into it may still be of use. */
+export const UNFINISHED_BELOW = FINISHED;
 
 /**
  * An open commit: operations that many writes stage and that become one commit when it is finished. The output of a job
@@ -62,6 +64,9 @@ const EXPIRED = `${SELECT} INDEXED BY sessions_by_due WHERE due IS NOT NULL AND 
 
 /** The open commits of all generations. What they stage is for `StagedStore`. */
 export class OpenCommitStore extends Store {
+  #hasEnded = false;
+  #leavesUploads = false;
+
   open({ id, gen, now, ttlMs, base, origin, note }: NewOpenCommit): void {
     const due = ttlMs === null ? null : now + ttlMs;
     this.sql.run`
@@ -134,12 +139,14 @@ export class OpenCommitStore extends Store {
 
   /** It was made a commit, or nothing in it was a change. Nothing of it is staged any more. */
   finish(
-    { number, origin }: OpenCommit,
+    openCommit: OpenCommit,
     { commit, modifiedAt, now }: { commit: string | null; modifiedAt: number; now: number },
   ): void {
+    const { number, origin } = openCommit;
     // A job's output is found by its commit.
     if (origin !== null) this.remove(number);
     else {
+      this.#endUploads(openCommit, now);
       this.sql.run`
         UPDATE sessions SET state = ${FINISHED}, due = ${now + FINISHED_KEPT_MS}, commit_id = ${commit},
           modified_at = ${modifiedAt}
@@ -148,8 +155,18 @@ export class OpenCommitStore extends Store {
   }
 
   /** Nobody sees it any more; the alarm takes away what it staged. */
-  end({ number }: OpenCommit, now: number): void {
-    this.sql.run`UPDATE sessions SET state = ${ENDED}, origin = NULL, due = ${now} WHERE number = ${number}`;
+  end(openCommit: OpenCommit, now: number): void {
+    this.#endUploads(openCommit, now);
+    this.sql.run`
+      UPDATE sessions SET state = ${ENDED}, origin = NULL, due = ${now} WHERE number = ${openCommit.number}`;
+  }
+
+  /** Multipart uploads into it have nowhere to go. Nobody finds them any more (`MultipartStore`), and the alarm ends them. */
+  #endUploads({ id, gen }: OpenCommit, now: number): void {
+    this.#hasEnded = true;
+    this.#leavesUploads ||= this.sql.run`
+      UPDATE uploads SET due = ${now} WHERE id IN (
+        SELECT upload FROM multiparts INDEXED BY multiparts_by_path WHERE gen = ${gen} AND session = ${id})`;
   }
 
   /** The generation is gone, and its open commits with it. */
@@ -164,6 +181,20 @@ export class OpenCommitStore extends Store {
     this.sql.run`
       UPDATE sessions INDEXED BY sessions_by_origin SET state = ${ENDED}, origin = NULL, due = ${now}
       WHERE gen = ${gen} AND origin IS NOT NULL AND number IS NOT ${except ?? null}`;
+  }
+
+  /** Whether one has ended since this was asked last: it names the commit no more that it began with. */
+  takeEnded(): boolean {
+    const ended = this.#hasEnded;
+    this.#hasEnded = false;
+    return ended;
+  }
+
+  /** Whether one has ended since this was asked last that left uploads for the alarm. */
+  takeLeftUploads(): boolean {
+    const left = this.#leavesUploads;
+    this.#leavesUploads = false;
+    return left;
   }
 
   remove(number: number): void {

@@ -12,5 +12,7 @@ export function keepBlobs(
   const { borrowed } = ledger.transaction(() => contents.keepForReaders(blobs, now));
   const uids = new Set(blobs.map((blob) => parseBlobName(blob)?.uid));
   const hasLent = [...uids].some((uid) => uid !== undefined && !generations.has(uid));
-  return { ok: true, borrowed, parents: hasLent ? forks.parents() : [] };
+  // Also of a fork that is gone: its readers may ask for the first time then.
+  const parents = hasLent ? new Set([...forks.parents(), ...generations.parents()]) : [];
+  return { ok: true, borrowed, parents: [...parents] };
 }

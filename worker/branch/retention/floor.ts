@@ -24,11 +24,19 @@ export function floorNow(
 ): FloorNow {
   const { gen } = generation;
   const present = ledger.horizons.floorOf(gen);
-  const live = ledger.generations.live();
-  const asked = live?.gen === gen ? keptFrom(ledger, { live, now }) : endOf(ledger, gen);
+  const asked = askedFloor(ledger, { generation, now });
   const needed = neededFrom(ledger.subscribers.needs(), gen);
   const floor = Math.max(present, Math.min(asked.floor, needed));
   return { floor, risesAt: asked.floor < needed ? asked.risesAt : null };
+}
+
+/** The floor that is asked for, whatever subscribers need: by `keep`, or by the deletion of the branch. */
+export function askedFloor(
+  ledger: Omit<FloorStores, "subscribers">,
+  { generation: { gen }, now }: { generation: GenerationRow; now: number },
+): FloorNow {
+  const live = ledger.generations.live();
+  return live?.gen === gen ? keptFrom(ledger, { live, now }) : endOf(ledger, gen);
 }
 
 /** A fork whose rows are still being copied looks deleted, and has no deletion: nothing of it goes. */
@@ -38,7 +46,7 @@ function endOf({ commits }: Pick<Ledger, "commits">, gen: number): FloorNow {
 }
 
 /** The floor that `keep` asks for, whatever subscribers need. */
-export function keptFrom(
+function keptFrom(
   { settings, commits, horizons }: Pick<Ledger, "settings" | "commits" | "horizons">,
   { live: { gen, head }, now }: { live: Live; now: number },
 ): FloorNow {

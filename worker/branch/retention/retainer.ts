@@ -59,11 +59,15 @@ export class Retainer {
     if (this.#run) await Promise.race([this.#run, this.#options.pause(IDLE_MS)]);
   }
 
-  /** A commit was made: what it replaced may go soon. Costs no query. */
+  /** A write is done: what a commit replaced may go soon, and what an open commit held. Mostly costs no query. */
   committed(): void {
     const { ledger, now, wake } = this.#options;
+    const hasEnded = this.#lookAtEnds();
     const live = ledger.generations.live();
-    if (live && ledger.settings.of(live.gen).keep !== null) wake(now() + BETWEEN_MS);
+    if (!live) return;
+    const isDue =
+      ledger.settings.of(live.gen).keep !== null || (hasEnded && ledger.horizons.hasHeld(live.gen));
+    if (isDue) wake(now() + BETWEEN_MS);
   }
 
   /** Something names a commit no more, or a subscriber needs less. */
@@ -82,8 +86,16 @@ export class Retainer {
     return due === undefined ? undefined : Math.max(due, this.#lastEnd + BETWEEN_MS);
   }
 
+  /** An open commit that ended, whether it was finished or ran out, names the commit no more that it began with. */
+  #lookAtEnds(): boolean {
+    const hasEnded = this.#options.ledger.openCommits.takeEnded();
+    this.#namesChanged ||= hasEnded;
+    return hasEnded;
+  }
+
   #dueAt(now: number): number | undefined {
     const { ledger } = this.#options;
+    this.#lookAtEnds();
     let earliest: number | undefined;
     for (const gen of ledger.horizons.unpurged()) {
       // What an export reads stays until it ends, or its reader is gone.

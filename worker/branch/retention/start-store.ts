@@ -31,9 +31,15 @@ export class StartStore extends Store {
     }
   }
 
-  /** The pipeline is stopped: it is no subscriber any more, and goes on from these commits if it is started again. */
+  /**
+   * The pipeline is stopped: it is no subscriber from now on, and goes on from these commits if it is started again. Call it
+   * while it still is one, which knows its name.
+   */
   stop(uid: string): void {
-    this.sql.run`UPDATE starts SET stopped = 1 WHERE uid = ${uid}`;
+    this.sql.run`
+      UPDATE starts SET stopped = 1,
+        pipeline = ifnull((SELECT pipeline FROM subscribers WHERE subscribers.uid = starts.uid), pipeline)
+      WHERE uid = ${uid}`;
   }
 
   forget(uid: string): void {

@@ -8,8 +8,13 @@ import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody
 export const READERS_GRACE_MS = 120_000;
 /** How long those stay that no reader can have found, so that many go together; milliseconds. */
 export const NAMELESS_GRACE_MS = 10_000;
+/** How long after its first failure a deletion is tried again, and at most after any; milliseconds. */
+const FIRST_RETRY_MS = 10_000;
+const LONGEST_RETRY_MS = 60 * 60 * 1000;
+/** With more tries the wait stays the longest one; a larger shift would overflow. */
+const MOST_DOUBLINGS = 20;
 /** Most dead contents, and about as many blobs, that one transaction of some milliseconds removes. */
-const REMOVED_CONTENTS = 500;
+const REMOVED_CONTENTS = 200;
 const REMOVED_BLOBS = 5000;
 
 /** Contents by name, each once, and how many more keep it, or less. */
@@ -26,6 +31,19 @@ const CHANGE_REFS = `
   UPDATE contents SET refs = refs + changed.value, named = 1 FROM json_each(?1) AS changed
   WHERE contents.rowid = CAST(changed.key AS INTEGER)`;
 
+/** Of (?1 gen, ?2 JSON of rowids by the names of contents): the names whose content is not at that rowid. */
+const ELSEWHERE = `
+  SELECT asked.key AS name FROM json_each(?2) AS asked
+  LEFT JOIN contents ON contents.rowid = asked.value AND contents.digest = unhex(substr(asked.key, 1, 64))
+    AND contents.size = CAST(substr(asked.key, 66) AS INTEGER) AND contents.gen = ?1
+  WHERE contents.rowid IS NULL`;
+
+/** Of (?1 gen, ?2 JSON of the names of contents): their rowids. */
+const ROWIDS = `
+  SELECT asked.value AS name, contents.rowid AS id FROM json_each(?2) AS asked
+  CROSS JOIN contents ON contents.digest = unhex(substr(asked.value, 1, 64))
+    AND contents.size = CAST(substr(asked.value, 66) AS INTEGER) AND contents.gen = ?1`;
+
 /** Of (?1 JSON of rowids): those of them that nothing keeps, as one JSON, which is read sooner than rows. */
 const UNKEPT = `
   SELECT json_group_array(asked.value) AS ids FROM json_each(?1) AS asked
@@ -35,6 +53,9 @@ const UNKEPT = `
 const DEAD = `
   SELECT rowid AS id, lent = 1 OR (kind = ${INLINE_KIND} AND keeps IS NULL AND made IS NULL) AS isPlain
   FROM contents INDEXED BY contents_dead WHERE refs = 0 LIMIT ?1`;
+
+/** Where contents of a generation are in their table, by their names. */
+export type Rowids = ReadonlyMap<string, number>;
 
 /** A content of one generation. */
 export type OwnedContent = ContentId & { readonly gen: number };
@@ -165,7 +186,7 @@ export class ContentStore extends Store {
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
   }
 
-  /** So many files less keep each of these contents, given by name. */
+  /** So many files or uploads less keep each of these contents, given by name. */
   releaseMany(named: Refs, gen: number): void {
     this.#mayBeDead = true;
     this.sql.execute(RELEASE, [gen, refsText(named)]);
@@ -180,6 +201,28 @@ export class ContentStore extends Store {
     this.#mayBeDead = true;
     const [unkept] = this.sql.query<{ ids: string }>(UNKEPT, [JSON.stringify(less)]);
     return new Set<number>(JSON.parse(unkept?.ids ?? "[]"));
+  }
+
+  /**
+   * Of those of some contents that a generation has. `known` is what an earlier turn found, and may be so no more: to see
+   * that a content is at its rowid takes much less than to find it among a million digests.
+   */
+  rowids(names: ReadonlySet<string>, { gen, known }: { gen: number; known: Rowids }): Rowids {
+    const found = new Map<string, number>();
+    for (const name of names) {
+      const id = known.get(name);
+      if (id !== undefined) found.set(name, id);
+    }
+    if (found.size > 0) {
+      const asked = JSON.stringify(Object.fromEntries(found));
+      for (const { name } of this.sql.query<{ name: string }>(ELSEWHERE, [gen, asked])) found.delete(name);
+    }
+    const others = [...names].filter((name) => !found.has(name));
+    if (others.length > 0) {
+      const rows = this.sql.query<{ name: string; id: number }>(ROWIDS, [gen, JSON.stringify(others)]);
+      for (const { name, id } of rows) found.set(name, id);
+    }
+    return found;
   }
 
   /** Those of some contents of a generation that anything keeps, by their names. */
@@ -202,16 +245,6 @@ export class ContentStore extends Store {
   hasLent(gen: number): boolean {
     return this.sql
       .has`SELECT 1 FROM contents INDEXED BY contents_lent WHERE gen = ${gen} AND lent = 1 LIMIT 1`;
-  }
-
-  /** An upload no longer keeps what it holds. Returns whether it held anything. */
-  releaseHeld(upload: string, gen: number): boolean {
-    const released = this.sql.run`
-      UPDATE contents SET refs = refs - 1 FROM holds
-      WHERE holds.upload = ${upload} AND contents.digest = holds.digest AND contents.size = holds.size
-        AND contents.gen = ${gen}`;
-    this.#mayBeDead ||= released;
-    return released;
   }
 
   /**
@@ -267,11 +300,16 @@ export class ContentStore extends Store {
     this.sql.run`DELETE FROM condemned WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)}))`;
   }
 
-  /** They could not be deleted: again later. */
-  postpone(blobs: readonly string[], due: number): void {
-    this.sql.run`
-      UPDATE condemned SET due = ${due}
-      WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)}))`;
+  /**
+   * They could not be deleted: again later, each time twice as much, but not before a reader's grace that one may have got
+   * meanwhile. Returns how long it is until the last of them is tried; milliseconds.
+   */
+  postpone(blobs: readonly string[], now: number): number {
+    const postponed = this.sql.all<{ due: number }>`
+      UPDATE condemned SET tries = tries + 1,
+        due = max(due, ${now} + min(${FIRST_RETRY_MS} << min(tries, ${MOST_DOUBLINGS}), ${LONGEST_RETRY_MS}))
+      WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)})) RETURNING due`;
+    return postponed.reduce((longest, { due }) => Math.max(longest, due - now), 0);
   }
 
   /**

@@ -102,6 +102,21 @@ export class GenerationStore extends Store {
     this.forget();
   }
 
+  /**
+   * The branch that a generation was forked from, which it is rid of. It is remembered for reads that began before the
+   * generation was deleted: they are still at the parent's blobs.
+   */
+  noteParent({ uid, parent }: { uid: string; parent: string }): void {
+    this.sql.run`UPDATE generations SET parent = ${parent} WHERE uid = ${uid}`;
+  }
+
+  /** The branches that generations of this one were forked from that are rid of them. */
+  parents(): string[] {
+    const rows = this.sql.all<{ parent: string }>`
+      SELECT DISTINCT parent FROM generations INDEXED BY generations_forked WHERE parent IS NOT NULL`;
+    return rows.map(({ parent }) => parent);
+  }
+
   #next(): number {
     return (this.newest()?.gen ?? 0) + 1;
   }

@@ -1,4 +1,5 @@
 import type { ContentId } from "../../../protocol/content.ts";
+import type { Content } from "../../blobs/content.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Moment } from "../context.ts";
 import type { CommitRefused, Completed, CompleteMultipart, Refused } from "../contract.ts";
@@ -21,7 +22,12 @@ export function completeMultipart(
   const gen = ledger.generations.live()?.gen;
   if (gen === undefined) return { ok: false, reason: "no-such-branch" };
   const made = ledger.completions.find(upload, gen)?.completed;
-  if (made) return isSame(made, content) ? made : { ok: false, reason: "no-such-upload" };
+  if (made) {
+    if (!isSame(made, content)) return { ok: false, reason: "no-such-upload" };
+    // Two that asked at once each wrote a list of the chunks: the caller, who hears that all is well, does not remove its own.
+    ledger.contents.discard(ofParts(request), moment.now);
+    return made;
+  }
   const multipart = ledger.multiparts.find(upload, gen);
   return multipart
     ? completeOpen(tx, ledger, { request, multipart, moment })
@@ -41,9 +47,7 @@ function completeOpen(
   const openCommit = id === null ? undefined : ledger.openCommits.findOpen(id, gen);
   if (id !== null && !openCommit) return { ok: false, reason: "no-such-open-commit" };
   const { upload, parts, condition } = request;
-  // It is made of parts, which own its blobs, whether the caller says so or not: if the branch has it already, what is
-  // brought here is not there to be condemned.
-  const content = { ...request.content, keeps: request.content.keeps ?? parts };
+  const content = ofParts(request);
   if (!hasParts(tx, ledger, { upload, parts, content, gen })) return { ok: false, reason: "part-changed" };
   const { path, initiatedAt, checksum, attributes: said } = multipart;
   const attributes = { ...said, ...request.attributes };
@@ -65,6 +69,14 @@ function completeOpen(
     now: moment.now,
   });
   return completed;
+}
+
+/**
+ * The content, which is made of parts that own its blobs, whether the caller says so or not: if the branch has it already, what
+ * is brought here is not there to be condemned.
+ */
+function ofParts({ content, parts }: Pick<CompleteMultipart, "content" | "parts">): Content {
+  return { ...content, keeps: content.keeps ?? parts };
 }
 
 /** Whether the parts named are there, and in the life in which they were read if the content keeps them. */

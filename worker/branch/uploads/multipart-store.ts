@@ -12,6 +12,7 @@ import type {
   Part,
   PartBody,
 } from "../contract.ts";
+import { UNFINISHED_BELOW } from "../open-commits/open-commit-store.ts";
 import { attributesText, readAttributes } from "../tree/attributes.ts";
 import { noteText, readNote } from "../tree/note.ts";
 import { justAfter, rangeOf } from "../tree/path-ranges.ts";
@@ -65,11 +66,12 @@ export class MultipartStore extends Store {
         ${noteText(note)})`;
   }
 
+  /** One of this generation, unless it is for an open commit that has ended. */
   find(upload: string, gen: number): Multipart | undefined {
     const row = this.sql.first<MultipartRow>`
       SELECT upload, path, initiated_at AS initiatedAt, checksum, attributes, session AS openCommit, note
       FROM multiparts WHERE upload = ${upload} AND gen = ${gen}`;
-    if (!row) return undefined;
+    if (!row || !this.#takesUploads(row.openCommit, gen)) return undefined;
     const { attributes, note } = row;
     return {
       ...row,
@@ -82,6 +84,7 @@ export class MultipartStore extends Store {
 
   /** Uploads of a generation that are for this open commit, or for none, by path, then by id. */
   list(gen: number, { openCommit, prefix, after, limit }: ListMultiparts): MultipartList {
+    if (!this.#takesUploads(openCommit ?? null, gen)) return { ok: true, uploads: [], truncated: false };
     const { lower, upper } = rangeOf(prefix);
     const from = pageStart(lower, after);
     const rows = this.sql.all<StoredRow>`
@@ -100,6 +103,13 @@ export class MultipartStore extends Store {
       WHERE gen = ${gen} AND session IS NULL AND path >= ${lower} AND path < ${upper} LIMIT 1`;
   }
 
+  /** Not an open commit that is finished or has ended: what is uploaded into it has nowhere to go. */
+  #takesUploads(openCommit: string | null, gen: number): boolean {
+    if (openCommit === null) return true;
+    return this.sql
+      .has`SELECT 1 FROM sessions WHERE id = ${openCommit} AND gen = ${gen} AND state < ${UNFINISHED_BELOW}`;
+  }
+
   progress(upload: string): string | null {
     const row = this.sql.first<{ progress: string | null }>`
       SELECT progress FROM multiparts WHERE upload = ${upload}`;
@@ -110,9 +120,9 @@ export class MultipartStore extends Store {
     this.sql.run`UPDATE multiparts SET progress = ${progress} WHERE upload = ${upload}`;
   }
 
+  /** Its parts are not forgotten. */
   forget(upload: string): void {
     this.sql.run`DELETE FROM multiparts WHERE upload = ${upload}`;
-    this.parts.forget(upload);
   }
 }
 
@@ -193,7 +203,11 @@ class PartStore extends Store {
     return rows.slice(0, tooMany < 0 ? rows.length : tooMany).map(({ number }) => number);
   }
 
-  forget(upload: string): void {
-    this.sql.run`DELETE FROM parts WHERE upload = ${upload}`;
+  /** Forgets so many of an upload at most, and returns how many those were. */
+  forget(upload: string, atMost: number): number {
+    const forgotten = this.sql.all`
+      DELETE FROM parts WHERE upload = ${upload}
+        AND number IN (SELECT number FROM parts WHERE upload = ${upload} LIMIT ${atMost}) RETURNING number`;
+    return forgotten.length;
   }
 }

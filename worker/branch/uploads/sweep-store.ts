@@ -144,12 +144,12 @@ export class SweepStore extends Store {
     }
   }
 
-  /** The first of the manifests that are about to be deleted, from a name on. */
-  doomedFrom(blob: string): JsonBlob | undefined {
-    const row = this.sql.first<{ blob: string }>`
-      SELECT blob FROM condemned
+  /** The first of the manifests that are about to be deleted, from a name on, and how often that has failed. */
+  doomedFrom(blob: string): (JsonBlob & { readonly tries: number }) | undefined {
+    const row = this.sql.first<{ blob: string; tries: number }>`
+      SELECT blob, tries FROM condemned
       WHERE blob >= ${blob} AND sure = 1 AND instr(blob, '.manifest.') > 0 ORDER BY blob LIMIT 1`;
-    return row && { blob: row.blob, length: manifestBytes(row.blob) ?? 0 };
+    return row && { ...row, length: manifestBytes(row.blob) ?? 0 };
   }
 
   /** Names were listed, and these are not accounted for. */

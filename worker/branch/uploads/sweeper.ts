@@ -167,13 +167,20 @@ export class Sweeper {
     });
   }
 
-  /** The same of a manifest that is condemned: when it is due the collector deletes it, and what it lists. */
+  /**
+   * The same of a manifest that is condemned: when it is due the collector deletes it, and what it lists. If the collector
+   * could not read it either, its readers have had their time, and nobody needs spared what it lists.
+   */
   async #spareByCondemned(sweep: Sweep): Promise<void> {
     const { sweeps } = this.#options.ledger;
     const manifest = sweeps.hasOrphans() ? sweeps.doomedFrom(sweep.doomed) : undefined;
     if (!manifest) return this.#guarded(sweep, () => sweeps.nextPhase(sweep));
     const read = manifest.blob === sweep.doomed ? sweep.pages : 0;
-    const named = await this.#named(manifest, read);
+    const named = await this.#named(manifest, read).catch((error) => {
+      if (manifest.tries === 0) throw error;
+      console.warn(`what the condemned manifest ${manifest.blob} lists is not spared: ${error}`);
+      return undefined;
+    });
     this.#guarded(sweep, () => {
       sweeps.spare(named?.blobs ?? []);
       const more = named?.isLast === false;

@@ -13,6 +13,8 @@ import type { SweepStore } from "./sweep-store.ts";
 const ULID_TIME_LENGTH = 10;
 /** Bytes of bodies as they are stored that one answer holds: well below what one call can carry. */
 const ANSWER_BYTES = 8 * 1024 * 1024;
+/** Most contents, and parts, that one transaction takes from uploads that ended. */
+export const RELEASED = 500;
 
 export interface UploadRow {
   readonly id: string;
@@ -23,10 +25,21 @@ export interface UploadRow {
 
 type NewUpload = UploadRow & { readonly now: number };
 
+/** How an upload that has ended gives up what it holds: so many contents, and parts, at most. */
+interface Giving {
+  readonly gen: number;
+  /** Whether it may have parts. */
+  readonly multipart: 0 | 1;
+  readonly atMost: number;
+}
+
 /**
  * Open uploads, and the contents that they hold until a file has them. A closed upload has no row. That of a lost lease
  * keeps it for as long as a call under the lease may be on its way: else such a call would open another one, which
  * nobody would end.
+ *
+ * An upload ends in one transaction for all who ask for it. Of what it holds that takes no more than it should: the rest
+ * is given up in slices by the alarm. Nothing is added meanwhile, since nobody finds the upload open.
  */
 export class UploadStore extends Store {
   readonly #contents: ContentStore;
@@ -34,6 +47,7 @@ export class UploadStore extends Store {
   readonly #sweeps: SweepStore;
   /** When this instance of the object came up, as ids of uploads begin. */
   readonly #since = encodeTime(Date.now(), ULID_TIME_LENGTH);
+  #mayHaveEnded = false;
 
   constructor(
     sql: Sql,
@@ -189,32 +203,46 @@ export class UploadStore extends Store {
     return bodies;
   }
 
-  /** Ends an upload that ran out. If its lease is lost, it only gives up what it holds: the row stays for its time. */
-  end(id: string, now: number): void {
+  /**
+   * Ends an upload that ran out. If its lease is lost, it only gives up what it holds: the row stays for its time. Returns how
+   * much it has given up of what it holds, which is so much `atMost`.
+   */
+  end(id: string, { now, atMost }: { now: number; atMost: number }): number {
     const lost = this.sql.first<{ gen: number }>`
       UPDATE uploads SET due = ${now + UPLOAD_LEASE_MS}
       WHERE id = ${id} AND lost = 1 AND EXISTS (SELECT 1 FROM holds WHERE upload = ${id}) RETURNING gen`;
-    if (lost) this.#releaseAll(id, lost.gen);
-    else this.#close(id, { now, leaves: "its-body" });
+    if (!lost) return this.#close(id, { now, leaves: "its-body", atMost });
+    return this.#giveUp(id, { gen: lost.gen, multipart: 0, atMost });
   }
 
   /**
    * Ends an upload and releases what it holds. `leaves`: blobs that nothing names may be left of it; absent if whoever
-   * wrote them has said nothing of it.
+   * wrote them has said nothing of it. Returns as `end` does.
    */
-  close(id: string, now: number, { leaves = false }: { readonly leaves?: boolean | undefined } = {}): void {
-    this.#close(id, { now, leaves: leaves ? "some" : "none" });
+  close(
+    id: string,
+    now: number,
+    {
+      leaves = false,
+      atMost = RELEASED,
+    }: { readonly leaves?: boolean | undefined; readonly atMost?: number } = {},
+  ): number {
+    return this.#close(id, { now, leaves: leaves ? "some" : "none", atMost });
   }
 
   /** `its-body`: it ran out, so that the body it was for never came to its end. Parts of one end by themselves. */
-  #close(id: string, { now, leaves }: { now: number; leaves: "none" | "some" | "its-body" }): void {
-    const upload = this.sql.first<{ gen: number; multipart: number }>`
+  #close(
+    id: string,
+    { now, leaves, atMost }: { now: number; leaves: "none" | "some" | "its-body"; atMost: number },
+  ): number {
+    const upload = this.sql.first<{ gen: number; multipart: 0 | 1 }>`
       DELETE FROM uploads WHERE id = ${id} RETURNING gen, multipart`;
-    if (!upload) return;
+    if (!upload) return 0;
     if (upload.multipart) this.#multiparts.forget(id);
-    this.#releaseAll(id, upload.gen);
+    const given = this.#giveUp(id, { ...upload, atMost });
     const some = leaves === "some" || (leaves === "its-body" && !upload.multipart) || this.#isOfEarlier(id);
     if (some) this.#sweeps.mark(upload.gen, now);
+    return given;
   }
 
   /** Whether an earlier instance opened it, which may have died with the gateway: then a body may have been cut off. */
@@ -233,7 +261,7 @@ export class UploadStore extends Store {
     const isLeased = this.sql.run`
       UPDATE uploads SET lost = 1, due = ${now + UPLOAD_LEASE_MS} WHERE id = ${id} AND lease IS NOT NULL`;
     if (isLeased) {
-      this.#releaseAll(id, upload.gen);
+      this.#giveUp(id, { gen: upload.gen, multipart: 0, atMost: RELEASED });
       if (this.#isOfEarlier(id)) this.#sweeps.mark(upload.gen, now);
     } else this.close(id, now);
   }
@@ -244,16 +272,56 @@ export class UploadStore extends Store {
       DELETE FROM holds WHERE upload = ${id}
         AND lower(hex(digest)) || '-' || size NOT IN (SELECT value FROM json_each(${JSON.stringify(names)}))
       RETURNING lower(hex(digest)) || '-' || size AS name`;
-    if (given.length > 0) {
-      const once = given.map(({ name }) => [name, 1] as const);
-      this.#contents.releaseMany(once, gen);
-    }
+    this.#release(given, gen);
     return given.length > 0;
   }
 
-  #releaseAll(id: string, gen: number): void {
-    const held = this.#contents.releaseHeld(id, gen);
-    if (held) this.sql.run`DELETE FROM holds WHERE upload = ${id}`;
+  /** Gives up some more of what uploads that ended hold: so many contents and parts at most. */
+  releaseEnded(atMost: number): void {
+    for (let room = atMost; room > 0; ) {
+      const next = this.sql.first<{ upload: string; gen: number }>`SELECT upload, gen FROM ended LIMIT 1`;
+      this.#mayHaveEnded = next !== undefined;
+      if (!next) return;
+      const given = this.#giveSome(next.upload, { gen: next.gen, multipart: 1, atMost: room });
+      if (given < room) this.sql.run`DELETE FROM ended WHERE upload = ${next.upload}`;
+      room -= Math.max(given, 1);
+    }
+  }
+
+  /** Whether any upload that ended still holds something, also one that an earlier instance left. */
+  get hasEnded(): boolean {
+    return this.sql.has`SELECT 1 FROM ended LIMIT 1`;
+  }
+
+  /** Whether this instance may have left such an upload to the alarm. */
+  get mayHaveEnded(): boolean {
+    return this.#mayHaveEnded;
+  }
+
+  /** Gives up what an upload holds that ends: so much at most, and the rest is for `releaseEnded`. Returns how much that was. */
+  #giveUp(id: string, giving: Giving): number {
+    const given = this.#giveSome(id, giving);
+    if (given < giving.atMost) return given;
+    this.sql.run`INSERT INTO ended (upload, gen) VALUES (${id}, ${giving.gen}) ON CONFLICT DO NOTHING`;
+    this.#mayHaveEnded = true;
+    return given;
+  }
+
+  /** Returns how many contents or parts those were, whichever are more. */
+  #giveSome(id: string, { gen, multipart, atMost }: Giving): number {
+    const given = this.sql.all<{ name: string }>`
+      DELETE FROM holds WHERE upload = ${id}
+        AND (digest, size) IN (SELECT digest, size FROM holds WHERE upload = ${id} LIMIT ${atMost})
+      RETURNING lower(hex(digest)) || '-' || size AS name`;
+    this.#release(given, gen);
+    const parts = multipart ? this.#multiparts.parts.forget(id, atMost) : 0;
+    return Math.max(given.length, parts);
+  }
+
+  #release(contents: readonly { readonly name: string }[], gen: number): void {
+    if (contents.length === 0) return;
+    const once = contents.map(({ name }) => [name, 1] as const);
+    this.#contents.releaseMany(once, gen);
   }
 
   #byLease(lease: string): (UploadRow & { readonly lost: 0 | 1 }) | undefined {

@@ -23,10 +23,11 @@ export async function verify(request: SignableRequest, options: VerifyOptions): 
   const found = options.keys.find(claim.keyId);
   const key = found instanceof Promise ? await found : found;
   if (key === undefined) {
+    const why = options.keys.obstacle?.(claim.keyId) ?? "check AWS_ACCESS_KEY_ID";
     return {
       ok: false,
       code: "InvalidAccessKeyId",
-      message: `The access key id '${claim.keyId}' is not known here: check AWS_ACCESS_KEY_ID.`,
+      message: `The access key id '${claim.keyId}' is not known here: ${why}.`,
     };
   }
   const signingKey = options.signingKeys.get({

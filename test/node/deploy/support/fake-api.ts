@@ -29,6 +29,10 @@ interface Fault {
  */
 export class FakeApi {
   uploaded: Uploaded | undefined;
+  /** Whether the upload has maps of its sources. */
+  hasSourceMaps = false;
+  /** Whether each version has an address of its own, as an account may have it by default. */
+  previews = true;
   /** Instead of the answer to a listing of secrets. */
   secretsFault: Fault | undefined;
   readonly unexpected: string[] = [];
@@ -101,15 +105,21 @@ export class FakeApi {
         return { jwt: "completion-token", buckets: [] };
       case `PUT ${script}`:
         this.uploaded = JSON.parse(/name="metadata"[^{]*(\{.*?\})\r\n--/s.exec(body)?.[1] ?? "null");
+        this.hasSourceMaps = body.includes("application/source-map");
         return { id: "version-1", deployment_id: "deployment-1", startup_time_ms: 1 };
       case `PATCH ${script}/script-settings`:
         return {};
       case "GET /account/workers/workers/sluice":
-        return { id: "worker-1", name: "sluice", subdomain: { enabled: true, previews_enabled: false } };
+        return {
+          id: "worker-1",
+          name: "sluice",
+          subdomain: { enabled: true, previews_enabled: this.previews },
+        };
       case "GET /account/workers/subdomain":
         return { subdomain: "example" };
       case `POST ${script}/subdomain`:
-        return { enabled: true, previews_enabled: false };
+        this.previews = JSON.parse(body).previews_enabled;
+        return { enabled: true, previews_enabled: this.previews };
       case `GET ${script}/deployments`:
         return { deployments: [] };
       default:

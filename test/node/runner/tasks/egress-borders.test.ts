@@ -12,6 +12,15 @@ import { sampled } from "../../../support/suite.ts";
 import { MemoryGateway } from "./support/memory-gateway.ts";
 import { strangersKey } from "./support/stores.ts";
 
+vi.mock("node:os", async (load) => {
+  const os = await load<typeof import("node:os")>();
+  return { ...os, networkInterfaces: vi.fn(os.networkInterfaces) };
+});
+
+/** Of the machine that runs these tests. To the border it has none, so that its addresses can stand for those of others. */
+const INTERFACES = networkInterfaces();
+vi.mocked(networkInterfaces).mockReturnValue({});
+
 const GATEWAY_KEY = "THE-GATEWAYS-KEY";
 /** Keys for every kind of store. */
 const KEYS = {
@@ -182,6 +191,20 @@ describe("the border", () => {
     "fd12::1",
   ])("has %s on the other side", (address) => expect(isLocalAddress(address)).toBe(false));
 
+  test("has the addresses of this machine's interfaces on this side, also of one that has just come", () => {
+    const at = (address: string, family: "IPv4" | "IPv6") =>
+      [{ address, family }] as ReturnType<typeof networkInterfaces>[string];
+    const addresses = ["10.20.30.40", "::ffff:10.20.30.40", "fd12::40", "fd12:0:0::0040"];
+    expect(addresses.map(isLocalAddress)).toEqual([false, false, false, false]);
+    vi.mocked(networkInterfaces).mockReturnValue({ a: at("10.20.30.40", "IPv4"), b: at("fd12::40", "IPv6") });
+    try {
+      expect(addresses.map(isLocalAddress)).toEqual([true, true, true, true]);
+      expect(["10.20.30.41", "fd12::41"].map(isLocalAddress)).toEqual([false, false]);
+    } finally {
+      vi.mocked(networkInterfaces).mockReturnValue({});
+    }
+  });
+
   const crossings = [
     { at: "127.0.0.1", kind: "s3", URL: "s3://bucket/dir" },
     { at: "127.0.0.1", kind: "gs", URL: "gs://bucket/dir" },
@@ -221,7 +244,7 @@ describe("the border", () => {
     expect(asked).toHaveLength(1);
   });
 
-  const own = Object.values(networkInterfaces())
+  const own = Object.values(INTERFACES)
     .flatMap((addresses) => addresses ?? [])
     .find(({ family, internal, address }) => family === "IPv4" && !internal && !isLocalAddress(address));
 

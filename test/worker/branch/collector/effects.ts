@@ -14,6 +14,9 @@ export const realNow: () => number = Date.now;
 /** So far the clock is ahead at first that no alarm ever rings by itself: the test rings them. */
 const AHEAD_MS = 10 * 365 * 24 * 60 * 60 * 1000;
 
+/** How long effects may take that were under way at a death: a store of the test takes milliseconds. */
+const LAST_EFFECTS_MS = 1000;
+
 export type AnyStub = DurableObjectStub<undefined>;
 
 /** A death before the effect of this number, counted from 1: of everything, or, after that effect, of the object that had it. */
@@ -110,7 +113,9 @@ export class Effects {
     // An object that dies takes with it whoever waits for it.
     for (const object of objects()) await abort(object);
     await done;
-    await Promise.allSettled(this.#underWay);
+    // What an object had begun in a store may still happen there, but who would tell of it may have died with the object.
+    await Promise.race([Promise.allSettled(this.#underWay), scheduler.wait(LAST_EFFECTS_MS)]);
+    this.#underWay.clear();
     this.#isDead = false;
     this.#corpse = undefined;
     for (const index of objects().keys()) await answered(() => objects()[index]);

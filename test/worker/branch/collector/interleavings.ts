@@ -244,8 +244,9 @@ const WRONG_REFS = `
     SELECT count(*) FROM staged JOIN sessions ON sessions.number = staged.session
     WHERE gone = 0 AND staged.digest = contents.digest AND staged.size = contents.size AND sessions.gen = contents.gen
   ) + (
-    SELECT count(*) FROM holds JOIN uploads ON uploads.id = holds.upload
-    WHERE holds.digest = contents.digest AND holds.size = contents.size AND uploads.gen = contents.gen
+    SELECT count(*) FROM holds
+    JOIN (SELECT id, gen FROM uploads UNION SELECT upload, gen FROM ended) AS holders ON holders.id = holds.upload
+    WHERE holds.digest = contents.digest AND holds.size = contents.size AND holders.gen = contents.gen
   ) + (
     SELECT count(*) FROM contents AS keeper CROSS JOIN json_each(keeper.keeps) AS kept
     WHERE kept.value = lower(hex(contents.digest)) || '-' || contents.size AND keeper.gen = contents.gen

@@ -465,6 +465,8 @@ const OF_BRANCHES = [
   "condemned",
   "holds",
   "uploads",
+  "parts",
+  "ended",
   "staged",
   "sessions",
   "tags",

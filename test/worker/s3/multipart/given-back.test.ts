@@ -328,7 +328,7 @@ describe("a crash", () => {
   const POINTS: [what: string, statement: RegExp, ofAbort: boolean][] = [
     ["before the upload is closed", /^\s*DELETE FROM uploads/, true],
     ["before its parts are forgotten", /^\s*DELETE FROM parts/, true],
-    ["before what it holds is released", /^\s*UPDATE contents SET refs = refs - 1 FROM holds/, true],
+    ["before what it holds is released", /^\s*UPDATE contents SET refs = refs - released\.value/, true],
     ["before a dead content goes", /^\s*DELETE FROM contents/, true],
     ["before its blobs are condemned", /^\s*INSERT INTO condemned/, true],
     [

@@ -1,3 +1,4 @@
+import { decodeTime } from "ulid";
 import { Store } from "../../../sqlite/store.ts";
 import type { Position } from "../../tree/commit-store.ts";
 
@@ -32,6 +33,13 @@ export class ExportStore extends Store {
   /** Whether one reads a generation: nothing of that may go meanwhile. */
   reads(gen: number, now: number): boolean {
     return this.sql.has`SELECT 1 FROM exports WHERE gen = ${gen} AND due > ${now} LIMIT 1`;
+  }
+
+  /** When the first one that reads a generation began; undefined if none does. Ids begin with that time. */
+  since(gen: number, now: number): number | undefined {
+    const first = this.sql.first<{ id: string | null }>`
+      SELECT min(id) AS id FROM exports WHERE gen = ${gen} AND due > ${now}`;
+    return first?.id ? decodeTime(first.id) : undefined;
   }
 
   /** Forgets those whose readers are gone. */

@@ -255,6 +255,8 @@ function fileFault(
   for (const [index, file] of files.entries()) {
     const fault = placeFault(file, before) ?? lifeFault(file, head) ?? contentFault(file);
     if (fault !== undefined) return badPage(`files[${index}]`, `'${file.path}' ${fault}`);
+    const parts = partsFault(file);
+    if (parts !== undefined) return badPage(`files[${index}][5].parts.sizes`, parts);
     before = file;
   }
   return undefined;
@@ -279,6 +281,14 @@ function lifeFault({ born, died, more }: ImportedFile, head: number): string | u
 function contentFault({ path, digest, size, more }: ImportedFile): string | undefined {
   const isFit = hasContent({ path, more }) || (digest === EMPTY_DIGEST && size === 0);
   return pathFault(path) === undefined && isFit ? undefined : "can't be stored";
+}
+
+/** A read of a part takes its place from these sizes: wrong ones would end behind the file, or leave some of it out. */
+function partsFault({ path, size, attributes: { parts } }: ImportedFile): string | undefined {
+  if (!parts) return undefined;
+  const together = parts.sizes.reduce((sum, [each, count]) => sum + BigInt(each) * BigInt(count), 0n);
+  if (together === BigInt(size)) return undefined;
+  return `must add up to the file's size: the parts of '${path}' have ${together} bytes together, and the file has ${size}. The archive was altered or is damaged: export the repo again, or import an archive that is as it was written.`;
 }
 
 /** Readers look up the commits that rows came and went with. */

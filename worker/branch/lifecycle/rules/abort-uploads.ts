@@ -2,9 +2,10 @@ import type { LifecycleRule } from "../../../core/lifecycle-rules.ts";
 import type { Tx } from "../../../sqlite/transaction.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { rangeOf } from "../../tree/path-ranges.ts";
+import { RELEASED } from "../../uploads/upload-store.ts";
 import type { Round, RoundWork } from "./round-store.ts";
 
-/** Most uploads that one slice looks at, and that it ends, each of which may have 10,000 parts. */
+/** Most uploads that one slice looks at, and that it ends. */
 const UPLOADS = 500;
 const ENDED = 5;
 
@@ -32,13 +33,14 @@ export function abortSlice(
   const cutoff = work.cutoff ?? Number.NEGATIVE_INFINITY;
   let [at, ended, oldest] = [{ path: work.path, upload: work.upload }, 0, work.oldest];
   let through = begun.length < UPLOADS;
+  let room = RELEASED;
   for (const { path, upload, initiatedAt } of begun) {
     if (ended === ENDED) {
       through = false;
       break;
     }
     if (initiatedAt < cutoff) {
-      ledger.uploads.close(upload, now);
+      room -= ledger.uploads.close(upload, now, { atMost: room });
       ended++;
     } else oldest = Math.min(oldest ?? initiatedAt, initiatedAt);
     at = { path, upload };

@@ -1,0 +1,113 @@
+import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { describe, expect, test } from "vitest";
+import { forkOf } from "../branch/fork-support.ts";
+import { freshBranch, put } from "../branch/support.ts";
+import { commit, makePipeline, makeRepo, master } from "../pipeline/support.ts";
+import { type Call, good } from "./support.ts";
+
+/** What holds most of the history of a repo's branch back, in words. */
+async function holderOf(repo: string, call: Call = {}): Promise<string | undefined> {
+  const { branches } = await good(`GET /repos/${repo}/usage`, call);
+  return branches[0].contents.holder?.what;
+}
+
+const readerOf = (repo: string): Call => ({ caller: { scope: { level: "read", repos: [repo] } } });
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+describe("what holds most of a history back", () => {
+  test("is named with its pipeline and job, how long that waits and for what", async () => {
+    await makeRepo("waits-in");
+    await makePipeline({ name: "waits", globs: { "waits-in": "/*" } });
+    for (const text of ["1", "2", "3"]) await commit("waits-in", { a: text });
+    await master("waits-in").configure({ keep: { commits: 1 } });
+    await runInDurableObject(env.BRANCH.getByName("master.waits-in"), (_, { storage: { sql } }) => {
+      sql.exec("UPDATE commits SET created_at = created_at - ?", 9 * DAY_MS);
+    });
+    const held = async () => {
+      // The branch hears of the job by an alarm.
+      await runDurableObjectAlarm(env.PIPELINE.getByName("waits"));
+      return await holderOf("waits-in");
+    };
+    await expect.poll(held).toMatch(/^the job \w+ of the pipeline waits, for 9 days: \S+/);
+  });
+
+  test("names a pipeline only to keys that may read its repo", async () => {
+    await makeRepo("held-up");
+    await commit("held-up", { a: "1" });
+    await master("held-up").subscribe({ uid: "u", pipeline: "hidden-reader" });
+    await master("held-up").configure({ keep: { commits: 1 } });
+    for (let n = 2; n <= 5; n++) await commit("held-up", { a: String(n) });
+    expect(await holderOf("held-up")).toContain("the pipeline hidden-reader");
+    const told = await holderOf("held-up", readerOf("held-up"));
+    expect(told).toContain("a pipeline that you may not read");
+    expect(told).not.toContain("hidden-reader");
+  });
+
+  test("names a branch that was made from a commit only to keys that may read its repo", async () => {
+    await makeRepo("held-root");
+    const id = await commit("held-root", { a: "1" });
+    await forkOf("master.held-root", { bucket: "master.hidden-fork", commit: id });
+    for (let n = 2; n <= 4; n++) await commit("held-root", { a: String(n) });
+    await master("held-root").configure({ keep: { commits: 1 } });
+    await expect
+      .poll(() => holderOf("held-root"))
+      .toContain(`the commit ${id}, which the branch master.hidden-fork, made from it names`);
+    const told = await holderOf("held-root", readerOf("held-root"));
+    expect(told).toContain(`the commit ${id}, which a branch of another repo, made from it names`);
+  });
+
+  test("names a pipeline that starts after a commit only to keys that may read its repo", async () => {
+    await makeRepo("held-start");
+    const id = await commit("held-start", { a: "1" });
+    const starts = [{ commit: id, generation: 1, seq: 1 }];
+    await master("held-start").subscribe({ uid: "u", pipeline: "hidden-late", starts });
+    for (let n = 2; n <= 4; n++) await commit("held-start", { a: String(n) });
+    await master("held-start").need({ uid: "u", generation: 1, seq: 4, job: null, starts });
+    await master("held-start").configure({ keep: { commits: 1 } });
+    await expect
+      .poll(() => holderOf("held-start"))
+      .toContain(`the commit ${id}, which the pipeline hidden-late, starting after it names`);
+    const told = await holderOf("held-start", readerOf("held-start"));
+    expect(told).toContain(
+      `the commit ${id}, which a pipeline that you may not read, starting after it names`,
+    );
+  });
+
+  test("names an export that is under way, and for how long", async () => {
+    await makeRepo("held-export");
+    for (const text of ["1", "2", "3"]) await commit("held-export", { a: text });
+    expect(await master("held-export").beginExport()).toMatchObject({ ok: true });
+    await master("held-export").configure({ keep: { commits: 1 } });
+    expect(await holderOf("held-export")).toBe("an export that is under way, for 0 hours");
+  });
+
+  test("is told of a deleted branch as long as something of it is there", async () => {
+    await makeRepo("held-past");
+    const past = await freshBranch("past.held-past");
+    const id = await put(past, "a", "1");
+    const { branch: fork } = await forkOf("past.held-past", { bucket: "master.past-fork" });
+    await past.destroy();
+    const branches = async (query = "") => (await good(`GET /repos/held-past/usage${query}`)).branches;
+    await expect
+      .poll(() => branches())
+      .toMatchObject([
+        { name: "master" },
+        {
+          name: "past",
+          deleted: true,
+          contents: {
+            history: { count: 1, bytes: 1 },
+            holder: {
+              kind: "commit",
+              what: `the commit ${id}, from before the branch was deleted, which the branch master.past-fork, made from it names, for 0 hours`,
+              versions: 1,
+            },
+          },
+        },
+      ]);
+    expect(await branches("?sizes=true")).toMatchObject([{ name: "master" }]);
+    await fork.destroy();
+    await expect.poll(() => branches()).toHaveLength(1);
+  });
+});
