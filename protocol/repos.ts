@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { CommitName, Name } from "./names.ts";
 
-/** `GET /api/v1/repos`: by name. */
+/**
+ * `GET /api/v1/repos?deleted=true`: by name; with `deleted`, behind them some without branches, all of whose branches are deleted.
+ */
 export const RepoList = z.object({
   repos: z.array(z.object({ name: z.string(), branches: z.array(z.string()) })),
 });

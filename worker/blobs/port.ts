@@ -80,3 +80,17 @@ export class ShortBlobError extends Error {
     this.name = "ShortBlobError";
   }
 }
+
+/** Deletes blobs one by one: a manifest takes nothing along. */
+export async function deleteEach(
+  store: BlobStore,
+  blobs: readonly string[],
+): Promise<{ readonly gone: string[]; readonly held: HeldBack[] }> {
+  try {
+    await store.delete(blobs);
+    return { gone: [...blobs], held: [] };
+  } catch (error) {
+    const left = new Set(error instanceof NotDeletedError ? error.names : blobs);
+    return { gone: blobs.filter((blob) => !left.has(blob)), held: [{ blobs: [...left], error }] };
+  }
+}

@@ -1,6 +1,6 @@
 import { manifestBytes } from "./blob-name.ts";
 import { deleteManifest } from "./manifest.ts";
-import { type BlobStore, type HeldBack, NotDeletedError, type Removed, type UnwantedBlob } from "./port.ts";
+import { type BlobStore, deleteEach, type Removed, type UnwantedBlob } from "./port.ts";
 
 /** Most pages of manifests that one call deletes with their chunks: some 250 calls to R2. */
 const PAGES = 50;
@@ -11,16 +11,7 @@ const PAGES = 50;
  */
 export async function removeBlobs(store: BlobStore, unwanted: readonly UnwantedBlob[]): Promise<Removed> {
   const chunks = unwanted.map(({ blob }) => blob).filter((blob) => manifestBytes(blob) === undefined);
-  const gone: string[] = [];
-  const held: HeldBack[] = [];
-  try {
-    await store.delete(chunks);
-    gone.push(...chunks);
-  } catch (error) {
-    const left = new Set(error instanceof NotDeletedError ? error.names : chunks);
-    gone.push(...chunks.filter((blob) => !left.has(blob)));
-    held.push({ blobs: [...left], error });
-  }
+  const { gone, held } = await deleteEach(store, chunks);
   let pages = PAGES;
   for (const { blob, borrowed } of unwanted) {
     const length = manifestBytes(blob);

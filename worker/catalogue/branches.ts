@@ -24,7 +24,7 @@ type StoredRow = Omit<BranchRow, "forking"> & { readonly forking: 0 | 1 };
 export const BRANCHES_PROBE =
   "SELECT repo, branch, version, deleted, created_at, forking FROM branches LIMIT 0";
 
-/** Most deleted branches of a repo that one call asks what is left of them. */
+/** Most deleted branches of a repo, and most repos all of whose branches are deleted, that one call names. */
 const DELETED_AT_ONCE = 100;
 
 /** Which branches there are. A repo exists while it has a branch. */
@@ -107,6 +107,18 @@ export class BranchTable {
       .bind(repo, DELETED_AT_ONCE)
       .all<{ branch: string }>();
     return results.map(({ branch }) => branch);
+  }
+
+  /** The names of repos all of whose branches are deleted: those in which one was made last. Only of `repos` if that is given. */
+  async deletedRepos(repos: readonly string[] | null): Promise<string[]> {
+    const { results } = await this.#db
+      .prepare(
+        `SELECT repo FROM branches WHERE ?1 IS NULL OR repo IN (SELECT value FROM json_each(?1))
+         GROUP BY repo HAVING min(deleted) = 1 ORDER BY max(created_at) DESC, repo LIMIT ?2`,
+      )
+      .bind(repos && JSON.stringify(repos), DELETED_AT_ONCE)
+      .all<{ repo: string }>();
+    return results.map(({ repo }) => repo);
   }
 
   /** Whether a repo exists. */

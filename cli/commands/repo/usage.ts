@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { bucketName } from "../../../protocol/names.ts";
 import { type BranchUsage, RepoList, RepoUsage, type Space } from "../../../protocol/repos.ts";
-import { type Client, encodePath } from "../../gateway/client.ts";
+import { type Client, encodePath, GatewayError } from "../../gateway/client.ts";
 import { catalogueSpace, isAlmostFull } from "../../gateway/usage.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
@@ -22,9 +22,8 @@ export function addRepoUsage(group: Command): void {
     .action((repo: string | undefined, options: ClientOptions) =>
       withClient(options, async (client) => {
         const usages: OneUsage[] = [];
-        for (const one of repo === undefined ? await reposOf(client) : [repo]) {
-          usages.push({ repo: one, ...(await usageOf(client, one)) });
-        }
+        if (repo !== undefined) usages.push({ repo, ...(await usageOf(client, repo)) });
+        else for await (const one of everyUsage(client)) usages.push(one);
         const catalogue = repo === undefined ? await catalogueSpace(client) : undefined;
         if (options.json) return printJson({ repos: usages, ...(catalogue && { catalogue }) });
         print(usages);
@@ -39,9 +38,17 @@ export function addRepoUsage(group: Command): void {
   );
 }
 
-async function reposOf(client: Client): Promise<string[]> {
-  const { repos } = await client.call(RepoList, { method: "GET", path: "/repos" });
-  return repos.map((each) => each.name);
+async function* everyUsage(client: Client): AsyncGenerator<OneUsage> {
+  const asked = { method: "GET", path: "/repos", query: { deleted: "true" } } as const;
+  const { repos } = await client.call(RepoList, asked);
+  for (const { name: repo } of repos) {
+    try {
+      yield { repo, ...(await usageOf(client, repo)) };
+    } catch (error) {
+      // It was deleted, and nothing of it is left.
+      if (!(error instanceof GatewayError && error.status === 404)) throw error;
+    }
+  }
 }
 
 function usageOf(client: Client, repo: string): Promise<RepoUsage> {

@@ -204,3 +204,16 @@ describe("a branch with a long history", () => {
     expect(String(await s3.get(bucket, "a"))).toBe("version 4");
   });
 });
+
+test("`repo usage` shows a deleted repo until its bytes are gone", async () => {
+  const bucket = "master.gone-soon";
+  await s3.createBucket(bucket);
+  await s3.put(bucket, "blob", randomBytes(BLOB_BYTES));
+  await cli("rb", "--force", `s3://${bucket}`);
+  await eventually("its blob was condemned", async () => {
+    const rows = (await cli("repo", "usage")).split("\n");
+    return rows.some((row) => /^s3:\/\/master\.gone-soon \(deleted\) +- +- +- +1 \(4\.9 KiB\) /.test(row));
+  });
+  expect(await cli("repo", "usage", "gone-soon")).toContain(`s3://${bucket} (deleted)`);
+  expect(await cli("repo", "list")).not.toContain("gone-soon");
+});

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { forkOf } from "../branch/fork-support.ts";
 import { freshBranch, put } from "../branch/support.ts";
 import { commit, makePipeline, makeRepo, master } from "../pipeline/support.ts";
-import { type Call, good } from "./support.ts";
+import { api, type Call, good } from "./support.ts";
 
 /** What holds most of the history of a repo's branch back, in words. */
 async function holderOf(repo: string, call: Call = {}): Promise<string | undefined> {
@@ -109,5 +109,27 @@ describe("what holds most of a history back", () => {
     expect(await branches("?sizes=true")).toMatchObject([{ name: "master" }]);
     await fork.destroy();
     await expect.poll(() => branches()).toHaveLength(1);
+  });
+
+  test("is told of a repo that is deleted as long as something of it is there", async () => {
+    const only = await freshBranch("master.held-rest");
+    await put(only, "a", "1");
+    const { branch: fork } = await forkOf("master.held-rest", { bucket: "master.rest-fork" });
+    await only.destroy();
+    const named = async (query: string, call: Call = {}): Promise<string[]> =>
+      (await good(`GET /repos${query}`, call)).repos.map(({ name }: { name: string }) => name);
+    await expect.poll(() => named("")).not.toContain("held-rest");
+    expect(await named("?deleted=false")).not.toContain("held-rest");
+    const { repos } = await good("GET /repos?deleted=true");
+    expect(repos).toContainEqual({ name: "held-rest", branches: [] });
+    expect(await named("?deleted=true", readerOf("held-rest"))).toEqual(["held-rest"]);
+    expect(await named("?deleted=true", readerOf("rest-fork"))).toEqual(["rest-fork"]);
+    expect(await good("GET /repos/held-rest/usage")).toMatchObject({
+      branches: [{ name: "master", deleted: true, contents: { history: { count: 1, bytes: 1 } } }],
+      pipeline: null,
+    });
+    expect((await api("GET /repos/held-rest/usage?sizes=true")).status).toBe(404);
+    await fork.destroy();
+    await expect.poll(async () => (await api("GET /repos/held-rest/usage")).status).toBe(404);
   });
 });

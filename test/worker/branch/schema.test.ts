@@ -75,6 +75,7 @@ const ROWS: readonly (readonly string[])[] = [
   ["UPDATE condemned SET tries = 3"],
   ["UPDATE generations SET parent = NULL"],
   ["UPDATE starts SET stopped = 1, pipeline = 'p'"],
+  ["UPDATE sweeps SET tries = 2"],
 ];
 
 describe("migrations", () => {

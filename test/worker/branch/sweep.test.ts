@@ -3,6 +3,7 @@ import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test"
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { chunkBlobName, manifestBlobName, manifestBytes, newWrite } from "../../../worker/blobs/blob-name.ts";
 import type { Chunk, Content } from "../../../worker/blobs/content.ts";
+import { NotDeletedError } from "../../../worker/blobs/port.ts";
 import { R2BlobStore } from "../../../worker/blobs/stores.ts";
 import { UPLOAD_LEASE_MS } from "../../../worker/branch/contract.ts";
 import { BETWEEN_SWEEPS_MS, SWEEP_AFTER_MS } from "../../../worker/branch/uploads/sweep-store.ts";
@@ -20,6 +21,7 @@ import {
   startOpenCommit,
 } from "./support.ts";
 
+const MINUTE_MS = 60_000;
 const store = new R2BlobStore(env.BLOBS);
 
 let bucket = "";
@@ -378,6 +380,40 @@ describe("a sweep", () => {
     await allSwept();
     expect(await env.BLOBS.head(first)).toBeNull();
     expect(await env.BLOBS.head(kept)).not.toBeNull();
+  });
+
+  test("that can't delete an orphan takes the others, those of other generations, and comes back for it", async () => {
+    const warn = vi.spyOn(console, "warn").mockImplementation(() => {});
+    const [stuck, beside] = [await orphan(), await orphan()];
+    await branch.destroy();
+    await branch.create();
+    uid = await uidOf(branch);
+    const later = await orphan();
+    const real = R2BlobStore.prototype.delete;
+    const remove = vi.spyOn(R2BlobStore.prototype, "delete").mockImplementation(async function (
+      this: R2BlobStore,
+      names,
+    ) {
+      await real.call(
+        this,
+        names.filter((name) => name !== stuck),
+      );
+      if (names.includes(stuck)) throw new NotDeletedError([stuck], new Error("is locked"));
+    });
+    await branch.sweep({ remove: true });
+    await expect
+      .poll(async () => {
+        await letPass(["sweeps"], MINUTE_MS);
+        await runDurableObjectAlarm(branch);
+        return await env.BLOBS.head(later);
+      })
+      .toBeNull();
+    expect(await env.BLOBS.head(beside)).toBeNull();
+    expect(await env.BLOBS.head(stuck)).not.toBeNull();
+    expect(warn).toHaveBeenCalledWith(expect.stringContaining(`blob ${stuck} that nothing names`));
+    remove.mockRestore();
+    await allSwept();
+    expect(await env.BLOBS.head(stuck)).toBeNull();
   });
 
   test("leaves a content whose upload was committed while its folder was listed", async () => {

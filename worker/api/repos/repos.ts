@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { type BranchAddress, bucketName, parseBucketName } from "../../../protocol/names.ts";
 import {
   type BranchDetail,
@@ -25,16 +26,21 @@ import { permits } from "../../core/permissions.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { commitId } from "../commits/tags.ts";
-import { type ApiRequest, branchInPath, nameParam, noQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, nameParam, noQuery, readQuery } from "../request/api-request.ts";
 import { invalidField } from "../request/issues.ts";
 import { noteOf } from "../request/note.ts";
 import { readJson } from "../request/read-json.ts";
 
 const PAGE_ROWS = 1000;
 
+const ReposQuery = z.strictObject({
+  /** Also repos all of whose branches are deleted, of which something may be left. */
+  deleted: z.enum(["true", "false"], { error: "must be true or false" }).optional(),
+});
+
 /** `GET /repos`: the repos that the key is for. */
 export async function listRepos(asked: ApiRequest): Promise<Response> {
-  noQuery(asked);
+  const { deleted } = readQuery(asked, ReposQuery);
   const repos = new Map<string, string[]>();
   for await (const { repo, branch } of branchesOf(asked.context.catalogue, asked.caller.scope.repos)) {
     const branches = repos.get(repo);
@@ -42,6 +48,10 @@ export async function listRepos(asked: ApiRequest): Promise<Response> {
     else repos.set(repo, [branch]);
   }
   const list = [...repos].map(([name, branches]) => ({ name, branches }));
+  if (deleted === "true") {
+    const past = await asked.context.catalogue.branches.deletedRepos(asked.caller.scope.repos);
+    list.push(...past.map((name) => ({ name, branches: [] })));
+  }
   return Response.json({ repos: list } satisfies RepoList);
 }
 

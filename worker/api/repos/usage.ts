@@ -26,7 +26,7 @@ export async function catalogueUsage(asked: ApiRequest): Promise<Response> {
 
 /**
  * `GET /repos/{repo}/usage`: what each branch of a repo takes up, and what holds most of it back. Deleted ones are among them as
- * long as something of them is there.
+ * long as something of them is there, also if the repo has no other any more.
  */
 export async function repoUsage(asked: ApiRequest): Promise<Response> {
   const { sizes } = readQuery(asked, UsageQuery);
@@ -34,7 +34,7 @@ export async function repoUsage(asked: ApiRequest): Promise<Response> {
   const repo = nameParam(asked, "repo");
   const names: string[] = [];
   for await (const { branch } of branchesOf(context.catalogue, [repo])) names.push(branch);
-  if (names.length === 0) throw new ApiError("NoSuchRepo", `There is no repo '${repo}'.`);
+  const exists = names.length > 0;
   if (sizes !== "true") names.push(...(await context.catalogue.branches.deletedOf(repo)));
   const isLeaving = { at: false };
   const used = async (): Promise<RepoUsage> => {
@@ -46,6 +46,11 @@ export async function repoUsage(asked: ApiRequest): Promise<Response> {
     }
     return { branches, pipeline: await context.pipeline(repo).space() };
   };
+  if (!exists) {
+    const left = await used();
+    if (left.branches.length === 0) throw new ApiError("NoSuchRepo", `There is no repo '${repo}'.`);
+    return Response.json(left);
+  }
   return slowJson(used(), async () => {
     isLeaving.at = true;
   });

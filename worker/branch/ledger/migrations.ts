@@ -562,4 +562,8 @@ export const MIGRATIONS: readonly string[] = [
   -- The name of a pipeline that is stopped, which no subscriber tells any more; null if it is none, or was stopped before.
   ALTER TABLE starts ADD COLUMN pipeline TEXT;
   `,
+  `
+  -- How often orphans could not be deleted since it began.
+  ALTER TABLE sweeps ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
+  `,
 ];

@@ -112,12 +112,13 @@ export async function branchUsage(
     const generation = ledger.generations.get(gen);
     if (generation) all.push(await counted(ledger, { generation, isLive: gen === live?.gen, turn }));
   }
-  if (!live && all.every(({ sums }) => sums.size === 0)) return { ok: false, reason: "no-such-branch" };
   const total = (isOf: (owner: Sum["owner"]) => boolean): Amount =>
     all
       .flatMap(({ sums }) => [...sums])
       .reduce((sum, [owner, each]) => (isOf(owner) ? plus(sum, each) : sum), NONE);
   const [condemned = NONE] = ledger.sql.query<Amount>(CONDEMNED, []);
+  const isGone = !live && condemned.count === 0 && all.every(({ sums }) => sums.size === 0);
+  if (isGone) return { ok: false, reason: "no-such-branch" };
   const holders = all.flatMap((one) => [...holdersOf(ledger, { ...one, now: now() })]);
   return {
     ok: true,

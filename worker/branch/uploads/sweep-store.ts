@@ -35,6 +35,8 @@ export interface Sweep {
   readonly content: number;
   readonly doomed: string;
   readonly pages: number;
+  /** How often orphans could not be deleted since it began. */
+  readonly tries: number;
 }
 
 type SweepRow = Omit<Sweep, "removes" | "phase"> & { readonly removes: 0 | 1; readonly phase: number };
@@ -224,6 +226,17 @@ export class SweepStore extends Store {
       WHERE uid = ${uid}`;
   }
 
+  /** Some orphans could not be deleted: they are tried again. */
+  retry({ uid }: Sweep, due: number): void {
+    this.sql.run`UPDATE sweeps SET due = ${due}, tries = tries + 1 WHERE uid = ${uid} AND due IS NOT NULL`;
+  }
+
+  /** It goes on without these. They are for another sweep. */
+  leave({ uid }: Sweep, blobs: readonly string[], now: number): void {
+    this.sql.run`DELETE FROM orphans WHERE blob IN (SELECT value FROM json_each(${JSON.stringify(blobs)}))`;
+    this.sql.run`UPDATE sweeps SET again = ifnull(again, ${now + BETWEEN_SWEEPS_MS}) WHERE uid = ${uid}`;
+  }
+
   /** It can't go on now. */
   postpone({ uid }: Sweep, due: number): void {
     this.sql.run`UPDATE sweeps SET due = ${due} WHERE uid = ${uid} AND due IS NOT NULL`;
@@ -255,13 +268,13 @@ export class SweepStore extends Store {
     this.sql.run`DELETE FROM orphans`;
     this.sql.run`
       UPDATE sweeps SET began_at = ${now}, phase = 0, folder = 0, listed = '', seen = 0, found = 0,
-        found_bytes = 0
+        found_bytes = 0, tries = 0
       WHERE uid = ${uid}`;
   }
 
   #get(uid: string): Sweep | undefined {
     const row = this.sql.first<SweepRow>`
-      SELECT uid, began_at AS beganAt, removes, phase, folder, listed, content, doomed, pages
+      SELECT uid, began_at AS beganAt, removes, phase, folder, listed, content, doomed, pages, tries
       FROM sweeps WHERE uid = ${uid}`;
     return row && { ...row, removes: row.removes === 1, phase: PHASES[row.phase] ?? "names" };
   }

@@ -1,6 +1,6 @@
 import { BLOB_FOLDERS, blobFolder, parseBlobName } from "../../blobs/blob-name.ts";
 import { type JsonBlob, MissingBlobError, manifestPages, pageBlobs } from "../../blobs/manifest.ts";
-import type { BlobStore } from "../../blobs/port.ts";
+import { type BlobStore, deleteEach } from "../../blobs/port.ts";
 import type { BranchContext } from "../context.ts";
 import type * as Contract from "../contract.ts";
 import type { Sweep } from "./sweep-store.ts";
@@ -17,6 +17,8 @@ const MANIFESTS = 20_000;
 const LISTS_LENGTH = 1_000_000;
 /** How long after a failure it is tried again; milliseconds. */
 const RETRY_MS = 60_000;
+/** How often a sweep waits so for orphans that can't be deleted, before it goes on without them. */
+const TRIES = 5;
 
 interface SweeperOptions extends Pick<BranchContext, "ledger" | "now" | "wake" | "turn"> {
   readonly store: () => BlobStore;
@@ -43,7 +45,7 @@ interface SweeperOptions extends Pick<BranchContext, "ledger" | "now" | "wake" |
  *
  * A sweep begins when something may have been left: an upload ran out, or outlived an instance of this object, which may
  * have died with the gateway; or a request could not remove what it had brought. A branch whose uploads all end well is
- * never listed. What is done is written down with each step; a crash does the last one again.
+ * never listed. An orphan that can't be deleted is left to another sweep after some tries. What is done is written down with each step; a crash does the last one again.
  */
 export class Sweeper {
   readonly #options: SweeperOptions;
@@ -215,9 +217,23 @@ export class Sweeper {
       sweeps.spare(some.filter((blob) => !unaccounted.has(blob)));
       return [...unaccounted];
     });
-    if (sweep.removes) await store().delete(orphans);
-    const bytes = orphans.reduce((sum, blob) => sum + (parseBlobName(blob)?.sizeBytes ?? 0), 0);
-    this.#guarded(sweep, () => sweeps.settled(sweep, orphans, bytes));
+    const { gone, held } = sweep.removes ? await deleteEach(store(), orphans) : { gone: orphans, held: [] };
+    const bytes = gone.reduce((sum, blob) => sum + (parseBlobName(blob)?.sizeBytes ?? 0), 0);
+    this.#guarded(sweep, () => {
+      sweeps.settled(sweep, gone, bytes);
+      for (const { blobs, error } of held) this.#holdBack(sweep, blobs, error);
+    });
+  }
+
+  /** Orphans could not be deleted: they hold up those behind them for a few minutes, and no longer. */
+  #holdBack(sweep: Sweep, blobs: readonly string[], error: unknown): void {
+    const { ledger, now } = this.#options;
+    const isLeft = sweep.tries >= TRIES;
+    if (isLeft) ledger.sweeps.leave(sweep, blobs, now());
+    else ledger.sweeps.retry(sweep, now() + RETRY_MS);
+    const what = blobs.length === 1 ? `blob ${blobs[0]}` : `${blobs.length} blobs, such as ${blobs[0]},`;
+    const next = isLeft ? "is left to the next sweep" : `is tried again in ${RETRY_MS / 1000} s`;
+    console.warn(`${what} that nothing names could not be deleted, and ${next}: ${error}`);
   }
 
   /** Writes down a step, unless the sweep was begun anew while the store was asked. */
