@@ -1,5 +1,5 @@
 import { createWriteStream, openSync, rmSync, type WriteStream } from "node:fs";
-import { mkdir, rename, rm } from "node:fs/promises";
+import { mkdir, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -16,7 +16,7 @@ import type { Progress } from "./progress.ts";
 
 /**
  * Writes a file of a branch to this machine. The bytes are written under another name first and
- * checked against their digest, so that a file at `target` is always whole.
+ * checked against their digest, so that a file at `target` is always whole. A pipe or a device is written into as it is.
  */
 export async function downloadFile(
   client: Client,
@@ -31,26 +31,32 @@ export async function downloadFile(
       done(null, piece);
     },
   });
-  const draft = `${target}.sluice-${process.pid}`;
-  const forget = atEnd(() => rmSync(draft, { force: true }));
+  const draft = (await isSpecial(target)) ? undefined : `${target}.sluice-${process.pid}`;
+  const forget = atEnd(() => draft && rmSync(draft, { force: true }));
   try {
-    await pipeline(answer.body, measure, await openDraft(draft));
+    await pipeline(answer.body, measure, draft ? await openDraft(draft) : createWriteStream(target));
     const content = hash.finish();
     if (contentName(content) !== etagOf(answer)) {
       throw new CliError(`${showAddress(from, from.path)} came damaged: not the bytes of its ETag`, {
         code: "Damaged",
       });
     }
-    await rename(draft, target);
+    if (draft) await rename(draft, target);
     return { size: content.size, etag: contentName(content) };
   } catch (error) {
     // Nobody reads the rest, and the connection would wait for that.
     answer.body.once("error", () => undefined).destroy();
-    await rm(draft, { force: true }).catch(() => undefined);
+    if (draft) await rm(draft, { force: true }).catch(() => undefined);
     throw error instanceof CliError ? error : brokeOff(error, { from, target });
   } finally {
     forget();
   }
+}
+
+/** Whether it is there and neither a file nor a folder: a file of that name would take its place. */
+async function isSpecial(path: string): Promise<boolean> {
+  const stats = await stat(path).catch(() => undefined);
+  return stats !== undefined && !stats.isFile() && !stats.isDirectory();
 }
 
 /** Opened at once: a signal between here and there would leave a file that nobody removes. */

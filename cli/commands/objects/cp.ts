@@ -158,7 +158,7 @@ export function outcome(
 
 async function down(client: Client, { sources, to, options }: Line<string>): Promise<void> {
   const from = await addresses(client, sources, options);
-  if (to === "-") return await toStdout(client, from, options);
+  if (to === "-" || to === "/dev/stdout") return await toStdout(client, from, options);
   const progress = progressFor(options);
   const recursive = options.recursive === true;
   const { files, bytes, target } = await copyDown(client, { sources: from, recursive, to, progress });

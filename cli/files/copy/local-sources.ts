@@ -26,7 +26,9 @@ export async function localEntries(asked: LocalSources): Promise<AsyncIterable<L
   for (const from of sources) {
     const stats = await localStats(from);
     if (stats.isDirectory() && !recursive) throw new UsageError(`${from} is a folder: copy it with -r`);
-    if (!stats.isDirectory() && !stats.isFile()) throw new CliError(`${from} is neither a file nor a folder`);
+    if (!stats.isDirectory() && !stats.isFile()) {
+      throw new CliError(`${from} is neither a file nor a folder: '-' stands for what comes on stdin`);
+    }
     if (stats.isFile() && recursive && !several) {
       throw new UsageError(`${from} is a file: copy it without -r`);
     }

@@ -138,6 +138,18 @@ describe("sluice cp to this machine", () => {
     const target = join(folderOf({ taken: "a file" }), "taken", "file");
     expect(await refused(1, "cp", "s3://master.full/file", target)).toContain(`can not write ${target}: `);
   });
+
+  test("writes into a named pipe and leaves it there", { timeout: 60_000 }, async () => {
+    await bucket("master.piped", { file: "content" });
+    const script = `mkfifo pipe; cat pipe > got & sluice cp s3://master.piped/file pipe
+      if test -p pipe; then wait; else kill %1; fi; cat got`;
+    expect(String((await shell(script)).stdout)).toBe("pipe, 7 B\ncontent");
+  });
+
+  test("takes /dev/stdout as stdout, with nothing but the bytes", async () => {
+    await bucket("master.out", { file: "content" });
+    expect(String((await shell("sluice cp s3://master.out/file /dev/stdout | cat")).stdout)).toBe("content");
+  });
 });
 
 /** A way to the gateway on which large answers stop in their middle. */
