@@ -1,4 +1,4 @@
-import type { Dirent } from "node:fs";
+import { type Dirent, existsSync } from "node:fs";
 import { lstat, opendir } from "node:fs/promises";
 import { join } from "node:path";
 import type { ContentId } from "../../protocol/content.ts";
@@ -54,6 +54,10 @@ async function* walkEntry(entry: Dirent, source: string, options: WalkOptions): 
 
 /** Throws a CliError if the tree can't hold a path of that name. */
 export function checkTarget(source: string, target: string): void {
+  // What is not UTF-8 in a name is read as this character, by which nothing is found.
+  if (source.includes("\ufffd") && !existsSync(source)) {
+    throw new CliError(`${source} can't be stored: its name is not UTF-8, so rename it`);
+  }
   const fault = pathFault(target);
   if (fault) throw new CliError(`${source} can't be stored as '${target}': ${PATH_FAULT_TEXT[fault]}`);
 }

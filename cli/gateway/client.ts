@@ -76,6 +76,7 @@ export class Client {
   async call<Schema extends z.ZodType>(answers: Schema, ask: Ask): Promise<z.infer<Schema>> {
     const answer = await this.send({ ...ask, path: `/api/v1${ask.path}` });
     const text = await answer.body.text().catch((error: unknown) => Promise.reject(this.#unreachable(error)));
+    this.mustBeNoPage(text);
     const parsed = answers.safeParse(jsonOf(text));
     if (parsed.success) return parsed.data;
     const issue = parsed.error.issues[0];
@@ -117,40 +118,70 @@ export class Client {
         { refusalOf: (answer) => this.#refusal(answer, ask.path), mayRepeat: true },
       );
     } catch (error) {
-      throw error instanceof GatewayError ? error : this.#unreachable(error);
+      throw error instanceof CliError ? error : this.#unreachable(error);
     }
   }
 
   #unreachable(error: unknown): CliError {
     const code = codeOf(error);
+    return new CliError(this.#whyUnreachable(code, error), { code, exitCode: EXIT.unreachable });
+  }
+
+  #whyUnreachable(code: string, error: unknown): string {
     const { endpoint, endpointSource } = this.connection;
     if (code === "ECONNREFUSED") {
-      // What was set is to be set right, under its own name.
-      const isSet = /^[A-Z_0-9]+$/.test(endpointSource);
-      const remedy = isSet ? `set ${endpointSource} to another one` : "set SLUICE_ENDPOINT";
-      return new CliError(
-        `no gateway answers at ${endpoint} (from ${endpointSource}); start one with 'sluice dev', or ${remedy}`,
-        { code, exitCode: EXIT.unreachable },
-      );
+      return `no gateway answers at ${endpoint} (from ${endpointSource}); start one with 'sluice dev', or ${this.#remedy}`;
     }
-    const words = error instanceof Error ? error.message : String(error);
-    return new CliError(`the connection to ${endpoint} failed: ${words}`, {
-      code,
-      exitCode: EXIT.unreachable,
-    });
+    if (code === "ENOTFOUND" || code === "EAI_AGAIN") {
+      return `the host ${new URL(endpoint).hostname} (from ${endpointSource}) is not found; ${this.#remedy}`;
+    }
+    if (code === "ERR_SSL_WRONG_VERSION_NUMBER" || code === "ERR_SSL_PACKET_LENGTH_TOO_LONG") {
+      return `${endpoint} (from ${endpointSource}) does not speak TLS: write ${endpoint.replace("https:", "http:")}`;
+    }
+    return `the connection to ${endpoint} failed: ${error instanceof Error ? error.message.trim() : String(error)}`;
+  }
+
+  /** What was set is to be set right, under its own name. */
+  get #remedy(): string {
+    const { endpointSource } = this.connection;
+    return isVariable(endpointSource) ? `set ${endpointSource} to another one` : "set SLUICE_ENDPOINT";
+  }
+
+  /** Throws if what came is a page of a web server and no answer of a gateway. */
+  mustBeNoPage(text: string): void {
+    if (!/^\s*<(!doctype\s+html|html)/i.test(text)) return;
+    const { endpoint, endpointSource } = this.connection;
+    throw new CliError(
+      `no gateway answers at ${endpoint} (from ${endpointSource}), but a web page; ${this.#remedy}`,
+      { code: "NoGateway", exitCode: EXIT.unreachable },
+    );
   }
 
   async #refusal(answer: Answer, path: string): Promise<GatewayError> {
     const text = await answer.body.text().catch(() => "");
     const status = answer.statusCode;
+    // A proxy in front of a gateway has a page for 5xx, and for a body that is too large for it.
+    if (status < 500 && status !== 413) this.mustBeNoPage(text);
     const api = ErrorBody.safeParse(jsonOf(text));
     const { code, message, issues = [] } = api.success ? api.data.error : await parseS3Error(status, text);
     const hint =
       code === "InvalidAccessKeyId" || code === "SignatureDoesNotMatch"
         ? ` (the key is ${this.connection.accessKeyId}, from ${this.connection.keySource})`
         : "";
-    return new GatewayError(`${asFlags(message)}${hint}`, { status, code, issues, object: objectIn(path) });
+    const words = asFlags(namingVariables(message, this.connection.keySource));
+    return new GatewayError(`${words}${hint}`, { status, code, issues, object: objectIn(path) });
   }
+}
+
+/** The gateway speaks of the variables of S3 tools, where another one may have been read. */
+function namingVariables(message: string, keySource: string): string {
+  return message.replace(/\bAWS_((?:SECRET_)?ACCESS_KEY(?:_ID)?)\b/g, (_, name: string) =>
+    isVariable(keySource) ? keySource.replace("ACCESS_KEY_ID", name) : keySource,
+  );
+}
+
+function isVariable(source: string): boolean {
+  return /^[A-Z_0-9]+$/.test(source);
 }
 
 /** The gateway speaks of parameters of its API, which people here type as options: `keepOutput=true` is --keep-output. */

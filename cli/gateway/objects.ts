@@ -44,7 +44,9 @@ export async function listPage(
       "continuation-token": token,
     },
   });
-  return parseListing(await answer.body.text());
+  const text = await answer.body.text();
+  client.mustBeNoPage(text);
+  return parseListing(text);
 }
 
 /** Every page of a listing, as it comes. */
@@ -72,7 +74,9 @@ export function directoryPrefix(path: string): string {
 
 export async function listBuckets(client: Client): Promise<ListedBucket[]> {
   const answer = await client.send({ method: "GET", path: "/" });
-  return parseBuckets(await answer.body.text());
+  const text = await answer.body.text();
+  client.mustBeNoPage(text);
+  return parseBuckets(text);
 }
 
 export async function createBucket(client: Client, bucket: string): Promise<void> {

@@ -15,10 +15,23 @@ export function parseYaml(content: string, file: string): unknown {
     throw notYaml(file, `line ${line}, column ${col}: ${fault.message}`);
   }
   if (document.contents === null) throw notYaml(file, "it is empty");
+  let value: unknown;
   try {
-    return document.toJS({ maxAliasCount: MAX_ALIASES });
+    value = document.toJS({ maxAliasCount: MAX_ALIASES });
   } catch (error) {
     throw notYaml(file, error instanceof Error ? error.message : String(error));
+  }
+  if (!isJson(value)) throw notYaml(file, "an alias (*) stands inside of what it names");
+  return value;
+}
+
+/** A value that holds itself is no JSON. */
+function isJson(value: unknown): boolean {
+  try {
+    JSON.stringify(value);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -213,6 +213,18 @@ describe("sluice cp", () => {
   });
 
   test.each([
+    ["cp", "-r", "--create"],
+    ["sync"],
+  ])("says of a name that is not UTF-8 that it is not: %s", async (...command) => {
+    await ok("mb", `s3://master.latin-${command[0]}`);
+    const folder = folderOf({ kept: "x" });
+    writeFileSync(Buffer.concat([Buffer.from(`${folder}/`), Buffer.from("f\xfcr.txt", "latin1")]), "x");
+    expect(await refused(...command, folder, `s3://master.latin-${command[0]}`)).toContain(
+      "can't be stored: its name is not UTF-8",
+    );
+  });
+
+  test.each([
     ["a folder without -r", (folder: string) => ["cp", folder, "s3://master.x"]],
     ["a file with -r", (folder: string) => ["cp", "-r", join(folder, "a"), "s3://master.x"]],
   ])("refuses %s", async (_what, args) => {
@@ -307,4 +319,42 @@ test("a wrong secret is told with the key and where it came from", REST, async (
   const { code, stderr } = await sluice(wrong, "ls");
   expect(code).toBe(1);
   expect(stderr).toContain(`(the key is ${server.accessKeyId}, from SLUICE_ACCESS_KEY_ID)`);
+  expect(stderr).toContain("check SLUICE_SECRET_ACCESS_KEY,");
+});
+
+test.each([
+  [404, ["ls"]],
+  [404, ["job", "list"]],
+  [200, ["ls"]],
+  [200, ["job", "list"]],
+])("a web server that is no gateway is told as one: %i to %j", async (status, args) => {
+  const front = createServer((_request, response) => {
+    response.writeHead(status, { "content-type": "text/html" }).end("<!DOCTYPE html>\n<html>a page</html>");
+  });
+  await new Promise<void>((resolve) => front.listen(0, "127.0.0.1", resolve));
+  try {
+    const endpoint = `http://127.0.0.1:${(front.address() as AddressInfo).port}`;
+    const { code, stderr } = await sluice({ ...server, endpoint }, ...args);
+    expect({ code, stderr }).toEqual({
+      code: 8,
+      stderr: `error: no gateway answers at ${endpoint} (from SLUICE_ENDPOINT), but a web page; set SLUICE_ENDPOINT to another one\n`,
+    });
+  } finally {
+    front.close();
+  }
+});
+
+test("an endpoint that can't be is told in words", REST, async () => {
+  const tls = await sluice({ ...server, endpoint: server.endpoint.replace("http:", "https:") }, "ls");
+  expect({ code: tls.code, stderr: tls.stderr }).toEqual({
+    code: 8,
+    stderr: expect.stringMatching(/^error: .+ does not speak TLS: .+ http:.+\n$/),
+  });
+  const { code, stderr } = await sluice({ ...server, endpoint: "http://nowhere.invalid" }, "ls");
+  expect({ code, stderr }).toEqual({
+    code: 8,
+    stderr: expect.stringContaining(
+      "the host nowhere.invalid (from SLUICE_ENDPOINT) is not found; set SLUICE_ENDPOINT",
+    ),
+  });
 });

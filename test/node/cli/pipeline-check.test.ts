@@ -115,6 +115,7 @@ describe("a specification file", () => {
     ["a: 1\nb: [1, 2\nc: 3\n", "line 3, column 1: "],
     ["a: 1\na: 2\n", "line 2, column 1: Map keys must be unique"],
     ["a: 1\n---\nb: 2\n", "holds another document from line 2 on: a specification is one object"],
+    ["a: &a [*a]\n", "is not YAML: an alias (*) stands inside of what it names"],
     ["- a: 1\n- a: 2\n", "holds a list of 2: a specification is one object"],
     [
       "hello",
