@@ -15,12 +15,12 @@ export interface DataLock {
  * with its process however that ends, so there are no stale locks to break and no pid to mistake for another.
  */
 export function lockDataFolder(dataDir: string): DataLock {
-  const database = new DatabaseSync(join(dataDir, "gateway.lock"));
+  const database = openLock(dataDir);
   try {
     database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
   } catch (error) {
     database.close();
-    if (!isBusy(error)) throw error;
+    if (!isBusy(error)) throw unusable(dataDir, error);
     const holder = describe(readHolder(dataDir));
     throw new HostError(`the data folder ${dataDir} is in use by ${holder}; stop that one first`);
   }
@@ -33,6 +33,22 @@ export function lockDataFolder(dataDir: string): DataLock {
       database.close();
     },
   };
+}
+
+function openLock(dataDir: string): DatabaseSync {
+  try {
+    return new DatabaseSync(join(dataDir, "gateway.lock"));
+  } catch (error) {
+    throw unusable(dataDir, error);
+  }
+}
+
+/** SQLite names no file. */
+function unusable(dataDir: string, error: unknown): HostError {
+  const why = error instanceof Error ? error.message : String(error);
+  return new HostError(
+    `the data folder ${dataDir} can't be used: gateway.lock in it: ${why}; this user must be able to write there`,
+  );
 }
 
 function describe(holder: Holder | undefined): string {

@@ -10,7 +10,8 @@ import { type Client, encodePath } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { atEnd } from "../../local/stop-requests.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
-import { CliError, errnoOf, UsageError } from "../../output/failure.ts";
+import { EXIT } from "../../output/exit-codes.ts";
+import { CliError, errnoOf, systemText, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, showSize } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
@@ -83,6 +84,11 @@ async function toFile(file: string, write: Write): Promise<Exported> {
     await handle.sync();
     await reveal(draft, file);
     return done;
+  } catch (error) {
+    // The system names no file if the disk is full.
+    const code = errnoOf(error);
+    if (error instanceof CliError || code === undefined) throw error;
+    throw new CliError(`can not write ${systemText(error, file)}`, { code, exitCode: EXIT.failed });
   } finally {
     await handle.close();
     remove();

@@ -488,6 +488,17 @@ describe("what a command ends with", () => {
     expect(value("AWS_SESSION_TOKEN")).toBeUndefined();
   });
 
+  test("an archive that finds no room names its file and leaves none", async () => {
+    await bucket("master.roomless", { file: "x".repeat(100_000) });
+    const script = `trap '' XFSZ; ulimit -f 8; sluice repo export roomless a.tar; code=$?; ls; exit $code`;
+    const { code, stdout, stderr } = await shell(script);
+    expect({ code, stdout: String(stdout), stderr }).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "error: can not write a.tar: file too large\n",
+    });
+  });
+
   test("a full disk behind stdout is one line, and no stack", async () => {
     const { code, stderr } = await shell("sluice ls > /dev/full");
     expect({ code, stderr }).toEqual({ code: 1, stderr: "error: stdout: no space left on device\n" });

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { Control } from "../../support/control.ts";
@@ -62,6 +62,17 @@ describe("sluice dev", () => {
     process.signal("SIGTERM");
     expect((await process.ended).code).toBe(0);
     expect(existsSync(join(cwd, ".sluice/gateway.json"))).toBe(false);
+  });
+
+  test("names a data folder that it can't write to", REST, async () => {
+    const cwd = scratchFolder();
+    // Also root can't open a folder as a file.
+    mkdirSync(join(cwd, ".sluice/gateway.lock"), { recursive: true });
+    const { code, stderr } = await run([...SLUICE, "dev", "--port", "0"], { cwd });
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(/^error: the data folder .*\.sluice can't be used: .+\n$/),
+    });
   });
 
   test("tells a port that is in use and ends with 1", REST, async () => {
