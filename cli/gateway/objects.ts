@@ -133,11 +133,12 @@ export interface FileInfo {
 export async function headFile(client: Client, address: Address, commit?: string): Promise<FileInfo> {
   const answer = await client.send({ method: "HEAD", path: objectPath(address), query: version(commit) });
   await answer.body.dump();
+  const modified = header(answer, "last-modified");
   return {
     size: Number(header(answer, "content-length") ?? 0),
     etag: etagOf(answer),
     contentType: header(answer, "content-type"),
-    modifiedAt: header(answer, "last-modified"),
+    modifiedAt: modified === null ? null : new Date(modified).toISOString(),
     commit: header(answer, "x-amz-version-id"),
   };
 }

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { hasWildcard, literalPrefix, wildcard } from "../../files/copy/wildcard.ts";
 import { type Address, parseAddress } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
 import { atCommit } from "../../gateway/ids/at-commit.ts";
@@ -20,7 +21,7 @@ export function addLs(program: Command): void {
     .command("ls")
     .summary("list buckets, or files of one")
     .description(
-      "Lists the buckets; or what a bucket holds under a prefix, one level of it. With --json one object a line.",
+      "Lists the buckets; or what a bucket holds under a prefix, one level of it, or the files that match a pattern with *, ? or **. With --json one object a line.",
     )
     .argument(
       "[address]",
@@ -45,6 +46,7 @@ export function addLs(program: Command): void {
     "sluice ls",
     "sluice ls s3://master.images/2026/",
     "sluice ls -rh s3://master.images",
+    "sluice ls 's3://master.images/*.png'",
     "sluice ls --commit 01KAR… s3://master.images",
     "sluice ls s3://01kar….master.images",
     "sluice ls s3://v1.master.images",
@@ -58,23 +60,35 @@ async function buckets(client: Client, { json }: Options): Promise<void> {
   }
 }
 
-async function files(
+/** A path may have a wildcard's character itself: only if it holds nothing as it is, it is a pattern. */
+async function files(client: Client, { bucket, path }: Address, options: Options): Promise<void> {
+  const literal: ListRequest = { bucket, prefix: path, ...(options.recursive ? {} : { delimiter: "/" }) };
+  const found = await printed(client, literal, { ...options, matches: /^/ });
+  if (found || !hasWildcard(path)) return;
+  await printed(client, { bucket, prefix: literalPrefix(path) }, { ...options, matches: wildcard(path) });
+}
+
+/** Prints the files that match, and returns whether there was anything. */
+async function printed(
   client: Client,
-  { bucket, path }: Address,
-  { json, recursive, human }: Options,
-): Promise<void> {
+  request: ListRequest,
+  { json, human, matches }: Options & { readonly matches: RegExp },
+): Promise<boolean> {
   const size = (bytes: number): string => (human ? showSize(bytes) : String(bytes)).padStart(13);
-  const request: ListRequest = { bucket, prefix: path, ...(recursive ? {} : { delimiter: "/" }) };
+  let found = false;
   for await (const page of listPages(client, request)) {
+    found ||= page.prefixes.length + page.files.length > 0;
     for (const prefix of page.prefixes) {
       if (json) printJson({ prefix });
       else printLine(`${" ".repeat(TIME_CHARACTERS)}  ${"dir".padStart(13)}  ${prefix}`);
     }
     for (const file of page.files) {
+      if (!matches.test(file.path)) continue;
       if (json) printJson(file);
       else printLine(`${showTime(Date.parse(file.modifiedAt))}  ${size(file.size)}  ${file.path}`);
     }
   }
+  return found;
 }
 
 /** The width of a time. */

@@ -108,6 +108,25 @@ describe("sluice ls", () => {
     expect(text).toMatch(/^ +dir {2}dir\/$/m);
   });
 
+  test("shows the files of a pattern, and a path that has such a character as it is", REST, async () => {
+    await ok(
+      "cp",
+      "-r",
+      "--create",
+      folderOf({ "a.csv": "1", "b.csv": "1", "c.txt": "1", "x/d.csv": "1", "[a]": "1" }),
+      "s3://master.patterns",
+    );
+    const listed = async (pattern: string) =>
+      (await ok("ls", `s3://master.patterns/${pattern}`))
+        .split("\n")
+        .filter(Boolean)
+        .map((line) => line.split(/ +/).at(-1));
+    expect(await listed("*.csv")).toEqual(["a.csv", "b.csv"]);
+    expect(await listed("**/*.csv")).toEqual(["a.csv", "b.csv", "x/d.csv"]);
+    expect(await listed("[a]")).toEqual(["[a]"]);
+    expect(await listed("*.parquet")).toEqual([]);
+  });
+
   test("of a bucket that is not there ends with 1", REST, async () => {
     await absent("ls", "s3://master.nowhere");
   });
@@ -270,6 +289,7 @@ describe("sluice cat", () => {
       size: 4,
       etag: etag.replaceAll('"', ""),
       commit: version,
+      modifiedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     });
   });
 
