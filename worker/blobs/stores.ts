@@ -97,6 +97,11 @@ export class DiskBlobStore implements BlobStore {
     const headers = { range: `bytes=${offset}-${offset + length - 1}` };
     const response = await this.#disk.fetch(address(name), { headers });
     if (response.status === 404) return null;
+    // The file ends where the range begins, or before.
+    if (response.status === 416) {
+      await response.body?.cancel();
+      throw new ShortBlobError(name, { offset, length });
+    }
     if (!response.ok || response.body === null) throw new Error(await failure("read", { name, response }));
     if (response.headers.get("content-length") !== String(length)) {
       await response.body.cancel();

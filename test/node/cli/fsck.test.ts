@@ -113,12 +113,17 @@ test("blobs of a body in which the gateway was killed are told while the upload 
   expect((await report()).branches.map(({ orphans }) => orphans.blobs)).toEqual([0, 0]);
 });
 
-test("bytes that were altered or are gone end it with 1, with each name and its commit", async () => {
+test("bytes that were altered, cut off or are gone end it with 1, with each name and its commit", async () => {
   const [damaged = ""] = blobs().filter((path) => statSync(path).size === 4 * MIB);
   writeFileSync(damaged, Buffer.alloc(4 * MIB, 9));
   const altered = await sluice(server, "fsck");
   expect(altered.code).toBe(1);
   expect(altered.stderr).toMatch(/master\.data: large\?versionId=[0-9A-Z]{26}: its bytes are /);
+  // What a power cut may leave of a file that was not written through.
+  writeFileSync(damaged, "");
+  const empty = await sluice(server, "fsck");
+  expect(empty.code).toBe(1);
+  expect(empty.stderr).toMatch(/master\.data: large\?versionId=[0-9A-Z]{26}: blob \S+ does not have the bytes /);
   rmSync(damaged);
   const gone = await sluice(server, "fsck", "master.data", "--json");
   expect(gone.code).toBe(1);
