@@ -71,7 +71,7 @@ function print(usages: readonly OneUsage[]): void {
     if (!contents?.holder) continue;
     const { versions, what } = contents.holder;
     printLine(
-      `${bucketName({ repo, branch })}: ${versions.toLocaleString("en")} versions are held by ${what}`,
+      `${bucketName({ repo, branch })}: ${versions === 1 ? "1 version is" : `${versions.toLocaleString("en")} versions are`} held by ${what}`,
     );
   }
 }

@@ -123,7 +123,9 @@ test("bytes that were altered, cut off or are gone end it with 1, with each name
   writeFileSync(damaged, "");
   const empty = await sluice(server, "fsck");
   expect(empty.code).toBe(1);
-  expect(empty.stderr).toMatch(/master\.data: large\?versionId=[0-9A-Z]{26}: blob \S+ does not have the bytes /);
+  expect(empty.stderr).toMatch(
+    /master\.data: large\?versionId=[0-9A-Z]{26}: blob \S+ does not have the bytes /,
+  );
   rmSync(damaged);
   const gone = await sluice(server, "fsck", "master.data", "--json");
   expect(gone.code).toBe(1);

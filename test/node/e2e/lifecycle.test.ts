@@ -164,7 +164,9 @@ describe("a branch whose database is full", () => {
     expect(full.contents.holder).toMatchObject({ kind: "keep", versions: full.contents.history.count });
     const told = await sluice(server, "repo", "usage");
     expect(told.stderr).toContain(`the database of ${bucket} has`);
-    expect(told.stdout.toString()).toContain("all commits are kept: 'sluice branch keep master.small");
+    expect(told.stdout.toString()).toContain(
+      "the whole history, which is kept: 'sluice branch keep master.small",
+    );
     const { findings } = JSON.parse((await sluice(server, "doctor", "--json")).stdout.toString());
     expect(findings).toContainEqual({
       check: "space",

@@ -90,6 +90,20 @@ describe("what holds most back", () => {
     expect(await usageOf(branch)).toMatchObject({ holder: { kind: "keep", keep: { commits: 3 }, count: 2 } });
   });
 
+  test("is nothing, or less, once versions are erased", async () => {
+    const branch = await freshBranch();
+    const ids: string[] = [];
+    for (const text of ["1", "22", "333", "4444"]) ids.push((await put(branch, "a", text)) ?? "");
+    const [one = "", two = "", three = ""] = ids;
+    await branch.erase({ versions: [{ path: "a", version: two }] });
+    expect(await usageOf(branch)).toMatchObject({
+      history: { count: 2, bytes: 1 + 3 },
+      holder: { kind: "keep", count: 2 },
+    });
+    await branch.erase({ versions: [one, three].map((version) => ({ path: "a", version })) });
+    expect(await usageOf(branch)).toMatchObject({ history: { count: 0 }, holder: null });
+  });
+
   test("is the pipeline that needs most beyond that", async () => {
     const branch = await rewritten(3);
     await branch.subscribe({ uid: "u", pipeline: "slow" });

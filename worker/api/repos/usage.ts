@@ -137,7 +137,7 @@ async function pipelineText(asked: Asked, { pipeline, job, since }: HolderOf<"pi
 
 function keepText({ keep }: HolderOf<"keep">, address: BranchAddress): string {
   if (!keep)
-    return `all commits are kept: 'sluice branch keep ${bucketName(address)} --commits N' keeps fewer`;
+    return `the whole history, which is kept: 'sluice branch keep ${bucketName(address)} --commits N' keeps less`;
   const parts = [
     ...(keep.commits === undefined ? [] : [`--commits ${keep.commits}`]),
     ...(keep.days === undefined ? [] : [`--days ${keep.days}`]),

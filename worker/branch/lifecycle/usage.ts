@@ -13,12 +13,13 @@ const SLICE_END = `
 
 /**
  * Of (?1 gen, ?2 path and ?3 birth to begin behind, ?4 and ?5 the last, ?6 floor, ?7 the last commit of a deleted generation,
- * at which died what lived until then; null: it lives): rows by who has them. A dead row that died at the floor or before is
- * had by the first single commit in its life, or by nobody.
+ * at which died what lived until then; null: it lives; ?8 the floor that is asked for): rows by who has them. A dead row that
+ * died at the floor or before is had by the first single commit in its life, or by nobody.
  */
 const SUM = `
   SELECT
-    CASE WHEN died IS NULL AND ?7 IS NULL THEN 'live' WHEN ifnull(died, ?7) > ?6 THEN 'history' ELSE ifnull(
+    CASE WHEN died IS NULL AND ?7 IS NULL THEN 'live' WHEN ifnull(died, ?7) > ?8 THEN 'kept'
+      WHEN ifnull(died, ?7) > ?6 THEN 'needed' ELSE ifnull(
       (SELECT min(seq) FROM held WHERE held.gen = ?1 AND held.seq >= born AND (died IS NULL OR held.seq < died)),
       'reclaimable'
     ) END AS owner,
@@ -32,7 +33,8 @@ const CONDEMNED = `
   FROM condemned WHERE sure = 1`;
 
 interface Sum extends Amount {
-  readonly owner: "live" | "history" | "reclaimable" | number;
+  /** `kept`: by what `keep` says. `needed`: by others alone, beyond that. A number: by a single commit. */
+  readonly owner: "live" | "kept" | "needed" | "reclaimable" | number;
 }
 
 interface Place {
@@ -90,6 +92,8 @@ interface Counted {
   readonly head: Head;
   readonly isLive: boolean;
   readonly floor: number;
+  /** The floor that is asked for, whatever others need. */
+  readonly asked: number;
   readonly sums: ReadonlyMap<Sum["owner"], Amount>;
 }
 
@@ -110,7 +114,8 @@ export async function branchUsage(
   const all: Counted[] = [];
   for (const gen of ledger.horizons.unpurged()) {
     const generation = ledger.generations.get(gen);
-    if (generation) all.push(await counted(ledger, { generation, isLive: gen === live?.gen, turn }));
+    if (generation)
+      all.push(await counted(ledger, { generation, isLive: gen === live?.gen, turn, now: now() }));
   }
   const total = (isOf: (owner: Sum["owner"]) => boolean): Amount =>
     all
@@ -126,7 +131,7 @@ export async function branchUsage(
     database,
     contents: {
       live: total((owner) => owner === "live"),
-      history: total((owner) => owner === "history" || typeof owner === "number"),
+      history: total((owner) => owner === "kept" || owner === "needed" || typeof owner === "number"),
       reclaimable: total((owner) => owner === "reclaimable"),
       condemned,
       holder: holders.reduce<Holder | null>(
@@ -139,11 +144,17 @@ export async function branchUsage(
 
 async function counted(
   ledger: UsageStores,
-  { generation, isLive, turn }: Pick<Counted, "generation" | "isLive"> & Pick<BranchContext, "turn">,
+  {
+    generation,
+    isLive,
+    turn,
+    now,
+  }: Pick<Counted, "generation" | "isLive"> & Pick<BranchContext, "turn"> & { now: number },
 ): Promise<Counted> {
   const { gen } = generation;
   const head = ledger.generations.headOf(generation);
   const floor = ledger.horizons.floorOf(gen);
+  const asked = Math.max(askedFloor(ledger, { generation, now }).floor, floor);
   const sums = new Map<Sum["owner"], Amount>();
   let after: Place | undefined = { path: "", born: -1 };
   while (after) {
@@ -161,13 +172,14 @@ async function counted(
       last?.born ?? null,
       floor,
       isLive ? null : head.seq,
+      asked,
     ])) {
       sums.set(owner, plus(sums.get(owner) ?? NONE, { count, bytes }));
     }
     after = last;
     await turn();
   }
-  return { generation, head, isLive, floor, sums };
+  return { generation, head, isLive, floor, asked, sums };
 }
 
 function plus(one: Amount, other: Amount): Amount {
@@ -180,19 +192,18 @@ function plus(one: Amount, other: Amount): Amount {
  */
 function* holdersOf(
   ledger: UsageStores,
-  { generation, head, isLive, floor, sums, now }: Counted & { now: number },
+  { generation, head, isLive, floor, asked, sums, now }: Counted & { now: number },
 ): Generator<Holder> {
   const { gen } = generation;
-  // How many rows go if a floor is there. With a deleted generation goes what lived at its end, too.
+  const kept = sums.get("kept")?.count ?? 0;
+  const needed = sums.get("needed")?.count ?? 0;
+  // How many rows went with a floor that is there, erased ones too. With a deleted generation goes what lived at its end, too.
   const lost = (seq: number): number => {
     if (seq < head.seq) return ledger.commits.at({ gen, seq })?.deaths ?? 0;
     return isLive ? head.deaths : head.births;
   };
-  const asked = Math.max(askedFloor(ledger, { generation, now }).floor, floor);
   const { keep } = ledger.settings.of(gen);
-  if (isLive && lost(head.seq) > lost(asked)) {
-    yield { kind: "keep", keep, count: lost(head.seq) - lost(asked) };
-  }
+  if (isLive && kept > 0) yield { kind: "keep", keep, count: kept };
   const [first] = ledger.subscribers
     .needs()
     .map((need) => ({ ...need, seq: neededFrom([need], gen) }))
@@ -202,13 +213,14 @@ function* holdersOf(
     // What it needs is the state before the commit that it waits with, and that it holds since that commit was made.
     const since = ledger.commits.at({ gen, seq: first.seq + 1 })?.createdAt ?? null;
     // Another one may need as much: then neither holds anything alone, and yet one must be named.
-    const count = lost(asked) - lost(Math.max(first.seq, floor));
+    const count = Math.min(lost(asked) - lost(Math.max(first.seq, floor)), needed);
     yield { kind: "pipeline", pipeline, job, since, count };
   }
   const exportsSince = ledger.exports.since(gen, now);
   // While one is under way no row goes, also of those that nobody else holds.
   let toGo =
-    lost(floorNow(ledger, { generation, now }).floor) - lost(floor) + (sums.get("reclaimable")?.count ?? 0);
+    Math.min(lost(floorNow(ledger, { generation, now }).floor) - lost(floor), needed) +
+    (sums.get("reclaimable")?.count ?? 0);
   for (const [seq, { count }] of sums) {
     if (typeof seq !== "number") continue;
     const commit = namedCommit(ledger, { gen, seq, isLive });
