@@ -1,5 +1,5 @@
 import type { FileHandle } from "node:fs/promises";
-import type { z } from "zod";
+import { z } from "zod";
 import { ArchivedBranch } from "../../protocol/archives.ts";
 import { type ContentId, contentName, parseContentName } from "../../protocol/content.ts";
 import type { Range } from "../../runner/lib/in-parts.ts";
@@ -13,6 +13,7 @@ import {
   entryOf,
   FIRST_ENTRY,
   LAST_ENTRY,
+  Offsets,
   type PageKind,
 } from "./format.ts";
 import { BLOCK_BYTES, paddingOf, readTarHeader } from "./tar.ts";
@@ -20,6 +21,9 @@ import { BLOCK_BYTES, paddingOf, readTarHeader } from "./tar.ts";
 /** Most bytes of an entry that is no content: a page is far smaller. */
 const MAX_ENTRY_BYTES = 64 * 1024 * 1024;
 const PIECE_BYTES = 1024 * 1024;
+
+/** Of a page of files: where the contents are that it names. */
+const Places = z.object({ at: Offsets });
 
 /** A page of a branch, and where it is. */
 interface PageEntry extends Range {
@@ -64,8 +68,7 @@ export class ArchiveReader {
         if (contents) await this.#checkContent(name, { range, onBytes: contents });
         continue;
       }
-      if (range.length > MAX_ENTRY_BYTES) throw this.#damaged(`${name} is too large`);
-      const bytes = await this.#read(range);
+      const bytes = await this.#readEntry(name, range);
       if (name === LAST_ENTRY) {
         const end = this.#parsed(ArchiveEnd, { name, bytes });
         if (found.repo === undefined) throw this.#damaged(`${FIRST_ENTRY} is missing`);
@@ -73,6 +76,7 @@ export class ArchiveReader {
         return { repo: found.repo, sha256: end.sha256, branches: found.branches(end) };
       }
       hash.add(name, bytes);
+      if (contents) await this.#checkPlaces(name, bytes);
       if (name === FIRST_ENTRY) found.repo = this.#parsed(ArchiveHead, { name, bytes }).repo;
       else found.add({ name, ...range }, () => this.#parsed(ArchivedBranch, { name, bytes }));
     }
@@ -104,11 +108,29 @@ export class ArchiveReader {
       range = { offset: 0, length: content.size },
     }: { readonly begins: number; readonly range?: Range },
   ): AsyncGenerator<Buffer> {
-    const header = readTarHeader(await this.#read({ offset: begins - BLOCK_BYTES, length: BLOCK_BYTES }));
-    if (header?.name !== `${CONTENTS}${contentName(content)}` || header.size !== content.size) {
-      throw this.#damaged(`the content ${contentName(content)} is not at byte ${begins}`);
-    }
+    await this.#beginsAt(contentName(content), begins);
     yield* this.#pieces({ offset: begins + range.offset, length: range.length });
+  }
+
+  async #readEntry(name: string, range: Range): Promise<Buffer> {
+    if (range.length > MAX_ENTRY_BYTES) throw this.#damaged(`${name} is too large`);
+    return await this.#read(range);
+  }
+
+  /** Throws if a content that a page of files names is not where it says. */
+  async #checkPlaces(name: string, bytes: Buffer): Promise<void> {
+    if (entryOf(name)?.kind !== "files") return;
+    const { at } = this.#parsed(Places, { name, bytes });
+    for (const [content, begins] of Object.entries(at)) await this.#beginsAt(content, begins);
+  }
+
+  /** Throws if a content does not begin there. */
+  async #beginsAt(name: string, begins: number): Promise<void> {
+    const offset = Math.max(0, begins - BLOCK_BYTES);
+    const header = readTarHeader(await this.#read({ offset, length: BLOCK_BYTES }));
+    if (header?.name !== `${CONTENTS}${name}` || header.size !== parseContentName(name)?.size) {
+      throw this.#damaged(`the content ${name} is not at byte ${begins}`);
+    }
   }
 
   /** Throws if a content that begins at an offset has other bytes than its name says. */

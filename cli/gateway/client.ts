@@ -118,6 +118,7 @@ export class Client {
         { refusalOf: (answer) => this.#refusal(answer, ask.path), mayRepeat: true },
       );
     } catch (error) {
+      // What is sent may fail by itself, such as an archive that is damaged.
       throw error instanceof CliError ? error : this.#unreachable(error);
     }
   }

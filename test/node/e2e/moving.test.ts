@@ -185,6 +185,16 @@ describe("an archive of a repo", () => {
     const refused = await sluice(server, "repo", "import", inFolder("content.tar"), "--as", "damaged");
     expect(refused).toMatchObject({ code: 1 });
     expect(refused.stderr).toContain("is no whole archive of a repo: the content");
+    const length = Math.ceil(medium.length / 512) * 512;
+    const without = [good.subarray(0, inContent - 512), good.subarray(inContent + length)];
+    writeFileSync(inFolder("without.tar"), Buffer.concat(without));
+    for (const way of [["--check"], ["--as", "damaged"]]) {
+      const lacking = await sluice(server, "repo", "import", inFolder("without.tar"), ...way);
+      expect(lacking, way.join(" ")).toMatchObject({ code: 1 });
+      expect(lacking.stderr).toMatch(
+        /^error: \S+ is no whole archive of a repo: the content \S+ is not at byte /,
+      );
+    }
     expect(await s3.buckets()).not.toContain("master.damaged");
     // Nothing half-made holds the name, or stands in the way of the archive as it was.
     await s3.createBucket("master.damaged");
