@@ -10,9 +10,9 @@ import {
   type FilePlace,
 } from "../../protocol/archives.ts";
 import { type ContentId, contentName } from "../../protocol/content.ts";
-import type { BranchAddress } from "../../protocol/names.ts";
+import { type BranchAddress, bucketName } from "../../protocol/names.ts";
 import type { Progress } from "../files/progress.ts";
-import { type Client, encodePath, GatewayError } from "../gateway/client.ts";
+import { type Answer, type Client, encodePath, GatewayError } from "../gateway/client.ts";
 import { CliError } from "../output/failure.ts";
 import { branchEntry, FIRST_ENTRY, FORMAT, FORMAT_VERSION, type PageKind, pageName } from "./format.ts";
 import { ArchiveWriter, type Sink } from "./writer.ts";
@@ -243,17 +243,30 @@ class BranchExport {
       try {
         return await writer.addContent(content, streamOf(body));
       } catch (error) {
-        if (error instanceof CliError || tries === CONTENT_TRIES || !writer.canGoBack) throw error;
+        if (error instanceof CliError || !writer.canGoBack) throw error;
+        if (tries === CONTENT_TRIES) throw this.#unreadable(error);
         await writer.goBack(mark);
       }
     }
   }
 
-  #open(branchPath: string, content: ContentId) {
-    return this.#client.send({
-      method: "GET",
-      path: `/api/v1${branchPath}/contents/${contentName(content)}`,
-    });
+  async #open(branchPath: string, content: ContentId): Promise<Answer> {
+    const path = `/api/v1${branchPath}/contents/${contentName(content)}`;
+    try {
+      return await this.#client.send({ method: "GET", path });
+    } catch (error) {
+      if (error instanceof GatewayError && error.status === 500) throw this.#unreadable(error);
+      throw error;
+    }
+  }
+
+  /** The store may have lost bytes: the gateway does not say of what. */
+  #unreadable(error: unknown): CliError {
+    const bucket = bucketName(this.#options.address);
+    const why = error instanceof Error ? error.message : String(error);
+    return new CliError(
+      `a content of '${bucket}' can't be read: 'sluice fsck ${bucket}' says which files have it; erase those to export the others (${why})`,
+    );
   }
 
   /** A small content, asked for again if the connection breaks in the middle of it. */
@@ -263,7 +276,7 @@ class BranchExport {
         const answer = await this.#open(branchPath, content);
         return Buffer.from(await answer.body.arrayBuffer());
       },
-      { retries: 3, minTimeout: 200, shouldRetry: ({ error }) => !(error instanceof GatewayError) },
+      { retries: 3, minTimeout: 200, shouldRetry: ({ error }) => !(error instanceof CliError) },
     );
   }
 

@@ -126,6 +126,11 @@ test("bytes that were altered, cut off or are gone end it with 1, with each name
   expect(empty.stderr).toMatch(
     /master\.data: large\?versionId=[0-9A-Z]{26}: blob \S+ does not have the bytes /,
   );
+  const exported = await sluice(server, "repo", "export", "data", join(server.data, "data.tar"));
+  expect(exported.code).toBe(1);
+  expect(exported.stderr).toMatch(
+    /a content of 'master\.data' can't be read: 'sluice fsck master\.data' says which files/,
+  );
   rmSync(damaged);
   const gone = await sluice(server, "fsck", "master.data", "--json");
   expect(gone.code).toBe(1);

@@ -47,6 +47,14 @@ describe("a branch's settings", () => {
     expect(JSON.stringify(refused.issues)).toMatch(/public|writer|lastModified|more|keep/);
   });
 
+  test("are told by name if one is given that there is not, also inside one that may be null", async () => {
+    const { issues } = await failed("PUT /repos/held/branches/master/keep", {
+      body: { keep: { commits: 5, years: 1 } },
+    });
+    const message = "there is no field 'years': leave it out; there are commits, days";
+    expect(issues).toEqual([{ path: "keep.years", message }]);
+  });
+
   test("are those of a branch that is there", async () => {
     for (const [what, body] of [
       ["public", { public: true }],

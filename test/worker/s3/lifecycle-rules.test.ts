@@ -151,6 +151,7 @@ describe("what S3 refuses is refused as there", () => {
       "not both",
     ],
     ["no status", rules(`<Rule><Filter/>${expires}</Rule>`), "MalformedXML", "Status"],
+    ["another status", rules(`<Rule><Filter/><Status>on</Status>${expires}</Rule>`), "MalformedXML", "'on'"],
     ["no action", rules(rule("")), "InvalidRequest", "At least one action"],
     ["no days", rules(rule("<Expiration/>")), "MalformedXML", "Days"],
     ["0 days", rules(rule("<Expiration><Days>0</Days></Expiration>")), "InvalidArgument", "'Days'"],
@@ -159,7 +160,7 @@ describe("what S3 refuses is refused as there", () => {
       "too many days",
       rules(rule("<Expiration><Days>2147483648</Days></Expiration>")),
       "InvalidArgument",
-      "'Days'",
+      "at most 2147483647",
     ],
     [
       "days and a date",

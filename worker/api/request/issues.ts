@@ -132,7 +132,9 @@ function fieldsAt(schema: z.ZodType, path: Path): string[] {
 
 /** What a schema is under its wrappers; of a union, each of its options. */
 function shapesOf(schema: z.ZodType): z.ZodType[] {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) {
+  const isWrapper =
+    schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault;
+  if (isWrapper) {
     return shapesOf(schema.unwrap() as z.ZodType);
   }
   if (schema instanceof z.ZodPipe) return shapesOf(schema.in as z.ZodType);

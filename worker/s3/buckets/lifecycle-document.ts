@@ -90,7 +90,7 @@ function parseRule(parsed: ParsedXml): Parsed {
   }
   const status = textIn(tags, "Status");
   if (status !== "Enabled" && status !== "Disabled")
-    throw malformed("a Rule's Status is Enabled or Disabled");
+    throw malformed(`a Rule's Status is Enabled or Disabled, not '${status ?? ""}'`);
   const about = parseAbout(tags);
   const expiration = parseExpiration(tagsIn(tags, "Expiration"));
   const abortDays = parseDays(tagsIn(tags, "AbortIncompleteMultipartUpload"), {
@@ -169,8 +169,11 @@ function parseDays(
 
 function positive(text: string | undefined, { action, tag }: { action: string; tag: string }): number {
   if (text === undefined) throw malformed(`${action} needs ${tag}`);
-  const days = /^[0-9]{1,10}$/.test(text) ? Number(text) : 0;
-  if (days >= 1 && days <= MAX_DAYS) return days;
+  const days = /^[0-9]+$/.test(text) ? Number(text) : 0;
+  if (days > MAX_DAYS) {
+    throw invalid(`'${tag}' for ${action} action must be at most ${MAX_DAYS}, not '${text}'.`);
+  }
+  if (days >= 1) return days;
   throw invalid(`'${tag}' for ${action} action must be a positive integer, not '${text}'.`);
 }
 

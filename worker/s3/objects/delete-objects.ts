@@ -210,17 +210,21 @@ function parseObject(object: ParsedXml): Deletion | VersionErasure | FailedDelet
   const key = textOf(tags, "Key");
   if (key === undefined) throw malformed("each Object must have one Key");
   const version = textOf(tags, "VersionId");
+  const failed = (error: S3Error): FailedDeletion => ({
+    ...failedDeletion(key, error),
+    ...(version !== undefined && { version }),
+  });
   const unknown = [...tags.keys()].find((name) => name !== "Key" && name !== "ETag" && name !== "VersionId");
   if (unknown !== undefined) {
     const message = `${unknown} of an Object is not implemented: send the Key, and the ETag where it must be that one.`;
-    return failedDeletion(key, notImplemented(message));
+    return failed(notImplemented(message));
   }
   const fault = pathFault(key);
-  if (fault !== undefined) return failedDeletion(key, keyFailure(key, fault));
+  if (fault !== undefined) return failed(keyFailure(key, fault));
   const tag = textOf(tags, "ETag");
   if (version !== undefined) {
     if (version !== "" && tag === undefined) return { key, version };
-    return { ...failedDeletion(key, new S3Error("InvalidArgument", { message: BAD_VERSION })), version };
+    return failed(new S3Error("InvalidArgument", { message: BAD_VERSION }));
   }
   if (tag === undefined) return { key };
   return { key, condition: { match: tag.trim() === "*" ? "any" : ownTag(tag) } };

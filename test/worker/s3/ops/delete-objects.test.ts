@@ -69,6 +69,14 @@ test("a key that the tree cannot hold, or a version, is an error of its own", as
   expect((await s3(`HEAD ${BUCKET}/kept`)).status).toBe(200);
 });
 
+test("an error of a version names it, whatever is wrong", async () => {
+  const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+  const version = `<VersionId>${id}</VersionId>`;
+  const asked = ["<Key>bad//key</Key>", "<Key>a</Key><ETag>b</ETag>", "<Key>a</Key><Size>1</Size>"];
+  const { DeleteResult } = await xml(ask(asked.map((text) => `<Object>${text}${version}</Object>`).join("")));
+  expect(DeleteResult.Error.map(({ VersionId }: { VersionId: string }) => VersionId)).toEqual([id, id, id]);
+});
+
 test("what is deleted names the commit as its delete marker; where there is no commit, none", async () => {
   await put("marked");
   const text = await (await ask(objects("marked"))).text();
