@@ -174,6 +174,12 @@ describe("what S3 refuses is refused as there", () => {
       "InvalidArgument",
       "midnight GMT",
     ],
+    [
+      "a day that no month has",
+      rules(rule("<Expiration><Date>2027-02-30</Date></Expiration>")),
+      "MalformedXML",
+      "2027-02-30",
+    ],
     ["no date", rules(rule("<Expiration><Date>soon</Date></Expiration>")), "MalformedXML", "soon"],
     [
       "two rules of one id",

@@ -79,7 +79,10 @@ export const S3_ERRORS = {
     message:
       "The multipart upload does not exist: it was completed, aborted, or ran out, or was never begun.",
   },
-  NoSuchVersion: { status: 404, message: "The branch has no commit of that id, or keeps it no more." },
+  NoSuchVersion: {
+    status: 404,
+    message: "The branch has no commit or version of that id, or keeps it no more.",
+  },
   NotImplemented: { status: 501, message: "This is not implemented yet." },
   OperationAborted: {
     status: 409,

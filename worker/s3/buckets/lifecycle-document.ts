@@ -152,10 +152,22 @@ function parseExpiration(tags: Tags | undefined): Term | undefined {
   if (date === undefined)
     return { days: positive(textIn(tags, "Days"), { action: "Expiration", tag: "Days" }) };
   if (tags.has("Days")) throw malformed("an Expiration has Days or a Date, not both");
-  const time = /^\d{4}-\d\d-\d\d([T ].*(Z|[+-]\d\d:?\d\d))?$/.test(date) ? Date.parse(date) : Number.NaN;
+  const time = timeOf(date);
   if (Number.isNaN(time)) throw malformed(`Date is '${date}': it must be a date of ISO 8601`);
   if (time !== midnightOf(time)) throw invalid(`'Date' must be at midnight GMT, not '${date}'.`);
   return { date: time };
+}
+
+/** NaN if it is none. */
+function timeOf(date: string): number {
+  const [, day] = /^(\d{4}-\d\d-\d\d)([T ].*(Z|[+-]\d\d:?\d\d))?$/.exec(date) ?? [];
+  // Date.parse takes the 30th of February for the 2nd of March.
+  const isDay = day !== undefined && isoDay(Date.parse(day)) === day;
+  return isDay ? Date.parse(date) : Number.NaN;
+}
+
+function isoDay(time: number): string | undefined {
+  return Number.isNaN(time) ? undefined : new Date(time).toISOString().slice(0, 10);
 }
 
 function parseDays(
