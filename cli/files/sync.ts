@@ -2,7 +2,7 @@ import { lstat, mkdir, opendir, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
-import { type Address, showAddress } from "../gateway/address.ts";
+import type { Address } from "../gateway/address.ts";
 import { type Client, GatewayError } from "../gateway/client.ts";
 import { directoryPrefix, listFiles } from "../gateway/objects.ts";
 import { CliError } from "../output/failure.ts";
@@ -171,7 +171,7 @@ async function* remoteFiles(client: Client, { address, excludes }: SyncedTrees):
   } catch (error) {
     if (!(error instanceof GatewayError && ["NoSuchBucket", "NoSuchBranch"].includes(error.code)))
       throw error;
-    throw new CliError(`there is no bucket ${showAddress(address, "")}: 'sluice mb' makes one`, {
+    throw new CliError(`there is no bucket s3://${address.bucket}: 'sluice mb' makes one`, {
       code: "NoSuchBucket",
     });
   }
