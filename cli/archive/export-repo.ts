@@ -240,10 +240,12 @@ class BranchExport {
       // Before its header is written, it is known to be there.
       const { body } = await this.#open(branchPath, content);
       const mark = writer.mark();
+      const reading = new Reading(body);
       try {
-        return await writer.addContent(content, streamOf(body));
+        return await writer.addContent(content, reading.pieces());
       } catch (error) {
-        if (error instanceof CliError || !writer.canGoBack) throw error;
+        // A disk that is full is no fault of the content.
+        if (error !== reading.failure || !writer.canGoBack) throw error;
         if (tries === CONTENT_TRIES) throw this.#unreadable(error);
         await writer.goBack(mark);
       }
@@ -288,8 +290,25 @@ class BranchExport {
   }
 }
 
-async function* streamOf(
-  pieces: Iterable<Uint8Array> | AsyncIterable<Uint8Array>,
-): AsyncGenerator<Uint8Array> {
+async function* streamOf(pieces: Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   yield* pieces;
+}
+
+/** A body, and with what its reading failed, if it did. */
+class Reading {
+  readonly #body: AsyncIterable<Uint8Array>;
+  failure: unknown;
+
+  constructor(body: AsyncIterable<Uint8Array>) {
+    this.#body = body;
+  }
+
+  async *pieces(): AsyncGenerator<Uint8Array> {
+    try {
+      yield* this.#body;
+    } catch (error) {
+      this.failure = error;
+      throw error;
+    }
+  }
 }

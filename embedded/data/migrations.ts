@@ -2,6 +2,7 @@ import { createHash, createHmac } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { HostError } from "../host-error.ts";
 
 /** What migrating needs of D1. */
 export interface Database {
@@ -41,7 +42,8 @@ export async function applyMigrations(database: Database, folder: string): Promi
 
 /**
  * Whether a database has all migrations of a folder, as its own file in the state of a runtime says, which must not be
- * running. False also if the file can't be read: applying them then says why.
+ * running. False also if the file can't be read: applying them then says why. Throws a HostError if it is damaged, which
+ * the runtime would not name.
  */
 export function isMigrated({
   stateDir,
@@ -52,8 +54,8 @@ export function isMigrated({
   database: string;
   folder: string;
 }): boolean {
+  const file = join(stateDir, "d1", D1_OBJECTS, `${objectId(D1_OBJECTS, database)}.sqlite`);
   try {
-    const file = join(stateDir, "d1", D1_OBJECTS, `${objectId(D1_OBJECTS, database)}.sqlite`);
     using books = new DatabaseSync(file, { readOnly: true });
     const applied = new Set(
       books
@@ -62,9 +64,20 @@ export function isMigrated({
         .map(({ name }) => name),
     );
     return migrationsIn(folder).every((migration) => applied.has(migration));
-  } catch {
+  } catch (error) {
+    if (isDamage(error)) {
+      throw new HostError(
+        `the catalogue is damaged: ${file}: ${error.message}; move ${join(stateDir, "d1")} away and start again, then 'sluice admin rebuild' makes all of it again but the access keys, which 'sluice key import' brings back`,
+      );
+    }
     return false;
   }
+}
+
+/** Whether SQLite says that a file is none of its own, or no good one: SQLITE_CORRUPT, SQLITE_NOTADB. */
+function isDamage(error: unknown): error is Error {
+  if (!(error instanceof Error && "errcode" in error && typeof error.errcode === "number")) return false;
+  return [11, 26].includes(error.errcode & 0xff);
 }
 
 function migrationsIn(folder: string): string[] {

@@ -174,4 +174,16 @@ describe("an export", () => {
     expect(gateway.begun).toBe(1);
     expect(await entriesOf(sink)).toHaveLength(3);
   });
+
+  test("that can't be written on ends with the reason of that, and blames no content", async () => {
+    const full = Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+    const sink = memory({ goesBack: true });
+    const write: Sink["write"] = async (bytes) => {
+      if (sink.bytes().length + bytes.length > LARGE) throw full;
+      await sink.write(bytes);
+    };
+    const gateway = new FakeGateway({ a: one, b: two });
+    await expect(exported(gateway, { ...sink, write })).rejects.toBe(full);
+    expect(gateway).toMatchObject({ begun: 1, ended: 1 });
+  });
 });

@@ -99,7 +99,7 @@ describe("the file of a database", () => {
     expect(isMigrated(asked)).toBe(false);
   });
 
-  test("that is damaged does not count as migrated", async () => {
+  test("that is damaged is named, with what to do", async () => {
     const stateDir = scratchFolder();
     await applyMigrations(await openDatabase(stateDir), MIGRATIONS);
     await runtime?.dispose();
@@ -107,7 +107,9 @@ describe("the file of a database", () => {
     expect(isMigrated(asked)).toBe(true);
     const folder = join(stateDir, "d1/miniflare-D1DatabaseObject");
     for (const file of readdirSync(folder)) writeFileSync(join(folder, file), "damaged");
-    expect(isMigrated(asked)).toBe(false);
+    expect(() => isMigrated(asked)).toThrow(
+      /the catalogue is damaged: \S+\.sqlite: file is not a database; move \S+\/d1 away and start again, then 'sluice admin rebuild'/,
+    );
   });
 });
 
