@@ -58,21 +58,17 @@ export function addFsck(program: Command): void {
     .action((wanted: readonly string[], options: Options) =>
       withClient(options, async (client) => {
         const checked: Checked[] = [];
+        const failed: FailedBranch[] = [];
         for (const branch of await branchesOf(client, wanted)) {
-          const one = await check(client, branch, options);
+          const one = await check(client, branch, options).catch((error) => failedBranch(branch, error));
           if (!one) continue;
-          checked.push(one);
+          if ("message" in one) failed.push(one);
+          else checked.push(one);
           if (!options.json) print(one);
         }
-        const faults = checked.flatMap(({ bucket, faults }) => faults.map((fault) => ({ bucket, ...fault })));
-        const all = checked.reduce((sum, one) => sum + faultsOf(one), 0);
-        if (options.json) printJson({ ok: all === 0, branches: checked });
-        if (all === 0) return;
-        const issues = faults.map(({ bucket, message, ...fault }) => ({
-          path: `${bucket}: ${shownNames(fault)}`,
-          message,
-        }));
-        throw new CliError(`${count(all, "content")} can't be read`, { code: "Damaged", issues });
+        const damage = damageOf(checked, failed);
+        if (options.json) printJson({ ok: damage === undefined, branches: checked, failed });
+        if (damage) throw damage;
       }),
     );
   withClientOptions(
@@ -81,6 +77,33 @@ export function addFsck(program: Command): void {
     "sluice fsck images master.labels --sample 5",
     "sluice fsck --sweep --json | jq '.branches[].orphans'",
   );
+}
+
+/** A branch whose object fails, or is lost. */
+interface FailedBranch {
+  readonly bucket: string;
+  readonly message: string;
+}
+
+/** One branch that can't be read must not keep the others from being checked. */
+function failedBranch(branch: BranchAddress, error: unknown): FailedBranch {
+  if (!(error instanceof GatewayError && error.status === 500)) throw error;
+  return { bucket: bucketName(branch), message: error.message };
+}
+
+/** What can't be read, all together; undefined if everything can. */
+function damageOf(checked: readonly Checked[], failed: readonly FailedBranch[]): CliError | undefined {
+  const contents = checked.reduce((sum, one) => sum + faultsOf(one), 0);
+  const what = [
+    ...(failed.length === 0 ? [] : [failed.length === 1 ? "1 branch" : `${failed.length} branches`]),
+    ...(contents === 0 ? [] : [count(contents, "content")]),
+  ];
+  if (what.length === 0) return undefined;
+  const faults = checked.flatMap(({ bucket, faults }) =>
+    faults.map((fault) => ({ path: `${bucket}: ${shownNames(fault)}`, message: fault.message })),
+  );
+  const issues = [...failed.map(({ bucket, message }) => ({ path: bucket, message })), ...faults];
+  return new CliError(`${what.join(" and ")} can't be read`, { code: "Damaged", issues });
 }
 
 /** Every branch that ever was and is wanted. */
@@ -187,7 +210,12 @@ function teller({ json }: Options): Teller {
   };
 }
 
-function print({ bucket, orphans, ...checked }: Checked): void {
+function print(one: Checked | FailedBranch): void {
+  if ("message" in one) {
+    printLine(`${one.bucket}: can't be read`);
+    return;
+  }
+  const { bucket, orphans, ...checked } = one;
   const faults = faultsOf(checked);
   const verdict = faults === 0 ? "good" : `${count(faults, "content")} can't be read`;
   printLine(`${bucket}: ${verdict}; ${showTotal(checked)}`);

@@ -186,3 +186,35 @@ test("a person who looks on is told how far it is, first of the names and then o
     gateway.close();
   }
 });
+
+test("a branch whose object is damaged or lost ends it with 1 and is named, and the others are checked all the same", async () => {
+  const objects = join(server.data, "state/do/sluice-Branch");
+  const before = new Set(readdirSync(objects));
+  await s3.createBucket("master.broken");
+  await s3.put("master.broken", "small", "in a row");
+  await server.kill9();
+  const files = readdirSync(objects).filter((name) => !before.has(name));
+  const [file = ""] = files.filter((name) => name.endsWith(".sqlite"));
+  for (const name of files) rmSync(join(objects, name));
+  writeFileSync(join(objects, file), "no database ".repeat(1000));
+  await server.restart();
+  const damaged = await sluice(server, "fsck", "broken", "dev.data");
+  expect(damaged.code).toBe(1);
+  expect(damaged.stdout.toString()).toMatch(/^dev\.data: .*\n/m);
+  expect(damaged.stdout.toString()).toMatch(/^master\.broken: can't be read$/m);
+  expect(damaged.stderr).toMatch(/master\.broken: The gateway failed/);
+  await server.kill9();
+  for (const name of readdirSync(objects)) if (name.startsWith(file)) rmSync(join(objects, name));
+  await server.restart();
+  const lost = await sluice(server, "fsck", "broken", "--json");
+  expect(lost.code).toBe(1);
+  expect(JSON.parse(lost.stdout.toString())).toMatchObject({
+    ok: false,
+    failed: [
+      {
+        bucket: "master.broken",
+        message: expect.stringMatching(/it was lost\. 'sluice repo import' brings it back/),
+      },
+    ],
+  });
+});

@@ -13,7 +13,9 @@ import {
 import { readMilestone, writeMilestone } from "../../blobs/hash/resumable-hasher.ts";
 import { verifyContent } from "../../blobs/read/verify-content.ts";
 import type { BranchApi, ContentToCheck, NamedRow } from "../../branch/contract.ts";
+import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
+import { branchesOf } from "../repos/repos.ts";
 import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
 import { invalidField } from "../request/issues.ts";
 import { readJson } from "../request/read-json.ts";
@@ -72,6 +74,18 @@ export async function checkBranch(asked: ApiRequest): Promise<Response> {
   return Response.json({ ...piece, next: next && JSON.stringify(next) } satisfies FsckPiece);
 }
 
+/** Of a branch of which its object knows nothing: if the catalogue has it, it was made, and the object was lost. */
+async function lossOf(asked: ApiRequest, { repo, branch }: BranchAddress): Promise<ApiError | undefined> {
+  for await (const listed of branchesOf(asked.context.catalogue, [repo])) {
+    if (listed.branch !== branch) continue;
+    return new ApiError(
+      "InternalError",
+      `The catalogue has the branch '${branch}', but its object is empty: it was lost. 'sluice repo import' brings it back from an archive.`,
+    );
+  }
+  return undefined;
+}
+
 function readPlace(text: string): Place {
   const place = Place.safeParse(parsed(text));
   if (place.success) return place.data;
@@ -99,11 +113,11 @@ interface Check {
 }
 
 /** Returns where to go on: with more names, then with the contents. */
-async function lookUpNames({ address, branch, piece }: Check, from: NamedRow): Promise<Place> {
+async function lookUpNames({ asked, address, branch, piece }: Check, from: NamedRow): Promise<Place> {
   let place = from;
   do {
     const page = await branch.checkNames({ after: place });
-    if (!page.ok) throw branchError(page, address);
+    if (!page.ok) throw (await lossOf(asked, address)) ?? branchError(page, address);
     piece.names += page.checked;
     const lacking = page.lacking.map((name) => ({ content: null, message: NO_CONTENT, names: [name] }));
     piece.faults.push(...lacking);
