@@ -81,6 +81,14 @@ export class ShortBlobError extends Error {
   }
 }
 
+/** The store did not take a blob. What the platform says of it is for the log: it calls a full disk an overload. */
+export class UnwrittenBlobError extends Error {
+  constructor(name: string, cause: unknown) {
+    super(`blob ${name} could not be written: ${cause instanceof Error ? cause.message : String(cause)}`);
+    this.name = "UnwrittenBlobError";
+  }
+}
+
 /** Deletes blobs one by one: a manifest takes nothing along. */
 export async function deleteEach(
   store: BlobStore,

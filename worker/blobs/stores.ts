@@ -1,4 +1,5 @@
 import type { Env } from "../env.ts";
+import { MissingBlobError } from "./manifest.ts";
 import {
   type BlobPage,
   type BlobStore,
@@ -8,6 +9,7 @@ import {
   type Removed,
   ShortBlobError,
   type UnwantedBlob,
+  UnwrittenBlobError,
 } from "./port.ts";
 import { removeBlobs } from "./remove-blobs.ts";
 
@@ -89,8 +91,10 @@ export class DiskBlobStore implements BlobStore {
   }
 
   async put(name: string, bytes: Uint8Array): Promise<void> {
-    const response = await this.#disk.fetch(address(name), { method: "PUT", body: bytes });
-    if (!response.ok) throw new Error(await failure("write", { name, response }));
+    const response = await this.#disk.fetch(address(name), { method: "PUT", body: bytes }).catch((error) => {
+      throw new UnwrittenBlobError(name, error);
+    });
+    if (!response.ok) throw new UnwrittenBlobError(name, await failure("write", { name, response }));
   }
 
   async get(name: string, { offset, length }: ByteRange): Promise<ReadableStream<Uint8Array> | null> {
@@ -187,3 +191,19 @@ async function failure(
 ): Promise<string> {
   return `the disk service could not ${verb} blob ${name}: ${response.status} ${await response.text()}`;
 }
+
+/** What the blob store can do to a request: lack bytes that a name has, or take no more of them. */
+export type StoreFault = "bytes-lost" | "store-takes-nothing";
+
+/** The fault of the blob store that an error tells of; undefined if it is another error. */
+export function storeFault(error: unknown): StoreFault | undefined {
+  if (error instanceof MissingBlobError || error instanceof ShortBlobError) return "bytes-lost";
+  return error instanceof UnwrittenBlobError ? "store-takes-nothing" : undefined;
+}
+
+export const STORE_WORDS: Record<StoreFault, string> = {
+  "bytes-lost":
+    "Bytes of it are missing from the blob store: 'sluice fsck' names every file that has lost some.",
+  "store-takes-nothing":
+    "The blob store takes no bytes, and nothing was written: look whether the gateway's disk is full, and at its log; then try again.",
+};

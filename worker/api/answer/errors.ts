@@ -1,5 +1,6 @@
 import type { ErrorBody, Issue } from "../../../protocol/errors.ts";
 import type { Context } from "../../app.ts";
+import { STORE_WORDS, type StoreFault, storeFault } from "../../blobs/stores.ts";
 import { CATALOGUE_WORDS, type CatalogueFault, catalogueFault } from "../../core/catalogue-fault.ts";
 
 /** Codes of the control API's errors, and the status of each. */
@@ -83,16 +84,23 @@ export function catalogueError(fault: CatalogueFault): ApiError {
   return new ApiError("Unavailable", CATALOGUE_WORDS[fault]);
 }
 
+const STORE_CODES: Record<StoreFault, ApiCode> = {
+  "bytes-lost": "InternalError",
+  "store-takes-nothing": "Unavailable",
+};
+
 function unexpected(error: unknown, requestId: string): ApiError {
   console.error(`request ${requestId} failed:`, error);
   const fault = catalogueFault(error);
   if (fault) return catalogueError(fault);
+  const lacking = storeFault(error);
+  if (lacking) return new ApiError(STORE_CODES[lacking], STORE_WORDS[lacking]);
   if (isRetryable(error)) return new ApiError("Unavailable", "The gateway is overloaded: try again.");
   return new ApiError("InternalError", "The gateway failed: try again.");
 }
 
 /** The platform marks errors of an object that is overloaded or was restarted: another try may help. */
-function isRetryable(error: unknown): boolean {
+export function isRetryable(error: unknown): boolean {
   return error instanceof Error && ("retryable" in error || "overloaded" in error);
 }
 

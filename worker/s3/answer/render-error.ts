@@ -1,6 +1,7 @@
+import { STORE_WORDS, type StoreFault, storeFault } from "../../blobs/stores.ts";
 import { CATALOGUE_WORDS, catalogueFault } from "../../core/catalogue-fault.ts";
 import type { RequestEvent } from "../../request-log.ts";
-import { S3Error } from "./errors.ts";
+import { type S3Code, S3Error } from "./errors.ts";
 import { xmlBody } from "./xml.ts";
 
 export interface FailedRequest {
@@ -34,11 +35,18 @@ export function renderError(error: unknown, request: FailedRequest): Response {
   return new Response(body, { status, headers: { ...headers, "content-type": "application/xml" } });
 }
 
+const STORE_CODES: Record<StoreFault, S3Code> = {
+  "bytes-lost": "InternalError",
+  "store-takes-nothing": "ServiceUnavailable",
+};
+
 /** A fault of ours or of the platform. The platform marks its own if another try may help. */
 function unexpected(error: unknown, { method, resource, requestId }: FailedRequest): S3Error {
   console.error("s3 request failed", { requestId, method, resource, error });
   const fault = catalogueFault(error);
   if (fault) return new S3Error("ServiceUnavailable", { message: CATALOGUE_WORDS[fault] });
+  const lacking = storeFault(error);
+  if (lacking) return new S3Error(STORE_CODES[lacking], { message: STORE_WORDS[lacking] });
   const told: object = typeof error === "object" && error !== null ? error : {};
   if ("overloaded" in told && told.overloaded === true) return new S3Error("SlowDown");
   if ("retryable" in told && told.retryable === true) return new S3Error("ServiceUnavailable");

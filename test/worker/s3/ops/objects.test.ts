@@ -1,3 +1,4 @@
+import { env, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { answer, failure, good, s3, signed } from "../support.ts";
@@ -30,6 +31,27 @@ describe("PutObject and GetObject", () => {
       "last-modified": expect.stringMatching(/^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/),
     });
     expect(get.headers.get("content-encoding")).toBeNull();
+  });
+
+  test("of bytes that the store has lost say so, and what names all of them", async () => {
+    await good("PUT /master.objects/lost", { body: new Uint8Array(5000) });
+    const blobs = await runInDurableObject(env.BRANCH.getByName("master.objects"), async (branch) => {
+      const read = await branch.read({ path: "lost" });
+      return read.ok && read.body.kind === "chunks" ? read.body.chunks.map(({ blob }) => blob) : [];
+    });
+    const damages: ((blob: string) => Promise<unknown>)[] = [
+      (blob) => env.BLOBS.put(blob, "cut off"),
+      (blob) => env.BLOBS.delete(blob),
+    ];
+    for (const damage of damages) {
+      await Promise.all(blobs.map(damage));
+      expect(await failure(s3("GET /master.objects/lost"))).toMatchObject({
+        status: 500,
+        Code: "InternalError",
+        Message:
+          "Bytes of it are missing from the blob store: 'sluice fsck' names every file that has lost some.",
+      });
+    }
   });
 
   test("HeadObject says the same without the bytes", async () => {

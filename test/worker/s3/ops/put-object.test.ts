@@ -1,6 +1,8 @@
 import { createHash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { beforeAll, describe, expect, test } from "vitest";
+import { DiskBlobStore } from "../../../../worker/blobs/stores.ts";
+import { renderError } from "../../../../worker/s3/answer/render-error.ts";
 import { failure, good, s3, xml } from "../support.ts";
 
 const BUCKET = "/master.puts";
@@ -146,5 +148,17 @@ describe("many writers at once", () => {
       answers.map(async (response) => (response.ok ? "made" : (await failure(response)).Code)),
     );
     expect(codes.sort()).toEqual([...Array(19).fill("BucketAlreadyOwnedByYou"), "made"]);
+  });
+});
+
+test("a store whose disk is full is said to take nothing, although the platform calls it overloaded", async () => {
+  const fetch = () => Promise.reject(Object.assign(new Error("internal error"), { overloaded: true }));
+  const put = new DiskBlobStore({ fetch } as unknown as Fetcher).put("b/blob", new Uint8Array(1));
+  const error = await put.catch((error) => error);
+  const asked = { method: "PUT", resource: `${BUCKET}/full`, requestId: "1", event: {} };
+  expect(await failure(Promise.resolve(renderError(error, asked)))).toMatchObject({
+    status: 503,
+    Code: "ServiceUnavailable",
+    Message: expect.stringContaining("look whether the gateway's disk is full"),
   });
 });
