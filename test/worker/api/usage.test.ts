@@ -133,3 +133,20 @@ describe("what holds most of a history back", () => {
     await expect.poll(async () => (await api("GET /repos/held-rest/usage")).status).toBe(404);
   });
 });
+
+test("a branch that can't be read is named, and the answer does not break off", async () => {
+  const repo = "unread";
+  await makeRepo(repo);
+  const rename = (from: string, to: string) =>
+    runInDurableObject(env.BRANCH.getByName(`master.${repo}`), (_, { storage }) => {
+      storage.sql.exec(`ALTER TABLE ${from} RENAME TO ${to}`);
+    });
+  await rename("files", "unread");
+  const answer = await api(`GET /repos/${repo}/usage`);
+  expect(answer.status).toBe(500);
+  expect(await answer.json()).toMatchObject({
+    error: { message: "The branch 'master' can't be read: the log of the gateway says why." },
+  });
+  await rename("unread", "files");
+  expect((await good(`GET /repos/${repo}/usage`)).branches).toHaveLength(1);
+});

@@ -3,7 +3,7 @@ import { type BranchAddress, bucketName, parseBucketName } from "../../../protoc
 import type { BranchUsage, CatalogueUsage, RepoUsage } from "../../../protocol/repos.ts";
 import type { Holder } from "../../branch/contract.ts";
 import { permits } from "../../core/permissions.ts";
-import { ApiError } from "../answer/errors.ts";
+import { ApiError, isRetryable } from "../answer/errors.ts";
 import { slowJson } from "../answer/slow.ts";
 import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
 import { branchesOf } from "./repos.ts";
@@ -12,6 +12,9 @@ type Asked = Pick<ApiRequest, "context" | "caller">;
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const HOUR_MS = 60 * 60 * 1000;
+
+/** An object that can't be read says so in this time. */
+const FAILS_WITHIN_MS = 1000;
 
 const UsageQuery = z.strictObject({
   /** Only how large the databases are, which costs next to nothing. */
@@ -51,7 +54,10 @@ export async function repoUsage(asked: ApiRequest): Promise<Response> {
     if (left.branches.length === 0) throw new ApiError("NoSuchRepo", `There is no repo '${repo}'.`);
     return Response.json(left);
   }
-  return slowJson(used(), async () => {
+  const answer = used();
+  // An answer that has begun can't be an error any more.
+  await Promise.race([answer, scheduler.wait(FAILS_WITHIN_MS)]);
+  return slowJson(answer, async () => {
     isLeaving.at = true;
   });
 }
@@ -61,7 +67,17 @@ async function branchUsage(
   asked: Asked,
   { address, sizes }: { address: BranchAddress; sizes: boolean },
 ): Promise<BranchUsage | undefined> {
-  const found = await asked.context.branch(address).usage({ sizes });
+  const found = await asked.context
+    .branch(address)
+    .usage({ sizes })
+    .catch((error) => {
+      if (isRetryable(error)) throw error;
+      console.error(`usage of branch ${bucketName(address)} failed:`, error);
+      throw new ApiError(
+        "InternalError",
+        `The branch '${address.branch}' can't be read: the log of the gateway says why.`,
+      );
+    });
   if (!found.ok) return undefined;
   const { database, contents, deleted } = found;
   if (!contents) return { name: address.branch, database, contents: null };
