@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { hasWildcard, literalPrefix, wildcard } from "../../files/copy/wildcard.ts";
 import { type Address, parseAddress } from "../../gateway/address.ts";
 import type { Client } from "../../gateway/client.ts";
 import { atCommit } from "../../gateway/ids/at-commit.ts";
@@ -64,7 +63,9 @@ async function buckets(client: Client, { json }: Options): Promise<void> {
 async function files(client: Client, { bucket, path }: Address, options: Options): Promise<void> {
   const literal: ListRequest = { bucket, prefix: path, ...(options.recursive ? {} : { delimiter: "/" }) };
   const found = await printed(client, literal, { ...options, matches: /^/ });
-  if (found || !hasWildcard(path)) return;
+  if (found) return;
+  const { hasWildcard, literalPrefix, wildcard } = await import("../../files/copy/wildcard.ts");
+  if (!hasWildcard(path)) return;
   await printed(client, { bucket, prefix: literalPrefix(path) }, { ...options, matches: wildcard(path) });
 }
 
