@@ -142,7 +142,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     this.#openCommits = new OpenCommitCalls(context);
     this.#writes = new WriteCalls({ ...context, committer, gate, applier });
     this.#history = new HistoryCalls(context);
-    this.#tags = new TagCalls({ ...context, courier, retainer });
+    this.#tags = new TagCalls({ ...context, courier });
     this.#erasures = new ErasureCalls({ ...context, courier, gate, retainer });
     // What a crash cut off goes on with the first call that wakes the object.
     if (ledger.exists) {
@@ -338,7 +338,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return this.#told(await this.#tags.create(request));
   }
 
-  async deleteTag(request: { name: string }) {
+  async deleteTag(request: Contract.RequestOf<"deleteTag">) {
     return this.#told(await this.#tags.delete(request));
   }
 

@@ -420,16 +420,19 @@ export interface BranchApi {
    * Names a commit: that of the id or tag `commit`, or the newest one. A tag that names another commit is moved only with
    * `force`. `catalogue-unavailable`: the tag is as it was asked to be, but lists do not show it yet; ask again.
    */
-  createTag(request: { name: string; commit?: string; force: boolean }): Promise<
+  createTag(request: { name: string; commit?: string; force: boolean } & TagChanger): Promise<
     | TagSet
     | { readonly ok: false; readonly reason: "tag-exists"; readonly commit: string }
+    | Refused<"tag-kept">
     /** `no-commit`: the branch has none yet. */
     | Refused<"no-such-branch" | "forking" | "no-such-version" | "no-commit" | "catalogue-unavailable">
   >;
   /** As with createTag, `catalogue-unavailable` says that the tag is gone; asked again, it may be found gone already. */
-  deleteTag(request: {
-    name: string;
-  }): Promise<Done | Refused<"no-such-branch" | "forking" | "no-such-tag" | "catalogue-unavailable">>;
+  deleteTag(
+    request: { name: string } & TagChanger,
+  ): Promise<
+    Done | Refused<"no-such-branch" | "forking" | "no-such-tag" | "tag-kept" | "catalogue-unavailable">
+  >;
   /** Which of these commits are kept, of any generation. What is not kept never is again. */
   keptCommits(request: { commits: readonly string[] }): Promise<{ kept: string[] }>;
   /** Where a commit stands in the history, of any generation; null if none of that id is kept, unless a pipeline's input starts after it. */
@@ -1295,6 +1298,12 @@ export interface CommitLog {
   readonly commits: readonly CommitEntry[];
   /** What to pass as `after` for the next page; null if there is none. */
   readonly next: string | null;
+}
+
+/** Who deletes or moves a tag. */
+export interface TagChanger {
+  /** The key of somebody who does not administer the repo: it may only if the branch is protected for it. */
+  readonly asWriter?: string | undefined;
 }
 
 interface Tag {

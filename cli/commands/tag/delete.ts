@@ -9,7 +9,9 @@ import { tagName } from "./create.ts";
 export function addTagDelete(group: Command): void {
   const command = group
     .command("delete")
-    .description("Deletes a tag. The commit stays, and is found by its id.")
+    .description(
+      "Deletes a tag, which takes admin. The commit is found by its id; if nothing else keeps it, it goes after 24 hours.",
+    )
     .argument("<name>", "the tag", tagName)
     .argument("<bucket>", "<branch>.<repo>, with or without s3://")
     .action((name: string, text: string, options: ClientOptions) => {

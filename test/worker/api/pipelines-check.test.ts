@@ -6,7 +6,7 @@ import { lookAfter, lookAtInput } from "../../../worker/api/pipelines/look.ts";
 import type { BranchApi } from "../../../worker/branch/contract.ts";
 import { parseGlob } from "../../../worker/core/glob.ts";
 import type { KeyScope } from "../../../worker/core/permissions.ts";
-import { givenBack } from "../branch/retention-support.ts";
+import { dayAfterTags, givenBack } from "../branch/retention-support.ts";
 import { type BranchStub, freshBranch, put } from "../branch/support.ts";
 import { api, commitFiles, failed, good, makeBranch, testContext } from "./support.ts";
 
@@ -353,6 +353,7 @@ describe("a look at an input whose HEAD is given back meanwhile", () => {
       complete: true,
     });
     await branch.deleteTag({ name: "from" });
+    await dayAfterTags(branch);
     await givenBack(branch);
     expect(await lookAfter(replacedOnce(branch), { glob, from })).toMatchObject({
       hasData: false,

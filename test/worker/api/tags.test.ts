@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { commitFiles, failed, good, makeBranch, paths } from "./support.ts";
+import { commitFiles, failed, good, makeBranch, paths, testContext } from "./support.ts";
 
 async function branchOf(repo: string, branch = "master") {
   const address = { repo, branch };
@@ -103,4 +103,41 @@ test("a commit that names a commit or a tag as the open one is told that it neve
     code: "MethodNotAllowed",
     message: expect.stringContaining("never changes"),
   });
+});
+
+test("a tag is made with the level write, and deleted or moved with admin or by the key that the branch is protected for", async () => {
+  const { commits, tags } = await branchOf("kept-tags");
+  const [first] = commits;
+  const caller = { keyId: "writer", scope: { level: "write", repos: ["kept-tags"] } } as const;
+  expect(await good(`PUT ${tags}/v1`, { body: { commit: first }, caller })).toMatchObject({ change: "made" });
+  // It names that commit already.
+  expect(await good(`PUT ${tags}/v1`, { body: { commit: first, force: true }, caller })).toMatchObject({
+    change: "none",
+  });
+  const moved = { body: { force: true } };
+  const protect = (key: string) =>
+    testContext().branch({ repo: "kept-tags", branch: "master" }).configure({ writer: { key } });
+  for (const writer of [undefined, "somebody"]) {
+    if (writer !== undefined) await protect(writer);
+    for (const [method, call] of [
+      ["PUT", moved],
+      ["DELETE", {}],
+    ] as const) {
+      const refused = await failed(`${method} ${tags}/v1`, { ...call, caller });
+      expect([refused.status, refused.code]).toEqual([403, "AccessDenied"]);
+      expect(refused.message).toContain("this needs admin in the repo 'kept-tags'");
+    }
+  }
+  expect(await good(`GET ${tags}/v1`)).toMatchObject({ commit: first });
+  expect(await good(`PUT ${tags}/v2`, { body: {}, caller })).toMatchObject({ change: "made" });
+  const admin = { keyId: "boss", scope: { level: "admin", repos: ["kept-tags"] } } as const;
+  expect(await good(`PUT ${tags}/v1`, { ...moved, caller: admin })).toMatchObject({ change: "moved" });
+  await good(`DELETE ${tags}/v2`, { caller: admin });
+  await protect("writer");
+  expect(await good(`PUT ${tags}/v1`, { body: { commit: first, force: true }, caller })).toMatchObject({
+    change: "moved",
+  });
+  await good(`DELETE ${tags}/v1`, { caller });
+  // There is nothing that could be taken away.
+  expect(await failed(`DELETE ${tags}/v1`, { caller })).toMatchObject({ code: "NoSuchTag" });
 });

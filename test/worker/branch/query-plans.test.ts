@@ -27,6 +27,7 @@ const GROWING = [
   "staged",
   "below",
   "tags",
+  "untagged",
   "roots",
   "named",
   "parent",

@@ -3,7 +3,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { describe, expect, test } from "vitest";
 import type { Keep } from "../../../worker/branch/contract.ts";
 import { expectRefsRight } from "./large-support.ts";
-import { floorOf, givenBack, tornCommits } from "./retention-support.ts";
+import { dayAfterTags, floorOf, givenBack, tornCommits } from "./retention-support.ts";
 import {
   type BranchStub,
   commitFiles,
@@ -30,6 +30,8 @@ class Play {
   readonly #random: () => number;
   readonly #commits: Made[] = [];
   readonly #tags = new Map<string, string>();
+  /** Commits whose tags went. */
+  readonly #untagged = new Set<string>();
   readonly #roots = new Map<string, string>();
   readonly #openCommits = new Map<string, Made | undefined>();
   #need: number | undefined;
@@ -52,6 +54,7 @@ class Play {
       () => this.#several(),
       () => this.#tag(),
       () => this.#untag(),
+      () => this.#dayAfterTags(),
       () => this.#fork(),
       () => this.#dropFork(),
       () => this.#begin(),
@@ -99,6 +102,7 @@ class Play {
   #named(): Set<string | undefined> {
     return new Set([
       ...this.#tags.values(),
+      ...this.#untagged,
       ...this.#roots.values(),
       ...[...this.#openCommits.values()].map((base) => base?.id),
     ]);
@@ -202,6 +206,8 @@ class Play {
     const name = this.#pick(["v1", "v2", "v3"]) ?? "v1";
     if (!commit) return;
     const made = await this.#branch.createTag({ name, commit: commit.id, force: true });
+    const before = this.#tags.get(name);
+    if (made.ok && before !== undefined && before !== commit.id) this.#untagged.add(before);
     if (made.ok) this.#tags.set(name, commit.id);
     await this.#expectKept(commit, made.ok);
   }
@@ -210,7 +216,13 @@ class Play {
     const name = this.#pick([...this.#tags.keys()]);
     if (name === undefined) return;
     await this.#branch.deleteTag({ name });
+    this.#untagged.add(this.#tags.get(name) ?? "");
     this.#tags.delete(name);
+  }
+
+  async #dayAfterTags(): Promise<void> {
+    await dayAfterTags(this.#branch);
+    this.#untagged.clear();
   }
 
   async #fork(): Promise<void> {

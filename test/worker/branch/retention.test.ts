@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import type { BranchApi, ListVersions } from "../../../worker/branch/contract.ts";
 import { forkOf, treeOf } from "./fork-support.ts";
 import { crashAt, expectRefsRight, restarted } from "./large-support.ts";
-import { floorOf, givenBack, rowsLeft, tornCommits } from "./retention-support.ts";
+import { dayAfterTags, floorOf, givenBack, rowsLeft, tornCommits } from "./retention-support.ts";
 import {
   type BranchStub,
   branchOf,
@@ -296,7 +296,7 @@ describe("versions of a key, when history was given back,", () => {
 });
 
 describe("what names a commit holds it, and lets go:", () => {
-  test("a tag that is deleted or moved", async () => {
+  test("a tag that is deleted or moved, a day later", async () => {
     const branch = await freshBranch();
     const commits = await overwrites(branch, 6);
     const [first = "", second = ""] = commits;
@@ -305,9 +305,18 @@ describe("what names a commit holds it, and lets go:", () => {
     await branch.configure({ keep: { commits: 2 } });
     await givenBack(branch);
     expect(await rowsLeft(branch)).toMatchObject({ files: 4, held: 2 });
+    const before = Date.now();
     await branch.deleteTag({ name: "one" });
-    expect((await branch.commitEntry({ commit: first })).ok).toBe(false);
     await branch.createTag({ name: "two", commit: commits[5] ?? "", force: true });
+    // A crash does not let go of them either.
+    await evictDurableObject(branch);
+    await givenBack(branch);
+    expect(await readable(branch, commits)).toEqual([true, true, false, false, true, true]);
+    expect(await rowsLeft(branch)).toMatchObject({ files: 4, held: 2 });
+    const alarm = await runInDurableObject(branch, (_, { storage }) => storage.getAlarm());
+    expect(alarm).toBeGreaterThanOrEqual(before + DAY_MS);
+    await dayAfterTags(branch);
+    expect((await branch.commitEntry({ commit: first })).ok).toBe(false);
     await expect
       .poll(async () => {
         await runDurableObjectAlarm(branch);
@@ -316,6 +325,71 @@ describe("what names a commit holds it, and lets go:", () => {
       .toMatchObject({ files: 2, contents: 2, held: 0 });
     await givenBack(branch);
     await expectRefsRight(branch);
+  });
+
+  test("a tag that went, also if the history is cut only then; made again by the commit's id, it is as it was", async () => {
+    const branch = await freshBranch();
+    const commits = await overwrites(branch, 4);
+    const [first = ""] = commits;
+    await branch.createTag({ name: "v1", commit: first, force: false });
+    await branch.deleteTag({ name: "v1" });
+    await branch.configure({ keep: { commits: 1 } });
+    await givenBack(branch);
+    expect(await floorOf(branch)).toBe(4);
+    expect(await readable(branch, commits)).toEqual([true, false, false, true]);
+    const log = await branch.commits({ limit: 10 });
+    expect(log.ok && log.commits.map(({ id }) => id)).toEqual([commits[3], first]);
+    expect(await branch.createTag({ name: "v1", commit: first, force: false })).toMatchObject({
+      change: "made",
+    });
+    await dayAfterTags(branch);
+    await givenBack(branch);
+    expect(await branch.read({ path: "a", openCommit: "v1" })).toMatchObject(inlineOf("a 0 0"));
+  });
+
+  test("a tag that went twice, a day after the last time", async () => {
+    const branch = await freshBranch();
+    const [first = ""] = await overwrites(branch, 2);
+    const until = () =>
+      runInDurableObject(branch, (_, { storage: { sql } }) =>
+        sql.exec("SELECT seq, until, name FROM untagged").toArray(),
+      );
+    await branch.createTag({ name: "v1", commit: first, force: false });
+    await branch.deleteTag({ name: "v1" });
+    await runInDurableObject(
+      branch,
+      (_, { storage: { sql } }) => void sql.exec("UPDATE untagged SET until = 5"),
+    );
+    const before = Date.now();
+    await branch.createTag({ name: "v2", commit: first, force: false });
+    await branch.deleteTag({ name: "v2" });
+    const [row, ...others] = await until();
+    expect([row?.seq, row?.name, others]).toEqual([1, "v2", []]);
+    expect(row?.until).toBeGreaterThanOrEqual(before + DAY_MS);
+  });
+
+  test("a tag that went, when the branch is deleted, and nothing wakes the branch for it", async () => {
+    const branch = await freshBranch();
+    await overwrites(branch, 3);
+    await branch.createTag({ name: "v1", force: false });
+    await put(branch, "a", "later");
+    await branch.deleteTag({ name: "v1" });
+    await branch.destroy();
+    await expect
+      .poll(async () => {
+        await runDurableObjectAlarm(branch);
+        return await runInDurableObject(branch, async (_, { storage }) => [
+          storage.sql.exec("SELECT * FROM untagged").toArray(),
+          storage.sql.exec("SELECT * FROM files").toArray(),
+        ]);
+      })
+      .toEqual([[], []]);
+    await expect
+      .poll(async () => {
+        await runDurableObjectAlarm(branch);
+        return await runInDurableObject(branch, (_, { storage }) => storage.getAlarm());
+      })
+      .toBeNull();
   });
 
   test("an open commit, of what HEAD was when it began", async () => {
@@ -386,7 +460,7 @@ describe("what names a commit holds it, and lets go:", () => {
     const begun = await branch.revert({ commit: "v1" });
     await crash.reached();
     await branch.deleteTag({ name: "v1" });
-    await runDurableObjectAlarm(branch);
+    await dayAfterTags(branch);
     await runDurableObjectAlarm(branch);
     expect(await rowsLeft(branch)).toMatchObject({ files: 2, held: 1 });
     crash.resume();
@@ -430,7 +504,10 @@ describe("a branch that nobody calls any more condemns what is due within 30 sec
     "the deletion of a tag": async (branch) => {
       await branch.createTag({ name: "v1", force: false });
       await holdsFirst(branch);
-      return () => branch.deleteTag({ name: "v1" });
+      return async () => {
+        await branch.deleteTag({ name: "v1" });
+        await dayAfterTags(branch);
+      };
     },
     "the abortion of an open commit": async (branch) => {
       const openCommit = await startOpenCommit(branch);
@@ -686,6 +763,7 @@ describe("what the commits of jobs descend from", () => {
       [10, 5],
     ]);
     await branch.deleteTag({ name: "v1" });
+    await dayAfterTags(branch);
     await givenBack(branch);
     await expect.poll(() => lineagesOf(branch)).toEqual([6, 9]);
   });

@@ -76,6 +76,7 @@ const ROWS: readonly (readonly string[])[] = [
   ["UPDATE generations SET parent = NULL"],
   ["UPDATE starts SET stopped = 1, pipeline = 'p'"],
   ["UPDATE sweeps SET tries = 2"],
+  ["INSERT INTO untagged (gen, seq, until, name) VALUES (1, 1, 5, 'v1')"],
 ];
 
 describe("migrations", () => {

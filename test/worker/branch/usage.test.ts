@@ -3,6 +3,7 @@ import { describe, expect, test, vi } from "vitest";
 import type { BranchUsage } from "../../../worker/branch/contract.ts";
 import { forkOf } from "./fork-support.ts";
 import { crashAt } from "./large-support.ts";
+import { dayAfterTags } from "./retention-support.ts";
 import { type BranchStub, branchOf, freshBranch, freshBucket, put, startOpenCommit } from "./support.ts";
 
 async function usageOf(branch: BranchStub): Promise<NonNullable<BranchUsage["contents"]>> {
@@ -174,6 +175,24 @@ describe("what holds most back", () => {
     expect(holder).toMatchObject({ kind: "commit", names: ["a revert to it that is under way"], count: 1 });
   });
 
+  test("is a commit whose tag went, with the time at which it goes", async () => {
+    const branch = await rewritten(3);
+    await branch.createTag({ name: "v1", force: false });
+    await put(branch, "a", "4444");
+    await branch.configure({ keep: { commits: 1 } });
+    await branch.deleteTag({ name: "v1" });
+    await runInDurableObject(branch, (_, { storage: { sql } }) => {
+      sql.exec("UPDATE untagged SET until = ?", Date.parse("2099-12-31T23:59:58.765Z"));
+    });
+    await expect
+      .poll(async () => (await usageOf(branch)).holder)
+      .toMatchObject({
+        kind: "commit",
+        names: ["the tag v1 (deleted or moved, and kept until 2099-12-31T23:59:58Z)"],
+        count: 1,
+      });
+  });
+
   test("is an export that is under way, until it ends", async () => {
     const branch = await rewritten(4);
     const before = Date.now();
@@ -198,6 +217,7 @@ describe("what holds most back", () => {
       holder: { kind: "commit", names: ["the tag v1"], count: 1 },
     });
     await branch.deleteTag({ name: "v1" });
+    await dayAfterTags(branch);
     expect(await usageOf(branch)).toMatchObject({ holder: { kind: "export", count: 1 } });
   });
 });

@@ -8,7 +8,8 @@ import {
   TagName,
   viewBucket,
 } from "../../../protocol/names.ts";
-import type { Refused } from "../../branch/contract.ts";
+import type { Refused, TagChanger } from "../../branch/contract.ts";
+import { permits, refusalText } from "../../core/permissions.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, nameParam, noQuery, readQuery } from "../request/api-request.ts";
@@ -59,9 +60,15 @@ export async function setTag(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch, name } = tagInPath(asked);
   const { commit, force } = await readJson(asked, SetTag);
-  const made = await branch.createTag({ name, force, ...(commit !== undefined && { commit }) });
+  const made = await branch.createTag({
+    name,
+    force,
+    ...(commit !== undefined && { commit }),
+    ...changer(asked, address),
+  });
   if (!made.ok) {
     if (made.reason === "tag-exists") throw tagExists(name, made.commit);
+    if (made.reason === "tag-kept") throw tagKept(asked, { address, name });
     if (made.reason === "no-commit") throw noCommit(address);
     if (made.reason === "no-such-version") throw noSuchCommit(address, commit ?? "");
     throw branchError({ ok: false, reason: made.reason }, address);
@@ -72,13 +79,35 @@ export async function setTag(asked: ApiRequest): Promise<Response> {
   });
 }
 
-/** `DELETE …/branches/{branch}/tags/{tag}`: its commit stays. */
+/** `DELETE …/branches/{branch}/tags/{tag}`: its commit stays, for a day if nothing else keeps it. */
 export async function deleteTag(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch, name } = tagInPath(asked);
-  const deleted = await branch.deleteTag({ name });
-  if (!deleted.ok) throw tagError(deleted, { address, name });
+  const deleted = await branch.deleteTag({ name, ...changer(asked, address) });
+  if (!deleted.ok) {
+    const { reason } = deleted;
+    if (reason === "tag-kept") throw tagKept(asked, { address, name });
+    throw tagError({ ok: false, reason }, { address, name });
+  }
   return new Response(null, { status: 204 });
+}
+
+/** Who may not administer the repo deletes and moves tags only as the writer of the branch. */
+function changer({ caller }: Pick<ApiRequest, "caller">, { repo }: BranchAddress): TagChanger {
+  const { scope, keyId } = caller;
+  return permits(scope, { permission: "admin", repo }) ? {} : { asWriter: keyId };
+}
+
+function tagKept(
+  { caller }: Pick<ApiRequest, "caller">,
+  { address, name }: { address: BranchAddress; name: string },
+): ApiError {
+  const { repo } = address;
+  const why = refusalText(caller.scope, { permission: "admin", repo });
+  return new ApiError(
+    "AccessDenied",
+    `The tag '${name}' of '${bucketName(address)}' is deleted or moved by who administers the repo, or by the key that the branch is protected for. ${why}`,
+  );
 }
 
 function tagInPath(asked: ApiRequest) {

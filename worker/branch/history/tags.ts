@@ -1,12 +1,11 @@
 import type { BranchContext } from "../context.ts";
-import type { AnswerOf, Refused, RequestOf } from "../contract.ts";
+import type { AnswerOf, Refused, RequestOf, TagChanger } from "../contract.ts";
 import type { Courier } from "../lifecycle/courier.ts";
 import { commitNamed } from "../read/views.ts";
-import type { Retainer } from "../retention/retainer.ts";
+import type { TagRow } from "../tree/tag-store.ts";
 
-interface TagCallsOptions extends Pick<BranchContext, "ledger" | "moment"> {
+interface TagCallsOptions extends Pick<BranchContext, "ledger" | "moment" | "wake"> {
   readonly courier: Courier;
-  readonly retainer: Pick<Retainer, "released">;
 }
 
 /**
@@ -28,7 +27,12 @@ export class TagCalls {
     return tag ? { ok: true, ...tag } : refused("no-such-tag");
   }
 
-  async create({ name, commit: named, force }: RequestOf<"createTag">): Promise<AnswerOf<"createTag">> {
+  async create({
+    name,
+    commit: named,
+    force,
+    asWriter,
+  }: RequestOf<"createTag">): Promise<AnswerOf<"createTag">> {
     const { ledger } = this.#options;
     const { live } = ledger;
     if (!live) return refused("no-such-branch");
@@ -41,22 +45,46 @@ export class TagCalls {
       return { ok: false, reason: "tag-exists", commit: before.commit };
     }
     const change = before === undefined ? "made" : before.commit === commit ? "none" : "moved";
+    if (change === "moved" && !this.#mayTakeAway(gen, { asWriter })) return refused("tag-kept");
     if (change !== "none") {
-      this.#change((createdAt) => ledger.tags.set(gen, { name, commit, createdAt }));
+      this.#change((createdAt) => {
+        if (before) this.#keepForNow(gen, { tag: before, now: createdAt });
+        ledger.tags.set(gen, { name, commit, createdAt });
+      });
     }
     if (!(await this.#isTold())) return refused("catalogue-unavailable");
     return { ok: true, name, commit, change, before: before?.commit ?? null };
   }
 
-  async delete({ name }: RequestOf<"deleteTag">): Promise<AnswerOf<"deleteTag">> {
+  async delete({ name, asWriter }: RequestOf<"deleteTag">): Promise<AnswerOf<"deleteTag">> {
     const { ledger } = this.#options;
     const { live } = ledger;
     if (!live) return refused("no-such-branch");
     const { gen } = live;
-    const isThere = ledger.tags.find(gen, name) !== undefined;
-    if (isThere) this.#change(() => ledger.tags.remove(gen, name));
+    const tag = ledger.tags.find(gen, name);
+    if (tag) {
+      if (!this.#mayTakeAway(gen, { asWriter })) return refused("tag-kept");
+      this.#change((now) => {
+        this.#keepForNow(gen, { tag, now });
+        ledger.tags.remove(gen, name);
+      });
+    }
     if (!(await this.#isTold())) return refused("catalogue-unavailable");
-    return isThere ? { ok: true } : refused("no-such-tag");
+    return tag ? { ok: true } : refused("no-such-tag");
+  }
+
+  /** Whether a tag may be taken from its commit: by who administers the repo, or alone writes to the branch. */
+  #mayTakeAway(gen: number, { asWriter }: TagChanger): boolean {
+    if (asWriter === undefined) return true;
+    const { writer } = this.#options.ledger.settings.of(gen);
+    return writer !== null && "key" in writer && writer.key === asWriter;
+  }
+
+  /** What a tag has named until now is not given back at once: somebody may have deleted or moved it by mistake. */
+  #keepForNow(gen: number, { tag: { name, commit }, now }: { tag: TagRow; now: number }): void {
+    const { commits, untagged } = this.#options.ledger;
+    const position = commits.byId(commit);
+    if (position?.gen === gen) untagged.keep(position, { name, now });
   }
 
   /** The change and the news of it are one transaction; the alarm looks after the news. */
@@ -68,8 +96,9 @@ export class TagCalls {
       ledger.outbox.tellCatalogue({ event: id(now), now });
     });
     courier.watch();
-    // A commit may have lost its last name.
-    this.#options.retainer.released();
+    // The time of what is kept for now is to end, and then it may have lost its last name.
+    const due = ledger.untagged.nextDue();
+    if (due !== undefined) this.#options.wake(due);
   }
 
   /** Whether the catalogue knows all. Asked also if nothing changed: the caller may come back after a refusal. */

@@ -19,6 +19,7 @@ import { StagedStore } from "../open-commits/staged-store.ts";
 import { HorizonStore } from "../retention/horizon-store.ts";
 import { NameStore } from "../retention/name-store.ts";
 import { StartStore } from "../retention/start-store.ts";
+import { UntaggedStore } from "../retention/untagged-store.ts";
 import { CommitStore } from "../tree/commit-store.ts";
 import { ContentStore } from "../tree/content-store.ts";
 import { FileStore, type HeadRow } from "../tree/file-store.ts";
@@ -54,6 +55,7 @@ export class Ledger {
   readonly horizons: HorizonStore;
   readonly names: NameStore;
   readonly starts: StartStore;
+  readonly untagged: UntaggedStore;
   readonly files: FileStore;
   readonly contents: ContentStore;
   readonly uploads: UploadStore;
@@ -103,6 +105,7 @@ export class Ledger {
     this.horizons = new HorizonStore(sql);
     this.names = new NameStore(sql);
     this.starts = new StartStore(sql);
+    this.untagged = new UntaggedStore(sql);
     this.files = new FileStore(sql, this.reads);
     this.contents = new ContentStore(sql);
     this.multiparts = new MultipartStore(sql);

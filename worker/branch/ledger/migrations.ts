@@ -566,4 +566,15 @@ export const MIGRATIONS: readonly string[] = [
   -- How often orphans could not be deleted since it began.
   ALTER TABLE sweeps ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  -- Commits whose tag was deleted or moved: they are kept until then, whatever else names them. The name is the last tag's.
+  CREATE TABLE untagged (
+    gen INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (gen, seq)
+  ) WITHOUT ROWID;
+  CREATE INDEX untagged_by_until ON untagged (until);
+  `,
 ];

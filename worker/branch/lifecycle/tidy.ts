@@ -14,22 +14,32 @@ const LOST_LEASES = 1000;
 const COMPLETIONS = 1000;
 const OPEN_COMMITS = 50;
 const STAGED = 1000;
+const UNTAGGED = 1000;
 const DEAD_CONTENTS = 100;
 /** Slices of those, and of what ended uploads hold, in one alarm. */
 const SLICES = 10;
 
 type TidyStores = Pick<
   Ledger,
-  "uploads" | "completions" | "openCommits" | "staged" | "contents" | "exports" | "sql" | "subscribers"
+  | "uploads"
+  | "completions"
+  | "openCommits"
+  | "staged"
+  | "contents"
+  | "exports"
+  | "untagged"
+  | "sql"
+  | "subscribers"
 >;
 
 /**
- * One slice of what time brings: ends uploads and open commits that ran out, forgets old completions and news that
- * all have read, removes dead contents.
+ * One slice of what time brings: ends uploads and open commits that ran out, lets go of commits whose tags went long ago,
+ * forgets old completions and news that all have read, removes dead contents.
  */
 export function tidy(tx: Tx, ledger: TidyStores, now: number): void {
-  const { uploads, completions, contents, exports } = ledger;
+  const { uploads, completions, contents, exports, untagged } = ledger;
   exports.forgetOld(now);
+  untagged.forgetOld(now, UNTAGGED);
   uploads.forgetLost(now, LOST_LEASES);
   let room = RELEASED;
   for (const upload of uploads.expired(now, UPLOADS)) room -= uploads.end(upload, { now, atMost: room });
@@ -87,7 +97,8 @@ export function tidySoon({ ledger, wake, now }: Pick<BranchContext, "ledger" | "
 
 /** When there is something to tidy next; undefined if nothing waits. */
 export function nextTidy(ledger: Ledger, now: number): number | undefined {
-  const { uploads, completions, openCommits, contents, applying, sweeps, exports, imports } = ledger;
+  const { uploads, completions, openCommits, contents, applying, sweeps, exports, imports, untagged } =
+    ledger;
   if (contents.hasDead || uploads.hasEnded || hasOldNews(ledger)) return now;
   return earliest(
     uploads.nextDue(),
@@ -96,6 +107,7 @@ export function nextTidy(ledger: Ledger, now: number): number | undefined {
     contents.nextDue(),
     sweeps.nextDue(),
     exports.nextDue(),
+    untagged.nextDue(),
     imports.nextDue(),
     imports.purging() ? now + PURGE_WATCH_MS : undefined,
     applying.get() ? now + APPLYING_WATCH_MS : undefined,

@@ -50,7 +50,13 @@ const NONE: Amount = { count: 0, bytes: 0 };
  */
 const NAMES = `
   SELECT list, name FROM (
-    SELECT 'names' AS list, 'the tag ' || name AS name FROM tags WHERE gen = ?1 AND commit_id = ?3
+    SELECT 'names' AS list, name FROM (
+      SELECT 'the tag ' || name AS name FROM tags WHERE gen = ?1 AND commit_id = ?3
+      UNION ALL
+      SELECT 'the tag ' || name || ' (deleted or moved, and kept until '
+        || strftime('%Y-%m-%dT%H:%M:%SZ', until / 1000, 'unixepoch') || ')'
+      FROM untagged WHERE gen = ?1 AND seq = ?2
+    )
     UNION ALL
     SELECT 'forks', bucket FROM roots WHERE gen = ?1 AND seq = ?2 AND gone_at IS NULL
     UNION ALL

@@ -139,7 +139,7 @@ export function freeLineages(_: Tx, { sql, horizons }: FreeStores, gen: number):
 
 /**
  * Removes what is left of a deleted generation of which no row is left: its commits but for the deletion, which says when
- * the branch was last changed, its tags and its lineages. Returns whether there may be more.
+ * the branch was last changed, its tags, those that went, and its lineages. Returns whether there may be more.
  */
 export function purgeRest(_: Tx, { sql, horizons }: FreeStores, gen: number): boolean {
   const removed = [
@@ -152,6 +152,9 @@ export function purgeRest(_: Tx, { sql, horizons }: FreeStores, gen: number): bo
     sql.run`
       DELETE FROM tags WHERE gen = ${gen} AND name IN (
         SELECT name FROM tags WHERE gen = ${gen} ORDER BY name LIMIT ${OTHERS})`,
+    sql.run`
+      DELETE FROM untagged WHERE gen = ${gen} AND seq IN (
+        SELECT seq FROM untagged WHERE gen = ${gen} ORDER BY seq LIMIT ${OTHERS})`,
   ];
   if (removed.includes(true)) return true;
   horizons.save({ ...horizons.get(gen), purged: 1 });

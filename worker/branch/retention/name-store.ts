@@ -2,12 +2,13 @@ import { Store } from "../../sqlite/store.ts";
 import type { Position } from "../tree/commit-store.ts";
 
 /**
- * SQL that says whether something names a commit, which a query has as `named` (with gen, seq and id): a tag, a fork that
- * was made from it, an open commit that began with it, a revert to it that is under way, a pipeline's input that starts
- * after it. Open commits that ended, whatever way, are of state 2 and more.
+ * SQL that says whether something names a commit, which a query has as `named` (with gen, seq and id): a tag, a tag that
+ * went or moved a short time ago, a fork that was made from it, an open commit that began with it, a revert to it that is
+ * under way, a pipeline's input that starts after it. Open commits that ended, whatever way, are of state 2 and more.
  */
 export const IS_NAMED = `(
   EXISTS (SELECT 1 FROM tags INDEXED BY tags_by_commit WHERE tags.gen = named.gen AND tags.commit_id = named.id)
+  OR EXISTS (SELECT 1 FROM untagged WHERE untagged.gen = named.gen AND untagged.seq = named.seq)
   OR EXISTS (
     SELECT 1 FROM roots INDEXED BY roots_standing
     WHERE roots.gen = named.gen AND roots.seq = named.seq AND roots.gone_at IS NULL

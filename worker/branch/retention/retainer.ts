@@ -86,9 +86,13 @@ export class Retainer {
     return due === undefined ? undefined : Math.max(due, this.#lastEnd + BETWEEN_MS);
   }
 
-  /** An open commit that ended, whether it was finished or ran out, names the commit no more that it began with. */
+  /**
+   * An open commit that ended, whether it was finished or ran out, names the commit no more that it began with; and of a tag
+   * that went, the time may be over that its commit was still kept.
+   */
   #lookAtEnds(): boolean {
-    const hasEnded = this.#options.ledger.openCommits.takeEnded();
+    const { openCommits, untagged } = this.#options.ledger;
+    const hasEnded = [openCommits.takeEnded(), untagged.takeForgotten()].includes(true);
     this.#namesChanged ||= hasEnded;
     return hasEnded;
   }
