@@ -55,12 +55,22 @@ export function boundNote(said: SaidOfCommit, context: Pick<z.RefinementCtx, "ad
   context.addIssue({ code: "custom", path: [said.message === undefined ? "meta" : "message"], message });
 }
 
+/** Who took out what was said of a commit. */
+const Redaction = z.object({
+  /** Milliseconds since 1970. */
+  at: z.int(),
+  /** The id of the access key. */
+  by: z.string(),
+});
+
 /** Who made a commit and what they said of it. An earlier release of the gateway tells nothing. */
 const NOTED = {
   /** The id of the access key; null if a job made the commit, or if it is older than what keeps this. */
   key: z.string().nullable().default(null),
   message: z.string().nullable().default(null),
   meta: z.record(z.string(), z.string()).default({}),
+  /** The message and the metadata were taken out; absent: they are as they were given. */
+  redacted: Redaction.optional(),
 };
 
 /** A commit as it is listed. */
@@ -81,6 +91,16 @@ export type Commit = z.infer<typeof Commit>;
 /** `GET /api/v1/repos/{repo}/branches/{branch}/commits?limit=&after=`: newest first; `next` goes into `after`. */
 export const CommitPage = z.object({ commits: z.array(Commit), next: z.string().nullable() });
 export type CommitPage = z.infer<typeof CommitPage>;
+
+/** `POST …/commits/{id}/redact`: takes out what was said of a commit, named by its id or a tag. */
+export const CommitRedacted = z.object({
+  commit: z.string(),
+  /** Null: nothing was said of it. */
+  redacted: Redaction.nullable(),
+  /** `none`: there was nothing to take out, or it was taken out before. */
+  change: z.enum(["redacted", "none"]),
+});
+export type CommitRedacted = z.infer<typeof CommitRedacted>;
 
 const InputCommit = z.object({
   name: z.string(),

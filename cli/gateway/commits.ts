@@ -1,6 +1,7 @@
 import { type Commit, CommitPage } from "../../protocol/commits.ts";
 import { bucketName, CommitName } from "../../protocol/names.ts";
 import { CliError, UsageError } from "../output/failure.ts";
+import { showTime } from "../output/output.ts";
 import { type Address, isAddress, parseAddress, viewText } from "./address.ts";
 import { type Client, encodePath } from "./client.ts";
 
@@ -73,10 +74,16 @@ export function isSaid({ message, meta }: Pick<Commit, "message" | "meta">): boo
 }
 
 /** Who made a commit and what they said of it, a line each; those that it has. */
-export function noteLines({ key, message, meta }: Pick<Commit, "key" | "message" | "meta">): string[] {
+export function noteLines({
+  key,
+  message,
+  meta,
+  redacted,
+}: Pick<Commit, "key" | "message" | "meta" | "redacted">): string[] {
   return [
     ...(key === null ? [] : [`key       ${key}`]),
     ...(message === null ? [] : [`message   ${message}`]),
     ...Object.entries(meta).map(([name, value]) => `meta      ${name}=${value}`),
+    ...(redacted ? [`redacted  ${showTime(redacted.at)} by ${redacted.by}`] : []),
   ];
 }

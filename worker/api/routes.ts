@@ -21,7 +21,7 @@ import { drainNode, listNodes, resumeNode } from "./admin/nodes.ts";
 import { rebuild } from "./admin/rebuild.ts";
 import { createCommit, listFiles } from "./commits/commits.ts";
 import { eraseFile } from "./commits/erasures.ts";
-import { diffCommit, inspectCommit, listCommits } from "./commits/log.ts";
+import { diffCommit, inspectCommit, listCommits, redactNote } from "./commits/log.ts";
 import {
   abortOpenCommit,
   diffOpenCommit,
@@ -212,6 +212,9 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/repos/:repo/branches/:branch/commits/:commit": { GET: { needs: TO_READ_REPO, handle: inspectCommit } },
   "/repos/:repo/branches/:branch/commits/:commit/diff": { GET: { needs: TO_READ_REPO, handle: diffCommit } },
   "/repos/:repo/branches/:branch/commits/:commit/revert": { POST: { needs: TO_REPO, handle: revertCommit } },
+  "/repos/:repo/branches/:branch/commits/:commit/redact": {
+    POST: { needs: TO_MANAGE_REPO, handle: redactNote },
+  },
   "/repos/:repo/branches/:branch/commits/:commit/provenance": {
     GET: { needs: TO_READ_REPO, handle: readProvenance },
   },

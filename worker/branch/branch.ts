@@ -18,6 +18,7 @@ import { Importer } from "./history/archives/importer.ts";
 import { HistoryCalls } from "./history/calls.ts";
 import { diffCommits } from "./history/diff.ts";
 import { inspectCommit, listCommits } from "./history/log.ts";
+import { redactCommit } from "./history/redact.ts";
 import { TagCalls } from "./history/tags.ts";
 import { Applier } from "./large-commits/applier.ts";
 import { Ledger } from "./ledger/ledger.ts";
@@ -59,6 +60,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
   readonly #forker: Forker;
   readonly #rounds: Rounds;
   readonly #retainer: Retainer;
+  readonly #gate: Gate;
   readonly #lend: LendCalls;
   readonly #exports: ExportCalls;
   readonly #importer: Importer;
@@ -102,6 +104,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     const receivers = openReceivers({ ledger, env: () => this.env, bucket: () => this.#bucket() });
     const courier = new Courier({ ...context, receivers });
     const gate = new Gate({ isClosed: () => ledger.exists && ledger.applying.get() !== null });
+    this.#gate = gate;
     const retainer = new Retainer(context);
     this.#retainer = retainer;
     const committer = new Committer({ ...context, courier, retainer });
@@ -324,6 +327,12 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
 
   async commitEntry(request: { commit: string }) {
     return this.#told(inspectCommit(this.#ledger, request));
+  }
+
+  async redactCommit(request: Contract.RequestOf<"redactCommit">) {
+    return this.#told(
+      await redactCommit({ ...this.#context, gate: this.#gate, retainer: this.#retainer }, request),
+    );
   }
 
   async diff(request: Contract.DiffCommits) {

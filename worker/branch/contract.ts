@@ -412,6 +412,20 @@ export interface BranchApi {
   commitEntry(request: {
     commit: string;
   }): Promise<({ ok: true } & CommitEntry) | Refused<"no-such-branch" | "forking" | "no-such-version">>;
+  /**
+   * Takes the message and the metadata out of a commit, named by its id or a tag, for good; all else of it stays. `redacted`
+   * is null if it never had any. Asked again, it changes nothing.
+   */
+  redactCommit(request: { commit: string; key: string }): Promise<
+    | {
+        readonly ok: true;
+        readonly commit: string;
+        readonly redacted: Redaction | null;
+        readonly change: "redacted" | "none";
+      }
+    | Protected
+    | Refused<"no-such-branch" | "forking" | "no-such-version" | "busy">
+  >;
   /** What differs between two of those, by path, after `after`. Pages may be short; `next` says whether that was all. */
   diff(request: DiffCommits): Promise<CommitDiff | Refused<"no-such-branch" | "forking" | "no-such-version">>;
   /** A tag as the branch has it. */
@@ -1064,6 +1078,16 @@ export interface CommitNote {
   readonly message?: string;
   /** At least one entry. */
   readonly meta?: Readonly<Record<string, string>>;
+  /** The message and the metadata were taken out of it. */
+  readonly redacted?: Redaction;
+}
+
+/** Who took out what was said of a commit. */
+export interface Redaction {
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** The id of the access key. */
+  readonly by: string;
 }
 
 export interface Committed {

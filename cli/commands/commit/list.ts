@@ -73,7 +73,8 @@ function listOpen(address: Address, options: Options): Promise<void> {
   });
 }
 
-function saidText({ message, meta }: Pick<Commit, "message" | "meta">): string {
+function saidText({ message, meta, redacted }: Pick<Commit, "message" | "meta" | "redacted">): string {
+  if (redacted) return `(redacted ${showTime(redacted.at)} by ${redacted.by})`;
   const entries = Object.entries(meta).map(([name, value]) => `${name}=${value}`);
   return [...(message === null ? [] : [message]), ...entries].join("  ");
 }

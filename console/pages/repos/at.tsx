@@ -221,16 +221,25 @@ function Choices({ place, versions = [], headWords = "Newest", isById = false, c
   );
 }
 
-/** What a commit says of itself: its message, and who made it. */
+/** That the message and the metadata were taken out of a commit. */
+export function RedactedWords({ redacted }: { readonly redacted: NonNullable<Commit["redacted"]> }) {
+  return (
+    <>
+      redacted <Ago at={redacted.at} /> by key <span className="mono">{redacted.by}</span>
+    </>
+  );
+}
+
+/** What a commit says of itself: its message, or that it was taken out, and who made it. */
 export function CommitWords({
-  commit: { message, key, job },
+  commit: { message, redacted, key, job },
 }: {
-  readonly commit: Pick<Commit, "message" | "key" | "job">;
+  readonly commit: Pick<Commit, "message" | "redacted" | "key" | "job">;
 }) {
   return (
     <>
-      {message}
-      {message !== null && (job !== null || key !== null) && " · "}
+      {redacted ? <RedactedWords redacted={redacted} /> : message}
+      {(message !== null || redacted) && (job !== null || key !== null) && " · "}
       {job !== null ? (
         <>
           by <JobLink id={job} />

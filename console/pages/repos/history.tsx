@@ -13,7 +13,7 @@ import { counted, countText, shortId } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
 import { JobLink } from "../../parts/state.tsx";
 import { Ago } from "../../parts/time.tsx";
-import { apiPath } from "./at.tsx";
+import { apiPath, RedactedWords } from "./at.tsx";
 import { BranchTabs, Crumbs } from "./crumbs.tsx";
 import { branchHref, diffHref } from "./places.ts";
 
@@ -139,7 +139,7 @@ interface CommitLineProps {
 }
 
 function CommitLine({ place, commit, isNewest, names, marked, mark, changed }: CommitLineProps) {
-  const { id, parent, createdAt, message, key, job, meta, changes } = commit;
+  const { id, parent, createdAt, message, key, job, meta, redacted, changes } = commit;
   const at = { ...place, at: id };
   const [older, newer] = marked !== undefined && marked < id ? [marked, id] : [id, marked];
   const headline = message ?? (job === null ? null : "output of a job");
@@ -176,6 +176,12 @@ function CommitLine({ place, commit, isNewest, names, marked, mark, changed }: C
             · {name}: {value}
           </span>
         ))}
+        {redacted && (
+          <>
+            {" "}
+            · <RedactedWords redacted={redacted} />
+          </>
+        )}
       </p>
       <div className="actions">
         <span className="mono">{id}</span>

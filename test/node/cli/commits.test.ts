@@ -195,6 +195,36 @@ describe("--message and --meta", () => {
     expect((await cli("commit", "diff", "master.said", before, id)).stderr).toBe(`${lines.join("\n")}\n`);
   });
 
+  test("are gone from a commit that is redacted, which shows who did it and when", async () => {
+    await filled("master.told", ["a", "1"]);
+    const said = ["--message", "for ada@example.org", "--meta", "ticket=7"];
+    await ok("rm", "s3://master.told/a", ...said);
+    const commit = await s3.headCommit("master.told");
+    await ok("tag", "create", "v1", "master.told");
+    expect(await ok("commit", "redact", "master.told@v1")).toBe(`redacted ${commit}\n`);
+    expect(await ok("commit", "redact", `s3://master.told@${commit}`)).toMatch(
+      new RegExp(`^${commit} was redacted before: .* by ${server.accessKeyId}\n$`),
+    );
+    const by = server.accessKeyId;
+    const shown = { message: null, meta: {}, redacted: { at: expect.any(Number), by } };
+    expect(await okJson("commit", "redact", "master.told@v1")).toEqual({
+      commit,
+      redacted: shown.redacted,
+      change: "none",
+    });
+    expect(await okJson("commit", "inspect", "master.told")).toMatchObject(shown);
+    expect(await ok("commit", "inspect", "master.told")).toMatch(new RegExp(`^redacted  .* by ${by}$`, "m"));
+    const list = await ok("commit", "list", "master.told");
+    expect(list).toMatch(new RegExp(`\\(redacted .* by ${by}\\)`));
+    expect(list).not.toContain("example.org");
+    const [first] = await filled("master.silent", ["a", "1"]);
+    expect(await ok("commit", "redact", `master.silent@${first}`)).toBe(
+      `${first} has no message and no metadata: nothing was redacted\n`,
+    );
+    const unnamed = await cli("commit", "redact", "master.told");
+    expect([unnamed.code, unnamed.stderr]).toEqual([2, expect.stringContaining("must name the commit")]);
+  });
+
   test("are refused before anything is sent if no commit can keep them", async () => {
     await s3.createBucket("master.unsaid");
     const open = await opened("master.unsaid");

@@ -4,7 +4,17 @@ import { Derived, FilePage } from "../../../protocol/files.ts";
 import { LEASE_MS } from "../../../protocol/runner.ts";
 import { REST } from "../../support/suite.ts";
 import { type Command, commit, makePipeline, makeRepo, pathsOf, workUntil } from "../pipeline/support.ts";
-import { commitFiles, contentOf, failed, good, makeBranch, paths, testContext } from "./support.ts";
+import {
+  api,
+  commitFiles,
+  contentOf,
+  failed,
+  good,
+  makeBranch,
+  paths,
+  ROOT,
+  testContext,
+} from "./support.ts";
 
 const UNKNOWN = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
@@ -352,5 +362,79 @@ describe("what was computed from a file", REST, () => {
     expect(await failed(`${commitOf("der-none", id)}/derived`)).toMatchObject({ issues: [{ path: "path" }] });
     const unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
     expect(await failed(`${commitOf("der-none", unknown)}/derived?path=a`)).toMatchObject({ status: 404 });
+  });
+});
+
+describe("a commit that is redacted", () => {
+  const note = { message: "for ada@example.org", meta: { ticket: "7" } };
+
+  async function noted(repo: string): Promise<string> {
+    const [commit = ""] = await filled(repo, { a: "1" });
+    const body = { upload: await uploadTo(repo), operations: [{ delete: "a" }], ...note };
+    const made = await good(`POST /repos/${repo}/branches/master/commits`, { body });
+    expect(made.commit).not.toBe(commit);
+    return made.commit;
+  }
+
+  test("shows who did it and when, in lists, by itself and in its difference; each has another ETag then", async () => {
+    const commit = await noted("redacted");
+    const of = `${commitsOf("redacted")}/${commit}`;
+    const etagOf = async (target: string) => (await api(target)).headers.get("etag") ?? "";
+    const asked = [commitsOf("redacted"), of];
+    const etags = [await etagOf(commitsOf("redacted")), await etagOf(of)];
+    const again = await Promise.all(
+      asked.map((target, n) => api(target, { headers: { "if-none-match": etags[n] ?? "" } })),
+    );
+    expect(again.map(({ status }) => status)).toEqual([304, 304]);
+    await good("PUT /repos/redacted/branches/master/tags/v1", { body: {} });
+    const caller = { keyId: "boss", scope: { level: "admin", repos: ["redacted"] } } as const;
+    const redact = "POST /repos/redacted/branches/master/commits/v1/redact";
+    const done = await good(redact, { caller });
+    const redacted = { at: expect.any(Number), by: "boss" };
+    expect(done).toEqual({ commit, redacted, change: "redacted" });
+    expect(await good(redact)).toEqual({ ...done, change: "none" });
+    const shown = { key: ROOT.keyId, message: null, meta: {}, redacted: done.redacted };
+    expect(CommitPage.parse(await good(commitsOf("redacted"))).commits[0]).toMatchObject({
+      id: commit,
+      ...shown,
+    });
+    expect(CommitDetail.parse(await good(of))).toMatchObject({ id: commit, ...shown });
+    expect(DiffPage.parse(await good(`${of}/diff`))).toMatchObject({ to: commit, ...shown });
+    for (const [n, target] of asked.entries()) {
+      const fresh = await api(target, { headers: { "if-none-match": etags[n] ?? "" } });
+      expect([fresh.status, fresh.headers.get("etag") === etags[n]]).toEqual([200, false]);
+      expect(await fresh.text()).not.toContain("example.org");
+    }
+  });
+
+  test("is so by keys of level admin alone, and of a protected branch by its writer", async () => {
+    const commit = await noted("redact-levels");
+    const redact = `POST /repos/redact-levels/branches/master/commits/${commit}/redact`;
+    const scope = { level: "write", repos: ["redact-levels"] } as const;
+    expect(await failed(redact, { caller: { keyId: "w", scope } })).toMatchObject({ code: "AccessDenied" });
+    await testContext()
+      .branch({ repo: "redact-levels", branch: "master" })
+      .configure({ writer: { key: "mine" } });
+    expect(await failed(redact)).toMatchObject({
+      status: 403,
+      code: "AccessDenied",
+      message: expect.stringContaining("only the access key 'mine'"),
+    });
+    // Who writes to it, and no more, does not redact either.
+    expect(await failed(redact, { caller: { keyId: "mine", scope } })).toMatchObject({
+      code: "AccessDenied",
+    });
+    const caller = { keyId: "mine", scope: { level: "admin", repos: ["redact-levels"] } } as const;
+    expect(await good(redact, { caller })).toMatchObject({ change: "redacted" });
+  });
+
+  test("must be there", async () => {
+    await filled("redact-none", { a: "1" });
+    for (const name of [UNKNOWN, "no-tag", "no.name"]) {
+      expect(await failed(`POST /repos/redact-none/branches/master/commits/${name}/redact`)).toMatchObject({
+        status: 404,
+        code: "NoSuchCommit",
+      });
+    }
   });
 });

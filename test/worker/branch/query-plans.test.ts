@@ -196,6 +196,11 @@ async function useViews(branch: BranchApi, commit: string): Promise<void> {
   for (const name of ["v1", "v2"]) await branch.createTag({ name, commit, force: true });
   await branch.createTag({ name: "v2", force: true });
   await branch.tag({ name: "v1" });
+  await branch.put({ path: "d/noted", content: inline("n"), attributes: {}, note: { message: "n" } });
+  const log = await branch.commits({ limit: 1 });
+  for (const name of [log.ok ? (log.commits[0]?.id ?? "") : "", commit]) {
+    await branch.redactCommit({ commit: name, key: "k" });
+  }
   await branch.deleteTag({ name: "v2" });
   for (const view of [commit, "v1"]) {
     await branch.view({ view });

@@ -77,6 +77,7 @@ const ROWS: readonly (readonly string[])[] = [
   ["UPDATE starts SET stopped = 1, pipeline = 'p'"],
   ["UPDATE sweeps SET tries = 2"],
   ["INSERT INTO untagged (gen, seq, until, name) VALUES (1, 1, 5, 'v1')"],
+  ["INSERT INTO rewrite (one) VALUES (1)"],
 ];
 
 describe("migrations", () => {

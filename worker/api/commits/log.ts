@@ -4,14 +4,17 @@ import {
   type CommitDetail,
   CommitId,
   type CommitPage,
+  type CommitRedacted,
   type DiffPage,
   MAX_LIST_CHANGES,
   MAX_LIST_COMMITS,
   type PathChange,
 } from "../../../protocol/commits.ts";
+import { CommitName } from "../../../protocol/names.ts";
 import type { Job } from "../../../protocol/pipelines.ts";
 import type { CommitEntry, CommitNote, PathDifference } from "../../branch/contract.ts";
 import { permits } from "../../core/permissions.ts";
+import { conditionalJson } from "../answer/conditional.ts";
 import { branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
 import { withKept } from "./kept-commits.ts";
@@ -27,7 +30,8 @@ export async function listCommits(asked: ApiRequest): Promise<Response> {
   const { address, branch } = branchInPath(asked);
   const log = await branch.commits({ limit, ...(after !== undefined && { after }) });
   if (!log.ok) throw branchError(log, address);
-  return Response.json({ commits: log.commits.map(shown), next: log.next } satisfies CommitPage);
+  const body: CommitPage = { commits: log.commits.map(shown), next: log.next };
+  return await conditionalJson(asked.request, { body });
 }
 
 /** `GET …/commits/{id}`: the commit, the pipeline whose job made it, and what the job read. */
@@ -35,11 +39,27 @@ export async function inspectCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const entry = await commitInPath(asked);
   const job = entry.origin === null ? null : await jobOf(asked, entry.origin);
-  return Response.json({
+  const body: CommitDetail = {
     ...shown(entry),
     pipeline: job?.pipeline ?? null,
     inputs: job ? await withKept(asked.context, job.inputs) : [],
-  } satisfies CommitDetail);
+  };
+  return await conditionalJson(asked.request, { body });
+}
+
+/**
+ * `POST …/commits/{id}/redact`: takes the message and the metadata out of a commit for good. `commit` of the path may be a
+ * tag. Asked again, it changes nothing.
+ */
+export async function redactNote(asked: ApiRequest): Promise<Response> {
+  noQuery(asked);
+  const { address, branch } = branchInPath(asked);
+  const commit = CommitName.safeParse(asked.params.commit);
+  if (!commit.success) throw branchError({ ok: false, reason: "no-such-version" });
+  const done = await branch.redactCommit({ commit: commit.data, key: asked.caller.keyId });
+  if (!done.ok) throw branchError(done, address);
+  const { commit: id, redacted, change } = done;
+  return Response.json({ commit: id, redacted, change } satisfies CommitRedacted);
 }
 
 const DiffQuery = z.strictObject({
@@ -86,8 +106,9 @@ function shown({ id, parent, createdAt, origin, note, changes }: CommitEntry): C
 }
 
 /** What was said of a commit, as the API tells it. */
-export function noted(note: CommitNote = {}): Pick<Commit, "key" | "message" | "meta"> {
-  return { key: note.key ?? null, message: note.message ?? null, meta: { ...note.meta } };
+export function noted(note: CommitNote = {}): Pick<Commit, "key" | "message" | "meta" | "redacted"> {
+  const { key = null, message = null, meta, redacted } = note;
+  return { key, message, meta: { ...meta }, ...(redacted && { redacted }) };
 }
 
 /** A difference as the API tells it. */

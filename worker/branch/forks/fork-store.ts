@@ -100,6 +100,11 @@ export class ForkStore extends Store {
     this.sql.run`UPDATE forks SET state = ${MADE} WHERE uid = ${uid}`;
   }
 
+  /** What was said of the commit that a fork begins with is to be nowhere. Returns whether anything was said. */
+  forgetNote(uid: string): boolean {
+    return this.sql.run`UPDATE forks SET note = NULL WHERE uid = ${uid} AND note IS NOT NULL`;
+  }
+
   purge(uid: string): void {
     this.sql.run`UPDATE forks SET state = ${PURGING} WHERE uid = ${uid}`;
   }

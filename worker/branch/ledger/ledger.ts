@@ -183,6 +183,11 @@ export class Ledger {
     }
   }
 
+  /** Something is gone that nobody may find any more, not even in free pages of the database: it is to be written anew. */
+  oweRewrite(_: Tx): void {
+    this.sql.run`INSERT OR IGNORE INTO rewrite (one) VALUES (1)`;
+  }
+
   /** How large the database is, and may become. */
   get space(): { readonly usedBytes: number; readonly limitBytes: number } {
     return { usedBytes: this.#storage.sql.databaseSize, limitBytes: this.#limitBytes };

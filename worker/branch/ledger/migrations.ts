@@ -577,4 +577,8 @@ export const MIGRATIONS: readonly string[] = [
   ) WITHOUT ROWID;
   CREATE INDEX untagged_by_until ON untagged (until);
   `,
+  `
+  -- One row while the database is to be written anew, since its free pages may have what is to be nowhere any more.
+  CREATE TABLE rewrite (one INTEGER PRIMARY KEY CHECK (one = 1));
+  `,
 ];

@@ -154,6 +154,15 @@ export class OpenCommitStore extends Store {
     }
   }
 
+  /** What was said of a commit is to be nowhere: of the open commit that became it, if that is still remembered. Returns whether it was. */
+  forgetNote(gen: number, commit: string): boolean {
+    return this.sql.run`
+      UPDATE sessions SET note = NULL
+      WHERE number IN (
+        SELECT number FROM sessions INDEXED BY sessions_by_gen
+        WHERE gen = ${gen} AND commit_id = ${commit} AND note IS NOT NULL)`;
+  }
+
   /** Nobody sees it any more; the alarm takes away what it staged. */
   end(openCommit: OpenCommit, now: number): void {
     this.#endUploads(openCommit, now);

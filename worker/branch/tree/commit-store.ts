@@ -1,8 +1,8 @@
 import type { Sql } from "../../sqlite/sql.ts";
 import { Store } from "../../sqlite/store.ts";
-import type { CommitNote } from "../contract.ts";
+import type { CommitNote, Redaction } from "../contract.ts";
 import { AuthorStore } from "./author-store.ts";
-import { saidText } from "./note.ts";
+import { redactedText, saidText } from "./note.ts";
 
 /**
  * The kind of a row of `commits`, by its number. Of what is `gone` only the id and the time are left, for the versions that
@@ -106,6 +106,19 @@ export class CommitStore extends Store {
     const row = this.sql.first<{ gen: number; seq: number }>`
       SELECT gen, seq FROM commits INDEXED BY commits_by_id WHERE id <= ${id} AND gen = ${gen} ORDER BY id DESC LIMIT 1`;
     return row?.seq ?? 0;
+  }
+
+  /** What a client said of a commit (note.ts); null if nothing was said. */
+  saidOf({ gen, seq }: Position): string | null {
+    return (
+      this.sql.first<{ said: string | null }>`
+        SELECT note AS said FROM commits WHERE gen = ${gen} AND seq = ${seq}`?.said ?? null
+    );
+  }
+
+  /** Who made it stays. */
+  redact({ gen, seq }: Position, redacted: Redaction): void {
+    this.sql.run`UPDATE commits SET note = ${redactedText(redacted)} WHERE gen = ${gen} AND seq = ${seq}`;
   }
 
   /** The job that made a commit; null if none did. */

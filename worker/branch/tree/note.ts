@@ -1,8 +1,13 @@
-import type { CommitNote } from "../contract.ts";
+import type { CommitNote, Redaction } from "../contract.ts";
 
 /** What a client says of a commit, as a row of `commits` keeps it: the key has a column of its own. */
 export function saidText({ message, meta }: CommitNote = {}): string | null {
   return message === undefined && meta === undefined ? null : JSON.stringify({ message, meta });
+}
+
+/** The same, once it was taken out. An earlier release shows neither message nor metadata then. */
+export function redactedText(redacted: Redaction): string {
+  return JSON.stringify({ redacted });
 }
 
 /** The note of a row of `commits`; undefined if it has none. */

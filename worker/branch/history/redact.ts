@@ -1,0 +1,81 @@
+import type { Tx } from "../../sqlite/transaction.ts";
+import type { BranchContext } from "../context.ts";
+import type { AnswerOf, RequestOf } from "../contract.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import { protectionRefusal } from "../lifecycle/settings.ts";
+import { commitNamed } from "../read/views.ts";
+import type { Retainer } from "../retention/retainer.ts";
+import { noteOfCommit } from "../tree/note.ts";
+import type { Gate } from "../write/gate.ts";
+
+/**
+ * Taking out what was said of a commit. A message may name a person, or hold a password. The row of the commit stays, with
+ * its id, its time, who made it and all files. Its note becomes who took it out, and when.
+ *
+ * A note is said before there is a commit, and so it is kept in more places than one. Of a multipart upload it goes with the
+ * upload, in the transaction of the commit, and of a large commit with the last slice, which the gate waits for. A finished
+ * open commit is remembered for a day, and a branch that was made from another one knows for ever how it was asked for: there
+ * it is forgotten here. Exports end, since their readers may have it already and would bring it back. SQLite may still have
+ * the text in free pages of its file: the branch owes a rewrite.
+ */
+type RedactStores = Pick<
+  Ledger,
+  | "generations"
+  | "commits"
+  | "horizons"
+  | "names"
+  | "tags"
+  | "settings"
+  | "openCommits"
+  | "forks"
+  | "exports"
+  | "oweRewrite"
+>;
+
+interface RedactOptions extends Pick<BranchContext, "ledger" | "now"> {
+  readonly gate: Gate;
+  /** Hears that exports have ended, for which what they read was kept. */
+  readonly retainer: Pick<Retainer, "released">;
+}
+
+/** It waits for a large commit like any write. */
+export async function redactCommit(
+  { ledger, now, gate, retainer }: RedactOptions,
+  request: RequestOf<"redactCommit">,
+): Promise<AnswerOf<"redactCommit">> {
+  if (!ledger.exists) return { ok: false, reason: "no-such-branch" };
+  const answer = await gate.pass(() =>
+    ledger.transaction((tx) => redact(tx, ledger, { request, now: now() })),
+  );
+  if (answer.ok && answer.change !== "none") retainer.released();
+  return answer;
+}
+
+function redact(
+  tx: Tx,
+  ledger: RedactStores,
+  { request: { commit: name, key }, now }: { request: RequestOf<"redactCommit">; now: number },
+): AnswerOf<"redactCommit"> {
+  const live = ledger.generations.live();
+  if (!live) return { ok: false, reason: "no-such-branch" };
+  const { gen, uid } = live;
+  const refusal = protectionRefusal(tx, ledger, { gen, key });
+  if (refusal) return refusal;
+  const commit = commitNamed(ledger, { gen, name });
+  if (!commit) return { ok: false, reason: "no-such-version" };
+  const { id, seq } = commit;
+  const note = noteOfCommit({ key: null, said: ledger.commits.saidOf(commit) });
+  const isSaid = note !== undefined && note.redacted === undefined;
+  const redacted = isSaid ? { at: now, by: key } : (note?.redacted ?? null);
+  if (isSaid) ledger.commits.redact(commit, { at: now, by: key });
+  const copies = [
+    ledger.openCommits.forgetNote(gen, id),
+    // Its first commit is the one that a fork begins with.
+    seq === 1 && ledger.forks.forgetNote(uid),
+  ];
+  if (isSaid || copies.includes(true)) {
+    ledger.exports.endAll(gen);
+    ledger.oweRewrite(tx);
+  }
+  return { ok: true, commit: id, redacted, change: isSaid ? "redacted" : "none" };
+}
