@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import type { Page, Request } from "playwright-core";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { CommitPage } from "../../../protocol/commits.ts";
+import { CommitPage, CommitRedacted } from "../../../protocol/commits.ts";
 import { SessionPage } from "../../../protocol/files.ts";
 import { KeyCreated } from "../../../protocol/keys.ts";
 import { BranchDetail, BranchList } from "../../../protocol/repos.ts";
@@ -581,6 +581,25 @@ describe.skipIf(!HAS_CHROMIUM)("the history", () => {
     await page.getByRole("link", { name: "a", exact: true }).click();
     await page.getByRole("button", { name: "What made this" }).click();
     await page.getByText("“the beginning”", { exact: false }).waitFor();
+  });
+
+  test("shows in place of what was said of a commit that it was redacted, by whom and when", async () => {
+    await s3.createBucket("master.untold");
+    const headers = { "x-sluice-commit-message": "for ada", "x-sluice-commit-meta-ticket": "77" };
+    await signedExchange(server, { method: "PUT", target: "/master.untold/a", body: "1", headers });
+    const [commit] = await historyOf("untold");
+    await visit("/repos/untold/master/history");
+    const line = page.getByRole("listitem").filter({ hasText: commit?.id ?? "" });
+    await line.getByText("for ada").waitFor();
+    const path = `/repos/untold/branches/master/commits/${commit?.id}/redact`;
+    await control.call("POST", path, { answers: CommitRedacted });
+    // The next poll tells it.
+    await line.getByText(/redacted .* by key/).waitFor();
+    const told = await line.textContent();
+    expect(told).toContain(server.accessKeyId);
+    expect(told).not.toMatch(/ada|77/);
+    await visit(`/repos/untold/master/diff?to=${commit?.id}`);
+    await page.getByText(/redacted .* by key/).waitFor();
   });
 
   test("of an output leads to the jobs, and a job to the files that it read and made, as they were", async () => {
