@@ -65,7 +65,7 @@ export function floorOf(branch: BranchStub): Promise<number> {
 /** The time is over that commits are kept for whose tags were deleted or moved. */
 export async function dayAfterTags(branch: BranchStub): Promise<void> {
   await runInDurableObject(branch, async (_, { storage }) => {
-    storage.sql.exec("UPDATE untagged SET until = 1");
+    storage.sql.exec("UPDATE untagged SET due = 1");
     await storage.setAlarm(Date.now());
   });
   await runDurableObjectAlarm(branch);

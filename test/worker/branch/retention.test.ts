@@ -352,20 +352,20 @@ describe("what names a commit holds it, and lets go:", () => {
     const [first = ""] = await overwrites(branch, 2);
     const until = () =>
       runInDurableObject(branch, (_, { storage: { sql } }) =>
-        sql.exec("SELECT seq, until, name FROM untagged").toArray(),
+        sql.exec("SELECT seq, due, name FROM untagged").toArray(),
       );
     await branch.createTag({ name: "v1", commit: first, force: false });
     await branch.deleteTag({ name: "v1" });
     await runInDurableObject(
       branch,
-      (_, { storage: { sql } }) => void sql.exec("UPDATE untagged SET until = 5"),
+      (_, { storage: { sql } }) => void sql.exec("UPDATE untagged SET due = 5"),
     );
     const before = Date.now();
     await branch.createTag({ name: "v2", commit: first, force: false });
     await branch.deleteTag({ name: "v2" });
     const [row, ...others] = await until();
     expect([row?.seq, row?.name, others]).toEqual([1, "v2", []]);
-    expect(row?.until).toBeGreaterThanOrEqual(before + DAY_MS);
+    expect(row?.due).toBeGreaterThanOrEqual(before + DAY_MS);
   });
 
   test("a tag that went, when the branch is deleted, and nothing wakes the branch for it", async () => {

@@ -76,7 +76,7 @@ const ROWS: readonly (readonly string[])[] = [
   ["UPDATE generations SET parent = NULL"],
   ["UPDATE starts SET stopped = 1, pipeline = 'p'"],
   ["UPDATE sweeps SET tries = 2"],
-  ["INSERT INTO untagged (gen, seq, until, name) VALUES (1, 1, 5, 'v1')"],
+  ["INSERT INTO untagged (gen, seq, due, name) VALUES (1, 1, 5, 'v1')"],
   ["INSERT INTO rewrite (one) VALUES (1)"],
 ];
 

@@ -182,7 +182,7 @@ describe("what holds most back", () => {
     await branch.configure({ keep: { commits: 1 } });
     await branch.deleteTag({ name: "v1" });
     await runInDurableObject(branch, (_, { storage: { sql } }) => {
-      sql.exec("UPDATE untagged SET until = ?", Date.parse("2099-12-31T23:59:58.765Z"));
+      sql.exec("UPDATE untagged SET due = ?", Date.parse("2099-12-31T23:59:58.765Z"));
     });
     await expect
       .poll(async () => (await usageOf(branch)).holder)

@@ -567,15 +567,15 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE sweeps ADD COLUMN tries INTEGER NOT NULL DEFAULT 0;
   `,
   `
-  -- Commits whose tag was deleted or moved: they are kept until then, whatever else names them. The name is the last tag's.
+  -- Commits whose tag was deleted or moved: they are kept until they are due, whatever else names them. The name is the last tag's.
   CREATE TABLE untagged (
     gen INTEGER NOT NULL,
     seq INTEGER NOT NULL,
-    until INTEGER NOT NULL,
+    due INTEGER NOT NULL,
     name TEXT NOT NULL,
     PRIMARY KEY (gen, seq)
   ) WITHOUT ROWID;
-  CREATE INDEX untagged_by_until ON untagged (until);
+  CREATE INDEX untagged_by_due ON untagged (due);
   `,
   `
   -- One row while the database is to be written anew, since its free pages may have what is to be nowhere any more.

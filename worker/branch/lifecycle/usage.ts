@@ -54,7 +54,7 @@ const NAMES = `
       SELECT 'the tag ' || name AS name FROM tags WHERE gen = ?1 AND commit_id = ?3
       UNION ALL
       SELECT 'the tag ' || name || ' (deleted or moved, and kept until '
-        || strftime('%Y-%m-%dT%H:%M:%SZ', until / 1000, 'unixepoch') || ')'
+        || strftime('%Y-%m-%dT%H:%M:%SZ', due / 1000, 'unixepoch') || ')'
       FROM untagged WHERE gen = ?1 AND seq = ?2
     )
     UNION ALL

@@ -15,14 +15,14 @@ export class UntaggedStore extends Store {
   /** A tag is gone from a commit: one row a commit, which stands since the last time. */
   keep({ gen, seq }: Position, { name, now }: { name: string; now: number }): void {
     this.sql.run`
-      INSERT INTO untagged (gen, seq, until, name) VALUES (${gen}, ${seq}, ${now + UNTAGGED_KEPT_MS}, ${name})
-      ON CONFLICT DO UPDATE SET until = max(until, excluded.until), name = excluded.name`;
+      INSERT INTO untagged (gen, seq, due, name) VALUES (${gen}, ${seq}, ${now + UNTAGGED_KEPT_MS}, ${name})
+      ON CONFLICT DO UPDATE SET due = max(due, excluded.due), name = excluded.name`;
   }
 
   /** Lets go of some of those whose time is over. */
   forgetOld(now: number, limit: number): void {
     const rows = this.sql.all<Position>`
-      SELECT gen, seq FROM untagged INDEXED BY untagged_by_until WHERE until <= ${now} ORDER BY until LIMIT ${limit}`;
+      SELECT gen, seq FROM untagged INDEXED BY untagged_by_due WHERE due <= ${now} ORDER BY due LIMIT ${limit}`;
     for (const { gen, seq } of rows) {
       this.sql.run`DELETE FROM untagged WHERE gen = ${gen} AND seq = ${seq}`;
       this.#hasForgotten = true;
@@ -38,7 +38,7 @@ export class UntaggedStore extends Store {
 
   /** When the time of the next one is over; undefined if there is none. */
   nextDue(): number | undefined {
-    return this.sql.first<{ until: number }>`
-      SELECT until FROM untagged INDEXED BY untagged_by_until WHERE until >= 0 ORDER BY until LIMIT 1`?.until;
+    return this.sql.first<{ due: number }>`
+      SELECT due FROM untagged INDEXED BY untagged_by_due WHERE due >= 0 ORDER BY due LIMIT 1`?.due;
   }
 }
