@@ -96,6 +96,8 @@ test("every kind of object comes to rest after its work, after a stop and after 
   const openCommit = await startOpenCommit(bucket);
   await stage(bucket, openCommit, { puts: ["staged"] });
   await bucket.abortOpenCommit({ openCommit });
+  await bucket.createTag({ name: "v1", force: false });
+  await bucket.deleteTag({ name: "v1" });
   await workUntil(pipeline, { jobs: 2 });
   await expectAllAtRest(others);
 

@@ -10,7 +10,7 @@ import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import { Sql } from "../../../worker/sqlite/sql.ts";
 import { atRest, entriesOf, forkOf, rowsOf as forkRowsOf } from "./fork-support.ts";
 import { crashAt, expectRefsRight, restarted } from "./large-support.ts";
-import { givenBack, rowsLeft } from "./retention-support.ts";
+import { dayAfterTags, givenBack, rowsLeft } from "./retention-support.ts";
 import {
   type BranchStub,
   begin,
@@ -411,11 +411,12 @@ describe("a branch out of an archive", () => {
     });
     expect(await seen(copy)).toEqual(await seen(branch));
     expect(await seen(copy)).toMatchObject({ readable: { 0: "no-such-version", 2: "no-such-version" } });
-    // Nothing that deletes is set, and a tag that goes gives back what it alone held.
+    // Nothing that deletes is set, and a tag that goes gives back a day later what it alone held.
     const settings = await copy.settings();
     expect(settings).toMatchObject({ keep: null, lifecycle: null });
     const before = await rowsLeft(copy);
     await copy.deleteTag({ name: "v2" });
+    await dayAfterTags(copy);
     await givenBack(copy);
     expect((await rowsLeft(copy)).files).toBeLessThan(before.files);
     expect(await copy.read({ path: "a", commit: commits[4] ?? "" })).toMatchObject({ ok: true });
@@ -726,6 +727,28 @@ describe("an export", () => {
       ok: false,
       reason: "no-such-export",
     });
+  });
+
+  test("ends if a commit is redacted, and what is made of the next one tells by whom and when, and no more", async () => {
+    const branch = await freshBranch();
+    const note = { key: "k1", message: "for ada", meta: { ticket: "no-77" } };
+    const made = await branch.put({ path: "a", content: inline("a"), attributes: {}, note });
+    const commit = committed(made) ?? "";
+    const begun = await branch.beginExport();
+    if (!begun.ok) throw new Error(begun.reason);
+    const done = await branch.redactCommit({ commit, key: "boss" });
+    if (!done.ok) throw new Error(done.reason);
+    const { redacted } = done;
+    expect(await branch.exportCommits({ export: begun.export, after: 0 })).toEqual({
+      ok: false,
+      reason: "no-such-export",
+    });
+    const all = await exported(branch);
+    expect(JSON.stringify(all)).not.toMatch(/for ada|no-77/);
+    const copy = await imported(all);
+    expect(await copy.commitEntry({ commit })).toMatchObject({ ok: true, note: { key: "k1", redacted } });
+    // There is nothing left to take out.
+    expect(await copy.redactCommit({ commit, key: "other" })).toEqual({ ...done, change: "none" });
   });
 
   test("ends with its branch, and by itself if nobody reads", async () => {
