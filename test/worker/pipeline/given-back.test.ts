@@ -12,6 +12,7 @@ import { PipelineStore } from "../../../worker/pipeline/lifecycle/pipeline-store
 import { GivenUpStore } from "../../../worker/pipeline/work/given-up-store.ts";
 import { ResultStore } from "../../../worker/pipeline/work/result-store.ts";
 import { REST, sampled } from "../../support/suite.ts";
+import { dayAfterTags } from "../branch/retention-support.ts";
 import { type FaultPoint, type Gateway, insist, killedAt, ringAlarms, shortenPauses } from "./faults.ts";
 import { killBranch } from "./kill.ts";
 import {
@@ -117,7 +118,7 @@ describe("what no commit needs that the output branch keeps", () => {
     expect(ranPaths(await workUntil(pipeline, { jobs: 6, command: same }))).toEqual(["a"]);
   });
 
-  it("goes by itself when the branch is told to keep less, and when a tag goes", REST, async () => {
+  it("goes by itself when the branch is told to keep less, and a day after a tag goes", REST, async () => {
     const pipeline = await pipelineAfter("told", FOUR);
     const gateway = {
       input: { repo: "told-in", branch: "master" },
@@ -135,6 +136,7 @@ describe("what no commit needs that the output branch keeps", () => {
     };
     await expect.poll(rung).toEqual({ results: 3, outputs: 3, made: 3, given_up: 0 });
     expect(await branch.deleteTag({ name: "v1" })).toEqual({ ok: true });
+    await dayAfterTags(env.BRANCH.getByName(bucketName(gateway.output)));
     await expect.poll(rung).toEqual({ results: 2, outputs: 2, made: 2, given_up: 0 });
     await commit("told-in", { c: "1" });
     expect(ranPaths(await workUntil(pipeline, { jobs: 5, command: same }))).toEqual(["c"]);
