@@ -751,6 +751,27 @@ describe("an export", () => {
     expect(await copy.redactCommit({ commit, key: "other" })).toEqual({ ...done, change: "none" });
   });
 
+  test("leaves no note behind in a life of before, once the commit that came back is redacted", async () => {
+    const bucket = freshBucket();
+    const branch = await freshBranch(bucket);
+    const note = { key: "k1", message: "for ada" };
+    const commit =
+      committed(await branch.put({ path: "a", content: inline("a"), attributes: {}, note })) ?? "";
+    const all = await exported(branch);
+    // It keeps the commit of before.
+    await forkOf(bucket);
+    await branch.destroy();
+    await imported(all, bucket);
+    const notes = () =>
+      runInDurableObject(branch, (_, { storage: { sql } }) =>
+        sql.exec("SELECT note FROM commits WHERE note IS NOT NULL ORDER BY gen").toArray(),
+      );
+    expect(await notes()).toHaveLength(2);
+    const done = await branch.redactCommit({ commit, key: "boss" });
+    if (!done.ok) throw new Error(done.reason);
+    expect(await notes()).toEqual([{ note: JSON.stringify({ redacted: done.redacted }) }]);
+  });
+
   test("ends with its branch, and by itself if nobody reads", async () => {
     const branch = await everyKind(freshBucket());
     const first = await branch.beginExport();

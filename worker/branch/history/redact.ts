@@ -14,8 +14,8 @@ import type { Gate } from "../write/gate.ts";
  *
  * A note is said before there is a commit, and so it is kept in more places than one. Of a multipart upload it goes with the
  * upload, in the transaction of the commit, and of a large commit with the last slice, which the gate waits for. A finished
- * open commit is remembered for a day, and a branch that was made from another one knows for ever how it was asked for: there
- * it is forgotten here. Exports end, since their readers may have it already and would bring it back. SQLite may still have
+ * open commit is remembered for a day, a branch that was made from another one knows for ever how it was asked for, and one
+ * that was deleted and came back out of an archive may still have the rows of before: there it is forgotten here. Exports end, since their readers may have it already and would bring it back. SQLite may still have
  * the text in free pages of its file: the branch owes a rewrite.
  */
 type RedactStores = Pick<
@@ -69,6 +69,7 @@ function redact(
   const redacted = isSaid ? { at: now, by: key } : (note?.redacted ?? null);
   if (isSaid) ledger.commits.redact(commit, { at: now, by: key });
   const copies = [
+    ledger.commits.forgetNotesBefore(id),
     ledger.openCommits.forgetNote(gen, id),
     // Its first commit is the one that a fork begins with.
     seq === 1 && ledger.forks.forgetNote(uid),

@@ -121,6 +121,15 @@ export class CommitStore extends Store {
     this.sql.run`UPDATE commits SET note = ${redactedText(redacted)} WHERE gen = ${gen} AND seq = ${seq}`;
   }
 
+  /**
+   * What was said of a commit is to be in no earlier life of the branch either: an import that brought the commit back has left
+   * its row there, under another id (history/archives/import-rows.ts). Returns whether it was.
+   */
+  forgetNotesBefore(id: string): boolean {
+    return this.sql.run`
+      UPDATE commits SET note = NULL WHERE id > ${`~${id}.`} AND id < ${`~${id}/`} AND note IS NOT NULL`;
+  }
+
   /** The job that made a commit; null if none did. */
   originOf({ gen, seq }: Position): string | null {
     return (
