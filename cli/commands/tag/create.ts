@@ -19,7 +19,10 @@ export function addTagCreate(group: Command): void {
       "<commit>",
       "<branch>.<repo>[@<commit or tag>], with or without s3://; by default the newest one",
     )
-    .option("--force", "move the tag if it names another commit")
+    .option(
+      "--force",
+      "move the tag if it names another commit, which takes admin or the key that the branch is protected for",
+    )
     .action((name: string, text: string, options: ClientOptions & { readonly force?: true }) => {
       const { commit: named, ...branch } = parseCommitAddress(text);
       return withClient(options, async (client) => {

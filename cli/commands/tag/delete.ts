@@ -10,7 +10,7 @@ export function addTagDelete(group: Command): void {
   const command = group
     .command("delete")
     .description(
-      "Deletes a tag, which takes admin. The commit is found by its id; if nothing else keeps it, it goes after 24 hours.",
+      "Deletes a tag, which takes admin or the key that the branch is protected for. The commit is found by its id; if nothing else keeps it, it goes after 24 hours.",
     )
     .argument("<name>", "the tag", tagName)
     .argument("<bucket>", "<branch>.<repo>, with or without s3://")
