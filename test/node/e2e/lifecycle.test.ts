@@ -148,6 +148,7 @@ describe("a branch whose database is full", () => {
     timeout: 180_000,
   }, async () => {
     await s3.createBucket(bucket);
+    const empty = (await usage()).database;
     let puts = 0;
     for (let answer = await put(puts++); answer.status !== 400; answer = await put(puts++)) {
       expect(answer.status).toBe(200);
@@ -183,7 +184,8 @@ describe("a branch whose database is full", () => {
       const { contents, database } = await usage();
       return contents.history.count + contents.reclaimable.count < 10 && database;
     });
-    expect(freed.usedBytes).toBeLessThan(0.2 * freed.limitBytes);
+    // The seven files that are left are of 28 KB; an empty branch has a page for each of its tables.
+    expect(freed.usedBytes - empty.usedBytes).toBeLessThan(0.03 * freed.limitBytes);
     expect((await sluice(server, "repo", "usage")).stderr).not.toContain(bucket);
   });
 });

@@ -53,6 +53,18 @@ export interface KnownCommit {
   readonly createdAt: number;
 }
 
+/** How long the commit of a tag that was deleted or moved is kept. */
+const UNTAGGED_MS = DAY_MS;
+
+/** A commit whose tag went between two looks at the clock. */
+interface Untagged {
+  readonly bucket: string;
+  readonly commit: string;
+  /** Milliseconds since 1970. */
+  readonly after: number;
+  readonly before: number;
+}
+
 /** What a commit wrote at a path, or that it deleted it. */
 interface VersionKnown {
   readonly bucket: string;
@@ -172,6 +184,11 @@ export class World {
   /** The commits that open commits began with. */
   readonly #bases = new Map<string, string>();
   readonly #history = new Map<string, KnownCommit[]>();
+  /** By bucket, the tags that were there at the last look, and when that was. */
+  #tags = new Map<string, ReadonlyMap<string, string>>();
+  #lookedAt = Date.now();
+  /** Of each branch's present life. */
+  #untagged: Untagged[] = [];
   /** Uploads and open commits that were begun and may still be there, with their branches. */
   readonly #begun = new Map<string, string>();
   /** Whether something died since the last sweep: then bytes may be left that nothing names. */
@@ -231,11 +248,40 @@ export class World {
 
   /** Takes down what commits were made for a state that holds: of each branch, one at most. */
   async learn(state: State): Promise<void> {
+    this.#learnUntagged(state);
     for (const [bucket, branch] of state) {
       if (branch) await this.#learnBranch(bucket, branch);
       else this.#history.delete(bucket);
     }
     this.#doubt(state);
+  }
+
+  /** Tags that are there no more, or name another commit. */
+  #learnUntagged(state: State): void {
+    const [after, before] = [this.#lookedAt, Date.now()];
+    this.#lookedAt = before;
+    for (const [bucket, tags] of this.#tags) {
+      const now = state.get(bucket)?.tags;
+      const gone = now ? [...tags].filter(([name, commit]) => now.get(name) !== commit) : [];
+      this.#untagged = [
+        ...this.#untagged.filter((of) => now !== undefined || of.bucket !== bucket),
+        ...gone.map(([, commit]) => ({ bucket, commit, after, before })),
+      ];
+    }
+    this.#tags = new Map([...state].flatMap(([bucket, branch]) => (branch ? [[bucket, branch.tags]] : [])));
+  }
+
+  /** The commits that are kept since their tags went a short time ago: for sure, or at most. */
+  #untaggedIn(bucket: string, least: "sure" | "at most"): string[] {
+    return this.#untagged
+      .filter((of) => of.bucket === bucket)
+      .filter(({ after, before }) => Date.now() < (least === "sure" ? after : before) + UNTAGGED_MS)
+      .map(({ commit }) => commit);
+  }
+
+  #inDoubtByTag(bucket: string): KnownCommit[] {
+    const may = new Set(this.#untaggedIn(bucket, "at most"));
+    return (this.#history.get(bucket) ?? []).filter(({ id }) => may.has(id) && this.#doubtful.has(id));
   }
 
   async #learnBranch(bucket: string, { tree, uploads, openCommits }: BranchState): Promise<void> {
@@ -265,7 +311,10 @@ export class World {
     }
   }
 
-  /** The commits that something keeps: the newest, those that were replaced lately, and those that have a name. */
+  /**
+   * The commits that something keeps for sure: the newest, those that were replaced lately, and those that have a name or
+   * had one.
+   */
   #keptIn(state: State, { bucket, branch }: { bucket: string; branch: BranchState }): Set<string> {
     const history = this.#history.get(bucket) ?? [];
     const { keep, tags, openCommits } = branch;
@@ -281,6 +330,7 @@ export class World {
     return new Set([
       ...inRange.map(({ id }) => id),
       ...tags.values(),
+      ...this.#untaggedIn(bucket, "sure"),
       ...[...openCommits.keys()].flatMap((id) => this.#bases.get(id) ?? []),
       ...forks.map(({ commit }) => commit),
     ]);
@@ -293,13 +343,14 @@ export class World {
     for (const [bucket, branch] of state) {
       if (!branch) continue;
       const kept = this.#keptIn(state, { bucket, branch });
+      const mayStay = new Set([...kept, ...this.#untaggedIn(bucket, "at most")]);
       const left: KnownCommit[] = [];
       for (const commit of this.#history.get(bucket) ?? []) {
         const { id } = commit;
         const isDoubtful = this.#doubtful.has(id);
         const isThere = !isDoubtful || (await askFor(`GET /${viewOf(id, bucket)}`)) !== undefined;
         if (isThere) left.push(commit);
-        if (isThere && isDoubtful && !kept.has(id) && !this.#inputs.has(bucket)) {
+        if (isThere && isDoubtful && !mayStay.has(id) && !this.#inputs.has(bucket)) {
           found.push(`commit ${id} of ${bucket} is kept`);
         }
         // It was held all the time, and whoever asks for it now has it.
@@ -412,7 +463,10 @@ export class World {
       for (const { body } of contents) for (const blob of await blobsIn(body)) named.add(blob);
       for (const fault of faults) found.push(`${bucket}: ${fault}`);
       if (this.#outputs.includes(bucket)) continue;
-      const needed = neededBy(state.get(bucket) ?? null, this.history(bucket));
+      const needed = neededBy(state.get(bucket) ?? null, {
+        commits: this.history(bucket),
+        others: this.#inDoubtByTag(bucket),
+      });
       const isInput = this.#inputs.has(bucket);
       found.push(
         ...contentDifferences(contents, { ...needed, isInput }).map((fault) => `${bucket} ${fault}`),
@@ -489,7 +543,11 @@ function contentDifferences(
   ];
 }
 
-function neededBy(branch: BranchState | null, commits: readonly KnownCommit[]): Needed {
+/** `others`: commits that may be kept. */
+function neededBy(
+  branch: BranchState | null,
+  { commits, others }: { commits: readonly KnownCommit[]; others: readonly KnownCommit[] },
+): Needed {
   const held = branch
     ? [
         ...branch.tree.values(),
@@ -499,7 +557,12 @@ function neededBy(branch: BranchState | null, commits: readonly KnownCommit[]): 
       ]
     : [];
   const required = new Set(held.filter((name) => name !== null));
-  const allowed = new Set([...required].flatMap((name) => [name, ...(composed.get(name) ?? [])]));
+  const allowed = new Set(
+    [...required, ...others.flatMap(({ tree }) => [...tree.values()])].flatMap((name) => [
+      name,
+      ...(composed.get(name) ?? []),
+    ]),
+  );
   return { required, allowed };
 }
 
