@@ -23,7 +23,7 @@ async function xmlParser(): Promise<{ parse(text: string): unknown }> {
 
 const S3Error = z.object({ Error: z.object({ Code: z.string(), Message: z.string() }) });
 
-/** The code and message of an S3 error, whose body may be XML, plain text (412, 416) or, for HEAD, nothing. */
+/** The code and message of an S3 error, whose body may be XML, plain text (412) or, for HEAD, nothing. */
 export async function parseS3Error(
   status: number,
   body: string,

@@ -100,7 +100,7 @@ async function bodyOf(output: object): Promise<Buffer> {
   return Buffer.concat(await output.Body.toArray());
 }
 
-// Where an answer has no XML body the SDK makes up a name, or fails on it (the plain text of 412 and 416);
+// Where an answer has no XML body the SDK makes up a name, or fails on it (the plain text of 412);
 // the status is what the other tools tell.
 function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || !("$metadata" in error)) return undefined;

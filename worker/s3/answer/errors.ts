@@ -112,17 +112,31 @@ export interface S3ErrorDetails {
   readonly message?: string;
   /** More headers of the answer. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** `text` for the errors whose body is plain text and not S3's XML: failed conditions and ranges of a GET. */
-  readonly body?: "xml" | "text";
+  readonly body?: ErrorBody;
 }
+
+/** How the body tells of an error, except that an answer to HEAD has none. */
+export type ErrorBody =
+  /** S3's document. */
+  | { readonly form: "document" }
+  /** The message as plain text: a condition of a GET that does not hold. */
+  | { readonly form: "text" }
+  /**
+   * Code, message and more tags, without S3's Resource and RequestId: a range or a part that a GET does not find. The
+   * contract's errors of ranges are no standard document, and clients that always send a range learn of an empty object
+   * by a tag of this one.
+   */
+  | { readonly form: "short"; readonly more?: Readonly<Record<string, number>> };
+
+const DOCUMENT: ErrorBody = { form: "document" };
 
 /** What an operation throws; render-error.ts makes the answer of it. */
 export class S3Error extends Error {
   readonly code: S3Code;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: "xml" | "text";
+  readonly body: ErrorBody;
 
-  constructor(code: S3Code, { message, headers = {}, body = "xml" }: S3ErrorDetails = {}) {
+  constructor(code: S3Code, { message, headers = {}, body = DOCUMENT }: S3ErrorDetails = {}) {
     super(message ?? S3_ERRORS[code].message);
     this.name = "S3Error";
     this.code = code;

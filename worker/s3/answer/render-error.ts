@@ -2,7 +2,7 @@ import { STORE_WORDS, type StoreFault, storeFault } from "../../blobs/stores.ts"
 import { CATALOGUE_WORDS, catalogueFault } from "../../core/catalogue-fault.ts";
 import type { RequestEvent } from "../../request-log.ts";
 import { type S3Code, S3Error } from "./errors.ts";
-import { xmlBody } from "./xml.ts";
+import { type XmlTags, xmlBody } from "./xml.ts";
 
 export interface FailedRequest {
   readonly method: string;
@@ -20,19 +20,20 @@ export function renderError(error: unknown, request: FailedRequest): Response {
   const { status } = failure;
   // An answer to HEAD has no body: clients take the code from the status.
   if (request.method === "HEAD") return new Response(null, { status, headers });
-  if (failure.body === "text") {
+  if (failure.body.form === "text") {
     return new Response(`${failure.message}\n`, {
       status,
       headers: { ...headers, "content-type": "text/plain; charset=utf-8" },
     });
   }
-  const body = xmlBody("Error", {
-    Code: failure.code,
-    Message: failure.message,
-    Resource: request.resource,
-    RequestId: request.requestId,
-  });
+  const body = xmlBody("Error", { Code: failure.code, Message: failure.message, ...rest(failure, request) });
+  // To the letter, without a charset: aws-c-s3 reads the size out of a 416 of this type and of no other.
   return new Response(body, { status, headers: { ...headers, "content-type": "application/xml" } });
+}
+
+function rest({ body }: S3Error, { resource, requestId }: FailedRequest): XmlTags {
+  if (body.form === "short") return body.more ?? {};
+  return { Resource: resource, RequestId: requestId };
 }
 
 const STORE_CODES: Record<StoreFault, S3Code> = {

@@ -132,11 +132,11 @@ function selectPart({ size, attributes }: FileRead, number: number): Selection {
   return layout ? { range, status, part: { number, layout } } : { range, status };
 }
 
-/** Plain text, not XML: such is the contract of GET and HEAD. */
+/** Plain text, not XML: such is the contract of conditions. */
 function preconditionFailed(): S3Error {
   return new S3Error("PreconditionFailed", {
     message: "If-Match or If-Unmodified-Since does not hold for this object.",
-    body: "text",
+    body: { form: "text" },
   });
 }
 
@@ -144,14 +144,14 @@ function invalidRange(size: number): S3Error {
   return new S3Error("InvalidRange", {
     message: `The range lies outside of the object, which has ${size} bytes.`,
     headers: { "content-range": `bytes */${size}` },
-    body: "text",
+    body: { form: "short", more: { ActualObjectSize: size } },
   });
 }
 
 function invalidPartNumber(number: number, count: number): S3Error {
   return new S3Error("InvalidPartNumber", {
     message: `partNumber is ${number}, but the object has ${count === 1 ? "one part" : `${count} parts`}.`,
-    body: "text",
+    body: { form: "short" },
   });
 }
 

@@ -1,7 +1,7 @@
 import { env, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
-import { answer, failure, good, s3, signed } from "../support.ts";
+import { answer, failure, good, s3, signed, xml } from "../support.ts";
 
 const hex = (text: string): string =>
   createHash("sha256").update(new TextEncoder().encode(text)).digest("hex");
@@ -195,14 +195,31 @@ describe("conditions and ranges", () => {
     );
   });
 
-  test("412 and 416 have a body that is plain text, as the spec says", async () => {
+  test("412 has a body that is plain text, as the spec says", async () => {
     const failed = await get({ "if-match": '"other"' });
     expect([failed.status, failed.headers.get("content-type")]).toEqual([412, "text/plain; charset=utf-8"]);
     expect(await failed.text()).toContain("If-Match");
+  });
+
+  test("416 names code, message and size, and is not the document of other errors", async () => {
     const outside = await get({ range: "bytes=10-" });
     expect([outside.status, outside.headers.get("content-range")]).toEqual([416, "bytes */10"]);
-    expect(outside.headers.get("content-type")).toBe("text/plain; charset=utf-8");
-    expect(await outside.text()).toContain("10 bytes");
+    // aws-c-s3 reads the size if the type is this one to the letter.
+    expect(outside.headers.get("content-type")).toBe("application/xml");
+    expect((await xml(outside)).Error).toEqual({
+      Code: "InvalidRange",
+      Message: expect.stringContaining("10 bytes"),
+      ActualObjectSize: "10",
+    });
+  });
+
+  test("416 of an object without bytes says so, to whoever asks for its first part or its first range", async () => {
+    await good("PUT /master.objects/nothing", { body: "" });
+    const first = await s3("GET /master.objects/nothing", { headers: { range: "bytes=0-8388607" } });
+    expect([first.status, first.headers.get("content-range")]).toEqual([416, "bytes */0"]);
+    expect((await xml(first)).Error).toMatchObject({ Code: "InvalidRange", ActualObjectSize: "0" });
+    const head = await s3("HEAD /master.objects/nothing", { headers: { range: "bytes=0-" } });
+    expect([head.status, await head.text()]).toEqual([416, ""]);
   });
 
   test("a key that is missing is 404 whatever the conditions", async () => {
