@@ -102,7 +102,7 @@ export async function existing(tree: BucketTree): Promise<BucketStatus> {
   return status;
 }
 
-/** Throws MethodNotAllowed if the bucket is that of a commit or a tag, into which nothing is ever written, and NoSuchBucket. */
+/** Throws NoSuchBucket, and MethodNotAllowed if the bucket is that of a commit or a tag, into which nothing is ever written. */
 export async function mustTakeWrites({
   tree,
   address: { view, ...address },
@@ -110,9 +110,8 @@ export async function mustTakeWrites({
   readonly tree: BucketTree;
   readonly address: BucketAddress;
 }): Promise<void> {
-  if (view === undefined) return;
   const { shows } = await existing(tree);
-  if (shows !== "open-commit") throw readOnly({ ...address, view });
+  if (view !== undefined && shows !== "open-commit") throw readOnly({ ...address, view });
 }
 
 /** The error for a write into the bucket of a commit or a tag. */

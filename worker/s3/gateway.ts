@@ -115,17 +115,27 @@ async function answerCaller(
       return await run(OBJECT_OPERATIONS[detected.name], { ...on, open: () => openObject(bucket, address) });
     case "upload": {
       const open = () => openUpload(bucket, { address, url });
-      return await run(UPLOAD_OPERATIONS[detected.name], { ...on, open }).catch((error) =>
-        uploadRefusal(error, bucket),
-      );
+      return await run(tellingOfBucket(UPLOAD_OPERATIONS[detected.name]), { ...on, open });
     }
   }
 }
 
-/** No upload is for the bucket of a commit: that is said, and not that this one is not there. */
-async function uploadRefusal(error: unknown, bucket: BucketRequest): Promise<never> {
-  if (error instanceof S3Error && error.code === "NoSuchUpload") await mustTakeWrites(bucket);
-  throw error;
+/**
+ * The operation, but if it finds no upload because the bucket is not there, or is that of a commit, then that is said. It is
+ * asked afterwards, since an upload that is found says by itself that its bucket is there.
+ */
+function tellingOfBucket(operation: Operation<UploadRequest>): Operation<UploadRequest> {
+  return {
+    ...operation,
+    async handle(request) {
+      try {
+        return await operation.handle(request);
+      } catch (error) {
+        if (error instanceof S3Error && error.code === "NoSuchUpload") await mustTakeWrites(request);
+        throw error;
+      }
+    },
+  };
 }
 
 /** What an operation is run with. */

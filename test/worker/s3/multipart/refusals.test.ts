@@ -49,6 +49,44 @@ describe("an upload is not found", () => {
   });
 });
 
+describe("of a bucket that is not there", () => {
+  const asked = (bucket: string, query: string): Record<string, () => Promise<Response>> => ({
+    UploadPart: () => s3(`PUT ${bucket}/key${query}&partNumber=1`, { body: "x" }),
+    UploadPartCopy: () =>
+      s3(`PUT ${bucket}/key${query}&partNumber=1`, { headers: { "x-amz-copy-source": `${BUCKET}/key` } }),
+    ListParts: () => s3(`GET ${bucket}/key${query}`),
+    CompleteMultipartUpload: () =>
+      s3(`POST ${bucket}/key${query}`, { body: completion([{ number: 1, etag: "x" }]) }),
+    AbortMultipartUpload: () => s3(`DELETE ${bucket}/key${query}`),
+  });
+
+  test.each([
+    ["an upload of its own", "/never.refusing", "?uploadId=never.refusing.01ARZ3NDEKTSV4RRFFQ69G5FAV"],
+    [
+      "an upload of another bucket",
+      "/never.refusing",
+      "?uploadId=master.refusing.01ARZ3NDEKTSV4RRFFQ69G5FAV",
+    ],
+    ["an id that is none", "/never.refusing", "?uploadId=none"],
+    ["an open commit", "/01ARZ3NDEKTSV4RRFFQ69G5FAV.never.refusing", "?uploadId=none"],
+  ])("every operation on %s answers NoSuchBucket", async (_, bucket, query) => {
+    for (const [name, ask] of Object.entries(asked(bucket, query))) {
+      const { status, Code } = await failure(ask());
+      expect([name, status, Code]).toEqual([name, 404, "NoSuchBucket"]);
+    }
+  });
+
+  test("an upload that it had is not found either, as the bucket went with it", async () => {
+    await good("PUT /doomed.refusing");
+    const { id } = await begin("/doomed.refusing/key");
+    await good("DELETE /doomed.refusing");
+    for (const [name, ask] of Object.entries(asked("/doomed.refusing", `?uploadId=${id}`))) {
+      const { status, Code } = await failure(ask());
+      expect([name, status, Code]).toEqual([name, 404, "NoSuchBucket"]);
+    }
+  });
+});
+
 describe("a part number", () => {
   let upload: Upload;
   beforeAll(async () => {
