@@ -49,10 +49,10 @@ describe("a key that the tree cannot hold", () => {
 
   test("under a file, or where a directory is, is PathConflict and names what is in the way", async () => {
     const under = await failure(s3("PUT /master.strict/file/below", { body: "x" }));
-    expect(under).toMatchObject({ status: 409, Code: "PathConflict" });
+    expect(under).toMatchObject({ status: 400, Code: "PathConflict" });
     expect(under.Message).toContain("'file'");
     const over = await failure(s3("PUT /master.strict/dir", { body: "x" }));
-    expect(over).toMatchObject({ status: 409, Code: "PathConflict" });
+    expect(over).toMatchObject({ status: 400, Code: "PathConflict" });
     expect(over.Message).toContain("dir/");
   });
 

@@ -88,8 +88,9 @@ export const S3_ERRORS = {
     status: 409,
     message: "The upload was given up, or its branch was deleted, while it went on: try again.",
   },
+  // Not 409, which object_store, in Rust, takes for "exists already" also of a PUT without a condition.
   PathConflict: {
-    status: 409,
+    status: 400,
     message:
       "A path cannot be a file and a directory at once: delete what is in the way, or take another key.",
   },

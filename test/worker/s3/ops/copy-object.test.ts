@@ -174,7 +174,7 @@ describe("a copy from another branch", () => {
     await put(`${OTHER}/refused`, noise(50_000, 13));
     await put(`${BUCKET}/in-the-way`);
     expect(await failure(copy(`${BUCKET}/in-the-way/below`, `${OTHER}/refused`))).toMatchObject({
-      status: 409,
+      status: 400,
       Code: "PathConflict",
     });
     expect((await s3(`HEAD ${BUCKET}/in-the-way/below`)).status).toBe(404);
