@@ -27,6 +27,7 @@ import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadReq
 import { BUCKET_OPERATIONS, OBJECT_OPERATIONS, SERVICE_OPERATIONS, UPLOAD_OPERATIONS } from "./operations.ts";
 import { type Address, addressOf, parseAddress } from "./request/address.ts";
 import { detectOperation, detectServiceOperation } from "./request/detect.ts";
+import { MEMBERS, type Members } from "./request/members.ts";
 import { checkExpectedOwner, refuseHeaders, refuseOnView, refuseQuery } from "./request/refusals.ts";
 import { parseTarget, rawPathOf, type Target } from "./request/target.ts";
 
@@ -101,13 +102,13 @@ async function answerCaller(
     const name = detectServiceOperation(method);
     event.operation = name;
     const operation = SERVICE_OPERATIONS[name];
-    return await run(operation, { asked, address: null, open: () => asked, fail });
+    return await run(operation, { asked, members: MEMBERS[name], address: null, open: () => asked, fail });
   }
   const bucket = openBucket(asked, address);
   event.bucket = bucketName(bucket.address);
-  const on = { asked, address: bucket.address, fail };
   const detected = detectOperation(address.level, { method, query: asked.query, headers: asked.headers });
   event.operation = detected.name;
+  const on = { asked, members: MEMBERS[detected.name], address: bucket.address, fail };
   switch (detected.level) {
     case "bucket":
       return await run(BUCKET_OPERATIONS[detected.name], { ...on, open: () => bucket });
@@ -141,6 +142,7 @@ function tellingOfBucket(operation: Operation<UploadRequest>): Operation<UploadR
 /** What an operation is run with. */
 interface Run<R> {
   readonly asked: ServiceRequest;
+  readonly members: Members;
   /** What the operation touches; null if that is not one repo. */
   readonly address: BucketAddress | null;
   /** The operation's own request, whose address is only looked at once the operation may be done. */
@@ -148,11 +150,14 @@ interface Run<R> {
   readonly fail: AnswerOptions["fail"];
 }
 
-async function run<R>(operation: Operation<R>, { asked, address, open, fail }: Run<R>): Promise<Response> {
-  if (isAnybody(asked)) refuseUnsigned(asked.query, operation);
-  refuseQuery(asked.query, operation);
+async function run<R>(
+  operation: Operation<R>,
+  { asked, members, address, open, fail }: Run<R>,
+): Promise<Response> {
+  if (isAnybody(asked)) refuseUnsigned(asked.query, { ...operation, members });
+  refuseQuery(asked.query, members);
   if (address?.view !== undefined) refuseOnViewBucket(asked.query, { operation, address });
-  refuseHeaders(asked.headers, operation);
+  refuseHeaders(asked.headers, members);
   checkExpectedOwner(asked.headers);
   const permission = operation.permissionOf?.(asked.query) ?? operation.permission;
   const need = { permission, repo: address?.repo ?? null };

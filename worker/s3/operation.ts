@@ -46,22 +46,13 @@ export interface UploadRequest extends BucketRequest {
   readonly resource: string;
 }
 
-/**
- * One S3 operation. What it does not declare is refused before it is called, so that nothing that a client asked for
- * is ignored in silence.
- */
+/** One S3 operation. What it is asked beyond its members (request/members.ts) is refused before it is called. */
 export interface Operation<Request> {
   readonly permission: DataPermission;
   /** Set if some requests need more than that: what this one needs. */
   readonly permissionOf?: (query: ReadonlyMap<string, string>) => DataPermission;
-  /** Query parameters that it understands. */
-  readonly query?: readonly string[];
-  /** Set if it is done without a signature on a public branch: the query parameters that it understands then. */
-  readonly unsigned?: readonly string[];
-  /** `x-amz-*` headers that it understands; one that ends in `*` stands for all with that beginning. */
-  readonly takes?: readonly string[];
-  /** Other headers that mean something to S3 here, but not yet to us. */
-  readonly refuses?: readonly string[];
+  /** Set if it is done without a signature on a public branch, with the query parameters that its members name for it. */
+  readonly unsigned?: true;
   /** Set if it has no meaning for the bucket of an open commit, a commit or a tag: says what to do instead. */
   readonly notOnView?: string;
   /** Set if it changes nothing itself, and yet has a meaning only where something can be written. */

@@ -9,7 +9,21 @@ import {
   SERVICE_OPERATIONS,
   UPLOAD_OPERATIONS,
 } from "../../../worker/s3/operations.ts";
-import { type Ask, answer, failure, good, ROOT_KEY, s3, scopedKey, unsigned, xml } from "./support.ts";
+import { detectOperation } from "../../../worker/s3/request/detect.ts";
+import { headerLine, type Line, MEMBERS, queryLine } from "../../../worker/s3/request/members.ts";
+import model from "../../fixtures/s3-model.json";
+import {
+  type Ask,
+  answer,
+  ENDPOINT,
+  failure,
+  good,
+  ROOT_KEY,
+  s3,
+  scopedKey,
+  unsigned,
+  xml,
+} from "./support.ts";
 
 /** A request that works, once what it needs is there. */
 interface Example {
@@ -114,7 +128,7 @@ const EXAMPLES: Record<Name, () => Promise<Example>> = {
 
 beforeAll(async () => {
   await good(`PUT ${BUCKET}`);
-  await good(`PUT ${BUCKET}/key`, { body: "x" });
+  await good(`PUT ${BUCKET}/key`, { body: "x", headers: { "x-amz-checksum-algorithm": "CRC32" } });
 });
 
 describe.each(NAMES)("%s", (name) => {
@@ -203,6 +217,107 @@ test("ListBuckets shows a key no bucket of another repo", async () => {
 test("there is an example for every operation in the tables, and none besides", () => {
   expect(Object.keys(EXAMPLES).sort()).toEqual([...NAMES].sort());
 });
+
+describe.each(NAMES)("each member of %s", (name) => {
+  const members = MEMBERS[name];
+
+  test("that S3's model has is taken, harmless or refused", () => {
+    const { headers, query } = OF_MODEL[name] ?? {};
+    const without = [
+      ...(headers?.filter((header) => headerLine(members, header) === undefined) ?? ["no such operation"]),
+      ...(query?.filter((parameter) => queryLine(members, parameter) === undefined) ?? []),
+    ];
+    expect(without).toEqual([]);
+  });
+
+  test("that is taken is read, and none that is harmless", async () => {
+    const names = (kind: Line["kind"]): string[] =>
+      Object.entries({ ...members.headers, ...members.query }).flatMap(([member, line]) =>
+        line.kind === kind ? [member] : [],
+      );
+    const taken = names("taken").filter((member) => !member.endsWith("*") && !READ_BEFORE.has(member));
+    const read = await readBy(name);
+    expect(taken.filter((member) => !read.has(member))).toEqual([]);
+    expect(names("harmless").filter((member) => read.has(member))).toEqual([]);
+  });
+});
+
+const OF_MODEL: Readonly<Record<string, { headers: string[]; query: string[] }>> = model.operations;
+
+/** Read before an operation is called: by the signature's check, for the owner, for the key. */
+const READ_BEFORE = new Set([
+  "filepath",
+  "x-amz-content-sha256",
+  "x-amz-date",
+  "x-amz-expected-bucket-owner",
+]);
+
+/** The names that an operation, and what finds it, looks up in its requests: its example, and one that asks for more. */
+async function readBy(name: Name): Promise<ReadonlySet<string>> {
+  const read = new Set<string>();
+  const operation: { handle(request: never): Promise<Response> } = OPERATIONS[name];
+  const { handle } = operation;
+  operation.handle = (request) => noting(read, () => handle.call(operation, request));
+  try {
+    for (const more of [{}, ...(MORE[name] ?? [])]) {
+      const { line, ask } = await EXAMPLES[name]();
+      const [method = "", target = ""] = line.split(" ");
+      const { pathname, searchParams } = new URL(target, ENDPOINT);
+      for (const [parameter, value] of Object.entries(more.query ?? {})) searchParams.set(parameter, value);
+      const headers = { ...ask?.headers, ...more.headers };
+      const asked = { method, query: new Map(searchParams), headers: new Map(Object.entries(headers)) };
+      const level = pathname.split("/").length > 2 ? "object" : "bucket";
+      if (name !== "ListBuckets") await noting(read, async () => detectOperation(level, asked));
+      await s3(`${method} ${pathname}?${searchParams}`, { ...ask, headers });
+    }
+  } finally {
+    operation.handle = handle;
+  }
+  return read;
+}
+
+interface More {
+  readonly headers?: Record<string, string>;
+  readonly query?: Record<string, string>;
+}
+
+/** Without their length, bodies in chunks are refused once it was looked for. */
+const CHUNKED: More[] = [{ headers: { "x-amz-content-sha256": "STREAMING-UNSIGNED-PAYLOAD-TRAILER" } }];
+const A_PART: More[] = [{ query: { partNumber: "1" } }];
+const MORE: Partial<Record<Name, readonly More[]>> = {
+  CompleteMultipartUpload: CHUNKED,
+  CopyObject: [
+    { headers: { "x-amz-metadata-directive": "REPLACE" } },
+    { headers: { "x-amz-copy-source": `${BUCKET}/copy` } },
+  ],
+  CreateBucket: CHUNKED,
+  DeleteObjects: CHUNKED,
+  GetObject: A_PART,
+  HeadObject: A_PART,
+  PutBucketCors: CHUNKED,
+  PutBucketLifecycleConfiguration: CHUNKED,
+  PutObject: CHUNKED,
+  UploadPart: CHUNKED,
+};
+
+/** Does the work, and notes down the keys that are looked up in maps meanwhile. */
+async function noting<T>(keys: Set<string>, work: () => Promise<T>): Promise<T> {
+  const { get, has } = Map.prototype;
+  Map.prototype.get = function (key) {
+    if (typeof key === "string") keys.add(key);
+    return get.call(this, key);
+  };
+  Map.prototype.has = function (key) {
+    if (typeof key === "string") keys.add(key);
+    return has.call(this, key);
+  };
+  try {
+    return await work();
+  } finally {
+    Map.prototype.get = get;
+    Map.prototype.has = has;
+  }
+}
 
 function hasBody(line: string): boolean {
   return !line.startsWith("HEAD");

@@ -87,7 +87,6 @@ describe("a header that would change what a PUT does is refused by name", () => 
 
 test.each([
   ["GET /master.kept/key", "x-amz-server-side-encryption-customer-key"],
-  ["DELETE /master.kept/key", "x-amz-bypass-governance-retention"],
   ["PUT /master.kept2", "x-amz-bucket-object-lock-enabled"],
   ["POST /master.kept/key?uploads", "x-amz-server-side-encryption"],
   ["POST /master.kept/key?uploads", "if-none-match"],
@@ -121,4 +120,57 @@ test("another expected owner than the one there is is refused", async () => {
     status: 403,
     Code: "AccessDenied",
   });
+});
+
+describe("what asks for no more than what is so here is let through", () => {
+  test.each([
+    ["PUT", "x-amz-api-version", "2006-03-01"],
+    ["GET", "x-amz-api-version", "2006-03-01"],
+    ["PUT", "x-amz-tagging", ""],
+    ["PUT", "x-amz-acl", "bucket-owner-full-control"],
+    ["DELETE", "x-amz-bypass-governance-retention", "true"],
+  ])("%s with %s: '%s'", async (method, name, value) => {
+    const body = method === "PUT" ? { body: "x" } : {};
+    await good(`PUT /master.kept/asked`, { body: "x" });
+    await good(`${method} /master.kept/asked`, { headers: { [name]: value }, ...body });
+  });
+
+  test("DeleteObjects with x-amz-bypass-governance-retention", async () => {
+    const headers = { "x-amz-bypass-governance-retention": "true" };
+    const body = "<Delete><Object><Key>absent</Key></Object></Delete>";
+    await good("POST /master.kept?delete", { headers, body });
+  });
+
+  test.each([
+    ["PUT /master.kept/copied", { "x-amz-copy-source": "/master.kept/key" }],
+    ["POST /master.kept/begun?uploads", {}],
+  ])("%s with an empty x-amz-tagging and x-amz-acl: bucket-owner-full-control", async (line, more) => {
+    const headers = { ...more, "x-amz-tagging": "", "x-amz-acl": "bucket-owner-full-control" };
+    await good(line, { headers });
+  });
+
+  test("the lifecycle requests of `mc ilm`, which ask when the rules were set", async () => {
+    const none = await failure(s3("GET /master.kept?lifecycle&withUpdatedAt=true"));
+    expect(none).toMatchObject({ status: 404, Code: "NoSuchLifecycleConfiguration" });
+    const rule =
+      "<Rule><Filter/><Status>Enabled</Status><AbortIncompleteMultipartUpload><DaysAfterInitiation>9</DaysAfterInitiation></AbortIncompleteMultipartUpload></Rule>";
+    const body = `<LifecycleConfiguration>${rule}</LifecycleConfiguration>`;
+    await good("PUT /master.kept?lifecycle", { body });
+    const answered = await good("GET /master.kept?lifecycle&withUpdatedAt=true");
+    expect(await answered.text()).toContain("<DaysAfterInitiation>9</DaysAfterInitiation>");
+  });
+});
+
+test.each([
+  ["PUT /master.kept/key", "x-amz-api-version", "2007-01-01"],
+  ["PUT /master.kept/key", "x-amz-acl", "bucket-owner-read"],
+  ["PUT /master.kept2", "x-amz-acl", "bucket-owner-full-control"],
+  ["PUT /master.kept/key", "x-amz-checksum-sha512", "AA=="],
+  ["DELETE /master.kept/key", "x-amz-mfa", "serial 123456"],
+  ["DELETE /master.kept/key", "x-amz-if-match-size", "4"],
+])("%s with %s: %s is 501, and the header is named", async (line, name, value) => {
+  const refused = await failure(s3(line, { headers: { [name]: value } }));
+  expect(refused).toMatchObject({ status: 501, Code: "NotImplemented" });
+  expect(refused.Message).toContain(name);
+  expect(await (await good("GET /master.kept/key")).text()).toBe("kept");
 });

@@ -2,7 +2,7 @@ import type { Caller, Context } from "../../app.ts";
 import { NOT_SIGNED, S3Error } from "../answer/errors.ts";
 import type { Operation } from "../operation.ts";
 import { type Address, bucketAt } from "../request/address.ts";
-import { OPERATION_HINT } from "../request/refusals.ts";
+import { type Members, queryLine } from "../request/members.ts";
 
 /**
  * Requests that nobody signed. They read what public branches hold, and nothing else. Whether a branch is public is known
@@ -29,10 +29,14 @@ export async function admitUnsigned(
  * Throws for what a request without a signature may not ask of a public branch: other operations, versions and
  * sub-resources, and headers of its choice in answers that others see under the same name.
  */
-export function refuseUnsigned(query: ReadonlyMap<string, string>, operation: Operation<never>): void {
-  if (operation.unsigned === undefined) throw notSigned();
+export function refuseUnsigned(
+  query: ReadonlyMap<string, string>,
+  { unsigned, members }: Pick<Operation<never>, "unsigned"> & { readonly members: Members },
+): void {
+  if (!unsigned) throw notSigned();
   for (const name of query.keys()) {
-    if (name === OPERATION_HINT || operation.unsigned.includes(name)) continue;
+    const line = queryLine(members, name);
+    if (line?.kind === "harmless" || (line?.kind === "taken" && line.unsigned)) continue;
     if (name.startsWith("response-")) {
       throw new S3Error("InvalidRequest", {
         message: `The query parameter '${name}' cannot be used in a request without a signature: leave it out, or sign the request.`,

@@ -32,18 +32,6 @@ type Unframed = Pick<OpenBody, "source" | "declaredSize" | "fault"> & {
   readonly trailer: Trailer | undefined;
 };
 
-/** `x-amz-*` headers that openBody understands. */
-export const BODY_HEADERS: readonly string[] = [
-  "x-amz-checksum-crc32",
-  "x-amz-checksum-crc32c",
-  "x-amz-checksum-crc64nvme",
-  "x-amz-checksum-sha1",
-  "x-amz-checksum-sha256",
-  "x-amz-decoded-content-length",
-  "x-amz-sdk-checksum-algorithm",
-  "x-amz-trailer",
-];
-
 /**
  * What the headers say of the body, and its bytes. Reads nothing by itself. Throws S3Error for headers that are
  * malformed or contradict each other.

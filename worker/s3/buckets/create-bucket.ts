@@ -1,7 +1,6 @@
 import { S3Error } from "../answer/errors.ts";
 import { branchFailure } from "../answer/failures.ts";
 import { parseXml, tagsOf } from "../answer/xml.ts";
-import { BODY_HEADERS } from "../body/open-body.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { mustTakeWrites } from "../bucket-tree.ts";
 import { MAX_XML_BYTES } from "../limits.ts";
@@ -10,7 +9,6 @@ import type { BucketRequest, Operation } from "../operation.ts";
 /** Makes a branch, and with it its repo; a public one if its ACL is to be `public-read`. It never opens a commit. A location that the client names is accepted and means nothing: there is only one. */
 export const createBucket: Operation<BucketRequest> = {
   permission: "admin",
-  takes: [...BODY_HEADERS, "x-amz-acl", "x-amz-bucket-object-lock-enabled", "x-amz-object-ownership"],
 
   async handle(request) {
     checkConfiguration(await readTextBody(request, MAX_XML_BYTES));

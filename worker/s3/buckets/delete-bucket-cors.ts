@@ -5,7 +5,6 @@ import { CORS_OF_BRANCH } from "./put-bucket-cors.ts";
 /** Takes all rules away; 204 also if there are none. */
 export const deleteBucketCors: Operation<BucketRequest> = {
   permission: "admin",
-  query: ["cors"],
   notOnView: CORS_OF_BRANCH,
 
   async handle({ branch, context }) {

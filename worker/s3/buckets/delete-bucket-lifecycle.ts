@@ -5,7 +5,6 @@ import { LIFECYCLE_OF_BRANCH } from "./put-bucket-lifecycle.ts";
 /** Takes all rules away; 204 also if there are none. */
 export const deleteBucketLifecycle: Operation<BucketRequest> = {
   permission: "admin",
-  query: ["lifecycle"],
   notOnView: LIFECYCLE_OF_BRANCH,
 
   async handle({ branch }) {

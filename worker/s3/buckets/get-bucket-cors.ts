@@ -8,7 +8,6 @@ import { CORS_OF_BRANCH } from "./put-bucket-cors.ts";
 /** The rules as they were put. */
 export const getBucketCors: Operation<BucketRequest> = {
   permission: "admin",
-  query: ["cors"],
   notOnView: CORS_OF_BRANCH,
 
   async handle({ branch }) {

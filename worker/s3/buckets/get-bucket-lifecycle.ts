@@ -9,7 +9,6 @@ import { LIFECYCLE_OF_BRANCH } from "./put-bucket-lifecycle.ts";
 /** The rules as they were put. */
 export const getBucketLifecycle: Operation<BucketRequest> = {
   permission: "admin",
-  query: ["lifecycle"],
   notOnView: LIFECYCLE_OF_BRANCH,
 
   async handle({ branch }) {

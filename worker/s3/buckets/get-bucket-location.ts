@@ -8,7 +8,6 @@ const LOCATION = "";
 /** The same for every bucket. */
 export const getBucketLocation: Operation<BucketRequest> = {
   permission: "list",
-  query: ["location"],
 
   async handle({ tree }) {
     await existing(tree);

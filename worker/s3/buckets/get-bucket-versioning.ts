@@ -5,7 +5,6 @@ import type { BucketRequest, Operation } from "../operation.ts";
 /** On: every commit stays readable by its id. Of a view of the branch there are no versions. */
 export const getBucketVersioning: Operation<BucketRequest> = {
   permission: "list",
-  query: ["versioning"],
 
   async handle({ tree, address }) {
     await existing(tree);

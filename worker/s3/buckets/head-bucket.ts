@@ -4,7 +4,7 @@ import type { BucketRequest, Operation } from "../operation.ts";
 /** Whether a branch is there. */
 export const headBucket: Operation<BucketRequest> = {
   permission: "list",
-  unsigned: [],
+  unsigned: true,
 
   async handle({ tree }) {
     await existing(tree);

@@ -16,7 +16,6 @@ const PAGE = 1000;
  */
 export const listBuckets: Operation<ServiceRequest> = {
   permission: "list",
-  query: ["max-buckets", "continuation-token", "prefix"],
 
   async handle({ query, context, caller }) {
     const limit = wholeNumber(query, "max-buckets", { min: 1, max: MAX_BUCKETS });

@@ -1,5 +1,4 @@
 import { branchFailure } from "../answer/failures.ts";
-import { BODY_HEADERS } from "../body/open-body.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { MAX_CORS_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
@@ -12,8 +11,6 @@ export const CORS_OF_BRANCH =
 /** Replaces the rules that say which pages from elsewhere may read answers of the branch. */
 export const putBucketCors: Operation<BucketRequest> = {
   permission: "admin",
-  query: ["cors"],
-  takes: BODY_HEADERS,
   notOnView: CORS_OF_BRANCH,
 
   async handle(request) {

@@ -1,5 +1,4 @@
 import { branchFailure } from "../answer/failures.ts";
-import { BODY_HEADERS } from "../body/open-body.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { MAX_LIFECYCLE_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
@@ -12,9 +11,6 @@ export const LIFECYCLE_OF_BRANCH =
 /** Replaces the rules by which files and uploads of the branch go with time. */
 export const putBucketLifecycle: Operation<BucketRequest> = {
   permission: "admin",
-  query: ["lifecycle"],
-  // It is about transitions, which are refused: with any value it says nothing more.
-  takes: [...BODY_HEADERS, "x-amz-transition-default-minimum-object-size"],
   notOnView: LIFECYCLE_OF_BRANCH,
 
   async handle(request) {

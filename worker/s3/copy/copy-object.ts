@@ -15,9 +15,8 @@ import type { ObjectRequest, Operation } from "../operation.ts";
 import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
 import { readNote } from "../request/note.ts";
-import { OBJECT_HEADERS } from "../request/refusals.ts";
 import { type Copy, commitCopy } from "./copy-commit.ts";
-import { COPY_HEADERS, type CopySource, openSource, sourceVersion } from "./copy-source.ts";
+import { type CopySource, openSource, sourceVersion } from "./copy-source.ts";
 
 /**
  * One commit. Inside a branch no byte is read, unless another checksum is asked for. From another branch bytes are
@@ -26,14 +25,6 @@ import { COPY_HEADERS, type CopySource, openSource, sourceVersion } from "./copy
 export const copyObject: Operation<ObjectRequest> = {
   permission: "write",
   mayTakeLong: true,
-  takes: [
-    ...OBJECT_HEADERS,
-    ...COPY_HEADERS,
-    "x-amz-checksum-algorithm",
-    "x-amz-metadata-directive",
-    "x-amz-tagging-directive",
-  ],
-  refuses: ["if-modified-since", "if-unmodified-since"],
 
   async handle(request) {
     const { headers } = request;
@@ -54,12 +45,6 @@ export const copyObject: Operation<ObjectRequest> = {
 type Directive = "COPY" | "REPLACE";
 
 function directiveOf(headers: ReadonlyMap<string, string>): Directive {
-  const tagging = headers.get("x-amz-tagging-directive") ?? "COPY";
-  if (tagging !== "COPY") {
-    throw new S3Error("NotImplemented", {
-      message: `x-amz-tagging-directive is '${tagging}': objects have no tags, leave it out.`,
-    });
-  }
   const directive = headers.get("x-amz-metadata-directive") ?? "COPY";
   if (directive === "COPY" || directive === "REPLACE") return directive;
   throw new S3Error("InvalidArgument", {

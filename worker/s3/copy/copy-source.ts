@@ -16,13 +16,6 @@ import { decodeUri } from "../request/target.ts";
 const CONDITIONS = ["if-match", "if-none-match", "if-modified-since", "if-unmodified-since"];
 const EXPECTED_OWNER = "x-amz-source-expected-bucket-owner";
 
-/** Headers of every copy. */
-export const COPY_HEADERS: readonly string[] = [
-  "x-amz-copy-source",
-  ...CONDITIONS.map((name) => `x-amz-copy-source-${name}`),
-  EXPECTED_OWNER,
-];
-
 /** What `x-amz-copy-source` names. */
 export interface SourceName {
   /** As the client wrote it. */

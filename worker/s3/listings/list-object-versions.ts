@@ -6,19 +6,11 @@ import { type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { existing } from "../bucket-tree.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import type { KeyEncoding } from "./key-encoding.ts";
-import {
-  LISTING_HEADERS,
-  LISTING_QUERY,
-  type ListingParameters,
-  listingParameters,
-  prefixTags,
-} from "./listing.ts";
+import { type ListingParameters, listingParameters, prefixTags } from "./listing.ts";
 
 /** Every version of every key, a deletion being one too, the newest of a key first. The id of a version is its commit's. */
 export const listObjectVersions: Operation<BucketRequest> = {
   permission: "list",
-  query: [...LISTING_QUERY, "versions", "key-marker", "version-id-marker"],
-  takes: LISTING_HEADERS,
   notOnView:
     "The bucket of an open commit, a commit or a tag has no versions: list those of the branch's own bucket.",
 

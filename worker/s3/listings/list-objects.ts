@@ -1,15 +1,11 @@
 import { xmlAnswer } from "../answer/xml.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
-import { entryTags, LISTING_HEADERS, LISTING_QUERY, listingParameters, listPage } from "./listing.ts";
-
-const QUERY = [...LISTING_QUERY, "marker"];
+import { entryTags, listingParameters, listPage } from "./listing.ts";
 
 /** Version 1 of a listing. NextMarker is set without a delimiter, too; S3 leaves it out then. */
 export const listObjects: Operation<BucketRequest> = {
   permission: "list",
-  query: QUERY,
-  unsigned: QUERY,
-  takes: LISTING_HEADERS,
+  unsigned: true,
 
   async handle(request) {
     const { bucket, query } = request;

@@ -10,14 +10,9 @@ import { wholeNumber } from "../request/query-values.ts";
 import { type KeyEncoding, keyEncoding } from "./key-encoding.ts";
 
 /**
- * Query parameters of every listing. No key begins with `/`, so that `prefix=/` finds nothing; `marker=/` is a marker
- * like any other and starts behind that byte.
+ * What every listing asks for. No key begins with `/`, so that `prefix=/` finds nothing; `marker=/` is a marker like any
+ * other and starts behind that byte.
  */
-export const LISTING_QUERY = ["delimiter", "encoding-type", "max-keys", "prefix"];
-/** It asks whether archived objects are being restored. None ever is, so that the answer is complete without it. */
-export const LISTING_HEADERS = ["x-amz-optional-object-attributes"];
-
-/** What every listing asks for. */
 export interface ListingParameters {
   readonly prefix: string;
   readonly delimiter: "/" | undefined;
@@ -96,6 +91,7 @@ function delimiterOf(text: string | undefined): "/" | undefined {
   throw new S3Error("InvalidArgument", { message: `delimiter is '${text}': only '/' delimits here.` });
 }
 
+/** It asks whether archived objects are being restored. None ever is, so that the answer is complete without it. */
 function checkOptionalAttributes(text: string | undefined): void {
   if (text === undefined || text === "RestoreStatus") return;
   throw new S3Error("InvalidArgument", {

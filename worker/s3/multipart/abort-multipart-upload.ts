@@ -5,7 +5,6 @@ import { findOpenUpload } from "./find-upload.ts";
 /** Ends an upload that will not be completed, and drops its parts. */
 export const abortMultipartUpload: Operation<UploadRequest> = {
   permission: "write",
-  query: ["uploadId"],
 
   async handle(request) {
     await findOpenUpload(request);

@@ -6,12 +6,11 @@ import { uploadFailure } from "../answer/failures.ts";
 import { checksumTags, etag } from "../answer/fields.ts";
 import { versionHeader } from "../answer/version.ts";
 import { xmlAnswer } from "../answer/xml.ts";
-import { BODY_HEADERS } from "../body/open-body.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { MAX_COMPLETE_XML_BYTES } from "../limits.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { writeCondition } from "../request/conditions.ts";
-import { NOTE_HEADERS, readNote } from "../request/note.ts";
+import { readNote } from "../request/note.ts";
 import { wholeNumber } from "../request/query-values.ts";
 import { encodeUriPath } from "../request/target.ts";
 import { composeParts, layoutOf } from "./compose-parts.ts";
@@ -34,8 +33,6 @@ const MP_OBJECT_SIZE = "x-amz-mp-object-size";
  */
 export const completeMultipartUpload: Operation<UploadRequest> = {
   permission: "write",
-  query: ["uploadId"],
-  takes: [...BODY_HEADERS, ...NOTE_HEADERS, "x-amz-checksum-type", MP_OBJECT_SIZE],
   mayTakeLong: true,
 
   async handle(request) {

@@ -6,14 +6,10 @@ import { readAttributes } from "../objects/attributes.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { askedKind } from "../request/checksum-kind.ts";
 import { readNote } from "../request/note.ts";
-import { OBJECT_HEADERS } from "../request/refusals.ts";
 
 /** Begins an upload in parts. The object's attributes, and what is said of its commit, are kept until it is completed. */
 export const createMultipartUpload: Operation<ObjectRequest> = {
   permission: "write",
-  query: ["uploads", "filepath"],
-  takes: [...OBJECT_HEADERS, "x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-metadata-directive"],
-  refuses: ["if-match", "if-none-match"],
 
   async handle(request) {
     const { tree, bucket, key, headers, context } = request;

@@ -15,7 +15,6 @@ type Upload = MultipartList["uploads"][number];
 export const listMultipartUploads: Operation<BucketRequest> = {
   permission: "list",
   ofWrites: true,
-  query: ["uploads", "prefix", "key-marker", "upload-id-marker", "max-uploads", "encoding-type", "delimiter"],
 
   async handle({ tree, bucket, query }) {
     refuseDelimiter(query.get("delimiter"));

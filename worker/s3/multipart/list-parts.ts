@@ -12,7 +12,6 @@ import { findOpenUpload, uploadIdOf } from "./find-upload.ts";
 export const listParts: Operation<UploadRequest> = {
   permission: "list",
   ofWrites: true,
-  query: ["uploadId", "max-parts", "part-number-marker", "encoding-type"],
 
   async handle(request) {
     const { query, bucket } = request;

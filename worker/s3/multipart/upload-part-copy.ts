@@ -6,7 +6,7 @@ import { uploadFailure } from "../answer/failures.ts";
 import { checksumTag, etag, isoDate } from "../answer/fields.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { type CopiedBytes, copyBytes } from "../copy/copy-bytes.ts";
-import { COPY_HEADERS, type CopySource, openSource, sourceVersion } from "../copy/copy-source.ts";
+import { type CopySource, openSource, sourceVersion } from "../copy/copy-source.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { partNumberOf } from "../request/query-values.ts";
 import { parseCopyRange } from "../request/range.ts";
@@ -26,8 +26,6 @@ interface PartCopy {
 export const uploadPartCopy: Operation<UploadRequest> = {
   permission: "write",
   mayTakeLong: true,
-  query: ["uploadId", "partNumber"],
-  takes: [...COPY_HEADERS, "x-amz-copy-source-range"],
 
   async handle(request) {
     const { headers, now } = request;

@@ -3,7 +3,7 @@ import type { MultipartStatus } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
 import { uploadFailure } from "../answer/failures.ts";
 import { checksumHeader, etag } from "../answer/fields.ts";
-import { BODY_HEADERS, type OpenBody, openBody } from "../body/open-body.ts";
+import { type OpenBody, openBody } from "../body/open-body.ts";
 import { storeBody } from "../body/read-body.ts";
 import type { Operation, UploadRequest } from "../operation.ts";
 import { partNumberOf } from "../request/query-values.ts";
@@ -12,8 +12,6 @@ import { findOpenUpload, openedUpload } from "./find-upload.ts";
 /** Takes in one part. Bytes first, row second, as with PutObject. If it fails, the earlier part of its number stays. */
 export const uploadPart: Operation<UploadRequest> = {
   permission: "write",
-  query: ["uploadId", "partNumber"],
-  takes: [...BODY_HEADERS, "x-amz-checksum-algorithm"],
 
   async handle(request) {
     const number = partNumberOf(request.query);

@@ -66,7 +66,6 @@ export function setAttributeHeaders(headers: Record<string, string>, attributes:
 const OVERRIDES: readonly (readonly [parameter: string, header: string])[] = KEPT.map(
   ([, header]) => [`response-${header}`, header] as const,
 );
-export const OVERRIDE_QUERY: readonly string[] = OVERRIDES.map(([parameter]) => parameter);
 
 /** Lets the request's `response-*` parameters replace headers of its answer. Throws InvalidArgument. */
 export function setOverrides(headers: Record<string, string>, query: ReadonlyMap<string, string>): void {

@@ -2,7 +2,7 @@ import { S3Error } from "../answer/errors.ts";
 import { branchFailure } from "../answer/failures.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { writeCondition } from "../request/conditions.ts";
-import { NOTE_HEADERS, readNote } from "../request/note.ts";
+import { readNote } from "../request/note.ts";
 import { versionId } from "../request/query-values.ts";
 import { eraseVersions, heldFailure } from "./erase-versions.ts";
 
@@ -13,9 +13,6 @@ import { eraseVersions, heldFailure } from "./erase-versions.ts";
 export const deleteObject: Operation<ObjectRequest> = {
   permission: "write",
   permissionOf: (query) => (query.has("versionId") ? "admin" : "write"),
-  query: ["versionId"],
-  takes: NOTE_HEADERS,
-  refuses: ["if-none-match", "if-modified-since", "if-unmodified-since"],
 
   async handle(request) {
     const { tree, key, headers, query } = request;

@@ -5,13 +5,12 @@ import { heldAt } from "../../erase.ts";
 import { type S3Code, S3Error } from "../answer/errors.ts";
 import { branchFailure, keyFailure } from "../answer/failures.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags, xmlAnswer } from "../answer/xml.ts";
-import { BODY_HEADERS } from "../body/open-body.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { type BucketTree, existing } from "../bucket-tree.ts";
 import { MAX_KEYS, MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import { ownTag } from "../request/conditions.ts";
-import { NOTE_HEADERS, readNote } from "../request/note.ts";
+import { readNote } from "../request/note.ts";
 import { eraseVersions, heldFailure } from "./erase-versions.ts";
 
 /**
@@ -20,8 +19,6 @@ import { eraseVersions, heldFailure } from "./erase-versions.ts";
  */
 export const deleteObjects: Operation<BucketRequest> = {
   permission: "write",
-  query: ["delete"],
-  takes: [...BODY_HEADERS, ...NOTE_HEADERS],
 
   async handle(request) {
     const note = readNote(request);

@@ -22,8 +22,6 @@ interface PartPage {
 /** What is known of an object, as a document, without its bytes. */
 export const getObjectAttributes: Operation<ObjectRequest> = {
   permission: "read",
-  query: ["attributes", "versionId"],
-  takes: ["x-amz-object-attributes", "x-amz-max-parts", "x-amz-part-number-marker"],
 
   async handle(request) {
     const { headers, query } = request;

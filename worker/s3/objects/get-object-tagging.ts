@@ -7,7 +7,6 @@ import { readVersion } from "./select-object.ts";
 /** Always an empty set: objects have no tags. aws-cli version 2 asks before it copies a large object, and gives up on a 501. */
 export const getObjectTagging: Operation<ObjectRequest> = {
   permission: "read",
-  query: ["tagging", "versionId"],
 
   async handle(request) {
     const file = await readVersion(request, versionId(request.query));

@@ -1,13 +1,11 @@
 import { readContent } from "../../blobs/read/read-content.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
-import { SELECT_HEADERS, SELECT_QUERY, SELECT_UNSIGNED, selectObject } from "./select-object.ts";
+import { selectObject } from "./select-object.ts";
 
 /** The bytes of a file, or a range or a part of them. */
 export const getObject: Operation<ObjectRequest> = {
   permission: "read",
-  query: SELECT_QUERY,
-  unsigned: SELECT_UNSIGNED,
-  takes: SELECT_HEADERS,
+  unsigned: true,
 
   async handle(request) {
     const { status, headers, file, range } = await selectObject(request);

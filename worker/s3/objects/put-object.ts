@@ -5,14 +5,13 @@ import { S3Error } from "../answer/errors.ts";
 import { branchFailure } from "../answer/failures.ts";
 import { checksumHeader, etag } from "../answer/fields.ts";
 import { versionHeader } from "../answer/version.ts";
-import { BODY_HEADERS, type OpenBody, openBody } from "../body/open-body.ts";
+import { type OpenBody, openBody } from "../body/open-body.ts";
 import { storeBody } from "../body/read-body.ts";
 import { UploadLease } from "../body/upload-lease.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
 import { readNote } from "../request/note.ts";
-import { OBJECT_HEADERS } from "../request/refusals.ts";
 import { checkAcl } from "./acl.ts";
 import { readAttributes } from "./attributes.ts";
 
@@ -23,8 +22,6 @@ import { readAttributes } from "./attributes.ts";
  */
 export const putObject: Operation<ObjectRequest> = {
   permission: "write",
-  takes: [...OBJECT_HEADERS, ...BODY_HEADERS, "x-amz-checksum-algorithm"],
-  refuses: ["if-modified-since", "if-unmodified-since"],
 
   async handle(request) {
     const { headers, tree, key, now } = request;

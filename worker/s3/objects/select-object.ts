@@ -8,14 +8,8 @@ import type { ObjectRequest } from "../operation.ts";
 import { evaluateConditions, rangeApplies } from "../request/conditions.ts";
 import { partNumberOf, versionId } from "../request/query-values.ts";
 import { contentRange, parseRange } from "../request/range.ts";
-import { OVERRIDE_QUERY, setAttributeHeaders, setOverrides } from "./attributes.ts";
+import { setAttributeHeaders, setOverrides } from "./attributes.ts";
 import { partCount, partRange } from "./part-layout.ts";
-
-/** Query parameters and headers of both GET and HEAD. */
-export const SELECT_QUERY = ["versionId", "partNumber", ...OVERRIDE_QUERY];
-export const SELECT_HEADERS = ["x-amz-checksum-mode"];
-/** Those of a request without a signature. */
-export const SELECT_UNSIGNED = ["partNumber"];
 
 /** The answer of both GET and HEAD: everything but the bytes. */
 export interface Selected {

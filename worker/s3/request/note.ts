@@ -8,9 +8,6 @@ export const NOTE_PREFIX = "x-sluice-commit-";
 const MESSAGE = `${NOTE_PREFIX}message`;
 const META = `${NOTE_PREFIX}meta-`;
 
-/** Headers of every operation that makes a commit. */
-export const NOTE_HEADERS: readonly string[] = [MESSAGE, `${META}*`];
-
 // A tab is allowed in a header (RFC 9110 §5.5).
 const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/;
 

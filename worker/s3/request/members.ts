@@ -1,0 +1,398 @@
+import type {
+  BucketOperationName,
+  ObjectOperationName,
+  ServiceOperationName,
+  UploadOperationName,
+} from "../operations.ts";
+
+/**
+ * The members of each operation: what the gateway does with a header or a query parameter that a client sends. Each is
+ * *taken*, *harmless* or *refused*, and this table alone decides it (refusals.ts holds requests to it, before an operation
+ * is called). Nothing that a client asks for is ignored in silence: a harmless one asks for what is so here anyway.
+ *
+ * Each member that botocore's model of S3 has for an operation of ours has a line (test/worker/s3/members.test.ts). What
+ * has none is refused if it is a query parameter, an `x-amz-*` or an `x-sluice-commit-*`. Other headers without a line mean
+ * nothing to S3.
+ */
+export interface Members {
+  /** Names in lower case. One that ends in `*` stands for all with that beginning that have no line of their own. */
+  readonly headers: Lines;
+  readonly query: Lines;
+}
+
+type Lines = Readonly<Record<string, Line>>;
+
+/** What is done with one member. */
+export type Line = Taken | Harmless | Refused;
+
+/** The operation reads it, or what comes before each operation does. */
+interface Taken {
+  readonly kind: "taken";
+  readonly only?: OnlyValues;
+  /** Of a query parameter: also in a request without a signature. */
+  readonly unsigned?: true;
+}
+
+/** It changes nothing, and nobody reads it. */
+interface Harmless {
+  readonly kind: "harmless";
+  readonly because: string;
+  readonly only?: OnlyValues;
+}
+
+interface Refused {
+  readonly kind: "refused";
+  /** Says what is not here, and what to do instead: clients read it. */
+  readonly because: string;
+}
+
+/** With any other value it is refused. */
+interface OnlyValues {
+  readonly values: readonly string[];
+  /** What the client reads then, as of a refused one. */
+  readonly because?: string;
+}
+
+const TAKEN: Taken = { kind: "taken" };
+const UNSIGNED: Taken = { kind: "taken", unsigned: true };
+
+function harmless(because: string): Harmless {
+  return { kind: "harmless", because };
+}
+
+function refused(because: string): Refused {
+  return { kind: "refused", because };
+}
+
+/** Each of these names with this line. */
+function all<L extends Line>(line: L, names: readonly string[]): Readonly<Record<string, L>> {
+  return Object.fromEntries(names.map((name) => [name, line]));
+}
+
+const NO_TAGS = "objects have no tags: leave it out, or send it as x-amz-meta-*";
+const NO_ACLS = "there are no ACLs: leave it out, and give access keys their scope";
+const ONE_STORAGE_CLASS = harmless("there is one storage class");
+const NOTHING_LOCKED = harmless("nothing is locked");
+
+/** What every operation may be sent. */
+const EVERYWHERE: Lines = {
+  "x-amz-content-sha256": TAKEN,
+  "x-amz-date": TAKEN,
+  "x-amz-expected-bucket-owner": TAKEN,
+  // The AWS SDK for C++ sends it with every request.
+  "x-amz-api-version": { ...harmless("it is the one version there is"), only: { values: ["2006-03-01"] } },
+  "x-amz-request-payer": harmless("nobody pays for requests"),
+  "x-amz-user-agent": harmless("it says who asks, and nothing of what is asked"),
+  "x-amz-copy-source-server-side-encryption*": refused(
+    "no object here is encrypted with a key of its own: leave it out",
+  ),
+  "x-amz-grant-*": refused(NO_ACLS),
+  "x-amz-object-lock-*": refused(
+    "objects cannot be locked: leave it out; every commit stays readable by its id",
+  ),
+  "x-amz-server-side-encryption*": refused(
+    "objects are kept as the blob store keeps them: leave it out, or encrypt before sending",
+  ),
+  "x-amz-tagging": refused(NO_TAGS),
+  "x-amz-write-offset-bytes": refused("objects are written whole: leave it out"),
+  "x-sluice-commit-*": refused(
+    "leave it out; what makes a commit takes x-sluice-commit-message and x-sluice-commit-meta-*",
+  ),
+};
+
+/** SDKs name the operation in a query parameter. */
+const HINT: Lines = { "x-id": harmless("method, path and the other parameters say which operation it is") };
+
+/** What is said of a commit, by what makes one. */
+const NOTE = all(TAKEN, ["x-sluice-commit-message", "x-sluice-commit-meta-*"]);
+
+/** Of every operation that reads a body. */
+const BODY: Lines = {
+  ...all(TAKEN, [
+    "content-length",
+    "content-md5",
+    "x-amz-checksum-crc32",
+    "x-amz-checksum-crc32c",
+    "x-amz-checksum-crc64nvme",
+    "x-amz-checksum-sha1",
+    "x-amz-checksum-sha256",
+    "x-amz-decoded-content-length",
+    "x-amz-sdk-checksum-algorithm",
+    "x-amz-trailer",
+  ]),
+  ...all(refused("send a CRC32, CRC32C, CRC64NVME, SHA1 or SHA256 in its place"), [
+    "x-amz-checksum-md5",
+    "x-amz-checksum-sha512",
+    "x-amz-checksum-xxhash128",
+    "x-amz-checksum-xxhash3",
+    "x-amz-checksum-xxhash64",
+  ]),
+};
+
+/** Of every operation that makes an object. */
+const OBJECT: Lines = {
+  ...NOTE,
+  ...all(TAKEN, [
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-type",
+    "expires",
+    "x-amz-meta-*",
+  ]),
+  // The operation looks whether the branch is public. There is one owner, who has every object.
+  "x-amz-acl": { ...TAKEN, only: { values: ["private", "public-read", "bucket-owner-full-control"] } },
+  "x-amz-storage-class": { ...ONE_STORAGE_CLASS, only: { values: ["STANDARD"] } },
+  "x-amz-tagging": { ...harmless("no object has tags"), only: { values: [""], because: NO_TAGS } },
+  "x-amz-website-redirect-location": refused("no object redirects its readers: leave it out"),
+};
+
+const WRITE_CONDITIONS = all(TAKEN, ["if-match", "if-none-match"]);
+const NO_TIMES = all(refused("a write has no condition on times: leave it out, or send If-Match"), [
+  "if-modified-since",
+  "if-unmodified-since",
+]);
+
+const COPY = all(TAKEN, [
+  "x-amz-copy-source",
+  "x-amz-copy-source-if-match",
+  "x-amz-copy-source-if-modified-since",
+  "x-amz-copy-source-if-none-match",
+  "x-amz-copy-source-if-unmodified-since",
+  "x-amz-source-expected-bucket-owner",
+]);
+
+const DELETION: Lines = {
+  ...NOTE,
+  "x-amz-bypass-governance-retention": NOTHING_LOCKED,
+  "x-amz-mfa": refused("no deletion asks for a second factor: leave it out"),
+};
+
+/** Of GetObject and HeadObject. */
+const SELECTION: Members = {
+  headers: {
+    ...EVERYWHERE,
+    ...all(TAKEN, [
+      "if-match",
+      "if-modified-since",
+      "if-none-match",
+      "if-range",
+      "if-unmodified-since",
+      "range",
+      "x-amz-checksum-mode",
+    ]),
+  },
+  query: {
+    ...HINT,
+    ...all(TAKEN, [
+      "response-cache-control",
+      "response-content-disposition",
+      "response-content-encoding",
+      "response-content-language",
+      "response-content-type",
+      "response-expires",
+      "versionId",
+    ]),
+    partNumber: UNSIGNED,
+  },
+};
+
+/** Of the listings of objects, in each of which `more` are parameters of its own. */
+function listing(line: Taken, more: readonly string[]): Members {
+  return {
+    headers: { ...EVERYWHERE, "x-amz-optional-object-attributes": TAKEN },
+    query: { ...HINT, ...all(line, ["delimiter", "encoding-type", "max-keys", "prefix", ...more]) },
+  };
+}
+
+/** Of an operation that takes no header of its own. */
+function asking(...query: readonly string[]): Members {
+  return { headers: EVERYWHERE, query: { ...HINT, ...all(TAKEN, query) } };
+}
+
+type OperationName = ServiceOperationName | BucketOperationName | ObjectOperationName | UploadOperationName;
+
+export const MEMBERS: Readonly<Record<OperationName, Members>> = {
+  AbortMultipartUpload: {
+    headers: {
+      ...EVERYWHERE,
+      "x-amz-if-match-initiated-time": refused("the upload's id says which one is meant: leave it out"),
+    },
+    query: { ...HINT, uploadId: TAKEN },
+  },
+  CompleteMultipartUpload: {
+    headers: {
+      ...EVERYWHERE,
+      ...NOTE,
+      ...BODY,
+      ...WRITE_CONDITIONS,
+      "x-amz-checksum-type": TAKEN,
+      "x-amz-mp-object-size": TAKEN,
+    },
+    query: { ...HINT, uploadId: TAKEN },
+  },
+  CopyObject: {
+    headers: {
+      ...EVERYWHERE,
+      ...OBJECT,
+      ...COPY,
+      ...WRITE_CONDITIONS,
+      ...NO_TIMES,
+      "x-amz-checksum-algorithm": TAKEN,
+      "x-amz-metadata-directive": TAKEN,
+      "x-amz-object-annotation-directive": harmless("no object has annotations"),
+      // A copy of an object onto itself may name its storage class as what it changes.
+      "x-amz-storage-class": { ...TAKEN, only: { values: ["STANDARD"] } },
+      "x-amz-tagging-directive": {
+        ...harmless("no object has tags"),
+        only: { values: ["COPY"], because: "objects have no tags: leave it out" },
+      },
+    },
+    query: HINT,
+  },
+  CreateBucket: {
+    headers: {
+      ...EVERYWHERE,
+      ...BODY,
+      "x-amz-acl": { ...TAKEN, only: { values: ["private", "public-read"] } },
+      "x-amz-bucket-namespace": { ...harmless("there is one"), only: { values: ["global"] } },
+      "x-amz-bucket-object-lock-enabled": { ...NOTHING_LOCKED, only: { values: ["false"] } },
+      "x-amz-object-ownership": {
+        ...harmless("there is one owner"),
+        only: { values: ["BucketOwnerEnforced"] },
+      },
+    },
+    query: HINT,
+  },
+  CreateMultipartUpload: {
+    headers: {
+      ...EVERYWHERE,
+      ...OBJECT,
+      ...all(refused("an upload's conditions come with its completion: leave it out here"), [
+        "if-match",
+        "if-none-match",
+      ]),
+      "x-amz-checksum-algorithm": TAKEN,
+      "x-amz-checksum-type": TAKEN,
+      // s3fs sends it when it begins a copy in parts.
+      "x-amz-metadata-directive": TAKEN,
+    },
+    query: { ...HINT, uploads: TAKEN, filepath: TAKEN },
+  },
+  DeleteBucket: asking(),
+  DeleteBucketCors: asking("cors"),
+  DeleteBucketLifecycle: asking("lifecycle"),
+  DeleteObject: {
+    headers: {
+      ...EVERYWHERE,
+      ...DELETION,
+      ...NO_TIMES,
+      "if-match": TAKEN,
+      ...all(refused("a deletion has If-Match as its one condition: leave it out"), [
+        "if-none-match",
+        "x-amz-if-match-last-modified-time",
+        "x-amz-if-match-size",
+      ]),
+    },
+    query: { ...HINT, versionId: TAKEN },
+  },
+  DeleteObjects: {
+    headers: { ...EVERYWHERE, ...BODY, ...DELETION },
+    query: { ...HINT, delete: TAKEN },
+  },
+  GetBucketCors: asking("cors"),
+  GetBucketLifecycleConfiguration: {
+    headers: EVERYWHERE,
+    // minio-go asks by it for a header with the time, and goes on without: S3 has none.
+    query: { ...HINT, lifecycle: TAKEN, withUpdatedAt: harmless("the answer has what S3's has") },
+  },
+  GetBucketLocation: asking("location"),
+  GetBucketVersioning: asking("versioning"),
+  GetObject: SELECTION,
+  GetObjectAttributes: {
+    headers: {
+      ...EVERYWHERE,
+      ...all(TAKEN, ["x-amz-max-parts", "x-amz-object-attributes", "x-amz-part-number-marker"]),
+    },
+    query: { ...HINT, attributes: TAKEN, versionId: TAKEN },
+  },
+  GetObjectTagging: asking("tagging", "versionId"),
+  HeadBucket: asking(),
+  HeadObject: SELECTION,
+  ListBuckets: {
+    headers: EVERYWHERE,
+    query: {
+      ...HINT,
+      ...all(TAKEN, ["continuation-token", "max-buckets", "prefix"]),
+      "bucket-region": refused("buckets have no region: leave it out"),
+    },
+  },
+  ListMultipartUploads: asking(
+    "delimiter",
+    "encoding-type",
+    "key-marker",
+    "max-uploads",
+    "prefix",
+    "upload-id-marker",
+    "uploads",
+  ),
+  ListObjects: listing(UNSIGNED, ["marker"]),
+  ListObjectsV2: listing(UNSIGNED, ["continuation-token", "fetch-owner", "list-type", "start-after"]),
+  ListObjectVersions: listing(TAKEN, ["key-marker", "version-id-marker", "versions"]),
+  ListParts: asking("encoding-type", "max-parts", "part-number-marker", "uploadId"),
+  PutBucketCors: {
+    headers: { ...EVERYWHERE, ...BODY },
+    query: { ...HINT, cors: TAKEN },
+  },
+  PutBucketLifecycleConfiguration: {
+    headers: {
+      ...EVERYWHERE,
+      ...BODY,
+      "x-amz-transition-default-minimum-object-size": harmless("it is about transitions, which are refused"),
+    },
+    query: { ...HINT, lifecycle: TAKEN },
+  },
+  PutObject: {
+    headers: {
+      ...EVERYWHERE,
+      ...OBJECT,
+      ...BODY,
+      ...WRITE_CONDITIONS,
+      ...NO_TIMES,
+      "x-amz-checksum-algorithm": TAKEN,
+    },
+    query: HINT,
+  },
+  UploadPart: {
+    headers: {
+      ...EVERYWHERE,
+      ...BODY,
+      "x-amz-checksum-algorithm": harmless("the upload was begun for the checksum that its parts have"),
+    },
+    query: { ...HINT, partNumber: TAKEN, uploadId: TAKEN },
+  },
+  UploadPartCopy: {
+    headers: { ...EVERYWHERE, ...COPY, "x-amz-copy-source-range": TAKEN },
+    query: { ...HINT, partNumber: TAKEN, uploadId: TAKEN },
+  },
+};
+
+/** The line of a header of this name; undefined if it has none. */
+export function headerLine({ headers }: Members, name: string): Line | undefined {
+  if (Object.hasOwn(headers, name)) return headers[name];
+  let line: Line | undefined;
+  let longest = 0;
+  for (const beginning in headers) {
+    if (!beginning.endsWith("*") || beginning.length <= longest) continue;
+    if (!name.startsWith(beginning.slice(0, -1))) continue;
+    line = headers[beginning];
+    longest = beginning.length;
+  }
+  return line;
+}
+
+/** The line of a query parameter; undefined if it has none. */
+export function queryLine({ query }: Members, name: string): Line | undefined {
+  return Object.hasOwn(query, name) ? query[name] : undefined;
+}
