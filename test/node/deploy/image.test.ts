@@ -193,7 +193,7 @@ describe.each(engines)("$name", ({ engine, name: kind }) => {
     return block
       .replaceAll("--name sluice ", `--name ${container} `)
       .replaceAll(/exec (-i )?sluice /g, `exec $1${container} `)
-      .replaceAll("-p 8787:8787", "-p 127.0.0.1::8787")
+      .replaceAll("-p 127.0.0.1:8787:8787", "-p 127.0.0.1::8787")
       .replaceAll(/(-v )\S+\.sock:/g, `$1${engine?.socket}:`)
       .replaceAll("sluice-data:", `${volume}:`);
   }
@@ -381,6 +381,15 @@ test("a folder that holds something else is not replaced by a layout", async () 
     stderr: expect.stringContaining("holds something else"),
   });
   expect(readFileSync(join(folder, "thesis.txt"), "utf8")).toBe("precious");
+});
+
+// The rules of Docker come before those of a machine's firewall: a port without an address is open to the world.
+test.each(["README.md", PAGE])("the commands of %s publish ports on this machine alone", (page) => {
+  const published = blocksOfPage(page).flatMap(({ text }) =>
+    [...text.matchAll(/ (?:-p|--publish) (\d\S*)/g)].map(([, port = ""]) => port),
+  );
+  expect(published.length).toBeGreaterThan(0);
+  expect(published.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual([]);
 });
 
 test("the compose file and the page's CI job are the page's first command, with the same mounts and ports", () => {
