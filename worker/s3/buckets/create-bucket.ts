@@ -5,6 +5,7 @@ import { readTextBody } from "../body/read-body.ts";
 import { mustTakeWrites } from "../bucket-tree.ts";
 import { MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
+import { REGION_HEADER } from "./get-bucket-location.ts";
 
 /** Makes a branch, and with it its repo; a public one if its ACL is to be `public-read`. It never opens a commit. A location that the client names is accepted and means nothing: there is only one. */
 export const createBucket: Operation<BucketRequest> = {
@@ -17,7 +18,7 @@ export const createBucket: Operation<BucketRequest> = {
     const made = await request.branch.create({ public: isPublic });
     if (isPublic) request.context.openBranches.forget();
     if (!made.ok) throw branchFailure(made);
-    return new Response(null, { headers: { location: `/${request.bucket}` } });
+    return new Response(null, { headers: { location: `/${request.bucket}`, ...REGION_HEADER } });
   },
 };
 

@@ -4,6 +4,8 @@ import type { BucketRequest, Operation } from "../operation.ts";
 
 /** An empty location is us-east-1, which every client knows. Signatures may name any region. */
 const LOCATION = "";
+/** What HeadBucket and CreateBucket say of it, from where newer clients take it. */
+export const REGION_HEADER = { "x-amz-bucket-region": "us-east-1" };
 
 /** The same for every bucket. */
 export const getBucketLocation: Operation<BucketRequest> = {

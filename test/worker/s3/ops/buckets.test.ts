@@ -1,7 +1,7 @@
 import { env } from "cloudflare:test";
 import { beforeAll, describe, expect, test } from "vitest";
 import { openCatalogue } from "../../../../worker/catalogue/catalogue.ts";
-import { failure, good, s3, scopedKey, xml } from "../support.ts";
+import { answer, failure, good, s3, scopedKey, unsigned, xml } from "../support.ts";
 
 describe("CreateBucket", () => {
   test("makes the branch, which is then there and listed", async () => {
@@ -83,6 +83,22 @@ test("GetBucketLocation is the same for all, and versioning is on", async () => 
   );
   const { VersioningConfiguration } = await xml(good("GET /master.asked?versioning"));
   expect(VersioningConfiguration.Status).toBe("Enabled");
+});
+
+test("HeadBucket and CreateBucket say the region that GetBucketLocation means, of views and to everybody, too", async () => {
+  const region = (response: Response) => [response.status, response.headers.get("x-amz-bucket-region")];
+  const location =
+    "<CreateBucketConfiguration><LocationConstraint>eu-west-1</LocationConstraint></CreateBucketConfiguration>";
+  const open = { "x-amz-acl": "public-read" };
+  expect(region(await s3("PUT /master.region", { headers: open, body: location }))).toEqual([
+    200,
+    "us-east-1",
+  ]);
+  const put = await good("PUT /master.region/key", { body: "x" });
+  for (const bucket of ["region", "master.region", `${put.headers.get("x-amz-version-id")}.master.region`]) {
+    expect(region(await s3(`HEAD /${bucket}`))).toEqual([200, "us-east-1"]);
+    expect(region(await answer(unsigned(`HEAD /${bucket}`)))).toEqual([200, "us-east-1"]);
+  }
 });
 
 describe("ListBuckets", () => {
