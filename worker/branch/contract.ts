@@ -176,6 +176,7 @@ export interface BranchApi {
     request: ReadFile,
   ): Promise<
     | FileRead
+    | DeletionRead
     | Refused<
         | "no-such-branch"
         | "forking"
@@ -838,6 +839,15 @@ export interface FileRead {
   readonly commit: string;
 }
 
+/** The version that was asked for is the deletion of the path. */
+export interface DeletionRead {
+  readonly ok: false;
+  readonly reason: "is-deletion";
+  /** The commit that deleted it, and its time. */
+  readonly commit: string;
+  readonly deletedAt: number;
+}
+
 /** What a file's row keeps beside its content. */
 export interface StoredAttributes extends Attributes {
   readonly checksum?: Checksum;
@@ -909,6 +919,8 @@ export type VersionEntry =
       readonly digest: string;
       readonly size: number;
       readonly modifiedAt: number;
+      /** What its checksum is; absent if it has none. */
+      readonly checksum?: Pick<Checksum, "algorithm" | "type">;
     }
   | {
       readonly kind: "deletion";

@@ -459,6 +459,10 @@ class Model {
     }
   }
 
+  isDeletion(path: string, commit: string): boolean {
+    return (this.events.get(path) ?? []).some(({ id, text }) => id === commit && text === null);
+  }
+
   versions(): string[] {
     return [...this.events]
       .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -551,8 +555,9 @@ class Life {
     for (const path of PATHS) {
       const there = tree.get(path)?.text;
       const is = await textOf(branch, path, commit);
-      if (there === undefined) expect(is).toMatch(/^no-such-(file|version)$/);
-      else expect(is).toBe(there);
+      if (there !== undefined) expect(is).toBe(there);
+      else if (model.isDeletion(path, commit)) expect(is).toBe("is-deletion");
+      else expect(is).toMatch(/^no-such-(file|version)$/);
     }
   }
 }

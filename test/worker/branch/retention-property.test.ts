@@ -163,13 +163,17 @@ class Play {
     return found;
   }
 
-  /** Every version that is listed is read by the id that the list names it by. */
+  /** Every version that is listed is read by the id that the list names it by; a deletion says that it is one. */
   async #checkVersions(): Promise<void> {
     const versions = await this.#branch.listVersions({ prefix: "", limit: 1000 });
     for (const entry of versions.ok ? versions.entries : []) {
-      if (entry.kind !== "version") continue;
+      if (entry.kind === "prefix") continue;
       const read = await this.#branch.read({ path: entry.path, commit: entry.version });
-      expect(read).toMatchObject({ ok: true, digest: entry.digest });
+      expect(read).toMatchObject(
+        entry.kind === "version"
+          ? { ok: true, digest: entry.digest }
+          : { reason: "is-deletion", commit: entry.version, deletedAt: entry.modifiedAt },
+      );
     }
   }
 

@@ -1,5 +1,5 @@
 import type { Life } from "../../blobs/content.ts";
-import type { FileRead, ReadFile, Refused } from "../contract.ts";
+import type { DeletionRead, FileRead, ReadFile, Refused } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { isPublic, modifiedOf } from "../lifecycle/settings.ts";
 import { openCommitTime, readStaged } from "../open-commits/overlay.ts";
@@ -54,7 +54,7 @@ const VERSION = `
 export function readFile(
   ledger: FileStores,
   { path, commit, openCommit, publicOnly = false, ...asked }: ReadFile,
-): FileRead | NotFound {
+): FileRead | DeletionRead | NotFound {
   if (publicOnly && !isPublic(ledger)) return { ok: false, reason: "not-public" };
   const modified = modifiedOf(ledger, asked);
   if (openCommit !== undefined) return readView(ledger, { path, view: openCommit, modified, publicOnly });
@@ -123,12 +123,17 @@ function readAt(
     modified,
     gen,
   }: Required<Pick<ReadFile, "path" | "commit" | "modified">> & { gen: number },
-): FileRead | NotFound {
+): FileRead | DeletionRead | NotFound {
   const commit = ledger.commits.byId(id);
   if (commit?.gen !== gen) return { ok: false, reason: "no-such-version" };
-  if (!isKept(ledger, commit)) return readVersion(ledger, { path, commit });
-  const read = readCommit(ledger, { path, commit, modified });
-  if (read.ok || ledger.files.isDeletion(commit, path)) return read;
+  if (isKept(ledger, commit)) {
+    const read = readCommit(ledger, { path, commit, modified });
+    if (read.ok) return read;
+  }
+  // Lists of versions have a deletion, too, as long as its row is there, whatever became of the commit.
+  if (ledger.files.isDeletion(commit, path)) {
+    return { ok: false, reason: "is-deletion", commit: commit.id, deletedAt: commit.createdAt };
+  }
   return readVersion(ledger, { path, commit });
 }
 

@@ -1,4 +1,5 @@
 import { isUlid } from "../../../protocol/names.ts";
+import type { ChecksumAlgorithm, ChecksumType } from "../../core/checksums.ts";
 import { comparePaths } from "../../core/path-order.ts";
 import type { ListVersions, Refused, VersionEntry, VersionList, VersionMark } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
@@ -12,9 +13,13 @@ import { commonPrefix, isCommonPrefix, pageStart } from "./listing.ts";
  * version have 0 for their version.
  */
 
+/** What a row's checksum is; nulls if it has none. */
+const CHECKSUM = `
+  attributes ->> '$.checksum.algorithm' AS checksumAlgorithm, attributes ->> '$.checksum.type' AS checksumType`;
+
 /** All of them. */
 const VERSIONS = `
-  SELECT path, born, died, lower(hex(digest)) AS digest, size, version, unmarked, kind FROM files
+  SELECT path, born, died, lower(hex(digest)) AS digest, size, version, unmarked, kind, ${CHECKSUM} FROM files
   WHERE gen = ?1 AND path >= ?2 AND path < ?3 AND version IS NOT 0 ORDER BY path, born LIMIT ?4`;
 
 /**
@@ -40,7 +45,7 @@ const VERSIONS_FOLDED = `
     FROM walk WHERE walk.path IS NOT NULL
   )
   SELECT one.path AS path, one.born AS born, one.died AS died, lower(hex(one.digest)) AS digest, one.size AS size,
-    one.version AS version, one.unmarked AS unmarked, one.kind AS kind
+    one.version AS version, one.unmarked AS unmarked, one.kind AS kind, ${CHECKSUM}
   FROM walk CROSS JOIN files AS one ON one.gen = ?1 AND one.path = walk.path AND one.version IS NOT 0
     AND one.born <= CASE instr(substr(walk.path, ?5), '/')
       WHEN 0 THEN 9007199254740991
@@ -53,7 +58,7 @@ const VERSIONS_FOLDED = `
 
 /** Of (?1 gen, ?2 path, ?3 seq, ?4 limit): the rows of one path that were born before `seq`, the newest first. */
 const OLDER_VERSIONS = `
-  SELECT path, born, died, lower(hex(digest)) AS digest, size, version, unmarked, kind FROM files
+  SELECT path, born, died, lower(hex(digest)) AS digest, size, version, unmarked, kind, ${CHECKSUM} FROM files
   WHERE gen = ?1 AND path = ?2 AND born < ?3 AND version IS NOT 0 ORDER BY born DESC LIMIT ?4`;
 
 /** Rows of one query while the next commit is written, and most of those queries for a page. */
@@ -74,6 +79,8 @@ interface BirthRow {
   /** 1: its death is no version. */
   readonly unmarked: number | null;
   readonly kind: number;
+  readonly checksumAlgorithm: ChecksumAlgorithm | null;
+  readonly checksumType: ChecksumType | null;
 }
 
 /** `kind` of a row that stands for a deletion alone. */
@@ -287,9 +294,16 @@ function show(
     const stamp = stampOf(seq);
     const event = { path, version: stamp.id, latest, modifiedAt: stamp.createdAt };
     return row
-      ? { kind: "version", ...event, digest: row.digest, size: row.size }
+      ? { kind: "version", ...event, digest: row.digest, size: row.size, ...checksumOf(row) }
       : { kind: "deletion", ...event };
   });
+}
+
+function checksumOf({
+  checksumAlgorithm: algorithm,
+  checksumType: type,
+}: BirthRow): Pick<Extract<VersionEntry, { kind: "version" }>, "checksum"> {
+  return algorithm === null || type === null ? {} : { checksum: { algorithm, type } };
 }
 
 /** What the next page comes after. */

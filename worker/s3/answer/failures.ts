@@ -1,9 +1,10 @@
 import type { PathFault } from "../../../protocol/paths.ts";
 import { MAX_PATH_BYTES, PATH_FAULT_TEXT } from "../../../protocol/paths.ts";
 import type { WriteFailure } from "../../blobs/write-content.ts";
-import type { BadPath, BranchApi, CommitRefused, Protected } from "../../branch/contract.ts";
+import type { BadPath, BranchApi, CommitRefused, DeletionRead, Protected } from "../../branch/contract.ts";
 import { CATALOGUE_WORDS } from "../../core/catalogue-fault.ts";
 import { NOT_SIGNED, type S3Code, S3Error } from "./errors.ts";
+import { httpDate } from "./fields.ts";
 
 type ReasonOf<A> = A extends { ok: false; reason: infer R extends string } ? R : never;
 type ReasonsOf<M extends keyof BranchApi> = ReasonOf<Awaited<ReturnType<BranchApi[M]>>>;
@@ -44,8 +45,9 @@ export type UploadReason = ReasonsOf<
 >;
 
 type Refusal<R extends string> =
-  | { readonly reason: Exclude<R, "bad-path" | "path-conflict" | "protected"> }
+  | { readonly reason: Exclude<R, "bad-path" | "path-conflict" | "protected" | "is-deletion"> }
   | BadPath
+  | DeletionRead
   | CommitRefused;
 
 interface Word {
@@ -83,6 +85,7 @@ const BRANCH_WORDS: Record<BranchReason, Word> = {
       "The bucket is made from a commit of another one, and its rows are still on their way: try again ('sluice branch list' shows how far it is).",
     headers: { "retry-after": "1" },
   },
+  "is-deletion": { code: "MethodNotAllowed" },
   "lost-claim": { code: "AccessDenied", message: OUTPUT_BRANCH },
   "no-such-branch": { code: "NoSuchBucket" },
   "no-such-content": { code: "OperationAborted" },
@@ -166,6 +169,7 @@ function refusalError<R extends string>(refused: Refusal<R>, words: Record<R, Wo
   if ("fault" in refused) return keyFailure(refused.path, refused.fault);
   if ("other" in refused) return conflict(refused);
   if ("writer" in refused) return protectedFailure(refused);
+  if ("deletedAt" in refused) return deletionFailure(refused);
   const word = words[refused.reason as R];
   return new S3Error(word.code, word);
 }
@@ -174,6 +178,19 @@ function protectedFailure({ writer }: Protected): S3Error {
   const who = "key" in writer ? `the access key '${writer.key}'` : `the pipeline '${writer.pipeline}'`;
   return new S3Error("AccessDenied", {
     message: `The branch is protected, and only ${who} may write to it: write to another branch, or end that with 'sluice branch protect <branch>.<repo> --off'.`,
+  });
+}
+
+/** As S3 answers if the version that is asked for is a deletion. */
+function deletionFailure({ commit, deletedAt }: DeletionRead): S3Error {
+  return new S3Error("MethodNotAllowed", {
+    message: `The version '${commit}' is the deletion of the key, and has no bytes: read the version before it, which ListObjectVersions lists.`,
+    headers: {
+      allow: "DELETE",
+      "last-modified": httpDate(deletedAt),
+      "x-amz-delete-marker": "true",
+      "x-amz-version-id": commit,
+    },
   });
 }
 

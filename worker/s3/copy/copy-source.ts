@@ -94,6 +94,11 @@ async function readSource(
     ...(commit !== undefined && { commit }),
   });
   if (file.ok) return file;
+  if (file.reason === "is-deletion") {
+    throw new S3Error("InvalidRequest", {
+      message: `The copy source '${bucket}/${path}?versionId=${commit}' is the deletion of the key: name the version before it, which ListObjectVersions lists.`,
+    });
+  }
   const { code, message } = branchFailure(file);
   throw new S3Error(code, {
     message: `The copy source '${bucket}/${path}' cannot be read: ${message}`,

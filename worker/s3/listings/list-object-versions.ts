@@ -85,6 +85,8 @@ function versionTags(entry: Version, encoding: KeyEncoding): XmlTags {
     Version: {
       ...said,
       ETag: etag(entry),
+      ChecksumAlgorithm: entry.checksum?.algorithm,
+      ChecksumType: entry.checksum?.type,
       Size: entry.size,
       StorageClass: STORAGE_CLASS,
       Owner: OWNER,

@@ -14,7 +14,7 @@ test("a deletion answers the commit that it is, as S3 does a delete marker", asy
   const { status, headers } = await remove("gone");
   expect([status, headers.get("x-amz-delete-marker")]).toEqual([204, "true"]);
   const version = headers.get("x-amz-version-id");
-  expect((await failure(s3(`GET ${BUCKET}/gone?versionId=${version}`))).Code).toBe("NoSuchKey");
+  expect((await failure(s3(`GET ${BUCKET}/gone?versionId=${version}`))).Code).toBe("MethodNotAllowed");
 });
 
 test("a key that is not there makes no commit and no delete marker", async () => {

@@ -82,7 +82,7 @@ test("what is deleted names the commit as its delete marker; where there is no c
   const text = await (await ask(objects("marked"))).text();
   expect(text).toContain("<DeleteMarker>true</DeleteMarker>");
   const version = /<DeleteMarkerVersionId>(.+)<\/DeleteMarkerVersionId>/.exec(text)?.[1];
-  expect((await failure(s3(`GET ${BUCKET}/marked?versionId=${version}`))).Code).toBe("NoSuchKey");
+  expect((await failure(s3(`GET ${BUCKET}/marked?versionId=${version}`))).Code).toBe("MethodNotAllowed");
   expect(await (await ask(objects("marked"))).text()).not.toContain("DeleteMarker");
 });
 

@@ -72,7 +72,80 @@ describe("ListObjectVersions", () => {
     ] as const) {
       expect(await (await good(`GET ${BUCKET}/a?versionId=${versions[name]}`)).text()).toBe(body);
     }
-    expect((await s3(`GET ${BUCKET}/a?versionId=${versions["a-gone"]}`)).status).toBe(404);
+  });
+
+  test("a version has the algorithm and the kind of its checksum, and one that came without has neither", async () => {
+    const place = "/checksums.versioned";
+    await good(`PUT ${place}`);
+    const put = (key: string, headers: Record<string, string>) =>
+      good(`PUT ${place}/${key}`, { body: "123456789", headers });
+    await put("none", {});
+    await put("sent", { "x-amz-checksum-crc32c": "4waSgw==", "x-amz-meta-checksum": '{"algorithm":"SHA1"}' });
+    await put("replaced", { "x-amz-checksum-crc32": "y/Q5Jg==" });
+    await put("replaced", { "x-amz-checksum-crc64nvme": "rosUhgp5mIg=" });
+    await good(`DELETE ${place}/sent`);
+    for (const query of ["", "&delimiter=/"]) {
+      const { ListVersionsResult } = await xml(good(`GET ${place}?versions${query}`));
+      const said = ListVersionsResult.Version.map((version: Record<string, string>) => [
+        version.Key,
+        version.ChecksumAlgorithm,
+        version.ChecksumType,
+      ]);
+      expect(said).toEqual([
+        ["none", undefined, undefined],
+        ["replaced", "CRC64NVME", "FULL_OBJECT"],
+        ["replaced", "CRC32", "FULL_OBJECT"],
+        ["sent", "CRC32C", "FULL_OBJECT"],
+      ]);
+      expect(ListVersionsResult.DeleteMarker[0]).not.toHaveProperty("ChecksumAlgorithm");
+    }
+  });
+
+  test("a deletion that is read by its id is 405 and says when it was, of GET, HEAD and attributes", async () => {
+    const { ListVersionsResult } = await xml(good(`GET ${BUCKET}?versions`));
+    const { LastModified } = ListVersionsResult.DeleteMarker.find(({ Key }: { Key: string }) => Key === "a");
+    const said = {
+      allow: "DELETE",
+      "x-amz-delete-marker": "true",
+      "x-amz-version-id": versions["a-gone"],
+      "last-modified": new Date(LastModified).toUTCString(),
+    };
+    const deleted = `${BUCKET}/a?versionId=${versions["a-gone"]}`;
+    const get = await s3(`GET ${deleted}`);
+    expect(Object.fromEntries(get.headers)).toMatchObject(said);
+    expect(await failure(get)).toMatchObject({ status: 405, Code: "MethodNotAllowed" });
+    const head = await s3(`HEAD ${deleted}`);
+    expect([head.status, await head.text()]).toEqual([405, ""]);
+    expect(Object.fromEntries(head.headers)).toMatchObject(said);
+    const attributes = { "x-amz-object-attributes": "ETag" };
+    const asked = await s3(`GET ${deleted}&attributes`, { headers: attributes });
+    expect([asked.status, asked.headers.get("x-amz-delete-marker")]).toEqual([405, "true"]);
+    // A condition is judged of an object, and there is none.
+    expect((await s3(`GET ${deleted}`, { headers: { "if-none-match": "*" } })).status).toBe(405);
+  });
+
+  test("other ids, and the bucket of the commit that deleted, say that nothing is there", async () => {
+    const gone = versions["a-gone"];
+    for (const [target, Code] of [
+      [`${BUCKET}/b?versionId=${versions["b-gone"]}`, "MethodNotAllowed"],
+      // The commit after a deletion did not delete it, and neither did the one before that of another key.
+      [`${BUCKET}/b?versionId=${versions.z1}`, "NoSuchVersion"],
+      [`${BUCKET}/never?versionId=${gone}`, "NoSuchVersion"],
+      [`${BUCKET}/a?versionId=01ARZ3NDEKTSV4RRFFQ69G5FAV`, "NoSuchVersion"],
+      [`/${gone}.master.versioned/a`, "NoSuchKey"],
+      [`${BUCKET}/b`, "NoSuchKey"],
+    ]) {
+      const refused = await s3(`GET ${target}`);
+      if (Code !== "MethodNotAllowed") expect(refused.headers.get("x-amz-delete-marker")).toBeNull();
+      expect([target, (await failure(refused)).Code]).toEqual([target, Code]);
+    }
+  });
+
+  test("no copy is made of a deletion", async () => {
+    const source = { "x-amz-copy-source": `${BUCKET}/a?versionId=${versions["a-gone"]}` };
+    const refused = await failure(s3(`PUT ${BUCKET}/never`, { headers: source }));
+    expect(refused).toMatchObject({ status: 400, Code: "InvalidRequest" });
+    expect(refused.Message).toContain("deletion");
   });
 
   test("takes a prefix, and folds at the delimiter", async () => {

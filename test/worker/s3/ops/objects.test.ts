@@ -262,7 +262,7 @@ describe("DeleteObject", () => {
     expect((await s3(`GET /master.objects/gone?versionId=${version}`)).status).toBe(200);
     expect(
       (await s3(`GET /master.objects/gone?versionId=${deleted.headers.get("x-amz-version-id")}`)).status,
-    ).toBe(404);
+    ).toBe(405);
   });
 
   test("answers the same where there is no such file, and makes no commit", async () => {
