@@ -107,7 +107,7 @@ function unsigned({ target }: SignableRequest): Failed {
     return failed({
       code: "InvalidRequest",
       message:
-        'Signature version 2 is not supported: sign with AWS4-HMAC-SHA256 (signature version 4). boto3 presigns URLs so in us-east-1, unless its client is made with config=Config(signature_version="s3v4").',
+        'Signature version 2 is not supported: sign with AWS4-HMAC-SHA256 (signature version 4). boto3 presigns URLs by version 2 unless its client is made with config=Config(signature_version="s3v4").',
     });
   }
   return failed({ code: "AccessDenied", message: NOT_SIGNED });

@@ -22,12 +22,14 @@ export interface SourceName {
   readonly bucket: string;
   readonly address: BucketAddress;
   readonly key: string;
+  /** The key if each `+` is a plus and no space; absent if there is none. */
+  readonly literal?: string;
   /** Undefined: the newest. */
   readonly commit: string | undefined;
 }
 
-/** A file to be copied. */
-export interface CopySource extends SourceName {
+/** A file to be copied. Its key is the one that it was found at. */
+export interface CopySource extends Omit<SourceName, "literal"> {
   readonly file: FileRead;
   /** Whether it is in the branch that it is copied to. */
   readonly place: "same-branch" | "other-branch";
@@ -48,28 +50,35 @@ export async function openSource(request: BucketRequest): Promise<CopySource> {
   }
   checkExpectedOwner(headers, EXPECTED_OWNER);
   const isSame = bucketName(name.address) === bucketName(address);
-  const file = await readSource(request.context, name);
+  const { key, file } = await readSource(request.context, name);
   checkConditions(headers, file);
-  return { ...name, file, place: isSame ? "same-branch" : "other-branch" };
+  const { bucket, commit } = name;
+  const place = isSame ? "same-branch" : "other-branch";
+  return { bucket, address: name.address, key, commit, file, place };
 }
 
 const VERSION = "?versionId=";
+const SOURCE = /^\/?([^/]+)\/(.+)$/s;
 
 /**
- * `[/]<bucket>/<key>[?versionId=<commit>]`, percent-encoded. A `+` is a plus, and a `?` that no version follows is
- * part of the key, for clients that do not encode. Throws InvalidArgument, and what is wrong with bucket or key.
+ * `[/]<bucket>/<key>[?versionId=<commit>]`, percent-encoded. A `+` is a space, as on S3: some clients encode so. Others do
+ * not encode at all, so that a `?` that no version follows is part of the key, and the key with its `+` as it stands is
+ * `literal`. Throws InvalidArgument, and what is wrong with bucket or key.
  */
 export function parseSource(header: string, by: NamedBy): SourceName {
   const mark = header.lastIndexOf(VERSION);
-  const path = decodeUri(mark === -1 ? header : header.slice(0, mark));
+  const encoded = mark === -1 ? header : header.slice(0, mark);
+  const path = decodeUri(encoded.replaceAll("+", " "));
   const commit = mark === -1 ? undefined : decodeUri(header.slice(mark + VERSION.length));
-  const [, bucket, key] = /^\/?([^/]+)\/(.+)$/s.exec(path ?? "") ?? [];
+  const [, bucket, key] = SOURCE.exec(path ?? "") ?? [];
   if (bucket === undefined || key === undefined || commit === "") throw invalidSource(header);
   const address = addressOf(bucket, by);
   if (address.view !== undefined && commit !== undefined) throw noVersions(header);
   const fault = pathFault(key);
   if (fault !== undefined) throw keyFailure(key, fault);
-  return { bucket, address, key, commit };
+  if (!encoded.includes("+")) return { bucket, address, key, commit };
+  const [, , literal = key] = SOURCE.exec(decodeUri(encoded) ?? "") ?? [];
+  return { bucket, address, key, literal, commit };
 }
 
 function noVersions(header: string): S3Error {
@@ -86,24 +95,32 @@ function invalidSource(header: string): S3Error {
 
 async function readSource(
   context: Pick<Context, "branch" | "config">,
-  { bucket, address, key: path, commit }: SourceName,
-): Promise<FileRead> {
-  const file = await openTree(context, address).read({
-    path,
-    modified: context.config.lastModified,
-    ...(commit !== undefined && { commit }),
-  });
-  if (file.ok) return file;
+  { bucket, address, key, literal, commit }: SourceName,
+): Promise<{ key: string; file: FileRead }> {
+  const tree = openTree(context, address);
+  const read = (path: string) =>
+    tree.read({ path, modified: context.config.lastModified, ...(commit !== undefined && { commit }) });
+  const file = await read(key);
+  if (file.ok) return { key, file };
+  let hint = "";
+  if (literal !== undefined && NOT_THERE.has(file.reason)) {
+    const asItStands = await read(literal);
+    if (asItStands.ok) return { key: literal, file: asItStands };
+    hint = " A '+' in x-amz-copy-source is a space: a plus is sent as %2B.";
+  }
   if (file.reason === "is-deletion") {
     throw new S3Error("InvalidRequest", {
-      message: `The copy source '${bucket}/${path}?versionId=${commit}' is the deletion of the key: name the version before it, which ListObjectVersions lists.`,
+      message: `The copy source '${bucket}/${key}?versionId=${commit}' is the deletion of the key: name the version before it, which ListObjectVersions lists.`,
     });
   }
   const { code, message } = branchFailure(file);
   throw new S3Error(code, {
-    message: `The copy source '${bucket}/${path}' cannot be read: ${message}`,
+    message: `The copy source '${bucket}/${key}' cannot be read: ${message}${hint}`,
   });
 }
+
+/** Reasons for which a branch has nothing at a key that could be copied. */
+const NOT_THERE: ReadonlySet<string> = new Set(["no-such-file", "no-such-version", "is-deletion"]);
 
 /** `x-amz-copy-source-version-id`. A file in a view of the branch has no version. */
 export function sourceVersion({ address, file }: CopySource): Record<string, string> {

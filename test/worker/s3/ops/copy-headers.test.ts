@@ -18,7 +18,8 @@ describe("x-amz-copy-source", () => {
     ["/master.data/key", "key", undefined],
     ["/master.data/a/b/", "a/b/", undefined],
     ["%2Fmaster.data%2Fa%20b%2Bc", "a b+c", undefined],
-    ["master.data/a+b", "a+b", undefined],
+    ["master.data/a%2Bb", "a+b", undefined],
+    ["master.data/a%20b", "a b", undefined],
     ["master.data/100%25", "100%", undefined],
     ["master.data/%E6%97%A5", "日", undefined],
     ["master.data/日本 😀", "日本 😀", undefined],
@@ -32,6 +33,7 @@ describe("x-amz-copy-source", () => {
   test.each([
     ["", "InvalidArgument"],
     ["/", "InvalidArgument"],
+    ["master.data/+/../b", "InvalidArgument"],
     ["master.data", "InvalidArgument"],
     ["master.data/", "InvalidArgument"],
     ["master.data/key?versionId=", "InvalidArgument"],
@@ -49,6 +51,18 @@ describe("x-amz-copy-source", () => {
   ])("'%s' is refused as %s", (header, expected) => {
     expect(code(() => parseSource(header, "path"))).toBe(expected);
   });
+});
+
+test("a plus in x-amz-copy-source is a space; what it would be as it stands is kept beside that", () => {
+  const named = { bucket: "master.data", address: { branch: "master", repo: "data" } };
+  expect(parseSource("master.data/a+b%2Bc", "path")).toEqual({ ...named, key: "a b+c", literal: "a+b+c" });
+  expect(parseSource("master.data/+?versionId=01ABC", "path")).toEqual({
+    ...named,
+    key: " ",
+    literal: "+",
+    commit: "01ABC",
+  });
+  expect(parseSource("master.data/a%2Bb", "path").literal).toBeUndefined();
 });
 
 test("x-amz-copy-source names a bucket as the request does: a client that reaches buckets by host knows their labels", () => {

@@ -75,6 +75,55 @@ describe("a copy inside a branch", () => {
     expect(await text(`${BUCKET}/${encodeURIComponent(`copy of ${key}`)}`)).toBe(key);
   });
 
+  describe("of a source whose name has a plus", () => {
+    const copied = async (source: string): Promise<string> => {
+      const response = await copy(`${BUCKET}/plus-copy`, source);
+      return response.ok ? await text(`${BUCKET}/plus-copy`) : (await failure(response)).Code;
+    };
+
+    test("takes it for a space, as S3 does, and %2B for a plus", async () => {
+      await put(`${BUCKET}/one%20two`, "space");
+      await put(`${BUCKET}/one%2Btwo`, "plus");
+      expect(await copied(`${BUCKET}/one+two`)).toBe("space");
+      expect(await copied(`${BUCKET}/one%20two`)).toBe("space");
+      expect(await copied(`${BUCKET}/one%2Btwo`)).toBe("plus");
+    });
+
+    test("takes it for a plus if there is no such key with a space, also from another branch", async () => {
+      for (const bucket of [BUCKET, OTHER]) {
+        await put(`${bucket}/only%2Bplus`, "plus");
+        expect(await copied(`${bucket}/only+plus`)).toBe("plus");
+        expect(await copied(`${bucket}/only%20plus`)).toBe("NoSuchKey");
+      }
+      expect(await copied(`${BUCKET}/neither+nor`)).toBe("NoSuchKey");
+      const { Message } = await failure(copy(`${BUCKET}/plus-copy`, `${BUCKET}/neither+nor`));
+      expect(Message).toContain("'master.copies/neither nor'");
+      expect(Message).toContain("%2B");
+    });
+
+    test("looks at the version that is asked for", async () => {
+      const version = async (key: string, body: string) =>
+        (await put(`${BUCKET}/${key}`, body)).headers.get("x-amz-version-id");
+      const before = await version("v%2Bw", "plus");
+      const spaced = await version("v%20w", "space");
+      const gone = (await good(`DELETE ${BUCKET}/v%20w`)).headers.get("x-amz-version-id");
+      const of = (id: string | null) => `${BUCKET}/v+w?versionId=${id}`;
+      expect(await copied(of(before))).toBe("plus");
+      expect(await copied(of(spaced))).toBe("space");
+      expect(await copied(of(gone))).toBe("plus");
+      expect(await copied(`${BUCKET}/v%2Bw?versionId=${spaced}`)).toBe("plus");
+      expect(await copied(`${BUCKET}/v+w`)).toBe("plus");
+    });
+
+    test("onto itself changes nothing, whichever it is", async () => {
+      await put(`${BUCKET}/self%2Bplus`);
+      expect(await failure(copy(`${BUCKET}/self%2Bplus`, `${BUCKET}/self+plus`))).toMatchObject({
+        status: 400,
+        Code: "InvalidRequest",
+      });
+    });
+  });
+
   test("of a directory is a directory", async () => {
     await put(`${BUCKET}/folder/`, "", { "x-amz-meta-mode": "33188" });
     expect((await copy(`${BUCKET}/folder-2/`, `${BUCKET}/folder/`)).status).toBe(200);

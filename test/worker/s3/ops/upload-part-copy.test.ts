@@ -113,6 +113,22 @@ describe.each([
     expect(new TextDecoder().decode(bytes.subarray(LARGE.length))).toBe("0123456789");
   });
 
+  test("take a plus in the name of their source for a space, and else for a plus", async () => {
+    const key = `plus-${from}`;
+    for (const name of ["a%20b", "a%2Bb", "only%2Bplus"]) await good(`PUT /${from}/${name}`, { body: name });
+    const upload = await begin(key);
+    for (const [source, name] of [
+      ["a+b", "a%20b"],
+      ["a%2Bb", "a%2Bb"],
+      ["only+plus", "only%2Bplus"],
+    ] as const) {
+      const { CopyPartResult } = await xml(copyPart({ key, upload, number: 1, source: `${from}/${source}` }));
+      expect(CopyPartResult.ETag).toBe((await good(`HEAD /${from}/${name}`)).headers.get("etag"));
+    }
+    const neither = copyPart({ key, upload, number: 1, source: `${from}/neither+nor` });
+    expect(await failure(neither)).toMatchObject({ status: 404, Code: "NoSuchKey" });
+  });
+
   test("have the checksum that the upload was begun for", async () => {
     const key = `summed-${from}`;
     const upload = await begin(key, { "x-amz-checksum-algorithm": "SHA256" });
