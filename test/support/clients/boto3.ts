@@ -1,13 +1,12 @@
-import { spawn } from "node:child_process";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import type { Door } from "../keys.ts";
 import { run } from "../processes.ts";
 import { scratchFolder } from "../scratch.ts";
-import { good, type Sdk, type ToolAnswer } from "./api-tool.ts";
+import { good, type Sdk, type ToolAnswer, type ToolOutput } from "./api-tool.ts";
 import { awsEnvironment } from "./aws-environment.ts";
 import { parametersOf } from "./client-over-sdk.ts";
+import { startJsonProcess } from "./json-process.ts";
 
 const PYTHON = "/usr/bin/python3";
 
@@ -20,18 +19,12 @@ export async function hasBoto3(): Promise<boolean> {
 export function boto3(door: Door): Sdk {
   const folder = scratchFolder();
   const [sent, received] = [join(folder, "sent"), join(folder, "received")];
-  const python = spawn(PYTHON, [join(import.meta.dirname, "boto3_tool.py"), door.endpoint, received], {
-    env: { PATH: process.env.PATH ?? "", ...awsEnvironment(door, folder) },
-    stdio: ["pipe", "pipe", "inherit"],
-  });
-  const lines = createInterface({ input: python.stdout })[Symbol.asyncIterator]();
+  const command = [PYTHON, join(import.meta.dirname, "boto3_tool.py"), door.endpoint, received];
+  const python = startJsonProcess(command, awsEnvironment(door, folder));
 
   const ask = async (request: object): Promise<ToolAnswer> => {
     rmSync(received, { force: true });
-    python.stdin.write(`${JSON.stringify(request)}\n`);
-    const { value, done } = await lines.next();
-    if (done) throw new Error("the boto3 process ended");
-    const { output, code } = JSON.parse(value);
+    const { output, code } = await python.ask<{ output: ToolOutput; code?: string }>(request);
     if (code !== undefined) return { ok: false, code };
     const bytes = existsSync(received) ? readFileSync(received) : Buffer.alloc(0);
     return { ok: true, output, bytes };
@@ -56,11 +49,7 @@ export function boto3(door: Door): Sdk {
       const request = { do: "presign", operation, parameters: { Bucket: bucket, Key: key } };
       return linkOf(good(await ask(request)));
     },
-    close: () =>
-      new Promise((resolve) => {
-        python.once("close", () => resolve());
-        python.stdin.end();
-      }),
+    close: python.close,
   };
 }
 
