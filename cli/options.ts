@@ -2,12 +2,11 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import type { SaidOfCommit } from "../protocol/commits.ts";
 import { FinishSession } from "../protocol/files.ts";
 import { NAME_PATTERN } from "../protocol/names.ts";
-import { DEFAULT_DATA } from "./gateway/connection.ts";
+import { type ConnectionOptions, DEFAULT_DATA } from "./gateway/connection/connection.ts";
 import { UsageError } from "./output/failure.ts";
 
 /** What every command that talks to a gateway takes. */
-export interface ClientOptions {
-  readonly data: string;
+export interface ClientOptions extends ConnectionOptions {
   readonly json?: true;
 }
 
@@ -73,10 +72,24 @@ export async function entriesOf<Entry>(
   return { entries, next };
 }
 
-/** Adds `--json` and `--data`, and examples at the end of the help. */
+/** Adds `--json` and what names the gateway, and examples at the end of the help. */
 export function withClientOptions(command: Command, ...examples: readonly string[]): Command {
-  const text = "data folder of a gateway on this machine, for its key and endpoint, if no variable says them";
-  return withExamples(withJson(command).option("--data <folder>", text, DEFAULT_DATA), ...examples);
+  const data = new Option(
+    "--data <folder>",
+    `the gateway of this machine with this data folder, and its key (default: ${DEFAULT_DATA}, if no variable names another)`,
+  ).conflicts(["context", "endpoint"]);
+  return withExamples(withGateway(withJson(command).addOption(data)), ...examples);
+}
+
+/** Adds `--context` and `--endpoint`. */
+export function withGateway(command: Command): Command {
+  return command
+    .addOption(
+      new Option("--context <name>", "the gateway and key that 'sluice context add' keeps by this name")
+        .argParser(name)
+        .conflicts("endpoint"),
+    )
+    .option("--endpoint <url>", "the gateway at this address, with the key that is set or kept for it");
 }
 
 export function withJson(command: Command): Command {

@@ -29,6 +29,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   branch: async () => (await import("./commands/branch/branch.ts")).addBranch,
   node: async () => (await import("./commands/node/node.ts")).addNode,
   key: async () => (await import("./commands/key/key.ts")).addKey,
+  context: async () => (await import("./commands/context/context.ts")).addContext,
   admin: async () => (await import("./commands/admin/admin.ts")).addAdmin,
   mb: async () => (await import("./commands/objects/mb.ts")).addMb,
   rb: async () => (await import("./commands/objects/rb.ts")).addRb,
@@ -67,7 +68,7 @@ export async function runProgram(given: readonly string[], { out, err }: HelpOut
     "sluice job list --pipeline edges",
   ).addHelpText(
     "after",
-    "\nWhere the gateway is, is read from SLUICE_ENDPOINT, SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY\n(else from the AWS_ names, else from the data folder of a gateway on this machine).\n\nExit codes: 0 done, 1 refused or failed, 2 something was typed wrong, 3 a job failed, 4 a datum that\nwas run again made something else, 5 a job was stopped, 6 time is up, 7 what was named is not there,\n8 no gateway answers.",
+    "\nThe gateway and the key come from one place, the first that is there: --data or --context; the variables\nSLUICE_ENDPOINT, SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY; the folder .sluice of a gateway on this\nmachine; the context in use ('sluice context'); the AWS_ variables, if AWS_ENDPOINT_URL is set.\n\nExit codes: 0 done, 1 refused or failed, 2 something was typed wrong, 3 a job failed, 4 a datum that\nwas run again made something else, 5 a job was stopped, 6 time is up, 7 what was named is not there,\n8 no gateway answers.",
   );
   // `sluice help job wait` is `sluice job wait --help`.
   const args = given[0] === "help" ? [...given.slice(1), "--help"] : given;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { Client } from "../cli/gateway/client.ts";
-import { findConnection } from "../cli/gateway/connection.ts";
+import { findConnection } from "../cli/gateway/connection/connection.ts";
 import { runnerConfig } from "../cli/local/runner-config.ts";
 import { stopRequests } from "../cli/local/stop-requests.ts";
 import { reportFailure } from "../cli/output/failure.ts";
@@ -49,7 +49,7 @@ async function demo({ executor, endpoint }: DemoOptions): Promise<void> {
     }
     const door = gateway
       ? { endpoint: gateway.endpoint, ...gateway.rootKey, endpointSource: "the demo", keySource: "the demo" }
-      : findConnection({ dataDir, env: { ...process.env, SLUICE_ENDPOINT: endpoint } });
+      : findConnection({}, { ...process.env, SLUICE_ENDPOINT: endpoint });
     say(gateway ? `gateway at ${door.endpoint}, data in ${dataDir}` : `gateway at ${door.endpoint}`);
     const flags = { node: "demo", executor, data: join(dataDir, "runner"), hide: [dataDir] };
     // The root key leases, too.

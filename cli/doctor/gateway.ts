@@ -2,7 +2,7 @@ import { AwsClient } from "aws4fetch";
 import { Readiness } from "../../protocol/ready.ts";
 import { jsonOf } from "../../runner/gateway/signed-pool.ts";
 import { Client, GatewayError, isAway } from "../gateway/client.ts";
-import { type Connection, findConnection } from "../gateway/connection.ts";
+import { type Connection, type FoundConnection, findConnection } from "../gateway/connection/connection.ts";
 import { CliError, UsageError } from "../output/failure.ts";
 import { clockFinding } from "./clock.ts";
 import type { Finding } from "./finding.ts";
@@ -12,10 +12,10 @@ const PATIENCE_MS = 15_000;
 const START = "start one with 'sluice dev', or set SLUICE_ENDPOINT to where one is";
 
 /** Whether the gateway that the environment or the data folder names answers, takes the key, and has the same time. */
-export async function gatewayFindings(from: Parameters<typeof findConnection>[0]): Promise<Finding[]> {
-  let connection: Connection;
+export async function gatewayFindings(...from: Parameters<typeof findConnection>): Promise<Finding[]> {
+  let connection: FoundConnection;
   try {
-    connection = findConnection(from);
+    connection = findConnection(...from);
   } catch (error) {
     if (error instanceof UsageError) return [{ check: "gateway", state: "fail", found: error.message }];
     if (!(error instanceof CliError)) throw error;
@@ -31,6 +31,7 @@ export async function gatewayFindings(from: Parameters<typeof findConnection>[0]
   const { theirs, receivedAt } = reached;
   return [
     { check: "gateway", state: "ok", found: `${connection.endpoint} answers` },
+    ...connection.passedOver.map((found): Finding => ({ check: "gateway", state: "warn", found })),
     ...(theirs === undefined ? [] : [clockFinding({ sentAt, receivedAt, theirs })]),
     ...(await readyFindings(connection)),
     await keyFinding(connection),

@@ -3,7 +3,7 @@ import { release } from "node:os";
 import { ConfigError } from "../../runner/agent/config.ts";
 import { type ConfinementTerms, openConfinement } from "../../runner/limits/confinement.ts";
 import { agentName } from "../../runner/pfs/folders.ts";
-import { DEFAULT_DATA } from "../gateway/connection.ts";
+import type { ConnectionOptions } from "../gateway/connection/connection.ts";
 import { type RunnerTerms, runnerConfig } from "../local/runner-config.ts";
 import { printJson, printText } from "../output/output.ts";
 import { openTryingPlace } from "./data-folder.ts";
@@ -15,7 +15,7 @@ import { pipelineFindings } from "./pipelines.ts";
 import { spaceFindings } from "./space.ts";
 import { kernelSetting, userNamespacesFinding } from "./user-namespaces.ts";
 
-export interface DoctorOptions extends RunnerTerms {
+export interface DoctorOptions extends RunnerTerms, Omit<ConnectionOptions, "data"> {
   readonly data: string;
   readonly json?: true;
 }
@@ -32,19 +32,19 @@ export async function runDoctor({ json, ...flags }: DoctorOptions): Promise<void
 // The settings are wanted, not the gateway: whether there is one is a finding.
 const NOWHERE = { endpoint: "http://127.0.0.1", accessKeyId: "none", secretAccessKey: "none" };
 
-async function examine(flags: Omit<DoctorOptions, "json">): Promise<Finding[]> {
+async function examine({ context, endpoint, ...flags }: Omit<DoctorOptions, "json">): Promise<Finding[]> {
   const config = runnerConfig(flags, { ...NOWHERE, host: process.env.SLUICE_NODE });
   const { platform, arch, version, env } = process;
   const place = await openTryingPlace(config.dataDir, config);
   try {
-    const from = { dataDir: DEFAULT_DATA, env };
+    const from: Parameters<typeof gatewayFindings> = [{ context, endpoint }, env];
     const folder = await realpath(place.folder);
     const { node, limits } = config;
     const agent = `${await agentName()}-doctor`;
     const executors = await executorFindings({ choice: config.executor, folder, node, agent, env });
     const taken = executors.find(({ state }) => state === "ok")?.check;
     const uid = process.getuid?.() ?? 0;
-    const gateway = await gatewayFindings(from);
+    const gateway = await gatewayFindings(...from);
     return [
       ...machineFindings({ platform, arch, release: release(), nodeVersion: version }),
       place.finding,
@@ -62,12 +62,12 @@ async function examine(flags: Omit<DoctorOptions, "json">): Promise<Finding[]> {
 
 /** What needs more than one call. Of what is almost full the gateway has told most already. */
 async function furtherFindings(
-  from: Parameters<typeof gatewayFindings>[0],
+  from: Parameters<typeof gatewayFindings>,
   known: readonly Finding[],
 ): Promise<Finding[]> {
-  const space = await spaceFindings(from);
+  const space = await spaceFindings(...from);
   const news = space.filter(({ found }) => !known.some((finding) => finding.found === found));
-  return [...(await pipelineFindings(from)), ...news];
+  return [...(await pipelineFindings(...from)), ...news];
 }
 
 function isReached({ check, state }: Finding): boolean {

@@ -7,7 +7,7 @@ import { jsonOf, SignedPool } from "../../runner/gateway/signed-pool.ts";
 import { EXIT, exitCodeOf } from "../output/exit-codes.ts";
 import { CliError } from "../output/failure.ts";
 import { parseS3Error } from "./answers.ts";
-import type { Connection } from "./connection.ts";
+import type { Connection } from "./connection/connection.ts";
 
 type Stream = Exclude<Dispatcher.DispatchOptions["body"], string | Uint8Array | FormData | null | undefined>;
 

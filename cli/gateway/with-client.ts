@@ -1,10 +1,11 @@
 import type { ClientOptions } from "../options.ts";
+import { printNote } from "../output/output.ts";
 import { Client, GatewayError } from "./client.ts";
-import { findConnection } from "./connection.ts";
+import { type Connection, type ConnectionOptions, findConnection } from "./connection/connection.ts";
 
 /** Runs a command with a client of the gateway that the options and the environment name. */
 export async function withClient<T>(options: ClientOptions, act: (client: Client) => Promise<T>): Promise<T> {
-  const client = new Client(findConnection({ dataDir: options.data, env: process.env }));
+  const client = new Client(openConnection(options));
   try {
     return await act(client);
   } catch (error) {
@@ -14,4 +15,11 @@ export async function withClient<T>(options: ClientOptions, act: (client: Client
   } finally {
     await client.close();
   }
+}
+
+/** The gateway that the options and the environment name. What else they name is told on stderr. */
+export function openConnection(options: ConnectionOptions): Connection {
+  const { passedOver, ...connection } = findConnection(options, process.env);
+  for (const line of passedOver) printNote(line);
+  return connection;
 }

@@ -3,13 +3,14 @@ import { flushCompileCache } from "node:module";
 import { delimiter, join, resolve } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { AccessKey, rootKeyFile } from "../../embedded/data/keys.ts";
+import { AccessKey, readRootKey, rootKeyFile } from "../../embedded/data/keys.ts";
 import { type Gateway, openGateway } from "../../embedded/host.ts";
 import { type GatewaySettings, readSettings } from "../../embedded/settings.ts";
 import { ownPath } from "../../protocol/names.ts";
 import type { RunnerConfig } from "../../runner/agent/config.ts";
 import type { Log } from "../../runner/lib/log.ts";
 import type { Runner } from "../../runner/main.ts";
+import { configFolder } from "../gateway/connection/contexts.ts";
 import { UsageError } from "../output/failure.ts";
 import { terminalLog } from "../output/log.ts";
 import { count, printJson, printLine, shellWord } from "../output/output.ts";
@@ -81,8 +82,8 @@ async function startRunners(gateway: Gateway, { runners, options, log }: LocalRu
     const flags = {
       ...runnerTerms(options),
       ...{ node: `local-${number}`, data: join(options.data, "runner") },
-      // It holds the root key, and the key that opens all others.
-      hide: [...(options.hide ?? []), options.data],
+      // The one holds the root key, and the key that opens all others; the other, keys of other gateways.
+      hide: [...(options.hide ?? []), options.data, configFolder(process.env)],
     };
     const config: RunnerConfig = {
       withoutEngine: "process",
@@ -156,7 +157,13 @@ function greet(gateway: Gateway, { options, key, runs }: Greeting): void {
   printLine(`key      ${key}`);
   printLine(`runners  ${options.runners === 0 ? "none" : count(options.runners, "runner")}`);
   if (runs) printLine(`commands ${howCommandsRun(runs, { asked: options.executor })}`);
-  printLine(`In another terminal: eval "$(${ownCommand()} env --data ${shellWord(resolve(options.data))})"`);
+  printLine(`In another terminal: ${forAnotherTerminal(options, endpoint)}`);
+}
+
+/** What leads its commands to this gateway, whatever was set there. The folder has no key that came from the environment. */
+function forAnotherTerminal({ data }: DevOptions, endpoint: string): string {
+  if (readRootKey(data)) return `eval "$(${ownCommand()} env --data ${shellWord(resolve(data))})"`;
+  return `export SLUICE_ENDPOINT=${endpoint}, beside the same SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY`;
 }
 
 /**

@@ -5,7 +5,7 @@ import {
   type RunnerFlags,
   readRunnerConfig,
 } from "../../runner/agent/config.ts";
-import type { Connection } from "../gateway/connection.ts";
+import type { Connection } from "../gateway/connection/connection.ts";
 
 /** What `runner` and `dev` take for the runners that they start, as written. */
 export interface RunnerTerms extends Omit<RunnerFlags, "node" | "data" | "executor"> {

@@ -16,7 +16,8 @@ import {
 } from "../../runner/replay/replay.ts";
 import { makeScratch } from "../../runner/replay/scratch.ts";
 import type { Client } from "../gateway/client.ts";
-import type { Connection } from "../gateway/connection.ts";
+import { type Connection, DEFAULT_DATA } from "../gateway/connection/connection.ts";
+import { configFolder } from "../gateway/connection/contexts.ts";
 import { jobId } from "../gateway/ids/ids.ts";
 import { withClient } from "../gateway/with-client.ts";
 import { howCommandsRun } from "../local/how-commands-run.ts";
@@ -173,11 +174,12 @@ function configOf(
   { options, scratch }: { options: RunDatumOptions; scratch: string },
 ): ReplayConfig {
   const { executor, network, secrets, memory, cpus, pids, disk } = options;
-  const hide = [...(options.hide ?? []), options.data];
+  const { data = DEFAULT_DATA } = options;
+  const hide = [...(options.hide ?? []), data, configFolder(process.env)];
   const flags = { executor, network, secrets, memory, cpus, pids, disk, hide, data: scratch };
   return {
     ...runnerConfig(flags, connection),
-    ...(isOwnGateway(connection, options.data) && { withoutEngine: "process" as const }),
+    ...(isOwnGateway(connection, data) && { withoutEngine: "process" as const }),
   };
 }
 

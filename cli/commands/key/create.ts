@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { KeyCreated, KeyLevel, type KeyWish, MAX_KEY_DESCRIPTION } from "../../../protocol/keys.ts";
-import { clientVariables, exportLines } from "../../gateway/client-variables.ts";
+import { clientVariables, exportLines } from "../../gateway/connection/client-variables.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { printJson, printLine, showRepos } from "../../output/output.ts";

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { DEFAULT_DATA } from "../../gateway/connection.ts";
+import { DEFAULT_DATA } from "../../gateway/connection/connection.ts";
 import type { DevOptions } from "../../local/run-dev.ts";
 import { withRunnerTerms } from "../../local/runner-config.ts";
 import { wholeNumber, withExamples, withJson } from "../../options.ts";

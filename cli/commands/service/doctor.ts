@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import type { DoctorOptions } from "../../doctor/run-doctor.ts";
-import { DEFAULT_DATA } from "../../gateway/connection.ts";
+import { DEFAULT_DATA } from "../../gateway/connection/connection.ts";
 import { withRunnerTerms } from "../../local/runner-config.ts";
-import { withExamples, withJson } from "../../options.ts";
+import { withExamples, withGateway, withJson } from "../../options.ts";
 
 /** `sluice doctor` */
 export function addDoctor(program: Command): void {
@@ -18,7 +18,7 @@ export function addDoctor(program: Command): void {
       (await import("../../doctor/run-doctor.ts")).runDoctor(options),
     );
   withExamples(
-    withJson(withRunnerTerms(command)),
+    withJson(withGateway(withRunnerTerms(command))),
     "sluice doctor",
     "sluice doctor --executor docker --data /var/lib/sluice --cache-size 100g",
     "sluice doctor --json | jq '.findings[] | select(.state != \"ok\")'",

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
-import { DEFAULT_DATA } from "../../gateway/connection.ts";
+import { DEFAULT_DATA } from "../../gateway/connection/connection.ts";
 import type { RunnerOptions } from "../../local/run-runner.ts";
 import { withRunnerTerms } from "../../local/runner-config.ts";
-import { withExamples, withJson } from "../../options.ts";
+import { withExamples, withGateway, withJson } from "../../options.ts";
 
 /** `sluice runner` */
 export function addRunner(program: Command): void {
@@ -20,7 +20,7 @@ export function addRunner(program: Command): void {
     // Loaded only here: the other commands should start at once.
     .action(async (options: RunnerOptions) => (await import("../../local/run-runner.ts")).runRunner(options));
   withExamples(
-    withJson(withRunnerTerms(command)),
+    withJson(withGateway(withRunnerTerms(command))),
     "sluice runner --executor docker",
     "SLUICE_ENDPOINT=https://sluice.example.org sluice runner --executor process --node edge-7",
     "sluice runner --executor process --secrets kubernetes:production --hide /srv/ledger",

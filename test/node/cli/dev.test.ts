@@ -19,7 +19,8 @@ afterEach(async () => {
 
 /** Starts `sluice dev` in a folder of its own, without a key in its environment; answers what it printed when it was ready. */
 async function dev(cwd: string, ...args: string[]): Promise<{ greeting: Greeting; process: Started }> {
-  const launched = start([...SLUICE, "dev", "--port", "0", "--json", ...args], { cwd });
+  const env = { XDG_CONFIG_HOME: join(cwd, "config") };
+  const launched = start([...SLUICE, "dev", "--port", "0", "--json", ...args], { cwd, env });
   started.add(launched);
   const line = await eventually(
     "sluice dev has greeted",
@@ -88,7 +89,7 @@ describe("sluice dev", () => {
 
 describe("a command of a pipeline in sluice dev", () => {
   test(
-    "sees nothing of the gateway's data folder, and people are told that it is a process",
+    "sees nothing of the gateway's data folder and of the user's contexts, and people are told that it is a process",
     REST,
     async () => {
       const cwd = scratchFolder();
@@ -98,13 +99,23 @@ describe("a command of a pipeline in sluice dev", () => {
       const s3 = new S3(door);
       await s3.createBucket("master.in");
       await s3.put("master.in", "file", "content");
+      // After the runner has begun.
+      const other = { SLUICE_ENDPOINT: "http://127.0.0.1:1", SLUICE_ACCESS_KEY_ID: "other-id" };
+      const env = {
+        XDG_CONFIG_HOME: join(cwd, "config"),
+        SLUICE_SECRET_ACCESS_KEY: "other-secret",
+        ...other,
+      };
+      await mustRun([...SLUICE, "context", "add", "other"], { cwd, env });
       const control = new Control(door);
       await control.createPipeline({
         pipeline: { name: "spy" },
         transform: {
           image: "any",
           cmd: ["sh"],
-          stdin: [`ls -AR ${cwd}/.sluice; cat ${cwd}/.sluice/*.json; :`],
+          stdin: [
+            `ls -AR ${cwd}/.sluice ${cwd}/config; cat ${cwd}/.sluice/*.json ${cwd}/config/sluice/contexts/*.json; :`,
+          ],
         },
         inputs: [{ repo: { name: "in" }, glob: "/*" }],
       });
@@ -114,7 +125,8 @@ describe("a command of a pipeline in sluice dev", () => {
       });
       const printed = await mustRun([...SLUICE, "job", "logs", job?.id ?? ""], { cwd });
       expect(printed).toContain("/.sluice");
-      for (const secret of [".json\n", "encryption", "state", door.accessKeyId, door.secretAccessKey]) {
+      const secrets = [door.accessKeyId, door.secretAccessKey, "other-id", "other-secret", "other.json"];
+      for (const secret of [".json\n", "encryption", "state", ...secrets]) {
         expect(printed.replace(`cat: '${cwd}/.sluice/*.json'`, "")).not.toContain(secret);
       }
       process.signal("SIGTERM");
@@ -213,15 +225,24 @@ describe("sluice env", () => {
     );
   });
 
-  test("takes the AWS names where ours are not set, and with --json prints an object", REST, async () => {
-    const env = { AWS_ACCESS_KEY_ID: "aws", AWS_SECRET_ACCESS_KEY: "aws-secret" };
-    const variables = JSON.parse(await mustRun([...SLUICE, "env", "--json"], { env, cwd: scratchFolder() }));
-    expect(variables).toMatchObject({
-      SLUICE_ENDPOINT: "http://127.0.0.1:8787",
-      SLUICE_ACCESS_KEY_ID: "aws",
-      RCLONE_CONFIG_SLUICE_SECRET_ACCESS_KEY: "aws-secret",
-    });
-  });
+  test(
+    "takes the AWS names with an endpoint where ours are not set, and with --json prints an object",
+    REST,
+    async () => {
+      const env = {
+        ...{ AWS_ENDPOINT_URL: "http://127.0.0.1:8999", AWS_ACCESS_KEY_ID: "aws" },
+        AWS_SECRET_ACCESS_KEY: "aws-secret",
+      };
+      const variables = JSON.parse(
+        await mustRun([...SLUICE, "env", "--json"], { env, cwd: scratchFolder() }),
+      );
+      expect(variables).toMatchObject({
+        SLUICE_ENDPOINT: "http://127.0.0.1:8999",
+        SLUICE_ACCESS_KEY_ID: "aws",
+        RCLONE_CONFIG_SLUICE_SECRET_ACCESS_KEY: "aws-secret",
+      });
+    },
+  );
 });
 
 function rootKey(cwd: string): { accessKeyId: string; secretAccessKey: string } {

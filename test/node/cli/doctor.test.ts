@@ -8,7 +8,7 @@ import { spaceFinding } from "../../../cli/doctor/data-folder.ts";
 import { gatewayFindings, readyFindings } from "../../../cli/doctor/gateway.ts";
 import { machineFindings } from "../../../cli/doctor/machine.ts";
 import { userNamespacesFinding } from "../../../cli/doctor/user-namespaces.ts";
-import { findConnection } from "../../../cli/gateway/connection.ts";
+import { findConnection } from "../../../cli/gateway/connection/connection.ts";
 import { type DevServer, ROOT, startDevServer } from "../../support/dev-server.ts";
 import { FAULTS } from "../../support/faults.ts";
 import { type Door, doorVariables } from "../../support/keys.ts";
@@ -20,7 +20,7 @@ import { REST } from "../../support/suite.ts";
 /** A gateway that gives these answers, and how the command line finds it. Anything else is 500. */
 async function withGateway(
   answers: Readonly<Record<string, readonly [status: number, body: string]>>,
-  act: (from: Parameters<typeof findConnection>[0]) => Promise<void>,
+  act: (from: Parameters<typeof findConnection>) => Promise<void>,
 ): Promise<void> {
   const server = createServer(({ url = "" }, answer) => {
     const [status, body] = answers[url] ?? [500, ""];
@@ -34,7 +34,7 @@ async function withGateway(
     SLUICE_ACCESS_KEY_ID: "some-key",
     SLUICE_SECRET_ACCESS_KEY: "some-secret",
   };
-  await act({ dataDir: "/none", env });
+  await act([{}, env]);
   await new Promise((resolve) => server.close(resolve));
 }
 
@@ -134,7 +134,7 @@ describe("what sluice doctor says", () => {
     ] as const) {
       const ready = typeof told === "string" ? told : JSON.stringify(told);
       await withGateway({ "/healthz": [200, "ok\n"], "/readyz": [200, ready] }, async (from) => {
-        expect(await readyFindings(findConnection(from))).toEqual(findings);
+        expect(await readyFindings(findConnection(...from))).toEqual(findings);
       });
     }
   });
@@ -148,7 +148,7 @@ describe("what sluice doctor says", () => {
       "/api/v1/runner/renew": [503, `${words}\n`],
     } as const;
     await withGateway(answers, async (from) => {
-      const findings = await gatewayFindings(from);
+      const findings = await gatewayFindings(...from);
       expect(findings.filter(({ state }) => state === "fail")).toEqual([
         {
           check: "ready",
