@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasPythonClients, pythonTable } from "../../support/clients/python.ts";
-import { type DevServer, sluiceOk, startDevServer } from "../../support/dev-server.ts";
+import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/dev-server.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 
@@ -97,6 +97,43 @@ describe.each(FORMATS)("%s", (format) => {
       expect(await table.step("read")).toEqual(all.filter((id) => !id.startsWith("a/1/")));
       expect(await table.readTag("v1")).toEqual(FIRST_ROWS);
       expect(await table.readTag("v2")).toEqual(all);
+    },
+  );
+
+  // The metadata of Iceberg names its bucket, and an open commit's goes.
+  if (format === "pyiceberg") return;
+  test.skipIf(!HERE)(
+    "is one commit if it is written in an open commit, whose finish is refused if somebody else came first, and goes back by a revert",
+    TEST,
+    async () => {
+      const table = await tagged();
+      const commits = async (): Promise<number> =>
+        JSON.parse(await sluiceOk(server, "commit", "list", table.bucket, "--json")).commits.length;
+      const opened = async (writer: string): Promise<string> => {
+        const started = await sluice(server, "commit", "start", `s3://${table.bucket}`);
+        const open = started.stdout.toString().trim();
+        await table.step("append", {
+          bucket: open.replace("s3://", ""),
+          writer,
+          batches: BATCHES,
+          count: ROWS,
+        });
+        return open;
+      };
+      const before = await commits();
+      const [one, two] = [await opened("a"), await opened("b")];
+      expect(await table.step("read")).toEqual(FIRST_ROWS);
+      expect((await sluice(server, "commit", "finish", one)).code).toBe(0);
+      const late = await sluice(server, "commit", "finish", two, "--json");
+      expect([late.code, late.stderr]).toEqual([1, expect.stringContaining("ConditionalRequestConflict")]);
+      expect((await sluice(server, "commit", "abort", two)).code).toBe(0);
+      expect([await commits(), await table.step("read")]).toEqual([
+        before + 1,
+        sorted([...FIRST_ROWS, ...rowsOf("a")]),
+      ]);
+      await sluiceOk(server, "commit", "revert", `${table.bucket}@v1`);
+      await table.step("append", { writer: "c", batches: 1, count: ROWS });
+      expect(await table.step("read")).toEqual(sorted([...FIRST_ROWS, ...rowsOf("c").slice(0, ROWS)]));
     },
   );
 });
