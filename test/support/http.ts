@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { AwsV4Signer } from "aws4fetch";
 import { Agent } from "undici";
 import type { Door } from "./keys.ts";
@@ -8,6 +9,8 @@ export interface Ask {
   readonly target: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | string;
+  /** Sends the body without telling its length before. */
+  readonly lengthless?: boolean;
 }
 
 export interface Answer {
@@ -34,7 +37,7 @@ export async function exchange(endpoint: string, ask: Ask, signal?: AbortSignal)
     path: ask.target,
     method: ask.method as "GET",
     headers: { ...ask.headers },
-    body: ask.body ?? null,
+    body: ask.lengthless ? Readable.from(ask.body ? [Buffer.from(ask.body)] : []) : (ask.body ?? null),
     ...(signal ? { signal } : {}),
   });
   const body = Buffer.from(await response.body.arrayBuffer());
