@@ -2,6 +2,12 @@
 export const BODY_IDLE_MS = 20_000;
 /** Largest XML body: 1,000 keys of 1,024 bytes, escaped, fit. */
 export const MAX_XML_BYTES = 2 * 1024 * 1024;
+/** Most tags in XML beside what repeats, such as the root's. */
+const SPARE_TAGS = 64;
+/** Most tags of one key in DeleteObjects, of one part in CompleteMultipartUpload: itself and up to seven in it. */
+const TAGS_OF_ENTRY = 16;
+/** Most tags of one lifecycle rule: what S3 has of them is some 40. */
+const TAGS_OF_RULE = 64;
 /** Largest XML of CompleteMultipartUpload: 10,000 parts fit, each with a checksum and in a form for people to read. */
 export const MAX_COMPLETE_XML_BYTES = 4 * 1024 * 1024;
 /** Largest XML of PutBucketCors, and most rules in it (S3 User Guide, "Elements of a CORS configuration"). */
@@ -22,5 +28,13 @@ export const MAX_BUCKETS_SCANNED = 10_000;
 export const MAX_KEYS = 1000;
 /** Most buckets in one answer (S3's bound). */
 export const MAX_BUCKETS = 10_000;
+/** Most tags in the XML of each operation, before it is parsed. */
+export const MAX_TAGS = {
+  create: SPARE_TAGS,
+  delete: MAX_KEYS * TAGS_OF_ENTRY + SPARE_TAGS,
+  complete: MAX_PART_NUMBER * TAGS_OF_ENTRY + SPARE_TAGS,
+  cors: MAX_CORS_BYTES / "<a/>".length,
+  lifecycle: MAX_LIFECYCLE_RULES * TAGS_OF_RULE + SPARE_TAGS,
+};
 /** Bytes of user metadata, names and values together (S3 User Guide, "Working with object metadata"). */
 export const MAX_METADATA_BYTES = 2048;

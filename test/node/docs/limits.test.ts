@@ -11,6 +11,7 @@ const MIB = 1024 * KIB;
 const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: string, unit: number])[]>> = {
   key: [["protocol/paths.ts", "MAX_PATH_BYTES", 1]],
   "number of a part": [["worker/s3/limits.ts", "MAX_PART_NUMBER", 1]],
+  "parts that CompleteMultipartUpload names": [["worker/s3/limits.ts", "MAX_PART_NUMBER", 1]],
   "part, but for the last one": [["worker/s3/limits.ts", "MIN_PART_BYTES", MIB]],
   "user metadata": [["worker/s3/limits.ts", "MAX_METADATA_BYTES", KIB]],
   "page of a listing": [["worker/s3/limits.ts", "MAX_KEYS", 1]],

@@ -7,6 +7,19 @@ beforeAll(async () => {
   await good("PUT /master.strict/dir/file", { body: "x" });
 });
 
+test.each([
+  ["DeleteObjects", "POST /master.strict?delete", "<Delete>"],
+  ["PutBucketLifecycleConfiguration", "PUT /master.strict?lifecycle", "<LifecycleConfiguration>"],
+  ["CreateBucket", "PUT /master.strict2", "<CreateBucketConfiguration>"],
+])("the body of a %s that holds tags without end is refused before it is parsed", async (_, line, root) => {
+  const body = `${root}${"<x/>".repeat(200_000)}${root.replace("<", "</")}`;
+  expect(await failure(s3(line, { body }))).toMatchObject({
+    status: 400,
+    Code: "MalformedXML",
+    Message: expect.stringMatching(/more than [0-9]+ tags/),
+  });
+});
+
 describe("a bucket name", () => {
   test.each([
     "a.b.c.d",

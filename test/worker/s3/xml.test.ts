@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { parseXml, tagsOf, xmlAnswer, xmlBody } from "../../../worker/s3/answer/xml.ts";
 
+const BOUNDS = { tags: 100 };
 const DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n';
 
 test("tags come in order, absent ones are left out, lists repeat their tag", () => {
@@ -31,13 +32,14 @@ test("groups of tags keep their order", async () => {
 
 test("what is written is read back as it was", () => {
   const text = " <&>\"' é日😀\r\n ";
-  expect(tagsOf(parseXml(xmlBody("R", { A: text }), "R")).get("A")).toEqual([text]);
+  expect(tagsOf(parseXml(xmlBody("R", { A: text }), "R", BOUNDS)).get("A")).toEqual([text]);
 });
 
 test("entities, character references, CDATA, comments and name spaces are read as XML says", () => {
   const parsed = parseXml(
     '<s:R xmlns:s="x"><!-- c --><s:A>&amp;&#x41;&#66;</s:A><s:A><![CDATA[<&amp;]]></s:A><s:A/></s:R>',
     "R",
+    BOUNDS,
   );
   expect(tagsOf(parsed).get("A")).toEqual(["&AB", "<&amp;", ""]);
 });
@@ -57,5 +59,14 @@ test.each([
   ["deep nesting", `${"<R>".repeat(100)}${"</R>".repeat(100)}`],
   ["a name that JavaScript reserves", "<R><__proto__>1</__proto__></R>"],
 ])("%s is MalformedXML", (_what, text) => {
-  expect(() => parseXml(text, "R")).toThrow(expect.objectContaining({ code: "MalformedXML" }));
+  expect(() => parseXml(text, "R", BOUNDS)).toThrow(expect.objectContaining({ code: "MalformedXML" }));
+});
+
+test("a document is refused at the first tag that is too many, before it is parsed", () => {
+  const bounds = { tags: 8, most: { tag: "P", count: 2 } };
+  const refused = (text: string) => expect(() => parseXml(`<R>${text}</R>`, "R", bounds));
+  // What does not parse shows that nothing is parsed.
+  refused("<P/><P/><P/><").toThrow("R has more than 2 Ps");
+  refused("<P></P><P></P><Q/><Q/><").toThrow("R holds more than 8 tags");
+  expect(parseXml("<R><P/><P/><Parts/><P-x/><x:P/></R>", "R", bounds)).toBeTypeOf("object");
 });

@@ -89,8 +89,20 @@ const parser = new XMLParser({
   },
 });
 
-/** The content of a document's root, which must be `root`. Throws MalformedXML, also for a DOCTYPE: it can define entities. */
-export function parseXml(text: string, root: string): ParsedXml {
+/** How many tags a document may hold: what has many more takes seconds to parse, and an isolate serves nobody else meanwhile. */
+export interface XmlBounds {
+  /** Those that begin an element, and those that end one. */
+  readonly tags: number;
+  /** The tag that an operation takes many of, and how many. */
+  readonly most?: { readonly tag: string; readonly count: number };
+}
+
+/**
+ * The content of a document's root, which must be `root`. Throws MalformedXML, also for a DOCTYPE, since it can define
+ * entities, and, before anything is parsed, for a document beyond its bounds.
+ */
+export function parseXml(text: string, root: string, bounds: XmlBounds): ParsedXml {
+  refuseBeyond(bounds, { text, root });
   const problem = XMLValidator.validate(text);
   if (problem !== true) throw malformed(`${problem.err.msg} (line ${problem.err.line})`);
   if (text.includes("<!DOCTYPE")) throw malformed("a DOCTYPE is not allowed");
@@ -105,6 +117,18 @@ export function parseXml(text: string, root: string): ParsedXml {
   if (name !== root || content === undefined || others.length > 0)
     throw malformed(`its root must be ${root}`);
   return content;
+}
+
+function refuseBeyond({ tags, most }: XmlBounds, { text, root }: { text: string; root: string }): void {
+  const start = most && `<${most.tag}`;
+  let left = tags;
+  let leftOfMost = most?.count ?? 0;
+  for (let at = text.indexOf("<"); at !== -1; at = text.indexOf("<", at + 1)) {
+    if (--left < 0) throw malformed(`${root} holds more than ${tags} tags`);
+    if (start === undefined || !text.startsWith(start, at)) continue;
+    if (/[A-Za-z0-9:._-]/.test(text.charAt(at + start.length))) continue;
+    if (--leftOfMost < 0) throw malformed(`${root} has more than ${most?.count} ${most?.tag}s`);
+  }
 }
 
 /** The tags in a parsed tag, each as a list; text between tags, which is white space, is left out. */

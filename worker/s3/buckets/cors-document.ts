@@ -1,7 +1,7 @@
 import type { CorsRule } from "../../core/cors.ts";
 import { S3Error } from "../answer/errors.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../answer/xml.ts";
-import { MAX_CORS_RULES } from "../limits.ts";
+import { MAX_CORS_RULES, MAX_TAGS } from "../limits.ts";
 
 const ROOT = "CORSConfiguration";
 const METHODS: ReadonlySet<string> = new Set(["GET", "PUT", "HEAD", "POST", "DELETE"]);
@@ -18,7 +18,7 @@ type Tag = (typeof TAGS)[number];
 
 /** The rules of a `CORSConfiguration`. Throws MalformedXML and InvalidRequest for what S3 refuses. */
 export function parseCors(text: string): CorsRule[] {
-  const tags = tagsOf(parseXml(text, ROOT));
+  const tags = tagsOf(parseXml(text, ROOT, { tags: MAX_TAGS.cors }));
   const others = [...tags.keys()].filter((name) => name !== "CORSRule");
   if (others.length > 0) throw malformed(`${ROOT} holds CORSRule, not ${others[0]}`);
   const rules = tags.get("CORSRule") ?? [];

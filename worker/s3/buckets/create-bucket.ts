@@ -3,7 +3,7 @@ import { branchFailure } from "../answer/failures.ts";
 import { parseXml, tagsOf } from "../answer/xml.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { mustTakeWrites } from "../bucket-tree.ts";
-import { MAX_XML_BYTES } from "../limits.ts";
+import { MAX_TAGS, MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import { REGION_HEADER } from "./get-bucket-location.ts";
 
@@ -32,7 +32,8 @@ async function openAlready(request: BucketRequest): Promise<S3Error> {
 
 function checkConfiguration(text: string): void {
   if (text.trim() === "") return;
-  for (const name of tagsOf(parseXml(text, "CreateBucketConfiguration")).keys()) {
+  const configuration = parseXml(text, "CreateBucketConfiguration", { tags: MAX_TAGS.create });
+  for (const name of tagsOf(configuration).keys()) {
     if (name !== "LocationConstraint") {
       throw new S3Error("NotImplemented", {
         message: `${name} of CreateBucketConfiguration is not implemented: leave it out.`,

@@ -3,7 +3,7 @@ import { toHex } from "../../../protocol/digest.ts";
 import { type LifecycleRule, midnightOf, type Term } from "../../core/lifecycle-rules.ts";
 import { S3Error } from "../answer/errors.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../answer/xml.ts";
-import { MAX_LIFECYCLE_RULES } from "../limits.ts";
+import { MAX_LIFECYCLE_RULES, MAX_TAGS } from "../limits.ts";
 
 const ROOT = "LifecycleConfiguration";
 const MAX_ID_CHARACTERS = 255;
@@ -34,7 +34,7 @@ type Tags = ReadonlyMap<string, readonly ParsedXml[]>;
  * NotImplemented, by name, for what S3 knows and we do not.
  */
 export function parseLifecycle(text: string): LifecycleRule[] {
-  const tags = tagsOf(parseXml(text, ROOT));
+  const tags = tagsOf(parseXml(text, ROOT, { tags: MAX_TAGS.lifecycle }));
   only(ROOT, { tags, known: ["Rule"] });
   const rules = tags.get("Rule") ?? [];
   if (rules.length === 0) throw malformed(`${ROOT} has no Rule: to take all away, delete the configuration`);

@@ -7,7 +7,7 @@ import { uploadFailure } from "../answer/failures.ts";
 import { checksumTag } from "../answer/fields.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf } from "../answer/xml.ts";
 import type { BesideTree } from "../bucket-tree.ts";
-import { MAX_PAGE_ENTRIES, MAX_PART_NUMBER, MIN_PART_BYTES } from "../limits.ts";
+import { MAX_PAGE_ENTRIES, MAX_PART_NUMBER, MAX_TAGS, MIN_PART_BYTES } from "../limits.ts";
 import { parseEtag } from "../request/conditions.ts";
 
 /** A part as CompleteMultipartUpload names it. */
@@ -25,7 +25,8 @@ const ALGORITHM_OF_TAG: ReadonlyMap<string, ChecksumAlgorithm> = new Map(
 
 /** The parts in the body of CompleteMultipartUpload, one at least. Throws MalformedXML, InvalidArgument and InvalidPartOrder. */
 export function parseCompletion(text: string): NamedPart[] {
-  const tags = tagsOf(parseXml(text, "CompleteMultipartUpload"));
+  const most = { tag: "Part", count: MAX_PART_NUMBER };
+  const tags = tagsOf(parseXml(text, "CompleteMultipartUpload", { tags: MAX_TAGS.complete, most }));
   const unknown = [...tags.keys()].find((name) => name !== "Part");
   if (unknown !== undefined)
     throw malformed(`CompleteMultipartUpload holds ${unknown}, it may hold Parts only`);

@@ -7,7 +7,7 @@ import { branchFailure, keyFailure } from "../answer/failures.ts";
 import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags, xmlAnswer } from "../answer/xml.ts";
 import { readTextBody } from "../body/read-body.ts";
 import { type BucketTree, existing } from "../bucket-tree.ts";
-import { MAX_KEYS, MAX_XML_BYTES } from "../limits.ts";
+import { MAX_KEYS, MAX_TAGS, MAX_XML_BYTES } from "../limits.ts";
 import type { BucketRequest, Operation } from "../operation.ts";
 import { ownTag } from "../request/conditions.ts";
 import { readNote } from "../request/note.ts";
@@ -174,7 +174,7 @@ interface FailedDeletion {
 
 /** Reads the XML. Throws MalformedXML. A fault of one object is an error of that object alone. */
 function parseDeleteRequest(text: string): DeleteRequest {
-  const tags = tagsOf(parseXml(text, "Delete"));
+  const tags = tagsOf(parseXml(text, "Delete", { tags: MAX_TAGS.delete }));
   const objects = tags.get("Object") ?? [];
   if (objects.length === 0) throw malformed("Delete has no Object");
   if (objects.length > MAX_KEYS) {

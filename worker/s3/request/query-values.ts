@@ -43,12 +43,20 @@ export function decodeToken(token: string): string {
   });
 }
 
-/** The commit that `versionId` names; undefined without that parameter. Throws InvalidArgument if it is empty. */
+/** No header takes anything else, and answers repeat the id in one. */
+const PRINTABLE = /^[\u0021-\u007e]+$/;
+
+/** The commit that `versionId` names; undefined without that parameter. Throws InvalidArgument if it is empty, or can be no id. */
 export function versionId(query: ReadonlyMap<string, string>): string | undefined {
   const id = query.get("versionId");
   if (id === "") {
     throw new S3Error("InvalidArgument", {
       message: "versionId is empty: give the id of a commit, or leave it out for the newest.",
+    });
+  }
+  if (id !== undefined && !PRINTABLE.test(id)) {
+    throw new S3Error("InvalidArgument", {
+      message: `versionId is '${id}', which is no id of a commit: an id is 26 letters and digits.`,
     });
   }
   return id;

@@ -96,6 +96,15 @@ describe("is refused", () => {
     const version = (await put("kept")).headers.get("x-amz-version-id");
     const target = `DELETE ${BUCKET}/kept?versionId=${version}`;
     expect((await failure(s3(`DELETE ${BUCKET}/kept?versionId=`))).Code).toBe("InvalidArgument");
+    for (const id of ["%00", "a%0D%0Ab", "%C3%BC"]) {
+      for (const method of ["DELETE", "GET"]) {
+        expect(await failure(s3(`${method} ${BUCKET}/kept?versionId=${id}`))).toMatchObject({
+          status: 400,
+          Code: "InvalidArgument",
+          Message: expect.stringContaining("versionId"),
+        });
+      }
+    }
     expect((await failure(s3(target, { headers: { "if-match": "*" } }))).Code).toBe("InvalidRequest");
     const key = scopedKey({ level: "write", repos: null });
     expect(await failure(s3(target, { key }))).toMatchObject({
