@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { CommitId } from "./commits.ts";
 import { Digest, InlineContent } from "./content.ts";
+import { list } from "./errors.ts";
 import { TagName } from "./names.ts";
 import { BranchWriter } from "./repos.ts";
 
@@ -116,14 +117,14 @@ export const ArchivedFile = z.tuple([
 export type ArchivedFile = z.infer<typeof ArchivedFile>;
 
 /** By number, by name, and by path and number. */
-export const CommitsPage = z.object({ commits: z.array(ArchivedCommit).max(MAX_ARCHIVE_COMMITS) });
+export const CommitsPage = z.object({ commits: list(ArchivedCommit).max(MAX_ARCHIVE_COMMITS) });
 export type CommitsPage = z.infer<typeof CommitsPage>;
-export const TagsPage = z.object({ tags: z.array(ArchivedTag).max(MAX_ARCHIVE_TAGS) });
+export const TagsPage = z.object({ tags: list(ArchivedTag).max(MAX_ARCHIVE_TAGS) });
 export type TagsPage = z.infer<typeof TagsPage>;
 /** `contents`: the bytes of small contents of the page. Those of the others are read, and written, one by one. */
 export const FilesPage = z.object({
-  files: z.array(ArchivedFile).max(MAX_ARCHIVE_FILES),
-  contents: z.array(InlineContent).max(MAX_ARCHIVE_FILES),
+  files: list(ArchivedFile).max(MAX_ARCHIVE_FILES),
+  contents: list(InlineContent).max(MAX_ARCHIVE_FILES),
 });
 export type FilesPage = z.infer<typeof FilesPage>;
 

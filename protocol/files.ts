@@ -3,6 +3,7 @@ import { boundNote, NOTE_FIELDS, PathChange } from "./commits.ts";
 import { ContentId, Digest, INLINE_LIMIT_BYTES, InlineContent } from "./content.ts";
 import { LEAF_BYTES } from "./digest.ts";
 import { Duration } from "./duration.ts";
+import { list } from "./errors.ts";
 import { Name, SessionId } from "./names.ts";
 
 /** Most operations in one call; a commit of more is staged in a session, call by call. */
@@ -121,12 +122,12 @@ export const UploadOpened = z.object({
 });
 
 /** `POST /api/v1/uploads/{id}/reserve`: keeps the contents that the branch has for this upload; names those it lacks. */
-export const ReserveContents = z.strictObject({ contents: z.array(ContentId).max(MAX_CONTENTS_PER_CALL) });
+export const ReserveContents = z.strictObject({ contents: list(ContentId).max(MAX_CONTENTS_PER_CALL) });
 export const ContentsReserved = z.object({ missing: z.array(ContentId) });
 
 /** `POST /api/v1/uploads/{id}/contents`: many small contents in one call. `PUT …/contents?digest=&size=` takes one of any size as its body. */
 export const AddInlineContents = z.strictObject({
-  contents: z.array(InlineContent).max(MAX_CONTENTS_PER_CALL),
+  contents: list(InlineContent).max(MAX_CONTENTS_PER_CALL),
 });
 export const ContentAdded = ContentId;
 
@@ -135,7 +136,7 @@ export const ContentAdded = ContentId;
  * then holds, too. `content`: what must come of it. Parts are whole leaves, so that none of their bytes is read again.
  */
 export const ComposeContent = z
-  .strictObject({ parts: z.array(ContentId).min(2).max(MAX_PARTS_PER_CALL), content: ContentId.optional() })
+  .strictObject({ parts: list(ContentId).min(2).max(MAX_PARTS_PER_CALL), content: ContentId.optional() })
   .superRefine(({ parts }, context) => {
     for (const [index, { size }] of parts.entries()) {
       const message = partFault({ size, isLast: index === parts.length - 1 });
@@ -167,8 +168,7 @@ export const CreateCommit = z
     upload: z.string(),
     session: SessionId.optional(),
     ...NOTE_FIELDS,
-    operations: z
-      .array(z.union([PutFile, DeleteFile]))
+    operations: list(z.union([PutFile, DeleteFile]))
       .min(1)
       .max(MAX_COMMIT_OPERATIONS, {
         error: `must be at most ${MAX_COMMIT_OPERATIONS} in one call: for a commit of more, open a session (POST …/sessions), send them in several calls that name it, and finish it`,

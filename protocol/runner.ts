@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ContentId, InlineContent } from "./content.ts";
+import { list } from "./errors.ts";
 import { Name } from "./names.ts";
 import { Egress, Transform } from "./spec.ts";
 
@@ -220,7 +221,7 @@ export const Outcome = z.discriminatedUnion("state", [
     lease: z.string(),
     state: z.literal("success"),
     exitCode: z.int(),
-    outputs: z.array(Output).max(MAX_OUTPUTS_PER_DATUM),
+    outputs: list(Output).max(MAX_OUTPUTS_PER_DATUM),
     /** The upload that holds contents too large to travel here. */
     upload: z.string().optional(),
     millis: z.int().nonnegative(),
@@ -270,7 +271,7 @@ export type Outcome = z.infer<typeof Outcome>;
 export const FinishRequest = z.object({
   pipeline: Name,
   worker: z.string(),
-  outcomes: z.array(Outcome).min(1).max(MAX_BATCH),
+  outcomes: list(Outcome).min(1).max(MAX_BATCH),
 });
 /** Leases whose outcome was not recorded because they were lost before. */
 export const Finished = z.object({ lost: z.array(z.string()) });
@@ -288,20 +289,19 @@ export const MAX_LOGS_CHARACTERS = 512 * 1024;
 export const LogsRequest = z.object({
   pipeline: Name,
   worker: z.string().min(1).max(200),
-  entries: z
-    .array(
-      z.object({
-        lease: z.string(),
-        /** Counts the entries of this lease: 0, 1, … */
-        seq: z.int().nonnegative(),
-        /** Lines that were left out before these, since more was printed than can be kept. */
-        dropped: z.int().nonnegative(),
-        /** How many milliseconds ago the line was printed, and the line. Ages, not times: the node's clock may be wrong. */
-        lines: z
-          .array(z.tuple([z.int().nonnegative(), z.string().max(MAX_LOG_LINE_CHARACTERS)]))
-          .max(MAX_LOG_LINES),
-      }),
-    )
+  entries: list(
+    z.object({
+      lease: z.string(),
+      /** Counts the entries of this lease: 0, 1, … */
+      seq: z.int().nonnegative(),
+      /** Lines that were left out before these, since more was printed than can be kept. */
+      dropped: z.int().nonnegative(),
+      /** How many milliseconds ago the line was printed, and the line. Ages, not times: the node's clock may be wrong. */
+      lines: list(z.tuple([z.int().nonnegative(), z.string().max(MAX_LOG_LINE_CHARACTERS)])).max(
+        MAX_LOG_LINES,
+      ),
+    }),
+  )
     .min(1)
     .max(MAX_BATCH),
 });

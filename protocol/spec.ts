@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { Duration } from "./duration.ts";
+import { list } from "./errors.ts";
 import { Name } from "./names.ts";
 
 /** Most inputs of a pipeline: each is a repo to look for and a factor of the cross product. */
@@ -56,15 +57,13 @@ export const Transform = z.strictObject({
     .describe(
       "If it is `required`, only nodes that run commands in containers run it. Absent: every node does.",
     ),
-  cmd: z
-    .array(ProcessText)
+  cmd: list(ProcessText)
     .min(1, { error: "must hold the command to run and its arguments" })
     .refine(([command]) => command !== "", { error: "must name the command to run", path: [0] })
     .describe(
       "Command and its arguments. It does not run in a shell: for `*`, `|` and `>`, make it a shell and give a script in `stdin`.",
     ),
-  stdin: z
-    .array(z.string())
+  stdin: list(z.string())
     .optional()
     .describe("Lines for the command's standard input, each ended by a newline. Absent: it is empty."),
   env: z
@@ -83,8 +82,7 @@ export const Transform = z.strictObject({
     .describe(
       "Secrets with the credentials of the image's registry. The process executor, which has no images, ignores them.",
     ),
-  acceptReturnCode: z
-    .array(z.int().min(0).max(255))
+  acceptReturnCode: list(z.int().min(0).max(255))
     .optional()
     .describe("Exit codes that count as success, beside 0."),
   workingDir: ProcessText.regex(/^\//, { error: "must be an absolute path: one that begins with '/'" })

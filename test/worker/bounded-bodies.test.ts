@@ -113,6 +113,19 @@ describe("a body of the control API", () => {
     });
   });
 
+  // What does not parse shows that nothing is parsed.
+  test.each(
+    CALLS.filter((call) => TOO_LARGE.some((path) => call === `POST ${path}`)),
+  )("%s is refused before it is parsed if an object has more than 100 fields", async (call) => {
+    const [method, path] = call.split(" ");
+    const body = `{${Array.from({ length: 101 }, (_, n) => `"k${n}":0`).join()}`;
+    const request = new Request(`http://gateway/api/v1${path}`, { method: method ?? "", body });
+    const answered = await handleApi(request, { context: testContext(), caller: ROOT });
+    expect(await answered.json()).toMatchObject({
+      error: { code: "InvalidRequest", message: expect.stringContaining("more than 100 fields") },
+    });
+  });
+
   test.each(TOO_LARGE)("POST %s takes nothing of one that says that it is too large", async (path) => {
     const headers = { "content-length": String(maxJsonBytes(`POST ${path}`) + 1) };
     expect(await callApi(`POST ${path}`, headers)).toEqual([413, 0]);

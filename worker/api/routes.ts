@@ -112,28 +112,30 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 /** No body has more: a specification's deepest field is five deep. */
 const DEPTH = 16;
+/** Fields of one object, such as the variables of a command or the metadata of a file. */
+const KEYS = 100;
 
 /** What a body may hold that only says what is asked for. */
-export const SMALL_BODY: BodyLimits = { bytes: 64 * KIB, depth: DEPTH, values: 1000 };
+export const SMALL_BODY: BodyLimits = { bytes: 64 * KIB, depth: DEPTH, keys: KEYS, values: 1000 };
 /** Where a check of a branch ended: a path of 1,024 bytes at most, or what its hasher knows, as JSON inside JSON. */
-const TOKEN_BODY: BodyLimits = { bytes: 256 * KIB, depth: DEPTH, values: 100 };
+const TOKEN_BODY: BodyLimits = { bytes: 256 * KIB, depth: DEPTH, keys: KEYS, values: 100 };
 /** What is left of a specification of 1,000,000 bytes (docs/contract.md) once it is written with much air. */
-const SPEC_BODY: BodyLimits = { bytes: 2 * MIB, depth: DEPTH, values: 25_000 };
+const SPEC_BODY: BodyLimits = { bytes: 2 * MIB, depth: DEPTH, keys: KEYS, values: 25_000 };
 /** MAX_COMMIT_OPERATIONS with paths of 1,024 bytes, or with some attributes each. */
-const COMMIT_BODY: BodyLimits = { bytes: 16 * MIB, depth: DEPTH, values: 200_000 };
+const COMMIT_BODY: BodyLimits = { bytes: 16 * MIB, depth: DEPTH, keys: KEYS, values: 200_000 };
 /** MAX_CONTENTS_PER_CALL, or MAX_PARTS_PER_CALL, by their digests. */
-const DIGESTS_BODY: BodyLimits = { bytes: 256 * KIB, depth: DEPTH, values: 4000 };
+const DIGESTS_BODY: BodyLimits = { bytes: 256 * KIB, depth: DEPTH, keys: KEYS, values: 4000 };
 /** MAX_CONTENTS_PER_CALL of INLINE_LIMIT_BYTES, in base64. */
-const CONTENTS_BODY: BodyLimits = { bytes: 8 * MIB, depth: DEPTH, values: 5000 };
+const CONTENTS_BODY: BodyLimits = { bytes: 8 * MIB, depth: DEPTH, keys: KEYS, values: 5000 };
 /** What a runner sends at once: some 4 MiB, and one datum with MAX_OUTPUTS_PER_DATUM paths of 1,024 bytes. */
-const OUTCOMES_BODY: BodyLimits = { bytes: 16 * MIB, depth: DEPTH, values: 250_000 };
+const OUTCOMES_BODY: BodyLimits = { bytes: 16 * MIB, depth: DEPTH, keys: KEYS, values: 250_000 };
 /** MAX_LOG_LINES with MAX_LOGS_CHARACTERS, each character written as `\u0000`. */
-const LOGS_BODY: BodyLimits = { bytes: 4 * MIB, depth: DEPTH, values: 8000 };
+const LOGS_BODY: BodyLimits = { bytes: 4 * MIB, depth: DEPTH, keys: KEYS, values: 8000 };
 
 /** A page of ARCHIVE_PAGE_BYTES, and what its last row may bring more. The first one has as many rules as a branch can have. */
-const ARCHIVE_BODY: BodyLimits = { bytes: 8 * MIB, depth: DEPTH, values: 20_000 };
+const ARCHIVE_BODY: BodyLimits = { bytes: 8 * MIB, depth: DEPTH, keys: KEYS, values: 20_000 };
 /** MAX_MOVED_KEYS, each with as many repos as it can have. */
-const KEYS_BODY: BodyLimits = { bytes: 4 * MIB, depth: DEPTH, values: 1000 };
+const KEYS_BODY: BodyLimits = { bytes: 4 * MIB, depth: DEPTH, keys: KEYS, values: 1000 };
 
 /** Every route: path, then method, to what it needs, what its body may hold, and what it does. */
 export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> = {

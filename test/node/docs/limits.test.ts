@@ -35,6 +35,10 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
     ["worker/branch/ledger/ledger.ts", "CLOSED_AT", 0.01],
   ],
   "operations in one call of the control API": [["protocol/files.ts", "MAX_COMMIT_OPERATIONS", 1]],
+  "fields of one object in a JSON body, such as the variables of `env`": [
+    ["worker/api/routes.ts", "KEYS", 1],
+  ],
+  "problems of a body that are looked for": [["protocol/errors.ts", "MAX_PROBLEMS", 1]],
   "message and metadata of a commit": [["protocol/commits.ts", "MAX_NOTE_BYTES", 1]],
   "content that is kept in the rows": [
     ["protocol/content.ts", "INLINE_LIMIT_BYTES", KIB],

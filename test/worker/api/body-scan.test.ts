@@ -24,6 +24,22 @@ describe("what a body holds, before it is parsed", () => {
     ["]]]]", { depth: 1, values: 1 }, undefined],
     ["", { depth: 0, values: 0 }, undefined],
   ] as const)("%s within %j: %s", (text, limits, expected) => {
-    expect(brokenLimit(bytes(text), limits)).toBe(expected);
+    expect(brokenLimit(bytes(text), { keys: 9, ...limits })).toBe(expected);
+  });
+
+  test.each([
+    ['{"a":1,"b":2}', undefined],
+    ['{"a":1,"b":2,"c":3}', "keys"],
+    ['{"a":{"b":1,"c":2},"d":{"e":1,"f":2}}', undefined],
+    ['{"a":[1,2,3,{"b":1,"c":2}],"d":1}', undefined],
+    ['{"a":[1,2,3,{"b":1,"c":2,"d":3}]}', "keys"],
+    ['{"a":{"b":1},"c":{"d":1},"e":1}', "keys"],
+    ['[{"a":1},{"a":1},{"a":1}]', undefined],
+    ['{",":",,,","\\",":1}', undefined],
+    // What is no JSON is left to the parser.
+    ["]],,,", undefined],
+    ["}}{,}{,}", undefined],
+  ])("%s has objects of at most two keys: %s", (text, expected) => {
+    expect(brokenLimit(bytes(text), { depth: 9, values: 99, keys: 2 })).toBe(expected);
   });
 });

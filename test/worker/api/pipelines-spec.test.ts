@@ -613,11 +613,11 @@ describe("a submission", () => {
     expect(await good(DRY, { body: ignored(14) })).toMatchObject({ workers: { count: 1 } });
   });
 
-  test("of very many problems is told a hundred of them, and how many more there are", async () => {
-    const body = spec({ more: Object.fromEntries(Array.from({ length: 250 }, (_, n) => [`wrong${n}`, 1])) });
+  test("of very many problems is told a hundred of them, and that there may be more", async () => {
+    const body = spec({ transform: { cmd: Array.from({ length: 250 }, () => 1) } });
     const { issues } = await failed("POST /pipelines", { body });
     expect(issues.length).toBe(101);
-    expect(issues.at(-1)?.message).toBe("there are 150 more problems");
+    expect(issues.at(-1)?.message).toMatch(/^there may be more problems/);
   });
 
   test("under a name that is taken is a conflict, tried or made", async () => {

@@ -1,10 +1,8 @@
 import { z } from "zod";
-import type { Issue } from "../../../protocol/errors.ts";
+import { type Issue, MAX_PROBLEMS } from "../../../protocol/errors.ts";
 import { nearest } from "../../core/nearest.ts";
 import { ApiError } from "../answer/errors.ts";
 
-/** An answer names at most so many problems, and says how many more there are. */
-const MAX_ISSUES = 100;
 /** A name that a request uses is repeated in the answer up to so many characters. */
 const MAX_SHOWN_CHARACTERS = 100;
 
@@ -20,18 +18,22 @@ export interface Advice {
   readonly value: (path: Path, held: unknown) => string | undefined;
 }
 
-/** Every problem that zod found with a value of this schema, each at its JSON path. */
+/** The problems that zod found with a value of this schema, each at its JSON path: at most MAX_PROBLEMS, and that there may be more. */
 export function issuesOf(error: z.ZodError, schema: z.ZodType, advice?: Advice): Issue[] {
   const issues: Issue[] = [];
-  let more = 0;
   for (const issue of error.issues) {
     for (const problem of flattened(issue, [])) {
-      if (issues.length < MAX_ISSUES) issues.push(issueOf(problem, { schema, advice }));
-      else more++;
+      if (issues.length === MAX_PROBLEMS) return [...issues, MORE];
+      issues.push(issueOf(problem, { schema, advice }));
     }
   }
-  return more === 0 ? issues : [...issues, { path: "", message: `there are ${more} more problems` }];
+  return issues.length < MAX_PROBLEMS ? issues : [...issues, MORE];
 }
+
+const MORE: Issue = {
+  path: "",
+  message: `there may be more problems: no more than ${MAX_PROBLEMS} are looked for`,
+};
 
 /** Reads a value by its schema, or throws every problem at once. */
 export function checked<Schema extends z.ZodType>(schema: Schema, value: unknown): z.infer<Schema> {

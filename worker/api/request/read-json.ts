@@ -84,6 +84,11 @@ function beyond(limit: keyof BodyLimits, limits: BodyLimits): ApiError {
         "BodyTooLarge",
         `The body holds too much: send at most ${limits.values} values in its objects and lists.`,
       );
+    case "keys":
+      return new ApiError(
+        "InvalidRequest",
+        `The body has an object with more than ${limits.keys} fields: send at most so many in each.`,
+      );
     case "depth":
       return new ApiError(
         "InvalidRequest",
