@@ -1,9 +1,16 @@
 import { type ContentId, contentName } from "../protocol/content.ts";
 import { type BranchAddress, parseBucketName } from "../protocol/names.ts";
-import type { AnswerOf, BranchApi, CommitNote, Operation, VersionName } from "./branch/contract.ts";
+import type {
+  AnswerOf,
+  BranchApi,
+  CommitNote,
+  EraseVersions,
+  Operation,
+  VersionName,
+} from "./branch/contract.ts";
 
-/** How often a branch is asked again, since another fork was made of it meanwhile. */
-const ROUNDS = 5;
+/** How often a branch is asked again, since another fork was made of it meanwhile, or one gave something back. */
+const ROUNDS = 10;
 
 interface Erasing {
   readonly address: BranchAddress;
@@ -48,7 +55,7 @@ export type EraseOutcome =
   /** The caller may not erase in the repo of a fork. */
   | { readonly ok: false; readonly reason: "fork-denied"; readonly bucket: string; readonly repo: string };
 
-type Branches = (address: BranchAddress) => Pick<BranchApi, "erase" | "copies" | "giveBack">;
+type Branches = (address: BranchAddress) => Pick<BranchApi, "erase" | "copies">;
 
 /**
  * Erases versions of a branch. Its forks come first, and theirs before them: each is a step of its own, so that at no moment
@@ -56,20 +63,22 @@ type Branches = (address: BranchAddress) => Pick<BranchApi, "erase" | "copies" |
  * copies; asked again, it goes on with what is left.
  *
  * The branch does not call its forks. It says which of them had a version in the commit that they were made from, and
- * erases only when it is told what became of each: a fork that was made meanwhile is not passed over.
+ * erases only when it is told what became of each: a fork that was made meanwhile is not passed over, and one that gave
+ * something back meanwhile is asked once more. What a fork needs no more it tells its parent by itself (forks/give-back.ts).
  */
 export async function eraseThroughForks(branches: Branches, erasing: Erasing): Promise<EraseOutcome> {
   const { address, deletions, note, uid } = erasing;
   const asking = new Asking(branches, erasing);
   for (let round = 0; round < ROUNDS; round++) {
-    const { versions, cleared } = asking;
-    const request = { versions, forks: cleared, ...(deletions && { deletions }), ...(note && { note }) };
+    const { versions } = asking;
+    const request = {
+      versions,
+      forks: asking.cleared,
+      ...(deletions && { deletions }),
+      ...(note && { note }),
+    };
     const answer = await branches(address).erase({ ...request, ...(uid !== undefined && { uid }) });
-    if (answer.ok) {
-      const { lentBy, erased } = answer;
-      await giveBack(branches, { lentBy, contents: goneOf(erased) });
-      return { ...answer, ...asking.outcome(erased) };
-    }
+    if (answer.ok) return { ...answer, ...asking.outcome(answer.erased) };
     if (answer.reason !== "held-by-forks") return answer;
     const refused = await asking.askAll(answer.forks);
     if (refused) return refused;
@@ -80,17 +89,20 @@ export async function eraseThroughForks(branches: Branches, erasing: Erasing): P
 type Roots = Extract<AnswerOf<"erase">, { reason: "held-by-forks" }>["forks"];
 type Root = Roots[number];
 type Copies = Extract<AnswerOf<"copies">, { ok: true }>;
+interface Answered extends Pick<Copies, "has" | "number"> {
+  readonly bucket: string;
+}
 
 /** Asks the forks of a branch what they have of it, and erases that in them if it is to go there too. */
 class Asking {
   /** Those that are still to be erased. */
   versions: readonly VersionName[];
-  readonly cleared: { fork: string; has: readonly ContentId[] }[] = [];
   readonly #branches: Branches;
   readonly #erasing: Erasing;
   readonly #forks: ErasedInFork[] = [];
   readonly #held: HoldingFork[] = [];
-  readonly #lentTo: ErasedThrough["lentTo"][number][] = [];
+  /** What each fork, by its uid, has answered last of what it has. */
+  readonly #answers = new Map<string, Answered>();
 
   constructor(branches: Branches, erasing: Erasing) {
     this.#branches = branches;
@@ -108,8 +120,8 @@ class Asking {
         holding.push({ bucket: root.bucket, paths: copies.versions.map(({ path }) => path) });
         continue;
       }
-      this.cleared.push({ fork: root.fork, has: copies.has });
-      this.#lentTo.push(...copies.has.map((content) => ({ ...content, bucket: root.bucket })));
+      const { has, number } = copies;
+      this.#answers.set(root.fork, { bucket: root.bucket, has, ...(number !== undefined && { number }) });
     }
     if (holding.length > 0 && this.#erasing.forks === "refuse") {
       return { ok: false, reason: "held", forks: holding };
@@ -120,18 +132,24 @@ class Asking {
     return undefined;
   }
 
+  get cleared(): NonNullable<EraseVersions["forks"]> {
+    return [...this.#answers].map(([fork, { bucket: _, ...answer }]) => ({ fork, ...answer }));
+  }
+
   outcome(erased: Erased["erased"]): Pick<ErasedThrough, "forks" | "held" | "lentTo"> {
     const names = new Set(erased.flatMap((one) => (one.kind === "version" ? [contentName(one)] : [])));
-    const lentTo = this.#lentTo.filter((content) => names.has(contentName(content)));
+    const lentTo = [...this.#answers.values()].flatMap(({ bucket, has }) =>
+      has.filter((content) => names.has(contentName(content))).map((content) => ({ ...content, bucket })),
+    );
     return { forks: this.#forks, held: this.#held, lentTo };
   }
 
   /** What a fork has, after its copies were erased if they are to be. */
   async #ask(root: Root): Promise<Copies | Exclude<EraseOutcome, { ok: true }>> {
-    const { fork, bucket, paths, contents } = root;
+    const { fork, bucket, paths, contents, given } = root;
     const { forks, note } = this.#erasing;
     const address = addressOf(bucket);
-    const ask = () => this.#branches(address).copies({ fork, paths, contents });
+    const ask = () => this.#branches(address).copies({ fork, paths, contents, given });
     const copies = await ask();
     if (!copies.ok || copies.versions.length === 0 || typeof forks === "string") return copies;
     const { repo } = address;
@@ -148,23 +166,6 @@ function addressOf(bucket: string): BranchAddress {
   const address = parseBucketName(bucket);
   if (!address) throw new Error(`a branch has a bucket that is none: ${bucket}`);
   return address;
-}
-
-/** Tells a parent what a fork names of it no more, and its parent in turn, if nothing else has it there. */
-async function giveBack(
-  branches: Branches,
-  { lentBy, contents }: Pick<Erased, "lentBy"> & { contents: readonly ContentId[] },
-): Promise<void> {
-  if (!lentBy || contents.length === 0) return;
-  const { gone, lentBy: next } = await branches(addressOf(lentBy.parent)).giveBack({
-    fork: lentBy.fork,
-    contents,
-  });
-  await giveBack(branches, { lentBy: next, contents: gone });
-}
-
-function goneOf(erased: Erased["erased"]): ContentId[] {
-  return erased.flatMap((one) => (one.kind === "version" && !one.stays ? [one] : []));
 }
 
 /** Most forks that a sentence names. */

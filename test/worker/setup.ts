@@ -1,5 +1,6 @@
 import { applyD1Migrations, env, reset, runInDurableObject } from "cloudflare:test";
 import { afterAll, beforeAll, vi } from "vitest";
+import { watchUnkept } from "./branch/unkept.ts";
 
 /** Many files share one runtime, whose start takes longer than most files. Each begins with nothing stored. */
 const namespaces: { getByName(name: string): DurableObjectStub<undefined> } = Object.getPrototypeOf(
@@ -7,8 +8,10 @@ const namespaces: { getByName(name: string): DurableObjectStub<undefined> } = Ob
 );
 const { getByName } = namespaces;
 const wakers = new Map<string, () => Promise<unknown>>();
+let watch: ReturnType<typeof watchUnkept> | undefined;
 
 beforeAll(async () => {
+  watch = watchUnkept();
   namespaces.getByName = function (name) {
     const stub = getByName.call(this, name);
     wakers.set(`${stub.id}`, () => runInDurableObject(getByName.call(this, name), () => {}));
@@ -18,6 +21,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  watch?.stop();
   namespaces.getByName = getByName;
   vi.restoreAllMocks();
   // `reset` passes over objects that sleep. One that a test damaged does not wake.

@@ -81,6 +81,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     const ledger = new Ledger(ctx.storage, {
       ...(read.ok && { limitBytes: read.config.branchBytes }),
       almostFull: () => ctx.waitUntil(this.#tellAlmostFull()),
+      givesBack: () => this.#alarm.ringBy(Date.now()),
     });
     this.#ledger = ledger;
     this.#alarm = new Alarm({

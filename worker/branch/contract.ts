@@ -362,12 +362,14 @@ export interface BranchApi {
     fork: string;
     paths: readonly string[];
     contents: readonly ContentId[];
+    /** The highest number of a give-back of the fork that the parent knows of. */
+    given?: number;
   }): Promise<Copies | Refused<"forking">>;
-  /** A fork of this branch names these contents of it no more. Answers those that nothing keeps now. */
-  giveBack(request: {
-    fork: string;
-    contents: readonly ContentId[];
-  }): Promise<Pick<ErasedVersions, "lentBy"> & { gone: readonly ContentId[] }>;
+  /**
+   * A fork of this branch names these contents of it no more, and never will; called by the fork, perhaps twice or late. A
+   * branch that does not know the fork says yes as well. `number`: the highest of these; absent: an earlier release calls.
+   */
+  giveBack(request: { fork: string; contents: readonly ContentId[]; number?: number }): Promise<Done>;
   /** What of the live generation has one of these contents. Pages may be empty; `next` says whether that was all. */
   holders(request: {
     contents: readonly ContentId[];
@@ -1199,8 +1201,15 @@ export interface EraseVersions {
   /** Of the generation of this uid, whether it lives or not. Absent: the live one. */
   readonly uid?: string;
   readonly versions: readonly VersionName[];
-  /** The forks that the caller has asked, and which of the contents each still has. */
-  readonly forks?: readonly { readonly fork: string; readonly has: readonly ContentId[] }[];
+  /**
+   * The forks that the caller has asked, which of the contents each still has, and the number of its answer: a fork that gave
+   * back something since has to be asked again. Absent: an earlier release has asked or answered.
+   */
+  readonly forks?: readonly {
+    readonly fork: string;
+    readonly has: readonly ContentId[];
+    readonly number?: number;
+  }[];
   /** Deletions of paths in the same step, after it: a commit of their own. Those whose condition does not hold are left out. */
   readonly deletions?: readonly Operation[];
   /** Of the commits. */
@@ -1215,8 +1224,6 @@ interface ErasedVersions {
   readonly erased: readonly ErasedVersion[];
   /** What became of the deletions, if there were any. */
   readonly deleted?: Committed | CommitRefused;
-  /** The generation, if it was made from a commit of another branch, and the bucket of that. */
-  readonly lentBy: { readonly fork: string; readonly parent: string } | null;
   /** The pipelines that read the branch. */
   readonly readers: readonly Subscriber[];
 }
@@ -1252,6 +1259,8 @@ export interface HeldByForks {
     /** What of it was in the commit that the fork was made from. */
     readonly paths: readonly string[];
     readonly contents: readonly ContentId[];
+    /** The highest number of a give-back of the fork that came here. */
+    readonly given: number;
   }[];
 }
 interface Copies {
@@ -1260,6 +1269,8 @@ interface Copies {
   readonly versions: readonly VersionName[];
   /** Those of the contents whose bytes it has from its parent. */
   readonly has: readonly ContentId[];
+  /** Of the newest that it gave back; absent: there is no such fork, or an earlier release answers. */
+  readonly number?: number;
 }
 /** What has some bytes beside a version that was erased. */
 export type ByteHolder = ContentId &

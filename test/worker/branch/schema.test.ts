@@ -78,6 +78,11 @@ const ROWS: readonly (readonly string[])[] = [
   ["UPDATE sweeps SET tries = 2"],
   ["INSERT INTO untagged (gen, seq, due, name) VALUES (1, 1, 5, 'v1')"],
   ["INSERT INTO rewrite (one) VALUES (1)"],
+  [
+    "INSERT INTO give_backs (gen, number, digest, size) VALUES (1, 1, zeroblob(32), 3)",
+    "UPDATE give_back_clock SET number = 1",
+    "UPDATE roots SET given = 1",
+  ],
 ];
 
 describe("migrations", () => {

@@ -15,13 +15,20 @@ const COPIED = `
   CROSS JOIN files AS f ON f.gen = ?1 AND f.path = revived.path AND f.born = revived.born
   WHERE f.kind < 2`;
 
+/** The number that the answer carries: of the newest give-back. The parent has heard of one, also if this object forgot it. */
+function numberFrom({ giveBacks }: Pick<Ledger, "giveBacks">, given: number): number {
+  const { newest } = giveBacks;
+  if (newest < given) giveBacks.goOnFrom(given);
+  return Math.max(newest, given);
+}
+
 /**
  * What a fork still has of its parent's, asked before the parent erases anything: files that were copied, by the names of
  * their versions here, and contents whose bytes are the parent's. A fork whose rows are on their way may yet get them.
  */
 export function copiesOf(
-  ledger: Pick<Ledger, "exists" | "forks" | "generations" | "commits" | "contents" | "sql">,
-  { fork: uid, paths, contents }: RequestOf<"copies">,
+  ledger: Pick<Ledger, "exists" | "forks" | "generations" | "commits" | "contents" | "giveBacks" | "sql">,
+  { fork: uid, paths, contents, given = 0 }: RequestOf<"copies">,
 ): AnswerOf<"copies"> {
   const none = { ok: true, versions: [], has: [] } as const;
   if (!ledger.exists) return none;
@@ -36,5 +43,6 @@ export function copiesOf(
     ok: true,
     versions: first ? found.map(({ path }) => ({ path, version: first.id })) : [],
     has: ledger.contents.lentAmong(contents, gen),
+    number: numberFrom(ledger, given),
   };
 }

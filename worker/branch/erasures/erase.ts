@@ -193,8 +193,7 @@ export function eraseVersions(
   const rows = ledger.sql.query<GoneRow>(ROWS, [gen, pathsAt(targets)]);
   const deletions = deletionsOf(ledger, { gen, targets, rows });
   const modifiedAt = ledger.generations.headOf(found.generation).modifiedAt;
-  const lentBy = lenderOf(ledger, found.generation);
-  const nothing = { ok: true, commit: null, modifiedAt, erased: [], lentBy, readers: [] } as const;
+  const nothing = { ok: true, commit: null, modifiedAt, erased: [], readers: [] } as const;
   if (rows.length === 0 && deletions.length === 0) return nothing;
   const held = heldByForks(ledger, { gen, rows, request });
   if (held) return held;
@@ -218,7 +217,7 @@ export function eraseVersions(
   tellReaders(tx, ledger, { gen, rows, head: commit.seq, now: moment.now });
   ledger.contents.removeReleased(moment.now, REMOVED_CONTENTS);
   const readers = ledger.subscribers.all();
-  return { ok: true, commit: commit.commit, modifiedAt: commit.modifiedAt, erased, lentBy, readers };
+  return { ok: true, commit: commit.commit, modifiedAt: commit.modifiedAt, erased, readers };
 }
 
 /** The commits of the live generation that have what these commits have at these paths. */
@@ -236,15 +235,6 @@ export function spansOfFiles(
       ...{ path, generation: gen },
       spans: [{ born, died: died ?? Number.MAX_SAFE_INTEGER }],
     }));
-}
-
-/** The bucket that a generation was made from, if it was. */
-export function lenderOf(
-  { forks }: Pick<Ledger, "forks">,
-  { uid }: Pick<GenerationRow, "uid">,
-): { fork: string; parent: string } | null {
-  const fork = forks.get(uid);
-  return fork ? { fork: uid, parent: fork.parent } : null;
 }
 
 /** The life of the branch that is asked for, and the same if it is the present one. */
@@ -301,17 +291,21 @@ function nameAt(path: string, seq: number): string {
   return `${seq}/${path}`;
 }
 
-/** The forks whose first commit had one of the rows, but for those that the caller has asked. */
+/**
+ * The forks whose first commit had one of the rows, but for those that the caller has asked, and that gave back nothing since:
+ * what a fork answered that it has, it may have given back by now, and a pin would stay for nothing.
+ */
 function heldByForks(
   { roots }: Pick<Ledger, "roots">,
   { gen, rows, request }: { gen: number; rows: readonly GoneRow[]; request: RequestOf<"erase"> },
 ): HeldByForks | undefined {
-  const cleared = new Set(request.forks?.map(({ fork }) => fork));
-  const forks = roots.standing(gen).flatMap(({ fork, bucket, seq }) => {
-    const had = cleared.has(fork) ? [] : rows.filter((row) => isAt(row, seq));
+  const cleared = new Map(request.forks?.map(({ fork, number = Infinity }) => [fork, number]));
+  const forks = roots.standing(gen).flatMap(({ fork, bucket, seq, given }) => {
+    const isCleared = (cleared.get(fork) ?? -1) >= given;
+    const had = isCleared ? [] : rows.filter((row) => isAt(row, seq));
     const paths = [...new Set(had.map(({ path }) => path))];
     const contents = had.map(({ digest, size }) => ({ digest, size }));
-    return had.length === 0 ? [] : [{ fork, bucket, paths, contents }];
+    return had.length === 0 ? [] : [{ fork, bucket, paths, contents, given }];
   });
   return forks.length === 0 ? undefined : { ok: false, reason: "held-by-forks", forks };
 }

@@ -35,13 +35,14 @@ type Copying = Pick<Fork, "uid">;
  */
 export function copySlice(
   _: Tx,
-  { sql, forks }: Pick<Ledger, "sql" | "forks">,
+  { sql, forks, contents }: Pick<Ledger, "sql" | "forks" | "contents">,
   { uid, slice }: Copying & { slice: RootSlice },
 ): boolean {
   const fork = forks.get(uid);
   if (fork?.state !== "copying" || fork.gen === null || fork.copied !== slice.after) return false;
   const { files, last } = slice;
   if (slice.contents.length > 0) sql.execute(CONTENTS, [fork.gen, JSON.stringify(counted(slice))]);
+  contents.takesLent();
   if (files.length > 0) sql.execute(FILES, [fork.gen, FIRST_SEQ, JSON.stringify(files)]);
   forks.advance(uid, { copied: last, files: files.length });
   return true;

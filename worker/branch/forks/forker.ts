@@ -208,6 +208,7 @@ export class Forker {
     ledger.transaction(() => {
       ledger.generations.noteParent({ uid, parent });
       ledger.forks.remove(uid);
+      // Nothing is left to give back: the courier finds that the fork is gone, and forgets what waits.
     });
   }
 }

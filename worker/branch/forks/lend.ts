@@ -1,7 +1,6 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { BranchContext } from "../context.ts";
 import type { AnswerOf, LentContent, LentFile, RequestOf, RootSlice } from "../contract.ts";
-import { lenderOf } from "../erasures/erase.ts";
 import { seqOf } from "../history/log.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { tidySoon } from "../lifecycle/tidy.ts";
@@ -72,7 +71,7 @@ export class LendCalls {
       if (!live) return { ok: false, reason: ledger.forks.coming() ? "parent-forking" : "no-such-parent" };
       const seq = commit === undefined ? live.head.seq : seqOf(ledger, { live, id: commit });
       if (seq === undefined) return { ok: false, reason: "no-such-version" };
-      const root = { fork, bucket, gen: live.gen, seq, goneAt: null };
+      const root = { fork, bucket, gen: live.gen, seq };
       ledger.roots.add(root, now());
       return rooted(ledger, root);
     });
@@ -107,25 +106,21 @@ export class LendCalls {
     tidySoon(this.#context);
   }
 
-  /** The fork names these contents of this branch no more. Returns those that nothing keeps any more. */
-  giveBack({ fork, contents }: RequestOf<"giveBack">): AnswerOf<"giveBack"> {
+  /** The fork names these contents of this branch no more. A fork that is not known, or gone, has nothing here to drop. */
+  giveBack({ fork, contents, number = 0 }: RequestOf<"giveBack">): AnswerOf<"giveBack"> {
     const { ledger, now } = this.#context;
-    if (!ledger.exists) return { gone: [], lentBy: null };
-    const root = ledger.roots.find(fork);
-    const generation = root && ledger.generations.get(root.gen);
-    const gone = ledger.transaction(() => {
-      const given = ledger.pins.drop(fork, contents);
-      const kept = ledger.contents.keptAmong(given, root?.gen ?? 0);
-      const gone = given.filter((content) => !kept.has(contentName(content)));
+    if (!ledger.exists) return { ok: true };
+    ledger.transaction(() => {
+      ledger.roots.gaveBack(fork, number);
+      ledger.pins.drop(fork, contents);
       ledger.contents.removeReleased(now());
-      return gone;
     });
     tidySoon(this.#context);
-    return { gone, lentBy: generation ? lenderOf(ledger, generation) : null };
+    return { ok: true };
   }
 }
 
-function rooted({ commits }: Pick<Ledger, "commits">, root: Root): AnswerOf<"addRoot"> {
+function rooted({ commits }: Pick<Ledger, "commits">, root: Pick<Root, "gen" | "seq">): AnswerOf<"addRoot"> {
   const commit = commits.at(root);
   return { ok: true, commit: commit?.id ?? null, total: commit ? commit.births - commit.deaths : 0 };
 }

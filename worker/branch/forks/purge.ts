@@ -38,8 +38,8 @@ export function purgeSlice(
   }
   sql.execute(FORGET, [gen, last.path, last.born]);
   contents.releaseMany([...refs], gen);
-  // At once: a release that does not know what is lent must find none of it dead.
-  contents.forgetLent();
+  // One by one they need not be given back: the parent is told that the whole fork is gone (forker.ts).
+  contents.forgetUnkept(gen);
   contents.removeDead(now);
   return true;
 }

@@ -12,11 +12,13 @@ export interface Root extends Position {
   readonly bucket: string;
   /** Milliseconds since 1970; null while it stands. */
   readonly goneAt: number | null;
+  /** The highest number of what the fork gave back, as far as that came here. */
+  readonly given: number;
 }
 
 /** The commits of this branch that forks are made from. */
 export class RootStore extends Store {
-  add({ fork, bucket, gen, seq }: Omit<Root, "goneAt">, now: number): void {
+  add({ fork, bucket, gen, seq }: Omit<Root, "goneAt" | "given">, now: number): void {
     this.#forget(now);
     this.sql.run`
       INSERT INTO roots (fork, bucket, gen, seq, made_at) VALUES (${fork}, ${bucket}, ${gen}, ${seq}, ${now})`;
@@ -25,7 +27,12 @@ export class RootStore extends Store {
   /** Also one that is gone. */
   find(fork: string): Root | undefined {
     return this.sql.first<Root>`
-      SELECT fork, bucket, gen, seq, gone_at AS goneAt FROM roots WHERE fork = ${fork}`;
+      SELECT fork, bucket, gen, seq, gone_at AS goneAt, given FROM roots WHERE fork = ${fork}`;
+  }
+
+  /** The fork gave back something of this number. */
+  gaveBack(fork: string, number: number): void {
+    this.sql.run`UPDATE roots SET given = ${number} WHERE fork = ${fork} AND given < ${number}`;
   }
 
   /** The fork is gone, whether it was ever written down or not. */
@@ -39,7 +46,7 @@ export class RootStore extends Store {
   /** The forks of a generation that stand. */
   standing(gen: number): Root[] {
     return this.sql.all<Root>`
-      SELECT fork, bucket, gen, seq, gone_at AS goneAt FROM roots INDEXED BY roots_standing
+      SELECT fork, bucket, gen, seq, gone_at AS goneAt, given FROM roots INDEXED BY roots_standing
       WHERE gen = ${gen} AND gone_at IS NULL`;
   }
 

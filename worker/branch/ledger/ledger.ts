@@ -6,6 +6,8 @@ import { type TransactionStorage, type Tx, transaction } from "../../sqlite/tran
 import { ErasureStore } from "../erasures/erasure-store.ts";
 import { PinStore } from "../erasures/pin-store.ts";
 import { ForkStore } from "../forks/fork-store.ts";
+import { noteUnkept, wakeForAll } from "../forks/give-back.ts";
+import { GiveBackStore } from "../forks/give-back-store.ts";
 import { RootStore } from "../forks/root-store.ts";
 import { ExportStore } from "../history/archives/export-store.ts";
 import { ImportStore } from "../history/archives/import-store.ts";
@@ -68,6 +70,7 @@ export class Ledger {
   readonly forks: ForkStore;
   readonly roots: RootStore;
   readonly pins: PinStore;
+  readonly giveBacks: GiveBackStore;
   readonly erasures: ErasureStore;
   readonly exports: ExportStore;
   readonly imports: ImportStore;
@@ -81,20 +84,30 @@ export class Ledger {
   readonly #storage: LedgerStorage;
   readonly #limitBytes: number;
   readonly #tell: () => void;
+  readonly #givesBack: () => void;
   #ready = false;
+  /** How many transactions are under way, one in the other. */
+  #depth = 0;
+  /** Whether the transaction that is under way has written down something to give back. */
+  #hasUnkept = false;
   #operationsToLook = 0;
   readonly #watch = new SpaceWatch();
 
-  /** `almostFull`: is called when the database gets almost full, and with each hundredth after that. */
+  /**
+   * `almostFull`: is called when the database gets almost full, and with each hundredth after that. `givesBack`: is called in
+   * the turn of each transaction that has written down something to give back to a parent.
+   */
   constructor(
     storage: LedgerStorage,
     {
       limitBytes = OBJECT_BYTES,
       almostFull = () => {},
-    }: { limitBytes?: number; almostFull?: () => void } = {},
+      givesBack = () => {},
+    }: { limitBytes?: number; almostFull?: () => void; givesBack?: () => void } = {},
   ) {
     this.#storage = storage;
     this.#tell = almostFull;
+    this.#givesBack = givesBack;
     this.#limitBytes = limitBytes;
     const sql = new Sql(storage.sql);
     this.sql = sql;
@@ -119,6 +132,7 @@ export class Ledger {
     this.forks = new ForkStore(sql);
     this.roots = new RootStore(sql);
     this.pins = new PinStore(sql, this.contents);
+    this.giveBacks = new GiveBackStore(sql);
     this.erasures = new ErasureStore(sql);
     this.exports = new ExportStore(sql);
     this.imports = new ImportStore(sql);
@@ -152,9 +166,16 @@ export class Ledger {
   /** Makes the tables, or brings them to this version's form. */
   makeTables(): void {
     if (this.#ready) return;
-    transaction(this.#storage, (tx) => migrate(tx, this.sql, MIGRATIONS));
+    const waits = transaction(this.#storage, (tx) => {
+      migrate(tx, this.sql, MIGRATIONS);
+      // An earlier release leaves lent contents that nothing keeps, and forgets why the outbox has a row.
+      const left = this.contents.takeLeftUnkept();
+      if (left.length > 0) noteUnkept(tx, this, left);
+      return wakeForAll(tx, this);
+    });
     this.#ready = true;
     this.clock.load();
+    if (waits) this.#givesBack();
   }
 
   /** The object's own bucket name. The platform tells it only sometimes: then it is written down. */
@@ -166,10 +187,21 @@ export class Ledger {
     return name;
   }
 
-  /** All of `work` or nothing. If it throws, what it did is undone, in memory too. */
+  /**
+   * All of `work` or nothing. If it throws, what it did is undone, in memory too. At its end go the lent contents that nothing
+   * keeps any more, whatever released them, and what is to be given back is written down.
+   */
   transaction<T>(work: (tx: Tx) => T): T {
+    this.#depth++;
     try {
-      return transaction(this.#storage, work);
+      const answer = transaction(this.#storage, (tx) => {
+        const answer = work(tx);
+        // Not sooner: what one step releases, a later one may keep.
+        if (this.#depth === 1) this.#takeUnkept(tx);
+        return answer;
+      });
+      if (this.#depth === 1 && this.#hasUnkept) this.#givesBack();
+      return answer;
     } catch (error) {
       this.generations.forget();
       this.commits.forget();
@@ -180,7 +212,17 @@ export class Ledger {
       this.horizons.forget();
       this.subscribers.forget();
       throw error;
+    } finally {
+      this.#depth--;
+      if (this.#depth === 0) this.#hasUnkept = false;
     }
+  }
+
+  #takeUnkept(tx: Tx): void {
+    const unkept = this.contents.takeUnkept();
+    if (unkept.length === 0) return;
+    noteUnkept(tx, this, unkept);
+    this.#hasUnkept = true;
   }
 
   /** Something is gone that nobody may find any more, not even in free pages of the database: it is to be written anew. */

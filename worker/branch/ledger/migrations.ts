@@ -581,4 +581,20 @@ export const MIGRATIONS: readonly string[] = [
   -- One row while the database is to be written anew, since its free pages may have what is to be nowhere any more.
   CREATE TABLE rewrite (one INTEGER PRIMARY KEY CHECK (one = 1));
   `,
+  `
+  -- What a fork is to give back to its parent: contents whose rows are gone. The parent has not heard yet.
+  CREATE TABLE give_backs (
+    gen INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    size INTEGER NOT NULL,
+    PRIMARY KEY (gen, number)
+  ) WITHOUT ROWID;
+  -- One row: the number of the last one that there ever was.
+  CREATE TABLE give_back_clock (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL);
+  INSERT INTO give_back_clock (one, number) VALUES (1, 0);
+  CREATE INDEX contents_unkept ON contents (gen) WHERE lent = 1 AND refs = 0;
+  -- The highest number of a give-back of that fork that came here.
+  ALTER TABLE roots ADD COLUMN given INTEGER NOT NULL DEFAULT 0;
+  `,
 ];

@@ -18,6 +18,8 @@ export interface Receivers {
   bell(subscriber: Subscriber & { readonly output?: true }): Promise<void>;
   /** Tells the pipeline that holds the branch that fewer commits are kept. */
   kept(holder: { readonly pipeline: string; readonly uid: string }): Promise<void>;
+  /** Tells the parent of a fork of some contents that the fork needs no more. Returns whether that was all. */
+  parent(fork: string): Promise<boolean>;
 }
 
 interface CourierOptions extends Pick<BranchContext, "ledger" | "now" | "wake" | "turn"> {
@@ -134,13 +136,14 @@ export class Courier {
     try {
       if (row.topic === "catalogue" || row.topic === "settings") await receivers[row.topic]();
       else if (row.topic === "kept") await this.#tellHolder(row);
-      else await this.#ring(row);
+      // The row stays for the rest: it is due again at once.
+      else if (row.topic === "give-back") {
+        if (!(await receivers.parent(row.uid))) return true;
+      } else await this.#ring(row);
       ledger.transaction(() => ledger.outbox.delivered(row));
       return true;
     } catch (error) {
-      const isPipeline = row.topic === "bell" || row.topic === "kept";
-      const receiver = isPipeline ? `pipeline ${row.uid}` : "the catalogue";
-      console.warn(`${receiver} could not be told and is tried again: ${error}`);
+      console.warn(`${receiverOf(row)} could not be told and is tried again: ${error}`);
       ledger.transaction(() => ledger.outbox.failed(row, now()));
       return false;
     }
@@ -166,4 +169,9 @@ export class Courier {
     const due = ledger.outbox.nextDue();
     if (due !== undefined) wake(due);
   }
+}
+
+function receiverOf({ topic, uid }: OutboxRow): string {
+  if (topic === "bell" || topic === "kept") return `pipeline ${uid}`;
+  return topic === "give-back" ? `the parent of the fork ${uid}` : "the catalogue";
 }

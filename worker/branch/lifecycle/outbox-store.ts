@@ -6,12 +6,12 @@ import type { Need } from "../retention/floor.ts";
  * The catalogue hears of the branch and of its settings apart: a branch whose creation it was told is there, whatever
  * becomes of its settings.
  */
-type Topic = "catalogue" | "settings" | "bell" | "kept";
+type Topic = "catalogue" | "settings" | "bell" | "kept" | "give-back";
 
 /** News that a receiver is still to be told. */
 export interface OutboxRow {
   readonly topic: Topic;
-  /** The subscriber's, or the holder's; empty for the catalogue, whatever it is told. */
+  /** The subscriber's, the holder's or the fork's; empty for the catalogue, whatever it is told. */
   readonly uid: string;
   /** Of the newest commit, creation, deletion or change of settings that it is about: tells it from a row written while it was delivered. */
   readonly event: string;
@@ -52,6 +52,14 @@ export class Outbox extends Store {
    */
   tellHolder(uid: string, news: News): void {
     this.#put({ topic: "kept", uid }, news);
+  }
+
+  /**
+   * The parent of a fork is to hear what the fork needs no more (forks/give-back.ts). A release that does not know this takes
+   * it for the bell of a subscriber that is gone.
+   */
+  tellParent(fork: string, news: News): void {
+    this.#put({ topic: "give-back", uid: fork }, news);
   }
 
   find({ topic, uid }: Pick<OutboxRow, "topic" | "uid">): OutboxRow | undefined {

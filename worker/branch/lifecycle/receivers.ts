@@ -3,6 +3,8 @@ import { openBlobStore } from "../../blobs/stores.ts";
 import { type Catalogue, openCatalogue } from "../../catalogue/catalogue.ts";
 import { MAX_TAGS_PER_WRITE } from "../../catalogue/tags.ts";
 import type { Env } from "../../env.ts";
+import type { BranchApi } from "../contract.ts";
+import { giveSomeBack } from "../forks/give-back.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { GenerationRow } from "../tree/generation-store.ts";
 import type { Receivers } from "./courier.ts";
@@ -54,7 +56,7 @@ export function openReceivers({
   env,
   bucket,
 }: {
-  ledger: ToldStores & Pick<Ledger, "settings">;
+  ledger: ToldStores & Pick<Ledger, "settings" | "giveBacks" | "outbox">;
   env: () => Env;
   bucket: () => string;
 }): Receivers {
@@ -98,6 +100,11 @@ export function openReceivers({
     },
     async kept({ pipeline, uid }) {
       await env().PIPELINE.getByName(pipeline).outputKept({ uid });
+    },
+    async parent(fork) {
+      // The stub's type wraps every answer for RPC; what comes over it is the plain data of the contract.
+      const parent = (of: string) => env().BRANCH.getByName(of) as unknown as BranchApi;
+      return await giveSomeBack(ledger, { fork, parent });
     },
     async bell({ pipeline, uid, output }) {
       await env()

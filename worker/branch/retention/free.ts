@@ -180,8 +180,6 @@ function letGo(tx: Tx, ledger: FreeStores, { gen, now, freed }: Slice & { freed:
   if (freed.length === 0) return;
   forgetCommits(tx, ledger, { gen, seqs });
   contents.releaseMany([...refs], gen);
-  // At once: a release that does not know what is lent must find none of it dead.
-  contents.forgetLent();
   contents.removeDead(now);
 }
 

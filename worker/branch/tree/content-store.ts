@@ -51,8 +51,8 @@ const UNKEPT = `
 
 /** Of (?1 limit): dead contents; those that are plain name no blob and keep no other content. */
 const DEAD = `
-  SELECT rowid AS id, lent = 1 OR (kind = ${INLINE_KIND} AND keeps IS NULL AND made IS NULL) AS isPlain
-  FROM contents INDEXED BY contents_dead WHERE refs = 0 LIMIT ?1`;
+  SELECT rowid AS id, kind = ${INLINE_KIND} AND keeps IS NULL AND made IS NULL AS isPlain
+  FROM contents INDEXED BY contents_dead WHERE refs = 0 AND lent = 0 LIMIT ?1`;
 
 /** Where contents of a generation are in their table, by their names. */
 export type Rowids = ReadonlyMap<string, number>;
@@ -83,9 +83,15 @@ type Named = 0 | 1;
  * *life* of the ones that it keeps it has read, and is refused if that is over.
  *
  * A fork's contents may be *lent*: their blobs are those of its parent (forks/forker.ts), and stay when the content goes.
+ * The parent deletes them once it is told that the fork needs them no more. So a lent content is never dead: the ledger
+ * takes it out at the end of the very transaction that released it last (`takeUnkept`), and nobody can keep it again.
  */
 export class ContentStore extends Store {
   #mayBeDead = false;
+  /** Whether anything was released since `takeUnkept` was last asked. */
+  #mayBeUnkept = false;
+  /** Whether this instance knows of lent contents; undefined: it has not looked. */
+  #hasLent: boolean | undefined;
   #condemnedBy: number | undefined;
 
   has({ digest, size, gen }: OwnedContent): boolean {
@@ -101,7 +107,7 @@ export class ContentStore extends Store {
       SELECT DISTINCT lower(hex(contents.digest)) AS digest, contents.size AS size FROM json_each(${names}) AS asked
       CROSS JOIN contents
         ON contents.digest = unhex(asked.value ->> 0) AND contents.size = asked.value ->> 1 AND contents.gen = ${gen}
-      WHERE contents.lent = 1 AND contents.refs > 0`;
+      WHERE contents.lent = 1`;
   }
 
   /** Where its bytes are: in that generation, or if none is given, in the newest that has it. */
@@ -163,24 +169,28 @@ export class ContentStore extends Store {
     this.#condemn(ownBlobs(brought), { now, named: 0, borrowed: isBorrowed(brought) });
   }
 
-  /** One more file or upload keeps a content that is here. */
+  /** One more file or upload keeps a content that is here. Throws if it is not: a name must not point at missing bytes. */
   keep({ digest, size, gen }: OwnedContent, named: Named): void {
-    this.sql.run`
+    const isHere = this.sql.run`
       UPDATE contents SET refs = refs + 1, named = max(named, ${named})
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
+    if (!isHere) throw new Error(`a content that is to be kept is not there: ${digest}-${size}`);
   }
 
-  /** So many more files keep each of these contents, given by name, that are here. */
+  /** So many more files keep each of these contents, given by name, that are here. Throws if one is not. */
   keepMany(named: Refs, gen: number): void {
-    this.sql.run`
+    const kept = this.sql.all`
       UPDATE contents SET refs = refs + kept.value, named = 1 FROM json_each(${refsText(named)}) AS kept
       WHERE contents.digest = unhex(substr(kept.key, 1, 64))
-        AND contents.size = CAST(substr(kept.key, 66) AS INTEGER) AND contents.gen = ${gen}`;
+        AND contents.size = CAST(substr(kept.key, 66) AS INTEGER) AND contents.gen = ${gen} RETURNING 1`;
+    const lacking = new Set(named.map(([name]) => name)).size - kept.length;
+    if (lacking > 0)
+      throw new Error(`${lacking} of ${named.length} contents that are to be kept are not there`);
   }
 
   /** One less keeps it. */
   release({ digest, size, gen }: OwnedContent): void {
-    this.#mayBeDead = true;
+    this.#released();
     this.sql.run`
       UPDATE contents SET refs = refs - 1
       WHERE digest = unhex(${digest}) AND size = ${size} AND gen = ${gen}`;
@@ -188,7 +198,7 @@ export class ContentStore extends Store {
 
   /** So many files or uploads less keep each of these contents, given by name. */
   releaseMany(named: Refs, gen: number): void {
-    this.#mayBeDead = true;
+    this.#released();
     this.sql.execute(RELEASE, [gen, refsText(named)]);
   }
 
@@ -198,7 +208,7 @@ export class ContentStore extends Store {
     if (changed.length > 0) this.sql.execute(CHANGE_REFS, [JSON.stringify(Object.fromEntries(changed))]);
     const less = changed.flatMap(([id, refs]) => (refs < 0 ? [id] : []));
     if (less.length === 0) return new Set();
-    this.#mayBeDead = true;
+    this.#released();
     const [unkept] = this.sql.query<{ ids: string }>(UNKEPT, [JSON.stringify(less)]);
     return new Set<number>(JSON.parse(unkept?.ids ?? "[]"));
   }
@@ -225,20 +235,34 @@ export class ContentStore extends Store {
     return found;
   }
 
-  /** Those of some contents of a generation that anything keeps, by their names. */
-  keptAmong(contents: readonly ContentId[], gen: number): ReadonlySet<string> {
-    const names = JSON.stringify(contents.map(({ digest, size }) => [digest, size]));
-    const kept = this.sql.all<ContentId>`
-      SELECT lower(hex(contents.digest)) AS digest, contents.size AS size FROM json_each(${names}) AS asked
-      CROSS JOIN contents
-        ON contents.digest = unhex(asked.value ->> 0) AND contents.size = asked.value ->> 1 AND contents.gen = ${gen}
-      WHERE contents.refs > 0`;
-    return new Set(kept.map(contentName));
+  /** Contents whose blobs are another branch's come to this one. */
+  takesLent(): void {
+    this.#hasLent = true;
   }
 
-  /** Removes what is dead of contents whose blobs are another branch's. */
-  forgetLent(): void {
-    this.sql.run`DELETE FROM contents INDEXED BY contents_dead WHERE refs = 0 AND lent = 1`;
+  /**
+   * Removes the lent contents that nothing keeps, and returns them: their owner is to be told. Mostly costs no query: one that
+   * finds nothing in an empty index, if something was released in a branch that has lent contents.
+   */
+  takeUnkept(): OwnedContent[] {
+    if (!this.#mayBeUnkept) return [];
+    this.#mayBeUnkept = false;
+    this.#hasLent ??= this.sql
+      .has`SELECT 1 FROM contents INDEXED BY contents_lent WHERE gen > 0 AND lent = 1 LIMIT 1`;
+    return this.#hasLent ? this.takeLeftUnkept() : [];
+  }
+
+  /** The same, whatever this instance knows: also those that an earlier release has left. */
+  takeLeftUnkept(): OwnedContent[] {
+    return this.sql.all<OwnedContent>`
+      DELETE FROM contents INDEXED BY contents_unkept WHERE gen > 0 AND lent = 1 AND refs = 0
+      RETURNING lower(hex(digest)) AS digest, size, gen`;
+  }
+
+  /** Removes the lent contents of a generation that nothing keeps, if its owner is to be told that all of them are gone. */
+  forgetUnkept(gen: number): void {
+    this.sql
+      .run`DELETE FROM contents INDEXED BY contents_unkept WHERE gen = ${gen} AND lent = 1 AND refs = 0`;
   }
 
   /** Whether a generation has contents whose blobs are another branch's. */
@@ -380,8 +404,15 @@ export class ContentStore extends Store {
     return blobs.length;
   }
 
+  /** Something may be dead now, and a lent content kept by nothing. */
+  #released(): void {
+    this.#mayBeDead = true;
+    this.#mayBeUnkept = true;
+  }
+
   /** `names`: JSON of the names of contents that are here. */
   #addRefs(names: string, { gen, refs, named }: { gen: number; refs: 1 | -1; named: Named }): void {
+    if (refs < 0) this.#released();
     this.sql.run`
       UPDATE contents SET refs = refs + ${refs}, named = max(named, ${named}) FROM json_each(${names}) AS kept
       WHERE contents.digest = unhex(substr(kept.value, 1, 64))

@@ -1,0 +1,270 @@
+import { env, runInDurableObject } from "cloudflare:test";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type ContentId, contentName } from "../../../protocol/content.ts";
+import { parseBucketName } from "../../../protocol/names.ts";
+import type { Content } from "../../../worker/blobs/content.ts";
+import type { BranchApi, VersionName } from "../../../worker/branch/contract.ts";
+import { LendCalls } from "../../../worker/branch/forks/lend.ts";
+import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
+import { eraseThroughForks } from "../../../worker/erase.ts";
+import { atRest, forkOf, rowsOf } from "./fork-support.ts";
+import { expectRefsRight, restarted } from "./large-support.ts";
+import {
+  type BranchStub,
+  chunked,
+  committed,
+  freshBranch,
+  freshBucket,
+  ledgerOf,
+  startOpenCommit,
+} from "./support.ts";
+
+/** More than an erasure takes out of its tables itself. */
+const MANY = 30;
+
+beforeEach(() => {
+  vi.spyOn(console, "warn").mockImplementation(() => {});
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+/** The same bytes are in another blob if somebody else brings them. */
+const contentOf = (n: number, blobs = "old"): Content => chunked(`large ${n}`, [`${blobs}/${n}`]);
+const idOf = (n: number): ContentId => {
+  const { digest, size } = contentOf(n);
+  return { digest, size };
+};
+const pathOf = (n: number): string => `file ${String(n).padStart(4, "0")}`;
+const numbers = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
+const api = (branch: BranchStub): BranchApi => branch as unknown as BranchApi;
+
+/** Brings contents, and makes one commit of a file of each. Returns the versions. */
+async function write(
+  branch: BranchApi,
+  files: readonly { path: string; content: Content }[],
+): Promise<VersionName[]> {
+  const opened = await branch.openUpload({});
+  if (!opened.ok) throw new Error(opened.reason);
+  const { upload } = opened;
+  await branch.addContents({ upload, contents: files.map(({ content }) => content) });
+  const operations = files.map(({ path, content: { digest, size } }) => ({ put: path, digest, size }));
+  const version = committed(await branch.commit({ upload, operations })) ?? "";
+  return files.map(({ path }) => ({ path, version }));
+}
+
+/** A PUT as the gateway makes it: with its bytes in blobs of its own, whatever is there. */
+async function putAnew(branch: BranchApi, n: number): Promise<void> {
+  const opened = await branch.openUpload({});
+  if (!opened.ok) throw new Error(opened.reason);
+  const { upload } = opened;
+  committed(await branch.put({ path: pathOf(n), content: contentOf(n, "new"), attributes: {}, upload }));
+}
+
+function erase(bucket: string, versions: readonly VersionName[]) {
+  const address = parseBucketName(bucket);
+  if (!address) throw new Error(bucket);
+  const branches = (of: { repo: string; branch: string }) =>
+    env.BRANCH.getByName(`${of.branch}.${of.repo}`) as unknown as BranchApi;
+  return eraseThroughForks(branches, { address, versions, forks: { mayErase: () => true } });
+}
+
+interface Pinned {
+  readonly from: string;
+  readonly parent: BranchStub;
+  readonly bucket: string;
+  readonly branch: BranchStub;
+  /** The files that the fork made of its parent's bytes. */
+  readonly copies: readonly VersionName[];
+}
+
+/** A branch that has erased so many large files of which a fork has copies: pins alone keep their bytes. */
+async function pinned(files: number): Promise<Pinned> {
+  const from = freshBucket();
+  const parent = await freshBranch(from);
+  const versions = await write(
+    api(parent),
+    numbers(files).map((n) => ({ path: pathOf(n), content: contentOf(n) })),
+  );
+  const { bucket, branch } = await forkOf(from);
+  const operations = numbers(files).map((n) => ({ put: `copy/${n}`, ...idOf(n) }));
+  const version = committed(await branch.commit({ operations })) ?? "";
+  expect(await erase(from, versions)).toMatchObject({ ok: true });
+  const copies = operations.map(({ put }) => ({ path: put, version }));
+  expect(await pinsOf(parent)).toBe(files);
+  return { from, parent, bucket, branch, copies };
+}
+
+const count = (branch: BranchStub, what: string): Promise<number> =>
+  runInDurableObject(branch, (_, { storage: { sql } }) =>
+    Number(sql.exec(`SELECT count(*) AS n FROM ${what}`).one().n),
+  );
+const pinsOf = (branch: BranchStub) => count(branch, "pins");
+const unheard = (branch: BranchStub) => count(branch, "give_backs");
+
+/** The blobs of a file at HEAD. */
+async function blobsOf(branch: BranchStub, path: string): Promise<readonly string[]> {
+  const read = await branch.read({ path });
+  if (!read.ok || read.body.kind !== "chunks") throw new Error(`no chunks at ${path}`);
+  return read.body.chunks.map(({ blob }) => blob);
+}
+
+/** Everything was told: the parent has no bytes for the fork any more. */
+async function expectGivenBack({ parent, branch }: Pinned): Promise<void> {
+  await expect.poll(() => unheard(branch)).toBe(0);
+  expect(await pinsOf(parent)).toBe(0);
+  const left = async () => {
+    await atRest(branch, parent);
+    return await ledgerOf(parent);
+  };
+  // An alarm that rings by itself may go on behind.
+  await expect.poll(left).toMatchObject({ refs: [], blobs: [], condemned: [] });
+  expect(await rowsOf(branch)).toMatchObject({ lent: 0 });
+}
+
+describe("bytes that a fork has of its parent", () => {
+  test("and erases are its own once they are put again, before its alarm rings, too", async () => {
+    const world = await pinned(MANY);
+    const { branch, copies } = world;
+    await runInDurableObject(branch, async (object: BranchApi) => {
+      expect(await object.erase({ versions: copies })).toMatchObject({ ok: true });
+      for (const n of numbers(MANY).reverse()) await putAnew(object, n);
+    });
+    await expectGivenBack(world);
+    for (const n of numbers(MANY)) expect(await blobsOf(branch, pathOf(n))).toEqual([`new/${n}`]);
+    expect(await ledgerOf(branch)).toMatchObject({ condemned: [] });
+    await expectRefsRight(branch);
+  });
+
+  test.each<[string, (object: BranchApi) => Promise<void>]>([
+    [
+      "a reservation",
+      async (object) => {
+        const opened = await object.openUpload({});
+        if (!opened.ok) throw new Error(opened.reason);
+        expect(await object.reserve({ ...opened, contents: [idOf(MANY - 1)] })).toMatchObject({
+          missing: [idOf(MANY - 1)],
+        });
+      },
+    ],
+    [
+      "a commit by digest",
+      async (object) => {
+        const operations = [{ put: "by digest", ...idOf(MANY - 1) }];
+        expect(await object.commit({ operations })).toMatchObject({ ok: false });
+      },
+    ],
+    [
+      "an open commit",
+      async (object) => {
+        const opened = await object.startOpenCommit({ ttlMs: 60_000 });
+        if (!opened.ok) throw new Error(opened.reason);
+        const { openCommit } = opened;
+        const operations = [{ put: "staged", ...idOf(MANY - 1) }];
+        expect(await object.commit({ openCommit, operations })).toMatchObject({ ok: false });
+      },
+    ],
+  ])("and needs no more are not there for %s", async (_, use) => {
+    const world = await pinned(MANY);
+    await runInDurableObject(world.branch, async (object: BranchApi) => {
+      await object.erase({ versions: world.copies });
+      await use(object);
+    });
+    await expectGivenBack(world);
+  });
+
+  test("are pinned for an upload and an open commit, too, and given back when these end", async () => {
+    const from = freshBucket();
+    const parent = await freshBranch(from);
+    const versions = await write(
+      api(parent),
+      [0, 1].map((n) => ({ path: pathOf(n), content: contentOf(n) })),
+    );
+    const { branch, bucket } = await forkOf(from);
+    const opened = await branch.openUpload({});
+    if (!opened.ok) throw new Error(opened.reason);
+    const { upload } = opened;
+    await branch.reserve({ upload, contents: [idOf(0)] });
+    const openCommit = await startOpenCommit(branch);
+    await branch.commit({ openCommit, operations: [{ put: "staged", ...idOf(1) }] });
+    expect(await erase(from, versions)).toMatchObject({ ok: true, lentTo: [{ bucket }, { bucket }] });
+    expect(await pinsOf(parent)).toBe(2);
+    await branch.abortUpload({ upload });
+    await branch.abortOpenCommit({ openCommit });
+    await expectGivenBack({ from, parent, bucket, branch, copies: [] });
+  });
+
+  test("stay if one transaction lets go of them and keeps them again, and go at the end of the one that does not", async () => {
+    const { parent, branch } = await pinned(1);
+    await runInDurableObject(branch, (_, { storage }) => {
+      const ledger = new Ledger(storage);
+      expect(ledger.exists).toBe(true);
+      const { contents } = ledger;
+      const gen = ledger.live?.gen ?? 0;
+      const content = { ...idOf(0), gen };
+      ledger.transaction(() => {
+        contents.release(content);
+        contents.removeReleased(1);
+        contents.keep(content, 1);
+      });
+      expect(contents.has(content)).toBe(true);
+      expect(ledger.giveBacks.newest).toBe(0);
+      ledger.transaction(() => {
+        contents.releaseMany([[contentName(content), 1]], gen);
+        expect(contents.has(content)).toBe(true);
+      });
+      expect(contents.has(content)).toBe(false);
+      expect(ledger.giveBacks.oldest(gen, 5)).toEqual([{ ...idOf(0), number: 1 }]);
+      expect(() => ledger.transaction(() => contents.keep(content, 1))).toThrow("is not there");
+      const many = [[contentName(content), 1]] as const;
+      expect(() => ledger.transaction(() => contents.keepMany(many, gen))).toThrow("are not there");
+      // What a transaction did that came to nothing is not given back.
+      ledger.transaction(() => contents.add(contentOf(2), { gen, now: 1, named: 1 }));
+      storage.sql.exec("UPDATE contents SET lent = 1");
+      const undone = () =>
+        ledger.transaction(() => {
+          contents.release({ ...idOf(2), gen });
+          throw new Error("undone");
+        });
+      expect(undone).toThrow("undone");
+      expect(ledger.giveBacks.newest).toBe(1);
+      storage.sql.exec("UPDATE contents SET lent = 0");
+    });
+    await restarted(branch);
+    await branch.status();
+    await expect.poll(() => pinsOf(parent)).toBe(0);
+  });
+
+  test("and that an earlier release has left unkept go when the object first starts, and the parent is told", async () => {
+    const world = await pinned(2);
+    const { branch, parent } = world;
+    const left = (sql: SqlStorage) => {
+      // As it was: the rows stay, and nothing says that the parent is to hear of them.
+      sql.exec("DELETE FROM files WHERE path = 'copy/0' OR path = 'copy/1'");
+      sql.exec("UPDATE contents SET refs = 0 WHERE lent = 1");
+    };
+    await runInDurableObject(branch, (_, { storage: { sql } }) => left(sql));
+    await restarted(branch);
+    const refused = await runInDurableObject(branch, (object: BranchApi) =>
+      object.commit({ operations: [{ put: "revived", ...idOf(1) }] }),
+    );
+    expect(refused).toMatchObject({ ok: false });
+    await expect.poll(() => pinsOf(parent)).toBe(0);
+    await expectGivenBack(world);
+  });
+});
+
+describe("what a fork gives back", () => {
+  test("is told in calls of at most 1,000, and forgotten once the parent has heard", async () => {
+    const world = await pinned(1100);
+    const calls = vi.spyOn(LendCalls.prototype, "giveBack");
+    for (let from = 0; from < 1100; from += 1000) {
+      await world.branch.erase({ versions: world.copies.slice(from, from + 1000) });
+    }
+    await expectGivenBack(world);
+    const told = calls.mock.calls.map(([{ contents }]) => contents.length);
+    expect(Math.max(...told)).toBeLessThanOrEqual(1000);
+    expect(told.reduce((sum, one) => sum + one, 0)).toBe(1100);
+  });
+});
