@@ -77,6 +77,9 @@ try {
   });
   await demo({ executor: values.executor, endpoint: values.endpoint });
   say(`done: ${values.endpoint === undefined ? "gateway and runner" : "runner"} stopped, data removed`);
+  process.stdout.write(
+    `next: 'npm run dev' starts a gateway that stays, with a console in the browser; README.md goes on at "By hand"\n`,
+  );
 } catch (error) {
   const { text, exitCode } = reportFailure(error, { json: false });
   process.stderr.write(text);

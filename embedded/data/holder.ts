@@ -23,6 +23,7 @@ export function removeHolder(dataDir: string): void {
   rmSync(holderFile(dataDir), { force: true });
 }
 
-function holderFile(dataDir: string): string {
+/** The file that names it. */
+export function holderFile(dataDir: string): string {
   return join(dataDir, "gateway.json");
 }

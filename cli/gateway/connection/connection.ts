@@ -1,8 +1,7 @@
 import { statSync } from "node:fs";
 import { networkInterfaces } from "node:os";
-import { join } from "node:path";
-import { readHolder } from "../../../embedded/data/holder.ts";
-import { readRootKey } from "../../../embedded/data/keys.ts";
+import { holderFile, readHolder } from "../../../embedded/data/holder.ts";
+import { readRootKey, rootKeyFile } from "../../../embedded/data/keys.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { contextInUse, readContext } from "./contexts.ts";
@@ -213,7 +212,7 @@ function fromFolder(dataDir: string): Connection {
     throw new CliError(`${state}${start}`, { code: "NoGateway", exitCode: EXIT.unreachable });
   }
   const { endpoint } = holder;
-  return { ...key, endpoint, endpointSource: source, keySource: join(dataDir, "root-key.json") };
+  return { ...key, endpoint, endpointSource: source, keySource: rootKeyFile(dataDir) };
 }
 
 /**
@@ -221,10 +220,8 @@ function fromFolder(dataDir: string): Connection {
  * of this machine, or of whoever made the repository that was cloned. What one types would go to their gateway.
  */
 function fromFolderHere(): Connection | undefined {
-  const owner = statSync(DEFAULT_DATA, { throwIfNoEntry: false })?.uid;
-  if (owner === undefined || !(readRootKey(DEFAULT_DATA) ?? readHolder(DEFAULT_DATA))) return undefined;
-  if (owner !== process.getuid?.()) {
-    throw new PassedOver(`the folder ${DEFAULT_DATA} belongs to another user`);
+  if (!isOwn(rootKeyFile(DEFAULT_DATA)) || !isOwn(holderFile(DEFAULT_DATA))) {
+    throw new PassedOver(`the folder ${DEFAULT_DATA} has files of another user`);
   }
   const endpoint = readHolder(DEFAULT_DATA)?.endpoint;
   if (endpoint && !isHere(new URL(endpoint).hostname)) {
@@ -233,6 +230,12 @@ function fromFolderHere(): Connection | undefined {
   // Its gateway took the key from its environment, and so whoever calls has that or another one in theirs.
   if (!readRootKey(DEFAULT_DATA)) return undefined;
   return fromFolder(DEFAULT_DATA);
+}
+
+/** Nobody else can make a file of this user, whoever has the folder. A file that is not there is nobody's. */
+function isOwn(file: string): boolean {
+  const owner = statSync(file, { throwIfNoEntry: false })?.uid;
+  return owner === undefined || owner === process.getuid?.();
 }
 
 /** Whether a host is this machine. Names other than localhost are not looked up: who answers may change. */

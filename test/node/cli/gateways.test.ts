@@ -154,10 +154,11 @@ describe("the gateway that a command talks to", () => {
     "is not one of another user, whose folder one stands in",
     async () => {
       const cwd = folderWith({ endpoint: one.variables.SLUICE_ENDPOINT });
-      chownSync(join(cwd, ".sluice"), 65534, 65534);
+      for (const path of ["", "root-key.json", "gateway.json"])
+        chownSync(join(cwd, ".sluice", path), 65534, 65534);
       const { code, stderr } = await sluice(["ls"], { cwd });
       expect(code).toBe(1);
-      expect(stderr).toContain("the folder .sluice belongs to another user");
+      expect(stderr).toContain("the folder .sluice has files of another user");
     },
   );
 
