@@ -1,13 +1,19 @@
 import { z } from "zod";
-import { CommitId } from "./commits.ts";
+import { boundNote, CommitId, NOTE_FIELDS } from "./commits.ts";
 import { Digest, InlineContent } from "./content.ts";
 import { list } from "./errors.ts";
-import { TagName } from "./names.ts";
+import { Attributes } from "./files.ts";
+import { isUlid, Name, TagName } from "./names.ts";
+import { PATH_FAULT_TEXT, pathFault } from "./paths.ts";
 import { BranchWriter } from "./repos.ts";
 
 /*
  * A branch with its history, as it goes from one gateway to another. It travels in pages, which are the same on the wire
  * and in the file of an archive: its head, then its commits, tags and files. Numbers of commits (`seq`) count from 1.
+ *
+ * An export is read as it comes: whatever a branch has by now, it can be kept. What an import brings may have been written by
+ * anybody, so each row must be one that a gateway could have written (the schemas that are called sound), and the rows must
+ * fit together (archive-rules.ts).
  */
 
 /** Most commits, tags and rows of files in one page. */
@@ -20,6 +26,12 @@ export const ARCHIVE_PAGE_BYTES = 1024 * 1024;
 export const EXPORT_LEASE_MS = 10 * 60 * 1000;
 /** An import to which nothing comes for so long is given up; milliseconds. */
 export const IMPORT_LEASE_MS = 24 * 60 * 60 * 1000;
+
+/**
+ * The most that the number of a commit, or a count of rows, may be in an import. A branch goes on from there: numbers that
+ * are no longer exact would end it.
+ */
+export const MAX_IMPORTED = 2 ** 48;
 
 const Seq = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
 const Millis = z.int().nonnegative().max(Number.MAX_SAFE_INTEGER);
@@ -53,6 +65,15 @@ const ArchivedSettings = z.object({
   lifecycle: z.json().nullable().default(null),
 });
 
+/** That a branch came out of an archive, or a part of it. */
+const ArchivedImport = z.object({
+  /** When, in milliseconds since 1970, and the access key that did it; null: that was not written down yet. */
+  at: Millis,
+  by: z.string().nullable(),
+  /** Its commits up to this number came so; those behind it were made at the gateway. */
+  head: Count,
+});
+
 /** The first page: what the branch is, and where it stands. */
 export const ArchivedBranch = z.object({
   name: z.string(),
@@ -62,6 +83,8 @@ export const ArchivedBranch = z.object({
   head: Count,
   /** Commits before this one are kept only if a tag names them. */
   floor: Count.default(0),
+  /** Null: it was made at the gateway that it was exported from, as far as that knows. */
+  imported: ArchivedImport.nullable().default(null),
   settings: ArchivedSettings,
 });
 export type ArchivedBranch = z.infer<typeof ArchivedBranch>;
@@ -128,6 +151,125 @@ export const FilesPage = z.object({
 });
 export type FilesPage = z.infer<typeof FilesPage>;
 
+/*
+ * What an import takes: rows that a gateway could have written.
+ */
+
+/** A text as it stands in headers of answers, and in a line of a terminal. */
+const Line = z
+  .string()
+  .regex(/^[^\u0000-\u0008\u000a-\u001f\u007f]*$/, { error: "must not hold control characters" })
+  .refine((text) => text.isWellFormed(), { error: "must be valid Unicode" });
+const KeyId = Line.min(1).max(128);
+const JobId = z.string().regex(/^[0-9A-Za-z_-]{1,64}$/, { error: "must be the id of a job" });
+const SoundSeq = Seq.max(MAX_IMPORTED);
+const SoundCount = Count.max(MAX_IMPORTED);
+const SoundCommitId = CommitId.refine(isUlid, { error: "must be a ULID" });
+const SoundPath = z.string().superRefine((path, context) => {
+  const fault = pathFault(path);
+  if (fault) context.addIssue({ code: "custom", message: PATH_FAULT_TEXT[fault] });
+});
+
+/** A text that is the JSON of what a schema takes. The first problem is named by its place in that. */
+function jsonOf(schema: z.ZodType, { most }: { readonly most: number }) {
+  return z
+    .string()
+    .max(most)
+    .superRefine((text, context) => {
+      const [issue] = problemsOf(text, schema);
+      if (issue) context.addIssue({ code: "custom", path: [...issue.path], message: issue.message });
+    });
+}
+
+function problemsOf(text: string, schema: z.ZodType): readonly Pick<z.core.$ZodIssue, "path" | "message">[] {
+  try {
+    return schema.safeParse(JSON.parse(text)).error?.issues ?? [];
+  } catch {
+    return [{ path: [], message: "must be JSON" }];
+  }
+}
+
+/** What was said of a commit, or who took that out (worker/branch/tree/note.ts writes both). */
+const SoundNote = z.record(z.string(), z.unknown()).superRefine((note, context) => {
+  const { error } = ("redacted" in note ? RedactedNote : SaidNote).safeParse(note);
+  for (const { path, message } of error?.issues ?? []) context.addIssue({ code: "custom", path: [...path], message });
+});
+const SaidNote = z.strictObject(NOTE_FIELDS).superRefine(boundNote);
+const RedactedNote = z.strictObject({ redacted: z.strictObject({ at: Millis, by: KeyId }) });
+
+/** The newest version of each pipeline that a commit descends from, by the pipeline's uid. */
+const SoundLineage = z.record(JobId, SoundCount);
+
+const SoundCommit = z.tuple([
+  SoundSeq,
+  SoundCommitId,
+  Millis,
+  SoundCount,
+  SoundCount,
+  JobId.nullable(),
+  KeyId.nullable(),
+  jsonOf(SoundNote, { most: 16_384 }).nullable(),
+  jsonOf(SoundLineage, { most: 65_536 }).nullable(),
+  z.union([z.literal(0), z.literal(1)]),
+]);
+
+const SoundTag = z.tuple([TagName, SoundCommitId, Millis]);
+
+/** Base64, behind which a checksum of parts says how many there are. */
+const ChecksumValue = z
+  .string()
+  .max(128)
+  .regex(/^[A-Za-z0-9+/]+=*(-[0-9]+)?$/, { error: "must be a checksum in base64" });
+/** Sizes of parts, and how many follow each other of each. */
+const RUNS = z.array(z.tuple([z.int().nonnegative(), z.int().min(1).max(10_000)])).max(10_000);
+/** What a row of files keeps beside its content: what a client gave, and what an upload in parts left. */
+export const ArchivedAttributes = Attributes.extend({
+  checksum: z
+    .strictObject({
+      algorithm: z.enum(["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"]),
+      type: z.enum(["FULL_OBJECT", "COMPOSITE"]),
+      value: ChecksumValue,
+    })
+    .optional(),
+  parts: z.strictObject({ sizes: RUNS, checksums: z.array(ChecksumValue).max(10_000).optional() }).optional(),
+});
+
+const SoundFile = z.tuple([
+  SoundPath,
+  SoundSeq,
+  SoundSeq.nullable(),
+  Digest,
+  z.int().nonnegative(),
+  jsonOf(ArchivedAttributes, { most: 1_000_000 }).nullable(),
+  MoreOfFile.extend({ version: SoundSeq.optional() }).nullable(),
+]);
+
+/** Where there may be one `*`. */
+const Pattern = Line.min(1).refine((text) => text.split("*").length <= 2, {
+  error: "must have one '*' at most",
+});
+const SoundCorsRule = CorsRule.extend({
+  id: Line.max(255).optional(),
+  origins: z.array(Pattern.max(2048)).min(1).max(100),
+  methods: z
+    .array(z.enum(["GET", "PUT", "HEAD", "POST", "DELETE"], { error: "must be a method of HTTP" }))
+    .min(1)
+    .max(10),
+  headers: z.array(Token.max(1024).and(Pattern)).max(100),
+  maxAgeSeconds: z.int().nonnegative().max(999_999_999).optional(),
+});
+/** What the branch is set to, of that what an import sets. */
+const SoundBranch = ArchivedBranch.omit({ name: true }).extend({
+  head: SoundCount,
+  floor: SoundCount.default(0),
+  settings: ArchivedSettings.extend({ cors: z.array(SoundCorsRule).max(100).nullable() }),
+});
+
+export const SoundCommits = z.object({ commits: list(SoundCommit).max(MAX_ARCHIVE_COMMITS) });
+export const SoundTags = z.object({ tags: list(SoundTag).max(MAX_ARCHIVE_TAGS) });
+export const SoundFiles = FilesPage.extend({ files: list(SoundFile).max(MAX_ARCHIVE_FILES) });
+export const SoundHead = SoundBranch.extend({ name: Name });
+
 /** Where a walk over the rows of files stands: at the row of this path that came with this commit. */
 export const FilePlace = z.strictObject({ path: z.string().max(1024), born: Count });
 export type FilePlace = z.infer<typeof FilePlace>;
@@ -153,7 +295,7 @@ export type ExportedFiles = z.infer<typeof ExportedFiles>;
 export const BeginImport = z.strictObject({
   /** Names the archive's branch: an import of another archive does not go on with this one. */
   archive: z.string().regex(/^[0-9a-f]{64}$/, { error: "must be 64 lower-case hex digits" }),
-  branch: ArchivedBranch.omit({ name: true }),
+  branch: SoundBranch,
 });
 export type BeginImport = z.infer<typeof BeginImport>;
 
@@ -176,9 +318,9 @@ export const ImportBegun = z.object({
 export type ImportBegun = z.infer<typeof ImportBegun>;
 
 /** `POST …/imports/{import}/commits`, `…/tags` and `…/files`: the next page. One that is there already changes nothing. */
-export const ImportCommits = z.strictObject({ after: Count, ...CommitsPage.shape });
-export const ImportTags = z.strictObject({ after: z.string(), ...TagsPage.shape });
-export const ImportFiles = z.strictObject({ after: FilePlace, ...FilesPage.shape });
+export const ImportCommits = z.strictObject({ after: Count, ...SoundCommits.shape });
+export const ImportTags = z.strictObject({ after: z.string(), ...SoundTags.shape });
+export const ImportFiles = z.strictObject({ after: FilePlace, ...SoundFiles.shape });
 export const ImportedPage = z.object({ progress: ImportProgress });
 export type ImportedPage = z.infer<typeof ImportedPage>;
 

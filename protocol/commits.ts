@@ -71,6 +71,8 @@ const NOTED = {
   meta: z.record(z.string(), z.string()).default({}),
   /** The message and the metadata were taken out; absent: they are as they were given. */
   redacted: Redaction.optional(),
+  /** It came out of an archive: its key, its job, its time and what is said of it are what that says. Absent: it was made here. */
+  imported: z.literal(true).optional(),
 };
 
 /** A commit as it is listed. */

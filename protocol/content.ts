@@ -3,6 +3,9 @@ import { z } from "zod";
 /** Content up to this size lives in its branch's own rows, which saves a small file the round trip to the blob store. */
 export const INLINE_LIMIT_BYTES = 4096;
 
+/** SHA-256 of nothing: what an empty content, and an empty directory, has for a digest. */
+export const EMPTY_DIGEST = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
 export const Digest = z.string().regex(/^[0-9a-f]{64}$/, { error: "must be 64 lower-case hex digits" });
 
 /** What a content is: its tree hash (see digest.ts) and its size in bytes. The hash alone is not unique. */

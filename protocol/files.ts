@@ -20,7 +20,8 @@ export const MAX_LIST_ENTRIES = 1000;
 /** What an answer can carry as the value of a header (RFC 9110 §5.5). */
 const HeaderText = z
   .string()
-  .regex(/^[^\u0000-\u0008\u000a-\u001f\u007f]*$/, { error: "must not hold control characters" });
+  .regex(/^[^\u0000-\u0008\u000a-\u001f\u007f]*$/, { error: "must not hold control characters" })
+  .refine((text) => text.isWellFormed(), { error: "must be valid Unicode" });
 /** What can stand behind `x-amz-meta-` in the name of a header (RFC 9110 §5.6.2). */
 const MetadataName = z
   .string()

@@ -144,6 +144,11 @@ export const BranchDetail = z.object({
   head: z.string().nullable(),
   /** What it was made from; null if from nothing. `commit` is null if the other branch had none. */
   from: z.object({ repo: z.string(), branch: z.string(), commit: z.string().nullable() }).nullable(),
+  /**
+   * When it came out of an archive, in milliseconds since 1970, and the access key that imported it, if that is known; null: it
+   * did not. Absent: the gateway is of a release that does not tell.
+   */
+  imported: z.object({ at: z.int(), by: z.string().nullable() }).nullable().optional(),
   /** Null: it can be read. */
   forking: Forking.nullable(),
   /** Null: all of its history stays. Absent: the gateway is of a release that gives nothing back. */

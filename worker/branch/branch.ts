@@ -199,11 +199,15 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     const fork = exists ? forks.present() : undefined;
     const shown = fork && fork.state !== "asked" ? shownFork(fork) : null;
     if (live) {
-      const { keep } = this.#ledger.settings.of(live.gen);
-      return { ok: true, uid: live.uid, createdAt: live.createdAt, head: live.head.id, keep, fork: shown };
+      const { uid, createdAt, gen, head } = live;
+      const { keep } = this.#ledger.settings.of(gen);
+      const { at, by = null } = this.#ledger.imports.of(uid) ?? {};
+      const imported = at === undefined ? null : { at, by };
+      return { ok: true, uid, createdAt, head: head.id, keep, fork: shown, imported };
     }
     if (!shown) return refused("no-such-branch");
-    return { ok: true, uid: shown.uid, createdAt: shown.createdAt, head: null, keep: null, fork: shown };
+    const { uid, createdAt } = shown;
+    return { ok: true, uid, createdAt, head: null, keep: null, fork: shown, imported: null };
   }
 
   async addRoot(request: Contract.RequestOf<"addRoot">) {

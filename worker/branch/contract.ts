@@ -127,6 +127,8 @@ export interface BranchApi {
   finishImport(request: {
     import: string;
     counts: { readonly commits: number; readonly tags: number; readonly files: number };
+    /** The access key that it is for: the branch tells by whom it was imported. Absent: a release before asks. */
+    key?: string;
   }): Promise<
     | { readonly ok: true; readonly head: string | null }
     | ImportRefused
@@ -697,10 +699,21 @@ interface ExportBegun {
     readonly head: number;
     /** Commits before this one are kept only if something names them. */
     readonly floor: number;
+    /** Null: it did not come out of an archive. */
+    readonly imported: Imported | null;
     readonly settings: Omit<BranchSettings, "ok">;
   };
   /** Rows of files that were ever written. */
   readonly rows: number;
+}
+/** How a branch came out of an archive. */
+export interface Imported {
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** The access key that had it do so; null: a release before did not write that down. */
+  readonly by: string | null;
+  /** Commits up to this number came so. */
+  readonly head: number;
 }
 /** What a branch is set to when it comes out of an archive: nothing that deletes by itself. */
 export type ImportSettings = Pick<BranchSettings, "public" | "cors" | "writer" | "modified">;
@@ -776,6 +789,8 @@ export interface BranchInspection {
   /** The newest commit; null if there is none. */
   readonly head: string | null;
   readonly fork: ShownFork | null;
+  /** When it came out of an archive, and the access key that had it do so, if that is known; null: it did not. */
+  readonly imported: { readonly at: number; readonly by: string | null } | null;
 }
 interface RootAdded {
   readonly ok: true;
@@ -1337,6 +1352,8 @@ export interface CommitEntry {
   readonly origin: string | null;
   /** Absent: a job made it, or a release that kept none. */
   readonly note?: CommitNote;
+  /** It came out of an archive: what it says of itself is what that said. */
+  readonly imported?: true;
   /** Files that it wrote, and files that it replaced or deleted. */
   readonly changes: { readonly written: number; readonly ended: number };
 }

@@ -33,13 +33,13 @@ describe("an import", () => {
     };
     const checksum = { algorithm: "CRC32", type: "COMPOSITE", value: "AAAAAA==-2" };
     const parts = { sizes: [[1, 1]], checksums: ["AAAAAA=="] };
-    for (const wrong of [
-      { checksum: { ...checksum, value: "AAAAAA==\n" }, parts },
-      { checksum, parts: { ...parts, checksums: ["\u2603"] } },
-    ]) {
+    for (const [wrong, path] of [
+      [{ checksum: { ...checksum, value: "AAAAAA==\n" }, parts }, "checksum.value"],
+      [{ checksum, parts: { ...parts, checksums: ["\u2603"] } }, "parts.checksums[0]"],
+    ] as const) {
       const error = await failed(`${pages}/files`, { body: page(wrong) });
       expect(error).toMatchObject({ status: 400, code: "InvalidRequest" });
-      expect(paths(error)).toEqual(["files[0][5]"]);
+      expect(paths(error)).toEqual([`files[0][5].${path}`]);
     }
     await good(`${pages}/files`, { body: page({ checksum, parts }) });
   });

@@ -2,10 +2,9 @@
 import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ArchivedCommit, ArchivedFile, ArchivedTag, MoreOfFile } from "../../../protocol/archives.ts";
-import { contentName } from "../../../protocol/content.ts";
+import { contentName, EMPTY_DIGEST } from "../../../protocol/content.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type { AnswerOf, ArchivedBytes, BranchApi } from "../../../worker/branch/contract.ts";
-import { EMPTY_DIGEST } from "../../../worker/branch/tree/file-store.ts";
 import { openCatalogue } from "../../../worker/catalogue/catalogue.ts";
 import { Sql } from "../../../worker/sqlite/sql.ts";
 import { atRest, entriesOf, forkOf, rowsOf as forkRowsOf } from "./fork-support.ts";
@@ -269,10 +268,16 @@ async function versionsOf(branch: BranchStub): Promise<unknown[]> {
   );
 }
 
-/** All that anybody can read of a branch. */
-async function allOf(branch: BranchStub, tags: readonly string[]): Promise<unknown> {
+/** The commits of a branch, but that they came out of an archive. */
+async function logOf(branch: BranchStub) {
   const log = await branch.commits({ limit: 1000 });
   if (!log.ok) throw new Error(log.reason);
+  return { ...log, commits: log.commits.map(({ imported: _, ...entry }) => entry) };
+}
+
+/** All that anybody can read of a branch, but that its commits came out of an archive. */
+async function allOf(branch: BranchStub, tags: readonly string[]): Promise<unknown> {
+  const log = await logOf(branch);
   const trees: Record<string, unknown> = {};
   for (const { id } of log.commits) {
     trees[id] = [];
@@ -407,7 +412,7 @@ describe("a branch out of an archive", () => {
         }),
       ),
       versions: await which.listVersions({ prefix: "", limit: 1000 }),
-      log: await which.commits({ limit: 100 }),
+      log: await logOf(which),
     });
     expect(await seen(copy)).toEqual(await seen(branch));
     expect(await seen(copy)).toMatchObject({ readable: { 0: "no-such-version", 2: "no-such-version" } });
@@ -599,8 +604,6 @@ describe("a branch out of an archive", () => {
       [first, ...changed({ 2: 1 })],
       [first, ...changed({ 1: first[1] })],
       [first, ...changed({ 3: 0 })],
-      changed({ 7: "{" }),
-      changed({ 8: "[]" }),
     ]) {
       const answer = await branch.importCommits({ import: id, after: 0, commits });
       expect(answer, JSON.stringify(commits)).toMatchObject(
@@ -622,13 +625,12 @@ describe("a branch out of an archive", () => {
     await branch.importCommits({ import: id, after: 0, commits: all.commits });
     expect(
       await branch.importTags({ import: id, after: "", tags: [["x", "01ARZ3NDEKTSV4RRFFQ69G5FAV", 1]] }),
-    ).toMatchObject(bad("tags[0]"));
+    ).toMatchObject(bad("tags[0][1]"));
     for (const some of [
       [{ path: "b" }, { path: "a" }],
       [{ born: 1 }, { born: 2 }],
       [{ born: all.branch.head + 1 }],
       [{ born: 2, died: 2 }],
-      [{ path: "a//b" }],
       [{ path: "dir/" }],
       [{ born: 2, more: { version: 2 } }],
       [{ born: 2, more: { version: all.branch.head + 1 } }],

@@ -1,6 +1,6 @@
 import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, test, vi } from "vitest";
-import { contentName } from "../../../protocol/content.ts";
+import { contentName, EMPTY_DIGEST } from "../../../protocol/content.ts";
 import type {
   AnswerOf,
   BranchApi,
@@ -10,7 +10,7 @@ import type {
 } from "../../../worker/branch/contract.ts";
 import { blockedAtHead, withoutConflicts } from "../../../worker/branch/erasures/in-the-way.ts";
 import { ContentStore } from "../../../worker/branch/tree/content-store.ts";
-import { EMPTY_DIGEST, FileStore } from "../../../worker/branch/tree/file-store.ts";
+import { FileStore } from "../../../worker/branch/tree/file-store.ts";
 import { ReadCache } from "../../../worker/branch/tree/read-cache.ts";
 import { Sql } from "../../../worker/sqlite/sql.ts";
 import { transaction } from "../../../worker/sqlite/transaction.ts";

@@ -1,5 +1,6 @@
-import { z } from "zod";
+import type { z } from "zod";
 import {
+  type ArchivedAttributes,
   BeginImport,
   FinishImport,
   type ImportBegun,
@@ -9,15 +10,15 @@ import {
   type ImportFinished,
   ImportTags,
 } from "../../../protocol/archives.ts";
-import { Attributes, PART_BYTES } from "../../../protocol/files.ts";
+import type { Issue } from "../../../protocol/errors.ts";
+import { PART_BYTES } from "../../../protocol/files.ts";
 import { bucketName } from "../../../protocol/names.ts";
 import type { AnswerOf, StoredAttributes } from "../../branch/contract.ts";
-import { CHECKSUM_ALGORITHMS } from "../../core/checksums.ts";
 import { permits } from "../../core/permissions.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, noQuery } from "../request/api-request.ts";
-import { invalidField } from "../request/issues.ts";
+import { issuesOf } from "../request/issues.ts";
 import { readJson } from "../request/read-json.ts";
 import { inlineContent } from "../uploads.ts";
 
@@ -30,7 +31,7 @@ import { inlineContent } from "../uploads.ts";
 export async function beginImport(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch } = branchInPath(asked);
-  const wish = await readJson(asked, BeginImport);
+  const wish = await readPage(asked, BeginImport);
   const begun = await branch.beginImport({ ...wish, branch: { ...wish.branch, settings: settingsOf(wish) } });
   if (!begun.ok) throw importError(begun, asked);
   const { ok: _, ...answer } = begun;
@@ -52,7 +53,7 @@ function settingsOf({ branch: { settings } }: BeginImport) {
 export async function importCommits(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch } = branchInPath(asked);
-  const { after, commits } = await readJson(asked, ImportCommits);
+  const { after, commits } = await readPage(asked, ImportCommits);
   return progressOf(await branch.importCommits({ import: importIn(asked), after, commits }), asked);
 }
 
@@ -60,7 +61,7 @@ export async function importCommits(asked: ApiRequest): Promise<Response> {
 export async function importTags(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch } = branchInPath(asked);
-  const { after, tags } = await readJson(asked, ImportTags);
+  const { after, tags } = await readPage(asked, ImportTags);
   return progressOf(await branch.importTags({ import: importIn(asked), after, tags }), asked);
 }
 
@@ -68,13 +69,13 @@ export async function importTags(asked: ApiRequest): Promise<Response> {
 export async function importFiles(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch } = branchInPath(asked);
-  const { after, files, contents } = await readJson(asked, ImportFiles);
+  const { after, files, contents } = await readPage(asked, ImportFiles);
   const imported = await branch.importFiles({
     import: importIn(asked),
     after,
-    files: files.map(([path, born, died, digest, size, attributes, more], index) => ({
+    files: files.map(([path, born, died, digest, size, attributes, more]) => ({
       ...{ path, born, died, digest, size, more },
-      attributes: attributesOf(attributes, `files[${index}]`),
+      attributes: attributesOf(attributes),
     })),
     contents: contents.map((content, index) => {
       const { digest, size, body } = inlineContent(content, `contents[${index}]`);
@@ -89,7 +90,8 @@ export async function finishImport(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch } = branchInPath(asked);
   const { counts } = await readJson(asked, FinishImport);
-  const finished = await branch.finishImport({ import: importIn(asked), counts });
+  const { keyId: key } = asked.caller;
+  const finished = await branch.finishImport({ import: importIn(asked), counts, key });
   asked.context.openBranches.forget();
   if (!finished.ok) throw importError(finished, asked);
   return Response.json({ branch: address.branch, head: finished.head } satisfies ImportFinished);
@@ -129,10 +131,7 @@ function importError(refusal: Refusal, asked: ApiRequest): ApiError {
       );
     case "bad-archive": {
       const { path, message } = refusal;
-      const issues = [{ path, message }];
-      return new ApiError("InvalidRequest", `The archive does not fit together: ${path} ${message}`, {
-        issues,
-      });
+      return badArchive([{ path, message }]);
     }
     case "no-such-import":
       return new ApiError(
@@ -155,30 +154,37 @@ function followers(pipelines: readonly string[], { caller }: Pick<ApiRequest, "c
   return [...known.map((name) => `'${name}'`), ...(left > 0 ? [`${left} in other repos`] : [])].join(", ");
 }
 
-const RUNS = z.array(z.tuple([z.int().nonnegative(), z.int().min(1)])).max(10_000);
-/** In base64, behind which a checksum of parts says how many there are: it goes into a header of answers. */
-const ChecksumValue = z
-  .string()
-  .max(128)
-  .regex(/^[A-Za-z0-9+/]+=*(-[0-9]+)?$/);
-/** What a row of files keeps beside its content. */
-const ArchivedAttributes = Attributes.extend({
-  checksum: z
-    .strictObject({
-      algorithm: z.enum(CHECKSUM_ALGORITHMS),
-      type: z.enum(["FULL_OBJECT", "COMPOSITE"]),
-      value: ChecksumValue,
-    })
-    .optional(),
-  parts: z.strictObject({ sizes: RUNS, checksums: z.array(ChecksumValue).max(10_000).optional() }).optional(),
-});
+/** A page as a gateway could have written it. Each refusal names the field, what stands there, and what to do. */
+async function readPage<Schema extends z.ZodType>(
+  asked: ApiRequest,
+  schema: Schema,
+): Promise<z.infer<Schema>> {
+  const submitted = await asked.json();
+  const parsed = schema.safeParse(submitted);
+  if (parsed.success) return parsed.data;
+  const advice = { submitted, field: () => undefined, value: (_: unknown, held: unknown) => itIs(held) };
+  throw badArchive(issuesOf(parsed.error, schema, advice));
+}
 
-function attributesOf(text: string | null, path: string): StoredAttributes {
-  if (text === null) return {};
-  try {
-    // Optional fields of zod may be there and undefined: what was JSON has none of those.
-    return ArchivedAttributes.parse(JSON.parse(text)) as StoredAttributes;
-  } catch {
-    throw invalidField(`${path}[5]`, "has attributes that can't be read");
-  }
+/** A value is repeated in a refusal up to so many characters. */
+const MAX_SHOWN_CHARACTERS = 100;
+
+function itIs(held: unknown): string | undefined {
+  if (held === undefined) return undefined;
+  const text = JSON.stringify(held);
+  return `it is ${text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text}`;
+}
+
+function badArchive(issues: readonly Issue[]): ApiError {
+  const [{ path, message } = { path: "", message: "" }] = issues;
+  return new ApiError(
+    "InvalidRequest",
+    `No gateway wrote the archive so: ${path} ${message}. It was altered or is damaged: export the repo again, or import an archive that is as it was written.`,
+    { issues },
+  );
+}
+
+function attributesOf(text: string | null): StoredAttributes {
+  // Optional fields of zod may be there and undefined: what was JSON has none of those.
+  return text === null ? {} : (JSON.parse(text) as z.infer<typeof ArchivedAttributes> as StoredAttributes);
 }

@@ -72,13 +72,14 @@ const DiffQuery = z.strictObject({
 export async function diffCommit(asked: ApiRequest): Promise<Response> {
   const { from: asFrom, after, limit } = readQuery(asked, DiffQuery);
   const { address, branch } = branchInPath(asked);
-  const { id: to, parent, origin: job, note } = await commitInPath(asked);
+  const entry = await commitInPath(asked);
+  const { id: to, parent, origin: job } = entry;
   const from = asFrom ?? parent;
   const diff = await branch.diff({ from, to, after, limit });
   if (!diff.ok) throw branchError(diff, address);
   const changes = diff.changes.map(changeOf);
   return Response.json({
-    ...{ from, to, job, ...noted(note) },
+    ...{ from, to, job, ...noted(entry) },
     ...{ changes, next: diff.next },
   } satisfies DiffPage);
 }
@@ -101,14 +102,17 @@ async function jobOf({ caller, context, params }: ApiRequest, id: string): Promi
   return job && permits(caller.scope, { permission: "read", repo: job.pipeline }) ? job : null;
 }
 
-function shown({ id, parent, createdAt, origin, note, changes }: CommitEntry): Commit {
-  return { id, parent, createdAt, job: origin, ...noted(note), changes };
+function shown({ id, parent, createdAt, origin, changes, ...entry }: CommitEntry): Commit {
+  return { id, parent, createdAt, job: origin, ...noted(entry), changes };
 }
 
-/** What was said of a commit, as the API tells it. */
-export function noted(note: CommitNote = {}): Pick<Commit, "key" | "message" | "meta" | "redacted"> {
+/** What was said of a commit, and whether an archive says it, as the API tells it. */
+export function noted({
+  note = {},
+  imported,
+}: Pick<CommitEntry, "note" | "imported">): Pick<Commit, "key" | "message" | "meta" | "redacted" | "imported"> {
   const { key = null, message = null, meta, redacted } = note;
-  return { key, message, meta: { ...meta }, ...(redacted && { redacted }) };
+  return { key, message, meta: { ...meta }, ...(redacted && { redacted }), ...(imported && { imported }) };
 }
 
 /** A difference as the API tells it. */

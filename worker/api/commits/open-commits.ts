@@ -64,7 +64,7 @@ export async function listOpenCommits(asked: ApiRequest): Promise<Response> {
   if (!list.ok) throw branchError(list, address);
   const sessions = list.openCommits.map(({ openCommit, state, operations, openedAt, due, commit, note }) => ({
     ...{ session: openCommit, bucket: viewBucket({ ...address, view: openCommit }), state, operations },
-    ...{ openedAt, dueAt: due, commit, ...noted(note) },
+    ...{ openedAt, dueAt: due, commit, ...noted({ ...(note && { note }) }) },
   }));
   const next = list.next === null ? null : String(list.next);
   return Response.json({ sessions, next } satisfies SessionPage);

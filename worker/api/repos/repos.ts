@@ -239,11 +239,12 @@ async function detailOf(
 ): Promise<BranchDetail> {
   const found = await branch.inspect();
   if (!found.ok) throw branchError(found, address);
-  const { createdAt, head, keep } = found;
+  const { createdAt, head, keep, imported } = found;
   return {
     name: address.branch,
     createdAt,
     head,
+    imported,
     keep,
     ...sourceOf(found),
     ...(await settingsOf(branch)),

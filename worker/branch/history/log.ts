@@ -5,7 +5,7 @@ import { IS_NAMED } from "../retention/name-store.ts";
 import type { Live } from "../tree/generation-store.ts";
 import { noteOfCommit } from "../tree/note.ts";
 
-type LogStores = KeptStores & Pick<Ledger, "live" | "sql">;
+type LogStores = KeptStores & Pick<Ledger, "live" | "sql" | "imports">;
 type NotThere = Refused<"no-such-branch" | "no-such-version">;
 
 /** Commits of the live generation, the newest first, those before `after`. */
@@ -43,7 +43,7 @@ function beforeOf(ledger: LogStores, { live, id }: { live: Live; id: string }): 
 
 /** The columns of an entry, of a commit that the query has as `named`. Its parent stays for the counts, if for nothing else. */
 const ENTRY = `
-  SELECT named.id AS id, named.created_at AS createdAt, named.births - ifnull(parent.births, 0) AS written,
+  SELECT named.seq AS seq, named.id AS id, named.created_at AS createdAt, named.births - ifnull(parent.births, 0) AS written,
     named.deaths - ifnull(parent.deaths, 0) AS ended, named.origin AS origin, key_id AS "key", named.note AS said,
     parent.id AS parent`;
 const PARENT = `
@@ -63,6 +63,7 @@ const HELD = `${ENTRY} FROM held CROSS JOIN commits AS named ON named.gen = held
   WHERE held.gen = ?1 AND held.seq >= ?2 AND held.seq < ?3 AND ${IS_NAMED} ORDER BY held.seq DESC LIMIT ?4`;
 
 interface LogRow {
+  readonly seq: number;
   readonly id: string;
   readonly createdAt: number;
   readonly written: number;
@@ -75,8 +76,8 @@ interface LogRow {
 
 /** Those of the range that is kept, then the single ones below it. */
 function entriesBefore(
-  { sql, horizons }: Pick<Ledger, "sql" | "horizons">,
-  { live: { gen }, before, limit }: { live: Live; before: number; limit: number },
+  { sql, horizons, imports }: Pick<Ledger, "sql" | "horizons" | "imports">,
+  { live: { gen, uid }, before, limit }: { live: Live; before: number; limit: number },
 ): CommitEntry[] {
   const { floor, marked } = horizons.get(gen);
   const rows: LogRow[] = [];
@@ -88,9 +89,14 @@ function entriesBefore(
     const room = limit - rows.length;
     if (room > 0 && first < end) rows.push(...sql.query<LogRow>(text, [gen, first, end, room]));
   }
-  return rows.map(({ id, parent, createdAt, origin, written, ended, ...row }) => {
+  const importedTo = rows.length === 0 ? 0 : (imports.of(uid)?.head ?? 0);
+  return rows.map(({ seq, id, parent, createdAt, origin, written, ended, ...row }) => {
     const note = noteOfCommit(row);
-    return { id, parent, createdAt, origin, changes: { written, ended }, ...(note && { note }) };
+    return {
+      ...{ id, parent, createdAt, origin, changes: { written, ended } },
+      ...(note && { note }),
+      ...(seq <= importedTo && { imported: true }),
+    };
   });
 }
 

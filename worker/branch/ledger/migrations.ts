@@ -597,4 +597,9 @@ export const MIGRATIONS: readonly string[] = [
   -- The highest number of a give-back of that fork that came here.
   ALTER TABLE roots ADD COLUMN given INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  -- When it became the branch, and the access key that had it do so; null if an earlier release did.
+  ALTER TABLE imports ADD COLUMN made_at INTEGER;
+  ALTER TABLE imports ADD COLUMN made_by TEXT;
+  `,
 ];

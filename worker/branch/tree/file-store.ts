@@ -4,9 +4,6 @@ import type { Position } from "./commit-store.ts";
 import { directoryOf, justAfter, rangeOf, subtree } from "./path-ranges.ts";
 import type { ReadCache } from "./read-cache.ts";
 
-/** SHA-256 of nothing: what an empty directory has for a digest. */
-export const EMPTY_DIGEST = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-
 /** The kind of a row of `files`, by its number. Hollow rows, which erasures leave (erasures/erase.ts), have another. */
 export const FILE_KINDS = ["file", "dir"] as const;
 type FileKind = (typeof FILE_KINDS)[number];

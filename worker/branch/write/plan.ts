@@ -1,8 +1,9 @@
+import { EMPTY_DIGEST } from "../../../protocol/content.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { CommitRefused, Operation } from "../contract.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { attributesText } from "../tree/attributes.ts";
-import { type Around, EMPTY_DIGEST, type FileState, type HeadRow, kindOf } from "../tree/file-store.ts";
+import { type Around, type FileState, type HeadRow, kindOf } from "../tree/file-store.ts";
 import { directoryOf } from "../tree/path-ranges.ts";
 
 /** The final state of each path that a commit names; null if it is to be gone. */

@@ -9,13 +9,13 @@ import {
   MAX_ARCHIVE_TAGS,
   type MoreOfFile,
 } from "../../../../protocol/archives.ts";
-import { contentName } from "../../../../protocol/content.ts";
+import { contentName, EMPTY_DIGEST } from "../../../../protocol/content.ts";
 import type { BranchContext } from "../../context.ts";
 import type { AnswerOf, ArchivedBytes, RequestOf } from "../../contract.ts";
 import { HOLLOW, NO_VERSION } from "../../erasures/erase.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import type { Position } from "../../tree/commit-store.ts";
-import { EMPTY_DIGEST, kindOf } from "../../tree/file-store.ts";
+import { kindOf } from "../../tree/file-store.ts";
 import { INLINE_KIND } from "../../tree/stored-body.ts";
 
 /** Most rows of files, and about the most text, that one slice reads: what takes some milliseconds. */
@@ -102,7 +102,7 @@ export class ExportCalls {
     if (!live) return { ok: false, reason: "no-such-branch" };
     const { now, id: newId } = moment();
     const id = newId(now);
-    const { gen, head, createdAt } = live;
+    const { gen, uid, head, createdAt } = live;
     ledger.transaction(() => {
       ledger.exports.forgetOld(now);
       ledger.exports.open({ id, gen, seq: head.seq }, now + EXPORT_LEASE_MS);
@@ -113,7 +113,13 @@ export class ExportCalls {
     return {
       ok: true,
       export: id,
-      branch: { createdAt, head: head.seq, floor: ledger.horizons.floorOf(gen), settings },
+      branch: {
+        createdAt,
+        head: head.seq,
+        floor: ledger.horizons.floorOf(gen),
+        imported: ledger.imports.of(uid) ?? null,
+        settings,
+      },
       rows: head.births,
     };
   }

@@ -1,6 +1,15 @@
-import type { ArchivedCommit, ArchivedTag } from "../../../../protocol/archives.ts";
+import {
+  belowFile,
+  type CommitBefore,
+  candidatesAbove,
+  commitFault,
+  FilesAbove,
+  fileFault,
+  type RowFault,
+  tagFault,
+} from "../../../../protocol/archive-rules.ts";
+import type { ArchivedCommit, ArchivedFile, ArchivedTag } from "../../../../protocol/archives.ts";
 import { contentName, parseContentName } from "../../../../protocol/content.ts";
-import { pathFault } from "../../../../protocol/paths.ts";
 import { comparePaths } from "../../../core/path-order.ts";
 import type { Tx } from "../../../sqlite/transaction.ts";
 import type { ArchivedBytes, ImportedFile, Lineage } from "../../contract.ts";
@@ -8,7 +17,7 @@ import { HOLLOW } from "../../erasures/erase.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { attributesText } from "../../tree/attributes.ts";
 import type { CommitRow } from "../../tree/commit-store.ts";
-import { EMPTY_DIGEST, FILE_KINDS, kindOf } from "../../tree/file-store.ts";
+import { FILE_KINDS, kindOf } from "../../tree/file-store.ts";
 import { INLINE_KIND } from "../../tree/stored-body.ts";
 import type { Import } from "./import-store.ts";
 
@@ -80,33 +89,50 @@ const NO_COMMIT = `
   SELECT value AS seq FROM json_each(?2) AS asked
   WHERE NOT EXISTS (SELECT 1 FROM commits WHERE gen = ?1 AND seq = asked.value) LIMIT 1`;
 
+/** Of (?1 gen, ?2 JSON of paths): those at which something is or was. */
+const THERE = `
+  SELECT value AS path FROM json_each(?2) AS asked
+  WHERE EXISTS (SELECT 1 FROM files WHERE gen = ?1 AND path = asked.value)`;
+
+/**
+ * Of (?1 gen, ?2 JSON of files and of a life below each, its birth and its death): the first life during which the file is
+ * there. Lives of one path do not overlap, so that only the last one that begins before that end can. A hollow row tells that
+ * the file was there just before.
+ */
+const DURING = `
+  SELECT below.key AS place, above.path AS file, above.born AS born, above.died AS died
+  FROM json_each(?2) AS below
+  CROSS JOIN files AS above ON above.gen = ?1 AND above.path = below.value ->> 0 AND above.born = (
+    SELECT max(born) FROM files WHERE gen = ?1 AND path = below.value ->> 0 AND born < below.value ->> 2)
+  WHERE above.died IS NULL OR above.died > below.value ->> 1
+  LIMIT 1`;
+/** Lives that one statement looks up. */
+const LIVES = 1000;
+
 type CommitStores = Pick<Ledger, "sql" | "commits" | "lineages">;
 
 /** Writes commits that come after those that are there. Returns how far the import is then. */
 export function importCommits(
   _: Tx,
   { sql, commits, lineages }: CommitStores,
-  { row, page, latest }: { row: Import; page: readonly ArchivedCommit[]; latest: number },
+  { row, page, now }: { row: Import; page: readonly ArchivedCommit[]; now: number },
 ): Import | PageFault {
   const { gen, head, floor } = row;
-  let before = whereItStands(commits, row);
+  let before: CommitBefore | undefined = commits.at({ gen, seq: row.seq });
   const ids = new Set<string>();
   const origins = new Set<string>();
   for (const [index, commit] of page.entries()) {
     const [seq, id, createdAt, births, deaths, origin] = commit;
-    const fault = orderFault(commit, { before, head, floor, latest }) ?? textFault(commit);
-    const isTwice =
-      ids.has(id) ||
-      (origin !== null && (origins.has(origin) || commits.byOrigin(gen, origin) !== undefined));
-    if (fault !== undefined || isTwice) {
-      return badPage(`commits[${index}]`, fault ?? "has the id, or the job, of another one");
-    }
+    const fault = commitFault(commit, { before, head, floor, now });
+    if (fault) return badRow(`commits[${index}]`, fault);
+    if (ids.has(id) || commits.byId(id)?.gen === gen)
+      return badPage(`commits[${index}][1]`, `is the id of another commit, too: '${id}'`);
+    if (origin !== null && (origins.has(origin) || commits.byOrigin(gen, origin) !== undefined))
+      return badPage(`commits[${index}][5]`, `is the job of another commit, too: '${origin}'`);
     ids.add(id);
     if (origin !== null) origins.add(origin);
-    before = { seq, createdAt, births, deaths };
+    before = { seq, id, createdAt, births, deaths };
   }
-  const twice = [...ids].find((id) => commits.byId(id)?.gen === gen);
-  if (twice) return { ok: false, reason: "bad-archive", path: "commits", message: `${twice} is there twice` };
   sql.execute(LEAVE_IDS, [gen, JSON.stringify([...ids])]);
   const rows = page.map(([seq, id, createdAt, births, deaths, origin, key, said, , isGone]) => {
     const author = key === null ? null : commits.authorOf(key);
@@ -116,55 +142,26 @@ export function importCommits(
   for (const [seq, , , , , , , , lineage] of page) {
     if (lineage !== null) lineages.note({ gen, seq }, JSON.parse(lineage) as Lineage);
   }
-  return { ...row, seq: before.seq, commits: row.commits + page.length };
+  return { ...row, seq: before?.seq ?? 0, commits: row.commits + page.length };
 }
 
 function isKeptAt(commit: CommitRow | undefined, gen: number): boolean {
   return commit?.gen === gen && commit.kind === "commit";
 }
 
-/** The last commit that came. */
-type Standing = Pick<CommitRow, "seq" | "createdAt" | "births" | "deaths">;
-
-function whereItStands(commits: Ledger["commits"], { gen, seq }: Import): Standing {
-  const { createdAt = 0, births = 0, deaths = 0 } = commits.at({ gen, seq }) ?? {};
-  return { seq, createdAt, births, deaths };
-}
-
-function orderFault(
-  [seq, , createdAt, births, deaths, , , , , isGone]: ArchivedCommit,
-  { before, head, floor, latest }: { before: Standing; head: number; floor: number; latest: number },
-): string | undefined {
-  if (seq <= before.seq || seq > head) return `must come after ${before.seq} and not after ${head}`;
-  // From the floor on all of them are kept: whoever looks for one of a time relies on that.
-  if (seq > Math.max(floor, 1) && seq !== before.seq + 1) return `must be ${before.seq + 1}`;
-  if (isGone === 1 && seq >= floor) return "is kept, and is said to be gone";
-  if (createdAt < before.createdAt) return "has a time before that of the commit before it";
-  if (createdAt > latest) return "has a time that is still to come";
-  return births < before.births || deaths < before.deaths
-    ? "has fewer rows than the commit before it"
-    : undefined;
-}
-
-function textFault([, , , , , , , said, lineage]: ArchivedCommit): string | undefined {
-  return isObject(said) && isObject(lineage) ? undefined : "has a note or a lineage that can't be read";
-}
-
 /** Writes tags that come after those that are there. */
 export function importTags(
   _: Tx,
   { sql, commits }: Pick<Ledger, "sql" | "commits">,
-  { row, page }: { row: Import; page: readonly ArchivedTag[] },
+  { row, page, now }: { row: Import; page: readonly ArchivedTag[]; now: number },
 ): Import | PageFault {
   let before = row.tag;
-  for (const [index, [name, commit]] of page.entries()) {
-    const fault =
-      name <= before
-        ? `must come after '${before}'`
-        : !isKeptAt(commits.byId(commit), row.gen)
-          ? "names a commit that is not there"
-          : undefined;
-    if (fault !== undefined) return badPage(`tags[${index}]`, fault);
+  for (const [index, tag] of page.entries()) {
+    const [name, commit] = tag;
+    const fault = tagFault(tag, { before, now });
+    if (fault) return badRow(`tags[${index}]`, fault);
+    if (!isKeptAt(commits.byId(commit), row.gen))
+      return badPage(`tags[${index}][1]`, `names a commit that is not there: '${commit}'`);
     before = name;
   }
   sql.execute(TAGS, [row.gen, JSON.stringify(page)]);
@@ -178,10 +175,15 @@ export function importTags(
 export function importFiles(
   _: Tx,
   { sql, contents, uploads }: Pick<Ledger, "sql" | "contents" | "uploads">,
-  { row, files, bytes }: { row: Import; files: readonly ImportedFile[]; bytes: readonly ArchivedBytes[] },
+  {
+    row,
+    files,
+    bytes,
+    now,
+  }: { row: Import; files: readonly ImportedFile[]; bytes: readonly ArchivedBytes[]; now: number },
 ): Import | PageFault | LackedContent {
   const { gen } = row;
-  const fault = fileFault(sql, { row, files }) ?? commitFault(sql, { row, files });
+  const fault = badFile(sql, { row, files, now }) ?? missingCommit(sql, { row, files });
   if (fault) return fault;
   const refs = new Map<string, number>();
   for (const file of files) {
@@ -198,8 +200,8 @@ export function importFiles(
   const [lacked] = sql.query<{ name: string }>(LACKED, [gen, JSON.stringify([...refs.keys()])]);
   if (lacked) {
     const file = files.find((each) => hasContent(each) && contentName(each) === lacked.name);
-    // The contents that came must not stay without anybody who keeps them: the transaction is undone.
-    throw new LackedContentError(file?.path ?? "");
+    // The contents that came must not stay without anybody who keeps them.
+    throw new UndoneError({ ok: false, reason: "no-such-content", path: file?.path ?? "" });
   }
   contents.keepMany([...refs], gen);
   const rows = files.map(({ path, born, died, digest, size, attributes, more }) => [
@@ -215,6 +217,8 @@ export function importFiles(
     more?.deletion ? HOLLOW : FILE_KINDS.indexOf(kindOf(path)),
   ]);
   sql.execute(FILES, [gen, JSON.stringify(rows)]);
+  const conflict = conflictFault(sql, { row, files });
+  if (conflict) throw new UndoneError(conflict);
   const revived = files.flatMap(({ path, born, more }) =>
     more?.version ? [[more.version, path, born]] : [],
   );
@@ -228,13 +232,13 @@ export function importFiles(
   return { ...row, place, files: row.files + files.length };
 }
 
-/** Undoes a transaction that found out too late that a content is not there. */
-export class LackedContentError extends Error {
-  readonly path: string;
+/** Undoes the transaction of a page, of which something was written when it turned out to be at fault. */
+export class UndoneError extends Error {
+  readonly fault: PageFault | LackedContent;
 
-  constructor(path: string) {
-    super(`the content of '${path}' is not there`);
-    this.path = path;
+  constructor(fault: PageFault | LackedContent) {
+    super(`the page of an import is refused: ${fault.reason}`);
+    this.fault = fault;
   }
 }
 
@@ -243,74 +247,73 @@ function hasContent({ path, more }: Pick<ImportedFile, "path" | "more">): boolea
   return kindOf(path) === "file" && !more?.deletion;
 }
 
-type PlacedRow = Pick<ImportedFile, "path" | "born" | "died">;
-
-function fileFault(
+function badFile(
   sql: Ledger["sql"],
-  { row: { gen, head, place }, files }: { row: Import; files: readonly ImportedFile[] },
+  { row: { gen, head, place }, files, now }: { row: Import; files: readonly ImportedFile[]; now: number },
 ): PageFault | undefined {
   const last = sql.first<{ died: number | null }>`
     SELECT died FROM files WHERE gen = ${gen} AND path = ${place.path} AND born = ${place.born}`;
-  let before: PlacedRow = { ...place, died: last?.died ?? null };
+  let before: Pick<ImportedFile, "path" | "born" | "died"> = { ...place, died: last?.died ?? null };
   for (const [index, file] of files.entries()) {
-    const fault = placeFault(file, before) ?? lifeFault(file, head) ?? contentFault(file);
-    if (fault !== undefined) return badPage(`files[${index}]`, `'${file.path}' ${fault}`);
-    const parts = partsFault(file);
-    if (parts !== undefined) return badPage(`files[${index}][5].parts.sizes`, parts);
+    const { path, born, died, digest, size, attributes, more } = file;
+    const archived: ArchivedFile = [path, born, died, digest, size, null, more];
+    const order = comparePaths(path, before.path);
+    const fault = fileFault(archived, { before, order, head, now, attributes });
+    if (fault) return badRow(`files[${index}]`, fault);
     before = file;
   }
   return undefined;
 }
 
-function placeFault({ path, born }: PlacedRow, before: PlacedRow): string | undefined {
-  const order = comparePaths(path, before.path);
-  if (order < 0 || (order === 0 && born <= before.born)) return `must come after '${before.path}'`;
-  const isOver = order > 0 || (before.died !== null && before.died <= born);
-  return isOver ? undefined : "is written while something else is there";
-}
-
-function lifeFault({ born, died, more }: ImportedFile, head: number): string | undefined {
-  const isOver = died !== null && died <= head && (more?.deletion ? died === born : died > born);
-  const isThere = died === null && born <= head && !more?.deletion;
-  if (!isOver && !isThere) return "comes or goes with no commit";
-  if (more?.version !== undefined && (more.deletion || more.version >= born))
-    return "has the name of a version that is not before it";
-  return more?.unmarked && (died === null || more.deletion) ? "has an end that is none" : undefined;
-}
-
-function contentFault({ path, digest, size, more }: ImportedFile): string | undefined {
-  const isFit = hasContent({ path, more }) || (digest === EMPTY_DIGEST && size === 0);
-  return pathFault(path) === undefined && isFit ? undefined : "can't be stored";
-}
-
-/** A read of a part takes its place from these sizes: wrong ones would end behind the file, or leave some of it out. */
-function partsFault({ path, size, attributes: { parts } }: ImportedFile): string | undefined {
-  if (!parts) return undefined;
-  const together = parts.sizes.reduce((sum, [each, count]) => sum + BigInt(each) * BigInt(count), 0n);
-  if (together === BigInt(size)) return undefined;
-  return `must add up to the file's size: the parts of '${path}' have ${together} bytes together, and the file has ${size}. The archive was altered or is damaged: export the repo again, or import an archive that is as it was written.`;
+/**
+ * What is below a file while that is there. The rows of the page are written already. Files above them came before in the order
+ * of paths: of earlier pages those are looked up that the page's first path may be below.
+ */
+function conflictFault(
+  sql: Ledger["sql"],
+  { row: { gen, place }, files }: { row: Import; files: readonly ImportedFile[] },
+): PageFault | undefined {
+  const candidates = JSON.stringify(candidatesAbove(place.path));
+  const earlier = sql.query<{ path: string }>(THERE, [gen, candidates]);
+  const above = new FilesAbove(earlier.map(({ path }) => path));
+  let lives: (readonly [file: string, born: number, died: number, index: number])[] = [];
+  const look = (): PageFault | undefined => {
+    const [found] = sql.query<Pick<ImportedFile, "born" | "died"> & { place: number; file: string }>(DURING, [
+      gen,
+      JSON.stringify(lives),
+    ]);
+    const [, , , index = 0] = (found && lives[found.place]) ?? [];
+    lives = [];
+    return found && badRow(`files[${index}]`, belowFile(files[index]?.path ?? "", found));
+  };
+  for (const [index, { path, born, died }] of files.entries()) {
+    for (const file of above.next(path)) {
+      lives.push([file, born, died ?? Number.MAX_SAFE_INTEGER, index]);
+      if (lives.length < LIVES) continue;
+      const fault = look();
+      if (fault) return fault;
+    }
+  }
+  return look();
 }
 
 /** Readers look up the commits that rows came and went with. */
-function commitFault(
+function missingCommit(
   sql: Ledger["sql"],
   { row: { gen }, files }: { row: Import; files: readonly ImportedFile[] },
 ): PageFault | undefined {
   const seqs = new Set(files.flatMap(({ born, died, more }) => [born, died ?? born, more?.version ?? born]));
   const [missing] = sql.query<{ seq: number }>(NO_COMMIT, [gen, JSON.stringify([...seqs])]);
   if (!missing) return undefined;
-  return badPage("files", `commit ${missing.seq} is not there`);
+  const index = files.findIndex(
+    ({ born, died, more }) =>
+      born === missing.seq || died === missing.seq || more?.version === missing.seq,
+  );
+  return badPage(`files[${index}]`, `came or went with a commit that is not there: ${missing.seq}`);
 }
 
-/** Whether a text is absent, or the JSON of an object. */
-function isObject(text: string | null): boolean {
-  if (text === null) return true;
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
-  } catch {
-    return false;
-  }
+function badRow(row: string, { part, message }: RowFault): PageFault {
+  return badPage(`${row}${part}`, message);
 }
 
 function badPage(path: string, message: string): PageFault {

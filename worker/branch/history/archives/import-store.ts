@@ -1,6 +1,7 @@
+import { decodeTime } from "ulid";
 import type { FilePlace } from "../../../../protocol/archives.ts";
 import { Store } from "../../../sqlite/store.ts";
-import type { ImportSettings } from "../../contract.ts";
+import type { Imported, ImportSettings } from "../../contract.ts";
 
 /** How long after the purge of an import was begun the alarm looks after it; milliseconds. */
 export const PURGE_WATCH_MS = 10_000;
@@ -99,8 +100,18 @@ export class ImportStore extends Store {
     this.sql.run`UPDATE imports SET upload = ${upload}, due = ${due} WHERE uid = ${uid}`;
   }
 
-  made(uid: string): void {
-    this.sql.run`UPDATE imports SET state = ${MADE}, due = NULL WHERE uid = ${uid}`;
+  /** It is the branch. `by`: the access key that finished it, if that is known. */
+  made(uid: string, { at, by }: { at: number; by: string | null }): void {
+    this.sql.run`
+      UPDATE imports SET state = ${MADE}, due = NULL, made_at = ${at}, made_by = ${by} WHERE uid = ${uid}`;
+  }
+
+  /** How a generation came out of an archive; undefined if it did not. */
+  of(uid: string): Imported | undefined {
+    const row = this.sql.first<Imported & { at: number | null }>`
+      SELECT made_at AS at, made_by AS by, head FROM imports WHERE uid = ${uid} AND state = ${MADE}`;
+    // A release before did not write that down. The uid begins with the time when the import was begun.
+    return row && { ...row, at: row.at ?? decodeTime(uid) };
   }
 
   giveUp(uid: string): void {

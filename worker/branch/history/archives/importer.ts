@@ -1,3 +1,4 @@
+import { branchFault } from "../../../../protocol/archive-rules.ts";
 import { IMPORT_LEASE_MS } from "../../../../protocol/archives.ts";
 import type { Tx } from "../../../sqlite/transaction.ts";
 import type { BranchContext } from "../../context.ts";
@@ -7,13 +8,12 @@ import { purgeSlice } from "../../forks/purge.ts";
 import type { Courier } from "../../lifecycle/courier.ts";
 import { tidySoon } from "../../lifecycle/tidy.ts";
 import type { Retainer } from "../../retention/retainer.ts";
-import { importCommits, importFiles, importTags, LackedContentError, type PageFault } from "./import-rows.ts";
+import { countsFault } from "./import-counts.ts";
+import { importCommits, importFiles, importTags, type PageFault, UndoneError } from "./import-rows.ts";
 import { type Import, PURGE_WATCH_MS } from "./import-store.ts";
 
 /** Between the numbers of a generation that lives or lived and of one that comes: so many may begin meanwhile. */
 const GAP = 1_000_000;
-/** How much later than the clock of this gateway the newest commit of an archive may be; milliseconds. */
-const AHEAD_MS = 24 * 60 * 60 * 1000;
 /** Rows that one slice of a purge removes. */
 const PURGED_ROWS = 1000;
 
@@ -58,14 +58,8 @@ export class Importer {
       if (made?.archive === archive) return made;
       const followed = this.#refusal();
       if (followed) return followed;
-      const latest = now + AHEAD_MS;
-      if (branch.floor > branch.head) return badArchive("branch.floor", "is after the newest commit");
-      if (branch.createdAt > latest) {
-        return badArchive(
-          "branch.createdAt",
-          "is still to come: the clock of the gateway that it comes from, or of this one, is wrong",
-        );
-      }
+      const fault = branchFault(branch, now);
+      if (fault) return badArchive(`branch.${fault.path}`, fault.message);
       const due = now + IMPORT_LEASE_MS;
       const coming = ledger.imports.coming();
       if (coming?.archive === archive && coming.head === branch.head)
@@ -87,52 +81,52 @@ export class Importer {
   }
 
   commits({ import: uid, after, commits }: RequestOf<"importCommits">): AnswerOf<"importCommits"> {
-    const latest = this.#options.now() + AHEAD_MS;
-    return this.#page(uid, (tx, row) =>
-      after === row.seq ? importCommits(tx, this.#options.ledger, { row, page: commits, latest }) : row,
+    return this.#page(uid, (tx, { row, now }) =>
+      after === row.seq ? importCommits(tx, this.#options.ledger, { row, page: commits, now }) : row,
     );
   }
 
   tags({ import: uid, after, tags }: RequestOf<"importTags">): AnswerOf<"importTags"> {
-    return this.#page(uid, (tx, row) =>
-      after === row.tag ? importTags(tx, this.#options.ledger, { row, page: tags }) : row,
-    );
+    return this.#page(uid, (tx, { row, now }) => {
+      if (after !== row.tag) return row;
+      if (row.seq < row.head) return badArchive("tags", "come before the commits that they name");
+      return importTags(tx, this.#options.ledger, { row, page: tags, now });
+    });
   }
 
   files({ import: uid, after, files, contents }: RequestOf<"importFiles">): AnswerOf<"importFiles"> {
     try {
-      return this.#page(uid, (tx, row) => {
+      return this.#page(uid, (tx, { row, now }) => {
         const isNext = after.path === row.place.path && after.born === row.place.born;
         if (!isNext) return row;
         if (row.seq < row.head) return badArchive("files", "come before the commits that they came with");
-        return importFiles(tx, this.#options.ledger, { row, files, bytes: contents });
+        return importFiles(tx, this.#options.ledger, { row, files, bytes: contents, now });
       });
     } catch (error) {
-      if (error instanceof LackedContentError)
-        return { ok: false, reason: "no-such-content", path: error.path };
+      if (error instanceof UndoneError) return error.fault;
       throw error;
     }
   }
 
   /** The branch is there when this answers; the catalogue knows it, too. Asked again it answers the same. */
-  async finish({ import: uid, counts }: RequestOf<"finishImport">): Promise<AnswerOf<"finishImport">> {
-    const { ledger, courier } = this.#options;
+  async finish(request: RequestOf<"finishImport">): Promise<AnswerOf<"finishImport">> {
+    const { ledger, courier, turn } = this.#options;
     const { now, id: newId } = this.#options.moment();
-    const done = ledger.transaction((tx): { ok: true } | Exclude<AnswerOf<"finishImport">, { ok: true }> => {
-      const row = ledger.imports.get(uid);
-      if (row?.state === "made" && ledger.generations.live()?.uid === uid) return { ok: true };
-      if (row?.state !== "coming") return refused("no-such-import");
-      const refusal = this.#refusal();
-      if (refusal) return refusal;
-      const lacks = (["commits", "tags", "files"] as const).find((what) => row[what] !== counts[what]);
-      if (lacks || row.seq !== row.head) {
-        const what = lacks ?? "commits";
-        return badArchive(`counts.${what}`, `${counts[what]} were to come, and ${row[what]} came`);
-      }
-      this.#publish(tx, { row, event: newId(now), now });
-      return { ok: true };
-    });
-    if (!done.ok) return done;
+    const ready = ledger.transaction((tx) => this.#whole(tx, request));
+    if (!ready.ok) return ready;
+    if (ready.row.state === "coming") {
+      const fault = await countsFault(ledger, { row: ready.row, turn });
+      if (fault) return fault;
+      const done = ledger.transaction((tx) => {
+        // Others came in between. No row has come since: as many are wanted as were counted.
+        const still = this.#whole(tx, request);
+        if (still.ok && still.row.state === "coming") {
+          this.#publish(tx, { row: still.row, event: newId(now), now, by: request.key ?? null });
+        }
+        return still;
+      });
+      if (!done.ok) return done;
+    }
     // Commits that come now are later than those that came.
     ledger.clock.load();
     this.#options.retainer.released();
@@ -141,6 +135,23 @@ export class Importer {
     const isTold = (await courier.flushSettings()) && (await courier.flushCatalogue());
     if (!isTold) return refused("catalogue-unavailable");
     return { ok: true, head: ledger.live?.head.id ?? null };
+  }
+
+  /** An import of which all has come, or that is the branch by now. */
+  #whole(
+    _: Tx,
+    { import: uid, counts }: RequestOf<"finishImport">,
+  ): { readonly ok: true; readonly row: Import } | Exclude<AnswerOf<"finishImport">, { ok: true }> {
+    const { ledger } = this.#options;
+    const row = ledger.imports.get(uid);
+    if (row?.state === "made" && ledger.generations.live()?.uid === uid) return { ok: true, row };
+    if (row?.state !== "coming") return refused("no-such-import");
+    const refusal = this.#refusal();
+    if (refusal) return refusal;
+    const lacks = (["commits", "tags", "files"] as const).find((what) => row[what] !== counts[what]);
+    if (lacks === undefined && row.seq === row.head) return { ok: true, row };
+    const what = lacks ?? "commits";
+    return badArchive(`counts.${what}`, `says that ${counts[what]} were to come, and ${row[what]} came`);
   }
 
   abort({ import: uid }: RequestOf<"abortImport">): void {
@@ -200,7 +211,7 @@ export class Importer {
       | { readonly ok: false; readonly reason: "no-such-content"; readonly path: string },
   >(
     uid: string,
-    work: (tx: Tx, row: Import) => Import | Fault,
+    work: (tx: Tx, at: { readonly row: Import; readonly now: number }) => Import | Fault,
   ): { readonly ok: true; readonly progress: Progress } | Gone | Refused<"branch-full"> | Fault {
     const { ledger, now } = this.#options;
     if (!ledger.exists) return refused("no-such-import");
@@ -211,7 +222,7 @@ export class Importer {
       if (ledger.generations.live() || ledger.forks.present()) return refused("already-exists");
       if (ledger.isFull(PURGED_ROWS)) return refused("branch-full");
       const time = now();
-      const done = work(tx, row);
+      const done = work(tx, { row, now: time });
       if ("ok" in done) return done;
       ledger.imports.advance(done, time + IMPORT_LEASE_MS);
       ledger.uploads.renew(done.upload, { gen: done.gen, now: time });
@@ -221,11 +232,14 @@ export class Importer {
     return answer;
   }
 
-  #publish(_: Tx, { row, event, now }: { row: Import; event: string; now: number }): void {
+  #publish(
+    _: Tx,
+    { row, event, now, by }: { row: Import; event: string; now: number; by: string | null },
+  ): void {
     const { ledger } = this.#options;
     const { uid, gen, createdAt, floor, upload, settings } = row;
     ledger.generations.enter({ gen, uid, createdAt });
-    ledger.imports.made(uid);
+    ledger.imports.made(uid, { at: now, by });
     // Nothing is marked: what forks and pipelines held at the other gateway is given back here.
     if (floor > 0) ledger.horizons.save({ ...ledger.horizons.get(gen), floor });
     ledger.uploads.close(upload, now, { leaves: true });
