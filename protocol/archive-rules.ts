@@ -7,7 +7,7 @@ import { EMPTY_DIGEST } from "./content.ts";
  */
 
 /** How much later than the reader's clock a time of an archive may be; milliseconds. */
-export const ARCHIVE_AHEAD_MS = 24 * 60 * 60 * 1000;
+const ARCHIVE_AHEAD_MS = 24 * 60 * 60 * 1000;
 
 /** What is wrong with a row: which part of it, such as `[2]`, and why. */
 export interface RowFault {
@@ -38,7 +38,8 @@ export function branchFault(
   { createdAt, head, floor }: { createdAt: number; head: number; floor: number },
   now: number,
 ): { readonly path: string; readonly message: string } | undefined {
-  if (floor > head) return { path: "floor", message: `must be ${head}, the newest commit, at most, not ${floor}` };
+  if (floor > head)
+    return { path: "floor", message: `must be ${head}, the newest commit, at most, not ${floor}` };
   if (createdAt <= now + ARCHIVE_AHEAD_MS) return undefined;
   const message = `is still to come, at ${createdAt}: the clock of the gateway that it comes from, or of this one, is wrong`;
   return { path: "createdAt", message };
@@ -61,9 +62,12 @@ export function commitFault(
     ["[3]", births, before?.births ?? 0],
     ["[4]", deaths, before?.deaths ?? 0],
   ] as const) {
-    if (rows < earlier) return fault(part, `must be ${earlier}, as of the commit before it, at least, not ${rows}`);
+    if (rows < earlier)
+      return fault(part, `must be ${earlier}, as of the commit before it, at least, not ${rows}`);
   }
-  return deaths > births ? fault("[4]", `must be ${births}, the rows that were born, at most, not ${deaths}`) : undefined;
+  return deaths > births
+    ? fault("[4]", `must be ${births}, the rows that were born, at most, not ${deaths}`)
+    : undefined;
 }
 
 /**
@@ -77,7 +81,8 @@ function timeFault(
   const earliest = before?.createdAt ?? 0;
   if (createdAt < earliest)
     return fault("[2]", `must be ${earliest}, the time of the commit before it, at least, not ${createdAt}`);
-  if (createdAt > now + ARCHIVE_AHEAD_MS) return fault("[2]", `is a time that is still to come: ${createdAt}`);
+  if (createdAt > now + ARCHIVE_AHEAD_MS)
+    return fault("[2]", `is a time that is still to come: ${createdAt}`);
   const time = ulidTime(id);
   if (time < createdAt || time > Math.max(createdAt, now))
     return fault("[1]", `must begin with the commit's time, ${createdAt}: '${id}' begins with ${time}`);
@@ -127,9 +132,15 @@ export function fileFault(
   },
 ): RowFault | undefined {
   if (order < 0 || (order === 0 && born <= before.born))
-    return fault("[0]", `'${path}', from commit ${born} on, must come after '${before.path}', from commit ${before.born} on`);
+    return fault(
+      "[0]",
+      `'${path}', from commit ${born} on, must come after '${before.path}', from commit ${before.born} on`,
+    );
   if (order === 0 && (before.died === null || before.died > born))
-    return fault("[1]", `must be ${before.died ?? head + 1} at least, not ${born}: till then '${path}' has something else`);
+    return fault(
+      "[1]",
+      `must be ${before.died ?? head + 1} at least, not ${born}: till then '${path}' has something else`,
+    );
   if (born > head) return fault("[1]", `must be ${head}, the newest commit, at most, not ${born}`);
   const isDeletion = more?.deletion === true;
   if (isDeletion ? died !== born : died !== null && (died <= born || died > head)) {
@@ -139,7 +150,9 @@ export function fileFault(
   const isEmpty = isDeletion || path.endsWith("/");
   if (isEmpty && (digest !== EMPTY_DIGEST || size !== 0))
     return fault("[4]", `must be 0, with the digest of nothing, as '${path}' has no bytes, not ${size}`);
-  return moreFault([path, born, died, digest, size, null, more], now) ?? partsFault(path, { size, attributes });
+  return (
+    moreFault([path, born, died, digest, size, null, more], now) ?? partsFault(path, { size, attributes })
+  );
 }
 
 function moreFault([, born, died, , , , more]: ArchivedFile, now: number): RowFault | undefined {
@@ -180,9 +193,18 @@ export class FilesAbove {
     this.#files.push(...files);
   }
 
+  /** Those that what comes may be below. */
+  get files(): readonly string[] {
+    return this.#files;
+  }
+
   /** Goes on to a path. Returns the files that it would be below. */
   next(path: string): readonly string[] {
-    for (let last = this.#files.at(-1); last !== undefined && !mayHold(last, path); last = this.#files.at(-1)) {
+    for (
+      let last = this.#files.at(-1);
+      last !== undefined && !mayHold(last, path);
+      last = this.#files.at(-1)
+    ) {
       this.#files.pop();
     }
     const above = this.#files.filter((file) => path[file.length] === "/");
@@ -212,7 +234,10 @@ export function belowFile(
   { file, born, died }: { readonly file: string; readonly born: number; readonly died: number | null },
 ): RowFault {
   const until = died === null ? "on" : `up to ${died}`;
-  return fault("[0]", `'${path}' is below '${file}', which is a file at one of its commits, from ${born} ${until}`);
+  return fault(
+    "[0]",
+    `'${path}' is below '${file}', which is a file at one of its commits, from ${born} ${until}`,
+  );
 }
 
 /** The time that a ULID begins with (https://github.com/ulid/spec); milliseconds since 1970. */

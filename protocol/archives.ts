@@ -31,7 +31,7 @@ export const IMPORT_LEASE_MS = 24 * 60 * 60 * 1000;
  * The most that the number of a commit, or a count of rows, may be in an import. A branch goes on from there: numbers that
  * are no longer exact would end it.
  */
-export const MAX_IMPORTED = 2 ** 48;
+const MAX_IMPORTED = 2 ** 48;
 
 const Seq = z.int().min(1).max(Number.MAX_SAFE_INTEGER);
 const Millis = z.int().nonnegative().max(Number.MAX_SAFE_INTEGER);
@@ -192,7 +192,8 @@ function problemsOf(text: string, schema: z.ZodType): readonly Pick<z.core.$ZodI
 /** What was said of a commit, or who took that out (worker/branch/tree/note.ts writes both). */
 const SoundNote = z.record(z.string(), z.unknown()).superRefine((note, context) => {
   const { error } = ("redacted" in note ? RedactedNote : SaidNote).safeParse(note);
-  for (const { path, message } of error?.issues ?? []) context.addIssue({ code: "custom", path: [...path], message });
+  for (const { path, message } of error?.issues ?? [])
+    context.addIssue({ code: "custom", path: [...path], message });
 });
 const SaidNote = z.strictObject(NOTE_FIELDS).superRefine(boundNote);
 const RedactedNote = z.strictObject({ redacted: z.strictObject({ at: Millis, by: KeyId }) });

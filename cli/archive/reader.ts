@@ -26,7 +26,7 @@ const PIECE_BYTES = 1024 * 1024;
 const Places = z.object({ at: Offsets });
 
 /** A page of a branch, and where it is. */
-interface PageEntry extends Range {
+export interface PageEntry extends Range {
   readonly kind: PageKind;
   readonly name: string;
 }
@@ -78,9 +78,15 @@ export class ArchiveReader {
       hash.add(name, bytes);
       if (contents) await this.#checkPlaces(name, bytes);
       if (name === FIRST_ENTRY) found.repo = this.#parsed(ArchiveHead, { name, bytes }).repo;
-      else found.add({ name, ...range }, () => this.#parsed(ArchivedBranch, { name, bytes }));
+      else found.add({ name, ...range }, () => this.#headOf(name, bytes));
     }
     throw this.#damaged("its end is missing");
+  }
+
+  #headOf(name: string, bytes: Buffer): ArchivedBranch {
+    const head = this.#parsed(ArchivedBranch, { name, bytes });
+    if (entryOf(name)?.branch === head.name) return head;
+    throw this.misfit(`${name} is of the branch '${head.name}'`);
   }
 
   /** All files of the tar, in their order. */
@@ -175,16 +181,56 @@ export class ArchiveReader {
     schema: Schema,
     { name, bytes }: { name: string; bytes: Buffer },
   ): z.infer<Schema> {
+    let value: unknown;
     try {
-      return schema.parse(JSON.parse(bytes.toString("utf8")));
+      value = JSON.parse(bytes.toString("utf8"));
     } catch {
-      throw this.#damaged(`${name} can't be read by this version of sluice`);
+      throw this.#damaged(`${name} is no JSON`);
     }
+    return this.parsed(schema, name, value);
+  }
+
+  /** A value of an entry by its schema. Throws ArchiveDamagedError, which names the field and what stands there. */
+  parsed<Schema extends z.ZodType>(schema: Schema, name: string, value: unknown): z.infer<Schema> {
+    const parsed = schema.safeParse(value);
+    if (parsed.success) return parsed.data;
+    const [issue] = parsed.error.issues;
+    const { path = [], message = "" } = issue ?? {};
+    throw this.misfit(`${name}: ${pathText(path)} ${message}${heldText(value, path)}`);
+  }
+
+  /** That an archive is none that a gateway wrote, and what to do. */
+  misfit(what: string): ArchiveDamagedError {
+    return this.#damaged(
+      `${what}. It was altered or is damaged, or a later version of sluice wrote it: export the repo again, or take an archive that is as it was written`,
+    );
   }
 
   #damaged(what: string): ArchiveDamagedError {
     return new ArchiveDamagedError(`${this.#path} is no whole archive of a repo: ${what}`);
   }
+}
+
+function pathText(path: readonly PropertyKey[]): string {
+  return path
+    .map((step) => (typeof step === "number" ? `[${step}]` : `.${String(step)}`))
+    .join("")
+    .replace(/^\./, "");
+}
+
+/** A value is repeated up to so many characters. */
+const MAX_SHOWN_CHARACTERS = 100;
+
+/** What stands at a path of a value, for the end of a sentence; nothing if there is nothing. */
+function heldText(value: unknown, path: readonly PropertyKey[]): string {
+  const held = path.reduce<unknown>((at, step) => {
+    return typeof at === "object" && at !== null && Object.hasOwn(at, step)
+      ? Reflect.get(at, step)
+      : undefined;
+  }, value);
+  if (held === undefined) return "";
+  const text = JSON.stringify(held);
+  return `, not ${text.length > MAX_SHOWN_CHARACTERS ? `${text.slice(0, MAX_SHOWN_CHARACTERS)}…` : text}`;
 }
 
 /** The file is not what an export wrote: nothing can be made of it. */

@@ -79,11 +79,13 @@ export function noteLines({
   message,
   meta,
   redacted,
-}: Pick<Commit, "key" | "message" | "meta" | "redacted">): string[] {
+  imported,
+}: Pick<Commit, "key" | "message" | "meta" | "redacted" | "imported">): string[] {
   return [
     ...(key === null ? [] : [`key       ${key}`]),
     ...(message === null ? [] : [`message   ${message}`]),
     ...Object.entries(meta).map(([name, value]) => `meta      ${name}=${value}`),
     ...(redacted ? [`redacted  ${showTime(redacted.at)} by ${redacted.by}`] : []),
+    ...(imported ? ["imported  yes: an archive says this of it"] : []),
   ];
 }

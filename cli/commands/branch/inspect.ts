@@ -36,12 +36,15 @@ export function addBranchInspect(group: Command): void {
 
 /** A branch for people. What its gateway does not tell is left out. */
 function branchLines(detail: BranchDetail, { bucket }: Pick<Address, "bucket">): string[] {
-  const { createdAt, head, from, forking, keep, lastModified, public: isPublic, writer } = detail;
+  const { createdAt, head, from, imported, forking, keep, lastModified, public: isPublic, writer } = detail;
   return [
     `branch         s3://${bucket}`,
     `created        ${showTime(createdAt)}`,
     `newest commit  ${head ?? "-"}`,
     ...(from ? [`made from      s3://${from.branch}.${from.repo} at ${from.commit ?? "no commit"}`] : []),
+    ...(imported
+      ? [`imported       ${showTime(imported.at)}${imported.by === null ? "" : ` by ${imported.by}`}`]
+      : []),
     `state          ${forking ? showForking(forking) : "ready"}`,
     ...(keep === undefined ? [] : [`keeps          ${showKeep(keep)}`]),
     ...(lastModified === undefined ? [] : [`last-modified  ${showLastModified(lastModified)}`]),

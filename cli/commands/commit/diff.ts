@@ -70,7 +70,7 @@ async function diffCommits(client: Client, { address, from, to, options }: TwoCo
     changes.push(...page.changes);
   } while (page.next !== null && changes.length < wanted);
   if (options.json) return printJson({ ...page, changes } satisfies DiffPage);
-  if (isSaid(page)) for (const line of noteLines(page)) printNote(line);
+  if (isSaid(page) || page.imported) for (const line of noteLines(page)) printNote(line);
   printTable([["CHANGE", "SIZE", "PATH"], ...changes.map(rowOf)]);
   if (page.next !== null) printNote(moreText(options, `'${page.next}'`));
 }

@@ -73,8 +73,14 @@ function listOpen(address: Address, options: Options): Promise<void> {
   });
 }
 
-function saidText({ message, meta, redacted }: Pick<Commit, "message" | "meta" | "redacted">): string {
-  if (redacted) return `(redacted ${showTime(redacted.at)} by ${redacted.by})`;
+function saidText({
+  message,
+  meta,
+  redacted,
+  imported,
+}: Pick<Commit, "message" | "meta" | "redacted" | "imported">): string {
+  const mark = imported ? ["(imported)"] : [];
+  if (redacted) return [...mark, `(redacted ${showTime(redacted.at)} by ${redacted.by})`].join("  ");
   const entries = Object.entries(meta).map(([name, value]) => `${name}=${value}`);
-  return [...(message === null ? [] : [message]), ...entries].join("  ");
+  return [...mark, ...(message === null ? [] : [message]), ...entries].join("  ");
 }

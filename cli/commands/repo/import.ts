@@ -1,6 +1,7 @@
 import { open } from "node:fs/promises";
 import type { Command } from "commander";
 import { KeyPage } from "../../../protocol/keys.ts";
+import { checkBranch } from "../../archive/check.ts";
 import { NOT_INCLUDED } from "../../archive/format.ts";
 import { abortImport, importRepo } from "../../archive/import-repo.ts";
 import { ArchiveReader, type BranchInArchive } from "../../archive/reader.ts";
@@ -56,6 +57,7 @@ async function check(
   const progress = progressFor(options);
   progress.begin("reading", size);
   const { repo, branches } = await reader.index({ contents: (bytes) => progress.advance(bytes) });
+  for (const branch of branches) await checkBranch(reader, branch, Date.now());
   progress.end();
   if (options.json) return printJson({ file: path, repo, branches: branches.map(shown) });
   printLine(`${path} is good: ${count(branches.length, "branch", "branches")} of the repo '${repo}'`);

@@ -232,9 +232,9 @@ export function RedactedWords({ redacted }: { readonly redacted: NonNullable<Com
 
 /** What a commit says of itself: its message, or that it was taken out, and who made it. */
 export function CommitWords({
-  commit: { message, redacted, key, job },
+  commit: { message, redacted, key, job, imported },
 }: {
-  readonly commit: Pick<Commit, "message" | "redacted" | "key" | "job">;
+  readonly commit: Pick<Commit, "message" | "redacted" | "key" | "job" | "imported">;
 }) {
   return (
     <>
@@ -247,6 +247,7 @@ export function CommitWords({
       ) : (
         key !== null && `by ${key}`
       )}
+      {imported && " · imported"}
     </>
   );
 }

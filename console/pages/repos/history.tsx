@@ -139,7 +139,7 @@ interface CommitLineProps {
 }
 
 function CommitLine({ place, commit, isNewest, names, marked, mark, changed }: CommitLineProps) {
-  const { id, parent, createdAt, message, key, job, meta, redacted, changes } = commit;
+  const { id, parent, createdAt, message, key, job, meta, redacted, imported, changes } = commit;
   const at = { ...place, at: id };
   const [older, newer] = marked !== undefined && marked < id ? [marked, id] : [id, marked];
   const headline = message ?? (job === null ? null : "output of a job");
@@ -182,6 +182,7 @@ function CommitLine({ place, commit, isNewest, names, marked, mark, changed }: C
             · <RedactedWords redacted={redacted} />
           </>
         )}
+        {imported && " · imported"}
       </p>
       <div className="actions">
         <span className="mono">{id}</span>

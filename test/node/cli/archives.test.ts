@@ -2,13 +2,16 @@ import { open, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { describe, expect, test } from "vitest";
+import { checkBranch } from "../../../cli/archive/check.ts";
 import { exportRepo } from "../../../cli/archive/export-repo.ts";
-import { ArchiveReader } from "../../../cli/archive/reader.ts";
-import type { Sink } from "../../../cli/archive/writer.ts";
+import { branchEntry, FIRST_ENTRY, FORMAT, FORMAT_VERSION, pageName } from "../../../cli/archive/format.ts";
+import { ArchiveDamagedError, ArchiveReader } from "../../../cli/archive/reader.ts";
+import { ArchiveWriter, type Sink } from "../../../cli/archive/writer.ts";
 import { type Ask, GatewayError } from "../../../cli/gateway/client.ts";
 import type { ArchivedFile } from "../../../protocol/archives.ts";
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import { contentIdOf } from "../../../runner/lib/tree-hash.ts";
+import { type Archive, BAD_ARCHIVES, soundArchive } from "../../support/archive-cases.ts";
 import { scratchFolder } from "../../support/scratch.ts";
 
 /** More than is fetched ahead. */
@@ -187,3 +190,41 @@ describe("an export", () => {
     expect(gateway).toMatchObject({ begun: 1, ended: 1 });
   });
 });
+
+describe("a check of an archive", () => {
+  test("takes what a branch could have written", async () => {
+    await expect(checked(soundArchive())).resolves.toBeUndefined();
+  });
+
+  test.each(BAD_ARCHIVES)("refuses $what, and says where and what to do", async ({ archive, names }) => {
+    const error = await checked(archive()).then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    expect(error).toBeInstanceOf(ArchiveDamagedError);
+    expect(String(error)).toContain(names);
+    expect(String(error)).toContain("export the repo again");
+  });
+});
+
+/** Writes an archive, and checks it. */
+async function checked({ branch, commits, tags, files, contents }: Archive): Promise<void> {
+  const sink = memory({ goesBack: false });
+  const writer = new ArchiveWriter(sink);
+  await writer.add(FIRST_ENTRY, { format: FORMAT, version: FORMAT_VERSION, repo: "r", branches: ["master"] });
+  await writer.add(branchEntry("master"), { name: "master", ...branch });
+  await writer.add(pageName("master", "commits", 1), { commits });
+  await writer.add(pageName("master", "tags", 1), { tags });
+  await writer.add(pageName("master", "files", 1), { files, contents, at: {} });
+  await writer.end({ master: { commits: commits.length, tags: tags.length, files: files.length } });
+  const path = join(scratchFolder(), "checked.tar");
+  await writeFile(path, sink.bytes());
+  const handle = await open(path, "r");
+  try {
+    const reader = new ArchiveReader(handle, path);
+    const { branches } = await reader.index({ contents: () => {} });
+    for (const each of branches) await checkBranch(reader, each, Date.now());
+  } finally {
+    await handle.close();
+  }
+}

@@ -107,6 +107,11 @@ describe("an archive of a repo", () => {
 
   test("is the same repo again: commits, tags, versions and bytes, at HEAD and before", async () => {
     const printed = await cli("repo", "import", inFolder("photos.tar"), "--as", "copies");
+    expect(await cli("branch", "inspect", "master.copies")).toMatch(
+      new RegExp(`^imported       .* by ${server.accessKeyId}$`, "m"),
+    );
+    expect(await cli("commit", "list", "master.copies")).toContain("(imported)");
+    expect(await cli("commit", "inspect", "master.copies")).toMatch(/^imported {2}yes/m);
     expect(printed).toContain("s3://master.copies: 8 commits, 1 tag, 5 versions of files");
     expect(printed).toContain("not in it: pipelines");
     for (const branch of ["master", "fork"])

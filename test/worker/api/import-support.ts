@@ -1,16 +1,6 @@
-import type { ArchivedCommit, ArchivedFile, ArchivedTag } from "../../../protocol/archives.ts";
-import type { InlineContent } from "../../../protocol/content.ts";
 import { ErrorBody, type Issue } from "../../../protocol/errors.ts";
+import type { Archive } from "../../support/archive-cases.ts";
 import { api, type Call } from "./support.ts";
-
-/** A branch as an archive has it, or what somebody made of one. */
-export interface Archive {
-  branch: { createdAt: number; head: number; floor?: number; settings: object };
-  commits: ArchivedCommit[];
-  tags: ArchivedTag[];
-  files: ArchivedFile[];
-  contents: InlineContent[];
-}
 
 /** What became of an import: the branch is there, or the step that refused it. */
 export type Outcome =

@@ -153,7 +153,9 @@ async function imported(all: Archive, bucket = freshBucket()): Promise<BranchStu
   const branch = branchOf(bucket);
   const started = await begun(branch, all);
   await sent(branch, all, started);
-  const finished = await branch.finishImport({ import: started.import, counts: countsOf(all) });
+  const finished = await branch.finishImport({
+    ...{ import: started.import, counts: countsOf(all), key: "SLUICEBY" },
+  });
   if (!finished.ok) throw new Error(JSON.stringify(finished));
   return branch;
 }
@@ -438,6 +440,36 @@ describe("a branch out of an archive", () => {
     expect((await forkRowsOf(fork)).lent).toBeGreaterThan(0);
     expect((await forkRowsOf(copy)).lent).toBe(0);
     await expectRefsRight(copy);
+  });
+
+  test("stays one through archives of it and forks, whose own commits are their own; one of a release before tells when", async () => {
+    const all = await exported(await everyKind(freshBucket()));
+    expect(all.branch).toMatchObject({ imported: null });
+    const bucket = freshBucket();
+    const copy = await imported(all, bucket);
+    await copy.configure({ writer: null });
+    const own = await put(copy, "own");
+    const marks = async (branch: BranchStub) => {
+      const log = await branch.commits({ limit: 1000 });
+      return log.ok ? log.commits.filter(({ imported }) => !imported).map(({ id }) => id) : [];
+    };
+    expect(await marks(copy)).toEqual([own]);
+    const { head } = all.branch;
+    const again = await exported(copy);
+    expect(again.branch.imported).toEqual({ at: expect.any(Number), by: "SLUICEBY", head });
+    const second = await imported(again);
+    expect(await marks(second)).toEqual([]);
+    expect(await second.inspect()).toMatchObject({ imported: { by: "SLUICEBY" } });
+    // A fork is made here: its one commit says who made it, and its parent says that it was imported.
+    const { branch: fork } = await forkOf(bucket);
+    expect(await marks(fork)).toHaveLength(1);
+    expect(await fork.inspect()).toMatchObject({ imported: null, fork: { parent: bucket, commit: own } });
+    await runInDurableObject(copy, (_, { storage: { sql } }) => {
+      sql.exec("UPDATE imports SET made_at = NULL, made_by = NULL");
+    });
+    const told = await copy.inspect();
+    expect(told).toMatchObject({ imported: { at: expect.any(Number), by: null } });
+    expect(await marks(copy)).toEqual([own]);
   });
 
   test("without any commit is an empty branch", async () => {

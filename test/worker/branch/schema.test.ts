@@ -83,6 +83,7 @@ const ROWS: readonly (readonly string[])[] = [
     "UPDATE give_back_clock SET number = 1",
     "UPDATE roots SET given = 1",
   ],
+  ["UPDATE imports SET made_at = 6, made_by = 'k'"],
 ];
 
 describe("migrations", () => {

@@ -12,7 +12,7 @@ import {
 } from "../../../protocol/commits.ts";
 import { CommitName } from "../../../protocol/names.ts";
 import type { Job } from "../../../protocol/pipelines.ts";
-import type { CommitEntry, CommitNote, PathDifference } from "../../branch/contract.ts";
+import type { CommitEntry, PathDifference } from "../../branch/contract.ts";
 import { permits } from "../../core/permissions.ts";
 import { conditionalJson } from "../answer/conditional.ts";
 import { branchError } from "../answer/failures.ts";
@@ -110,7 +110,10 @@ function shown({ id, parent, createdAt, origin, changes, ...entry }: CommitEntry
 export function noted({
   note = {},
   imported,
-}: Pick<CommitEntry, "note" | "imported">): Pick<Commit, "key" | "message" | "meta" | "redacted" | "imported"> {
+}: Pick<CommitEntry, "note" | "imported">): Pick<
+  Commit,
+  "key" | "message" | "meta" | "redacted" | "imported"
+> {
   const { key = null, message = null, meta, redacted } = note;
   return { key, message, meta: { ...meta }, ...(redacted && { redacted }), ...(imported && { imported }) };
 }

@@ -8,6 +8,7 @@ import { Action, Deletion } from "../../../parts/action.tsx";
 import { NameField, useSubmission } from "../../../parts/form.tsx";
 import { countText, shortId } from "../../../parts/numbers.ts";
 import { Page } from "../../../parts/page.tsx";
+import { Ago } from "../../../parts/time.tsx";
 import { apiPath, CommitPicker } from "../at.tsx";
 import { BranchTabs, Crumbs } from "../crumbs.tsx";
 import { branchHref } from "../places.ts";
@@ -30,6 +31,7 @@ export function SettingsPage({ place }: { readonly place: Place }) {
       {detail && (
         <>
           <Origin detail={detail} />
+          <Import detail={detail} />
           {detail.forking ? (
             <p>Its files are on their way from there. It is set to nothing before all are here.</p>
           ) : (
@@ -70,6 +72,22 @@ function Origin({ detail: { from } }: { readonly detail: BranchDetail }) {
         </>
       )}
       .
+    </p>
+  );
+}
+
+function Import({ detail: { imported } }: { readonly detail: BranchDetail }) {
+  if (!imported) return null;
+  return (
+    <p>
+      It was imported <Ago at={imported.at} />
+      {imported.by !== null && (
+        <>
+          {" "}
+          by key <span className="mono">{imported.by}</span>
+        </>
+      )}
+      . What its commits of before say, an archive said.
     </p>
   );
 }

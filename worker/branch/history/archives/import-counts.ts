@@ -1,6 +1,6 @@
 import type { Ledger } from "../../ledger/ledger.ts";
-import type { Import } from "./import-store.ts";
 import type { PageFault } from "./import-rows.ts";
+import type { Import } from "./import-store.ts";
 
 /** Rows of files that one slice goes through: some milliseconds. */
 const ROWS = 5000;

@@ -100,11 +100,11 @@ const THERE = `
  * the file was there just before.
  */
 const DURING = `
-  SELECT below.key AS place, above.path AS file, above.born AS born, above.died AS died
-  FROM json_each(?2) AS below
-  CROSS JOIN files AS above ON above.gen = ?1 AND above.path = below.value ->> 0 AND above.born = (
-    SELECT max(born) FROM files WHERE gen = ?1 AND path = below.value ->> 0 AND born < below.value ->> 2)
-  WHERE above.died IS NULL OR above.died > below.value ->> 1
+  SELECT asked.key AS place, above.path AS file, above.born AS born, above.died AS died
+  FROM json_each(?2) AS asked
+  CROSS JOIN files AS above ON above.gen = ?1 AND above.path = asked.value ->> 0 AND above.born = (
+    SELECT max(born) FROM files WHERE gen = ?1 AND path = asked.value ->> 0 AND born < asked.value ->> 2)
+  WHERE above.died IS NULL OR above.died > asked.value ->> 1
   LIMIT 1`;
 /** Lives that one statement looks up. */
 const LIVES = 1000;
@@ -306,8 +306,7 @@ function missingCommit(
   const [missing] = sql.query<{ seq: number }>(NO_COMMIT, [gen, JSON.stringify([...seqs])]);
   if (!missing) return undefined;
   const index = files.findIndex(
-    ({ born, died, more }) =>
-      born === missing.seq || died === missing.seq || more?.version === missing.seq,
+    ({ born, died, more }) => born === missing.seq || died === missing.seq || more?.version === missing.seq,
   );
   return badPage(`files[${index}]`, `came or went with a commit that is not there: ${missing.seq}`);
 }
