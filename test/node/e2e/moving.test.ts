@@ -45,14 +45,14 @@ function inFolder(name: string): string {
   return join(folder, name);
 }
 
-/** All that anybody sees of a branch's history. */
+/** All that anybody sees of a branch's history, but that its commits came out of an archive. */
 async function seen(bucket: string): Promise<unknown> {
   const [branch = "", repo = ""] = bucket.split(".");
   const { commits } = JSON.parse(await cli("commit", "list", bucket, "--limit", "1000", "--json"));
   const { tags } = JSON.parse(await cli("tag", "list", repo, "--json"));
   const versions = (await s3.ask("GET", `/${bucket}?versions`)).text.replaceAll(bucket, "BUCKET");
   return {
-    commits,
+    commits: commits.map(({ imported: _, ...commit }: { imported?: true }) => commit),
     tags: tags
       .filter((tag: { branch: string }) => tag.branch === branch)
       .map(({ bucket: _, ...tag }: { bucket: string }) => tag),
