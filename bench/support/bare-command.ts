@@ -38,12 +38,13 @@ export async function bareCommand({ cmd, stdin = [], input }: CommandToRun): Pro
   const place = { dir, readOnly: [] };
   await jail.prepare(place);
   const env = { PATH: process.env.PATH ?? "/usr/bin:/bin" };
-  const launch = jail.launch({
+  const launch = await jail.launch({
     ...place,
     pfs,
     cmd,
     env,
     hidden: { folders: [jail.dataDir], files: [] },
+    devices: { folders: [], files: [] },
     secrets: { opened: [], folders: [] },
   });
   return { tool: jail.tool, run: () => timeOf(launch, stdinFile), remove: () => removeScratch(dir) };

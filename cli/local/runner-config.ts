@@ -69,6 +69,12 @@ export function withSandboxTerms(command: Command): Command {
       "a folder or file of this machine that commands which run as processes do not see; may be repeated. They never see the data folders, what --secrets names, /run/secrets and /etc/sluice",
       another,
     )
+    .addOption(
+      new Option(
+        "--device <name>",
+        "a device of this machine that commands which run as processes see, beside the usual ones and GPUs: fuse or kvm; may be repeated",
+      ).argParser(another),
+    )
     .option(
       "--network <name>",
       "the network of containers: none, host, bridge, or one that the engine has (default: the engine's own)",
@@ -81,9 +87,9 @@ export function withSandboxTerms(command: Command): Command {
 
 /** Of a command's options those that a runner takes. */
 export function runnerTerms(options: RunnerTerms): RunnerTerms {
-  const { executor, hide, network, secrets, egressEnvironment, egressLocal, waitForEngine } = options;
+  const { executor, hide, device, network, secrets, egressEnvironment, egressLocal, waitForEngine } = options;
   const { cacheSize, maxRunning, maxWorkers, memory, cpus, pids, disk } = options;
-  const terms = { executor, hide, network, secrets, egressEnvironment, egressLocal, waitForEngine };
+  const terms = { executor, hide, device, network, secrets, egressEnvironment, egressLocal, waitForEngine };
   return { ...terms, cacheSize, maxRunning, maxWorkers, memory, cpus, pids, disk };
 }
 

@@ -173,10 +173,10 @@ function configOf(
   connection: Connection,
   { options, scratch }: { options: RunDatumOptions; scratch: string },
 ): ReplayConfig {
-  const { executor, network, secrets, memory, cpus, pids, disk } = options;
+  const { executor, device, network, secrets, memory, cpus, pids, disk } = options;
   const { data = DEFAULT_DATA } = options;
   const hide = [...(options.hide ?? []), data, configFolder(process.env)];
-  const flags = { executor, network, secrets, memory, cpus, pids, disk, hide, data: scratch };
+  const flags = { executor, device, network, secrets, memory, cpus, pids, disk, hide, data: scratch };
   return {
     ...runnerConfig(flags, connection),
     ...(isOwnGateway(connection, data) && { withoutEngine: "process" as const }),

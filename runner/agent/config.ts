@@ -12,6 +12,10 @@ import type { EgressTerms } from "../tasks/egress-terms.ts";
 export const EXECUTORS = ["auto", "process", "docker", "podman"] as const;
 export type ExecutorChoice = (typeof EXECUTORS)[number];
 
+/** Values of `--device`. A command can do much with them that it could not do without: file systems, machines in a machine. */
+const EXTRA_DEVICES = ["fuse", "kvm"] as const;
+type ExtraDevice = (typeof EXTRA_DEVICES)[number];
+
 export interface RunnerConfig {
   /** Origin of the gateway, e.g. `http://127.0.0.1:8787`. */
   readonly endpoint: string;
@@ -32,6 +36,8 @@ export interface RunnerConfig {
   readonly dataDir: string;
   /** Folders and files of this machine that commands which run as processes do not see, besides what no command sees. Absolute paths. */
   readonly hidden?: readonly string[];
+  /** Devices of this machine that commands which run as processes see, besides those that every command sees. */
+  readonly devices?: readonly ExtraDevice[];
   /** The source of secrets: a folder of `<name>/<key>` files, or `kubernetes[:namespace]`. Absent: there are none. */
   readonly secrets?: string;
   /** The name of the secret that the runner's own key comes from: no pipeline gets it. Absent: it comes from none. */
@@ -51,6 +57,7 @@ export interface RunnerConfig {
 /** The flags of the command line; absent: not given. */
 export interface RunnerFlags extends Readonly<Partial<Record<Flag, string | undefined>>> {
   readonly hide?: readonly string[] | undefined;
+  readonly device?: readonly string[] | undefined;
   readonly egressEnvironment?: readonly string[] | undefined;
   readonly egressLocal?: boolean | undefined;
   readonly waitForEngine?: boolean | undefined;
@@ -74,6 +81,7 @@ export function readRunnerConfig(flags: RunnerFlags, env: NodeJS.ProcessEnv): Ru
     ...readNetwork(flags),
     dataDir: resolve(flags.data ?? ".sluice/runner"),
     ...(flags.hide && { hidden: flags.hide.map(readHidden) }),
+    ...readDevices(flags),
     ...readSecrets(flags.secrets ?? env.SLUICE_SECRETS),
     ...(env.SLUICE_KEY_SECRET && { keySecret: env.SLUICE_KEY_SECRET }),
     ...readEgress(flags, env),
@@ -153,6 +161,24 @@ export function noNetwork(network: string): string {
 function readHidden(path: string): string {
   if (path !== "" && resolve(path) !== "/") return resolve(path);
   throw new ConfigError(`--hide is "${path}"; it must be a folder or a file, and not the whole machine`);
+}
+
+const DeviceName = z.enum(EXTRA_DEVICES);
+
+function readDevices({ device, executor = "auto" }: RunnerFlags): Pick<RunnerConfig, "devices"> {
+  if (device === undefined) return {};
+  const devices = device.map((name) => {
+    const parsed = DeviceName.safeParse(name);
+    if (parsed.success) return parsed.data;
+    throw new ConfigError(`--device is "${name}"; it must be one of: ${EXTRA_DEVICES.join(", ")}`);
+  });
+  if (executor === "docker" || executor === "podman") throw new ConfigError(noDevices(devices));
+  return { devices };
+}
+
+/** Why containers can't be given devices. */
+export function noDevices(devices: readonly string[]): string {
+  return `--device is "${devices.join('", "')}", but containers get no devices of this machine: take --executor process, or leave it out`;
 }
 
 /** The folder is not looked at yet: it may be mounted after the runner has started. */

@@ -12,7 +12,7 @@ import type { RunnerConfig } from "./config.ts";
 /** What of a runner's settings is about its machine. */
 export type NodeConfig = Pick<
   RunnerConfig,
-  "node" | "dataDir" | "executor" | "withoutEngine" | "network" | "hidden" | "secrets" | "limits"
+  "node" | "dataDir" | "executor" | "withoutEngine" | "network" | "hidden" | "devices" | "secrets" | "limits"
 >;
 
 /** What this process has of its machine: folders of its own, and a way to run commands. */
@@ -39,7 +39,7 @@ export async function openNode(config: NodeConfig, { log }: { log: Log }): Promi
   await clearLeftovers(engines, { dataDir, log });
   const folders = await openAgentFolders(dataDir);
   for (const left of folders.left) log.warn(left, "a dead agent's folder could not be removed");
-  const { executor: choice, withoutEngine, network, node, limits } = config;
+  const { executor: choice, withoutEngine, network, devices, node, limits } = config;
   const hidden = pathsToHide({ ...config, dataDir }, process.env);
   const terms = {
     choice,
@@ -47,6 +47,7 @@ export async function openNode(config: NodeConfig, { log }: { log: Log }): Promi
     network,
     dataDir,
     hidden,
+    devices,
     agentDir: folders.agent,
     node,
     limits,

@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process";
 import { mkdir, mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { ConfinementTerms } from "../limits/confinement.ts";
 import { removeTree } from "../pfs/remove.ts";
 import { type Executor, NoExecutorError } from "./executor.ts";
@@ -16,6 +18,8 @@ export interface DetectOptions {
   readonly dataDir: string;
   /** What commands are not to see besides, as in Jail. */
   readonly hidden?: readonly string[] | undefined;
+  /** Devices that commands see besides the usual ones, as in Jail. */
+  readonly devices?: readonly string[] | undefined;
   /** A folder for the tries, inside `dataDir`. */
   readonly scratch: string;
   readonly terms: ConfinementTerms;
@@ -34,13 +38,14 @@ export interface Detected {
 export async function detectProcessExecutor({
   dataDir,
   hidden = [],
+  devices = [],
   scratch,
   terms,
 }: DetectOptions): Promise<Detected> {
   const root = await readRootEntries();
   const problems: string[] = [];
   for (const find of [findBubblewrap, findUnshare]) {
-    const jail = await find({ root, dataDir, hidden });
+    const jail = await find({ root, dataDir, hidden, devices });
     if (typeof jail === "string") {
       problems.push(jail);
       continue;
@@ -67,20 +72,38 @@ interface FindOptions {
   readonly root: FolderEntries;
   readonly dataDir: string;
   readonly hidden?: readonly string[];
+  readonly devices?: readonly string[];
 }
 
 /** The jail, or why there is none. */
-export async function findBubblewrap({ root, dataDir, hidden = [] }: FindOptions): Promise<Jail | string> {
+export async function findBubblewrap({
+  root,
+  dataDir,
+  hidden = [],
+  devices = [],
+}: FindOptions): Promise<Jail | string> {
   const bwrap = await findTool("bwrap");
   if (!bwrap) return "bubblewrap: there is no bwrap here";
   return bubblewrap({
-    ...{ bwrap, root, settings: await kernelSettings(), dataDir, hidden: [dataDir, ...hidden] },
+    ...{ bwrap, root, settings: await kernelSettings(), dataDir, hidden: [dataDir, ...hidden], devices },
+    permissions: (await helpOf(bwrap)).includes("--perms") ? "yes" : "no",
     superuser: userId() === 0 ? "yes" : "no",
   });
 }
 
+/** What a tool says of its options. One that says nothing will say what is wrong when it is tried. */
+async function helpOf(tool: string): Promise<string> {
+  const said = await promisify(execFile)(tool, ["--help"]).catch(() => ({ stdout: "" }));
+  return said.stdout;
+}
+
 /** The jail, or why there is none. */
-export async function findUnshare({ root, dataDir, hidden = [] }: FindOptions): Promise<Jail | string> {
+export async function findUnshare({
+  root,
+  dataDir,
+  hidden = [],
+  devices = [],
+}: FindOptions): Promise<Jail | string> {
   const tools: Record<string, string> = {};
   for (const name of UNSHARE_TOOLS) {
     const path = await findTool(name);
@@ -89,7 +112,7 @@ export async function findUnshare({ root, dataDir, hidden = [] }: FindOptions): 
   }
   return unshare({
     tools: tools as Record<keyof UnshareTools, string>,
-    ...{ root, settings: await kernelSettings(), dataDir, hidden: [dataDir, ...hidden] },
+    ...{ root, settings: await kernelSettings(), dataDir, hidden: [dataDir, ...hidden], devices },
     uid: userId(),
     gid: process.getgid?.() ?? 0,
   });

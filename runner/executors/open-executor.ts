@@ -1,5 +1,11 @@
 import { basename } from "node:path";
-import { ConfigError, type ExecutorChoice, noNetwork, type RunnerConfig } from "../agent/config.ts";
+import {
+  ConfigError,
+  type ExecutorChoice,
+  noDevices,
+  noNetwork,
+  type RunnerConfig,
+} from "../agent/config.ts";
 import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { guardDisk } from "../limits/guard-disk.ts";
@@ -51,6 +57,8 @@ export interface ExecutorTerms {
   readonly dataDir: string;
   /** What commands that run as processes do not see, as in Jail. */
   readonly hidden?: readonly string[] | undefined;
+  /** Devices that commands which run as processes see besides the usual ones. */
+  readonly devices?: RunnerConfig["devices"] | undefined;
   /** The agent's folder, inside `dataDir`. */
   readonly agentDir: string;
   /** This node's name. */
@@ -104,15 +112,17 @@ function engineOf(engines: Engines, choice: ExecutorChoice): Engine | readonly s
 
 async function overEngine(
   engine: Engine,
-  { dataDir, node, limits, network }: ExecutorTerms,
+  { dataDir, node, limits, network, devices }: ExecutorTerms,
 ): Promise<Detected> {
+  if (devices !== undefined) throw new ConfigError(noDevices(devices));
   const executor = await containerExecutor({ engine, dataDir, node, limits, network });
   return { executor, tool: `${executor.name} ${engine.version} at ${engine.socket}` };
 }
 
 /** An engine that comes later may have been there before: what dead agents left in it goes, too. */
 function overNothing(problems: readonly string[], terms: ExecutorTerms): Detected {
-  const { choice, dataDir, log } = terms;
+  const { choice, dataDir, devices, log } = terms;
+  if (devices !== undefined) throw new ConfigError(noDevices(devices));
   const executor = waitingExecutor({
     log,
     async look() {
@@ -127,9 +137,16 @@ function overNothing(problems: readonly string[], terms: ExecutorTerms): Detecte
   return { executor, tool: problems.join("; ") };
 }
 
-function overProcesses({ dataDir, hidden, agentDir, node, limits }: ExecutorTerms): Promise<Detected> {
+function overProcesses({
+  dataDir,
+  hidden,
+  devices,
+  agentDir,
+  node,
+  limits,
+}: ExecutorTerms): Promise<Detected> {
   const terms = { limits, node, agent: basename(agentDir) };
-  return detectProcessExecutor({ dataDir, hidden, scratch: agentDir, terms });
+  return detectProcessExecutor({ dataDir, hidden, devices, scratch: agentDir, terms });
 }
 
 function isThere(found: Engine | readonly string[] | undefined): found is Engine {

@@ -21,12 +21,16 @@ export interface BubblewrapOptions {
   /** See Jail. */
   readonly dataDir: string;
   readonly hidden: readonly string[];
+  readonly devices: readonly string[];
   readonly superuser: "yes" | "no";
+  /** Whether it can say which permissions a folder gets that it makes: not before version 0.5. */
+  readonly permissions: "yes" | "no";
 }
 
 /**
  * Bubblewrap around a rebuilt root: every entry of `/` is bound one by one onto an empty root, in which `/pfs` can then
- * be made. Never `--dev-bind / /`: for root that makes `/pfs` on the machine itself, for anybody else it fails.
+ * be made. Never `--bind / /`: for root that makes `/pfs` on the machine itself, for anybody else it fails. And never
+ * `--dev-bind` but in `/dev`: `--bind` keeps devices from being opened, on the mounts below it as well.
  * Works unprivileged and as root.
  */
 export function bubblewrap(options: BubblewrapOptions): Jail {
@@ -35,8 +39,9 @@ export function bubblewrap(options: BubblewrapOptions): Jail {
     tool: "bubblewrap",
     dataDir: options.dataDir,
     hidden: options.hidden,
+    devices: options.devices,
     prepare: async () => {},
-    launch: (request) => launch(request, { options, common }),
+    launch: async (request) => launch(request, { options, common }),
     read,
   };
 }
@@ -50,11 +55,7 @@ interface Common {
 }
 
 function rootArguments({ root }: BubblewrapOptions): string[] {
-  const bind = (name: string) => [
-    name === "sys" ? "--ro-bind-try" : "--dev-bind-try",
-    `/${name}`,
-    `/${name}`,
-  ];
+  const bind = (name: string) => [name === "sys" ? "--ro-bind-try" : "--bind-try", `/${name}`, `/${name}`];
   return [
     ...root.links.flatMap(({ name, target }) => ["--symlink", target, `/${name}`]),
     // An entry may go away while the runner lives.
@@ -62,9 +63,11 @@ function rootArguments({ root }: BubblewrapOptions): string[] {
   ];
 }
 
-function kernelArguments({ settings, superuser }: BubblewrapOptions): string[] {
+function kernelArguments({ settings, superuser, permissions }: BubblewrapOptions): string[] {
   return [
     ...["--unshare-pid", "--proc", "/proc"],
+    // The usual devices, and a /dev/pts of its own. What it makes of /dev/shm, a command of another user can't write to.
+    ...["--dev", "/dev", ...(permissions === "yes" ? ["--perms", "1777"] : []), "--tmpfs", "/dev/shm"],
     // Bubblewrap covers some of these itself, but not /proc/sys: access(2) says even to root that nobody may write there.
     ...settings.flatMap((path) => ["--ro-bind-try", path, path]),
     ...["--die-with-parent", "--json-status-fd", "3"],
@@ -77,7 +80,7 @@ function kept(capability: string): string[] {
 }
 
 function launch(
-  { readOnly, pfs, cmd, workingDir = "/", env, hidden, secrets }: LaunchRequest,
+  { readOnly, pfs, cmd, workingDir = "/", env, hidden, devices, secrets }: LaunchRequest,
   { options, common }: { options: BubblewrapOptions; common: Common },
 ): Launch {
   const variables = Object.entries(env);
@@ -90,6 +93,9 @@ function launch(
       ...readOnly.flatMap((folder) => ["--ro-bind-try", folder, folder]),
       ...coveringArguments(secrets, hidden),
       ...common.kernel,
+      ...[...devices.folders, ...devices.files].flatMap((name) => [
+        ...["--dev-bind-try", `/dev/${name}`, `/dev/${name}`],
+      ]),
       ...["--ro-bind", pfs, "/pfs", "--bind", `${pfs}/out`, "/pfs/out"],
       ...["--chdir", workingDir],
       ...loader.flatMap(([name, value]) => ["--setenv", name, value]),
@@ -135,7 +141,7 @@ function openedFolder({ path, mode, entries }: OpenedFolder): string[] {
     ...["--tmpfs", path],
     ...entries.links.flatMap(({ name, target }) => ["--symlink", target, `${path}/${name}`]),
     ...[...entries.folders, ...entries.files].flatMap((name) => [
-      ...["--dev-bind-try", `${path}/${name}`, `${path}/${name}`],
+      ...["--bind-try", `${path}/${name}`, `${path}/${name}`],
     ]),
   ];
 }

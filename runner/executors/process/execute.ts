@@ -4,6 +4,7 @@ import { constants as os } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import { errorCode } from "../../lib/fault.ts";
 import { findTool } from "../find-tool.ts";
+import { closeInherited } from "./inherited.ts";
 import { FIRST_DATA_FD, type Launch } from "./jail.ts";
 import type { LauncherOptions } from "./launcher.ts";
 
@@ -82,6 +83,7 @@ async function gated({ file, args }: Launch, { through, enter }: OnTerminal): Pr
 
 function spawnOnTerminal([file = "", ...args]: string[], { env, data }: Launch): ChildProcess | Error {
   const stdio: StdioOptions = ["inherit", "inherit", "inherit", "pipe", ...data.map(() => "pipe" as const)];
+  closeInherited();
   try {
     return spawn(file, args, { env: { ...env }, stdio });
   } catch (error) {

@@ -1,9 +1,11 @@
+import type { Devices } from "./devices.ts";
 import type { HiddenPaths } from "./hidden.ts";
 import type { SecretMounts } from "./secret-mounts.ts";
 
 /**
- * A tool that starts a command in the machine's own root with a private `/pfs` and its own process ids. The machine's
- * `/sys`, and what is the kernel's in `/proc`, are read-only in there, for root too.
+ * A tool that starts a command in the machine's own root with a private `/pfs`, a private `/dev` and its own process
+ * ids. The machine's `/sys`, and what is the kernel's in `/proc`, are read-only in there, for root too. No device opens
+ * but those of its `/dev`.
  */
 export interface Jail {
   readonly tool: string;
@@ -11,9 +13,11 @@ export interface Jail {
   readonly dataDir: string;
   /** What commands do not see, that folder among it: absolute paths, whether they are there or not. */
   readonly hidden: readonly string[];
+  /** Names in the machine's `/dev` that commands see besides the usual ones and the GPUs, whether they are there or not. */
+  readonly devices: readonly string[];
   /** Makes the files that every launch from there needs. */
   prepare(place: Place): Promise<void>;
-  launch(request: LaunchRequest): Launch;
+  launch(request: LaunchRequest): Promise<Launch>;
   /** Understands what the tool wrote to file descriptor 3; `log` is what came on stdout and stderr. */
   read(said: { report: string; log: string }): Started;
 }
@@ -34,6 +38,8 @@ export interface LaunchRequest extends Place {
   readonly env: Readonly<Record<string, string>>;
   /** What `hidden` of the jail leads to now. */
   readonly hidden: HiddenPaths;
+  /** What `devices` of the jail names, and the GPUs, as far as they are there now. */
+  readonly devices: Devices;
   readonly secrets: SecretMounts;
 }
 
@@ -64,8 +70,17 @@ export function isLoaderVariable(name: string): boolean {
 }
 
 /**
+ * The variables of a command that it gets. GLIBC_TUNABLES is none of them: the loader reads it in every program on the
+ * way, before that has given up its rights, and has been talked into code of the caller's by it (CVE-2023-4911).
+ */
+export function permitted(env: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const { GLIBC_TUNABLES: _, ...others } = env;
+  return others;
+}
+
+/**
  * What a command may do as root, by the names of capabilities(7): what container engines let it do by default, but for
- * making devices, which engines then keep from being opened in a way that we lack. Above all not among them:
+ * making devices, which engines then keep from being opened by a rule for each device. Above all not among them:
  * `sys_admin`, which could make the inputs writable again, `linux_immutable`, with which it could leave files that
  * can't be removed, and `dac_read_search`, which opens files by number, past every mount.
  */

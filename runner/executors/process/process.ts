@@ -11,9 +11,10 @@ import {
 import { type Command, type Executor, KILLED, NodeTrouble, type Run, type Sandbox } from "../executor.ts";
 import { LogFifo } from "../log-fifo.ts";
 import { noCommand, noFolder } from "../reasons.ts";
+import { findDevices } from "./devices.ts";
 import { type Ended, executeOnTerminal } from "./execute.ts";
-import { findHidden } from "./hidden.ts";
-import type { Jail, Place, Started } from "./jail.ts";
+import { findHidden, type HiddenPaths, isWithin } from "./hidden.ts";
+import { type Jail, type Place, permitted, type Started } from "./jail.ts";
 import { Launcher, LauncherLost } from "./launcher.ts";
 import { planSecretMounts } from "./secret-mounts.ts";
 import { killStrays } from "./strays.ts";
@@ -83,12 +84,19 @@ class ProcessSandbox implements Sandbox {
   }
 
   async #run(command: Command): Promise<Run> {
-    const { pfs, cmd, workingDir = "/", env, stdin, secrets = [], onOutput, signal } = command;
+    const { pfs, cmd, workingDir = "/", stdin, secrets = [], onOutput, signal } = command;
     const { jail, place, launcher } = this.#parts;
-    const hidden = await findHidden(jail.hidden);
+    const found = await findHidden(jail.hidden);
+    const hidden = outOfDevices(found);
+    const devices = await findDevices({
+      wanted: jail.devices,
+      hidden: [...found.folders, ...found.files],
+    });
     const planned = await planSecretMounts(secrets, { dataDir: jail.dataDir, hidden: hidden.folders });
     if (!planned.ok) return { kind: "not-started", reason: planned.reason, log: "", hopeless: true };
-    const launch = jail.launch({ ...place, pfs, cmd, workingDir, env, hidden, secrets: planned.mounts });
+    const env = permitted(command.env);
+    const shown = { hidden, devices, secrets: planned.mounts };
+    const launch = await jail.launch({ ...place, pfs, cmd, workingDir, env, ...shown });
     const execute = command.terminal
       ? executeOnTerminal(launch, { ...this.#parts.confined?.launcher, signal }).then(unlogged)
       : this.#writeStdin(stdin).then(() => {
@@ -126,6 +134,12 @@ class ProcessSandbox implements Sandbox {
     await writeFile(this.#stdinFile, stdin, { mode: 0o600 });
     this.#stdin = stdin;
   }
+}
+
+/** Of the machine's `/dev` nothing is seen but devices, of which those that are hidden are not found. */
+function outOfDevices({ folders, files }: HiddenPaths): HiddenPaths {
+  const isElsewhere = (path: string) => !isWithin(path, "/dev");
+  return { folders: folders.filter(isElsewhere), files: files.filter(isElsewhere) };
 }
 
 /** What a person saw is in no log. */

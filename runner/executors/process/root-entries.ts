@@ -8,10 +8,10 @@ export interface FolderEntries {
   readonly links: readonly { readonly name: string; readonly target: string }[];
 }
 
-// Every command gets its own of these two.
-const OWN = new Set(["pfs", "proc"]);
+// Every command gets its own of these.
+const OWN = new Set(["dev", "pfs", "proc"]);
 
-/** What is in the machine's `/`, to be rebuilt around a private `/pfs`. */
+/** What is in the machine's `/`, to be rebuilt around a private `/pfs` and `/dev`. */
 export function readRootEntries(): Promise<FolderEntries> {
   return readEntries("/", OWN);
 }

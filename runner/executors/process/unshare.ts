@@ -1,17 +1,17 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { quoted } from "../quoted.ts";
+import { DEVICE_LINKS, type Devices, USUAL_DEVICES } from "./devices.ts";
 import { type HiddenPaths, isWithin } from "./hidden.ts";
 import {
   FIRST_DATA_FD,
   type Jail,
   type Launch,
   type LaunchRequest,
-  type Place,
   ROOT_CAPABILITIES,
   type Started,
 } from "./jail.ts";
-import { mountsIn } from "./kernel-settings.ts";
+import { type Mount, mountsIn } from "./kernel-settings.ts";
 import type { FolderEntries } from "./root-entries.ts";
 import type { OpenedFolder, SecretFolder, SecretMounts } from "./secret-mounts.ts";
 
@@ -37,6 +37,7 @@ export interface UnshareOptions {
   /** See Jail. */
   readonly dataDir: string;
   readonly hidden: readonly string[];
+  readonly devices: readonly string[];
   /** The user who runs the agent. */
   readonly uid: number;
   readonly gid: number;
@@ -51,44 +52,105 @@ export function unshare(options: UnshareOptions): Jail {
     tool: "unshare",
     dataDir: options.dataDir,
     hidden: options.hidden,
-    prepare: (place) => prepare(place, options),
+    devices: options.devices,
+    prepare: async ({ dir }) => {
+      await mkdir(join(dir, "root"));
+    },
     launch: (request) => launch(request, options),
     read: ({ report }) => read(report),
   };
 }
 
-async function prepare({ dir, readOnly }: Place, { root, settings }: UnshareOptions): Promise<void> {
-  await mkdir(join(dir, "root"));
-  const target = (path: string) => escaped(join(dir, "root", path));
-  const binds = [...root.folders, ...root.files].map(
-    (name) => `${escaped(`/${name}`)} ${target(name)} none rbind 0 0`,
-  );
+/** Where one command's root is built, and of what. */
+interface Building {
+  readonly root: FolderEntries;
+  /** The folder: absolute, and the script's present one. */
+  readonly target: string;
+  /** The machine's mounts, outer ones first, without those of the kernel's settings. */
+  readonly mounts: readonly Mount[];
+}
+
+/**
+ * What is mounted for a command, as fstab(5) has it. It is made for each one, since mounts of the machine come and go
+ * while a worker lives. All of it is one file for one process, which passes over what it takes for mounted before it began.
+ */
+async function tableOf(
+  { readOnly, devices }: Pick<LaunchRequest, "readOnly" | "devices">,
+  { settings, building }: { settings: readonly string[]; building: Building },
+): Promise<string> {
+  const { root, target } = building;
+  const over = (path: string) => escaped(join(target, path));
+  const entries = [...root.folders, ...root.files].map((name) => `/${name}`);
   // `ro` is only for the mount itself, so each mount below /sys is laid over what came with it. One may go away.
   const sys = (await mountsIn("/sys")).map(
     ({ path, flags }) =>
-      `${escaped(path)} ${target(path)} none ${["rbind", "ro", "nofail", ...flags].join(",")} 0 0`,
+      `${escaped(path)} ${over(path)} none ${["rbind", "ro", "nofail", ...flags].join(",")} 0 0`,
   );
-  const kept = readOnly.map((path) => `${escaped(path)} ${target(path)} none bind,ro 0 0`);
-  const proc = `proc ${target("proc")} proc defaults 0 0`;
-  const kernel = settings.map((path) => `${target(path)} ${target(path)} none bind,ro,nofail 0 0`);
-  await writeFile(join(dir, "fstab"), [...binds, ...sys, ...kept, proc, ...kernel, ""].join("\n"));
+  const lines = [
+    ...entries.map((path) => lineOf(path, building)),
+    ...openBelow(entries, building).map((path) => lineOf(path, building)),
+    ...sys,
+    ...USUAL_DEVICES.map((name) => `/dev/${name} ${over(`/dev/${name}`)} none bind 0 0`),
+    `devpts ${over("/dev/pts")} devpts newinstance,ptmxmode=0666,mode=0620,nosuid,noexec 0 0`,
+    `sluice ${over("/dev/shm")} tmpfs mode=1777,nosuid,nodev 0 0`,
+    ...pathsOf(devices).map((path) => `${path} ${over(path)} none rbind,nofail 0 0`),
+    ...readOnly.map((path) => `${escaped(path)} ${over(path)} none bind,ro 0 0`),
+    `proc ${over("/proc")} proc defaults 0 0`,
+    ...settings.map((path) => `${over(path)} ${over(path)} none bind,ro,nofail 0 0`),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function pathsOf({ folders, files }: Devices): string[] {
+  return [...folders, ...files].map((name) => `/dev/${name}`);
+}
+
+/** The line that shows a path of the machine. No device opens there, but in mounts below it. It may go away meanwhile. */
+function lineOf(path: string, { target, mounts }: Building): string {
+  return `${escaped(path)} ${escaped(join(target, path))} none nofail,${boundOptions(path, mounts)} 0 0`;
+}
+
+/** What the mount around it forbids can't be allowed again without privileges, and must not be with them. */
+function boundOptions(path: string, mounts: readonly Mount[]): string {
+  const around = mounts.findLast((mount) => isWithin(path, mount.path));
+  return [
+    ...new Set(["rbind", "nodev", ...(around?.flags ?? []), ...(around?.readOnly ? ["ro"] : [])]),
+  ].join();
+}
+
+/** The mounts at and below such paths whose devices would open: each is to be laid once more over what came with the path. */
+function openBelow(paths: readonly string[], { mounts }: Building): string[] {
+  return mounts
+    .filter(({ path, flags }) => !flags.includes("nodev") && paths.some((outer) => isWithin(path, outer)))
+    .map(({ path }) => path);
 }
 
 /**
  * The script's arguments are the worker's folder, the folder for `/pfs`, the PATH and the name of the command, its
  * working directory, and then the words that run it. It says "no-folder", "missing" or "started" on file descriptor 3.
  */
-function scriptOf({ tools, root }: UnshareOptions, covering: readonly string[]): string {
-  const folders = [...root.folders, "pfs", "proc", ".old"].map(quoted).join(" ");
+function scriptOf(
+  { tools, root }: UnshareOptions,
+  { devices, covering }: { devices: Devices; covering: readonly string[] },
+): string {
+  const inDev = (name: string) => `dev/${name}`;
+  const folders = [
+    ...[...root.folders, "dev", "dev/pts", "dev/shm", ...devices.folders.map(inDev)],
+    ...["pfs", "proc", ".old"],
+  ];
+  const files = [...root.files, ...[...USUAL_DEVICES, ...devices.files].map(inDev)];
+  const links = [...root.links, ...DEVICE_LINKS.map(({ name, target }) => ({ name: inDev(name), target }))];
   return [
     "set -e",
     "dir=$1 pfs=$2 path=$3 name=$4 start=$5; shift 5",
     `${tools.mount} -t tmpfs -o mode=0755 sluice "$dir/root"`,
     'cd "$dir/root"',
-    `${tools.mkdir} -- ${folders}`,
-    ...root.files.map((name) => `: > ${quoted(name)}`),
-    ...root.links.map(({ name, target }) => `${tools.ln} -s -- ${quoted(target)} ${quoted(name)}`),
+    `${tools.mkdir} -- ${folders.map(quoted).join(" ")}`,
+    ...files.map((name) => `: > ${quoted(name)}`),
+    ...links.map(({ name, target }) => `${tools.ln} -s -- ${quoted(target)} ${quoted(name)}`),
     `${tools.mount} -a -T "$dir/fstab"`,
+    // The terminal of a person. Without a name for it in here, it would be said not to be one.
+    `if test -t 1; then : > dev/console && ${tools.mount} --bind /proc/self/fd/1 dev/console; fi`,
     ...covering,
     `${tools.mount} -o bind,ro "$pfs" pfs`,
     `${tools.mount} --bind "$pfs/out" pfs/out`,
@@ -105,13 +167,16 @@ function scriptOf({ tools, root }: UnshareOptions, covering: readonly string[]):
   ].join("\n");
 }
 
-function launch(
-  { dir, pfs, cmd, workingDir = "/", env, hidden, secrets }: LaunchRequest,
+async function launch(
+  { dir, readOnly, pfs, cmd, workingDir = "/", env, hidden, devices, secrets }: LaunchRequest,
   options: UnshareOptions,
-): Launch {
-  const { tools, uid } = options;
-  const covering = coveringScript({ hidden, secrets }, { ...options, target: join(dir, "root") });
-  const script = scriptOf(options, covering);
+): Promise<Launch> {
+  const { tools, root, uid } = options;
+  const mounts = (await mountsIn("/")).filter(({ path }) => !isWithin(path, "/sys"));
+  const building = { root, target: join(dir, "root"), mounts };
+  await writeFile(join(dir, "fstab"), await tableOf({ readOnly, devices }, { ...options, building }));
+  const covering = coveringScript({ hidden, secrets }, { ...building, tools });
+  const script = scriptOf(options, { devices, covering });
   const name = cmd[0] ?? "";
   const variables = Object.entries(env).map(([key, value]) => `${key}=${value}`);
   return {
@@ -147,12 +212,8 @@ function read(report: string): Started {
   return { kind: report.startsWith("missing") ? "no-command" : "no-jail", init: null };
 }
 
-interface RootScript {
+interface RootScript extends Building {
   readonly tools: UnshareTools;
-  /** The machine's own. */
-  readonly root: FolderEntries;
-  /** The folder in which the root is built: absolute, and the script's present folder. */
-  readonly target: string;
 }
 
 /** What the tools read: the files of all secrets, one after the other. */
@@ -182,6 +243,16 @@ function coveringScript(
   ];
 }
 
+/** Mounts what the lines say, as fstab(5) has them. The file of them is seen in there when the old root has left its place. */
+function mountAll(table: readonly string[], { mount }: UnshareTools): string[] {
+  if (table.length === 0) return [];
+  return [
+    `printf '%s\\n' ${table.map(quoted).join(" ")} > .old/table`,
+    `${mount} -a -T .old/table`,
+    ": > .old/table",
+  ];
+}
+
 /** Of what is hidden, that which the root being built would show. */
 function seenOf(
   { folders, files }: HiddenPaths,
@@ -203,13 +274,7 @@ function hide(
     ...folders.map((path) => `sluice ${over(path)} tmpfs ${isShown(path) ? "mode=0755" : "ro"} 0 0`),
     ...files.map((path) => `/dev/null ${over(path)} none bind 0 0`),
   ];
-  if (table.length === 0) return [];
-  return [
-    `printf '%s\\n' ${table.map(quoted).join(" ")} > .old/hidden`,
-    `${tools.mount} -a -T .old/hidden`,
-    // The file is seen in there when the old root has left its place.
-    ": > .old/hidden",
-  ];
+  return mountAll(table, tools);
 }
 
 /** A path as fstab(5) wants its fields. */
@@ -222,20 +287,30 @@ function below(path: string): string {
   return quoted(`.${path}`);
 }
 
-function openFolder({ path, mode, entries }: OpenedFolder, { tools, target }: RootScript): string[] {
+function openFolder({ path, mode, entries }: OpenedFolder, script: RootScript): string[] {
+  const { tools, mounts } = script;
   const inside = (name: string) => below(join(path, name));
-  // An entry may go away meanwhile.
-  const binds = [...entries.folders, ...entries.files].map(
-    (name) => `${escaped(join(path, name))} ${escaped(join(target, path, name))} none rbind,nofail 0 0`,
-  );
+  const paths = [...entries.folders, ...entries.files].map((name) => join(path, name));
+  const isMount = (path: string) => mounts.some((mount) => mount.path === path);
+  const again = [...paths.filter(isMount), ...openBelow(paths, script)];
   return [
     `${tools.mount} -t tmpfs -o mode=${mode.toString(8)} sluice ${below(path)}`,
     ...(entries.folders.length > 0 ? [`${tools.mkdir} -- ${entries.folders.map(inside).join(" ")}`] : []),
     ...entries.files.map((name) => `: > ${inside(name)}`),
     ...entries.links.map(({ name, target }) => `${tools.ln} -s -- ${quoted(target)} ${inside(name)}`),
-    `printf '%s\\n' ${binds.map(quoted).join(" ")} > .binds`,
-    `${tools.mount} -a -T .binds`,
+    ...mountAll(
+      paths.filter((path) => !isMount(path)).map((path) => lineOf(path, script)),
+      tools,
+    ),
+    ...[...new Set(again)].map((path) => mountAgain(path, script)),
   ];
+}
+
+/** Mounts what has been mounted below the same path before, and was covered: a table of mounts passes over that. */
+function mountAgain(path: string, { tools, mounts }: RootScript): string {
+  const options = boundOptions(path, mounts);
+  // It may have gone away meanwhile.
+  return `${tools.mount} -o ${options} -- ${quoted(path)} ${below(path)} || test ! -e ${quoted(path)}`;
 }
 
 function fillFolder({ path, files }: SecretFolder, tools: UnshareTools): string[] {

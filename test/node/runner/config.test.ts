@@ -167,6 +167,14 @@ test("a bad setting names itself, its value and the fix", () => {
       ["--hide", '"/srv/../"', "not the whole machine"],
     ],
     [
+      [{ device: ["kvm", "sda"] }, KEYS],
+      ["--device", '"sda"', "fuse, kvm"],
+    ],
+    [
+      [{ device: ["kvm"], executor: "docker" }, KEYS],
+      ["--device", '"kvm"', "--executor process"],
+    ],
+    [
       [{ network: "container:other" }, KEYS],
       ["--network", '"container:other"', "none, host"],
     ],

@@ -33,6 +33,8 @@ export interface SubjectTerms {
   readonly limits?: Limits;
   /** What commands are not to see of this machine, whether it is there or not. */
   readonly hidden?: readonly string[];
+  /** Devices that processes see besides the usual ones. */
+  readonly devices?: readonly string[];
   /** Of containers. */
   readonly network?: string;
 }
@@ -62,8 +64,8 @@ async function processSubject(name: keyof typeof PROCESS_TOOLS): Promise<Subject
     absent: (await findTool(PROCESS_TOOLS[name])) === undefined,
     path: process.env.PATH ?? "/usr/bin:/bin",
     image: async () => "any",
-    async open(dataDir, { hidden = [] } = {}) {
-      const jail = await find({ root: await readRootEntries(), dataDir, hidden });
+    async open(dataDir, { hidden = [], devices = [] } = {}) {
+      const jail = await find({ root: await readRootEntries(), dataDir, hidden, devices });
       if (typeof jail === "string") throw new Error(jail);
       return processExecutor(jail);
     },

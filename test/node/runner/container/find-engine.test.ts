@@ -121,6 +121,9 @@ describe("looking for a container engine", () => {
     await expect(refused).rejects.toThrow(NoEngineError);
     await expect(refused).rejects.toThrow(/^docker: .*no such socket\npodman: .*--executor process$/s);
     const allowed = { ...terms, withoutEngine: "process" } as const;
+    await expect(
+      openExecutor(engines, { ...terms, withoutEngine: "wait", devices: ["kvm"] }),
+    ).rejects.toThrow('--device is "kvm", but containers get no devices');
     await expect(openExecutor(engines, { ...allowed, network: "none" })).rejects.toThrow(
       '--network is "none", but commands that run as processes',
     );
