@@ -1306,6 +1306,8 @@ export interface Erasure extends ContentId {
   readonly origin: string | null;
   /** What HEAD has at the path by now. */
   readonly now: ContentId | null;
+  /** Whether any version of the path is left in that generation, deletions included. */
+  readonly left: boolean;
 }
 
 interface OpenCommitStarted {

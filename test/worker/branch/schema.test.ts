@@ -84,6 +84,7 @@ const ROWS: readonly (readonly string[])[] = [
     "UPDATE roots SET given = 1",
   ],
   ["UPDATE imports SET made_at = 6, made_by = 'k'"],
+  ["UPDATE rewrite SET until = 7, paid = 1"],
 ];
 
 describe("migrations", () => {

@@ -79,6 +79,25 @@ describe("an input version that is erased", () => {
     },
   );
 
+  it("is owed for by the pipeline, until it is past what jobs knew of it, and once more then", async () => {
+    await makeRepo("debt-in");
+    const pipeline = await makePipeline({ name: "debt", globs: { "debt-in": "/*" } });
+    const one = await commit("debt-in", { a: "1", b: "1" });
+    await workUntil(pipeline, { jobs: 1, command: named });
+    const owed = "SELECT paid FROM rewrite";
+    expect(await query("debt", owed)).toEqual([]);
+    await erase(master("debt-in"), "a", one);
+    await expect.poll(() => query("debt", owed)).toEqual([{ paid: 0 }]);
+    expect(await query("debt", "SELECT count(*) AS n FROM erased_jobs")).toEqual([{ n: 1 }]);
+    // As if what jobs ran was kept of no job but the newest, and the host had paid for good.
+    await query("debt", "UPDATE erased_jobs SET job = -1");
+    await query("debt", "DELETE FROM rewrite");
+    await commit("debt-in", { c: "1" });
+    await workUntil(pipeline, { jobs: 3, command: named });
+    await expect.poll(() => query("debt", owed)).toEqual([{ paid: 0 }]);
+    expect(await query("debt", "SELECT job FROM erased_jobs")).toEqual([]);
+  });
+
   it("of which no job reads anything makes none", async () => {
     await makeRepo("other-in");
     const pipeline = await makePipeline({ name: "other", globs: { "other-in": "/d/*" } });
@@ -142,6 +161,29 @@ describe("an output version that is erased", () => {
     const again = await workUntil(pipeline, { jobs: 3, command: two });
     expect(again.map(({ paths }) => paths[0])).toEqual(["d"]);
     expect(await filesOf(output)).not.toContain("a.out");
+  });
+
+  it("leaves no row that tells what made it, and the pipeline owes to be written anew", async () => {
+    await makeRepo("owe-in");
+    const pipeline = await makePipeline({ name: "owe", globs: { "owe-in": "/*" } });
+    const output = branchOf({ repo: "owe", branch: "master" });
+    await commit("owe-in", { a: "1", b: "1" });
+    await workUntil(pipeline, { jobs: 1, command: named });
+    await commit("owe-in", { a: "2" });
+    await workUntil(pipeline, { jobs: 2, command: named });
+    const made = "SELECT path, died IS NULL AS lives FROM made ORDER BY path, born";
+    const owed = "SELECT paid FROM rewrite";
+    const b = { path: "b.out", lives: 1 };
+    await expect.poll(() => query("owe", made)).toHaveLength(3);
+    expect(await query("owe", owed)).toEqual([]);
+    await erase(output, "a.out", await newest(output, "a.out"));
+    await expect.poll(() => query("owe", owed)).toEqual([{ paid: 0 }]);
+    // The version before is there again.
+    expect(await query("owe", made)).toHaveLength(3);
+    await query("owe", "UPDATE rewrite SET paid = 1");
+    await erase(output, "a.out", await newest(output, "a.out"));
+    await expect.poll(() => query("owe", made)).toEqual([b]);
+    expect(await query("owe", owed)).toEqual([{ paid: 0 }]);
   });
 
   it("gives its bytes up, as no result keeps them", async () => {

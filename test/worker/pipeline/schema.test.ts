@@ -73,6 +73,10 @@ function rowsOf(name: string): readonly (readonly string[])[] {
       `INSERT INTO erased_outputs (upload, digest, size) VALUES ('none', '${DIGEST}', 1)`,
     ],
     ["UPDATE jobs SET committing_at = 6"],
+    [
+      "INSERT INTO rewrite (one, until, paid) VALUES (1, 7, 1)",
+      "INSERT INTO erased_jobs (one, job) VALUES (1, 1)",
+    ],
   ];
 }
 

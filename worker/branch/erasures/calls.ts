@@ -8,7 +8,7 @@ import type { Rowids } from "../tree/content-store.ts";
 import { commitChanges } from "../write/commit.ts";
 import type { Gate } from "../write/gate.ts";
 import { copiesOf } from "./copies.ts";
-import { eraseVersions, spansOfFiles } from "./erase.ts";
+import { eraseVersions, hasVersion, spansOfFiles } from "./erase.ts";
 import { forgetErasures, hearersOf } from "./erasure-store.ts";
 import { readHolders } from "./holders.ts";
 import { rowidsAhead } from "./rowids.ts";
@@ -62,7 +62,7 @@ export class ErasureCalls {
     if (hearersOf(ledger).some((hearer) => hearer.uid === uid)) {
       ledger.transaction((tx) => {
         ledger.erasures.heard(uid, after);
-        forgetErasures(tx, ledger);
+        forgetErasures(tx, ledger, this.#options.now());
       });
     }
     const told = ledger.erasures.after(after, TOLD);
@@ -71,7 +71,13 @@ export class ErasureCalls {
       upTo: Math.max(after, last ?? after),
       erasures: told.map(({ gen: generation, version, ...row }) => {
         const origin = ledger.commits.originOf({ gen: generation, seq: version });
-        return { ...row, generation, origin, now: ledger.files.head(generation, row.path) ?? null };
+        return {
+          ...row,
+          generation,
+          origin,
+          now: ledger.files.head(generation, row.path) ?? null,
+          left: hasVersion(ledger, generation, row.path),
+        };
       }),
     };
   }

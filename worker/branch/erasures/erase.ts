@@ -172,6 +172,8 @@ export type EraseStores = Pick<
   | "claim"
   | "settings"
   | "outbox"
+  | "imports"
+  | "oweRewrite"
 >;
 
 /**
@@ -216,6 +218,10 @@ export function eraseVersions(
   const erased = shown({ gen, targets, rows, deletions, contents, dead, head: commit.seq });
   tellReaders(tx, ledger, { gen, rows, head: commit.seq, now: moment.now });
   ledger.contents.removeReleased(moment.now, REMOVED_CONTENTS);
+  // Where the making of the branch was is a name, too.
+  ledger.forks.forgetPlace(found.generation.uid);
+  ledger.imports.forgetPlace(found.generation.uid);
+  ledger.oweRewrite(tx, moment.now);
   const readers = ledger.subscribers.all();
   return { ok: true, commit: commit.commit, modifiedAt: commit.modifiedAt, erased, readers };
 }
@@ -235,6 +241,12 @@ export function spansOfFiles(
       ...{ path, generation: gen },
       spans: [{ born, died: died ?? Number.MAX_SAFE_INTEGER }],
     }));
+}
+
+/** Whether a generation has any version of a path, deletions included. */
+export function hasVersion({ sql }: Pick<Ledger, "sql">, gen: number, path: string): boolean {
+  return sql.has`
+    SELECT 1 FROM files WHERE gen = ${gen} AND path = ${path} AND version IS NOT ${NO_VERSION} LIMIT 1`;
 }
 
 /** The life of the branch that is asked for, and the same if it is the present one. */

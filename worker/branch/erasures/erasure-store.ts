@@ -50,11 +50,14 @@ export class ErasureStore extends Store {
       WHERE number > ${number} ORDER BY number LIMIT ${limit}`;
   }
 
-  /** Forgets what all of these have heard of: those that read the branch, and the one that writes to it. */
-  forget(hearers: readonly string[]): void {
+  /**
+   * Forgets what all of these have heard of: those that read the branch, and the one that writes to it. Returns whether that
+   * was anything.
+   */
+  forget(hearers: readonly string[]): boolean {
     const all = JSON.stringify(hearers);
     this.sql.run`DELETE FROM erasures_heard WHERE uid NOT IN (SELECT value FROM json_each(${all}))`;
-    this.sql.run`
+    return this.sql.run`
       DELETE FROM erasures WHERE number <= ifnull((
         SELECT min(ifnull(heard.number, 0)) FROM json_each(${all}) AS hearer
         LEFT JOIN erasures_heard AS heard ON heard.uid = hearer.value), ${Number.MAX_SAFE_INTEGER})`;
@@ -77,6 +80,11 @@ export function hearersOf({ subscribers, claim }: Hearing): readonly Subscriber[
 }
 
 /** Forgets what all have heard of. Call this when one of them has heard more, or is one no more. */
-export function forgetErasures(_: Tx, ledger: Hearing & Pick<Ledger, "erasures">): void {
-  ledger.erasures.forget(hearersOf(ledger).map(({ uid }) => uid));
+export function forgetErasures(
+  tx: Tx,
+  ledger: Hearing & Pick<Ledger, "erasures" | "oweRewrite">,
+  now: number,
+): void {
+  const hearers = hearersOf(ledger).map(({ uid }) => uid);
+  if (ledger.erasures.forget(hearers)) ledger.oweRewrite(tx, now);
 }

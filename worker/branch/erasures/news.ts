@@ -16,6 +16,7 @@ const FORGET = `
     WHERE version = 0 AND gen = ?1 AND born <= ?2 ORDER BY born LIMIT ?3)`;
 
 type NewsStores = Pick<Ledger, "sql" | "subscribers">;
+type ForgetsNews = NewsStores & Pick<Ledger, "oweRewrite">;
 
 /** The commit of a generation up to which every subscriber has read: news of it and of those before are for nobody. */
 export function readTo({ subscribers }: Pick<Ledger, "subscribers">, gen: number): number {
@@ -26,8 +27,11 @@ export function readTo({ subscribers }: Pick<Ledger, "subscribers">, gen: number
  * Forgets some of what told the feed of erasures, as far as every subscriber has read: so that the name of what was erased
  * does not stay either. What is left is for another slice.
  */
-export function forgetNews(_: Tx, ledger: NewsStores): void {
-  for (const gen of gensWithNews(ledger)) ledger.sql.execute(FORGET, [gen, readTo(ledger, gen), ROWS]);
+export function forgetNews(tx: Tx, ledger: ForgetsNews, now: number): void {
+  for (const gen of gensWithNews(ledger)) {
+    const { rowsWritten } = ledger.sql.execute(FORGET, [gen, readTo(ledger, gen), ROWS]);
+    if (rowsWritten > 0) ledger.oweRewrite(tx, now);
+  }
 }
 
 /** Whether there is something that `forgetNews` would forget. */

@@ -105,6 +105,11 @@ export class ForkStore extends Store {
     return this.sql.run`UPDATE forks SET note = NULL WHERE uid = ${uid} AND note IS NOT NULL`;
   }
 
+  /** The last path that was copied is of no use once all are, and may be erased. */
+  forgetPlace(uid: string): void {
+    this.sql.run`UPDATE forks SET copied = '' WHERE uid = ${uid} AND state = ${MADE} AND copied <> ''`;
+  }
+
   purge(uid: string): void {
     this.sql.run`UPDATE forks SET state = ${PURGING} WHERE uid = ${uid}`;
   }

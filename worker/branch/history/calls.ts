@@ -45,7 +45,7 @@ export class HistoryCalls {
     if (!ledger.exists || !ledger.subscribers.has(uid)) return;
     ledger.transaction((tx) => {
       ledger.subscribers.need(uid, { ...positionOf(at), job });
-      forgetNews(tx, ledger);
+      forgetNews(tx, ledger, this.#context.now());
       this.#tellStarts(uid, starts);
     });
     this.#forgetRest();
@@ -70,8 +70,8 @@ export class HistoryCalls {
       else ledger.starts.forget(uid);
       ledger.subscribers.remove(uid);
       ledger.outbox.drop({ topic: "bell", uid });
-      forgetErasures(tx, ledger);
-      forgetNews(tx, ledger);
+      forgetErasures(tx, ledger, this.#context.now());
+      forgetNews(tx, ledger, this.#context.now());
     });
     this.#forgetRest();
   }

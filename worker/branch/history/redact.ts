@@ -76,7 +76,7 @@ function redact(
   ];
   if (isSaid || copies.includes(true)) {
     ledger.exports.endAll(gen);
-    ledger.oweRewrite(tx);
+    ledger.oweRewrite(tx, now);
   }
   return { ok: true, commit: id, redacted, change: isSaid ? "redacted" : "none" };
 }

@@ -1,5 +1,6 @@
 import { TOLD_FROM } from "../../../protocol/repos.ts";
 import { hasTables, migrate } from "../../sqlite/migrations.ts";
+import { oweRewrite } from "../../sqlite/rewrite.ts";
 import { OBJECT_BYTES, SpaceWatch } from "../../sqlite/space.ts";
 import { Sql } from "../../sqlite/sql.ts";
 import { type TransactionStorage, type Tx, transaction } from "../../sqlite/transaction.ts";
@@ -226,8 +227,8 @@ export class Ledger {
   }
 
   /** Something is gone that nobody may find any more, not even in free pages of the database: it is to be written anew. */
-  oweRewrite(_: Tx): void {
-    this.sql.run`INSERT OR IGNORE INTO rewrite (one) VALUES (1)`;
+  oweRewrite(tx: Tx, now: number): void {
+    oweRewrite(tx, this.sql, now);
   }
 
   /** How large the database is, and may become. */

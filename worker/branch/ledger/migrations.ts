@@ -602,4 +602,10 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE imports ADD COLUMN made_at INTEGER;
   ALTER TABLE imports ADD COLUMN made_by TEXT;
   `,
+  `
+  -- Until then rows that live for a day or two may still name what is to be nowhere: it is written anew once more after that.
+  ALTER TABLE rewrite ADD COLUMN until INTEGER NOT NULL DEFAULT 0;
+  -- 1: it was written anew since the last time that something went, and waits for its time.
+  ALTER TABLE rewrite ADD COLUMN paid INTEGER NOT NULL DEFAULT 0;
+  `,
 ];

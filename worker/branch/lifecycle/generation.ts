@@ -87,13 +87,20 @@ export function releaseBranch(
   tx: Tx,
   ledger: Pick<
     Ledger,
-    "generations" | "claim" | "uploads" | "applying" | "openCommits" | "subscribers" | "erasures"
+    | "generations"
+    | "claim"
+    | "uploads"
+    | "applying"
+    | "openCommits"
+    | "subscribers"
+    | "erasures"
+    | "oweRewrite"
   >,
   { now }: Moment,
 ): void {
   const live = ledger.generations.live();
   if (live) endOutputs(tx, ledger, { gen: live.gen, now });
   ledger.claim.release();
-  forgetErasures(tx, ledger);
+  forgetErasures(tx, ledger, now);
   ledger.uploads.forgetLeases(now);
 }

@@ -30,6 +30,7 @@ type TidyStores = Pick<
   | "untagged"
   | "sql"
   | "subscribers"
+  | "oweRewrite"
 >;
 
 /**
@@ -46,7 +47,7 @@ export function tidy(tx: Tx, ledger: TidyStores, now: number): void {
   uploads.releaseEnded(room);
   completions.forgetOld(now, COMPLETIONS);
   endOpenCommits(tx, ledger, now);
-  forgetNews(tx, ledger);
+  forgetNews(tx, ledger, now);
   contents.removeDead(now, DEAD_CONTENTS);
 }
 

@@ -1,5 +1,6 @@
 import { contentName } from "../../../protocol/content.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
+import { NO_VERSION } from "../erasures/erase.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { justAfter } from "../tree/path-ranges.ts";
 import { forgetCommits } from "./mark.ts";
@@ -86,7 +87,7 @@ const FORGET_LINEAGES = `
     ) LIMIT ?3
   )`;
 
-type FreeStores = Pick<Ledger, "sql" | "horizons" | "contents">;
+type FreeStores = Pick<Ledger, "sql" | "horizons" | "contents" | "oweRewrite">;
 interface Slice {
   readonly gen: number;
   readonly now: number;
@@ -178,6 +179,8 @@ function letGo(tx: Tx, ledger: FreeStores, { gen, now, freed }: Slice & { freed:
     refs.set(name, (refs.get(name) ?? 0) + 1);
   }
   if (freed.length === 0) return;
+  // News of what was erased has its name.
+  if (freed.some(({ version }) => version === NO_VERSION)) ledger.oweRewrite(tx, now);
   forgetCommits(tx, ledger, { gen, seqs });
   contents.releaseMany([...refs], gen);
   contents.removeDead(now);

@@ -1,6 +1,7 @@
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import type { Body, Content, Life } from "../../blobs/content.ts";
 import type { UnwantedBlob } from "../../blobs/port.ts";
+import { renewRewrite } from "../../sqlite/rewrite.ts";
 import { Store } from "../../sqlite/store.ts";
 import { INLINE_KIND, isBorrowed, ownBlobs, readBody, type StoredBody, writeBody } from "./stored-body.ts";
 
@@ -382,6 +383,7 @@ export class ContentStore extends Store {
   #removePlain(ids: readonly number[]): void {
     if (ids.length === 0) return;
     this.sql.run`DELETE FROM contents WHERE rowid IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`;
+    renewRewrite(this.sql);
   }
 
   /** Returns how many blobs it had. */

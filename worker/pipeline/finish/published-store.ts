@@ -122,6 +122,11 @@ export class MakerStore extends Store {
       UPDATE made INDEXED BY made_alive SET died = ${job} WHERE path = ${path} AND died IS NULL`;
   }
 
+  /** Nothing tells what made a path that no commit has any more. What makes it now stays. */
+  forget(path: string): void {
+    this.sql.run`DELETE FROM made WHERE path = ${path} AND died IS NOT NULL`;
+  }
+
   /** The datums that a path came from at a job, in order of their keys, after one; from the first for null. */
   of(path: string, { job, after, limit }: { job: number; after: string | null; limit: number }): MakerRow[] {
     const first = after === null ? 1 : 0;

@@ -13,7 +13,7 @@ const JOBS = 200;
 /** Why such a job ends. */
 const REASON = "input erased";
 
-type Needs = MakesJobs & Uses<"step" | "pipeline", "branch">;
+type Needs = MakesJobs & Uses<"step" | "pipeline" | "oweRewrite", "branch">;
 
 /** Whether something was erased that was not heard of, or jobs were killed for it and the one that follows them is not made. */
 export function hasErased(
@@ -48,8 +48,9 @@ export async function hearErasures(
       n = killSome(uses, { definition, source, bucket, read, after: n });
       if (n !== null) await yieldToOthers();
     }
-    const isHeard = ledger.step(definition, () => {
+    const isHeard = ledger.step(definition, (tx) => {
       notePaths(uses, { source, read });
+      if (read.length > 0) ledger.oweRewrite(tx, peers.now());
       ledger.erasures.hear(bucket, upTo);
       return true;
     });

@@ -62,6 +62,22 @@ export class ErasureStore extends Store {
     return rows;
   }
 
+  /** Jobs up to this one may know of what was erased. */
+  noteJob(job: number): void {
+    this.sql.run`
+      INSERT INTO erased_jobs (one, job) VALUES (1, ${job}) ON CONFLICT DO UPDATE SET job = max(job, excluded.job)`;
+  }
+
+  /** The last job that may know of what was erased; undefined: none does. */
+  lastJob(): number | undefined {
+    return this.sql.first<{ job: number }>`SELECT job FROM erased_jobs WHERE one = 1`?.job;
+  }
+
+  /** No job is left that knows of it. */
+  forgetJobs(): void {
+    this.sql.run`DELETE FROM erased_jobs`;
+  }
+
   giveUp({ upload, digest, size }: GivenUp): void {
     this.sql.run`
       INSERT INTO erased_outputs (upload, digest, size) VALUES (${upload}, ${digest}, ${size}) ON CONFLICT DO NOTHING`;

@@ -45,7 +45,8 @@ const MAX_LONG_PAUSE_MS = 1000;
 /** A clock that is further behind than this was set back: it is the reason why the pipeline waits. */
 const LONG_LAG_MS = 2000;
 
-type Needs = MakesJobs & Uses<"exists" | "active" | "step" | "pipeline" | "touched", "branch", "fill">;
+type Needs = MakesJobs &
+  Uses<"exists" | "active" | "step" | "pipeline" | "touched" | "oweRewrite", "branch", "fill">;
 
 /**
  * Reads what is new on every input branch, whichever of them rang, and makes one job an event, until nothing is left.

@@ -1,3 +1,4 @@
+import { renewRewrite } from "../../sqlite/rewrite.ts";
 import { yieldToOthers } from "../../sqlite/turns.ts";
 import type { Uses } from "../context.ts";
 import type { MadePlace } from "../finish/published-store.ts";
@@ -25,6 +26,7 @@ type Trims = TrimsMerges &
   Parameters<typeof freeUnneeded>[0] &
   Parameters<typeof unlistJobs>[0] &
   Parameters<typeof trimCodes>[0] &
+  Parameters<typeof payLater>[0] &
   Uses<"elements" | "datums" | "attempts" | "logs" | "results" | "jobs">;
 
 /**
@@ -57,6 +59,7 @@ export async function trim(uses: Trims): Promise<void> {
   await inSlices(() => ledger.jobs.removeSpare(oldestNeeded(), SLICE));
   await trimCodes(uses, inSlices);
   await trimMerges(uses);
+  payLater(uses, oldestShown(ledger.jobs, peers.keptJobs));
   if (isTrimmed(ledger)) await endGivenUp(uses);
   if (isTrimmed(ledger)) await unlistJobs(uses);
 
@@ -74,6 +77,24 @@ export async function trim(uses: Trims): Promise<void> {
   async function inSlices(slice: () => boolean): Promise<void> {
     while (isTrimmed(ledger) && ledger.transaction(slice)) await yieldToOthers();
   }
+}
+
+/**
+ * What went just now may have named what was erased: then the database is to be written anew. `shown`: jobs before this one
+ * keep nothing of what they ran.
+ */
+function payLater(
+  { ledger, peers }: Uses<"transaction" | "erasures" | "oweRewrite" | "sql", "now">,
+  shown: number,
+): void {
+  const last = ledger.erasures.lastJob();
+  if (last === undefined) return;
+  ledger.transaction((tx) => {
+    renewRewrite(ledger.sql);
+    if (last >= shown) return;
+    ledger.oweRewrite(tx, peers.now());
+    ledger.erasures.forgetJobs();
+  });
 }
 
 function isTrimmed({ exists, pipeline }: Uses<"exists" | "pipeline">["ledger"]): boolean {

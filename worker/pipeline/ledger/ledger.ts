@@ -1,4 +1,5 @@
 import { hasTables, migrate } from "../../sqlite/migrations.ts";
+import { oweRewrite } from "../../sqlite/rewrite.ts";
 import { OBJECT_BYTES, SpaceWatch } from "../../sqlite/space.ts";
 import { Sql } from "../../sqlite/sql.ts";
 import { type Tx, transaction } from "../../sqlite/transaction.ts";
@@ -128,6 +129,15 @@ export class Ledger {
       this.codes.forget();
       throw error;
     }
+  }
+
+  /**
+   * What was erased goes here, too, row by row: the database is to be written anew, and once more when the jobs are past that
+   * may know of it.
+   */
+  oweRewrite(tx: Tx, now: number): void {
+    oweRewrite(tx, this.sql, now);
+    this.erasures.noteJob(this.jobs.newestNumber());
   }
 
   /** How large the database is, and may become. */

@@ -47,7 +47,7 @@ export type CreationBegun = "begun" | "already-exists" | "no-such-commit";
 /** Writes down what is to be made. */
 export async function beginCreation(
   uses: Uses<
-    "makeTables" | "transaction" | "sql" | "pipeline" | "codes" | "sources",
+    "makeTables" | "transaction" | "sql" | "pipeline" | "codes" | "sources" | "erasures" | "oweRewrite",
     "branch" | "catalogue" | "now" | "id"
   >,
   { spec, limited = null }: Creation,

@@ -108,7 +108,10 @@ function subscribedSources({ pipeline }: Pick<Ledger, "pipeline">): readonly Bra
 export async function purge({
   ledger,
   peers,
-}: Uses<"transaction" | "pipeline" | "codes" | "sql", "catalogue">): Promise<void> {
+}: Uses<
+  "transaction" | "pipeline" | "codes" | "sql" | "erasures" | "oweRewrite",
+  "catalogue" | "now"
+>): Promise<void> {
   for (const [table, key] of TABLES) {
     for (let more = true; more; ) {
       more = ledger.transaction(() => {
@@ -128,9 +131,12 @@ export async function purge({
   if (keepOutput === 0) {
     while (await peers.catalogue.jobs.remove({ pipeline, after })) await yieldToOthers();
   }
-  ledger.transaction(() => {
+  ledger.transaction((tx) => {
     if (ledger.pipeline.row()?.state !== "purging") return;
     ledger.pipeline.setState("deleted");
     ledger.codes.forget();
+    if (ledger.erasures.lastJob() === undefined) return;
+    ledger.oweRewrite(tx, peers.now());
+    ledger.erasures.forgetJobs();
   });
 }

@@ -21,8 +21,9 @@ type Drops = Uses<
   | "makers"
   | "published"
   | "results"
-  | "merges",
-  "branch"
+  | "merges"
+  | "oweRewrite",
+  "branch" | "now"
 >;
 
 /**
@@ -31,6 +32,8 @@ type Drops = Uses<
  *
  * The next job builds upon what is published. So of a path that was erased at HEAD nothing is published any more or, if an
  * earlier version came back, that version: a datum that dies then takes it along.
+ *
+ * If no commit has the path any more, nothing is kept of what made it either, since that has its name.
  *
  * First our rows, then the branch: a crash in between leaves in `erased_outputs` what the branch is yet to be told. An upload
  * may have brought the same content for several results: what one of them has still, or a merge, the upload keeps. That is
@@ -45,10 +48,15 @@ export async function dropErased(uses: Drops): Promise<void> {
   const bucket = bucketName(output);
   for (let due = ledger.erasures.due(bucket); due > 0; due = ledger.erasures.due(bucket)) {
     const after = ledger.erasures.heard(bucket);
+    const { committed = 0 } = ledger.pipeline.row() ?? {};
     const { erasures, upTo } = await branch.erasures({ uid, after });
     for (const erasure of erasures) {
       ledger.transaction((tx) => {
         dropOne(tx, uses, erasure);
+        // Unless another output was committed since the branch was asked.
+        const isAsItWas = ledger.pipeline.row()?.committed === committed;
+        if (erasure.left === false && isAsItWas) ledger.makers.forget(erasure.path);
+        ledger.oweRewrite(tx, peers.now());
         ledger.erasures.hear(bucket, erasure.number);
       });
       await yieldToOthers();

@@ -114,6 +114,11 @@ export class ImportStore extends Store {
     return row && { ...row, at: row.at ?? decodeTime(uid) };
   }
 
+  /** The last path that came is of no use once the branch is there, and may be erased. */
+  forgetPlace(uid: string): void {
+    this.sql.run`UPDATE imports SET path = '' WHERE uid = ${uid} AND state = ${MADE} AND path <> ''`;
+  }
+
   giveUp(uid: string): void {
     this.sql.run`UPDATE imports SET state = ${PURGING}, due = NULL WHERE uid = ${uid}`;
   }
