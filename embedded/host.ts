@@ -13,6 +13,8 @@ import { removePartials } from "./data/partials.ts";
 import { openFront } from "./front.ts";
 import { waitUntilHealthy } from "./health.ts";
 import { claimPort } from "./port.ts";
+import type { Scrubbed } from "./scrub/scrub.ts";
+import { scrubApart } from "./scrub/thread.ts";
 import type { GatewaySettings } from "./settings.ts";
 import {
   type Binding,
@@ -88,7 +90,9 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     const endpoint = `http://${reachableHost(options.host)}:${port}`;
     const rootKey = options.rootKey ?? keptRootKey(dataDir);
     const runnerKey = madeKey();
-    const running = startBehindFront({ ...options, dataDir, port, rootKey, runnerKey, endpoint });
+    const stopped = new AbortController();
+    const { signal } = stopped;
+    const running = startBehindFront({ ...options, dataDir, port, rootKey, runnerKey, endpoint, signal });
     const ready = running.then(() => {
       lock.announce(endpoint);
       if (wasKilled) removeLater(join(dataDir, "blobs"), { before: startedAt, log: options.log });
@@ -98,6 +102,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     return {
       ...{ endpoint, rootKey, runnerKey, ready },
       async stop() {
+        stopped.abort();
         await (await running.catch(() => undefined))?.stop();
         lock.release();
       },
@@ -122,6 +127,8 @@ interface WorkerOptions extends GatewayOptions {
   readonly rootKey: AccessKey;
   readonly runnerKey: AccessKey;
   readonly endpoint: string;
+  /** The gateway is to stop, also before it is ready. */
+  readonly signal: AbortSignal;
 }
 
 /** The gateway, behind a front if bodies are to be refused before it. */
@@ -147,7 +154,7 @@ async function startBehindFront({
 }
 
 async function startWorker({ host, port, dataDir, log, ...options }: WorkerOptions): Promise<Miniflare> {
-  const { rootKey, runnerKey, endpoint } = options;
+  const { rootKey, runnerKey, endpoint, signal } = options;
   const { SLUICE_ENCRYPTION_KEY = keptEncryptionKey(dataDir), ...others } = options.settings ?? {};
   // A line for each request costs the host as much as the request does.
   const settings = { SLUICE_REQUEST_LOG: "off", ...others, SLUICE_ENCRYPTION_KEY };
@@ -166,7 +173,8 @@ async function startWorker({ host, port, dataDir, log, ...options }: WorkerOptio
   const [code, consoleDir] = await Promise.all([
     workerCode(join(ROOT, "worker")),
     consoleFolder(join(dataDir, "console")),
-    migrate(base),
+    // Nothing runs on the folder before.
+    payDebts({ stateDir, signal, log }).then(() => migrate(base)),
   ]);
   const runtime = await startRuntime({
     ...base,
@@ -182,6 +190,26 @@ async function startWorker({ host, port, dataDir, log, ...options }: WorkerOptio
     throw error;
   }
   return runtime;
+}
+
+/** What was erased goes from the files of those that held it, and the log tells of it. What can't be done now is tried at the next start. */
+async function payDebts({
+  stateDir,
+  signal,
+  log,
+}: Pick<RuntimeOptions, "stateDir" | "log"> & Pick<WorkerOptions, "signal">): Promise<void> {
+  const done = await scrubApart({ stateDir, extent: "due", now: Date.now() }, { signal });
+  if (done) tellScrubbed(done, log);
+}
+
+function tellScrubbed({ rewritten, bytesBefore, bytesAfter, failed }: Scrubbed, log: HostLog): void {
+  const kib = (bytes: number): string => `${Math.ceil(bytes / 1024)} KiB`;
+  log.info(
+    `scrub: ${rewritten} databases were written anew, without what was erased (${kib(bytesBefore)}, now ${kib(bytesAfter)})`,
+  );
+  for (const { file, message } of failed) {
+    log.warn(`scrub: ${file} could not be written anew and may still have what was erased: ${message}`);
+  }
 }
 
 /** How a gateway that listens on `host` is reached from this machine, as part of a URL. */

@@ -149,3 +149,22 @@ function withDatabase(file: string, work: (database: DatabaseSync) => void): voi
     database.close();
   }
 }
+
+/** The tables of objects that have rows with one of some texts, after the class of the object. */
+export function tablesNaming(data: string, texts: readonly string[]): string[] {
+  const found: string[] = [];
+  for (const kind of ["Branch", "Pipeline"] as const) {
+    for (const file of databases(data, kind).files) {
+      withDatabase(file, (database) => {
+        const tables = database.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all();
+        for (const { name } of tables) {
+          const columns = database.prepare("SELECT name FROM pragma_table_info(?)").all(String(name));
+          const isIn = columns.map((column) => `instr(CAST("${column.name}" AS TEXT), ?1) > 0`);
+          const has = database.prepare(`SELECT 1 FROM "${name}" WHERE ${isIn.join(" OR ")}`);
+          if (texts.some((text) => has.get(text))) found.push(`${kind}.${name}`);
+        }
+      });
+    }
+  }
+  return found.sort();
+}

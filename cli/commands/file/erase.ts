@@ -29,7 +29,7 @@ function addFileErase(group: Command): void {
   const command = group
     .command("erase")
     .description(
-      "Erases a version of a file for good: the newest one, the one that is named, or all. Commits and tags that had it have nothing at that path any more, and its bytes are deleted within some minutes. If it was the newest, the version before is current again, in a new commit. Needs admin.\n\nBytes that something else has stay: another path, another version, an open commit, a branch that was made from this one. Each of those is listed. A copy in such a branch stops the command, unless --forks erases it there, too. Jobs that have not ended and read the file are killed; files that pipelines computed from it are listed, and are for you to decide.",
+      "Erases a version of a file for good: the newest one, the one that is named, or all. Commits and tags that had it have nothing at that path any more, and its bytes are deleted within some minutes; files up to 4 KiB, names and metadata are then in no row any more, and on one machine in no file after the next start of the gateway. If it was the newest, the version before is current again, in a new commit. Needs admin.\n\nBytes that something else has stay: another path, another version, an open commit, a branch that was made from this one. Each of those is listed. A copy in such a branch stops the command, unless --forks erases it there, too. Jobs that have not ended and read the file are killed; files that pipelines computed from it are listed, and are for you to decide.",
     )
     .argument("<address>", "s3://<branch>.<repo>/<path>")
     .option("--version-id <id>", "the version: the commit that wrote or deleted the file")
