@@ -85,7 +85,7 @@ export function branchError(failure: BranchFailure, address?: BranchAddress): Ap
       `The path '${failure.path}' can't be stored: ${PATH_FAULT_TEXT[failure.fault]}.`,
     );
   if (failure.reason === "path-conflict") {
-    const message = `'${failure.path}' can't be put because '${failure.other}' is there: a path is a file or a directory, not both.`;
+    const message = `'${failure.path}' can't be put while '${failure.other}' is there, because a path can't be a file and a directory at once: delete '${failure.other}', or take another path.`;
     return new ApiError("PathConflict", message);
   }
   if (failure.reason === "no-such-content") {
