@@ -65,7 +65,8 @@ export const OBJECT_SCENARIOS: readonly Scenario[] = [
     },
   },
   {
-    sentence: "reads earlier commits by their version ids, lists them, and learns that the bucket has them",
+    sentence:
+      "reads earlier commits by their version ids, lists them, learns that the bucket has them, and which is a deletion",
     async run({ tool, bucket }) {
       const at = { Bucket: bucket, Key: "a" };
       const first = good(await tool.call("put-object", at, Buffer.from("one")));
@@ -84,6 +85,12 @@ export const OBJECT_SCENARIOS: readonly Scenario[] = [
       ]);
       const versioning = good(await tool.call("get-bucket-versioning", { Bucket: bucket }));
       expect(versioning.Status).toBe("Enabled");
+
+      const deleted = good(await tool.call("delete-object", at));
+      expect(deleted).toMatchObject({ DeleteMarker: true, VersionId: expect.any(String) });
+      const ofDeletion = { ...at, VersionId: deleted.VersionId };
+      expect(await tool.call("get-object", ofDeletion)).toEqual({ ok: false, code: "MethodNotAllowed" });
+      expect(await tool.call("get-object", at)).toEqual({ ok: false, code: "NoSuchKey" });
     },
   },
   {
