@@ -22,6 +22,7 @@ const PART_BYTES = 5 * 1024 * 1024;
 
 export const STORIES: Readonly<Record<string, Story>> = {
   "aws-sdk-go": goStory("aws-sdk-go", "github.com/aws/aws-sdk-go-v2/service/s3"),
+  "aws-sdk-go-v1": goStory("aws-sdk-go-v1", "github.com/aws/aws-sdk-go"),
   gocloud: goStory("gocloud", "gocloud.dev"),
   "minio-go": goStory("minio-go", "github.com/minio/minio-go/v7"),
   mc: { client: mcVersion, tell: tellOfMc },

@@ -23,9 +23,10 @@ func largeBody() []byte {
 
 func main() {
 	stories := map[string]func(endpoint, bucket string) error{
-		"aws-sdk-go": awsStory,
-		"gocloud":    gocloudStory,
-		"minio-go":   minioStory,
+		"aws-sdk-go":    awsStory,
+		"aws-sdk-go-v1": awsV1Story,
+		"gocloud":       gocloudStory,
+		"minio-go":      minioStory,
 	}
 	story := stories[os.Args[1]]
 	if err := story(os.Getenv("AWS_ENDPOINT_URL"), os.Getenv("BUCKET")); err != nil {

@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Door } from "../keys.ts";
 import { mustRun } from "../processes.ts";
@@ -12,9 +12,11 @@ const FOLDER = join(ROOT, "test/python");
 /** Made by test/python/install. */
 const PYTHON = join(ROOT, ".venv/bin/python");
 
-/** Whether this machine has the clients of test/python/requirements.txt. */
+/** Whether this machine has the clients of test/python/requirements.txt, in those versions. */
 export function hasPythonClients(): boolean {
-  return existsSync(PYTHON);
+  const installed = join(ROOT, ".venv/requirements.txt");
+  if (!existsSync(installed)) return false;
+  return readFileSync(installed).equals(readFileSync(join(FOLDER, "requirements.txt")));
 }
 
 /** The clients for Python that move objects; `tables.py` has those that keep tables. */
