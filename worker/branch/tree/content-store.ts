@@ -111,7 +111,10 @@ export class ContentStore extends Store {
       WHERE contents.lent = 1`;
   }
 
-  /** Where its bytes are: in that generation, or if none is given, in the newest that has it. */
+  /**
+   * Where its bytes are: in that generation, or if none is given, in the newest that has it. A dead one is not there: who asks
+   * after an erasure does not get what was erased, though its row may still wait for the alarm.
+   */
   body(id: ContentId, gen?: number): Body | undefined {
     return this.find(id, gen)?.body;
   }
@@ -122,7 +125,7 @@ export class ContentStore extends Store {
     const row = this.sql.first<StoredBody & { life: Life }>`
       SELECT kind, body, life FROM contents
       WHERE digest = unhex(${digest}) AND size = ${size}
-        AND gen BETWEEN ${oldest} AND ${newest} ORDER BY gen DESC LIMIT 1`;
+        AND gen BETWEEN ${oldest} AND ${newest} AND refs > 0 ORDER BY gen DESC LIMIT 1`;
     return row && { body: readBody(row), life: row.life };
   }
 
