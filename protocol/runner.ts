@@ -11,8 +11,9 @@ import { Egress, Transform } from "./spec.ts";
  * that has said the version which brought it, because gateways of version 1 refuse requests with unknown fields.
  *
  * 2: keys of level `runner`, and grants; what a node has room for, and looks.
+ * 3: what was erased, for the caches of nodes.
  */
-export const WIRE_VERSION = 2;
+export const WIRE_VERSION = 3;
 export const WIRE_HEADER = "x-sluice-wire";
 /** The header in which a runner presents the grant of a lease. */
 export const GRANT_HEADER = "x-sluice-grant";
@@ -74,6 +75,45 @@ export function fairShares(wants: readonly number[], room: number): number[] {
   return shares;
 }
 
+/** Most erased contents that one answer to a heartbeat names. */
+export const MAX_ERASED = 1000;
+/** How long the gateway can say what was erased: a node that was away for longer empties its cache. Milliseconds. */
+export const ERASED_KEPT_MS = 30 * 24 * 60 * 60 * 1000;
+/** A node that has not been told for so long what was erased uses nothing of its cache; milliseconds. */
+export const ERASED_SILENCE_MS = 60_000;
+
+/**
+ * A place in the gateway's list of erased contents: the number of an entry, and what tells it from an entry of that number in
+ * a list that was lost or set back.
+ */
+export interface ErasedPlace {
+  readonly number: number;
+  readonly token: string;
+}
+
+export function erasedPlaceText({ number, token }: ErasedPlace): string {
+  return `${number}.${token}`;
+}
+
+/** Returns undefined if it is none. */
+export function parseErasedPlace(text: string): ErasedPlace | undefined {
+  const [, number, token = ""] = /^(\d{1,15})\.([0-9a-f]{16})$/.exec(text) ?? [];
+  return number === undefined ? undefined : { number: Number(number), token };
+}
+
+/** What was erased since the place that a heartbeat has named. */
+export const ErasedSince = z.object({
+  /** The place that this leads to: the next heartbeat is to name it. */
+  upTo: z.string(),
+  /** Names of contents (content.ts), in the order in which they were erased. */
+  contents: z.array(z.string()).max(MAX_ERASED),
+  /** The place is not known: any content may have been erased since. */
+  everything: z.literal(true).optional(),
+  /** There is more to ask for at once. */
+  more: z.literal(true).optional(),
+});
+export type ErasedSince = z.infer<typeof ErasedSince>;
+
 /** `POST /api/v1/runner/heartbeat` */
 export const Heartbeat = z.object({
   node: Name,
@@ -84,10 +124,15 @@ export const Heartbeat = z.object({
   work: z.array(NodeWork).max(MAX_NODE_WORK).optional(),
   /** Absent: the runner is of version 1, or does not know yet that the gateway is not. */
   bounds: NodeBounds.optional(),
+  /** The place up to which the node has taken out of its cache what was erased; null: it has none. Absent: the runner is of a version that does not tell. */
+  erasedTo: z.string().max(100).nullable().optional(),
 });
+export type Heartbeat = z.infer<typeof Heartbeat>;
 /** What this node should run: so many workers of each pipeline. A pipeline that is not named has none here. A node that is being drained gets none at all. */
 export const Assignment = z.object({
   workers: z.array(z.object({ pipeline: z.string(), count: z.int().min(1) })),
+  /** Absent: the gateway is of a version that keeps no list, or the node named no place. */
+  erased: ErasedSince.optional(),
 });
 export type Assignment = z.infer<typeof Assignment>;
 

@@ -10,7 +10,7 @@ import { CATALOGUE_WORDS } from "./core/catalogue-fault.ts";
 import type { Config } from "./env.ts";
 
 /** The newest file of `migrations/`: what D1 must have been through. */
-export const NEWEST_MIGRATION = "0015_key_last_use.sql";
+export const NEWEST_MIGRATION = "0016_erased_contents.sql";
 
 /** Anybody may ask, so the stores are asked at most so often; milliseconds. */
 const KEPT_MS = 2000;

@@ -3,6 +3,7 @@ import { type CatalogueFault, catalogueFault } from "../core/catalogue-fault.ts"
 import { AlmostFullTable } from "./almost-full.ts";
 import { BRANCH_SETTINGS_PROBE, BranchSettingsTable } from "./branch-settings.ts";
 import { BRANCHES_PROBE, BranchTable } from "./branches.ts";
+import { ERASED_CONTENTS_PROBE, ErasedContentsTable } from "./erased-contents.ts";
 import { JOBS_PROBE, JobTable } from "./jobs.ts";
 import { KeyTable } from "./keys.ts";
 import { NodeTable } from "./nodes.ts";
@@ -22,6 +23,7 @@ export interface Catalogue {
   readonly nodes: NodeTable;
   readonly keys: KeyTable;
   readonly almostFull: AlmostFullTable;
+  readonly erasedContents: ErasedContentsTable;
   /** What it has, and may have. */
   space(): Promise<Space>;
   /** What would keep an object from being announced here; asked before one is made. Undefined: nothing. */
@@ -38,6 +40,7 @@ const PROBES = [
   PIPELINES_PROBE,
   PROPOSALS_PROBE,
   JOBS_PROBE,
+  ERASED_CONTENTS_PROBE,
 ];
 
 export function openCatalogue(db: D1Database): Catalogue {
@@ -51,6 +54,7 @@ export function openCatalogue(db: D1Database): Catalogue {
     nodes: new NodeTable(db),
     keys: new KeyTable(db),
     almostFull: new AlmostFullTable(db),
+    erasedContents: new ErasedContentsTable(db),
     space: () => catalogueSpace(db),
     async fault() {
       try {

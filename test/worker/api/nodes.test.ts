@@ -1,7 +1,8 @@
 import { env } from "cloudflare:test";
 import { beforeEach, describe, expect, test } from "vitest";
+import { contentName } from "../../../protocol/content.ts";
 import type { Node, NodeWork } from "../../../protocol/runner.ts";
-import { api, commitFiles, failed, good, makeBranch } from "./support.ts";
+import { api, commitFiles, contentOf, failed, good, makeBranch } from "./support.ts";
 
 beforeEach(() => env.DB.prepare("DELETE FROM nodes").run());
 
@@ -194,5 +195,42 @@ describe("why a job waits", () => {
           expect.stringMatching(/^behind job [0-9A-Z]{26}$/),
           "no live runner: start one with `sluice runner`",
         ]);
+  });
+});
+
+describe("a heartbeat that names a place in the list of erased contents", () => {
+  const beatFrom = async (erasedTo?: string | null) => {
+    const body = {
+      node: "caching",
+      executor: "process",
+      capacity: 1,
+      ...(erasedTo !== undefined && { erasedTo }),
+    };
+    return (await good("POST /runner/heartbeat", { body })).erased;
+  };
+
+  test("is told what was erased since", async () => {
+    const { upTo, ...first } = await beatFrom(null);
+    expect(first).toEqual({ contents: [], everything: true });
+    expect(await beatFrom(upTo)).toEqual({ upTo, contents: [] });
+    await makeBranch({ repo: "to-erase", branch: "master" });
+    await commitFiles({ repo: "to-erase", branch: "master" }, { a: "secret" });
+    const { id } = await contentOf("secret");
+    await good("POST /repos/to-erase/branches/master/erasures", { body: { path: "a" } });
+    await expect.poll(async () => (await beatFrom(upTo)).contents).toEqual([contentName(id)]);
+    const { upTo: next } = await beatFrom(upTo);
+    expect(await beatFrom(next)).toEqual({ upTo: next, contents: [] });
+  });
+
+  test("of a runner of before is answered as before", async () => {
+    expect(await beatFrom()).toBeUndefined();
+  });
+
+  test("is told that it may be everything, once the catalogue was made anew", async () => {
+    const { upTo } = await beatFrom(null);
+    await good("POST /admin/rebuild");
+    const anew = await beatFrom(upTo);
+    expect(anew).toMatchObject({ contents: [], everything: true });
+    expect(await beatFrom(anew.upTo)).toEqual({ upTo: anew.upTo, contents: [] });
   });
 });

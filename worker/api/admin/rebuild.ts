@@ -24,11 +24,14 @@ type Told = "told" | "deleted" | "missing" | "failed";
 
 /**
  * `POST /admin/rebuild`: has a page of the objects tell the catalogue of themselves, by the markers that they left in the
- * blob store. May be asked at any time: what the catalogue knows already stays, or becomes what the object says.
+ * blob store. May be asked at any time: what the catalogue knows already stays, or becomes what the object says. Nodes empty
+ * their caches after the first page.
  */
 export async function rebuild(asked: ApiRequest): Promise<Response> {
   const { limit, after } = readQuery(asked, PageQuery);
   const { context } = asked;
+  // The list lives in the catalogue alone: what it lost, or was set back from, nobody knows.
+  if (after === undefined) await context.catalogue.erasedContents.beginAnew();
   const { names: markers, next } = await context.blobs.list({ prefix: MARKERS, limit, after });
   const found: { marked: Marked; told: Told }[] = [];
   for (let from = 0; from < markers.length; from += AT_ONCE) {

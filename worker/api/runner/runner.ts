@@ -23,17 +23,25 @@ import { type ApiRequest, noQuery, readQuery } from "../request/api-request.ts";
 import { readJson } from "../request/read-json.ts";
 import { giveUpUnused, keepContents, readOutcomes } from "./outcomes.ts";
 
-/** `POST /runner/heartbeat`: the node lives. The answer is the workers that it should have: none while it is being drained. */
+/**
+ * `POST /runner/heartbeat`: the node lives. The answer is the workers that it should have, none while it is being drained, and
+ * what was erased since the place that it names.
+ */
 export async function heartbeat(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const node = await readJson(asked, Heartbeat);
-  const { nodes, pipelines } = asked.context.catalogue;
+  const { nodes, pipelines, erasedContents } = asked.context.catalogue;
   const now = Date.now();
-  const { executor, capacity, work = [], bounds } = node;
+  const { executor, capacity, work = [], bounds, erasedTo } = node;
   await nodes.record({ name: node.node, executor, capacity, seenAt: now, work, bounds });
-  const [live, all] = await Promise.all([nodes.seenSince(now - NODE_TTL_MS), pipelines.list()]);
+  const [live, all, erased] = await Promise.all([
+    nodes.seenSince(now - NODE_TTL_MS),
+    pipelines.list(),
+    erasedTo === undefined ? undefined : erasedContents.since(erasedTo),
+  ]);
   const spread = assignWorkers(demandOf({ pipelines: all, nodes: live }));
-  return Response.json({ workers: spread.get(node.node) ?? [] } satisfies Assignment);
+  const workers = spread.get(node.node) ?? [];
+  return Response.json({ workers, ...(erased && { erased }) } satisfies Assignment);
 }
 
 const LeaveQuery = z.strictObject({ node: Name });

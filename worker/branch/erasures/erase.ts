@@ -166,6 +166,7 @@ export type EraseStores = Pick<
   | "exports"
   | "pins"
   | "erasures"
+  | "erasedContents"
   | "subscribers"
   | "forks"
   | "horizons"
@@ -217,6 +218,7 @@ export function eraseVersions(
   forgetCommits(tx, ledger, { gen, seqs: new Set([...targets.map(({ seq }) => seq), ...ends]) });
   const erased = shown({ gen, targets, rows, deletions, contents, dead, head: commit.seq });
   tellReaders(tx, ledger, { gen, rows, head: commit.seq, now: moment.now });
+  tellNodes(tx, ledger, { rows, now: moment.now });
   ledger.contents.removeReleased(moment.now, REMOVED_CONTENTS);
   // Where the making of the branch was is a name, too.
   ledger.forks.forgetPlace(found.generation.uid);
@@ -505,4 +507,18 @@ function tellReaders(
   }));
   erasures.add(told, gen);
   outbox.ring(heard, { event: `erased.${erasures.newest}`, now });
+}
+
+/**
+ * Nodes are to take the bytes out of their caches, whatever else has them: who may still read them fetches them again. Empty
+ * contents have none.
+ */
+function tellNodes(
+  _: Tx,
+  { erasedContents, outbox }: Pick<Ledger, "erasedContents" | "outbox">,
+  { rows, now }: { rows: readonly GoneRow[]; now: number },
+): void {
+  const names = new Set(rows.filter((row) => keeps(row) && row.size > 0).map(contentName));
+  if (names.size === 0) return;
+  outbox.tellErased({ event: `erased.${erasedContents.add([...names])}`, now });
 }

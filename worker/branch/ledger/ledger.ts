@@ -4,6 +4,7 @@ import { oweRewrite } from "../../sqlite/rewrite.ts";
 import { OBJECT_BYTES, SpaceWatch } from "../../sqlite/space.ts";
 import { Sql } from "../../sqlite/sql.ts";
 import { type TransactionStorage, type Tx, transaction } from "../../sqlite/transaction.ts";
+import { ErasedContentStore } from "../erasures/erased-content-store.ts";
 import { ErasureStore } from "../erasures/erasure-store.ts";
 import { PinStore } from "../erasures/pin-store.ts";
 import { ForkStore } from "../forks/fork-store.ts";
@@ -73,6 +74,7 @@ export class Ledger {
   readonly pins: PinStore;
   readonly giveBacks: GiveBackStore;
   readonly erasures: ErasureStore;
+  readonly erasedContents: ErasedContentStore;
   readonly exports: ExportStore;
   readonly imports: ImportStore;
   readonly claim: ClaimStore;
@@ -135,6 +137,7 @@ export class Ledger {
     this.pins = new PinStore(sql, this.contents);
     this.giveBacks = new GiveBackStore(sql);
     this.erasures = new ErasureStore(sql);
+    this.erasedContents = new ErasedContentStore(sql);
     this.exports = new ExportStore(sql);
     this.imports = new ImportStore(sql);
     this.claim = new ClaimStore(sql);

@@ -608,4 +608,8 @@ export const MIGRATIONS: readonly string[] = [
   -- 1: it was written anew since the last time that something went, and waits for its time.
   ALTER TABLE rewrite ADD COLUMN paid INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  -- Contents of versions that were erased, by name, which the catalogue has not heard of yet. A number never comes twice.
+  CREATE TABLE erased_contents (number INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT NOT NULL);
+  `,
 ];

@@ -15,6 +15,8 @@ export interface Receivers {
   catalogue(): Promise<void>;
   /** Tells it what the branch is set to now. */
   settings(): Promise<void>;
+  /** Tells it which contents were erased, for the caches of nodes. */
+  erased(): Promise<void>;
   bell(subscriber: Subscriber & { readonly output?: true }): Promise<void>;
   /** Tells the pipeline that holds the branch that fewer commits are kept. */
   kept(holder: { readonly pipeline: string; readonly uid: string }): Promise<void>;
@@ -134,10 +136,11 @@ export class Courier {
   async #deliverOne(row: OutboxRow): Promise<boolean> {
     const { ledger, receivers, now } = this.#options;
     try {
-      if (row.topic === "catalogue" || row.topic === "settings") await receivers[row.topic]();
-      else if (row.topic === "kept") await this.#tellHolder(row);
+      const { topic } = row;
+      if (topic === "catalogue" || topic === "settings" || topic === "erased") await receivers[topic]();
+      else if (topic === "kept") await this.#tellHolder(row);
       // The row stays for the rest: it is due again at once.
-      else if (row.topic === "give-back") {
+      else if (topic === "give-back") {
         if (!(await receivers.parent(row.uid))) return true;
       } else await this.#ring(row);
       ledger.transaction(() => ledger.outbox.delivered(row));

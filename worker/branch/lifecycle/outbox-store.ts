@@ -3,10 +3,10 @@ import type { Subscriber } from "../contract.ts";
 import type { Need } from "../retention/floor.ts";
 
 /**
- * The catalogue hears of the branch and of its settings apart: a branch whose creation it was told is there, whatever
- * becomes of its settings.
+ * The catalogue hears of the branch, of its settings and of erased contents apart: a branch whose creation it was told is
+ * there, whatever becomes of its settings.
  */
-type Topic = "catalogue" | "settings" | "bell" | "kept" | "give-back";
+type Topic = "catalogue" | "settings" | "erased" | "bell" | "kept" | "give-back";
 
 /** News that a receiver is still to be told. */
 export interface OutboxRow {
@@ -39,6 +39,14 @@ export class Outbox extends Store {
   /** The catalogue is to hear what the branch is set to. */
   tellSettings(news: News): void {
     this.#put({ topic: "settings", uid: "" }, news);
+  }
+
+  /**
+   * The catalogue is to hear which contents were erased. A release that does not know this drops it as the bell of a
+   * subscriber that is gone; what waits then goes along with the next one.
+   */
+  tellErased(news: News): void {
+    this.#put({ topic: "erased", uid: "" }, news);
   }
 
   /** Subscribers are to hear that there is news. */

@@ -1,4 +1,5 @@
 import { type BranchAddress, parseBucketName } from "../../../protocol/names.ts";
+import { MAX_ERASED } from "../../../protocol/runner.ts";
 import { openBlobStore } from "../../blobs/stores.ts";
 import { type Catalogue, openCatalogue } from "../../catalogue/catalogue.ts";
 import { MAX_TAGS_PER_WRITE } from "../../catalogue/tags.ts";
@@ -56,7 +57,7 @@ export function openReceivers({
   env,
   bucket,
 }: {
-  ledger: ToldStores & Pick<Ledger, "settings" | "giveBacks" | "outbox">;
+  ledger: ToldStores & Pick<Ledger, "settings" | "giveBacks" | "outbox" | "erasedContents">;
   env: () => Env;
   bucket: () => string;
 }): Receivers {
@@ -97,6 +98,20 @@ export function openReceivers({
       const { revision, isPublic, cors, writer } = ledger.settings.of(generation.gen);
       const settings = deleted ? NOTHING_SET : { isPublic, hasCors: cors !== null, writer };
       await openCatalogue(env().DB).settings.record({ ...address, version, revision, ...settings });
+    },
+    async erased() {
+      const { erasedContents } = openCatalogue(env().DB);
+      for (;;) {
+        const told = ledger.erasedContents.first(MAX_ERASED);
+        const last = told.at(-1);
+        if (!last) return;
+        await erasedContents.add(
+          told.map(({ content }) => content),
+          Date.now(),
+        );
+        // A crash before this has them told again, which does no harm.
+        ledger.transaction(() => ledger.erasedContents.told(last.number));
+      }
     },
     async kept({ pipeline, uid }) {
       await env().PIPELINE.getByName(pipeline).outputKept({ uid });

@@ -1,0 +1,31 @@
+import { Store } from "../../sqlite/store.ts";
+
+/** A content, by name, that a version which was erased had. */
+interface ErasedContent {
+  readonly number: number;
+  readonly content: string;
+}
+
+/**
+ * The contents of which a version was erased, until the catalogue has heard of them, which tells the nodes: they may have them
+ * in their caches. A content that is erased again meanwhile is there again, with a number of its own.
+ */
+export class ErasedContentStore extends Store {
+  /** Returns the number of the last one; there must be one. */
+  add(names: readonly string[]): number {
+    this.sql.run`
+      INSERT INTO erased_contents (content) SELECT value FROM json_each(${JSON.stringify(names)})`;
+    return this.sql.first<{ number: number }>`SELECT max(number) AS number FROM erased_contents`?.number ?? 0;
+  }
+
+  /** The oldest. */
+  first(limit: number): ErasedContent[] {
+    return this.sql.all<ErasedContent>`
+      SELECT number, content FROM erased_contents ORDER BY number LIMIT ${limit}`;
+  }
+
+  /** The catalogue knows those up to this number. */
+  told(number: number): void {
+    this.sql.run`DELETE FROM erased_contents WHERE number <= ${number}`;
+  }
+}

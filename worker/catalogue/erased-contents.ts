@@ -1,0 +1,100 @@
+import {
+  ERASED_KEPT_MS,
+  type ErasedPlace,
+  type ErasedSince,
+  erasedPlaceText,
+  MAX_ERASED,
+  parseErasedPlace,
+} from "../../protocol/runner.ts";
+
+interface ErasedRow extends ErasedPlace {
+  readonly content: string;
+}
+
+export const ERASED_CONTENTS_PROBE = "SELECT number, token, content, told_at FROM erased_contents LIMIT 0";
+
+/** Random: a place of a list that is gone is none of this one. */
+const TOKEN = "lower(hex(randomblob(8)))";
+
+/** With each entry that is added, at most so many of the oldest are looked at, and removed if they are old. */
+const LOOKED_AT_FOR_EACH = 2;
+
+/**
+ * The list of erased contents, for the caches of nodes: a node names the place that it has come to, and is told what follows.
+ * D1 has one writer at a time, so an entry never appears behind one that has been read. What is told twice, since a branch
+ * did not hear that it had arrived, is there twice: nodes take it out of their caches twice.
+ *
+ * An entry stays for ERASED_KEPT_MS at least, and until a later one is as old: a node that has heard of all there is keeps
+ * its place however long nothing is erased.
+ */
+export class ErasedContentsTable {
+  readonly #db: D1Database;
+
+  constructor(db: D1Database) {
+    this.#db = db;
+  }
+
+  /** Adds contents, given by name; at most MAX_ERASED. */
+  async add(contents: readonly string[], now: number): Promise<void> {
+    if (contents.length === 0) return;
+    const looked = contents.length * LOOKED_AT_FOR_EACH + 1;
+    await this.#db.batch([
+      this.#db
+        .prepare(
+          `INSERT INTO erased_contents (token, content, told_at)
+           SELECT ${TOKEN}, value, ?2 FROM json_each(?1)`,
+        )
+        .bind(JSON.stringify(contents), now),
+      // The newest of those that are old stays, and what follows it.
+      this.#db
+        .prepare(
+          `DELETE FROM erased_contents WHERE number < (
+             SELECT max(number) FROM (SELECT number, told_at FROM erased_contents ORDER BY number LIMIT ?1)
+             WHERE told_at <= ?2)`,
+        )
+        .bind(looked, now - ERASED_KEPT_MS),
+    ]);
+  }
+
+  /** What follows a place. If that is no place of this list, it is everything that there ever was. */
+  async since(place: string | null): Promise<ErasedSince> {
+    const known = place === null ? undefined : parseErasedPlace(place);
+    const [own, ...rows] = known ? await this.#from(known.number) : [];
+    if (!known || own?.number !== known.number || own.token !== known.token) {
+      return { upTo: await this.#newest(), contents: [], everything: true };
+    }
+    const told = rows.slice(0, MAX_ERASED);
+    return {
+      upTo: erasedPlaceText(told.at(-1) ?? own),
+      contents: told.map(({ content }) => content),
+      ...(rows.length > told.length && { more: true as const }),
+    };
+  }
+
+  /** Begins anew, so that every node empties its cache: the list may have lost something. */
+  async beginAnew(): Promise<void> {
+    await this.#db.batch([
+      this.#db.prepare("DELETE FROM erased_contents"),
+      this.#db.prepare(`INSERT INTO erased_contents (token, content, told_at) VALUES (${TOKEN}, '', 0)`),
+    ]);
+  }
+
+  /** The entry with this number, if there is one, and a page of those that follow; one row if nothing does. */
+  async #from(number: number): Promise<ErasedRow[]> {
+    const { results } = await this.#db
+      .prepare(
+        `SELECT number, token, content FROM erased_contents WHERE number >= ?1 ORDER BY number LIMIT ?2`,
+      )
+      .bind(number, MAX_ERASED + 2)
+      .all<ErasedRow>();
+    return results;
+  }
+
+  /** Empty if the list has no beginning, which only a hand can have removed: a node then has no place. */
+  async #newest(): Promise<string> {
+    const newest = await this.#db
+      .prepare("SELECT number, token FROM erased_contents ORDER BY number DESC LIMIT 1")
+      .first<ErasedPlace>();
+    return newest ? erasedPlaceText(newest) : "";
+  }
+}
