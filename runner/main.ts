@@ -71,7 +71,7 @@ async function runUntilDone(config: RunnerConfig, { log, opened, drain, kill }: 
   const client = new Client(config);
   const gateway = new Gateway(client);
   const { node, cacheBytes, maxRunning, maxWorkers } = config;
-  const cache = await opened.openCache({ maxBytes: cacheBytes, gateway, log, kill });
+  const cache = await opened.openCache({ maxBytes: cacheBytes, erased: "told", gateway, log, kill });
   const { executor, folders } = opened;
   const pipes = new PipeStock(folders.pipes);
   const { secretAccessKey, keySecret: secretName } = config;
@@ -84,7 +84,8 @@ async function runUntilDone(config: RunnerConfig, { log, opened, drain, kill }: 
   const bounds = { running: maxRunning, workers: maxWorkers };
   const upkeep = cache.upkeep(drain);
   try {
-    await runAgent({ gateway, crew, log, node, executorName: () => executor.name, bounds }, drain);
+    const executorName = () => executor.name;
+    await runAgent({ gateway, crew, cache, log, node, executorName, bounds }, drain);
     await upkeep;
   } finally {
     await opened.close(() => client.close());

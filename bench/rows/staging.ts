@@ -99,7 +99,13 @@ async function stageTwice({ control, folder, input }: Node): Promise<{ first: nu
   mkdirSync(incoming, { recursive: true });
   const { signal, runner: gateway } = control;
   const cache = new Cache({
-    ...{ dir: join(dir, "cache"), agents: join(dir, "agents"), incoming, maxBytes: 64 * 1024 ** 3 },
+    ...{
+      dir: join(dir, "cache"),
+      agents: join(dir, "agents"),
+      incoming,
+      erased: null,
+      maxBytes: 64 * 1024 ** 3,
+    },
     ...{ boot: await bootId(), gateway, log, kill: signal },
   });
   const deps = { cache, gateway, pipes: new PipeStock(join(dir, "pipes")) };

@@ -6,6 +6,7 @@ import {
   type NodeBounds,
   type NodeWork,
 } from "../../protocol/runner.ts";
+import type { Cache } from "../cache/cache.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { about, jitteredBackoff, pause } from "../gateway/retry.ts";
 import { messageOf } from "../lib/fault.ts";
@@ -18,6 +19,8 @@ const LEAVE_WITHIN_MS = 2000;
 export interface AgentDeps {
   readonly gateway: Pick<Gateway, "heartbeat" | "leave">;
   readonly crew: Crew;
+  /** Hears with each heartbeat what was erased. */
+  readonly cache: Pick<Cache, "ask" | "hear">;
   readonly log: Log;
   readonly node: string;
   /** For the list of nodes. It changes when an engine comes that was waited for. */
@@ -32,20 +35,27 @@ export interface AgentDeps {
  * every worker has.
  */
 export async function runAgent(
-  { gateway, crew, log, node, executorName, bounds }: AgentDeps,
+  { gateway, crew, cache, log, node, executorName, bounds }: AgentDeps,
   drain: AbortSignal,
 ): Promise<void> {
   const backoff = jitteredBackoff({ minMs: HEARTBEAT_MS, maxMs: NODE_TTL_MS });
   let trouble: string | undefined;
   while (!drain.aborted) {
     const self = { node, executor: executorName(), capacity: availableParallelism(), bounds };
-    const beat = await heartbeat(gateway, { self, work: crew.work(), drain });
-    if (beat.ok) crew.follow(beat.assignment);
+    const asked = cache.ask();
+    const { erasedTo } = asked;
+    const beat = await heartbeat(gateway, { self, work: crew.work(), erasedTo, drain });
+    const soon = new AbortController();
+    if (beat.ok) {
+      // Emptying a large cache takes longer than a node may be silent: heartbeats go on meanwhile.
+      void cache.hear(asked, beat.assignment.erased).then((more) => more && soon.abort());
+      crew.follow(beat.assignment);
+    }
     if (beat.ok) backoff.reset();
     const now = beat.ok ? undefined : beat.reason;
     if (!drain.aborted && now !== trouble) logChange(log, { node, trouble: now });
     trouble = now;
-    await pause(beat.ok ? about(HEARTBEAT_MS) : backoff.next(), drain);
+    await pause(beat.ok ? about(HEARTBEAT_MS) : backoff.next(), AbortSignal.any([drain, soon.signal]));
   }
   // At the start of the draining, not at its end, so that the others take this node's share while it finishes its last datums.
   await leave({ gateway, log, node });
@@ -64,13 +74,18 @@ interface BeatOptions {
     readonly bounds: NodeBounds;
   };
   readonly work: NodeWork[];
+  /** Undefined: nothing is asked about erased contents. */
+  readonly erasedTo: string | null | undefined;
   readonly drain: AbortSignal;
 }
 
-async function heartbeat(gateway: AgentDeps["gateway"], { self, work, drain }: BeatOptions): Promise<Beat> {
+async function heartbeat(
+  gateway: AgentDeps["gateway"],
+  { self, work, erasedTo, drain }: BeatOptions,
+): Promise<Beat> {
   const signal = AbortSignal.any([drain, AbortSignal.timeout(BEAT_WITHIN_MS)]);
   try {
-    return { ok: true, assignment: await gateway.heartbeat({ ...self, work }, signal) };
+    return { ok: true, assignment: await gateway.heartbeat({ ...self, work, erasedTo }, signal) };
   } catch (error) {
     return { ok: false, reason: messageOf(error) };
   }

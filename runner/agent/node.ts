@@ -1,11 +1,18 @@
 import { mkdir, realpath } from "node:fs/promises";
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
 import { Cache, type CacheOptions } from "../cache/cache.ts";
+import { ErasedPlaceFile } from "../cache/erased-place.ts";
 import type { Detected } from "../executors/detect.ts";
 import { clearLeftovers, findEngines, openExecutor } from "../executors/open-executor.ts";
 import { pathsToHide } from "../executors/process/hidden.ts";
 import type { Log } from "../lib/log.ts";
-import { type AgentFolders, bootId, closeAgentFolders, openAgentFolders } from "../pfs/folders.ts";
+import {
+  type AgentFolders,
+  bootId,
+  closeAgentFolders,
+  isAgentAlive,
+  openAgentFolders,
+} from "../pfs/folders.ts";
 import { checkSecretsFolder, secretsFolder } from "../secrets/open.ts";
 import type { RunnerConfig } from "./config.ts";
 
@@ -20,8 +27,10 @@ export interface OpenedNode extends Detected {
   /** Absolute, and without links on the way. */
   readonly dataDir: string;
   readonly folders: AgentFolders;
-  /** A cache in the node's data folder. */
-  openCache(options: Pick<CacheOptions, "gateway" | "maxBytes" | "log" | "kill">): Promise<Cache>;
+  /** A cache in the node's data folder. `erased`: whether heartbeats tell it what was erased, or it goes with its folder. */
+  openCache(
+    options: Pick<CacheOptions, "gateway" | "maxBytes" | "log" | "kill"> & { erased: "told" | "untold" },
+  ): Promise<Cache>;
   /** Lets go of everything. Sandboxes are to be closed before. `breakOff` ends what may still write to the folders: fetches. */
   close(breakOff?: () => Promise<void>): Promise<void>;
 }
@@ -61,9 +70,13 @@ export async function openNode(config: NodeConfig, { log }: { log: Log }): Promi
     ...detected,
     dataDir,
     folders,
-    async openCache(options) {
+    async openCache({ erased, ...options }) {
       const { cache: dir, incoming, agent } = folders;
-      return new Cache({ ...options, dir, incoming, agents: dirname(agent), boot: await bootId() });
+      const place = { dir, agent: basename(agent), isAlive: isAgentAlive };
+      return new Cache({
+        ...{ ...options, dir, incoming, agents: dirname(agent), boot: await bootId() },
+        erased: erased === "told" ? await ErasedPlaceFile.open(place) : null,
+      });
     },
     async close(breakOff) {
       await detected.executor.close();

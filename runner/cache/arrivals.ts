@@ -37,6 +37,11 @@ export class Arrivals {
     }
   }
 
+  /** Those of these names, or all, are for nobody who comes from now on. Who waits already gets them. */
+  forget(names: ReadonlySet<string> | "all"): void {
+    for (const name of this.#open.keys()) if (names === "all" || names.has(name)) this.#open.delete(name);
+  }
+
   #begin(name: string, bring: () => Promise<string>): Arrival {
     const arrival = { file: bring(), users: 1 };
     this.#open.set(name, arrival);

@@ -2,6 +2,7 @@ import { type FileHandle, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
+import type { ErasedSince } from "../../protocol/runner.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { type Grant, isStale } from "../gateway/grant.ts";
 import { ResumableContent } from "../gateway/resumable.ts";
@@ -10,11 +11,14 @@ import { messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { Arrivals } from "./arrivals.ts";
 import { linkInto } from "./entries.ts";
+import type { ErasedPlaceFile } from "./erased-place.ts";
+import { type Asked, Erasures } from "./erasures.ts";
 import { diskFull, fetchFailure, isFull, openIncoming, writeVerified } from "./fetch.ts";
 import { CacheFiles } from "./files.ts";
 import { PassingCopy } from "./passing-copy.ts";
 import { Room } from "./room.ts";
 import { scrub } from "./scrub.ts";
+import { type Coming, Underway } from "./underway.ts";
 
 /** A content and a branch that has it. */
 export interface ContentSource extends BranchAddress {
@@ -38,8 +42,15 @@ export interface CacheOptions {
   readonly log: Log;
   /** Ends fetches: they outlive the datum that asked first, since others may wait for the same content. */
   readonly kill: AbortSignal;
+  /**
+   * Where it stands in the gateway's list of erased contents, which heartbeats bring (`ask`, `hear`). Null: nobody tells it, as it
+   * goes with its folder when one datum has run.
+   */
+  readonly erased: { readonly file: Pick<ErasedPlaceFile, "write">; readonly place: string | null } | null;
   /** The wall clock, by which the agents tell what was used last; milliseconds. */
   readonly now?: () => number;
+  /** A clock that nobody sets; milliseconds. */
+  readonly steady?: () => number;
 }
 
 // A damaged body or a failing gateway is asked again this often before the datum fails.
@@ -51,21 +62,42 @@ const SMALL_BYTES = 64 * 1024;
  * after its bytes were held to its digest and size; what has been written to since, or comes from an earlier boot of
  * the machine, is read again before it is used (see Seals), and a slow scrub reads all of it. Damaged files are
  * fetched anew. What was used least lately goes when the bound is met (see Room); a datum has its own hard link to
- * what it uses, so that nothing that is removed here is taken from it.
+ * what it uses, so that nothing that is removed here is taken from it. What was erased at the gateway goes at once (see
+ * Erasures); while that is not known, all is fetched as if nothing were here.
  */
 export class Cache {
   readonly #options: CacheOptions;
   readonly #files: CacheFiles;
   readonly #room: Room;
   readonly #arrivals = new Arrivals();
+  readonly #underway = new Underway();
+  readonly #erasures: Erasures | undefined;
   #made = 0;
 
   constructor(options: CacheOptions) {
-    const now = options.now ?? Date.now;
+    const { now = Date.now, steady = () => performance.now(), erased } = options;
     const { dir, agents, maxBytes, boot, log, kill } = options;
     this.#options = options;
     this.#files = new CacheFiles({ dir, boot, log, now, kill });
     this.#room = new Room({ dir, agents, maxBytes, now });
+    this.#erasures =
+      erased === null
+        ? undefined
+        : new Erasures({
+            ...erased,
+            ...{ files: this.#files, underway: this.#underway, arrivals: this.#arrivals, log },
+            now: () => ({ wall: now(), steady: steady() }),
+          });
+  }
+
+  /** What the next heartbeat is to ask about erased contents. */
+  ask(): Asked {
+    return this.#erasures?.ask() ?? { erasedTo: undefined, at: { wall: 0, steady: 0 } };
+  }
+
+  /** What the answer said. Resolves, when what was erased is gone, to whether there is more to ask for at once. Never fails. */
+  async hear(asked: Asked, told: ErasedSince | undefined): Promise<boolean> {
+    return (await this.#erasures?.hear(asked, told)) ?? false;
   }
 
   /** The path that the content has if it is there. */
@@ -82,7 +114,7 @@ export class Cache {
     { target, signal }: { target: string; signal: AbortSignal },
   ): Promise<void> {
     const { content } = source;
-    if (await this.#files.place(content, target)) return;
+    if (this.#usable && (await this.#files.place(content, target))) return;
     const placed = () =>
       this.#arrivals.use(contentName(content), {
         bring: () => this.#bring(source),
@@ -103,7 +135,7 @@ export class Cache {
    */
   readSmall(content: ContentId): Buffer | undefined {
     if (content.size === 0) return Buffer.alloc(0);
-    return content.size > SMALL_BYTES ? undefined : this.#files.readSmall(content);
+    return content.size > SMALL_BYTES || !this.#usable ? undefined : this.#files.readSmall(content);
   }
 
   /**
@@ -128,6 +160,11 @@ export class Cache {
     }
   }
 
+  /** Whether what is here may be used: nothing of it was erased that the gateway has told of. */
+  get #usable(): boolean {
+    return this.#erasures?.upToDate ?? true;
+  }
+
   /** Waits for a fetch that is under way: a content is not fetched twice. Returns undefined if that fetch fails. */
   async #openArriving(source: ContentSource, signal: AbortSignal): Promise<FileHandle | undefined> {
     const name = contentName(source.content);
@@ -140,6 +177,7 @@ export class Cache {
   }
 
   async #openKept(content: ContentId): Promise<FileHandle | undefined> {
+    if (!this.#usable) return undefined;
     const file = await this.#files.open(content);
     if (file) return file;
     const own = this.#temporary();
@@ -157,6 +195,7 @@ export class Cache {
     const bytes = new ResumableContent(content, () => gateway.content(source, signal));
     const next = () => retrying(() => bytes.next(), this.#retry(signal));
     const copy = new PassingCopy(this.#temporary(), content);
+    const coming = this.#underway.begin(content);
     const roomy = await this.#room.take(content.size);
     let kept = false;
     try {
@@ -165,32 +204,47 @@ export class Cache {
         await copy.write(piece);
         yield piece;
       }
-      kept = await this.#keepCopy(copy, content);
+      kept = await this.#keepCopy(copy, { content, coming });
     } finally {
+      coming.end();
       bytes.close();
       await copy.close();
       if (roomy && !kept) this.#room.giveBack(content.size);
     }
   }
 
-  async #keepCopy({ whole }: PassingCopy, content: ContentId): Promise<boolean> {
+  async #keepCopy(
+    { whole }: PassingCopy,
+    { content, coming }: { content: ContentId; coming: Coming },
+  ): Promise<boolean> {
     if (!whole) return false;
     await this.#files.seal(whole.file, content);
-    return this.#files.keep(content, whole.path);
+    return this.#keep(whole.path, { content, coming });
+  }
+
+  /** Returns whether it is here now. What is erased while it is being put here is removed by one of the two. */
+  async #keep(path: string, { content, coming }: { content: ContentId; coming: Coming }): Promise<boolean> {
+    if (coming.erased) return false;
+    const kept = await this.#files.keep(content, path);
+    if (!coming.erased) return kept;
+    await this.#files.remove([content]);
+    return false;
   }
 
   /** Makes a file of ours with the content, from the cache or from the gateway. */
   async #bring(source: ContentSource): Promise<string> {
     const { content } = source;
     const path = this.#temporary();
-    if (await this.#files.recover(content, path)) return path;
+    if (this.#usable && (await this.#files.recover(content, path))) return path;
+    const coming = this.#underway.begin(content);
     const roomy = await this.#room.take(content.size);
     let kept = false;
     try {
       await this.#fetch(source, path);
-      kept = roomy && (await this.#files.keep(content, path));
+      kept = roomy && (await this.#keep(path, { content, coming }));
       return path;
     } finally {
+      coming.end();
       if (roomy && !kept) this.#room.giveBack(content.size);
     }
   }

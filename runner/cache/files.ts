@@ -1,11 +1,11 @@
 import { closeSync, existsSync, fstatSync, openSync, readSync, rmSync, type Stats, statSync } from "node:fs";
-import { type FileHandle, mkdir, open, rm, utimes } from "node:fs/promises";
-import { dirname } from "node:path";
+import { type FileHandle, mkdir, open, readdir, rm, utimes } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import { errorCode, messageOf } from "../lib/fault.ts";
 import type { Log } from "../lib/log.ts";
 import { contentIdOf } from "../lib/tree-hash.ts";
-import { type Entry, entryPath, linkInto, linkOrCopy, orNothing } from "./entries.ts";
+import { type Entry, entryPath, linkInto, linkOrCopy, orNothing, SHARDS } from "./entries.ts";
 import { holdsContent, openToVerify, Seals } from "./seal.ts";
 
 export interface CacheFilesOptions {
@@ -108,6 +108,19 @@ export class CacheFiles {
     }
   }
 
+  /** Removes entries; those that are not there are none. What datums have of them stays theirs. */
+  async remove(contents: readonly ContentId[]): Promise<void> {
+    await removeAll(contents.map((content) => this.pathOf(content)));
+  }
+
+  /** Removes every entry, and whatever else lies beside them. */
+  async empty(): Promise<void> {
+    for (const shard of SHARDS) {
+      const folder = join(this.#options.dir, shard);
+      await removeAll(((await orNothing(readdir(folder))) ?? []).map((name) => join(folder, name)));
+    }
+  }
+
   /** Reads an entry again, and removes it if it is damaged. That does not count as a use. */
   async check({ path, content }: Entry, signal: AbortSignal): Promise<void> {
     const sound = await orNothing(this.#verify(path, { content, signal, thorough: true }));
@@ -154,6 +167,15 @@ export class CacheFiles {
   #tell(content: ContentId): void {
     const { log } = this.#options;
     log.warn({ content: contentName(content) }, "an input in the cache is damaged: it is removed");
+  }
+}
+
+const REMOVED_AT_ONCE = 32;
+
+async function removeAll(paths: readonly string[]): Promise<void> {
+  for (let from = 0; from < paths.length; from += REMOVED_AT_ONCE) {
+    const some = paths.slice(from, from + REMOVED_AT_ONCE);
+    await Promise.all(some.map((path) => rm(path, { force: true, recursive: true })));
   }
 }
 

@@ -66,16 +66,17 @@ export class Gateway {
   }
 
   /**
-   * What this node has room for, and what its workers lack, goes out as soon as the gateway has said that it is of no version
-   * that refuses them.
+   * What later versions of the wire brought goes out as soon as the gateway has said that it knows them: gateways of the first
+   * one refuse it.
    */
-  async heartbeat(body: z.infer<typeof Heartbeat>, signal: AbortSignal): Promise<Assignment> {
-    const knew = this.knowsBounds;
-    const assignment = await this.#beat(knew ? body : ofFirstVersion(body), signal);
-    return !knew && this.knowsBounds ? await this.#beat(body, signal) : assignment;
+  async heartbeat(body: Heartbeat, signal: AbortSignal): Promise<Assignment> {
+    const known = this.wireVersion;
+    const assignment = await this.#beat(ofVersion(known, body), signal);
+    const said = this.wireVersion;
+    return said > known ? await this.#beat(ofVersion(said, body), signal) : assignment;
   }
 
-  #beat(body: z.infer<typeof Heartbeat>, signal: AbortSignal): Promise<Assignment> {
+  #beat(body: Heartbeat, signal: AbortSignal): Promise<Assignment> {
     return this.#post(Assignment, { path: "/api/v1/runner/heartbeat", body, signal });
   }
 
@@ -218,9 +219,11 @@ function granted<T>(grant: Grant | undefined, call: (headers: Headers) => Promis
 
 const JSON_HEADERS = { "content-type": "application/json" };
 
-/** A heartbeat with the fields that the first version of the wire has. */
-function ofFirstVersion({ bounds: _, work, ...body }: z.infer<typeof Heartbeat>): z.infer<typeof Heartbeat> {
-  return { ...body, ...(work && { work: work.map(({ trouble: __, ...rest }) => rest) }) };
+/** A heartbeat with the fields that a version of the wire has. */
+function ofVersion(version: number, { erasedTo, bounds, work, ...body }: Heartbeat): Heartbeat {
+  if (version < 2) return { ...body, ...(work && { work: work.map(({ trouble: _, ...rest }) => rest) }) };
+  const known = { ...body, ...(bounds && { bounds }), ...(work && { work }) };
+  return version < 3 || erasedTo === undefined ? known : { ...known, erasedTo };
 }
 
 function withoutBlame(outcome: Outcome): Outcome {

@@ -131,7 +131,8 @@ async function run(
   const { executor, folders } = opened;
   const { secretAccessKey } = config;
   const secrets = openSecrets(config.secrets, { own: { secretAccessKey }, kill: signal });
-  const cache = await opened.openCache({ maxBytes: CACHE_BYTES, gateway, log, kill: signal });
+  const untold = { maxBytes: CACHE_BYTES, erased: "untold" } as const;
+  const cache = await opened.openCache({ ...untold, gateway, log, kill: signal });
   const pipes = new PipeStock(folders.pipes);
   const datums = new DatumRunner({ gateway, cache, executor, pipes, secrets, pipeline });
   const dir = join(folders.agent, "worker-1");

@@ -12,5 +12,6 @@ export function openCache(dataDir: string, { agent = "1", ...options }: Given): 
   mkdirSync(incoming, { recursive: true });
   const dir = join(dataDir, "cache");
   const kill = new AbortController().signal;
-  return new Cache({ dir, agents, incoming, maxBytes: 1e9, boot: "boot-1", log, kill, ...options });
+  const terms = { maxBytes: 1e9, boot: "boot-1", erased: null };
+  return new Cache({ dir, agents, incoming, ...terms, log, kill, ...options });
 }

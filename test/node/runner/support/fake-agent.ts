@@ -62,7 +62,8 @@ export function startFakeAgent({
   const crew = new Crew({ run, log, node, dir, maxWorkers, drain: drain.signal, kill: kill.signal });
   const bounds = { running: maxRunning, workers: maxWorkers };
   const upkeep = cache.upkeep(drain.signal);
-  const done = runAgent({ gateway, crew, log, node, executorName: () => executor.name, bounds }, drain.signal)
+  const executorName = () => executor.name;
+  const done = runAgent({ gateway, crew, cache, log, node, executorName, bounds }, drain.signal)
     .then(() => upkeep)
     .finally(() => client.close());
   return {

@@ -8,15 +8,19 @@ import {
   ReserveContents,
 } from "../../../../protocol/files.ts";
 import {
+  type ErasedSince,
+  erasedPlaceText,
   FinishRequest,
   GRANT_HEADER,
   Heartbeat,
   type LeasedDatum,
   LeaseRequest,
   LogsRequest,
+  MAX_ERASED,
   type NodeBounds,
   type NodeWork,
   type Outcome,
+  parseErasedPlace,
   RenewRequest,
   type Task,
   WIRE_HEADER,
@@ -107,6 +111,14 @@ export class FakeGateway {
   readonly work = new Map<string, readonly NodeWork[]>();
   /** What each node said last that it has room for. */
   readonly bounds = new Map<string, NodeBounds | undefined>();
+  /** Names of contents that were erased, in order. The place of a node is how many of them it has heard of. */
+  readonly erased: string[] = [];
+  /** Most of them that one answer names. */
+  erasedAtOnce = MAX_ERASED;
+  /** A place with another one is not known. */
+  erasedToken = "00000000000000aa";
+  /** The places that heartbeats named, each change once; undefined: none was said. */
+  readonly places: (string | null | undefined)[] = [];
   /** What workers said of their trouble, each change once. */
   readonly troubles: (string | null)[] = [];
   /** Workers that gave their slot back. */
@@ -289,11 +301,25 @@ export class FakeGateway {
     }
   }
 
-  #beat({ node, work = [], bounds }: ReturnType<typeof Heartbeat.parse>): unknown {
+  #beat({ node, work = [], bounds, erasedTo }: Heartbeat): unknown {
     this.nodes.add(node);
     this.work.set(node, work);
     this.bounds.set(node, bounds);
-    return { workers: this.workers };
+    if (this.places.length === 0 || this.places.at(-1) !== erasedTo) this.places.push(erasedTo);
+    return { workers: this.workers, ...(erasedTo !== undefined && { erased: this.#erasedSince(erasedTo) }) };
+  }
+
+  #erasedSince(place: string | null): ErasedSince | undefined {
+    if (this.wireVersion < 3) return undefined;
+    const token = this.erasedToken;
+    const known = parseErasedPlace(place ?? "");
+    const { length } = this.erased;
+    if (known?.token !== token || known.number > length) {
+      return { upTo: erasedPlaceText({ number: length, token }), contents: [], everything: true };
+    }
+    const number = Math.min(known.number + this.erasedAtOnce, length);
+    const contents = this.erased.slice(known.number, number);
+    return { upTo: erasedPlaceText({ number, token }), contents, ...(number < length && { more: true }) };
   }
 
   #renew({ worker, leases, leaving, trouble }: ReturnType<typeof RenewRequest.parse>): unknown {

@@ -1,0 +1,114 @@
+import { parseContentName } from "../../protocol/content.ts";
+import { ERASED_SILENCE_MS, type ErasedSince } from "../../protocol/runner.ts";
+import { messageOf } from "../lib/fault.ts";
+import type { Log } from "../lib/log.ts";
+import type { Arrivals } from "./arrivals.ts";
+import type { ErasedPlaceFile } from "./erased-place.ts";
+import type { CacheFiles } from "./files.ts";
+import type { Underway } from "./underway.ts";
+
+/** Milliseconds by both clocks of the machine: one may be set to another time, the other stands still while the machine sleeps. */
+interface Moment {
+  readonly wall: number;
+  readonly steady: number;
+}
+
+/** What a heartbeat asks the gateway about erased contents. */
+export interface Asked {
+  /** The place that the cache has come to; null: it has none. Undefined: nothing is asked. */
+  readonly erasedTo: string | null | undefined;
+  readonly at: Moment;
+}
+
+interface ErasuresOptions {
+  readonly file: Pick<ErasedPlaceFile, "write">;
+  /** The place that the cache has come to; null: it may have anything. */
+  readonly place: string | null;
+  readonly files: Pick<CacheFiles, "remove" | "empty">;
+  readonly underway: Underway;
+  readonly arrivals: Pick<Arrivals, "forget">;
+  readonly now: () => Moment;
+  readonly log: Log;
+}
+
+/**
+ * Takes out of the cache what was erased at the gateway. The order is this: the gateway writes an erasure down, then it
+ * stands in the list that heartbeats are answered from. So what is fetched after an answer is nothing that the answer names,
+ * unless something else has the same bytes; what set out before is not kept (Underway); and what is there is removed. The place
+ * is written down last: a crash before has all of it done again.
+ *
+ * The cache is of use only while this is *up to date*: not before the first answer, whatever was erased while no agent ran
+ * here, and not after a silence. A gateway of before this list answers nothing about it, and then the cache is used as it is.
+ */
+export class Erasures {
+  readonly #options: ErasuresOptions;
+  #place: string | null;
+  /** When the last answer was asked for that left nothing to do. */
+  #heardAt: Moment | undefined;
+  #busy = false;
+  #trouble: string | undefined;
+
+  constructor(options: ErasuresOptions) {
+    this.#options = options;
+    this.#place = options.place;
+  }
+
+  get upToDate(): boolean {
+    if (!this.#heardAt) return false;
+    const now = this.#options.now();
+    const silence = Math.max(now.wall - this.#heardAt.wall, now.steady - this.#heardAt.steady);
+    return silence < ERASED_SILENCE_MS;
+  }
+
+  ask(): Asked {
+    return { erasedTo: this.#place, at: this.#options.now() };
+  }
+
+  /**
+   * Does what an answer says. Resolves, when that is done, to whether there is more to ask for at once. Never fails: what could
+   * not be removed is named by the next answer, too, and meanwhile the cache gets out of date.
+   */
+  async hear({ erasedTo, at }: Asked, told: ErasedSince | undefined): Promise<boolean> {
+    // The answer to an earlier question is being worked on, or was: this one says what that said.
+    if (this.#busy || erasedTo !== this.#place) return false;
+    this.#busy = true;
+    try {
+      if (told) await this.#follow(told);
+      if (told?.more) return true;
+      this.#heardAt = at;
+      this.#trouble = undefined;
+    } catch (error) {
+      this.#tell(messageOf(error));
+    } finally {
+      this.#busy = false;
+    }
+    return false;
+  }
+
+  async #follow({ upTo, contents, everything }: ErasedSince): Promise<void> {
+    const { file, files, underway, arrivals, log } = this.#options;
+    if (everything) {
+      // It takes a while, and nobody knows which of them are good.
+      this.#heardAt = undefined;
+      if (this.#place !== null) log.warn("the gateway can't say what was erased: the cache is emptied");
+      underway.erase("all");
+      arrivals.forget("all");
+      await files.empty();
+    } else if (contents.length > 0) {
+      const names = new Set(contents);
+      underway.erase(names);
+      arrivals.forget(names);
+      await files.remove(contents.flatMap((name) => parseContentName(name) ?? []));
+    }
+    if (upTo === this.#place) return;
+    await file.write(upTo);
+    this.#place = upTo;
+  }
+
+  #tell(reason: string): void {
+    if (reason !== this.#trouble) {
+      this.#options.log.error({ reason }, "what was erased can't be removed from the cache: it is not used");
+    }
+    this.#trouble = reason;
+  }
+}
