@@ -27,6 +27,10 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
     ["worker/branch/tree/content-store.ts", "NAMELESS_GRACE_MS", 1000],
     ["worker/blobs/read/read-hold.ts", "HOLD_EVERY_MS", 1000],
   ],
+  "what was erased, for the caches of nodes": [
+    ["protocol/runner.ts", "ERASED_KEPT_MS", 24 * 60 * 60_000],
+    ["protocol/runner.ts", "ERASED_SILENCE_MS", 1000],
+  ],
   "presigned URL": [["worker/s3/auth/presigned.ts", "MAX_EXPIRES", 24 * 60 * 60]],
   "rows of a branch": [
     ["worker/sqlite/space.ts", "OBJECT_BYTES", 1e9],

@@ -187,8 +187,8 @@ describe("the cache is not used", () => {
 });
 
 describe("what is on its way while it is erased", () => {
-  const everything = { upTo: at(9), contents: [], everything: true } as const;
-  const named = (content: ContentId) => ({ upTo: at(9), contents: [contentName(content)] });
+  const everything: ErasedSince = { upTo: at(9), contents: [], everything: true };
+  const named = (content: ContentId): ErasedSince => ({ upTo: at(9), contents: [contentName(content)] });
 
   test.each([
     ["named", named],
