@@ -100,6 +100,14 @@ export function isOwnWord(name: string): name is OwnWord {
 
 /** Between the names in a label of a host. One label a bucket: a wildcard certificate is for one label. */
 const LABEL_SEPARATOR = "--";
+/** Whether a name holds what labels have between names. No new repo, branch, tag or pipeline has such a name; those that are there stay. */
+export function holdsSeparator(name: string): boolean {
+  return name.includes(LABEL_SEPARATOR);
+}
+
+/** What is said of such a name. */
+export const SEPARATOR_FAULT = `must not hold '${LABEL_SEPARATOR}', which stands between the names of a bucket in a host's label: take another name`;
+
 /** Of a label (RFC 1035 §2.3.4). */
 const MAX_LABEL_CHARACTERS = 63;
 
@@ -124,7 +132,7 @@ export function hostLabel({ repo, branch, view }: BucketAddress): string | undef
  * with `xn--` is in another alphabet (RFC 5890).
  */
 function isInLabels(name: string): boolean {
-  return /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/.test(name) && !name.includes(LABEL_SEPARATOR) && name !== "xn";
+  return /^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/.test(name) && !holdsSeparator(name) && name !== "xn";
 }
 
 /** One to three names: of the repo, before it the branch, before that the view. */

@@ -7,6 +7,7 @@ import { type Catalogue, openCatalogue } from "./catalogue/catalogue.ts";
 import type { KeyScope } from "./core/permissions.ts";
 import type { Config, Env } from "./env.ts";
 import { type Grants, openGrants } from "./keys/grants.ts";
+import { type HiddenRepos, openHiddenRepos } from "./keys/hidden-repos.ts";
 import { type KeyRing, openKeyRing } from "./keys/key-ring.ts";
 import { type OpenBranches, openOpenBranches } from "./keys/open-branches.ts";
 import type { PipelineApi } from "./pipeline/contract.ts";
@@ -61,6 +62,7 @@ export interface Context {
   readonly keys: KeyRing;
   readonly grants: Grants;
   readonly openBranches: OpenBranches;
+  readonly hiddenRepos: HiddenRepos;
   branch(address: BranchAddress): BranchApi;
   /** Keeps what is read of a branch, for one read. */
   hold(address: BranchAddress): ReadHold;
@@ -103,6 +105,7 @@ function openShared(env: Env, config: Config): Shared {
         return (settings.ok && settings.cors) || [];
       },
     }),
+    hiddenRepos: openHiddenRepos(catalogue),
     branch,
     hold: (address) =>
       new ReadHold({

@@ -1,4 +1,4 @@
-import type { BranchAddress } from "../../protocol/names.ts";
+import { type BranchAddress, holdsSeparator } from "../../protocol/names.ts";
 
 export interface BranchRow extends BranchAddress {
   /** Milliseconds since 1970. */
@@ -119,6 +119,24 @@ export class BranchTable {
       .bind(repos && JSON.stringify(repos), DELETED_AT_ONCE)
       .all<{ repo: string }>();
     return results.map(({ repo }) => repo);
+  }
+
+  /**
+   * Which name of a branch that is to be made may not be a new one, since it holds what labels have between names; undefined
+   * if both may be, or if the branch is there already. A repo that is there takes new branches, whatever its name.
+   */
+  async newNameFault({ repo, branch }: BranchAddress): Promise<"repo" | "branch" | undefined> {
+    if (!holdsSeparator(repo) && !holdsSeparator(branch)) return undefined;
+    const there = await this.#db
+      .prepare(
+        `SELECT EXISTS (SELECT 1 FROM branches WHERE repo = ?1 AND deleted = 0) AS repo,
+           EXISTS (SELECT 1 FROM branches WHERE repo = ?1 AND branch = ?2 AND deleted = 0) AS branch`,
+      )
+      .bind(repo, branch)
+      .first<{ repo: 0 | 1; branch: 0 | 1 }>();
+    if (there?.branch) return undefined;
+    if (holdsSeparator(branch)) return "branch";
+    return there?.repo ? undefined : "repo";
   }
 
   /** Whether a repo exists. */

@@ -25,7 +25,7 @@ import { admitUnsigned, refuseUnsigned } from "./auth/unsigned.ts";
 import { mustTakeWrites, openTree, publicTree, readOnly } from "./bucket-tree.ts";
 import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
 import { BUCKET_OPERATIONS, OBJECT_OPERATIONS, SERVICE_OPERATIONS, UPLOAD_OPERATIONS } from "./operations.ts";
-import { type Address, addressOf, parseAddress } from "./request/address.ts";
+import { type Address, addressOf, parseAddress, refuseHidden } from "./request/address.ts";
 import { detectOperation, detectServiceOperation } from "./request/detect.ts";
 import { MEMBERS, type Members } from "./request/members.ts";
 import { checkExpectedOwner, refuseHeaders, refuseOnView, refuseQuery } from "./request/refusals.ts";
@@ -105,6 +105,7 @@ async function answerCaller(
     return await run(operation, { asked, members: MEMBERS[name], address: null, open: () => asked, fail });
   }
   const bucket = openBucket(asked, address);
+  await refuseHidden(address.bucket, { by: address.by, hiddenRepos: context.hiddenRepos });
   event.bucket = bucketName(bucket.address);
   const detected = detectOperation(address.level, { method, query: asked.query, headers: asked.headers });
   event.operation = detected.name;

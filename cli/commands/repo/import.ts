@@ -1,6 +1,7 @@
 import { open } from "node:fs/promises";
 import type { Command } from "commander";
 import { KeyPage } from "../../../protocol/keys.ts";
+import { holdsSeparator, SEPARATOR_FAULT } from "../../../protocol/names.ts";
 import { checkBranch } from "../../archive/check.ts";
 import { NOT_INCLUDED } from "../../archive/format.ts";
 import { abortImport, importRepo } from "../../archive/import-repo.ts";
@@ -67,6 +68,8 @@ async function check(
 async function bring(reader: ArchiveReader, options: Options): Promise<void> {
   const index = await reader.index();
   const repo = options.as ?? index.repo;
+  if (!options.abort && repo !== index.repo && holdsSeparator(repo))
+    throw new UsageError(`--as '${repo}': the name of a repo ${SEPARATOR_FAULT}`);
   const branches = wanted(index.branches, options.branch);
   await withClient(options, async (client) => {
     const all = { reader, index, repo, branches, progress: progressFor(options, "files") };

@@ -127,6 +127,8 @@ describe("an archive of a repo", () => {
     expect(await cli("repo", "import", inFolder("photos.tar"), "--as", "copies")).toContain(
       "is there already",
     );
+    const joined = await sluice(server, "repo", "import", inFolder("photos.tar"), "--as", "co--pies");
+    expect(joined).toMatchObject({ code: 2, stderr: expect.stringContaining("must not hold '--'") });
     const taken = await sluice(server, "repo", "import", inFolder("photos.tar"));
     expect(taken).toMatchObject({ code: 1 });
     expect(taken.stderr).toContain("There is a branch 'fork.photos' already");

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { OWN_WORDS } from "../../../protocol/names.ts";
 import worker from "../../../worker/index.ts";
 import { keys, text } from "./open-commits/support.ts";
-import { answer, failure, good, ROOT_KEY, s3, signed, xml } from "./support.ts";
+import { answer, failure, good, ROOT_KEY, s3, signed, testContext, xml } from "./support.ts";
 
 test("a bucket without a dot is the branch master for every operation, and answers name it as it was asked for", async () => {
   const made = await good("PUT /plain");
@@ -81,6 +81,40 @@ test("hosts of one label reach the branches of a repo, and a client's own names 
   expect([copy.status, await text("/hosted/copy")]).toEqual([200, "dev--hosted"]);
   // In the path the same words are the name of a repo.
   expect(await failure(s3("GET /dev--hosted/key"))).toMatchObject({ Code: "NoSuchBucket" });
+});
+
+test("a bucket with '--' in a name of its own is not made, and one that is there stays", async () => {
+  for (const bucket of ["two--names", "master.two--names", "two--names.hosted"]) {
+    const refused = await failure(s3(`PUT /${bucket}`));
+    expect(refused).toMatchObject({ status: 400, Code: "InvalidBucketName" });
+    expect(refused.Message).toContain("'--'");
+    expect((await s3(`HEAD /${bucket}`)).status).toBe(404);
+  }
+  await testContext().branch({ repo: "old--names", branch: "master" }).create();
+  expect(await failure(s3("PUT /old--names"))).toMatchObject({ Code: "BucketAlreadyOwnedByYou" });
+  await good("PUT /dev.old--names");
+  await good("PUT /old--names/key", { body: "old" });
+  expect(await text("/old--names/key")).toBe("old");
+  for (const bucket of ["dev.old--names", "old--names"]) await good(`DELETE /${bucket}`);
+});
+
+test("a label that is also the name of a repo reaches nothing, and the answer has the paths to use", async () => {
+  await testContext().branch({ repo: "dev--both", branch: "master" }).create();
+  for (const bucket of ["both", "dev.both"]) await good(`PUT /${bucket}`);
+  await good("PUT /dev.both/key", { body: "branch" });
+  await good("PUT /dev--both/key", { body: "repo" });
+  const asked = [
+    byHost("dev--both", { path: "/key" }),
+    byHost("dev--both", { method: "PUT", path: "/new", body: "x" }),
+    byHost("both", { method: "PUT", path: "/copy", headers: { "x-amz-copy-source": "dev--both/key" } }),
+  ];
+  for (const response of asked) {
+    const refused = await failure(response);
+    expect(refused).toMatchObject({ status: 400, Code: "InvalidBucketName" });
+    expect(refused.Message).toContain("'/dev--both'");
+    expect(refused.Message).toContain("'/dev.both'");
+  }
+  expect([await text("/dev.both/key"), await text("/dev--both/key")]).toEqual(["branch", "repo"]);
 });
 
 test.each([

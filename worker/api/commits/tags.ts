@@ -3,8 +3,10 @@ import { MAX_LIST_TAGS, SetTag, type Tag, type TagPage, type TagSet } from "../.
 import {
   type BranchAddress,
   bucketName,
+  holdsSeparator,
   isUlid,
   Name,
+  SEPARATOR_FAULT,
   TagName,
   viewBucket,
 } from "../../../protocol/names.ts";
@@ -13,7 +15,7 @@ import { permits, refusalText } from "../../core/permissions.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { type ApiRequest, branchInPath, nameParam, noQuery, readQuery } from "../request/api-request.ts";
-import { checked } from "../request/issues.ts";
+import { checked, invalidField } from "../request/issues.ts";
 import { readJson } from "../request/read-json.ts";
 
 const ListQuery = z.strictObject({
@@ -60,6 +62,7 @@ export async function setTag(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch, name } = tagInPath(asked);
   const { commit, force } = await readJson(asked, SetTag);
+  if (holdsSeparator(name) && !(await branch.tag({ name })).ok) throw invalidField("tag", SEPARATOR_FAULT);
   const made = await branch.createTag({
     name,
     force,

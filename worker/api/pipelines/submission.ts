@@ -1,5 +1,5 @@
 import type { Issue } from "../../../protocol/errors.ts";
-import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
+import { type BranchAddress, bucketName, holdsSeparator, SEPARATOR_FAULT } from "../../../protocol/names.ts";
 import { ERRORS_BRANCH, PipelineSpec } from "../../../protocol/spec.ts";
 import { ruleIssues } from "../../core/spec.ts";
 import { outlineOf, type SpecOutline } from "../../core/spec-outline.ts";
@@ -42,10 +42,20 @@ export async function submittedSpec(asked: ApiRequest, purpose: Purpose): Promis
     cycleIssues(around, outline),
     unknownCommitIssues(asked.context, outline),
   ]);
-  const issues = [...own, ...others.flat()];
+  const issues = [...own, ...(purpose === "create" ? newNameIssues(outline) : []), ...others.flat()];
   if (spec && issues.length === 0) return spec;
   const obstacle = await obstacleTo(purpose, { asked, outline });
   throw badSpec(obstacle ? [...issues, obstacle.issue] : issues);
+}
+
+function newNameIssues({
+  pipeline = "",
+  outputBranch = "",
+}: Pick<SpecOutline, "pipeline" | "outputBranch">): Issue[] {
+  const named = { "pipeline.name": pipeline, outputBranch };
+  return Object.entries(named).flatMap(([path, name]) =>
+    holdsSeparator(name) ? [{ path, message: SEPARATOR_FAULT }] : [],
+  );
 }
 
 /** What stands in the way of a submission now; undefined if nothing does. */

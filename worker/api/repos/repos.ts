@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type BranchAddress, bucketName, parseBucketName } from "../../../protocol/names.ts";
+import { type BranchAddress, bucketName, parseBucketName, SEPARATOR_FAULT } from "../../../protocol/names.ts";
 import {
   type BranchDetail,
   BranchKeep,
@@ -161,9 +161,18 @@ export async function createBranch(asked: ApiRequest): Promise<Response> {
   const { name, from } = await readJson(asked, CreateBranch);
   const address = { repo: nameParam(asked, "repo"), branch: name };
   const branch = asked.context.branch(address);
+  await refuseNewName(asked, address);
   if (from) await fork(asked, { address, from });
   else await createEmpty(branch, address);
   return Response.json(await detailOf(branch, address), { status: 201 });
+}
+
+async function refuseNewName(
+  { context }: Pick<ApiRequest, "context">,
+  address: BranchAddress,
+): Promise<void> {
+  const fault = await context.catalogue.branches.newNameFault(address);
+  if (fault !== undefined) throw invalidField(fault === "branch" ? "name" : "repo", SEPARATOR_FAULT);
 }
 
 /** `GET /repos/{repo}/branches/{branch}` */

@@ -1,3 +1,4 @@
+import { SEPARATOR_FAULT } from "../../../protocol/names.ts";
 import { S3Error } from "../answer/errors.ts";
 import { branchFailure } from "../answer/failures.ts";
 import { parseXml, tagsOf } from "../answer/xml.ts";
@@ -14,6 +15,12 @@ export const createBucket: Operation<BucketRequest> = {
   async handle(request) {
     checkConfiguration(await readTextBody(request, MAX_XML_BYTES));
     if (request.address.view !== undefined) throw await openAlready(request);
+    const fault = await request.context.catalogue.branches.newNameFault(request.address);
+    if (fault !== undefined) {
+      throw new S3Error("InvalidBucketName", {
+        message: `The ${fault} '${request.address[fault]}' can't be made: its name ${SEPARATOR_FAULT}.`,
+      });
+    }
     const isPublic = request.headers.get("x-amz-acl") === "public-read";
     const made = await request.branch.create({ public: isPublic });
     if (isPublic) request.context.openBranches.forget();

@@ -8,7 +8,7 @@ import { branchFailure, keyFailure } from "../answer/failures.ts";
 import { etag } from "../answer/fields.ts";
 import { openTree } from "../bucket-tree.ts";
 import type { BucketRequest } from "../operation.ts";
-import { addressOf, type NamedBy } from "../request/address.ts";
+import { addressOf, type NamedBy, refuseHidden } from "../request/address.ts";
 import { evaluateConditions } from "../request/conditions.ts";
 import { checkExpectedOwner } from "../request/refusals.ts";
 import { decodeUri } from "../request/target.ts";
@@ -42,6 +42,7 @@ export interface CopySource extends Omit<SourceName, "literal"> {
 export async function openSource(request: BucketRequest): Promise<CopySource> {
   const { caller, headers, address, by } = request;
   const name = parseSource(headers.get("x-amz-copy-source") ?? "", by);
+  await refuseHidden(name.bucket, { by, hiddenRepos: request.context.hiddenRepos });
   const need = { permission: "read", repo: name.address.repo } as const;
   if (!permits(caller.scope, need)) {
     throw new S3Error("AccessDenied", {

@@ -1,4 +1,12 @@
-import { type BucketAddress, isOwnWord, parseBucket, parseHostLabel } from "../../../protocol/names.ts";
+import {
+  type BucketAddress,
+  bucketName,
+  isOwnWord,
+  parseBucket,
+  parseHostLabel,
+  viewBucket,
+} from "../../../protocol/names.ts";
+import type { HiddenRepos } from "../../keys/hidden-repos.ts";
 import { S3Error } from "../answer/errors.ts";
 
 /** What names the bucket: the path, or a host of the bucket's own. */
@@ -70,6 +78,19 @@ export function bucketAt(address: Address): BucketAddress | undefined {
   if (address.level === "service") return undefined;
   const { bucket, by } = address;
   return by === "path" && isOwnWord(bucket) ? undefined : parseNamed(bucket, by);
+}
+
+/** Throws InvalidBucketName if a label is also the name of a repo: who sent it may mean either bucket. */
+export async function refuseHidden(
+  bucket: string,
+  { by, hiddenRepos }: { by: NamedBy; hiddenRepos: HiddenRepos },
+): Promise<void> {
+  if (!isLabel(bucket, by) || !(await hiddenRepos.has(bucket))) return;
+  const read = addressOf(bucket, by);
+  const path = read.view === undefined ? bucketName(read) : viewBucket({ ...read, view: read.view });
+  throw new S3Error("InvalidBucketName", {
+    message: `The host's label '${bucket}' is also the name of a repo: name the bucket in the path, '/${bucket}' for that repo, '/${path}' for what the label says.`,
+  });
 }
 
 function parseNamed(bucket: string, by: NamedBy): BucketAddress | undefined {
