@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll } from "vitest";
 import { type DevServer, startDevServer } from "../../support/dev-server.ts";
-import { recordings, replay } from "../../support/recordings.ts";
+import { testRecordings } from "./recorded.ts";
 
 let server: DevServer;
 beforeAll(async () => {
@@ -8,17 +8,4 @@ beforeAll(async () => {
 });
 afterAll(() => server?.stop());
 
-test.for(recordings())("what $name sent when it was recorded is answered as it was then", async ({
-  recording,
-}) => {
-  const asked: string[] = [];
-  const answered: object[] = [];
-  const expected: object[] = [];
-  for await (const exchange of replay(server, recording)) {
-    asked.push(exchange.asked);
-    expected.push({ asked: exchange.asked, ...exchange.recorded });
-    answered.push({ asked: exchange.asked, ...exchange.answered });
-  }
-  expect(asked.length).toBeGreaterThan(20);
-  expect(answered).toEqual(expected);
-});
+testRecordings(() => server);

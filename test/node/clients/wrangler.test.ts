@@ -6,6 +6,7 @@ import type { Server } from "../../support/dev-server.ts";
 import { startWrangler } from "../../support/wrangler.ts";
 import { tellCurlStory } from "./curl-story.ts";
 import { tellPipelineStory } from "./pipeline-story.ts";
+import { testRecordings } from "./recorded.ts";
 import { describeScenarios, describeStories } from "./suite.ts";
 
 const CURL = await hasCurl();
@@ -21,6 +22,7 @@ describe("on wrangler dev, over R2", () => {
 
   describeStories(() => server, { clients: AWS_CLIENTS, largeBytes: LARGE_BYTES });
   describeScenarios(() => server, SDKS);
+  testRecordings(() => server);
   test.skipIf(!CURL)("plain curl writes, reads and reaches the control API", () => tellCurlStory(server));
   test("a pipeline runs over what was put through S3", () => tellPipelineStory(server));
 });
