@@ -67,7 +67,7 @@ export type Keep = z.infer<typeof Keep>;
 export const BranchKeep = z.strictObject({ keep: Keep.nullable() });
 export type BranchKeep = z.infer<typeof BranchKeep>;
 
-/** Whose time Last-Modified is: the branch's newest commit, or the one that wrote the object. */
+/** Whose time Last-Modified is: the branch's newest commit, or the last write of the object. */
 export const LAST_MODIFIED = ["branch", "object"] as const;
 /**
  * `PUT /api/v1/repos/{repo}/branches/{branch}/last-modified`. Null: what the gateway is set to (`SLUICE_LAST_MODIFIED`). The

@@ -39,7 +39,7 @@ export const Settings = z.object({
     .int({ error: "must be a whole number above 0" })
     .positive({ error: "must be a whole number above 0" })
     .default(10_000),
-  /** Whose time Last-Modified is: the branch's newest commit (docs/contract.md, Listings), or the commit that wrote the object. */
+  /** Whose time Last-Modified is: the branch's newest commit (docs/contract.md, Listings), or the last write of the object. */
   SLUICE_LAST_MODIFIED: z
     .enum(["branch", "object"], { error: "must be 'branch' or 'object'" })
     .default("branch"),

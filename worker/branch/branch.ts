@@ -79,7 +79,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     super(ctx, env);
     const read = readConfig(env);
     const ledger = new Ledger(ctx.storage, {
-      ...(read.ok && { limitBytes: read.config.branchBytes }),
+      ...(read.ok && { limitBytes: read.config.branchBytes, modified: read.config.lastModified }),
       almostFull: () => ctx.waitUntil(this.#tellAlmostFull()),
       givesBack: () => this.#alarm.ringBy(Date.now()),
     });

@@ -7,7 +7,7 @@ import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine } from "../../output/output.ts";
 
 const WORDS = {
-  object: "the time of the commit that wrote it",
+  object: "the time when it was last written",
   branch: "the time of the branch's newest commit",
 } as const;
 
@@ -16,7 +16,7 @@ export function addBranchLastModified(group: Command): void {
   const command = group
     .command("last-modified")
     .description(
-      "Sets what Last-Modified of an object of the branch is: with 'object' the time of the commit that wrote it, as tools expect that compare times, such as 'aws s3 sync'; with 'branch' that of the branch's newest commit. 'default' is what the gateway is set to (SLUICE_LAST_MODIFIED). Deleting the branch ends the setting.",
+      "Sets what Last-Modified of an object of the branch is: with 'object' the time when it was last written, as tools expect that compare times, such as 'aws s3 sync'; with 'branch' that of the branch's newest commit. 'default' is what the gateway is set to (SLUICE_LAST_MODIFIED). Deleting the branch ends the setting.",
     )
     .argument("<branch>", "<branch>.<repo>, with or without s3://")
     .addArgument(

@@ -76,6 +76,47 @@ for (const { name, here, open } of SYNCING.filter(({ name }) => name === "aws s3
   );
 }
 
+for (const { name, here, open } of SYNCING.filter(({ name }) => name === "aws s3")) {
+  test.skipIf(!here)(
+    `${name} syncs up a file that was touched once and not again, and no commit is made of it`,
+    async () => {
+      const [s3, client] = [new S3(server), open(server)];
+      const bucket = "master.touched";
+      await s3.createBucket(bucket);
+      const sent = join(scratch, name, "touched");
+      writeFolder(sent, { file: "the same\n" });
+      const folder = { bucket, prefix: "" };
+      await client.syncUp?.(sent, folder);
+      const commits = async () => {
+        const listed = await sluiceOk(server, "commit", "list", bucket, "--json");
+        return JSON.parse(listed).commits.map(({ id }: { id: string }) => id);
+      };
+      const times = async () => {
+        const head = await s3.ask("HEAD", `/${bucket}/file`);
+        const list = await s3.ask("GET", `/${bucket}?list-type=2`);
+        const [, listed = ""] = /<LastModified>([^<]*)</.exec(list.text) ?? [];
+        return [
+          Date.parse(head.headers["last-modified"] ?? ""),
+          Math.floor(Date.parse(listed) / 1000) * 1000,
+        ];
+      };
+      const [before, made] = [await times(), await commits()];
+      const touched = new Date((before[0] ?? 0) + 2000);
+      utimesSync(join(sent, "file"), touched, touched);
+      await eventually("the touch is in the past", () => Date.now() > touched.getTime() + 1000);
+      await client.syncUp?.(sent, folder);
+      const once = await times();
+      expect(once[0]).toBeGreaterThanOrEqual(touched.getTime());
+      expect(once[1]).toBe(once[0]);
+      // A second one in the same second would show the same time.
+      await eventually("the upload is in the past", () => Date.now() > (once[0] ?? 0) + 2000);
+      await client.syncUp?.(sent, folder);
+      expect(await times()).toEqual(once);
+      expect(await commits()).toEqual(made);
+    },
+  );
+}
+
 /** What of each file changes when it is written anew. */
 function stamps(folder: string): readonly (readonly [string, number, number])[] {
   return Object.keys(readFolder(folder)).map((path) => {

@@ -472,6 +472,19 @@ describe("a branch out of an archive", () => {
     expect(await marks(copy)).toEqual([own]);
   });
 
+  test("has the times of files that were written again as they were", async () => {
+    const branch = await freshBranch();
+    await branch.configure({ modified: "file" });
+    await put(branch, "a");
+    const { now } = Date;
+    vi.spyOn(Date, "now").mockImplementation(() => now() + 1000);
+    await put(branch, "a");
+    const read = await branch.read({ path: "a" });
+    const modifiedAt = read.ok && read.modifiedAt;
+    expect(await (await imported(await exported(branch))).read({ path: "a" })).toMatchObject({ modifiedAt });
+    expect(await branch.status()).not.toMatchObject({ modifiedAt });
+  });
+
   test("without any commit is an empty branch", async () => {
     const copy = await imported(await exported(await freshBranch()));
     expect(await copy.commits({ limit: 10 })).toMatchObject({ ok: true, commits: [] });

@@ -1,7 +1,7 @@
 import type { ContentId } from "../../../protocol/content.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { filesExpire } from "../write/renew.ts";
+import { tellsRenewals } from "../write/renew.ts";
 import type { Applying } from "./applying-store.ts";
 
 /** Most paths that one slice writes: what a transaction of some tens of milliseconds takes. */
@@ -92,7 +92,7 @@ function writePuts(
   const over = sql.query<StagedOver>(STAGED_OVER, [gen, openCommit, first.last]);
   const same = over.filter((row) => row.same);
   sql.execute(REPLACE, [gen, openCommit, first.last, seq]);
-  if (same.length > 0 && filesExpire({ settings }, gen))
+  if (same.length > 0 && tellsRenewals({ settings }, gen))
     sql.execute(RENEW, [gen, openCommit, first.last, now]);
   sql.execute(BEAR, [gen, openCommit, first.last, seq]);
   // A file that is born takes over what was kept for it; what is there already keeps its own content.

@@ -4,6 +4,7 @@ import { oweRewrite } from "../../sqlite/rewrite.ts";
 import { OBJECT_BYTES, SpaceWatch } from "../../sqlite/space.ts";
 import { Sql } from "../../sqlite/sql.ts";
 import { type TransactionStorage, type Tx, transaction } from "../../sqlite/transaction.ts";
+import type { ModifiedOf } from "../contract.ts";
 import { ErasedContentStore } from "../erasures/erased-content-store.ts";
 import { ErasureStore } from "../erasures/erasure-store.ts";
 import { PinStore } from "../erasures/pin-store.ts";
@@ -98,7 +99,8 @@ export class Ledger {
 
   /**
    * `almostFull`: is called when the database gets almost full, and with each hundredth after that. `givesBack`: is called in
-   * the turn of each transaction that has written down something to give back to a parent.
+   * the turn of each transaction that has written down something to give back to a parent. `modified`: whose time Last-Modified
+   * is in a branch that does not say.
    */
   constructor(
     storage: LedgerStorage,
@@ -106,7 +108,13 @@ export class Ledger {
       limitBytes = OBJECT_BYTES,
       almostFull = () => {},
       givesBack = () => {},
-    }: { limitBytes?: number; almostFull?: () => void; givesBack?: () => void } = {},
+      modified = "branch",
+    }: {
+      limitBytes?: number;
+      almostFull?: () => void;
+      givesBack?: () => void;
+      modified?: ModifiedOf;
+    } = {},
   ) {
     this.#storage = storage;
     this.#tell = almostFull;
@@ -141,7 +149,7 @@ export class Ledger {
     this.exports = new ExportStore(sql);
     this.imports = new ImportStore(sql);
     this.claim = new ClaimStore(sql);
-    this.settings = new SettingsStore(sql);
+    this.settings = new SettingsStore(sql, modified);
     this.rounds = new RoundStore(sql);
     this.subscribers = new SubscriberStore(sql);
     this.outbox = new Outbox(sql);

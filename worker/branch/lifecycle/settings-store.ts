@@ -1,4 +1,5 @@
 import type { CorsRule } from "../../core/cors.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import { Store } from "../../sqlite/store.ts";
 import type { Keep, Lifecycle, ModifiedOf, Writer } from "../contract.ts";
 
@@ -42,7 +43,19 @@ const NOTHING_SET: Settings = {
  * of one generation are kept in memory, since each write asks, and each read without a signature.
  */
 export class SettingsStore extends Store {
+  readonly #gatewayModified: ModifiedOf;
   #known: { readonly gen: number; readonly settings: Settings } | undefined;
+
+  /** `gatewayModified`: whose time Last-Modified is in branches that do not say. */
+  constructor(sql: Sql, gatewayModified: ModifiedOf) {
+    super(sql);
+    this.#gatewayModified = gatewayModified;
+  }
+
+  /** Whose time Last-Modified is in a generation. */
+  modifiedOf(gen: number): ModifiedOf {
+    return this.of(gen).modified ?? this.#gatewayModified;
+  }
 
   of(gen: number): Settings {
     if (this.#known?.gen !== gen) {

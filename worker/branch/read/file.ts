@@ -28,6 +28,8 @@ interface WholeRow {
   /** Of the commit that wrote it. */
   readonly id: string;
   readonly createdAt: number;
+  /** When it was last written again as it was; null or absent: it was not, or that is of no matter. */
+  readonly renewed?: number | null;
   /** Null for an empty directory. */
   readonly contentKind: number | null;
   readonly body: ArrayBuffer | string | null;
@@ -85,14 +87,14 @@ function readView(ledger: FileStores, { path, view, modified, publicOnly }: Read
   return modified === "file" ? read : { ...read, modifiedAt: openCommitTime(live, openCommit) };
 }
 
-/** One file at HEAD, with the time of the commit that wrote it. */
+/** One file at HEAD, with the time when it was last written. */
 function readPresent(ledger: FileStores, { path, live }: { path: string; live: Live }): FileRead | undefined {
   const { gen, head } = live;
   const cached = ledger.reads.get(gen, path);
   if (cached) return cached;
   if (!ledger.applying.writesTo(gen)) return readHead(ledger, { path, live });
   const row = rowAt(ledger, { path, gen, seq: head.seq });
-  return row && wholeRead(path, row);
+  return row && presentRead(path, row);
 }
 
 function readHead(
@@ -101,14 +103,14 @@ function readHead(
 ): FileRead | undefined {
   const row = sql.first<WholeRow>`
     SELECT died, lower(hex(files.digest)) AS digest, files.size AS size, attributes, id,
-      created_at AS createdAt, contents.kind AS contentKind, body, life
+      created_at AS createdAt, renewed, contents.kind AS contentKind, body, life
     FROM files INDEXED BY head
     CROSS JOIN commits ON commits.gen = files.gen AND commits.seq = ifnull(files.version, files.born)
     LEFT JOIN contents
       ON contents.digest = files.digest AND contents.size = files.size AND contents.gen = files.gen
     WHERE files.gen = ${gen} AND path = ${path} AND died IS NULL`;
   if (!row) return undefined;
-  const read = wholeRead(path, row);
+  const read = presentRead(path, row);
   if (isSmall(read)) {
     reads.set(gen, { path, read, bytes: read.size + (row.attributes?.length ?? 0) });
   }
@@ -166,15 +168,21 @@ function rowAt(
 ): WholeRow | undefined {
   const row = sql.first<WholeRow>`
     SELECT died, lower(hex(found.digest)) AS digest, found.size AS size, attributes, id,
-      created_at AS createdAt, contents.kind AS contentKind, body, life
+      created_at AS createdAt, renewed, contents.kind AS contentKind, body, life
     FROM (
-      SELECT gen, born, died, version, digest, size, attributes FROM files
+      SELECT gen, born, died, version, renewed, digest, size, attributes FROM files
       WHERE gen = ${gen} AND path = ${path} AND born <= ${seq} ORDER BY born DESC LIMIT 1
     ) AS found
     CROSS JOIN commits ON commits.gen = found.gen AND commits.seq = ifnull(found.version, found.born)
     LEFT JOIN contents
       ON contents.digest = found.digest AND contents.size = found.size AND contents.gen = found.gen`;
   return row && (row.died === null || row.died > seq) ? row : undefined;
+}
+
+/** What is at HEAD. The commit that wrote it may be older than the last write, which made none. */
+function presentRead(path: string, row: WholeRow): FileRead {
+  const read = wholeRead(path, row);
+  return { ...read, modifiedAt: Math.max(read.modifiedAt, row.renewed ?? 0) };
 }
 
 function wholeRead(path: string, row: WholeRow): FileRead {

@@ -28,6 +28,8 @@ interface View {
   readonly commit: CommitRow | undefined;
   readonly head: Head;
   readonly modifiedAt: number;
+  /** Whether it is HEAD, be it below an open commit: its files have the times of their last writes. */
+  readonly isHead: boolean;
   /** The open commit that is laid over it. */
   readonly openCommit?: OpenCommit;
 }
@@ -113,7 +115,10 @@ function shownEntries({ entries }: Page): ListEntry[] {
   return entries.map((entry) => (entry.kind === "prefix" ? entry : withoutVersion(entry)));
 }
 
-/** With the times of the commits that wrote them; what no commit wrote yet has that of its open commit. */
+/**
+ * With the times of the commits that wrote them, at HEAD of their last writes, which may have made none; what no commit wrote
+ * yet has that of its open commit.
+ */
 function timedEntries(ledger: TreeStores, { view, page }: { view: View; page: Page }): ListEntry[] {
   const written = page.entries.flatMap((entry) =>
     entry.kind === "prefix" || !entry.version ? [] : [entry.version],
@@ -121,8 +126,9 @@ function timedEntries(ledger: TreeStores, { view, page }: { view: View; page: Pa
   const stampOf = ledger.commits.stamps(view.position.gen, written);
   return page.entries.map((entry) => {
     if (entry.kind === "prefix") return entry;
-    const modifiedAt = entry.version ? stampOf(entry.version).createdAt : view.modifiedAt;
-    return { ...withoutVersion(entry), modifiedAt };
+    if (!entry.version) return { ...withoutVersion(entry), modifiedAt: view.modifiedAt };
+    const renewed = view.isHead ? (entry.renewed ?? 0) : 0;
+    return { ...withoutVersion(entry), modifiedAt: Math.max(stampOf(entry.version).createdAt, renewed) };
   });
 }
 
@@ -171,14 +177,15 @@ function namedView(ledger: TreeStores, named: { view: string; publicOnly: boolea
   const { live, openCommit, commit } = found;
   if (openCommit) return { ...headView(live), openCommit, modifiedAt: openCommitTime(live, openCommit) };
   const { gen, seq, createdAt } = commit;
-  return { ok: true, position: { gen, seq }, commit, head: live.head, modifiedAt: createdAt };
+  const isHead = false;
+  return { ok: true, position: { gen, seq }, commit, head: live.head, modifiedAt: createdAt, isHead };
 }
 
 function headView({ gen, head }: Live): View {
   const position = { gen, seq: head.seq };
   const { id, modifiedAt: createdAt } = head;
   const commit = id === null ? undefined : { ...position, ...head, id, kind: "commit" as const, createdAt };
-  return { ok: true, position, commit, head, modifiedAt: createdAt };
+  return { ok: true, position, commit, head, modifiedAt: createdAt, isHead: true };
 }
 
 function positionView(ledger: TreeStores, { gen, seq }: Position): View | undefined {
@@ -187,5 +194,5 @@ function positionView(ledger: TreeStores, { gen, seq }: Position): View | undefi
   const commit = ledger.commits.at({ gen, seq });
   const head = ledger.generations.headOf(generation);
   const modifiedAt = commit?.createdAt ?? generation.createdAt;
-  return { ok: true, position: { gen, seq }, commit, head, modifiedAt };
+  return { ok: true, position: { gen, seq }, commit, head, modifiedAt, isHead: false };
 }

@@ -11,7 +11,8 @@ import { justAfter, type PathRange } from "../tree/path-ranges.ts";
 
 /** What is alive at HEAD and was at the commit. */
 const ALIVE = `
-  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version FROM files INDEXED BY head
+  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version, renewed
+  FROM files INDEXED BY head
   WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 AND born <= ?4 ORDER BY path LIMIT ?5`;
 
 /**
@@ -36,7 +37,7 @@ const ALIVE_FOLDED = `
     FROM walk WHERE walk.path IS NOT NULL
   )
   SELECT alive.path AS path, lower(hex(alive.digest)) AS digest, alive.size AS size, alive.born AS born,
-    ifnull(alive.version, alive.born) AS version
+    ifnull(alive.version, alive.born) AS version, alive.renewed AS renewed
   FROM walk CROSS JOIN files AS alive INDEXED BY head
     ON alive.gen = ?1 AND alive.path = walk.path AND alive.died IS NULL
   LIMIT ?5`;
@@ -48,12 +49,14 @@ export const DIED_SINCE = `
 
 /** What is alive at HEAD, whenever it was born: for the caller to choose from. */
 export const ALIVE_ALL = `
-  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version FROM files INDEXED BY head
+  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version, renewed
+  FROM files INDEXED BY head
   WHERE gen = ?1 AND died IS NULL AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
 
 /** What was alive at the commit and died at the next one. */
 export const DIED_NEXT = `
-  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version FROM files INDEXED BY by_died
+  SELECT path, lower(hex(digest)) AS digest, size, born, ifnull(version, born) AS version, renewed
+  FROM files INDEXED BY by_died
   WHERE gen = ?1 AND died = ?4 + 1 AND path >= ?2 AND path < ?3 ORDER BY path LIMIT ?5`;
 
 /** What was alive at the commit and was born after ?6. Sorts all that was born after it. */
@@ -97,6 +100,8 @@ export interface WalkRow {
   readonly born: number;
   /** The commit that wrote it. Another one if an erasure made an earlier version current again. */
   readonly version: number;
+  /** Of what is at HEAD: when it was last written again as it was; null: it was not. */
+  readonly renewed?: number | null;
 }
 
 /** Goes through the paths of one tree in order, as far as one page should. */

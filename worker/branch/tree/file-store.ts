@@ -158,8 +158,9 @@ export class FileStore extends Store {
       WHERE gen = ${gen} AND died IS NULL AND path >= ${lower} AND path < ${upper} LIMIT 1`;
   }
 
-  /** Somebody wrote what is at a path once more: nothing changes but what lifecycle rules take for its age. */
+  /** Somebody wrote what is at a path once more: nothing changes but its age, and its time at HEAD if it has one of its own. */
   renew(path: string, { gen, now }: { gen: number; now: number }): void {
+    this.#reads.drop(path);
     this.sql.run`
       UPDATE files SET renewed = ${now} WHERE gen = ${gen} AND path = ${path} AND died IS NULL`;
   }

@@ -5,7 +5,7 @@ const ISOLATE_BYTES = 8 * 1024 * 1024;
 /** About what an entry takes beside its bytes. */
 const ENTRY_BYTES = 1024;
 
-/** A file at HEAD that is inline; `modifiedAt` and `commit` are of the commit that wrote it. */
+/** A file at HEAD that is inline; `modifiedAt` is of when it was last written, `commit` of the commit that wrote it. */
 export type CachedRead = FileRead & { readonly body: { readonly kind: "inline" } };
 
 interface Entry {

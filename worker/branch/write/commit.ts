@@ -17,7 +17,7 @@ import type { Live } from "../tree/generation-store.ts";
 import { type AdmissionStores, type Admitted, admit, claimedBranch, pathRefusal } from "./admission.ts";
 import { holdingOperations } from "./conditions.ts";
 import { finalState, type PlannedChange, planCommit } from "./plan.ts";
-import { renewUnchanged } from "./renew.ts";
+import { renewUnchanged, unchangedAt } from "./renew.ts";
 
 /**
  * The commits that one call makes. Each is asked whether it may be (admission), whether its conditions hold, and what
@@ -161,13 +161,13 @@ interface Written {
 /** Commits what changes, if anything does, and closes the upload: what it kept is now kept by the files. */
 function writeChanges(
   tx: Tx,
-  ledger: CommitStores,
+  ledger: CommitStores & Pick<Ledger, "settings">,
   { upload, ...written }: Written & { readonly upload: string | undefined },
 ): Committed {
   const { live, changes, moment } = written;
   const answer: Committed =
     changes.length === 0
-      ? { ok: true, commit: null, modifiedAt: live.head.modifiedAt }
+      ? { ok: true, commit: null, modifiedAt: unchangedAt(ledger, { live, now: moment.now }) }
       : writeCommit(tx, ledger, written);
   if (upload !== undefined) {
     ledger.uploads.close(upload, moment.now);

@@ -1,10 +1,22 @@
 import type { LifecycleRule } from "../../core/lifecycle-rules.ts";
 import type { Tx } from "../../sqlite/transaction.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { Live } from "../tree/generation-store.ts";
 import type { FinalState, PlannedChange } from "./plan.ts";
 
-/** Whether files of a generation go by their age. Costs no query, as settings are in memory. */
-export function filesExpire({ settings }: Pick<Ledger, "settings">, gen: number): boolean {
+/*
+ * What is put again as it is. That is no change and no commit, and yet somebody wrote it: a file that is written each day must
+ * not expire, and where objects have times of their own, a client that compares times would send it again for ever. S3 knows
+ * no difference between this and any other PUT. So the row of the file at HEAD says when it was last written again. It goes
+ * with the row: what replaces it has the time of its commit.
+ */
+
+/** Whether anybody asks when files of a generation were written again. Costs no query, as settings are in memory. */
+export function tellsRenewals({ settings }: Pick<Ledger, "settings">, gen: number): boolean {
+  return filesExpire({ settings }, gen) || settings.modifiedOf(gen) === "file";
+}
+
+function filesExpire({ settings }: Pick<Ledger, "settings">, gen: number): boolean {
   return settings.of(gen).lifecycle?.rules.some(expires) ?? false;
 }
 
@@ -12,10 +24,7 @@ function expires({ enabled, expiration }: LifecycleRule): boolean {
   return enabled && expiration !== undefined;
 }
 
-/**
- * Notes what was put again as it is. That is no change and no commit, and yet a file that somebody writes each day must
- * not expire, as it would not on S3. Only while files expire: nobody else asks.
- */
+/** Notes what was put again as it is, as long as somebody asks for that. */
 export function renewUnchanged(
   _: Tx,
   ledger: Pick<Ledger, "settings" | "files">,
@@ -26,7 +35,15 @@ export function renewUnchanged(
     now,
   }: { gen: number; state: FinalState; changes: readonly PlannedChange[]; now: number },
 ): void {
-  if (!filesExpire(ledger, gen)) return;
+  if (!tellsRenewals(ledger, gen)) return;
   const changed = new Set(changes.map(({ path }) => path));
   for (const [path, put] of state) if (put && !changed.has(path)) ledger.files.renew(path, { gen, now });
+}
+
+/** The time that a write is answered with that changed nothing. */
+export function unchangedAt(
+  { settings }: Pick<Ledger, "settings">,
+  { live: { gen, head }, now }: { live: Live; now: number },
+): number {
+  return settings.modifiedOf(gen) === "file" ? Math.max(now, head.modifiedAt) : head.modifiedAt;
 }
