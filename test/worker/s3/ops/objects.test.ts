@@ -1,4 +1,4 @@
-import { env, runInDurableObject } from "cloudflare:test";
+import { env, evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { createHash } from "node:crypto";
 import { beforeAll, describe, expect, test } from "vitest";
 import { answer, failure, good, s3, signed, xml } from "../support.ts";
@@ -31,6 +31,48 @@ describe("PutObject and GetObject", () => {
       "last-modified": expect.stringMatching(/^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$/),
     });
     expect(get.headers.get("content-encoding")).toBeNull();
+  });
+
+  test("tell conditions that the same was written again, by PUT and by copy, where objects have own times", async () => {
+    await good("PUT /master.again");
+    const branch = env.BRANCH.getByName("master.again");
+    await branch.configure({ modified: "file" });
+    const first = await good("PUT /master.again/a", { body: "same" });
+    const long = new Date(Date.now() - 2 * 60 * 60 * 1000).toUTCString();
+    const since = new Date(Date.now() - 60 * 60 * 1000).toUTCString();
+    /** As if all that was written had been written two hours ago. */
+    const age = async () => {
+      await runInDurableObject(branch, (_, { storage: { sql } }) => {
+        sql.exec("UPDATE commits SET created_at = ?", Date.parse(long));
+        sql.exec("UPDATE files SET renewed = NULL");
+      });
+      await evictDurableObject(branch);
+    };
+    const asked = async () => {
+      const modified = await s3("GET /master.again/a", { headers: { "if-modified-since": since } });
+      const unmodified = await s3("GET /master.again/a", { headers: { "if-unmodified-since": since } });
+      await Promise.all([modified.text(), unmodified.text()]);
+      return [modified.status, unmodified.status];
+    };
+    const writes = {
+      put: () => good("PUT /master.again/a", { body: "same" }),
+      copy: () =>
+        good("PUT /master.again/a", {
+          headers: { "x-amz-copy-source": "master.again/a", "x-amz-storage-class": "STANDARD" },
+        }),
+    };
+    for (const write of Object.values(writes)) {
+      await age();
+      expect(await asked()).toEqual([304, 200]);
+      const written = await write();
+      await written.text();
+      expect(written.headers.get("x-amz-version-id")).toBe(first.headers.get("x-amz-version-id"));
+      expect(await asked()).toEqual([200, 412]);
+      const version = `GET /master.again/a?versionId=${first.headers.get("x-amz-version-id")}`;
+      const old = await good(version);
+      await old.text();
+      expect(old.headers.get("last-modified")).toBe(long);
+    }
   });
 
   test("of bytes that the store has lost say so, and what names all of them", async () => {
