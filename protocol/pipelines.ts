@@ -97,9 +97,12 @@ export type KnownWhy = z.infer<typeof KnownWhy>;
 /** Later releases may know more reasons. */
 const Why = z.union([KnownWhy, z.object({ reason: z.string() })]);
 
+/** What a datum is called: the SHA-256, in hex, of what it reads. Clients make names of folders of it. */
+const DatumId = z.string().regex(/^[0-9a-f]{64}$/, { error: "must be 64 lower-case hex digits" });
+
 /** A datum of a job. While it is tried again, `exitCode` and `reason` are of the last try that failed. */
 export const JobDatum = z.object({
-  id: z.string(),
+  id: DatumId,
   state: DatumState,
   /** Tries that failed. */
   tries: z.int(),

@@ -1,6 +1,6 @@
-import { createWriteStream, openSync, rmSync, type WriteStream } from "node:fs";
-import { mkdir, rename, rm, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { constants, createWriteStream, rmSync, type WriteStream } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
+import { dirname, relative } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { contentName } from "../../protocol/content.ts";
@@ -12,7 +12,16 @@ import { etagOf, getFile } from "../gateway/objects.ts";
 import { atEnd } from "../local/stop-requests.ts";
 import { EXIT } from "../output/exit-codes.ts";
 import { CliError, errnoOf, systemText } from "../output/failure.ts";
+import { isSpecial, makeFolder, openDraft } from "./placing.ts";
 import type { Progress } from "./progress.ts";
+
+export interface Download {
+  readonly from: Address;
+  readonly target: string;
+  /** The folder that a person named, if what is below it in `target` is the gateway's. */
+  readonly top?: string;
+  readonly progress: Progress;
+}
 
 /**
  * Writes a file of a branch to this machine. The bytes are written under another name first and
@@ -20,7 +29,7 @@ import type { Progress } from "./progress.ts";
  */
 export async function downloadFile(
   client: Client,
-  { from, target, progress }: { from: Address; target: string; progress: Progress },
+  { from, target, top = dirname(target), progress }: Download,
 ): Promise<{ readonly size: number; readonly etag: string }> {
   const answer = await getFile(client, from);
   const hash = new TreeHash();
@@ -31,10 +40,20 @@ export async function downloadFile(
       done(null, piece);
     },
   });
-  const draft = (await isSpecial(target)) ? undefined : `${target}.sluice-${process.pid}`;
+  let draft: string | undefined;
   const forget = atEnd(() => draft && rmSync(draft, { force: true }));
   try {
-    await pipeline(answer.body, measure, draft ? await openDraft(draft) : createWriteStream(target));
+    await makeFolder(top, relative(top, dirname(target)));
+    let sink: WriteStream;
+    if (await isSpecial(target)) {
+      sink = (await open(target, constants.O_WRONLY)).createWriteStream();
+    } else {
+      // In one step: a signal in between would leave a file that nobody removes.
+      const opened = openDraft(target);
+      draft = opened.path;
+      sink = createWriteStream(opened.path, { fd: opened.descriptor });
+    }
+    await pipeline(answer.body, measure, sink);
     const content = hash.finish();
     if (contentName(content) !== etagOf(answer)) {
       throw new CliError(`${showAddress(from, from.path)} came damaged: not the bytes of its ETag`, {
@@ -53,18 +72,6 @@ export async function downloadFile(
   }
 }
 
-/** Whether it is there and neither a file nor a folder: a file of that name would take its place. */
-async function isSpecial(path: string): Promise<boolean> {
-  const stats = await stat(path).catch(() => undefined);
-  return stats !== undefined && !stats.isFile() && !stats.isDirectory();
-}
-
-/** Opened at once: a signal between here and there would leave a file that nobody removes. */
-async function openDraft(draft: string): Promise<WriteStream> {
-  await mkdir(dirname(draft), { recursive: true });
-  return createWriteStream(draft, { fd: openSync(draft, "w") });
-}
-
 /** The system names no file if the disk is full, or names the draft. Anything else is a fault of the connection. */
 function brokeOff(error: unknown, { from, target }: { from: Address; target: string }): CliError {
   const code = errnoOf(error) ?? "Failed";
@@ -76,4 +83,13 @@ function brokeOff(error: unknown, { from, target }: { from: Address; target: str
   });
 }
 
-const FILE_CALLS: ReadonlySet<string> = new Set(["open", "write", "close", "rename", "mkdir", "fsync"]);
+const FILE_CALLS: ReadonlySet<string> = new Set([
+  "open",
+  "write",
+  "close",
+  "rename",
+  "mkdir",
+  "fsync",
+  "lstat",
+  "stat",
+]);

@@ -1,4 +1,4 @@
-import { lstat, mkdir, opendir, rm, rmdir } from "node:fs/promises";
+import { lstat, opendir, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { type ContentId, contentName } from "../../protocol/content.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
@@ -10,6 +10,7 @@ import { downloadFile } from "./download.ts";
 import { byBytes } from "./existing.ts";
 import { hashFile } from "./hash-file.ts";
 import { checkTarget, describe, isPlain } from "./local-tree.ts";
+import { makeFolder } from "./placing.ts";
 import type { Progress } from "./progress.ts";
 
 /**
@@ -119,11 +120,10 @@ export async function applyDown(
   await forEachLimited(plan.copy, {
     limit: LANES,
     work: async ({ path }) => {
-      const target = join(folder, path);
-      if (path.endsWith("/")) await mkdir(target, { recursive: true });
+      if (path.endsWith("/")) await makeFolder(folder, path);
       else {
         const from = { ...address, path: prefix + path };
-        await downloadFile(client, { from, target, progress });
+        await downloadFile(client, { from, target: join(folder, path), top: folder, progress });
       }
     },
   });

@@ -1,5 +1,6 @@
 import { pipeline } from "node:stream/promises";
 import type { Attributes } from "../../protocol/files.ts";
+import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
 import { EXIT } from "../output/exit-codes.ts";
 import { CliError, errnoOf, systemText } from "../output/failure.ts";
 import { type Address, showAddress } from "./address.ts";
@@ -22,7 +23,10 @@ export interface ListRequest {
   readonly delimiter?: "/";
 }
 
-/** One page of a listing: the first one, that behind a key, or that of a token. */
+/**
+ * One page of a listing: the first one, that behind a key, or that of a token. Its names become paths of this machine, so
+ * they are checked here, again as the gateway did when they were written. Throws a CliError for one that no file can have.
+ */
 export async function listPage(
   client: Client,
   {
@@ -46,7 +50,20 @@ export async function listPage(
   });
   const text = await answer.body.text();
   client.mustBeNoPage(text);
-  return parseListing(text);
+  const page = await parseListing(text);
+  for (const path of [...page.files.map(({ path }) => path), ...page.prefixes]) checkListed(path, prefix);
+  return page;
+}
+
+/** What is not below the prefix, and is cut as if it were, could begin with anything. */
+function checkListed(path: string, prefix: string): void {
+  const fault = pathFault(path);
+  const why = fault ? PATH_FAULT_TEXT[fault] : `it was asked for what begins with ${JSON.stringify(prefix)}`;
+  if (fault === undefined && path.startsWith(prefix)) return;
+  throw new CliError(
+    `the gateway lists ${JSON.stringify(path)}, which can't be a name there: ${why}. It is no Sluice gateway, or a hostile one`,
+    { code: "ContractError" },
+  );
 }
 
 /** Every page of a listing, as it comes. */

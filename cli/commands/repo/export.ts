@@ -5,6 +5,7 @@ import { BranchList } from "../../../protocol/repos.ts";
 import { type Exported, exportRepo } from "../../archive/export-repo.ts";
 import { NOT_INCLUDED } from "../../archive/format.ts";
 import type { Sink } from "../../archive/writer.ts";
+import { DRAFT_FLAGS, draftOf } from "../../files/placing.ts";
 import { progressFor } from "../../files/progress.ts";
 import { type Client, encodePath } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
@@ -75,8 +76,8 @@ async function toFile(file: string, write: Write): Promise<Exported> {
   // Nobody should hear in the end only that the name is taken, or that nothing can be written there.
   await (await open(file, "wx")).close();
   await rm(file);
-  const draft = `${file}.sluice-${process.pid}`;
-  const handle = await open(draft, "w");
+  const draft = draftOf(file);
+  const handle = await open(draft, DRAFT_FLAGS);
   const remove = () => rmSync(draft, { force: true });
   const forget = atEnd(remove);
   try {

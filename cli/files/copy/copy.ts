@@ -1,4 +1,4 @@
-import { lstat, mkdir, rm, rmdir } from "node:fs/promises";
+import { lstat, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { Readable } from "node:stream";
 import type { SaidOfCommit } from "../../../protocol/commits.ts";
@@ -10,6 +10,7 @@ import { CliError, UsageError } from "../../output/failure.ts";
 import { downloadFile } from "../download.ts";
 import { type EntryPage, inPages } from "../entry-pages.ts";
 import { checkTarget, type LocalEntry } from "../local-tree.ts";
+import { makeFolder } from "../placing.ts";
 import type { Progress } from "../progress.ts";
 import type { SplitKind } from "../split/kinds.ts";
 import { type Uploaded, uploadAsCommit } from "../upload.ts";
@@ -172,9 +173,9 @@ export async function copyDown(
         if (other) throw sameTarget({ from, other, target });
         // Two of one name can only come of several sources.
         if (isSeveral(named)) taken.set(target, from);
-        if (from.path.endsWith("/")) await mkdir(target, { recursive: true });
+        if (from.path.endsWith("/")) await makeFolder(to, name);
         else {
-          const { size } = await downloadFile(client, { from, target, progress });
+          const { size } = await downloadFile(client, { from, target, top: to, progress });
           // Added when it is known: what was there before the wait may be less than what is there after it.
           done.bytes += size;
         }

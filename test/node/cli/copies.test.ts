@@ -122,7 +122,9 @@ describe("sluice cp to this machine", () => {
     await terminal.shows("receiving");
     await stalled.stalls;
     // The bytes are on their way: it has yet to make the folder.
-    await expect.poll(() => readdirSync(target)).toEqual([expect.stringMatching(/^big\.sluice-\d+$/)]);
+    await expect
+      .poll(() => readdirSync(target))
+      .toEqual([expect.stringMatching(/^big\.sluice-[0-9a-f]{16}$/)]);
     terminal.type("\u0003");
     expect(await terminal.ended).toBe(130);
     stalled.stop();
