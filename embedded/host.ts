@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Miniflare } from "miniflare";
+import { openAway } from "./away.ts";
 import { consoleFolder } from "./bundle/console-folder.ts";
 import { workerCode } from "./bundle/worker-code.ts";
 import { readRuntimeConfig } from "./bundle/wrangler-config.ts";
@@ -13,12 +14,14 @@ import { removePartials } from "./data/partials.ts";
 import { openFront } from "./front.ts";
 import { waitUntilHealthy } from "./health.ts";
 import { claimPort } from "./port.ts";
-import type { Scrubbed } from "./scrub/scrub.ts";
+import type { Scrubbed, ScrubExtent } from "./scrub/scrub.ts";
+import { Scrubs } from "./scrub/scrubs.ts";
 import { scrubApart } from "./scrub/thread.ts";
 import type { GatewaySettings } from "./settings.ts";
 import {
   type Binding,
   type HostLog,
+  type HostRequest,
   type RuntimeOptions,
   startRuntime,
   WORKER_NAME,
@@ -54,6 +57,8 @@ export interface Gateway {
   readonly runnerKey: AccessKey;
   /** Resolves when `GET /healthz` is 200. */
   readonly ready: Promise<void>;
+  /** Rejects if it ends by itself: after a scrub it could not be started again. */
+  readonly failed: Promise<never>;
   /** Ends it. Acknowledged writes stay; requests under way are cut. */
   stop(): Promise<void>;
 }
@@ -92,7 +97,11 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     const runnerKey = madeKey();
     const stopped = new AbortController();
     const { signal } = stopped;
-    const running = startBehindFront({ ...options, dataDir, port, rootKey, runnerKey, endpoint, signal });
+    const failed = Promise.withResolvers<never>();
+    failed.promise.catch(() => undefined);
+    const onFailure = failed.reject;
+    const keys = { rootKey, runnerKey };
+    const running = startBehindFront({ ...options, ...keys, dataDir, port, endpoint, signal, onFailure });
     const ready = running.then(() => {
       lock.announce(endpoint);
       if (wasKilled) removeLater(join(dataDir, "blobs"), { before: startedAt, log: options.log });
@@ -100,7 +109,7 @@ export async function openGateway(options: GatewayOptions): Promise<Gateway> {
     // The caller may look at it only later, or stop before.
     ready.catch(() => undefined);
     return {
-      ...{ endpoint, rootKey, runnerKey, ready },
+      ...{ endpoint, rootKey, runnerKey, ready, failed: failed.promise },
       async stop() {
         stopped.abort();
         await (await running.catch(() => undefined))?.stop();
@@ -129,6 +138,8 @@ interface WorkerOptions extends GatewayOptions {
   readonly endpoint: string;
   /** The gateway is to stop, also before it is ready. */
   readonly signal: AbortSignal;
+  /** Is told if it was stopped for a scrub and can't be started again. */
+  readonly onFailure: (error: unknown) => void;
 }
 
 /** The gateway, behind a front if bodies are to be refused before it. */
@@ -137,13 +148,10 @@ async function startBehindFront({
   ...options
 }: WorkerOptions): Promise<{ stop(): Promise<void> }> {
   const { host, port } = options;
-  if (maxBodyBytes === undefined) {
-    const runtime = await startWorker(options);
-    return { stop: () => runtime.dispose() };
-  }
+  if (maxBodyBytes === undefined) return await startWorker(options);
   const inner = { host: "127.0.0.1", port: await claimPort("127.0.0.1", 0) };
-  const runtime = await startWorker({ ...options, ...inner, endpoint: `http://127.0.0.1:${inner.port}` });
-  const stop = () => runtime.dispose();
+  const worker = await startWorker({ ...options, ...inner, endpoint: `http://127.0.0.1:${inner.port}` });
+  const stop = () => worker.stop();
   try {
     const front = await openFront({ host, port, maxBodyBytes, gateway: inner });
     return { stop: () => front.close().finally(stop) };
@@ -153,8 +161,8 @@ async function startBehindFront({
   }
 }
 
-async function startWorker({ host, port, dataDir, log, ...options }: WorkerOptions): Promise<Miniflare> {
-  const { rootKey, runnerKey, endpoint, signal } = options;
+async function startWorker(options: WorkerOptions): Promise<{ stop(): Promise<void> }> {
+  const { host, port, dataDir, log, rootKey, runnerKey, endpoint, signal, onFailure } = options;
   const { SLUICE_ENCRYPTION_KEY = keptEncryptionKey(dataDir), ...others } = options.settings ?? {};
   // A line for each request costs the host as much as the request does.
   const settings = { SLUICE_REQUEST_LOG: "off", ...others, SLUICE_ENCRYPTION_KEY };
@@ -174,32 +182,66 @@ async function startWorker({ host, port, dataDir, log, ...options }: WorkerOptio
     workerCode(join(ROOT, "worker")),
     consoleFolder(join(dataDir, "console")),
     // Nothing runs on the folder before.
-    payDebts({ stateDir, signal, log }).then(() => migrate(base)),
+    payDebts("due", { stateDir, signal, log }).then(() => migrate(base)),
   ]);
-  const runtime = await startRuntime({
-    ...base,
-    code,
-    bindings: gatewayBindings({ rootKey, runnerKey, settings, blobsDir, consoleDir, objectsDir }),
-    objectClasses: OBJECT_CLASSES,
-    listen: { host, port },
+  const hostToken = madeKey().secretAccessKey;
+  const scrubs = new Scrubs({
+    token: hostToken,
+    scrub: (extent) => payDebts(extent, { stateDir, signal, log }),
+    whileAway: (work) => whileAway(work),
   });
-  try {
-    await waitUntilHealthy(endpoint);
-  } catch (error) {
-    await runtime.dispose();
-    throw error;
+  const bindings = {
+    ...gatewayBindings({ rootKey, runnerKey, settings, blobsDir, consoleDir, objectsDir, hostToken }),
+    HOST: { type: "host", answer: (request: HostRequest) => scrubs.answer(request) } as const,
+  };
+  const listen = { host, port };
+  const start = async (): Promise<Miniflare> => {
+    const started = await startRuntime({ ...base, code, bindings, objectClasses: OBJECT_CLASSES, listen });
+    try {
+      await waitUntilHealthy(endpoint);
+    } catch (error) {
+      await started.dispose();
+      throw error;
+    }
+    return started;
+  };
+  let runtime: Miniflare | undefined = await start();
+
+  async function whileAway(work: () => Promise<void>): Promise<void> {
+    await runtime?.dispose();
+    runtime = undefined;
+    // It must not run, whatever became of the signal that was to end it.
+    await endOrphan(dataDir);
+    const away = await openAway(listen);
+    try {
+      await work();
+    } finally {
+      await away?.close();
+      // Whoever stopped the gateway meanwhile does not want it back.
+      if (!signal.aborted) {
+        runtime = await start().catch((error) => {
+          onFailure(error);
+          throw error;
+        });
+      }
+    }
   }
-  return runtime;
+  return {
+    async stop() {
+      await scrubs.rest();
+      await runtime?.dispose();
+    },
+  };
 }
 
 /** What was erased goes from the files of those that held it, and the log tells of it. What can't be done now is tried at the next start. */
-async function payDebts({
-  stateDir,
-  signal,
-  log,
-}: Pick<RuntimeOptions, "stateDir" | "log"> & Pick<WorkerOptions, "signal">): Promise<void> {
-  const done = await scrubApart({ stateDir, extent: "due", now: Date.now() }, { signal });
+async function payDebts(
+  extent: ScrubExtent,
+  { stateDir, signal, log }: Pick<RuntimeOptions, "stateDir" | "log"> & Pick<WorkerOptions, "signal">,
+): Promise<Scrubbed | undefined> {
+  const done = await scrubApart({ stateDir, extent, now: Date.now() }, { signal });
   if (done) tellScrubbed(done, log);
+  return done;
 }
 
 function tellScrubbed({ rewritten, bytesBefore, bytesAfter, failed }: Scrubbed, log: HostLog): void {
@@ -245,6 +287,7 @@ function gatewayBindings(from: {
   blobsDir: string;
   consoleDir: string;
   objectsDir: (className: (typeof OBJECT_CLASSES)[number]) => string;
+  hostToken: string;
 }): Record<string, Binding> {
   const text = (value: string): Binding => ({ type: "text", value });
   const object = (exportName: string): Binding => ({
@@ -264,6 +307,7 @@ function gatewayBindings(from: {
     SLUICE_SECRET_ACCESS_KEY: text(from.rootKey.secretAccessKey),
     SLUICE_RUNNER_ACCESS_KEY_ID: text(from.runnerKey.accessKeyId),
     SLUICE_RUNNER_SECRET_ACCESS_KEY: text(from.runnerKey.secretAccessKey),
+    SLUICE_HOST_TOKEN: text(from.hostToken),
     ...Object.fromEntries(Object.entries(from.settings).map(([name, value]) => [name, text(value)])),
   };
 }

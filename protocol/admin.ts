@@ -20,3 +20,25 @@ export const CatalogueRebuilt = z.object({
   next: z.string().nullable(),
 });
 export type CatalogueRebuilt = z.infer<typeof CatalogueRebuilt>;
+
+/**
+ * `POST /api/v1/admin/scrub`: the databases that owe it are written anew, or with `all` every one; the gateway is away for
+ * that. `id` is the caller's own: asked again with the same one, it answers how that scrub stands. One that is under way is joined.
+ * 501 on Cloudflare.
+ */
+export const ScrubAsk = z.strictObject({ id: z.string().min(1).max(64), all: z.boolean().optional() });
+export type ScrubAsk = z.infer<typeof ScrubAsk>;
+
+/** `GET /api/v1/admin/scrub`: the last scrub that was asked for since the gateway was started. */
+export const ScrubState = z.object({
+  /** Null: none was. */
+  id: z.string().nullable(),
+  state: z.enum(["none", "running", "done", "failed"]),
+  /** So many databases were written anew; together they had so many bytes before and after. */
+  rewritten: z.int(),
+  bytesBefore: z.int(),
+  bytesAfter: z.int(),
+  /** Databases that could not be, and why: they are tried again at the next start. */
+  failed: z.array(z.object({ file: z.string(), message: z.string() })),
+});
+export type ScrubState = z.infer<typeof ScrubState>;

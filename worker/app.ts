@@ -51,6 +51,12 @@ export interface ChunkSigning {
   readonly seed: string;
 }
 
+/** A request to the host; with a body it is a POST. */
+export interface HostRequest {
+  readonly path: `/${string}`;
+  readonly body?: unknown;
+}
+
 /** Through this, S3 operations and control API handlers reach everything else. One per request. */
 export interface Context {
   readonly requestId: string;
@@ -63,6 +69,8 @@ export interface Context {
   readonly grants: Grants;
   readonly openBranches: OpenBranches;
   readonly hiddenRepos: HiddenRepos;
+  /** The host, if the gateway is one that has one. It answers JSON. */
+  readonly askHost: ((request: HostRequest) => Promise<unknown>) | undefined;
   branch(address: BranchAddress): BranchApi;
   /** Keeps what is read of a branch, for one read. */
   hold(address: BranchAddress): ReadHold;
@@ -106,6 +114,7 @@ function openShared(env: Env, config: Config): Shared {
       },
     }),
     hiddenRepos: openHiddenRepos(catalogue),
+    askHost: openHost(env, config),
     branch,
     hold: (address) =>
       new ReadHold({
@@ -116,6 +125,16 @@ function openShared(env: Env, config: Config): Shared {
         },
       }),
     pipeline: pipelines,
+  };
+}
+
+function openHost({ HOST }: Env, { hostToken }: Config): Context["askHost"] {
+  if (!HOST || hostToken === undefined) return undefined;
+  return async ({ path, body }) => {
+    const post = body !== undefined && { method: "POST", body: JSON.stringify(body) };
+    const answer = await HOST.fetch(`http://host${path}`, { ...post, headers: { authorization: hostToken } });
+    if (!answer.ok) throw new Error(`the host answered ${answer.status} to ${path}`);
+    return await answer.json();
   };
 }
 

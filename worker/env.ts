@@ -12,6 +12,8 @@ export type Env = Omit<Cloudflare.Env, "BLOBS" | "CONSOLE" | "VERSION"> &
     /** Embedded: the folders of the objects' own files (sqlite/made-objects.ts). */
     readonly BRANCH_FILES?: Fetcher;
     readonly PIPELINE_FILES?: Fetcher;
+    /** Embedded: the host, which does what needs that the runtime does not run (embedded/scrub/scrubs.ts). */
+    readonly HOST?: Fetcher;
   } & { readonly [Name in keyof z.input<typeof Vars>]: string };
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -25,6 +27,8 @@ const Vars = z.object({
   /** The key of the runners that `sluice dev` starts, made anew at each start. */
   SLUICE_RUNNER_ACCESS_KEY_ID: z.string().optional(),
   SLUICE_RUNNER_SECRET_ACCESS_KEY: z.string().min(8, { error: "is too short" }).optional(),
+  /** By it the host knows the Worker: others on the machine reach it as well. Made anew at each start. */
+  SLUICE_HOST_TOKEN: z.string().optional(),
   ...Settings.shape,
 });
 
@@ -40,6 +44,7 @@ export interface Config {
   readonly rootKeys: readonly [NamedSecret, ...NamedSecret[]];
   /** A key of level `runner` that is not in D1. */
   readonly runnerKey: NamedSecret | undefined;
+  readonly hostToken: string | undefined;
   /** Each the base64 of 32 bytes. The first seals; those that it did not seal are opened with the others. None: no keys can be made. */
   readonly encryptionKeys: readonly string[];
   /** The base domain of virtual-host addressing, with its port if it has one. */
@@ -90,6 +95,7 @@ function checkVars(env: Env): ReadConfig {
         ...secretOf(data.SLUICE_ACCESS_KEY_ID_PREVIOUS, data.SLUICE_SECRET_ACCESS_KEY_PREVIOUS),
       ],
       runnerKey: secretOf(data.SLUICE_RUNNER_ACCESS_KEY_ID, data.SLUICE_RUNNER_SECRET_ACCESS_KEY)[0],
+      hostToken: data.SLUICE_HOST_TOKEN,
       encryptionKeys: [data.SLUICE_ENCRYPTION_KEY, data.SLUICE_ENCRYPTION_KEY_PREVIOUS].filter(
         (key) => key !== undefined,
       ),

@@ -59,7 +59,7 @@ export async function runDev(options: DevOptions): Promise<void> {
     });
     setTimeout(clearUpAfterStart, QUIET_MS).unref();
     // A runner that ends unasked takes the rest with it: its failure is then told.
-    await Promise.race([stop.drain, ...runners.map(({ done }) => done)]);
+    await Promise.race([stop.drain, gateway.failed, ...runners.map(({ done }) => done)]);
     if (runners.length > 0) log.info("draining: running datums are finished; once more to stop them");
   } finally {
     await endRunners(runners, stop);

@@ -16,7 +16,7 @@ import { isCopy, openDatabase, type RewriteOptions, type RewriteStep, rewrite } 
  */
 
 /** Which databases are written anew: those whose debts are due, all with a debt, or all. */
-type ScrubExtent = "due" | "owed" | "all";
+export type ScrubExtent = "due" | "owed" | "all";
 
 export interface ScrubOptions {
   /** The folder of Durable Objects and D1. The caller has the data folder, and no runtime runs on it. */

@@ -41,7 +41,22 @@ export type Binding =
   | { readonly type: "d1"; readonly id: string }
   | { readonly type: "durable-object"; readonly worker: string; readonly exportName: string }
   | { readonly type: "disk"; readonly path: string; readonly writable: boolean }
-  | { readonly type: "r2"; readonly name: string };
+  | { readonly type: "r2"; readonly name: string }
+  /** What the Worker fetches of it, this process answers, in JSON. */
+  | { readonly type: "host"; readonly answer: (request: HostRequest) => Promise<HostAnswer> };
+
+/** What of a request to this process is looked at. */
+export interface HostRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: { get(name: string): string | null };
+  json(): Promise<unknown>;
+}
+
+export interface HostAnswer {
+  readonly status: number;
+  readonly body: unknown;
+}
 
 /**
  * Starts workerd through Miniflare. Requests reach the Worker by a direct socket, past Miniflare's own entry Worker,
@@ -66,7 +81,9 @@ export async function startRuntime(options: RuntimeOptions): Promise<Miniflare> 
           compatibilityDate: options.compatibilityDate,
           compatibilityFlags: options.compatibilityFlags,
           manifest: modulesOf(options.code),
-          env: { ...options.bindings },
+          env: Object.fromEntries(
+            Object.entries(options.bindings).map(([name, binding]) => [name, bindingOf(binding)]),
+          ),
           exports: Object.fromEntries(
             options.objectClasses.map((name) => [
               name,
@@ -91,6 +108,19 @@ export async function startRuntime(options: RuntimeOptions): Promise<Miniflare> 
     throw error;
   }
   return miniflare;
+}
+
+function bindingOf(binding: Binding) {
+  if (binding.type !== "host") return binding;
+  const { answer } = binding;
+  const { Response } = loadMiniflare();
+  return {
+    type: "fetcher" as const,
+    async handler(request: HostRequest) {
+      const { status, body } = await answer(request);
+      return Response.json(body, { status });
+    },
+  };
 }
 
 function modulesOf(code: WorkerCode | string) {

@@ -19,6 +19,7 @@ import {
 } from "./admin/keys.ts";
 import { drainNode, listNodes, resumeNode } from "./admin/nodes.ts";
 import { rebuild } from "./admin/rebuild.ts";
+import { scrubState, startScrub } from "./admin/scrub.ts";
 import { createCommit, listFiles } from "./commits/commits.ts";
 import { eraseFile } from "./commits/erasures.ts";
 import { diffCommit, inspectCommit, listCommits, redactNote } from "./commits/log.ts";
@@ -306,6 +307,10 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/nodes/:node/drain": { POST: { needs: MANAGE, handle: drainNode } },
   "/nodes/:node/resume": { POST: { needs: MANAGE, handle: resumeNode } },
   "/admin/rebuild": { POST: { needs: MANAGE, handle: rebuild } },
+  "/admin/scrub": {
+    GET: { needs: MANAGE, handle: scrubState },
+    POST: { needs: MANAGE, handle: startScrub },
+  },
   "/keys": {
     GET: { needs: MANAGE, handle: listKeys },
     POST: { needs: MANAGE, handle: createKey },

@@ -12,7 +12,7 @@ export function addCommitRedact(group: Command): void {
   const command = group
     .command("redact")
     .description(
-      "Takes the message and the metadata out of a commit for good, such as a name or a password in them. Its id, its time, its key and its files stay, and it shows who redacted it and when. Needs admin; of a protected branch, its writer.\n\nExports that are under way end. Archives that were made before still have the message, and so has whoever has read it.",
+      "Takes the message and the metadata out of a commit for good, such as a name or a password in them. Its id, its time, its key and its files stay, and it shows who redacted it and when. Needs admin; of a protected branch, its writer. On one machine the file of the branch has the message until the gateway starts again, or until 'sluice admin scrub'.\n\nExports that are under way end. Archives that were made before still have the message, and so has whoever has read it.",
     )
     .argument("<bucket@commit>", "<branch>.<repo>@<commit or tag>, with or without s3://")
     .action((text: string, options: ClientOptions) => {

@@ -38,6 +38,7 @@ const STATUS = {
   PreconditionFailed: 412,
   BodyTooLarge: 413,
   InternalError: 500,
+  NotImplemented: 501,
   Unavailable: 503,
   BranchFull: 400,
 } as const;

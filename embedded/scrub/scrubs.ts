@@ -1,0 +1,70 @@
+import { timingSafeEqual } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+import { ScrubAsk, type ScrubState } from "../../protocol/admin.ts";
+import type { HostAnswer, HostRequest } from "../workerd/runtime.ts";
+import type { Scrubbed } from "./scrub.ts";
+
+/** So long the runtime still has to carry the answer to who asked; milliseconds. What is under way then is cut. */
+const ANSWER_MS = 250;
+
+interface ScrubsOptions {
+  /** What every request must present. */
+  readonly token: string;
+  /** Stops the runtime, does the work, and starts the runtime again. */
+  readonly whileAway: (work: () => Promise<void>) => Promise<void>;
+  readonly scrub: (extent: "owed" | "all") => Promise<Scrubbed | undefined>;
+}
+
+const NOTHING = { rewritten: 0, bytesBefore: 0, bytesAfter: 0, failed: [] } as const;
+
+/** The scrubs that a gateway is asked for while it runs: one at a time. The Worker passes on who may ask. */
+export class Scrubs {
+  readonly #options: ScrubsOptions;
+  #state: ScrubState = { id: null, state: "none", ...NOTHING, failed: [] };
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(options: ScrubsOptions) {
+    this.#options = options;
+  }
+
+  /** Answers the Worker. */
+  async answer(request: HostRequest): Promise<HostAnswer> {
+    if (!isSame(request.headers.get("authorization") ?? "", this.#options.token)) {
+      return { status: 403, body: null };
+    }
+    if (new URL(request.url).pathname !== "/scrub") return { status: 404, body: null };
+    const isAsked = request.method === "POST";
+    return { status: 200, body: isAsked ? this.#ask(ScrubAsk.parse(await request.json())) : this.#state };
+  }
+
+  /** Resolves when none is under way. */
+  async rest(): Promise<void> {
+    await this.#running;
+  }
+
+  #ask({ id, all }: ScrubAsk): ScrubState {
+    if (this.#state.state === "running" || this.#state.id === id) return this.#state;
+    this.#state = { id, state: "running", ...NOTHING, failed: [] };
+    this.#running = this.#run(id, all ? "all" : "owed");
+    return this.#state;
+  }
+
+  async #run(id: string, extent: "owed" | "all"): Promise<void> {
+    await pause(ANSWER_MS);
+    let done: Scrubbed = NOTHING;
+    try {
+      await this.#options.whileAway(async () => {
+        done = (await this.#options.scrub(extent)) ?? NOTHING;
+      });
+      this.#state = { id, state: "done", ...done, failed: [...done.failed] };
+    } catch (error) {
+      const failed = [...done.failed, { file: "", message: String((error as Error).message) }];
+      this.#state = { id, state: "failed", ...done, failed };
+    }
+  }
+}
+
+function isSame(given: string, token: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(token)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
