@@ -52,6 +52,8 @@ export async function runProgram(given: readonly string[], { out, err }: HelpOut
     .description("Versioned object storage that speaks S3, and pipelines that run when data lands.")
     .version(version)
     .exitOverride()
+    // Behind a command, --version is an option of that.
+    .enablePositionalOptions()
     .configureOutput({ writeOut: out, writeErr: err, outputError: () => {} })
     // What groups are made with as well: their lists are short, and the rest stands in the help of each command.
     .configureHelp({

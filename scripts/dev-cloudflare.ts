@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { appendFileSync, chmodSync, existsSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { parseArgs, parseEnv } from "node:util";
 
@@ -19,6 +20,10 @@ Makes .dev.vars with keys if it lacks them, applies the migrations, and starts w
   --persist-to <folder> where the data is; .wrangler/state
   --vars <file>         where the keys are; .dev.vars
 `;
+
+/** How long it may take to end. */
+const GRACE_MS = 10_000;
+let giveUp: NodeJS.Timeout | undefined;
 
 /** What the gateway needs, and what makes each. */
 const NEEDED = {
@@ -52,6 +57,12 @@ if (values.help) {
   process.stdout.write(HELP);
   process.exit(0);
 }
+if (await isTaken(Number(values.port))) {
+  process.stderr.write(
+    `error: port ${values.port} is in use: end what has it, or take another one with --port\n`,
+  );
+  process.exit(1);
+}
 const file = resolve(values.vars ?? join(ROOT, ".dev.vars"));
 const { SLUICE_ACCESS_KEY_ID: id } = makeVars(file);
 const persist = values["persist-to"] === undefined ? [] : ["--persist-to", resolve(values["persist-to"])];
@@ -76,15 +87,43 @@ const wrangler = spawn(
     ...[WRANGLER, "dev", "--ip", "127.0.0.1", "--port", values.port, "--env=", ...persist],
     ...(values.vars === undefined ? [] : ["--env-file", file]),
   ],
-  { ...options, stdio: "inherit" },
+  // In a group of its own, so that what it has started can be ended with it: it leaves its runtime behind.
+  { ...options, stdio: "inherit", detached: true },
 );
-// A terminal's Ctrl-C reaches it by itself; whoever sends a signal to this process alone means both.
-for (const signal of ["SIGTERM", "SIGHUP"] as const) process.on(signal, () => wrangler.kill(signal));
-process.on("SIGINT", () => undefined);
+for (const signal of ["SIGTERM", "SIGHUP", "SIGINT"] as const) process.on(signal, () => end(signal));
 wrangler.once("error", (error) => {
   process.stderr.write(`error: wrangler dev could not be started: ${error.message}\n`);
   process.exitCode = 1;
 });
-wrangler.once("close", (code) => {
+wrangler.once("exit", (code) => {
+  clearTimeout(giveUp);
+  signalAll("SIGKILL");
   process.exitCode = code ?? 1;
 });
+
+/** It is asked to end first, so that nothing is half written. */
+function end(signal: NodeJS.Signals): void {
+  signalAll(signal);
+  giveUp ??= setTimeout(() => signalAll("SIGKILL"), GRACE_MS);
+}
+
+function signalAll(signal: NodeJS.Signals): void {
+  if (wrangler.pid === undefined) return;
+  try {
+    process.kill(-wrangler.pid, signal);
+  } catch (error) {
+    // All of it has ended.
+    if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
+  }
+}
+
+function isTaken(port: number): Promise<boolean> {
+  const probe = createServer();
+  return new Promise((resolve, reject) => {
+    probe.once("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EADDRINUSE") resolve(true);
+      else reject(error);
+    });
+    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(false)));
+  });
+}

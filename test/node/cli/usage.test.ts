@@ -210,6 +210,7 @@ const WRONG: readonly (readonly [args: string, mention: string])[] = [
   ["pipeline", "name a command"],
   ["lss", "unknown command 'lss' (Did you mean ls?)"],
   ["ls --bogus", "unknown option '--bogus'"],
+  ["pipeline inspect edges --version 1", "unknown option '--version'"],
   ["ls one two", "too many arguments"],
   ["ls master.images", "'master.images' must be s3://<branch>.<repo>/<path>"],
   ["ls s3://-images", "'-images' in 's3://-images' must be <branch>.<repo>"],
@@ -279,7 +280,9 @@ describe("wrong usage", () => {
     ["SLUICE_ENDPOINT", "http://127.0.0.1:8787/path"],
     ["AWS_ENDPOINT_URL", "ftp://127.0.0.1"],
   ])("of %s (%s) names the variable", async (variable, value) => {
-    const { code, stderr } = await sluice(["ls"], { ...keyVariables, [variable]: value });
+    const family = variable.replace(/_.*/, "");
+    const key = Object.entries(keyVariables).map(([name, half]) => [name.replace("SLUICE", family), half]);
+    const { code, stderr } = await sluice(["ls"], { ...Object.fromEntries(key), [variable]: value });
     expect(stderr).toBe(`error: ${variable} is '${value}': it must be http(s)://host[:port] and no more\n`);
     expect(code).toBe(2);
   });
@@ -308,7 +311,9 @@ describe("a command that can't reach its gateway", () => {
 
   test("for want of a key ends with 1 and says where keys come from", async () => {
     const { code, stderr } = await sluice(["ls"]);
-    expect(stderr).toMatch(/^error: no key: set SLUICE_ACCESS_KEY_ID .*--data/);
+    expect(stderr).toMatch(
+      /^error: no gateway is named: .*--data, set SLUICE_ENDPOINT, SLUICE_ACCESS_KEY_ID/,
+    );
     expect(code).toBe(1);
   });
 });

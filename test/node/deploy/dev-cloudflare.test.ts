@@ -1,5 +1,5 @@
 // @module-tag rest
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -15,6 +15,40 @@ const QUIET = {
   X_LOCAL_OBSERVABILITY: "false",
   X_LOCAL_EXPLORER: "false",
 };
+
+const SCRIPT = "scripts/dev-cloudflare.ts";
+
+interface Running {
+  readonly pid: number;
+  readonly parent: number;
+  readonly command: string;
+}
+
+function running(): Running[] {
+  return readdirSync("/proc").flatMap((name) => {
+    const pid = Number(name);
+    if (!Number.isInteger(pid)) return [];
+    try {
+      // Behind the name, which may have spaces and brackets: the state and the parent.
+      const [state, parent] = readFileSync(`/proc/${pid}/stat`, "utf8")
+        .replace(/^.*\) /s, "")
+        .split(" ");
+      if (state === "Z") return [];
+      const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+      return [{ pid, parent: Number(parent), command }];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** A process and all below it. */
+function treeOf(root: number): Running[] {
+  const all = running();
+  const below = (pid: number): Running[] =>
+    all.filter(({ parent }) => parent === pid).flatMap((child) => [child, ...below(child.pid)]);
+  return [...all.filter(({ pid }) => pid === root), ...below(root)];
+}
 
 describe("npm run dev:cloudflare, from an empty HOME", { timeout: 180_000 }, () => {
   const folder = scratchFolder();
@@ -67,5 +101,27 @@ describe("npm run dev:cloudflare, from an empty HOME", { timeout: 180_000 }, () 
     expect(stderr).toBe("");
     expect(stdout.toString()).toMatch(/^7 files +15916$/m);
     expect(code).toBe(0);
+  });
+
+  test("says in one line that its port is in use, and makes nothing", async () => {
+    const other = join(folder, "other");
+    const options = ["--port", new URL(endpoint).port, "--vars", other, "--persist-to", join(folder, "none")];
+    const { code, stdout, stderr } = await run([process.execPath, SCRIPT, ...options], { cwd: ROOT });
+    expect({ code, stdout: stdout.toString(), stderr }).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `error: port ${new URL(endpoint).port} is in use: end what has it, or take another one with --port\n`,
+    });
+    expect(existsSync(other)).toBe(false);
+  });
+
+  // The last one: it ends what the others ask.
+  test("leaves no process behind if npm alone is sent SIGTERM, as a service manager does", async () => {
+    const own = treeOf(started.pid);
+    expect(own.some(({ command }) => command.includes("workerd"))).toBe(true);
+    process.kill(started.pid, "SIGTERM");
+    const left = () =>
+      running().filter(({ pid, command }) => own.some((one) => one.pid === pid && one.command === command));
+    await expect.poll(left).toEqual([]);
   });
 });

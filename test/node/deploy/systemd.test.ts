@@ -7,6 +7,7 @@ import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 import { REST } from "../../support/suite.ts";
 
 const UNIT = readFileSync(join(ROOT, "deploy/systemd/sluice-runner.service"), "utf8");
+const GATEWAY = readFileSync(join(ROOT, "deploy/systemd/sluice.service"), "utf8");
 const SLUICE = "/usr/local/bin/sluice";
 
 let folder: string;
@@ -28,8 +29,8 @@ async function complaintsAbout(unit: string): Promise<string> {
   return `${stdout}${stderr}`;
 }
 
-test.skipIf(!ANALYZE)("systemd has nothing to say against the unit", REST, async () => {
-  expect(await complaintsAbout(UNIT)).toBe("");
+test.skipIf(!ANALYZE)("systemd has nothing to say against the units", REST, async () => {
+  for (const unit of [UNIT, GATEWAY]) expect(await complaintsAbout(unit)).toBe("");
   // It would, though: it ends with 0 all the same where it only ignores a line.
   expect(await complaintsAbout(UNIT.replace("KillMode=", "KillMood="))).toContain("KillMood");
 });
@@ -42,6 +43,21 @@ test("the unit starts the runner as the runner is started", async () => {
   const data = command[command.indexOf("--data") + 1];
   expect(UNIT).toContain(`WorkingDirectory=${data}\n`);
   expect(data).toBe(`/var/lib/${/^StateDirectory=(.+)$/m.exec(UNIT)?.[1]}`);
+});
+
+test("the gateway's unit starts it as it is started, with its data in the unit's own folder, on this machine alone", async () => {
+  const command = /^ExecStart=(.+)$/m.exec(GATEWAY)?.[1]?.split(" ") ?? [];
+  expect(command.slice(0, 2)).toEqual([SLUICE, "dev"]);
+  const help = await mustRun([process.execPath, join(ROOT, "bin/sluice.js"), "dev", "--help"]);
+  for (const flag of command.filter((word) => word.startsWith("--"))) expect(help).toContain(`${flag} `);
+  const folder = `/var/lib/${/^StateDirectory=(.+)$/m.exec(GATEWAY)?.[1]}`;
+  expect(GATEWAY).toContain(`WorkingDirectory=${folder}\n`);
+  expect(command[command.indexOf("--data") + 1]).toBe(`${folder}/data`);
+  expect(command).not.toContain("--host");
+  // What lets its commands run, and its data be nobody else's, is as in the other.
+  const protecting = (unit: string) => unit.slice(unit.indexOf("# The limits of single workers"));
+  expect(protecting(GATEWAY)).toBe(protecting(UNIT));
+  expect(GATEWAY).not.toMatch(/^Environment=.*KEY/m);
 });
 
 test("the unit says how commands run: in containers, with the group that may use the engine", () => {
