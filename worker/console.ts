@@ -22,7 +22,12 @@ const TYPES: Readonly<Record<string, string>> = {
   txt: "text/plain; charset=utf-8",
 };
 
-/** Scripts and styles come from files alone, so that no text of a file or of a log can become one. */
+/**
+ * Scripts and styles come from the console's own files alone: no text of a file or of a log can become one, and no file of a
+ * public branch, which has the same origin. A source with a path needs a host, and behind a proxy the gateway does not
+ * know which one the browser sees. So there are two policies, and what is loaded must pass both: the first one says
+ * which origin, the second one which paths.
+ */
 const POLICY = [
   "default-src 'self'",
   "img-src 'self' blob: data:",
@@ -32,9 +37,10 @@ const POLICY = [
   "object-src 'none'",
   "frame-ancestors 'none'",
 ].join("; ");
+const OWN_FILES = [`script-src *:*${ASSETS}`, `style-src *:*${ASSETS}`].join("; ");
 
 const HEADERS = {
-  "content-security-policy": POLICY,
+  "content-security-policy": `${POLICY}, ${OWN_FILES}`,
   "cross-origin-opener-policy": "same-origin",
   "cross-origin-resource-policy": "same-origin",
   "referrer-policy": "no-referrer",

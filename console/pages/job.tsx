@@ -5,7 +5,7 @@ import type { ERRORS_BRANCH as ErrorsBranch } from "../../protocol/spec.ts";
 import { type Live, useLive } from "../gateway/live.ts";
 import { useSession } from "../gateway/session.tsx";
 import { Action } from "../parts/action.tsx";
-import { CliLine } from "../parts/cli-line.tsx";
+import { CliLine, command } from "../parts/cli-line.tsx";
 import { Logs, type LogsProps } from "../parts/logs.tsx";
 import { counted, countText, shortId } from "../parts/numbers.ts";
 import { Heard, Page } from "../parts/page.tsx";
@@ -21,7 +21,7 @@ export default function JobPage({ job: id }: { readonly job: string }) {
   return (
     <Page
       title={title}
-      cli={`sluice job inspect ${id}`}
+      cli={command`sluice job inspect ${id}`}
       live={live}
       aside={
         job && (
@@ -147,14 +147,15 @@ function Failed({ summary: { job, failed }, choose }: DatumsProps) {
               <button type="button" className="plain" onClick={() => choose(id)}>
                 All that it printed
               </button>
-              <CliLine line={`sluice datum run ${job.id} ${id.slice(0, 12)}`} />
+              <CliLine line={command`sluice datum run ${job.id} ${id.slice(0, 12)}`} />
             </p>
           </li>
         ))}
       </ul>
       {more > 0 && (
         <p>
-          {countText(more)} more failed: <CliLine line={`sluice job datums ${job.id} --state failed`} />
+          {countText(more)} more failed:{" "}
+          <CliLine line={command`sluice job datums ${job.id} --state failed`} />
         </p>
       )}
     </section>

@@ -3,7 +3,7 @@ import type { Key, KeyCreated, KeyPage } from "../../protocol/keys.ts";
 import { type Live, useLive } from "../gateway/live.ts";
 import { useSession } from "../gateway/session.tsx";
 import { Deletion } from "../parts/action.tsx";
-import { CliLine } from "../parts/cli-line.tsx";
+import { CliLine, command } from "../parts/cli-line.tsx";
 import { counted, countText } from "../parts/numbers.ts";
 import { Heard, Page } from "../parts/page.tsx";
 import { Ago } from "../parts/time.tsx";
@@ -29,7 +29,7 @@ export default function KeysPage() {
     live.reload();
   }
   return (
-    <Page title="Keys" cli="sluice key list" live={live} aside={<Heard live={live} />}>
+    <Page title="Keys" cli={command`sluice key list`} live={live} aside={<Heard live={live} />}>
       {made && <MadeKey key={made.id} made={made} close={() => setMade(undefined)} />}
       {isMaking ? (
         <KeyForm finish={finish} leave={() => setMaking(false)} />
@@ -64,7 +64,9 @@ function Keys({ page: { keys, next }, live }: { readonly page: KeyPage; readonly
           again without the others noticing.
         </p>
         <p>
-          <CliLine line="sluice key create --level write --repo photos --description 'camera upload'" />
+          <CliLine
+            line={command`sluice key create --level write --repo photos --description 'camera upload'`}
+          />
         </p>
       </section>
     );
@@ -93,7 +95,7 @@ function Keys({ page: { keys, next }, live }: { readonly page: KeyPage; readonly
       {found.length === 0 && <p className="quiet">No key has all of these words.</p>}
       {next !== null && (
         <p>
-          There are more than {countText(MOST)}: <CliLine line="sluice key list --all" />
+          There are more than {countText(MOST)}: <CliLine line={command`sluice key list --all`} />
         </p>
       )}
       <p className="quiet">
@@ -139,7 +141,7 @@ function KeyLine({ listed, live }: { readonly listed: ListedKey; readonly live: 
           {lastUsedOn ? `It was used ${dayText(lastUsedOn)}.` : ""}
           {isOwn && " You are logged in with it, which ends, too."}
         </p>
-        <CliLine line={`sluice key delete ${id}`} />
+        <CliLine line={command`sluice key delete ${id}`} />
       </Deletion>
     </li>
   );

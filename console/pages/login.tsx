@@ -1,6 +1,6 @@
 import { type ClipboardEvent, type FormEvent, useEffect, useId, useRef, useState } from "react";
 import { GatewayFault, type Key } from "../gateway/gateway.ts";
-import { CliLine } from "../parts/cli-line.tsx";
+import { CliLine, command } from "../parts/cli-line.tsx";
 import { Wordmark } from "../parts/shell.tsx";
 
 interface LoginProps {
@@ -85,7 +85,7 @@ export function Login({ farewell, begin }: LoginProps) {
           again.
         </p>
         <p>Both can be pasted at once, as this prints them:</p>
-        <CliLine line="sluice env" />
+        <CliLine line={command`sluice env`} />
       </div>
     </main>
   );

@@ -3,7 +3,7 @@ import type { Node, NodeList } from "../../protocol/runner.ts";
 import { type Live, useLive } from "../gateway/live.ts";
 import { useSession } from "../gateway/session.tsx";
 import { Action } from "../parts/action.tsx";
-import { CliLine } from "../parts/cli-line.tsx";
+import { CliLine, command } from "../parts/cli-line.tsx";
 import { Figure } from "../parts/figures.tsx";
 import { counted, countText } from "../parts/numbers.ts";
 import { Heard, Page } from "../parts/page.tsx";
@@ -14,7 +14,7 @@ import { Ago } from "../parts/time.tsx";
 export default function NodesPage() {
   const live = useLive<NodeList>("/nodes");
   return (
-    <Page title="Nodes" cli="sluice node list" live={live} aside={<Heard live={live} />}>
+    <Page title="Nodes" cli={command`sluice node list`} live={live} aside={<Heard live={live} />}>
       {live.data ? (
         <Shown nodes={live.data.nodes} live={live} />
       ) : (
@@ -39,7 +39,7 @@ function Shown({ nodes, live }: { readonly nodes: readonly Node[]; readonly live
       </p>
       {alive.length === 0 && (
         <p className="reason bad">
-          No node is live, so nothing runs. <CliLine line="sluice runner" />
+          No node is live, so nothing runs. <CliLine line={command`sluice runner`} />
         </p>
       )}
       <ul className="nodes" aria-label="Nodes">
@@ -85,7 +85,7 @@ function conditionOf(node: Node): Condition {
       more: (
         <>
           Docker or Podman does not answer there. It takes work once one does. On that machine:{" "}
-          <CliLine line="sluice doctor" />
+          <CliLine line={command`sluice doctor`} />
         </>
       ),
     };
@@ -121,7 +121,8 @@ function drainedCondition(node: Node): Condition {
       more: (
         <>
           {counted(runningOn(node), "command")} still {runningOn(node) === 1 ? "runs" : "run"} there, and
-          nothing new begins. To wait for the end: <CliLine line={`sluice node drain ${node.name} --wait`} />
+          nothing new begins. To wait for the end:{" "}
+          <CliLine line={command`sluice node drain ${node.name} --wait`} />
         </>
       ),
     };
@@ -246,14 +247,14 @@ function Empty() {
       </p>
       <ol>
         <li>
-          On this machine, with the key that you have: <CliLine line="sluice runner" />
+          On this machine, with the key that you have: <CliLine line={command`sluice runner`} />
         </li>
         <li>
           On another one, first make a key for it and put what this prints into its environment:{" "}
-          <CliLine line="sluice key create --level runner --description runners" />
+          <CliLine line={command`sluice key create --level runner --description runners`} />
         </li>
         <li>
-          If it does not start, this says what the machine lacks: <CliLine line="sluice doctor" />
+          If it does not start, this says what the machine lacks: <CliLine line={command`sluice doctor`} />
         </li>
       </ol>
     </section>

@@ -1,7 +1,7 @@
 import { Link } from "wouter";
 import type { Job, Overview } from "../../protocol/pipelines.ts";
 import { useLive } from "../gateway/live.ts";
-import { CliLine } from "../parts/cli-line.tsx";
+import { CliLine, command } from "../parts/cli-line.tsx";
 import { Figure } from "../parts/figures.tsx";
 import { counted, countText, shortId } from "../parts/numbers.ts";
 import { Heard, Page } from "../parts/page.tsx";
@@ -16,7 +16,7 @@ const MOST_COUNTED = 10_000;
 export function Now() {
   const live = useLive<Overview>("/now");
   return (
-    <Page title="Now" cli="sluice job list" live={live} aside={<Heard live={live} />}>
+    <Page title="Now" cli={command`sluice job list`} live={live} aside={<Heard live={live} />}>
       {live.data ? (
         <Shown overview={live.data} />
       ) : (
@@ -52,7 +52,7 @@ function Shown({ overview }: { readonly overview: Overview }) {
       {more.failed && (
         <p className="quiet">
           Here are the newest {countText(failed.length)} of them. All:{" "}
-          <CliLine line="sluice job list --state failure" />
+          <CliLine line={command`sluice job list --state failure`} />
         </p>
       )}
       <JobSection title="Waiting" jobs={waiting} />
@@ -73,7 +73,7 @@ function Shown({ overview }: { readonly overview: Overview }) {
             {pipelines.stopped.length === 1
               ? "it follows no input until it is started."
               : "they follow no input until each is started."}{" "}
-            <CliLine line={`sluice pipeline start ${pipelines.stopped[0]}`} />
+            <CliLine line={command`sluice pipeline start ${pipelines.stopped[0] ?? ""}`} />
           </p>
         </section>
       )}
@@ -193,7 +193,8 @@ function Fleet({ nodes, waiting }: { readonly nodes: Overview["nodes"]; readonly
     <p className="fleet">
       {live === 0 && waiting > 0 ? (
         <>
-          <StateMark mark="failure" /> No node is live, so nothing runs. <CliLine line="sluice runner" />
+          <StateMark mark="failure" /> No node is live, so nothing runs.{" "}
+          <CliLine line={command`sluice runner`} />
         </>
       ) : (
         `${parts.join(" · ")} running`
@@ -211,17 +212,17 @@ function Empty({ overview: { nodes } }: { readonly overview: Overview }) {
       </p>
       <ol>
         <li>
-          Make a bucket and put a file into it: <CliLine line="sluice mb s3://master.photos" />{" "}
-          <CliLine line="sluice cp cat.jpg s3://master.photos/" />
+          Make a bucket and put a file into it: <CliLine line={command`sluice mb s3://master.photos`} />{" "}
+          <CliLine line={command`sluice cp cat.jpg s3://master.photos/`} />
         </li>
         <li>
           Look at what a specification would come to, and create it:{" "}
-          <CliLine line="sluice pipeline check -f edges.json" />{" "}
-          <CliLine line="sluice pipeline create -f edges.json" />
+          <CliLine line={command`sluice pipeline check -f edges.json`} />{" "}
+          <CliLine line={command`sluice pipeline create -f edges.json`} />
         </li>
         {nodes?.live === 0 && (
           <li>
-            Start a runner, which runs the commands: <CliLine line="sluice runner" />
+            Start a runner, which runs the commands: <CliLine line={command`sluice runner`} />
           </li>
         )}
       </ol>

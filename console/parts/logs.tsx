@@ -11,7 +11,7 @@ import {
 import type { Job, LogLine } from "../../protocol/pipelines.ts";
 import { type Gateway, GatewayFault } from "../gateway/gateway.ts";
 import { faultText, useSession } from "../gateway/session.tsx";
-import { CliLine } from "./cli-line.tsx";
+import { CliLine, command } from "./cli-line.tsx";
 import { countText } from "./numbers.ts";
 import { exactText } from "./time.tsx";
 
@@ -72,7 +72,7 @@ export function Logs({ job, datum, marked, choose }: LogsProps) {
         />
         <button type="submit">Show</button>
         <CliLine
-          line={`sluice job logs ${job.id}${datum ? ` --datum ${datum.slice(0, SHORT_ID)}` : ""}${job.finishedAt === null ? " --follow" : ""}`}
+          line={command`sluice job logs ${job.id}${datum ? command` --datum ${datum.slice(0, SHORT_ID)}` : []}${job.finishedAt === null ? command` --follow` : []}`}
         />
       </form>
       <Lines

@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import type { Live } from "../gateway/live.ts";
 import { arriveAt } from "./arrival.ts";
-import { CliLine } from "./cli-line.tsx";
+import { CliLine, type CommandLine } from "./cli-line.tsx";
 import { Ago } from "./time.tsx";
 
 export interface PageProps {
@@ -9,7 +9,7 @@ export interface PageProps {
   /** Beside the title. */
   readonly aside?: ReactNode;
   /** The command that shows the same. */
-  readonly cli?: string;
+  readonly cli?: CommandLine;
   /** What keeps it up to date. */
   readonly live?: Live<unknown>;
   readonly children: ReactNode;

@@ -40,6 +40,8 @@ describe("/console", () => {
       expect(policy).toContain("default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:;");
       expect(policy).toContain("frame-ancestors 'none'");
       expect(policy).not.toContain("unsafe");
+      // Of two policies both hold.
+      expect(policy.split(", ").at(-1)).toBe("script-src *:*/console/assets/; style-src *:*/console/assets/");
       expect(headers.get("x-content-type-options")).toBe("nosniff");
       expect(headers.get("cross-origin-opener-policy")).toBe("same-origin");
       expect(headers.get("referrer-policy")).toBe("no-referrer");

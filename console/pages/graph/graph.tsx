@@ -2,7 +2,7 @@ import { useEffect, useId, useMemo, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import type { PipelineGraph } from "../../../protocol/pipelines.ts";
 import type { Live } from "../../gateway/live.ts";
-import { CliLine } from "../../parts/cli-line.tsx";
+import { CliLine, command } from "../../parts/cli-line.tsx";
 import { counted, countText } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
 import { pipelineMark, StateMark } from "../../parts/state.tsx";
@@ -29,7 +29,7 @@ const NO_PIPELINES: readonly Listed[] = [];
 export default function GraphPage({ live }: { readonly live: Live<PipelineGraph> }) {
   const pipelines = live.data?.pipelines;
   return (
-    <Page title="Graph" cli="sluice pipeline list" live={live} aside={<Heard live={live} />}>
+    <Page title="Graph" cli={command`sluice pipeline list`} live={live} aside={<Heard live={live} />}>
       {pipelines ? (
         pipelines.length === 0 ? (
           <Empty />
@@ -318,7 +318,7 @@ function Empty() {
       </p>
       <p>
         <Link href="/new/pipeline">Create a pipeline</Link> here, or:{" "}
-        <CliLine line="sluice pipeline create -f edges.json" />
+        <CliLine line={command`sluice pipeline create -f edges.json`} />
       </p>
     </section>
   );

@@ -13,7 +13,7 @@ import type { KeyCreated, KeyLevel, KeyWish } from "../../../protocol/keys.ts";
 import type { RepoList } from "../../../protocol/repos.ts";
 import { GatewayFault } from "../../gateway/gateway.ts";
 import { faultText, useSession } from "../../gateway/session.tsx";
-import { CliLine } from "../../parts/cli-line.tsx";
+import { CliLine, type CommandLine, command } from "../../parts/cli-line.tsx";
 
 const LEVELS: readonly { readonly level: KeyLevel; readonly may: string }[] = [
   { level: "read", may: "lists and reads" },
@@ -249,16 +249,11 @@ function wordsIn(text: string): string[] {
   return text.split(/[\s,]+/).filter(Boolean);
 }
 
-function commandFor({ level, repos, pipelines, description }: KeyWish): string {
-  return [
-    `sluice key create --level ${level}`,
-    ...(repos ?? []).map((repo) => `--repo ${shellWord(repo)}`),
-    ...(pipelines ? ["--pipelines"] : []),
-    ...(description ? [`--description ${shellWord(description)}`] : []),
-  ].join(" ");
-}
-
-/** As a POSIX shell takes it for one word. */
-function shellWord(text: string): string {
-  return /^[A-Za-z0-9_./:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+function commandFor({ level, repos, pipelines, description }: KeyWish): CommandLine {
+  const options = [
+    ...(repos ?? []).map((repo) => command`--repo ${repo}`),
+    ...(pipelines ? [command`--pipelines`] : []),
+    ...(description ? [command`--description ${description}`] : []),
+  ];
+  return command`sluice key create ${[command`--level ${level}`, ...options]}`;
 }

@@ -2,7 +2,7 @@ import { type ReactNode, useId, useRef, useState } from "react";
 import type { Pipeline } from "../../../protocol/pipelines.ts";
 import { useSession } from "../../gateway/session.tsx";
 import { Action, DeletionForm } from "../../parts/action.tsx";
-import { CliLine } from "../../parts/cli-line.tsx";
+import { CliLine, command } from "../../parts/cli-line.tsx";
 
 interface Acted {
   readonly name: string;
@@ -74,7 +74,7 @@ function DeleteForm({ name, done, leave }: { readonly name: string; done(): void
   const { gateway } = useSession();
   const [keepOutput, setKeepOutput] = useState(false);
   const [force, setForce] = useState(false);
-  const options = `${keepOutput ? " --keep-output" : ""}${force ? " --force" : ""}`;
+  const options = command`${keepOutput ? command` --keep-output` : []}${force ? command` --force` : []}`;
   async function remove(): Promise<void> {
     await gateway.call(`/pipelines/${encodeURIComponent(name)}`, {
       method: "DELETE",
@@ -102,7 +102,7 @@ function DeleteForm({ name, done, leave }: { readonly name: string; done(): void
         <input type="checkbox" checked={force} onChange={({ target }) => setForce(target.checked)} /> even if
         another pipeline reads that
       </label>
-      <CliLine line={`sluice pipeline delete ${name}${options}`} />
+      <CliLine line={command`sluice pipeline delete ${name}${options}`} />
     </DeletionForm>
   );
 }

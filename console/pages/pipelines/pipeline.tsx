@@ -1,6 +1,7 @@
 import { Link, useLocation } from "wouter";
 import type { Job, PipelineSummary } from "../../../protocol/pipelines.ts";
 import { type Live, useLive } from "../../gateway/live.ts";
+import { command } from "../../parts/cli-line.tsx";
 import { counted, shortId } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
 import { RunBars } from "../../parts/run-bars.tsx";
@@ -16,7 +17,7 @@ export default function PipelinePage({ name }: { readonly name: string }) {
   return (
     <Page
       title={name}
-      cli={`sluice pipeline inspect ${name}`}
+      cli={command`sluice pipeline inspect ${name}`}
       live={live}
       aside={
         <>

@@ -2,7 +2,7 @@ import { useEffect, useId, useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import type { PipelineList } from "../../../protocol/pipelines.ts";
 import { type Live, useLive } from "../../gateway/live.ts";
-import { CliLine } from "../../parts/cli-line.tsx";
+import { CliLine, command } from "../../parts/cli-line.tsx";
 import { counted } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
 import { RunBars } from "../../parts/run-bars.tsx";
@@ -30,7 +30,7 @@ export default function PipelinesPage() {
   return (
     <Page
       title="Pipelines"
-      cli="sluice pipeline list"
+      cli={command`sluice pipeline list`}
       live={live}
       aside={
         <>
@@ -148,7 +148,7 @@ function Empty() {
       </p>
       <p>
         <Link href="/new/pipeline">Write its specification</Link> here, or in a file:{" "}
-        <CliLine line="sluice pipeline create -f edges.json" />
+        <CliLine line={command`sluice pipeline create -f edges.json`} />
       </p>
     </section>
   );

@@ -6,7 +6,7 @@ import type { Pipeline } from "../../../protocol/pipelines.ts";
 import { type Gateway, GatewayFault } from "../../gateway/gateway.ts";
 import { useLive } from "../../gateway/live.ts";
 import { faultText, type Session, useSession } from "../../gateway/session.tsx";
-import { CliLine } from "../../parts/cli-line.tsx";
+import { CliLine, type CommandLine, command } from "../../parts/cli-line.tsx";
 import { counted, countText } from "../../parts/numbers.ts";
 import { Page } from "../../parts/page.tsx";
 import type { Editing } from "./spec/editor.tsx";
@@ -33,7 +33,7 @@ export default function SpecificationPage({ name }: { readonly name?: string }) 
 
 function NewPipeline() {
   return (
-    <Page title="New pipeline" cli="sluice pipeline create -f spec.json">
+    <Page title="New pipeline" cli={command`sluice pipeline create -f spec.json`}>
       <Submission begin={BLANK} name={undefined} />
     </Page>
   );
@@ -50,7 +50,7 @@ function Update({ name }: { readonly name: string }) {
   return (
     <Page
       title={`Update ${name}`}
-      cli={`sluice pipeline inspect ${name} --spec > spec.json && sluice pipeline update -f spec.json`}
+      cli={command`sluice pipeline inspect ${name} --spec > spec.json && sluice pipeline update -f spec.json`}
       live={live}
     >
       {data?.hidden ? (
@@ -147,9 +147,9 @@ function Submission({ begin, name }: SubmissionProps) {
 
 const NONE: readonly Issue[] = [];
 
-function checkLine({ isUpdate, reprocess }: Way): string {
-  if (!isUpdate) return "sluice pipeline check -f spec.json";
-  return `sluice pipeline update -f spec.json --plan${reprocess ? " --reprocess" : ""}`;
+function checkLine({ isUpdate, reprocess }: Way): CommandLine {
+  if (!isUpdate) return command`sluice pipeline check -f spec.json`;
+  return command`sluice pipeline update -f spec.json --plan${reprocess ? command` --reprocess` : []}`;
 }
 
 function Problems({

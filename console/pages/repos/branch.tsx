@@ -3,7 +3,7 @@ import { Link, useLocation } from "wouter";
 import { useOnce } from "../../gateway/once.ts";
 import { bucketOf, type FolderPage, listFolder, type Place } from "../../gateway/s3.ts";
 import { faultText, useSession } from "../../gateway/session.tsx";
-import { CliLine } from "../../parts/cli-line.tsx";
+import { CliLine, command } from "../../parts/cli-line.tsx";
 import { countText } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
 import { sizeText } from "../../parts/size.ts";
@@ -26,7 +26,7 @@ export function BranchPage({ place, prefix }: BranchProps) {
   return (
     <Page
       title={title}
-      cli={`sluice ls ${cliAddress(place, prefix)}`}
+      cli={command`sluice ls ${cliAddress(place, prefix)}`}
       live={at.live}
       aside={
         <>
@@ -185,7 +185,7 @@ function Nothing({ place, prefix }: BranchProps) {
   return (
     <p>
       The branch is empty. Drop files below, or put one into it:{" "}
-      <CliLine line={`sluice cp cat.jpg ${cliAddress(place)}`} />
+      <CliLine line={command`sluice cp cat.jpg ${cliAddress(place)}`} />
     </p>
   );
 }

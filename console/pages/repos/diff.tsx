@@ -5,6 +5,7 @@ import type { Gateway } from "../../gateway/gateway.ts";
 import { useOnce } from "../../gateway/once.ts";
 import { bucketOf, type Place } from "../../gateway/s3.ts";
 import { faultText, useSession } from "../../gateway/session.tsx";
+import { command } from "../../parts/cli-line.tsx";
 import { counted, countText, shortId } from "../../parts/numbers.ts";
 import { Page } from "../../parts/page.tsx";
 import { sizeText } from "../../parts/size.ts";
@@ -39,12 +40,12 @@ export function DiffPage({ place, from, to }: DiffProps) {
     { enabled: at !== undefined },
   );
   const bucket = bucketOf(place);
-  const between = first.data?.from ? ` ${first.data.from} ${first.data.to}` : "";
+  const between = first.data?.from ? command` ${first.data.from} ${first.data.to}` : [];
   const isEmpty = head.data?.commits.length === 0;
   return (
     <Page
       title={`Differences in ${bucket}`}
-      cli={`sluice commit diff ${bucket}${between}`}
+      cli={command`sluice commit diff ${bucket}${between}`}
       live={head.fault ? head : first}
       aside={
         <>

@@ -61,7 +61,7 @@ export function Download({ place, path, size }: DownloadProps) {
       if (!isGivenUp(error)) {
         setFault(
           error instanceof TypeError
-            ? `The connection broke off. 'sluice cp ${cliAddress(place, path)} .' tries again by itself.`
+            ? `The connection broke off. 'sluice cp ${cliAddress(place, path).text} .' tries again by itself.`
             : faultText(error, session),
         );
       }

@@ -9,7 +9,7 @@ import {
   type Version,
   type Versions,
 } from "../../gateway/s3.ts";
-import { CliLine } from "../../parts/cli-line.tsx";
+import { CliLine, command } from "../../parts/cli-line.tsx";
 import { countText, shortId } from "../../parts/numbers.ts";
 import { Page } from "../../parts/page.tsx";
 import { sizeText } from "../../parts/size.ts";
@@ -51,7 +51,7 @@ export function FilePage({ place, path }: FileProps) {
   return (
     <Page
       title={name}
-      cli={`sluice cat ${cliAddress(place, path)}`}
+      cli={command`sluice cat ${cliAddress(place, path)}`}
       live={at.live}
       aside={
         <>
@@ -87,7 +87,7 @@ export function FilePage({ place, path }: FileProps) {
           <Facts start={start.data} version={shown} />
           <div className="actions">
             <Download place={place} path={path} size={start.data.size} />
-            <CliLine line={`sluice cp ${cliAddress(place, path)} .`} />
+            <CliLine line={command`sluice cp ${cliAddress(place, path)} .`} />
           </div>
           <Lineage place={place} path={path} commit={at.commit ?? undefined} version={shown} />
           <Preview key={start.data.etag} place={place} path={path} start={start.data} />

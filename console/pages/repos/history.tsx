@@ -7,7 +7,7 @@ import { useOnce } from "../../gateway/once.ts";
 import { bucketOf, type Place } from "../../gateway/s3.ts";
 import { faultText, useSession } from "../../gateway/session.tsx";
 import { Action } from "../../parts/action.tsx";
-import { CliLine } from "../../parts/cli-line.tsx";
+import { CliLine, command } from "../../parts/cli-line.tsx";
 import { NameField, useSubmission } from "../../parts/form.tsx";
 import { counted, countText, shortId } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
@@ -30,7 +30,7 @@ export function HistoryPage({ place }: { readonly place: Place }) {
   return (
     <Page
       title={`History of ${bucket}`}
-      cli={`sluice commit list ${bucket}`}
+      cli={command`sluice commit list ${bucket}`}
       live={live}
       aside={<Heard live={live} />}
     >
@@ -73,7 +73,7 @@ function Commits({ place, live, newest, tags }: CommitsProps) {
   if (commits.length === 0) {
     return (
       <p>
-        The branch has no commit yet. <CliLine line={`sluice cp cat.jpg s3://${bucketOf(place)}/`} />
+        The branch has no commit yet. <CliLine line={command`sluice cp cat.jpg s3://${bucketOf(place)}/`} />
       </p>
     );
   }

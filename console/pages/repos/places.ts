@@ -1,5 +1,6 @@
 import { useSearch } from "wouter/use-browser-location";
 import { bucketOf, type Place } from "../../gateway/s3.ts";
+import { type CommandLine, command } from "../../parts/cli-line.tsx";
 
 /*
  * The addresses of the pages about repos. What is named by people, a path above all, stands in the query: paths hold any
@@ -48,11 +49,7 @@ export function lastName(path: string): string {
   return path.replace(/\/$/, "").split("/").pop() ?? "";
 }
 
-/** How the command line names it, in quotes if a shell would take some of it for something else. */
-export function cliAddress(place: Place, path = ""): string {
-  return shellWord(`s3://${bucketOf(place)}/${path}`);
-}
-
-function shellWord(text: string): string {
-  return /^[\w./:@%+=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+/** How the command line names it. */
+export function cliAddress(place: Place, path = ""): CommandLine {
+  return command`${`s3://${bucketOf(place)}/${path}`}`;
 }

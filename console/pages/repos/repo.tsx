@@ -6,7 +6,7 @@ import { useLive } from "../../gateway/live.ts";
 import { useOnce } from "../../gateway/once.ts";
 import { useSession } from "../../gateway/session.tsx";
 import { Action } from "../../parts/action.tsx";
-import { CliLine } from "../../parts/cli-line.tsx";
+import { CliLine, command } from "../../parts/cli-line.tsx";
 import { counted, countText, shortId } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
 import { sizeText } from "../../parts/size.ts";
@@ -19,7 +19,7 @@ export function RepoPage({ repo }: { readonly repo: string }) {
   const path = `/repos/${encodeURIComponent(repo)}`;
   const live = useLive<BranchList>(`${path}/branches`);
   return (
-    <Page title={repo} cli={`sluice branch list ${repo}`} live={live} aside={<Heard live={live} />}>
+    <Page title={repo} cli={command`sluice branch list ${repo}`} live={live} aside={<Heard live={live} />}>
       <nav className="crumbs" aria-label="Where this is">
         <Link href="/repos">Repos</Link> / {repo}
       </nav>
@@ -104,7 +104,7 @@ function Tags({ repo }: { readonly repo: string }) {
       {tags.data && list.length === 0 && (
         <p>
           No commit has a name. The history of a branch gives one, and so does{" "}
-          <CliLine line={`sluice tag create v1 master.${repo}`} />
+          <CliLine line={command`sluice tag create v1 master.${repo}`} />
         </p>
       )}
       {list.length > 0 && (
@@ -141,7 +141,7 @@ function Tags({ repo }: { readonly repo: string }) {
           </tbody>
         </table>
       )}
-      {tags.data?.next && <CliLine line={`sluice tag list ${repo}`} />}
+      {tags.data?.next && <CliLine line={command`sluice tag list ${repo}`} />}
     </section>
   );
 }
@@ -223,7 +223,7 @@ function Usage({ repo }: { readonly repo: string }) {
           </button>
         )}
         {isWhole && !usage.data && !usage.fault && <span className="quiet">Counting…</span>}
-        <CliLine line={`sluice repo usage ${repo}`} />
+        <CliLine line={command`sluice repo usage ${repo}`} />
       </p>
     </section>
   );

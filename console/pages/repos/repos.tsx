@@ -4,7 +4,7 @@ import type { RepoList } from "../../../protocol/repos.ts";
 import { useLive } from "../../gateway/live.ts";
 import { createBucket } from "../../gateway/s3.ts";
 import { useSession } from "../../gateway/session.tsx";
-import { CliLine } from "../../parts/cli-line.tsx";
+import { CliLine, command } from "../../parts/cli-line.tsx";
 import { NameField, useSubmission } from "../../parts/form.tsx";
 import { counted, countText } from "../../parts/numbers.ts";
 import { Heard, Page } from "../../parts/page.tsx";
@@ -71,7 +71,7 @@ function Repos() {
   return (
     <Page
       title="Repos"
-      cli="sluice repo list"
+      cli={command`sluice repo list`}
       live={live}
       aside={
         <>
@@ -157,7 +157,7 @@ function NewBucket() {
         </button>
       </form>
       {fault}
-      <CliLine line={`sluice mb s3://${branch || "master"}.${repo || "photos"}`} />
+      <CliLine line={command`sluice mb s3://${branch || "master"}.${repo || "photos"}`} />
     </section>
   );
 }

@@ -378,6 +378,58 @@ describe.skipIf(!HAS_CHROMIUM)("the key", () => {
     expect(await page.evaluate(() => "taken" in globalThis)).toBe(false);
   });
 
+  test("takes no script and no style from a public bucket, which has the same origin", async () => {
+    const files = {
+      "evil.js": ["text/javascript", "globalThis.taken = 1"],
+      "evil.css": ["text/css", "h1 { color: red }"],
+    };
+    for (const [key, [type = "", body = ""]] of Object.entries(files)) {
+      const headers = { "content-type": type };
+      const put = await signedExchange(server, {
+        method: "PUT",
+        target: `/master.site/${key}`,
+        body,
+        headers,
+      });
+      expect(put.status).toBe(200);
+      expect((await fetch(`${server.endpoint}/master.site/${key}`)).status).toBe(200);
+    }
+    await page.goto(`${server.endpoint}/console`);
+    await page.getByRole("button", { name: "Log in" }).waitFor();
+    const events = await page.evaluate(async () => {
+      const added = async (tag: "script" | "link", attributes: object): Promise<string> => {
+        const element = Object.assign(document.createElement(tag), attributes);
+        const heard = new Promise<string>((resolve) => {
+          for (const type of ["load", "error"])
+            element.addEventListener(type, () => resolve(type), { once: true });
+        });
+        document.head.append(element);
+        return await heard;
+      };
+      const own = [...document.querySelectorAll("script[src]")].map((script) => script.getAttribute("src"));
+      return {
+        own: await added("script", { src: own[0], type: "module" }),
+        script: await added("script", { src: "/master.site/evil.js" }),
+        module: await added("script", { src: "/master.site/evil.js", type: "module" }),
+        // Names that the browser or the gateway might take for one below the assets.
+        dots: await added("script", { src: "/console/assets/..%2f..%2fmaster.site/evil.js" }),
+        style: await added("link", { rel: "stylesheet", href: "/master.site/evil.css" }),
+        taken: "taken" in globalThis,
+      };
+    });
+    expect(events).toEqual({
+      ...{ own: "load", script: "error", module: "error", dots: "error", style: "error", taken: false },
+    });
+  });
+
+  test("quotes what an address puts into a command line", async () => {
+    await logIn(`/jobs/${failedJob}?datum=${encodeURIComponent(";touch x")}`);
+    const copied = page.getByRole("button", { name: /^Copy: sluice job logs / });
+    expect(await copied.getAttribute("aria-label")).toBe(
+      `Copy: sluice job logs ${failedJob} --datum ';touch x'`,
+    );
+  });
+
   test("is out of reach of a page of the same origin that opens the console, or frames it", async () => {
     // No file becomes such a page; should one do some day, the console still shares nothing with it.
     await page.goto(`${server.endpoint}/healthz`);

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { describe, expect, test } from "vitest";
 import { inLayers } from "../../../console/pages/graph/layers.ts";
 import { type Layout, layOut, meets, NODE_WIDTH, nodeBox } from "../../../console/pages/graph/layout.ts";
@@ -15,6 +16,7 @@ import {
 } from "../../../console/pages/graph/topology.ts";
 import { placeAt, rangeOf } from "../../../console/pages/pipelines/spec/place.ts";
 import { offersAt } from "../../../console/pages/pipelines/spec/schema.ts";
+import { command } from "../../../console/parts/cli-line.tsx";
 
 function pipeline(name: string, inputs: readonly string[], more: Partial<Listed> = {}): Listed {
   return { name, state: "active", inputs: [...inputs], outputs: [`master.${name}`], ...more };
@@ -342,5 +344,33 @@ describe("the editor of specifications", () => {
   test("marks the element that lacks something, and not the one before it", () => {
     const { from } = rangeOf(SPEC, "inputs[1].glob");
     expect(SPEC.slice(from)).toBe('{"repo": {}}]}');
+  });
+});
+
+describe("a command line that is copied", () => {
+  const HOSTILE = [
+    ";touch x",
+    "$(touch x)",
+    "`touch x`",
+    "a b",
+    "it's",
+    "*",
+    "",
+    "~",
+    "a\\",
+    "é ü",
+    // Ends what a terminal takes for pasted.
+    "\u001b[201~\ntouch x\n",
+    "\u009b201~ it's \\",
+  ];
+  test.each(HOSTILE)("has one word for %j, of which a shell makes nothing else", (word) => {
+    const { text } = command`printf %s. ${word} s3://${word}/x`;
+    expect(text).not.toMatch(/[\0-\x1f\x7f-\x9f]/);
+    expect(execFileSync("bash", ["-c", text], { encoding: "utf8" })).toBe(`${word}.s3://${word}/x.`);
+  });
+
+  test("takes words of another line as they are", () => {
+    const options = [command`--repo ${"a b"}`, command`--all`];
+    expect(command`sluice x ${options}${command` -f`}${[]}`.text).toBe("sluice x --repo 'a b' --all -f");
   });
 });

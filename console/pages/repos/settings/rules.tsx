@@ -11,6 +11,7 @@ import {
 } from "../../../gateway/s3.ts";
 import { useSession } from "../../../gateway/session.tsx";
 import { Action } from "../../../parts/action.tsx";
+import { command } from "../../../parts/cli-line.tsx";
 import { counted, countText } from "../../../parts/numbers.ts";
 import { spanText } from "../../../parts/time.tsx";
 import { Setting } from "./setting.tsx";
@@ -91,12 +92,12 @@ function Rules<K extends keyof RuleKind>({ of, place, changed }: RulesProps<K>) 
     changed?.();
   }
   const { data } = rules;
-  const aws = 'aws --endpoint-url "$SLUICE_ENDPOINT" s3api';
-  const put = `put-${operation} --bucket ${bucketOf(place)} --${option}`;
+  const aws = command`aws --endpoint-url "$SLUICE_ENDPOINT" s3api`;
+  const put = command`put-${operation} --bucket ${bucketOf(place)} --${option}`;
   const isSet = data !== undefined && data.length > 0;
   const cli = isSet
-    ? `${aws} get-${operation} --bucket ${bucketOf(place)} > ${kind}.json && ${aws} ${put} file://${kind}.json`
-    : `${aws} ${put} '${example}'`;
+    ? command`${aws} get-${operation} --bucket ${bucketOf(place)} > ${kind}.json && ${aws} ${put} file://${kind}.json`
+    : command`${aws} ${put} ${example}`;
   return (
     <Setting title={title} cli={cli}>
       {rules.fault && (

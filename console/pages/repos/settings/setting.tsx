@@ -1,10 +1,10 @@
 import type { ReactNode } from "react";
-import { CliLine } from "../../../parts/cli-line.tsx";
+import { CliLine, type CommandLine } from "../../../parts/cli-line.tsx";
 
 interface SettingProps {
   readonly title: string;
   /** The command that sets the same. */
-  readonly cli: string;
+  readonly cli: CommandLine;
   readonly children: ReactNode;
 }
 

@@ -5,6 +5,7 @@ import { type Live, useLive } from "../../../gateway/live.ts";
 import { bucketOf, deleteBucket, type Place } from "../../../gateway/s3.ts";
 import { useSession } from "../../../gateway/session.tsx";
 import { Action, Deletion } from "../../../parts/action.tsx";
+import { command } from "../../../parts/cli-line.tsx";
 import { NameField, useSubmission } from "../../../parts/form.tsx";
 import { countText, shortId } from "../../../parts/numbers.ts";
 import { Page } from "../../../parts/page.tsx";
@@ -24,7 +25,7 @@ export function SettingsPage({ place }: { readonly place: Place }) {
   const live = useLive<BranchDetail>(apiPath(place));
   const { data: detail } = live;
   return (
-    <Page title={`Settings of ${bucket}`} cli={`sluice branch inspect ${bucket}`} live={live}>
+    <Page title={`Settings of ${bucket}`} cli={command`sluice branch inspect ${bucket}`} live={live}>
       <Crumbs place={place} />
       <BranchTabs place={place} here="settings" />
       {!detail && !live.fault && <p className="quiet">Asking the gateway…</p>}
@@ -100,7 +101,7 @@ function Public({ place, detail, live }: OfBranch) {
     live.reload();
   }
   return (
-    <Setting title="Public" cli={`sluice branch public ${bucketOf(place)} ${isPublic ? "off" : "on"}`}>
+    <Setting title="Public" cli={command`sluice branch public ${bucketOf(place)} ${isPublic ? "off" : "on"}`}>
       <p>
         {isPublic
           ? "Everybody reads its files, its commits and its tags, without a key."
@@ -136,7 +137,11 @@ function Protection({ place, detail: { writer = null }, live }: OfBranch) {
   return (
     <Setting
       title="Protection"
-      cli={writer ? `sluice branch protect ${bucket} --off` : `sluice branch protect ${bucket} --key ID`}
+      cli={
+        writer
+          ? command`sluice branch protect ${bucket} --off`
+          : command`sluice branch protect ${bucket} --key ID`
+      }
     >
       {writer ? (
         <>
@@ -195,10 +200,10 @@ function Keeping({ place, detail: { keep }, live }: OfBranch) {
     live.reload();
   });
   const options = [
-    ...(commits === "" ? [] : [`--commits ${commits}`]),
-    ...(days === "" ? [] : [`--days ${days}`]),
+    ...(commits === "" ? [] : [command`--commits ${commits}`]),
+    ...(days === "" ? [] : [command`--days ${days}`]),
   ];
-  const cli = `sluice branch keep ${bucketOf(place)} ${wished ? options.join(" ") : "--all"}`;
+  const cli = command`sluice branch keep ${bucketOf(place)} ${wished ? options : "--all"}`;
   return (
     <Setting title="History that stays" cli={cli}>
       <p>{keepWords(keep ?? null)}</p>
@@ -282,7 +287,7 @@ function Fork({ place }: { readonly place: Place }) {
   return (
     <Setting
       title="A branch from this one"
-      cli={`sluice branch create ${branch || "experiment"}.${repo} --from ${source}`}
+      cli={command`sluice branch create ${branch || "experiment"}.${repo} --from ${source}`}
     >
       <p>It has the files of a commit. Bytes are shared, and neither changes the other.</p>
       <form className="line" onSubmit={submission.submit}>
@@ -311,7 +316,7 @@ function End({ place }: { readonly place: Place }) {
     go("/repos");
   }
   return (
-    <Setting title="Delete the bucket" cli={`sluice rb s3://${bucket} --force`}>
+    <Setting title="Delete the bucket" cli={command`sluice rb s3://${bucket} --force`}>
       <p>
         All of its files and its history go, and with its last branch the repo. To pipelines that read it, it
         is then empty. Nothing brings it back.

@@ -11,7 +11,7 @@ import { Link } from "wouter";
 import type { Gateway } from "../../../gateway/gateway.ts";
 import { bucketOf, type Place } from "../../../gateway/s3.ts";
 import { useSession } from "../../../gateway/session.tsx";
-import { CliLine } from "../../../parts/cli-line.tsx";
+import { CliLine, command } from "../../../parts/cli-line.tsx";
 import { counted, countText } from "../../../parts/numbers.ts";
 import { sizeText } from "../../../parts/size.ts";
 import { branchHref, cliAddress, diffHref } from "../places.ts";
@@ -94,7 +94,7 @@ export function UploadPlace({ place, prefix }: UploadProps) {
         >
           <p>
             <b>{counted(sources.length, "file")}</b>, {sizeText(bytes)}, into{" "}
-            <span className="mono">{cliAddress(place, prefix)}</span> as one commit:{" "}
+            <span className="mono">{cliAddress(place, prefix).text}</span> as one commit:{" "}
             <span className="quiet">
               {sources
                 .slice(0, 5)
@@ -120,7 +120,7 @@ export function UploadPlace({ place, prefix }: UploadProps) {
         <>
           <p>
             Drop files and folders here: they come into{" "}
-            <span className="mono">{cliAddress(place, prefix)}</span> as one commit.
+            <span className="mono">{cliAddress(place, prefix).text}</span> as one commit.
           </p>
           <p className="actions">
             <label className="button" htmlFor={names.files}>
@@ -139,7 +139,7 @@ export function UploadPlace({ place, prefix }: UploadProps) {
                 if (field) field.webkitdirectory = true;
               }}
             />
-            <CliLine line={`sluice cp FILE… ${cliAddress(place, prefix)}`} />
+            <CliLine line={command`sluice cp FILE… ${cliAddress(place, prefix)}`} />
           </p>
         </>
       )}
