@@ -6,8 +6,9 @@ import { type OpenedNode, openNode } from "./agent/node.ts";
 import { Client } from "./gateway/client.ts";
 import { Gateway } from "./gateway/gateway.ts";
 import type { Log } from "./lib/log.ts";
+import { runnerFolders } from "./lib/own-folders.ts";
 import { PipeStock } from "./pfs/lazy/pipe-stock.ts";
-import { openSecrets } from "./secrets/open.ts";
+import { openSecrets, secretsFolder } from "./secrets/open.ts";
 import { STRICT_TERMS } from "./tasks/egress-terms.ts";
 import { Places } from "./worker/places.ts";
 import { runWorker, type WorkerOptions } from "./worker/worker.ts";
@@ -69,7 +70,7 @@ interface RunOptions {
 
 async function runUntilDone(config: RunnerConfig, { log, opened, drain, kill }: RunOptions): Promise<void> {
   const client = new Client(config);
-  const gateway = new Gateway(client);
+  const gateway = new Gateway(client, { hide: hiding({ config, opened, log }) });
   const { node, cacheBytes, maxRunning, maxWorkers } = config;
   const cache = await opened.openCache({ maxBytes: cacheBytes, erased: "told", gateway, log, kill });
   const { executor, folders } = opened;
@@ -91,4 +92,26 @@ async function runUntilDone(config: RunnerConfig, { log, opened, drain, kill }: 
     await opened.close(() => client.close());
     log.info({ node }, "runner ended");
   }
+}
+
+/** Words for others, without this runner's folders. Its own log has them as they were. */
+function hiding({
+  config,
+  opened,
+  log,
+}: Pick<RunOptions, "log" | "opened"> & { readonly config: RunnerConfig }): (words: string) => string {
+  const dataDirs = [config.dataDir, opened.dataDir];
+  const folders = runnerFolders({ dataDirs, secrets: secretsFolder(config.secrets) }, process.env);
+  let last: string | undefined;
+  return (words) => {
+    const shown = folders.hide(words);
+    if (shown !== words && words !== last) {
+      last = words;
+      log.warn(
+        { node: config.node, reason: words },
+        "a reason is told without the names of this runner's folders",
+      );
+    }
+    return shown;
+  };
 }

@@ -19,10 +19,13 @@ import {
   type LeaseRequest,
   type LogsRequest,
   LogsTaken,
+  MAX_NODE_TROUBLE_CHARACTERS,
+  type NodeWork,
   type Outcome,
   Renewed,
   type RenewRequest,
 } from "../../protocol/runner.ts";
+import { boundedReason } from "../lib/fault.ts";
 import type { Client, Request } from "./client.ts";
 import type { Grant } from "./grant.ts";
 
@@ -50,9 +53,12 @@ const RENEW_SILENCE_MS = LEASE_MS / 4;
 /** The calls of the control API that a runner makes. One try each. Those that read or upload present the grant of the lease that they are made for. */
 export class Gateway {
   readonly #client: Client;
+  readonly #hide: (words: string) => string;
 
-  constructor(client: Client) {
+  /** `hide`: takes out of words for the readers of jobs and nodes what is only for those who look after this machine. */
+  constructor(client: Client, { hide = (words) => words }: { hide?: (words: string) => string } = {}) {
     this.#client = client;
+    this.#hide = hide;
   }
 
   /** The version of the wire that the gateway speaks, as its last answer said: it refuses fields of a later one. */
@@ -69,7 +75,8 @@ export class Gateway {
    * What later versions of the wire brought goes out as soon as the gateway has said that it knows them: gateways of the first
    * one refuse it.
    */
-  async heartbeat(body: Heartbeat, signal: AbortSignal): Promise<Assignment> {
+  async heartbeat({ work, ...rest }: Heartbeat, signal: AbortSignal): Promise<Assignment> {
+    const body = { ...rest, ...(work && { work: work.map((each) => this.#hiddenIn(each)) }) };
     const known = this.wireVersion;
     const assignment = await this.#beat(ofVersion(known, body), signal);
     const said = this.wireVersion;
@@ -91,7 +98,12 @@ export class Gateway {
     return this.#post(Lease, { path: "/api/v1/runner/lease", body, silenceMs: LEASE_SILENCE_MS, signal });
   }
 
-  renew(body: z.infer<typeof RenewRequest>, signal: AbortSignal): Promise<z.infer<typeof Renewed>> {
+  renew(
+    { trouble, ...rest }: z.infer<typeof RenewRequest>,
+    signal: AbortSignal,
+  ): Promise<z.infer<typeof Renewed>> {
+    const said = trouble == null ? trouble : boundedReason(this.#hide(trouble));
+    const body = { ...rest, ...(said !== undefined && { trouble: said }) };
     return this.#post(Renewed, { path: "/api/v1/runner/renew", body, silenceMs: RENEW_SILENCE_MS, signal });
   }
 
@@ -100,9 +112,21 @@ export class Gateway {
     { outcomes, ...request }: z.infer<typeof FinishRequest>,
     signal: AbortSignal,
   ): Promise<z.infer<typeof Finished>> {
-    const told = this.wireVersion >= 2 ? outcomes : outcomes.map(withoutBlame);
+    const shown = outcomes.map((outcome) => this.#shown(outcome));
+    const told = this.wireVersion >= 2 ? shown : shown.map(withoutBlame);
     const body = { ...request, outcomes: told };
     return this.#post(Finished, { path: "/api/v1/runner/finish", body, signal });
+  }
+
+  #hiddenIn({ trouble, ...work }: NodeWork): NodeWork {
+    if (trouble === undefined) return work;
+    return { ...work, trouble: this.#hide(trouble).slice(0, MAX_NODE_TROUBLE_CHARACTERS) };
+  }
+
+  #shown(outcome: Outcome): Outcome {
+    if (outcome.state === "failed") return { ...outcome, reason: boundedReason(this.#hide(outcome.reason)) };
+    if (outcome.state !== "pushed" || outcome.remark === undefined) return outcome;
+    return { ...outcome, remark: boundedReason(this.#hide(outcome.remark)) };
   }
 
   logs(body: LogsRequest, signal: AbortSignal): Promise<z.infer<typeof LogsTaken>> {

@@ -329,10 +329,12 @@ describe("an agent with secrets (bubblewrap or unshare)", () => {
     expect(stage.gateway.outcomes).toMatchObject([
       {
         ...{ state: "failed", endsJob: true, exitCode: null },
-        reason: `secret "absent" is not there: looked for ${source}/absent`,
+        reason: 'secret "absent" is not there: looked for <--secrets>/absent',
       },
     ]);
     await end(runner);
+    // Who looks after the machine reads where that is.
+    expect(said).toContain(`${source}/absent`);
   });
 
   needs("ends the job of a limited pipeline whose secret says nothing, and names both", async () => {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { BranchAddress } from "../../../protocol/names.ts";
-import { GRANT_HEADER, type LeasedDatum, type Task } from "../../../protocol/runner.ts";
+import { GRANT_HEADER, LEASE_MS, type LeasedDatum, type Task } from "../../../protocol/runner.ts";
 import { ROUTES } from "../../../worker/api/routes.ts";
 import type { ScopeLevel } from "../../../worker/core/permissions.ts";
 import type { Grant } from "../../../worker/keys/grants.ts";
@@ -126,6 +126,19 @@ describe("a runner's key", () => {
     const body = { pipeline: "granted", worker: WORKER, outcomes };
     expect(await good("POST /runner/finish", { ...RUNNER, body })).toEqual({ lost: [] });
     expect(await good(`GET /jobs/${job}?wait=10`)).toMatchObject({ state: "success" });
+  });
+
+  test("reads with the grant of a lease that is over for 30 s from when it was made, and no longer", async () => {
+    const before = Date.now();
+    const { source, commit, first, grant } = await work("over");
+    const made = Date.now();
+    const outcomes = [{ lease: first.lease, state: "returned" }];
+    await good("POST /runner/finish", { ...RUNNER, body: { pipeline: "over", worker: WORKER, outcomes } });
+    expect((await api(filesOf(source, commit), presenting(grant))).status).toBe(200);
+    const { grants } = testContext();
+    const openAt = (now: number) => grants.open(grant, { keyId: KEY_ID, now });
+    expect(openAt(before + LEASE_MS - 1)).toMatchObject({ ok: true });
+    expect(openAt(made + LEASE_MS)).toEqual({ ok: false, fault: "expired" });
   });
 
   test("reads and uploads nothing without a grant", async () => {
