@@ -123,5 +123,22 @@ export async function expectRefsRight(branch: BranchStub): Promise<void> {
       )
       .toArray();
     expect(wrong).toEqual([]);
+    // An import refuses what counts otherwise: no branch may.
+    expect(sql.exec(MISCOUNTED).toArray()).toEqual([]);
   });
 }
+
+/**
+ * Commits of the living generation with which more rows came or went than they say, and the newest one, if not as many are
+ * there. Hollow rows are no births, and those that only bring news are no deaths.
+ */
+const MISCOUNTED = `
+  WITH said AS (
+    SELECT gen, seq, births, deaths, lead(seq) OVER (ORDER BY seq) IS NULL AS isHead,
+      births - lag(births, 1, 0) OVER (ORDER BY seq) AS born, deaths - lag(deaths, 1, 0) OVER (ORDER BY seq) AS died
+    FROM commits WHERE gen = (SELECT gen FROM generations WHERE deleted_at IS NULL)
+  )
+  SELECT seq FROM said WHERE
+    born < (SELECT count(*) FROM files WHERE files.gen = said.gen AND files.born = seq AND kind < 2)
+    OR died < (SELECT count(*) FROM files WHERE files.gen = said.gen AND files.died = seq AND version IS NOT 0)
+    OR (isHead AND births - deaths <> (SELECT count(*) FROM files WHERE files.gen = said.gen AND files.died IS NULL))`;
