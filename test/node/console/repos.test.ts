@@ -5,10 +5,12 @@ import { gzipSync } from "node:zlib";
 import type { Page, Request } from "playwright-core";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { z } from "zod";
+import { ImportBegun, ImportedPage, ImportFinished } from "../../../protocol/archives.ts";
 import { CommitPage, CommitRedacted } from "../../../protocol/commits.ts";
 import { SessionPage } from "../../../protocol/files.ts";
 import { KeyCreated } from "../../../protocol/keys.ts";
 import { BranchDetail, BranchList } from "../../../protocol/repos.ts";
+import { soundArchive } from "../../support/archive-cases.ts";
 import { faultsInBoth, HAS_CHROMIUM, logInAt, passSeconds, type TestBrowser } from "../../support/browser.ts";
 import { setStage } from "../../support/console.ts";
 import type { Control } from "../../support/control.ts";
@@ -600,6 +602,29 @@ describe.skipIf(!HAS_CHROMIUM)("the history", () => {
     expect(told).not.toMatch(/ada|77/);
     await visit(`/repos/untold/master/diff?to=${commit?.id}`);
     await page.getByText(/redacted .* by key/).waitFor();
+  });
+
+  test("shows of what was imported that it was, and of the branch by whom and when", async () => {
+    const { branch, commits, tags, files, contents } = soundArchive();
+    const path = "/repos/imported/branches/master/imports";
+    const archive = "0".repeat(64);
+    const begun = await control.call("POST", path, { body: { archive, branch }, answers: ImportBegun });
+    for (const [what, body] of [
+      ["commits", { after: 0, commits }],
+      ["tags", { after: "", tags }],
+      ["files", { after: { path: "", born: 0 }, files, contents }],
+    ] as const) {
+      await control.call("POST", `${path}/${begun.import}/${what}`, { body, answers: ImportedPage });
+    }
+    const counts = { commits: commits.length, tags: tags.length, files: files.length };
+    await control.call("POST", `${path}/${begun.import}/finish`, { body: { counts }, answers: ImportFinished });
+    await visit("/repos/imported/master/history");
+    await page.getByText("by key SLUICEK1 · ", { exact: false }).first().waitFor();
+    expect(await page.getByText(/· imported/).count()).toBe(commits.length);
+    await visit("/repos/imported/master/settings");
+    await page.getByText(/It was imported .* by key/).waitFor();
+    await visit(`/repos/imported/master/diff?to=${commits[1]?.[1]}`);
+    await page.getByText(/· imported/).waitFor();
   });
 
   test("of an output leads to the jobs, and a job to the files that it read and made, as they were", async () => {
