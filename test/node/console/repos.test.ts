@@ -617,7 +617,10 @@ describe.skipIf(!HAS_CHROMIUM)("the history", () => {
       await control.call("POST", `${path}/${begun.import}/${what}`, { body, answers: ImportedPage });
     }
     const counts = { commits: commits.length, tags: tags.length, files: files.length };
-    await control.call("POST", `${path}/${begun.import}/finish`, { body: { counts }, answers: ImportFinished });
+    await control.call("POST", `${path}/${begun.import}/finish`, {
+      body: { counts },
+      answers: ImportFinished,
+    });
     await visit("/repos/imported/master/history");
     await page.getByText("by key SLUICEK1 · ", { exact: false }).first().waitFor();
     expect(await page.getByText(/· imported/).count()).toBe(commits.length);

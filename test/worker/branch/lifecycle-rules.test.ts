@@ -138,6 +138,16 @@ describe("files expire", () => {
     expect(await branch.read({ path: "logs/a", commit: parent?.id ?? "" })).toMatchObject({ ok: true });
   });
 
+  test("by a rule whose id has several lines, in a commit whose message has one, as all have", async () => {
+    const branch = await withLogs();
+    await setRules(branch, { ...LOGS, id: "two\nlines" });
+    await passed(branch, 9);
+    await night(branch);
+    expect((await log(branch))[0]).toMatchObject({
+      note: { message: "expired by the lifecycle rule 'two lines'" },
+    });
+  });
+
   test("not before their days are full, and with no commit if none is due", async () => {
     const branch = await withLogs();
     const before = await branch.status();

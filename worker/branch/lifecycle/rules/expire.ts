@@ -129,9 +129,10 @@ function stageDeletions(
   return name;
 }
 
-/** What the commit of a round says: the rule, and the key that put it. */
+/** What the commit of a round says: the rule, and the key that put it. A message is one line, and an id may have more. */
 function noteOf({ id }: LifecycleRule, key: string | undefined): CommitNote {
-  return { ...(key !== undefined && { key }), message: `expired by the lifecycle rule '${id}'` };
+  const shown = id.toWellFormed().replace(/[\u0000-\u001f\u007f]/g, " ");
+  return { ...(key !== undefined && { key }), message: `expired by the lifecycle rule '${shown}'` };
 }
 
 /** What became of the files that a round has found: a commit of them, maybe none, one that is being applied, or why it can't be. */
