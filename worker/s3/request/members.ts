@@ -381,6 +381,8 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
 /** The line of a header of this name; undefined if it has none. */
 export function headerLine({ headers }: Members, name: string): Line | undefined {
   if (Object.hasOwn(headers, name)) return headers[name];
+  // Every request has some of HTTP's own headers, which no beginning is of.
+  if (!name.startsWith("x-")) return undefined;
   let line: Line | undefined;
   let longest = 0;
   for (const beginning in headers) {
