@@ -12,6 +12,11 @@ export interface ErasedPlaceOptions {
   readonly isAlive: (agent: string) => Promise<boolean>;
 }
 
+interface OpenedPlace {
+  readonly file: ErasedPlaceFile;
+  readonly place: string | null;
+}
+
 /** Ends the name of a file that is being written. */
 const UNFINISHED = ".new";
 
@@ -29,25 +34,29 @@ export class ErasedPlaceFile {
     this.#path = join(folder, agent);
   }
 
-  /** Returns the file, and the place that is taken over; null if it is none, so that the cache may have anything. */
-  static async open({
-    dir,
-    agent,
-    isAlive,
-  }: ErasedPlaceOptions): Promise<{ readonly file: ErasedPlaceFile; readonly place: string | null }> {
+  /**
+   * Returns the file, and the place that is taken over; null if it is none, so that the cache may have anything. It is none, too, if
+   * it can't be written down, on a full disk: emptying the cache gives room.
+   */
+  static async open({ dir, agent, isAlive }: ErasedPlaceOptions): Promise<OpenedPlace> {
     const file = new ErasedPlaceFile(join(dir, "erased"), agent);
-    const left = (await orNothing(readdir(file.#folder))) ?? [];
+    const place = await file.#takeOver({ agent, isAlive }).catch(() => null);
+    return { file, place };
+  }
+
+  async #takeOver({ agent, isAlive }: Pick<ErasedPlaceOptions, "agent" | "isAlive">): Promise<string | null> {
+    const left = (await orNothing(readdir(this.#folder))) ?? [];
     const whole = left.filter((name) => !name.endsWith(UNFINISHED));
     const texts = await Promise.all(
-      whole.map((name) => orNothing(readFile(join(file.#folder, name), "utf8"))),
+      whole.map((name) => orNothing(readFile(join(this.#folder, name), "utf8"))),
     );
     const place = earliest(texts.filter((text) => text !== undefined));
     // A crash after the first of the two leaves both: neither is lost.
-    await file.write(place ?? "");
+    await this.write(place ?? "");
     for (const name of left) {
-      if (name !== agent && !(await isAlive(name))) await rm(join(file.#folder, name), { force: true });
+      if (name !== agent && !(await isAlive(name))) await rm(join(this.#folder, name), { force: true });
     }
-    return { file, place };
+    return place;
   }
 
   /** A crash leaves the place of before, or this one. */

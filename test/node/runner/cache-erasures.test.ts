@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, realpath, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -249,6 +249,21 @@ describe("the place of an agent", () => {
     expect(await left()).toEqual(["1", "live"]);
     expect((await agent("2", { alive: ["live"] })).ask().erasedTo).toBe(at(9));
     expect(await left()).toEqual(["2", "live"]);
+  });
+
+  test("is none where it can't be written down, and nothing is used until it can", async () => {
+    await mkdir(join(dir, "cache"), { recursive: true });
+    await writeFile(join(dir, "cache/erased"), "no folder");
+    const cache = await agent("1");
+    const [content] = store("there") as [ContentId];
+    expect(cache.ask().erasedTo).toBeNull();
+    await told(cache, { upTo: at(3), everything: true });
+    await place(cache, content);
+    expect([cache.ask().erasedTo, await isFetched(cache, content)]).toEqual([null, true]);
+    await rm(join(dir, "cache/erased"));
+    await told(cache, { upTo: at(3), everything: true });
+    await place(cache, content);
+    expect([cache.ask().erasedTo, await isFetched(cache, content)]).toEqual([at(3), false]);
   });
 
   test("is none where one of them can't be read", async () => {
