@@ -55,7 +55,7 @@ export interface Rewritten {
 }
 
 /** Opens a database of the runtime: as it is, whatever its schema holds. */
-export function openDatabase(file: string): DatabaseSync {
+function openDatabase(file: string): DatabaseSync {
   return new DatabaseSync(file, {
     enableForeignKeyConstraints: false,
     enableDoubleQuotedStringLiterals: true,

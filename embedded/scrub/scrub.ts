@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import type { DatabaseSync } from "node:sqlite";
-import { isCopy, openDatabase, type RewriteOptions, type RewriteStep, rewrite } from "./rewrite.ts";
+import { DatabaseSync } from "node:sqlite";
+import { pathToFileURL } from "node:url";
+import { isCopy, type RewriteOptions, type RewriteStep, rewrite } from "./rewrite.ts";
 
 /**
  * The *scrub*: databases of objects that owe it are written anew, so that what was erased is in no file any more. Rows that
@@ -47,7 +48,7 @@ interface Debt {
 /** Files of the runtime's own that are no database of an object. */
 const NO_OBJECT = "metadata.sqlite";
 
-/** The databases that are to be written anew. Removes what a crash left of copies. Opens each, which takes a fraction of a millisecond. */
+/** The databases that are to be written anew. Removes what a crash left of copies. Opens each, for less than a millisecond. */
 export function findOwing({
   stateDir,
   extent,
@@ -108,14 +109,29 @@ function isOwing(debt: Debt | undefined, { extent, now }: Pick<ScrubOptions, "ex
 /** Undefined also of a file that is no database or a damaged one: the object says so when it is asked. */
 function debtOf(file: string): Debt | undefined {
   try {
-    const database = openDatabase(file);
-    try {
-      return readDebt(database);
-    } finally {
-      database.close();
-    }
+    return look(file, readDebt);
   } catch {
     return undefined;
+  }
+}
+
+/**
+ * Reads from a database that nobody has open, and writes nothing: to write its log back would flush each database that was in
+ * use when the runtime ended, at every start. A file without a log is all there is of its database, so SQLite need not look
+ * for one. What it needs for a log, an index beside it (`-shm`), is made anew whenever it is missing.
+ */
+function look<T>(file: string, read: (database: DatabaseSync) => T): T {
+  const hasLog = existsSync(`${file}-wal`);
+  const url = pathToFileURL(file);
+  if (!hasLog) url.searchParams.set("immutable", "1");
+  const index = `${file}-shm`;
+  rmSync(index, { force: true });
+  const database = new DatabaseSync(url, { readOnly: true });
+  try {
+    return read(database);
+  } finally {
+    database.close();
+    rmSync(index, { force: true });
   }
 }
 

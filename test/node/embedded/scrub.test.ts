@@ -1,5 +1,13 @@
 import { spawnSync } from "node:child_process";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
@@ -153,6 +161,20 @@ describe("a scrub", () => {
       database.prepare("SELECT text FROM plain WHERE rowid = 1").get(),
     );
     expect(text).toEqual({ text: "in the log" });
+  });
+
+  test("finds a debt that is in the log of a runtime that was killed alone", () => {
+    const { stateDir, file } = state({ paid: 1 });
+    const killed = `${file}.killed`;
+    withDatabase(file, (database) => {
+      database.exec("PRAGMA journal_mode = WAL; UPDATE rewrite SET paid = 0");
+      for (const ending of ["", "-wal", "-shm"]) copyFileSync(file + ending, killed + ending);
+    });
+    expect(scrub({ stateDir, extent: "due", now: NOW }).rewritten).toBe(2);
+    withDatabase(file, (database) => database.exec("UPDATE rewrite SET paid = 1"));
+    for (const ending of ["", "-wal", "-shm"]) renameSync(killed + ending, file + ending);
+    expect(scrub({ stateDir, extent: "due", now: NOW }).rewritten).toBe(2);
+    expect(foundIn(stateDir, [SECRET])).toEqual({});
   });
 
   test("keeps the numbers of rows also if VACUUM gives them others", () => {
