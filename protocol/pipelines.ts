@@ -391,3 +391,38 @@ export const PipelineGraph = z.object({
   ),
 });
 export type PipelineGraph = z.infer<typeof PipelineGraph>;
+
+/**
+ * What became of a commit at a pipeline that reads its branch. `running`: its job has not ended, or is about to be made.
+ * `none`: it makes no job of it. `unknown`: its job is kept no more. The others are how its job ended.
+ */
+export const FateState = z.enum(["running", "success", "failure", "killed", "none", "unknown"]);
+export type FateState = z.infer<typeof FateState>;
+
+/**
+ * `GET …/commits/{id}/downstream`: what became of a commit at pipelines whose own repo the key may not read, and of what
+ * these made of it, and so on. Of a key for all repos there are none.
+ */
+export const Downstream = z.object({
+  /** So many are known to the key by their state alone, as they read something that it may not read. */
+  unseen: z.record(FateState, z.int()),
+  /** Those that read nothing but what the key may read. The reason has nothing that a command printed. */
+  named: z.array(z.object({ pipeline: z.string(), state: FateState, reason: z.string().nullable() })),
+  /** Pipelines that the key may read and that are among the others: their jobs are asked for as all jobs are. */
+  seen: z.array(
+    z.object({
+      pipeline: z.string(),
+      state: FateState,
+      job: z.string().nullable(),
+      /** Why there is no job. */
+      reason: z.string().nullable(),
+    }),
+  ),
+  /** Whether all of the page have come to their end. */
+  ended: z.boolean(),
+  /** Whether more come after one of them than are looked at: nothing is known of those. */
+  more: z.boolean(),
+  /** Goes into `after`; null: that was all. */
+  next: z.int().nullable(),
+});
+export type Downstream = z.infer<typeof Downstream>;

@@ -21,6 +21,7 @@ import { drainNode, listNodes, resumeNode } from "./admin/nodes.ts";
 import { rebuild } from "./admin/rebuild.ts";
 import { scrubState, startScrub } from "./admin/scrub.ts";
 import { createCommit, listFiles } from "./commits/commits.ts";
+import { readDownstream } from "./commits/downstream.ts";
 import { eraseFile } from "./commits/erasures.ts";
 import { diffCommit, inspectCommit, listCommits, redactNote } from "./commits/log.ts";
 import {
@@ -223,6 +224,9 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   "/repos/:repo/branches/:branch/commits/:commit/derived": {
     GET: { needs: TO_READ_REPO, handle: readDerived },
+  },
+  "/repos/:repo/branches/:branch/commits/:commit/downstream": {
+    GET: { needs: TO_READ_REPO, handle: readDownstream },
   },
   "/repos/:repo/branches/:branch/commits/:commit/files": {
     GET: { needs: TO_READ_REPO, granted: grantsFiles, handle: listFiles },

@@ -5,13 +5,14 @@ import type {
   DatumDetail,
   DatumOutputPage,
   DatumPage,
+  FateState,
   Job,
   JobSummary,
   Pipeline as PipelineInfo,
 } from "../../protocol/pipelines.ts";
 import type { LeasedDatum, LogsRequest, Outcome, Task } from "../../protocol/runner.ts";
 import type { PipelineSpec, Transform } from "../../protocol/spec.ts";
-import type { Done, FileSpans, Refused } from "../branch/contract.ts";
+import type { CommitPosition, Done, FileSpans, Refused } from "../branch/contract.ts";
 import type { CatalogueFault } from "../core/catalogue-fault.ts";
 
 /** Who submits a specification: the pipeline is theirs from then on. */
@@ -158,6 +159,8 @@ export interface PipelineApi {
     files: readonly FileSpans[];
     after?: string;
   }): Promise<OutputsPage>;
+  /** What became of a commit on one of its inputs: the oldest job that reads it, or why there is none. */
+  fate(request: FateCall): Promise<({ ok: true } & Fate) | Refused<"no-such-pipeline">>;
   /** The job when it has ended, or as it is after `waitMs`. */
   waitJob(request: { id: string; waitMs: number }): Promise<Job | null>;
 
@@ -177,6 +180,23 @@ export interface PipelineApi {
   finish(request: { worker: string; outcomes: readonly Outcome[] }): Promise<{ lost: string[] }>;
   /** Where outputs go. */
   output(): Promise<{ repo: string; branch: string } | null>;
+}
+
+export interface FateCall extends BranchAddress {
+  readonly commit: string;
+  /** Where the commit is in the history of the branch; null: that is not known any more. */
+  readonly at: CommitPosition | null;
+}
+/** What became of a commit at a pipeline. */
+export interface Fate {
+  readonly state: FateState;
+  /** For who may read what the pipeline reads, and not what it makes: nothing that was printed, no address, no node. */
+  readonly reason: string | null;
+  readonly job: string | null;
+  /** The repos that it reads, and those that the job read. */
+  readonly reads: readonly string[];
+  /** What the job has committed. */
+  readonly outputs: readonly (BranchAddress & { readonly commit: string })[];
 }
 
 export interface OutputsPage {

@@ -8,6 +8,7 @@ import type { PipelineApi, Submitter } from "./contract.ts";
 import { tellAgain } from "./engine/catalogue-outbox.ts";
 import { Engine } from "./engine/engine.ts";
 import { openPeers } from "./engine/peers.ts";
+import { fateOf } from "./inputs/fate.ts";
 import { computedFrom } from "./jobs/computed-from.ts";
 import { datumDetail, datumOutputs } from "./jobs/datum-view.ts";
 import { listDatums } from "./jobs/datums-view.ts";
@@ -238,6 +239,11 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
 
   async outputsOf(request: Request<"outputsOf">): Answer<"outputsOf"> {
     return computedFrom(this.#context.ledger, request);
+  }
+
+  async fate(request: Request<"fate">): Answer<"fate"> {
+    const fate = await fateOf(this.#context, request);
+    return fate ? { ok: true, ...fate } : { ok: false, reason: "no-such-pipeline" };
   }
 
   async waitJob(request: Request<"waitJob">): Answer<"waitJob"> {

@@ -1,11 +1,13 @@
 import type { Command } from "commander";
+import { FateState, type Job } from "../../../protocol/pipelines.ts";
 import { headCommit, parseCommitAddress } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
-import { waitDownstream } from "../../gateway/jobs/downstream.ts";
+import { type CameOf, unseenText, waitDownstream } from "../../gateway/jobs/downstream.ts";
 import { exitCodeOfJobs } from "../../gateway/jobs/job-wait.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { atEnd } from "../../local/stop-requests.ts";
 import { type ClientOptions, wholeNumber, withClientOptions } from "../../options.ts";
+import { EXIT } from "../../output/exit-codes.ts";
 import { liveText } from "../../output/live-line.ts";
 import { printJson, printLine, printNote, printTable, shortener } from "../../output/output.ts";
 import { progressText, showDatums } from "../job/show.ts";
@@ -21,7 +23,7 @@ export function addCommitWait(group: Command): void {
   const command = group
     .command("wait")
     .description(
-      "Waits until every job downstream of a commit has ended, and lists them: the jobs that read it, those that read what these made, and so on. A pipeline that makes no job of it, as it is stopped or waits for another input, is named on stderr. Ctrl-C ends the waiting alone.\n\nThe exit code is 0 if all succeeded, 3 if one failed, 5 if one was stopped, 6 if time is up, 7 if there is no such commit, 8 if the gateway can't be reached.",
+      "Waits until every job downstream of a commit has ended, and lists them: the jobs that read it, those that read what these made, and so on. A pipeline that makes no job of it, as it is stopped or waits for another input, is named on stderr. Of pipelines whose repo the key may not read, it tells how many there are and how they ended; it names those that read nothing else than the key may read. Ctrl-C ends the waiting alone.\n\nThe exit code is 0 if all succeeded, 3 if one failed, 5 if one was stopped, 6 if time is up, 7 if there is no such commit, 8 if the gateway can't be reached.",
     )
     .argument("<bucket[@commit]>", "<branch>.<repo>: its newest commit, or the one of this id or tag")
     .option(
@@ -41,31 +43,25 @@ export function addCommitWait(group: Command): void {
         const forget = watched
           ? atEnd(() => printNote(`the jobs go on: '${again}' waits for them again`))
           : undefined;
-        const jobs = await waitDownstream(client, {
-          ...{ bucket: address.bucket, commit, timeoutSeconds: options.timeout },
-          onJobs: watched
-            ? (known) => live.show(known.map((job) => `${job.pipeline} ${job.id} ${progressText(job)}`))
-            : undefined,
+        const shown: { jobs: readonly Job[]; unseen: number } = { jobs: [], unseen: 0 };
+        const show = (more: Partial<typeof shown>): void => {
+          Object.assign(shown, more);
+          const lines = shown.jobs.map((job) => `${job.pipeline} ${job.id} ${progressText(job)}`);
+          live.show(shown.unseen > 0 ? [...lines, `${unseenText(shown.unseen)}: running`] : lines);
+        };
+        const came = await waitDownstream(client, {
+          ...{ ...address, commit, timeoutSeconds: options.timeout },
+          ...(watched && { onJobs: (jobs) => show({ jobs }), onUnseen: (unseen) => show({ unseen }) }),
           onSkipped: (pipeline, why) => printNote(`${pipeline} makes no job of it: ${why}`),
           lost: () => printNote(`the gateway ${client.connection.endpoint} is away; trying again`),
         }).finally(() => {
           forget?.();
           live.clear();
         });
-        if (options.json) printJson({ commit, jobs });
-        else if (jobs.length === 0) printLine("no job: nothing reads it");
-        else {
-          const short = shortener(jobs.map(({ id }) => id));
-          const rows = jobs.map((job) => [
-            short(job.id),
-            job.pipeline,
-            job.state,
-            showDatums(job),
-            job.reason ?? "",
-          ]);
-          printTable([["ID", "PIPELINE", "STATE", "DATUMS", "REASON"], ...rows]);
-        }
-        process.exitCode = exitCodeOfJobs(jobs);
+        noteUnseen(came);
+        if (options.json) printJson({ commit, jobs: came.jobs, named: came.named, unseen: came.unseen });
+        else printCame(came);
+        process.exitCode = exitCodeOf(came);
       });
     });
   withClientOptions(
@@ -74,4 +70,46 @@ export function addCommitWait(group: Command): void {
     "sluice commit wait master.images@01KAR… --timeout 600",
     'sluice commit wait "master.images@$(sluice commit finish $open)"',
   );
+}
+
+/** Says what the exit code does not tell of pipelines that the key may not see. */
+function noteUnseen({ unseen: { none, unknown }, isWhole }: CameOf): void {
+  if (none > 0) printNote(`${unseenText(none)} ${none === 1 ? "makes" : "make"} no job of it`);
+  if (unknown > 0) printNote(`${unseenText(unknown)}: what became of it is not known any more`);
+  if (isWhole) return;
+  printNote(
+    "more pipelines follow that this key may not see, and the gateway looks at no more of them: wait with a key that may read their repos",
+  );
+}
+
+function printCame({ jobs, named, unseen }: CameOf): void {
+  const short = shortener(jobs.map(({ id }) => id));
+  const rows = [
+    ...jobs.map((job) => [short(job.id), job.pipeline, job.state, showDatums(job), job.reason ?? ""]),
+    ...named
+      .filter(({ state }) => state in ENDED)
+      .map(({ pipeline, state, reason }) => ["-", pipeline, state, "-", reason ?? ""]),
+  ];
+  const counts = Object.entries(ENDED).map(([state, word]) => ({ count: unseen[state as Ended], word }));
+  const ended = counts.filter(({ count }) => count > 0);
+  if (rows.length > 0) printTable([["ID", "PIPELINE", "STATE", "DATUMS", "REASON"], ...rows]);
+  if (ended.length > 0) {
+    const total = ended.reduce((sum, { count }) => sum + count, 0);
+    printLine(`${unseenText(total)}: ${ended.map(({ count, word }) => `${count} ${word}`).join(", ")}`);
+  }
+  if (rows.length > 0 || ended.length > 0) return;
+  const isRead = named.length > 0 || Object.values(unseen).some((count) => count > 0);
+  printLine(isRead ? "no job was made of it" : "no job: nothing reads it");
+}
+
+type Ended = keyof typeof ENDED;
+
+/** How a job ended, in words. */
+const ENDED = { failure: "failed", killed: "stopped", success: "succeeded" } as const;
+
+/** What is not known to have ended well does not end with 0. */
+function exitCodeOf({ jobs, named, unseen, isWhole }: CameOf): number {
+  const states = FateState.options.filter((state) => unseen[state] > 0).map((state) => ({ state }));
+  const code = exitCodeOfJobs([...jobs, ...named, ...states]);
+  return code === EXIT.done && !isWhole ? EXIT.failed : code;
 }

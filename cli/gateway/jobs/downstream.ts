@@ -1,8 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { bucketName, DEFAULT_BRANCH } from "../../../protocol/names.ts";
-import { type Job, JobPage, Pipeline, PipelineList } from "../../../protocol/pipelines.ts";
+import { type BranchAddress, bucketName, DEFAULT_BRANCH } from "../../../protocol/names.ts";
+import { Downstream, FateState, Job, JobPage, Pipeline, PipelineList } from "../../../protocol/pipelines.ts";
 import { ERRORS_BRANCH } from "../../../protocol/spec.ts";
-import { type Client, encodePath } from "../client.ts";
+import { type Client, encodePath, GatewayError } from "../client.ts";
+import { commitsPath } from "../commits.ts";
 import { patiently } from "../patience.ts";
 import { deadlineOf, timeIsUp, waitForEnd } from "./job-wait.ts";
 
@@ -14,13 +15,27 @@ interface CommitPlace {
   readonly commit: string;
 }
 
-export interface WaitDownstream extends CommitPlace {
+export interface WaitDownstream extends CommitPlace, BranchAddress {
   readonly timeoutSeconds: number | undefined;
   /** Called with all jobs that are known so far, whenever something changes. */
   readonly onJobs?: ((jobs: readonly Job[]) => void) | undefined;
   /** A pipeline that reads a commit and makes no job of it, and why. */
   readonly onSkipped: (pipeline: string, why: string) => void;
+  /** Called with how many pipelines that the key may not see are at it. */
+  readonly onUnseen?: ((count: number) => void) | undefined;
   readonly lost: (error: unknown) => void;
+}
+
+/** What came of a commit. */
+export interface CameOf {
+  /** In the order in which they were found. */
+  readonly jobs: readonly Job[];
+  /** Pipelines whose own repo the key may not read, and all of whose inputs it may. */
+  readonly named: Downstream["named"];
+  /** How many pipelines the key may not see, by what became of the commit there. */
+  readonly unseen: Downstream["unseen"];
+  /** Whether the gateway looked at all of these. */
+  readonly isWhole: boolean;
 }
 
 /** Pauses between two looks whether a job is there. */
@@ -28,8 +43,9 @@ const FIRST_PAUSE_MS = 100;
 const LAST_PAUSE_MS = 2_000;
 const PAGE_JOBS = 100;
 
-/** Waits until every job downstream of a commit has ended. Returns them in the order in which they were found. */
-export async function waitDownstream(client: Client, wait: WaitDownstream): Promise<Job[]> {
+/** Waits until every job downstream of a commit has ended, those that the key may not see as well. */
+export async function waitDownstream(client: Client, asked: WaitDownstream): Promise<CameOf> {
+  const wait = { ...asked, onSkipped: onceEach(asked.onSkipped) };
   const deadline = deadlineOf(wait.timeoutSeconds);
   const jobs = new Map<string, Job>();
   const note = (job: Job): void => {
@@ -46,20 +62,137 @@ export async function waitDownstream(client: Client, wait: WaitDownstream): Prom
     await Promise.all(
       readers.map(async (reader) => {
         const found = await jobOf(client, { reader, place, deadline, wait });
-        if (found === undefined || jobs.has(found.id)) return;
-        note(found);
-        const left = Math.max(1, Math.ceil((deadline - Date.now()) / 1000));
-        const job = await waitForEnd(client, {
-          ...{ id: found.id, lost: wait.lost, onJob: wait.onJobs && note },
-          timeoutSeconds: wait.timeoutSeconds === undefined ? undefined : left,
-        });
-        note(job);
-        await Promise.all(outputsOf(job, reader).map(follow));
+        if (found) await see(found);
       }),
     );
   };
-  await follow(wait);
-  return [...jobs.values()];
+  const see = async (found: Job): Promise<void> => {
+    if (jobs.has(found.id)) return;
+    note(found);
+    const left = Math.max(1, Math.ceil((deadline - Date.now()) / 1000));
+    const job = await waitForEnd(client, {
+      ...{ id: found.id, lost: wait.lost, onJob: wait.onJobs && note },
+      timeoutSeconds: wait.timeoutSeconds === undefined ? undefined : left,
+    });
+    note(job);
+    await Promise.all(outputsOf(job).map(follow));
+  };
+  const onJob = async (id: string): Promise<void> => {
+    if (!jobs.has(id)) await see(await jobById(client, { id, lost: wait.lost }));
+  };
+  const [, unseen] = await Promise.all([follow(wait), waitUnseen(client, { wait, deadline, onJob })]);
+  return { jobs: [...jobs.values()], ...unseen };
+}
+
+function onceEach(onSkipped: WaitDownstream["onSkipped"]): WaitDownstream["onSkipped"] {
+  const said = new Set<string>();
+  return (pipeline, why) => {
+    if (!said.has(pipeline)) onSkipped(pipeline, why);
+    said.add(pipeline);
+  };
+}
+
+/** The list by which jobs are found may be a moment behind the pipeline that told of one. */
+const LOOKS_FOR_JOB = 20;
+const LOOK_PAUSE_MS = 250;
+
+async function jobById(
+  client: Client,
+  { id, lost }: { id: string; lost: WaitDownstream["lost"] },
+): Promise<Job> {
+  const path = `/jobs/${encodePath(id)}`;
+  for (let look = 1; ; look++) {
+    try {
+      return await patiently(() => client.call(Job, { method: "GET", path }), { lost });
+    } catch (error) {
+      if (codeOf(error) !== "NoSuchJob" || look === LOOKS_FOR_JOB) throw error;
+    }
+    await pause(LOOK_PAUSE_MS);
+  }
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof GatewayError ? error.code : undefined;
+}
+
+interface WaitUnseen {
+  readonly wait: WaitDownstream;
+  readonly deadline: number;
+  /** Called with a job that comes after what the key may not see, and that it may see itself. */
+  readonly onJob: (id: string) => Promise<void>;
+}
+
+const NOTHING: Downstream = {
+  unseen: { running: 0, success: 0, failure: 0, killed: 0, none: 0, unknown: 0 },
+  ...{ named: [], seen: [], ended: true, more: false, next: null },
+};
+
+/** Waits for the pipelines that the key may not see, page by page: what has ended stays so. */
+async function waitUnseen(client: Client, asked: WaitUnseen): Promise<Omit<CameOf, "jobs">> {
+  const pages: Downstream[] = [];
+  for (let after: number | null = 0; after !== null; ) {
+    const page: Downstream = await endedPage(client, { ...asked, after });
+    pages.push(page);
+    after = page.next;
+  }
+  const unseen = { ...NOTHING.unseen };
+  for (const state of FateState.options) {
+    for (const page of pages) unseen[state] += page.unseen[state];
+  }
+  return { named: pages.flatMap(({ named }) => named), unseen, isWhole: !pages.some(({ more }) => more) };
+}
+
+/** The longest that one request waits for the end of one job. */
+const WAIT_SECONDS = 20;
+
+async function endedPage(
+  client: Client,
+  { wait, deadline, onJob, after }: WaitUnseen & { after: number },
+): Promise<Downstream> {
+  const path = `${commitsPath(wait)}/${encodePath(wait.commit)}/downstream`;
+  const seen = new Map<string, Promise<void>>();
+  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)) {
+    const seconds = Math.min(WAIT_SECONDS, Math.max(0, (deadline - Date.now()) / 1000));
+    const query = { after: String(after), wait: String(seconds) };
+    const ask = () => client.call(Downstream, { method: "GET", path, query });
+    const page = await patiently(ask, { lost: wait.lost, deadline }).catch((error: unknown) => {
+      // A gateway of before knows of no such thing.
+      if (codeOf(error) === "NotFound") return NOTHING;
+      throw error;
+    });
+    for (const { job } of page.seen) {
+      if (job === null || seen.has(job)) continue;
+      const end = onJob(job);
+      // It is told below, when the page has ended.
+      end.catch(() => {});
+      seen.set(job, end);
+    }
+    wait.onUnseen?.(page.unseen.running + page.named.filter(isAtIt).length);
+    if (page.ended) {
+      await Promise.all(seen.values());
+      for (const { pipeline, state, reason } of [...page.named, ...page.seen]) {
+        if (state === "none" || state === "unknown") wait.onSkipped(pipeline, reason ?? "it says no more");
+      }
+      return page;
+    }
+    if (Date.now() >= deadline) throw timeIsUp(`${openText(page)} after ${wait.timeoutSeconds} s`);
+    await pause(pauseMs);
+  }
+}
+
+function isAtIt({ state }: { readonly state: FateState }): boolean {
+  return state === "running";
+}
+
+function openText({ named, seen, unseen: { running } }: Downstream): string {
+  const names = [...named, ...seen].filter(isAtIt).map(({ pipeline }) => pipeline);
+  const who = [...new Set(names), ...(running > 0 ? [unseenText(running)] : [])];
+  return `${who.join(", ")} ${who.length === 1 && running < 2 ? "has" : "have"} not ended`;
+}
+
+/** For people. */
+export function unseenText(count: number): string {
+  return `${count} ${count === 1 ? "pipeline" : "pipelines"} that this key may not see`;
 }
 
 /** Pipelines that read a branch, those that are stopped as well, as far as the key may see them. */
@@ -155,10 +288,10 @@ function timePart(id: string): string {
   return id.slice(0, 10);
 }
 
-function outputsOf({ pipeline, outputCommit, errorsCommit }: Job, { output }: Reader): CommitPlace[] {
+function outputsOf({ pipeline, output, outputCommit, errorsCommit }: Job): CommitPlace[] {
   const errors = bucketName({ repo: pipeline, branch: ERRORS_BRANCH });
   return [
-    ...(outputCommit === null ? [] : [{ bucket: output, commit: outputCommit }]),
+    ...(outputCommit === null || !output ? [] : [{ bucket: bucketName(output), commit: outputCommit }]),
     ...(errorsCommit === undefined ? [] : [{ bucket: errors, commit: errorsCommit }]),
   ];
 }

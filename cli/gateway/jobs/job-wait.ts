@@ -1,4 +1,4 @@
-import { Job } from "../../../protocol/pipelines.ts";
+import { type FateState, Job } from "../../../protocol/pipelines.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { CliError } from "../../output/failure.ts";
 import { type Client, encodePath } from "../client.ts";
@@ -53,7 +53,7 @@ export function timeIsUp(message: string): CliError {
 }
 
 /** What a command ends with that waited for jobs: the worst of them. */
-export function exitCodeOfJobs(jobs: readonly Pick<Job, "state">[]): number {
+export function exitCodeOfJobs(jobs: readonly { readonly state: Job["state"] | FateState }[]): number {
   if (jobs.some(({ state }) => state === "failure")) return EXIT.jobFailed;
   return jobs.some(({ state }) => state === "killed") ? EXIT.jobStopped : EXIT.done;
 }

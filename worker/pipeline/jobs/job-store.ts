@@ -174,6 +174,27 @@ export class JobStore extends Store {
     return this.#many(`id < ? AND n >= ? ORDER BY id DESC LIMIT ?`, id, from, limit);
   }
 
+  /** The job that an event of a source made in a version of the specification. */
+  ofEvent({
+    revision,
+    source,
+    generation,
+    seq,
+  }: {
+    revision: number;
+    source: number;
+    generation: number;
+    seq: number;
+  }): JobRow | undefined {
+    return this.#one(
+      `revision = ? AND source = ? AND generation = ? AND seq = ?`,
+      revision,
+      source,
+      generation,
+      seq,
+    );
+  }
+
   /** The number of the newest one; 0 if there is none. */
   newestNumber(): number {
     return this.sql.first<{ n: number | null }>`SELECT max(n) AS n FROM jobs`?.n ?? 0;
