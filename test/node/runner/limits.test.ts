@@ -4,13 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Executor, Limits, Run, Sandbox } from "../../../runner/executors/executor.ts";
-import { findTool } from "../../../runner/executors/find-tool.ts";
 import { processExecutor } from "../../../runner/executors/process/process.ts";
 import { readRootEntries } from "../../../runner/executors/process/root-entries.ts";
 import { removeGroup } from "../../../runner/limits/cgroup-folders.ts";
 import { cgroupTrees } from "../../../runner/limits/cgroup-tree.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import { JAILS } from "./support/datums.ts";
+import { nobody, withoutPrivileges } from "./support/nobody.ts";
 
 const PATH = process.env.PATH ?? "/usr/bin:/bin";
 const signal = new AbortController().signal;
@@ -153,8 +153,8 @@ const refusing = `
   await openConfinement(terms).catch(({ name, message }) => console.log(name + ": " + message));
 `;
 
-test.skipIf(!bounded || (await findTool("setpriv")) === undefined)(
-  "who may not make control groups is refused, with the flags and what to do",
+test.skipIf(!bounded || nobody.absent)(
+  `who may not make control groups is refused, with the flags and what to do${nobody.why}`,
   () => {
     const node = [
       process.execPath,
@@ -163,7 +163,8 @@ test.skipIf(!bounded || (await findTool("setpriv")) === undefined)(
       "-e",
       refusing,
     ];
-    const said = execFileSync("setpriv", ["--reuid=65534", "--clear-groups", ...node], { encoding: "utf8" });
+    const [file = "", ...args] = withoutPrivileges(["--reuid=65534", "--clear-groups"], node);
+    const said = execFileSync(file, args, { encoding: "utf8" });
     expect(said).toMatch(
       /^ConfigError: --cpus, --pids can't be enforced on this machine: .*Delegate=yes.*docker\n$/,
     );

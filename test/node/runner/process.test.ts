@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findTool } from "../../../runner/executors/find-tool.ts";
 import { REST } from "../../support/suite.ts";
 import { KEY } from "./support/fake-gateway.ts";
+import { nobody, withoutPrivileges } from "./support/nobody.ts";
 import { stillRuns } from "./support/processes.ts";
 import { Stage, soon } from "./support/running.ts";
 
@@ -31,8 +32,16 @@ afterEach(async () => {
   await stage.close();
 });
 
-async function start(...wrapper: string[]): Promise<ChildProcess> {
-  const [file = "", ...args] = [...wrapper, process.execPath, AGENT, stage.dataDir, "n1"];
+function start(...wrapper: string[]): Promise<ChildProcess> {
+  return startBy([...wrapper, process.execPath, AGENT, stage.dataDir, "n1"]);
+}
+
+function startAsNobody(): Promise<ChildProcess> {
+  const options = [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
+  return startBy(withoutPrivileges(options, [process.execPath, AGENT, stage.dataDir, "n1"]));
+}
+
+async function startBy([file = "", ...args]: readonly string[]): Promise<ChildProcess> {
   const env = {
     PATH: process.env.PATH,
     SLUICE_ENDPOINT: stage.gateway.endpoint,
@@ -124,8 +133,8 @@ describe("an agent's process (bubblewrap or unshare)", () => {
     expect(stage.gateway.outcomes).toMatchObject([{ state: "returned" }]);
   });
 
-  const asNobody = test.skipIf(absent || setpriv === undefined || process.getuid?.() !== 0);
-  asNobody("root, setpriv: it works for a user without privileges", async () => {
+  const asNobody = test.skipIf(absent || nobody.absent);
+  asNobody(`root, setpriv: it works for a user without privileges${nobody.why}`, async () => {
     await chmod(dirname(stage.dataDir), 0o755);
     await chown(stage.dataDir, NOBODY, NOBODY);
     stage.gateway.transform = {
@@ -138,7 +147,7 @@ describe("an agent's process (bubblewrap or unshare)", () => {
       ],
     };
     stage.gateway.add("a");
-    const agent = await start("setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups");
+    const agent = await startAsNobody();
     await stage.reported(1);
     const [outcome] = stage.gateway.outcomes;
     if (outcome?.state !== "success") throw new Error(JSON.stringify(outcome));
@@ -149,7 +158,8 @@ describe("an agent's process (bubblewrap or unshare)", () => {
     expect(await readdir(join(stage.dataDir, "agents"))).toEqual([]);
   });
 
-  asNobody("root, setpriv: it refuses to start where no tool works, and says what to install", async () => {
+  const asRoot = test.skipIf(absent || setpriv === undefined || process.getuid?.() !== 0);
+  asRoot("root, setpriv: it refuses to start where no tool works, and says what to install", async () => {
     // In a user namespace that allows no further ones, without capabilities.
     const script =
       'echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set=-all --inh-caps=-all "$@"';

@@ -12,18 +12,17 @@ import {
   type Run,
   type Sandbox,
 } from "../../../runner/executors/executor.ts";
-import { findTool } from "../../../runner/executors/find-tool.ts";
 import { processExecutor } from "../../../runner/executors/process/process.ts";
 import { readRootEntries } from "../../../runner/executors/process/root-entries.ts";
 import { type Runner, startRunner } from "../../../runner/main.ts";
 import { removeTree } from "../../../runner/pfs/remove.ts";
 import { REST } from "../../support/suite.ts";
 import { DatumStage, JAILS } from "./support/datums.ts";
+import { nobody, withoutPrivileges } from "./support/nobody.ts";
 import { Stage, soon } from "./support/running.ts";
 
 const PATH = process.env.PATH ?? "/usr/bin:/bin";
 const SANDBOX = join(import.meta.dirname, "support/sandbox-process.ts");
-const setpriv = await findTool("setpriv");
 
 /** A name that is nowhere on this machine. */
 const UNUSED = `sluice-test-${process.pid}-${randomBytes(4).toString("hex")}`;
@@ -256,13 +255,14 @@ for (const { name, options, find, absent } of JAILS) {
       expect(await refusal(...large)).toContain("8388608 bytes in all");
     });
 
-    const asNobody = test.skipIf(absent || !setpriv || process.getuid?.() !== 0);
-    asNobody(`${name}, root, setpriv: works for a user without privileges`, async () => {
+    const asNobody = test.skipIf(absent || nobody.absent);
+    asNobody(`${name}, root, setpriv: works for a user without privileges${nobody.why}`, async () => {
       execFileSync("chown", ["-R", "nobody", dir]);
       const script = `cat /run/${UNUSED}/x/key /${UNUSED}/key > /pfs/out/copy; test -s /etc/passwd; echo $? >> /pfs/out/copy`;
-      const args = ["--reuid=nobody", "--clear-groups", process.execPath, SANDBOX, name, dir, script];
+      const words = [process.execPath, SANDBOX, name, dir, script, `/run/${UNUSED}/x`, `/${UNUSED}`];
+      const [file = "", ...args] = withoutPrivileges(["--reuid=nobody", "--clear-groups"], words);
       await removeTree(join(dir, "worker"));
-      execFileSync("setpriv", [...args, `/run/${UNUSED}/x`, `/${UNUSED}`], { stdio: "ignore" });
+      execFileSync(file, args, { stdio: "ignore" });
       expect(await readFile(join(dir, "datum/out/copy"), "utf8")).toBe("valuevalue0\n");
     });
   });

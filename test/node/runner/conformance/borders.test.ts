@@ -3,16 +3,14 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeF
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { findTool } from "../../../../runner/executors/find-tool.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import { REST } from "../../../support/suite.ts";
+import { nobody, withoutPrivileges } from "../support/nobody.ts";
 import { findSubjects, type Subject } from "./subjects.ts";
 import { workbench } from "./workbench.ts";
 
 const SANDBOX = join(import.meta.dirname, "../support/sandbox-process.ts");
 const KEY = "hush";
-const setpriv = await findTool("setpriv");
-const isRoot = process.getuid?.() === 0;
 
 /** Places of keys on this machine, and a folder that is none. */
 async function hidingPlace() {
@@ -184,8 +182,8 @@ for (const subject of await findSubjects()) {
 
 /** The same for an agent that is not root. */
 function forNobody({ name, absent }: Subject, { at }: Awaited<ReturnType<typeof hidingPlace>>): void {
-  test.skipIf(absent || !setpriv || !isRoot)(
-    `${name}, root, setpriv: an agent without privileges keeps the same from its commands`,
+  test.skipIf(absent || nobody.absent)(
+    `${name}, root, setpriv: an agent without privileges keeps the same from its commands${nobody.why}`,
     REST,
     async () => {
       const dir = await realpath(await mkdtemp(join(tmpdir(), "sluice nobody ")));
@@ -197,9 +195,10 @@ function forNobody({ name, absent }: Subject, { at }: Awaited<ReturnType<typeof 
         "(: >> /sys/power/state)",
         "cat /proc/self/mountinfo",
       ].join("; ");
-      const args = ["--reuid=nobody", "--clear-groups", process.execPath, SANDBOX, name, dir];
+      const words = [process.execPath, SANDBOX, name, dir, script];
+      const [file = "", ...args] = withoutPrivileges(["--reuid=nobody", "--clear-groups"], words);
       const env = { PATH: process.env.PATH, SLUICE_TEST_HIDDEN: at("gateway") };
-      execFileSync("setpriv", [...args, script], { stdio: "ignore", env });
+      execFileSync(file, args, { stdio: "ignore", env });
       const said = await readFile(join(dir, "datum/out/said"), "utf8");
       await removeTree(dir);
       expect(said).not.toContain(KEY);

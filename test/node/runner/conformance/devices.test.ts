@@ -7,12 +7,12 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { findTool } from "../../../../runner/executors/find-tool.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import { REST } from "../../../support/suite.ts";
+import { nobody, withoutPrivileges } from "../support/nobody.ts";
 import { findSubjects } from "./subjects.ts";
 import { workbench } from "./workbench.ts";
 
 const SANDBOX = join(import.meta.dirname, "../support/sandbox-process.ts");
 const python = await findTool("python3");
-const setpriv = await findTool("setpriv");
 const isRoot = process.getuid?.() === 0;
 
 /** What every `/dev` holds, as `ls -A` lists it. A GPU adds to it. */
@@ -204,8 +204,8 @@ for (const subject of (await findSubjects()).filter(({ kind }) => kind === "proc
       },
     );
 
-    test.skipIf(subject.absent || !setpriv || !isRoot)(
-      `${name}, root, setpriv: the commands of an agent without privileges have the same devices`,
+    test.skipIf(subject.absent || nobody.absent)(
+      `${name}, root, setpriv: the commands of an agent without privileges have the same devices${nobody.why}`,
       REST,
       async () => {
         const dir = await realpath(await mkdtemp(join(tmpdir(), "sluice nobody ")));
@@ -213,8 +213,9 @@ for (const subject of (await findSubjects()).filter(({ kind }) => kind === "proc
         execFileSync("chown", ["-R", "nobody", dir]);
         const { base } = await straysOfDevices();
         const script = `exec > /pfs/out/said 2>&1; ls -A /dev; echo x > /dev/null; touch /dev/shm/x && echo shared; : < "${base}/null"; echo opened $?`;
-        const args = ["--reuid=nobody", "--clear-groups", process.execPath, SANDBOX, name, dir, script];
-        execFileSync("setpriv", args, { stdio: "ignore", env: { PATH: process.env.PATH } });
+        const words = [process.execPath, SANDBOX, name, dir, script];
+        const [file = "", ...args] = withoutPrivileges(["--reuid=nobody", "--clear-groups"], words);
+        execFileSync(file, args, { stdio: "ignore", env: { PATH: process.env.PATH } });
         const said = await readFile(join(dir, "datum/out/said"), "utf8");
         await removeTree(dir);
         await removeTree(base);

@@ -7,17 +7,15 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { removeLeftovers } from "../../../../runner/executors/container/engine/disposal.ts";
 import { openEngine } from "../../../../runner/executors/container/engine/engine.ts";
 import { dataFolderId } from "../../../../runner/executors/container/engine/labels.ts";
-import { findTool } from "../../../../runner/executors/find-tool.ts";
 import { removeTree } from "../../../../runner/pfs/remove.ts";
 import type { TestEngine } from "../../../support/engines.ts";
 import { leftovers, NOTHING } from "../../../support/leftovers.ts";
+import { nobody, withoutPrivileges } from "../support/nobody.ts";
 import { stillRuns } from "../support/processes.ts";
 import { soon } from "../support/running.ts";
 import { findSubjects, type Subject } from "./subjects.ts";
 
 const AGENT = join(import.meta.dirname, "agent-process.ts");
-const setpriv = await findTool("setpriv");
-const isRoot = process.getuid?.() === 0;
 
 /** A node's data folder with a datum, and agents that die in it. */
 class Deathbed {
@@ -37,12 +35,11 @@ class Deathbed {
   }
 
   /** Starts an agent with a command that never ends, kills it -9, and waits until the command is gone. */
-  async agentDies(subject: Subject, prefix: readonly string[] = []): Promise<void> {
+  async agentDies(subject: Subject, as: (words: string[]) => string[] = (words) => words): Promise<void> {
     const mark = `sluice-test-${process.pid}-${Date.now()}`;
     const script = `id -u > /pfs/out/user; (trap "" TERM; while :; do sleep 0.05; done) & echo up > /pfs/out/up; while :; do sleep 0.05; done; : ${mark}`;
     const image = await subject.image("busybox");
-    const agent = [...prefix, process.execPath, AGENT, subject.name, image, this.dir, script];
-    const [file = "", ...args] = agent;
+    const [file = "", ...args] = as([process.execPath, AGENT, subject.name, image, this.dir, script]);
     const runner = spawn(file, args, { stdio: ["ignore", "inherit", "inherit"] });
     const ended = once(runner, "exit");
     await soon(() => this.out("up").catch(() => "")).toBe("up\n");
@@ -72,13 +69,18 @@ for (const subject of await findSubjects()) {
 
 function asProcesses(subject: Subject, bed: Deathbed): void {
   const { name } = subject;
-  const needs = test.skipIf(subject.absent || !isRoot || !setpriv);
+  const needs = test.skipIf(subject.absent || nobody.absent);
   for (const user of ["root", "nobody"]) {
-    needs(`${name}, setpriv, for ${user}: a killed -9 runner takes its command along`, async () => {
-      execFileSync("chown", ["-R", user, bed.dir]);
-      await bed.agentDies(subject, ["setpriv", `--reuid=${user}`, "--clear-groups"]);
-      expect(await bed.out("user")).toBe(`${execFileSync("id", ["-u", user])}`);
-    });
+    needs(
+      `${name}, setpriv, for ${user}: a killed -9 runner takes its command along${nobody.why}`,
+      async () => {
+        execFileSync("chown", ["-R", user, bed.dir]);
+        await bed.agentDies(subject, (words) =>
+          withoutPrivileges([`--reuid=${user}`, "--clear-groups"], words),
+        );
+        expect(await bed.out("user")).toBe(`${execFileSync("id", ["-u", user])}`);
+      },
+    );
   }
 }
 

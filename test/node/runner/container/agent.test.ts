@@ -1,11 +1,12 @@
 // @module-tag rest
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmod, chown, readdir } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { findTool } from "../../../../runner/executors/find-tool.ts";
 import { KEY } from "../support/fake-gateway.ts";
+import { nobody, withoutPrivileges } from "../support/nobody.ts";
 import { stillRuns } from "../support/processes.ts";
 import { Stage, soon } from "../support/running.ts";
 import { containerSubjects, containersBelow } from "./support/containers.ts";
@@ -13,7 +14,6 @@ import { SocketRelay } from "./support/socket-relay.ts";
 
 const AGENT = join(import.meta.dirname, "support/engine-agent.ts");
 const NOBODY = 65534;
-const setpriv = await findTool("setpriv");
 
 for (const subject of await containerSubjects()) {
   const { name, engine } = subject;
@@ -45,12 +45,12 @@ for (const subject of await containerSubjects()) {
       expect(left).toEqual([]);
     });
 
-    async function start(...wrapper: string[]): Promise<ChildProcess> {
-      const [file = "", ...args] = [...wrapper, process.execPath, AGENT, stage.dataDir, executor];
+    async function start(as?: (words: readonly string[]) => string[]): Promise<ChildProcess> {
+      const words = [process.execPath, AGENT, stage.dataDir, executor];
+      const [file = "", ...args] = as ? as(words) : words;
       const env = {
         PATH: process.env.PATH,
-        [name === "docker" ? "DOCKER_HOST" : "CONTAINER_HOST"]:
-          wrapper.length > 0 ? relay.path : engine?.host,
+        [name === "docker" ? "DOCKER_HOST" : "CONTAINER_HOST"]: as ? relay.path : engine?.host,
         SLUICE_ENDPOINT: stage.gateway.endpoint,
         SLUICE_ACCESS_KEY_ID: KEY.accessKeyId,
         SLUICE_SECRET_ACCESS_KEY: KEY.secretAccessKey,
@@ -152,7 +152,7 @@ for (const subject of await containerSubjects()) {
         await transform(["hostname > /pfs/out/host"]);
         stage.gateway.add("a");
         executor = "auto";
-        await start("env");
+        await start((words) => ["env", ...words]);
         await stage.reported(1);
         await relay.cut();
         for (const { Id } of await containersBelow(engine, stage.dataDir)) {
@@ -169,10 +169,10 @@ for (const subject of await containerSubjects()) {
       },
     );
 
-    const asNobody = test.skipIf(subject.absent || !setpriv || process.getuid?.() !== 0);
+    const asNobody = test.skipIf(subject.absent || nobody.absent);
     for (const image of ["busybox", "user"] as const) {
       asNobody(
-        `${name}, root, setpriv: it works for a user who may only use the socket, image "${image}"`,
+        `${name}, root, setpriv: it works for a user who may only use the socket, image "${image}"${nobody.why}`,
         async () => {
           await relay.open();
           await chown(relay.path, NOBODY, NOBODY);
@@ -188,7 +188,8 @@ for (const subject of await containerSubjects()) {
             image,
           );
           stage.gateway.add("a", "b");
-          const agent = await start("setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups");
+          const options = [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"];
+          const agent = await start((words) => withoutPrivileges(options, words));
           await stage.reported(2);
           for (const outcome of stage.gateway.outcomes) {
             if (outcome.state !== "success") throw new Error(JSON.stringify(outcome));
