@@ -32,7 +32,6 @@ export interface Mount {
   readonly path: string;
   /** Those of its flags, as mount(8) takes them, that a new mount of it must keep in a user namespace. */
   readonly flags: readonly string[];
-  readonly readOnly: boolean;
 }
 
 const KEPT_FLAGS = new Set(["nosuid", "nodev", "noexec", "noatime", "nodiratime", "relatime", "nosymfollow"]);
@@ -44,10 +43,9 @@ export async function mountsIn(folder: string): Promise<Mount[]> {
   for (const line of lines) {
     const [, , , , point = "", options = ""] = line.split(" ");
     const path = unescaped(point);
-    const all = options.split(",");
-    const flags = all.filter((flag) => KEPT_FLAGS.has(flag));
+    const flags = options.split(",").filter((flag) => KEPT_FLAGS.has(flag));
     // Of several at one place, the last one is seen.
-    if (isWithin(path, folder)) mounts.set(path, { path, flags, readOnly: all.includes("ro") });
+    if (isWithin(path, folder)) mounts.set(path, { path, flags });
   }
   const reachable = await Promise.all(
     [...mounts.values()].map(async (mount) => ((await isReachable(mount.path)) ? [mount] : [])),

@@ -8,10 +8,11 @@ import {
   type Jail,
   type Launch,
   type LaunchRequest,
+  type Place,
   ROOT_CAPABILITIES,
   type Started,
 } from "./jail.ts";
-import { type Mount, mountsIn } from "./kernel-settings.ts";
+import { mountsIn } from "./kernel-settings.ts";
 import type { FolderEntries } from "./root-entries.ts";
 import type { OpenedFolder, SecretFolder, SecretMounts } from "./secret-mounts.ts";
 
@@ -53,97 +54,50 @@ export function unshare(options: UnshareOptions): Jail {
     dataDir: options.dataDir,
     hidden: options.hidden,
     devices: options.devices,
-    prepare: async ({ dir }) => {
-      await mkdir(join(dir, "root"));
-    },
+    prepare: (place) => prepare(place, options),
     launch: (request) => launch(request, options),
     read: ({ report }) => read(report),
   };
 }
 
-/** Where one command's root is built, and of what. */
-interface Building {
-  readonly root: FolderEntries;
-  /** The folder: absolute, and the script's present one. */
-  readonly target: string;
-  /** The machine's mounts, outer ones first, without those of the kernel's settings. */
-  readonly mounts: readonly Mount[];
-}
-
-/**
- * What is mounted for a command, as fstab(5) has it. It is made for each one, since mounts of the machine come and go
- * while a worker lives. All of it is one file for one process, which passes over what it takes for mounted before it began.
- */
-async function tableOf(
-  { readOnly, devices }: Pick<LaunchRequest, "readOnly" | "devices">,
-  { settings, building }: { settings: readonly string[]; building: Building },
-): Promise<string> {
-  const { root, target } = building;
-  const over = (path: string) => escaped(join(target, path));
-  const entries = [...root.folders, ...root.files].map((name) => `/${name}`);
+async function prepare({ dir, readOnly }: Place, { root, settings }: UnshareOptions): Promise<void> {
+  await mkdir(join(dir, "root"));
+  const target = (path: string) => escaped(join(dir, "root", path));
+  const binds = [...root.folders, ...root.files].map(
+    (name) => `${escaped(`/${name}`)} ${target(name)} none rbind 0 0`,
+  );
   // `ro` is only for the mount itself, so each mount below /sys is laid over what came with it. One may go away.
   const sys = (await mountsIn("/sys")).map(
     ({ path, flags }) =>
-      `${escaped(path)} ${over(path)} none ${["rbind", "ro", "nofail", ...flags].join(",")} 0 0`,
+      `${escaped(path)} ${target(path)} none ${["rbind", "ro", "nofail", ...flags].join(",")} 0 0`,
   );
-  const lines = [
-    ...entries.map((path) => lineOf(path, building)),
-    ...openBelow(entries, building).map((path) => lineOf(path, building)),
-    ...sys,
-    ...USUAL_DEVICES.map((name) => `/dev/${name} ${over(`/dev/${name}`)} none bind 0 0`),
-    `devpts ${over("/dev/pts")} devpts newinstance,ptmxmode=0666,mode=0620,nosuid,noexec 0 0`,
-    `sluice ${over("/dev/shm")} tmpfs mode=1777,nosuid,nodev 0 0`,
-    ...pathsOf(devices).map((path) => `${path} ${over(path)} none rbind,nofail 0 0`),
-    ...readOnly.map((path) => `${escaped(path)} ${over(path)} none bind,ro 0 0`),
-    `proc ${over("/proc")} proc defaults 0 0`,
-    ...settings.map((path) => `${over(path)} ${over(path)} none bind,ro,nofail 0 0`),
+  const devices = USUAL_DEVICES.map((name) => `/dev/${name} ${target(`dev/${name}`)} none bind 0 0`);
+  const own = [
+    `devpts ${target("dev/pts")} devpts newinstance,ptmxmode=0666,mode=0620,nosuid,noexec 0 0`,
+    `sluice ${target("dev/shm")} tmpfs mode=1777,nosuid,nodev 0 0`,
+    `proc ${target("proc")} proc defaults 0 0`,
   ];
-  return `${lines.join("\n")}\n`;
-}
-
-function pathsOf({ folders, files }: Devices): string[] {
-  return [...folders, ...files].map((name) => `/dev/${name}`);
-}
-
-/** The line that shows a path of the machine. No device opens there, but in mounts below it. It may go away meanwhile. */
-function lineOf(path: string, { target, mounts }: Building): string {
-  return `${escaped(path)} ${escaped(join(target, path))} none nofail,${boundOptions(path, mounts)} 0 0`;
-}
-
-/** What the mount around it forbids can't be allowed again without privileges, and must not be with them. */
-function boundOptions(path: string, mounts: readonly Mount[]): string {
-  const around = mounts.findLast((mount) => isWithin(path, mount.path));
-  return [
-    ...new Set(["rbind", "nodev", ...(around?.flags ?? []), ...(around?.readOnly ? ["ro"] : [])]),
-  ].join();
-}
-
-/** The mounts at and below such paths whose devices would open: each is to be laid once more over what came with the path. */
-function openBelow(paths: readonly string[], { mounts }: Building): string[] {
-  return mounts
-    .filter(({ path, flags }) => !flags.includes("nodev") && paths.some((outer) => isWithin(path, outer)))
-    .map(({ path }) => path);
+  const kept = readOnly.map((path) => `${escaped(path)} ${target(path)} none bind,ro 0 0`);
+  const kernel = settings.map((path) => `${target(path)} ${target(path)} none bind,ro,nofail 0 0`);
+  await writeFile(
+    join(dir, "fstab"),
+    [...binds, ...sys, ...devices, ...kept, ...own, ...kernel, ""].join("\n"),
+  );
 }
 
 /**
  * The script's arguments are the worker's folder, the folder for `/pfs`, the PATH and the name of the command, its
  * working directory, and then the words that run it. It says "no-folder", "missing" or "started" on file descriptor 3.
  */
-function scriptOf(
-  { tools, root }: UnshareOptions,
-  { devices, covering }: { devices: Devices; covering: readonly string[] },
-): string {
+function scriptOf({ tools, root }: UnshareOptions, covering: readonly string[]): string {
   const inDev = (name: string) => `dev/${name}`;
-  const folders = [
-    ...[...root.folders, "dev", "dev/pts", "dev/shm", ...devices.folders.map(inDev)],
-    ...["pfs", "proc", ".old"],
-  ];
-  const files = [...root.files, ...[...USUAL_DEVICES, ...devices.files].map(inDev)];
+  const folders = [...root.folders, "dev", "dev/pts", "dev/shm", "pfs", "proc", ".old"];
+  const files = [...root.files, ...USUAL_DEVICES.map(inDev)];
   const links = [...root.links, ...DEVICE_LINKS.map(({ name, target }) => ({ name: inDev(name), target }))];
   return [
     "set -e",
     "dir=$1 pfs=$2 path=$3 name=$4 start=$5; shift 5",
-    `${tools.mount} -t tmpfs -o mode=0755 sluice "$dir/root"`,
+    `${tools.mount} -t tmpfs -o mode=0755,nodev sluice "$dir/root"`,
     'cd "$dir/root"',
     `${tools.mkdir} -- ${folders.map(quoted).join(" ")}`,
     ...files.map((name) => `: > ${quoted(name)}`),
@@ -168,15 +122,15 @@ function scriptOf(
 }
 
 async function launch(
-  { dir, readOnly, pfs, cmd, workingDir = "/", env, hidden, devices, secrets }: LaunchRequest,
+  { dir, pfs, cmd, workingDir = "/", env, hidden, devices, secrets }: LaunchRequest,
   options: UnshareOptions,
 ): Promise<Launch> {
-  const { tools, root, uid } = options;
-  const mounts = (await mountsIn("/")).filter(({ path }) => !isWithin(path, "/sys"));
-  const building = { root, target: join(dir, "root"), mounts };
-  await writeFile(join(dir, "fstab"), await tableOf({ readOnly, devices }, { ...options, building }));
-  const covering = coveringScript({ hidden, secrets }, { ...building, tools });
-  const script = scriptOf(options, { devices, covering });
+  const { tools, uid } = options;
+  const covering = await coveringScript(
+    { hidden, devices, secrets },
+    { ...options, target: join(dir, "root") },
+  );
+  const script = scriptOf(options, covering);
   const name = cmd[0] ?? "";
   const variables = Object.entries(env).map(([key, value]) => `${key}=${value}`);
   return {
@@ -212,8 +166,12 @@ function read(report: string): Started {
   return { kind: report.startsWith("missing") ? "no-command" : "no-jail", init: null };
 }
 
-interface RootScript extends Building {
+interface RootScript {
   readonly tools: UnshareTools;
+  /** The machine's own. */
+  readonly root: FolderEntries;
+  /** The folder in which the root is built: absolute, and the script's present folder. */
+  readonly target: string;
 }
 
 /** What the tools read: the files of all secrets, one after the other. */
@@ -224,22 +182,58 @@ function secretData({ folders }: SecretMounts): string[] {
 }
 
 /**
- * The lines that hide, and show secrets, in the root that is being built. Opened folders come first, because they show
- * again what is in them; secrets come last, because one may be in a folder that is hidden.
+ * The lines that hide, and show devices and secrets, in the root that is being built. Opened folders come first, because
+ * they show again what is in them; secrets come last, because one may be in a folder that is hidden.
  */
-function coveringScript(
-  { hidden, secrets: { opened, folders } }: Pick<LaunchRequest, "hidden" | "secrets">,
+async function coveringScript(
+  { hidden, devices, secrets: { opened, folders } }: Pick<LaunchRequest, "hidden" | "devices" | "secrets">,
   script: RootScript,
-): string[] {
+): Promise<string[]> {
   const { tools } = script;
   const seen = seenOf(hidden, { covers: folders, root: script.root });
   const isShown = (path: string) => folders.some((secret) => isWithin(secret.path, path));
   return [
-    ...opened.flatMap((folder) => openFolder(folder, script)),
+    ...closeDevices(script),
+    ...(await Promise.all(opened.map((folder) => openFolder(folder, script)))).flat(),
+    ...(opened.length > 0 ? closeDevices(script) : []),
+    ...showDevices(devices, script),
     ...hide(seen, { isShown, script }),
     ...folders.flatMap((folder) => fillFolder(folder, tools)),
     ...seen.folders.filter(isShown).map((path) => remountReadOnly(path, tools)),
     ...(folders.length > 0 ? [`exec ${FIRST_DATA_FD}<&-`] : []),
+  ];
+}
+
+/**
+ * Keeps devices from being opened in all that is there by now. What is mounted is asked of the kernel at that moment:
+ * mounts of the machine come and go, but here none does any more. What a mount forbids besides stays so.
+ */
+function closeDevices({ tools, target }: RootScript): string[] {
+  const at = quoted(escaped(target));
+  const others = ["dev", "proc", "sys"].flatMap((name) => [`${at}/${name}`, `${at}/${name}/*`]).join("|");
+  return [
+    "while read -r _ _ _ _ at options _; do case $at in",
+    `${others}) ;;`,
+    `${at}/*) case ,$options, in *,nodev,*) ;; *) printf '%s\\n' "none $at none remount,bind,nodev,$options 0 0" ;; esac ;;`,
+    "esac; done < /proc/self/mountinfo > .old/table",
+    // It fails for a mount that another one covers, that the user can't reach, or whose server is away: no command gets there.
+    `${tools.mount} -a -T .old/table 2>/dev/null || :`,
+    ": > .old/table",
+  ];
+}
+
+/** Shows those devices of the machine that not every command has. One may go away meanwhile. */
+function showDevices({ folders, files }: Devices, { tools, target }: RootScript): string[] {
+  const path = (name: string) => `/dev/${name}`;
+  const table = [...folders, ...files].map(
+    (name) => `${escaped(path(name))} ${escaped(join(target, path(name)))} none rbind,nofail 0 0`,
+  );
+  return [
+    ...(folders.length > 0
+      ? [`${tools.mkdir} -- ${folders.map((name) => below(path(name))).join(" ")}`]
+      : []),
+    ...files.map((name) => `: > ${below(path(name))}`),
+    ...mountAll(table, tools),
   ];
 }
 
@@ -287,30 +281,29 @@ function below(path: string): string {
   return quoted(`.${path}`);
 }
 
-function openFolder({ path, mode, entries }: OpenedFolder, script: RootScript): string[] {
-  const { tools, mounts } = script;
+async function openFolder({ path, mode, entries }: OpenedFolder, script: RootScript): Promise<string[]> {
+  const { tools, target } = script;
   const inside = (name: string) => below(join(path, name));
-  const paths = [...entries.folders, ...entries.files].map((name) => join(path, name));
-  const isMount = (path: string) => mounts.some((mount) => mount.path === path);
-  const again = [...paths.filter(isMount), ...openBelow(paths, script)];
+  const mounted = new Set((await mountsIn(path)).map((mount) => mount.path));
+  const names = [...entries.folders, ...entries.files];
+  const isMount = (name: string) => mounted.has(join(path, name));
+  // An entry may go away meanwhile.
+  const binds = names
+    .filter((name) => !isMount(name))
+    .map((name) => `${escaped(join(path, name))} ${escaped(join(target, path, name))} none rbind,nofail 0 0`);
+  // A table of mounts passes over what has been mounted at the same place before, though it is covered.
+  const again = names.filter(isMount).map((name) => {
+    const source = quoted(join(path, name));
+    return `${tools.mount} --rbind -- ${source} ${inside(name)} || test ! -e ${source}`;
+  });
   return [
     `${tools.mount} -t tmpfs -o mode=${mode.toString(8)} sluice ${below(path)}`,
     ...(entries.folders.length > 0 ? [`${tools.mkdir} -- ${entries.folders.map(inside).join(" ")}`] : []),
     ...entries.files.map((name) => `: > ${inside(name)}`),
     ...entries.links.map(({ name, target }) => `${tools.ln} -s -- ${quoted(target)} ${inside(name)}`),
-    ...mountAll(
-      paths.filter((path) => !isMount(path)).map((path) => lineOf(path, script)),
-      tools,
-    ),
-    ...[...new Set(again)].map((path) => mountAgain(path, script)),
+    ...mountAll(binds, tools),
+    ...again,
   ];
-}
-
-/** Mounts what has been mounted below the same path before, and was covered: a table of mounts passes over that. */
-function mountAgain(path: string, { tools, mounts }: RootScript): string {
-  const options = boundOptions(path, mounts);
-  // It may have gone away meanwhile.
-  return `${tools.mount} -o ${options} -- ${quoted(path)} ${below(path)} || test ! -e ${quoted(path)}`;
 }
 
 function fillFolder({ path, files }: SecretFolder, tools: UnshareTools): string[] {

@@ -136,8 +136,13 @@ for (const subject of (await findSubjects()).filter(({ kind }) => kind === "proc
       // The sandbox was made before that mount.
       await bench.run(["true"]);
       execFileSync("mount", ["-t", "tmpfs", "sluice-test", late]);
+      // A mount that another one covers is still in the machine's list, and at no path.
+      const covering = join(base, "covering");
+      await mkdir(join(covering, "covered"), { recursive: true });
+      for (const folder of [join(covering, "covered"), covering])
+        execFileSync("mount", ["-t", "tmpfs", "sluice-test", folder]);
       onTestFinished(async () => {
-        spawnSync("umount", [late]);
+        for (const folder of [late, covering, join(covering, "covered")]) spawnSync("umount", [folder]);
         await removeTree(base);
       });
       makeIn(late);
