@@ -7,6 +7,7 @@ import {
   openSync,
   renameSync,
   rmSync,
+  type Stats,
   statSync,
 } from "node:fs";
 import { dirname } from "node:path";
@@ -71,10 +72,11 @@ export function isCopy(name: string): boolean {
 export function rewrite(file: string, options: RewriteOptions): Rewritten {
   const { vacuum = vacuumInto, settle, onStep = () => {} } = options;
   const copy = `${file}${COPY}`;
-  const before = statSync(file);
   remove(copy);
+  let before: Stats;
   try {
     const mode = writeLogBack(file);
+    before = statSync(file);
     onStep("log gone");
     makeCopy(file, copy, { vacuum, onStep });
     const made = openDatabase(copy);

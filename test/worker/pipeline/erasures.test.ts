@@ -98,6 +98,21 @@ describe("an input version that is erased", () => {
     expect(await query("debt", "SELECT job FROM erased_jobs")).toEqual([]);
   });
 
+  it("is owed for once more when the pipeline is deleted that knew of it", async () => {
+    await makeRepo("last-in");
+    const pipeline = await makePipeline({ name: "last", globs: { "last-in": "/*" } });
+    const one = await commit("last-in", { a: "1", b: "1" });
+    await workUntil(pipeline, { jobs: 1, command: named });
+    const owed = "SELECT paid FROM rewrite";
+    await erase(master("last-in"), "a", one);
+    await expect.poll(() => query("last", owed)).toEqual([{ paid: 0 }]);
+    await query("last", "DELETE FROM rewrite");
+    await pipeline.destroy({ keepOutput: false });
+    await expect.poll(() => query("last", "SELECT state FROM pipeline")).toEqual([{ state: "deleted" }]);
+    expect(await query("last", owed)).toEqual([{ paid: 0 }]);
+    expect(await query("last", "SELECT job FROM erased_jobs")).toEqual([]);
+  });
+
   it("of which no job reads anything makes none", async () => {
     await makeRepo("other-in");
     const pipeline = await makePipeline({ name: "other", globs: { "other-in": "/d/*" } });
