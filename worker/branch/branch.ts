@@ -11,6 +11,7 @@ import { yieldToOthers } from "../sqlite/turns.ts";
 import type { BranchContext } from "./context.ts";
 import type * as Contract from "./contract.ts";
 import { ErasureCalls } from "./erasures/calls.ts";
+import { askForks } from "./forks/ask.ts";
 import { Forker, shownFork } from "./forks/forker.ts";
 import { LendCalls } from "./forks/lend.ts";
 import { ExportCalls } from "./history/archives/export.ts";
@@ -87,7 +88,12 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     this.#alarm = new Alarm({
       now: Date.now,
       nextDue: () =>
-        earliest(ledger.outbox.nextDue(), nextTidy(ledger, Date.now()), this.#retainer.nextDue()),
+        earliest(
+          ledger.outbox.nextDue(),
+          ledger.pins.nextAsk(),
+          nextTidy(ledger, Date.now()),
+          this.#retainer.nextDue(),
+        ),
       set: (at) => void ctx.storage.setAlarm(at),
     });
     const context: BranchContext = {
@@ -127,8 +133,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
       courier,
       committer,
       bucket: () => this.#bucket(),
-      // The stub's type wraps every answer for RPC; what comes over it is the plain data of the contract.
-      branch: (bucket) => this.env.BRANCH.getByName(bucket) as unknown as Contract.BranchApi,
+      branch: (bucket) => this.#other(bucket),
     });
     this.#rounds = new Rounds({ ...context, committer, applier });
     this.#lend = new LendCalls(context);
@@ -155,6 +160,9 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
       this.#rounds.goOn();
       retainer.goOn();
       this.#importer.goOn();
+      // A release that knows no asking has left it without an alarm.
+      const ask = ledger.pins.nextAsk();
+      if (ask !== undefined) this.#alarm.ringBy(ask);
     }
   }
 
@@ -169,6 +177,7 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     this.#retainer.goOn({ early: true });
     this.#importer.tidy();
     await this.#courier.deliverDue();
+    await askForks({ ...this.#context, branch: (bucket) => this.#other(bucket) });
     await tidyContents(this.#context);
     await this.#collector.collect();
     await this.#retainer.idle();
@@ -617,6 +626,12 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     mustNotBeNobody(this.ctx.id.name);
     this.#ledger.makeTables();
     this.#bucket();
+  }
+
+  /** Another branch. */
+  #other(bucket: string): Contract.BranchApi {
+    // The stub's type wraps every answer for RPC; what comes over it is the plain data of the contract.
+    return this.env.BRANCH.getByName(bucket) as unknown as Contract.BranchApi;
   }
 
   #bucket(): string {

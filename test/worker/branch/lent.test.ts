@@ -1,9 +1,10 @@
-import { env, runInDurableObject } from "cloudflare:test";
+import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type ContentId, contentName } from "../../../protocol/content.ts";
 import { parseBucketName } from "../../../protocol/names.ts";
 import type { Content } from "../../../worker/blobs/content.ts";
 import type { BranchApi, VersionName } from "../../../worker/branch/contract.ts";
+import { ErasureCalls } from "../../../worker/branch/erasures/calls.ts";
 import { LendCalls } from "../../../worker/branch/forks/lend.ts";
 import { Ledger } from "../../../worker/branch/ledger/ledger.ts";
 import { eraseThroughForks } from "../../../worker/erase.ts";
@@ -21,6 +22,7 @@ import {
 
 /** More than an erasure takes out of its tables itself. */
 const MANY = 30;
+const HOUR_MS = 60 * 60 * 1000;
 
 beforeEach(() => {
   vi.spyOn(console, "warn").mockImplementation(() => {});
@@ -79,8 +81,8 @@ interface Pinned {
   readonly copies: readonly VersionName[];
 }
 
-/** A branch that has erased so many large files of which a fork has copies: pins alone keep their bytes. */
-async function pinned(files: number): Promise<Pinned> {
+/** A branch with so many large files, and a fork of it that has copies of them beside the files. */
+async function withCopies(files: number): Promise<Pinned & { readonly versions: readonly VersionName[] }> {
   const from = freshBucket();
   const parent = await freshBranch(from);
   const versions = await write(
@@ -90,10 +92,16 @@ async function pinned(files: number): Promise<Pinned> {
   const { bucket, branch } = await forkOf(from);
   const operations = numbers(files).map((n) => ({ put: `copy/${n}`, ...idOf(n) }));
   const version = committed(await branch.commit({ operations })) ?? "";
-  expect(await erase(from, versions)).toMatchObject({ ok: true });
   const copies = operations.map(({ put }) => ({ path: put, version }));
-  expect(await pinsOf(parent)).toBe(files);
-  return { from, parent, bucket, branch, copies };
+  return { from, parent, bucket, branch, copies, versions };
+}
+
+/** The same, of which the branch has erased the files: pins alone keep their bytes. */
+async function pinned(files: number): Promise<Pinned> {
+  const { versions, ...world } = await withCopies(files);
+  expect(await erase(world.from, versions)).toMatchObject({ ok: true });
+  expect(await pinsOf(world.parent)).toBe(files);
+  return world;
 }
 
 const count = (branch: BranchStub, what: string): Promise<number> =>
@@ -266,5 +274,237 @@ describe("what a fork gives back", () => {
     const told = calls.mock.calls.map(([{ contents }]) => contents.length);
     expect(Math.max(...told)).toBeLessThanOrEqual(1000);
     expect(told.reduce((sum, one) => sum + one, 0)).toBe(1100);
+  });
+
+  test("wins over a pin whose answer is older: the fork is asked again", async () => {
+    const { parent, branch, versions, copies } = await withCopies(2);
+    const held = await parent.erase({ versions });
+    if (held.ok || held.reason !== "held-by-forks") throw new Error("not held");
+    const [{ fork, paths, contents, given } = { fork: "", paths: [], contents: [], given: -1 }] = held.forks;
+    const first = await branch.copies({ fork, paths, contents, given });
+    if (!first.ok) throw new Error(first.reason);
+    await branch.erase({ versions: first.versions });
+    const answer = await branch.copies({ fork, paths, contents, given });
+    if (!answer.ok) throw new Error(answer.reason);
+    expect(answer).toMatchObject({ versions: [], has: contents, number: 0 });
+    await branch.erase({ versions: copies.slice(0, 1) });
+    await expect.poll(() => unheard(branch)).toBe(0);
+    const { has, number = -1 } = answer;
+    expect(await parent.erase({ versions, forks: [{ fork, has, number }] })).toMatchObject({
+      reason: "held-by-forks",
+      forks: [{ fork, given: 1 }],
+    });
+    const again = await branch.copies({ fork, paths, contents, given: 1 });
+    expect(again).toMatchObject({ has: [idOf(1)], number: 1 });
+    expect(await parent.erase({ versions, forks: [{ fork, has: [idOf(1)], number: 1 }] })).toMatchObject({
+      ok: true,
+    });
+    expect(await pinsOf(parent)).toBe(1);
+    await branch.erase({ versions: copies.slice(1) });
+    await expect.poll(() => pinsOf(parent)).toBe(0);
+  });
+
+  test("is asked about again by the gateway alone, however often something is given back meanwhile", async () => {
+    const { from, parent, branch, versions, copies } = await withCopies(3);
+    let gaveBack = 0;
+    const branches = (of: { repo: string; branch: string }) => {
+      const stub = api(env.BRANCH.getByName(`${of.branch}.${of.repo}`));
+      return {
+        erase: (request: Parameters<BranchApi["erase"]>[0]) => stub.erase(request),
+        async copies(request: Parameters<BranchApi["copies"]>[0]) {
+          const answer = await stub.copies(request);
+          // Between the answer and the pin.
+          if (answer.ok && answer.versions.length === 0 && gaveBack < 2) {
+            await branch.erase({ versions: copies.slice(gaveBack, gaveBack + 1) });
+            gaveBack++;
+            await expect.poll(() => unheard(branch)).toBe(0);
+          }
+          return answer;
+        },
+      };
+    };
+    const address = parseBucketName(from) ?? { repo: "", branch: "" };
+    const erasing = { address, versions, forks: { mayErase: () => true } };
+    expect(await eraseThroughForks(branches, erasing)).toMatchObject({ ok: true, lentTo: [idOf(2)] });
+    expect(gaveBack).toBe(2);
+    expect(await pinsOf(parent)).toBe(1);
+    expect((await ledgerOf(parent)).blobs).toEqual([["old/2", 1]]);
+  });
+
+  test("may be told twice or late, of what the parent has by itself since, and to a branch that does not know the fork", async () => {
+    const world = await pinned(2);
+    const { parent, branch, copies } = world;
+    const fork = await runInDurableObject(branch, (_, { storage: { sql } }) =>
+      String(sql.exec("SELECT uid FROM forks").one().uid),
+    );
+    await branch.erase({ versions: copies });
+    await expect.poll(() => pinsOf(parent)).toBe(0);
+    await putAnew(api(parent), 0);
+    for (const number of [2, 1, 2]) {
+      expect(await parent.giveBack({ fork, contents: [idOf(0), idOf(1)], number })).toEqual({ ok: true });
+    }
+    await atRest(parent, branch);
+    expect(await blobsOf(parent, pathOf(0))).toEqual(["new/0"]);
+    await expectRefsRight(parent);
+    expect(
+      await runInDurableObject(parent, (_, { storage: { sql } }) =>
+        sql.exec("SELECT given FROM roots").one(),
+      ),
+    ).toEqual({ given: 2 });
+    expect(await parent.giveBack({ fork: "unknown", contents: [idOf(0)], number: 1 })).toEqual({ ok: true });
+    const never = env.BRANCH.getByName(freshBucket());
+    expect(await never.giveBack({ fork, contents: [idOf(0)], number: 1 })).toEqual({ ok: true });
+  });
+
+  test("is told again until the parent answers, also after a crash, and by a wake that an earlier release took away", async () => {
+    const world = await pinned(1);
+    const { parent, branch, copies } = world;
+    const away = vi.spyOn(LendCalls.prototype, "giveBack").mockImplementation(() => {
+      throw new Error("away");
+    });
+    await branch.erase({ versions: copies });
+    await expect.poll(() => away.mock.calls.length).toBeGreaterThan(0);
+    expect(await unheard(branch)).toBe(1);
+    await runInDurableObject(branch, (_, { storage: { sql } }) => void sql.exec("DELETE FROM outbox"));
+    away.mockRestore();
+    await restarted(branch);
+    await branch.status();
+    await expect.poll(() => pinsOf(parent)).toBe(0);
+    await expectGivenBack(world);
+  });
+
+  test("goes through a fork in the middle of three, when that has it no more either", async () => {
+    const from = freshBucket();
+    const parent = await freshBranch(from);
+    const versions = await write(api(parent), [{ path: "a", content: contentOf(0) }]);
+    const middle = await forkOf(from);
+    const last = await forkOf(middle.bucket);
+    const version = committed(await last.branch.commit({ operations: [{ put: "copy", ...idOf(0) }] })) ?? "";
+    expect(await erase(from, versions)).toMatchObject({ ok: true });
+    expect([await pinsOf(parent), await pinsOf(middle.branch)]).toEqual([1, 1]);
+    await atRest(parent, middle.branch, last.branch);
+    expect((await ledgerOf(parent)).blobs).toEqual([["old/0", 1]]);
+    await last.branch.erase({ versions: [{ path: "copy", version }] });
+    await expectGivenBack({ from, parent, bucket: last.bucket, branch: last.branch, copies: [] });
+    expect(await rowsOf(middle.branch)).toMatchObject({ lent: 0 });
+    expect(await pinsOf(middle.branch)).toBe(0);
+  });
+
+  test("is also what it loses by deletion and retention", async () => {
+    const world = await pinned(3);
+    const { parent, branch } = world;
+    committed(await branch.commit({ operations: [{ delete: "copy/0" }, { delete: "copy/1" }] }));
+    await atRest(parent, branch);
+    expect(await pinsOf(parent)).toBe(3);
+    expect(await branch.configure({ keep: { commits: 1 } })).toMatchObject({ ok: true });
+    const left = async () => {
+      await atRest(parent, branch);
+      return (await ledgerOf(parent)).blobs;
+    };
+    await expect.poll(left).toEqual([["old/2", 1]]);
+    expect(await pinsOf(parent)).toBe(1);
+    expect(await blobsOf(branch, "copy/2")).toEqual(["old/2"]);
+  });
+
+  test("has higher numbers than the parent has heard, also from an object that was set back", async () => {
+    const { parent, branch, copies } = await pinned(2);
+    await branch.erase({ versions: copies.slice(0, 1) });
+    await expect.poll(() => pinsOf(parent)).toBe(1);
+    await runInDurableObject(branch, (_, { storage: { sql } }) => {
+      sql.exec("UPDATE give_back_clock SET number = 0");
+    });
+    const fork = await runInDurableObject(branch, (_, { storage: { sql } }) =>
+      String(sql.exec("SELECT uid FROM forks").one().uid),
+    );
+    expect(await branch.copies({ fork, paths: [], contents: [idOf(1)], given: 1 })).toMatchObject({
+      has: [idOf(1)],
+      number: 1,
+    });
+    await branch.erase({ versions: copies.slice(1) });
+    await expect.poll(() => pinsOf(parent)).toBe(0);
+  });
+});
+
+describe("a branch with pins", () => {
+  /** When it asks the fork next, and how long it waits after that. */
+  const asksOf = (branch: BranchStub) =>
+    runInDurableObject(branch, (_, { storage: { sql } }) =>
+      sql
+        .exec("SELECT due, wait FROM pin_asks")
+        .toArray()
+        .map(({ due, wait }) => ({ inMs: Number(due) - Date.now(), wait: Number(wait) })),
+    );
+  const alarmIn = (branch: BranchStub) =>
+    runInDurableObject(branch, async (_, { storage }) => ((await storage.getAlarm()) ?? NaN) - Date.now());
+  const askNow = async (branch: BranchStub) => {
+    await runInDurableObject(
+      branch,
+      (_, { storage: { sql } }) => void sql.exec("UPDATE pin_asks SET due = 1"),
+    );
+    await runDurableObjectAlarm(branch);
+  };
+
+  test("asks the fork an hour after, then at doubling times up to once a week, and no more when it has none", async () => {
+    const { parent, branch, copies } = await pinned(2);
+    await atRest(branch, parent);
+    const [first] = await asksOf(parent);
+    expect(first).toEqual({ inMs: expect.any(Number), wait: HOUR_MS });
+    expect(await alarmIn(parent)).toBeLessThanOrEqual(HOUR_MS);
+    const waits: number[] = [];
+    for (let ask = 0; ask < 9; ask++) {
+      await askNow(parent);
+      const [next] = await asksOf(parent);
+      waits.push((next?.wait ?? 0) / HOUR_MS);
+      expect(next?.inMs).toBeLessThanOrEqual(next?.wait ?? 0);
+      expect(await alarmIn(parent)).toBeLessThanOrEqual(next?.wait ?? 0);
+    }
+    expect(waits).toEqual([2, 4, 8, 16, 32, 64, 128, 168, 168]);
+    expect(await pinsOf(parent)).toBe(2);
+    await branch.erase({ versions: copies });
+    await expect.poll(() => pinsOf(parent)).toBe(0);
+    expect(await asksOf(parent)).toEqual([]);
+    await atRest(branch, parent);
+    expect(await alarmIn(parent)).toBeNaN();
+  });
+
+  test("learns so of what it was never told, and of nothing from a fork that can't be asked", async () => {
+    const world = await pinned(30);
+    const { parent, branch, copies } = world;
+    const away = vi.spyOn(LendCalls.prototype, "giveBack").mockImplementation(() => {
+      throw new Error("away");
+    });
+    await branch.erase({ versions: copies.slice(1) });
+    await expect.poll(() => away.mock.calls.length).toBeGreaterThan(0);
+    // As an earlier release leaves it, or an object that was set back.
+    await runInDurableObject(branch, (_, { storage: { sql } }) => {
+      for (const table of ["give_backs", "outbox"]) sql.exec(`DELETE FROM ${table}`);
+    });
+    away.mockRestore();
+    const asked = vi.spyOn(ErasureCalls.prototype, "copies").mockImplementation(() => {
+      throw new Error("away");
+    });
+    await askNow(parent);
+    expect([await pinsOf(parent), asked.mock.calls.length]).toEqual([30, 1]);
+    asked.mockReturnValue({ ok: true, versions: [], has: [] });
+    await askNow(parent);
+    expect([await pinsOf(parent), asked.mock.calls.length]).toEqual([30, 2]);
+    asked.mockRestore();
+    await askNow(parent);
+    expect(await pinsOf(parent)).toBe(1);
+    await atRest(parent, branch);
+    expect((await ledgerOf(parent)).blobs).toEqual([["old/0", 1]]);
+    await branch.erase({ versions: copies.slice(0, 1) });
+    await expectGivenBack(world);
+  });
+
+  test("has none for a fork that was gone before it was pinned for", async () => {
+    const { parent, branch, versions } = await withCopies(1);
+    const held = await parent.erase({ versions });
+    if (held.ok || held.reason !== "held-by-forks") throw new Error("not held");
+    const forks = held.forks.map(({ fork }) => ({ fork, has: [idOf(0)], number: 0 }));
+    expect(await branch.destroy()).toEqual({ ok: true });
+    await expect.poll(async () => (await rowsOf(parent)).roots).toBe(0);
+    expect(await parent.erase({ versions, forks })).toMatchObject({ ok: true });
+    expect(await pinsOf(parent)).toBe(0);
   });
 });

@@ -86,6 +86,7 @@ const ROWS: readonly (readonly string[])[] = [
   ["UPDATE imports SET made_at = 6, made_by = 'k'"],
   ["UPDATE rewrite SET until = 7, paid = 1"],
   ["INSERT INTO erased_contents (content) VALUES ('d-3')"],
+  ["INSERT INTO pin_asks (fork, due, wait) VALUES ('f', 9e15, 1)"],
 ];
 
 describe("migrations", () => {

@@ -83,7 +83,7 @@ export class ErasureCalls {
   }
 
   #erase(request: RequestOf<"erase">, rowids: Rowids): AnswerOf<"erase"> {
-    const { ledger, courier, retainer, later } = this.#options;
+    const { ledger, courier, retainer, later, wake } = this.#options;
     const moment = this.#options.moment();
     const answer = ledger.transaction((tx) => {
       const answer = eraseVersions(tx, ledger, { request, rowids, moment });
@@ -96,6 +96,8 @@ export class ErasureCalls {
     courier.watch();
     later(courier.dispatch());
     tidySoon(this.#options);
+    const ask = ledger.pins.nextAsk();
+    if (ask !== undefined) wake(ask);
     retainer.committed();
     return answer;
   }

@@ -209,7 +209,7 @@ export function eraseVersions(
   const commit = live
     ? goBack(tx, ledger, { live, wasCurrent, deletions, read, moment, note: request.note })
     : { commit: null, modifiedAt, seq: null, back: [] };
-  pinLent(tx, ledger, { gen, rows, request });
+  pinLent(tx, ledger, { gen, rows, request, now: moment.now });
   const kept = new Set([...commit.back, ...rows].filter(keeps).map(contentName));
   const contents = ledger.contents.rowids(kept, { gen, known: rowids });
   const dead = ledger.contents.changeRefs(refsOf({ born: commit.back, gone: rows, contents }));
@@ -419,13 +419,21 @@ function goBack(
 /** What forks still have of bytes that this branch lent them stays, until the fork is gone. */
 function pinLent(
   _: Tx,
-  { pins }: Pick<Ledger, "pins">,
-  { gen, rows, request }: { gen: number; rows: readonly GoneRow[]; request: RequestOf<"erase"> },
+  { pins, roots }: Pick<Ledger, "pins" | "roots">,
+  {
+    gen,
+    rows,
+    request,
+    now,
+  }: { gen: number; rows: readonly GoneRow[]; request: RequestOf<"erase">; now: number },
 ): void {
   const erased = new Set(rows.map(contentName));
-  for (const { fork, has } of request.forks ?? []) {
+  for (const { fork, has, number = Infinity } of request.forks ?? []) {
     const contents = has.filter((content) => erased.has(contentName(content)));
-    if (contents.length > 0) pins.add(fork, { gen, contents });
+    const root = roots.find(fork);
+    // The fork may be gone since it answered, or have given back what it had: a pin would stay for nothing.
+    if (!root || root.goneAt !== null || number < root.given) continue;
+    if (contents.length > 0) pins.add(fork, { gen, contents, now });
   }
 }
 

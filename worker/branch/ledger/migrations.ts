@@ -612,4 +612,18 @@ export const MIGRATIONS: readonly string[] = [
   -- Contents of versions that were erased, by name, which the catalogue has not heard of yet. A number never comes twice.
   CREATE TABLE erased_contents (number INTEGER PRIMARY KEY AUTOINCREMENT, content TEXT NOT NULL);
   `,
+  `
+  -- When a fork that has pins is asked what it still has of them, and how long after that again; milliseconds.
+  CREATE TABLE pin_asks (
+    fork TEXT PRIMARY KEY,
+    due INTEGER NOT NULL,
+    wait INTEGER NOT NULL,
+    -- the last pin that it was asked for; empty: the first is next
+    digest BLOB NOT NULL DEFAULT x'',
+    size INTEGER NOT NULL DEFAULT 0
+  ) WITHOUT ROWID;
+  CREATE INDEX pin_asks_by_due ON pin_asks (due);
+  -- What forks have given back without being heard is found out at once.
+  INSERT INTO pin_asks (fork, due, wait) SELECT DISTINCT fork, 0, 3600000 FROM pins;
+  `,
 ];

@@ -1,0 +1,69 @@
+import { contentName } from "../../../protocol/content.ts";
+import type { BranchContext } from "../context.ts";
+import type { BranchApi } from "../contract.ts";
+import type { PinPlace } from "../erasures/pin-store.ts";
+import { tidySoon } from "../lifecycle/tidy.ts";
+
+/** Most forks that one alarm asks, calls to each, and pins that one call is about. */
+const FORKS = 5;
+const CALLS = 20;
+const PINS = 1000;
+
+interface AskContext extends Pick<BranchContext, "ledger" | "now" | "wake" | "turn"> {
+  /** Another branch. Its calls reject if it can't be reached. */
+  readonly branch: (bucket: string) => Pick<BranchApi, "copies">;
+}
+
+/**
+ * Asks forks whose time has come what they still have of the bytes that are pinned for them, and drops the other pins. A fork
+ * gives back by itself; this is for one that could not: an earlier release did not write down what to give back, and a fork
+ * that was set back to an earlier time has forgotten it.
+ */
+export async function askForks(context: AskContext): Promise<void> {
+  const { ledger, now } = context;
+  for (const { fork, after } of ledger.pins.dueAsks(now(), FORKS)) {
+    const stopped = await askFork(context, fork, after).catch((error) => {
+      console.warn(`the fork ${fork} could not be asked what it still has; it is again later: ${error}`);
+      return undefined;
+    });
+    ledger.transaction(() => {
+      if (stopped) ledger.pins.askedTo(fork, stopped);
+      else ledger.pins.asked(fork, now());
+    });
+  }
+}
+
+/** What a fork says that is no more. */
+const GONE = { ok: true, has: [], number: 0 } as const;
+
+/** Returns where to go on; undefined if all of the fork's pins were asked for, or it does not know yet. */
+async function askFork(context: AskContext, fork: string, after: PinPlace): Promise<PinPlace | undefined> {
+  const { ledger, now, turn, branch } = context;
+  let place = after;
+  for (let call = 0; call < CALLS; call++) {
+    if (call > 0) await turn();
+    const root = ledger.roots.find(fork);
+    const pinned = ledger.pins.page(fork, { after: place, limit: PINS });
+    const last = pinned.at(-1);
+    if (!last) return undefined;
+    // An earlier release pinned for forks that were gone by then.
+    const isGone = !root || root.goneAt !== null;
+    const asked = { fork, paths: [], contents: pinned };
+    const answer = isGone ? GONE : await branch(root.bucket).copies({ ...asked, given: root.given });
+    // An object that knows nothing of the fork was lost, and may be brought back from a backup.
+    if (!answer.ok || answer.number === undefined) return undefined;
+    const has = new Set(answer.has.map(contentName));
+    ledger.transaction(() => {
+      // What it has no more never comes back to it as its parent's.
+      ledger.pins.drop(
+        fork,
+        pinned.filter((content) => !has.has(contentName(content))),
+      );
+      ledger.contents.removeReleased(now());
+    });
+    tidySoon(context);
+    if (pinned.length < PINS) return undefined;
+    place = last;
+  }
+  return place;
+}
