@@ -104,6 +104,11 @@ const BranchUsage = z.object({
       condemned: Amount,
       /** What holds most of the history back: its kind, in words, and how many versions of files that is. Null: there is none. */
       holder: z.object({ kind: z.string(), what: z.string(), versions: z.int() }).nullable(),
+      /**
+       * Contents that were erased and stay, since a branch that was made from this one still has them: whose they are, in
+       * words. Absent: the gateway is of a release that does not tell.
+       */
+      pins: z.array(Amount.extend({ what: z.string() })).optional(),
     })
     .nullable(),
 });
@@ -191,6 +196,8 @@ export const FsckFault = z.object({
   message: z.string(),
   /** Some of its names, each with the commit that wrote it; null if that is not kept. None: only an upload keeps it. */
   names: z.array(z.object({ path: z.string(), commit: z.string().nullable() })),
+  /** Buckets of branches that it stays for, although it was erased here. */
+  pinnedFor: z.array(z.string()).optional(),
 });
 export type FsckFault = z.infer<typeof FsckFault>;
 

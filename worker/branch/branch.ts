@@ -427,6 +427,10 @@ export class Branch extends DurableObject<Env> implements Contract.BranchApi {
     return await this.#checks.namesOf(request);
   }
 
+  async pinnedFor(request: Contract.RequestOf<"pinnedFor">) {
+    return this.#checks.pinnedFor(request);
+  }
+
   async addContents(request: { upload: string; contents: readonly Content[] }) {
     return this.#uploads.add(request);
   }

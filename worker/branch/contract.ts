@@ -247,6 +247,8 @@ export interface BranchApi {
   checkContents(request: { after: number }): Promise<ContentsToCheck | Refused<"no-such-branch">>;
   /** Some of the names that a content of a generation has. */
   namesOf(request: ContentId & { gen: number; limit: number }): Promise<CheckedName[]>;
+  /** The buckets of the forks that a content is pinned for, which this branch has erased. */
+  pinnedFor(request: ContentId): Promise<string[]>;
   /** Registers contents whose bytes are up (or inline) and keeps them for the upload. `branch-full`: of a client's upload alone. */
   addContents(request: {
     upload: string;
@@ -627,6 +629,10 @@ export interface BranchUsage {
     readonly condemned: Amount;
     /** Who keeps most of the history; null: there is none. */
     readonly holder: Holder | null;
+    /**
+     * Contents of erased files that stay since a fork still has them, by its bucket. Absent: an earlier release answers.
+     */
+    readonly pins?: readonly (Amount & { readonly bucket: string })[];
   } | null;
 }
 /** `count`: how many rows go if it lets go. */

@@ -68,11 +68,18 @@ function print(usages: readonly OneUsage[]): void {
     ]),
   ]);
   for (const { repo, name: branch, contents } of branches) {
-    if (!contents?.holder) continue;
-    const { versions, what } = contents.holder;
-    printLine(
-      `${bucketName({ repo, branch })}: ${versions === 1 ? "1 version is" : `${versions.toLocaleString("en")} versions are`} held by ${what}`,
-    );
+    const bucket = bucketName({ repo, branch });
+    if (contents?.holder) {
+      const { versions, what } = contents.holder;
+      printLine(
+        `${bucket}: ${versions === 1 ? "1 version is" : `${versions.toLocaleString("en")} versions are`} held by ${what}`,
+      );
+    }
+    for (const { what, count, bytes } of contents?.pins ?? []) {
+      const some =
+        count === 1 ? "1 erased content stays" : `${count.toLocaleString("en")} erased contents stay`;
+      printLine(`${bucket}: ${some} (${showSize(bytes)}) for ${what}, which still has the bytes`);
+    }
   }
 }
 

@@ -229,9 +229,15 @@ function showTotal({ names, contents, bytes }: Pick<Checked, "names" | "contents
 }
 
 /** What a fault is about, for people: some of its names, or the content that has none. */
-function shownNames({ names, content }: Pick<FsckFault, "names" | "content">): string {
+function shownNames({
+  names,
+  content,
+  pinnedFor = [],
+}: Pick<FsckFault, "names" | "content" | "pinnedFor">): string {
   const shown = names.map(({ path, commit }) => (commit === null ? path : `${path}?versionId=${commit}`));
-  return shown.join(", ") || `content ${content}`;
+  const what = shown.join(", ") || `content ${content}`;
+  const forks = pinnedFor.map((bucket) => `s3://${bucket}`).join(", ");
+  return forks === "" ? what : `${what}, erased here and kept for ${forks}`;
 }
 
 function percent(text: string): number {

@@ -107,6 +107,21 @@ describe("a check of a branch", () => {
     expect((await checked()).faults).toMatchObject([{ names: [{ path: "parts" }] }]);
   });
 
+  test("names the branch that an erased content stays for, when that is damaged", async () => {
+    await s3(`PUT /${bucket}/large`, { body: bytes(5 * MIB, 3) });
+    const version = (await s3(`HEAD /${bucket}/large`)).headers.get("x-amz-version-id");
+    const fork = await forkOf(bucket);
+    await s3(`PUT /${fork.bucket}/copy`, { headers: { "x-amz-copy-source": `${fork.bucket}/large` } });
+    const [blob = ""] = await blobsOf("large");
+    const body = { path: "large", version, forks: true };
+    await good(`POST /repos/${repo}/branches/master/erasures`, { body });
+    expect(await checked()).toMatchObject({ names: 0, contents: 1, faults: [] });
+    await env.BLOBS.delete(blob);
+    expect((await checked()).faults).toMatchObject([
+      { message: expect.stringContaining("is missing"), names: [], pinnedFor: [fork.bucket] },
+    ]);
+  });
+
   test("tells of a name whose content no table has, and of inline bytes that are others", async () => {
     await someFiles();
     await runInDurableObject(env.BRANCH.getByName(bucket), (_, { storage: { sql } }) => {

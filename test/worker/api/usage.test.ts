@@ -1,7 +1,7 @@
 import { env, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import { forkOf } from "../branch/fork-support.ts";
-import { freshBranch, put } from "../branch/support.ts";
+import { chunked, freshBranch, put } from "../branch/support.ts";
 import { commit, makePipeline, makeRepo, master } from "../pipeline/support.ts";
 import { api, type Call, good } from "./support.ts";
 
@@ -55,6 +55,34 @@ describe("what holds most of a history back", () => {
       .toContain(`the commit ${id}, which the branch master.hidden-fork, made from it names`);
     const told = await holderOf("held-root", readerOf("held-root"));
     expect(told).toContain(`the commit ${id}, which a branch of another repo, made from it names`);
+  });
+
+  test("names a branch that erased bytes stay for only to keys that may read its repo", async () => {
+    await makeRepo("pinning");
+    const branch = master("pinning");
+    const opened = await branch.openUpload({});
+    if (!opened.ok) throw new Error(opened.reason);
+    const content = chunked("pinned bytes", ["b/pinned"]);
+    const made = await branch.put({ path: "a", content, attributes: {}, ...opened });
+    const version = (made.ok && made.commit) || "";
+    const fork = await forkOf("master.pinning", { bucket: "master.hidden-pin" });
+    const { digest, size } = content;
+    await fork.branch.commit({ operations: [{ put: "copy", digest, size }] });
+    const body = { path: "a", version, forks: true };
+    await good("POST /repos/pinning/branches/master/erasures", { body });
+    const pinsOf = async (call: Call = {}) => {
+      const { branches } = await good("GET /repos/pinning/usage", call);
+      return branches[0].contents.pins;
+    };
+    const pin = { what: "the branch master.hidden-pin, made from it", count: 1, bytes: size };
+    expect(await pinsOf()).toEqual([pin]);
+    expect(await pinsOf(readerOf("pinning"))).toEqual([
+      { ...pin, what: "a branch of another repo, made from it" },
+    ]);
+    expect(await branch.pinnedFor({ digest, size })).toEqual(["master.hidden-pin"]);
+    expect(await branch.pinnedFor({ digest, size: size + 1 })).toEqual([]);
+    await fork.branch.destroy();
+    await expect.poll(() => pinsOf()).toEqual([]);
   });
 
   test("names a pipeline that starts after a commit only to keys that may read its repo", async () => {

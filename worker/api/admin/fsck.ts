@@ -174,7 +174,10 @@ async function proveContent(
   piece.contents++;
   if (verified.state === "damaged" && (await isStillThere(branch, content))) {
     const names = await branch.namesOf({ ...content, limit: NAMES_TOLD });
-    piece.faults.push({ content: name, message: verified.fault, names });
+    const { digest, size } = content;
+    const pinnedFor = await branch.pinnedFor({ digest, size });
+    const pins = pinnedFor.length > 0 ? { pinnedFor } : {};
+    piece.faults.push({ content: name, message: verified.fault, names, ...pins });
   }
   return null;
 }

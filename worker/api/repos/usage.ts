@@ -81,7 +81,7 @@ async function branchUsage(
   if (!found.ok) return undefined;
   const { database, contents, deleted } = found;
   if (!contents) return { name: address.branch, database, contents: null };
-  const { holder, ...amounts } = contents;
+  const { holder, pins = [], ...amounts } = contents;
   const shown = holder && {
     kind: holder.kind,
     what: await holderText(asked, { holder, address }),
@@ -91,7 +91,11 @@ async function branchUsage(
     name: address.branch,
     ...(deleted && { deleted }),
     database,
-    contents: { ...amounts, holder: shown },
+    contents: {
+      ...amounts,
+      holder: shown,
+      pins: pins.map(({ bucket, count, bytes }) => ({ what: forkText(asked, bucket), count, bytes })),
+    },
   };
 }
 
@@ -124,10 +128,7 @@ function commitText(
 ): string {
   const named = [
     ...names,
-    ...forks.map((bucket) => {
-      const isShown = mayRead(asked, parseBucketName(bucket)?.repo);
-      return `${isShown ? `the branch ${bucket}` : "a branch of another repo"}, made from it`;
-    }),
+    ...forks.map((bucket) => forkText(asked, bucket)),
     ...pipelines.map((pipeline) => {
       if (pipeline === "") return "a pipeline that is stopped, starting after it";
       const isShown = mayRead(asked, pipeline);
@@ -136,6 +137,12 @@ function commitText(
   ];
   const by = named.join(", ") || "something that is just let go";
   return `the commit ${commit}${deleted ? ", from before the branch was deleted" : ""}, which ${by} names${ageText(since)}`;
+}
+
+/** A branch that was made from this one, or from a commit of it. */
+function forkText(asked: Asked, bucket: string): string {
+  const isShown = mayRead(asked, parseBucketName(bucket)?.repo);
+  return `${isShown ? `the branch ${bucket}` : "a branch of another repo"}, made from it`;
 }
 
 async function pipelineText(asked: Asked, { pipeline, job, since }: HolderOf<"pipeline">): Promise<string> {

@@ -90,6 +90,8 @@ type UsageStores = Pick<
   | "forks"
   | "space"
   | "generations"
+  | "pins"
+  | "roots"
 >;
 
 /** The rows of a generation, by who has them. */
@@ -128,7 +130,9 @@ export async function branchUsage(
       .flatMap(({ sums }) => [...sums])
       .reduce((sum, [owner, each]) => (isOf(owner) ? plus(sum, each) : sum), NONE);
   const [condemned = NONE] = ledger.sql.query<Amount>(CONDEMNED, []);
-  const isGone = !live && condemned.count === 0 && all.every(({ sums }) => sums.size === 0);
+  const pins = await pinsOf(ledger, turn);
+  const isGone =
+    !live && condemned.count === 0 && pins.length === 0 && all.every(({ sums }) => sums.size === 0);
   if (isGone) return { ok: false, reason: "no-such-branch" };
   const holders = all.flatMap((one) => [...holdersOf(ledger, { ...one, now: now() })]);
   return {
@@ -144,8 +148,28 @@ export async function branchUsage(
         (most, one) => (most && most.count >= one.count ? most : one),
         null,
       ),
+      pins,
     },
   };
+}
+
+/** What is pinned for each fork, added up in slices. */
+async function pinsOf(
+  { pins, roots }: Pick<Ledger, "pins" | "roots">,
+  turn: BranchContext["turn"],
+): Promise<(Amount & { bucket: string })[]> {
+  const sums = new Map<string, Amount>();
+  let after = { fork: "", digest: "", size: 0 };
+  for (;;) {
+    const some = pins.all({ after, limit: ROWS });
+    for (const { fork, size } of some)
+      sums.set(fork, plus(sums.get(fork) ?? NONE, { count: 1, bytes: size }));
+    const last = some.at(-1);
+    if (!last || some.length < ROWS) break;
+    after = last;
+    await turn();
+  }
+  return [...sums].map(([fork, amount]) => ({ ...amount, bucket: roots.find(fork)?.bucket ?? "" }));
 }
 
 async function counted(

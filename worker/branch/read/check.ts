@@ -87,6 +87,13 @@ export class CheckCalls {
     }
   }
 
+  /** The buckets of forks that a content is pinned for. */
+  pinnedFor(content: RequestOf<"pinnedFor">): string[] {
+    const { ledger } = this.#context;
+    if (!ledger.exists) return [];
+    return ledger.pins.forksOf(content).flatMap((fork) => ledger.roots.find(fork)?.bucket ?? []);
+  }
+
   #last(): number {
     const { sql } = this.#context.ledger;
     return sql.first<{ row: number | null }>`SELECT max(rowid) AS row FROM contents`?.row ?? 0;
