@@ -182,6 +182,7 @@ describe("bytes that a fork has of its parent", () => {
       sql.exec("DELETE FROM files WHERE path = 'copy/0' OR path = 'copy/1'");
       sql.exec("UPDATE contents SET refs = 0 WHERE lent = 1");
     };
+    await atRest(branch, parent);
     await runInDurableObject(branch, (_, { storage: { sql } }) => left(sql));
     await restarted(branch);
     const refused = await runInDurableObject(branch, (object: BranchApi) =>
