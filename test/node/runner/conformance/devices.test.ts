@@ -166,20 +166,20 @@ for (const subject of (await findSubjects()).filter(({ kind }) => kind === "proc
       }
     });
 
-    test.skipIf(subject.absent || !existsSync("/dev/net"))(
-      `${name}: a folder of devices that is asked for is seen whole`,
-      REST,
-      async () => {
-        const executor = await subject.open(await bench.newFolder("node"), { devices: ["net"] });
+    // Most machines have one of them.
+    const folder = ["net", "cpu", "input", "mapper"].find((one) => existsSync(`/dev/${one}`));
+    if (folder !== undefined) {
+      needs(`${name}: a folder of devices that is asked for is seen whole`, REST, async () => {
+        const executor = await subject.open(await bench.newFolder("node"), { devices: [folder] });
         const dir = await bench.newFolder("worker");
         const { signal } = new AbortController();
         const sandbox = await executor.prepare({ dir, image: "", pipeline: "p", pullSecrets: [], signal });
-        const run = await sandbox.run(bench.command(["ls", "-A", "/dev/net"]));
-        expect(run.log.trimEnd().split("\n")).toEqual((await readdir("/dev/net")).sort());
+        const run = await sandbox.run(bench.command(["ls", "-A", `/dev/${folder}`]));
+        expect(run.log.trimEnd().split("\n")).toEqual((await readdir(`/dev/${folder}`)).sort());
         await sandbox.close();
         await executor.close();
-      },
-    );
+      });
+    }
 
     needs(`${name}: a command inherits no open file of the runner, by whatever number`, async () => {
       const dir = await realpath(await mkdtemp(join(tmpdir(), "sluice leaks ")));
