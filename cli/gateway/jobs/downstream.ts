@@ -151,8 +151,11 @@ async function endedPage(
 ): Promise<Downstream> {
   const path = `${commitsPath(wait)}/${encodePath(wait.commit)}/downstream`;
   const seen = new Map<string, Promise<void>>();
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)) {
-    const seconds = Math.min(WAIT_SECONDS, Math.max(0, (deadline - Date.now()) / 1000));
+  let most = 0;
+  // The first look is short: it says how many there are.
+  for (let pauseMs = FIRST_PAUSE_MS, longest = 0; ; pauseMs = Math.min(2 * pauseMs, LAST_PAUSE_MS)) {
+    const seconds = Math.min(longest, Math.max(0, (deadline - Date.now()) / 1000));
+    longest = WAIT_SECONDS;
     const query = { after: String(after), wait: String(seconds) };
     const ask = () => client.call(Downstream, { method: "GET", path, query });
     const page = await patiently(ask, { lost: wait.lost, deadline }).catch((error: unknown) => {
@@ -167,17 +170,24 @@ async function endedPage(
       end.catch(() => {});
       seen.set(job, end);
     }
+    const count = countOf(page);
+    most = Math.max(most, count);
     wait.onUnseen?.(page.unseen.running + page.named.filter(isAtIt).length);
     if (page.ended) {
       await Promise.all(seen.values());
       for (const { pipeline, state, reason } of [...page.named, ...page.seen]) {
         if (state === "none" || state === "unknown") wait.onSkipped(pipeline, reason ?? "it says no more");
       }
-      return page;
+      // Of one that was deleted meanwhile nobody tells how it ended.
+      return { ...page, unseen: { ...page.unseen, unknown: page.unseen.unknown + most - count } };
     }
     if (Date.now() >= deadline) throw timeIsUp(`${openText(page)} after ${wait.timeoutSeconds} s`);
     await pause(pauseMs);
   }
+}
+
+function countOf({ named, unseen }: Downstream): number {
+  return Object.values(unseen).reduce((sum, count) => sum + count, named.length);
 }
 
 function isAtIt({ state }: { readonly state: FateState }): boolean {

@@ -15,6 +15,7 @@ import { FakeRunner } from "../../support/fake-runner.ts";
 import type { Door } from "../../support/keys.ts";
 import { type Started, start } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
+import { onTerminal } from "../../support/terminal.ts";
 
 let server: DevServer;
 let s3: S3;
@@ -161,5 +162,26 @@ describe("sluice commit wait with a key for some repos", () => {
     const begun = waiting(key, "given");
     await sluiceOk(server, "pipeline", "stop", "ends");
     expect((await begun.ended).code).toBe(5);
+  });
+
+  test("shows how many are at it, and passes over none that is deleted meanwhile", async () => {
+    for (const repo of ["short", "lived"]) await s3.createBucket(`master.${repo}`);
+    await pipeline("goes", ["short", "lived"]);
+    for (const repo of ["lived", "short"]) await s3.put(`master.${repo}`, "a", "a");
+    await eventually("it has a job", async () =>
+      (await control.jobs("goes")).length > 0 ? true : undefined,
+    );
+    const key = await doorOf("--level", "read", "--repo", "short");
+    const env = sluiceEnv({ ...server, ...key });
+    const terminal = onTerminal(sluiceCommand(["commit", "wait", "short"]), { env, cwd: ROOT });
+    await terminal.shows("1 pipeline that this key may not see: running");
+    await sluiceOk(server, "pipeline", "delete", "goes");
+    const code = await terminal.ended;
+    // Its job was killed, which the last look saw or came too late for.
+    const says = code === 5 ? "1 stopped" : "what became of it is not known any more";
+    expect({ code, said: terminal.screen() }).toEqual({
+      code: expect.toBeOneOf([0, 5]),
+      said: expect.stringContaining(`1 pipeline that this key may not see: ${says}`),
+    });
   });
 });
