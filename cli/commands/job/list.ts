@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { type Command, Option } from "commander";
-import { type Job, JobPage, JobState } from "../../../protocol/pipelines.ts";
-import type { Client } from "../../gateway/client.ts";
+import { type Job, JobPage, JobState, Pipeline } from "../../../protocol/pipelines.ts";
+import { type Client, encodePath } from "../../gateway/client.ts";
 import { parseCommitAddress } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { patiently } from "../../gateway/patience.ts";
@@ -65,6 +65,7 @@ export function addJobList(group: Command): void {
         const { all, limit = all ? SIZES.most : SIZES.byDefault } = options;
         if (options.watch) return await watch(client, { options: { ...options, limit }, commit });
         const page = await jobsOf(client, { options, commit });
+        if (page.jobs.length === 0) await mustExist(client, options);
         if (options.json) return printJson(page);
         printTable(rowsOf(page.jobs));
         if (page.next !== null) printNote(moreText(options, page.next));
@@ -78,6 +79,12 @@ export function addJobList(group: Command): void {
     "sluice job list --commit master.images@01KAR…",
     "sluice job list --pipeline edges --watch",
   );
+}
+
+/** A pipeline without jobs is there; one that is misspelled has none either. Its jobs outlast a deleted one. */
+async function mustExist(client: Client, { pipeline }: Options): Promise<void> {
+  if (pipeline === undefined) return;
+  await client.call(Pipeline, { method: "GET", path: `/pipelines/${encodePath(pipeline)}` });
 }
 
 async function commitOf(client: Client, { commit }: Options): Promise<string | undefined> {

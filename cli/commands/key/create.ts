@@ -1,9 +1,11 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { KeyCreated, KeyLevel, type KeyWish, MAX_KEY_DESCRIPTION } from "../../../protocol/keys.ts";
+import { RepoList } from "../../../protocol/repos.ts";
+import type { Client } from "../../gateway/client.ts";
 import { clientVariables, exportLines } from "../../gateway/connection/client-variables.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
-import { printJson, printLine, showRepos } from "../../output/output.ts";
+import { printJson, printLine, printNote, showRepos } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
   readonly level?: KeyLevel;
@@ -36,6 +38,8 @@ export function addKeyCreate(group: Command): void {
           ...(options.pipelines && { pipelines: true }),
           description: options.description ?? "",
         };
+        // Before there is a secret that a failure could lose.
+        await noteAbsent(client, wish.repos ?? []);
         const key = await client.call(KeyCreated, { method: "POST", path: "/keys", json: wish });
         if (options.json) return printJson(key);
         const variables = clientVariables({
@@ -56,6 +60,16 @@ export function addKeyCreate(group: Command): void {
     "sluice key create --level admin --repo images --repo edges --pipelines",
     "sluice key create --level runner --description 'runners' --json",
   );
+}
+
+/** A key may be made before its repo is. More often the name is misspelled. */
+async function noteAbsent(client: Client, wanted: readonly string[]): Promise<void> {
+  if (wanted.length === 0) return;
+  const { repos } = await client.call(RepoList, { method: "GET", path: "/repos" });
+  const known = new Set(repos.map(({ name }) => name));
+  for (const repo of wanted.filter((name) => !known.has(name))) {
+    printNote(`Warning: there is no repo ${repo}: the key works in it once it is made`);
+  }
 }
 
 function collectNames(value: string, before: readonly string[] = []): string[] {

@@ -5,7 +5,7 @@ import { atCommit } from "../../gateway/ids/at-commit.ts";
 import { type ListRequest, listBuckets, listPages } from "../../gateway/objects.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
-import { UsageError } from "../../output/failure.ts";
+import { CliError, UsageError } from "../../output/failure.ts";
 import { printJson, printLine, showSize, showTime } from "../../output/output.ts";
 
 interface Options extends ClientOptions {
@@ -63,13 +63,17 @@ async function buckets(client: Client, { json }: Options): Promise<void> {
 async function files(client: Client, { bucket, path }: Address, options: Options): Promise<void> {
   const literal: ListRequest = { bucket, prefix: path, ...(options.recursive ? {} : { delimiter: "/" }) };
   const found = await printed(client, literal, { ...options, matches: /^/ });
-  if (found) return;
+  // An empty bucket is there.
+  if (found || path === "") return;
   const { hasWildcard, literalPrefix, wildcard } = await import("../../files/copy/wildcard.ts");
-  if (!hasWildcard(path)) return;
-  await printed(client, { bucket, prefix: literalPrefix(path) }, { ...options, matches: wildcard(path) });
+  const isPattern = hasWildcard(path);
+  const matching = { bucket, prefix: literalPrefix(path) };
+  if (isPattern && (await printed(client, matching, { ...options, matches: wildcard(path) }))) return;
+  const why = isPattern ? "no file matches it" : "there is no such file, and none below it";
+  throw new CliError(`s3://${bucket}/${path}: ${why}`, { code: "NoSuchKey" });
 }
 
-/** Prints the files that match, and returns whether there was anything. */
+/** Prints the files that match, and returns whether there were any. */
 async function printed(
   client: Client,
   request: ListRequest,
@@ -78,13 +82,14 @@ async function printed(
   const size = (bytes: number): string => (human ? showSize(bytes) : String(bytes)).padStart(13);
   let found = false;
   for await (const page of listPages(client, request)) {
-    found ||= page.prefixes.length + page.files.length > 0;
     for (const prefix of page.prefixes) {
+      found = true;
       if (json) printJson({ prefix });
       else printLine(`${" ".repeat(TIME_CHARACTERS)}  ${"dir".padStart(13)}  ${prefix}`);
     }
     for (const file of page.files) {
       if (!matches.test(file.path)) continue;
+      found = true;
       if (json) printJson(file);
       else printLine(`${showTime(Date.parse(file.modifiedAt))}  ${size(file.size)}  ${file.path}`);
     }

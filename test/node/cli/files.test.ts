@@ -124,7 +124,23 @@ describe("sluice ls", () => {
     expect(await listed("*.csv")).toEqual(["a.csv", "b.csv"]);
     expect(await listed("**/*.csv")).toEqual(["a.csv", "b.csv", "x/d.csv"]);
     expect(await listed("[a]")).toEqual(["[a]"]);
-    expect(await listed("*.parquet")).toEqual([]);
+    const none = await cli("ls", "s3://master.patterns/*.parquet");
+    expect({ code: none.code, stderr: none.stderr }).toEqual({
+      code: 7,
+      stderr: "error: s3://master.patterns/*.parquet: no file matches it\n",
+    });
+  });
+
+  test("of a file that is not there ends with 7, and of an empty bucket lists nothing", REST, async () => {
+    for (const path of ["a.tx", "dir/none", "none/"]) {
+      const { code, stderr } = await cli("ls", `s3://master.listed/${path}x`);
+      expect({ code, stderr }).toEqual({
+        code: 7,
+        stderr: `error: s3://master.listed/${path}x: there is no such file, and none below it\n`,
+      });
+    }
+    await s3.createBucket("master.hollow");
+    expect(await ok("ls", "s3://master.hollow")).toBe("");
   });
 
   test("of a bucket that is not there ends with 1", REST, async () => {

@@ -116,6 +116,9 @@ describe("a job on the command line", () => {
     expect(await ok("job", "stop", id)).toBe(`stopped ${id} of kill\n`);
     expect(Job.parse(await okJson("job", "stop", id))).toMatchObject({ state: "killed" });
     expect(await ok("job", "list", "--pipeline", "kill")).toMatch(/ killed .* it was stopped$/m);
+    expect(await ok("job", "list", "--pipeline", "kill", "--state", "running")).not.toContain("killed");
+    const misspelled = await cli("job", "list", "--pipeline", "kilt");
+    expect(misspelled).toMatchObject({ code: 7, stderr: expect.stringContaining("did you mean 'kill'?") });
     expect((await cli("job", "stop", "01AAAAAAAAAAAAAAAAAAAAAAAA")).code).toBe(7);
   });
 

@@ -25,7 +25,9 @@ function ok(...args: string[]): Promise<string> {
 }
 
 async function create(...args: string[]): Promise<KeyCreated> {
-  return KeyCreated.parse(parseCliJson(await ok("key", "create", ...args, "--json")));
+  const { code, stdout, stderr } = await sluice(server, "key", "create", ...args, "--json");
+  expect(code, stderr).toBe(0);
+  return KeyCreated.parse(parseCliJson(stdout.toString()));
 }
 
 function doorOf({ id, secret }: KeyCreated): Door {
@@ -39,6 +41,18 @@ async function outcome(door: Door, method: string, target: string, body?: string
 }
 
 describe("sluice key create", () => {
+  test("warns of a repo that is not there, and makes the key for the day that it is", async () => {
+    const args = ["key", "create", "--repo", "images", "--repo", "imagse", "--json"];
+    const { code, stdout, stderr } = await sluice(server, ...args);
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: "Warning: there is no repo imagse: the key works in it once it is made\n",
+    });
+    const { id, repos } = KeyCreated.parse(parseCliJson(stdout.toString()));
+    expect(repos).toEqual(["images", "imagse"]);
+    await ok("key", "delete", id);
+  });
+
   test("makes a key that works in its repo, and nowhere else, until it is deleted", async () => {
     const key = await create("--level", "write", "--repo", "images", "--description", "camera");
     expect(key).toMatchObject({ level: "write", repos: ["images"], description: "camera" });
