@@ -1,6 +1,6 @@
 // @module-tag rest
 import { randomBytes } from "node:crypto";
-import { readFileSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { readFileSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { KeyCreated, KeysImported } from "../../../protocol/keys.ts";
@@ -8,7 +8,6 @@ import { parseCliJson } from "../../support/cli-json.ts";
 import { Control } from "../../support/control.ts";
 import {
   type DevServer,
-  ROOT,
   sluice,
   sluiceCommand,
   sluiceEnv,
@@ -16,7 +15,6 @@ import {
   startDevServer,
 } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
-import { doorVariables } from "../../support/keys.ts";
 import { mustRun, start } from "../../support/processes.ts";
 import { startRelay } from "../../support/relay.ts";
 import { S3 } from "../../support/s3.ts";
@@ -320,46 +318,3 @@ describe("an export of access keys", () => {
     expect(there.stderr).toContain("file already exists");
   });
 });
-
-test("the restore drill of docs/durability.md brings back what was backed up: a lost D1, then a lost folder", async () => {
-  const drill = scratchFolder();
-  symlinkSync(server.data, join(drill, ".sluice"));
-  const env = { ...doorVariables(server), HOME: drill };
-  const command = `sluice() { ${sluiceCommand([]).join(" ")} "$@"; }`;
-  const type = (lines: string): Promise<string> =>
-    mustRun(["bash", "-euo", "pipefail", "-c", `${command}\n${lines}`], { env, cwd: drill });
-  const blocks = commandsUnder("## The drill");
-  const [setUp = "", backUp = "", loseD1 = "", rebuild = "", loseAll = "", restore = "", compare = ""] =
-    blocks;
-  expect(blocks).toHaveLength(7);
-  await type(setUp);
-  await type(backUp);
-
-  await server.kill9();
-  await type(loseD1);
-  await server.restart();
-  // Reads and writes go on without the catalogue; lists come back with it.
-  expect(await s3.buckets()).toEqual([]);
-  expect(String(await s3.get("master.drill", "a.txt"))).toBe("second\n");
-  await s3.put("fork.photos", "meanwhile", "written without a catalogue");
-  expect(String(await s3.get("fork.photos", "meanwhile"))).toBe("written without a catalogue");
-  expect(await type(rebuild)).toMatch(/the catalogue knows of \d+ branches/);
-  expect(await s3.buckets()).toContain("master.drill");
-  expect(await s3.buckets()).toContain("fork.photos");
-  await type(compare);
-
-  await server.kill9();
-  await type(loseAll);
-  await server.restart();
-  expect((await s3.ask("HEAD", "/master.drill")).status).toBe(404);
-  await type(restore);
-  await type(compare);
-  rmSync(drill, { recursive: true, force: true });
-}, 180_000);
-
-/** The shell blocks of a section of the page. */
-function commandsUnder(heading: string): string[] {
-  const page = readFileSync(join(ROOT, "docs/durability.md"), "utf8");
-  const section = page.split(/^(?=## )/m).find((part) => part.startsWith(`${heading}\n`)) ?? "";
-  return [...section.matchAll(/^```sh .*\n([\s\S]*?)^```$/gm)].map((match) => match[1] ?? "");
-}
