@@ -8,9 +8,13 @@ import {
   type Listed,
   type ListedBucket,
   type ListedFile,
+  type ListedVersion,
+  type ListedVersions,
   parseBuckets,
   parseListing,
   parseS3Error,
+  parseVersions,
+  type VersionMarker,
 } from "./answers.ts";
 import { type Answer, type Client, encodePath, GatewayError } from "./client.ts";
 
@@ -74,6 +78,60 @@ export async function* listPages(client: Client, request: ListRequest): AsyncGen
     yield page;
     token = page.next;
   } while (token !== undefined);
+}
+
+/** Every page of the versions that a branch keeps, deletions too: by path, the newest of a path first. Checked as listings are. */
+async function* versionPages(
+  client: Client,
+  { bucket, prefix, delimiter }: ListRequest,
+): AsyncGenerator<ListedVersions> {
+  let marker: VersionMarker | undefined;
+  do {
+    const answer = await client.send({
+      method: "GET",
+      path: `/${bucket}`,
+      query: {
+        versions: "",
+        prefix,
+        delimiter,
+        "key-marker": marker?.path,
+        "version-id-marker": marker?.version,
+      },
+    });
+    const text = await answer.body.text();
+    client.mustBeNoPage(text);
+    const page = await parseVersions(text);
+    for (const path of [...page.versions.map(({ path }) => path), ...page.prefixes])
+      checkListed(path, prefix);
+    yield page;
+    marker = page.next;
+  } while (marker !== undefined);
+}
+
+/** The versions of a file and of all that is below it, as of a folder; of the whole branch if the path is empty. */
+export async function* versionsUnder(
+  client: Client,
+  { bucket, path }: Pick<Address, "bucket" | "path">,
+): AsyncGenerator<ListedVersion> {
+  if (path !== "" && !path.endsWith("/")) {
+    yield* versionsOf(client, { bucket, path });
+  }
+  for await (const page of versionPages(client, { bucket, prefix: directoryPrefix(path) })) {
+    yield* page.versions;
+  }
+}
+
+/** Those of one path, which come before all others that begin with it. */
+async function* versionsOf(
+  client: Client,
+  { bucket, path }: Pick<Address, "bucket" | "path">,
+): AsyncGenerator<ListedVersion> {
+  for await (const page of versionPages(client, { bucket, prefix: path })) {
+    for (const version of page.versions) {
+      if (version.path !== path) return;
+      yield version;
+    }
+  }
 }
 
 /** Every file and empty directory under a prefix; those in between have no entries of their own. */

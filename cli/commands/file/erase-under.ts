@@ -1,0 +1,180 @@
+import { createInterface } from "node:readline/promises";
+import { type ByteHolder, FileErased } from "../../../protocol/files.ts";
+import { type Address, showAddress } from "../../gateway/address.ts";
+import type { ListedVersion } from "../../gateway/answers.ts";
+import { type Client, encodePath, GatewayError } from "../../gateway/client.ts";
+import { directoryPrefix, versionsUnder } from "../../gateway/objects.ts";
+import { type ClientOptions, type NoteOptions, saidOf } from "../../options.ts";
+import { CliError, UsageError } from "../../output/failure.ts";
+import { count, printJson, printLine, printNote, shellWord } from "../../output/output.ts";
+import { printVersion } from "../objects/show-version.ts";
+import { type ErasedSum, joinedSums, printErased, sumOfErased } from "./show-erased.ts";
+import { VersionSpool } from "./version-spool.ts";
+
+/**
+ * Erasing all that is under a path. The versions are listed once, into a file without a name. That list is shown and agreed to,
+ * and by its ids alone is erased: what is written meanwhile is in nobody's list, stays, and is named at the end. If the
+ * command is stopped, the next one lists what is left and asks again.
+ */
+
+interface Options extends ClientOptions, NoteOptions {
+  readonly forks?: true;
+  readonly dryRun?: true;
+  readonly yes?: true;
+}
+
+/** Refuses a command that nobody could be asked about, before anything is listed. */
+export function mustBeAgreed(address: Address, { dryRun, yes, json }: Options): void {
+  if (dryRun || yes || (!json && isTerminal())) return;
+  const command = `sluice file erase -r ${shellWord(showAddress(address, address.path))} --all-versions`;
+  const why = json ? "with --json nobody is asked" : "nobody can be asked without a terminal";
+  throw new UsageError(`${why}: '${command} --dry-run' shows what would go, and with --yes it goes`);
+}
+
+function isTerminal(): boolean {
+  return process.stdin.isTTY && process.stderr.isTTY;
+}
+
+/** Lists, asks, erases, and tells of what came meanwhile. */
+export async function eraseUnder(client: Client, address: Address, options: Options): Promise<void> {
+  const spool = await VersionSpool.open();
+  try {
+    for await (const version of versionsUnder(client, address)) await spool.add(version);
+    if (spool.versions === 0) {
+      throw new CliError(`no version of any file is at ${showAddress(address, address.path)}, or below it`, {
+        code: "NotFound",
+      });
+    }
+    if (options.dryRun || !options.yes) await show(spool, options);
+    if (options.dryRun) return;
+    if (!options.yes) await ask(spool, options);
+    await eraseListed(client, { address, spool, options });
+    await tellMeanwhile(client, { address, options });
+  } finally {
+    await spool.close();
+  }
+}
+
+async function show(spool: VersionSpool, options: Options): Promise<void> {
+  for await (const version of spool.read()) printVersion(version, options);
+  if (options.dryRun && !options.json) printNote(`${sumOf(spool)} would go`);
+}
+
+function sumOf({ versions, files }: VersionSpool): string {
+  return `${count(versions, "version")} of ${count(files, "file")}`;
+}
+
+async function ask(spool: VersionSpool, { forks }: Options): Promise<void> {
+  const copies = forks ? ", and their copies in branches that were made from this one," : "";
+  const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: false });
+  // The end of the input is no yes.
+  const ended = new Promise<string>((resolve) => void lines.once("close", () => resolve("")));
+  try {
+    const answer = await Promise.race([
+      lines.question(`erase ${sumOf(spool)}${copies} for good? [y/N] `),
+      ended,
+    ]);
+    if (/^y(es)?$/i.test(answer.trim())) return;
+  } finally {
+    lines.close();
+  }
+  throw new CliError("nothing was erased", { code: "NotAgreed" });
+}
+
+interface Erasure {
+  readonly address: Address;
+  readonly spool: VersionSpool;
+  readonly options: Options;
+}
+
+async function eraseListed(client: Client, { address, spool, options }: Erasure): Promise<void> {
+  let erased = 0;
+  try {
+    let told: ErasedSum | undefined;
+    for await (const version of newestLast(spool.read())) {
+      const answer = await eraseVersion(client, { address, version, options });
+      if (answer === undefined) continue;
+      erased += answer.erased.length;
+      const stays = answer.stays.filter((holder) => !goesToo(holder, { address, spool }));
+      if (options.json) {
+        printJson({ ...answer, stays });
+        continue;
+      }
+      const sum = sumOfErased({ ...answer, stays });
+      if (told && told.path !== sum.path) printErased(address, told);
+      told = told?.path === sum.path ? joinedSums(told, sum) : sum;
+    }
+    if (told) printErased(address, told);
+  } catch (error) {
+    if (!options.json) {
+      printNote(`erased ${erased} of ${count(spool.versions, "version")}: the same command goes on`);
+    }
+    throw error;
+  }
+  if (options.json) return;
+  const gone = spool.versions - erased;
+  printLine(
+    `erased ${count(erased, "version")} in all${gone > 0 ? `; ${gone} had gone already, by somebody else` : ""}`,
+  );
+}
+
+/** The newest version of a path goes last, so that HEAD goes back once, to nothing. */
+async function* newestLast(versions: AsyncIterable<ListedVersion>): AsyncGenerator<ListedVersion> {
+  let newest: ListedVersion | undefined;
+  for await (const version of versions) {
+    if (newest && newest.path !== version.path) {
+      yield newest;
+      newest = undefined;
+    }
+    if (version.current) newest = version;
+    else yield version;
+  }
+  if (newest) yield newest;
+}
+
+/** Returns undefined if somebody else erased it meanwhile, or an answer got lost and this is the second try. */
+async function eraseVersion(
+  client: Client,
+  { address, version, options }: { address: Address; version: ListedVersion; options: Options },
+): Promise<FileErased | undefined> {
+  const { repo, branch } = address;
+  const path = `/repos/${encodePath(repo)}/branches/${encodePath(branch)}/erasures`;
+  const json = {
+    path: version.path,
+    version: version.version,
+    ...(options.forks && { forks: true }),
+    ...saidOf(options),
+  };
+  try {
+    return await client.call(FileErased, { method: "POST", path, json, repeatable: true });
+  } catch (error) {
+    if (error instanceof GatewayError && error.code === "NoSuchCommit") return undefined;
+    throw error;
+  }
+}
+
+/** Whether something that has the same bytes is in the list itself. */
+function goesToo(
+  { kind, bucket, path, id }: ByteHolder,
+  { address, spool }: Pick<Erasure, "address" | "spool">,
+): boolean {
+  if (kind !== "version" || bucket !== address.bucket || path === null || id === null) return false;
+  const isUnder = path === address.path || path.startsWith(directoryPrefix(address.path));
+  return isUnder && spool.has(id);
+}
+
+/** All of the list is gone: whatever is there now was written since. */
+async function tellMeanwhile(
+  client: Client,
+  { address, options }: { address: Address; options: Options },
+): Promise<void> {
+  let any = false;
+  for await (const version of versionsUnder(client, address)) {
+    if (options.json) printJson({ writtenMeanwhile: version });
+    else {
+      if (!any) printLine("written meanwhile, and still there");
+      printVersion(version, options);
+    }
+    any = true;
+  }
+}
