@@ -81,7 +81,7 @@ export async function* listPages(client: Client, request: ListRequest): AsyncGen
 }
 
 /** Every page of the versions that a branch keeps, deletions too: by path, the newest of a path first. Checked as listings are. */
-async function* versionPages(
+export async function* versionPages(
   client: Client,
   { bucket, prefix, delimiter }: ListRequest,
 ): AsyncGenerator<ListedVersions> {

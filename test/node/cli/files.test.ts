@@ -143,6 +143,59 @@ describe("sluice ls", () => {
     expect(await ok("ls", "s3://master.hollow")).toBe("");
   });
 
+  test("--all-versions shows what was deleted, too, and which version is current", REST, async () => {
+    await s3.createBucket("master.versions");
+    for (const [path, text] of [
+      ["a.csv", "1"],
+      ["a.csv", "22"],
+      ["x/gone.csv", "333"],
+    ] as const) {
+      await s3.put("master.versions", path, text);
+    }
+    const written = await s3.headCommit("master.versions");
+    await s3.delete("master.versions", "x/gone.csv");
+    const deleted = await s3.headCommit("master.versions");
+    const versions = async (...args: string[]) =>
+      (await ok("ls", "--all-versions", ...args, "--json"))
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+    const gone = [
+      { path: "x/gone.csv", version: deleted, kind: "deletion", current: true },
+      { path: "x/gone.csv", version: written, kind: "version", current: false, size: 3 },
+    ];
+    const all = await versions("-r", "s3://master.versions");
+    expect(all).toMatchObject([
+      { path: "a.csv", size: 2, current: true },
+      { size: 1, current: false },
+      ...gone,
+    ]);
+    expect(all[2].modifiedAt).toMatch(/^\d{4}-\d\d-\d\dT/);
+    expect(await versions("s3://master.versions")).toMatchObject([
+      { prefix: "x/" },
+      { size: 2 },
+      { size: 1 },
+    ]);
+    expect(await versions("s3://master.versions/**/g*.csv")).toMatchObject(gone);
+    expect(await versions("s3://master.versions/x/gone.csv")).toMatchObject(gone);
+    const [line] = (await ok("ls", "--all-versions", "s3://master.versions/x/")).split("\n");
+    expect(line?.slice(26)).toBe(`        deleted  ${deleted}  current  x/gone.csv`);
+    await absent("ls", "--all-versions", "s3://master.versions/never");
+    await refusedWith(2, "ls", "--all-versions");
+    await refusedWith(2, "ls", "--all-versions", "--commit", written, "s3://master.versions");
+  });
+
+  test("--all-versions shows as many versions as there are, page by page, in their order", REST, async () => {
+    const names = Array.from({ length: 1100 }, (_, index) => `f${String(index).padStart(4, "0")}`);
+    const folder = folderOf(Object.fromEntries(names.map((name) => [name, name])));
+    await ok("cp", "-r", "--create", folder, "s3://master.paged");
+    await ok("rm", "-r", "s3://master.paged/");
+    const rows = (await ok("ls", "-r", "--all-versions", "s3://master.paged")).trimEnd().split("\n");
+    expect(rows.map((row) => `${row.includes("deleted")} ${row.split(" ").at(-1)}`)).toEqual(
+      names.flatMap((name) => [`true ${name}`, `false ${name}`]),
+    );
+  });
+
   test("of a bucket that is not there ends with 1", REST, async () => {
     await absent("ls", "s3://master.nowhere");
   });
