@@ -2,7 +2,7 @@ import { type Commit, CommitPage } from "../../protocol/commits.ts";
 import { bucketName, CommitName } from "../../protocol/names.ts";
 import { CliError, UsageError } from "../output/failure.ts";
 import { showTime } from "../output/output.ts";
-import { type Address, isAddress, parseAddress, viewText } from "./address.ts";
+import { type Address, isAddress, parseAddress, parseBucketAddress, viewText } from "./address.ts";
 import { type Client, encodePath } from "./client.ts";
 
 /** Reads the address of a branch, or of a file in it, with or without `s3://`. */
@@ -35,6 +35,13 @@ export function parseCommitAddress(text: string): CommitAddress {
     throw new UsageError(`what is behind '@' in '${text}' must be the id of a commit, or a tag`);
   }
   return { ...parseBranch(text.slice(0, at)), commit: commit.data };
+}
+
+/** Reads `<branch>.<repo>[@<commit or tag>]`, or the bucket of a commit or a tag, with or without `s3://`. */
+export function parseCommitBucket(text: string): CommitAddress {
+  if (text.includes("@")) return parseCommitAddress(text);
+  const { view, ...address } = parseBucketAddress(text);
+  return view === undefined ? address : { ...address, bucket: bucketName(address), commit: view };
 }
 
 /** Reads `<branch>.<repo>[@<commit or tag>][/<path>]`, with or without `s3://`. */

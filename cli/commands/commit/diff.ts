@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { DiffPage, MAX_LIST_CHANGES, type PathChange } from "../../../protocol/commits.ts";
-import type { ViewAddress } from "../../../protocol/names.ts";
+import { bucketName, type ViewAddress } from "../../../protocol/names.ts";
 import { type Address, openCommitIn } from "../../gateway/address.ts";
-import { type Client, encodePath } from "../../gateway/client.ts";
-import { commitsPath, headCommit, isSaid, noteLines, parseCommitAddress } from "../../gateway/commits.ts";
+import { type Client, encodePath, GatewayError } from "../../gateway/client.ts";
+import { commitsPath, headCommit, isSaid, noteLines, parseCommitBucket } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
-import { diffOpenCommit } from "../../gateway/open-commits.ts";
+import { diffOpenCommit, inspectOpenCommit } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { moreText, type PageOptions, wantedOf, withClientOptions, withPages } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
@@ -22,20 +22,23 @@ export function addCommitDiff(group: Command): void {
     )
     .argument(
       "<bucket>",
-      "<branch>.<repo>[@<commit or tag>], or the bucket of an open commit; with or without s3://",
+      "<branch>.<repo>[@<commit or tag>], or the bucket of a commit, a tag or an open commit; with or without s3://",
     )
-    .argument("[from]", "the one commit; by default the parent of the other")
-    .argument("[to]", "the other commit, if none is behind @; by default the newest one")
+    .argument(
+      "[from]",
+      "the one commit; by default the parent of the other. If it is a bucket or has an @, it is the later one, and the first word the one before",
+    )
+    .argument("[to]", "the other commit, if the bucket names none; by default the newest one")
     .action((text: string, from: string | undefined, to: string | undefined, options: PageOptions) => {
-      const open = openCommitIn(text);
-      if (open) return diffOpen(open, { others: [from, to], options });
-      const { commit, ...address } = parseCommitAddress(text);
-      if (commit !== undefined && to !== undefined) {
-        throw new UsageError("name the newer commit once: behind '@', or as the third word");
-      }
-      return withClient(options, (client) =>
-        diffCommits(client, { address, from, to: commit ?? to, options }),
-      );
+      const named = namedCommits(text, { from, to });
+      return withClient(options, async (client) => {
+        const isOne = named.before === undefined;
+        for (const open of named.maybeOpen) {
+          if (isOne && (await diffOpen(client, open, options))) return;
+          if (!isOne) await mustBeCommit(client, open);
+        }
+        await diffCommits(client, named, options);
+      });
     });
   withPages(command, SIZES, { of: "path", place: "path" });
   withClientOptions(
@@ -43,21 +46,64 @@ export function addCommitDiff(group: Command): void {
     "sluice commit diff master.images",
     "sluice commit diff master.images 01KAR… 01KAS…",
     "sluice commit diff master.images@v1",
+    "sluice commit diff images@v1 images@v2",
+    "sluice commit diff s3://v1.master.images s3://v2.master.images",
     "sluice commit diff s3://01kas….master.images",
     "sluice commit diff master.images 01KAR… --json | jq '.changes[].path'",
   );
 }
 
-interface TwoCommits {
+/** What a command line compares: commits of one branch as they were typed. */
+interface NamedCommits {
   readonly address: Address;
-  readonly from: string | undefined;
-  readonly to: string | undefined;
-  readonly options: PageOptions;
+  /** Undefined: the parent of the other. */
+  readonly before: CommitText | undefined;
+  readonly after: CommitText;
+  /** Buckets by an id, which may be of an open commit: only the gateway knows. */
+  readonly maybeOpen: readonly ViewAddress[];
 }
 
-async function diffCommits(client: Client, { address, from, to, options }: TwoCommits): Promise<void> {
-  const target = to ? await commitId(client, address, to) : await headCommit(client, address);
-  const before = from && (await commitId(client, address, from));
+/** A commit by its id or tag, or the newest one. */
+type CommitText = string | typeof NEWEST;
+const NEWEST = Symbol("the newest commit");
+
+function namedCommits(text: string, { from, to }: { from: string | undefined; to: string | undefined }) {
+  const one = parseCommitBucket(text);
+  const openOne = openCommitIn(text);
+  const { commit = NEWEST, ...address } = one;
+  if (from === undefined || !isPlace(from)) {
+    if (one.commit !== undefined && to !== undefined) {
+      throw new UsageError("name the newer commit once: behind '@', in the bucket, or as the third word");
+    }
+    const maybeOpen = openOne ? [openOne] : [];
+    return { address, before: from, after: to ?? commit, maybeOpen } satisfies NamedCommits;
+  }
+  if (to !== undefined) throw new UsageError(`'${text}' and '${from}' are two already: leave '${to}' out`);
+  const other = parseCommitBucket(from);
+  if (bucketName(other) !== bucketName(address)) {
+    throw new UsageError(
+      `'${text}' and '${from}' are of two branches, and commits are compared within one: name two of the same`,
+    );
+  }
+  const openOther = openCommitIn(from);
+  const maybeOpen = [openOne, openOther].filter((open) => open !== undefined);
+  return { address, before: commit, after: other.commit ?? NEWEST, maybeOpen } satisfies NamedCommits;
+}
+
+/** Neither tags nor ids have any of these characters. */
+function isPlace(text: string): boolean {
+  return /[.@/]/.test(text);
+}
+
+async function diffCommits(
+  client: Client,
+  { address, before: earlier, after }: NamedCommits,
+  options: PageOptions,
+): Promise<void> {
+  const idOf = (named: CommitText) =>
+    named === NEWEST ? headCommit(client, address) : commitId(client, address, named);
+  const target = await idOf(after);
+  const before = earlier && (await idOf(earlier));
   const path = `${commitsPath(address)}/${encodePath(target)}/diff`;
   const changes: PathChange[] = [];
   const wanted = wantedOf(options, SIZES);
@@ -75,21 +121,29 @@ async function diffCommits(client: Client, { address, from, to, options }: TwoCo
   if (page.next !== null) printNote(moreText(options, `'${page.next}'`));
 }
 
-/** What an open commit would change if it were finished now. */
-function diffOpen(
-  open: ViewAddress,
-  { others, options }: { others: readonly (string | undefined)[]; options: PageOptions },
-): Promise<void> {
-  if (others.some((commit) => commit !== undefined)) {
-    throw new UsageError("an open commit is compared with the newest commit of its branch: name no other");
-  }
-  return withClient(options, async (client) => {
-    const { after } = options;
-    const page = await diffOpenCommit(client, open, { limit: wantedOf(options, SIZES), after });
-    if (options.json) return printJson(page);
+/** Prints what an open commit would change if it were finished now, and returns false if it is none. */
+async function diffOpen(client: Client, open: ViewAddress, options: PageOptions): Promise<boolean> {
+  const { after } = options;
+  const asked = diffOpenCommit(client, open, { limit: wantedOf(options, SIZES), after });
+  const page = await asked.catch(undefinedIfNone);
+  if (page === undefined) return false;
+  if (options.json) printJson(page);
+  else {
     printTable([["CHANGE", "SIZE", "PATH"], ...page.changes.map(rowOf)]);
     if (page.next !== null) printNote(moreText(options, `'${page.next}'`));
-  });
+  }
+  return true;
+}
+
+async function mustBeCommit(client: Client, open: ViewAddress): Promise<void> {
+  const found = await inspectOpenCommit(client, open).catch(undefinedIfNone);
+  if (found === undefined) return;
+  throw new UsageError("an open commit is compared with the newest commit of its branch: name no other");
+}
+
+function undefinedIfNone(error: unknown): undefined {
+  if (error instanceof GatewayError && error.code === "NoSuchSession") return undefined;
+  throw error;
 }
 
 function rowOf({ change, before, after, path }: PathChange): string[] {

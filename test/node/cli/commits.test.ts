@@ -148,6 +148,42 @@ describe("sluice commit diff", () => {
     expect(await ok("commit", "diff", "master.diff", first ?? "", "--after", "a")).not.toContain(" a\n");
     expect((await cli("commit", "diff", "master.diff", "01ARZ3NDEKTSV4RRFFQ69G5FAV")).code).toBe(7);
   });
+
+  test("takes commits and tags as other commands do: as buckets, and behind an @", async () => {
+    const [first = "", second = ""] = await filled("master.places", ["a", "1"], ["a", "22"], ["b", "1"]);
+    await ok("tag", "create", "v1", `master.places@${first}`);
+    await ok("tag", "create", "v2", "master.places");
+    const both = ["changed  1 B -> 2 B  a", "added    1 B         b"];
+    const rows = async (...args: string[]) =>
+      (await ok("commit", "diff", ...args)).trimEnd().split("\n").slice(1);
+    for (const args of [
+      ["places@v1", "places@v2"],
+      ["s3://v1.master.places", "s3://v2.master.places"],
+      ["v1.master.places", "master.places"],
+      [`${first.toLowerCase()}.master.places`, "s3://places@v2"],
+      ["s3://v2.master.places", "v1"],
+    ]) {
+      expect(await rows(...args)).toEqual(both);
+    }
+    // One alone is compared with its parent.
+    for (const one of [`s3://${second.toLowerCase()}.master.places`, `places@${second}`]) {
+      expect(await rows(one)).toEqual(["changed  1 B -> 2 B  a"]);
+    }
+    expect(await rows("v2.master.places")).toEqual(["added   1 B   b"]);
+    const { bucket: open } = JSON.parse(await ok("commit", "start", "s3://places", "--json"));
+    await s3.put(open, "c", "1");
+    expect(await rows(open)).toEqual(["added   1 B   c"]);
+    for (const [args, said] of [
+      [["places@v1", open], "an open commit is compared with the newest"],
+      [["places@v1", "v2.master.other"], "are of two branches"],
+      [["places@v1", "places@v2", "v1"], "are two already: leave 'v1' out"],
+      [["v1.master.places", first, "v2"], "name the newer commit once"],
+    ] as const) {
+      const refused = await cli("commit", "diff", ...args);
+      expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining(said) });
+    }
+    expect((await cli("commit", "diff", "s3://01arz3ndektsv4rrffq69g5fav.master.places")).code).toBe(7);
+  });
 });
 
 describe("--message and --meta", () => {
