@@ -49,7 +49,10 @@ async function examine({ context, endpoint, ...flags }: Omit<DoctorOptions, "jso
       ...machineFindings({ platform, arch, release: release(), nodeVersion: version }),
       place.finding,
       ...executors,
-      await userNamespacesFinding({ uid, setting: kernelSetting }),
+      // Only commands as processes need them.
+      ...(taken === undefined || taken === "process"
+        ? [await userNamespacesFinding({ uid, setting: kernelSetting })]
+        : []),
       // Engines keep them themselves.
       ...(taken === "process" ? await limitFindings({ limits, node, agent }) : []),
       ...gateway,

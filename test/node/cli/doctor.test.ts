@@ -268,6 +268,29 @@ describe("sluice doctor", () => {
     expect(code).toBe(1);
   });
 
+  test("warns of no other way to run commands if an engine answers, as in a container with its socket", async () => {
+    const folder = scratchFolder();
+    const socket = join(folder, "docker.sock");
+    const engine = createServer(({ url = "" }, answer) => {
+      const said = url.endsWith("/version") ? { Version: "27.0", Components: [{ Name: "Engine" }] } : {};
+      answer.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify(said));
+    });
+    await new Promise<void>((resolve) => engine.listen(socket, resolve));
+    // No tool for processes is found, as where the kernel refuses them.
+    const env = { DOCKER_HOST: `unix://${socket}`, CONTAINER_HOST: "unix:///nowhere.sock", PATH: cwd };
+    const { code, states, text } = await doctor(server, { env });
+    await new Promise((resolve) => engine.close(resolve));
+    removeScratch(folder);
+    expect({ code, docker: states.docker, podman: states.podman, process: states.process }, text).toEqual({
+      code: 0,
+      docker: "ok",
+      podman: "ok",
+      process: "ok",
+    });
+    expect(states).not.toHaveProperty("namespaces");
+    expect(text).toContain("not needed, since docker runs commands");
+  });
+
   test("fails where the only executor that may be used is not there", REST, async () => {
     const env = { DOCKER_HOST: "unix:///nowhere.sock" };
     const { code, works, states } = await doctor(server, { args: ["--executor", "docker"], env });
