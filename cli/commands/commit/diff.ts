@@ -1,5 +1,6 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { DiffPage, MAX_LIST_CHANGES, type PathChange } from "../../../protocol/commits.ts";
+import { MAX_LIST_SESSIONS } from "../../../protocol/files.ts";
 import { bucketName, type ViewAddress } from "../../../protocol/names.ts";
 import { type Address, openCommitIn } from "../../gateway/address.ts";
 import { type Client, encodePath, GatewayError } from "../../gateway/client.ts";
@@ -10,6 +11,10 @@ import { withClient } from "../../gateway/with-client.ts";
 import { moreText, type PageOptions, wantedOf, withClientOptions, withPages } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { printJson, printNote, printTable, showSize } from "../../output/output.ts";
+
+interface Options extends PageOptions {
+  readonly stat?: true;
+}
 
 const SIZES = { byDefault: 1000, most: 1_000_000 };
 
@@ -29,7 +34,7 @@ export function addCommitDiff(group: Command): void {
       "the one commit; by default the parent of the other. If it is a bucket or has an @, it is the later one, and the first word the one before",
     )
     .argument("[to]", "the other commit, if the bucket names none; by default the newest one")
-    .action((text: string, from: string | undefined, to: string | undefined, options: PageOptions) => {
+    .action((text: string, from: string | undefined, to: string | undefined, options: Options) => {
       const named = namedCommits(text, { from, to });
       return withClient(options, async (client) => {
         const isOne = named.before === undefined;
@@ -40,6 +45,8 @@ export function addCommitDiff(group: Command): void {
         await diffCommits(client, named, options);
       });
     });
+  const stat = new Option("--stat", "how many files of each kind, and their bytes before and after");
+  command.addOption(stat.conflicts(["limit", "all", "after"]));
   withPages(command, SIZES, { of: "path", place: "path" });
   withClientOptions(
     command,
@@ -48,6 +55,7 @@ export function addCommitDiff(group: Command): void {
     "sluice commit diff master.images@v1",
     "sluice commit diff images@v1 images@v2",
     "sluice commit diff s3://v1.master.images s3://v2.master.images",
+    "sluice commit diff images v1 --stat",
     "sluice commit diff s3://01kas….master.images",
     "sluice commit diff master.images 01KAR… --json | jq '.changes[].path'",
   );
@@ -98,13 +106,22 @@ function isPlace(text: string): boolean {
 async function diffCommits(
   client: Client,
   { address, before: earlier, after }: NamedCommits,
-  options: PageOptions,
+  options: Options,
 ): Promise<void> {
   const idOf = (named: CommitText) =>
     named === NEWEST ? headCommit(client, address) : commitId(client, address, named);
   const target = await idOf(after);
   const before = earlier && (await idOf(earlier));
   const path = `${commitsPath(address)}/${encodePath(target)}/diff`;
+  if (options.stat) {
+    const ask = (next: string | undefined) =>
+      client.call(DiffPage, {
+        method: "GET",
+        path,
+        query: { limit: MAX_LIST_CHANGES, from: before, after: next },
+      });
+    return printStat(await statOf(ask), options);
+  }
   const changes: PathChange[] = [];
   const wanted = wantedOf(options, SIZES);
   let page: DiffPage | undefined;
@@ -122,7 +139,14 @@ async function diffCommits(
 }
 
 /** Prints what an open commit would change if it were finished now, and returns false if it is none. */
-async function diffOpen(client: Client, open: ViewAddress, options: PageOptions): Promise<boolean> {
+async function diffOpen(client: Client, open: ViewAddress, options: Options): Promise<boolean> {
+  if (options.stat) {
+    const ask = (next: string | undefined) =>
+      diffOpenCommit(client, open, { limit: MAX_LIST_SESSIONS, after: next });
+    const stat = await statOf(ask).catch(undefinedIfNone);
+    if (stat) printStat(stat, options);
+    return stat !== undefined;
+  }
   const { after } = options;
   const asked = diffOpenCommit(client, open, { limit: wantedOf(options, SIZES), after });
   const page = await asked.catch(undefinedIfNone);
@@ -146,10 +170,60 @@ function undefinedIfNone(error: unknown): undefined {
   throw error;
 }
 
-function rowOf({ change, before, after, path }: PathChange): string[] {
-  if (before && after && before.digest === after.digest && before.size === after.size) {
-    return ["metadata", showSize(after.size), path];
+/** Files of one kind of change. */
+interface Sum {
+  files: number;
+  bytesBefore: number;
+  bytesAfter: number;
+}
+const KINDS = ["added", "changed", "deleted", "metadata"] as const;
+type Stat = Record<(typeof KINDS)[number], Sum>;
+
+interface StatPage {
+  readonly changes: readonly PathChange[];
+  readonly next: string | null;
+}
+
+/** Sums up all changes, page by page. */
+async function statOf(ask: (after: string | undefined) => Promise<StatPage>): Promise<Stat> {
+  const none = (): Sum => ({ files: 0, bytesBefore: 0, bytesAfter: 0 });
+  const stat: Stat = { added: none(), changed: none(), deleted: none(), metadata: none() };
+  let after: string | undefined;
+  do {
+    const page = await ask(after);
+    for (const change of page.changes) {
+      const sum = stat[kindOf(change)];
+      sum.files++;
+      sum.bytesBefore += change.before?.size ?? 0;
+      sum.bytesAfter += change.after?.size ?? 0;
+    }
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+  return stat;
+}
+
+function printStat(stat: Stat, { json }: Options): void {
+  if (json) {
+    printJson({ stat });
+    return;
   }
+  const rows = KINDS.filter((kind) => stat[kind].files > 0).map((kind) => {
+    const { files, bytesBefore, bytesAfter } = stat[kind];
+    return [kind, String(files), showSize(bytesBefore), showSize(bytesAfter)];
+  });
+  printTable([["CHANGE", "FILES", "BEFORE", "AFTER"], ...rows]);
+}
+
+/** What is kept beside the bytes has changed alone if the bytes are the same. */
+function kindOf({ change, before, after }: PathChange): (typeof KINDS)[number] {
+  const isSame = before && after && before.digest === after.digest && before.size === after.size;
+  return isSame ? "metadata" : change;
+}
+
+function rowOf(differs: PathChange): string[] {
+  const { before, after, path } = differs;
+  const kind = kindOf(differs);
+  if (kind === "metadata") return [kind, showSize(after?.size ?? 0), path];
   const sizes = [before, after].flatMap((file) => (file ? [showSize(file.size)] : []));
-  return [change, sizes.join(" -> "), path];
+  return [kind, sizes.join(" -> "), path];
 }

@@ -149,6 +149,27 @@ describe("sluice commit diff", () => {
     expect((await cli("commit", "diff", "master.diff", "01ARZ3NDEKTSV4RRFFQ69G5FAV")).code).toBe(7);
   });
 
+  test("--stat sums up what differs, of commits and of an open commit, page by page", async () => {
+    const [first = ""] = await filled("master.sums", ["a", "1"], ["gone", "1"], ["type", "1"], ["a", "22"]);
+    const { bucket: open } = JSON.parse(await ok("commit", "start", "s3://sums", "--json"));
+    for (let index = 0; index < 1001; index++) await s3.put(open, `n${index}`, "12");
+    await s3.delete(open, "gone");
+    const added = { files: 1001, bytesBefore: 0, bytesAfter: 2002 };
+    const deleted = { files: 1, bytesBefore: 1, bytesAfter: 0 };
+    const none = { files: 0, bytesBefore: 0, bytesAfter: 0 };
+    expect(await okJson("commit", "diff", open, "--stat")).toEqual({
+      stat: { added, changed: none, deleted, metadata: none },
+    });
+    await ok("commit", "finish", `s3://${open}`);
+    const rows = (await ok("commit", "diff", "sums", first, "--stat")).trimEnd().split("\n");
+    expect(rows.map((row) => row.split(/ {2,}/))).toEqual([
+      ["CHANGE", "FILES", "BEFORE", "AFTER"],
+      ["added", "1002", "0 B", "2.0 KiB"],
+      ["changed", "1", "1 B", "2 B"],
+    ]);
+    expect((await cli("commit", "diff", "sums", "--stat", "--limit", "1")).code).toBe(2);
+  });
+
   test("takes commits and tags as other commands do: as buckets, and behind an @", async () => {
     const [first = "", second = ""] = await filled("master.places", ["a", "1"], ["a", "22"], ["b", "1"]);
     await ok("tag", "create", "v1", `master.places@${first}`);
