@@ -70,7 +70,7 @@ export async function runProgram(given: readonly string[], { out, err }: HelpOut
     "sluice job list --pipeline edges",
   ).addHelpText(
     "after",
-    "\nThe gateway and the key come from one place, the first that is there: --data or --context; the variables\nSLUICE_ENDPOINT, SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY; the folder .sluice of a gateway on this\nmachine; the context in use ('sluice context'); the AWS_ variables, if AWS_ENDPOINT_URL is set.\n\nExit codes: 0 done, 1 refused or failed, 2 something was typed wrong, 3 a job failed, 4 a datum that\nwas run again made something else, 5 a job was stopped, 6 time is up, 7 what was named is not there,\n8 no gateway answers.",
+    "\nThe gateway and the key come from one place, the first that is there: --data or --context; the variables\nSLUICE_ENDPOINT, SLUICE_ACCESS_KEY_ID and SLUICE_SECRET_ACCESS_KEY; the folder .sluice of a gateway on this\nmachine; the context in use ('sluice context'); the AWS_ variables, if AWS_ENDPOINT_URL is set.\n\nExit codes: 0 done, 1 refused or failed, 2 something was typed wrong, 3 a job failed, 4 a datum that\nwas run again made something else, 5 a job was stopped, 6 time is up, 7 what was named is not there,\n8 no gateway answers, 9 a disk is full.",
   );
   // `sluice help job wait` is `sluice job wait --help`.
   const args = given[0] === "help" ? [...given.slice(1), "--help"] : given;

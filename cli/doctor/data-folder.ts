@@ -58,7 +58,7 @@ export function spaceFinding(
   const found = `${dataDir}: ${showSize(freeBytes)} free of ${showSize(totalBytes)}`;
   const reserve = reserveOf(totalBytes);
   if (freeBytes < reserve) {
-    const fix = `make room, or name another folder with --data: below ${showSize(reserve)} datums are stopped`;
+    const fix = `make room, or name another folder with --data: below ${showSize(reserve)} datums are stopped. Of a gateway on the same disk, 'sluice branch keep' and 'sluice file erase --all-versions' free what history keeps; 'sluice rm' alone frees nothing`;
     return { check: CHECK, state: "fail", found, fix };
   }
   if (freeBytes < reserve + cacheBytes) {

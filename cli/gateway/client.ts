@@ -56,7 +56,9 @@ export class GatewayError extends CliError {
 
 function exitCodeOfAnswer({ status, code }: { status: number; code: string }): number {
   if (status === 404) return EXIT.absent;
-  return [502, 503, 504].includes(status) ? EXIT.unreachable : exitCodeOf(code);
+  const own = exitCodeOf(code);
+  if (own === EXIT.diskFull) return own;
+  return [502, 503, 504].includes(status) ? EXIT.unreachable : own;
 }
 
 const TRIES = 4;
@@ -232,6 +234,8 @@ export function isAway(error: unknown): boolean {
 }
 
 function mayGoBetter(error: unknown): boolean {
+  // A full disk stays full until somebody makes room.
+  if (error instanceof CliError && error.exitCode === EXIT.diskFull) return false;
   if (error instanceof GatewayError) return [408, 429, 500, 502, 503, 504].includes(error.status);
   return error instanceof CliError && TRANSIENT_CODES.includes(error.code);
 }

@@ -14,6 +14,8 @@ export const EXIT = {
   absent: 7,
   /** No gateway answers, or it can't for the moment. */
   unreachable: 8,
+  /** A disk has no room: the gateway's, or that of this machine. */
+  diskFull: 9,
 } as const;
 
 /** Codes of failures that mean that something is not there, whoever noticed: the gateway, this program, the file system. */
@@ -21,10 +23,14 @@ const ABSENT = /^(NoSuch\w+|NotFound|NotKept|Http404|ENOENT)$/;
 /** The same for a gateway that can't be reached. What fails on the way to it says so by itself. */
 const UNREACHABLE = /^(Unavailable|ServiceUnavailable|SlowDown|Http50[234])$/;
 
+/** The same for a full disk. */
+const DISK_FULL = /^(StorageFull|ENOSPC|EDQUOT)$/;
+
 /** The exit code of a failure, by its code. `NoSuchContent`: the upload lacks bytes, which is a fault of this program. */
 export function exitCodeOf(code: string): number {
   if (code === "Usage") return EXIT.usage;
   if (code === "NoSuchContent") return EXIT.failed;
   if (ABSENT.test(code)) return EXIT.absent;
+  if (DISK_FULL.test(code)) return EXIT.diskFull;
   return UNREACHABLE.test(code) ? EXIT.unreachable : EXIT.failed;
 }

@@ -83,9 +83,13 @@ export class ShortBlobError extends Error {
 
 /** The store did not take a blob. What the platform says of it is for the log: it calls a full disk an overload. */
 export class UnwrittenBlobError extends Error {
+  /** Whether it is the disk that has no room. */
+  readonly isDiskFull: boolean;
+
   constructor(name: string, cause: unknown) {
     super(`blob ${name} could not be written: ${cause instanceof Error ? cause.message : String(cause)}`);
     this.name = "UnwrittenBlobError";
+    this.isDiskFull = cause instanceof Error && "overloaded" in cause && cause.overloaded === true;
   }
 }
 

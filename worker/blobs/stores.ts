@@ -192,18 +192,28 @@ async function failure(
   return `the disk service could not ${verb} blob ${name}: ${response.status} ${await response.text()}`;
 }
 
-/** What the blob store can do to a request: lack bytes that a name has, or take no more of them. */
-export type StoreFault = "bytes-lost" | "store-takes-nothing";
+/** What the stores can do to a request: lack bytes that a name has, take no more of them, or have no room on their disk. */
+export type StoreFault = "bytes-lost" | "store-takes-nothing" | "disk-full";
 
-/** The fault of the blob store that an error tells of; undefined if it is another error. */
+/** How SQLite says that it could not write, in the error of an object that the platform reset for it. */
+const SQLITE_FULL = /\bSQLITE_FULL\b/;
+
+/** The fault of the stores that an error tells of; undefined if it is another error. */
 export function storeFault(error: unknown): StoreFault | undefined {
   if (error instanceof MissingBlobError || error instanceof ShortBlobError) return "bytes-lost";
-  return error instanceof UnwrittenBlobError ? "store-takes-nothing" : undefined;
+  if (error instanceof Error && SQLITE_FULL.test(error.message)) return "disk-full";
+  if (!(error instanceof UnwrittenBlobError)) return undefined;
+  return error.isDiskFull ? "disk-full" : "store-takes-nothing";
 }
+
+/** `sluice rm` is named because it is what one tries first. */
+const DISK_FULL_WORDS =
+  "The gateway's disk is full, and nothing was written. 'sluice rm' alone frees nothing, since history keeps the bytes: let a branch keep less of it ('sluice branch keep BRANCH --commits N') or erase files for good ('sluice file erase --all-versions'), which gives room after two minutes; 'sluice repo usage' shows what takes most. If that is refused, too, make some room on the disk by other means first.";
 
 export const STORE_WORDS: Record<StoreFault, string> = {
   "bytes-lost":
     "Bytes of it are missing from the blob store: 'sluice fsck' names every file that has lost some.",
   "store-takes-nothing":
-    "The blob store takes no bytes, and nothing was written: look whether the gateway's disk is full, and at its log; then try again.",
+    "The blob store takes no bytes, and nothing was written: look at the gateway's log; then try again.",
+  "disk-full": DISK_FULL_WORDS,
 };

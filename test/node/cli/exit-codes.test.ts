@@ -38,6 +38,8 @@ describe("exit codes", () => {
     [new GatewayError("no", { status: 403, code: "AccessDenied" }), EXIT.failed],
     [new GatewayError("no", { status: 503, code: "Unavailable" }), EXIT.unreachable],
     [new GatewayError("no", { status: 502, code: "Http502" }), EXIT.unreachable],
+    [new GatewayError("no", { status: 503, code: "StorageFull" }), EXIT.diskFull],
+    [new CliError("no", { code: "ENOSPC" }), EXIT.diskFull],
     [new Error("no"), EXIT.failed],
   ])("tell failures apart: %o ends with %i", (error, code) => {
     expect(codeOf(error)).toBe(code);

@@ -40,6 +40,7 @@ const STATUS = {
   InternalError: 500,
   NotImplemented: 501,
   Unavailable: 503,
+  StorageFull: 503,
   BranchFull: 400,
 } as const;
 
@@ -88,6 +89,7 @@ export function catalogueError(fault: CatalogueFault): ApiError {
 const STORE_CODES: Record<StoreFault, ApiCode> = {
   "bytes-lost": "InternalError",
   "store-takes-nothing": "Unavailable",
+  "disk-full": "StorageFull",
 };
 
 function unexpected(error: unknown, requestId: string): ApiError {

@@ -100,6 +100,7 @@ export const S3_ERRORS = {
   ServiceUnavailable: { status: 503, message: "The gateway cannot do this for the moment: try again." },
   SignatureDoesNotMatch: { status: 403, message: "The signature is not the request's." },
   SlowDown: { status: 503, message: "Too many requests for this branch: slow down and try again." },
+  StorageFull: { status: 503, message: "The gateway's disk is full." },
   XAmzContentSHA256Mismatch: {
     status: 400,
     message: "The body is not what x-amz-content-sha256 says: send it again.",

@@ -158,7 +158,15 @@ test("a store whose disk is full is said to take nothing, although the platform 
   const asked = { method: "PUT", resource: `${BUCKET}/full`, requestId: "1", event: {} };
   expect(await failure(Promise.resolve(renderError(error, asked)))).toMatchObject({
     status: 503,
-    Code: "ServiceUnavailable",
-    Message: expect.stringContaining("look whether the gateway's disk is full"),
+    Code: "StorageFull",
+    Message: expect.stringContaining(
+      "The gateway's disk is full, and nothing was written. 'sluice rm' alone",
+    ),
+  });
+  // A database that can't grow says so by itself.
+  const full = new Error("database or disk is full: SQLITE_FULL");
+  expect(await failure(Promise.resolve(renderError(full, asked)))).toMatchObject({
+    status: 503,
+    Code: "StorageFull",
   });
 });
