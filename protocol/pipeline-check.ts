@@ -24,7 +24,7 @@ const CheckedInput = z.object({
   hasData: z.boolean(),
   /** How many files and directories the glob was seen to match. */
   matches: z.int(),
-  /** Whether those are all: a look at a large branch ends early. */
+  /** Whether those are all: a look at a large branch ends early, if they are more than 100,000 or it takes too long. */
   complete: z.boolean(),
 });
 
@@ -77,6 +77,8 @@ export const PipelineCheck = z.object({
     first: z.array(CheckedDatum).max(MAX_CHECKED_DATUMS),
     /** Null if not everything was looked at. */
     total: z.int().nullable(),
+    /** How many there are in any case, by what was looked at. A gateway of before this tells none. */
+    atLeast: z.int().optional(),
     /** Most that a job may have: one with more fails. Null with a single input, which has no such bound. */
     limit: z.int().nullable(),
   }),
@@ -85,11 +87,11 @@ export const PipelineCheck = z.object({
     .object({
       /** Fields, such as `transform.image` and `inputs.images.glob`. */
       changes: z.array(z.string()),
-      /** Datums that would run: all of them, or those that have no result. Null: all, and how many is not known. */
+      /** Datums that would run: all of them, or those that have no result. Null, of a gateway of before this: all, and how many is not known. */
       run: z.int().nullable(),
       /** Datums that would keep their results. */
       kept: z.int(),
-      /** Whether these are all; else more were there than are looked at. */
+      /** Whether these are all; else more were there than are looked at, and these are those that were seen. */
       counted: z.boolean(),
       /** Those that would run, by their reasons, the largest group first. A gateway of before this tells none. */
       why: z.array(PlanGroup).optional(),

@@ -165,8 +165,9 @@ function planReasonText(why: PlanReason): string {
 }
 
 /** Such as "would run 3 datums, and keep the results of 197". */
-function planText({ run, kept, counted }: Plan): string {
+function planText({ run, kept, counted, why }: Plan): string {
   if (run === null) return "would run every datum again, more than are counted here";
+  if (why?.some(({ count: many }) => many === null)) return `would run every datum again, at least ${run}`;
   const least = counted ? "" : "at least ";
   return `would run ${least}${count(run, "datum")}, and keep the results of ${least}${kept}`;
 }
@@ -194,11 +195,16 @@ function datumsLine({ inputs, datums }: Pick<PipelineCheck, "inputs" | "datums">
   const empty = inputs.filter(({ hasData }) => !hasData).map(({ name }) => name);
   if (empty.length > 0) return `none yet: the first job waits for data in ${empty.join(" and ")}`;
   if (datums.total === 0) return "none: nothing matches";
-  if (datums.total !== null && datums.limit !== null && datums.total > datums.limit) {
-    return `${datums.total}, more than the ${datums.limit} that a job may have: it would fail; the first ones:`;
+  const total = totalText(datums);
+  if (datums.limit !== null && (datums.total ?? datums.atLeast ?? 0) > datums.limit) {
+    return `${total}, more than the ${datums.limit} that a job may have: it would fail; the first ones:`;
   }
-  const total = datums.total === null ? "too many to count here" : String(datums.total);
   return datums.total === datums.first.length ? total : `${total}; the first ones:`;
+}
+
+function totalText({ total, atLeast }: PipelineCheck["datums"]): string {
+  if (total !== null) return String(total);
+  return atLeast === undefined ? "too many to count here" : `at least ${atLeast}`;
 }
 
 function partText({ name, path }: { name: string; path: string }, parts: number): string {

@@ -272,8 +272,9 @@ function InputWords({ input }: { readonly input: PipelineCheck["inputs"][number]
   );
 }
 
-function planText({ run, kept, counted: isAll }: NonNullable<PipelineCheck["plan"]>): string {
+function planText({ run, kept, counted: isAll, why }: NonNullable<PipelineCheck["plan"]>): string {
   if (run === null) return "every datum again: more than are counted";
+  if (why?.some(({ count }) => count === null)) return `every datum again, at least ${countText(run)}`;
   const least = isAll ? "" : "at least ";
   return `${least}${counted(run, "datum")}, and keep the results of ${least}${countText(kept)}`;
 }
@@ -282,13 +283,13 @@ function datumsText({ inputs, datums }: Pick<PipelineCheck, "inputs" | "datums">
   if (inputs.length === 0) return "one, without inputs";
   const empty = inputs.filter(({ hasData }) => !hasData).map(({ name }) => name);
   if (empty.length > 0) return `none yet: the first job waits for data in ${empty.join(" and ")}`;
-  if (datums.total === null) return "more than are counted here; the first ones:";
-  if (datums.limit !== null && datums.total > datums.limit)
-    return `${countText(datums.total)}, more than the ${countText(datums.limit)} that a job may have: it would fail`;
   if (datums.total === 0) return "none: nothing matches";
-  return datums.total === datums.first.length
-    ? countText(datums.total)
-    : `${countText(datums.total)}; the first ones:`;
+  const seen = datums.total ?? datums.atLeast;
+  if (seen === undefined) return "more than are counted here; the first ones:";
+  const total = `${datums.total === null ? "at least " : ""}${countText(seen)}`;
+  if (datums.limit !== null && seen > datums.limit)
+    return `${total}, more than the ${countText(datums.limit)} that a job may have: it would fail`;
+  return datums.total === datums.first.length ? total : `${total}; the first ones:`;
 }
 
 interface Way {

@@ -319,6 +319,35 @@ describe("sluice pipeline check", () => {
     expect([JSON.parse(updated.stdout.toString()).name, updated.stderr]).toEqual(["edges", warning]);
   });
 
+  test("counts 200 files in 20 folders to the last, and so does a plan of each of them", async () => {
+    const s3 = new S3(server);
+    await s3.createBucket("master.shops");
+    for (let shop = 0; shop < 20; shop++) {
+      const days = Array.from({ length: 10 }, (_, day) => `shop-${shop}/day-${day}.csv`);
+      await Promise.all(days.map((key) => s3.put("master.shops", key, key)));
+    }
+    const days = { ...spec({ repo: { name: "shops" }, glob: "/*/*" }), pipeline: { name: "days" } };
+    const { code, stdout, stderr } = await check(days);
+    expect([stderr, code]).toEqual(["", 0]);
+    expect(stdout.toString().split("\n").slice(3, 5)).toEqual([
+      "input    shops: /*/* in s3://master.shops, 200 matches",
+      "datums   200; the first ones:",
+    ]);
+    const file = join(scratchFolder(), "spec.json");
+    writeFileSync(file, JSON.stringify(days));
+    await sluice(server, "pipeline", "create", "-f", file);
+    const plan = async (...args: string[]): Promise<string[]> => {
+      const planned = await sluice(server, "pipeline", "update", "-f", file, "--plan", ...args);
+      return planned.stdout.toString().split("\n").slice(4, 7);
+    };
+    expect(await plan()).toEqual([
+      "changes  nothing",
+      "plan     would run 200 datums, and keep the results of 0",
+      expect.stringMatching(/^ {2}200 {2}/),
+    ]);
+    expect((await plan("--reprocess"))[1]).toBe("plan     would run 200 datums, and keep the results of 0");
+  });
+
   test("has help with examples", async () => {
     const { stdout } = await sluice(server, "pipeline", "check", "--help");
     expect(stdout.toString()).toContain("$ sluice pipeline check -f edges.json");

@@ -53,6 +53,15 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
   "inputs of a pipeline": [["protocol/spec.ts", "MAX_INPUTS", 1]],
   glob: [["worker/core/glob.ts", "MAX_GLOB_CHARACTERS", 1]],
   "datums of a job with several inputs": [["protocol/pipeline-check.ts", "MAX_PAIRS", 1]],
+  "what `pipeline check`, `update --plan` and the console count of inputs": [
+    ["worker/api/pipelines/look.ts", "MAX_LOOK_CALLS", 1],
+    ["worker/api/pipelines/look.ts", "PAGE_ENTRIES", 1],
+    ["worker/api/pipelines/look.ts", "MAX_LOOK_MS", 1000],
+  ],
+  "what a plan of an update looks at one by one": [
+    ["worker/api/pipelines/plan.ts", "MAX_PLANNED", 1],
+    ["worker/api/pipelines/plan.ts", "MAX_FINGERPRINTS", 1],
+  ],
   "files that one datum writes": [["protocol/runner.ts", "MAX_OUTPUTS_PER_DATUM", 1]],
   "runners of a datum that vanish": [["worker/pipeline/work/expiry.ts", "MAX_LOSSES", 1]],
   "jobs that keep what they ran, datum by datum": [["worker/pipeline/jobs/trim.ts", "KEPT_JOBS", 1]],

@@ -16,7 +16,7 @@ import type { Look } from "./look.ts";
 /**
  * What an update would run again, why, and what it would keep. It asks what a job asks: a datum whose id has a result under
  * the salt of the next version keeps it. So it is exact, as of the newest commits, for all datums that are counted; how many
- * those are has a bound, because each directory is one call to its branch.
+ * those are has a bound, because each directory is one call to its branch. Of more, the first ones are counted.
  */
 
 /** Most datums that are counted one by one. */
@@ -34,6 +34,8 @@ export interface Planned {
   readonly looks: readonly Look[];
   /** Of the first job; null: not known. */
   readonly total: number | null;
+  /** How many it has in any case. */
+  readonly atLeast: number;
 }
 
 /** Undefined if the pipeline has gone meanwhile. */
@@ -41,7 +43,7 @@ export async function planUpdate(
   context: Pick<Context, "branch" | "pipeline">,
   planned: Planned,
 ): Promise<PipelineCheck["plan"]> {
-  const { spec, reprocess, total } = planned;
+  const { spec, reprocess, total, atLeast } = planned;
   const pipeline = context.pipeline(spec.pipeline.name);
   const first = await pipeline.planUpdate({ spec, reprocess, ids: [] });
   if (!first.ok) return undefined;
@@ -59,19 +61,19 @@ export async function planUpdate(
     return true;
   };
   // If all run for one reason and they are not all looked at, that is all there is to say.
-  const elements =
-    runsAll && (total ?? MAX_PLANNED + 1) > MAX_PLANNED ? undefined : await elementsOf(context, planned);
-  for (const parts of pairsOf(planned.inputs, elements ?? [])) {
+  const isPart = total === null || total > MAX_PLANNED || directoriesOf(planned) > MAX_FINGERPRINTS;
+  const elements = runsAll && isPart ? [] : await elementsOf(context, planned);
+  for (const parts of pairsOf(planned.inputs, elements)) {
     some.push(parts);
     if (some.length < IDS_AT_ONCE) continue;
     if (!(await ask())) return undefined;
     if (tally.seen >= MAX_PLANNED) break;
   }
   if (!(await ask())) return undefined;
-  const all = elements !== undefined && tally.seen === total;
+  const all = tally.seen === total;
   if (!runsAll) return { changes, run: tally.run, kept: tally.kept, counted: all, why: tally.groups() };
   const why = all ? tally.groups() : [{ why: anew(changes), count: total, first: [] }];
-  return { changes, run: total, kept: 0, counted: total !== null, why };
+  return { changes, run: total ?? atLeast, kept: 0, counted: total !== null, why };
 }
 
 /** Why all run: what is computed changes, or that was asked for. */
@@ -114,19 +116,30 @@ class Tally {
 
 type Element = Omit<DatumPart, "input">;
 
-/** What the globs match, with what is in it; undefined if there are too many directories to ask about. */
-async function elementsOf(
-  { branch }: Pick<Context, "branch">,
-  { inputs, looks }: Planned,
-): Promise<Element[][] | undefined> {
-  const directories = looks.reduce((sum, { paths, files }) => sum + paths.length - files.size, 0);
-  if (directories > MAX_FINGERPRINTS) return undefined;
+function directoriesOf({ looks }: Pick<Planned, "looks">): number {
+  return looks.reduce((sum, { paths, files }) => sum + paths.length - files.size, 0);
+}
+
+/** What the globs match, with what is in it. If there are too many directories to ask about, the first of each input. */
+async function elementsOf({ branch }: Pick<Context, "branch">, planned: Planned): Promise<Element[][]> {
+  const { inputs, looks } = planned;
+  const most =
+    directoriesOf(planned) > MAX_FINGERPRINTS ? Math.floor(MAX_FINGERPRINTS / inputs.length) : Infinity;
   const elements: Element[][] = [];
   for (const [index, { repo, branch: name }] of inputs.entries()) {
     const look = looks[index];
-    if (look) elements.push(await elementsIn(branch({ repo, branch: name }), look));
+    if (!look) continue;
+    const paths = upToDirectories(look, most);
+    elements.push(await elementsIn(branch({ repo, branch: name }), { ...look, paths }));
   }
   return elements;
+}
+
+/** The first paths, with at most so many directories among them. */
+function upToDirectories({ paths, files }: Pick<Look, "paths" | "files">, most: number): readonly string[] {
+  let directories = 0;
+  const end = paths.findIndex((path) => !files.has(path) && ++directories > most);
+  return end === -1 ? paths : paths.slice(0, end);
 }
 
 async function elementsIn(branch: BranchApi, { paths, files, at }: Look): Promise<Element[]> {

@@ -6,7 +6,7 @@ import { axisOf, combinations } from "../../core/cross-product.ts";
 import { parseGlob } from "../../core/glob.ts";
 import { isAble, workerCount } from "../../core/parallelism.ts";
 import { checkSpec, resolveSpec } from "../../core/spec.ts";
-import { type Look, lookAfter, lookAtInput } from "./look.ts";
+import { type Look, LookBudget, lookAfter, lookAtInput } from "./look.ts";
 import { planUpdate } from "./plan.ts";
 
 /** What a good specification would lead to now: its workers and its first datums, and as an update what runs again. Makes nothing. */
@@ -19,9 +19,10 @@ export async function previewPipeline(
   const nodes = seen.filter((node) => !node.draining && isAble(node, container));
   const checked = checkSpec(spec);
   const inputs = checked.ok ? checked.inputs : [];
-  const looks = await Promise.all(inputs.map((input) => look(context, input)));
-  const total = totalOf(looks);
-  const plan = update && (await planUpdate(context, { spec, ...update, inputs, looks, total }));
+  const budget = new LookBudget({ inputs });
+  const looks = await Promise.all(inputs.map((input) => look(context, input, budget)));
+  const { total, atLeast } = totalOf(looks);
+  const plan = update && (await planUpdate(context, { spec, ...update, inputs, looks, total, atLeast }));
   return {
     spec: resolveSpec(spec),
     workers: { count: workerCount(spec.parallelism_spec, nodes.length), liveNodes: nodes.length },
@@ -29,6 +30,7 @@ export async function previewPipeline(
     datums: {
       first: firstDatums(inputs, looks),
       total,
+      atLeast,
       limit: inputs.length > 1 ? MAX_PAIRS : null,
     },
     ...(plan && { plan }),
@@ -38,18 +40,19 @@ export async function previewPipeline(
 async function look(
   context: Pick<Context, "branch">,
   { repo, branch, glob, from }: ResolvedInput,
+  budget: LookBudget,
 ): Promise<Look> {
   const parsed = parseGlob(glob);
   if (!parsed.ok) throw new Error(`the glob '${glob}' of a checked specification ${parsed.problem}`);
   const there = context.branch({ repo, branch });
   return from === null
-    ? await lookAtInput(there, parsed.glob)
-    : await lookAfter(there, { glob: parsed.glob, from });
+    ? await lookAtInput(there, parsed.glob, budget)
+    : await lookAfter(there, { glob: parsed.glob, from }, budget);
 }
 
 function checkedInput(input: ResolvedInput, look: Look): PipelineCheck["inputs"][number] {
-  const { commit, hasData, paths, complete } = look;
-  return { ...input, commit, hasData, matches: paths.length, complete };
+  const { commit, hasData, matches, complete } = look;
+  return { ...input, commit, hasData, matches, complete };
 }
 
 /** In the order of a job: the first input varies fastest. An empty input leaves no datums. */
@@ -69,10 +72,14 @@ function firstDatums(
   return first;
 }
 
-/** Null: not known, because an input was not looked at to its end. An input that has nothing makes the total zero in any case. */
-function totalOf(looks: readonly Look[]): number | null {
-  if (looks.some(({ paths, complete }) => complete && paths.length === 0)) return 0;
-  if (looks.some(({ complete }) => !complete)) return null;
-  const total = looks.reduce((product, { paths }) => product * paths.length, 1);
-  return Number.isSafeInteger(total) ? total : null;
+/**
+ * How many datums the first job would have, as the product of what the globs match. `total` is null if that is not known, because
+ * an input was not looked at to its end; `atLeast` is how many there are in any case. An input that has nothing makes both zero.
+ */
+function totalOf(looks: readonly Look[]): { total: number | null; atLeast: number } {
+  if (looks.some(({ matches, complete }) => complete && matches === 0)) return { total: 0, atLeast: 0 };
+  const product = looks.reduce((sofar, { matches }) => sofar * matches, 1);
+  const isExact = Number.isSafeInteger(product) && looks.every(({ complete }) => complete);
+  const atLeast = Math.min(product, Number.MAX_SAFE_INTEGER);
+  return { total: isExact ? product : null, atLeast };
 }
