@@ -26,17 +26,25 @@ interface Listed {
   readonly limit: number;
 }
 
-/** A branch of these paths that counts the calls it gets. `short`: how many entries a page has, at most. */
+/**
+ * A branch of these paths that counts the calls it gets. `short`: how many entries a page has, at most. `isDead`: of paths that
+ * it has no more, and at which it gives up a page.
+ */
 class CountedBranch {
   calls = 0;
   readonly #paths: readonly string[];
   readonly #short: () => number;
   readonly #onCall: () => void;
+  readonly #isDead: (path: string) => boolean;
 
-  constructor(paths: readonly string[], { short = (): number => 1000, onCall = () => {} } = {}) {
+  constructor(
+    paths: readonly string[],
+    { short = (): number => 1000, onCall = () => {}, isDead = (_path: string) => false } = {},
+  ) {
     this.#paths = paths.toSorted(comparePaths);
     this.#short = short;
     this.#onCall = onCall;
+    this.#isDead = isDead;
   }
 
   get api(): BranchApi {
@@ -62,19 +70,17 @@ class CountedBranch {
     const entries: object[] = [];
     let last = after;
     const start = comparePaths(after, prefix) < 0 ? this.#from(prefix) : this.#behind(after);
-    for (let at = start; at < this.#paths.length; at++) {
+    for (let at = start; this.#paths[at]?.startsWith(prefix); at++) {
       const path = this.#paths[at] ?? "";
-      if (!path.startsWith(prefix)) break;
-      const slash = delimiter ? path.indexOf("/", prefix.length) : -1;
-      const folded = path.slice(0, slash + 1);
-      if (slash !== -1 && folded === last) {
+      const folded = delimiter ? path.slice(0, path.indexOf("/", prefix.length) + 1) : "";
+      if (folded !== "" && folded === last) {
         at = this.#behind(folded + "\u{10ffff}".repeat(256)) - 1;
         continue;
       }
+      if (this.#isDead(path)) return { entries, next: path };
       if (entries.length === most) return { entries, next: last };
-      last = slash === -1 ? path : folded;
-      if (slash !== -1) entries.push({ kind: "prefix", path: folded });
-      else entries.push({ kind: path.endsWith("/") ? "dir" : "file", path, digest: path, size: 1 });
+      last = folded || path;
+      entries.push(folded ? { kind: "prefix", path: folded } : fileEntry(path));
     }
     return { entries, next: null };
   }
@@ -95,6 +101,10 @@ class CountedBranch {
     }
     return low;
   }
+}
+
+function fileEntry(path: string): object {
+  return { kind: path.endsWith("/") ? "dir" : "file", path, digest: path, size: 1 };
 }
 
 function numbered(many: number, name: (n: number) => string): string[] {
@@ -204,9 +214,11 @@ describe("a look at a branch", () => {
       const text = pick(globs);
       const glob = globOf(text);
       const most = 1 + Math.floor(random() * 4);
-      const branch = new CountedBranch(paths, { short: () => most });
-      const hasData = paths.some((path) => !path.endsWith("/"));
-      const expected = matchesIn(paths, glob).filter((path) => path !== "" || hasData);
+      const dead = new Set(paths.filter(() => random() < 0.1));
+      const branch = new CountedBranch(paths, { short: () => most, isDead: (path) => dead.has(path) });
+      const living = paths.filter((path) => !dead.has(path));
+      const hasData = living.some((path) => !path.endsWith("/"));
+      const expected = matchesIn(living, glob).filter((path) => path !== "" || hasData);
       const told = { hasData, paths: expected, matches: expected.length, complete: true };
       const tree = `${text} of ${paths.join(" ")}`;
       const { api } = branch;
