@@ -39,7 +39,7 @@ class CountedBranch {
 
   constructor(
     paths: readonly string[],
-    { short = (): number => 1000, onCall = () => {}, isDead = (_path: string) => false } = {},
+    { short = (): number => 1000, onCall = () => {}, isDead = (_path: string): boolean => false } = {},
   ) {
     this.#paths = paths.toSorted(comparePaths);
     this.#short = short;
