@@ -503,6 +503,6 @@ describe("what a command ends with", () => {
 
   test("a full disk behind stdout is one line, and no stack", async () => {
     const { code, stderr } = await shell("sluice ls > /dev/full");
-    expect({ code, stderr }).toEqual({ code: 1, stderr: "error: stdout: no space left on device\n" });
+    expect({ code, stderr }).toEqual({ code: 9, stderr: "error: stdout: no space left on device\n" });
   });
 });
