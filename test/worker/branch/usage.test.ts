@@ -218,7 +218,7 @@ describe("what holds most back", () => {
     });
     await branch.deleteTag({ name: "v1" });
     await dayAfterTags(branch);
-    expect(await usageOf(branch)).toMatchObject({ holder: { kind: "export", count: 1 } });
+    await expect.poll(() => usageOf(branch)).toMatchObject({ holder: { kind: "export", count: 1 } });
   });
 });
 
