@@ -13,10 +13,11 @@ import type { Gate } from "../write/gate.ts";
  * its id, its time, who made it and all files. Its note becomes who took it out, and when.
  *
  * A note is said before there is a commit, and so it is kept in more places than one. Of a multipart upload it goes with the
- * upload, in the transaction of the commit, and of a large commit with the last slice, which the gate waits for. A finished
- * open commit is remembered for a day, a branch that was made from another one knows for ever how it was asked for, and one
- * that was deleted and came back out of an archive may still have the rows of before: there it is forgotten here. Exports end, since their readers may have it already and would bring it back. SQLite may still have
- * the text in free pages of its file: the branch owes a rewrite.
+ * upload, in the transaction of the commit. Of a large commit it goes with the last slice, which the gate waits for. In three
+ * places it is forgotten here: a finished open commit is remembered for a day, a branch that was made from another one knows
+ * for ever how it was asked for, and a branch that was deleted and came back out of an archive may still have the rows of
+ * before. Exports end, since their readers may have the note already and would bring it back. SQLite may still have the text
+ * in free pages of its file, so the branch owes a rewrite.
  */
 type RedactStores = Pick<
   Ledger,
