@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { SaidOfCommit } from "../protocol/commits.ts";
-import { FinishSession } from "../protocol/files.ts";
 import { NAME_PATTERN } from "../protocol/names.ts";
+import { SaidNote, type SaidOfCommit } from "../protocol/notes.ts";
 import { type ConnectionOptions, DEFAULT_DATA } from "./gateway/connection/connection.ts";
 import { UsageError } from "./output/failure.ts";
 
@@ -135,7 +134,7 @@ export function withNote(command: Command): Command {
 /** What the options say, held to what a commit keeps before anything is sent. */
 export function saidOf({ message, meta }: NoteOptions): SaidOfCommit {
   const said = { ...(message !== undefined && { message }), ...(meta && { meta }) };
-  const issue = FinishSession.safeParse(said).error?.issues[0];
+  const issue = SaidNote.safeParse(said).error?.issues[0];
   if (issue) {
     // What is wrong with the name of an entry is said inside.
     const [inner = issue] = issue.code === "invalid_key" ? issue.issues : [];

@@ -1,9 +1,10 @@
 import { z } from "zod";
-import { boundNote, CommitId, NOTE_FIELDS } from "./commits.ts";
+import { CommitId } from "./commits.ts";
 import { Digest, InlineContent } from "./content.ts";
 import { list } from "./errors.ts";
 import { Attributes } from "./files.ts";
 import { isUlid, Name, TagName } from "./names.ts";
+import { SaidNote } from "./notes.ts";
 import { PATH_FAULT_TEXT, pathFault } from "./paths.ts";
 import { BranchWriter } from "./repos.ts";
 
@@ -195,7 +196,6 @@ const SoundNote = z.record(z.string(), z.unknown()).superRefine((note, context) 
   for (const { path, message } of error?.issues ?? [])
     context.addIssue({ code: "custom", path: [...path], message });
 });
-const SaidNote = z.strictObject(NOTE_FIELDS).superRefine(boundNote);
 const RedactedNote = z.strictObject({ redacted: z.strictObject({ at: Millis, by: KeyId }) });
 
 /** The newest version of each pipeline that a commit descends from, by the pipeline's uid. */

@@ -1,10 +1,11 @@
 import { z } from "zod";
-import { boundNote, NOTE_FIELDS, PathChange } from "./commits.ts";
+import { PathChange } from "./commits.ts";
 import { ContentId, Digest, INLINE_LIMIT_BYTES, InlineContent } from "./content.ts";
 import { LEAF_BYTES } from "./digest.ts";
 import { Duration } from "./duration.ts";
 import { list } from "./errors.ts";
 import { Name, SessionId } from "./names.ts";
+import { boundNote, NOTE_FIELDS } from "./notes.ts";
 
 /** Most operations in one call; a commit of more is staged in a session, call by call. */
 export const MAX_COMMIT_OPERATIONS = 10_000;
@@ -231,11 +232,7 @@ export type SessionPage = z.infer<typeof SessionPage>;
 export const SessionDiff = z.object({ changes: z.array(PathChange), next: z.string().nullable() });
 export type SessionDiff = z.infer<typeof SessionDiff>;
 
-/** `POST …/sessions/{session}/finish`, with or without a body. */
-export const FinishSession = z
-  .strictObject(NOTE_FIELDS)
-  .superRefine((said, context) => boundNote(said, context));
-/** Its answer. While the state is `applying`, ask again. */
+/** What answers `POST …/sessions/{session}/finish`, whose body may be a `SaidNote`. While the state is `applying`, ask again. */
 export const SessionEnd = z.object({
   state: z.enum(["applying", "finished"]),
   /** Null if nothing changed, and while it is applying. */

@@ -1,5 +1,5 @@
-import type { SaidOfCommit } from "../../protocol/commits.ts";
 import type { BucketAddress } from "../../protocol/names.ts";
+import type { SaidOfCommit } from "../../protocol/notes.ts";
 import type { ListedFile } from "../gateway/answers.ts";
 import type { Client } from "../gateway/client.ts";
 import { asOneCommit, commitUpload } from "../gateway/open-commits.ts";

@@ -1,5 +1,4 @@
 import type { z } from "zod";
-import type { SaidOfCommit } from "../../protocol/commits.ts";
 import {
   CommitCreated,
   MAX_LIST_SESSIONS,
@@ -16,6 +15,7 @@ import {
   type ViewAddress,
   viewBucket,
 } from "../../protocol/names.ts";
+import type { SaidOfCommit } from "../../protocol/notes.ts";
 import { stopRequests } from "../local/stop-requests.ts";
 import { CliError, InterruptedError } from "../output/failure.ts";
 import { type Client, GatewayError } from "./client.ts";

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { SaidOfCommit } from "../../../protocol/commits.ts";
+import type { SaidOfCommit } from "../../../protocol/notes.ts";
 import { remoteFiles } from "../../files/copy/remote-files.ts";
 import { hasWildcard } from "../../files/copy/wildcard.ts";
 import { inPages } from "../../files/entry-pages.ts";

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { parseDuration } from "../../../protocol/duration.ts";
 import {
-  FinishSession,
   MAX_LIST_SESSIONS,
   OpenSession,
   type RevertEnd,
@@ -12,6 +11,7 @@ import {
   type SessionPage,
 } from "../../../protocol/files.ts";
 import { type BranchAddress, CommitName, SessionId, viewBucket } from "../../../protocol/names.ts";
+import { SaidNote } from "../../../protocol/notes.ts";
 import type { BranchApi, RequestOf } from "../../branch/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
@@ -91,7 +91,7 @@ export async function diffOpenCommit(asked: ApiRequest): Promise<Response> {
 export async function finishOpenCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch, openCommit } = openCommitInPath(asked);
-  const said = hasBody(asked) ? await readJson(asked, FinishSession) : undefined;
+  const said = hasBody(asked) ? await readJson(asked, SaidNote) : undefined;
   const end = await waitForEnd(branch, { openCommit, note: noteOf(asked, said ?? {}) });
   return Response.json({ ...end, ...(said && { readsNote: true }) } satisfies SessionEnd, {
     status: end.state === "applying" ? 202 : 200,
@@ -102,7 +102,7 @@ export async function finishOpenCommit(asked: ApiRequest): Promise<Response> {
 export async function revertCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { address, branch } = branchInPath(asked);
-  const note = noteOf(asked, hasBody(asked) ? await readJson(asked, FinishSession) : {});
+  const note = noteOf(asked, hasBody(asked) ? await readJson(asked, SaidNote) : {});
   const commit = CommitName.safeParse(asked.params.commit);
   if (!commit.success) throw branchError({ ok: false, reason: "no-such-version" });
   const begun = await branch.revert({ commit: commit.data, note });

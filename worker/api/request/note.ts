@@ -1,4 +1,4 @@
-import type { SaidOfCommit } from "../../../protocol/commits.ts";
+import type { SaidOfCommit } from "../../../protocol/notes.ts";
 import type { CommitNote } from "../../branch/contract.ts";
 import type { ApiRequest } from "./api-request.ts";
 

@@ -1,4 +1,4 @@
-import { MAX_NOTE_BYTES, NOTE_NAME_PATTERN, noteBytes } from "../../../protocol/commits.ts";
+import { MAX_NOTE_BYTES, NOTE_NAME_PATTERN, noteBytes } from "../../../protocol/notes.ts";
 import type { CommitNote } from "../../branch/contract.ts";
 import { S3Error } from "../answer/errors.ts";
 import type { BucketRequest } from "../operation.ts";
