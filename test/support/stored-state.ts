@@ -1,8 +1,10 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { basename, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { removeScratch, scratchFolder } from "./scratch.ts";
 
-// What a data folder holds, as it lies there. Only `letTimePass` asks that no gateway runs on it.
+// What a data folder holds, as it lies there. Only `letTimePass` asks that no gateway runs on it: what is read is a copy, since
+// an object that comes up fails if anybody else has its database open.
 
 const OBJECTS = "state/do";
 const BLOBS = "blobs";
@@ -48,7 +50,7 @@ export function letTimePass(data: string, ms: number): void {
 export function alarmTimes(data: string): number[] {
   const alarms = join(databases(data, "Branch").folder, "metadata.sqlite");
   const times: number[] = [];
-  withDatabase(alarms, (database) => {
+  readDatabase(alarms, (database) => {
     if (tablesWith(database, "scheduled_time").length === 0) return;
     const rows = database.prepare("SELECT scheduled_time / ? AS at FROM _cf_ALARM").all(NS_PER_MS);
     times.push(...rows.map(({ at }) => Number(at)));
@@ -60,7 +62,7 @@ export function alarmTimes(data: string): number[] {
 export function overdue(data: string): string[] {
   const found: string[] = [];
   for (const file of databases(data, "Branch").files) {
-    withDatabase(file, (database) => {
+    readDatabase(file, (database) => {
       for (const table of tablesWith(database, "due")) {
         const query = `SELECT count(*) AS n FROM ${table} WHERE due <= ?`;
         const n = Number(database.prepare(query).get(BigInt(Date.now()))?.n);
@@ -86,7 +88,7 @@ export function storedState(data: string): StoredState {
   const named = new Set<string>();
   let condemned = 0;
   for (const file of databases(data, "Branch").files) {
-    withDatabase(file, (database) => {
+    readDatabase(file, (database) => {
       if (tablesWith(database, "refs").length === 0) return;
       const rows = database
         .prepare("SELECT kind, CAST(body AS TEXT) AS body FROM contents WHERE kind > 0")
@@ -141,6 +143,34 @@ function tablesWith(database: DatabaseSync, column: string): string[] {
   return rows.map(({ name }) => String(name));
 }
 
+/** Looks at a database as it is now, without opening it. */
+function readDatabase(file: string, work: (database: DatabaseSync) => void): void {
+  const folder = scratchFolder();
+  try {
+    withDatabase(copied(file, folder), work);
+  } finally {
+    removeScratch(folder);
+  }
+}
+
+/** Copies a database with what its log holds, both of the same moment; answers where the copy is. */
+function copied(file: string, folder: string): string {
+  const parts = [file, `${file}-wal`];
+  const copy = join(folder, basename(file));
+  for (;;) {
+    const before = parts.map(stampOf);
+    rmSync(`${copy}-wal`, { force: true });
+    for (const part of parts.filter(existsSync)) copyFileSync(part, join(folder, basename(part)));
+    if (parts.map(stampOf).every((stamp, at) => stamp === before[at])) return copy;
+  }
+}
+
+/** When a file was last written to, and its size; undefined if there is none. */
+function stampOf(file: string): string | undefined {
+  const found = statSync(file, { bigint: true, throwIfNoEntry: false });
+  return found && `${found.mtimeNs} ${found.size}`;
+}
+
 function withDatabase(file: string, work: (database: DatabaseSync) => void): void {
   const database = new DatabaseSync(file);
   try {
@@ -155,7 +185,7 @@ export function tablesNaming(data: string, texts: readonly string[]): string[] {
   const found: string[] = [];
   for (const kind of ["Branch", "Pipeline"] as const) {
     for (const file of databases(data, kind).files) {
-      withDatabase(file, (database) => {
+      readDatabase(file, (database) => {
         const tables = database.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all();
         for (const { name } of tables) {
           const columns = database.prepare("SELECT name FROM pragma_table_info(?)").all(String(name));

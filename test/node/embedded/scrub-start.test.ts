@@ -56,7 +56,11 @@ describe("a gateway that starts", () => {
       await story.tell();
       const jobs = 3;
       await story.erase({ jobs });
-      await eventually("no row names it", async () => tablesNaming(dataDir, secrets).length === 0);
+      await eventually("no row names it", () => {
+        const naming = tablesNaming(dataDir, secrets);
+        if (naming.length > 0) throw new Error(`these name it: ${naming.join(", ")}`);
+        return true;
+      });
       await stop(gateway);
       expect(Object.keys(foundIn(dataDir, secrets)).sort()).toEqual(secrets.sort());
       const again = await start(dataDir);
