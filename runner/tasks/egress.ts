@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { PassThrough } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { contentName } from "../../protocol/content.ts";
+import { DEFAULT_CONTENT_TYPE, guessContentType } from "../../protocol/content-types.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { Task } from "../../protocol/runner.ts";
 import type { Gateway } from "../gateway/gateway.ts";
@@ -245,12 +246,13 @@ class EntryWriter {
     const key = objectKey(destination, path);
     if (content === null) return await store.remove({ key, version, signal });
     const request = { address, content, grant, signal };
+    const contentType = guessContentType(path);
     if (content.size <= WHOLE_BYTES) {
       const body = await contentBuffer(gateway, request);
-      return await store.put({ key, content, version, body, signal });
+      return await store.put({ key, content, contentType, version, body, signal });
     }
     await putStream(store, {
-      put: { key, content, version, signal },
+      put: { key, content, contentType, version, signal },
       bytes: contentBytes(gateway, request),
       progress,
     });
@@ -327,7 +329,8 @@ async function keepsConditions(
   { key, signal }: { key: string; signal: AbortSignal },
 ): Promise<boolean> {
   try {
-    await store.put({ key, content: contentIdOf(NOTHING), body: NOTHING, version: store.noVersion, signal });
+    const nothing = { content: contentIdOf(NOTHING), contentType: DEFAULT_CONTENT_TYPE, body: NOTHING };
+    await store.put({ key, ...nothing, version: store.noVersion, signal });
   } catch (error) {
     if (error instanceof Outrun) return true;
     throw error;

@@ -6,6 +6,7 @@ import { createCRC32 } from "hash-wasm";
 /** An object that the fake holds. */
 export interface FakeObject {
   readonly bytes: Buffer;
+  readonly contentType?: string | undefined;
   readonly metadata: Readonly<Record<string, string>>;
   /** New with every write. */
   readonly generation: number;
@@ -13,6 +14,7 @@ export interface FakeObject {
 
 interface Session {
   readonly key: string;
+  readonly contentType?: string | undefined;
   readonly metadata: Readonly<Record<string, string>>;
   /** `ifGenerationMatch` of its beginning, which holds for its end as well. */
   readonly condition: string | null;
@@ -167,9 +169,9 @@ export class FakeGcs {
   }
 
   /** Writes an object as anybody would. */
-  write(key: string, { bytes, metadata }: Omit<FakeObject, "generation">): FakeObject {
+  write(key: string, { bytes, contentType, metadata }: Omit<FakeObject, "generation">): FakeObject {
     this.#generation += 1;
-    const object = { bytes, metadata, generation: this.#generation };
+    const object = { bytes, contentType, metadata, generation: this.#generation };
     this.objects.set(key, object);
     return object;
   }
@@ -182,9 +184,10 @@ export class FakeGcs {
     if (call.query.get("uploadType") === "multipart") return this.#simpleUpload(call, key);
     if (call.query.get("uploadType") !== "resumable") return this.#refuse(call, "no such uploadType");
     const { metadata = {} } = JSON.parse(call.body.toString());
+    const contentType = String(call.headers["x-upload-content-type"]);
     this.#serial += 1;
     const id = `session-${this.#serial}`;
-    this.#sessions.set(id, { key, metadata, condition, bytes: Buffer.alloc(0) });
+    this.#sessions.set(id, { key, contentType, metadata, condition, bytes: Buffer.alloc(0) });
     const query = new URLSearchParams({ uploadType: "resumable", name: key, upload_id: id });
     return { status: 200, headers: { location: `http://${call.headers.host}${call.path}?${query}` } };
   }
@@ -197,8 +200,8 @@ export class FakeGcs {
     if (boundary === undefined) return this.#refuse(call, "no multipart/related");
     const [, first, second] = splitParts(call.body, `--${boundary}`);
     if (!first || !second) return this.#refuse(call, "not two parts");
-    const { metadata = {} } = JSON.parse(bodyOfPart(first).toString());
-    return this.#keep(key, { bytes: bodyOfPart(second), metadata });
+    const { contentType, metadata = {} } = JSON.parse(bodyOfPart(first).toString());
+    return this.#keep(key, { bytes: bodyOfPart(second), contentType, metadata });
   }
 
   /** A chunk at its place: 308 while more is to come. All but the last are multiples of 256 KiB. */
@@ -226,8 +229,8 @@ export class FakeGcs {
     return { status: 308, headers: length === 0 ? {} : { range: `bytes=0-${length - 1}` } };
   }
 
-  async #keep(key: string, { bytes, metadata }: Omit<FakeObject, "generation">): Promise<Reply> {
-    return { status: 200, json: await this.#resource(key, this.write(key, { bytes, metadata })) };
+  async #keep(key: string, object: Omit<FakeObject, "generation">): Promise<Reply> {
+    return { status: 200, json: await this.#resource(key, this.write(key, object)) };
   }
 
   async #resource(name: string, { bytes, metadata, generation }: FakeObject): Promise<object> {

@@ -35,11 +35,12 @@ export async function openAzure(request: StoreRequest): Promise<Store> {
         throw error;
       }
     },
-    async put({ key, content, body, version, signal }) {
+    async put({ key, content, contentType, body, version, signal }) {
       const blob = container.getBlockBlobClient(key);
       const metadata = { [DIGEST_NAME]: contentName(content) };
       const conditions = version === null ? { ifNoneMatch: "*" } : { ifMatch: version };
-      const how = { metadata, conditions, abortSignal: signal };
+      const blobHTTPHeaders = { blobContentType: contentType };
+      const how = { metadata, blobHTTPHeaders, conditions, abortSignal: signal };
       if (Buffer.isBuffer(body)) return await conditionally(() => blob.upload(body, body.length, how));
       const blockBytes = partBytes({ size: content.size, maxParts: MAX_BLOCKS });
       const ids = await stageBlocks(blob, { body, blockBytes, atOnce: PARTS_AT_ONCE, signal });

@@ -47,8 +47,8 @@ export async function openGcs({ destination, endpoint, credentials }: StoreReque
         throw error;
       }
     },
-    async put({ key, content, body, version, signal }) {
-      const metadata = { metadata: { [DIGEST_METADATA]: contentName(content) } };
+    async put({ key, content, contentType, body, version, signal }) {
+      const metadata = { contentType, metadata: { [DIGEST_METADATA]: contentName(content) } };
       const preconditionOpts = { ifGenerationMatch: version ?? NO_OBJECT };
       const how = { metadata, preconditionOpts, validation: "crc32c" } as const;
       if (Buffer.isBuffer(body)) {

@@ -82,9 +82,10 @@ export async function openS3({ destination, endpoint, credentials }: StoreReques
         throw error;
       }
     },
-    async put({ key, content, body, version, signal }: ObjectPut) {
+    async put({ key, content, contentType, body, version, signal }: ObjectPut) {
       const Metadata = { [DIGEST_METADATA]: contentName(content) };
-      const params = { Bucket: bucket, Key: key, Body: body, Metadata, ...conditionOn(version) };
+      const what = { Body: body, ContentType: contentType, Metadata };
+      const params = { Bucket: bucket, Key: key, ...what, ...conditionOn(version) };
       if (Buffer.isBuffer(body)) {
         const command = new s3.PutObjectCommand(params);
         return await conditionally(() => client.send(command, { abortSignal: signal }));

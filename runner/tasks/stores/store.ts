@@ -14,6 +14,7 @@ export interface StoreRequest {
 /** An object to put: its bytes, at hand or as a stream, and what they are. */
 export interface ObjectPut extends Replaced {
   readonly content: ContentId;
+  readonly contentType: string;
   readonly body: Buffer | Readable;
 }
 

@@ -1,6 +1,7 @@
 import { env } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { PipelineTable } from "../../../worker/catalogue/pipelines.ts";
+import { good } from "../s3/support.ts";
 import {
   allJobs,
   commit,
@@ -82,5 +83,28 @@ describe("the output commit of a job", () => {
     expect(await workUntil(pipeline, { jobs: 4 })).toEqual([]);
     expect(await filesOf({ repo: "gap", branch: "master" })).toEqual(["a.out", "b.out", "c.out"]);
     expect(await query("gap", "SELECT committed FROM pipeline")).toEqual([{ committed: 4 }]);
+  });
+
+  it("has files with the Content-Type of their extension, and so has a copy of one under another name", async () => {
+    await makeRepo("typed-in");
+    const pipeline = await makePipeline({ name: "typed", globs: { "typed-in": "/*" } });
+    await commit("typed-in", { a: "1" });
+    const files = { "a.csv": "x,y", "d/b.JSON": "{}", page: "<p>", "empty.html": "", "dir.csv/": "" };
+    await workUntil(pipeline, { jobs: 1, command: () => files });
+    const typeOf = async (key: string) =>
+      (await good(`HEAD /master.typed/${key}`)).headers.get("content-type");
+    expect(await typeOf("a.csv")).toBe("text/csv");
+    expect(await typeOf("d/b.JSON")).toBe("application/json");
+    expect(await typeOf("page")).toBe("binary/octet-stream");
+    expect(await typeOf("empty.html")).toBe("text/html");
+    expect((await good("GET /master.typed/a.csv")).headers.get("content-type")).toBe("text/csv");
+
+    await good("PUT /master.typed-copies");
+    for (const copied of ["a.txt", "a.csv"]) {
+      const headers = { "x-amz-copy-source": "/master.typed/a.csv" };
+      await good(`PUT /master.typed-copies/${copied}`, { headers });
+      const head = await good(`HEAD /master.typed-copies/${copied}`);
+      expect(head.headers.get("content-type"), copied).toBe("text/csv");
+    }
   });
 });

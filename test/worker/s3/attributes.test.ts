@@ -60,7 +60,8 @@ describe("what is kept of a PUT's headers", () => {
       "x-amz-meta-__proto__": "kept, too",
     };
     const answered: Record<string, string> = {};
-    setAttributeHeaders(answered, read({ ...sent, "x-amz-acl": "private", range: "bytes=0-1" }));
+    const attributes = read({ ...sent, "x-amz-acl": "private", range: "bytes=0-1" });
+    setAttributeHeaders(answered, { attributes, key: "key.csv" });
     expect(answered).toEqual(sent);
   });
 

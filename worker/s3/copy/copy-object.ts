@@ -1,3 +1,4 @@
+import { guessContentType } from "../../../protocol/content-types.ts";
 import { byteSource } from "../../blobs/body-reader.ts";
 import { createChecksum } from "../../blobs/hash/checksum-hasher.ts";
 import type { BlobStore } from "../../blobs/port.ts";
@@ -68,13 +69,15 @@ function refuseNoChange({ key, headers, address }: ObjectRequest, source: CopySo
 async function copiedAttributes(
   { headers, key, context }: Pick<ObjectRequest, "headers" | "key" | "context">,
   {
-    source: { file, address },
+    source,
     directive,
     algorithm,
   }: { source: CopySource; directive: Directive; algorithm: ChecksumAlgorithm | undefined },
 ): Promise<StoredAttributes> {
+  const { file, address } = source;
   const { checksum, parts, ...own } = file.attributes;
-  const attributes = directive === "REPLACE" ? readAttributes(headers, key) : own;
+  const attributes =
+    directive === "REPLACE" ? readAttributes(headers, key) : { ...typeToKeep(source, key), ...own };
   if (algorithm === undefined || algorithm === checksum?.algorithm) {
     return { ...attributes, ...(checksum && { checksum }), ...(parts && { parts }) };
   }
@@ -87,6 +90,12 @@ async function copiedAttributes(
   });
   // The parts' checksums are of the old algorithm, and so are dropped.
   return { ...attributes, checksum: computed, ...(parts && { parts: { sizes: parts.sizes } }) };
+}
+
+/** The type that a source without one of its own has by its key. It is kept if the copy's key would say another. */
+function typeToKeep({ key: from }: CopySource, key: string): StoredAttributes {
+  const contentType = guessContentType(from);
+  return contentType === guessContentType(key) ? {} : { contentType };
 }
 
 async function answer(

@@ -1,4 +1,4 @@
-import { DEFAULT_CONTENT_TYPE, guessContentType } from "../../../protocol/content-types.ts";
+import { guessContentType } from "../../../protocol/content-types.ts";
 import type { Attributes } from "../../../protocol/files.ts";
 import { S3Error } from "../answer/errors.ts";
 import { MAX_METADATA_BYTES } from "../limits.ts";
@@ -52,13 +52,20 @@ function readMetadata(headers: Headers): Record<string, string> | undefined {
   return metadata.length === 0 ? undefined : Object.fromEntries(metadata);
 }
 
-/** Puts what was kept into the headers of an answer. */
-export function setAttributeHeaders(headers: Record<string, string>, attributes: Attributes): void {
+/**
+ * Puts what was kept into the headers of an answer. A file without a type of its own is answered with that of its
+ * extension. Outputs of jobs have none: the type would be a copy of what the path says, and storing one would change files
+ * that nothing computed anew.
+ */
+export function setAttributeHeaders(
+  headers: Record<string, string>,
+  { attributes, key }: { readonly attributes: Attributes; readonly key: string },
+): void {
   for (const [attribute, header] of KEPT) {
     const value = attributes[attribute];
     if (value !== undefined) headers[header] = value;
   }
-  headers["content-type"] ??= DEFAULT_CONTENT_TYPE;
+  headers["content-type"] ??= guessContentType(key);
   for (const key in attributes.metadata) headers[META + key] = attributes.metadata[key] as string;
 }
 

@@ -90,7 +90,7 @@ function describeFile(
   headers["accept-ranges"] = "bytes";
   // A proxy that compresses would take Content-Length away. If it sees an encoding, it leaves the bytes alone.
   if (request.compressingProxy) headers["content-encoding"] = "identity";
-  setAttributeHeaders(headers, file.attributes);
+  setAttributeHeaders(headers, { attributes: file.attributes, key: request.key });
   setOverrides(headers, request.query);
 }
 

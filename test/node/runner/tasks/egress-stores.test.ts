@@ -115,6 +115,19 @@ for (const [{ name, open, absent }, options] of sampled(STORES, { every: 3 }))
       for (const { path, bytes } of files) expect((await store.get(path))?.equals(bytes), path).toBe(true);
     });
 
+    test("gives each the Content-Type of its extension", async () => {
+      const types = {
+        "typed/a.csv": "text/csv",
+        "typed/large.PARQUET": "application/vnd.apache.parquet",
+        "typed/none": "binary/octet-stream",
+      };
+      const files = Object.keys(types).map((path) =>
+        put(path, path.includes("large") ? Buffer.alloc(5 * MB) : path),
+      );
+      expect(await push(files)).toEqual(PUSHED);
+      for (const [path, type] of Object.entries(types)) expect(await store.typeOf(path), path).toBe(type);
+    });
+
     test("reads no more of a large file at a time than a few of its parts", REST, async () => {
       const bytes = randomBytes(100 * MB + 7);
       let ahead = 0;
@@ -184,7 +197,8 @@ for (const [{ name, open, absent }, options] of sampled(STORES, { every: 3 }))
       const { signal } = new AbortController();
       // Google's client first looks for its project at Google, in vain; it goes on without the next time.
       await opened.look({ key, signal }).catch(() => undefined);
-      await opened.put({ key, content: gateway.store(body), body, version: null, signal });
+      const content = gateway.store(body);
+      await opened.put({ key, content, contentType: "text/plain", body, version: null, signal });
       opened.close();
       expect((await store.get(key))?.toString()).toBe("in");
     });

@@ -50,6 +50,8 @@ export interface TestStore {
   /** A bucket that is not there, and what the store says of it. */
   readonly absent: { readonly url: string; readonly words: RegExp };
   get(key: string): Promise<Buffer | undefined>;
+  /** The Content-Type that an object has. */
+  typeOf(key: string): Promise<string | undefined>;
   /** Writes an object as somebody else would. */
   put(key: string, text: string): Promise<void>;
   /** Whether a request is the one that makes an object of several parts. */
@@ -92,6 +94,7 @@ export async function sluiceStore(): Promise<TestStore> {
     ],
     absent: { url: "s3://master.nowhere", words: /NoSuchBucket/ },
     get: (key) => s3.get(bucket, key),
+    typeOf: async (key) => (await s3.ask("HEAD", `/${bucket}/${key}`)).headers["content-type"],
     put: async (key, text) => void (await s3.put(bucket, key, text)),
     makesLarge: ({ method, target }) => method === "POST" && target.includes("uploadId="),
     async unfinished() {
@@ -163,6 +166,7 @@ export async function azureStore(): Promise<TestStore> {
       const blob = container.getBlockBlobClient(name);
       return (await blob.exists()) ? blob.downloadToBuffer() : undefined;
     },
+    typeOf: async (name) => (await container.getBlockBlobClient(name).getProperties()).contentType,
     async put(name, text) {
       await container.getBlockBlobClient(name).upload(text, Buffer.byteLength(text));
     },
@@ -221,6 +225,7 @@ export async function gcsStore(): Promise<TestStore> {
     ],
     absent: { url: "gs://nowhere", words: /notFound \(status 404\)/ },
     get: (key) => Promise.resolve(fake.objects.get(key)?.bytes),
+    typeOf: (key) => Promise.resolve(fake.objects.get(key)?.contentType),
     put(key, text) {
       fake.write(key, { bytes: Buffer.from(text), metadata: {} });
       return Promise.resolve();
