@@ -13,6 +13,7 @@ import { makeOwnFolder } from "./data/own-folder.ts";
 import { removePartials } from "./data/partials.ts";
 import { openFront } from "./front.ts";
 import { waitUntilHealthy } from "./health.ts";
+import { disksOf, hostCalls } from "./host-calls.ts";
 import { claimPort } from "./port.ts";
 import type { Scrubbed, ScrubExtent } from "./scrub/scrub.ts";
 import { Scrubs } from "./scrub/scrubs.ts";
@@ -21,7 +22,6 @@ import type { GatewaySettings } from "./settings.ts";
 import {
   type Binding,
   type HostLog,
-  type HostRequest,
   type RuntimeOptions,
   startRuntime,
   WORKER_NAME,
@@ -186,13 +186,19 @@ async function startWorker(options: WorkerOptions): Promise<{ stop(): Promise<vo
   ]);
   const hostToken = madeKey().secretAccessKey;
   const scrubs = new Scrubs({
-    token: hostToken,
     scrub: (extent) => payDebts(extent, { stateDir, signal, log }),
     whileAway: (work) => whileAway(work),
   });
+  const answer = hostCalls({
+    token: hostToken,
+    paths: {
+      "/scrub": (request) => scrubs.answer(request),
+      "/disks": () => disksOf([blobsDir, stateDir]),
+    },
+  });
   const bindings = {
     ...gatewayBindings({ rootKey, runnerKey, settings, blobsDir, consoleDir, objectsDir, hostToken }),
-    HOST: { type: "host", answer: (request: HostRequest) => scrubs.answer(request) } as const,
+    HOST: { type: "host", answer } as const,
   };
   const listen = { host, port };
   const start = async (): Promise<Miniflare> => {

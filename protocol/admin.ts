@@ -42,3 +42,9 @@ export const ScrubState = z.object({
   failed: z.array(z.object({ file: z.string(), message: z.string() })),
 });
 export type ScrubState = z.infer<typeof ScrubState>;
+
+/** What is free on the disks of an embedded gateway, which its Worker hears of the host alone; bytes. */
+export const HostDisks = z.object({
+  spaces: z.array(z.object({ freeBytes: z.number(), totalBytes: z.number() })),
+});
+export type HostDisks = z.infer<typeof HostDisks>;

@@ -1,7 +1,10 @@
 import { z } from "zod";
 
-/** What the gateway needs before it can serve; `GET /readyz` names those that fail. */
-export type ReadyCheck = "configuration" | "catalogue" | "migrations" | "blobs";
+/**
+ * What the gateway needs before it can serve; `GET /readyz` names those that fail. Without `disk` it goes on all the same: it
+ * reads and deletes, and takes no new files.
+ */
+export type ReadyCheck = "configuration" | "catalogue" | "migrations" | "blobs" | "disk";
 
 /** Why a check fails, and what mends it. */
 export const ReadyCause = z.object({ check: z.string(), cause: z.string(), fix: z.string() });
@@ -23,7 +26,7 @@ export type AlmostFull = z.infer<typeof AlmostFull>;
  */
 export const Readiness = z.object({
   ready: z.boolean(),
-  /** Names of checks; a later release may have others. */
+  /** Names of checks; a later release may have others. `disk` alone leaves it ready. */
   failed: z.array(z.string()),
   causes: z.array(ReadyCause).optional(),
   versions: z

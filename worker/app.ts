@@ -5,6 +5,7 @@ import { openBlobStore } from "./blobs/stores.ts";
 import type { BranchApi } from "./branch/contract.ts";
 import { type Catalogue, openCatalogue } from "./catalogue/catalogue.ts";
 import type { KeyScope } from "./core/permissions.ts";
+import { DiskRoom, RoomyStore } from "./disk-room.ts";
 import type { Config, Env } from "./env.ts";
 import { type Grants, openGrants } from "./keys/grants.ts";
 import { type HiddenRepos, openHiddenRepos } from "./keys/hidden-repos.ts";
@@ -64,6 +65,8 @@ export interface Context {
   readonly event: RequestEvent;
   readonly config: Config;
   readonly blobs: BlobStore;
+  /** What is free on the disk of an embedded gateway; undefined elsewhere. */
+  readonly room: DiskRoom | undefined;
   readonly catalogue: Catalogue;
   readonly keys: KeyRing;
   readonly grants: Grants;
@@ -100,9 +103,13 @@ function openShared(env: Env, config: Config): Shared {
   });
   const pipelines = madeObjects<PipelineApi>(env.PIPELINE, { files: env.PIPELINE_FILES, makers: ["create"] });
   const branch = (address: BranchAddress) => branches(bucketName(address));
+  const askHost = openHost(env, config);
+  const room = askHost && new DiskRoom(() => askHost({ path: "/disks" }), Date.now);
+  const blobs = openBlobStore(env);
   return {
     config,
-    blobs: openBlobStore(env),
+    blobs: room ? new RoomyStore(blobs, room) : blobs,
+    room,
     catalogue,
     keys: openKeyRing(config, catalogue),
     grants: openGrants(secretsOf(config.rootKeys)),
@@ -114,7 +121,7 @@ function openShared(env: Env, config: Config): Shared {
       },
     }),
     hiddenRepos: openHiddenRepos(catalogue),
-    askHost: openHost(env, config),
+    askHost,
     branch,
     hold: (address) =>
       new ReadHold({

@@ -7,6 +7,7 @@ import type { BlobStore } from "./blobs/port.ts";
 import type { AlmostFullRow } from "./catalogue/almost-full.ts";
 import type { Catalogue } from "./catalogue/catalogue.ts";
 import { CATALOGUE_WORDS } from "./core/catalogue-fault.ts";
+import type { DiskRoom } from "./disk-room.ts";
 import type { Config } from "./env.ts";
 
 /** The newest file of `migrations/`: what D1 must have been through. */
@@ -26,6 +27,7 @@ export interface ReadyStores {
     readonly keys: Pick<Catalogue["keys"], "list">;
   };
   readonly blobs: Pick<BlobStore, "get">;
+  readonly room?: Pick<DiskRoom, "shortage"> | undefined;
 }
 
 /** Most objects that are asked how full they are. */
@@ -49,15 +51,19 @@ const looked = new WeakMap<ReadyStores["catalogue"], Looked>();
 export async function findCauses(stores: ReadyStores, now: number): Promise<readonly ReadyCause[]> {
   const known = looked.get(stores.catalogue);
   if (known && now >= known.at && now - known.at < KEPT_MS) return await known.causes;
-  const checks = [keyCauses(stores), catalogueCauses(stores), blobCauses(stores)];
+  const checks = [keyCauses(stores), catalogueCauses(stores), blobCauses(stores), diskCauses(stores)];
   const causes = Promise.all(checks).then((found) => found.flat());
   looked.set(stores.catalogue, { at: now, causes });
   return await causes;
 }
 
+/** Checks that keep the gateway from taking new files, and from nothing else. */
+const GOES_ON_WITHOUT: readonly string[] = ["disk"] satisfies ReadyCheck[];
+
 /** The answer for everybody: the names alone. */
 export function readiness(causes: readonly Pick<ReadyCause, "check">[]): Readiness {
-  return { ready: causes.length === 0, failed: causes.map(({ check }) => check) };
+  const ready = causes.every(({ check }) => GOES_ON_WITHOUT.includes(check));
+  return { ready, failed: causes.map(({ check }) => check) };
 }
 
 /** The same for who may know why. `upload`: which one of the Worker this is, on Cloudflare. */
@@ -165,6 +171,12 @@ async function blobCauses({ blobs }: ReadyStores): Promise<ReadyCause[]> {
       }),
     ];
   }
+}
+
+async function diskCauses({ room }: ReadyStores): Promise<ReadyCause[]> {
+  // A host that does not answer is no reason to refuse anything.
+  const short = room && (await inTime(room.shortage()).catch(() => undefined));
+  return short ? [short] : [];
 }
 
 function cause(check: ReadyCheck, { cause, fix }: Omit<ReadyCause, "check">): ReadyCause {

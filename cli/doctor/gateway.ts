@@ -84,11 +84,13 @@ function toldFindings(check: string, { ready, failed, causes = [], almostFull = 
       fix,
     }),
   );
-  if (ready) return [{ check, state: "ok", found: "the gateway has all that it needs" }, ...full];
+  if (failed.length === 0)
+    return [{ check, state: "ok", found: "the gateway has all that it needs" }, ...full];
   const lacking = failed.map((name): Finding => {
     const known = causes.find((cause) => cause.check === name);
     if (known) return { check, state: "fail", found: `${name}: ${known.cause}`, fix: known.fix };
-    return { check, state: "fail", found: `the gateway can't serve: ${name}`, fix: READY_FIX };
+    const found = ready ? `the gateway takes no new files: ${name}` : `the gateway can't serve: ${name}`;
+    return { check, state: "fail", found, fix: READY_FIX };
   });
   return [...lacking, ...full];
 }

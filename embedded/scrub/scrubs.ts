@@ -1,15 +1,12 @@
-import { timingSafeEqual } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { ScrubAsk, type ScrubState } from "../../protocol/admin.ts";
-import type { HostAnswer, HostRequest } from "../workerd/runtime.ts";
+import type { HostRequest } from "../workerd/runtime.ts";
 import type { Scrubbed } from "./scrub.ts";
 
 /** So long the runtime still has to carry the answer to who asked; milliseconds. What is under way then is cut. */
 const ANSWER_MS = 250;
 
 interface ScrubsOptions {
-  /** What every request must present. */
-  readonly token: string;
   /** Stops the runtime, does the work, and starts the runtime again. */
   readonly whileAway: (work: () => Promise<void>) => Promise<void>;
   readonly scrub: (extent: "owed" | "all") => Promise<Scrubbed | undefined>;
@@ -27,14 +24,10 @@ export class Scrubs {
     this.#options = options;
   }
 
-  /** Answers the Worker. */
-  async answer(request: HostRequest): Promise<HostAnswer> {
-    if (!isSame(request.headers.get("authorization") ?? "", this.#options.token)) {
-      return { status: 403, body: null };
-    }
-    if (new URL(request.url).pathname !== "/scrub") return { status: 404, body: null };
+  /** Begins one, if the Worker sends what is asked for; tells how far it is. */
+  async answer(request: HostRequest): Promise<ScrubState> {
     const isAsked = request.method === "POST";
-    return { status: 200, body: isAsked ? this.#ask(ScrubAsk.parse(await request.json())) : this.#state };
+    return isAsked ? this.#ask(ScrubAsk.parse(await request.json())) : this.#state;
   }
 
   /** Resolves when none is under way. */
@@ -62,9 +55,4 @@ export class Scrubs {
       this.#state = { id, state: "failed", ...done, failed };
     }
   }
-}
-
-function isSame(given: string, token: string): boolean {
-  const [a, b] = [Buffer.from(given), Buffer.from(token)];
-  return a.length === b.length && timingSafeEqual(a, b);
 }

@@ -28,6 +28,18 @@ export const FAULTS = {
       },
     ],
   },
+  "a full disk": {
+    ready: true,
+    failed: ["disk"],
+    causes: [
+      {
+        check: "disk",
+        cause:
+          "The disk of the gateway's data is full (1.0 MiB are free, and 64.0 MiB are kept for deletions): files are read and deleted, and no new ones are taken.",
+        fix: "Deleting files alone frees nothing, since history keeps their bytes. 'sluice repo usage' shows what takes most; 'sluice branch keep BRANCH.REPO --commits N' keeps less of a branch's history, and 'sluice file erase s3://BRANCH.REPO/PATH --all-versions' erases a file for good: both give room after two minutes. Or make room on that disk by other means.",
+      },
+    ],
+  },
   // Nobody can sign, so nobody hears more; every other answer says which.
   "a missing secret": { ready: false, failed: ["configuration"] },
   "a missing encryption key": {

@@ -3,6 +3,7 @@ import { AwsClient } from "aws4fetch";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Readiness } from "../../protocol/ready.ts";
 import { Ledger } from "../../worker/branch/ledger/ledger.ts";
+import { DiskRoom } from "../../worker/disk-room.ts";
 import type { Env } from "../../worker/env.ts";
 import gateway from "../../worker/index.ts";
 import { findCauses, NEWEST_MIGRATION } from "../../worker/ready.ts";
@@ -92,6 +93,95 @@ describe("GET /readyz", () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => gateway.fetch(request(), one)));
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
     expect(asked).toBe(1);
+  });
+});
+
+/** A host whose disks have so much room, in bytes. */
+function hostWithRoom(...spaces: readonly { freeBytes: number; totalBytes: number }[]) {
+  const HOST = { fetch: async () => Response.json({ spaces }) };
+  return { HOST, SLUICE_HOST_TOKEN: "token" };
+}
+
+describe("a full disk", () => {
+  const GIB = 1024 ** 3;
+  const FULL = hostWithRoom(
+    { freeBytes: 50 * GIB, totalBytes: 100 * GIB },
+    { freeBytes: 1024 ** 2, totalBytes: 100 * GIB },
+  );
+
+  async function s3(method: string, { host = FULL, body }: { host?: object; body?: string } = {}) {
+    const signer = new AwsClient({ ...ROOT, service: "s3", region: "auto", retries: 0 });
+    const url = "http://gateway/master.nearly/key";
+    const request = await signer.sign(url, { method, ...(body !== undefined && { body }) });
+    return await gateway.fetch(
+      request as Parameters<typeof gateway.fetch>[0],
+      {
+        ...WHOLE,
+        ...host,
+      } as unknown as Env,
+    );
+  }
+
+  test("is named by /readyz, which stays 200, and its cure is told to keys that are for all repos", async () => {
+    expect(await ask(FULL)).toEqual({ status: 200, ready: true, failed: ["disk"] });
+    expect(await ask(FULL, ROOT)).toMatchObject({ status: 200, ...FAULTS["a full disk"] });
+    const roomy = hostWithRoom({ freeBytes: GIB, totalBytes: 100 * GIB });
+    expect(await ask(roomy)).toEqual({ status: 200, ready: true, failed: [] });
+    const small = hostWithRoom({ freeBytes: 9 * 1024 ** 2, totalBytes: 64 * 1024 ** 2 });
+    expect(await ask(small)).toEqual({ status: 200, ready: true, failed: [] });
+  });
+
+  test("takes no new files, small ones neither, while others are read and deleted; a host that can't tell refuses none", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    vi.spyOn(console, "warn").mockImplementation(() => {});
+    await good("POST /repos/nearly/branches", { body: { name: "master" } });
+    const silent = { HOST: { fetch: () => Promise.reject(new Error("away")) }, SLUICE_HOST_TOKEN: "token" };
+    expect((await s3("PUT", { host: silent, body: "old" })).status).toBe(200);
+    for (const body of ["small", "x".repeat(20_000)]) {
+      const refused = await s3("PUT", { body });
+      expect(refused.status).toBe(503);
+      expect(await refused.text()).toContain("<Code>StorageFull</Code>");
+    }
+    expect(await (await s3("GET")).text()).toBe("old");
+    expect((await s3("DELETE")).status).toBe(204);
+    expect((await s3("GET")).status).toBe(404);
+  });
+
+  test("asks the host once for many files", async () => {
+    let asked = 0;
+    const HOST = {
+      fetch: async () => {
+        asked += 1;
+        return Response.json({ spaces: [] });
+      },
+    };
+    await good("POST /repos/nearly/branches", { body: { name: "master" } }).catch(() => undefined);
+    const whole = { ...WHOLE, HOST, SLUICE_HOST_TOKEN: "token" } as unknown as Env;
+    const signer = new AwsClient({ ...ROOT, service: "s3", region: "auto", retries: 0 });
+    for (let each = 0; each < 5; each++) {
+      const request = await signer.sign("http://gateway/master.nearly/many", {
+        method: "PUT",
+        body: `${each}`,
+      });
+      expect((await gateway.fetch(request as Parameters<typeof gateway.fetch>[0], whole)).status).toBe(200);
+    }
+    expect(asked).toBeLessThan(5);
+  });
+
+  test("is named for a minute by a write that found no room, whatever is free by then", async () => {
+    const clock = { now: 0 };
+    const spaces = [{ freeBytes: 50 * GIB, totalBytes: 100 * GIB }];
+    const room = new DiskRoom(
+      async () => ({ spaces }),
+      () => clock.now,
+    );
+    expect(await room.shortage()).toBeUndefined();
+    room.noteFull();
+    expect(await room.shortage()).toMatchObject({ check: "disk" });
+    // Another file may be smaller.
+    expect(await room.hasRoom()).toBe(true);
+    clock.now = 61_000;
+    expect(await room.shortage()).toBeUndefined();
   });
 });
 

@@ -21,6 +21,10 @@ export class BroughtBlobs implements BlobStore {
     if (store.manifestBound !== undefined) this.manifestBound = store.manifestBound;
   }
 
+  async admit(): Promise<void> {
+    await this.#store.admit?.();
+  }
+
   async put(name: string, bytes: Uint8Array): Promise<void> {
     if (this.#names.length < MAX_REMEMBERED) this.#names.push(name);
     else this.#isUnsure = true;

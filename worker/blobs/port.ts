@@ -5,6 +5,8 @@
 export interface BlobStore {
   /** Bytes of JSON from which a list of chunks goes to a blob instead of a row. Absent: the usual bound. */
   readonly manifestBound?: number;
+  /** Rejects with a DiskFullError if no new content is to be taken. Absent: any is. */
+  admit?(): Promise<void>;
   /** Writes a blob whole; replaces one of that name. Visible only when complete. */
   put(name: string, bytes: Uint8Array): Promise<void>;
   /**
@@ -90,6 +92,14 @@ export class UnwrittenBlobError extends Error {
     super(`blob ${name} could not be written: ${cause instanceof Error ? cause.message : String(cause)}`);
     this.name = "UnwrittenBlobError";
     this.isDiskFull = cause instanceof Error && "overloaded" in cause && cause.overloaded === true;
+  }
+}
+
+/** Nothing new is taken, since the disk has little room left. */
+export class DiskFullError extends Error {
+  constructor() {
+    super("the disk has no room for new files");
+    this.name = "DiskFullError";
   }
 }
 

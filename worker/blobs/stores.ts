@@ -4,6 +4,7 @@ import {
   type BlobPage,
   type BlobStore,
   type ByteRange,
+  DiskFullError,
   type ListBlobs,
   NotDeletedError,
   type Removed,
@@ -202,6 +203,7 @@ const SQLITE_FULL = /\bSQLITE_FULL\b/;
 export function storeFault(error: unknown): StoreFault | undefined {
   if (error instanceof MissingBlobError || error instanceof ShortBlobError) return "bytes-lost";
   if (error instanceof Error && SQLITE_FULL.test(error.message)) return "disk-full";
+  if (error instanceof DiskFullError) return "disk-full";
   if (!(error instanceof UnwrittenBlobError)) return undefined;
   return error.isDiskFull ? "disk-full" : "store-takes-nothing";
 }

@@ -76,7 +76,7 @@ export type WriteResult =
 /**
  * Takes in a body. Small content comes back with its bytes. Larger content is cut into chunks, which are in the store
  * when this returns. Nothing is named here: a crash, a failure or a sender that goes away leaves blobs of an upload that
- * never commits. Holds at most one chunk in flight and one filling. Rejects if the store or a callback does.
+ * never commits. Holds at most one chunk in flight and one filling. Rejects if the store or a callback does, with a DiskFullError before anything is read if the store admits nothing.
  */
 export async function writeContent(source: ByteSource | null, options: WriteOptions): Promise<WriteResult> {
   return await new ContentWrite(source ?? NO_BYTES, options).run();
@@ -107,6 +107,7 @@ class ContentWrite {
 
   async run(): Promise<WriteResult> {
     try {
+      await this.#options.store.admit?.();
       const head = await this.#readHead();
       return this.#fitsRow(head) ? this.#keepInRow(head) : await this.#writeChunks(head);
     } finally {

@@ -119,6 +119,30 @@ describe("what sluice doctor says", () => {
         ],
       ],
       [
+        FAULTS["a full disk"],
+        [
+          {
+            check: "ready",
+            state: "fail",
+            found: expect.stringMatching(/^disk: The disk of the gateway's data is full/),
+            fix: expect.stringMatching(
+              /branch keep BRANCH\.REPO --commits N.*file erase s3:.* --all-versions/,
+            ),
+          },
+        ],
+      ],
+      [
+        { ready: true, failed: ["disk"] },
+        [
+          {
+            check: "ready",
+            state: "fail",
+            found: "the gateway takes no new files: disk",
+            fix: expect.any(String),
+          },
+        ],
+      ],
+      [
         FAULTS["an object near its limit"],
         [
           { check: "ready", state: "ok", found: "the gateway has all that it needs" },

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { EXIT } from "../../../cli/output/exit-codes.ts";
 import { findTool } from "../../../runner/executors/find-tool.ts";
 import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/dev-server.ts";
+import { eventually } from "../../support/eventually.ts";
 import { mustRun } from "../../support/processes.ts";
 import { scratchFolder } from "../../support/scratch.ts";
 
@@ -20,6 +21,11 @@ beforeAll(async () => {
   server = await startDevServer();
 });
 afterAll(() => server?.stop());
+
+async function readiness({ endpoint }: DevServer): Promise<object> {
+  const answer = await fetch(`${endpoint}/readyz`);
+  return { status: answer.status, ...((await answer.json()) as object) };
+}
 
 needsMount(
   "a full disk ends a command with its own code, and the message names what frees room",
@@ -39,6 +45,30 @@ needsMount(
       );
       expect(refused.code).toBe(EXIT.diskFull);
       expect(statfsSync(blobs).type).toBe(0x01021994);
+      expect(await readiness(server)).toEqual({ status: 200, ready: true, failed: ["disk"] });
+
+      // What is smaller than what is left is taken, until the reserve is all that there is.
+      writeFileSync(join(folder, "most"), randomBytes(7.5 * MIB));
+      await sluiceOk(server, "cp", join(folder, "most"), "s3://master.full/most");
+      await eventually("the gateway hears that its disk is full", async () => {
+        if (!server) throw new Error("no gateway");
+        // Bytes that the branch has already are not sent again.
+        writeFileSync(join(folder, "small"), randomBytes(5000));
+        return (
+          (await sluice(server, "cp", join(folder, "small"), "s3://master.full/small")).code === EXIT.diskFull
+        );
+      });
+      expect(await readiness(server)).toEqual({ status: 200, ready: true, failed: ["disk"] });
+      const doctor = await sluice(server, "doctor", "--executor", "process");
+      expect(doctor.stdout.toString()).toMatch(
+        /^fail {2}ready {7}disk: The disk of the gateway's data is full.*\n {18}Deleting files alone frees nothing.*'sluice branch keep BRANCH\.REPO --commits N'/m,
+      );
+      expect(doctor.code).toBe(1);
+      const used = () => statfsSync(blobs).blocks - statfsSync(blobs).bfree;
+      const before = used();
+      expect((await sluiceOk(server, "ls", "s3://master.full/")).trim()).toContain("most");
+      await sluiceOk(server, "rm", "s3://master.full/most");
+      expect(used()).toBe(before);
     } finally {
       await server.kill9();
       await mustRun([umount ?? "", blobs]);
