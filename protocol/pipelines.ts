@@ -11,6 +11,8 @@ export type JobState = z.infer<typeof JobState>;
 export const Job = z.object({
   id: z.string(),
   pipeline: z.string(),
+  /** Of the specification that it was made for. Absent: a release that did not tell wrote down what is known of the job. */
+  version: z.int().optional(),
   state: JobState,
   reason: z.string().nullable(),
   inputs: z.array(
@@ -319,6 +321,49 @@ export const Pipeline = z.object({
   reason: z.string().nullable().default(null),
 });
 export type Pipeline = z.infer<typeof Pipeline>;
+
+/** A version of a pipeline's specification, without the specification. */
+export const PipelineVersion = z.object({
+  version: z.int(),
+  /** Whether it is the one that holds now. */
+  present: z.boolean(),
+  /** When it was submitted. */
+  createdAt: z.int(),
+  /** The id of the key that submitted it; null: a release that did not write it down made the version. */
+  key: z.string().nullable(),
+  /** What that key is for, as it was said when it was made. Absent: nothing was, or the key is gone. */
+  keyDescription: z.string().optional(),
+  /** As `Pipeline.limited`. */
+  limited: z.boolean().nullable(),
+  /** The fields that differ from the version before, by their paths; null: there was none, or it is kept no more. */
+  changes: z.array(z.string()).nullable(),
+  /** Whether results of the version before count no more. */
+  runsAll: z.boolean(),
+  /** Whether the text is kept that it was read from. */
+  hasText: z.boolean(),
+});
+export type PipelineVersion = z.infer<typeof PipelineVersion>;
+
+/** Most versions in one page; a page may be shorter though more follow. */
+export const MAX_LIST_VERSIONS = 100;
+
+/** `GET /pipelines/{name}/versions?after=&limit=`: newest first; `next` goes into `after`. */
+export const PipelineVersionPage = z.object({
+  versions: z.array(PipelineVersion),
+  next: z.int().nullable(),
+});
+export type PipelineVersionPage = z.infer<typeof PipelineVersionPage>;
+
+/** `GET /pipelines/{name}/versions/{version}`: one version whole; `latest` is the present one. */
+export const WholePipelineVersion = PipelineVersion.extend({
+  pipeline: z.string(),
+  spec: PipelineSpec,
+  /** The text that it was read from. Absent: none is kept, or the key may not see it. */
+  text: z.string().optional(),
+  /** What this key may not see, as JSON paths; `text` is the text. It may not read all inputs of this version and of the present one. */
+  hidden: z.array(z.string()).optional(),
+});
+export type WholePipelineVersion = z.infer<typeof WholePipelineVersion>;
 
 /** A job as a bar: how it ended, or that it has not, and how long it took. */
 export const Run = Job.pick({ id: true, state: true, createdAt: true, startedAt: true, finishedAt: true });

@@ -174,7 +174,9 @@ export async function retryJob(asked: ApiRequest): Promise<Response> {
   const { datums } = readQuery(asked, RetryQuery);
   const id = jobParam(asked);
   const pipeline = await pipelineOf(asked);
-  const retried = await asked.context.pipeline(pipeline).retry({ job: id, every: datums === "all" });
+  const retried = await asked.context
+    .pipeline(pipeline)
+    .retry({ job: id, every: datums === "all", key: asked.caller.keyId });
   if (retried.ok) {
     const { job, newest } = retried;
     return Response.json({ job, newest } satisfies JobRetry, { status: 201 });

@@ -63,6 +63,7 @@ import {
   pipelineInputs,
 } from "./pipelines/pipelines.ts";
 import { showGraph, summarizePipeline } from "./pipelines/standing.ts";
+import { inspectPipelineVersion, listPipelineVersions } from "./pipelines/versions.ts";
 import {
   createBranch,
   inspectBranch,
@@ -159,6 +160,12 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   },
   "/pipelines/:pipeline/summary": {
     GET: { needs: [{ permission: "read", of: pipelineInPath }], handle: summarizePipeline },
+  },
+  "/pipelines/:pipeline/versions": {
+    GET: { needs: [{ permission: "read", of: pipelineInPath }], handle: listPipelineVersions },
+  },
+  "/pipelines/:pipeline/versions/:version": {
+    GET: { needs: [{ permission: "read", of: pipelineInPath }], handle: inspectPipelineVersion },
   },
   "/graph": { GET: { needs: [{ permission: "list", of: noRepo }], handle: showGraph } },
   "/pipelines/:pipeline/stop": { POST: { needs: TO_CHANGE_PIPELINE, handle: stopPipeline } },

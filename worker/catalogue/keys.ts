@@ -67,6 +67,19 @@ export class KeyTable {
     return row && { ...keyOf(row), sealedSecret: row.sealed_secret };
   }
 
+  /** What each of some keys is for, by id, as far as it was said and the key is there. */
+  async descriptions(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    if (ids.length === 0) return new Map();
+    const { results } = await this.#db
+      .prepare(
+        `SELECT id, description FROM access_keys
+         WHERE description <> '' AND id IN (SELECT value FROM json_each(?1))`,
+      )
+      .bind(JSON.stringify([...new Set(ids)]))
+      .all<{ id: string; description: string }>();
+    return new Map(results.map(({ id, description }) => [id, description]));
+  }
+
   /** By id, those after `after`. */
   async list({ after, limit }: { after?: string; limit: number }): Promise<Key[]> {
     const { results } = await this.#db

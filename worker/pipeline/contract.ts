@@ -9,6 +9,7 @@ import type {
   Job,
   JobSummary,
   Pipeline as PipelineInfo,
+  PipelineVersion,
 } from "../../protocol/pipelines.ts";
 import type { LeasedDatum, LogsRequest, Outcome, Task } from "../../protocol/runner.ts";
 import type { PipelineSpec, Transform } from "../../protocol/spec.ts";
@@ -19,6 +20,10 @@ import type { CatalogueFault } from "../core/catalogue-fault.ts";
 export interface Submitter {
   /** Whether their key is limited to repos. Null or absent: it is not known, and counts as if it was. */
   readonly limited?: boolean | null;
+  /** The id of their key. Absent: it is not known. */
+  readonly key?: string;
+  /** The text that the specification was read from, which comes to it. Absent: it did not come along. */
+  readonly text?: string;
 }
 
 /** What an update would come to. */
@@ -53,6 +58,15 @@ export interface PipelineApi {
     | Refused<CatalogueFault>
   >;
   inspect(): Promise<Found | Refused<"no-such-pipeline">>;
+  /** The versions of its specification that are kept, newest first, those before `before`. */
+  versions(request: {
+    before?: number;
+    limit: number;
+  }): Promise<({ ok: true } & VersionPage) | Refused<"no-such-pipeline">>;
+  /** One version whole. Null: the present one. `not-kept`: it was there, and is kept no more. */
+  version(
+    version: number | null,
+  ): Promise<({ ok: true } & WholeVersion) | Refused<"no-such-pipeline" | "no-such-version" | "not-kept">>;
   /** Ends the jobs and follows the inputs no more; succeeds if it is stopped. `unavailable`: it goes on by itself. */
   stop(): Promise<Found | Refused<"no-such-pipeline" | "unavailable">>;
   /** Follows the inputs again, with one job for their HEADs if those moved; succeeds if it runs. */
@@ -110,7 +124,7 @@ export interface PipelineApi {
    * `job-running`: the newest job has not ended; if that was made by this very retry, it is the answer instead.
    * `no-data`: an input holds nothing since the inputs were changed.
    */
-  retry(request: { job: string; every: boolean }): Promise<RetryAnswer>;
+  retry(request: { job: string; every: boolean; key?: string }): Promise<RetryAnswer>;
   /** What a job ran and skipped. Pages may be short; `next` says whether that was all. `why`: with the reasons of each. */
   datums(request: {
     job: string;
@@ -211,6 +225,24 @@ export interface ComputedOutput {
   /** The job whose commit wrote it, and that commit. */
   readonly job: string;
   readonly commit: string | null;
+}
+
+/** A version of a specification, as the object knows it. */
+export type KnownVersion = Omit<PipelineVersion, "keyDescription">;
+
+/** `next`: versions before that one go on; null: these were the last. */
+export interface VersionPage {
+  readonly versions: readonly KnownVersion[];
+  readonly next: number | null;
+}
+
+export interface WholeVersion {
+  readonly version: KnownVersion;
+  readonly spec: PipelineSpec;
+  /** The text that it was read from; null: none is kept. */
+  readonly text: string | null;
+  /** The repos that this version reads, and those that the present one does. */
+  readonly reads: readonly string[];
 }
 
 export type RetryAnswer =

@@ -22,6 +22,14 @@ export interface View {
   readonly inputs: readonly number[];
 }
 
+/** Who submitted a version of a specification, and what it was read from. */
+export interface Submission {
+  /** The id of the key; null: it is not known. */
+  readonly key: string | null;
+  /** The text that the specification was read from; null: none was sent. */
+  readonly text: string | null;
+}
+
 /** One version of a specification, as it was written down. */
 export interface Revision {
   readonly revision: number;
@@ -47,6 +55,13 @@ export interface Definition extends Revision {
   readonly views: readonly View[];
   /** How long a job may take from its turn on, in milliseconds; null: as long as it likes. */
   readonly jobTimeoutMs: number | null;
+}
+
+/** Fills in what a specification may lack that was stored before there was the field. */
+export function storedSpec(text: string): PipelineSpec {
+  const spec: PipelineSpec = JSON.parse(text);
+  const inputs = spec.inputs.map((input) => ({ ...input, lazy: input.lazy ?? false }));
+  return { ...spec, datumTries: spec.datumTries ?? 3, inputs };
 }
 
 /** Resolves a spec that was checked before it came here. */

@@ -8,6 +8,7 @@ import type { PipelineApi, Submitter } from "./contract.ts";
 import { tellAgain } from "./engine/catalogue-outbox.ts";
 import { Engine } from "./engine/engine.ts";
 import { openPeers } from "./engine/peers.ts";
+import { listVersions, wholeVersion } from "./history/history.ts";
 import { fateOf } from "./inputs/fate.ts";
 import { computedFrom } from "./jobs/computed-from.ts";
 import { datumDetail, datumOutputs } from "./jobs/datum-view.ts";
@@ -73,6 +74,19 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
 
   async inspect(): Answer<"inspect"> {
     return foundPipeline(this.#context.ledger) ?? { ok: false, reason: "no-such-pipeline" };
+  }
+
+  async versions(request: Request<"versions">): Answer<"versions"> {
+    const { ledger } = this.#context;
+    if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-pipeline" };
+    return { ok: true, ...listVersions(ledger, request) };
+  }
+
+  async version(version: number | null): Answer<"version"> {
+    const { ledger } = this.#context;
+    if (!foundPipeline(ledger)) return { ok: false, reason: "no-such-pipeline" };
+    const whole = wholeVersion(ledger, version);
+    return typeof whole === "string" ? { ok: false, reason: whole } : { ok: true, ...whole };
   }
 
   async stop(): Answer<"stop"> {
@@ -185,7 +199,8 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     // A change that is under way comes first, and then what the inputs have.
     await this.#engine.runSaga();
     if (!(await this.#engine.lookAtInputs())) return { ok: false, reason: "unavailable" };
-    const retry = { asked: request.job, every: request.every };
+    const { job: asked, every, key } = request;
+    const retry = { asked, every, ...(key !== undefined && { key }) };
     let begun = beginRetry(this.#context, retry);
     await this.#engine.runSaga();
     // Another change came first, perhaps that of the same retry.

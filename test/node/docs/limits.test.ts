@@ -50,6 +50,10 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
   ],
   "record of `cp --split`": [["cli/files/split/record-splitter.ts", "MAX_RECORD_BYTES", MIB]],
   specification: [["worker/api/pipelines/submission.ts", "MAX_SPEC_BYTES", 1]],
+  "versions of a specification that are kept": [
+    ["worker/pipeline/history/version-store.ts", "KEPT_VERSIONS", 1],
+    ["worker/pipeline/history/version-store.ts", "KEPT_VERSION_BYTES", MIB],
+  ],
   "inputs of a pipeline": [["protocol/spec.ts", "MAX_INPUTS", 1]],
   glob: [["worker/core/glob.ts", "MAX_GLOB_CHARACTERS", 1]],
   "datums of a job with several inputs": [["protocol/pipeline-check.ts", "MAX_PAIRS", 1]],

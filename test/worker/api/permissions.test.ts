@@ -9,6 +9,7 @@ import { api, commitFiles, failed, good, makeBranch, testContext } from "./suppo
 /** What every path parameter is in these tests: all about the repo `theirs`. */
 const PARAMS: Readonly<Record<string, string>> = {
   pipeline: "theirs",
+  version: "1",
   job: "01JOBOFTHEIRS",
   datum: "0123456789ab",
   repo: "theirs",

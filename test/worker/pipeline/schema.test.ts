@@ -77,6 +77,10 @@ function rowsOf(name: string): readonly (readonly string[])[] {
       "INSERT INTO rewrite (one, until, paid) VALUES (1, 7, 1)",
       "INSERT INTO erased_jobs (one, job) VALUES (1, 1)",
     ],
+    [
+      "INSERT INTO submissions (revision, by_key, text) VALUES (1, 'K', 'pipeline: …')",
+      "INSERT INTO former_sources (repo, branch) VALUES ('long-ago', 'master')",
+    ],
   ];
 }
 

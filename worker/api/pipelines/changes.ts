@@ -2,8 +2,7 @@ import type { PipelineSpec } from "../../../protocol/spec.ts";
 import type { Caller } from "../../app.ts";
 import type { Refused } from "../../branch/contract.ts";
 import type { CatalogueFault } from "../../core/catalogue-fault.ts";
-import { isLimited } from "../../core/permissions.ts";
-import type { Found } from "../../pipeline/contract.ts";
+import type { Found, Submitter } from "../../pipeline/contract.ts";
 import { ApiError, catalogueError } from "../answer/errors.ts";
 import { type ApiRequest, nameParam, noQuery } from "../request/api-request.ts";
 import { circleIssue } from "./graph.ts";
@@ -27,10 +26,10 @@ export async function startPipeline(asked: ApiRequest): Promise<Response> {
 /** `POST /pipelines?update=true`: a new version of a pipeline, from a checked specification. */
 export async function updatePipeline(
   { context, caller }: Pick<ApiRequest, "context" | "caller">,
-  { spec, reprocess }: { spec: PipelineSpec; reprocess: boolean },
+  { spec, reprocess, by }: { spec: PipelineSpec; reprocess: boolean; by: Submitter },
 ): Promise<Response> {
   const { name } = spec.pipeline;
-  const updated = await context.pipeline(name).update({ spec, reprocess, limited: isLimited(caller.scope) });
+  const updated = await context.pipeline(name).update({ spec, reprocess, ...by });
   if (!updated.ok && updated.reason === "circle") {
     throw badSpec([circleIssue(spec, updated.circle, caller.scope)]);
   }

@@ -6,6 +6,7 @@ import { type PipelineSpec, skipsBadDatums } from "../../../protocol/spec.ts";
 import type { PipelineRow } from "../../catalogue/pipelines.ts";
 import { outputsOf } from "../../core/circles.ts";
 import { isLimited, permits } from "../../core/permissions.ts";
+import type { Submitter } from "../../pipeline/contract.ts";
 import { conditionalJson } from "../answer/conditional.ts";
 import { ApiError, catalogueError } from "../answer/errors.ts";
 import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
@@ -49,8 +50,10 @@ export async function createPipeline(asked: ApiRequest): Promise<Response> {
   const purpose = update === "true" ? "update" : "create";
   const spec = await submittedSpec(asked, purpose);
   if (dryRun === "true") return await tryPipeline(asked, { spec, purpose, reprocess: reprocess === "true" });
-  if (purpose === "update") return await updatePipeline(asked, { spec, reprocess: reprocess === "true" });
-  return await makePipeline(asked, spec);
+  const { keyId: key, scope } = asked.caller;
+  const by = { limited: isLimited(scope), key };
+  if (purpose === "update") return await updatePipeline(asked, { spec, reprocess: reprocess === "true", by });
+  return await makePipeline(asked, { spec, by });
 }
 
 async function tryPipeline(
@@ -68,10 +71,13 @@ async function tryPipeline(
   return Response.json((await previewPipeline(asked.context, { spec, ...update })) satisfies PipelineCheck);
 }
 
-async function makePipeline(asked: ApiRequest, spec: PipelineSpec): Promise<Response> {
+async function makePipeline(
+  asked: ApiRequest,
+  { spec, by }: { spec: PipelineSpec; by: Submitter },
+): Promise<Response> {
   const { name } = spec.pipeline;
   const { context, caller } = asked;
-  const created = await context.pipeline(name).create(spec, { limited: isLimited(caller.scope) });
+  const created = await context.pipeline(name).create(spec, by);
   if (created.ok) return Response.json(shownTo(caller, created.pipeline), { status: 201 });
   switch (created.reason) {
     case "already-exists":

@@ -6,7 +6,7 @@ import { ALL_COLLECTED } from "./job-store.ts";
 import { insertJob, type MakesJobs, pipelineEvent } from "./make.ts";
 import type { Retry } from "./retry-store.ts";
 
-type Needs = MakesJobs & Uses<"transaction" | "pipeline" | "retries">;
+type Needs = MakesJobs & Uses<"transaction" | "pipeline" | "versions" | "retries">;
 
 /** `made`: the number of the job, which is there at once, or once the change of state that makes it is done. */
 type RetryBegun =
@@ -22,7 +22,7 @@ type RetryBegun =
  * While a job has not ended, there is nothing to retry yet. If that job was made by this very retry, whose answer may
  * have been lost, it is the answer: asking twice makes one job.
  */
-export function beginRetry(uses: Needs, retry: Retry): RetryBegun {
+export function beginRetry(uses: Needs, { key, ...retry }: Retry & { key?: string }): RetryBegun {
   const { ledger } = uses;
   return ledger.transaction((tx): RetryBegun => {
     const { jobs, pipeline, retries } = ledger;
@@ -40,7 +40,7 @@ export function beginRetry(uses: Needs, retry: Retry): RetryBegun {
     if (running) return { ok: false, reason: "job-running", job: running.id };
     if (row.hadFirstJob !== 1) return { ok: false, reason: "no-data" };
     const made = newest.n + 1;
-    if (retry.every) reprocess(tx, uses, definition);
+    if (retry.every) reprocess(tx, uses, { definition, key: key ?? null });
     else repeat(tx, uses, definition);
     retries.set(retry, made);
     return { ok: true, made, newest: newest.id };
@@ -54,8 +54,18 @@ function repeat(tx: Tx, uses: Needs, definition: Definition): void {
 }
 
 /** The update goes on with it (lifecycle/update.ts), and makes the job. */
-function reprocess(_: Tx, { ledger, peers }: Needs, { spec, starts, limited, ...before }: Definition): void {
+function reprocess(
+  _: Tx,
+  { ledger, peers }: Needs,
+  { definition, key }: { definition: Definition; key: string | null },
+): void {
+  const { spec, starts, limited, ...before } = definition;
   const revision = before.revision + 1;
-  ledger.pipeline.setNextRevision({ revision, spec, starts, limited, salt: String(revision) }, peers.now());
+  // The specification is the same, and so is what it was read from.
+  const by = { key, text: ledger.versions.text(before.revision) };
+  ledger.pipeline.setNextRevision(
+    { revision, spec, starts, limited, salt: String(revision) },
+    { by, now: peers.now() },
+  );
   ledger.pipeline.setState("updating");
 }

@@ -32,6 +32,7 @@ export function viewJob(job: JobRow, { ledger, oldest }: ViewContext): Job {
   return {
     id: job.id,
     pipeline: definition.name,
+    version: job.revision,
     state: job.state,
     reason: job.reason,
     inputs: definition.inputs.map(({ name, repo, branch, source }) => ({

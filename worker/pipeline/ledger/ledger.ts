@@ -10,6 +10,7 @@ import { ChangedStore, EndingStore, OperationStore } from "../finish/draft-store
 import { EgressStore } from "../finish/egress-store.ts";
 import { MergeStore } from "../finish/merge-store.ts";
 import { MakerStore, PublishedStore } from "../finish/published-store.ts";
+import { VersionStore } from "../history/version-store.ts";
 import { DatumStore } from "../inputs/datum-store.ts";
 import { ElementStore } from "../inputs/element-store.ts";
 import { ErasureStore } from "../inputs/erasure-store.ts";
@@ -35,6 +36,7 @@ import { MIGRATIONS } from "./migrations.ts";
 export class Ledger {
   readonly sql: Sql;
   readonly pipeline: PipelineStore;
+  readonly versions: VersionStore;
   readonly proposals: ProposalStore;
   readonly sources: SourceStore;
   readonly jobs: JobStore;
@@ -70,7 +72,8 @@ export class Ledger {
   constructor(storage: DurableObjectStorage) {
     const sql = new Sql(storage.sql);
     this.sql = sql;
-    this.pipeline = new PipelineStore(sql);
+    this.versions = new VersionStore(sql);
+    this.pipeline = new PipelineStore(sql, this.versions);
     this.proposals = new ProposalStore(sql);
     this.sources = new SourceStore(sql);
     this.jobs = new JobStore(sql);

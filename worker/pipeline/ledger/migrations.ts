@@ -13,6 +13,7 @@ import { SCHEMA_V12 } from "./versions/v12.ts";
 import { SCHEMA_V13 } from "./versions/v13.ts";
 import { SCHEMA_V14 } from "./versions/v14.ts";
 import { SCHEMA_V15 } from "./versions/v15.ts";
+import { SCHEMA_V16 } from "./versions/v16.ts";
 
 /**
  * The tables of a Pipeline object. `born`, `died` and `job` are numbers of its own jobs: something is there at job n
@@ -34,4 +35,5 @@ export const MIGRATIONS: readonly string[] = [
   SCHEMA_V13,
   SCHEMA_V14,
   SCHEMA_V15,
+  SCHEMA_V16,
 ];

@@ -50,9 +50,10 @@ export async function beginCreation(
     "makeTables" | "transaction" | "sql" | "pipeline" | "codes" | "sources" | "erasures" | "oweRewrite",
     "branch" | "catalogue" | "now" | "id"
   >,
-  { spec, limited = null }: Creation,
+  { spec, limited = null, ...came }: Creation,
 ): Promise<CreationBegun> {
   const { ledger, peers } = uses;
+  const by = { key: came.key ?? null, text: came.text ?? null };
   const checked = checkSpec(spec);
   const starts = await findStarts(peers, checked.ok ? checked.inputs : []);
   if (!starts) return "no-such-commit";
@@ -62,12 +63,13 @@ export async function beginCreation(
     const state = ledger.pipeline.row()?.state;
     const same = JSON.stringify(ledger.pipeline.definition()?.spec) === JSON.stringify(spec);
     if (state === "creating" && same) {
-      ledger.pipeline.setLimited(limited);
+      ledger.pipeline.resubmit({ limited, text: by.text });
       return "begun";
     }
     if (state !== undefined && state !== "deleted") return "already-exists";
     // Later than the one before of the name, so that its leases are told from ours (branch/uploads/calls.ts).
-    ledger.pipeline.begin({ uid: peers.id(ledger.pipeline.uid()), spec, starts, limited, now: peers.now() });
+    const uid = peers.id(ledger.pipeline.uid());
+    ledger.pipeline.begin({ uid, spec, starts, limited, by, now: peers.now() });
     const definition = ledger.pipeline.definition();
     for (const [source, address] of (definition?.sources ?? []).entries()) {
       ledger.sources.insert({ source, ...address });

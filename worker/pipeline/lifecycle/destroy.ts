@@ -14,6 +14,8 @@ const SLICE = 1000;
 /** Tables that belong to one life of a pipeline, and their primary keys. */
 const TABLES: readonly (readonly [table: string, key: string])[] = [
   ["revisions", "revision"],
+  ["submissions", "revision"],
+  ["former_sources", "repo, branch"],
   ["sources", "source"],
   ["jobs", "n"],
   ["touched", "job, stage, input, path"],
@@ -88,8 +90,11 @@ export async function continueDestruction(context: PipelineContext): Promise<voi
  * Those of all versions, each once: an update may not have got to the end of it, and one of a stopped pipeline leaves the
  * commits held that the inputs of the version before start after.
  */
-function subscribedSources({ pipeline }: Pick<Ledger, "pipeline">): readonly BranchAddress[] {
-  const sources = new Map<string, BranchAddress>();
+function subscribedSources({
+  pipeline,
+  versions,
+}: Pick<Ledger, "pipeline" | "versions">): readonly BranchAddress[] {
+  const sources = new Map(versions.formerSources().map((source) => [bucketName(source), source]));
   for (let revision = pipeline.definition()?.revision ?? 0; revision > 0; revision--) {
     for (const source of pipeline.definitionAt(revision)?.sources ?? []) {
       sources.set(bucketName(source), source);

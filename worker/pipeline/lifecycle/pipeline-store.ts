@@ -1,7 +1,8 @@
-import type { PipelineSpec } from "../../../protocol/spec.ts";
 import type { CommitPosition } from "../../branch/contract.ts";
+import type { Sql } from "../../sqlite/sql.ts";
 import { Store } from "../../sqlite/store.ts";
-import { type Definition, define, type Revision } from "../definition.ts";
+import { type Definition, define, type Revision, type Submission, storedSpec } from "../definition.ts";
+import type { VersionStore } from "../history/version-store.ts";
 
 /** `purging`: gone for everybody else, while its rows are still being removed. */
 export type StoredState =
@@ -67,6 +68,12 @@ export class PipelineStore extends Store {
   #definition: Definition | undefined;
   /** Earlier versions, read for jobs that were made for them. */
   readonly #earlier = new Map<number, Definition>();
+  readonly #versions: VersionStore;
+
+  constructor(sql: Sql, versions: VersionStore) {
+    super(sql);
+    this.#versions = versions;
+  }
 
   row(): PipelineRow | undefined {
     return this.sql.first<PipelineRow>`
@@ -120,8 +127,9 @@ export class PipelineStore extends Store {
     spec,
     starts,
     limited,
+    by,
     now,
-  }: Pick<Revision, "spec" | "starts" | "limited"> & { uid: string; now: number }): void {
+  }: Pick<Revision, "spec" | "starts" | "limited"> & { uid: string; by: Submission; now: number }): void {
     const text = JSON.stringify(spec);
     this.sql.run`
       INSERT INTO pipeline (one, name, uid, state, spec, created_at, version, salt, epoch, keep_output, pull_due, alive, committed)
@@ -132,7 +140,7 @@ export class PipelineStore extends Store {
         committed = 0, revision = 1, begun = 0, owed = 0, wish = NULL, stale_before = NULL, made_from = 0, anew = 0,
         behind = NULL, unlisted = 0, output_due = 0, released_to = 0, freed_to = 0, ends_known = 0,
         codes_swept = 0`;
-    this.#insertRevision({ revision: 1, spec, salt: "1", starts, limited }, now);
+    this.#insertRevision({ revision: 1, spec, salt: "1", starts, limited }, { by, now });
   }
 
   /** Whether a version waits to become the present one. */
@@ -140,10 +148,14 @@ export class PipelineStore extends Store {
     return this.sql.has`SELECT 1 FROM pipeline WHERE one = 1 AND wish IS NOT NULL`;
   }
 
-  /** Writes down the version that is to follow the present one. */
-  setNextRevision(next: Revision, now: number): void {
-    this.#insertRevision(next, now);
+  /** Writes down the version that is to follow the present one. Versions that are kept no more for it go. */
+  setNextRevision(next: Revision, { by, now }: { by: Submission; now: number }): void {
+    this.#insertRevision(next, { by, now });
     this.sql.run`UPDATE pipeline SET wish = ${next.revision}`;
+    for (const revision of this.#versions.tooOld()) {
+      this.#versions.remove(revision, this.definitionAt(revision)?.sources ?? []);
+      this.#earlier.delete(revision);
+    }
   }
 
   /** Makes the version that waits the present one. */
@@ -155,10 +167,14 @@ export class PipelineStore extends Store {
       WHERE wish IS NOT NULL`;
   }
 
-  /** The present version is now that of a key that is limited, or is not: it was submitted again as it is. */
-  setLimited(limited: boolean | null): void {
+  /**
+   * The present version was submitted again as it is: it is now that of a key that is limited, or is not, and has the text that
+   * came with it, or none. Who made the version stays.
+   */
+  resubmit({ limited, text }: { limited: boolean | null; text: string | null }): void {
     this.sql.run`
       UPDATE revisions SET limited = ${columnOf(limited)} WHERE revision = (SELECT revision FROM pipeline)`;
+    this.#versions.setText(this.row()?.revision ?? 0, text);
     // It is known by its number, which stays.
     this.#definition = undefined;
   }
@@ -267,10 +283,14 @@ export class PipelineStore extends Store {
     this.sql.run`UPDATE pipeline SET freed_to = ${job}`;
   }
 
-  #insertRevision({ revision, spec, salt, starts, limited }: Revision, now: number): void {
+  #insertRevision(
+    { revision, spec, salt, starts, limited }: Revision,
+    { by, now }: { by: Submission; now: number },
+  ): void {
     this.sql.run`
       INSERT OR REPLACE INTO revisions (revision, spec, salt, starts, limited, created_at)
       VALUES (${revision}, ${JSON.stringify(spec)}, ${salt}, ${JSON.stringify(starts)}, ${columnOf(limited)}, ${now})`;
+    this.#versions.note(revision, by);
   }
 
   #read(revision: number): Definition | undefined {
@@ -300,11 +320,4 @@ interface StoredRevision {
 
 function columnOf(limited: boolean | null): number | null {
   return limited === null ? null : Number(limited);
-}
-
-/** Fills in what a specification may lack that was stored before there was the field. */
-function storedSpec(text: string): PipelineSpec {
-  const spec: PipelineSpec = JSON.parse(text);
-  const inputs = spec.inputs.map((input) => ({ ...input, lazy: input.lazy ?? false }));
-  return { ...spec, datumTries: spec.datumTries ?? 3, inputs };
 }

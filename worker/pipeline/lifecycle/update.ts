@@ -145,12 +145,13 @@ function write(
   const change = specChange(definition.spec, request.spec);
   const readsWhole = request.reprocess || change.transform || change.inputs;
   const { limited = null } = request;
+  const by = { key: request.key ?? null, text: request.text ?? null };
   if (!readsWhole && !change.settings && !change.description) {
-    ledger.pipeline.setLimited(limited);
+    ledger.pipeline.resubmit({ limited, text: by.text });
     return "unchanged";
   }
   const next = { ...nextVersion(definition, { ...request, change }), starts, limited };
-  ledger.pipeline.setNextRevision(next, peers.now());
+  ledger.pipeline.setNextRevision(next, { by, now: peers.now() });
   if (state === "stopped") {
     revise(tx, ledger, definition);
     if (readsWhole || change.egress) ledger.pipeline.setWholeJobDue(1);

@@ -1,0 +1,116 @@
+import { env, runInDurableObject } from "cloudflare:test";
+import { describe, expect, it } from "vitest";
+import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
+import { VersionStore } from "../../../worker/pipeline/history/version-store.ts";
+import { Sql } from "../../../worker/sqlite/sql.ts";
+import {
+  allJobs,
+  commit,
+  makePipeline,
+  makeRepo,
+  pipelineOf,
+  query,
+  type SpecOptions,
+  specOf,
+  workUntil,
+} from "./support.ts";
+
+/** Looks at the versions of a pipeline as its object keeps them. */
+function inVersions<T>(name: string, look: (versions: VersionStore) => T): Promise<T> {
+  return runInDurableObject(env.PIPELINE.getByName(name), (_, { storage }) =>
+    look(new VersionStore(new Sql(storage.sql))),
+  );
+}
+
+async function updateTo(options: SpecOptions, cmd: string): Promise<void> {
+  const transform = { image: "none", cmd: [cmd] };
+  const updated = await pipelineOf(options.name).update({
+    spec: specOf({ ...options, more: { transform } }),
+    reprocess: false,
+  });
+  expect(updated.ok).toBe(true);
+}
+
+async function numbers(pipeline: PipelineApi): Promise<number[]> {
+  const page = await pipeline.versions({ limit: 100 });
+  return page.ok ? page.versions.map(({ version }) => version) : [];
+}
+
+describe("the versions that are kept", () => {
+  it("are the newest ones, as many as fit, and those that a job was made for", async () => {
+    await makeRepo("kept-in");
+    const options = { name: "kept", globs: { "kept-in": "/*" } };
+    const pipeline = await makePipeline(options);
+    // Without data no version makes a job.
+    for (const cmd of ["2", "3"]) await updateTo(options, cmd);
+    await commit("kept-in", { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    await pipeline.stop();
+    for (const cmd of ["4", "5", "6"]) await updateTo(options, cmd);
+    expect(await inVersions("kept", (versions) => versions.tooOld())).toEqual([]);
+    expect(await inVersions("kept", (versions) => versions.tooOld({ versions: 2 }))).toEqual([1, 2, 4]);
+    // The present one and the one before stay, whatever they come to.
+    expect(await inVersions("kept", (versions) => versions.tooOld({ bytes: 1 }))).toEqual([1, 2, 4]);
+    expect((await allJobs(pipeline))[0]).toMatchObject({ version: 3 });
+  });
+
+  it("are named, and what is kept no more is said of what is gone", async () => {
+    await makeRepo("lost-in");
+    const options = { name: "lost", globs: { "lost-in": "/*" } };
+    const pipeline = await makePipeline(options);
+    for (const cmd of ["2", "3", "4"]) await updateTo(options, cmd);
+    await inVersions("lost", (versions) => versions.remove(2, []));
+    expect(await numbers(pipeline)).toEqual([4, 3, 1]);
+    expect(await pipeline.version(2)).toEqual({ ok: false, reason: "not-kept" });
+    expect(await pipeline.version(3)).toMatchObject({ ok: true, version: { changes: null, runsAll: false } });
+    expect(await pipeline.version(5)).toEqual({ ok: false, reason: "no-such-version" });
+  });
+
+  it("leave no commit held that only a forgotten one starts after", async () => {
+    await makeRepo("left-first", "left-second");
+    const start = await commit("left-first", { a: "1" });
+    const from = { repo: { name: "left-first" }, ID: start };
+    const inputs = [{ name: "in", repo: { name: "left-first" }, glob: "/*", from }];
+    const pipeline = await makePipeline({ name: "left", globs: {}, more: { inputs } });
+    // A stopped pipeline leaves held what the inputs of the version before start after.
+    await pipeline.stop();
+    await updateTo({ name: "left", globs: { "left-second": "/*" } }, "2");
+    await updateTo({ name: "left", globs: { "left-second": "/*" } }, "3");
+    await inVersions("left", (versions) => {
+      expect(versions.tooOld({ versions: 2 })).toEqual([1]);
+      versions.remove(1, [{ repo: "left-first", branch: "master" }]);
+    });
+    expect(await heldStarts("left-first")).toEqual([start]);
+    await pipeline.destroy({ keepOutput: false });
+    expect(await heldStarts("left-first")).toEqual([]);
+    for (const table of ["revisions", "submissions", "former_sources"]) {
+      expect(await query("left", `SELECT 1 FROM ${table}`), table).toEqual([]);
+    }
+  });
+
+  it("have the key of who made them, also if that was a retry", async () => {
+    await makeRepo("made-in");
+    const pipeline = await makePipeline({ name: "made-by", globs: { "made-in": "/*" } });
+    await commit("made-in", { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    const job = (await allJobs(pipeline))[0]?.id ?? "";
+    expect((await pipeline.retry({ job, every: true, key: "RETRIER" })).ok).toBe(true);
+    await workUntil(pipeline, { jobs: 2 });
+    expect(await pipeline.version(2)).toMatchObject({
+      ok: true,
+      version: { key: "RETRIER", changes: [], runsAll: true },
+    });
+    expect(await pipeline.version(1)).toMatchObject({ ok: true, version: { key: null } });
+    expect((await allJobs(pipeline)).map(({ version }) => version)).toEqual([1, 2]);
+  });
+});
+
+/** The commits of a branch that it keeps for pipelines which start after them. */
+function heldStarts(repo: string): Promise<string[]> {
+  return runInDurableObject(env.BRANCH.getByName(`master.${repo}`), (_, { storage }) =>
+    storage.sql
+      .exec<{ commit_id: string }>("SELECT commit_id FROM starts")
+      .toArray()
+      .map((row) => row.commit_id),
+  );
+}
