@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { EXPIRY_FORMS, isExpiryText } from "./key-expiry.ts";
 import { Name } from "./names.ts";
 
 const LEVELS = ["read", "write", "admin", "runner"] as const;
@@ -13,32 +14,49 @@ export const MAX_KEY_DESCRIPTION = 200;
 /** Most keys in one page of a list. */
 export const MAX_LIST_KEYS = 1000;
 
-/** `POST /api/v1/keys`: makes an access key. `repos` null: for all repos, and for what belongs to none. */
-export const CreateKey = z
-  .strictObject({
-    level: KeyLevel,
-    repos: z
-      .array(Name)
-      .min(1, { error: "must name a repo, or be null for all of them" })
-      .max(MAX_KEY_REPOS, { error: `must name at most ${MAX_KEY_REPOS} repos` })
-      .nullable()
-      .default(null),
-    /** It may create, update and start pipelines in its repos, which run code on the nodes. For all repos, admin may anyway. */
-    pipelines: z.boolean().default(false),
-    description: z
+const WISHED = {
+  level: KeyLevel,
+  /** Null: all, and what belongs to none. */
+  repos: z
+    .array(Name)
+    .min(1, { error: "must name a repo, or be null for all of them" })
+    .max(MAX_KEY_REPOS, { error: `must name at most ${MAX_KEY_REPOS} repos` })
+    .nullable()
+    .default(null),
+  /** It may create, update and start pipelines in its repos, which run code on the nodes. For all repos, admin may anyway. */
+  pipelines: z.boolean().default(false),
+  description: z
+    .string()
+    .max(MAX_KEY_DESCRIPTION, { error: `must be at most ${MAX_KEY_DESCRIPTION} characters long` })
+    .default(""),
+};
+type Wished = z.infer<z.ZodObject<typeof WISHED>>;
+
+/** What the fields of a key must be to each other. */
+function fitting<Shape extends z.ZodType<Wished>>(shape: Shape): Shape {
+  return shape
+    .refine(({ level, pipelines }) => level === "admin" || !pipelines, {
+      path: ["pipelines"],
+      error: "is for level admin: take that level, or leave this out",
+    })
+    .refine(({ level, repos }) => level !== "runner" || repos === null, {
+      path: ["repos"],
+      error:
+        "must be null for the level runner: a runner works for all pipelines, and reads what its leases name",
+    });
+}
+
+/** `POST /api/v1/keys`: makes an access key. */
+export const CreateKey = fitting(
+  z.strictObject({
+    ...WISHED,
+    /** When it expires, as protocol/key-expiry.ts reads it, by the gateway's clock. Absent: never. */
+    expires: z
       .string()
-      .max(MAX_KEY_DESCRIPTION, { error: `must be at most ${MAX_KEY_DESCRIPTION} characters long` })
-      .default(""),
-  })
-  .refine(({ level, pipelines }) => level === "admin" || !pipelines, {
-    path: ["pipelines"],
-    error: "is for level admin: take that level, or leave this out",
-  })
-  .refine(({ level, repos }) => level !== "runner" || repos === null, {
-    path: ["repos"],
-    error:
-      "must be null for the level runner: a runner works for all pipelines, and reads what its leases name",
-  });
+      .refine(isExpiryText, { error: ({ input }) => `must be ${EXPIRY_FORMS}, not '${String(input)}'` })
+      .optional(),
+  }),
+);
 export type CreateKey = z.infer<typeof CreateKey>;
 /** As it is sent: what has a default may be left out. */
 export type KeyWish = z.input<typeof CreateKey>;
@@ -53,6 +71,10 @@ export const Key = z.object({
   description: z.string(),
   /** Milliseconds since 1970. */
   createdAt: z.int(),
+  /** From when on it is refused; milliseconds since 1970. Absent: never. */
+  expiresAt: z.int().optional(),
+  /** True if that time has come by the gateway's clock: the key stays in lists until it is deleted. */
+  expired: z.boolean().optional(),
   /** The last day on which it signed a request, of UTC: `2026-01-31`. Absent: it did not since that is written down. */
   lastUsedOn: z.string().optional(),
 });
@@ -81,6 +103,8 @@ export const WhoAmI = z.object({
   repos: z.array(z.string()).nullable(),
   /** Whether it may create, update and start pipelines. */
   pipelines: z.boolean(),
+  /** When it expires; milliseconds since 1970. Absent: never. */
+  expiresAt: z.int().optional(),
 });
 export type WhoAmI = z.infer<typeof WhoAmI>;
 
@@ -122,8 +146,14 @@ export const KeysExported = z.object({
 export type KeysExported = z.infer<typeof KeysExported>;
 
 /** What is sealed of a key. */
-export const MovedKey = CreateKey.and(
-  z.object({ createdAt: z.int().nonnegative(), secret: z.string().min(8).max(128) }),
+export const MovedKey = fitting(
+  z.strictObject({
+    ...WISHED,
+    createdAt: z.int().nonnegative(),
+    /** Absent, as in exports of before keys expired: never. */
+    expiresAt: z.int().nonnegative().optional(),
+    secret: z.string().min(8).max(128),
+  }),
 );
 
 /** `POST /api/v1/keys/import`: makes keys again as an export has them. */
@@ -140,5 +170,7 @@ export const KeysImported = z.object({
   taken: z.array(z.string()),
   /** They do not open with the key, or say what this gateway does not know. */
   refused: z.array(z.string()),
+  /** They have expired, and were not made. */
+  expired: z.array(z.string()).default([]),
 });
 export type KeysImported = z.infer<typeof KeysImported>;

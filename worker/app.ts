@@ -21,6 +21,8 @@ export interface Caller {
   readonly keyId: string;
   readonly scope: KeyScope;
   readonly payload: Payload;
+  /** When its key expires; milliseconds since 1970. Absent: never. */
+  readonly expiresAt?: number;
 }
 
 /** What a signature says of the body (SigV4's x-amz-content-sha256). */

@@ -11,7 +11,7 @@ import type { DiskRoom } from "./disk-room.ts";
 import type { Config } from "./env.ts";
 
 /** The newest file of `migrations/`: what D1 must have been through. */
-export const NEWEST_MIGRATION = "0016_erased_contents.sql";
+export const NEWEST_MIGRATION = "0017_key_expiry.sql";
 
 /** Anybody may ask, so the stores are asked at most so often; milliseconds. */
 const KEPT_MS = 2000;

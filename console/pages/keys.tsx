@@ -6,7 +6,7 @@ import { Deletion } from "../parts/action.tsx";
 import { CliLine, command } from "../parts/cli-line.tsx";
 import { counted, countText } from "../parts/numbers.ts";
 import { Heard, Page } from "../parts/page.tsx";
-import { Ago } from "../parts/time.tsx";
+import { Ago, Ahead } from "../parts/time.tsx";
 import { KeyForm } from "./keys/key-form.tsx";
 import { MadeKey } from "./keys/made-key.tsx";
 
@@ -18,7 +18,7 @@ const LONG_DAYS = 90;
 
 type ListedKey = KeyPage["keys"][number];
 
-/** The access keys: what each may do, when it was last used; makes and deletes them. */
+/** The access keys: what each may do, when it was last used and expires; makes and deletes them. */
 export default function KeysPage() {
   const live = useLive<KeyPage>("/keys", { query: { limit: MOST } });
   const [isMaking, setMaking] = useState(false);
@@ -81,7 +81,7 @@ function Keys({ page: { keys, next }, live }: { readonly page: KeyPage; readonly
           <input
             type="search"
             aria-label="Find keys"
-            placeholder="Find by id, description, level or repo"
+            placeholder="Find by id, description, level, repo, or expired"
             value={sought}
             onChange={({ target }) => seek(target.value)}
           />
@@ -106,13 +106,14 @@ function Keys({ page: { keys, next }, live }: { readonly page: KeyPage; readonly
   );
 }
 
-function textOf({ id, description, level, repos }: ListedKey): string {
-  return `${id} ${description} ${level} ${repos?.join(" ") ?? "all repos"}`.toLowerCase();
+function textOf({ id, description, level, repos, expired }: ListedKey): string {
+  const words = [id, description, level, repos?.join(" ") ?? "all repos", expired ? "expired" : ""];
+  return words.join(" ").toLowerCase();
 }
 
 function KeyLine({ listed, live }: { readonly listed: ListedKey; readonly live: Live<KeyPage> }) {
   const { gateway } = useSession();
-  const { id, level, repos, pipelines, description, createdAt, lastUsedOn } = listed;
+  const { id, level, repos, pipelines, description, createdAt, expiresAt, expired, lastUsedOn } = listed;
   const isOwn = id === gateway.keyId;
   async function remove(): Promise<void> {
     await gateway.call<undefined>(`/keys/${encodeURIComponent(id)}`, { method: "DELETE" });
@@ -134,6 +135,12 @@ function KeyLine({ listed, live }: { readonly listed: ListedKey; readonly live: 
       <LastUse day={lastUsedOn} createdAt={createdAt} />
       <span className="quiet">
         made <Ago at={createdAt} />
+        {expiresAt !== undefined && (
+          <span className={expired ? "expiry bad" : "expiry"}>
+            {expired ? "expired " : "expires "}
+            {expired ? <Ago at={expiresAt} /> : <Ahead at={expiresAt} />}
+          </span>
+        )}
       </span>
       <Deletion name={id} act={remove}>
         <p>

@@ -57,6 +57,16 @@ export function Ago({ at }: { readonly at: number }) {
   );
 }
 
+/** How long it is until something, with the exact time for who points at it or listens. */
+export function Ahead({ at }: { readonly at: number }) {
+  const ms = at - useNow();
+  return (
+    <time dateTime={new Date(at).toISOString()} title={EXACT.format(at)}>
+      {ms < 10_000 ? "in a moment" : `in ${spanText(ms)}`}
+    </time>
+  );
+}
+
 /** How long something took, or takes until now. */
 export function Span({ from, to }: { readonly from: number; readonly to: number | null }) {
   const now = useNow();

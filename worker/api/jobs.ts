@@ -19,7 +19,7 @@ import { conditionalJson } from "./answer/conditional.ts";
 import { ApiError } from "./answer/errors.ts";
 import { retryError, stopError } from "./answer/failures.ts";
 import { withKept } from "./commits/kept-commits.ts";
-import { type ApiRequest, noQuery, readQuery } from "./request/api-request.ts";
+import { type ApiRequest, noQuery, readQuery, waitMsFor } from "./request/api-request.ts";
 import { invalidField } from "./request/issues.ts";
 
 const MAX_JOBS = 1000;
@@ -115,7 +115,7 @@ export async function inspectJob(asked: ApiRequest): Promise<Response> {
   const { wait } = readQuery(asked, InspectQuery);
   const id = jobParam(asked);
   const pipeline = asked.context.pipeline(await pipelineOf(asked));
-  const there: Job | null = await pipeline.waitJob({ id, waitMs: wait * 1000 });
+  const there: Job | null = await pipeline.waitJob({ id, waitMs: waitMsFor(asked, wait * 1000) });
   // Of a deleted pipeline whose output was kept, the catalogue still knows the jobs.
   const job = there ?? (await asked.context.catalogue.jobs.find(id));
   if (!job) throw noSuchJob(id);

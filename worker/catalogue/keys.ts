@@ -1,6 +1,9 @@
 import type { Key } from "../../protocol/keys.ts";
 
-export interface KeyRow extends Key {
+/** What is told of a key, but for what depends on the clock. */
+type KeyFacts = Omit<Key, "expired">;
+
+export interface KeyRow extends KeyFacts {
   /** The secret as worker/keys/sealed-secret.ts wrote it. */
   readonly sealedSecret: string;
 }
@@ -13,11 +16,12 @@ interface StoredRow {
   pipelines: number;
   description: string;
   created_at: number;
+  expires_at: number | null;
   /** Only lists ask for it: no request needs the column to be let in. */
   last_used_on?: string | null;
 }
 
-const COLUMNS = "id, level, repos, pipelines, description, created_at";
+const COLUMNS = "id, level, repos, pipelines, description, created_at, expires_at";
 
 /** The access keys that were made here. The root key is not among them. */
 export class KeyTable {
@@ -39,11 +43,11 @@ export class KeyTable {
   }
 
   async #insert(key: KeyRow, onConflict: string): Promise<D1Meta> {
-    const { id, sealedSecret, level, repos, pipelines, description, createdAt } = key;
+    const { id, sealedSecret, level, repos, pipelines, description, createdAt, expiresAt } = key;
     const { meta } = await this.#db
       .prepare(
         `INSERT INTO access_keys (sealed_secret, ${COLUMNS})
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ${onConflict}`,
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ${onConflict}`,
       )
       .bind(
         sealedSecret,
@@ -53,6 +57,7 @@ export class KeyTable {
         pipelines ? 1 : 0,
         description,
         createdAt,
+        expiresAt ?? null,
       )
       .run();
     return meta;
@@ -81,7 +86,7 @@ export class KeyTable {
   }
 
   /** By id, those after `after`. */
-  async list({ after, limit }: { after?: string; limit: number }): Promise<Key[]> {
+  async list({ after, limit }: { after?: string; limit: number }): Promise<KeyFacts[]> {
     const { results } = await this.#db
       .prepare(`SELECT ${COLUMNS}, last_used_on FROM access_keys WHERE id > ?1 ORDER BY id LIMIT ?2`)
       .bind(after ?? "", limit)
@@ -132,8 +137,9 @@ function keyOf({
   pipelines,
   description,
   created_at,
+  expires_at,
   last_used_on,
-}: Omit<StoredRow, "sealed_secret">): Key {
+}: Omit<StoredRow, "sealed_secret">): KeyFacts {
   return {
     id,
     level,
@@ -141,6 +147,7 @@ function keyOf({
     pipelines: pipelines === 1,
     description,
     createdAt: created_at,
+    ...(expires_at !== null && { expiresAt: expires_at }),
     ...(last_used_on && { lastUsedOn: last_used_on }),
   };
 }

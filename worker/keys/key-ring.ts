@@ -3,6 +3,7 @@ import type { KeyRow } from "../catalogue/keys.ts";
 import type { KeyScope } from "../core/permissions.ts";
 import type { Config, NamedSecret } from "../env.ts";
 import { ExpiringMap } from "./expiring-map.ts";
+import { hasExpired } from "./expiry.ts";
 import { KeyUses, type KeyUsesParts } from "./key-uses.ts";
 import { isMadeId } from "./make-key.ts";
 import { openSecret } from "./sealed-secret.ts";
@@ -17,17 +18,21 @@ export interface AccessKey {
   readonly id: string;
   readonly secret: string;
   readonly scope: KeyScope;
+  /** From when on it is refused; milliseconds since 1970. Absent: never. */
+  readonly expiresAt?: number;
 }
 
 /** Finds the access keys: those of the environment (one or two root keys, which may do everything, and the key of the runners of `sluice dev`) and those in D1. */
 export interface KeyRing {
   /**
-   * The key of an id; undefined if there is no such key (any more). Answers at once for keys of the environment and for
+   * The key of an id; undefined if there is no such key (any more), or if it has expired. Answers at once for keys of the environment and for
    * keys in memory. Rejects, for another try, if D1 does not answer.
    */
   find(id: string): AccessKey | undefined | Promise<AccessKey | undefined>;
   /** What keeps a key of this id from being found, though it may be there; undefined: nothing does. */
   obstacle?(id: string): string | undefined;
+  /** If a key was not found just now because it has expired: when that was, in milliseconds since 1970. */
+  expiryOf?(id: string): number | undefined;
   /** A request with a good signature came from the key of this id. Keys of the environment are not written down. */
   used(id: string): void;
 }
@@ -75,13 +80,20 @@ class CatalogueKeyRing implements KeyRing {
     if (!isMadeId(id)) return undefined;
     const now = this.#parts.now();
     const known = this.#known.get(id, now);
-    if (known !== undefined) return known;
+    // What is remembered says by itself when it ends: no isolate needs to hear of that.
+    if (known !== undefined) return hasExpired(known, now) ? undefined : known;
     return this.#unknown.get(id, now) ? undefined : this.#lookUp(id, now);
   }
 
   obstacle(id: string): string | undefined {
     if (this.#parts.config.encryptionKeys.length > 0 || !isMadeId(id)) return undefined;
     return "no access key but the root key can be used, since the gateway has no SLUICE_ENCRYPTION_KEY: its operator has to set it to what it was";
+  }
+
+  expiryOf(id: string): number | undefined {
+    const now = this.#parts.now();
+    const known = this.#known.get(id, now);
+    return known && hasExpired(known, now) ? known.expiresAt : undefined;
   }
 
   used(id: string): void {
@@ -94,7 +106,7 @@ class CatalogueKeyRing implements KeyRing {
     const key = row === null ? undefined : await this.#open(row);
     if (key === undefined) this.#unknown.set(id, { value: true, since });
     else this.#known.set(id, { value: key, since });
-    return key;
+    return key && hasExpired(key, this.#parts.now()) ? undefined : key;
   }
 
   async #read(id: string): Promise<KeyRow | null> {
@@ -106,11 +118,19 @@ class CatalogueKeyRing implements KeyRing {
   }
 
   /** A key whose secret can't be read counts as unknown, until the operator of the gateway reads this line. */
-  async #open({ id, sealedSecret, level, repos, pipelines }: KeyRow): Promise<AccessKey | undefined> {
+  async #open({
+    id,
+    sealedSecret,
+    level,
+    repos,
+    pipelines,
+    expiresAt,
+  }: KeyRow): Promise<AccessKey | undefined> {
     const { encryptionKeys } = this.#parts.config;
     const opened = await openSecret(sealedSecret, { id, encryptionKeys });
     if (opened) {
-      return { id, secret: opened.secret, scope: { level, repos, ...(pipelines && { pipelines }) } };
+      const scope = { level, repos, ...(pipelines && { pipelines }) };
+      return { id, secret: opened.secret, scope, ...(expiresAt !== undefined && { expiresAt }) };
     }
     const why = encryptionKeys.length > 0 ? "is not the one that it was made with" : "is not set";
     console.error(`the access key ${id} can't be used: SLUICE_ENCRYPTION_KEY ${why}`);

@@ -14,16 +14,19 @@ export interface MakeKeyOptions {
   readonly encryptionKey: string;
   /** Milliseconds since 1970. */
   readonly now: number;
+  /** From when on it is refused; milliseconds since 1970. Absent: never. */
+  readonly expiresAt?: number;
 }
 
 /** Makes an access key with a random id and secret. The secret is only in the answer and, sealed, in D1. */
 export async function makeKey(
   { level, repos, pipelines, description }: CreateKey,
-  { catalogue, encryptionKey, now }: MakeKeyOptions,
+  { catalogue, encryptionKey, now, expiresAt }: MakeKeyOptions,
 ): Promise<KeyCreated> {
   const id = `SLUICE${toHex(crypto.getRandomValues(new Uint8Array(ID_RANDOM_BYTES))).toUpperCase()}`;
   const secret = base64url(crypto.getRandomValues(new Uint8Array(SECRET_BYTES)));
-  const key = { id, level, repos: repos && [...new Set(repos)], pipelines, description, createdAt: now };
+  const about = { level, repos: repos && [...new Set(repos)], pipelines, description, createdAt: now };
+  const key = { id, ...about, ...(expiresAt !== undefined && { expiresAt }) };
   await catalogue.keys.add({ ...key, sealedSecret: await sealSecret(secret, { id, encryptionKey }) });
   return { ...key, secret };
 }

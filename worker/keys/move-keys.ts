@@ -1,6 +1,7 @@
 import { type KeysExported, type KeysImported, MovedKey, type SealedKey } from "../../protocol/keys.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import type { KeyRow } from "../catalogue/keys.ts";
+import { hasExpired } from "./expiry.ts";
 import { isMadeId } from "./make-key.ts";
 import { openSecret, sealSecret } from "./sealed-secret.ts";
 
@@ -41,18 +42,27 @@ export async function exportKeys({
   return { keys, unreadable, next: rows.length > limit ? (page.at(-1)?.id ?? null) : null };
 }
 
-/** Makes keys again, their secrets sealed with the gateway's own encryption key. One that is there stays as it is. */
+/**
+ * Makes keys again, their secrets sealed with the gateway's own encryption key. One that is there stays as it is, and one
+ * that has expired by `now` (milliseconds since 1970) is not made.
+ */
 export async function importKeys({
   catalogue,
   encryptionKeys,
   openWith,
   keys,
-}: Moving & { readonly openWith: string; readonly keys: readonly SealedKey[] }): Promise<KeysImported> {
+  now,
+}: Moving & {
+  readonly openWith: string;
+  readonly keys: readonly SealedKey[];
+  readonly now: number;
+}): Promise<KeysImported> {
   const answer = {
     added: [] as string[],
     there: [] as string[],
     taken: [] as string[],
     refused: [] as string[],
+    expired: [] as string[],
   };
   for (const { id, sealed } of keys) {
     const key = await openMoved(sealed, { id, openWith });
@@ -61,6 +71,10 @@ export async function importKeys({
       continue;
     }
     const { secret, ...about } = key;
+    if (hasExpired(about, now)) {
+      answer.expired.push(id);
+      continue;
+    }
     const sealedSecret = await sealSecret(secret, { id, encryptionKey: encryptionKeys[0] });
     const added = await catalogue.keys.addUnlessThere({ ...about, id, sealedSecret });
     if (added) answer.added.push(id);

@@ -11,7 +11,7 @@ export function addKeyList(group: Command): void {
   const command = group
     .command("list")
     .description(
-      "Lists access keys by id, without their secrets, each with the last day (of UTC) on which it was used. The root key is not among them.",
+      "Lists access keys by id, without their secrets, each with the time at which it expires and the last day (of UTC) on which it was used. A key that has expired is refused, and stays in the list until it is deleted. The root key is not among them.",
     )
     .action((options: PageOptions) =>
       withClient(options, async (client) => {
@@ -26,15 +26,31 @@ export function addKeyList(group: Command): void {
           showRight(key),
           showRepos(key.repos),
           showTime(key.createdAt),
+          showExpiry(key),
           key.lastUsedOn ?? "-",
           key.description,
         ]);
-        printTable([["ID", "LEVEL", "PIPELINES", "REPOS", "CREATED", "LAST USED", "DESCRIPTION"], ...rows]);
+        const heading = [
+          "ID",
+          "LEVEL",
+          "PIPELINES",
+          "REPOS",
+          "CREATED",
+          "EXPIRES",
+          "LAST USED",
+          "DESCRIPTION",
+        ];
+        printTable([heading, ...rows]);
         if (next !== null) printNote(moreText(options, next));
       }),
     );
   withPages(command, SIZES, { of: "key" });
   withClientOptions(command, "sluice key list", "sluice key list --json | jq '.keys[].id'");
+}
+
+function showExpiry({ expiresAt, expired }: KeyPage["keys"][number]): string {
+  if (expiresAt === undefined) return "never";
+  return expired ? "expired" : showTime(expiresAt);
 }
 
 /** Whether it may run pipelines; nothing for a level that never may. */

@@ -4,7 +4,7 @@ import { GatewayError } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
-import { printJson, printLine, showRepos } from "../../output/output.ts";
+import { printJson, printLine, showRepos, showTime } from "../../output/output.ts";
 
 /** `sluice whoami` */
 export function addWhoAmI(program: Command): void {
@@ -25,6 +25,7 @@ export function addWhoAmI(program: Command): void {
         printLine(`level      ${key.level}`);
         printLine(`repos      ${key.level === "runner" ? "those of its leases" : showRepos(key.repos)}`);
         printLine(`pipelines  ${key.pipelines ? "creates, updates and starts them" : "no"}`);
+        if (key.expiresAt !== undefined) printLine(`expires    ${showTime(key.expiresAt)}`);
         printLine(`gateway    ${endpoint} (from ${endpointSource})`);
       }),
     );

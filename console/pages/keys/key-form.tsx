@@ -40,11 +40,12 @@ export function KeyForm({ finish, leave }: KeyFormProps) {
   const [typed, setTyped] = useState("");
   const [pipelines, setPipelines] = useState(false);
   const [description, setDescription] = useState("");
+  const [expires, setExpires] = useState("");
   const [issues, setIssues] = useState<readonly Issue[]>([]);
   const [fault, setFault] = useState<string>();
   const [isBusy, setBusy] = useState(false);
   const first = useRef<HTMLInputElement>(null);
-  const names = { description: useId(), fault: useId() };
+  const names = { description: useId(), expires: useId(), forms: useId(), fault: useId() };
   useEffect(() => first.current?.focus(), []);
 
   // What was typed and not added yet counts, too.
@@ -55,6 +56,7 @@ export function KeyForm({ finish, leave }: KeyFormProps) {
     repos: isLimited && mayBeLimited ? named : null,
     ...(pipelines && isLimited && level === "admin" && { pipelines: true }),
     description: description.trim(),
+    ...(expires.trim() !== "" && { expires: expires.trim() }),
   };
 
   // A command without repos would be for all of them.
@@ -146,6 +148,21 @@ export function KeyForm({ finish, leave }: KeyFormProps) {
         aria-describedby={names.fault}
       />
       <Issues of="description" issues={issues} />
+      <label htmlFor={names.expires}>When it expires</label>
+      <input
+        id={names.expires}
+        value={expires}
+        onChange={({ target }) => setExpires(target.value)}
+        placeholder="never"
+        spellCheck={false}
+        autoCapitalize="off"
+        aria-describedby={`${names.forms} ${names.fault}`}
+      />
+      <p id={names.forms} className="quiet">
+        After a time such as 30d or 12h, or at one such as 2027-01-31T18:00Z. It is then refused, and stays
+        listed.
+      </p>
+      <Issues of="expires" issues={issues} />
       <p className="actions">
         <button type="submit" className="main" disabled={isBusy || isNowhere}>
           Make the key
@@ -249,10 +266,11 @@ function wordsIn(text: string): string[] {
   return text.split(/[\s,]+/).filter(Boolean);
 }
 
-function commandFor({ level, repos, pipelines, description }: KeyWish): CommandLine {
+function commandFor({ level, repos, pipelines, expires, description }: KeyWish): CommandLine {
   const options = [
     ...(repos ?? []).map((repo) => command`--repo ${repo}`),
     ...(pipelines ? [command`--pipelines`] : []),
+    ...(expires ? [command`--expires ${expires}`] : []),
     ...(description ? [command`--description ${description}`] : []),
   ];
   return command`sluice key create ${[command`--level ${level}`, ...options]}`;

@@ -12,6 +12,7 @@ import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
 
 let server: DevServer;
+const folder = scratchFolder();
 
 beforeAll(async () => {
   server = await startDevServer();
@@ -19,6 +20,7 @@ beforeAll(async () => {
   await new S3(server).put("master.labels", "file", "theirs");
 });
 afterAll(() => server.stop());
+afterAll(() => removeScratch(folder));
 
 function ok(...args: string[]): Promise<string> {
   return sluiceOk(server, ...args);
@@ -97,9 +99,7 @@ describe("sluice key create", () => {
 });
 
 describe("sluice key create --pipelines", () => {
-  const folder = scratchFolder();
   const spec = join(folder, "shrunk.json");
-  afterAll(() => removeScratch(folder));
   const submit = (door: Door) => sluice(door, "pipeline", "create", "-f", spec);
 
   test("makes an admin key that creates pipelines in its repos, which one without it may not", async () => {
@@ -127,6 +127,73 @@ describe("sluice key create --pipelines", () => {
     const { code, stderr } = await sluice(server, "key", "create", "--level", "write", "--pipelines");
     expect(stderr).toContain("pipelines: is for level admin");
     expect(code).toBe(1);
+  });
+});
+
+describe("sluice key create --expires", () => {
+  test("makes a key that ends by itself, and says in lists and to itself when", async () => {
+    const printed = await ok("key", "create", "--repo", "images", "--expires", "30d");
+    expect(printed).toMatch(
+      /\n# read in images, until \d{4}-\d\d-\d\d [\d:]{8} [+-][\d:]{5}; the secret is not/,
+    );
+    const key = await create("--expires", "2099-12-31T18:00Z");
+    expect(key).toMatchObject({ expiresAt: Date.UTC(2099, 11, 31, 18) });
+    expect(await ok("key", "list")).toMatch(
+      new RegExp(`^${key.id} +read +all repos +\\S+ \\S+ \\S+ +2099-12-31 `, "m"),
+    );
+    expect(await sluiceOk(doorOf(key), "whoami")).toMatch(/^expires {4}2099-12-31 /m);
+  });
+
+  test("refuses what is no time, and what is none to come", async () => {
+    const wrong = await sluice(server, "key", "create", "--expires", "1month");
+    expect(wrong.code).toBe(2);
+    expect(wrong.stderr).toContain(
+      "option '--expires <when>' argument '1month' is invalid. It must be a length of time such as 30d",
+    );
+    const past = await sluice(server, "key", "create", "--expires", "2020-01-31");
+    expect(past.code).toBe(1);
+    expect(past.stderr).toMatch(
+      /expires: is '2020-01-31', which is not ahead of the gateway's clock, \d{4}-.*: give a length/,
+    );
+  });
+
+  test("ends what follows a log with its key, which says so; the list has it as expired, and it is not imported", async () => {
+    const s3 = new S3(server);
+    await s3.createBucket("master.followed");
+    await s3.put("master.followed", "one", "1");
+    writeFileSync(
+      join(folder, "follows.json"),
+      JSON.stringify({
+        pipeline: { name: "follows" },
+        transform: { image: "busybox", cmd: ["true"] },
+        inputs: [{ repo: { name: "followed" }, glob: "/*" }],
+      }),
+    );
+    await ok("pipeline", "create", "-f", join(folder, "follows.json"));
+    await eventually("the pipeline has a job", async () => {
+      return JSON.parse(await ok("job", "list", "--pipeline", "follows", "--json")).jobs.length > 0;
+    });
+    const key = await create("--level", "read", "--expires", "5s");
+    const { code, stderr } = await sluice(doorOf(key), "job", "logs", "--follow", "--pipeline", "follows");
+    expect(stderr).toMatch(
+      new RegExp(
+        `error: The access key '${key.id}' expired at \\S+: ask for another one \\('sluice key create'\\)`,
+      ),
+    );
+    expect(code).toBe(1);
+    expect(await outcome(doorOf(key), "GET", "/master.images/cat")).toBe("403 InvalidAccessKeyId");
+    expect(await ok("key", "list")).toMatch(
+      new RegExp(`^${key.id} +read +all repos +\\S+ \\S+ \\S+ +expired  `, "m"),
+    );
+
+    const [file, seal] = [join(folder, "keys.json"), join(folder, "seal")];
+    writeFileSync(seal, "a passphrase");
+    await ok("key", "export", file, "--passphrase-file", seal);
+    await ok("key", "delete", key.id);
+    const imported = await sluice(server, "key", "import", file, "--passphrase-file", seal);
+    expect(imported).toMatchObject({ code: 0, stderr: `1 key has expired and was not made: ${key.id}\n` });
+    expect(await ok("key", "list")).not.toContain(key.id);
+    await ok("pipeline", "delete", "follows");
   });
 });
 

@@ -176,6 +176,31 @@ describe.skipIf(!HAS_CHROMIUM)("the page of the keys", () => {
     await page.getByText("sluice key create --level runner", { exact: true }).waitFor();
   });
 
+  test("makes a key that expires, and tells one that has from others", async () => {
+    await logInAt(page, server, "/keys");
+    await page.getByRole("button", { name: "Make a key" }).click();
+    await page.getByLabel("When it expires").fill("next month");
+    await page.getByRole("button", { name: "Make the key" }).click();
+    await page
+      .getByRole("alert")
+      .filter({ hasText: "expires must be a length of time such as 30d" })
+      .waitFor();
+    await page.getByLabel("When it expires").fill("30d");
+    await page.getByText("sluice key create --level read --expires 30d", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Make the key" }).click();
+    const made = page.getByRole("region", { name: "The new key" });
+    const [id = ""] = await made.locator("dd code").allInnerTexts();
+    await entryOf("keys", id)
+      .getByText(/^expires in (30 d|29 d 23 h)$/)
+      .waitFor();
+    const body = { level: "read", description: "for an hour", expires: "1s" };
+    const brief = await control.call("POST", "/keys", { body, answers: KeyCreated });
+    // The page asks again every few seconds.
+    await entryOf("keys", brief.id)
+      .getByText(/^expired /)
+      .waitFor();
+  });
+
   test("deletes a key only when its id is typed, and what is signed with it is then refused", async () => {
     const { id, secret } = await control.call("POST", "/keys", {
       body: { level: "read", description: "to be deleted" },

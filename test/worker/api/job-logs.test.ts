@@ -1,3 +1,4 @@
+import { env } from "cloudflare:test";
 import { describe, expect, test } from "vitest";
 import { LogLine } from "../../../protocol/pipelines.ts";
 import {
@@ -171,6 +172,20 @@ describe("GET /jobs/{id}/logs", () => {
     await print("revoked", a, 1, "after");
     expect((await ours.next()).value).toMatchObject({ line: "after" });
     await finish("revoked", [a]);
+  });
+
+  test("breaks off once the key that follows has expired", async () => {
+    const [a] = await running("expired");
+    if (!a) throw new Error("no datum");
+    const wish = { level: "read", repos: ["expired"], expires: "1d" };
+    const { id } = await good("POST /keys", { body: wish });
+    const caller = { keyId: id, scope: { level: "read", repos: ["expired"] } } as const;
+    await print("expired", a, 0, "before");
+    const lines = linesOf(await api(`GET /jobs/${a.job}/logs?follow=true`, { caller }));
+    expect((await lines.next()).value).toMatchObject({ line: "before" });
+    await env.DB.prepare("UPDATE access_keys SET expires_at = 1 WHERE id = ?1").bind(id).run();
+    await expect(lines.next()).rejects.toThrow();
+    await finish("expired", [a]);
   });
 
   test("ends with the pipeline where that goes away", async () => {

@@ -14,7 +14,7 @@ import { KeyTable } from "../../../worker/catalogue/keys.ts";
 import type { KeyScope } from "../../../worker/core/permissions.ts";
 import type { Env } from "../../../worker/env.ts";
 import gateway from "../../../worker/index.ts";
-import { api, configWith, failed, good, paths, testContext } from "./support.ts";
+import { api, configWith, failed, good, makeBranch, paths, testContext } from "./support.ts";
 
 const camera = { level: "write", repos: ["images"], description: "camera" };
 
@@ -123,6 +123,12 @@ describe("POST /keys", () => {
       [{ level: "read", secret: "mine" }, "secret"],
       [{ level: "admin", repos: ["a"], pipelines: "yes" }, "pipelines"],
       [{ level: "write", repos: ["a"], pipelines: true }, "pipelines"],
+      [{ level: "read", expires: 30 }, "expires"],
+      [{ level: "read", expires: "soon" }, "expires"],
+      [{ level: "read", expires: "0d" }, "expires"],
+      [{ level: "read", expires: "2020-01-01" }, "expires"],
+      [{ level: "read", expires: "36501d" }, "expires"],
+      [{ level: "read", expiresAt: 1 }, "expiresAt"],
     ] as const) {
       const error = await failed("POST /keys", { body });
       expect(error.status, path).toBe(400);
@@ -136,6 +142,86 @@ describe("POST /keys", () => {
     expect(error).toMatchObject({ status: 409, code: "NoEncryptionKey" });
     expect(error.message).toContain("SLUICE_ENCRYPTION_KEY");
     expect((await api("GET /keys", { config })).status).toBe(200);
+  });
+});
+
+describe("a key that expires", () => {
+  /** A key whose time is over: it was good, and nobody has it in memory. */
+  async function expired(body: object = camera): Promise<KeyCreated> {
+    const key = await made({ ...body, expires: "1d" });
+    await env.DB.prepare("UPDATE access_keys SET expires_at = ?2 WHERE id = ?1").bind(key.id, PAST).run();
+    return key;
+  }
+  const PAST = Date.UTC(2026, 0, 31, 12, 30);
+
+  const signed = (
+    { id, secret }: KeyCreated,
+    url: string,
+    { signQuery = false, method = "GET" }: { signQuery?: boolean; method?: string } = {},
+  ) => {
+    const aws = { service: "s3", region: "auto", signQuery };
+    const client = new AwsClient({ accessKeyId: id, secretAccessKey: secret, ...aws });
+    return client.sign(url, { method, headers: { "x-amz-content-sha256": "UNSIGNED-PAYLOAD" }, aws });
+  };
+  const answerTo = async (...call: Parameters<typeof signed>) =>
+    gateway.fetch(request(await signed(...call)), ENV);
+
+  test("is made with a length of time by the gateway's clock, or with a time, and lists and whoami tell it", async () => {
+    const before = Date.now();
+    const key = await made({ ...camera, expires: "30d" });
+    const ahead = 30 * 24 * 60 * 60 * 1000;
+    expect(key.expiresAt).toBeGreaterThanOrEqual(before + ahead);
+    expect(key.expiresAt).toBeLessThanOrEqual(Date.now() + ahead);
+    const other = await made({ ...camera, expires: "2099-12-31T18:00Z" });
+    expect(other.expiresAt).toBe(Date.UTC(2099, 11, 31, 18));
+    const forever = await made();
+    const { keys } = KeyPage.parse(await good("GET /keys?limit=1000"));
+    const listed = (id: string) => keys.find((each) => each.id === id);
+    expect(listed(key.id)).toMatchObject({ expiresAt: key.expiresAt });
+    expect(listed(key.id)).not.toHaveProperty("expired");
+    expect(listed(forever.id)).not.toHaveProperty("expiresAt");
+    const own = await answerTo(key, "http://gateway/api/v1/whoami");
+    expect(await own.json()).toMatchObject({ id: key.id, expiresAt: key.expiresAt });
+  });
+
+  test("is refused then as S3 refuses a key that is no more, whatever is signed, and hears when it expired", async () => {
+    const key = await expired();
+    const text = `The access key '${key.id}' expired at 2026-01-31T12:30:00.000Z: ask for another one ('sluice key create').`;
+    for (const [url, options] of [
+      ["http://gateway/", {}],
+      ["http://gateway/master.images/cat", { method: "PUT" }],
+      ["http://gateway/master.images/cat?X-Amz-Expires=604800", { signQuery: true }],
+    ] as const) {
+      const answer = await answerTo(key, url, options);
+      const body = await answer.text();
+      expect([answer.status, body]).toEqual([
+        403,
+        expect.stringContaining("<Code>InvalidAccessKeyId</Code>"),
+      ]);
+      expect(body.replaceAll("&apos;", "'").replaceAll("&#39;", "'")).toContain(text);
+    }
+    const runner = await expired({ level: "runner" });
+    for (const [one, path, method] of [
+      [key, "/repos", "GET"],
+      [key, "/whoami", "GET"],
+      [runner, "/runner/lease", "POST"],
+    ] as const) {
+      const answer = await answerTo(one, `http://gateway/api/v1${path}`, { method });
+      expect(answer.status).toBe(403);
+      const { error } = ErrorBody.parse(await answer.json());
+      expect(error).toMatchObject({ code: "InvalidAccessKeyId", message: text.replace(key.id, one.id) });
+    }
+  });
+
+  test("stays listed as expired until it is deleted, and no branch is left to it", async () => {
+    const key = await expired();
+    const { keys } = KeyPage.parse(await good("GET /keys?limit=1000"));
+    expect(keys.find(({ id }) => id === key.id)).toMatchObject({ expiresAt: PAST, expired: true });
+    await makeBranch({ repo: "guards", branch: "master" });
+    const body = { writer: { key: key.id } };
+    const error = await failed("PUT /repos/guards/branches/master/writer", { body });
+    expect(error.message).toContain(`the access key '${key.id}' expired at 2026-01-31T12:30:00.000Z`);
+    await good(`DELETE /keys/${key.id}`);
   });
 });
 
@@ -405,7 +491,7 @@ describe("an export of keys", () => {
     const text = JSON.stringify(keys.map(({ sealed }) => atob(sealed)));
     for (const hidden of [key.secret, "images", "for an export"]) expect(text).not.toContain(hidden);
     await good(`DELETE /keys/${key.id}`);
-    const nothing = { added: [], there: [], taken: [], refused: [] };
+    const nothing = { added: [], there: [], taken: [], refused: [], expired: [] };
     expect(await imported(keys, other)).toEqual({ ...nothing, refused: [key.id] });
     // No seal opens under another id: nobody gives a key what another one may do.
     const stranger = "SLUICE0123456789ABCD";
@@ -439,6 +525,26 @@ describe("an export of keys", () => {
     const page = KeysExported.parse(await good("POST /keys/export", { body: { sealWith } }));
     expect(page.unreadable).toContain(key.id);
     await good(`DELETE /keys/${key.id}`);
+  });
+
+  test("has when each expires, and an import makes none that has expired", async () => {
+    const [forever, ahead, over] = [await made(), await made({ ...camera, expires: "30d" }), await made()];
+    const ids = [forever.id, ahead.id, over.id];
+    await env.DB.prepare("UPDATE access_keys SET expires_at = 1 WHERE id = ?1").bind(over.id).run();
+    const keys = await exported(ids);
+    expect(keys).toHaveLength(3);
+    for (const id of ids) await good(`DELETE /keys/${id}`);
+    const answer = await imported(keys);
+    expect(answer).toEqual({
+      ...{ added: [forever.id, ahead.id].sort(), there: [], taken: [], refused: [] },
+      expired: [over.id],
+    });
+    const { find } = testContext().catalogue.keys;
+    expect(await find.call(testContext().catalogue.keys, ahead.id)).toMatchObject({
+      expiresAt: ahead.expiresAt,
+    });
+    expect(await find.call(testContext().catalogue.keys, forever.id)).not.toHaveProperty("expiresAt");
+    expect(await find.call(testContext().catalogue.keys, over.id)).toBeNull();
   });
 
   test("needs an encryption key at both gateways, and 32 bytes to seal with", async () => {

@@ -72,6 +72,34 @@ async function endOf(
   return await good(`GET /jobs/${job}?wait=10`);
 }
 
+describe("a call that waits", () => {
+  test("ends when its key expires", async () => {
+    const input = await pipelineOf("brief", 3);
+    await commitFiles(input, { a: "1" });
+    const { datums } = await lease("brief");
+    const [{ job = "" } = {}] = datums;
+    // Jobs are found by their ids a moment after they were made.
+    while (!(await api(`GET /jobs/${job}`)).ok) await scheduler.wait(10);
+    const others: Promise<unknown>[] = [];
+    const expiring = { expiresAt: Date.now() + 50 };
+    for (const [target, body] of [
+      [`GET /jobs/${job}?wait=20`, undefined],
+      [
+        "POST /runner/lease",
+        { pipeline: "brief", node: "node-2", worker: "node-2/brief/0/x", max: 1, wait: "look" },
+      ],
+    ] as const) {
+      const ours = good(target, { body });
+      const theirs = good(target, { body, caller: expiring });
+      expect(await Promise.race([ours.then(() => "ours"), theirs.then(() => "theirs")])).toBe("theirs");
+      others.push(ours);
+    }
+    // So that none of them goes on beside other tests.
+    await good("DELETE /pipelines/brief");
+    await Promise.allSettled(others);
+  });
+});
+
 describe("a node", () => {
   test("that beats is shown as live, gets its share of the workers, and gives it up when it leaves", async () => {
     await pipelineOf("shared", 3);

@@ -97,6 +97,43 @@ describe("a key that was made", () => {
   });
 });
 
+describe("a key that expires", () => {
+  const expiresAt = 1_000_000 + 60 * KEY_MEMORY_MS;
+  const madeToExpire = () => makeKey(wish, { catalogue, encryptionKey, now: 5, expiresAt });
+
+  test("is found with the time at which it does, until then", async () => {
+    const { id } = await madeToExpire();
+    const { ring, clock } = ringAt();
+    expect(await ring.find(id)).toMatchObject({ id, expiresAt });
+    expect(ring.expiryOf?.(id)).toBeUndefined();
+    clock.now = expiresAt;
+    expect(await ring.find(id)).toBeUndefined();
+    expect(ring.expiryOf?.(id)).toBe(expiresAt);
+  });
+
+  test("is gone at that time from memory, too: the ring need not ask D1", async () => {
+    const { id } = await madeToExpire();
+    const { ring, clock } = ringAt();
+    clock.now = expiresAt - 1;
+    await ring.find(id);
+    const look = vi.spyOn(catalogue.keys, "find");
+    expect(ring.find(id)).toMatchObject({ id });
+    clock.now = expiresAt;
+    expect(ring.find(id)).toBeUndefined();
+    expect(look).not.toHaveBeenCalled();
+  });
+
+  test("and one that does not are told apart from those that are not there", async () => {
+    const { id } = await made();
+    const { ring } = ringAt();
+    expect(await ring.find(id)).not.toHaveProperty("expiresAt");
+    for (const each of [id, "SLUICE00000000000000", "the-root"]) {
+      await ring.find(each);
+      expect(ring.expiryOf?.(each)).toBeUndefined();
+    }
+  });
+});
+
 describe("the root key", () => {
   test("is found at once, may do everything, and is never looked for in D1", () => {
     const ring = openKeyRing(given, { keys: unreachable });

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseExpiry } from "../../../protocol/key-expiry.ts";
 import {
   CreateKey,
   ExportKeys,
@@ -15,12 +16,14 @@ import {
 } from "../../../protocol/keys.ts";
 import { runsCode } from "../../core/permissions.ts";
 import type { Config } from "../../env.ts";
+import { hasExpired } from "../../keys/expiry.ts";
 import { makeKey } from "../../keys/make-key.ts";
 import { exportKeys, importKeys } from "../../keys/move-keys.ts";
 import { resealKeys } from "../../keys/reseal.ts";
 import { conditionalJson } from "../answer/conditional.ts";
 import { ApiError } from "../answer/errors.ts";
 import { type ApiRequest, noQuery, readQuery } from "../request/api-request.ts";
+import { invalidField } from "../request/issues.ts";
 import { readJson } from "../request/read-json.ts";
 
 const ListQuery = z.strictObject({
@@ -34,21 +37,23 @@ export async function listKeys(asked: ApiRequest): Promise<Response> {
   const keys = await asked.context.catalogue.keys.list({ limit: limit + 1, ...(after && { after }) });
   const page = keys.slice(0, limit);
   const next = keys.length > limit ? (page.at(-1)?.id ?? null) : null;
-  const body: KeyPage = { keys: page.map(shown), next };
+  const now = Date.now();
+  const body: KeyPage = { keys: page.map((key) => shown(key, now)), next };
   return await conditionalJson(asked.request, { body });
 }
 
-/** What a key may do, whichever of its fields says so: one for all repos runs code by its level. */
-function shown<Shown extends Key>(key: Shown): Shown {
-  return { ...key, pipelines: runsCode(key) };
+/** What a key may do, whichever of its fields says so: one for all repos runs code by its level. And whether it has expired. */
+function shown<Shown extends Key>(key: Shown, now: number): Shown {
+  return { ...key, pipelines: runsCode(key), ...(hasExpired(key, now) && { expired: true }) };
 }
 
 /** `GET /whoami`: what the caller's own key may do. Every key may know that. */
 export async function whoAmI(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
-  const { keyId, scope } = asked.caller;
+  const { keyId, scope, expiresAt } = asked.caller;
   const { level, repos } = scope;
-  const told = { id: keyId, level, repos: repos && [...repos], pipelines: runsCode(scope) };
+  const may = { level, repos: repos && [...repos], pipelines: runsCode(scope) };
+  const told = { id: keyId, ...may, ...(expiresAt !== undefined && { expiresAt }) };
   return Response.json(told satisfies WhoAmI);
 }
 
@@ -58,8 +63,12 @@ export async function createKey(asked: ApiRequest): Promise<Response> {
   const wish = await readJson(asked, CreateKey);
   const { catalogue, config } = asked.context;
   const [encryptionKey] = encryptionKeysOf(config, "made");
-  const key = await makeKey(wish, { catalogue, encryptionKey, now: Date.now() });
-  return Response.json(shown(key) satisfies KeyCreated, {
+  const now = Date.now();
+  const expiry = wish.expires === undefined ? undefined : parseExpiry(wish.expires, now);
+  if (expiry?.ok === false) throw invalidField("expires", expiry.fault);
+  const options = { catalogue, encryptionKey, now, ...(expiry && { expiresAt: expiry.at }) };
+  const key = await makeKey(wish, options);
+  return Response.json(shown(key, now) satisfies KeyCreated, {
     status: 201,
     headers: { "cache-control": "no-store" },
   });
@@ -103,7 +112,7 @@ export async function importAccessKeys(asked: ApiRequest): Promise<Response> {
   const { openWith, keys } = await readJson(asked, ImportKeys);
   const { catalogue, config } = asked.context;
   const encryptionKeys = encryptionKeysOf(config, "made");
-  const imported = await importKeys({ catalogue, encryptionKeys, openWith, keys });
+  const imported = await importKeys({ catalogue, encryptionKeys, openWith, keys, now: Date.now() });
   return Response.json(imported satisfies KeysImported);
 }
 

@@ -5,7 +5,7 @@ import type { PipelineRow } from "../../catalogue/pipelines.ts";
 import { outputsOf } from "../../core/circles.ts";
 import { permits } from "../../core/permissions.ts";
 import type { Fate } from "../../pipeline/contract.ts";
-import { type ApiRequest, branchInPath, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, readQuery, waitMsFor } from "../request/api-request.ts";
 import { commitInPath } from "./log.ts";
 
 /** Readers of the commit itself that one page is about, and pipelines looked at that come after these. */
@@ -34,7 +34,7 @@ export async function readDownstream(asked: ApiRequest): Promise<Response> {
   const open = walked.looks.find(({ fate }) => fate.state === "running" && fate.job !== null);
   if (wait > 0 && open?.fate.job) {
     const pipeline = asked.context.pipeline(open.reader.name);
-    await pipeline.waitJob({ id: open.fate.job, waitMs: wait * 1000 });
+    await pipeline.waitJob({ id: open.fate.job, waitMs: waitMsFor(asked, wait * 1000) });
     walked = await walk(asked, page);
   }
   return Response.json(answerOf(asked, walked) satisfies Downstream);

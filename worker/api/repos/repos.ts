@@ -23,6 +23,7 @@ import type { SetBranch } from "../../catalogue/branch-settings.ts";
 import type { BranchRow } from "../../catalogue/branches.ts";
 import type { Catalogue } from "../../catalogue/catalogue.ts";
 import { permits } from "../../core/permissions.ts";
+import { expiryText } from "../../keys/expiry.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
 import { commitId } from "../commits/tags.ts";
@@ -129,8 +130,13 @@ async function checkWriter(
   { repo, key: id }: { repo: string; key: string },
 ): Promise<void> {
   const key = await context.keys.find(id);
+  const expiredAt = context.keys.expiryOf?.(id);
+  const missing =
+    expiredAt === undefined
+      ? `there is no access key '${id}'`
+      : `the access key '${id}' ${expiryText(expiredAt)}`;
   const fault = !key
-    ? `there is no access key '${id}'`
+    ? missing
     : permits(key.scope, { permission: "write", repo })
       ? undefined
       : `the access key '${id}' may not write in the repo '${repo}'`;

@@ -30,6 +30,15 @@ export function readQuery<Schema extends z.ZodType>({ query }: ApiRequest, schem
   return checked(schema, Object.fromEntries(query));
 }
 
+/**
+ * How long an answer may wait for something, in milliseconds: as long as wanted, but not beyond the time at which the key of
+ * the request expires. The call that comes after it is then refused.
+ */
+export function waitMsFor({ caller }: Pick<ApiRequest, "caller">, wantedMs: number): number {
+  const leftMs = (caller.expiresAt ?? Number.POSITIVE_INFINITY) - Date.now();
+  return Math.max(0, Math.min(wantedMs, leftMs));
+}
+
 /** Refuses every query parameter. */
 export function noQuery({ query }: ApiRequest): void {
   const [name] = query.keys();

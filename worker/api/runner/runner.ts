@@ -19,7 +19,7 @@ import { assignWorkers, demandOf } from "../../core/parallelism.ts";
 import type { InputCommit, Leased } from "../../pipeline/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { slowJson } from "../answer/slow.ts";
-import { type ApiRequest, noQuery, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, noQuery, readQuery, waitMsFor } from "../request/api-request.ts";
 import { readJson } from "../request/read-json.ts";
 import { giveUpUnused, keepContents, readOutcomes } from "./outcomes.ts";
 
@@ -79,7 +79,7 @@ export async function lease(asked: ApiRequest): Promise<Response> {
   const present = async (): Promise<void> => {
     if (!here) throw new Error("the caller has gone");
   };
-  const later = pipeline.lease({ ...call, waitMs: LEASE_WAIT_MS, present });
+  const later = pipeline.lease({ ...call, waitMs: waitMsFor(asked, LEASE_WAIT_MS), present });
   // If the pipeline is deleted meanwhile, the next call says so: this answer has begun.
   const answer = later.then((leased) => answerOf(leased.ok ? leased : { ...first, slot: false }));
   return slowJson(answer, async () => {

@@ -1,4 +1,5 @@
 import type { Caller, ChunkSigning, SigningKey } from "../../app.ts";
+import { expiryText } from "../../keys/expiry.ts";
 import type { KeyRing } from "../../keys/key-ring.ts";
 import { canonicalRequests, type SignableRequest } from "./canonical-request.ts";
 import { type Claim, readClaim } from "./claim.ts";
@@ -23,6 +24,16 @@ export async function verify(request: SignableRequest, options: VerifyOptions): 
   const found = options.keys.find(claim.keyId);
   const key = found instanceof Promise ? await found : found;
   if (key === undefined) {
+    const expiredAt = options.keys.expiryOf?.(claim.keyId);
+    // S3 has ExpiredToken, with 400, for session tokens alone (its list of error responses), which no key here has. SDKs answer
+    // that one by fetching new credentials and trying again. A key that is no more is InvalidAccessKeyId.
+    if (expiredAt !== undefined) {
+      return {
+        ok: false,
+        code: "InvalidAccessKeyId",
+        message: `The access key '${claim.keyId}' ${expiryText(expiredAt)}: ask for another one ('sluice key create').`,
+      };
+    }
     const why = options.keys.obstacle?.(claim.keyId) ?? "check AWS_ACCESS_KEY_ID";
     return {
       ok: false,
@@ -38,7 +49,8 @@ export async function verify(request: SignableRequest, options: VerifyOptions): 
   if (!matches(request, { claim, signingKey })) return MISMATCH;
   options.keys.used(key.id);
   const payload = payloadOf(claim.payloadHash, () => chunkSigning(claim, signingKey));
-  return { ok: true, caller: { keyId: key.id, scope: key.scope, payload } };
+  const { id, scope, expiresAt } = key;
+  return { ok: true, caller: { keyId: id, scope, payload, ...(expiresAt !== undefined && { expiresAt }) } };
 }
 
 function matches(
