@@ -23,6 +23,8 @@ export interface DevServer extends Server {
   kill9(): Promise<void>;
   /** Starts it again, over the same data, on the same port. */
   restart(): Promise<void>;
+  /** What it has printed since it was started last. */
+  output(): string;
 }
 
 /** Starts `sluice dev --runners 0` on a free port with data of its own; answers when it is ready. `variables`: of the gateway, beside its key. `host`: what it listens on, such as 0.0.0.0. */
@@ -50,6 +52,7 @@ export async function startDevServer({
     ...door,
     data,
     kill9: () => started.kill9(),
+    output: () => started.output(),
     async restart() {
       started = await startSluice(command, { door, variables });
       startedRuntime = runtime();

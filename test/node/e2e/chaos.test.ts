@@ -1,5 +1,5 @@
 // @module-tag rest
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFailed, test } from "vitest";
 import { restartGateway, troubleFleet, troubleGateway } from "../../support/chaos/faults.ts";
 import { JobWatch } from "../../support/chaos/job-watch.ts";
 import { NodeAgent } from "../../support/chaos/node-agent.ts";
@@ -13,6 +13,8 @@ import { S3 } from "../../support/s3.ts";
 
 const AGENTS = 3;
 const WORKERS = 9;
+/** Lines of each process that are told if the test fails. */
+const LAST_LINES = 40;
 
 const engines = await findEngines();
 const docker = engines.find(({ name }) => name === "docker")?.engine;
@@ -54,13 +56,16 @@ interface Chaos {
 async function chaos({ engine, ...work }: Chaos): Promise<void> {
   const began = Date.now();
   const seed = chaosSeed();
-  server = await startDevServer({ host: "0.0.0.0" });
+  const gateway = await startDevServer({ host: "0.0.0.0" });
+  server = gateway;
+  const fleet = agents;
+  onTestFailed(() => tellLastLines(gateway, fleet));
   network = await openNetwork();
-  const [s3, control] = [new S3(server), new Control(server)];
+  const [s3, control] = [new S3(gateway), new Control(gateway)];
   for (let number = 0; number < AGENTS; number++) {
     const node = await network.join();
     agents.push(
-      new NodeAgent({ door: server, name: `node-${number}`, network: node, ...(engine && { engine }) }),
+      new NodeAgent({ door: gateway, name: `node-${number}`, network: node, ...(engine && { engine }) }),
     );
   }
   const workload = new Workload({ s3, control, workers: WORKERS, ...work });
@@ -72,11 +77,16 @@ async function chaos({ engine, ...work }: Chaos): Promise<void> {
     console.log(`${((Date.now() - began) / 1000).toFixed(1)} s, ${watch.processed} datums: ${what}`);
   const random = seededRandom(seed);
   const trouble = { random, control, watch, tell, calmAt: Math.floor(work.datums * 0.9) };
-  await Promise.all([troubleFleet(agents, trouble), troubleGateway(server, trouble)]);
+  // An agent that is gone does nothing more: the rest of the job would wait for it.
+  const surprises = agents.map(({ surprise }) => surprise);
+  await Promise.race([
+    Promise.all([troubleFleet(agents, trouble), troubleGateway(gateway, trouble)]),
+    ...surprises,
+  ]);
   tell("calm");
   // Its last datum is done: what follows, merges and the commit, is interrupted, too.
-  await watch.reached(work.datums);
-  await restartGateway(server, { random, tell });
+  await Promise.race([watch.reached(work.datums), ...surprises]);
+  await restartGateway(gateway, { random, tell });
   await watch.close();
 
   await workload.verify().catch((error: unknown) => {
@@ -91,6 +101,16 @@ async function chaos({ engine, ...work }: Chaos): Promise<void> {
   expect(agents.flatMap(({ surprises }) => surprises)).toEqual([]);
   for (const agent of agents) expect(await agent.leftovers()).toEqual([]);
   tell("over");
+}
+
+/** Tells what the gateway and the agents printed last, which says where they hang if nothing gets done any more. */
+function tellLastLines(gateway: DevServer, fleet: readonly NodeAgent[]): void {
+  const outputs = [
+    ["gateway", gateway.output()] as const,
+    ...fleet.map((agent) => [agent.name, agent.output()] as const),
+  ];
+  for (const [name, output] of outputs)
+    console.log(`${name}:\n${output.split("\n").slice(-LAST_LINES).join("\n")}`);
 }
 
 function chaosSeed(): number {

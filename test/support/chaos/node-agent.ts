@@ -25,14 +25,22 @@ export class NodeAgent {
   readonly network: NetworkNode;
   /** How agents ended that were not told to. */
   readonly surprises: string[] = [];
+  /** Rejects at the first of those, with what that agent printed. */
+  readonly surprise: Promise<never>;
   readonly #options: NodeAgentOptions;
   readonly #data = scratchFolder();
   #agent: Started | undefined;
   /** What agents printed that have ended. */
   #past = "";
   #told = false;
+  readonly #surprised: (error: Error) => void;
 
   constructor(options: NodeAgentOptions) {
+    const { promise, reject } = Promise.withResolvers<never>();
+    // Nobody has to wait for it.
+    promise.catch(() => {});
+    this.surprise = promise;
+    this.#surprised = reject;
     this.name = options.name;
     this.network = options.network;
     this.#options = options;
@@ -53,7 +61,10 @@ export class NodeAgent {
     this.#agent = agent;
     this.#told = false;
     void agent.ended.then(({ code, signal }) => {
-      if (!this.#told) this.surprises.push(`${name} ended by itself (${code ?? signal}):\n${agent.output()}`);
+      if (this.#told) return;
+      const surprise = `${name} ended by itself (${code ?? signal}):\n${agent.output()}`;
+      this.surprises.push(surprise);
+      this.#surprised(new Error(surprise));
     });
   }
 
