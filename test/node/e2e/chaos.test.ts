@@ -32,7 +32,7 @@ afterEach(async () => {
 
 describe.skipIf(!canMakeNetworks())(
   "three agents that are killed, frozen, stopped and cut off at random, under a gateway that is killed, too,",
-  { timeout: 1_800_000 },
+  { timeout: 900_000 },
   () => {
     test("do 2,000 datums right, and each once", () =>
       chaos({ datums: 2000, seconds: 0.05, image: "busybox" }));
