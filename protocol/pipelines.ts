@@ -331,7 +331,7 @@ export const PipelineVersion = z.object({
   createdAt: z.int(),
   /** The id of the key that submitted it; null: a release that did not write it down made the version. */
   key: z.string().nullable(),
-  /** What that key is for, as it was said when it was made. Absent: nothing was, or the key is gone. */
+  /** What that key is for, for keys that may list keys. Absent: nothing was said of it, or it is gone. */
   keyDescription: z.string().optional(),
   /** As `Pipeline.limited`. */
   limited: z.boolean().nullable(),

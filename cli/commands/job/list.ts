@@ -26,7 +26,7 @@ import {
   showTime,
   tableLines,
 } from "../../output/output.ts";
-import { goodDatums } from "./show.ts";
+import { goodDatums, showVersion } from "./show.ts";
 
 interface Options extends PageOptions {
   readonly pipeline?: string;
@@ -162,9 +162,17 @@ async function watch(client: Client, asked: Asked): Promise<void> {
 function rowsOf(jobs: readonly Job[]): string[][] {
   const short = shortener(jobs.map(({ id }) => id));
   const rows = jobs.map((job) => [short(job.id), ...rowOf(job).slice(1)]);
-  return [["ID", "PIPELINE", "STATE", "DATUMS", "CREATED", "REASON"], ...rows];
+  return [["ID", "PIPELINE", "VERSION", "STATE", "DATUMS", "CREATED", "REASON"], ...rows];
 }
 
 function rowOf(job: Job): string[] {
-  return [job.id, job.pipeline, job.state, goodDatums(job), showTime(job.createdAt), job.reason ?? ""];
+  return [
+    job.id,
+    job.pipeline,
+    showVersion(job),
+    job.state,
+    goodDatums(job),
+    showTime(job.createdAt),
+    job.reason ?? "",
+  ];
 }

@@ -30,6 +30,11 @@ function showMade({ output, outputCommit }: Job): string {
   return `s3://${bucketName(output)} at ${showRead({ commit: outputCommit, kept: output.kept })}`;
 }
 
+/** The version of the specification that a job was made for, for a table. */
+export function showVersion({ version }: Job): string {
+  return version === undefined ? "-" : String(version);
+}
+
 /** How far a job is, on one line: "46 of 200, 2 failed". */
 export function progressText({ state, reason, datums }: Job): string {
   const { total, processed, skipped, failed } = datums;
@@ -41,6 +46,7 @@ export function progressText({ state, reason, datums }: Job): string {
 export function printJob(job: Job): void {
   printLine(`id        ${job.id}`);
   printLine(`pipeline  ${job.pipeline}`);
+  printLine(`version   ${showVersion(job)}`);
   printLine(`state     ${job.state}${job.reason === null ? "" : ` (${job.reason})`}`);
   printLine(`datums    ${showDatums(job)}`);
   for (const { name, repo, branch, ...read } of job.inputs) {

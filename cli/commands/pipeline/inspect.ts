@@ -1,13 +1,16 @@
 import type { Command } from "commander";
-import { Pipeline } from "../../../protocol/pipelines.ts";
+import { Pipeline, type WholePipelineVersion } from "../../../protocol/pipelines.ts";
+import type { Client } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
 import { printJson, printLine, printText, showTime } from "../../output/output.ts";
 import { visibleJson } from "../../output/visible.ts";
+import { hiddenText, versionNumber, versionOf } from "./versions.ts";
 
 interface Options extends ClientOptions {
   readonly spec?: true;
+  readonly at?: number;
 }
 
 /** `sluice pipeline inspect` */
@@ -16,9 +19,12 @@ export function addPipelineInspect(group: Command): void {
     .command("inspect")
     .description("Shows a pipeline and its spec with every default filled in.")
     .argument("<name>", "the pipeline", name)
+    .option("--at <version>", "as this version of its spec was, by its number", versionNumber)
     .option("--spec", "print the spec alone, as 'sluice pipeline update' takes it")
     .action((pipelineName: string, options: Options) =>
       withClient(options, async (client) => {
+        if (options.at !== undefined)
+          return await inspectAt(client, { pipelineName, at: options.at, options });
         const pipeline = await client.call(Pipeline, { method: "GET", path: `/pipelines/${pipelineName}` });
         if (options.spec) return printSpec(pipeline);
         if (options.json) return printJson(pipeline);
@@ -30,11 +36,37 @@ export function addPipelineInspect(group: Command): void {
     "sluice pipeline inspect edges",
     "sluice pipeline inspect edges --json | jq .state",
     "sluice pipeline inspect edges --spec > edges.json",
+    "sluice pipeline inspect edges --at 1",
   );
 }
 
+async function inspectAt(
+  client: Client,
+  { pipelineName, at, options }: { pipelineName: string; at: number; options: Options },
+): Promise<void> {
+  const version = await versionOf(client, { pipeline: pipelineName, version: at });
+  if (options.spec) return printSpec({ ...version, name: pipelineName });
+  if (options.json) return printJson(version);
+  printVersion(version);
+}
+
+/** A version for people. */
+function printVersion(version: WholePipelineVersion): void {
+  printLine(`name       ${version.pipeline}`);
+  printLine(`version    ${version.version}${version.present ? " (the present one)" : ""}`);
+  printLine(`submitted  ${showTime(version.createdAt)}`);
+  printLine(`key        ${version.keyDescription ?? version.key ?? "-"}`);
+  printLine(`limited    ${showLimited(version.limited)}`);
+  for (const path of version.hidden ?? []) printLine(`hidden     ${hiddenText(path)}`);
+  printText(`spec       ${visibleJson(version.spec, { indent: 2 })}`);
+}
+
 /** A spec that lacks something must not be taken for the whole one: an update with it would lose that. */
-function printSpec({ name: pipelineName, spec, hidden = [] }: Pipeline): void {
+function printSpec({
+  name: pipelineName,
+  spec,
+  hidden = [],
+}: Pick<Pipeline, "name" | "spec" | "hidden">): void {
   if (hidden.length > 0) {
     throw new CliError(
       `the spec of '${pipelineName}' is not shown whole: this key may not see ${hidden.join(", ")}, since it may not read all of the inputs`,

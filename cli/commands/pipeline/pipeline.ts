@@ -2,6 +2,8 @@ import type { Command } from "commander";
 import { addPipelineCheck } from "./check.ts";
 import { addPipelineCreate } from "./create.ts";
 import { addPipelineDelete } from "./delete.ts";
+import { addPipelineDiff } from "./diff.ts";
+import { addPipelineHistory } from "./history.ts";
 import { addPipelineInspect } from "./inspect.ts";
 import { addPipelineList } from "./list.ts";
 import { addPipelineStopStart } from "./stop-start.ts";
@@ -11,7 +13,7 @@ import { addPipelineUpdate } from "./update.ts";
 export function addPipeline(program: Command): void {
   const group = program
     .command("pipeline")
-    .summary("check, create, list, inspect, update, stop, start, delete pipelines")
+    .summary("check, create, list, inspect, update, history, diff, stop, start, delete pipelines")
     .helpCommand(false)
     .description("Pipelines: what is to run when data lands.");
   for (const add of [
@@ -19,6 +21,8 @@ export function addPipeline(program: Command): void {
     addPipelineCreate,
     addPipelineList,
     addPipelineInspect,
+    addPipelineHistory,
+    addPipelineDiff,
     addPipelineUpdate,
     addPipelineStopStart,
     addPipelineDelete,

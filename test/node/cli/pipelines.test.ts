@@ -90,6 +90,65 @@ describe("sluice pipeline", () => {
     expect((await cli("pipeline", "inspect", "whole")).code).toBe(7);
   });
 
+  test("shows its versions, one of them, and what differs between two", async () => {
+    await createPipeline("story", "true");
+    const env = { TOKEN: "hush" };
+    const second = spec("story", "echo changed");
+    const transform = { ...(second.transform as object), env };
+    await ok("pipeline", "update", "-f", specFile({ ...second, transform }));
+    const lines = (await ok("pipeline", "history", "story")).split("\n");
+    expect(lines[0]).toMatch(/^VERSION +SUBMITTED +KEY +CHANGES$/);
+    expect(lines[1]).toMatch(/^2\* +20\S+ \S+ \S+ +\S+ +env, stdin$/);
+    expect(lines[2]).toMatch(/^1 +20\S+ \S+ \S+ +\S+ +\(the first\)$/);
+    const { versions } = (await okJson("pipeline", "history", "story")) as {
+      versions: { version: number }[];
+    };
+    expect(versions.map(({ version }) => version)).toEqual([2, 1]);
+    expect(await ok("pipeline", "inspect", "story", "--at", "1")).toMatch(/"stdin": \[\s+"true"\s+\]/);
+    expect(await okJson("pipeline", "inspect", "story", "--at", "1")).toMatchObject({
+      version: 1,
+      present: false,
+    });
+    const spoken = JSON.parse(await ok("pipeline", "inspect", "story", "--at", "1", "--spec"));
+    expect(spoken).toMatchObject({ pipeline: { name: "story" }, transform: { stdin: ["true"] } });
+    const diff = await ok("pipeline", "diff", "story", "1", "2");
+    expect(diff).toMatch(/^--- version 1\n\+\+\+ version 2\n@@ -\d+,\d+ \+\d+,\d+ @@\n/);
+    expect(diff).toMatch(/^- +"true"$/m);
+    expect(diff).toMatch(/^\+ +"echo changed"$/m);
+    expect(diff).toMatch(/^\+ +"TOKEN": "hush"$/m);
+    expect(diff).not.toMatch(/^[+-] +"outputBranch"/m);
+    expect(await ok("pipeline", "diff", "story", "1")).toBe(diff);
+    const same = await cli("pipeline", "diff", "story", "2", "2");
+    expect([same.code, same.stdout.toString()]).toEqual([0, ""]);
+    expect(same.stderr).toBe("versions 2 and 2 say the same\n");
+    const json = (await okJson("pipeline", "diff", "story", "1", "2")) as { lines: string[] };
+    expect(json).toMatchObject({ pipeline: "story", from: 1, to: 2, hidden: [] });
+    expect(json.lines.join("\n")).toBe(diff.trimEnd().split("\n").slice(2).join("\n"));
+    const absent = await cli("pipeline", "diff", "story", "1", "7");
+    expect([absent.code, absent.stderr]).toEqual([
+      7,
+      expect.stringContaining("'sluice pipeline history story'"),
+    ]);
+  });
+
+  test("hides variables in what differs from who may not see them in both", async () => {
+    await createPipeline("veil", "true");
+    const veiled = spec("veil", "true");
+    const transform = { ...(veiled.transform as object), env: { TOKEN: "hush" } };
+    await ok("pipeline", "update", "-f", specFile({ ...veiled, transform }));
+    const key = (await okJson("key", "create", "--level", "read", "--repo", "veil")) as {
+      id: string;
+      secret: string;
+    };
+    const theirs = { ...server, accessKeyId: key.id, secretAccessKey: key.secret };
+    const { code, stdout, stderr } = await sluice(theirs, "pipeline", "diff", "veil", "1", "2");
+    expect([code, stdout.toString()]).toEqual([0, ""]);
+    expect(stderr).toContain("transform.env: this key may not read all inputs");
+    const spoken = await sluice(theirs, "pipeline", "inspect", "veil", "--at", "2", "--spec");
+    expect(spoken.stdout.toString()).toBe("");
+    expect(spoken.stderr).toContain("is not shown whole");
+  });
+
   test("can leave the output when it deletes", REST, async () => {
     await createPipeline("left", "true");
     await ok("pipeline", "delete", "left", "--keep-output");
@@ -158,7 +217,7 @@ describe("sluice job", () => {
       expect(await okJson("job", "inspect", id)).toEqual(job);
       expect(await ok("job", "inspect", id)).toContain("1 processed, 0 skipped, 0 failed of 1");
       expect(JobPage.parse(await okJson("job", "list", "--pipeline", "good")).jobs).toEqual([job]);
-      expect(await ok("job", "list", "--pipeline", "good")).toContain(`${id}  good      success`);
+      expect(await ok("job", "list", "--pipeline", "good")).toContain(`${id}  good      1        success`);
       expect(await ok("cat", "s3://master.good/file")).toBe("content");
     });
 

@@ -52,6 +52,9 @@ describe("the history of a pipeline", () => {
       { version: 1, key: root, changes: null, runsAll: false, limited: false, hasText: false },
     ]);
     expect(versions[0].keyDescription).toBeUndefined();
+    const scoped = await good("GET /pipelines/past/versions", as(["past"]));
+    expect(scoped.versions[2].key).toBe(id);
+    expect(JSON.stringify(scoped)).not.toContain("night shift");
     expect(versions[1].changes).toContain("inputs.past-other.repo");
     for (const { createdAt } of versions) expect(createdAt).toBeGreaterThan(0);
   });

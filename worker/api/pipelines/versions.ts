@@ -5,7 +5,7 @@ import {
   type PipelineVersionPage,
   type WholePipelineVersion,
 } from "../../../protocol/pipelines.ts";
-import type { Context } from "../../app.ts";
+import { permits } from "../../core/permissions.ts";
 import type { KnownVersion } from "../../pipeline/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { type ApiRequest, nameParam, noQuery, readQuery } from "../request/api-request.ts";
@@ -24,7 +24,7 @@ export async function listPipelineVersions(asked: ApiRequest): Promise<Response>
   const before = after === undefined ? {} : { before: after };
   const page = await asked.context.pipeline(name).versions({ limit, ...before });
   if (!page.ok) throw noSuchPipeline(name);
-  const versions = await described(asked.context, page.versions);
+  const versions = await described(asked, page.versions);
   return Response.json({ versions, next: page.next } satisfies PipelineVersionPage);
 }
 
@@ -35,7 +35,7 @@ export async function inspectPipelineVersion(asked: ApiRequest): Promise<Respons
   const wanted = versionParam(asked);
   const found = await asked.context.pipeline(name).version(wanted);
   if (!found.ok) throw refused(found.reason, { name, wanted });
-  const [version] = await described(asked.context, [found.version]);
+  const [version] = await described(asked, [found.version]);
   if (!version) throw new Error(`version ${wanted} of ${name} got lost`);
   const shown = { ...version, pipeline: name, ...versionShownTo(asked.caller, found) };
   return Response.json(shown satisfies WholePipelineVersion);
@@ -72,11 +72,14 @@ function refused(
   }
 }
 
-/** With what each key is for. Without that if the catalogue is away: everything else is known. */
+/**
+ * With what each key is for, if the caller may list keys. Without that if the catalogue is away: everything else is known.
+ */
 async function described(
-  { catalogue }: Pick<Context, "catalogue">,
+  { context: { catalogue }, caller }: Pick<ApiRequest, "context" | "caller">,
   versions: readonly KnownVersion[],
 ): Promise<PipelineVersion[]> {
+  if (!permits(caller.scope, { permission: "admin", repo: null })) return [...versions];
   const ids = versions.flatMap(({ key }) => key ?? []);
   const descriptions = await catalogue.keys.descriptions(ids).catch((error: unknown) => {
     console.warn("what keys are for can't be told", error);
