@@ -7,6 +7,17 @@ import { PipelineSpec, Transform } from "./spec.ts";
 export const JobState = z.enum(["starting", "running", "egressing", "success", "failure", "killed"]);
 export type JobState = z.infer<typeof JobState>;
 
+/** What a list of jobs can be asked for: a state, without those jobs that wait, or those that wait, whatever their state is. */
+export const ListedState = z.enum([...JobState.options, "waiting"]);
+export type ListedState = z.infer<typeof ListedState>;
+
+/**
+ * What a job waits for that nobody works on: an earlier job of its pipeline (`job`), a live node that can run it and has a
+ * worker for it (`runner`), or that its nodes may run more at once (`room`).
+ */
+export const WaitsFor = z.enum(["job", "runner", "room"]);
+export type WaitsFor = z.infer<typeof WaitsFor>;
+
 /** A job as the control API shows it. Times are milliseconds since 1970; `reason` says in words why it failed or what it waits for. */
 export const Job = z.object({
   id: z.string(),
@@ -15,6 +26,8 @@ export const Job = z.object({
   version: z.int().optional(),
   state: JobState,
   reason: z.string().nullable(),
+  /** One of `WaitsFor`, or what a later release knows. Absent: it does not wait, or the gateway is of a release that did not tell. */
+  waitsFor: z.string().optional(),
   inputs: z.array(
     z.object({
       name: z.string(),
@@ -39,6 +52,11 @@ export const Job = z.object({
   finishedAt: z.int().nullable(),
 });
 export type Job = z.infer<typeof Job>;
+
+/** How a job stands, in lists: its state, or that it waits, whatever that is. */
+export function listedState({ state, waitsFor }: Pick<Job, "state" | "waitsFor">): ListedState {
+  return waitsFor === undefined ? state : "waiting";
+}
 
 /** What ran a datum's command. */
 export const Code = z.object({
@@ -370,7 +388,7 @@ export const Run = Job.pick({ id: true, state: true, createdAt: true, startedAt:
 export type Run = z.infer<typeof Run>;
 
 /** What a pipeline is at: the oldest of its jobs that have not ended. */
-export const UnderWay = Job.pick({ id: true, state: true, reason: true }).extend({
+export const UnderWay = Job.pick({ id: true, state: true, reason: true, waitsFor: true }).extend({
   /** How many of its jobs have not ended. */
   jobs: z.int(),
 });

@@ -134,8 +134,8 @@ function grouped(jobs: readonly Job[]): JobGroup[] {
   return [...groups.values()];
 }
 
-function isBehind({ finishedAt, reason }: Job): boolean {
-  return finishedAt === null && reason !== null && reason.startsWith("behind job ");
+function isBehind({ waitsFor }: Job): boolean {
+  return waitsFor === "job";
 }
 
 function JobLine({ job, others }: JobGroup) {

@@ -94,18 +94,11 @@ export function StateMark({ mark, words = MARK_WORDS[mark] }: StateMarkProps) {
   );
 }
 
-/**
- * A job that has not ended waits if its reason names something else. What it does itself begins with these words; one that
- * wants more than the nodes have is worked on, unless they have nothing for it.
- */
-const AT_WORK = /^(its (?!nodes are busy)|what several |wants (?!.*\b(room for|nodes run) 0\b))/;
-
-export function markOf({ state, reason }: Pick<Job, "state"> & { readonly reason?: string | null }): Mark {
-  if (state === "starting" || state === "running") {
-    const isAtWork = reason === undefined || reason === null || AT_WORK.test(reason);
-    return isAtWork ? "running" : "waiting";
-  }
-  return state;
+export function markOf({
+  state,
+  waitsFor,
+}: Pick<Job, "state"> & { readonly waitsFor?: string | undefined }): Mark {
+  return waitsFor === undefined ? (state === "starting" ? "running" : state) : "waiting";
 }
 
 /** `job …ABCDEF`, which leads to it and stays on one line. */

@@ -8,11 +8,13 @@ import {
   type JobDatum,
   type JobPage,
   type JobRetry,
-  JobState,
   type JobSummary,
+  ListedState,
+  listedState,
   MAX_LIST_OUTPUTS,
 } from "../../protocol/pipelines.ts";
 import type { Context } from "../app.ts";
+import { type ListJobs, UNDER_WAY } from "../catalogue/jobs.ts";
 import { permits } from "../core/permissions.ts";
 import type { DatumRefused } from "../pipeline/contract.ts";
 import { conditionalJson } from "./answer/conditional.ts";
@@ -28,7 +30,7 @@ const MAX_WAIT_SECONDS = 20;
 
 const ListQuery = z.strictObject({
   pipeline: Name.optional(),
-  state: JobState.optional(),
+  state: ListedState.optional(),
   limit: z.coerce.number().int().min(1).max(MAX_JOBS).default(100),
   after: z.string().optional(),
 });
@@ -54,18 +56,40 @@ export async function listJobs(asked: ApiRequest): Promise<Response> {
   const query = {
     ...(repos !== null && { pipelines: repos }),
     ...(pipeline !== undefined && { pipeline }),
-    ...(state !== undefined && { state }),
     ...before,
+    limit: limit + 1,
   };
-  const jobs = await asked.context.catalogue.jobs.list({ ...query, limit: limit + 1 });
-  const page = jobs.slice(0, limit);
+  const jobs = await listed(asked.context, { query, state });
+  // Whether a job waits its pipeline alone knows: behind the last that can be asked, the next page begins.
+  const page = state === undefined ? jobs.slice(0, limit) : ofAskedPipelines(jobs.slice(0, limit));
   const live = await unfinishedJobs(asked.context, page);
   const shown = page.map((job) => live.get(job.id) ?? job);
   return Response.json({
     // The state that is asked for is the catalogue's: one that has left it since is not of the list.
-    jobs: state === undefined ? shown : shown.filter((job) => job.state === state),
-    next: jobs.length > limit ? (page.at(-1)?.id ?? null) : null,
+    jobs: state === undefined ? shown : shown.filter((job) => listedState(job) === state),
+    next: jobs.length > page.length ? (page.at(-1)?.id ?? null) : null,
   } satisfies JobPage);
+}
+
+/** Jobs as the catalogue knows them, newest first. Those that wait are among all that have not ended. */
+async function listed(
+  { catalogue }: Pick<Context, "catalogue">,
+  { query, state }: { query: Omit<ListJobs, "state">; state: ListedState | undefined },
+): Promise<Job[]> {
+  if (state !== "waiting")
+    return await catalogue.jobs.list({ ...query, ...(state !== undefined && { state }) });
+  const lists = UNDER_WAY.map((each) => catalogue.jobs.list({ ...query, state: each }));
+  const jobs = (await Promise.all(lists)).flat().sort((a, b) => (a.id < b.id ? 1 : -1));
+  return jobs.slice(0, query.limit);
+}
+
+/** The first jobs, as far as those that have not ended are of at most MAX_ASKED pipelines. */
+function ofAskedPipelines(jobs: readonly Job[]): readonly Job[] {
+  const pipelines = new Set<string>();
+  const end = jobs.findIndex(
+    ({ pipeline, finishedAt }) => finishedAt === null && pipelines.add(pipeline).size > MAX_ASKED,
+  );
+  return end < 0 ? jobs : jobs.slice(0, end);
 }
 
 /** For one list, at most so many pipelines are asked why their jobs wait. */

@@ -2,6 +2,7 @@ import { encodeTime } from "ulid";
 import type { Overview } from "../../protocol/pipelines.ts";
 import { NODE_TTL_MS } from "../../protocol/runner.ts";
 import type { Caller, Context } from "../app.ts";
+import { UNDER_WAY } from "../catalogue/jobs.ts";
 import type { NodeRow } from "../catalogue/nodes.ts";
 import { permits } from "../core/permissions.ts";
 import { conditionalJson } from "./answer/conditional.ts";
@@ -42,9 +43,7 @@ async function findJobs(
   const { repos } = caller.scope;
   const scope = repos === null ? {} : { pipelines: repos };
   const { jobs } = context.catalogue;
-  const unfinished = (["starting", "running", "egressing"] as const).map((state) =>
-    jobs.list({ ...scope, state, limit: MAX_UNDER_WAY + 1 }),
-  );
+  const unfinished = UNDER_WAY.map((state) => jobs.list({ ...scope, state, limit: MAX_UNDER_WAY + 1 }));
   const [failures, newest, ...groups] = await Promise.all([
     // By the time when they were made: one that was made long ago and failed only now is among the last that failed, too.
     jobs.list({ ...scope, state: "failure", limit: MAX_FAILED + 1 }),

@@ -27,7 +27,8 @@ export interface UnderWayRow extends Pick<Job, "id" | "pipeline" | "state"> {
 
 /** In each state that is not the last, so many of the oldest jobs are looked at for what is under way. */
 const MAX_UNDER_WAY = 1000;
-const UNDER_WAY = ["starting", "running", "egressing"] satisfies readonly JobState[];
+/** The states of a job that has not ended. */
+export const UNDER_WAY = ["starting", "running", "egressing"] satisfies readonly JobState[];
 
 /** Most jobs in one write. */
 export const MAX_JOBS_PER_WRITE = 50;

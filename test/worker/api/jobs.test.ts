@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { DatumPage, Job, JobRetry, JobSummary, LogLine, Pipeline } from "../../../protocol/pipelines.ts";
 import type { LeasedDatum } from "../../../protocol/runner.ts";
 import { stepsOf } from "../../../worker/pipeline/jobs/summary.ts";
-import { api, commitFiles, failed, good, makeBranch } from "./support.ts";
+import { api, commitFiles, failed, good, makeBranch, testContext } from "./support.ts";
 
 function spec(name: string, more: object = {}): Record<string, unknown> {
   return {
@@ -76,6 +76,58 @@ describe("POST /jobs/{id}/stop", () => {
       code: "NoSuchJob",
     });
     expect(await failed(`GET /jobs/${id}/stop`)).toMatchObject({ status: 405 });
+  });
+});
+
+describe("GET /jobs?state=", () => {
+  /** Pipelines that may be asked for one page. */
+  const MOST_ASKED = 50;
+
+  test("has those that wait as waiting, and leaves them out of their states", async () => {
+    const { datum } = await running("stands");
+    await commitFiles({ repo: "stands-in", branch: "master" }, { c: "3" });
+    const ids = async (state: string, more = "&pipeline=stands"): Promise<string[]> =>
+      (await good(`GET /jobs?state=${state}${more}`)).jobs.map(({ id }: Job) => id);
+    const [waits] = await soon(async () => {
+      const waiting = await ids("waiting");
+      return waiting.length > 0 ? waiting : undefined;
+    });
+    expect(waits).not.toBe(datum.job);
+    expect(await ids("waiting", "")).toContain(waits);
+    expect(await ids("running")).toEqual([datum.job]);
+    expect(await ids("running", "")).not.toContain(waits);
+    expect(await ids("starting")).toEqual([]);
+    const { jobs } = await good("GET /jobs?pipeline=stands");
+    expect(jobs).toMatchObject([{ id: waits, waitsFor: "job", reason: `behind job ${datum.job}` }, {}]);
+    expect(["starting", "running"]).toContain(jobs[0].state);
+    expect(await failed("GET /jobs?state=idle")).toMatchObject({
+      ...{ status: 400, issues: [{ path: "state", message: expect.stringContaining("waiting") }] },
+    });
+  });
+
+  test("ends a page before the 51st pipeline that would have to be asked", async () => {
+    const id = (n: number): string => `7ZZZZZZZZZ${String(n).padStart(16, "0")}`;
+    const at = Date.now();
+    for (let n = 0; n <= MOST_ASKED; n++) {
+      const job: Job = {
+        ...{
+          id: id(n),
+          pipeline: `asked-${n}`,
+          state: "running",
+          reason: null,
+          inputs: [],
+          outputCommit: null,
+        },
+        datums: { total: 1, processed: 0, skipped: 0, failed: 0 },
+        ...{ createdAt: at, startedAt: at, finishedAt: null },
+      };
+      await testContext().catalogue.jobs.record([{ job, version: 1 }], { uid: "u" });
+    }
+    const first = await good("GET /jobs?state=running&limit=1000");
+    expect(first.jobs.length).toBe(MOST_ASKED);
+    expect(first.next).toBe(id(1));
+    const { jobs } = await good(`GET /jobs?state=running&after=${first.next}`);
+    expect(jobs[0].id).toBe(id(0));
   });
 });
 

@@ -188,7 +188,7 @@ describe("why a job waits", () => {
       (await good(`GET /jobs?${query}`)).jobs
         .filter(({ pipeline }: { pipeline: string }) => pipeline === "why")
         .map(({ reason }: { reason: string }) => reason);
-    for (const query of ["limit=10", "state=running", "pipeline=why"])
+    for (const query of ["limit=10", "state=waiting", "pipeline=why"])
       await expect
         .poll(() => reasons(query))
         .toEqual([

@@ -196,8 +196,8 @@ describe("how pipelines stand", () => {
   test("a job that the catalogue has as it was is told as its pipeline knows it, in all lists", async () => {
     const live = await waitingJob("g-lags");
     await lagBehind(live);
-    const { id, state, reason } = live;
-    expect((await graph("g-lags"))[0]?.underWay).toEqual({ id, state, reason, jobs: 1 });
+    const { id, state, reason, waitsFor } = live;
+    expect((await graph("g-lags"))[0]?.underWay).toEqual({ id, state, reason, waitsFor, jobs: 1 });
     const listed = async (query: string): Promise<Job[]> =>
       (await good(`GET /jobs${query}`, seeing("g-lags"))).jobs;
     expect(await listed("")).toEqual([live]);

@@ -175,7 +175,7 @@ describe("the jobs", () => {
       jobs: [{ id: oldest.id }],
       next: null,
     });
-    const byState = await good(`GET /jobs?state=${newest.state}&pipeline=jobs`);
+    const byState = await good(`GET /jobs?state=waiting&pipeline=jobs`);
     expect(byState.jobs.map((job: { id: string }) => job.id)).toContain(newest.id);
     expect((await good("GET /jobs")).jobs.length).toBeGreaterThanOrEqual(2);
   });
@@ -210,7 +210,7 @@ interface ShownJob {
 async function twoJobs(pipeline: string): Promise<[ShownJob, ShownJob]> {
   for (;;) {
     const { jobs } = await good(`GET /jobs?pipeline=${pipeline}`);
-    const listed = await good(`GET /jobs?pipeline=${pipeline}&state=running`);
+    const listed = await good(`GET /jobs?pipeline=${pipeline}&state=waiting`);
     if (jobs.length === 2 && listed.jobs.length === 2) return jobs;
     await scheduler.wait(20);
   }

@@ -51,6 +51,10 @@ async function reason(pipeline: PipelineApi): Promise<string | null | undefined>
   return (await allJobs(pipeline))[0]?.reason;
 }
 
+async function waitsFor(pipeline: PipelineApi): Promise<string | undefined> {
+  return (await allJobs(pipeline))[0]?.waitsFor;
+}
+
 const renewal = (worker: string, trouble: string | null) => ({ worker, leases: [], trouble });
 
 /** Gives back what a worker has leased. */
@@ -136,6 +140,35 @@ describe("a job that nobody works on says why", () => {
   });
 });
 
+describe("a job says what it waits for", () => {
+  it("a runner as long as no worker has it, and nothing while one does", async () => {
+    const pipeline = await waiting("waits-runner", { files: 2 });
+    expect(await waitsFor(pipeline)).toBe("runner");
+    await beat("n1");
+    await killPipeline("waits-runner");
+    expect(await waitsFor(pipelineOf("waits-runner"))).toBe("runner");
+    await leaseSome(pipelineOf("waits-runner"), { max: 1 });
+    expect(await waitsFor(pipelineOf("waits-runner"))).toBeUndefined();
+  });
+
+  it("an earlier job, whatever that waits for itself", async () => {
+    const pipeline = await waiting("waits-job");
+    await commit("waits-job-in", { b: "1" });
+    await expect.poll(async () => (await allJobs(pipeline)).length).toBe(2);
+    const [older, newer] = await allJobs(pipeline);
+    expect([older?.waitsFor, newer?.waitsFor]).toEqual(["runner", "job"]);
+    await leaseSome(pipeline, { max: 1 });
+    const [running, behind] = await allJobs(pipeline);
+    expect([running?.waitsFor, behind?.waitsFor]).toEqual([undefined, "job"]);
+  });
+
+  it("nothing once it has ended", async () => {
+    const pipeline = await waiting("waits-over");
+    await workUntil(pipeline, { jobs: 1 });
+    expect(await waitsFor(pipeline)).toBeUndefined();
+  });
+});
+
 describe("a job that its nodes can't work on as its specification says", () => {
   interface Told {
     readonly running: number;
@@ -154,6 +187,7 @@ describe("a job that its nodes can't work on as its specification says", () => {
     const pipeline = await waiting("fast", { workers: 40, files: 50 });
     await leaseSome(pipeline, { max: 1 });
     expect(await reason(pipeline)).toBe("wants 40 at once, its nodes run 32");
+    expect(await waitsFor(pipeline)).toBeUndefined();
   });
 
   it("says how many workers the fleet has room for, and what it gives to others is not its own", async () => {
@@ -186,6 +220,7 @@ describe("a job that its nodes can't work on as its specification says", () => {
     const pipeline = await waiting("queues");
     await giveBack(pipeline, "w1");
     expect(await reason(pipeline)).toBe("its nodes are busy: they run 2 commands at once, of all pipelines");
+    expect(await waitsFor(pipeline)).toBe("room");
   });
 });
 

@@ -1,5 +1,6 @@
 import { bucketName } from "../../../protocol/names.ts";
 import {
+  type Job,
   MAX_RUNS,
   type PipelineGraph,
   type PipelineSummary,
@@ -39,8 +40,13 @@ export async function standingsOf(
   const live = await unfinishedJobs(context, oldest);
   const underWay = new Map(
     oldest.map(({ pipeline, id, state, jobs: count }) => {
-      const { state: now, reason } = live.get(id) ?? { state, reason: null };
-      return [pipeline, { id, state: now, reason, jobs: count }];
+      const {
+        state: now,
+        reason,
+        waitsFor,
+      }: Pick<Job, "state" | "reason" | "waitsFor"> = live.get(id) ?? { state, reason: null };
+      const waits = waitsFor === undefined ? {} : { waitsFor };
+      return [pipeline, { id, state: now, reason, ...waits, jobs: count }];
     }),
   );
   return new Map(

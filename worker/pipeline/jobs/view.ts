@@ -1,20 +1,20 @@
-import type { Job } from "../../../protocol/pipelines.ts";
+import type { Job, WaitsFor } from "../../../protocol/pipelines.ts";
 import { workerCount } from "../../core/parallelism.ts";
 import type { Uses } from "../context.ts";
 import { nextExpiry } from "../work/expiry.ts";
-import { shortage } from "../work/shortage.ts";
+import { type Shortage, shortage } from "../work/shortage.ts";
 import { type JobRow, skippedOf } from "./job-store.ts";
 
 /** What showing a job, with the reason why it waits, looks at. */
 type Shows = Uses<"jobs" | "pipeline" | "tasks" | "attempts" | "slots", "fleet" | "room" | "now">;
 
-/** Jobs for people, each with why it waits. */
+/** Jobs for people, each with why it has not ended yet, and with what it waits for if nobody works on it. */
 export async function shownJobs({ ledger, peers }: Shows, rows: readonly JobRow[]): Promise<Job[]> {
   const oldest = ledger.jobs.oldest();
   const jobs: Job[] = [];
   for (const row of rows) {
-    const reason = await waitingReason(row, { ledger, oldest, peers });
-    jobs.push({ ...viewJob(row, { ledger, oldest }), reason });
+    const standing = await standingOf(row, { ledger, oldest, peers });
+    jobs.push({ ...viewJob(row, { ledger, oldest }), ...standing });
   }
   return jobs;
 }
@@ -61,51 +61,70 @@ interface WaitContext extends Pick<Shows, "ledger" | "peers"> {
   readonly oldest: JobRow | undefined;
 }
 
-/** Why a job has not ended yet, in words; null if it is simply being worked on, as fast as its specification says. */
-async function waitingReason(job: JobRow, { ledger, oldest, peers }: WaitContext): Promise<string | null> {
-  if (job.finishedAt !== null) return job.reason;
-  if (oldest && oldest.n < job.n) return `behind job ${oldest.id}`;
-  if (job.state === "starting") return "its datums are being worked out";
+/** Why a job has not ended yet, in words, and what it waits for if it waits. */
+interface Standing {
+  /** Null if it is simply being worked on, as fast as its specification says. */
+  readonly reason: string | null;
+  readonly waitsFor?: WaitsFor;
+}
+
+async function standingOf(job: JobRow, { ledger, oldest, peers }: WaitContext): Promise<Standing> {
+  if (job.finishedAt !== null) return { reason: job.reason };
+  if (oldest && oldest.n < job.n) return { reason: `behind job ${oldest.id}`, waitsFor: "job" };
+  if (job.state === "starting") return { reason: "its datums are being worked out" };
   const isMerging = job.state === "running" && ledger.tasks.has(job.n);
   const needsRunner = job.open > 0 || isMerging || job.state === "egressing";
   const isAtWork = nextExpiry(ledger) !== undefined;
   const fault = needsRunner && !isAtWork ? await runnerFault(job, { ledger, peers }) : null;
   if (fault !== null) return fault;
-  if (job.open > 0) return await shortageText(job, { ledger, peers });
-  if (job.state === "egressing") return egressText(job, ledger);
-  return isMerging
-    ? "what several datums wrote to one path is being put together"
-    : "its output is being committed";
+  if (job.open > 0) {
+    const lack = await shortageOf(job, { ledger, peers });
+    const waitsFor = lack?.isStill && !isAtWork ? ({ waitsFor: "room" } as const) : {};
+    return { reason: lack?.text ?? null, ...waitsFor };
+  }
+  if (job.state === "egressing") return { reason: egressText(job, ledger) };
+  return {
+    reason: isMerging
+      ? "what several datums wrote to one path is being put together"
+      : "its output is being committed",
+  };
 }
 
 /** Why nobody works though there is something to do; null if somebody is about to. */
 async function runnerFault(
   job: Pick<JobRow, "open">,
   { ledger, peers }: Pick<WaitContext, "ledger" | "peers">,
-): Promise<string | null> {
+): Promise<Standing | null> {
+  const lacksRunner = (reason: string): Standing => ({ reason, waitsFor: "runner" });
   const { live, draining, processes } = await peers.fleet();
   if (live === 0) {
-    return draining > 0
-      ? "every node is being drained: let one take work again with `sluice node resume`"
-      : "no live runner: start one with `sluice runner`";
+    return lacksRunner(
+      draining > 0
+        ? "every node is being drained: let one take work again with `sluice node resume`"
+        : "no live runner: start one with `sluice runner`",
+    );
   }
   const { transform } = ledger.pipeline.definition()?.spec ?? {};
-  if (transform?.container === "required" && processes.length === live) return noContainers(processes);
+  if (transform?.container === "required" && processes.length === live) {
+    return lacksRunner(noContainers(processes));
+  }
   const now = peers.now();
   const [first, ...others] = ledger.slots.troubles(now);
   if (first) {
     const more = others.length > 0 ? ` and ${others.length} more` : "";
-    return `node ${first.node}${more} can't run it: ${oneLine(first.trouble)}`;
+    return lacksRunner(`node ${first.node}${more} can't run it: ${oneLine(first.trouble)}`);
   }
   if (ledger.slots.isTaken(now)) return null;
-  return (await shortageText(job, { ledger, peers })) ?? "no live node has a worker for it yet";
+  const lack = await shortageOf(job, { ledger, peers });
+  if (lack?.isStill) return { reason: lack.text, waitsFor: "room" };
+  return lacksRunner(lack?.text ?? "no live node has a worker for it yet");
 }
 
 /** What the nodes lack for what is open. */
-async function shortageText(
+async function shortageOf(
   { open }: Pick<JobRow, "open">,
   { ledger, peers }: Pick<WaitContext, "ledger" | "peers">,
-): Promise<string | null> {
+): Promise<Shortage | null> {
   const definition = ledger.pipeline.definition();
   const nodes = definition && (await peers.room(definition.name));
   if (!nodes) return null;
