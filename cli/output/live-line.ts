@@ -1,4 +1,5 @@
 import { atEnd } from "../local/stop-requests.ts";
+import { printNote } from "./output.ts";
 import { visibleLine } from "./visible.ts";
 
 /** Text on a terminal that is written anew as things change, and is gone at the end. Nothing if nobody looks on. */
@@ -41,4 +42,26 @@ class LiveText implements Live {
     if (this.#shown.length > 0) this.#stream.write(`\u001b[${this.#shown.length}A\u001b[J`);
     this.#shown = [];
   }
+}
+
+/** Between two lines for who reads stderr later, such as in the log of a build. */
+const NOTES_MS = 10_000;
+
+/** Whether stderr is for people and goes where nothing on it can be written anew. */
+export function notesAreRead({ json }: { json?: true }): boolean {
+  return !json && !process.stderr.isTTY;
+}
+
+/** Writes on stderr each 10 s what a command still waits for, until `end`. Without a text it writes nothing. */
+export function timedNotes(
+  text: () => string | undefined,
+  { everyMs = NOTES_MS, note = printNote }: { everyMs?: number; note?: (line: string) => void } = {},
+): { end(): void } {
+  const timer = setInterval(() => {
+    const line = text();
+    if (line !== undefined) note(line);
+  }, everyMs);
+  // What is waited for keeps the process, not this.
+  timer.unref();
+  return { end: () => clearInterval(timer) };
 }

@@ -37,16 +37,64 @@ function timeAsText(name: string, value: unknown): unknown {
   return TIME_FIELD.test(name) && typeof value === "number" ? new Date(value).toISOString() : value;
 }
 
+interface TableOptions {
+  /** So many of the last columns stand below each row on a terminal, each on lines of its own: what one came for is not cut. */
+  readonly below?: number;
+}
+
 /**
  * Columns padded to their widest cell; the first row is the heading. On a terminal, lines end where it does, and states have
- * their colours. Into a pipe or a file everything goes, as it is.
+ * their colours. Into a pipe or a file everything goes, as it is, a line each.
  */
-export function printTable(cells: readonly (readonly string[])[]): void {
-  const { isTTY, columns } = process.stdout;
-  const lines = tableLines(cells);
+export function printTable(cells: readonly (readonly string[])[], options: TableOptions = {}): void {
+  const lines = process.stdout.isTTY ? terminalLines(cells, options) : tableLines(cells);
+  process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+}
+
+/** How far what stands below a row is moved to the right. */
+const INDENT = 4;
+
+/** The lines of a table as a terminal shows them. */
+export function terminalLines(
+  cells: readonly (readonly string[])[],
+  { below = 0, colours = true }: TableOptions & { readonly colours?: boolean } = {},
+): string[] {
+  const columns = terminalColumns();
+  const beside = cells.map((row) => row.slice(0, row.length - below));
+  return tableLines(beside).flatMap((line, index) => {
+    const row = cut(line, columns);
+    // The heading of what stands below says nothing that is not seen.
+    const texts = index === 0 || below === 0 ? [] : (cells[index]?.slice(-below) ?? []);
+    const lines = texts.flatMap((text) => wrapped(visibleLine(text), columns - 1 - INDENT));
+    return [colours ? coloured(row) : row, ...lines.map((each) => `${" ".repeat(INDENT)}${each}`)];
+  });
+}
+
+function terminalColumns(): number {
   // A terminal that does not know its size says 0.
-  const shown = isTTY ? lines.map((line) => coloured(cut(line, columns || 80))) : lines;
-  process.stdout.write(shown.map((line) => `${line}\n`).join(""));
+  return process.stdout.columns || 80;
+}
+
+/** A line of text in as many lines as a terminal needs for all of it. */
+export function terminalText(text: string): string[] {
+  return wrapped(visibleLine(text), terminalColumns() - 1);
+}
+
+/** Text in lines of at most so many characters, which end between words unless a word is longer. */
+function wrapped(text: string, width: number): string[] {
+  const least = Math.max(1, width);
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ").filter((each) => each !== "")) {
+    const longer = line === "" ? word : `${line} ${word}`;
+    if (longer.length <= least) line = longer;
+    else {
+      if (line !== "") lines.push(line);
+      line = word;
+    }
+    for (; line.length > least; line = line.slice(least)) lines.push(line.slice(0, least));
+  }
+  return line === "" ? lines : [...lines, line];
 }
 
 function cut(line: string, columns: number): string {
@@ -56,7 +104,7 @@ function cut(line: string, columns: number): string {
 /** Red, green and yellow, by their numbers (ECMA-48, SGR). */
 const [RED, GREEN, YELLOW] = [31, 32, 33];
 const COLOURS: Readonly<Record<string, number>> = {
-  ...{ failure: RED, failed: RED, killed: YELLOW, stopped: YELLOW, dead: RED },
+  ...{ failure: RED, failed: RED, killed: YELLOW, stopped: YELLOW, waiting: YELLOW, dead: RED },
   ...{ success: GREEN, active: GREEN, running: GREEN, live: GREEN },
 };
 /** A cell that is a state stands between two spaces, or at the end. */
@@ -116,6 +164,45 @@ export function showTime(millis: number | null): string {
   const digits = (number: number) => String(Math.floor(number)).padStart(2, "0");
   const [hours, minutes] = [Math.abs(ahead) / 60, Math.abs(ahead) % 60];
   return `${local} ${ahead < 0 ? "-" : "+"}${digits(hours)}:${digits(minutes)}`;
+}
+
+const DAY_CHARACTERS = 10;
+
+/** A time in few characters, for a table on a terminal: of today `12:00:00`, of this year `01-31 12:00`, else the day. */
+export function showShortTime(millis: number | null, { now = Date.now() }: { now?: number } = {}): string {
+  const text = showTime(millis);
+  if (millis === null) return text;
+  const today = showTime(now);
+  const time = text.slice(DAY_CHARACTERS + 1);
+  if (text.slice(0, DAY_CHARACTERS) === today.slice(0, DAY_CHARACTERS))
+    return time.slice(0, "12:00:00".length);
+  if (text.slice(0, "2026".length) !== today.slice(0, "2026".length)) return text.slice(0, DAY_CHARACTERS);
+  return `${text.slice("2026-".length, DAY_CHARACTERS)} ${time.slice(0, "12:00".length)}`;
+}
+
+/** A time in a list: short on a terminal, and whole for a program that reads it. */
+export function showListTime(millis: number | null): string {
+  return process.stdout.isTTY ? showShortTime(millis) : showTime(millis);
+}
+
+const SPANS = [
+  ["d", 24 * 60 * 60 * 1000],
+  ["h", 60 * 60 * 1000],
+  ["min", 60 * 1000],
+  ["s", 1000],
+] as const;
+
+/** A span of time in at most two units, such as `2 h 5 min`. */
+export function showSpan(ms: number): string {
+  const first = SPANS.findIndex(([, unit]) => ms >= unit);
+  if (first < 0) return "0 s";
+  let rest = ms;
+  const parts = SPANS.slice(first, first + 2).map(([name, unit]) => {
+    const times = Math.floor(rest / unit);
+    rest -= times * unit;
+    return times > 0 ? [`${times} ${name}`] : [];
+  });
+  return parts.flat().join(" ");
 }
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];

@@ -3,10 +3,19 @@ import { type Commit, CommitPage, MAX_LIST_COMMITS } from "../../../protocol/com
 import type { Address } from "../../gateway/address.ts";
 import { commitsPath, parseBranch, showChanges } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
+import { describeKeys } from "../../gateway/ids/key-descriptions.ts";
 import { listOpenCommits } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { entriesOf, moreText, type PageOptions, withClientOptions, withPages } from "../../options.ts";
-import { count, printJson, printNote, printTable, shortener, showTime } from "../../output/output.ts";
+import {
+  count,
+  printJson,
+  printNote,
+  printTable,
+  shortener,
+  showListTime,
+  showTime,
+} from "../../output/output.ts";
 
 const SIZES = { byDefault: 20, most: MAX_LIST_COMMITS };
 
@@ -19,7 +28,7 @@ export function addCommitList(group: Command): void {
   const command = group
     .command("list")
     .description(
-      "Lists the commits of a branch, newest first, with the jobs or the keys that made them, and what was said of them.",
+      "Lists the commits of a branch, newest first, with the jobs or the keys that made them, and what was said of them. A key that may list keys sees what each is for (in JSON keyDescription beside the id), others see ids.",
     )
     .argument("<bucket>", "<branch>.<repo>, with or without s3://")
     .option("--open", "the open commits instead, those that are not finished")
@@ -34,17 +43,19 @@ export function addCommitList(group: Command): void {
           const page = await client.call(CommitPage, { method: "GET", path, query });
           return { entries: page.commits, next: page.next };
         });
-        if (options.json) return printJson({ commits, next } satisfies CommitPage);
+        const described = await describeKeys(client, commits);
+        if (options.json) return printJson({ commits: commits.map((one) => withKey(one, described)), next });
+        const { isTTY } = process.stdout;
         const short = shortener(commits.flatMap(({ id, job }) => [id, ...(job === null ? [] : [job])]));
         const rows = commits.map((commit) => [
           short(commit.id),
-          showTime(commit.createdAt),
-          showChanges(commit),
+          showListTime(commit.createdAt),
+          isTTY ? shortChanges(commit) : showChanges(commit),
           commit.job === null ? "-" : short(commit.job),
-          commit.key ?? "-",
+          showKey(commit.key, described),
           saidText(commit),
         ]);
-        printTable([["ID", "CREATED", "FILES", "JOB", "KEY", "MESSAGE"], ...rows]);
+        printTable([["ID", "CREATED", "FILES", "JOB", "KEY", "MESSAGE"], ...rows], { below: 1 });
         if (next !== null) printNote(moreText(options, next));
       });
     });
@@ -60,17 +71,41 @@ export function addCommitList(group: Command): void {
 function listOpen(address: Address, options: Options): Promise<void> {
   return withClient(options, async (client) => {
     const open = await listOpenCommits(client, address);
-    if (options.json) return printJson({ sessions: open });
+    const described = await describeKeys(client, open);
+    if (options.json) return printJson({ sessions: open.map((one) => withKey(one, described)) });
     const rows = open.map((commit) => [
       `s3://${commit.bucket}`,
-      showTime(commit.openedAt),
+      showListTime(commit.openedAt),
       count(commit.operations, "path"),
-      commit.state === "open" ? showTime(commit.dueAt) : commit.state,
-      commit.key ?? "-",
+      commit.state === "open" ? showListTime(commit.dueAt) : commit.state,
+      showKey(commit.key, described),
       saidText(commit),
     ]);
-    printTable([["BUCKET", "OPENED", "HOLDS", "ENDS", "KEY", "MESSAGE"], ...rows]);
+    printTable([["BUCKET", "OPENED", "HOLDS", "ENDS", "KEY", "MESSAGE"], ...rows], { below: 1 });
   });
+}
+
+/** Files written, and files replaced or deleted. */
+function shortChanges({ changes: { written, ended } }: Commit): string {
+  return `+${written} -${ended}`;
+}
+
+/** A commit with what its key is for, if that is known. */
+function withKey<Keyed extends { readonly key: string | null }>(
+  commit: Keyed,
+  described: ReadonlyMap<string, string>,
+): Keyed & { readonly keyDescription?: string } {
+  const keyDescription = commit.key === null ? undefined : described.get(commit.key);
+  return { ...commit, ...(keyDescription !== undefined && { keyDescription }) };
+}
+
+/** A key by what it is for; by its id as well if another one is for the same. */
+function showKey(key: string | null, described: ReadonlyMap<string, string>): string {
+  if (key === null) return "-";
+  const description = described.get(key);
+  if (description === undefined) return key;
+  const isAlone = [...described.values()].filter((other) => other === description).length === 1;
+  return isAlone ? description : `${description} (${shortener([...described.keys()])(key)})`;
 }
 
 function saidText({

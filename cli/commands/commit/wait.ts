@@ -1,16 +1,16 @@
 import type { Command } from "commander";
-import { FateState, type Job } from "../../../protocol/pipelines.ts";
+import { FateState, type Job, listedState } from "../../../protocol/pipelines.ts";
 import { headCommit, parseCommitAddress } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { type CameOf, unseenText, waitDownstream } from "../../gateway/jobs/downstream.ts";
-import { exitCodeOfJobs } from "../../gateway/jobs/job-wait.ts";
+import { exitCodeOfJobs, LOOK_SECONDS } from "../../gateway/jobs/job-wait.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { atEnd } from "../../local/stop-requests.ts";
 import { type ClientOptions, wholeNumber, withClientOptions } from "../../options.ts";
 import { EXIT } from "../../output/exit-codes.ts";
-import { liveText } from "../../output/live-line.ts";
-import { printJson, printLine, printNote, printTable, shortener } from "../../output/output.ts";
-import { progressText, showDatums } from "../job/show.ts";
+import { liveText, notesAreRead, timedNotes } from "../../output/live-line.ts";
+import { count, printJson, printLine, printNote, printTable, shortener } from "../../output/output.ts";
+import { leftText, progressText, showDatums } from "../job/show.ts";
 import { MAX_TIMEOUT_SECONDS } from "../job/wait.ts";
 
 interface Options extends ClientOptions {
@@ -23,7 +23,7 @@ export function addCommitWait(group: Command): void {
   const command = group
     .command("wait")
     .description(
-      "Waits until every job downstream of a commit has ended, and lists them: the jobs that read it, those that read what these made, and so on. A pipeline that makes no job of it, as it is stopped or waits for another input, is named on stderr. Of pipelines whose repo the key may not read, it tells how many there are and how they ended; it names those that read nothing else than the key may read. Ctrl-C ends the waiting alone.\n\nThe exit code is 0 if all succeeded, 3 if one failed, 5 if one was stopped, 6 if time is up, 7 if there is no such commit, 8 if the gateway can't be reached.",
+      "Waits until every job downstream of a commit has ended, and lists them; while it waits it says on stderr what is left, into a pipe in a line each 10 s. They are the jobs that read it, those that read what these made, and so on. A pipeline that makes no job of it, as it is stopped or waits for another input, is named on stderr. Of pipelines whose repo the key may not read, it tells how many there are and how they ended; it names those that read nothing else than the key may read. Ctrl-C ends the waiting alone.\n\nThe exit code is 0 if all succeeded, 3 if one failed, 5 if one was stopped, 6 if time is up, 7 if there is no such commit, 8 if the gateway can't be reached.",
     )
     .argument("<bucket[@commit]>", "<branch>.<repo>: its newest commit, or the one of this id or tag")
     .option(
@@ -49,12 +49,16 @@ export function addCommitWait(group: Command): void {
           const lines = shown.jobs.map((job) => `${job.pipeline} ${job.id} ${progressText(job)}`);
           live.show(shown.unseen > 0 ? [...lines, `${unseenText(shown.unseen)}: running`] : lines);
         };
+        const notes = notesAreRead(options) ? timedNotes(() => openText(shown)) : undefined;
+        const looksOn = watched || notes !== undefined;
         const came = await waitDownstream(client, {
           ...{ ...address, commit, timeoutSeconds: options.timeout },
-          ...(watched && { onJobs: (jobs) => show({ jobs }), onUnseen: (unseen) => show({ unseen }) }),
+          ...(looksOn && { onJobs: (jobs) => show({ jobs }), onUnseen: (unseen) => show({ unseen }) }),
+          lookSeconds: notes && LOOK_SECONDS.lines,
           onSkipped: (pipeline, why) => printNote(`${pipeline} makes no job of it: ${why}`),
           lost: () => printNote(`the gateway ${client.connection.endpoint} is away; trying again`),
         }).finally(() => {
+          notes?.end();
           forget?.();
           live.clear();
         });
@@ -72,6 +76,23 @@ export function addCommitWait(group: Command): void {
   );
 }
 
+/** Most jobs that one line names. */
+const MOST_NAMED = 3;
+
+/** What is left of it, on one line. */
+function openText({ jobs, unseen }: { readonly jobs: readonly Job[]; readonly unseen: number }): string {
+  const open = jobs.filter(({ finishedAt }) => finishedAt === null);
+  const named = open.slice(0, MOST_NAMED).map((job) => `job ${job.id} of ${job.pipeline}: ${leftText(job)}`);
+  const parts = [
+    ...named,
+    ...(open.length > MOST_NAMED ? [`${open.length - MOST_NAMED} more`] : []),
+    ...(unseen > 0 ? [unseenText(unseen)] : []),
+  ];
+  if (parts.length === 0) return "waiting for the next job of it";
+  const ended = jobs.length - open.length;
+  return `waiting for ${parts.join("; ")}${ended > 0 ? `; ${count(ended, "job")} ended` : ""}`;
+}
+
 /** Says what the exit code does not tell of pipelines that the key may not see. */
 function noteUnseen({ unseen: { none, unknown }, isWhole }: CameOf): void {
   if (none > 0) printNote(`${unseenText(none)} ${none === 1 ? "makes" : "make"} no job of it`);
@@ -85,14 +106,14 @@ function noteUnseen({ unseen: { none, unknown }, isWhole }: CameOf): void {
 function printCame({ jobs, named, unseen }: CameOf): void {
   const short = shortener(jobs.map(({ id }) => id));
   const rows = [
-    ...jobs.map((job) => [short(job.id), job.pipeline, job.state, showDatums(job), job.reason ?? ""]),
+    ...jobs.map((job) => [short(job.id), job.pipeline, listedState(job), showDatums(job), job.reason ?? ""]),
     ...named
       .filter(({ state }) => state in ENDED)
       .map(({ pipeline, state, reason }) => ["-", pipeline, state, "-", reason ?? ""]),
   ];
   const counts = Object.entries(ENDED).map(([state, word]) => ({ count: unseen[state as Ended], word }));
   const ended = counts.filter(({ count }) => count > 0);
-  if (rows.length > 0) printTable([["ID", "PIPELINE", "STATE", "DATUMS", "REASON"], ...rows]);
+  if (rows.length > 0) printTable([["ID", "PIPELINE", "STATE", "DATUMS", "REASON"], ...rows], { below: 1 });
   if (ended.length > 0) {
     const total = ended.reduce((sum, { count }) => sum + count, 0);
     printLine(`${unseenText(total)}: ${ended.map(({ count, word }) => `${count} ${word}`).join(", ")}`);

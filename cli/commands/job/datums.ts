@@ -43,7 +43,8 @@ export function addJobDatums(group: Command): void {
           ...rowOf(datum),
           ...(options.why ? [whyText(datum)] : []),
         ]);
-        printTable([["DATUM", "STATE", "EXIT", "NODE", "INPUTS", "REASON", ...why], ...rows]);
+        const heading = ["DATUM", "STATE", "EXIT", "NODE", "INPUTS", "REASON", ...why];
+        printTable([heading, ...rows], { below: 1 + why.length });
         if (next !== null) printNote(moreText(options, `'${next}'`));
       });
     });

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { type Command, Option } from "commander";
-import { type Job, JobPage, JobState, Pipeline } from "../../../protocol/pipelines.ts";
+import { type Job, JobPage, ListedState, listedState, Pipeline } from "../../../protocol/pipelines.ts";
 import { type Client, encodePath } from "../../gateway/client.ts";
 import { parseCommitAddress } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
@@ -23,14 +23,14 @@ import {
   printNote,
   printTable,
   shortener,
-  showTime,
-  tableLines,
+  showListTime,
+  terminalLines,
 } from "../../output/output.ts";
 import { goodDatums, showVersion } from "./show.ts";
 
 interface Options extends PageOptions {
   readonly pipeline?: string;
-  readonly state?: JobState;
+  readonly state?: ListedState;
   readonly commit?: string;
   readonly watch?: true;
 }
@@ -53,7 +53,12 @@ export function addJobList(group: Command): void {
       "--commit <bucket@commit>",
       "only those that had this commit as an input, <branch>.<repo>@<commit or tag>",
     )
-    .addOption(new Option("--state <state>", "only those in this state").choices(JobState.options))
+    .addOption(
+      new Option(
+        "--state <state>",
+        "only those in this state; those that wait are in the state waiting alone",
+      ).choices(ListedState.options),
+    )
     .option("--watch", "go on as they change")
     .action((options: Options) => {
       if (options.watch && options.after !== undefined) {
@@ -67,7 +72,7 @@ export function addJobList(group: Command): void {
         const page = await jobsOf(client, { options, commit });
         if (page.jobs.length === 0) await mustExist(client, options);
         if (options.json) return printJson(page);
-        printTable(rowsOf(page.jobs));
+        printTable(rowsOf(page.jobs), { below: 1 });
         if (page.next !== null) printNote(moreText(options, page.next));
       });
     });
@@ -145,10 +150,11 @@ async function watch(client: Client, asked: Asked): Promise<void> {
   const lost = () => printNote(`the gateway ${client.connection.endpoint} is away; trying again`);
   for (;;) {
     const { jobs } = await patiently(() => jobsOf(client, asked), { lost });
-    if (!options.json && process.stdout.isTTY) live.show(tableLines(rowsOf(jobs)));
+    if (!options.json && process.stdout.isTTY)
+      live.show(terminalLines(rowsOf(jobs), { below: 1, colours: false }));
     else {
       for (const job of jobs.toReversed()) {
-        const shown = JSON.stringify([job.state, job.reason, job.datums]);
+        const shown = JSON.stringify([listedState(job), job.reason, job.datums]);
         if (known.get(job.id) === shown) continue;
         known.set(job.id, shown);
         if (options.json) printJson(job);
@@ -167,12 +173,7 @@ function rowsOf(jobs: readonly Job[]): string[][] {
 
 function rowOf(job: Job): string[] {
   return [
-    job.id,
-    job.pipeline,
-    showVersion(job),
-    job.state,
-    goodDatums(job),
-    showTime(job.createdAt),
-    job.reason ?? "",
+    ...[job.id, job.pipeline, showVersion(job), listedState(job), goodDatums(job)],
+    ...[showListTime(job.createdAt), job.reason ?? ""],
   ];
 }

@@ -1,7 +1,7 @@
 import { bucketName } from "../../../protocol/names.ts";
-import type { Job } from "../../../protocol/pipelines.ts";
+import { type Job, listedState } from "../../../protocol/pipelines.ts";
 import { ERRORS_BRANCH } from "../../../protocol/spec.ts";
-import { printLine, showTime } from "../../output/output.ts";
+import { count, printLine, showTime } from "../../output/output.ts";
 
 /** A job's counts in words. */
 export function showDatums({ datums }: Job): string {
@@ -10,7 +10,7 @@ export function showDatums({ datums }: Job): string {
 }
 
 /** How many datums have a result, for a table: "95 of 100, 5 failed". */
-export function goodDatums({ datums }: Job): string {
+export function goodDatums({ datums }: Pick<Job, "datums">): string {
   const { total, processed, skipped, failed } = datums;
   const beside = [
     ...(skipped > 0 ? [`${skipped} skipped`] : []),
@@ -36,10 +36,24 @@ export function showVersion({ version }: Job): string {
 }
 
 /** How far a job is, on one line: "46 of 200, 2 failed". */
-export function progressText({ state, reason, datums }: Job): string {
+export function progressText(job: Job): string {
+  const { reason, datums } = job;
   const { total, processed, skipped, failed } = datums;
   const done = `${processed + skipped + failed} of ${total}`;
-  return `${state}: ${done}${failed > 0 ? `, ${failed} failed` : ""}${reason === null ? "" : ` (${reason})`}`;
+  return `${listedState(job)}: ${done}${failed > 0 ? `, ${failed} failed` : ""}${reason === null ? "" : ` (${reason})`}`;
+}
+
+/** What of a job is left, on one line: "running, 154 of 200 datums left, 2 failed". */
+export function leftText(job: Job): string {
+  const { reason, datums } = job;
+  const { total, processed, skipped, failed } = datums;
+  const left = total - processed - skipped - failed;
+  const parts = [
+    listedState(job),
+    ...(total > 0 ? [`${left} of ${count(total, "datum")} left`] : []),
+    ...(failed > 0 ? [`${failed} failed`] : []),
+  ];
+  return `${parts.join(", ")}${reason === null ? "" : ` (${reason})`}`;
 }
 
 /** Prints a job for people. */
@@ -47,7 +61,7 @@ export function printJob(job: Job): void {
   printLine(`id        ${job.id}`);
   printLine(`pipeline  ${job.pipeline}`);
   printLine(`version   ${showVersion(job)}`);
-  printLine(`state     ${job.state}${job.reason === null ? "" : ` (${job.reason})`}`);
+  printLine(`state     ${listedState(job)}${job.reason === null ? "" : ` (${job.reason})`}`);
   printLine(`datums    ${showDatums(job)}`);
   for (const { name, repo, branch, ...read } of job.inputs) {
     printLine(`input     ${name}: s3://${branch}.${repo} at ${showRead(read)}`);

@@ -2,13 +2,13 @@ import type { Command } from "commander";
 import type { Job } from "../../../protocol/pipelines.ts";
 import type { Client } from "../../gateway/client.ts";
 import { jobNamed, namedJob } from "../../gateway/ids/ids.ts";
-import { exitCodeOfJobs, waitForEnd } from "../../gateway/jobs/job-wait.ts";
+import { exitCodeOfJobs, LOOK_SECONDS, waitForEnd } from "../../gateway/jobs/job-wait.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { atEnd } from "../../local/stop-requests.ts";
 import { type ClientOptions, name, wholeNumber, withClientOptions } from "../../options.ts";
-import { liveText } from "../../output/live-line.ts";
+import { liveText, notesAreRead, timedNotes } from "../../output/live-line.ts";
 import { printJson, printNote } from "../../output/output.ts";
-import { printJob, progressText } from "./show.ts";
+import { leftText, printJob, progressText } from "./show.ts";
 
 interface Options extends ClientOptions {
   /** Seconds. */
@@ -23,7 +23,7 @@ export function addJobWait(group: Command): void {
   const command = group
     .command("wait")
     .description(
-      "Waits until a job has ended and shows it; on a terminal it says how far the job is. It goes on waiting while the gateway starts anew. Ctrl-C ends the waiting alone, and the job goes on.\n\nThe exit code is 0 if the job succeeded, 3 if it failed, 5 if it was stopped, 6 if time is up, 7 if there is no such job, 8 if the gateway can't be reached.",
+      "Waits until a job has ended and shows it; it says how far the job is, on a terminal as it changes, else on stderr in a line each 10 s. It goes on waiting while the gateway starts anew. Ctrl-C ends the waiting alone, and the job goes on.\n\nThe exit code is 0 if the job succeeded, 3 if it failed, 5 if it was stopped, 6 if time is up, 7 if there is no such job, 8 if the gateway can't be reached.",
     )
     .argument("[id]", "the job, or how its id begins")
     .option("--pipeline <name>", "the newest job of this pipeline", name)
@@ -50,20 +50,30 @@ export function addJobWait(group: Command): void {
   );
 }
 
-/** Waits, and shows on a terminal how far the job is. */
+/** Waits, and says how far the job is: on a terminal as it changes, else in a line from time to time. */
 async function waitWatched(client: Client, { id, options }: { id: string; options: Options }): Promise<Job> {
   const live = liveText(options);
   const watched = !options.json && process.stderr.isTTY;
   const forget = watched
     ? atEnd(() => printNote(`the job goes on: 'sluice job wait ${id}' waits for it again`))
     : undefined;
+  let last: Job | undefined;
+  const notes = notesAreRead(options)
+    ? timedNotes(() => last && `waiting for job ${id} of ${last.pipeline}: ${leftText(last)}`)
+    : undefined;
+  const onJob = (job: Job): void => {
+    last = job;
+    live.show([progressText(job)]);
+  };
   try {
     return await waitForEnd(client, {
       ...{ id, timeoutSeconds: options.timeout },
-      onJob: watched ? (job) => live.show([progressText(job)]) : undefined,
+      ...((watched || notes) && { onJob }),
+      lookSeconds: notes && LOOK_SECONDS.lines,
       lost: () => printNote(`the gateway ${client.connection.endpoint} is away; trying again`),
     });
   } finally {
+    notes?.end();
     forget?.();
     live.clear();
   }

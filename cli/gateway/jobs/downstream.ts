@@ -19,6 +19,8 @@ export interface WaitDownstream extends CommitPlace, BranchAddress {
   readonly timeoutSeconds: number | undefined;
   /** Called with all jobs that are known so far, whenever something changes. */
   readonly onJobs?: ((jobs: readonly Job[]) => void) | undefined;
+  /** How often a job is looked at for that (default: as for a terminal). */
+  readonly lookSeconds?: number | undefined;
   /** A pipeline that reads a commit and makes no job of it, and why. */
   readonly onSkipped: (pipeline: string, why: string) => void;
   /** Called with how many pipelines that the key may not see are at it. */
@@ -73,6 +75,7 @@ export async function waitDownstream(client: Client, asked: WaitDownstream): Pro
     const job = await waitForEnd(client, {
       ...{ id: found.id, lost: wait.lost, onJob: wait.onJobs && note },
       timeoutSeconds: wait.timeoutSeconds === undefined ? undefined : left,
+      lookSeconds: wait.lookSeconds,
     });
     note(job);
     await Promise.all(outputsOf(job).map(follow));

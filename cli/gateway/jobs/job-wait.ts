@@ -1,18 +1,21 @@
-import { type FateState, Job } from "../../../protocol/pipelines.ts";
+import { type FateState, Job, listedState } from "../../../protocol/pipelines.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { CliError } from "../../output/failure.ts";
 import { type Client, encodePath } from "../client.ts";
 import { patiently } from "../patience.ts";
 
-/** The longest that one request waits for the end of a job; shorter if somebody watches how it goes on. */
+/** The longest that one request waits for the end of a job. */
 const WAIT_SECONDS = 20;
-const WATCHED_SECONDS = 1;
+/** How long it waits if somebody looks on: on a terminal, or in lines that come each 10 s. */
+export const LOOK_SECONDS = { terminal: 1, lines: 5 } as const;
 
 export interface WaitForJob {
   readonly id: string;
   readonly timeoutSeconds: number | undefined;
   /** Called with the job as it is from time to time, if somebody looks on. */
   readonly onJob?: ((job: Job) => void) | undefined;
+  /** How often `onJob` is called (default: as for a terminal). */
+  readonly lookSeconds?: number | undefined;
   /** The gateway went away; it is asked again. */
   readonly lost: (error: unknown) => void;
 }
@@ -20,11 +23,11 @@ export interface WaitForJob {
 /** Waits until a job has ended, also over a restart of the gateway. Throws a CliError if the time is up. */
 export async function waitForEnd(
   client: Client,
-  { id, timeoutSeconds, onJob, lost }: WaitForJob,
+  { id, timeoutSeconds, onJob, lost, lookSeconds = LOOK_SECONDS.terminal }: WaitForJob,
 ): Promise<Job> {
   const deadline = deadlineOf(timeoutSeconds);
   // The first look is short: it says how far the job is.
-  for (let longest = onJob ? 0 : WAIT_SECONDS; ; longest = onJob ? WATCHED_SECONDS : WAIT_SECONDS) {
+  for (let longest = onJob ? 0 : WAIT_SECONDS; ; longest = onJob ? lookSeconds : WAIT_SECONDS) {
     const seconds = Math.min(longest, Math.max(0, (deadline - Date.now()) / 1000));
     // The gateway answers when the job has ended, or when this time is over.
     const ask = () =>
@@ -38,7 +41,7 @@ export async function waitForEnd(
     onJob?.(job);
     if (Date.now() >= deadline) {
       const why = job.reason ? `: ${job.reason}` : "";
-      throw timeIsUp(`job ${id} is still ${job.state} after ${timeoutSeconds} s${why}`);
+      throw timeIsUp(`job ${id} is still ${listedState(job)} after ${timeoutSeconds} s${why}`);
     }
   }
 }

@@ -175,7 +175,7 @@ describe("why a job waits", () => {
     const words = "node edge-7 can't run it: manifest for nope:1 not found";
     for (const command of [
       ["inspect", job],
-      ["list", "--state", "running"],
+      ["list", "--state", "waiting"],
     ])
       await eventually(`'${words}' is told by job ${command[0]}`, async () => {
         await inTrouble();

@@ -187,7 +187,7 @@ describe("sluice job", () => {
     await s3.put("master.waiting-in", "file", "x");
     const id = await firstJob("waiting");
     const { code, stderr } = await cli("job", "wait", id, "--timeout", "1");
-    expect(stderr).toMatch(new RegExp(`^error: job ${id} is still (starting|running) after 1 s`));
+    expect(stderr).toMatch(new RegExp(`^error: job ${id} is still (starting|running|waiting) after 1 s`));
     expect(code).toBe(6);
   });
 

@@ -245,7 +245,10 @@ const WRONG: readonly (readonly [args: string, mention: string])[] = [
   ["dev --runners -1", "'-1'"],
   ["dev --executor rocket", "Allowed choices are auto, process, docker, podman."],
   ["runner --executor rocket", "Allowed choices are auto, process, docker, podman."],
-  ["job list --state happy", "Allowed choices are starting, running, egressing, success, failure, killed."],
+  [
+    "job list --state happy",
+    "Allowed choices are starting, running, egressing, success, failure, killed, waiting.",
+  ],
   ["job list --limit 0", "from 1 to 1000"],
   ["job list --pipeline a.b", "argument 'a.b' is invalid"],
   ["job wait x --timeout 1.5", "'1.5'"],

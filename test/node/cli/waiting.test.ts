@@ -115,11 +115,11 @@ describe("sluice job wait", () => {
     const terminal = onTerminal(sluiceCommand(["job", "wait", "--pipeline", "watched"]), {
       ...{ env: sluiceEnv(server), cwd: ROOT },
     });
-    await terminal.shows("running: 0 of 3");
+    await terminal.shows("waiting: 0 of 3");
     await succeedOne("watched");
-    await terminal.shows("running: 1 of 3");
+    await terminal.shows(": 1 of 3");
     await failOne("watched", ["bad"]);
-    await terminal.shows("running: 2 of 3, 1 failed");
+    await terminal.shows(": 2 of 3, 1 failed");
     terminal.type("\u0003");
     expect(await terminal.ended).toBe(130);
     expect(terminal.screen()).toContain(`the job goes on: 'sluice job wait ${id}' waits for it again`);
@@ -275,7 +275,7 @@ describe("Ctrl-C at sluice commit wait", () => {
     const terminal = onTerminal(sluiceCommand(["commit", "wait", "ends-wait-in"]), {
       ...{ env: sluiceEnv(server), cwd: ROOT },
     });
-    await terminal.shows("running: 0 of 1");
+    await terminal.shows("waiting: 0 of 1");
     terminal.type("\u0003");
     expect(await terminal.ended).toBe(130);
     const again = `master.ends-wait-in@${commit}`;
@@ -385,9 +385,11 @@ describe("what people read", () => {
     };
     const [, coloured = ""] = await shown({});
     expect(coloured).toContain("\u001b[31mfailure\u001b[0m");
-    const [, plain = ""] = await shown({ NO_COLOR: "1" });
-    expect(plain).toMatch(/^[0-9A-Z]+ .*…$/);
-    expect(plain).toHaveLength(100);
+    const [, plain = "", ...below] = await shown({ NO_COLOR: "1" });
+    // The row ends within the terminal, and the reason stands below it, whole.
+    expect(plain).toMatch(/^[0-9A-Z]+ .* failure {2}0 of 1, 1 failed {2}\d\d:\d\d:\d\d$/);
+    for (const line of below) expect(line).toMatch(/^ {4}.{1,95}$/);
+    expect(below.join("").replaceAll(" ", "")).toContain("x".repeat(200));
     // Of an id only as much as tells it from the others.
     const [short = ""] = plain.split(" ");
     expect(id.startsWith(short)).toBe(true);
