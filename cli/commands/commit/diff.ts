@@ -1,10 +1,17 @@
 import { type Command, Option } from "commander";
 import { DiffPage, MAX_LIST_CHANGES, type PathChange } from "../../../protocol/commits.ts";
 import { MAX_LIST_SESSIONS } from "../../../protocol/files.ts";
-import { bucketName, type ViewAddress } from "../../../protocol/names.ts";
+import { bucketName, DEFAULT_BRANCH, type ViewAddress } from "../../../protocol/names.ts";
 import { type Address, openCommitIn } from "../../gateway/address.ts";
 import { type Client, encodePath, GatewayError } from "../../gateway/client.ts";
-import { commitsPath, headCommit, isSaid, noteLines, parseCommitBucket } from "../../gateway/commits.ts";
+import {
+  type CommitAddress,
+  commitsPath,
+  headCommit,
+  isSaid,
+  noteLines,
+  parseCommitBucket,
+} from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { diffOpenCommit, inspectOpenCommit } from "../../gateway/open-commits.ts";
 import { withClient } from "../../gateway/with-client.ts";
@@ -55,7 +62,7 @@ export function addCommitDiff(group: Command): void {
     "sluice commit diff master.images@v1",
     "sluice commit diff images@v1 images@v2",
     "sluice commit diff s3://v1.master.images s3://v2.master.images",
-    "sluice commit diff images v1 --stat",
+    "sluice commit diff images@v1 images --stat",
     "sluice commit diff s3://01kas….master.images",
     "sluice commit diff master.images 01KAR… --json | jq '.changes[].path'",
   );
@@ -79,7 +86,7 @@ function namedCommits(text: string, { from, to }: { from: string | undefined; to
   const one = parseCommitBucket(text);
   const openOne = openCommitIn(text);
   const { commit = NEWEST, ...address } = one;
-  if (from === undefined || !isPlace(from)) {
+  if (from === undefined || !isPlace(from, one)) {
     if (one.commit !== undefined && to !== undefined) {
       throw new UsageError("name the newer commit once: behind '@', in the bucket, or as the third word");
     }
@@ -98,9 +105,12 @@ function namedCommits(text: string, { from, to }: { from: string | undefined; to
   return { address, before: commit, after: other.commit ?? NEWEST, maybeOpen } satisfies NamedCommits;
 }
 
-/** Neither tags nor ids have any of these characters. */
-function isPlace(text: string): boolean {
-  return /[.@/]/.test(text);
+/**
+ * Whether a second word is a bucket: neither tags nor ids have any of these characters. Behind a commit that is named already,
+ * the name of the repo alone is its bucket, too.
+ */
+function isPlace(text: string, { repo, branch, commit }: CommitAddress): boolean {
+  return /[.@/]/.test(text) || (commit !== undefined && text === repo && branch === DEFAULT_BRANCH);
 }
 
 async function diffCommits(

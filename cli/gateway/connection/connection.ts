@@ -42,6 +42,8 @@ export const DEFAULT_DATA = ".sluice";
 interface Source {
   readonly name: string;
   readonly read: () => Connection | undefined;
+  /** The gateway that it names even if it has no key for it. */
+  readonly address?: () => string | undefined;
 }
 
 /**
@@ -112,9 +114,12 @@ function withPassedOver(
   others: readonly Source[],
   unusable: readonly string[],
 ): FoundConnection {
-  const differing = others.flatMap(({ name, read }) => {
+  const differing = others.flatMap(({ name, read, address }) => {
     const other = readOrNone(read);
-    if (!other) return [];
+    if (!other) {
+      const keyless = address?.();
+      return keyless === undefined || keyless === connection.endpoint ? [] : [`${name} names ${keyless}`];
+    }
     if (other.endpoint !== connection.endpoint) return [`${name} names ${other.endpoint}`];
     return other.accessKeyId === connection.accessKeyId ? [] : [`${name} has another key for it`];
   });
@@ -143,7 +148,11 @@ function toldSource({ data, context }: ConnectionOptions, env: Variables): Sourc
 function usualSources(env: Variables): Source[] {
   return [
     { name: "SLUICE_ENDPOINT", read: () => fromVariables(env) },
-    { name: `the gateway of ${DEFAULT_DATA}`, read: fromFolderHere },
+    {
+      name: `the gateway of ${DEFAULT_DATA}`,
+      read: fromFolderHere,
+      address: () => keylessGateway({ data: DEFAULT_DATA }),
+    },
     {
       name: "the context in use",
       read: () => {

@@ -183,6 +183,7 @@ describe("sluice commit diff", () => {
       ["v1.master.places", "master.places"],
       [`${first.toLowerCase()}.master.places`, "s3://places@v2"],
       ["s3://v2.master.places", "v1"],
+      ["places@v1", "places"],
     ]) {
       expect(await rows(...args)).toEqual(both);
     }

@@ -189,6 +189,10 @@ describe("the gateway that a command talks to", () => {
         code: 1,
         stderr: expect.stringContaining(`set SLUICE_ENDPOINT=${endpoint}`),
       });
+      // In its own folder, with another gateway exported.
+      expect((await sluice(["ls"], { cwd, env: one.variables })).stderr).toBe(
+        `using ${one.variables.SLUICE_ENDPOINT}, from SLUICE_ENDPOINT; the gateway of .sluice names ${endpoint}, which is passed over\n`,
+      );
       expect((await sluice(["ls"], { env: { ...given, SLUICE_ENDPOINT: endpoint } })).code).toBe(0);
     } finally {
       await started.stop();
@@ -226,6 +230,21 @@ describe("sluice doctor and sluice runner", () => {
     expect(findings).toContainEqual(
       expect.objectContaining({ check: "gateway", found: `${one.variables.SLUICE_ENDPOINT} answers` }),
     );
+  });
+});
+
+describe("sluice env", () => {
+  test("that fails fails a shell that evaluates it, so that nothing goes on with another gateway", async () => {
+    const folder = scratchFolder();
+    const [node = "", file = ""] = SLUICE;
+    const line = `eval "$('${node}' '${file}' env --data '${folder}')" && '${node}' '${file}' context add two`;
+    const env = { ...one.variables, XDG_CONFIG_HOME: scratchFolder() };
+    const ended = await run(["bash", "-c", line], { cwd: folder, env });
+    expect(ended).toMatchObject({ code: 1, stderr: expect.stringContaining("no key:") });
+    expect(ended.stdout.toString()).toBe("");
+    expect(JSON.parse((await sluice(["context", "list", "--json"], { env })).out)).toEqual({ contexts: [] });
+    const asJson = await sluice(["env", "--data", folder, "--json"]);
+    expect([asJson.code, asJson.out]).toEqual([1, ""]);
   });
 });
 
