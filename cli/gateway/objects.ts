@@ -287,7 +287,8 @@ function header(answer: Answer, name: string): string | null {
   return typeof value === "string" ? value : null;
 }
 
-function objectPath({ bucket, path }: Address): string {
+/** The path of a file in S3's API. */
+export function objectPath({ bucket, path }: Address): string {
   return `/${bucket}/${encodePath(path)}`;
 }
 

@@ -1,7 +1,8 @@
 import { type Command, Option } from "commander";
 import { DiffPage, MAX_LIST_CHANGES, type PathChange } from "../../../protocol/commits.ts";
 import { MAX_LIST_SESSIONS } from "../../../protocol/files.ts";
-import { bucketName, DEFAULT_BRANCH, type ViewAddress } from "../../../protocol/names.ts";
+import { bucketName, DEFAULT_BRANCH, type ViewAddress, viewBucket } from "../../../protocol/names.ts";
+import type { DiffedPage } from "../../diff/content-diff.ts";
 import { type Address, openCommitIn } from "../../gateway/address.ts";
 import { type Client, encodePath, GatewayError } from "../../gateway/client.ts";
 import {
@@ -21,6 +22,10 @@ import { printJson, printNote, printTable, showSize } from "../../output/output.
 
 interface Options extends PageOptions {
   readonly stat?: true;
+  readonly text?: true;
+  /** Columns by which rows are found again; `true`: none was named. */
+  readonly csv?: string | true;
+  readonly path?: string;
 }
 
 const SIZES = { byDefault: 1000, most: 1_000_000 };
@@ -42,8 +47,15 @@ export function addCommitDiff(group: Command): void {
     )
     .argument("[to]", "the other commit, if the bucket names none; by default the newest one")
     .action((text: string, from: string | undefined, to: string | undefined, options: Options) => {
+      if (options.path !== undefined && !options.text && options.csv === undefined) {
+        throw new UsageError("--path is for --text and --csv: a list is cut with --after and --limit");
+      }
       const named = namedCommits(text, { from, to });
       return withClient(options, async (client) => {
+        if (options.text || options.csv !== undefined) {
+          const { printContentDiff } = await import("../../diff/content-diff.ts");
+          return await printContentDiff(client, await pagesWithin(client, named), options);
+        }
         const isOne = named.before === undefined;
         for (const open of named.maybeOpen) {
           if (isOne && (await diffOpen(client, open, options))) return;
@@ -53,7 +65,21 @@ export function addCommitDiff(group: Command): void {
       });
     });
   const stat = new Option("--stat", "how many files of each kind, and their bytes before and after");
-  command.addOption(stat.conflicts(["limit", "all", "after"]));
+  const pages = ["limit", "all", "after"];
+  command.addOption(stat.conflicts(pages));
+  command.addOption(
+    new Option(
+      "--text",
+      "by line, as a unified diff of the files that differ: --path for some of them. Binary files are named",
+    ).conflicts([...pages, "stat", "csv", "json"]),
+  );
+  command.addOption(
+    new Option(
+      "--csv [columns]",
+      "by row, of the .csv and .tsv files that differ, whatever the order of their rows. The columns, with commas between, say which row is which, so that a row is changed; without, rows are added or removed. Sorted among the temporary files (TMPDIR), up to 1 GiB of each side. With --stat counts alone, with --json a line for each row and for each file",
+    ).conflicts(pages),
+  );
+  command.option("--path <path>", "with --text or --csv: this file alone, or what is in this folder");
   withPages(command, SIZES, { of: "path", place: "path" });
   withClientOptions(
     command,
@@ -63,6 +89,8 @@ export function addCommitDiff(group: Command): void {
     "sluice commit diff images@v1 images@v2",
     "sluice commit diff s3://v1.master.images s3://v2.master.images",
     "sluice commit diff images@v1 images --stat",
+    "sluice commit diff images@v1 images --text --path config/",
+    "sluice commit diff prices@v1 prices --csv id,day",
     "sluice commit diff s3://01kas….master.images",
     "sluice commit diff master.images 01KAR… --json | jq '.changes[].path'",
   );
@@ -113,16 +141,61 @@ function isPlace(text: string, { repo, branch, commit }: CommitAddress): boolean
   return /[.@/]/.test(text) || (commit !== undefined && text === repo && branch === DEFAULT_BRANCH);
 }
 
-async function diffCommits(
+/** What differs, page by page, and the two views that have it. */
+async function pagesWithin(client: Client, named: NamedCommits): Promise<AsyncGenerator<DiffedPage>> {
+  for (const open of named.maybeOpen) {
+    if (named.before !== undefined) await mustBeCommit(client, open);
+    else if (await inspectOpenCommit(client, open).catch(undefinedIfNone)) return pagesOfOpen(client, open);
+  }
+  return pagesOfCommits(client, named);
+}
+
+async function* pagesOfOpen(client: Client, open: ViewAddress): AsyncGenerator<DiffedPage> {
+  const { repo, branch } = open;
+  const before = { repo, branch, bucket: bucketName(open), path: "" };
+  const sides = { before, after: { ...open, bucket: viewBucket(open), path: "" } };
+  let after: string | undefined;
+  do {
+    const { changes, next } = await diffOpenCommit(client, open, { limit: MAX_LIST_SESSIONS, after });
+    yield { sides, changes };
+    after = next ?? undefined;
+  } while (after !== undefined);
+}
+
+async function* pagesOfCommits(client: Client, named: NamedCommits): AsyncGenerator<DiffedPage> {
+  const { path, from } = await resolved(client, named);
+  const { repo, branch } = named.address;
+  const viewOf = (view: string) => ({
+    repo,
+    branch,
+    view,
+    bucket: viewBucket({ repo, branch, view }),
+    path: "",
+  });
+  let after: string | undefined;
+  do {
+    const query = { limit: MAX_LIST_CHANGES, from, after };
+    const page = await client.call(DiffPage, { method: "GET", path, query });
+    const sides = { before: page.from === null ? null : viewOf(page.from), after: viewOf(page.to) };
+    yield { sides, changes: page.changes };
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+}
+
+/** Where the gateway tells the difference, and the earlier commit's id if one is named. */
+async function resolved(
   client: Client,
-  { address, before: earlier, after }: NamedCommits,
-  options: Options,
-): Promise<void> {
+  { address, before, after }: NamedCommits,
+): Promise<{ readonly path: string; readonly from: string | undefined }> {
   const idOf = (named: CommitText) =>
     named === NEWEST ? headCommit(client, address) : commitId(client, address, named);
   const target = await idOf(after);
-  const before = earlier && (await idOf(earlier));
-  const path = `${commitsPath(address)}/${encodePath(target)}/diff`;
+  const from = before && (await idOf(before));
+  return { path: `${commitsPath(address)}/${encodePath(target)}/diff`, from };
+}
+
+async function diffCommits(client: Client, named: NamedCommits, options: Options): Promise<void> {
+  const { path, from: before } = await resolved(client, named);
   if (options.stat) {
     const ask = (next: string | undefined) =>
       client.call(DiffPage, {

@@ -49,6 +49,13 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
     ["worker/blobs/write-content.ts", "CHUNK_BYTES", MIB],
   ],
   "record of `cp --split`": [["cli/files/split/record-splitter.ts", "MAX_RECORD_BYTES", MIB]],
+  "what `commit diff --text` compares by line, from the first difference of a file to the last": [
+    ["cli/diff/text.ts", "MAX_TEXT_BYTES", MIB],
+  ],
+  "file that `commit diff --csv` compares by row, and its rows": [
+    ["cli/diff/csv.ts", "MAX_CSV_BYTES", 1024 * MIB],
+    ["cli/diff/rows.ts", "MAX_ROW_CHARACTERS", MIB],
+  ],
   specification: [["worker/api/pipelines/submission.ts", "MAX_SPEC_BYTES", 1]],
   "versions of a specification that are kept": [
     ["worker/pipeline/history/version-store.ts", "KEPT_VERSIONS", 1],
