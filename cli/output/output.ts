@@ -10,6 +10,13 @@ export function printText(text: string): void {
   process.stdout.write(`${visibleText(text)}\n`);
 }
 
+/** A text that somebody wrote, to the byte for a program that reads it, to be looked at on a terminal. */
+export function printOwnText(text: string): void {
+  const { isTTY } = process.stdout;
+  const shown = isTTY ? visibleText(text) : text;
+  process.stdout.write(isTTY && !shown.endsWith("\n") ? `${shown}\n` : shown);
+}
+
 /** What is said beside the answer, on stderr. */
 export function printNote(line: string): void {
   process.stderr.write(`${visibleLine(line)}\n`);

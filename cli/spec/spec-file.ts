@@ -13,17 +13,24 @@ const LANGUAGES: Readonly<Record<string, "json" | "yaml">> = {
   ".yml": "yaml",
 };
 
+/** A specification, not checked yet, and the text that it was read from. */
+export interface SpecFile {
+  readonly spec: unknown;
+  readonly text: string;
+}
+
 /**
  * Reads a pipeline specification, an object in JSON or YAML; `-` is stdin. The ending of the name says which of the two it is.
  * Stdin has none, nor has what a shell makes of `<(…)`: there it is how the text begins.
  */
-export async function readSpecFile(file: string): Promise<unknown> {
+export async function readSpecFile(file: string): Promise<SpecFile> {
   const content = await (file === "-" ? text(process.stdin) : readSpec(file));
   const bare = content.startsWith(BYTE_ORDER_MARK) ? content.slice(1) : content;
   const language = LANGUAGES[extname(file).toLowerCase()] ?? languageOf(bare);
   const source = file === "-" ? "stdin" : file;
-  if (language === "json") return parseSpec(bare, source);
-  return oneObject((await import("./yaml.ts")).parseYaml(bare, source), source);
+  if (language === "json") return { spec: parseSpec(bare, source), text: bare };
+  const { parseYaml } = await import("./yaml.ts");
+  return { spec: oneObject(parseYaml(bare, source), source), text: bare };
 }
 
 /** An object or a list in JSON begins with its bracket. An empty text is told as JSON, too. */

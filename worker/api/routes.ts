@@ -122,8 +122,8 @@ const KEYS = 100;
 export const SMALL_BODY: BodyLimits = { bytes: 64 * KIB, depth: DEPTH, keys: KEYS, values: 1000 };
 /** Where a check of a branch ended: a path of 1,024 bytes at most, or what its hasher knows, as JSON inside JSON. */
 const TOKEN_BODY: BodyLimits = { bytes: 256 * KIB, depth: DEPTH, keys: KEYS, values: 100 };
-/** What is left of a specification of 1,000,000 bytes (docs/contract.md) once it is written with much air. */
-const SPEC_BODY: BodyLimits = { bytes: 2 * MIB, depth: DEPTH, keys: KEYS, values: 25_000 };
+/** A specification of 1,000,000 bytes (docs/contract.md), written with much air, and its text with each line end and quote escaped. */
+const SPEC_BODY: BodyLimits = { bytes: 4 * MIB, depth: DEPTH, keys: KEYS, values: 25_000 };
 /** MAX_COMMIT_OPERATIONS with paths of 1,024 bytes, or with some attributes each. */
 const COMMIT_BODY: BodyLimits = { bytes: 16 * MIB, depth: DEPTH, keys: KEYS, values: 200_000 };
 /** MAX_CONTENTS_PER_CALL, or MAX_PARTS_PER_CALL, by their digests. */

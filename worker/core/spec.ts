@@ -123,3 +123,12 @@ function fromProblems({ repo, from }: InputOutline): string[] {
   if (repo === undefined || from.repo === undefined || from.repo === repo) return [];
   return [`an input starts after a commit of its own repo, '${repo}', not of '${from.repo}'`];
 }
+
+/** JSON with the fields of every object in order: of two specifications the same if they say the same. */
+export function sortedJson(value: unknown): string | undefined {
+  return JSON.stringify(value, (_, part: unknown) =>
+    part !== null && typeof part === "object" && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+}

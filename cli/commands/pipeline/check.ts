@@ -25,7 +25,8 @@ export function addPipelineCheck(group: Command): void {
     .action((options: Options) =>
       withClient(options, async (client) => {
         const { update, json } = options;
-        await printCheck(client, { spec: await readSpecFile(options.file), update }, { json });
+        const { spec } = await readSpecFile(options.file);
+        await printCheck(client, { spec, update }, { json });
       }),
     );
   withClientOptions(

@@ -4,6 +4,7 @@ import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine, printNote } from "../../output/output.ts";
 import { readSpecFile } from "../../spec/spec-file.ts";
+import { submissionOf } from "../../spec/submission.ts";
 import { foreseenWarnings } from "./check.ts";
 
 /** `sluice pipeline create` */
@@ -16,9 +17,10 @@ export function addPipelineCreate(group: Command): void {
     .requiredOption("-f, --file <spec>", "file with the spec, in JSON or YAML; - reads stdin")
     .action((options: ClientOptions & { readonly file: string }) =>
       withClient(options, async (client) => {
-        const spec = await readSpecFile(options.file);
-        const warnings = await foreseenWarnings(client, { spec, update: undefined });
-        const pipeline = await client.call(Pipeline, { method: "POST", path: "/pipelines", json: spec });
+        const file = await readSpecFile(options.file);
+        const warnings = await foreseenWarnings(client, { spec: file.spec, update: undefined });
+        const submission = await submissionOf(file);
+        const pipeline = await client.call(Pipeline, { method: "POST", path: "/pipelines", ...submission });
         if (options.json) printJson(pipeline);
         else
           printLine(

@@ -4,7 +4,7 @@ import type { Client } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
-import { printJson, printLine, printText, showTime } from "../../output/output.ts";
+import { printJson, printLine, printOwnText, printText, showTime } from "../../output/output.ts";
 import { visibleJson } from "../../output/visible.ts";
 import { hiddenText, versionNumber, versionOf } from "./versions.ts";
 
@@ -20,13 +20,15 @@ export function addPipelineInspect(group: Command): void {
     .description("Shows a pipeline and its spec with every default filled in.")
     .argument("<name>", "the pipeline", name)
     .option("--at <version>", "as this version of its spec was, by its number", versionNumber)
-    .option("--spec", "print the spec alone, as 'sluice pipeline update' takes it")
+    .option(
+      "--spec",
+      "print the spec alone, as 'sluice pipeline update' takes it: the text that was submitted, if it is kept, else JSON, as also with --json",
+    )
     .action((pipelineName: string, options: Options) =>
       withClient(options, async (client) => {
-        if (options.at !== undefined)
-          return await inspectAt(client, { pipelineName, at: options.at, options });
+        if (options.at !== undefined || options.spec)
+          return await inspectVersion(client, { pipelineName, options });
         const pipeline = await client.call(Pipeline, { method: "GET", path: `/pipelines/${pipelineName}` });
-        if (options.spec) return printSpec(pipeline);
         if (options.json) return printJson(pipeline);
         printPipeline(pipeline);
       }),
@@ -35,17 +37,17 @@ export function addPipelineInspect(group: Command): void {
     command,
     "sluice pipeline inspect edges",
     "sluice pipeline inspect edges --json | jq .state",
-    "sluice pipeline inspect edges --spec > edges.json",
+    "sluice pipeline inspect edges --spec > edges.yaml",
     "sluice pipeline inspect edges --at 1",
   );
 }
 
-async function inspectAt(
+async function inspectVersion(
   client: Client,
-  { pipelineName, at, options }: { pipelineName: string; at: number; options: Options },
+  { pipelineName: pipeline, options }: { pipelineName: string; options: Options },
 ): Promise<void> {
-  const version = await versionOf(client, { pipeline: pipelineName, version: at });
-  if (options.spec) return printSpec({ ...version, name: pipelineName });
+  const version = await versionOf(client, { pipeline, version: options.at ?? "latest" });
+  if (options.spec) return printSpec(version, options);
   if (options.json) return printJson(version);
   printVersion(version);
 }
@@ -61,19 +63,19 @@ function printVersion(version: WholePipelineVersion): void {
   printText(`spec       ${visibleJson(version.spec, { indent: 2 })}`);
 }
 
-/** A spec that lacks something must not be taken for the whole one: an update with it would lose that. */
-function printSpec({
-  name: pipelineName,
-  spec,
-  hidden = [],
-}: Pick<Pipeline, "name" | "spec" | "hidden">): void {
-  if (hidden.length > 0) {
+/**
+ * The text that the spec was read from, if it is kept and the key may see it, else the spec in JSON, as also with --json. A spec
+ * that lacks something must not be taken for the whole one: an update with it would lose that.
+ */
+function printSpec({ pipeline, spec, text, hidden = [] }: WholePipelineVersion, { json }: Options): void {
+  if (hidden.includes("transform.env")) {
     throw new CliError(
-      `the spec of '${pipelineName}' is not shown whole: this key may not see ${hidden.join(", ")}, since it may not read all of the inputs`,
+      `the spec of '${pipeline}' is not shown whole: this key may not see transform.env, since it may not read all of the inputs`,
       { code: "AccessDenied" },
     );
   }
-  printText(visibleJson(spec, { indent: 2 }));
+  if (text === undefined || json) printText(visibleJson(spec, { indent: 2 }));
+  else printOwnText(text);
 }
 
 /** A pipeline for people. */

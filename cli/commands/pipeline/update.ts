@@ -4,6 +4,7 @@ import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine, printNote } from "../../output/output.ts";
 import { readSpecFile } from "../../spec/spec-file.ts";
+import { submissionOf } from "../../spec/submission.ts";
 import { foreseenWarnings, printCheck } from "./check.ts";
 
 interface Options extends ClientOptions {
@@ -24,12 +25,14 @@ export function addPipelineUpdate(group: Command): void {
     .option("--reprocess", "run every datum again, whatever has changed")
     .action((options: Options) =>
       withClient(options, async (client) => {
-        const spec = await readSpecFile(options.file);
+        const file = await readSpecFile(options.file);
+        const { spec } = file;
         const { json, reprocess } = options;
         if (options.plan) return await printCheck(client, { spec, update: true, reprocess }, { json });
-        const query = { update: true, reprocess: options.reprocess } as const;
-        const ask = { method: "POST", path: "/pipelines", query, json: spec } as const;
         const warnings = await foreseenWarnings(client, { spec, update: true });
+        const submission = await submissionOf(file);
+        const query = { update: true, reprocess, ...submission.query } as const;
+        const ask = { method: "POST", path: "/pipelines", query, json: submission.json } as const;
         const pipeline = await client.call(Pipeline, ask);
         if (options.json) printJson(pipeline);
         else printLine(`${pipeline.name} is at version ${pipeline.version} of its spec`);

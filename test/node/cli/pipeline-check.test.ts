@@ -134,7 +134,7 @@ describe("a specification file", () => {
       file,
       `# counts\npipeline: {name: count}\ntransform:\n  image: busybox\n  ${stdin}\ndatumTries: 1\n`,
     );
-    expect(await readSpecFile(file)).toEqual({
+    expect((await readSpecFile(file)).spec).toEqual({
       pipeline: { name: "count" },
       transform: { image: "busybox", stdin: ["for f in /pfs/in/*; do\nwc $f; done"] },
       datumTries: 1,
@@ -148,7 +148,7 @@ describe("a specification file", () => {
   ])("whose name (%s) does not say what it holds is told by how it begins: %j", async (name, content) => {
     const file = join(scratchFolder(), name);
     writeFileSync(file, content);
-    expect(await readSpecFile(file)).toEqual({ datumTries: 1 });
+    expect((await readSpecFile(file)).spec).toEqual({ datumTries: 1 });
   });
 
   test("that is JSON is no YAML", () => {

@@ -131,6 +131,36 @@ describe("sluice pipeline", () => {
     ]);
   });
 
+  test("gives back the text that was submitted, byte by byte", async () => {
+    await s3.createBucket("master.spoken-in");
+    const lines = [
+      "# for the night shift",
+      "pipeline: {name: spoken}",
+      "transform: {image: busybox, cmd: ['true']}",
+      "inputs:",
+      "  - {repo: {name: spoken-in}, glob: /*} # every file",
+    ];
+    // With line ends of Windows, and none at the end.
+    const text = lines.join("\r\n");
+    const file = join(scratchFolder(), "spec.yaml");
+    writeFileSync(file, text);
+    await cli("pipeline", "create", "-f", file);
+    expect(await ok("pipeline", "inspect", "spoken", "--spec")).toBe(text);
+    expect(JSON.parse(await ok("pipeline", "inspect", "spoken", "--spec", "--json"))).toMatchObject({
+      ...{ pipeline: { name: "spoken" }, datumTries: 3 },
+    });
+    const long = `${JSON.stringify({ ...spec("spoken", "true"), datumTries: 2 })}${" ".repeat(1_000_000)}`;
+    const longFile = join(scratchFolder(), "long.json");
+    writeFileSync(longFile, long);
+    const { code, stderr } = await cli("pipeline", "update", "-f", longFile);
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining("the text of the spec is not kept: it has 1000"),
+    ]);
+    expect(JSON.parse(await ok("pipeline", "inspect", "spoken", "--spec"))).toMatchObject({ datumTries: 2 });
+    expect(await ok("pipeline", "inspect", "spoken", "--at", "1", "--spec")).toBe(text);
+  });
+
   test("hides variables in what differs from who may not see them in both", async () => {
     await createPipeline("veil", "true");
     const veiled = spec("veil", "true");

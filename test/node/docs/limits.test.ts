@@ -61,6 +61,10 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
     ["worker/pipeline/history/version-store.ts", "KEPT_VERSIONS", 1],
     ["worker/pipeline/history/version-store.ts", "KEPT_VERSION_BYTES", MIB],
   ],
+  "text of a specification": [
+    ["protocol/spec-text.ts", "MAX_SPEC_TEXT_BYTES", 1],
+    ["protocol/spec-text.ts", "MAX_SPEC_TEXT_MARKS", 1],
+  ],
   "inputs of a pipeline": [["protocol/spec.ts", "MAX_INPUTS", 1]],
   glob: [["worker/core/glob.ts", "MAX_GLOB_CHARACTERS", 1]],
   "datums of a job with several inputs": [["protocol/pipeline-check.ts", "MAX_PAIRS", 1]],

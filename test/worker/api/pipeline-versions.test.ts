@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import type { PipelineVersion } from "../../../protocol/pipelines.ts";
 import type { KeyScope } from "../../../worker/core/permissions.ts";
-import { failed, good, makeBranch, testContext } from "./support.ts";
+import { failed, good, makeBranch, paths, testContext } from "./support.ts";
 
 interface Wish {
   readonly name: string;
@@ -155,5 +155,109 @@ describe("the variables of an old version", () => {
       expect(JSON.stringify(history)).not.toContain("hush");
       expect(history.versions[0].changes).toContain("transform.env");
     }
+  });
+});
+
+describe("the text of a specification", () => {
+  const TEXT = [
+    "# what the night shift asked for",
+    "pipeline: {name: said}",
+    "transform:",
+    "  image: busybox",
+    '  cmd: ["true"]',
+    "inputs:",
+    "  - repo: {name: said-in}",
+    "    glob: /*   # every file",
+    "",
+  ].join("\n");
+  const body = spec({ name: "said", input: "said-in" });
+  const textOf = async (version: string, call = {}): Promise<string | undefined> =>
+    (await good(`GET /pipelines/said/versions/${version}`, call)).text;
+
+  beforeAll(async () => {
+    for (const repo of ["said-in", "said-other"]) await makeBranch({ repo, branch: "master" });
+    await good("POST /pipelines?text=true", { body: { spec: body, text: TEXT } });
+  });
+
+  test("comes back as it was, to keys that may read the inputs, also once it is an old version's", async () => {
+    expect(await textOf("latest")).toBe(TEXT);
+    expect(await textOf("1", as(["said", "said-in"]))).toBe(TEXT);
+    const veiled = await good("GET /pipelines/said/versions/1", as(["said"]));
+    expect(veiled.text).toBeUndefined();
+    expect(veiled.hidden).toEqual(["text"]);
+    expect(JSON.stringify(await good("GET /pipelines/said", as(["said"])))).not.toContain("night shift");
+    await update(spec({ name: "said", input: "said-other" }));
+    expect(await textOf("latest")).toBeUndefined();
+    const { versions } = await good("GET /pipelines/said/versions");
+    expect(versions.map(({ hasText }: PipelineVersion) => hasText)).toEqual([false, true]);
+    expect(await textOf("1")).toBe(TEXT);
+    for (const repos of [
+      ["said", "said-in"],
+      ["said", "said-other"],
+    ]) {
+      expect(await textOf("1", as(repos)), repos.join(" ")).toBeUndefined();
+    }
+    expect(await textOf("1", as(["said", "said-in", "said-other"]))).toBe(TEXT);
+  });
+
+  test("is dropped by an update without one, which changes nothing else", async () => {
+    await makeBranch({ repo: "unsaid-in", branch: "master" });
+    const unsaid = spec({ name: "unsaid", input: "unsaid-in" });
+    const text = JSON.stringify(unsaid, null, 4);
+    await good("POST /pipelines?text=true", { body: { spec: unsaid, text } });
+    await update(unsaid);
+    const shown = await good("GET /pipelines/unsaid/versions/latest");
+    expect([shown.version, shown.text, shown.hasText]).toEqual([1, undefined, false]);
+    await good("POST /pipelines?update=true&text=true", { body: { spec: unsaid, text } });
+    expect(await good("GET /pipelines/unsaid/versions/latest")).toMatchObject({ version: 1, text });
+  });
+
+  const REFUSED = [
+    {
+      that: "comes to another specification",
+      text: TEXT.replace("busybox", "alpine"),
+      says: "comes to another",
+    },
+    { that: "comes to none", text: "a: 1", says: "comes to another" },
+    { that: "is neither JSON nor YAML", text: "a: [1", says: "is neither JSON nor YAML (line 1" },
+    { that: "holds two documents", text: `${TEXT}---\n${TEXT}`, says: "another document begins at line" },
+    { that: "is longer than is kept", text: `${TEXT}#${" ".repeat(1_000_000)}`, says: "may have 1000000" },
+    {
+      that: "has too many lines",
+      text: `${TEXT}${"#\n".repeat(100_001)}`,
+      says: "has more than 100000 lines",
+    },
+    { that: "nests without end", text: "[".repeat(90_000), says: "is neither JSON nor YAML" },
+    {
+      that: "has more names in one object than can be compared",
+      text: Array.from({ length: 3000 }, (_, index) => `k${index}: 1`).join("\n"),
+      says: "too many fields",
+    },
+    {
+      that: "stands for much more by its aliases",
+      text: `a: &a [1]\nb: [${"*a,".repeat(200)}]`,
+      says: "alias",
+    },
+  ];
+
+  test.each(REFUSED)("that $that is refused, and nothing is made", async ({ text, says }) => {
+    await makeBranch({ repo: "refused-t-in", branch: "master" }).catch(() => undefined);
+    const refused = spec({ name: "refused-t", input: "refused-t-in" });
+    const error = await failed("POST /pipelines?text=true", { body: { spec: refused, text } });
+    expect(error).toMatchObject({ status: 400, code: "InvalidRequest" });
+    expect(error.issues).toEqual([{ path: "text", message: expect.stringContaining(says) }]);
+    expect((await failed("GET /pipelines/refused-t")).status).toBe(404);
+  });
+
+  test("is refused beside a specification that has problems of its own, which are told", async () => {
+    const error = await failed("POST /pipelines?text=true", { body: { spec: { pipeline: {} }, text: TEXT } });
+    expect(error.code).toBe("InvalidSpec");
+    expect(paths(error)).toContain("pipeline.name");
+    const limited = { caller: { scope: { level: "admin", repos: ["mine"], pipelines: true } as KeyScope } };
+    const denied = await failed("POST /pipelines?text=true", {
+      body: { spec: body, text: TEXT },
+      ...limited,
+    });
+    expect(denied).toMatchObject({ status: 403, code: "AccessDenied" });
   });
 });

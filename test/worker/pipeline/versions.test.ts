@@ -103,6 +103,19 @@ describe("the versions that are kept", () => {
     expect(await pipeline.version(1)).toMatchObject({ ok: true, version: { key: null } });
     expect((await allJobs(pipeline)).map(({ version }) => version)).toEqual([1, 2]);
   });
+
+  it("keep their text in a version that a retry made of the same specification", async () => {
+    await makeRepo("again-in");
+    const options = { name: "again-text", globs: { "again-in": "/*" } };
+    const pipeline = pipelineOf(options.name);
+    expect((await pipeline.create(specOf(options), { text: "# said" })).ok).toBe(true);
+    await commit("again-in", { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    const job = (await allJobs(pipeline))[0]?.id ?? "";
+    await pipeline.retry({ job, every: true });
+    await workUntil(pipeline, { jobs: 2 });
+    expect(await pipeline.version(null)).toMatchObject({ ok: true, version: { version: 2 }, text: "# said" });
+  });
 });
 
 /** The commits of a branch that it keeps for pipelines which start after them. */

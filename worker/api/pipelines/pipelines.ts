@@ -27,31 +27,26 @@ import {
   readSubmission,
   submittedSpec,
 } from "./submission.ts";
+import { checkText, SubmitQuery, submittedBody } from "./submitted-text.ts";
 
 /** A name has no more characters. */
 const MAX_SEARCH = 63;
 
 const Flag = z.enum(["true", "false"]).default("false");
 
-/** How a spec is submitted. */
-const SubmitQuery = z
-  .strictObject({ dryRun: Flag, update: Flag, reprocess: Flag })
-  .refine(({ update, reprocess }) => update === "true" || reprocess === "false", {
-    path: ["reprocess"],
-    error: "is for an update: send update=true with it",
-  });
-
 /**
  * `POST /pipelines`: submits a spec. 201, or 400 with every problem found. With `?update=true` the spec is the next
- * version of an existing pipeline (200). With `?dryRun=true` nothing is made.
+ * version of an existing pipeline (200). With `?dryRun=true` nothing is made. With `?text=true` the body is `{ spec, text }`.
  */
 export async function createPipeline(asked: ApiRequest): Promise<Response> {
   const { dryRun, update, reprocess } = readQuery(asked, SubmitQuery);
   const purpose = update === "true" ? "update" : "create";
+  const { text } = await submittedBody(asked);
   const spec = await submittedSpec(asked, purpose);
+  if (text !== undefined) checkText(text, spec);
   if (dryRun === "true") return await tryPipeline(asked, { spec, purpose, reprocess: reprocess === "true" });
   const { keyId: key, scope } = asked.caller;
-  const by = { limited: isLimited(scope), key };
+  const by = { limited: isLimited(scope), key, ...(text !== undefined && { text }) };
   if (purpose === "update") return await updatePipeline(asked, { spec, reprocess: reprocess === "true", by });
   return await makePipeline(asked, { spec, by });
 }
@@ -182,14 +177,14 @@ export async function deletePipeline(asked: ApiRequest): Promise<Response> {
 
 /** The repo that the pipeline of a spec writes to: it has the pipeline's name. */
 export async function newPipelineRepo(asked: ApiRequest): Promise<readonly string[]> {
-  const { outline, issues } = readSubmission(await asked.json());
+  const { outline, issues } = readSubmission((await submittedBody(asked)).spec);
   if (outline.pipeline === undefined) throw badSpec(issues);
   return [outline.pipeline];
 }
 
 /** The repos that the pipeline of a spec reads. */
 export async function newPipelineInputs(asked: ApiRequest): Promise<readonly string[]> {
-  const { outline, issues } = readSubmission(await asked.json());
+  const { outline, issues } = readSubmission((await submittedBody(asked)).spec);
   return outline.inputs.map(({ repo }) => {
     if (repo === undefined) throw badSpec(issues);
     return repo;

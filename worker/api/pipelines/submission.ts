@@ -9,6 +9,7 @@ import { issuesOf, problems } from "../request/issues.ts";
 import { cycleIssues, missingRepoIssues, unknownCommitIssues } from "./graph.ts";
 import { otherShape } from "./other-shapes.ts";
 import { otherWord } from "./other-words.ts";
+import { submittedBody } from "./submitted-text.ts";
 
 /** Largest specification, as JSON in UTF-8: a Pipeline object keeps it in one row of at most 2 MB. */
 const MAX_SPEC_BYTES = 1_000_000;
@@ -35,7 +36,7 @@ interface Obstacle {
  * together with other problems. An obstacle alone is left to the objects: only they can tell it without a race.
  */
 export async function submittedSpec(asked: ApiRequest, purpose: Purpose): Promise<PipelineSpec> {
-  const { spec, outline, issues: own } = readSubmission(await asked.json());
+  const { spec, outline, issues: own } = readSubmission((await submittedBody(asked)).spec);
   const around = { catalogue: asked.context.catalogue, scope: asked.caller.scope };
   const others = await Promise.all([
     missingRepoIssues(around, outline),

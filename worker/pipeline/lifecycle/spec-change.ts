@@ -1,5 +1,5 @@
 import type { PipelineSpec, Transform } from "../../../protocol/spec.ts";
-import { checkSpec } from "../../core/spec.ts";
+import { checkSpec, sortedJson } from "../../core/spec.ts";
 
 /** What an update changes of a pipeline. */
 export interface SpecChange {
@@ -18,10 +18,10 @@ export interface SpecChange {
 /** Compares two specifications that were checked. Fields in another order, and what is the same as nothing, are no change. */
 export function specChange(before: PipelineSpec, after: PipelineSpec): SpecChange {
   return {
-    transform: textOf(transformOf(before)) !== textOf(transformOf(after)),
-    inputs: textOf(inputsOf(before)) !== textOf(inputsOf(after)),
-    egress: textOf(destinationOf(before)) !== textOf(destinationOf(after)),
-    settings: textOf(settingsOf(before)) !== textOf(settingsOf(after)),
+    transform: sortedJson(transformOf(before)) !== sortedJson(transformOf(after)),
+    inputs: sortedJson(inputsOf(before)) !== sortedJson(inputsOf(after)),
+    egress: sortedJson(destinationOf(before)) !== sortedJson(destinationOf(after)),
+    settings: sortedJson(settingsOf(before)) !== sortedJson(settingsOf(after)),
     description: before.description !== after.description,
   };
 }
@@ -31,7 +31,7 @@ export function transformFields(before: PipelineSpec, after: PipelineSpec): stri
   const [was, is]: Record<string, unknown>[] = [{ ...transformOf(before) }, { ...transformOf(after) }];
   const names = [...new Set([...Object.keys(was ?? {}), ...Object.keys(is ?? {})])].sort();
   return names
-    .filter((name) => textOf(was?.[name]) !== textOf(is?.[name]))
+    .filter((name) => sortedJson(was?.[name]) !== sortedJson(is?.[name]))
     .map((name) => `transform.${name}`);
 }
 
@@ -39,7 +39,7 @@ export function transformFields(before: PipelineSpec, after: PipelineSpec): stri
 export function changedFields(before: PipelineSpec, after: PipelineSpec): string[] {
   const [was, is] = [partsOf(before), partsOf(after)];
   const names = [...new Set([...Object.keys(was), ...Object.keys(is)])].sort();
-  const others = names.filter((name) => textOf(was[name]) !== textOf(is[name]));
+  const others = names.filter((name) => sortedJson(was[name]) !== sortedJson(is[name]));
   return [...transformFields(before, after), ...others];
 }
 
@@ -89,13 +89,4 @@ function settingsOf(spec: PipelineSpec): unknown {
 /** With other credentials, results still go to the same place. */
 function destinationOf({ egress }: PipelineSpec): unknown {
   return egress ? { URL: egress.URL, endpoint: egress.endpoint ?? null } : null;
-}
-
-/** JSON with the fields of every object in order. */
-function textOf(value: unknown): string | undefined {
-  return JSON.stringify(value, (_, part: unknown) =>
-    part !== null && typeof part === "object" && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : part,
-  );
 }

@@ -1,0 +1,95 @@
+import { LineCounter, parseDocument } from "yaml";
+
+/*
+ * Reads a text that a specification is written in. The command line and the gateway read it by this same code, so that what the
+ * gateway keeps beside a specification comes to it.
+ */
+
+/** The text of a specification that is kept beside it has no more bytes, in UTF-8. */
+export const MAX_SPEC_TEXT_BYTES = 1_000_000;
+/**
+ * Nor more characters that may begin a value of YAML. The gateway reads a text in one go, and the time that it takes grows with
+ * these, not with the bytes.
+ */
+const MAX_SPEC_TEXT_MARKS = 100_000;
+
+/** Aliases that one text may follow: a few lines of them could stand for more than any memory holds. */
+const MAX_ALIASES = 100;
+/** Pairs of names that are compared at most, since each of an object is compared with all before it. */
+const MAX_COMPARED = 1_000_000;
+
+/** What a text in YAML 1.2 holds, or its first fault. */
+export type YamlRead =
+  | { readonly ok: true; readonly value: unknown }
+  /** Another document begins at a line, from 1. */
+  | { readonly ok: false; readonly fault: "several-documents"; readonly line: number }
+  | { readonly ok: false; readonly fault: "not-yaml"; readonly why: string };
+
+/** The value of a text in YAML 1.2. Never throws. */
+export function readYaml(content: string): YamlRead {
+  const lineCounter = new LineCounter();
+  try {
+    const document = parseDocument(content, { lineCounter, prettyErrors: false, uniqueKeys: comparer() });
+    const [fault] = document.errors;
+    if (fault) {
+      const { line, col } = lineCounter.linePos(fault.pos[0]);
+      if (fault.code === "MULTIPLE_DOCS") return { ok: false, fault: "several-documents", line };
+      return notYaml(`line ${line}, column ${col}: ${fault.message}`);
+    }
+    if (document.contents === null) return notYaml("it is empty");
+    const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES });
+    return isJson(value) ? { ok: true, value } : notYaml("an alias (*) stands inside of what it names");
+  } catch (error) {
+    return notYaml(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** The value of a text that is JSON, or else YAML. Never throws. */
+export function readSpecText(content: string): YamlRead {
+  try {
+    return { ok: true, value: JSON.parse(content) };
+  } catch {
+    return readYaml(content);
+  }
+}
+
+/** Why a text is not kept, however good it is; undefined if it is. */
+export function specTextFault(content: string): string | undefined {
+  const bytes = new TextEncoder().encode(content).length;
+  if (bytes > MAX_SPEC_TEXT_BYTES) return `has ${bytes} bytes, and may have ${MAX_SPEC_TEXT_BYTES}`;
+  let marks = 0;
+  for (const _ of content.matchAll(/[\n,[\]{}?:]|- /g)) {
+    if (++marks > MAX_SPEC_TEXT_MARKS)
+      return `has more than ${MAX_SPEC_TEXT_MARKS} lines, commas, colons and brackets`;
+  }
+  return undefined;
+}
+
+interface Scalar {
+  readonly value?: unknown;
+}
+
+/** Says whether two names of an object are the same, as the library does by itself, for so long as that is no endless work. */
+function comparer(): (one: unknown, other: unknown) => boolean {
+  let compared = 0;
+  return (one, other) => {
+    if (++compared > MAX_COMPARED) throw new Error("an object has too many fields");
+    if (one === other) return true;
+    const [left, right] = [one, other].map((name) => (name as Scalar | null)?.value);
+    return left !== undefined && left === right;
+  };
+}
+
+function notYaml(why: string): YamlRead {
+  return { ok: false, fault: "not-yaml", why };
+}
+
+/** A value that holds itself is no JSON. */
+function isJson(value: unknown): boolean {
+  try {
+    JSON.stringify(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
