@@ -3,7 +3,7 @@ import { MAX_LIST_VERSIONS, type PipelineVersion, PipelineVersionPage } from "..
 import { encodePath } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { entriesOf, moreText, name, type PageOptions, withClientOptions, withPages } from "../../options.ts";
-import { printJson, printNote, printTable, showTime } from "../../output/output.ts";
+import { printJson, printNote, printTable, showListTime } from "../../output/output.ts";
 
 const SIZES = { byDefault: 20, most: MAX_LIST_VERSIONS };
 
@@ -28,11 +28,11 @@ export function addPipelineHistory(group: Command): void {
         }
         const rows = versions.map((version) => [
           `${version.version}${version.present ? "*" : ""}`,
-          showTime(version.createdAt),
+          showListTime(version.createdAt),
           version.keyDescription ?? version.key ?? "-",
           changesText(version),
         ]);
-        printTable([["VERSION", "SUBMITTED", "KEY", "CHANGES"], ...rows]);
+        printTable([["VERSION", "SUBMITTED", "KEY", "CHANGES"], ...rows], { below: 1 });
         if (next !== null) printNote(moreText(options, next));
       }),
     );
