@@ -1,4 +1,5 @@
 import { LineCounter, parseDocument } from "yaml";
+import { utf8Length } from "./paths.ts";
 
 /*
  * Reads a text that a specification is written in. The command line and the gateway read it by this same code, so that what the
@@ -6,7 +7,7 @@ import { LineCounter, parseDocument } from "yaml";
  */
 
 /** The text of a specification that is kept beside it has no more bytes, in UTF-8. */
-export const MAX_SPEC_TEXT_BYTES = 1_000_000;
+const MAX_SPEC_TEXT_BYTES = 1_000_000;
 /**
  * Nor more characters that may begin a value of YAML. The gateway reads a text in one go, and the time that it takes grows with
  * these, not with the bytes.
@@ -55,7 +56,7 @@ export function readSpecText(content: string): YamlRead {
 
 /** Why a text is not kept, however good it is; undefined if it is. */
 export function specTextFault(content: string): string | undefined {
-  const bytes = new TextEncoder().encode(content).length;
+  const bytes = utf8Length(content);
   if (bytes > MAX_SPEC_TEXT_BYTES) return `has ${bytes} bytes, and may have ${MAX_SPEC_TEXT_BYTES}`;
   let marks = 0;
   for (const _ of content.matchAll(/[\n,[\]{}?:]|- /g)) {
