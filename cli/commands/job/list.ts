@@ -168,7 +168,9 @@ async function watch(client: Client, asked: Asked): Promise<void> {
 function rowsOf(jobs: readonly Job[]): string[][] {
   const short = shortener(jobs.map(({ id }) => id));
   const rows = jobs.map((job) => [short(job.id), ...rowOf(job).slice(1)]);
-  return [["ID", "PIPELINE", "VERSION", "STATE", "DATUMS", "CREATED", "REASON"], ...rows];
+  // On a terminal each column counts.
+  const version = process.stdout.isTTY ? "VER" : "VERSION";
+  return [["ID", "PIPELINE", version, "STATE", "DATUMS", "CREATED", "REASON"], ...rows];
 }
 
 function rowOf(job: Job): string[] {

@@ -221,6 +221,9 @@ describe("a job that its nodes can't work on as its specification says", () => {
     await giveBack(pipeline, "w1");
     expect(await reason(pipeline)).toBe("its nodes are busy: they run 2 commands at once, of all pipelines");
     expect(await waitsFor(pipeline)).toBe("room");
+    // What nodes said last is older than the lease.
+    await leaseSome(pipeline, { max: 1 });
+    expect(await waitsFor(pipeline)).toBeUndefined();
   });
 });
 
