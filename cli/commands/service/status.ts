@@ -70,13 +70,20 @@ async function watch(client: Client, { json }: Options): Promise<void> {
   let before: Overview | undefined;
   for (;;) {
     const overview = await patiently(() => askNow(client), { lost });
-    if (live) live.show(statusLines(overview, { isTTY: true, colours: false }));
+    if (live) live.show(statusLines(overview, { isTTY: true, colours: false, most: mostOnScreen() }));
     else if (json) {
       if (!before || !isSame(before, overview)) printJson(overview);
     } else for (const line of changesOf(overview, before)) printLine(line);
     before = overview;
     await pause(WATCH_MS);
   }
+}
+
+/** What is shown anew can't scroll: of each of the three lists so many lines of jobs fit, with their reasons. */
+function mostOnScreen(): number {
+  const beside = 10;
+  // A terminal that does not know its size says 0.
+  return Math.max(1, Math.floor(((process.stdout.rows || 24) - beside) / 6));
 }
 
 /** All but the time when it was so. */
@@ -113,6 +120,8 @@ function changeText(job: ToldJob): string {
 interface Looks {
   readonly isTTY: boolean;
   readonly colours?: boolean;
+  /** Jobs of each list, or groups of them (default: all). */
+  readonly most?: number;
 }
 
 /** How things are, for people. */
@@ -190,15 +199,23 @@ interface Section extends Looks {
 }
 
 /** A table of jobs behind an empty line; nothing if there are none. */
-function sectionLines({ title, jobs, short, at, isTTY, colours = true }: Section): string[] {
+function sectionLines({ title, jobs, short, at, isTTY, colours = true, most }: Section): string[] {
   if (jobs.length === 0) return [];
+  const groups = groupsOf(jobs);
+  const left = groups.length - groups.slice(0, most).length;
   const time = title === "FAILED" ? "ENDED" : "SINCE";
-  const rows = groupsOf(jobs).map(({ job, others }) => [
-    ...[job.pipeline, short(job.id), goodDatums(job), timeText(job, { at, isTTY })],
-    [job.reason ?? "its datums run", ...(others > 0 ? [othersText(job, others)] : [])].join("; "),
-  ]);
+  const rows = groups
+    .slice(0, most)
+    .map(({ job, others }) => [
+      ...[job.pipeline, short(job.id), goodDatums(job), timeText(job, { at, isTTY })],
+      [job.reason ?? "its datums run", ...(others > 0 ? [othersText(job, others)] : [])].join("; "),
+    ]);
   const cells = [[title, "ID", "DATUMS", time, "REASON"], ...rows];
-  return ["", ...(isTTY ? terminalLines(cells, { below: 1, colours }) : tableLines(cells))];
+  return [
+    "",
+    ...(isTTY ? terminalLines(cells, { below: 1, colours }) : tableLines(cells)),
+    ...(left > 0 ? [`and ${left} more: 'sluice status' has all`] : []),
+  ];
 }
 
 /** How long ago for who looks at it; for who reads it later, when. */
