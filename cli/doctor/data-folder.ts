@@ -1,6 +1,6 @@
-import { mkdtemp, rm, stat } from "node:fs/promises";
+import { mkdtemp, realpath, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { reserveOf, type Space, spaceOf } from "../../runner/limits/free-space.ts";
 import { showSize } from "../output/output.ts";
 import type { Finding } from "./finding.ts";
@@ -20,7 +20,9 @@ export async function openTryingPlace(
   const place = await nearest(dataDir);
   try {
     const folder = await mkdtemp(join(place, ".sluice-doctor-"));
-    const finding = spaceFinding(await spaceOf(folder), { dataDir, cacheBytes });
+    // Whoever makes room must know where: links on the way, as in the image, are followed.
+    const followed = join(await realpath(place), relative(place, dataDir));
+    const finding = spaceFinding(await spaceOf(folder), { dataDir: followed, cacheBytes });
     return { folder, finding, remove: () => rm(folder, { recursive: true, force: true }) };
   } catch (error) {
     const folder = await mkdtemp(join(tmpdir(), "sluice-doctor-"));

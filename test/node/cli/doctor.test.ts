@@ -1,10 +1,10 @@
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, symlinkSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { clockFinding } from "../../../cli/doctor/clock.ts";
-import { spaceFinding } from "../../../cli/doctor/data-folder.ts";
+import { openTryingPlace, spaceFinding } from "../../../cli/doctor/data-folder.ts";
 import { gatewayFindings, readyFindings } from "../../../cli/doctor/gateway.ts";
 import { machineFindings } from "../../../cli/doctor/machine.ts";
 import { userNamespacesFinding } from "../../../cli/doctor/user-namespaces.ts";
@@ -276,6 +276,17 @@ describe("sluice doctor", () => {
     for (const check of ["process", "gateway", "clock", "ready", "key"])
       expect(states[check], text).toBe("ok");
     expect(readdirSync(cwd)).toEqual([]);
+  });
+
+  test("names the folder where a link leads, as in the image, whose .sluice is a link", async () => {
+    const [folder, kept] = [scratchFolder(), scratchFolder()];
+    symlinkSync(kept, join(folder, ".sluice"));
+    const flags = { dataDir: join(folder, ".sluice/runner"), cacheBytes: 0 };
+    const place = await openTryingPlace(flags.dataDir, flags);
+    await place.remove();
+    expect(place.finding.found).toMatch(`${join(kept, "runner")}: `);
+    removeScratch(folder);
+    removeScratch(kept);
   });
 
   test("prints a line for each finding, and what to do below those that are not ok", REST, async () => {

@@ -250,6 +250,15 @@ describe.each(engines)("$name", ({ engine, name: kind }) => {
       expect(await inside("sluice commit wait master.texts")).toMatch(
         / count +success +1 processed, 1 skipped/,
       );
+      // The runner's data is where it is outside, whatever leads there; what else runs commands need not be here. Whether the
+      // disk of who tests is large enough for a cache is theirs.
+      const doctor = JSON.parse(await inside("sh -c 'sluice doctor --json || true'")) as {
+        findings: { check: string; state: string; found: string }[];
+      };
+      expect(doctor.findings.find(({ check }) => check === "data")?.found).toMatch(
+        /^\/srv\/sluice\/runner: /,
+      );
+      expect(doctor.findings.filter(({ check, state }) => state !== "ok" && check !== "data")).toEqual([]);
       // A datum's container is the engine's own, beside this one.
       await type(`docker stop -t 60 ${container}\n`);
       const code = await type(`docker inspect --format '{{.State.ExitCode}}' ${container}\n`);
