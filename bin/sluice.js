@@ -14,7 +14,7 @@ const SECOND_RUN = "SLUICE_SECOND_RUN";
 // A constant, since tools that follow imports would miss it in the repository.
 const COMPILED = "../dist/cli/main.js";
 // Words of commands that take longer than their start, or run somebody's program: they are not started from the bundle.
-const LONG = ["dev", "runner", "datum", "doctor"];
+const LONG = ["dev", "runner", "datum", "doctor", "support"];
 const NODE_PACKAGE = `node-${process.platform}-${process.arch}`;
 
 // What the packages need that we use; it also takes TypeScript as it is.

@@ -22,6 +22,7 @@ const APART = [
   "cli/local/run-runner.ts",
   "cli/replay/run-datum.ts",
   "cli/doctor/run-doctor.ts",
+  "cli/support/run-support.ts",
 ];
 
 /** Packages of CommonJS ask for the modules of Node by `require`, which a module has to make for itself. */

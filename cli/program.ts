@@ -19,6 +19,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   whoami: async () => (await import("./commands/service/whoami.ts")).addWhoAmI,
   doctor: async () => (await import("./commands/service/doctor.ts")).addDoctor,
   status: async () => (await import("./commands/service/status.ts")).addStatus,
+  support: async () => (await import("./commands/service/support.ts")).addSupport,
   fsck: async () => (await import("./commands/service/fsck.ts")).addFsck,
   completion: async () => (await import("./commands/service/completion.ts")).addCompletion,
   pipeline: async () => (await import("./commands/pipeline/pipeline.ts")).addPipeline,

@@ -1,12 +1,14 @@
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { Miniflare } from "miniflare";
+import type { KeptLines } from "../protocol/admin.ts";
 import { openAway } from "./away.ts";
 import { consoleFolder } from "./bundle/console-folder.ts";
 import { workerCode } from "./bundle/worker-code.ts";
 import { readRuntimeConfig } from "./bundle/wrangler-config.ts";
 import { lockDataFolder } from "./data/data-lock.ts";
 import { readHolder } from "./data/holder.ts";
+import { readKeptLog, removeKeptLog } from "./data/kept-log.ts";
 import { type AccessKey, keptEncryptionKey, keptRootKey, madeKey } from "./data/keys.ts";
 import { applyMigrations, isMigrated } from "./data/migrations.ts";
 import { makeOwnFolder } from "./data/own-folder.ts";
@@ -194,6 +196,7 @@ async function startWorker(options: WorkerOptions): Promise<{ stop(): Promise<vo
     paths: {
       "/scrub": (request) => scrubs.answer(request),
       "/disks": () => disksOf([blobsDir, stateDir]),
+      "/log": async () => ({ lines: readKeptLog(dataDir) }) satisfies KeptLines,
     },
   });
   const bindings = {

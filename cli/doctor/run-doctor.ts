@@ -21,8 +21,8 @@ export interface DoctorOptions extends RunnerTerms, Omit<ConnectionOptions, "dat
 }
 
 /** Looks at this machine as a runner with these options would find it, and prints it. Sets the exit code. */
-export async function runDoctor({ json, ...flags }: DoctorOptions): Promise<void> {
-  const findings = await examine(flags);
+export async function runDoctor({ json, context, endpoint, ...flags }: DoctorOptions): Promise<void> {
+  const findings = await examine(flags, { context, endpoint });
   const works = findings.every(({ state }) => state !== "fail");
   if (json) printJson({ works, findings });
   else for (const finding of findings) printFinding(finding);
@@ -32,12 +32,16 @@ export async function runDoctor({ json, ...flags }: DoctorOptions): Promise<void
 // The settings are wanted, not the gateway: whether there is one is a finding.
 const NOWHERE = { endpoint: "http://127.0.0.1", accessKeyId: "none", secretAccessKey: "none" };
 
-async function examine({ context, endpoint, ...flags }: Omit<DoctorOptions, "json">): Promise<Finding[]> {
+/** What is found on this machine, and of the gateway that the options and the environment name. `data`: the runner's folder. */
+export async function examine(
+  flags: RunnerTerms & { readonly data: string },
+  named: ConnectionOptions,
+): Promise<Finding[]> {
   const config = runnerConfig(flags, { ...NOWHERE, host: process.env.SLUICE_NODE });
   const { platform, arch, version, env } = process;
   const place = await openTryingPlace(config.dataDir, config);
   try {
-    const from: Parameters<typeof gatewayFindings> = [{ context, endpoint }, env];
+    const from: Parameters<typeof gatewayFindings> = [named, env];
     const folder = await realpath(place.folder);
     const { node, limits } = config;
     const agent = `${await agentName()}-doctor`;

@@ -3,17 +3,20 @@ import { flushCompileCache } from "node:module";
 import { delimiter, join, resolve } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { type KeptLog, openKeptLog } from "../../embedded/data/kept-log.ts";
 import { AccessKey, readRootKey, rootKeyFile } from "../../embedded/data/keys.ts";
 import { type Gateway, openGateway } from "../../embedded/host.ts";
 import { type GatewaySettings, readSettings } from "../../embedded/settings.ts";
 import { ownPath } from "../../protocol/names.ts";
 import type { RunnerConfig } from "../../runner/agent/config.ts";
+import { messageOf } from "../../runner/lib/fault.ts";
 import type { Log } from "../../runner/lib/log.ts";
 import type { Runner } from "../../runner/main.ts";
 import { configFolder } from "../gateway/connection/contexts.ts";
 import { UsageError } from "../output/failure.ts";
 import { terminalLog } from "../output/log.ts";
 import { count, printJson, printLine, shellWord } from "../output/output.ts";
+import { Redactor } from "../support/redact.ts";
 import { howCommandsRun } from "./how-commands-run.ts";
 import { type RunnerTerms, runnerConfig, runnerTerms } from "./runner-config.ts";
 import { stopRequests } from "./stop-requests.ts";
@@ -32,7 +35,9 @@ const QUIET_MS = 500;
 
 /** Runs a gateway and runners until a signal says to stop. */
 export async function runDev(options: DevOptions): Promise<void> {
-  const log = terminalLog(process.env);
+  const redactor = new Redactor();
+  const kept = keptLog(options.data, redactor);
+  const log = terminalLog(process.env, { kept });
   const rootKey = rootKeyFrom(process.env);
   const settings = settingsFrom(process.env);
   const stop = stopRequests();
@@ -45,6 +50,7 @@ export async function runDev(options: DevOptions): Promise<void> {
     ...(options.bodyLimit !== undefined && { maxBodyBytes: options.bodyLimit }),
     log,
   });
+  for (const { secretAccessKey } of [gateway.rootKey, gateway.runnerKey]) redactor.add(secretAccessKey);
   const runners: Runner[] = [];
   try {
     // The runners find out how to run commands while the gateway starts.
@@ -61,11 +67,22 @@ export async function runDev(options: DevOptions): Promise<void> {
     // A runner that ends unasked takes the rest with it: its failure is then told.
     await Promise.race([stop.drain, gateway.failed, ...runners.map(({ done }) => done)]);
     if (runners.length > 0) log.info("draining: running datums are finished; once more to stop them");
+  } catch (error) {
+    // It is printed when all is ended; whoever looks into the folder later hears of it, too.
+    kept.write(`${JSON.stringify({ level: 60, time: Date.now(), msg: messageOf(error) })}\n`);
+    throw error;
   } finally {
     await endRunners(runners, stop);
     await gateway.stop();
     stop.forget();
   }
+}
+
+/** The log that the data folder keeps, which has none of the secrets that this process knows. */
+function keptLog(dataDir: string, redactor: Redactor): KeptLog {
+  redactor.addVariables(process.env);
+  const kept = openKeptLog(dataDir);
+  return { write: (line) => kept.write(redactor.text(line)) };
 }
 
 interface LocalRunners {

@@ -2,16 +2,29 @@ import pino, { type LogFn, type Logger } from "pino";
 import pretty from "pino-pretty";
 import { visibleText } from "./visible.ts";
 
-/** The log of the long-running commands, for people, on stderr. `SLUICE_LOG` sets the least level: debug, info, warn, error. */
-export function terminalLog(env: NodeJS.ProcessEnv): Logger {
-  const level = env.SLUICE_LOG ?? "info";
+/**
+ * The log of the long-running commands, for people, on stderr. `SLUICE_LOG` sets the least level: debug, info, warn, error.
+ * `kept`: what is told the same lines, as JSON.
+ */
+export function terminalLog(
+  env: NodeJS.ProcessEnv,
+  { kept }: { readonly kept?: { write(line: string): void } } = {},
+): Logger {
+  const told = env.SLUICE_LOG ?? "info";
+  const level = told in pino.levels.values ? told : "info";
   const stream = pretty({
     destination: 2,
     sync: true,
     colorize: process.stderr.isTTY,
     ignore: "pid,hostname",
   });
-  return pino({ level: level in pino.levels.values ? level : "info", hooks: { logMethod } }, stream);
+  const to = kept
+    ? pino.multistream([
+        { level: "trace", stream },
+        { level: "trace", stream: kept },
+      ])
+    : stream;
+  return pino({ level, hooks: { logMethod } }, to);
 }
 
 /** Messages and reasons quote what others wrote. */

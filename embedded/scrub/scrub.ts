@@ -1,7 +1,8 @@
 import { existsSync, readdirSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
+import { removeKeptLog } from "../data/kept-log.ts";
 import { isCopy, type RewriteOptions, type RewriteStep, rewrite } from "./rewrite.ts";
 
 /**
@@ -20,7 +21,7 @@ import { isCopy, type RewriteOptions, type RewriteStep, rewrite } from "./rewrit
 export type ScrubExtent = "due" | "owed" | "all";
 
 export interface ScrubOptions {
-  /** The folder of Durable Objects and D1. The caller has the data folder, and no runtime runs on it. */
+  /** The folder of Durable Objects and D1, in the data folder. The caller has the data folder, and no runtime runs on it. */
   readonly stateDir: string;
   readonly extent: ScrubExtent;
   /** Milliseconds since 1970. */
@@ -70,7 +71,10 @@ export function scrub(options: ScrubOptions): Scrubbed {
     bytesAfter: 0,
     failed: [] as { file: string; message: string }[],
   };
-  for (const file of findOwing(options)) {
+  const owing = findOwing(options);
+  // Lines of the log may name what was erased. First: a crash in between leaves the debts, by which it is removed again.
+  if (owing.length > 0) removeKeptLog(dirname(stateDir));
+  for (const file of owing) {
     try {
       const { bytesBefore, bytesAfter } = rewrite(file, {
         settle: (copy) => settle(copy, now),

@@ -17,6 +17,7 @@ import {
   reseal,
   whoAmI,
 } from "./admin/keys.ts";
+import { showLog } from "./admin/log.ts";
 import { drainNode, listNodes, resumeNode } from "./admin/nodes.ts";
 import { rebuild } from "./admin/rebuild.ts";
 import { scrubState, startScrub } from "./admin/scrub.ts";
@@ -317,6 +318,7 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/nodes": { GET: { needs: [{ permission: "read", of: noRepo }], handle: listNodes } },
   "/nodes/:node/drain": { POST: { needs: MANAGE, handle: drainNode } },
   "/nodes/:node/resume": { POST: { needs: MANAGE, handle: resumeNode } },
+  "/admin/log": { GET: { needs: MANAGE, handle: showLog } },
   "/admin/rebuild": { POST: { needs: MANAGE, handle: rebuild } },
   "/admin/scrub": {
     GET: { needs: MANAGE, handle: scrubState },

@@ -11,6 +11,7 @@ import {
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
+import { openKeptLog, readKeptLog } from "../../../embedded/data/kept-log.ts";
 import type { RewriteStep } from "../../../embedded/scrub/rewrite.ts";
 import { type ScrubOptions, scrub } from "../../../embedded/scrub/scrub.ts";
 import { foundIn } from "../../support/found-in.ts";
@@ -21,7 +22,7 @@ const SECRET = "what-nobody-may-find";
 
 /** A folder of state with the database of one object, which owes a rewrite, and the catalogue. */
 function state({ until = NOW + 1000, paid = 0 } = {}): { stateDir: string; file: string; catalogue: string } {
-  const stateDir = scratchFolder();
+  const stateDir = join(scratchFolder(), "state");
   const file = join(stateDir, "do", "sluice-Branch", `${"a".repeat(64)}.sqlite`);
   const catalogue = join(stateDir, "d1", "miniflare-D1DatabaseObject", `${"b".repeat(64)}.sqlite`);
   for (const path of [file, catalogue]) mkdirSync(dirname(path), { recursive: true });
@@ -145,6 +146,17 @@ describe("a scrub", () => {
     expect(foundIn(stateDir, [SECRET])).toEqual({});
     expect([file, catalogue].map(contentOf)).toEqual(before);
     expect(readdirSync(dirname(file)).sort()).toEqual([`${"a".repeat(64)}.sqlite`, "metadata.sqlite"]);
+  });
+
+  test("removes the log that the folder keeps, whose lines may name what was erased, and leaves it if nothing was", () => {
+    const owes = state();
+    const dataDir = dirname(owes.stateDir);
+    openKeptLog(dataDir).write(`{"msg":"could not read ${SECRET}"}\n`);
+    scrub({ stateDir: owes.stateDir, extent: "due", now: NOW });
+    expect(readKeptLog(dataDir)).toEqual([]);
+    openKeptLog(dataDir).write("{}\n");
+    scrub({ stateDir: owes.stateDir, extent: "due", now: NOW });
+    expect(readKeptLog(dataDir)).toEqual(["{}"]);
   });
 
   test("finds what is in the log of a runtime that was killed alone, and leaves no log", () => {
