@@ -8,7 +8,7 @@ import { type ClientOptions, type NoteOptions, saidOf } from "../../options.ts";
 import { CliError, UsageError } from "../../output/failure.ts";
 import { count, printJson, printLine, printNote, shellWord } from "../../output/output.ts";
 import { printVersion } from "../objects/show-version.ts";
-import { type ErasedSum, joinedSums, printErased, sumOfErased } from "./show-erased.ts";
+import { type ErasedSum, joinedSums, printErased, sumOfErased, ToldOutputs } from "./show-erased.ts";
 import { VersionSpool } from "./version-spool.ts";
 
 /**
@@ -89,6 +89,7 @@ interface Erasure {
 
 async function eraseListed(client: Client, { address, spool, options }: Erasure): Promise<void> {
   let erased = 0;
+  const outputs = new ToldOutputs();
   try {
     let told: ErasedSum | undefined;
     for await (const version of newestLast(spool.read())) {
@@ -101,10 +102,10 @@ async function eraseListed(client: Client, { address, spool, options }: Erasure)
         continue;
       }
       const sum = sumOfErased({ ...answer, stays });
-      if (told && told.path !== sum.path) printErased(address, told);
+      if (told && told.path !== sum.path) printErased(address, told, outputs);
       told = told?.path === sum.path ? joinedSums(told, sum) : sum;
     }
-    if (told) printErased(address, told);
+    if (told) printErased(address, told, outputs);
   } catch (error) {
     if (!options.json) {
       printNote(`erased ${erased} of ${count(spool.versions, "version")}: the same command goes on`);

@@ -40,23 +40,59 @@ function distinct<Value>(values: readonly Value[]): Value[] {
   return [...new Map(values.map((value) => [JSON.stringify(value), value])).values()].slice(0, NAMED);
 }
 
+/** Most outputs of which it is remembered that they were named. */
+const REMEMBERED = 100_000;
+
+/** Outputs that one command has named: a total of a thousand files is named once, and not with each of them. */
+export class ToldOutputs {
+  readonly #told = new Set<string>();
+
+  /** Whether a line was not told before. It then is. */
+  isNew(line: string): boolean {
+    if (this.#told.has(line)) return false;
+    if (this.#told.size < REMEMBERED) this.#told.add(line);
+    return true;
+  }
+}
+
 /** Prints what was erased of a file, what has the same bytes, and what was computed from them. */
 export function printErased(
+  address: Pick<Address, "bucket">,
+  sum: ErasedSum,
+  told: ToldOutputs = new ToldOutputs(),
+): void {
+  for (const line of linesOfErased(address, sum, told)) printLine(line);
+}
+
+/** The lines that tell of it. Outputs that were `told` with another file are not named again. */
+export function linesOfErased(
   { bucket }: Pick<Address, "bucket">,
   { path, versions, commit, forks, stays, outputs }: ErasedSum,
-): void {
+  told: ToldOutputs,
+): string[] {
   const where = commit === null ? "" : `: commit ${commit}`;
-  printLine(`erased ${count(versions, "version")} of ${showAddress({ bucket }, path)}${where}`);
-  for (const [fork, erased] of forks) {
-    printLine(`erased ${count(erased, "version")} of ${showAddress({ bucket: fork }, path)}`);
-  }
-  if (stays.length > 0) printLine("the same bytes stay in");
-  for (const holder of stays) printLine(`  ${showHolder(holder)}`);
-  if (outputs.length > 0) printLine("computed from it, and still there unless erased as well");
-  for (const output of outputs) {
-    const at = output.commit === null ? "" : ` at ${output.commit}`;
-    printLine(`  ${showAddress(output, output.path)}${at} (job ${output.job})`);
-  }
+  return [
+    `erased ${count(versions, "version")} of ${showAddress({ bucket }, path)}${where}`,
+    ...[...forks].map(
+      ([fork, erased]) => `erased ${count(erased, "version")} of ${showAddress({ bucket: fork }, path)}`,
+    ),
+    ...(stays.length > 0 ? ["the same bytes stay in"] : []),
+    ...stays.map((holder) => `  ${showHolder(holder)}`),
+    ...outputLines(outputs, told),
+  ];
+}
+
+function outputLines(outputs: ErasedSum["outputs"], told: ToldOutputs): string[] {
+  if (outputs.length === 0) return [];
+  const lines = outputs
+    .map(({ commit, job, ...output }) => {
+      const at = commit === null ? "" : ` at ${commit}`;
+      return `  ${showAddress(output, output.path)}${at} (job ${job})`;
+    })
+    .filter((line) => told.isNew(line));
+  if (lines.length === 0) return ["what was computed from it is named above"];
+  const beside = lines.length < outputs.length ? ", beside what is named above" : "";
+  return [`computed from it${beside}, and still there unless erased as well`, ...lines];
 }
 
 function showHolder({ kind, bucket, path, id }: ByteHolder): string {

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { KeyPage, MAX_LIST_KEYS } from "../../../protocol/keys.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { entriesOf, moreText, type PageOptions, withClientOptions, withPages } from "../../options.ts";
-import { printJson, printNote, printTable, showRepos, showTime } from "../../output/output.ts";
+import { printJson, printNote, printTable, showListTime, showRepos } from "../../output/output.ts";
 
 const SIZES = { byDefault: 100, most: MAX_LIST_KEYS };
 
@@ -25,7 +25,7 @@ export function addKeyList(group: Command): void {
           key.level,
           showRight(key),
           showRepos(key.repos),
-          showTime(key.createdAt),
+          showListTime(key.createdAt),
           showExpiry(key),
           key.lastUsedOn ?? "-",
           key.description,
@@ -40,7 +40,7 @@ export function addKeyList(group: Command): void {
           "LAST USED",
           "DESCRIPTION",
         ];
-        printTable([heading, ...rows]);
+        printTable([heading, ...rows], { below: 1 });
         if (next !== null) printNote(moreText(options, next));
       }),
     );
@@ -50,7 +50,7 @@ export function addKeyList(group: Command): void {
 
 function showExpiry({ expiresAt, expired }: KeyPage["keys"][number]): string {
   if (expiresAt === undefined) return "never";
-  return expired ? "expired" : showTime(expiresAt);
+  return expired ? "expired" : showListTime(expiresAt);
 }
 
 /** Whether it may run pipelines; nothing for a level that never may. */

@@ -1,5 +1,6 @@
 // @module-tag rest
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type ErasedSum, linesOfErased, ToldOutputs } from "../../../cli/commands/file/show-erased.ts";
 import {
   type DevServer,
   sluice,
@@ -62,6 +63,30 @@ const erasedLines = (text: string): Record<string, unknown>[] =>
     .trimEnd()
     .split("\n")
     .map((line) => JSON.parse(line));
+
+test("what was computed from many files is named once, not with each of them", () => {
+  const told = new ToldOutputs();
+  const of = (path: string, ...outputs: string[]) =>
+    linesOfErased({ bucket: "master.sales" }, erasedOf(path, outputs), told).slice(1);
+  const heading = "and still there unless erased as well";
+  expect(of("a", "a.txt", "total")).toEqual([
+    `computed from it, ${heading}`,
+    "  s3://master.stats/a.txt at c (job j)",
+    "  s3://master.stats/total at c (job j)",
+  ]);
+  expect(of("b", "b.txt", "total")).toEqual([
+    `computed from it, beside what is named above, ${heading}`,
+    "  s3://master.stats/b.txt at c (job j)",
+  ]);
+  expect(of("c", "total")).toEqual(["what was computed from it is named above"]);
+  expect(of("d")).toEqual([]);
+});
+
+/** An erasure of one version, from which these were computed. */
+function erasedOf(path: string, outputs: readonly string[]): ErasedSum {
+  const computed = outputs.map((output) => ({ bucket: "master.stats", path: output, commit: "c", job: "j" }));
+  return { path, versions: 1, commit: "k", forks: new Map(), stays: [], outputs: computed };
+}
 
 describe("sluice file erase -r", () => {
   test("lists what would go, and then erases it, also what HEAD has no more, and nothing beside it", async () => {

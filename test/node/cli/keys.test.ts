@@ -4,12 +4,20 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Key, KeyCreated, KeyPage } from "../../../protocol/keys.ts";
 import { parseCliJson } from "../../support/cli-json.ts";
-import { type DevServer, sluice, sluiceOk, startDevServer } from "../../support/dev-server.ts";
+import {
+  type DevServer,
+  sluice,
+  sluiceCommand,
+  sluiceEnv,
+  sluiceOk,
+  startDevServer,
+} from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
 import type { Door } from "../../support/keys.ts";
 import type { Ended } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
 import { removeScratch, scratchFolder } from "../../support/scratch.ts";
+import { onTerminal } from "../../support/terminal.ts";
 
 let server: DevServer;
 const folder = scratchFolder();
@@ -210,6 +218,15 @@ describe("sluice key list", () => {
     expect(after).not.toBe("");
     expect(await ok("key", "list", "--after", after)).not.toContain(after);
   });
+});
+
+test("sluice key list has short times and whole descriptions on a terminal, and all on a line in a pipe", async () => {
+  await ok("key", "create", "--description", "for one of us", "--expires", "2099-12-31T18:00Z");
+  const terminal = onTerminal(sluiceCommand(["key", "list"]), { env: { ...sluiceEnv(server), TZ: "UTC" } });
+  expect(await terminal.ended).toBe(0);
+  expect(terminal.screen()).toMatch(/ 2099-12-31 .*\r?\n {4}for one of us/);
+  expect(terminal.screen()).not.toContain("+00:00");
+  expect(await ok("key", "list")).toMatch(/ 2099-12-31 18:00:00 \+00:00 {2}- +for one of us$/m);
 });
 
 describe("sluice whoami", () => {
