@@ -233,7 +233,7 @@ describe("with a real runner", () => {
       JSON.stringify(shell("typed", { repo: "typing", glob: "/*" }, "cp /pfs/typing/* /pfs/out/")),
     );
     await s3.createBucket("master.typing");
-    await s3.put("master.typing", "file", "typed\n");
+    await s3.put("master.typing", "file.csv", "typed\n");
     const says = async (...args: string[]): Promise<string> => {
       const { code, stdout, stderr } = await sluice(server, ...args);
       if (code !== 0) throw new Error(`sluice ${args.join(" ")} ended with ${code}: ${stderr}`);
@@ -245,7 +245,9 @@ describe("with a real runner", () => {
     const [job] = await control.ended("typed", { count: 1 });
     await says("job", "wait", job?.id ?? "");
     expect(await says("job", "list", "--pipeline", "typed")).toContain(job?.id);
-    expect(await says("cat", "s3://master.typed/file")).toBe("typed\n");
+    expect(await says("cat", "s3://master.typed/file.csv")).toBe("typed\n");
+    const info = JSON.parse(await says("cat", "s3://master.typed/file.csv", "--json"));
+    expect(info).toMatchObject({ contentType: "text/csv" });
 
     const foreign = await s3.ask("PUT", "/master.typed/intruder", "no");
     expect(foreign.status).toBe(403);
