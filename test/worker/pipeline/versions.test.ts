@@ -54,6 +54,27 @@ describe("the versions that are kept", () => {
     expect((await allJobs(pipeline))[0]).toMatchObject({ version: 3 });
   });
 
+  it("are all that an update leaves, some of what is too old at a time", async () => {
+    await makeRepo("many-in");
+    const options = { name: "many-v", globs: { "many-in": "/*" } };
+    const pipeline = await makePipeline(options);
+    await query(
+      "many-v",
+      `WITH RECURSIVE n (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM n WHERE n < 1009)
+       INSERT INTO revisions (revision, spec, salt, created_at, starts, limited)
+       SELECT n, spec, salt, created_at, starts, limited FROM n, revisions WHERE revision = 1`,
+    );
+    await query("many-v", "UPDATE pipeline SET revision = 1009");
+    await updateTo(options, "1010");
+    expect(await query("many-v", "SELECT count(*) AS count, min(revision) AS oldest FROM revisions")).toEqual(
+      [{ count: 1000, oldest: 11 }],
+    );
+    expect(await pipeline.version(10)).toEqual({ ok: false, reason: "not-kept" });
+    expect(await query("many-v", "SELECT repo, branch FROM former_sources")).toEqual([
+      { repo: "many-in", branch: "master" },
+    ]);
+  });
+
   it("are named, and what is kept no more is said of what is gone", async () => {
     await makeRepo("lost-in");
     const options = { name: "lost", globs: { "lost-in": "/*" } };
