@@ -56,6 +56,9 @@ test("what a page shows is held to what is printed, but for what it leaves open"
   expect(patternOf("a.b\n").test("axb\n")).toBe(false);
 });
 
+/** Where nobody looks on, a command that waits for more than 10 s says so: on a machine with much to do, and on no page. */
+const WAITS_LONG = /^waiting for .*\n/gm;
+
 /** Types the blocks of a page. `printed`: what each one that was begun has printed, by its line. */
 async function typed(
   blocks: readonly Block[],
@@ -70,7 +73,7 @@ async function typed(
     const [, ...parts] = stdout.toString().split(/^<block (\d+)>\n/m);
     const printed = new Map<number, string>();
     for (let index = 0; index < parts.length; index += 2)
-      printed.set(Number(parts[index]), parts[index + 1] ?? "");
+      printed.set(Number(parts[index]), (parts[index + 1] ?? "").replaceAll(WAITS_LONG, ""));
     return { code, printed };
   } finally {
     removeScratch(folder);
