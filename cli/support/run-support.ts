@@ -6,7 +6,7 @@ import { z } from "zod";
 import { readHolder } from "../../embedded/data/holder.ts";
 import { readKeptLog } from "../../embedded/data/kept-log.ts";
 import { readRootKey } from "../../embedded/data/keys.ts";
-import { KeptLines } from "../../protocol/admin.ts";
+import { KeptLines, PipelineLoops } from "../../protocol/admin.ts";
 import { Pipeline, PipelineList } from "../../protocol/pipelines.ts";
 import { WIRE_VERSION } from "../../protocol/runner.ts";
 import { forEachLimited } from "../../runner/lib/concurrency.ts";
@@ -204,10 +204,25 @@ async function pipelines(client: Client, redactor: Redactor): Promise<unknown> {
       const { spec, state, version, reason, limited, createdAt } = await client.call(Pipeline, {
         ...{ method: "GET", path, patienceMs: PATIENCE_MS },
       });
+      const loops = await client
+        .call(PipelineLoops, { method: "GET", path: `${path}/loops`, patienceMs: PATIENCE_MS })
+        .catch((error: unknown) => messageOf(error));
       const { env = {}, image = null } = spec.transform;
       for (const value of Object.values(env)) redactor.add(value);
       const variables = Object.keys(env);
-      told.push({ name, state, version, reason, limited, createdAt, inputs, output, image, variables });
+      told.push({
+        name,
+        state,
+        version,
+        reason,
+        limited,
+        createdAt,
+        inputs,
+        output,
+        image,
+        variables,
+        loops,
+      });
     },
   });
   return { total: list.pipelines.length, pipelines: told };
@@ -352,7 +367,7 @@ const WHAT: Readonly<Record<string, string>> = {
   "nodes.json": "the nodes and what runs there",
   "now.json": "what is under way, what failed in the last day, and what it waits for",
   "pipelines.json":
-    "the pipelines in short: state, version, reason, image; names of variables, no values, no commands",
+    "the pipelines in short: state, version, reason, image, and how the loops of their objects stand; names of variables, no values, no commands",
   "ready.json": "what the gateway lacks, and what is almost full",
   "settings.json":
     "variables of this shell and of the gateway's process, and where gateway and key come from",

@@ -54,6 +54,7 @@ import {
 } from "./jobs.ts";
 import { showNow } from "./now.ts";
 import { startPipeline, stopPipeline } from "./pipelines/changes.ts";
+import { showLoops } from "./pipelines/loops.ts";
 import {
   createPipeline,
   deletePipeline,
@@ -168,6 +169,7 @@ export const ROUTES: Readonly<Record<string, Readonly<Record<string, Route>>>> =
   "/pipelines/:pipeline/versions/:version": {
     GET: { needs: [{ permission: "read", of: pipelineInPath }], handle: inspectPipelineVersion },
   },
+  "/pipelines/:pipeline/loops": { GET: { needs: TO_CHANGE_PIPELINE, handle: showLoops } },
   "/graph": { GET: { needs: [{ permission: "list", of: noRepo }], handle: showGraph } },
   "/pipelines/:pipeline/stop": { POST: { needs: TO_CHANGE_PIPELINE, handle: stopPipeline } },
   "/pipelines/:pipeline/start": { POST: { needs: TO_RUN_PIPELINE, handle: startPipeline } },

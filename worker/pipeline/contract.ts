@@ -1,3 +1,4 @@
+import type { PipelineLoops } from "../../protocol/admin.ts";
 import type { Maker } from "../../protocol/commits.ts";
 import type { BranchAddress } from "../../protocol/names.ts";
 import type { PlanReason } from "../../protocol/pipeline-check.ts";
@@ -164,6 +165,8 @@ export interface PipelineApi {
     after: string | null;
     limit: number;
   }): Promise<({ ok: true } & MakerPage) | Refused<"no-such-job" | "not-kept" | "not-yet">>;
+  /** How its loops stand; null if there is no such pipeline. */
+  loops(): Promise<PipelineLoops | null>;
   /** How large its database is; null if there is no such pipeline. */
   space(): Promise<{ readonly usedBytes: number; readonly limitBytes: number } | null>;
   /** Files of the output that were computed from files of an input branch as some of its commits had them. Pages may be empty. */

@@ -126,6 +126,10 @@ export class Pipeline extends DurableObject<Env> implements PipelineApi {
     return ledger.pipeline.row()?.state === "deleting" ? { ok: false, reason: "unavailable" } : { ok: true };
   }
 
+  async loops(): Answer<"loops"> {
+    return foundPipeline(this.#context.ledger) ? this.#engine.standing() : null;
+  }
+
   async space(): Answer<"space"> {
     if (!foundPipeline(this.#context.ledger)) return null;
     return this.#context.ledger.space;

@@ -212,7 +212,14 @@ describe("sluice support", () => {
         sluice: expect.any(String),
         workerd: expect.any(String),
       });
-      expect(json("pipelines.json").pipelines).toMatchObject([{ name: "count", variables: ["DB_URL"] }]);
+      expect(json("pipelines.json").pipelines).toMatchObject([
+        {
+          ...{ name: "count", variables: ["DB_URL"] },
+          loops: {
+            loops: expect.arrayContaining([expect.objectContaining({ name: "inputs", failures: 0 })]),
+          },
+        },
+      ]);
       expect(json("jobs.json").jobs[0].reason).toContain("no live runner");
       expect(json("settings.json").variables).toMatchObject({ AWS_SECRET_ACCESS_KEY: "[redacted]" });
       expect(json("ready.json")).toMatchObject({ ready: true });

@@ -1,3 +1,4 @@
+import type { PipelineLoops } from "../../../protocol/admin.ts";
 import { bucketName } from "../../../protocol/names.ts";
 import { yieldToOthers } from "../../sqlite/turns.ts";
 import type { Peers, PipelineContext } from "../context.ts";
@@ -275,6 +276,26 @@ export class Engine {
     if (now >= this.#toldAt && now - this.#toldAt < TELL_MS) return;
     this.#toldAt = now;
     await tellNeeds(this.context);
+  }
+
+  /** How the loops stand, by what they see to, and when the alarm looks at them again. */
+  standing(): PipelineLoops {
+    const loops = {
+      state: this.#saga,
+      inputs: this.#pull,
+      fill: this.#fill,
+      jobs: this.#advance,
+      callOff: this.#callOff,
+      trim: this.#trim,
+      lostUploads: this.#lost,
+      erased: this.#erased,
+      catalogue: this.#outbox,
+      needs: this.#needs,
+    };
+    return {
+      loops: Object.entries(loops).map(([name, loop]) => ({ name, ...loop.standing })),
+      timers: this.context.ledger.timers.all(),
+    };
   }
 
   #endLostUploads(): void {

@@ -13,6 +13,8 @@ export class Loop {
   #running: Promise<void> | undefined;
   #again = false;
   #failures = 0;
+  /** What it failed with, if it failed the last time. */
+  #error: string | null = null;
 
   constructor(body: () => Promise<void>, failed: (error: unknown, failures: number) => void) {
     this.#body = body;
@@ -33,6 +35,10 @@ export class Loop {
     return this.#running;
   }
 
+  get standing(): { running: boolean; failures: number; error: string | null } {
+    return { running: this.#running !== undefined, failures: this.#failures, error: this.#error };
+  }
+
   async #run(): Promise<void> {
     // A wake may come from inside a transaction: the body must not run in it.
     await Promise.resolve();
@@ -42,10 +48,12 @@ export class Loop {
       try {
         await this.#body();
         this.#failures = 0;
+        this.#error = null;
         rounds += 1;
         if (this.#again && rounds % ROUNDS_PER_TURN === 0) await yieldToOthers();
       } catch (error) {
         this.#failures++;
+        this.#error = String(error);
         this.#report(error);
         return;
       }

@@ -30,6 +30,13 @@ export class TimerStore extends Store {
     else this.arm(kind, due);
   }
 
+  all(): { kind: TimerKind; dueAt: number }[] {
+    return this.sql.all<{
+      kind: TimerKind;
+      dueAt: number;
+    }>`SELECT kind, due AS "dueAt" FROM timers ORDER BY kind`;
+  }
+
   /** After the alarm rang: the platform forgot it. */
   rearm(): void {
     this.#alarm = undefined;
