@@ -278,7 +278,7 @@ describe("an export of access keys", () => {
     const again = KeysImported.parse(
       JSON.parse(await cli("key", "import", file, "--passphrase-file", passphrase, "--json")),
     );
-    expect(again).toEqual({ added: [made.id], there: [], taken: [], refused: [] });
+    expect(again).toEqual({ added: [made.id], there: [], taken: [], refused: [], expired: [] });
     await eventually(
       "the key works",
       async () => (await new S3(asCamera).ask("GET", "/master.photos")).status === 200,
