@@ -42,7 +42,7 @@ export const DEFAULT_DATA = ".sluice";
 interface Source {
   readonly name: string;
   readonly read: () => Connection | undefined;
-  /** The gateway that it names even if it has no key for it. */
+  /** The gateway that it names without a key for it. Asked only where `read` answered undefined. */
   readonly address?: () => string | undefined;
 }
 
@@ -100,7 +100,7 @@ function connectionAt(
   { sources, named }: { sources: readonly Source[]; named: string },
 ): FoundConnection {
   for (const { read } of sources) {
-    const connection = readOrNone(read);
+    const connection = orNone(read);
     if (connection?.endpoint === endpoint) return { ...connection, endpointSource: named, passedOver: [] };
   }
   throw new CliError(
@@ -115,21 +115,23 @@ function withPassedOver(
   unusable: readonly string[],
 ): FoundConnection {
   const differing = others.flatMap(({ name, read, address }) => {
-    const other = readOrNone(read);
-    if (!other) {
-      const keyless = address?.();
-      return keyless === undefined || keyless === connection.endpoint ? [] : [`${name} names ${keyless}`];
-    }
+    const other = orNone(() => read() ?? keyless(address?.()));
+    if (!other) return [];
     if (other.endpoint !== connection.endpoint) return [`${name} names ${other.endpoint}`];
-    return other.accessKeyId === connection.accessKeyId ? [] : [`${name} has another key for it`];
+    const hasOtherKey = other.accessKeyId !== undefined && other.accessKeyId !== connection.accessKeyId;
+    return hasOtherKey ? [`${name} has another key for it`] : [];
   });
   const lines = [...unusable, ...differing];
   const chosen = `using ${connection.endpoint}, from ${connection.endpointSource}`;
   return { ...connection, passedOver: lines.map((line) => `${chosen}; ${line}, which is passed over`) };
 }
 
+function keyless(endpoint: string | undefined): Partial<Connection> | undefined {
+  return endpoint === undefined ? undefined : { endpoint };
+}
+
 /** What is not to be used need not be in order. */
-function readOrNone(read: Source["read"]): Connection | undefined {
+function orNone<T>(read: () => T | undefined): T | undefined {
   try {
     return read();
   } catch {

@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ROOT } from "../../support/dev-server.ts";
@@ -171,6 +171,22 @@ describe("the gateway that a command talks to", () => {
     expect({ code, stderr }).toEqual({
       code: 8,
       stderr: "error: no gateway runs on .sluice: start it with 'sluice dev'\n",
+    });
+  });
+
+  test.each([
+    ["has a damaged key", (key: string) => writeFileSync(key, "{")],
+    ["has a key that can't be read", (key: string) => mkdirSync(key)],
+    ["names another machine and has no key", () => {}],
+  ])("is not kept from a command by a folder .sluice that is not used and %s", async (_, leave) => {
+    const cwd = folderWith({ endpoint: "https://sluice.example.org" });
+    const key = join(cwd, ".sluice/root-key.json");
+    rmSync(key);
+    leave(key);
+    const { code, out, stderr } = await sluice(["ls"], { cwd, env: one.variables });
+    expect({ code, out, stderr }).toEqual({
+      ...{ code: 0, stderr: "" },
+      out: expect.stringContaining("master.one"),
     });
   });
 
