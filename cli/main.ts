@@ -25,9 +25,18 @@ export async function main(args: readonly string[]): Promise<void> {
     await runProgram(args, terminal);
   } catch (error) {
     const { exitCode, text } = reportFailure(error, options);
+    if (exitCode !== 0 && isEvaluated(args)) terminal.out("false\n");
     process.stderr.write(text);
     process.exitCode = exitCode;
     // Requests that are still under way end with the process.
     if (error instanceof InterruptedError) endBy(error.signal);
   }
+}
+
+/**
+ * Whether a shell evaluates what is printed: `eval "$(sluice env)"`. To evaluate nothing is a success, so what follows behind
+ * `&&` would go to the gateway that was named before. So a failure has a line, too, which fails.
+ */
+function isEvaluated(args: readonly string[]): boolean {
+  return args[0] === "env" && !args.includes("--json") && !process.stdout.isTTY;
 }

@@ -262,6 +262,28 @@ describe("sluice env", () => {
     const asJson = await sluice(["env", "--data", folder, "--json"]);
     expect([asJson.code, asJson.out]).toEqual([1, ""]);
   });
+
+  test.each([
+    "--contxt prod",
+    "prod",
+    "--data",
+    "--data here --context prod",
+  ])("that was typed wrong fails a shell that evaluates it: %s", async (typed) => {
+    const [node = "", file = ""] = SLUICE;
+    const line = `eval "$('${node}' '${file}' env ${typed})" && echo went on`;
+    const ended = await run(["sh", "-c", line], { env: one.variables });
+    expect(ended).toMatchObject({ code: 1, stderr: expect.stringContaining("error:") });
+    expect(ended.stdout.toString()).toBe("");
+    const asJson = await sluice(["env", "--json", ...typed.split(" ")]);
+    expect([asJson.code, asJson.out]).toEqual([2, ""]);
+  });
+
+  test("prints false for itself alone, and not with its help", async () => {
+    expect(await sluice(["ls", "env", "--contxt", "prod"])).toMatchObject({ code: 2, out: "" });
+    const help = await sluice(["env", "--help"]);
+    expect(help).toMatchObject({ code: 0, out: expect.stringContaining("Usage: sluice env") });
+    expect(help.out).not.toMatch(/^false$/m);
+  });
 });
 
 describe("sluice context", () => {
