@@ -27,27 +27,28 @@ type Hunk = StructuredPatch["hunks"][number];
  */
 export async function printTextDiff({ path, before, after }: ChangedFile): Promise<void> {
   const names = [before ? `a/${path}` : NONE, after ? `b/${path}` : NONE] as const;
-  const left = openUnnamed();
-  const right = openUnnamed();
+  const binary = `Binary files ${names[0]} and ${names[1]} differ`;
+  const files = [openUnnamed(), openUnnamed()] as const;
   try {
-    const sides = [await spool(before, left), await spool(after, right)] as const;
-    if (sides.some(isBinary)) return printLine(`Binary files ${names[0]} and ${names[1]} differ`);
+    const sides = [await spool(before, files[0]), await spool(after, files[1])] as const;
+    if (sides.some(isBinary)) return printLine(binary);
     const middle = differingPart(...sides);
-    const texts = [textOf(sides[0], middle.before), textOf(sides[1], middle.after)] as const;
-    if (texts.includes("too-large")) {
+    const left = textOf(sides[0], middle.before);
+    const right = textOf(sides[1], middle.after);
+    if (!left.ok || !right.ok) {
+      const reasons = [left, right].map((side) => (side.ok ? undefined : side.reason));
+      if (!reasons.includes("too-large")) return printLine(binary);
       const most = showSize(MAX_TEXT_BYTES);
       const at = `from line ${middle.line + 1} on`;
       return printLine(
         `Files ${names[0]} and ${names[1]} differ in more than ${most} ${at}: not compared by line`,
       );
     }
-    if (texts.includes("binary")) return printLine(`Binary files ${names[0]} and ${names[1]} differ`);
     printLine(`--- ${names[0]}`);
     printLine(`+++ ${names[1]}`);
-    for (const hunk of hunksOf(...texts)) printHunk(hunk, middle.line);
+    for (const hunk of hunksOf(left.text, right.text)) printHunk(hunk, middle.line);
   } finally {
-    closeSync(left);
-    closeSync(right);
+    for (const file of files) closeSync(file);
   }
 }
 
@@ -166,13 +167,18 @@ function read({ file }: Spooled, { start, end }: Range): Buffer {
   return bytes;
 }
 
-function textOf(side: Spooled, range: Range): string | "too-large" | "binary" {
-  if (range.end - range.start > MAX_TEXT_BYTES) return "too-large";
+/** A part of a side as text, or why it can't be compared by line. */
+type Text =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly reason: "too-large" | "binary" };
+
+function textOf(side: Spooled, range: Range): Text {
+  if (range.end - range.start > MAX_TEXT_BYTES) return { ok: false, reason: "too-large" };
   const bytes = read(side, range);
   try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+    return { ok: true, text: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes) };
   } catch {
-    return "binary";
+    return { ok: false, reason: "binary" };
   }
 }
 

@@ -126,6 +126,15 @@ describe("sluice commit diff --text", () => {
     ]);
   });
 
+  test.each(["binary", "too-large"])("takes a file that says '%s' for the text that it is", async (word) => {
+    await twice(`says-${word}`, { t: "text" }, { t: word });
+    const end = "\\ No newline at end of file";
+    expect(await lines(`says-${word}`, "--text")).toEqual([
+      ...["--- a/t", "+++ b/t", "@@ -1,1 +1,1 @@"],
+      ...["-text", end, `+${word}`, end],
+    ]);
+  });
+
   test("of an open commit shows what it would change", async () => {
     await twice("opened", { t: "1\n" }, {});
     const { stdout } = await ended(sluice(server, "commit", "start", "s3://opened", "--json"));
