@@ -1,7 +1,8 @@
-import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
-import { basename, join } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { removeScratch, scratchFolder } from "./scratch.ts";
+import { stillCopy } from "./still-copy.ts";
 
 // What a data folder holds, as it lies there. Only `letTimePass` asks that no gateway runs on it: what is read is a copy, since
 // an object that comes up fails if anybody else has its database open.
@@ -147,28 +148,10 @@ function tablesWith(database: DatabaseSync, column: string): string[] {
 function readDatabase(file: string, work: (database: DatabaseSync) => void): void {
   const folder = scratchFolder();
   try {
-    withDatabase(copied(file, folder), work);
+    withDatabase(stillCopy(file, folder), work);
   } finally {
     removeScratch(folder);
   }
-}
-
-/** Copies a database with what its log holds, both of the same moment; answers where the copy is. */
-function copied(file: string, folder: string): string {
-  const parts = [file, `${file}-wal`];
-  const copy = join(folder, basename(file));
-  for (;;) {
-    const before = parts.map(stampOf);
-    rmSync(`${copy}-wal`, { force: true });
-    for (const part of parts.filter(existsSync)) copyFileSync(part, join(folder, basename(part)));
-    if (parts.map(stampOf).every((stamp, at) => stamp === before[at])) return copy;
-  }
-}
-
-/** When a file was last written to, and its size; undefined if there is none. */
-function stampOf(file: string): string | undefined {
-  const found = statSync(file, { bigint: true, throwIfNoEntry: false });
-  return found && `${found.mtimeNs} ${found.size}`;
 }
 
 function withDatabase(file: string, work: (database: DatabaseSync) => void): void {
