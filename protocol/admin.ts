@@ -51,7 +51,7 @@ export type HostDisks = z.infer<typeof HostDisks>;
 
 /**
  * `GET /api/v1/admin/log`: the newest lines of the log of an embedded gateway and of the runners that were started with it, oldest
- * first, each a text of JSON; at most 512 KiB. 501 on Cloudflare.
+ * first, each a text of JSON; at most 512 KiB. Of a line of more than 64 KiB there is its beginning, in a field `cut`. 501 on Cloudflare.
  */
 export const KeptLines = z.object({ lines: z.array(z.string()) });
 export type KeptLines = z.infer<typeof KeptLines>;

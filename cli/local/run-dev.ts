@@ -82,7 +82,7 @@ export async function runDev(options: DevOptions): Promise<void> {
 function keptLog(dataDir: string, redactor: Redactor): KeptLog {
   redactor.addVariables(process.env);
   const kept = openKeptLog(dataDir);
-  return { write: (line) => kept.write(redactor.text(line)) };
+  return { write: (line) => kept.write(`${redactor.line(line.trimEnd())}\n`) };
 }
 
 interface LocalRunners {

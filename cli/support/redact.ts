@@ -4,9 +4,17 @@ export const REDACTED = "[redacted]";
 /** A shorter text is found in many places where it is no secret. */
 const LEAST_CHARACTERS = 6;
 
-/** Names of fields and variables whose values are secrets. Ids of keys and names of secrets are none. */
-const SECRET_NAME =
-  /secret_?access_?key|secret_?key|^secret$|password|passwd|passphrase|token|credential|authorization|signature|cookie|encryption_?key|private_?key|api_?key|grant/i;
+/** What names of fields and variables have whose values are secrets. Ids of keys and names of secrets are none. */
+const OF_SECRETS =
+  "secret[-_]?access[-_]?key|(?:secret|encryption|private|api|storage|account|shared|signing)[-_]?key|secret(?![\\w-])|password|passwd|passphrase|token|credential|connection[-_]?string";
+
+const SECRET_NAME = new RegExp(`${OF_SECRETS}|authorization|signature|cookie|grant`, "i");
+
+/** The parts of a connection string of Azure that are secrets. */
+const CONNECTION_SECRET = /\b(?:AccountKey|SharedAccessSignature)=([^;]+)/gi;
+
+/** A value that is found in many places where it is no secret: master, version, /pfs/out. */
+const PLAIN_WORD = /^[a-z_./-]{1,15}$/i;
 
 /** Whether a variable's or a field's value is a secret by its name. */
 export function isSecretName(name: string): boolean {
@@ -28,7 +36,19 @@ export class Redactor {
 
   /** What variables hold whose names say that it is secret. */
   addVariables(env: Readonly<Record<string, string | undefined>>): void {
-    for (const [name, value] of Object.entries(env)) if (isSecretName(name)) this.add(value);
+    for (const [name, value] of Object.entries(env)) if (isSecretName(name)) this.#addValue(value);
+  }
+
+  /** What the variables of a pipeline's command hold: whoever wrote them may have put secrets into any of them. */
+  addOfPipeline(env: Readonly<Record<string, string>>): void {
+    for (const [name, value] of Object.entries(env)) {
+      if (isSecretName(name) || !PLAIN_WORD.test(value)) this.#addValue(value);
+    }
+  }
+
+  #addValue(value = ""): void {
+    this.add(value);
+    for (const [, part] of value.matchAll(CONNECTION_SECRET)) this.add(part);
   }
 
   text(text: string): string {
@@ -37,8 +57,18 @@ export class Redactor {
     for (const secret of [...this.#known].sort((a, b) => b.length - a.length)) {
       told = told.replaceAll(secret, REDACTED);
     }
-    for (const [pattern, instead] of PATTERNS) told = told.replace(pattern, instead);
-    return told;
+    return withoutPatterns(told);
+  }
+
+  /** A line of a log, without its end. What is JSON is so afterwards, too. */
+  line(line: string): string {
+    let fields: unknown;
+    try {
+      fields = JSON.parse(line);
+    } catch {
+      return this.text(line);
+    }
+    return JSON.stringify(this.value(fields));
   }
 
   /** A copy of what JSON can hold, without the values of secret fields and of variables of commands. */
@@ -54,7 +84,8 @@ export class Redactor {
       return [name, Object.fromEntries(Object.keys(field).map((variable) => [variable, REDACTED]))];
     }
     if (isSecretName(name) && typeof field === "string") return [name, REDACTED];
-    return [this.text(name), this.value(field)];
+    // What is known may be a common word: a name of a field must stay, and no two may become one.
+    return [withoutPatterns(name), this.value(field)];
   }
 }
 
@@ -63,9 +94,9 @@ const KEEP_NAME = `$1${REDACTED}`;
 /** What secrets look like in lines of a log, in messages and in addresses. */
 const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END [A-Z ]*PRIVATE KEY-----|$)/g, REDACTED],
-  // Presigned addresses: of S3, its older form, Google's, Azure's.
+  // Presigned addresses: of S3, its older form, Google's, Azure's. They may stand in another address, or in JSON.
   [
-    /\b((?:X-(?:Amz|Goog)-(?:Signature|Credential|Security-Token)|AWSAccessKeyId|Signature|sig)(?:=|%3D))[^&\s"'\\]+/gi,
+    /(?<=^|\W|\\u00[0-9a-f]{2}|%(?:25)*[0-9a-f]{2})((?:X-(?:Amz|Goog)-(?:Signature|Credential|Security-Token)|AWSAccessKeyId|Signature|sig)(?:=|\\u003d|%(?:25)*3d))(?:[^&\s"'\\]|\\u00(?!26)[0-9a-f]{2})+/gi,
     KEEP_NAME,
   ],
   [/\bAWS4-[A-Z0-9-]+ [^"\n\\]*/g, REDACTED],
@@ -73,7 +104,49 @@ const PATTERNS: readonly (readonly [RegExp, string])[] = [
   [/\b((?:Bearer|Basic) )[A-Za-z0-9._~+/=-]{6,}/g, KEEP_NAME],
   [/(:\/\/)[^/\s:@"']+:[^/\s@"']+@/g, `$1${REDACTED}@`],
   [
-    /\b(\w*(?:secret_?access_?key|secret_?key|password|passwd|passphrase|token|credential|encryption_?key|private_?key|api_?key)\w*\\?["']?\s*[:=]\s*\\?["']?)[^\s"',}&\\]{4,}/gi,
+    new RegExp(
+      String.raw`((?:${OF_SECRETS})[\w-]{0,64}\\*["']?\s*[:=]\s*\\*["']?)(?!\[redacted\])[^\s"',}&\\]{4,}`,
+      "gi",
+    ),
     KEEP_NAME,
   ],
 ];
+
+/** The beginning of a quoted value of a secret field, in a text that may itself be quoted in JSON. */
+const QUOTED = new RegExp(String.raw`(?:${SECRET_NAME.source})[\w-]{0,64}\\*["']?\s*[:=]\s*(\\*["'])`, "gi");
+
+function withoutPatterns(text: string): string {
+  let told = withoutQuoted(text);
+  for (const [pattern, instead] of PATTERNS) told = told.replace(pattern, instead);
+  return told;
+}
+
+/** Without what stands between the quotes of secret fields, whatever it has. */
+function withoutQuoted(text: string): string {
+  const kept: string[] = [];
+  let from = 0;
+  QUOTED.lastIndex = 0;
+  for (let found = QUOTED.exec(text); found; found = QUOTED.exec(text)) {
+    const start = QUOTED.lastIndex;
+    const end = endOfQuoted(text, { start, quote: found[1] ?? '"' });
+    kept.push(text.slice(from, start), REDACTED);
+    from = end;
+    QUOTED.lastIndex = end;
+  }
+  return kept.join("") + text.slice(from);
+}
+
+/**
+ * Where a quoted value ends: at the quote that has as many backslashes as the one that began it, besides those that stand for
+ * backslashes of the value. The end of the text if it was cut.
+ */
+function endOfQuoted(text: string, { start, quote }: { start: number; quote: string }): number {
+  const depth = quote.length;
+  const mark = quote.slice(-1);
+  for (let at = text.indexOf(mark, start); at !== -1; at = text.indexOf(mark, at + 1)) {
+    let first = at;
+    while (first > start && text[first - 1] === "\\") first--;
+    if ((at - first) % (2 * depth) === depth - 1) return at - (depth - 1);
+  }
+  return text.length;
+}

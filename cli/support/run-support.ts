@@ -208,7 +208,7 @@ async function pipelines(client: Client, redactor: Redactor): Promise<unknown> {
         .call(PipelineLoops, { method: "GET", path: `${path}/loops`, patienceMs: PATIENCE_MS })
         .catch((error: unknown) => messageOf(error));
       const { env = {}, image = null } = spec.transform;
-      for (const value of Object.values(env)) redactor.add(value);
+      redactor.addOfPipeline(env);
       const variables = Object.keys(env);
       told.push({
         name,
@@ -351,7 +351,7 @@ function filesOf(
 
 function textOf(value: unknown, redactor: Redactor): string {
   if (Array.isArray(value) && value.every((line) => typeof line === "string")) {
-    const text = redactor.text(value.join("\n"));
+    const text = value.map((line) => redactor.line(line)).join("\n");
     return `${text.slice(-PART_BYTES)}\n`;
   }
   const text = JSON.stringify(redactor.value(value), null, 2);

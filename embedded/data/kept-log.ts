@@ -7,6 +7,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  truncateSync,
 } from "node:fs";
 import { join } from "node:path";
 
@@ -17,6 +18,10 @@ import { join } from "node:path";
 
 /** Most bytes of one of the two files. */
 const FILE_BYTES = 1024 * 1024;
+/** Most bytes of a line with its end. */
+const LINE_BYTES = 64 * 1024;
+/** So many bytes are kept of one that is longer: as a text in JSON they may be twice as many. */
+const KEPT_BYTES = 30 * 1024;
 /** Most bytes that are read of both. */
 const READ_BYTES = 512 * 1024;
 
@@ -29,20 +34,54 @@ export interface KeptLog {
   write(line: string): void;
 }
 
-/** Keeps lines in a data folder, from when that is there. Only its owner may read them. */
-export function openKeptLog(dataDir: string): KeptLog {
+/**
+ * Keeps lines in a data folder, from when that is there. Only its owner may read them. Of a line of more than 64 KiB its beginning is
+ * kept, as the field `cut` of JSON. `append` is the means to fail as a full disk does.
+ */
+export function openKeptLog(
+  dataDir: string,
+  { append = appendTo }: { readonly append?: (file: string, text: string) => void } = {},
+): KeptLog {
   const file = keptLogFile(dataDir);
+  let isTorn = false;
   return {
     write(line) {
+      // Bytes that stay if not all of the line can be written.
+      let before: number | undefined;
       try {
+        const text = `${isTorn ? "\n" : ""}${fitting(line)}`;
         const { size = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {};
-        if (size > 0 && size + line.length > FILE_BYTES) renameSync(file, olderFile(dataDir));
-        appendFileSync(file, line, { mode: 0o600 });
+        const isFull = size > 0 && size + Buffer.byteLength(text) > FILE_BYTES;
+        if (isFull) renameSync(file, olderFile(dataDir));
+        before = isFull ? 0 : size;
+        append(file, text);
+        isTorn = false;
       } catch {
         // The log is on stderr, too. What it tells of must not fail for it.
+        if (before !== undefined && !cutBack(file, before)) isTorn = true;
       }
     },
   };
+}
+
+function appendTo(file: string, text: string): void {
+  appendFileSync(file, text, { mode: 0o600 });
+}
+
+function fitting(line: string): string {
+  const bytes = Buffer.from(line);
+  if (bytes.length <= LINE_BYTES) return line;
+  return `${JSON.stringify({ cut: bytes.toString("utf8", 0, KEPT_BYTES) })}\n`;
+}
+
+/** Takes back what was written of a line of which not all could be. Whether that went well. */
+function cutBack(file: string, size: number): boolean {
+  try {
+    truncateSync(file, size);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The newest lines, oldest first; none if there is no log. A line that is cut at the beginning is left out. */

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -54,6 +54,26 @@ describe("what is taken out", () => {
       "-----BEGIN RSA PRIVATE KEY-----\nHUSHHUSH\n-----END RSA PRIVATE KEY----- after",
       "after",
     ],
+    ["a new key", '{"id":"k","secret":"HUSHHUSH","level":"read"}', '"level":"read"'],
+    ["a client secret", "CLIENT_SECRET=HUSHHUSH node x", "node x"],
+    ["a key of Azure", "AZURE_STORAGE_KEY=HUSHHUSH== az", " az"],
+    ["a connection string", "AZURE_STORAGE_CONNECTION_STRING=AccountName=n;AccountKey=HUSHHUSH== az", " az"],
+    ["a part of one", "AccountName=n;AccountKey=HUSHHUSH==;EndpointSuffix=e", "AccountName=n"],
+    ["a field with spaces", '{"password":"correct horse HUSHHUSH","at":1}', '"at":1'],
+    ["a field of a short word and more", '{"password":"abc HUSHHUSH","at":1}', '"at":1'],
+    ["a field with a quote in it", '{"password":"a\\"HUSHHUSH","at":1}', '"at":1'],
+    ["a field that ends with a backslash", '{"password":"HUSHHUSH\\\\","at":1}', '"at":1'],
+    [
+      "a field with a quote in a text in JSON",
+      String.raw`{"msg":"{\"password\":\"a b\\\"HUSHHUSH\",\"n\":2}","at":1}`,
+      String.raw`\"n\":2}","at":1}`,
+    ],
+    ["a field that is cut off", '{"password":"a b HUSHHUSH', '"password"'],
+    ["an address in JSON", '"/b?sv=1\\u0026sig=HUSHHUSH\\u002bHUSHHUSH\\u0026se=2"', "se=2"],
+    ["an address in an address", "/x?to=%2Fb%3Fa%3D1%26sig%3DHUSHHUSH&y=2", "y=2"],
+    ["one that is written so twice", "/x?to=%252Fb%2526sig%253DHUSHHUSH&y=2", "y=2"],
+    ["its token", "/x?to=%2Fb%26X-Amz-Security-Token%3DHUSHHUSH&y=2", "y=2"],
+    ["a field of a presigned address", '{"X-Amz-Signature":"HUSHHUSH","at":1}', '"at":1'],
   ])("of %s", (_, text, stays) => {
     const told = new Redactor().text(text);
     expect(told).not.toContain("HUSHHUSH");
@@ -83,6 +103,43 @@ describe("what is taken out", () => {
   });
 });
 
+describe("what stays", () => {
+  test("is what a line of a log has besides, which is JSON as before", () => {
+    const redactor = new Redactor();
+    redactor.add("level-of-secrecy");
+    const line = { level: 30, "level-of-secrecy": 1, msg: "PASSWORD=", other: 'say "level-of-secrecy"' };
+    expect(JSON.parse(redactor.line(JSON.stringify(line)))).toEqual({ ...line, other: 'say "[redacted]"' });
+    expect(redactor.line("no JSON, password=HUSHHUSH")).toBe("no JSON, password=[redacted]");
+    const key = { level: 30, msg: "-----BEGIN PRIVATE KEY-----\nHUSHHUSH", at: 1 };
+    expect(JSON.parse(redactor.line(JSON.stringify(key)))).toEqual({ ...key, msg: "[redacted]" });
+  });
+
+  test("is a name of a field, and a plain word that is no secret by its variable's name", () => {
+    const redactor = new Redactor();
+    redactor.addOfPipeline({ BRANCH: "master", LEVEL: "version", PASSWORD: "sesame", DB_URL: "hush-4711" });
+    redactor.add("createdAt");
+    expect(redactor.value({ version: 1, createdAt: 2, output: "master.texts" })).toEqual({
+      version: 1,
+      createdAt: 2,
+      output: "master.texts",
+    });
+    expect(redactor.text("sesame and hush-4711")).toBe("[redacted] and [redacted]");
+  });
+
+  test("is what holds a key, and the key itself goes wherever it stands", () => {
+    const redactor = new Redactor();
+    redactor.addVariables({ AZURE_STORAGE_CONNECTION_STRING: "AccountName=some;AccountKey=HUSH/HUSH==;X=y" });
+    redactor.addVariables({
+      AZURE_STORAGE_KEY: "HUSHKEY1",
+      CLIENT_SECRET: "HUSHKEY2",
+      ORDER_KEYS: "a-list-of",
+    });
+    expect(redactor.text("some HUSH/HUSH== HUSHKEY1 HUSHKEY2 a-list-of")).toBe(
+      "some [redacted] [redacted] [redacted] a-list-of",
+    );
+  });
+});
+
 describe("the kept log", () => {
   test("has the newest lines, never more than two files of 1 MiB, and nobody else reads it", () => {
     const data = scratchFolder();
@@ -99,6 +156,40 @@ describe("the kept log", () => {
     expect(lines).toEqual(Array.from({ length: lines.length }, (_, at) => line(400 - lines.length + at)));
     expect(lines.join("\n").length).toBeGreaterThan(400_000);
     expect(lines.join("\n").length).toBeLessThanOrEqual(512 * 1024);
+  });
+
+  test("has a line that is too long in short, as JSON, and counts bytes", () => {
+    const data = scratchFolder();
+    const log = openKeptLog(data);
+    log.write(`${JSON.stringify({ level: 50, time: 7, msg: `start ${"ä".repeat(2 * 1024 * 1024)}` })}\n`);
+    for (let number = 0; number < 40; number++) log.write(`"${"ä".repeat(20_000)}"\n`);
+    for (const file of [join(data, "gateway.log"), join(data, "gateway.log.1")])
+      expect(statSync(file).size).toBeLessThanOrEqual(1024 * 1024);
+    const [first = ""] = readFileSync(join(data, "gateway.log.1"), "utf8").split("\n");
+    expect(Buffer.byteLength(first)).toBeLessThanOrEqual(64 * 1024);
+    expect(JSON.parse(first)).toEqual({
+      cut: expect.stringContaining('{"level":50,"time":7,"msg":"start ä'),
+    });
+  });
+
+  test("begins a line anew behind one of which a full disk took only a part", () => {
+    const data = scratchFolder();
+    let room = Number.POSITIVE_INFINITY;
+    const log = openKeptLog(data, {
+      append(file, text) {
+        appendFileSync(file, text.slice(0, room));
+        if (text.length > room) throw new Error("ENOSPC: no space left on device");
+      },
+    });
+    log.write('{"msg":"one"}\n');
+    room = 5;
+    log.write('{"msg":"two"}\n');
+    room = 0;
+    log.write('{"msg":"three"}\n');
+    room = Number.POSITIVE_INFINITY;
+    log.write('{"msg":"four"}\n');
+    log.write('{"msg":"five"}\n');
+    expect(readKeptLog(data)).toEqual(['{"msg":"one"}', '{"msg":"four"}', '{"msg":"five"}']);
   });
 
   test("keeps nothing from going on if there is no folder for it", () => {
@@ -182,6 +273,8 @@ describe("sluice support", () => {
       log.write(
         `{"level":30,"msg":"authorization: AWS4-HMAC-SHA256 Signature=${HUSH.printed}, ${HUSH.env}"}\n`,
       );
+      // Nobody knows this secret any more: it goes by the name of its field.
+      log.write(`${JSON.stringify({ level: 30, msg: `answered ${JSON.stringify(made)}` })}\n`);
       // What the gateway itself writes lacks the secrets that only it knows.
       for (const agent of [HUSH.old, ENCRYPTION_KEY, server.secretAccessKey]) {
         await (await fetch(`${server.endpoint}/master.texts/a`, { headers: { "user-agent": agent } })).text();
@@ -224,6 +317,7 @@ describe("sluice support", () => {
       expect(json("settings.json").variables).toMatchObject({ AWS_SECRET_ACCESS_KEY: "[redacted]" });
       expect(json("ready.json")).toMatchObject({ ready: true });
       expect(parts.get("log.txt")).toContain("/master.texts/a?X-Amz-Signature=[redacted]&x=1");
+      expect(parts.get("log.txt")).toContain(made.id);
       for (const name of parts.keys())
         expect(parts.get("README.txt")).toContain(name === "README.txt" ? "" : name);
 
