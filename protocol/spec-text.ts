@@ -1,4 +1,4 @@
-import { LineCounter, parseDocument } from "yaml";
+import { type Document, LineCounter, parseDocument, visit } from "yaml";
 import { utf8Length } from "./paths.ts";
 
 /*
@@ -9,13 +9,21 @@ import { utf8Length } from "./paths.ts";
 /** The text of a specification that is kept beside it has no more bytes, in UTF-8. */
 const MAX_SPEC_TEXT_BYTES = 1_000_000;
 /**
- * Nor more characters that may begin a value of YAML. The gateway reads a text in one go, and the time that it takes grows with
- * these, not with the bytes.
+ * Nor more characters that may begin a value of YAML, or a fault. The gateway reads a text in one go, and the time that it takes
+ * grows with these, not with the bytes.
  */
-const MAX_SPEC_TEXT_MARKS = 100_000;
+const MAX_SPEC_TEXT_MARKS = 30_000;
 
-/** Aliases that one text may follow: a few lines of them could stand for more than any memory holds. */
+/**
+ * Aliases that one text may follow: a few lines of them could stand for more than any memory holds. For each that it follows the
+ * library walks the document once.
+ */
 const MAX_ALIASES = 100;
+/**
+ * Characters that a value in YAML comes to in JSON, about: what one anchor names counts at each reference to it. More than two
+ * specifications of the largest size.
+ */
+const MAX_CHARACTERS = 2_000_000;
 /** Pairs of names that are compared at most, since each of an object is compared with all before it. */
 const MAX_COMPARED = 1_000_000;
 
@@ -29,7 +37,10 @@ export type YamlRead =
 /** The value of a text in YAML 1.2. Never throws. */
 export function readYaml(content: string): YamlRead {
   const lineCounter = new LineCounter();
+  const { stackTraceLimit } = Error;
   try {
+    // The library goes on after a fault and makes an error of each. The stack of one weighs 1 KB, and nobody reads it.
+    Error.stackTraceLimit = 0;
     const document = parseDocument(content, { lineCounter, prettyErrors: false, uniqueKeys: comparer() });
     const [fault] = document.errors;
     if (fault) {
@@ -38,10 +49,14 @@ export function readYaml(content: string): YamlRead {
       return notYaml(`line ${line}, column ${col}: ${fault.message}`);
     }
     if (document.contents === null) return notYaml("it is empty");
+    if (hasManyAliases(document)) return notYaml(`it has more than ${MAX_ALIASES} aliases (*)`);
     const value: unknown = document.toJS({ maxAliasCount: MAX_ALIASES });
-    return isJson(value) ? { ok: true, value } : notYaml("an alias (*) stands inside of what it names");
+    const problem = jsonProblem(value);
+    return problem === undefined ? { ok: true, value } : notYaml(problem);
   } catch (error) {
     return notYaml(error instanceof Error ? error.message : String(error));
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
   }
 }
 
@@ -59,9 +74,9 @@ export function specTextFault(content: string): string | undefined {
   const bytes = utf8Length(content);
   if (bytes > MAX_SPEC_TEXT_BYTES) return `has ${bytes} bytes, and may have ${MAX_SPEC_TEXT_BYTES}`;
   let marks = 0;
-  for (const _ of content.matchAll(/[\n,[\]{}?:]|- /g)) {
+  for (const _ of content.matchAll(/[\n,[\]{}?:&*!"']|- /g)) {
     if (++marks > MAX_SPEC_TEXT_MARKS)
-      return `has more than ${MAX_SPEC_TEXT_MARKS} lines, commas, colons and brackets`;
+      return `has more than ${MAX_SPEC_TEXT_MARKS} lines, commas, colons, brackets, quotes and &, * and !`;
   }
   return undefined;
 }
@@ -85,12 +100,37 @@ function notYaml(why: string): YamlRead {
   return { ok: false, fault: "not-yaml", why };
 }
 
-/** A value that holds itself is no JSON. */
-function isJson(value: unknown): boolean {
+function hasManyAliases(document: Document): boolean {
+  let aliases = 0;
+  visit(document, { Alias: () => (++aliases > MAX_ALIASES ? visit.BREAK : undefined) });
+  return aliases > MAX_ALIASES;
+}
+
+/**
+ * Why a value is none that JSON may hold; undefined if it is. Characters are counted before any text is made of them: a value
+ * that aliases stand for is small, and its JSON may be a hundred times the text.
+ */
+function jsonProblem(value: unknown): string | undefined {
+  let characters = 0;
+  let isLong = false;
   try {
-    JSON.stringify(value);
-    return true;
+    JSON.stringify(value, (name, part: unknown) => {
+      characters += name.length + charactersOf(part);
+      isLong = characters > MAX_CHARACTERS;
+      if (isLong) throw new Error("it is too long");
+      return part;
+    });
+    return undefined;
   } catch {
-    return false;
+    return isLong
+      ? `with what its aliases (*) stand for it has more than ${MAX_CHARACTERS} characters`
+      : "an alias (*) stands inside of what it names";
   }
+}
+
+/** Of a value by itself, in JSON: what it holds counts when it is reached. */
+function charactersOf(part: unknown): number {
+  if (typeof part === "string") return part.length;
+  // Of `!!binary`. JSON has a field for each byte, such as `"1000":255,`.
+  return ArrayBuffer.isView(part) ? part.byteLength * 8 : 4;
 }

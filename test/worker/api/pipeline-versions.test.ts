@@ -224,10 +224,10 @@ describe("the text of a specification", () => {
     { that: "is longer than is kept", text: `${TEXT}#${" ".repeat(1_000_000)}`, says: "may have 1000000" },
     {
       that: "has too many lines",
-      text: `${TEXT}${"#\n".repeat(100_001)}`,
-      says: "has more than 100000 lines",
+      text: `${TEXT}${"#\n".repeat(30_001)}`,
+      says: "has more than 30000 lines",
     },
-    { that: "nests without end", text: "[".repeat(90_000), says: "is neither JSON nor YAML" },
+    { that: "nests without end", text: "[".repeat(29_000), says: "is neither JSON nor YAML" },
     {
       that: "has more names in one object than can be compared",
       text: Array.from({ length: 3000 }, (_, index) => `k${index}: 1`).join("\n"),
@@ -236,8 +236,26 @@ describe("the text of a specification", () => {
     {
       that: "stands for much more by its aliases",
       text: `a: &a [1]\nb: [${"*a,".repeat(200)}]`,
-      says: "alias",
+      says: "more than 100 aliases",
     },
+    {
+      that: "refers to each of many anchors",
+      text: Array.from(
+        { length: 101 },
+        (_, index) => `a${index}: &a${index} 1\nb${index}: *a${index}\n`,
+      ).join(""),
+      says: "more than 100 aliases",
+    },
+    {
+      that: "stands for many more bytes by its aliases",
+      text: `a: &x "${"x".repeat(980_000)}"\nb: [${"*x,".repeat(99)}]`,
+      says: "more than 2000000 characters",
+    },
+    ...["! ", "&a ", "*a ", '"" ', "'' "].map((mark) => ({
+      that: `repeats ${mark}without end`,
+      text: `a: ${mark.repeat(300_000)}`,
+      says: "has more than 30000 lines",
+    })),
   ];
 
   test.each(REFUSED)("that $that is refused, and nothing is made", async ({ text, says }) => {
