@@ -12,7 +12,7 @@ const MAX_SPEC_TEXT_BYTES = 1_000_000;
  * Nor more characters that may begin a value of YAML, or a fault. The gateway reads a text in one go, and the time that it takes
  * grows with these, not with the bytes.
  */
-const MAX_SPEC_TEXT_MARKS = 30_000;
+const MAX_SPEC_TEXT_MARKS = 20_000;
 
 /**
  * Aliases that one text may follow: a few lines of them could stand for more than any memory holds. For each that it follows the
@@ -27,6 +27,9 @@ const MAX_CHARACTERS = 2_000_000;
 /** Pairs of names that are compared at most, since each of an object is compared with all before it. */
 const MAX_COMPARED = 1_000_000;
 
+/** Frames of a stack that an error remembers; of V8, so that no type knows it. */
+const STACK_LIMIT = "stackTraceLimit";
+
 /** What a text in YAML 1.2 holds, or its first fault. */
 export type YamlRead =
   | { readonly ok: true; readonly value: unknown }
@@ -37,10 +40,10 @@ export type YamlRead =
 /** The value of a text in YAML 1.2. Never throws. */
 export function readYaml(content: string): YamlRead {
   const lineCounter = new LineCounter();
-  const { stackTraceLimit } = Error;
+  const stackTraceLimit: unknown = Reflect.get(Error, STACK_LIMIT);
   try {
     // The library goes on after a fault and makes an error of each. The stack of one weighs 1 KB, and nobody reads it.
-    Error.stackTraceLimit = 0;
+    Reflect.set(Error, STACK_LIMIT, 0);
     const document = parseDocument(content, { lineCounter, prettyErrors: false, uniqueKeys: comparer() });
     const [fault] = document.errors;
     if (fault) {
@@ -56,7 +59,7 @@ export function readYaml(content: string): YamlRead {
   } catch (error) {
     return notYaml(error instanceof Error ? error.message : String(error));
   } finally {
-    Error.stackTraceLimit = stackTraceLimit;
+    Reflect.set(Error, STACK_LIMIT, stackTraceLimit);
   }
 }
 
