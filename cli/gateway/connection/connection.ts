@@ -114,16 +114,32 @@ function withPassedOver(
   others: readonly Source[],
   unusable: readonly string[],
 ): FoundConnection {
-  const differing = others.flatMap(({ name, read, address }) => {
+  const [elsewhere, otherKeys] = [new Map<string, string[]>(), [] as string[]];
+  for (const { name, read, address } of others) {
     const other = orNone(() => read() ?? keyless(address?.()));
-    if (!other) return [];
-    if (other.endpoint !== connection.endpoint) return [`${name} names ${other.endpoint}`];
-    const hasOtherKey = other.accessKeyId !== undefined && other.accessKeyId !== connection.accessKeyId;
-    return hasOtherKey ? [`${name} has another key for it`] : [];
-  });
+    if (!other?.endpoint) continue;
+    if (other.endpoint !== connection.endpoint) {
+      elsewhere.set(other.endpoint, [...(elsewhere.get(other.endpoint) ?? []), name]);
+    } else if (other.accessKeyId !== undefined && other.accessKeyId !== connection.accessKeyId) {
+      otherKeys.push(name);
+    }
+  }
+  // What `sluice env` prints is in two of them: one line for each gateway is enough.
+  const differing = [
+    ...[...elsewhere].map(([endpoint, names]) => `${all(names)} ${verb(names, "names")} ${endpoint}`),
+    ...(otherKeys.length > 0 ? [`${all(otherKeys)} ${verb(otherKeys, "has")} another key for it`] : []),
+  ];
   const lines = [...unusable, ...differing];
   const chosen = `using ${connection.endpoint}, from ${connection.endpointSource}`;
   return { ...connection, passedOver: lines.map((line) => `${chosen}; ${line}, which is passed over`) };
+}
+
+function all(names: readonly string[]): string {
+  return new Intl.ListFormat("en").format(names);
+}
+
+function verb({ length }: readonly string[], singular: "names" | "has"): string {
+  return length === 1 ? singular : { names: "name", has: "have" }[singular];
 }
 
 function keyless(endpoint: string | undefined): Partial<Connection> | undefined {

@@ -79,6 +79,14 @@ describe("the gateway that a command talks to", () => {
     );
   });
 
+  test("is said in one line, if all else names another one: `sluice env` exports it twice", async () => {
+    const exported = JSON.parse((await sluice(["env", "--json"], { cwd: one.cwd })).out);
+    const { stderr } = await sluice(["ls", "--data", two.data], { cwd: one.cwd, env: exported });
+    expect(stderr).toBe(
+      `using ${two.variables.SLUICE_ENDPOINT}, from the gateway of ${two.data}; SLUICE_ENDPOINT, the gateway of .sluice, and AWS_ENDPOINT_URL name ${one.variables.SLUICE_ENDPOINT}, which is passed over\n`,
+    );
+  });
+
   test("is the one whose line was evaluated last: `env --data` prints that gateway's own", async () => {
     const env = { ...REAL_AWS, ...one.variables };
     const printed = JSON.parse((await sluice(["env", "--data", two.data, "--json"], { env })).out);
