@@ -8,6 +8,7 @@ import {
   type ListBlobs,
   UnwrittenBlobError,
 } from "./blobs/port.ts";
+import { inTime } from "./in-time.ts";
 
 const MIB = 1024 ** 2;
 /** Kept free, so that SQLite can still write down deletions; bytes. Of a small disk it is an eighth. */
@@ -24,12 +25,17 @@ type Space = HostDisks["spaces"][number];
 
 /**
  * What is free on the disks of an embedded gateway. New files are refused while less than a reserve is: without it, the
- * database could not take the deletions that give room.
+ * database could not take the deletions that give room. What is taken between two looks at the disks is subtracted from
+ * what the last one found: else a crowd would write the reserve full before the next.
  */
 export class DiskRoom {
   readonly #askHost: () => Promise<unknown>;
   readonly #now: () => number;
-  #known: readonly Space[] = [];
+  /** Undefined until the host was asked once. */
+  #known: readonly Space[] | undefined;
+  /** Bytes of all that was ever admitted, and how many of them were when the look began that is known. */
+  #admittedBytes = 0;
+  #foundBytes = 0;
   #askedAt = Number.NEGATIVE_INFINITY;
   #failedAt = Number.NEGATIVE_INFINITY;
 
@@ -38,15 +44,15 @@ export class DiskRoom {
     this.#now = now;
   }
 
-  /** Whether there is room for new files. The host is asked at most every two seconds; one that can't tell has room. */
-  async hasRoom(): Promise<boolean> {
+  /**
+   * Rejects with a DiskFullError if there is no room for new files. `bytes`: how many are about to be written. Once the host
+   * has told, it is asked at most every two seconds; one that can't tell has room.
+   */
+  async admit(bytes = 0): Promise<void> {
     await this.#look();
-    return this.#short() === undefined;
-  }
-
-  /** Rejects with a DiskFullError if there is no room for new files. */
-  async admit(): Promise<void> {
-    if (!(await this.hasRoom())) throw new DiskFullError();
+    // No other request comes in between the two.
+    if (this.#short()) throw new DiskFullError();
+    this.#admittedBytes += bytes;
   }
 
   /** The disk did not take a file. */
@@ -54,13 +60,17 @@ export class DiskRoom {
     this.#failedAt = this.#now();
   }
 
+  /** What was admitted is not there, or not any more: only the host knows what is free then. */
+  lookAnew(): void {
+    this.#askedAt = Number.NEGATIVE_INFINITY;
+  }
+
   /** What `/readyz` says of it; undefined if there is room. */
   async shortage(): Promise<ReadyCause | undefined> {
     await this.#look();
     const short = this.#short();
     if (short) {
-      const { freeBytes } = short;
-      const room = `${mib(freeBytes)} are free, and ${mib(reserveOf(short))} are kept for deletions`;
+      const room = `${mib(this.#leftOf(short))} are free, and ${mib(reserveOf(short))} are kept for deletions`;
       return {
         check: "disk",
         cause: `The disk of the gateway's data is full (${room}): files are read and deleted, and no new ones are taken.`,
@@ -73,42 +83,60 @@ export class DiskRoom {
   }
 
   #short(): Space | undefined {
-    return this.#known.find((space) => space.freeBytes < reserveOf(space));
+    return this.#known?.find((space) => this.#leftOf(space) < reserveOf(space));
   }
 
-  // Others go on with what is known meanwhile: the request that asks may be cut, and what it waits for with it.
+  /** All that was admitted may go to any of the disks. */
+  #leftOf({ freeBytes }: Space): number {
+    return Math.max(0, freeBytes - (this.#admittedBytes - this.#foundBytes));
+  }
+
+  // Others go on with what is known meanwhile: the request that asks may be cut, and what it waits for with it. While nothing
+  // is known, each asks for itself.
   async #look(): Promise<void> {
     const now = this.#now();
-    if (now >= this.#askedAt && now - this.#askedAt < KEPT_MS) return;
+    if (this.#known && now >= this.#askedAt && now - this.#askedAt < KEPT_MS) return;
     this.#askedAt = now;
+    const admittedBytes = this.#admittedBytes;
+    const spaces = await this.#spaces();
+    // A look that began later knows more.
+    if (admittedBytes < this.#foundBytes) return;
+    this.#known = spaces;
+    this.#foundBytes = admittedBytes;
+  }
+
+  async #spaces(): Promise<readonly Space[]> {
     try {
-      this.#known = HostDisks.parse(await this.#askHost()).spaces;
+      return HostDisks.parse(await inTime(this.#askHost())).spaces;
     } catch (error) {
       console.warn("the host can't tell how full its disk is", error);
-      this.#known = [];
+      return [];
     }
   }
 }
 
 /** The same store, which takes new blobs only while there is room. */
 export class RoomyStore implements BlobStore {
+  readonly manifestBound?: number;
   readonly #store: BlobStore;
   readonly #room: DiskRoom;
 
   constructor(store: BlobStore, room: DiskRoom) {
     this.#store = store;
     this.#room = room;
+    if (store.manifestBound !== undefined) this.manifestBound = store.manifestBound;
   }
 
-  admit(): Promise<void> {
-    return this.#room.admit();
+  admit(bytes?: number): Promise<void> {
+    return this.#room.admit(bytes);
   }
 
   async put(name: string, bytes: Uint8Array): Promise<void> {
-    await this.#room.admit();
+    await this.#room.admit(bytes.length);
     try {
       await this.#store.put(name, bytes);
     } catch (error) {
+      this.#room.lookAnew();
       if (error instanceof UnwrittenBlobError && error.isDiskFull) this.#room.noteFull();
       throw error;
     }
@@ -118,8 +146,12 @@ export class RoomyStore implements BlobStore {
     return this.#store.get(name, range);
   }
 
-  delete(names: readonly string[]): Promise<void> {
-    return this.#store.delete(names);
+  async delete(names: readonly string[]): Promise<void> {
+    try {
+      await this.#store.delete(names);
+    } finally {
+      this.#room.lookAnew();
+    }
   }
 
   list(request: ListBlobs): Promise<BlobPage> {

@@ -9,14 +9,13 @@ import type { Catalogue } from "./catalogue/catalogue.ts";
 import { CATALOGUE_WORDS } from "./core/catalogue-fault.ts";
 import type { DiskRoom } from "./disk-room.ts";
 import type { Config } from "./env.ts";
+import { inTime } from "./in-time.ts";
 
 /** The newest file of `migrations/`: what D1 must have been through. */
 export const NEWEST_MIGRATION = "0017_key_expiry.sql";
 
 /** Anybody may ask, so the stores are asked at most so often; milliseconds. */
 const KEPT_MS = 2000;
-/** A store that does not answer for so long can't serve; milliseconds. */
-const PATIENCE_MS = 5000;
 /** A blob that is never there: whether the store says so is what is asked. */
 const NO_BLOB = "ready/none";
 
@@ -181,14 +180,4 @@ async function diskCauses({ room }: ReadyStores): Promise<ReadyCause[]> {
 
 function cause(check: ReadyCheck, { cause, fix }: Omit<ReadyCause, "check">): ReadyCause {
   return { check, cause, fix };
-}
-
-/** Rejects if it takes too long. What was asked goes on, and nobody hears of it. */
-async function inTime<T>(asked: Promise<T>): Promise<T> {
-  asked.catch(() => {});
-  const late = scheduler.wait(PATIENCE_MS).then(() => {
-    throw new Error(`it did not answer within ${PATIENCE_MS / 1000} s`);
-  });
-  late.catch(() => {});
-  return await Promise.race([asked, late]);
 }

@@ -21,8 +21,8 @@ export class BroughtBlobs implements BlobStore {
     if (store.manifestBound !== undefined) this.manifestBound = store.manifestBound;
   }
 
-  async admit(): Promise<void> {
-    await this.#store.admit?.();
+  async admit(bytes?: number): Promise<void> {
+    await this.#store.admit?.(bytes);
   }
 
   async put(name: string, bytes: Uint8Array): Promise<void> {

@@ -5,8 +5,11 @@
 export interface BlobStore {
   /** Bytes of JSON from which a list of chunks goes to a blob instead of a row. Absent: the usual bound. */
   readonly manifestBound?: number;
-  /** Rejects with a DiskFullError if no new content is to be taken. Absent: any is. */
-  admit?(): Promise<void>;
+  /**
+   * Rejects with a DiskFullError if no new content is to be taken. `bytes`: how many will go elsewhere than into `put`, which
+   * asks by itself. Absent: any is taken.
+   */
+  admit?(bytes?: number): Promise<void>;
   /** Writes a blob whole; replaces one of that name. Visible only when complete. */
   put(name: string, bytes: Uint8Array): Promise<void>;
   /**

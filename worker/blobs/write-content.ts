@@ -107,7 +107,8 @@ class ContentWrite {
 
   async run(): Promise<WriteResult> {
     try {
-      await this.#options.store.admit?.();
+      // What is larger than a row is admitted by the store, blob by blob.
+      await this.#options.store.admit?.(INLINE_LIMIT_BYTES);
       const head = await this.#readHead();
       return this.#fitsRow(head) ? this.#keepInRow(head) : await this.#writeChunks(head);
     } finally {
