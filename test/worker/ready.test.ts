@@ -8,7 +8,7 @@ import type { Env } from "../../worker/env.ts";
 import gateway from "../../worker/index.ts";
 import { findCauses, NEWEST_MIGRATION } from "../../worker/ready.ts";
 import { FAULTS } from "../support/faults.ts";
-import { good } from "./api/support.ts";
+import { contentOf, good } from "./api/support.ts";
 
 const ROOT = {
   accessKeyId: env.SLUICE_ACCESS_KEY_ID,
@@ -145,6 +145,59 @@ describe("a full disk", () => {
     expect(await (await s3("GET")).text()).toBe("old");
     expect((await s3("DELETE")).status).toBe(204);
     expect((await s3("GET")).status).toBe(404);
+  });
+
+  test("takes no contents by uploads, no pages of imports and no copies, and still names what came before, deletes and erases", async () => {
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const signer = new AwsClient({ ...ROOT, service: "s3", region: "auto", retries: 0 });
+    const ask = async (target: string, body: object, host: object = {}) => {
+      const [method = "", path = ""] = target.split(" ");
+      const url = `http://gateway${path}`;
+      const copy = path.startsWith("/master.") && { headers: { "x-amz-copy-source": "/master.brimful/old" } };
+      const sent = copy || (method !== "DELETE" && { body: JSON.stringify(body) });
+      const request = await signer.sign(url, { method, ...sent });
+      const whole = { ...WHOLE, ...host } as unknown as Env;
+      const answer = await gateway.fetch(request as Parameters<typeof gateway.fetch>[0], whole);
+      return { status: answer.status, text: await answer.text() };
+    };
+    const refused = async (target: string, body: object = {}) => {
+      const { status, text } = await ask(target, body, FULL);
+      expect(`${target}: ${status} ${text}`).toMatch(/: 503 .*StorageFull/s);
+    };
+    const taken = async (target: string, body: object = {}) => {
+      const { status, text } = await ask(target, body, FULL);
+      expect(`${target}: ${status} ${text}`).toMatch(/: 20\d /);
+    };
+    const branch = "/api/v1/repos/brimful/branches/master";
+    const commits = `${branch}/commits`;
+    await good("POST /repos/brimful/branches", { body: { name: "master" } });
+    const { upload } = await good("POST /uploads", { body: { repo: "brimful", branch: "master" } });
+    const [old, fresh] = [await contentOf("old"), await contentOf("fresh")];
+    await good(`POST /uploads/${upload}/contents`, { body: { contents: [{ ...old.id, bytes: old.bytes }] } });
+
+    const uploads = `/api/v1/uploads/${upload}`;
+    await refused(`POST ${uploads}/contents`, { contents: [{ ...fresh.id, bytes: fresh.bytes }] });
+    await refused(`POST ${uploads}/reserve`, { contents: [old.id] });
+    const lacking = { upload, operations: [{ put: "fresh", ...fresh.id }] };
+    expect((await ask(`POST ${commits}`, lacking, FULL)).text).toContain("NoSuchContent");
+    await taken(`POST ${commits}`, { upload, operations: [{ put: "old", ...old.id }] });
+    await refused("PUT /master.brimful/copy");
+
+    const imports = "/repos/brimful/branches/back/imports";
+    const settings = { public: false, cors: null, writer: null };
+    const beginning = { archive: "0".repeat(64), branch: { createdAt: 1, head: 1, settings } };
+    await refused(`POST /api/v1${imports}`, beginning);
+    const { import: begun } = await good(`POST ${imports}`, { body: beginning });
+    const pages = `/api/v1${imports}/${begun}`;
+    await refused(`POST ${pages}/commits`, { after: 0, commits: [] });
+    await refused(`POST ${pages}/tags`, { after: "", tags: [] });
+    await refused(`POST ${pages}/files`, { after: { path: "", born: 0 }, files: [], contents: [] });
+    await taken(`DELETE ${pages}`);
+
+    const { upload: second } = await good("POST /uploads", { body: { repo: "brimful", branch: "master" } });
+    await taken(`POST ${commits}`, { upload: second, operations: [{ delete: "old" }] });
+    await taken(`POST ${branch}/erasures`, { path: "old", allVersions: true });
+    await taken(`PUT ${branch}/keep`, { keep: { commits: 1 } });
   });
 
   test("asks the host once for many files", async () => {

@@ -50,9 +50,10 @@ export async function openUpload(asked: ApiRequest): Promise<Response> {
   });
 }
 
-/** `POST /uploads/{id}/reserve` */
+/** `POST /uploads/{id}/reserve`. It precedes new files, those of bytes that the branch has already too. */
 export async function reserveContents(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
+  await asked.context.blobs.admit?.();
   const { branch, upload } = uploadOf(asked);
   const { contents } = await readJson(asked, ReserveContents);
   const reserved = await branch.reserve({ upload, contents });
@@ -65,6 +66,7 @@ export async function addInlineContents(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch, upload } = uploadOf(asked);
   const { contents } = await readJson(asked, AddInlineContents);
+  await asked.context.blobs.admit?.(contents.reduce((sum, { size }) => sum + size, 0));
   const added = await branch.addContents({
     upload,
     contents: contents.map((content, index) => inlineContent(content, `contents[${index}]`)),

@@ -32,6 +32,7 @@ export async function beginImport(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch } = branchInPath(asked);
   const wish = await readPage(asked, BeginImport);
+  await asked.context.blobs.admit?.();
   const begun = await branch.beginImport({ ...wish, branch: { ...wish.branch, settings: settingsOf(wish) } });
   if (!begun.ok) throw importError(begun, asked);
   const { ok: _, ...answer } = begun;
@@ -54,6 +55,7 @@ export async function importCommits(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch } = branchInPath(asked);
   const { after, commits } = await readPage(asked, ImportCommits);
+  await asked.context.blobs.admit?.();
   return progressOf(await branch.importCommits({ import: importIn(asked), after, commits }), asked);
 }
 
@@ -62,6 +64,7 @@ export async function importTags(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch } = branchInPath(asked);
   const { after, tags } = await readPage(asked, ImportTags);
+  await asked.context.blobs.admit?.();
   return progressOf(await branch.importTags({ import: importIn(asked), after, tags }), asked);
 }
 
@@ -70,6 +73,7 @@ export async function importFiles(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch } = branchInPath(asked);
   const { after, files, contents } = await readPage(asked, ImportFiles);
+  await asked.context.blobs.admit?.(contents.reduce((sum, { size }) => sum + size, 0));
   const imported = await branch.importFiles({
     import: importIn(asked),
     after,

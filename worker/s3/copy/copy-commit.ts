@@ -17,6 +17,7 @@ export interface Copy {
 
 /** Makes the copy at the request's key: one commit, or one change of the open commit. If the branch refuses, it throws and leaves nothing behind. */
 export async function commitCopy(request: ObjectRequest, copy: Copy): Promise<Committed> {
+  await request.context.blobs.admit?.();
   return await (copy.source.place === "same-branch" ? refer(request, copy) : bring(request, copy));
 }
 

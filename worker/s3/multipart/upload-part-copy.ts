@@ -46,6 +46,7 @@ export const uploadPartCopy: Operation<UploadRequest> = {
 
 async function addCopy(request: UploadRequest, copy: PartCopy): Promise<CopiedBytes> {
   const blobs = new BroughtBlobs(request.context.blobs);
+  await blobs.admit();
   try {
     return (await addReference(request, { ...copy, blobs })) ?? (await addBytes(request, { ...copy, blobs }));
   } catch (error) {
