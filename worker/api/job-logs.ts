@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { LogLine } from "../../protocol/pipelines.ts";
+import { hasExpired } from "../keys/expiry.ts";
 import type { LogChunk, LogPage, PipelineApi } from "../pipeline/contract.ts";
 import { ApiError } from "./answer/errors.ts";
 import { slowLines } from "./answer/slow.ts";
@@ -26,7 +27,7 @@ const LogsQuery = z.strictObject({
  * `GET /jobs/{id}/logs?datum=&follow=&after=&tail=`: a line of JSON for each line that the job's datums printed, in the order
  * in which they came. `datum` is the beginning of a datum's id, and leaves only that datum's lines. With `follow=true` the
  * answer goes on until the job has ended, with an empty line now and then while nothing comes. If it breaks off, `after`
- * with the `next` of its last line continues it. `tail` begins so many lines before the end. It breaks off soon after the key of the request was deleted.
+ * with the `next` of its last line continues it. `tail` begins so many lines before the end. It breaks off soon after the key of the request was deleted or has expired.
  */
 export async function readLogs(asked: ApiRequest): Promise<Response> {
   const { datum, after = null, follow, tail } = readQuery(asked, LogsQuery);
@@ -45,8 +46,9 @@ export async function readLogs(asked: ApiRequest): Promise<Response> {
   });
 }
 
-/** If D1 can't be asked, the answer goes on: the key was good when it began. */
+/** If D1 can't be asked, the answer goes on: the key was good when it began. When it expires is known without D1. */
 async function isKeyThere({ caller, context }: ApiRequest): Promise<boolean> {
+  if (hasExpired(caller, Date.now())) return false;
   try {
     return (await context.keys.find(caller.keyId)) !== undefined;
   } catch {

@@ -7,8 +7,9 @@ import {
   MAX_LOG_LINE_CHARACTERS,
   MAX_LOG_LINES,
 } from "../../../protocol/runner.ts";
+import { handleApi } from "../../../worker/api/api.ts";
 import { REST } from "../../support/suite.ts";
-import { api, commitFiles, failed, good, makeBranch } from "./support.ts";
+import { api, commitFiles, failed, good, makeBranch, ROOT, testContext } from "./support.ts";
 
 /** A pipeline with a commit of two files, both at work. */
 async function running(name: string): Promise<LeasedDatum[]> {
@@ -186,6 +187,37 @@ describe("GET /jobs/{id}/logs", () => {
     await env.DB.prepare("UPDATE access_keys SET expires_at = 1 WHERE id = ?1").bind(id).run();
     await expect(lines.next()).rejects.toThrow();
     await finish("expired", [a]);
+  });
+
+  test("breaks off without asking D1 when the key that follows expires; while D1 is away it goes on for others", async () => {
+    const [a] = await running("silent");
+    if (!a) throw new Error("no datum");
+    await print("silent", a, 0, "before");
+    const [over, ahead] = ["OVER", "AHEAD"].map((keyId) => ({
+      keyId,
+      asked: Promise.withResolvers<"asked">(),
+    }));
+    if (!over || !ahead) throw new Error("no keys");
+    const find = async (id: string): Promise<never> => {
+      [over, ahead].find(({ keyId }) => keyId === id)?.asked.resolve("asked");
+      throw new Error("D1 is away");
+    };
+    const context = { ...testContext(), keys: { find, used: () => {} } };
+    const follow = async (keyId: string, expiresAt: number): Promise<Response> => {
+      const request = new Request(`http://gateway/api/v1/jobs/${a.job}/logs?follow=true`);
+      const scope = { level: "read", repos: ["silent"] } as const;
+      return await handleApi(request, { context, caller: { ...ROOT, keyId, scope, expiresAt } });
+    };
+    const broken = allOf(await follow(over.keyId, Date.now())).catch(() => "broken off");
+    expect(await Promise.race([broken, over.asked.promise])).toBe("broken off");
+
+    const lines = linesOf(await follow(ahead.keyId, Date.now() + 3_600_000));
+    expect((await lines.next()).value).toMatchObject({ line: "before" });
+    const next = lines.next();
+    await ahead.asked.promise;
+    await print("silent", a, 1, "after");
+    expect((await next).value).toMatchObject({ line: "after" });
+    await finish("silent", [a]);
   });
 
   test("ends with the pipeline where that goes away", async () => {

@@ -1,6 +1,19 @@
 import { describe, expect, test } from "vitest";
 import { type BranchAddress, bucketName } from "../../../protocol/names.ts";
-import { CONFIG, commitFiles, contentOf, failed, good, makeBranch, paths, testContext } from "./support.ts";
+import { handleApi } from "../../../worker/api/api.ts";
+import type { Caller } from "../../../worker/app.ts";
+import type { BranchApi } from "../../../worker/branch/contract.ts";
+import {
+  CONFIG,
+  commitFiles,
+  contentOf,
+  failed,
+  good,
+  makeBranch,
+  paths,
+  ROOT,
+  testContext,
+} from "./support.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 
@@ -24,6 +37,33 @@ async function filesAt({ repo, branch }: BranchAddress, commit: string): Promise
   const { files } = await good(`GET /repos/${repo}/branches/${branch}/commits/${commit}/files`);
   return files.map(({ path }: { path: string }) => path);
 }
+
+describe("a call that waits for a commit", () => {
+  test.each([
+    ["finishes an open commit", `sessions/${"0".repeat(26)}/finish`],
+    ["reverts", `commits/${"0".repeat(26)}/revert`],
+  ])("that %s ends when its key expires, and says that it is being made", async (_, path) => {
+    let asked = 0;
+    // It is there with the second look.
+    const finishOpenCommit = async () => {
+      asked++;
+      const state = asked === 1 ? "applying" : "finished";
+      return { ok: true, state, commit: null } as const;
+    };
+    const revert = async () => ({ ok: true, openCommit: "0".repeat(26) }) as const;
+    const branch = { finishOpenCommit, revert } as unknown as BranchApi;
+    const context = { ...testContext(), branch: () => branch };
+    const url = `http://gateway/api/v1/repos/slow/branches/master/${path}`;
+    const statusOf = async (caller: Partial<Caller>): Promise<number> => {
+      asked = 0;
+      const request = new Request(url, { method: "POST" });
+      return (await handleApi(request, { context, caller: { ...ROOT, ...caller } })).status;
+    };
+    expect(await statusOf({ expiresAt: Date.now() })).toBe(202);
+    expect(asked).toBe(1);
+    expect(await statusOf({})).toBe(200);
+  });
+});
 
 describe("an open commit", () => {
   test("is listed while it is open, in the order in which each began, with what was said", async () => {

@@ -15,7 +15,7 @@ import { SaidNote } from "../../../protocol/notes.ts";
 import type { BranchApi, RequestOf } from "../../branch/contract.ts";
 import { ApiError } from "../answer/errors.ts";
 import { branchError } from "../answer/failures.ts";
-import { type ApiRequest, branchInPath, noQuery, readQuery } from "../request/api-request.ts";
+import { type ApiRequest, branchInPath, noQuery, readQuery, waitMsFor } from "../request/api-request.ts";
 import { noteOf } from "../request/note.ts";
 import { readJson } from "../request/read-json.ts";
 import { changeOf, noted } from "./log.ts";
@@ -92,7 +92,7 @@ export async function finishOpenCommit(asked: ApiRequest): Promise<Response> {
   noQuery(asked);
   const { branch, openCommit } = openCommitInPath(asked);
   const said = hasBody(asked) ? await readJson(asked, SaidNote) : undefined;
-  const end = await waitForEnd(branch, { openCommit, note: noteOf(asked, said ?? {}) });
+  const end = await waitForEnd(asked, branch, { openCommit, note: noteOf(asked, said ?? {}) });
   return Response.json({ ...end, ...(said && { readsNote: true }) } satisfies SessionEnd, {
     status: end.state === "applying" ? 202 : 200,
   });
@@ -108,7 +108,7 @@ export async function revertCommit(asked: ApiRequest): Promise<Response> {
   const begun = await branch.revert({ commit: commit.data, note });
   if (!begun.ok) throw branchError(begun, address);
   const { openCommit: session } = begun;
-  const end = await waitForEnd(branch, { openCommit: session, note });
+  const end = await waitForEnd(asked, branch, { openCommit: session, note });
   return Response.json({ ...end, session } satisfies RevertEnd, {
     status: end.state === "applying" ? 202 : 200,
   });
@@ -127,10 +127,11 @@ export async function abortOpenCommit(asked: ApiRequest): Promise<Response> {
 }
 
 async function waitForEnd(
+  asked: ApiRequest,
   branch: BranchApi,
   request: RequestOf<"finishOpenCommit">,
 ): Promise<Pick<SessionEnd, "state" | "commit">> {
-  const deadline = Date.now() + MAX_WAIT_MS;
+  const deadline = Date.now() + waitMsFor(asked, MAX_WAIT_MS);
   for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(2 * pause, LAST_PAUSE_MS)) {
     const end = await branch.finishOpenCommit(request);
     if (!end.ok) throw branchError(end);
