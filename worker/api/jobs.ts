@@ -65,7 +65,7 @@ export async function listJobs(asked: ApiRequest): Promise<Response> {
   const live = await unfinishedJobs(asked.context, page);
   const shown = page.map((job) => live.get(job.id) ?? job);
   return Response.json({
-    // The state that is asked for is the catalogue's: one that has left it since is not of the list.
+    // The catalogue finds by its own state, in which it has those that wait too. What is shown may be another one by now.
     jobs: state === undefined ? shown : shown.filter((job) => listedState(job) === state),
     next: jobs.length > page.length ? (page.at(-1)?.id ?? null) : null,
   } satisfies JobPage);
