@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { Key, KeyCreated, KeyPage } from "../../../protocol/keys.ts";
 import { parseCliJson } from "../../support/cli-json.ts";
+import { Control } from "../../support/control.ts";
 import {
   type DevServer,
   sluice,
@@ -13,6 +14,7 @@ import {
   startDevServer,
 } from "../../support/dev-server.ts";
 import { eventually } from "../../support/eventually.ts";
+import { FakeRunner } from "../../support/fake-runner.ts";
 import type { Door } from "../../support/keys.ts";
 import type { Ended } from "../../support/processes.ts";
 import { S3 } from "../../support/s3.ts";
@@ -138,6 +140,20 @@ describe("sluice key create --pipelines", () => {
   });
 });
 
+/**
+ * The end of a command that followed the logs of a job with a key which expired meanwhile, and the key. If the command took
+ * longer to begin than the key was good for, another key is good for longer.
+ */
+async function followedUntilExpiry(job: string, line: string): Promise<{ key: KeyCreated; ended: Ended }> {
+  for (let seconds = 3; ; seconds *= 2) {
+    const key = await create("--level", "read", "--expires", `${seconds}s`);
+    const ended = await sluice(doorOf(key), "job", "logs", "--follow", job);
+    if (ended.stdout.toString().includes(line)) return { key, ended };
+    expect(ended.stderr).toContain(`'${key.id}' expired at`);
+    await ok("key", "delete", key.id);
+  }
+}
+
 describe("sluice key create --expires", () => {
   test("makes a key that ends by itself, and says in lists and to itself when", async () => {
     const printed = await ok("key", "create", "--repo", "images", "--expires", "30d");
@@ -178,11 +194,14 @@ describe("sluice key create --expires", () => {
       }),
     );
     await ok("pipeline", "create", "-f", join(folder, "follows.json"));
-    await eventually("the pipeline has a job", async () => {
-      return JSON.parse(await ok("job", "list", "--pipeline", "follows", "--json")).jobs.length > 0;
+    const runner = new FakeRunner(server, { node: "keys-test" });
+    const { lease, job } = await eventually("the pipeline has a datum", async () => {
+      return (await runner.lease("follows")).datums[0];
     });
-    const key = await create("--level", "read", "--expires", "5s");
-    const { code, stderr } = await sluice(doorOf(key), "job", "logs", "--follow", "--pipeline", "follows");
+    await runner.print("follows", { lease, seq: 0, lines: ["printed before"] });
+    await eventually("the job is found by its id", () => new Control(server).job(job));
+    const { key, ended } = await followedUntilExpiry(job, "printed before");
+    const { code, stderr } = ended;
     expect(stderr).toMatch(
       new RegExp(
         `error: The access key '${key.id}' expired at \\S+: ask for another one \\('sluice key create'\\)`,
