@@ -6,15 +6,7 @@ import { parseCommitAddress } from "../../gateway/commits.ts";
 import { commitId } from "../../gateway/ids/ids.ts";
 import { patiently } from "../../gateway/patience.ts";
 import { withClient } from "../../gateway/with-client.ts";
-import {
-  entriesOf,
-  moreText,
-  name,
-  type PageOptions,
-  wantedOf,
-  withClientOptions,
-  withPages,
-} from "../../options.ts";
+import { moreText, name, type PageOptions, wantedOf, withClientOptions, withPages } from "../../options.ts";
 import { UsageError } from "../../output/failure.ts";
 import { liveAnswer } from "../../output/live-line.ts";
 import {
@@ -111,29 +103,31 @@ async function jobsOf(client: Client, { options, commit }: Asked): Promise<JobPa
   const { pipeline, state } = options;
   const pageOf = (page: { limit: number; after: string | undefined }): Promise<JobPage> =>
     client.call(JobPage, { method: "GET", path: "/jobs", query: { ...page, pipeline, state } });
-  if (commit === undefined) {
-    const { entries, next } = await entriesOf(options, SIZES, async (asked) => {
-      const page = await pageOf(asked);
-      return { entries: page.jobs, next: page.next };
-    });
-    return { jobs: entries, next };
-  }
   const limit = wantedOf(options, SIZES);
   let { after } = options;
+  let size = commit === undefined ? Math.min(limit, SIZES.most) : SIZES.most;
   const jobs: Job[] = [];
   for (;;) {
-    const page = await pageOf({ limit: SIZES.most, after });
-    jobs.push(...page.jobs.filter(({ inputs }) => inputs.some((input) => input.commit === commit)));
+    const page = await pageOf({ limit: size, after });
+    jobs.push(...page.jobs.filter(({ inputs }) => isOf(commit, inputs)));
     const last = page.jobs.at(-1);
     if (jobs.length > limit) {
       const shown = jobs.slice(0, limit);
       return { jobs: shown, next: shown.at(-1)?.id ?? null };
     }
+    if (commit === undefined && jobs.length === limit) return { jobs, next: page.next };
     // No job is older than what it reads.
-    const isOver = last !== undefined && last.createdAt < timeOf(commit) - CLOCKS_MS;
+    const isOver = commit !== undefined && last !== undefined && last.createdAt < timeOf(commit) - CLOCKS_MS;
     if (page.next === null || isOver) return { jobs, next: null };
     after = page.next;
+    // Most of a state may wait, which the gateway passes over page by page: what is behind them is found with few requests.
+    size = SIZES.most;
   }
+}
+
+/** Whether a job had a commit as an input; undefined: every job will do. */
+function isOf(commit: string | undefined, inputs: Job["inputs"]): boolean {
+  return commit === undefined || inputs.some((input) => input.commit === commit);
 }
 
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
