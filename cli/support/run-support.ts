@@ -6,13 +6,9 @@ import { z } from "zod";
 import { readHolder } from "../../embedded/data/holder.ts";
 import { readKeptLog } from "../../embedded/data/kept-log.ts";
 import { readRootKey } from "../../embedded/data/keys.ts";
-import { KeptLines, PipelineLoops } from "../../protocol/admin.ts";
-import { Pipeline, PipelineList } from "../../protocol/pipelines.ts";
 import { WIRE_VERSION } from "../../protocol/runner.ts";
-import { forEachLimited } from "../../runner/lib/concurrency.ts";
 import { messageOf } from "../../runner/lib/fault.ts";
 import { examine } from "../doctor/run-doctor.ts";
-import { Client } from "../gateway/client.ts";
 import {
   type Connection,
   type ConnectionOptions,
@@ -20,7 +16,9 @@ import {
   findConnection,
 } from "../gateway/connection/connection.ts";
 import { contextNames, readContext } from "../gateway/connection/contexts.ts";
+import { liveText } from "../output/live-line.ts";
 import { count, printJson, printLine, printNote, showSize } from "../output/output.ts";
+import { type Asked, askGateway, attempt, MAX_JOBS, type Told } from "./ask-gateway.ts";
 import { type Part, writeBundle } from "./bundle.ts";
 import { isSecretName, REDACTED, Redactor } from "./redact.ts";
 
@@ -32,25 +30,14 @@ export interface SupportOptions extends ConnectionOptions {
 const ROOT = join(import.meta.dirname, "../..");
 /** Most bytes of one part; of a longer one the end is left out, of the log the beginning. */
 const PART_BYTES = 2 * 1024 * 1024;
-const MAX_PIPELINES = 200;
-const MAX_JOBS = 100;
 const MAX_FILES = 200;
-const ASKED_AT_ONCE = 4;
-/** A gateway that is in trouble may answer slowly, or not at all; milliseconds. */
-const PATIENCE_MS = 20_000;
-
-/** What could not be collected, and why. */
-interface Missing {
-  readonly part: string;
-  readonly why: string;
-}
 
 /** What is collected, and whoever takes the secrets out of it. */
-interface Collection {
+interface Collection extends Asked {
   readonly parts: Part[];
-  readonly missing: Missing[];
-  readonly redactor: Redactor;
 }
+
+const NOTHING_TOLD: Told = { parts: new Map(), answers: false };
 
 /** Writes all that helps to find out what is wrong into one file, without secrets, and says where it is. */
 export async function runSupport(options: SupportOptions): Promise<void> {
@@ -64,7 +51,10 @@ export async function runSupport(options: SupportOptions): Promise<void> {
   const connection = connect(options, collection);
   redactor.add(connection?.secretAccessKey);
   // Its variables have to be known before anything is written down.
-  const raw = connection ? await askGateway(connection, collection) : new Map<string, unknown>();
+  const told = connection
+    ? await askGateway(connection, collection, { live: liveText(options) })
+    : NOTHING_TOLD;
+  const raw = new Map(told.parts);
   const here: Readonly<Record<string, () => unknown>> = {
     "versions.json": versions,
     "settings.json": () => settings(dataDir, { connection, redactor }),
@@ -74,12 +64,12 @@ export async function runSupport(options: SupportOptions): Promise<void> {
   for (const [part, collect] of Object.entries(here)) {
     await attempt(part, collection, async () => void raw.set(part, await collect()));
   }
-  if (!raw.has("log.txt"))
-    await attempt("log.txt", collection, () => void raw.set("log.txt", keptHere(dataDir)));
+  // One that answers keeps back what this key may not see, such as variables of pipelines that the log may quote.
+  if (!told.answers) await attempt("log.txt", collection, () => void raw.set("log.txt", keptHere(dataDir)));
   for (const [name, value] of [...raw].sort(([one], [other]) => (one < other ? -1 : 1))) {
     parts.push({ name, text: textOf(value, redactor) });
   }
-  parts.unshift({ name: "README.txt", text: redactor.text(readme(collection, now)) });
+  parts.unshift({ name: "README.txt", text: redactor.text(readme(collection, { now, told })) });
   const bytes = await writeBundle(file, { folder, parts, now });
   if (options.json) {
     printJson({ file, bytes, parts: parts.map(({ name }) => name), missing: redactor.value(missing) });
@@ -90,20 +80,6 @@ export async function runSupport(options: SupportOptions): Promise<void> {
   printNote(
     `It has ${count(parts.length, "file")}: ${parts.map(({ name }) => name).join(", ")}. Secrets are taken out; names of repos, files and nodes are not. Look at it before you send it.`,
   );
-}
-
-async function attempt(
-  part: string,
-  { missing }: Pick<Collection, "missing">,
-  act: () => unknown,
-): Promise<boolean> {
-  try {
-    await act();
-    return true;
-  } catch (error) {
-    missing.push({ part, why: messageOf(error) });
-    return false;
-  }
 }
 
 /** What this machine has of secrets, so that none of it goes along wherever it stands. */
@@ -145,87 +121,6 @@ function connect(options: SupportOptions, { missing }: Collection): Connection |
     missing.push({ part: "what the gateway tells", why: messageOf(error) });
     return undefined;
   }
-}
-
-/** What the gateway tells of itself. The first question that it leaves open is the last one, if nobody answers at all. */
-async function askGateway(connection: Connection, collection: Collection): Promise<Map<string, unknown>> {
-  const told = new Map<string, unknown>();
-  const client = new Client(connection);
-  const get = (path: string, query: Record<string, string> = {}) =>
-    client.call(z.unknown(), { method: "GET", path, query, patienceMs: PATIENCE_MS });
-  try {
-    const isThere = await attempt("what the gateway tells", collection, async () =>
-      told.set("key.json", await get("/whoami")),
-    );
-    if (!isThere) return told;
-    await attempt("pipelines.json", collection, async () =>
-      told.set("pipelines.json", await pipelines(client, collection.redactor)),
-    );
-    for (const [part, path, query] of [
-      ["now.json", "/now", {}],
-      ["jobs.json", "/jobs", { limit: String(MAX_JOBS) }],
-      ["nodes.json", "/nodes", {}],
-      ["usage.json", "/usage", {}],
-    ] as const) {
-      await attempt(part, collection, async () => told.set(part, await get(path, query)));
-    }
-    await attempt("ready.json", collection, async () => told.set("ready.json", await readiness(client)));
-    await attempt("log.txt", collection, async () =>
-      told.set("log.txt", KeptLines.parse(await get("/admin/log")).lines),
-    );
-    return told;
-  } finally {
-    await client.close();
-  }
-}
-
-/** A gateway that can't serve answers 503 with the causes: that is an answer, too. */
-async function readiness({ connection }: Client): Promise<unknown> {
-  const { AwsClient } = await import("aws4fetch");
-  const { accessKeyId, secretAccessKey, endpoint } = connection;
-  const signer = new AwsClient({ accessKeyId, secretAccessKey, service: "s3", region: "auto" });
-  const request = await signer.sign(`${endpoint}/readyz`);
-  const answer = await fetch(request, { signal: AbortSignal.timeout(PATIENCE_MS) });
-  return await answer.json();
-}
-
-/** What is enough to see how they stand. Commands and their variables stay out: whoever wrote them may have put secrets there. */
-async function pipelines(client: Client, redactor: Redactor): Promise<unknown> {
-  const list = await client.call(PipelineList, {
-    method: "GET",
-    path: "/pipelines",
-    patienceMs: PATIENCE_MS,
-  });
-  const told: object[] = [];
-  await forEachLimited(list.pipelines.slice(0, MAX_PIPELINES), {
-    limit: ASKED_AT_ONCE,
-    work: async ({ name, inputs, output }) => {
-      const path = `/pipelines/${encodeURIComponent(name)}`;
-      const { spec, state, version, reason, limited, createdAt } = await client.call(Pipeline, {
-        ...{ method: "GET", path, patienceMs: PATIENCE_MS },
-      });
-      const loops = await client
-        .call(PipelineLoops, { method: "GET", path: `${path}/loops`, patienceMs: PATIENCE_MS })
-        .catch((error: unknown) => messageOf(error));
-      const { env = {}, image = null } = spec.transform;
-      redactor.addOfPipeline(env);
-      const variables = Object.keys(env);
-      told.push({
-        name,
-        state,
-        version,
-        reason,
-        limited,
-        createdAt,
-        inputs,
-        output,
-        image,
-        variables,
-        loops,
-      });
-    },
-  });
-  return { total: list.pipelines.length, pipelines: told };
 }
 
 function keptHere(dataDir: string): string[] {
@@ -375,7 +270,15 @@ const WHAT: Readonly<Record<string, string>> = {
   "versions.json": "versions of Sluice, Node, workerd and the system, and the machine",
 };
 
-function readme({ parts, missing }: Collection, now: number): string {
+/** No gateway told what is in variables, and a log is what helps most then. */
+const VARIABLES_UNKNOWN: readonly string[] = [
+  "No gateway told what variables of pipelines hold: look whether lines of log.txt quote one of them before you send it.",
+];
+
+function readme(
+  { parts, missing }: Collection,
+  { now, told }: { readonly now: number; readonly told: Told },
+): string {
   const lines = parts.map(({ name }) => `${name.padEnd(18)} ${WHAT[name] ?? ""}`.trimEnd());
   const without = missing.map(({ part, why }) => `${part}: ${why}`);
   return [
@@ -385,6 +288,7 @@ function readme({ parts, missing }: Collection, now: number): string {
     "",
     `In the place of secrets stands ${REDACTED}: of keys, passwords and tokens, of variables of pipelines, of signatures`,
     "in addresses and headers. Names of repos, files, nodes and keys' ids are as they are. No file of a repo is in it.",
+    ...(told.answers ? [] : ["", ...VARIABLES_UNKNOWN]),
     ...(without.length > 0 ? ["", "What could not be collected:", ...without] : []),
     "",
   ].join("\n");
