@@ -1,10 +1,9 @@
 import type { Command } from "commander";
-import { Pipeline } from "../../../protocol/pipelines.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine, printNote } from "../../output/output.ts";
 import { readSpecFile } from "../../spec/spec-file.ts";
-import { submissionOf } from "../../spec/submission.ts";
+import { submit } from "../../spec/submission.ts";
 import { foreseenWarnings } from "./check.ts";
 
 /** `sluice pipeline create` */
@@ -19,8 +18,7 @@ export function addPipelineCreate(group: Command): void {
       withClient(options, async (client) => {
         const file = await readSpecFile(options.file);
         const warnings = await foreseenWarnings(client, { spec: file.spec, update: undefined });
-        const submission = await submissionOf(file);
-        const pipeline = await client.call(Pipeline, { method: "POST", path: "/pipelines", ...submission });
+        const pipeline = await submit(client, file);
         if (options.json) printJson(pipeline);
         else
           printLine(

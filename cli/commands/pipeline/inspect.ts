@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { Pipeline, type WholePipelineVersion } from "../../../protocol/pipelines.ts";
-import type { Client } from "../../gateway/client.ts";
+import { type Client, GatewayError } from "../../gateway/client.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, name, withClientOptions } from "../../options.ts";
 import { CliError } from "../../output/failure.ts";
@@ -26,9 +26,12 @@ export function addPipelineInspect(group: Command): void {
     )
     .action((pipelineName: string, options: Options) =>
       withClient(options, async (client) => {
-        if (options.at !== undefined || options.spec)
-          return await inspectVersion(client, { pipelineName, options });
-        const pipeline = await client.call(Pipeline, { method: "GET", path: `/pipelines/${pipelineName}` });
+        if (options.at !== undefined) {
+          const { at } = options;
+          return await inspectVersion(client, { pipelineName, options: { ...options, at } });
+        }
+        if (options.spec) return printSpec(await presentSpec(client, pipelineName), options);
+        const pipeline = await pipelineOf(client, pipelineName);
         if (options.json) return printJson(pipeline);
         printPipeline(pipeline);
       }),
@@ -42,11 +45,29 @@ export function addPipelineInspect(group: Command): void {
   );
 }
 
+function pipelineOf(client: Client, pipelineName: string): Promise<Pipeline> {
+  return client.call(Pipeline, { method: "GET", path: `/pipelines/${pipelineName}` });
+}
+
+/** What `--spec` prints of. */
+type Shown = Pick<WholePipelineVersion, "pipeline" | "spec" | "text" | "hidden">;
+
+/** The spec that holds now, with its text if one is kept. A gateway of before texts knows no version `latest`. */
+async function presentSpec(client: Client, pipelineName: string): Promise<Shown> {
+  try {
+    return await versionOf(client, { pipeline: pipelineName, version: "latest" });
+  } catch (error) {
+    if (!(error instanceof GatewayError && (error.status === 404 || error.status === 400))) throw error;
+    const { name: pipeline, ...present } = await pipelineOf(client, pipelineName);
+    return { ...present, pipeline };
+  }
+}
+
 async function inspectVersion(
   client: Client,
-  { pipelineName: pipeline, options }: { pipelineName: string; options: Options },
+  { pipelineName: pipeline, options }: { pipelineName: string; options: Options & { readonly at: number } },
 ): Promise<void> {
-  const version = await versionOf(client, { pipeline, version: options.at ?? "latest" });
+  const version = await versionOf(client, { pipeline, version: options.at });
   if (options.spec) return printSpec(version, options);
   if (options.json) return printJson(version);
   printVersion(version);
@@ -67,7 +88,7 @@ function printVersion(version: WholePipelineVersion): void {
  * The text that the spec was read from, if it is kept and the key may see it, else the spec in JSON, as also with --json. A spec
  * that lacks something must not be taken for the whole one: an update with it would lose that.
  */
-function printSpec({ pipeline, spec, text, hidden = [] }: WholePipelineVersion, { json }: Options): void {
+function printSpec({ pipeline, spec, text, hidden = [] }: Shown, { json }: Options): void {
   if (hidden.includes("transform.env")) {
     throw new CliError(
       `the spec of '${pipeline}' is not shown whole: this key may not see transform.env, since it may not read all of the inputs`,

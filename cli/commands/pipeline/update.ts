@@ -1,10 +1,9 @@
 import type { Command } from "commander";
-import { Pipeline } from "../../../protocol/pipelines.ts";
 import { withClient } from "../../gateway/with-client.ts";
 import { type ClientOptions, withClientOptions } from "../../options.ts";
 import { printJson, printLine, printNote } from "../../output/output.ts";
 import { readSpecFile } from "../../spec/spec-file.ts";
-import { submissionOf } from "../../spec/submission.ts";
+import { submit } from "../../spec/submission.ts";
 import { foreseenWarnings, printCheck } from "./check.ts";
 
 interface Options extends ClientOptions {
@@ -30,10 +29,7 @@ export function addPipelineUpdate(group: Command): void {
         const { json, reprocess } = options;
         if (options.plan) return await printCheck(client, { spec, update: true, reprocess }, { json });
         const warnings = await foreseenWarnings(client, { spec, update: true });
-        const submission = await submissionOf(file);
-        const query = { update: true, reprocess, ...submission.query } as const;
-        const ask = { method: "POST", path: "/pipelines", query, json: submission.json } as const;
-        const pipeline = await client.call(Pipeline, ask);
+        const pipeline = await submit(client, file, { update: true, reprocess });
         if (options.json) printJson(pipeline);
         else printLine(`${pipeline.name} is at version ${pipeline.version} of its spec`);
         for (const warning of warnings) printNote(`warning: ${warning}`);

@@ -1,0 +1,160 @@
+import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { json } from "node:stream/consumers";
+import { afterAll, describe, expect, test } from "vitest";
+import { sluice } from "../../support/dev-server.ts";
+import { removeScratch, scratchFolder } from "../../support/scratch.ts";
+
+/*
+ * Gateways that do not know what this command line asks, or fail at what it asks beside the thing itself. Each is a stand-in that
+ * answers a few calls in the words of a gateway.
+ */
+
+const stops: (() => void)[] = [];
+const folder = scratchFolder();
+afterAll(() => {
+  for (const stop of stops) stop();
+  removeScratch(folder);
+});
+
+interface Call {
+  /** Method, path below `/api/v1`, and query. */
+  readonly call: string;
+  readonly body: unknown;
+}
+
+interface Reply {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+/** A gateway that answers by this rule, and what it was asked. */
+async function standIn(answer: (call: string) => Reply) {
+  const asked: Call[] = [];
+  const server = createServer(async (request, response) => {
+    const call = `${request.method} ${(request.url ?? "").replace("/api/v1", "")}`;
+    asked.push({ call, body: request.method === "POST" ? await json(request) : undefined });
+    const { status, body } = answer(call);
+    response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  stops.push(() => server.close());
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { door: { endpoint, accessKeyId: "key", secretAccessKey: "secret" }, asked };
+}
+
+function good(body: unknown): Reply {
+  return { status: 200, body };
+}
+
+function refusal(
+  status: number,
+  code: string,
+  issues?: readonly { readonly path: string; readonly message: string }[],
+): Reply {
+  return { status, body: { error: { code, message: "The request has a problem.", issues }, requestId: "1" } };
+}
+
+const SPEC = {
+  pipeline: { name: "edges" },
+  transform: { image: "busybox", cmd: ["true"] },
+  inputs: [{ repo: { name: "images" }, glob: "/*" }],
+};
+const PIPELINE = {
+  ...{ name: "edges", state: "active", version: 1, createdAt: 1, spec: SPEC },
+  ...{ outputRepo: "edges", outputBranch: "master", reason: null },
+};
+
+function specFile(): string {
+  const file = join(folder, "edges.json");
+  writeFileSync(file, JSON.stringify(SPEC));
+  return file;
+}
+
+describe("a gateway of before texts of specifications", () => {
+  const NO_TEXT = [
+    { path: "text", message: "there is no field 'text': leave it out; there are dryRun, update, reprocess" },
+  ];
+
+  test.each([
+    { verb: "create", query: "", says: "created edges; its output is s3://master.edges\n" },
+    { verb: "update", query: "update=true", says: "edges is at version 1 of its spec\n" },
+  ])("is given the specification without it by pipeline $verb, which says so", async ({
+    verb,
+    query,
+    says,
+  }) => {
+    const { door, asked } = await standIn((call) => {
+      if (call.includes("text=true")) return refusal(400, "InvalidRequest", NO_TEXT);
+      return call.includes("dryRun") ? refusal(404, "NotFound") : good(PIPELINE);
+    });
+    const { code, stdout, stderr } = await sluice(door, "pipeline", verb, "-f", specFile());
+    expect({ code, stdout: stdout.toString(), stderr }).toEqual({
+      code: 0,
+      stdout: says,
+      stderr: "the text of the spec is not kept: the gateway is of a release that keeps none\n",
+    });
+    const last = asked.filter(({ call }) => !call.includes("dryRun")).at(-1);
+    expect(last).toEqual({ call: `POST /pipelines${query === "" ? "" : `?${query}`}`, body: SPEC });
+  });
+
+  test("is not asked again if the specification is what it refuses", async () => {
+    const { door, asked } = await standIn(() =>
+      refusal(400, "InvalidRequest", [
+        { path: "text", message: "comes to another specification than 'spec'" },
+      ]),
+    );
+    const { code, stderr } = await sluice(door, "pipeline", "create", "-f", specFile());
+    expect([code, stderr]).toEqual([1, expect.stringContaining("comes to another specification")]);
+    expect(asked.filter(({ call }) => !call.includes("dryRun"))).toHaveLength(1);
+  });
+
+  test.each([404, 400])("shows what holds now to pipeline inspect --spec (%i)", async (status) => {
+    const { door } = await standIn((call) =>
+      call === "GET /pipelines/edges" ? good(PIPELINE) : refusal(status, "NotFound"),
+    );
+    const { code, stdout, stderr } = await sluice(door, "pipeline", "inspect", "edges", "--spec");
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(JSON.parse(stdout.toString())).toMatchObject(SPEC);
+  });
+
+  test("does not let pipeline inspect --spec print what lacks variables that the key may not see", async () => {
+    const hiding = { ...PIPELINE, hidden: ["transform.env"] };
+    const { door } = await standIn((call) =>
+      call === "GET /pipelines/edges" ? good(hiding) : refusal(404, "NotFound"),
+    );
+    const { code, stdout, stderr } = await sluice(door, "pipeline", "inspect", "edges", "--spec");
+    expect({ code, stdout: stdout.toString() }).toEqual({ code: 1, stdout: "" });
+    expect(stderr).toContain("may not see transform.env");
+  });
+});
+
+describe("what keys are for, beside a list of commits", () => {
+  const COMMIT = {
+    ...{ id: "01KAR0000000000000000000ZZ", parent: null, createdAt: 1, job: null, message: null, meta: {} },
+    ...{ key: "ROOT", changes: { written: 1, ended: 0 } },
+  };
+
+  test.each([403, 404, 503])("is left out if the gateway does not tell it (%i)", async (status) => {
+    const { door } = await standIn((call) =>
+      call.startsWith("GET /keys") ? refusal(status, "Refused") : good({ commits: [COMMIT], next: null }),
+    );
+    const { code, stdout, stderr } = await sluice(door, "commit", "list", "master.images", "--json");
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(JSON.parse(stdout.toString()).commits).toEqual([expect.objectContaining({ key: "ROOT" })]);
+  });
+
+  test("is asked of one page of keys, also if a key of a commit is in no page", async () => {
+    const { door, asked } = await standIn((call) => {
+      if (!call.startsWith("GET /keys")) return good({ commits: [COMMIT], next: null });
+      return good({ keys: [], next: call.includes("after=") ? null : "A" });
+    });
+    const { code } = await sluice(door, "commit", "list", "master.images", "--json");
+    const pages = asked.map(({ call }) => call).filter((call) => call.startsWith("GET /keys"));
+    expect([code, pages]).toEqual([0, ["GET /keys?limit=1000"]]);
+  });
+});
