@@ -159,6 +159,26 @@ describe("why a job ran a datum", () => {
     });
   });
 
+  it("is a field of another version, also if one between them is kept no more", async () => {
+    await makeRepo("gap-in");
+    const options = { name: "gap", globs: { "gap-in": "/*" } };
+    const pipeline = await makePipeline(options);
+    await commit("gap-in", { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    await pipeline.stop();
+    const transform = { image: "none", cmd: ["other"] };
+    for (const description of ["second", "third"]) {
+      const spec = specOf({ ...options, more: { transform, description } });
+      expect((await pipeline.update({ spec, reprocess: false })).ok).toBe(true);
+    }
+    await query("gap", "DELETE FROM revisions WHERE revision = 2");
+    await pipeline.start();
+    await workUntil(pipeline, { jobs: 2 });
+    expect(await whyOf("gap", 1)).toEqual({
+      a: [{ reason: "version", from: 1, to: 3, fields: expect.arrayContaining(["transform.cmd"]) }],
+    });
+  });
+
   it("is a field of another version of the specification, or that all was asked for again", async () => {
     await makeRepo("version-in");
     const options = { name: "version", globs: { "version-in": "/*" } };

@@ -150,6 +150,10 @@ function saltChange({ pipeline }: Stores, { before, definition }: Span): KnownWh
     for (const field of transformFields(earlier.spec, later.spec)) fields.add(field);
     later = earlier;
   }
+  // Versions between the two may be kept no more, or be too many to look at: then what the ends differ in is told.
+  if (later.revision > before.revision) {
+    for (const field of transformFields(before.spec, later.spec)) fields.add(field);
+  }
   if (fields.size === 0) return { reason: "reprocess", version: definition.revision };
   return versionChange({ before, definition, fields: [...fields].sort() });
 }
