@@ -200,16 +200,19 @@ describe("the text of a specification", () => {
     expect(await textOf("1", as(["said", "said-in", "said-other"]))).toBe(TEXT);
   });
 
-  test("is dropped by an update without one, which changes nothing else", async () => {
+  test("stays if an update without one changes nothing, and is not that of a version which it makes", async () => {
     await makeBranch({ repo: "unsaid-in", branch: "master" });
     const unsaid = spec({ name: "unsaid", input: "unsaid-in" });
     const text = JSON.stringify(unsaid, null, 4);
     await good("POST /pipelines?text=true", { body: { spec: unsaid, text } });
     await update(unsaid);
-    const shown = await good("GET /pipelines/unsaid/versions/latest");
-    expect([shown.version, shown.text, shown.hasText]).toEqual([1, undefined, false]);
-    await good("POST /pipelines?update=true&text=true", { body: { spec: unsaid, text } });
     expect(await good("GET /pipelines/unsaid/versions/latest")).toMatchObject({ version: 1, text });
+    const other = JSON.stringify(unsaid);
+    await good("POST /pipelines?update=true&text=true", { body: { spec: unsaid, text: other } });
+    expect(await good("GET /pipelines/unsaid/versions/latest")).toMatchObject({ version: 1, text: other });
+    await update(spec({ name: "unsaid", input: "unsaid-in", cmd: ["false"] }));
+    const shown = await good("GET /pipelines/unsaid/versions/latest");
+    expect([shown.version, shown.text, shown.hasText]).toEqual([2, undefined, false]);
   });
 
   const REFUSED = [

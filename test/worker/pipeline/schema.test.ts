@@ -78,8 +78,8 @@ function rowsOf(name: string): readonly (readonly string[])[] {
       "INSERT INTO erased_jobs (one, job) VALUES (1, 1)",
     ],
     [
-      "INSERT INTO submissions (revision, by_key, text) VALUES (1, 'K', 'pipeline: …')",
-      "INSERT INTO former_sources (repo, branch) VALUES ('long-ago', 'master')",
+      "INSERT INTO submissions (revision, uid, by_key, text) VALUES (1, 'uid', 'K', 'pipeline: …')",
+      "INSERT INTO former_sources (uid, repo, branch) VALUES ('uid', 'long-ago', 'master')",
     ],
   ];
 }

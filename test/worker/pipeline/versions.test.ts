@@ -1,7 +1,8 @@
 import { env, runInDurableObject } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { PipelineApi } from "../../../worker/pipeline/contract.ts";
 import { VersionStore } from "../../../worker/pipeline/history/version-store.ts";
+import { PipelineStore } from "../../../worker/pipeline/lifecycle/pipeline-store.ts";
 import { Sql } from "../../../worker/sqlite/sql.ts";
 import {
   allJobs,
@@ -80,7 +81,7 @@ describe("the versions that are kept", () => {
     const options = { name: "lost", globs: { "lost-in": "/*" } };
     const pipeline = await makePipeline(options);
     for (const cmd of ["2", "3", "4"]) await updateTo(options, cmd);
-    await inVersions("lost", (versions) => versions.remove(2, []));
+    await inVersions("lost", (versions) => versions.remove(2));
     expect(await numbers(pipeline)).toEqual([4, 3, 1]);
     expect(await pipeline.version(2)).toEqual({ ok: false, reason: "not-kept" });
     expect(await pipeline.version(3)).toMatchObject({ ok: true, version: { changes: null, runsAll: false } });
@@ -99,7 +100,7 @@ describe("the versions that are kept", () => {
     await updateTo({ name: "left", globs: { "left-second": "/*" } }, "3");
     await inVersions("left", (versions) => {
       expect(versions.tooOld({ versions: 2 })).toEqual([1]);
-      versions.remove(1, [{ repo: "left-first", branch: "master" }]);
+      versions.remove(1);
     });
     expect(await heldStarts("left-first")).toEqual([start]);
     await pipeline.destroy({ keepOutput: false });
@@ -107,6 +108,102 @@ describe("the versions that are kept", () => {
     for (const table of ["revisions", "submissions", "former_sources"]) {
       expect(await query("left", `SELECT 1 FROM ${table}`), table).toEqual([]);
     }
+  });
+
+  it("are read one by one when the pipeline is deleted, for the branches that they read", async () => {
+    await makeRepo("walked-first", "walked-second");
+    const start = await commit("walked-first", { a: "1" });
+    const from = { repo: { name: "walked-first" }, ID: start };
+    const inputs = [{ name: "in", repo: { name: "walked-first" }, glob: "/*", from }];
+    const pipeline = await makePipeline({ name: "walked", globs: {}, more: { inputs } });
+    await pipeline.stop();
+    for (const cmd of ["2", "3"]) await updateTo({ name: "walked", globs: { "walked-second": "/*" } }, cmd);
+    expect(await heldStarts("walked-first")).toEqual([start]);
+    const whole = vi.spyOn(PipelineStore.prototype, "definitionAt");
+    try {
+      await pipeline.destroy({ keepOutput: false });
+      expect(whole.mock.calls).toEqual([]);
+    } finally {
+      whole.mockRestore();
+    }
+    expect(await heldStarts("walked-first")).toEqual([]);
+  });
+
+  it("are read anew for jobs that go far back, so that few of them are in memory", async () => {
+    await makeRepo("few-in");
+    const options = { name: "few", globs: { "few-in": "/*" } };
+    await makePipeline(options);
+    for (let version = 2; version <= 10; version++) await updateTo(options, `${version}`);
+    await runInDurableObject(env.PIPELINE.getByName("few"), (_, { storage }) => {
+      const sql = new Sql(storage.sql);
+      const store = new PipelineStore(sql, new VersionStore(sql));
+      const first = Array.from({ length: 9 }, (_, index) => store.definitionAt(index + 1));
+      expect(store.definitionAt(9)).toBe(first[8]);
+      expect(store.definitionAt(2)).toBe(first[1]);
+      expect(store.definitionAt(1)).not.toBe(first[0]);
+      expect(store.definitionAt(1)?.spec).toEqual(first[0]?.spec);
+      // What was asked for last stays: not the third, whose turn it was.
+      expect(store.definitionAt(2)).toBe(first[1]);
+      expect(store.definitionAt(3)).not.toBe(first[2]);
+    });
+  });
+
+  it("let go of their text beyond the bound, also if a job was made for them whose commit is kept", async () => {
+    await makeRepo("bound-in");
+    const options = { name: "bound", globs: { "bound-in": "/*" } };
+    const pipeline = pipelineOf("bound");
+    expect((await pipeline.create(specOf(options), { text: "# first" })).ok).toBe(true);
+    await commit("bound-in", { a: "1" });
+    await workUntil(pipeline, { jobs: 1 });
+    await pipeline.stop();
+    await query("bound", "UPDATE pipeline SET unlisted = 2");
+    await query(
+      "bound",
+      `WITH RECURSIVE n (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM n WHERE n < 999)
+       INSERT INTO revisions (revision, spec, salt, created_at, starts, limited)
+       SELECT n, spec, salt, created_at, starts, limited FROM n, revisions WHERE revision = 1`,
+    );
+    await query("bound", "UPDATE pipeline SET revision = 999");
+    await updateTo(options, "1000");
+    expect(await pipeline.version(1)).toMatchObject({ ok: true, text: "# first" });
+    const transform = { image: "none", cmd: ["1001"] };
+    const spec = specOf({ ...options, more: { transform } });
+    expect((await pipeline.update({ spec, reprocess: false, text: "# newest" })).ok).toBe(true);
+    expect(await pipeline.version(1)).toMatchObject({ ok: true, version: { hasText: false }, text: null });
+    expect(await pipeline.version(1001)).toMatchObject({ ok: true, text: "# newest" });
+  });
+
+  it("are the caller's who confirms them, with the text that they have", async () => {
+    await makeRepo("theirs-in");
+    const spec = specOf({ name: "theirs", globs: { "theirs-in": "/*" } });
+    const pipeline = pipelineOf("theirs");
+    const made = await pipeline.create(spec, { key: "ROOT", limited: false, text: "# said" });
+    expect(made.ok).toBe(true);
+    const shown = { ok: true, version: { version: 1, key: "ROOT", limited: false }, text: "# said" };
+    expect(await pipeline.version(null)).toMatchObject(shown);
+    await pipeline.update({ spec, reprocess: false, key: "LIMITED", limited: true });
+    expect(await pipeline.version(null)).toMatchObject({
+      ...{ ok: true, version: { version: 1, key: "LIMITED", limited: true }, text: "# said" },
+    });
+    await pipeline.update({ spec, reprocess: false, key: "ROOT", limited: false, text: "# anew" });
+    expect(await pipeline.version(null)).toMatchObject({ ...shown, text: "# anew" });
+  });
+
+  it("show nothing of a pipeline of the name before, whose rows a release left that does not know them", async () => {
+    await makeRepo("lived-in");
+    const spec = specOf({ name: "lived", globs: { "lived-in": "/*" } });
+    const pipeline = pipelineOf("lived");
+    expect((await pipeline.create(spec, { key: "DEAD", text: "# dead" })).ok).toBe(true);
+    await query("lived", "CREATE TABLE dead AS SELECT * FROM submissions");
+    await pipeline.destroy({ keepOutput: false });
+    expect((await pipeline.create(spec)).ok).toBe(true);
+    await query("lived", "DELETE FROM submissions");
+    await query("lived", "INSERT INTO submissions SELECT * FROM dead");
+    const nothing = { version: { version: 1, key: null, hasText: false } };
+    expect(await pipeline.version(1)).toMatchObject({ ok: true, text: null, ...nothing });
+    expect(await pipeline.versions({ limit: 1 })).toMatchObject({ versions: [nothing.version] });
+    await pipeline.update({ spec, reprocess: true, key: "NEW" });
+    expect(await pipeline.version(1)).toMatchObject({ ok: true, text: null, ...nothing });
   });
 
   it("have the key of who made them, also if that was a retry", async () => {

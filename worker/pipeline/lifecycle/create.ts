@@ -63,7 +63,7 @@ export async function beginCreation(
     const state = ledger.pipeline.row()?.state;
     const same = JSON.stringify(ledger.pipeline.definition()?.spec) === JSON.stringify(spec);
     if (state === "creating" && same) {
-      ledger.pipeline.resubmit({ limited, text: by.text });
+      ledger.pipeline.resubmit({ limited, by });
       return "begun";
     }
     if (state !== undefined && state !== "deleted") return "already-exists";

@@ -15,7 +15,7 @@ const SLICE = 1000;
 const TABLES: readonly (readonly [table: string, key: string])[] = [
   ["revisions", "revision"],
   ["submissions", "revision"],
-  ["former_sources", "repo, branch"],
+  ["former_sources", "uid, repo, branch"],
   ["sources", "source"],
   ["jobs", "n"],
   ["touched", "job, stage, input, path"],
@@ -71,7 +71,7 @@ export async function continueDestruction(context: PipelineContext): Promise<voi
   const definition = ledger.pipeline.definition();
   if (!definition || ledger.pipeline.row()?.state !== "deleting") return;
   const { uid, name, output } = definition;
-  for (const source of subscribedSources(ledger)) await peers.branch(source).unsubscribe({ uid });
+  for (const source of await subscribedSources(ledger)) await peers.branch(source).unsubscribe({ uid });
   await endAllJobs(context, { definition, reason: "the pipeline was deleted" });
   const destroy = ledger.pipeline.row()?.keepOutput === 0;
   // If the output stays, jobs outlive their pipeline in the catalogue, as its commits tell of them: it is told of their end
@@ -90,15 +90,11 @@ export async function continueDestruction(context: PipelineContext): Promise<voi
  * Those of all versions, each once: an update may not have got to the end of it, and one of a stopped pipeline leaves the
  * commits held that the inputs of the version before start after.
  */
-function subscribedSources({
-  pipeline,
-  versions,
-}: Pick<Ledger, "pipeline" | "versions">): readonly BranchAddress[] {
+async function subscribedSources({ versions }: Pick<Ledger, "versions">): Promise<readonly BranchAddress[]> {
   const sources = new Map(versions.formerSources().map((source) => [bucketName(source), source]));
-  for (let revision = pipeline.definition()?.revision ?? 0; revision > 0; revision--) {
-    for (const source of pipeline.definitionAt(revision)?.sources ?? []) {
-      sources.set(bucketName(source), source);
-    }
+  for (let slice = versions.sourcesAfter(0); slice; slice = versions.sourcesAfter(slice.last)) {
+    for (const source of slice.sources) sources.set(bucketName(source), source);
+    await yieldToOthers();
   }
   return [...sources.values()];
 }

@@ -63,10 +63,13 @@ export interface Behind {
   readonly until: number;
 }
 
+/** So many earlier versions are held in memory, where each may take several megabytes. */
+const EARLIER_HELD = 8;
+
 /** The one row about the pipeline itself, and the versions of its specification. */
 export class PipelineStore extends Store {
   #definition: Definition | undefined;
-  /** Earlier versions, read for jobs that were made for them. */
+  /** Earlier versions, read for jobs that were made for them: those that were asked for last, in that order. */
   readonly #earlier = new Map<number, Definition>();
   readonly #versions: VersionStore;
 
@@ -117,7 +120,11 @@ export class PipelineStore extends Store {
     const present = this.definition();
     if (!present || present.revision === revision) return present;
     const found = this.#earlier.get(revision) ?? this.#read(revision);
-    if (found) this.#earlier.set(revision, found);
+    if (!found) return undefined;
+    this.#earlier.delete(revision);
+    this.#earlier.set(revision, found);
+    const [longestAgo] = this.#earlier.keys();
+    if (longestAgo !== undefined && this.#earlier.size > EARLIER_HELD) this.#earlier.delete(longestAgo);
     return found;
   }
 
@@ -153,9 +160,10 @@ export class PipelineStore extends Store {
     this.#insertRevision(next, { by, now });
     this.sql.run`UPDATE pipeline SET wish = ${next.revision}`;
     for (const revision of this.#versions.tooOld()) {
-      this.#versions.remove(revision, this.definitionAt(revision)?.sources ?? []);
+      this.#versions.remove(revision);
       this.#earlier.delete(revision);
     }
+    this.#versions.dropOldTexts();
   }
 
   /** Makes the version that waits the present one. */
@@ -168,13 +176,14 @@ export class PipelineStore extends Store {
   }
 
   /**
-   * The present version was submitted again as it is: it is now that of a key that is limited, or is not, and has the text that
-   * came with it, or none. Who made the version stays.
+   * The present version was submitted again as it is: it is now that of this key, which is limited or is not. It has the
+   * text that came with it; if none came, it keeps its own, which says the same.
    */
-  resubmit({ limited, text }: { limited: boolean | null; text: string | null }): void {
+  resubmit({ limited, by }: { limited: boolean | null; by: Submission }): void {
     this.sql.run`
       UPDATE revisions SET limited = ${columnOf(limited)} WHERE revision = (SELECT revision FROM pipeline)`;
-    this.#versions.setText(this.row()?.revision ?? 0, text);
+    const revision = this.row()?.revision ?? 0;
+    this.#versions.note(revision, { ...by, text: by.text ?? this.#versions.text(revision) });
     // It is known by its number, which stays.
     this.#definition = undefined;
   }

@@ -147,7 +147,7 @@ function write(
   const { limited = null } = request;
   const by = { key: request.key ?? null, text: request.text ?? null };
   if (!readsWhole && !change.settings && !change.description) {
-    ledger.pipeline.resubmit({ limited, text: by.text });
+    ledger.pipeline.resubmit({ limited, by });
     return "unchanged";
   }
   const next = { ...nextVersion(definition, { ...request, change }), starts, limited };
