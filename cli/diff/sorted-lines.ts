@@ -2,9 +2,10 @@ import { closeSync, readSync, writeSync } from "node:fs";
 import { StringDecoder } from "node:string_decoder";
 import { openUnnamed } from "./unnamed-file.ts";
 
-/** Characters of lines that are held before they are sorted and written as a run. */
-const RUN_CHARACTERS = 4 * 1024 * 1024;
-const READ_BYTES = 32 * 1024;
+/** Characters of lines that are held before they are sorted and written as a run. The lines take some ten times as much. */
+const RUN_CHARACTERS = 1024 * 1024;
+/** Of each run while they are merged: a gigabyte is a thousand runs. */
+const READ_BYTES = 8 * 1024;
 const WRITE_CHARACTERS = 256 * 1024;
 
 /** A sorted stretch of the file. */

@@ -238,22 +238,22 @@ describe("sluice commit diff --csv", () => {
 
   test("sorts on disk what is larger than its memory", async () => {
     const rows = Array.from(
-      { length: 250_000 },
+      { length: 600_000 },
       (_, id) => `${id},"a text, of ${id}",2026-11-25,${id % 97}\n`,
     );
     const head = "id,text,day,value\n";
     const later = rows.toReversed().map((row, at) => (at === 5 ? row.replace("2026", "2027") : row));
     later.splice(100_000, 1);
     await twice("big", { "t.csv": head + rows.join("") }, { "t.csv": head + later.join("") });
-    const env = { ...sluiceEnv(server), NODE_OPTIONS: "--max-old-space-size=56" };
+    const env = { ...sluiceEnv(server), NODE_OPTIONS: "--max-old-space-size=80" };
     const command = sluiceCommand(["commit", "diff", "big@v1", "big", "--csv", "id"]);
     const { code, stdout } = await ended(run(command, { env }));
     expect({ code, lines: stdout.split("\n").slice(0, -1) }).toEqual({
       code: 0,
       lines: [
         "t.csv",
-        '- 149999,"a text, of 149999",2026-11-25,37',
-        "~ 249994  day: 2026-11-25 -> 2027-11-25",
+        '- 499999,"a text, of 499999",2026-11-25,61',
+        "~ 599994  day: 2026-11-25 -> 2027-11-25",
         "0 added, 1 removed, 1 changed",
       ],
     });
