@@ -221,13 +221,26 @@ const ChecksumValue = z
   .string()
   .max(128)
   .regex(/^[A-Za-z0-9+/]+=*(-[0-9]+)?$/, { error: "must be a checksum in base64" });
+/** Every algorithm of a gateway: those of worker/core/checksums.ts. */
+const CHECKSUMS = [
+  "CRC32",
+  "CRC32C",
+  "CRC64NVME",
+  "SHA1",
+  "SHA256",
+  "SHA512",
+  "MD5",
+  "XXHASH64",
+  "XXHASH3",
+  "XXHASH128",
+] as const;
 /** Sizes of parts, and how many follow each other of each. */
 const RUNS = z.array(z.tuple([z.int().nonnegative(), z.int().min(1).max(10_000)])).max(10_000);
 /** What a row of files keeps beside its content: what a client gave, and what an upload in parts left. */
 export const ArchivedAttributes = Attributes.extend({
   checksum: z
     .strictObject({
-      algorithm: z.enum(["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"]),
+      algorithm: z.enum(CHECKSUMS),
       type: z.enum(["FULL_OBJECT", "COMPOSITE"]),
       value: ChecksumValue,
     })

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
  * carries them as base64. The platform only runs modules that are files of the bundle.
  */
 
-const NAMES = ["crc32", "crc64"] as const;
+const NAMES = ["crc32", "crc64", "xxhash3", "xxhash64", "xxhash128"] as const;
 const PACKAGE = dirname(fileURLToPath(import.meta.resolve("hash-wasm")));
 
 /** The generated files are checked in here. */

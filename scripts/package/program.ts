@@ -51,7 +51,10 @@ async function putWorker(put: Put): Promise<void> {
   for (const [name, bytes] of wasm) put(`worker/${name}`, bytes);
   const wasmLicence = readFileSync(join(ROOT, "worker/blobs/hash/wasm/LICENSE"), "utf8").trim();
   const notices = noticesOf(inputs);
-  put("worker/NOTICES", `${notices}\n\nhash-wasm (crc32.wasm, crc64.wasm)\n\n${wasmLicence}\n`);
+  put(
+    "worker/NOTICES",
+    `${notices}\n\nhash-wasm (crc32.wasm, crc64.wasm, xxhash3.wasm, xxhash64.wasm, xxhash128.wasm)\n\n${wasmLicence}\n`,
+  );
 }
 
 async function putConsole(put: Put): Promise<void> {

@@ -2,7 +2,18 @@ import { decodeBase64, encodeBase64 } from "./base64.ts";
 import { type Crc, combineCrcs } from "./crc-combine.ts";
 
 /** The additional checksums that S3 knows (S3 User Guide, "Checking object integrity"). */
-export const CHECKSUM_ALGORITHMS = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"] as const;
+export const CHECKSUM_ALGORITHMS = [
+  "CRC32",
+  "CRC32C",
+  "CRC64NVME",
+  "SHA1",
+  "SHA256",
+  "SHA512",
+  "MD5",
+  "XXHASH64",
+  "XXHASH3",
+  "XXHASH128",
+] as const;
 export type ChecksumAlgorithm = (typeof CHECKSUM_ALGORITHMS)[number];
 
 /** Over all bytes of the object, or over the checksums of its parts. */
@@ -32,6 +43,11 @@ const CHECKSUM_BYTES: Readonly<Record<ChecksumAlgorithm, number>> = {
   CRC64NVME: 8,
   SHA1: 20,
   SHA256: 32,
+  SHA512: 64,
+  MD5: 16,
+  XXHASH64: 8,
+  XXHASH3: 8,
+  XXHASH128: 16,
 };
 
 /** What a multipart upload's checksum can be over, the default first (S3 User Guide, "Checksums for multipart uploads"). */
@@ -41,6 +57,11 @@ const MULTIPART_TYPES: Readonly<Record<ChecksumAlgorithm, readonly [ChecksumType
   CRC64NVME: ["FULL_OBJECT"],
   SHA1: ["COMPOSITE"],
   SHA256: ["COMPOSITE"],
+  SHA512: ["COMPOSITE"],
+  MD5: ["COMPOSITE"],
+  XXHASH64: ["COMPOSITE"],
+  XXHASH3: ["COMPOSITE"],
+  XXHASH128: ["COMPOSITE"],
 };
 
 /** What the checksum of a multipart upload with this algorithm may be over. */

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { ArchivedAttributes } from "../../../protocol/archives.ts";
 import { createChecksum } from "../../../worker/blobs/hash/checksum-hasher.ts";
 import { encodeBase64 } from "../../../worker/core/base64.ts";
 import {
@@ -29,6 +30,11 @@ describe("a checksum in a header", () => {
     ["CRC64NVME", "rosUhgp5mIg="],
     ["SHA1", "98O8HYCOBHMq32eZZczDTKeuNEE="],
     ["SHA256", "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU="],
+    ["SHA512", "2eZ2LdHI6vbWGzxhkvxAjU1tXxF20MKRabwk5xw/J0rSf81YEbMT1oH35V7ALXPUmclUVba1u1A6z1dPuo/+hQ=="],
+    ["MD5", "JfnnlDI7RTiF9RgfG2JNCw=="],
+    ["XXHASH64", "jLhB20DmroM="],
+    ["XXHASH3", "ctyxi2ehff8="],
+    ["XXHASH128", "MxGUd+3l3NXpcWQnaB1YYA=="],
   ];
   for (const [algorithm, text] of cases)
     test(`is read as ${algorithm} and as nothing else`, () => {
@@ -90,6 +96,20 @@ describe("the checksum over all bytes of an object", () => {
   });
 });
 
+describe("a file that has a checksum", () => {
+  for (const algorithm of CHECKSUM_ALGORITHMS)
+    test(`is taken out of an archive with it: ${algorithm}`, () => {
+      const checksum = {
+        algorithm,
+        type: "FULL_OBJECT",
+        value: encodeBase64(hash(algorithm, randomBytes(9, 1))),
+      };
+      expect(ArchivedAttributes.parse({ checksum })).toEqual({ checksum });
+      const parts = { sizes: [[9, 1]], checksums: [checksum.value] };
+      expect(ArchivedAttributes.parse({ checksum, parts })).toEqual({ checksum, parts });
+    });
+});
+
 describe("a composite checksum", () => {
   for (const algorithm of CHECKSUM_ALGORITHMS)
     test(`is that of the raw checksums of the parts, with their number behind it: ${algorithm}`, () => {
@@ -109,6 +129,11 @@ describe("the types of a multipart upload's checksum", () => {
       CRC64NVME: ["FULL_OBJECT"],
       SHA1: ["COMPOSITE"],
       SHA256: ["COMPOSITE"],
+      SHA512: ["COMPOSITE"],
+      MD5: ["COMPOSITE"],
+      XXHASH64: ["COMPOSITE"],
+      XXHASH3: ["COMPOSITE"],
+      XXHASH128: ["COMPOSITE"],
     });
     expect(defaultChecksumType("CRC64NVME")).toBe("FULL_OBJECT");
     expect(defaultChecksumType("CRC32")).toBe("COMPOSITE");

@@ -157,12 +157,19 @@ const TABLE: readonly Row[] = [
   put("a wrong crc64nvme", { "x-amz-checksum-crc64nvme": "AAAAAAAAAAA=" }, [400, "BadDigest"]),
   put("a wrong sha1", { "x-amz-checksum-sha1": `${"A".repeat(27)}=` }, [400, "BadDigest"]),
   put("a wrong sha256", { "x-amz-checksum-sha256": `${"A".repeat(43)}=` }, [400, "BadDigest"]),
+  put("a wrong sha512", { "x-amz-checksum-sha512": `${"A".repeat(86)}==` }, [400, "BadDigest"]),
+  ...["md5", "xxhash128"].map((name) =>
+    put(`a wrong ${name}`, { [`x-amz-checksum-${name}`]: `${"A".repeat(22)}==` }, [400, "BadDigest"]),
+  ),
+  ...["xxhash64", "xxhash3"].map((name) =>
+    put(`a wrong ${name}`, { [`x-amz-checksum-${name}`]: "AAAAAAAAAAA=" }, [400, "BadDigest"]),
+  ),
   put("a checksum that is none", { "x-amz-checksum-crc32": "crc" }, [400, "InvalidRequest"]),
   put("two checksums", { "x-amz-checksum-crc32": "AAAAAA==", "x-amz-checksum-crc32c": "AAAAAA==" }, [
     400,
     "InvalidRequest",
   ]),
-  put("an algorithm that nobody knows", { "x-amz-sdk-checksum-algorithm": "MD5" }, [400, "InvalidRequest"]),
+  put("an algorithm that nobody knows", { "x-amz-sdk-checksum-algorithm": "MD6" }, [400, "InvalidRequest"]),
   put("metadata of 64 KiB", { "x-amz-meta-huge": "x".repeat(64 * 1024) }, [400, "MetadataTooLarge"]),
   put("a header of 64 KiB that nobody knows", { "x-amz-huge": "x".repeat(64 * 1024) }, [
     501,

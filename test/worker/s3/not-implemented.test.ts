@@ -165,7 +165,7 @@ test.each([
   ["PUT /master.kept/key", "x-amz-api-version", "2007-01-01"],
   ["PUT /master.kept/key", "x-amz-acl", "bucket-owner-read"],
   ["PUT /master.kept2", "x-amz-acl", "bucket-owner-full-control"],
-  ["PUT /master.kept/key", "x-amz-checksum-sha512", "AA=="],
+  ["PUT /master.kept/key", "x-amz-checksum-blake3", "AA=="],
   ["DELETE /master.kept/key", "x-amz-mfa", "serial 123456"],
   ["DELETE /master.kept/key", "x-amz-if-match-size", "4"],
 ])("%s with %s: %s is 501, and the header is named", async (line, name, value) => {

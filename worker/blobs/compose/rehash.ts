@@ -35,8 +35,8 @@ export interface RehashOptions {
 
 /**
  * The digest of a content from the leaf hashes of its chunks. It reads the bytes between them, and all bytes if a checksum
- * over the whole (base64) is wanted. With `progress` it goes on from the last save over the same content; a SHA over the
- * whole starts anew.
+ * over the whole (base64) is wanted. With `progress` it goes on from the last save over the same content; a
+ * checksum over the whole that is no CRC starts anew.
  */
 export async function rehash(
   unhashed: Unhashed,

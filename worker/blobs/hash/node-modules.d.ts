@@ -10,7 +10,7 @@ declare module "node:crypto" {
     /** A hash that goes on from here by itself. */
     copy(): Hash;
   }
-  export function createHash(algorithm: "md5" | "sha1" | "sha256"): Hash;
+  export function createHash(algorithm: "md5" | "sha1" | "sha256" | "sha512"): Hash;
   /** In one go: for a few KiB cheaper than a Hash object, and than `crypto.subtle` with its promise. */
   export function hash(
     algorithm: "md5" | "sha1" | "sha256",

@@ -25,7 +25,7 @@ export interface Milestone {
 
 /**
  * Hashes a content whose leaf hashes are known in part. At the end of any leaf it can be saved as a milestone, from which
- * another hasher goes on. A SHA over the whole cannot: no library gives out its state.
+ * another hasher goes on. If a checksum other than a CRC is wanted over the whole, it cannot: its state is not kept.
  */
 export class ResumableHasher {
   readonly #tree: TreeStack;

@@ -38,6 +38,14 @@ const EMPTY_CHECKSUMS: ReadonlyMap<string, string> = new Map([
   ["x-amz-checksum-crc64nvme", "AAAAAAAAAAA="],
   ["x-amz-checksum-sha1", "2jmj7l5rSw0yVb/vlWAYkK/YBwk="],
   ["x-amz-checksum-sha256", "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="],
+  [
+    "x-amz-checksum-sha512",
+    "z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==",
+  ],
+  ["x-amz-checksum-md5", "1B2M2Y8AsgTpgAmY7PhCfg=="],
+  ["x-amz-checksum-xxhash64", "70bbN1HY6Zk="],
+  ["x-amz-checksum-xxhash3", "LQaABTjTlMI="],
+  ["x-amz-checksum-xxhash128", "maoG0wFHmNhgAcMkRo1Jfw=="],
 ]);
 
 /** Whether the query carries a signature of version 4, whole or in part. */

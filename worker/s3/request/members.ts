@@ -114,18 +114,16 @@ const BODY: Lines = {
     "x-amz-checksum-crc32",
     "x-amz-checksum-crc32c",
     "x-amz-checksum-crc64nvme",
+    "x-amz-checksum-md5",
     "x-amz-checksum-sha1",
     "x-amz-checksum-sha256",
-    "x-amz-decoded-content-length",
-    "x-amz-sdk-checksum-algorithm",
-    "x-amz-trailer",
-  ]),
-  ...all(refused("send a CRC32, CRC32C, CRC64NVME, SHA1 or SHA256 in its place"), [
-    "x-amz-checksum-md5",
     "x-amz-checksum-sha512",
     "x-amz-checksum-xxhash128",
     "x-amz-checksum-xxhash3",
     "x-amz-checksum-xxhash64",
+    "x-amz-decoded-content-length",
+    "x-amz-sdk-checksum-algorithm",
+    "x-amz-trailer",
   ]),
 };
 

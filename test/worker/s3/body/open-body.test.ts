@@ -61,6 +61,11 @@ describe("a plain body", () => {
     ["CRC64NVME", "M3eFcAZSQlc="],
     ["SHA1", "qvTGHdzF6KLavt4PO0gs2a6pQ00="],
     ["SHA256", "LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ="],
+    ["SHA512", "m3HSJL1i83hdltRq0+o9czGb+8KJDKra4t/3JRlnPKcjI8PZm6XBHXx6zG4UuMXaDEZjR1wuXDre9G9zvN7AQw=="],
+    ["MD5", "XUFAKrxLKna5cZ2REBfFkg=="],
+    ["XXHASH64", "JseCfYifbaM="],
+    ["XXHASH3", "lVXoVVxi3P0="],
+    ["XXHASH128", "tenBrQcbPn/Hec+qXlI4GA=="],
   ])("may have a %s", (algorithm, value) => {
     const body = opened(PLAIN, {
       headers: { [`x-amz-checksum-${algorithm.toLowerCase()}`]: value },
@@ -130,7 +135,7 @@ test.each([
     { "x-amz-checksum-crc32": "NhCmhg==", "x-amz-sdk-checksum-algorithm": "SHA1" },
     "InvalidRequest",
   ],
-  ["an unknown algorithm", PLAIN, { "x-amz-sdk-checksum-algorithm": "MD5" }, "InvalidRequest"],
+  ["an unknown algorithm", PLAIN, { "x-amz-sdk-checksum-algorithm": "MD6" }, "InvalidRequest"],
   ["a trailer that is no checksum", UNSIGNED_TRAILER, { "x-amz-trailer": "x-amz-meta-a" }, "InvalidRequest"],
   ["a trailer to a plain body", PLAIN, { "x-amz-trailer": "x-amz-checksum-crc32" }, "InvalidRequest"],
   [

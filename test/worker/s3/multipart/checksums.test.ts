@@ -136,7 +136,7 @@ describe("a completion", () => {
   });
 
   test("may claim one of an upload that began without: then it is worked out, checked and kept", async () => {
-    for (const algorithm of ["CRC64NVME", "SHA256"] as const) {
+    for (const algorithm of ["CRC64NVME", "SHA256", "XXHASH3"] as const) {
       const path = `${BUCKET}/late-${algorithm}`;
       const late = await begin(path);
       const both = [await part(late, 1, FIRST), await part(late, 2, LAST)];

@@ -152,9 +152,15 @@ describe("beginning an upload is refused", () => {
   });
 
   test.each([
-    [{ "x-amz-checksum-algorithm": "MD5" }, "MD5"],
+    [{ "x-amz-checksum-algorithm": "MD6" }, "MD6"],
     [{ "x-amz-checksum-type": "COMPOSITE" }, "x-amz-checksum-algorithm"],
     [{ "x-amz-checksum-algorithm": "SHA256", "x-amz-checksum-type": "FULL_OBJECT" }, "FULL_OBJECT"],
+    ...["SHA512", "MD5", "XXHASH64", "XXHASH3", "XXHASH128"].map(
+      (algorithm): [Record<string, string>, string] => [
+        { "x-amz-checksum-algorithm": algorithm, "x-amz-checksum-type": "FULL_OBJECT" },
+        "FULL_OBJECT",
+      ],
+    ),
     [{ "x-amz-checksum-algorithm": "CRC64NVME", "x-amz-checksum-type": "COMPOSITE" }, "COMPOSITE"],
     [{ "x-amz-checksum-algorithm": "CRC32", "x-amz-checksum-type": "BOTH" }, "BOTH"],
   ])("with %j", async (headers, said) => {

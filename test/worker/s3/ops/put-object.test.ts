@@ -99,6 +99,71 @@ describe("a checksum", () => {
   });
 });
 
+// Of "123456789": the check values that are published of each.
+describe.each([
+  ["SHA512", "2eZ2LdHI6vbWGzxhkvxAjU1tXxF20MKRabwk5xw/J0rSf81YEbMT1oH35V7ALXPUmclUVba1u1A6z1dPuo/+hQ=="],
+  ["MD5", "JfnnlDI7RTiF9RgfG2JNCw=="],
+  ["XXHASH64", "jLhB20DmroM="],
+  ["XXHASH3", "ctyxi2ehff8="],
+  ["XXHASH128", "MxGUd+3l3NXpcWQnaB1YYA=="],
+])("a checksum that is %s", (algorithm, value) => {
+  const header = `x-amz-checksum-${algorithm.toLowerCase()}`;
+  const path = `${BUCKET}/summed-${algorithm}`;
+  const enabled = { "x-amz-checksum-mode": "ENABLED" };
+
+  test("is checked, answered and kept as the others, and told of the object, its versions and its copies", async () => {
+    const done = await good(`PUT ${path}`, { body: "123456789", headers: { [header]: value } });
+    expect(Object.fromEntries(done.headers)).toMatchObject({
+      [header]: value,
+      "x-amz-checksum-type": "FULL_OBJECT",
+    });
+    expect(await failure(put(path, "other", { [header]: value }))).toMatchObject({
+      status: 400,
+      Code: "BadDigest",
+    });
+    expect(await failure(put(path, "other", { [header]: "AA==" }))).toMatchObject({ Code: "InvalidRequest" });
+    for (const method of ["HEAD", "GET"])
+      expect((await good(`${method} ${path}`, { headers: enabled })).headers.get(header)).toBe(value);
+    const asked = { "x-amz-object-attributes": "Checksum" };
+    const { GetObjectAttributesResponse } = await xml(good(`GET ${path}?attributes`, { headers: asked }));
+    expect(GetObjectAttributesResponse.Checksum).toEqual({
+      [`Checksum${algorithm}`]: value,
+      ChecksumType: "FULL_OBJECT",
+    });
+    const { ListVersionsResult } = await xml(good(`GET ${BUCKET}?versions&prefix=summed-${algorithm}`));
+    const [version] = [ListVersionsResult.Version].flat();
+    expect([version.ChecksumAlgorithm, version.ChecksumType]).toEqual([algorithm, "FULL_OBJECT"]);
+    await good(`PUT ${path}-copy`, { headers: { "x-amz-copy-source": path } });
+    expect((await good(`HEAD ${path}-copy`, { headers: enabled })).headers.get(header)).toBe(value);
+  });
+
+  test("may come behind the body, or be asked for, also of a copy", async () => {
+    const sent = (trailer: string) => ({
+      body: `9\r\n123456789\r\n0\r\n${header}:${trailer}\r\n\r\n`,
+      headers: {
+        "x-amz-content-sha256": "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+        "x-amz-decoded-content-length": "9",
+        "x-amz-trailer": header,
+      },
+    });
+    const trailed = await good(`PUT ${path}-trailed`, sent(value));
+    expect(trailed.headers.get(header)).toBe(value);
+    const other = `${value.startsWith("A") ? "B" : "A"}${value.slice(1)}`;
+    expect(await failure(s3(`PUT ${path}-trailed`, sent(other)))).toMatchObject({
+      status: 400,
+      Code: "BadDigest",
+    });
+    await good(`PUT ${path}-none`, { body: "123456789" });
+    for (const name of ["x-amz-sdk-checksum-algorithm", "x-amz-checksum-algorithm"]) {
+      const asked = await good(`PUT ${path}-asked`, { body: "123456789", headers: { [name]: algorithm } });
+      expect(asked.headers.get(header)).toBe(value);
+    }
+    const headers = { "x-amz-copy-source": `${path}-none`, "x-amz-checksum-algorithm": algorithm };
+    const { CopyObjectResult } = await xml(good(`PUT ${path}-of-copy`, { headers }));
+    expect(CopyObjectResult[`Checksum${algorithm}`]).toBe(value);
+  });
+});
+
 describe("x-amz-version-id", () => {
   test("is the commit of the PUT, or where nothing changed that of the one that wrote it", async () => {
     const path = `${BUCKET}/version`;
