@@ -6,6 +6,7 @@ import { Duration } from "./duration.ts";
 import { list } from "./errors.ts";
 import { Name, SessionId } from "./names.ts";
 import { boundNote, NOTE_FIELDS } from "./notes.ts";
+import { ObjectTags } from "./object-tags.ts";
 
 /** Most operations in one call; a commit of more is staged in a session, call by call. */
 export const MAX_COMMIT_OPERATIONS = 10_000;
@@ -28,7 +29,7 @@ const MetadataName = z
   .string()
   .regex(/^[!#$%&'*+.^_`|~0-9a-z-]+$/, { error: "must be the name of a header, in lower case" });
 
-/** What is kept with a file beside its bytes: the headers that HTTP knows, and user metadata as S3 has it, in lower-case names without `x-amz-meta-`. */
+/** What is kept with a file beside its bytes: the headers that HTTP knows, and user metadata as S3 has it, in lower-case names without `x-amz-meta-`, and its tags. */
 export const Attributes = z.strictObject({
   contentType: HeaderText.optional(),
   cacheControl: HeaderText.optional(),
@@ -37,6 +38,7 @@ export const Attributes = z.strictObject({
   contentLanguage: HeaderText.optional(),
   expires: HeaderText.optional(),
   metadata: z.record(MetadataName, HeaderText).optional(),
+  tags: ObjectTags.optional(),
 });
 export type Attributes = z.infer<typeof Attributes>;
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { TOO_LARGE_IN_FRONT } from "../../protocol/errors.ts";
+import type { ObjectTag } from "../../protocol/object-tags.ts";
 import { CliError } from "../output/failure.ts";
 
 /** The S3 answers that the CLI reads. */
@@ -155,6 +156,25 @@ function versionOf(item: z.infer<typeof VersionItem>): ListedVersion {
   const said = { path: Key, version: VersionId, current: IsLatest, modifiedAt: LastModified };
   if (!("Version" in item)) return { ...said, kind: "deletion" };
   return { ...said, kind: "version", size: item.Version.Size, etag: item.Version.ETag.replaceAll('"', "") };
+}
+
+const Tagging = z.object({
+  Tagging: z.object({
+    TagSet: z
+      .object({
+        Tag: z
+          .array(z.object({ Key: z.string(), Value: z.string() }))
+          .or(z.object({ Key: z.string(), Value: z.string() }).transform((one) => [one])),
+      })
+      // Without any, the element is empty, which reads as text.
+      .or(z.string().transform(() => ({ Tag: [] }))),
+  }),
+});
+
+/** The answer of GetObjectTagging. */
+export async function parseTagging(body: string): Promise<ObjectTag[]> {
+  const { TagSet } = (await expectXml(Tagging, body)).Tagging;
+  return TagSet.Tag.map(({ Key, Value }) => [Key, Value]);
 }
 
 const Buckets = z.object({

@@ -1,5 +1,6 @@
 import { pipeline } from "node:stream/promises";
 import type { Attributes } from "../../protocol/files.ts";
+import type { ObjectTag } from "../../protocol/object-tags.ts";
 import { PATH_FAULT_TEXT, pathFault } from "../../protocol/paths.ts";
 import { EXIT } from "../output/exit-codes.ts";
 import { CliError, errnoOf, systemText } from "../output/failure.ts";
@@ -13,6 +14,7 @@ import {
   parseBuckets,
   parseListing,
   parseS3Error,
+  parseTagging,
   parseVersions,
   type VersionMarker,
 } from "./answers.ts";
@@ -240,10 +242,17 @@ export async function readAttributes(client: Client, address: Address): Promise<
   const metadata = Object.keys(answer.headers)
     .filter((name) => name.startsWith(META))
     .map((name) => [name.slice(META.length), header(answer, name) ?? ""] as const);
+  const tags = header(answer, "x-amz-tagging-count") === null ? [] : await readTags(client, address);
   return {
     ...Object.fromEntries(kept),
+    ...(tags.length > 0 && { tags }),
     ...(metadata.length > 0 && { metadata: Object.fromEntries(metadata) }),
   };
+}
+
+async function readTags(client: Client, address: Address): Promise<ObjectTag[]> {
+  const answer = await client.send({ method: "GET", path: objectPath(address), query: { tagging: "" } });
+  return await parseTagging(await answer.body.text());
 }
 
 /** Copies a file inside the gateway, with what is kept beside its bytes. Returns the commit, or null if it was staged. */

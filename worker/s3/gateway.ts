@@ -4,8 +4,7 @@
  * - POST of HTML forms, SelectObjectContent, RestoreObject, RenameObject, appending (x-amz-write-offset-bytes)
  * - session tokens (400 InvalidToken), signatures of version 2 and of version 4A (400)
  * Without a signature, 403 for all but reads of public branches: objects and listings, neither versions nor uploads.
- * It will never have ACLs other than private and public-read of a bucket, policies, tags (`GET ?tagging` says that there
- * are none), encryption by the service, object lock, storage classes other than STANDARD, notifications, website, and a
+ * It will never have ACLs other than private and public-read of a bucket, policies, encryption by the service, object lock, storage classes other than STANDARD, notifications, website, and a
  * delimiter other than `/` (400 InvalidArgument). Of lifecycle rules it has Expiration (Days or Date) and
  * AbortIncompleteMultipartUpload by prefix, and NoncurrentVersionExpiration of the whole bucket.
  */

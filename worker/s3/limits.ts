@@ -34,6 +34,7 @@ export const MAX_TAGS = {
   delete: MAX_KEYS * TAGS_OF_ENTRY + SPARE_TAGS,
   complete: MAX_PART_NUMBER * TAGS_OF_ENTRY + SPARE_TAGS,
   cors: MAX_CORS_BYTES / "<a/>".length,
+  tagging: SPARE_TAGS * TAGS_OF_ENTRY,
   lifecycle: MAX_LIFECYCLE_RULES * TAGS_OF_RULE + SPARE_TAGS,
 };
 /** Bytes of user metadata, names and values together (S3 User Guide, "Working with object metadata"). */

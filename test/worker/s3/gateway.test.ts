@@ -84,14 +84,14 @@ describe("an error", () => {
   test("is told of the first fault in the order that is contract", async () => {
     const codeOf = async (response: Promise<Response>) => (await failure(response)).Code;
     const wrong = { key: { ...ROOT_KEY, secret: "not-the-secret" } };
-    const tagged = { headers: { "x-amz-tagging": "a=b" } };
+    const locked = { headers: { "x-amz-object-lock-mode": "GOVERNANCE" } };
     const reader = { key: scopedKey({ level: "read", repos: null }) };
     // Address before signature before bucket before operation before headers before permission before values.
     expect(await codeOf(answer(unsigned("PATCH /bad/%zz")))).toBe("InvalidURI");
     expect(await codeOf(s3("DELETE /-bad?acl", wrong))).toBe("SignatureDoesNotMatch");
     expect(await codeOf(s3("POST /-bad/key"))).toBe("InvalidBucketName");
-    expect(await codeOf(s3("POST /master.data/key?acl", tagged))).toBe("MethodNotAllowed");
-    expect(await codeOf(s3("PUT /master.data//key", { ...tagged, ...reader, body: "x" }))).toBe(
+    expect(await codeOf(s3("POST /master.data/key?acl", locked))).toBe("MethodNotAllowed");
+    expect(await codeOf(s3("PUT /master.data//key", { ...locked, ...reader, body: "x" }))).toBe(
       "NotImplemented",
     );
     expect(await codeOf(s3("PUT /master.data//key", { ...reader, body: "x" }))).toBe("AccessDenied");

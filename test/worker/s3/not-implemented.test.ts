@@ -55,7 +55,6 @@ describe("a header that would change what a PUT does is refused by name", () => 
     ["x-amz-server-side-encryption", "AES256"],
     ["x-amz-server-side-encryption-customer-algorithm", "AES256"],
     ["x-amz-object-lock-mode", "GOVERNANCE"],
-    ["x-amz-tagging", "a=b"],
     ["x-amz-website-redirect-location", "/"],
     ["x-amz-grant-read", "id=1"],
     ["x-amz-write-offset-bytes", "4"],

@@ -1,8 +1,9 @@
+import { sortedTags } from "../../../protocol/object-tags.ts";
 import type { StoredAttributes } from "../contract.ts";
 
 /** One text for one set of attributes, so that equal sets are equal texts; null for none. */
 export function attributesText(attributes: StoredAttributes): string | null {
-  const { metadata, checksum, parts, ...headers } = attributes;
+  const { metadata, tags, checksum, parts, ...headers } = attributes;
   const text = JSON.stringify({
     contentType: headers.contentType,
     cacheControl: headers.cacheControl,
@@ -11,6 +12,7 @@ export function attributesText(attributes: StoredAttributes): string | null {
     contentLanguage: headers.contentLanguage,
     expires: headers.expires,
     metadata: metadata && sorted(metadata),
+    tags: tags && tags.length > 0 ? sortedTags(tags) : undefined,
     checksum: checksum && { algorithm: checksum.algorithm, type: checksum.type, value: checksum.value },
     parts: parts && { sizes: parts.sizes, checksums: parts.checksums },
   });

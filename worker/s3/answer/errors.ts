@@ -55,6 +55,7 @@ export const S3_ERRORS = {
   InvalidPartOrder: { status: 400, message: "The parts are not in ascending order of their numbers." },
   InvalidRange: { status: 416, message: "The range lies outside of the object." },
   InvalidRequest: { status: 400, message: "The request is invalid." },
+  InvalidTag: { status: 400, message: "The tag provided was not a valid tag." },
   InvalidToken: { status: 400, message: "The session token is not known here." },
   InvalidURI: { status: 400, message: "The URL's percent-encoding is broken or is not UTF-8." },
   KeyTooLongError: { status: 400, message: "The key is longer than 1024 bytes of UTF-8." },

@@ -12,6 +12,7 @@ import { versionHeader } from "../answer/version.ts";
 import { xmlAnswer } from "../answer/xml.ts";
 import { checkAcl } from "../objects/acl.ts";
 import { readAttributes } from "../objects/attributes.ts";
+import { readTags } from "../objects/tag-set.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
@@ -21,7 +22,8 @@ import { type CopySource, openSource, sourceVersion } from "./copy-source.ts";
 
 /**
  * One commit. Inside a branch no byte is read, unless another checksum is asked for. From another branch bytes are
- * copied, unless this branch has them already. A copy keeps the layout of the parts that its source was made of.
+ * copied, unless this branch has them already. A copy keeps the layout of the parts that its source was made of, and its
+ * tags, unless the request has others.
  */
 export const copyObject: Operation<ObjectRequest> = {
   permission: "write",
@@ -29,14 +31,19 @@ export const copyObject: Operation<ObjectRequest> = {
 
   async handle(request) {
     const { headers } = request;
-    const directive = directiveOf(headers);
+    const directive = directiveOf(headers, "x-amz-metadata-directive");
+    const tagging = directiveOf(headers, "x-amz-tagging-directive");
+    const tags = readTags(headers);
+    if (tags && tagging === "COPY") throw unusedTags();
     const algorithm = askedAlgorithm(headers);
     const condition = writeCondition(headers);
     const note = readNote(request);
     await checkAcl(request);
     const source = await openSource(request);
-    if (directive === "COPY" && algorithm === undefined) refuseNoChange(request, source);
-    const attributes = await copiedAttributes(request, { source, directive, algorithm });
+    if (directive === "COPY" && tagging === "COPY" && algorithm === undefined)
+      refuseNoChange(request, source);
+    const copied = await copiedAttributes(request, { source, directive, algorithm });
+    const attributes = { ...copied, tags: tagging === "REPLACE" ? tags : source.file.attributes.tags };
     const copy = { source, attributes, ...(condition && { condition }), note };
     const done = await commitCopy(request, copy);
     return await answer(request, { ...copy, done });
@@ -45,11 +52,17 @@ export const copyObject: Operation<ObjectRequest> = {
 
 type Directive = "COPY" | "REPLACE";
 
-function directiveOf(headers: ReadonlyMap<string, string>): Directive {
-  const directive = headers.get("x-amz-metadata-directive") ?? "COPY";
+function directiveOf(headers: ReadonlyMap<string, string>, name: string): Directive {
+  const directive = headers.get(name) ?? "COPY";
   if (directive === "COPY" || directive === "REPLACE") return directive;
-  throw new S3Error("InvalidArgument", {
-    message: `x-amz-metadata-directive is '${directive}': it must be COPY or REPLACE.`,
+  throw new S3Error("InvalidArgument", { message: `${name} is '${directive}': it must be COPY or REPLACE.` });
+}
+
+/** S3 passes over them. They would be lost in silence. */
+function unusedTags(): S3Error {
+  return new S3Error("InvalidRequest", {
+    message:
+      "x-amz-tagging names tags, but the copy is to have those of its source: send x-amz-tagging-directive: REPLACE as well, or leave the tags out.",
   });
 }
 
@@ -62,7 +75,7 @@ function refuseNoChange({ key, headers, address }: ObjectRequest, source: CopySo
     source.commit === undefined;
   if (!isItself || headers.has("x-amz-storage-class")) return;
   throw new S3Error("InvalidRequest", {
-    message: `The copy of '${key}' onto itself changes nothing: send x-amz-metadata-directive: REPLACE with the new metadata.`,
+    message: `The copy of '${key}' onto itself changes nothing: send x-amz-metadata-directive: REPLACE with the new metadata, or x-amz-tagging-directive: REPLACE with the new tags.`,
   });
 }
 

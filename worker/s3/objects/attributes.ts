@@ -2,12 +2,13 @@ import { guessContentType } from "../../../protocol/content-types.ts";
 import type { Attributes } from "../../../protocol/files.ts";
 import { S3Error } from "../answer/errors.ts";
 import { MAX_METADATA_BYTES } from "../limits.ts";
+import { readTags } from "./tag-set.ts";
 
 const META = "x-amz-meta-";
 
 type Headers = ReadonlyMap<string, string>;
 /** The attributes that are one header each. */
-type HeaderAttribute = Exclude<keyof Attributes, "metadata">;
+type HeaderAttribute = Exclude<keyof Attributes, "metadata" | "tags">;
 
 const HEADER_OF: Readonly<Record<HeaderAttribute, string>> = {
   contentType: "content-type",
@@ -21,8 +22,8 @@ const KEPT = Object.entries(HEADER_OF) as readonly [HeaderAttribute, string][];
 
 /**
  * The headers of a PUT that are kept with its file. The type is guessed from the key if none is sent. Values are kept as
- * they came, also UTF-8 and RFC 2047's encoded words. Throws MetadataTooLarge, and InvalidArgument for control
- * characters: clients would refuse to read an answer with them.
+ * they came, also UTF-8 and RFC 2047's encoded words. Throws MetadataTooLarge, InvalidArgument for control characters, as
+ * clients would refuse to read an answer with them, and what `readTags` throws.
  */
 export function readAttributes(headers: Headers, key: string): Attributes {
   const kept: { -readonly [Name in HeaderAttribute]?: string } = {};
@@ -32,7 +33,8 @@ export function readAttributes(headers: Headers, key: string): Attributes {
   }
   kept.contentType ??= guessContentType(key);
   const metadata = readMetadata(headers);
-  return metadata === undefined ? kept : { ...kept, metadata };
+  const tags = readTags(headers);
+  return { ...kept, ...(metadata && { metadata }), ...(tags && { tags }) };
 }
 
 function readMetadata(headers: Headers): Record<string, string> | undefined {

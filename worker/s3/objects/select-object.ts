@@ -91,6 +91,9 @@ function describeFile(
   // A proxy that compresses would take Content-Length away. If it sees an encoding, it leaves the bytes alone.
   if (request.compressingProxy) headers["content-encoding"] = "identity";
   setAttributeHeaders(headers, { attributes: file.attributes, key: request.key });
+  const { tags } = file.attributes;
+  // As on S3, told to those alone who may read the tags.
+  if (tags && request.caller.keyId !== "") headers["x-amz-tagging-count"] = String(tags.length);
   setOverrides(headers, request.query);
 }
 

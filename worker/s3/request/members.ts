@@ -69,7 +69,6 @@ function all<L extends Line>(line: L, names: readonly string[]): Readonly<Record
   return Object.fromEntries(names.map((name) => [name, line]));
 }
 
-const NO_TAGS = "objects have no tags: leave it out, or send it as x-amz-meta-*";
 const NO_ACLS = "there are no ACLs: leave it out, and give access keys their scope";
 const ONE_STORAGE_CLASS = harmless("there is one storage class");
 const NOTHING_LOCKED = harmless("nothing is locked");
@@ -93,7 +92,7 @@ const EVERYWHERE: Lines = {
   "x-amz-server-side-encryption*": refused(
     "objects are kept as the blob store keeps them: leave it out, or encrypt before sending",
   ),
-  "x-amz-tagging": refused(NO_TAGS),
+  "x-amz-tagging": refused("leave it out; what makes an object takes it, and PutObjectTagging a body"),
   "x-amz-write-offset-bytes": refused("objects are written whole: leave it out"),
   "x-sluice-commit-*": refused(
     "leave it out; what makes a commit takes x-sluice-commit-message and x-sluice-commit-meta-*",
@@ -142,7 +141,7 @@ const OBJECT: Lines = {
   // The operation looks whether the branch is public. There is one owner, who has every object.
   "x-amz-acl": { ...TAKEN, only: { values: ["private", "public-read", "bucket-owner-full-control"] } },
   "x-amz-storage-class": { ...ONE_STORAGE_CLASS, only: { values: ["STANDARD"] } },
-  "x-amz-tagging": { ...harmless("no object has tags"), only: { values: [""], because: NO_TAGS } },
+  "x-amz-tagging": TAKEN,
   "x-amz-website-redirect-location": refused("no object redirects its readers: leave it out"),
 };
 
@@ -242,10 +241,7 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
       "x-amz-object-annotation-directive": harmless("no object has annotations"),
       // A copy of an object onto itself may name its storage class as what it changes.
       "x-amz-storage-class": { ...TAKEN, only: { values: ["STANDARD"] } },
-      "x-amz-tagging-directive": {
-        ...harmless("no object has tags"),
-        only: { values: ["COPY"], because: "objects have no tags: leave it out" },
-      },
+      "x-amz-tagging-directive": TAKEN,
     },
     query: HINT,
   },

@@ -369,10 +369,8 @@ describe("a copy that cannot be made", () => {
     );
   });
 
-  test("wants tags, encryption, locks or another storage class", async () => {
+  test("wants encryption, locks or another storage class", async () => {
     const refused = [
-      { "x-amz-tagging": "a=b" },
-      { "x-amz-tagging-directive": "REPLACE" },
       { "x-amz-server-side-encryption": "AES256" },
       { "x-amz-storage-class": "GLACIER" },
       { "x-amz-acl": "public-read" },
