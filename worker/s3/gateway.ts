@@ -22,6 +22,7 @@ import { isUnsigned } from "./auth/claim.ts";
 import { operationHeaders, operationQuery } from "./auth/presigned.ts";
 import { admitUnsigned, refuseUnsigned } from "./auth/unsigned.ts";
 import { mustTakeWrites, openTree, publicTree, readOnly } from "./bucket-tree.ts";
+import { REGION_HEADER } from "./buckets/get-bucket-location.ts";
 import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadRequest } from "./operation.ts";
 import { BUCKET_OPERATIONS, OBJECT_OPERATIONS, SERVICE_OPERATIONS, UPLOAD_OPERATIONS } from "./operations.ts";
 import { type Address, addressOf, parseAddress, refuseHidden } from "./request/address.ts";
@@ -74,13 +75,26 @@ async function answer(request: Request, options: AnswerOptions): Promise<Respons
   // The query of a preflight may hold a signature: that of the request which is to follow.
   if (method === "OPTIONS" && !headers.has("authorization"))
     return await answerPreflight(sent, options.context);
-  if (origin === undefined) return await answerCaller(request, { sent, options });
+  const answering = answerCaller(request, { sent, options }).catch((error: unknown) => {
+    throw method === "HEAD" && address.level === "bucket" ? tellingRegion(error) : error;
+  });
+  if (origin === undefined) return await answering;
   const [answered, more] = await Promise.all([
-    answerCaller(request, { sent, options }).catch(options.fail),
+    answering.catch(options.fail),
     crossOriginHeaders({ origin, method, address }, options.context),
   ]);
   for (const [name, value] of Object.entries(more)) answered.headers.set(name, value);
   return answered;
+}
+
+/**
+ * HEAD of a bucket tells its region also to callers who may not see it, as on S3: SDKs send it with any key, or with none, to
+ * learn where a bucket is. Here the region is the same for all, so that it tells nothing of a bucket, not even that it is there.
+ */
+function tellingRegion(error: unknown): unknown {
+  if (!(error instanceof S3Error) || error.status !== 403) return error;
+  const { code, message, body, headers } = error;
+  return new S3Error(code, { message, body, headers: { ...headers, ...REGION_HEADER } });
 }
 
 /**

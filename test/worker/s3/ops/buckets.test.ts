@@ -1,7 +1,7 @@
 import { env } from "cloudflare:test";
 import { beforeAll, describe, expect, test } from "vitest";
 import { openCatalogue } from "../../../../worker/catalogue/catalogue.ts";
-import { answer, failure, good, s3, scopedKey, unsigned, xml } from "../support.ts";
+import { answer, failure, good, s3, scopedKey, signed, unsigned, xml } from "../support.ts";
 
 describe("CreateBucket", () => {
   test("makes the branch, which is then there and listed", async () => {
@@ -98,6 +98,18 @@ test("HeadBucket and CreateBucket say the region that GetBucketLocation means, o
   for (const bucket of ["region", "master.region", `${put.headers.get("x-amz-version-id")}.master.region`]) {
     expect(region(await s3(`HEAD /${bucket}`))).toEqual([200, "us-east-1"]);
     expect(region(await answer(unsigned(`HEAD /${bucket}`)))).toEqual([200, "us-east-1"]);
+  }
+});
+
+test("HeadBucket says the region also to callers who may not see the bucket, and the same of one that is not there", async () => {
+  await good("PUT /master.elsewhere");
+  const stranger = { id: "nobody", secret: "nothing" };
+  for (const bucket of ["elsewhere", "master.elsewhere", "master.nowhere"]) {
+    for (const asked of [unsigned(`HEAD /${bucket}`), await signed(`HEAD /${bucket}`, { key: stranger })]) {
+      const refused = await answer(asked);
+      expect([refused.status, refused.headers.get("x-amz-bucket-region")]).toEqual([403, "us-east-1"]);
+    }
+    expect((await answer(unsigned(`GET /${bucket}`))).headers.has("x-amz-bucket-region")).toBe(false);
   }
 });
 
