@@ -45,6 +45,11 @@ export const Settings = z.object({
     .default("branch"),
   /** Whether each request is told in the log, as one line of JSON. `sluice dev` tells none unless it is asked to. */
   SLUICE_REQUEST_LOG: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).default("on"),
+  /**
+   * Whether what the gateway keeps lies encrypted. Not set: on R2 it does, and of a disk nobody knows. Then a client that
+   * asks for S3's own encryption (AES256) asks for what is so.
+   */
+  SLUICE_DISK_ENCRYPTED: z.enum(["on", "off"], { error: "must be 'on' or 'off'" }).optional(),
   /** What the rows of one branch may take up: from 95 % of it on, its history takes deletions alone. An object holds 10 GB. */
   SLUICE_BRANCH_BYTES: z.coerce
     .number({ error: BRANCH_BYTES })

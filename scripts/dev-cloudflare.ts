@@ -25,11 +25,13 @@ Makes .dev.vars with keys if it lacks them, applies the migrations, and starts w
 const GRACE_MS = 10_000;
 let giveUp: NodeJS.Timeout | undefined;
 
-/** What the gateway needs, and what makes each. */
+/** What the gateway needs, or is to know, and what makes each. */
 const NEEDED = {
   SLUICE_ACCESS_KEY_ID: () => `dev-${randomBytes(8).toString("hex")}`,
   SLUICE_SECRET_ACCESS_KEY: () => randomBytes(32).toString("base64url"),
   SLUICE_ENCRYPTION_KEY: () => randomBytes(32).toString("base64"),
+  // The simulator of R2 encrypts nothing.
+  SLUICE_DISK_ENCRYPTED: () => "off",
 };
 
 /** Adds what a file of variables lacks. What it has stays: another encryption key could not open what is in the database. */

@@ -55,6 +55,8 @@ export interface Config {
   /** How long an open commit lives to which nothing is added: the default, and the most that a client may ask for. */
   readonly openCommitTtl: { readonly defaultMs: number; readonly maxMs: number };
   readonly lastModified: "branch" | "file";
+  /** Whether what is stored lies encrypted with AES-256: by R2 and the objects' storage, or by a disk that is said to do it. */
+  readonly isEncrypted: boolean;
   /** What the database of one branch may have. */
   readonly branchBytes: number;
   /** Whether each request is a line of the log. */
@@ -104,6 +106,10 @@ function checkVars(env: Env): ReadConfig {
       keptJobs: data.SLUICE_KEEP_JOBS,
       openCommitTtl: { defaultMs: Math.min(openCommitMs, maxOpenCommitMs), maxMs: maxOpenCommitMs },
       lastModified: data.SLUICE_LAST_MODIFIED === "object" ? "file" : "branch",
+      isEncrypted:
+        data.SLUICE_DISK_ENCRYPTED === undefined
+          ? env.DISK === undefined
+          : data.SLUICE_DISK_ENCRYPTED === "on",
       branchBytes: data.SLUICE_BRANCH_BYTES,
       requestLog: data.SLUICE_REQUEST_LOG === "on",
     },

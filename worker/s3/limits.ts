@@ -16,6 +16,8 @@ export const MAX_CORS_RULES = 100;
 /** Largest XML of PutBucketLifecycleConfiguration, and most rules in it (S3 User Guide, "Lifecycle configuration elements"). */
 export const MAX_LIFECYCLE_BYTES = 1024 * 1024;
 export const MAX_LIFECYCLE_RULES = 1000;
+/** Largest XML of the other settings of a bucket: what is taken of them is a few lines, and what is refused is to be named. */
+export const MAX_SETTING_BYTES = 64 * 1024;
 /** Highest number of a part (S3 User Guide, "Amazon S3 multipart upload limits"). */
 export const MAX_PART_NUMBER = 10_000;
 /** Smallest part that is not the last one (same place). */
@@ -35,6 +37,7 @@ export const MAX_TAGS = {
   complete: MAX_PART_NUMBER * TAGS_OF_ENTRY + SPARE_TAGS,
   cors: MAX_CORS_BYTES / "<a/>".length,
   tagging: SPARE_TAGS * TAGS_OF_ENTRY,
+  setting: MAX_SETTING_BYTES / "<a/>".length,
   lifecycle: MAX_LIFECYCLE_RULES * TAGS_OF_RULE + SPARE_TAGS,
 };
 /** Bytes of user metadata, names and values together (S3 User Guide, "Working with object metadata"). */

@@ -1,14 +1,14 @@
+import { deleteBucketCors } from "./buckets/cors/delete-bucket-cors.ts";
+import { getBucketCors } from "./buckets/cors/get-bucket-cors.ts";
+import { putBucketCors } from "./buckets/cors/put-bucket-cors.ts";
 import { createBucket } from "./buckets/create-bucket.ts";
 import { deleteBucket } from "./buckets/delete-bucket.ts";
-import { deleteBucketCors } from "./buckets/delete-bucket-cors.ts";
 import { deleteBucketLifecycle } from "./buckets/delete-bucket-lifecycle.ts";
-import { getBucketCors } from "./buckets/get-bucket-cors.ts";
+import { FIXED_SETTINGS } from "./buckets/fixed/fixed-settings.ts";
 import { getBucketLifecycle } from "./buckets/get-bucket-lifecycle.ts";
 import { getBucketLocation } from "./buckets/get-bucket-location.ts";
-import { getBucketVersioning } from "./buckets/get-bucket-versioning.ts";
 import { headBucket } from "./buckets/head-bucket.ts";
 import { listBuckets } from "./buckets/list-buckets.ts";
-import { putBucketCors } from "./buckets/put-bucket-cors.ts";
 import { putBucketLifecycle } from "./buckets/put-bucket-lifecycle.ts";
 import { copyObject } from "./copy/copy-object.ts";
 import { listObjectVersions } from "./listings/list-object-versions.ts";
@@ -36,6 +36,7 @@ export const SERVICE_OPERATIONS = {
 } satisfies Record<string, Operation<ServiceRequest>>;
 
 export const BUCKET_OPERATIONS = {
+  ...FIXED_SETTINGS,
   CreateBucket: createBucket,
   DeleteBucket: deleteBucket,
   DeleteBucketCors: deleteBucketCors,
@@ -44,7 +45,6 @@ export const BUCKET_OPERATIONS = {
   GetBucketCors: getBucketCors,
   GetBucketLifecycleConfiguration: getBucketLifecycle,
   GetBucketLocation: getBucketLocation,
-  GetBucketVersioning: getBucketVersioning,
   HeadBucket: headBucket,
   ListMultipartUploads: listMultipartUploads,
   ListObjects: listObjects,

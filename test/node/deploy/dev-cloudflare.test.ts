@@ -74,7 +74,12 @@ describe("npm run dev:cloudflare, from an empty HOME", { timeout: 180_000 }, () 
   test("adds the keys that its file of variables lacks, for nobody else to read, and keeps the others", () => {
     const { SLUICE_ACCESS_KEY_ID, ...made } = parseEnv(readFileSync(vars, "utf8"));
     expect(SLUICE_ACCESS_KEY_ID).toBe("mine");
-    expect(Object.keys(made).sort()).toEqual(["SLUICE_ENCRYPTION_KEY", "SLUICE_SECRET_ACCESS_KEY"]);
+    expect(Object.keys(made).sort()).toEqual([
+      "SLUICE_DISK_ENCRYPTED",
+      "SLUICE_ENCRYPTION_KEY",
+      "SLUICE_SECRET_ACCESS_KEY",
+    ]);
+    expect(made.SLUICE_DISK_ENCRYPTED).toBe("off");
     expect(statSync(vars).mode & 0o077).toBe(0);
   });
 

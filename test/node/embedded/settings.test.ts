@@ -16,6 +16,7 @@ describe("the gateway's variables", () => {
       SLUICE_DOMAIN: "s3.example.com:8787",
       SLUICE_UPLOAD_DAYS: "0.5",
       SLUICE_LAST_MODIFIED: "object",
+      SLUICE_DISK_ENCRYPTED: "on",
     };
     expect(readSettings({ ...env, SLUICE_LOG: "info", PATH: "/bin" })).toEqual({ ok: true, settings: env });
     expect(readSettings({ SLUICE_DOMAIN: "", PATH: "/bin" })).toEqual({ ok: true, settings: {} });
@@ -31,6 +32,7 @@ describe("the gateway's variables", () => {
     ["SLUICE_KEEP_JOBS", "0", "SLUICE_KEEP_JOBS is '0': it must be a whole number above 0"],
     ["SLUICE_KEEP_JOBS", "1.5", "SLUICE_KEEP_JOBS is '1.5': it must be a whole number above 0"],
     ["SLUICE_UPLOAD_DAYS", "-1", "SLUICE_UPLOAD_DAYS is '-1': it must be a number of days above 0"],
+    ["SLUICE_DISK_ENCRYPTED", "yes", "SLUICE_DISK_ENCRYPTED is 'yes': it must be 'on' or 'off'"],
     ["SLUICE_LAST_MODIFIED", "file", "SLUICE_LAST_MODIFIED is 'file': it must be 'branch' or 'object'"],
   ])("that can't be are named with what they hold and what they must be: %s=%s", (name, value, problem) => {
     expect(readSettings({ [name]: value })).toEqual({ ok: false, problem });

@@ -31,6 +31,8 @@ interface Example {
   readonly ask?: Ask;
   /** What a good answer has. */
   readonly status?: number;
+  /** What the answer says if nothing is configured that could be shown. */
+  readonly code?: string;
 }
 
 const BUCKET = "/master.every";
@@ -51,6 +53,19 @@ const LIFECYCLE = {
   body: "<LifecycleConfiguration><Rule><Filter/><Status>Enabled</Status><Expiration><Days>9</Days></Expiration></Rule></LifecycleConfiguration>",
 };
 let uploads = 0;
+
+/** A read of a setting, which `code` says is not configured. */
+function reading(query: string, code?: string): () => Promise<Example> {
+  return async () => ({ line: `GET ${BUCKET}?${query}`, ...(code !== undefined && { status: 404, code }) });
+}
+
+function setting(query: string, body: string): () => Promise<Example> {
+  return async () => ({ line: `PUT ${BUCKET}?${query}`, ask: { body } });
+}
+
+function removing(query: string): () => Promise<Example> {
+  return async () => ({ line: `DELETE ${BUCKET}?${query}`, status: 204 });
+}
 
 /** Begins an upload and uploads its first part. */
 async function upload(): Promise<{ target: string; etag: string }> {
@@ -83,7 +98,51 @@ const EXAMPLES: Record<Name, () => Promise<Example>> = {
   PutBucketLifecycleConfiguration: async () => ({ line: `PUT ${BUCKET}?lifecycle`, ask: LIFECYCLE }),
   HeadBucket: async () => ({ line: `HEAD ${BUCKET}` }),
   GetBucketLocation: async () => ({ line: `GET ${BUCKET}?location` }),
-  GetBucketVersioning: async () => ({ line: `GET ${BUCKET}?versioning` }),
+  GetBucketAccelerateConfiguration: reading("accelerate"),
+  GetBucketEncryption: reading("encryption"),
+  GetBucketLogging: reading("logging"),
+  GetBucketNotificationConfiguration: reading("notification"),
+  GetBucketOwnershipControls: reading("ownershipControls"),
+  GetBucketReplication: reading("replication", "ReplicationConfigurationNotFoundError"),
+  GetBucketRequestPayment: reading("requestPayment"),
+  GetBucketTagging: reading("tagging", "NoSuchTagSet"),
+  GetBucketVersioning: reading("versioning"),
+  GetBucketWebsite: reading("website", "NoSuchWebsiteConfiguration"),
+  GetObjectLockConfiguration: reading("object-lock", "ObjectLockConfigurationNotFoundError"),
+  GetPublicAccessBlock: reading("publicAccessBlock", "NoSuchPublicAccessBlockConfiguration"),
+  PutBucketAccelerateConfiguration: setting(
+    "accelerate",
+    "<AccelerateConfiguration><Status>Suspended</Status></AccelerateConfiguration>",
+  ),
+  PutBucketEncryption: setting(
+    "encryption",
+    "<ServerSideEncryptionConfiguration><Rule><ApplyServerSideEncryptionByDefault><SSEAlgorithm>AES256</SSEAlgorithm></ApplyServerSideEncryptionByDefault></Rule></ServerSideEncryptionConfiguration>",
+  ),
+  PutBucketLogging: setting("logging", "<BucketLoggingStatus/>"),
+  PutBucketNotificationConfiguration: setting("notification", "<NotificationConfiguration/>"),
+  PutBucketOwnershipControls: setting(
+    "ownershipControls",
+    "<OwnershipControls><Rule><ObjectOwnership>BucketOwnerEnforced</ObjectOwnership></Rule></OwnershipControls>",
+  ),
+  PutBucketRequestPayment: setting(
+    "requestPayment",
+    "<RequestPaymentConfiguration><Payer>BucketOwner</Payer></RequestPaymentConfiguration>",
+  ),
+  PutBucketVersioning: setting(
+    "versioning",
+    "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>",
+  ),
+  PutPublicAccessBlock: setting("publicAccessBlock", "<PublicAccessBlockConfiguration/>"),
+  DeleteBucketEncryption: removing("encryption"),
+  DeleteBucketOwnershipControls: async () => ({
+    line: `DELETE ${BUCKET}?ownershipControls`,
+    status: 501,
+    code: "NotImplemented",
+  }),
+  DeleteBucketReplication: removing("replication"),
+  DeleteBucketTagging: removing("tagging"),
+  DeleteBucketWebsite: removing("website"),
+  DeletePublicAccessBlock: removing("publicAccessBlock"),
   ListObjects: async () => ({ line: `GET ${BUCKET}` }),
   ListObjectsV2: async () => ({ line: `GET ${BUCKET}?list-type=2` }),
   ListObjectVersions: async () => ({ line: `GET ${BUCKET}?versions` }),
@@ -152,13 +211,14 @@ describe.each(NAMES)("%s", (name) => {
   });
 
   test("is done for a key that has just the right to it", async () => {
-    const { line, ask, status = 200 } = await EXAMPLES[name]();
+    const { line, ask, status = 200, code } = await EXAMPLES[name]();
     const key = scopedKey({ level: levelFor(permission), repos: ["every"] });
     const response = await s3(line, { ...ask, key });
-    expect([response.status, await response.text()]).toEqual([
-      status,
-      expect.not.stringContaining("<Error>"),
-    ]);
+    const said =
+      code === undefined
+        ? expect.not.stringContaining("<Error>")
+        : expect.stringContaining(`<Code>${code}</Code>`);
+    expect([response.status, await response.text()]).toEqual([status, said]);
     expect(response.headers.get("x-amz-request-id")).toBeTruthy();
   });
 });
@@ -294,9 +354,17 @@ const MORE: Partial<Record<Name, readonly More[]>> = {
   DeleteObjects: CHUNKED,
   GetObject: A_PART,
   HeadObject: A_PART,
+  PutBucketAccelerateConfiguration: CHUNKED,
   PutBucketCors: CHUNKED,
+  PutBucketEncryption: CHUNKED,
   PutBucketLifecycleConfiguration: CHUNKED,
+  PutBucketLogging: CHUNKED,
+  PutBucketNotificationConfiguration: CHUNKED,
+  PutBucketOwnershipControls: CHUNKED,
+  PutBucketRequestPayment: CHUNKED,
+  PutBucketVersioning: CHUNKED,
   PutObject: CHUNKED,
+  PutPublicAccessBlock: CHUNKED,
   UploadPart: CHUNKED,
 };
 

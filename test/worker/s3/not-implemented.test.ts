@@ -16,8 +16,10 @@ describe("a sub-resource is refused before anything is touched", () => {
     "DELETE /master.kept/key?tagging",
     "DELETE /master.kept/key?uploads",
     "DELETE /master.kept?uploads",
-    "DELETE /master.kept?policy",
-    "PUT /master.kept?versioning",
+    "DELETE /master.kept?inventory&id=x",
+    "PUT /master.kept?website",
+    "PUT /master.kept?replication",
+    "PUT /master.kept?object-lock",
     "PUT /master.kept?anything",
     "GET /master.kept/key?acl",
     "GET /master.kept/key?torrent",
@@ -27,10 +29,10 @@ describe("a sub-resource is refused before anything is touched", () => {
     "POST /master.kept",
     "POST /master.kept/key?restore",
     "GET /master.kept?policy",
-    "GET /master.kept?replication",
+    "GET /master.kept?inventory",
+    "GET /master.kept?replication&policy",
     "GET /master.kept?acl",
-    "GET /master.kept?object-lock",
-    "GET /master.kept?requestPayment",
+    "GET /master.kept?analytics",
     "GET /master.kept?list-type=2&marker=x",
     "GET /?bucket-region=x",
   ])("%s", async (line) => {
@@ -52,7 +54,9 @@ describe("a header that would change what a PUT does is refused by name", () => 
     ["x-amz-acl", "public-read"],
     ["x-amz-acl", "public-read-write"],
     ["x-amz-storage-class", "GLACIER"],
-    ["x-amz-server-side-encryption", "AES256"],
+    ["x-amz-server-side-encryption", "aws:kms"],
+    ["x-amz-server-side-encryption", ""],
+    ["x-amz-server-side-encryption-bucket-key-enabled", "true"],
     ["x-amz-server-side-encryption-customer-algorithm", "AES256"],
     ["x-amz-object-lock-mode", "GOVERNANCE"],
     ["x-amz-website-redirect-location", "/"],
@@ -107,8 +111,8 @@ test("If-None-Match of a write is '*' or nothing, as on S3", async () => {
   expect(await (await good("GET /master.kept/key")).text()).toBe("kept");
 });
 
-test("encryption by the service is refused with what to do instead", async () => {
-  const headers = { "x-amz-server-side-encryption": "AES256" };
+test("encryption with a key of a KMS is refused with what to do instead", async () => {
+  const headers = { "x-amz-server-side-encryption": "aws:kms" };
   const { Message } = await failure(s3("PUT /master.kept/key", { headers, body: "overwritten" }));
   expect(Message).toContain("encrypt before sending");
 });

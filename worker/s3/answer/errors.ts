@@ -30,6 +30,10 @@ export const S3_ERRORS = {
     status: 409,
     message: "A branch that was made from this one has a copy of the version.",
   },
+  IllegalVersioningConfigurationException: {
+    status: 400,
+    message: "The Versioning element must be specified: give its Status.",
+  },
   IncompleteBody: {
     status: 400,
     message: "The body does not have the number of bytes that Content-Length says.",
@@ -75,6 +79,11 @@ export const S3_ERRORS = {
   NoSuchCORSConfiguration: { status: 404, message: "The CORS configuration does not exist." },
   NoSuchKey: { status: 404, message: "The key does not exist." },
   NoSuchLifecycleConfiguration: { status: 404, message: "The lifecycle configuration does not exist." },
+  NoSuchPublicAccessBlockConfiguration: {
+    status: 404,
+    message: "The public access block configuration was not found.",
+  },
+  NoSuchTagSet: { status: 404, message: "The TagSet does not exist." },
   NoSuchUpload: {
     status: 404,
     message:
@@ -84,7 +93,15 @@ export const S3_ERRORS = {
     status: 404,
     message: "The branch has no commit or version of that id, or keeps it no more.",
   },
+  NoSuchWebsiteConfiguration: {
+    status: 404,
+    message: "The specified bucket does not have a website configuration.",
+  },
   NotImplemented: { status: 501, message: "This is not implemented yet." },
+  ObjectLockConfigurationNotFoundError: {
+    status: 404,
+    message: "Object Lock configuration does not exist for this bucket.",
+  },
   OperationAborted: {
     status: 409,
     message: "The upload was given up, or its branch was deleted, while it went on: try again.",
@@ -96,8 +113,16 @@ export const S3_ERRORS = {
       "A path cannot be a file and a directory at once: delete what is in the way, or take another key.",
   },
   PreconditionFailed: { status: 412, message: "A condition of the request does not hold." },
+  ReplicationConfigurationNotFoundError: {
+    status: 404,
+    message: "The replication configuration was not found.",
+  },
   RequestTimeout: { status: 400, message: "The body stopped coming for too long: send it again." },
   RequestTimeTooSkewed: { status: 403, message: "The request's time and the server's are too far apart." },
+  ServerSideEncryptionConfigurationNotFoundError: {
+    status: 404,
+    message: "The server side encryption configuration was not found.",
+  },
   ServiceUnavailable: { status: 503, message: "The gateway cannot do this for the moment: try again." },
   SignatureDoesNotMatch: { status: 403, message: "The signature is not the request's." },
   SlowDown: { status: 503, message: "Too many requests for this branch: slow down and try again." },

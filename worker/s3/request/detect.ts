@@ -68,18 +68,61 @@ function uploadOperation({ method, query, headers }: Asked): UploadOperationName
   }
 }
 
+/** What the operation is about, beside the bucket itself: by the name of a query parameter, for each method. */
+const SUB_RESOURCES: Readonly<Record<"GET" | "PUT" | "DELETE", ReadonlyMap<string, BucketOperationName>>> = {
+  GET: new Map([
+    ["accelerate", "GetBucketAccelerateConfiguration"],
+    ["cors", "GetBucketCors"],
+    ["encryption", "GetBucketEncryption"],
+    ["lifecycle", "GetBucketLifecycleConfiguration"],
+    ["location", "GetBucketLocation"],
+    ["logging", "GetBucketLogging"],
+    ["notification", "GetBucketNotificationConfiguration"],
+    ["object-lock", "GetObjectLockConfiguration"],
+    ["ownershipControls", "GetBucketOwnershipControls"],
+    ["publicAccessBlock", "GetPublicAccessBlock"],
+    ["replication", "GetBucketReplication"],
+    ["requestPayment", "GetBucketRequestPayment"],
+    ["tagging", "GetBucketTagging"],
+    ["uploads", "ListMultipartUploads"],
+    ["versioning", "GetBucketVersioning"],
+    ["versions", "ListObjectVersions"],
+    ["website", "GetBucketWebsite"],
+  ]),
+  PUT: new Map([
+    ["accelerate", "PutBucketAccelerateConfiguration"],
+    ["cors", "PutBucketCors"],
+    ["encryption", "PutBucketEncryption"],
+    ["lifecycle", "PutBucketLifecycleConfiguration"],
+    ["logging", "PutBucketLogging"],
+    ["notification", "PutBucketNotificationConfiguration"],
+    ["ownershipControls", "PutBucketOwnershipControls"],
+    ["publicAccessBlock", "PutPublicAccessBlock"],
+    ["requestPayment", "PutBucketRequestPayment"],
+    ["versioning", "PutBucketVersioning"],
+  ]),
+  DELETE: new Map([
+    ["cors", "DeleteBucketCors"],
+    ["encryption", "DeleteBucketEncryption"],
+    ["lifecycle", "DeleteBucketLifecycle"],
+    ["ownershipControls", "DeleteBucketOwnershipControls"],
+    ["publicAccessBlock", "DeletePublicAccessBlock"],
+    ["replication", "DeleteBucketReplication"],
+    ["tagging", "DeleteBucketTagging"],
+    ["website", "DeleteBucketWebsite"],
+  ]),
+};
+
 function bucketOperation({ method, query }: Asked): BucketOperationName {
   switch (method) {
     case "GET":
-      return bucketRead(query);
+      return subResource("GET", query) ?? listing(query);
     case "HEAD":
       return "HeadBucket";
     case "PUT":
-      if (query.has("lifecycle")) return "PutBucketLifecycleConfiguration";
-      return query.has("cors") ? "PutBucketCors" : "CreateBucket";
+      return subResource("PUT", query) ?? "CreateBucket";
     case "DELETE":
-      if (query.has("lifecycle")) return "DeleteBucketLifecycle";
-      return query.has("cors") ? "DeleteBucketCors" : "DeleteBucket";
+      return subResource("DELETE", query) ?? "DeleteBucket";
     case "POST":
       if (query.has("delete")) return "DeleteObjects";
       throw new S3Error("NotImplemented", {
@@ -91,13 +134,19 @@ function bucketOperation({ method, query }: Asked): BucketOperationName {
   }
 }
 
-function bucketRead(query: Asked["query"]): BucketOperationName {
-  if (query.has("location")) return "GetBucketLocation";
-  if (query.has("cors")) return "GetBucketCors";
-  if (query.has("lifecycle")) return "GetBucketLifecycleConfiguration";
-  if (query.has("versioning")) return "GetBucketVersioning";
-  if (query.has("versions")) return "ListObjectVersions";
-  if (query.has("uploads")) return "ListMultipartUploads";
+/** If two are named, either is a parameter that the operation of the other does not know. */
+function subResource(
+  method: keyof typeof SUB_RESOURCES,
+  query: Asked["query"],
+): BucketOperationName | undefined {
+  for (const name of query.keys()) {
+    const operation = SUB_RESOURCES[method].get(name);
+    if (operation !== undefined) return operation;
+  }
+  return undefined;
+}
+
+function listing(query: Asked["query"]): BucketOperationName {
   const listType = query.get("list-type");
   if (listType === undefined) return "ListObjects";
   if (listType === "2") return "ListObjectsV2";

@@ -71,6 +71,8 @@ function all<L extends Line>(line: L, names: readonly string[]): Readonly<Record
 
 const NO_ACLS = "there are no ACLs: leave it out, and give access keys their scope";
 const ONE_STORAGE_CLASS = harmless("there is one storage class");
+const NO_KEYS =
+  "objects are encrypted as the store does it, with no key of a KMS or of the client's: leave it out, or encrypt before sending";
 const NOTHING_LOCKED = harmless("nothing is locked");
 
 /** What every operation may be sent. */
@@ -89,9 +91,7 @@ const EVERYWHERE: Lines = {
   "x-amz-object-lock-*": refused(
     "objects cannot be locked: leave it out; every commit stays readable by its id",
   ),
-  "x-amz-server-side-encryption*": refused(
-    "objects are kept as the blob store keeps them: leave it out, or encrypt before sending",
-  ),
+  "x-amz-server-side-encryption*": refused(NO_KEYS),
   "x-amz-tagging": refused("leave it out; what makes an object takes it, and PutObjectTagging a body"),
   "x-amz-write-offset-bytes": refused("objects are written whole: leave it out"),
   "x-sluice-commit-*": refused(
@@ -140,6 +140,8 @@ const OBJECT: Lines = {
   ]),
   // The operation looks whether the branch is public. There is one owner, who has every object.
   "x-amz-acl": { ...TAKEN, only: { values: ["private", "public-read", "bucket-owner-full-control"] } },
+  // The operation looks whether what is stored lies encrypted.
+  "x-amz-server-side-encryption": { ...TAKEN, only: { values: ["AES256"], because: NO_KEYS } },
   "x-amz-storage-class": { ...ONE_STORAGE_CLASS, only: { values: ["STANDARD"] } },
   "x-amz-tagging": TAKEN,
   "x-amz-website-redirect-location": refused("no object redirects its readers: leave it out"),
@@ -206,6 +208,11 @@ function listing(line: Taken, more: readonly string[]): Members {
 /** Of an operation that takes no header of its own. */
 function asking(...query: readonly string[]): Members {
   return { headers: EVERYWHERE, query: { ...HINT, ...all(TAKEN, query) } };
+}
+
+/** Of an operation that takes a document in its body, and in `query` what it is about. */
+function setting(query: string): Members {
+  return { headers: { ...EVERYWHERE, ...BODY }, query: { ...HINT, [query]: TAKEN } };
 }
 
 type OperationName = ServiceOperationName | BucketOperationName | ObjectOperationName | UploadOperationName;
@@ -276,7 +283,12 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
   },
   DeleteBucket: asking(),
   DeleteBucketCors: asking("cors"),
+  DeleteBucketEncryption: asking("encryption"),
   DeleteBucketLifecycle: asking("lifecycle"),
+  DeleteBucketOwnershipControls: asking("ownershipControls"),
+  DeleteBucketReplication: asking("replication"),
+  DeleteBucketTagging: asking("tagging"),
+  DeleteBucketWebsite: asking("website"),
   DeleteObject: {
     headers: {
       ...EVERYWHERE,
@@ -295,14 +307,24 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
     headers: { ...EVERYWHERE, ...BODY, ...DELETION },
     query: { ...HINT, delete: TAKEN },
   },
+  DeletePublicAccessBlock: asking("publicAccessBlock"),
+  GetBucketAccelerateConfiguration: asking("accelerate"),
   GetBucketCors: asking("cors"),
+  GetBucketEncryption: asking("encryption"),
   GetBucketLifecycleConfiguration: {
     headers: EVERYWHERE,
     // minio-go asks by it for a header with the time, and goes on without: S3 has none.
     query: { ...HINT, lifecycle: TAKEN, withUpdatedAt: harmless("the answer has what S3's has") },
   },
   GetBucketLocation: asking("location"),
+  GetBucketLogging: asking("logging"),
+  GetBucketNotificationConfiguration: asking("notification"),
+  GetBucketOwnershipControls: asking("ownershipControls"),
+  GetBucketReplication: asking("replication"),
+  GetBucketRequestPayment: asking("requestPayment"),
+  GetBucketTagging: asking("tagging"),
   GetBucketVersioning: asking("versioning"),
+  GetBucketWebsite: asking("website"),
   GetObject: SELECTION,
   GetObjectAttributes: {
     headers: {
@@ -311,7 +333,9 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
     },
     query: { ...HINT, attributes: TAKEN, versionId: TAKEN },
   },
+  GetObjectLockConfiguration: asking("object-lock"),
   GetObjectTagging: asking("tagging", "versionId"),
+  GetPublicAccessBlock: asking("publicAccessBlock"),
   HeadBucket: asking(),
   HeadObject: SELECTION,
   ListBuckets: {
@@ -335,10 +359,9 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
   ListObjectsV2: listing(UNSIGNED, ["continuation-token", "fetch-owner", "list-type", "start-after"]),
   ListObjectVersions: listing(TAKEN, ["key-marker", "version-id-marker", "versions"]),
   ListParts: asking("encoding-type", "max-parts", "part-number-marker", "uploadId"),
-  PutBucketCors: {
-    headers: { ...EVERYWHERE, ...BODY },
-    query: { ...HINT, cors: TAKEN },
-  },
+  PutBucketAccelerateConfiguration: setting("accelerate"),
+  PutBucketCors: setting("cors"),
+  PutBucketEncryption: setting("encryption"),
   PutBucketLifecycleConfiguration: {
     headers: {
       ...EVERYWHERE,
@@ -346,6 +369,23 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
       "x-amz-transition-default-minimum-object-size": harmless("it is about transitions, which are refused"),
     },
     query: { ...HINT, lifecycle: TAKEN },
+  },
+  PutBucketLogging: setting("logging"),
+  PutBucketNotificationConfiguration: {
+    headers: {
+      ...setting("notification").headers,
+      "x-amz-skip-destination-validation": harmless("nobody is notified"),
+    },
+    query: setting("notification").query,
+  },
+  PutBucketOwnershipControls: setting("ownershipControls"),
+  PutBucketRequestPayment: setting("requestPayment"),
+  PutBucketVersioning: {
+    headers: {
+      ...setting("versioning").headers,
+      "x-amz-mfa": refused("no change of versions asks for a second factor: leave it out"),
+    },
+    query: setting("versioning").query,
   },
   PutObject: {
     headers: {
@@ -358,6 +398,7 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
     },
     query: HINT,
   },
+  PutPublicAccessBlock: setting("publicAccessBlock"),
   UploadPart: {
     headers: {
       ...EVERYWHERE,

@@ -1,7 +1,7 @@
-import type { CorsRule } from "../../core/cors.ts";
-import { S3Error } from "../answer/errors.ts";
-import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../answer/xml.ts";
-import { MAX_CORS_RULES, MAX_TAGS } from "../limits.ts";
+import type { CorsRule } from "../../../core/cors.ts";
+import { S3Error } from "../../answer/errors.ts";
+import { malformed, type ParsedXml, parseXml, tagsOf, type XmlTags } from "../../answer/xml.ts";
+import { MAX_CORS_RULES, MAX_TAGS } from "../../limits.ts";
 
 const ROOT = "CORSConfiguration";
 const METHODS: ReadonlySet<string> = new Set(["GET", "PUT", "HEAD", "POST", "DELETE"]);

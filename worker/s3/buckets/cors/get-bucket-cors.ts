@@ -1,7 +1,7 @@
-import { S3Error } from "../answer/errors.ts";
-import { branchFailure } from "../answer/failures.ts";
-import { xmlAnswer } from "../answer/xml.ts";
-import type { BucketRequest, Operation } from "../operation.ts";
+import { S3Error } from "../../answer/errors.ts";
+import { branchFailure } from "../../answer/failures.ts";
+import { xmlAnswer } from "../../answer/xml.ts";
+import type { BucketRequest, Operation } from "../../operation.ts";
 import { corsTags } from "./cors-document.ts";
 import { CORS_OF_BRANCH } from "./put-bucket-cors.ts";
 

@@ -1,7 +1,7 @@
-import { branchFailure } from "../answer/failures.ts";
-import { readTextBody } from "../body/read-body.ts";
-import { MAX_CORS_BYTES } from "../limits.ts";
-import type { BucketRequest, Operation } from "../operation.ts";
+import { branchFailure } from "../../answer/failures.ts";
+import { readTextBody } from "../../body/read-body.ts";
+import { MAX_CORS_BYTES } from "../../limits.ts";
+import type { BucketRequest, Operation } from "../../operation.ts";
 import { parseCors } from "./cors-document.ts";
 
 /** What is said of CORS on the bucket of an open commit or a commit. */

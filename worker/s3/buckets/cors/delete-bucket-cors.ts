@@ -1,5 +1,5 @@
-import { branchFailure } from "../answer/failures.ts";
-import type { BucketRequest, Operation } from "../operation.ts";
+import { branchFailure } from "../../answer/failures.ts";
+import type { BucketRequest, Operation } from "../../operation.ts";
 import { CORS_OF_BRANCH } from "./put-bucket-cors.ts";
 
 /** Takes all rules away; 204 also if there are none. */
