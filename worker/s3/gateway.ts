@@ -4,7 +4,9 @@
  * - POST of HTML forms, SelectObjectContent, RestoreObject, RenameObject, appending (x-amz-write-offset-bytes)
  * - session tokens (400 InvalidToken), signatures of version 2 and of version 4A (400)
  * Without a signature, 403 for all but reads of public branches: objects and listings, neither versions nor uploads.
- * It will never have ACLs other than private and public-read of a bucket, policies, encryption by the service, object lock, storage classes other than STANDARD, notifications, website, and a
+ * What S3's settings of a bucket can't be here is told as it is (buckets/fixed/fixed-settings.ts).
+ * It will never have ACLs other than private and public-read of a bucket, policies that say anything else, keys of its own
+ * for encryption, object lock, storage classes other than STANDARD, notifications, website, and a
  * delimiter other than `/` (400 InvalidArgument). Of lifecycle rules it has Expiration (Days or Date) and
  * AbortIncompleteMultipartUpload by prefix, and NoncurrentVersionExpiration of the whole bucket.
  */
@@ -27,6 +29,7 @@ import type { BucketRequest, ObjectRequest, Operation, ServiceRequest, UploadReq
 import { BUCKET_OPERATIONS, OBJECT_OPERATIONS, SERVICE_OPERATIONS, UPLOAD_OPERATIONS } from "./operations.ts";
 import { type Address, addressOf, parseAddress, refuseHidden } from "./request/address.ts";
 import { detectOperation, detectServiceOperation } from "./request/detect.ts";
+import { tellEncryption } from "./request/encryption.ts";
 import { MEMBERS, type Members } from "./request/members.ts";
 import { checkExpectedOwner, refuseHeaders, refuseOnView, refuseQuery } from "./request/refusals.ts";
 import { parseTarget, rawPathOf, type Target } from "./request/target.ts";
@@ -178,7 +181,8 @@ async function run<R>(
   if (!permits(asked.caller.scope, need)) {
     throw new S3Error("AccessDenied", { message: refusalText(asked.caller.scope, need) });
   }
-  const answered = operation.handle(open());
+  const handled = operation.handle(open());
+  const answered = operation.tellsEncryption ? handled.then((good) => tellEncryption(good, asked)) : handled;
   return await (operation.mayTakeLong ? keepWaiting(answered, { fail }) : answered);
 }
 

@@ -57,6 +57,8 @@ export interface Operation<Request> {
   readonly notOnView?: string;
   /** Set if it changes nothing itself, and yet has a meaning only where something can be written. */
   readonly ofWrites?: true;
+  /** Set if its good answer says how the object or the part lies encrypted, as S3's does. */
+  readonly tellsEncryption?: true;
   /** It answers XML and may take minutes: its client is kept waiting, and may hear of an error in a 200 (see keep-waiting.ts). */
   readonly mayTakeLong?: true;
   /** Returns the good answer; throws S3Error for all else. */

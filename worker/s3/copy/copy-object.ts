@@ -16,6 +16,7 @@ import { readTags } from "../objects/tag-set.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
+import { checkEncryption, ENCRYPTION } from "../request/encryption.ts";
 import { readNote } from "../request/note.ts";
 import { type Copy, commitCopy } from "./copy-commit.ts";
 import { type CopySource, openSource, sourceVersion } from "./copy-source.ts";
@@ -27,6 +28,7 @@ import { type CopySource, openSource, sourceVersion } from "./copy-source.ts";
  */
 export const copyObject: Operation<ObjectRequest> = {
   permission: "write",
+  tellsEncryption: true,
   mayTakeLong: true,
 
   async handle(request) {
@@ -38,6 +40,7 @@ export const copyObject: Operation<ObjectRequest> = {
     const algorithm = askedAlgorithm(headers);
     const condition = writeCondition(headers);
     const note = readNote(request);
+    checkEncryption(request);
     await checkAcl(request);
     const source = await openSource(request);
     if (directive === "COPY" && tagging === "COPY" && algorithm === undefined)
@@ -73,7 +76,7 @@ function refuseNoChange({ key, headers, address }: ObjectRequest, source: CopySo
     source.address.view === address.view &&
     source.key === key &&
     source.commit === undefined;
-  if (!isItself || headers.has("x-amz-storage-class")) return;
+  if (!isItself || headers.has("x-amz-storage-class") || headers.has(ENCRYPTION)) return;
   throw new S3Error("InvalidRequest", {
     message: `The copy of '${key}' onto itself changes nothing: send x-amz-metadata-directive: REPLACE with the new metadata, or x-amz-tagging-directive: REPLACE with the new tags.`,
   });

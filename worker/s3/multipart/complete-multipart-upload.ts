@@ -33,6 +33,7 @@ const MP_OBJECT_SIZE = "x-amz-mp-object-size";
  */
 export const completeMultipartUpload: Operation<UploadRequest> = {
   permission: "write",
+  tellsEncryption: true,
   mayTakeLong: true,
 
   async handle(request) {

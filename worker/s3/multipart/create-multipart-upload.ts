@@ -5,11 +5,13 @@ import { checkAcl } from "../objects/acl.ts";
 import { readAttributes } from "../objects/attributes.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { askedKind } from "../request/checksum-kind.ts";
+import { checkEncryption } from "../request/encryption.ts";
 import { readNote } from "../request/note.ts";
 
 /** Begins an upload in parts. The object's attributes, and what is said of its commit, are kept until it is completed. */
 export const createMultipartUpload: Operation<ObjectRequest> = {
   permission: "write",
+  tellsEncryption: true,
 
   async handle(request) {
     const { tree, bucket, key, headers, context } = request;
@@ -22,6 +24,7 @@ export const createMultipartUpload: Operation<ObjectRequest> = {
         message: `The key '${key}' ends in '/', which makes an empty directory: put it without a body, or drop the slash.`,
       });
     }
+    checkEncryption(request);
     await checkAcl(request);
     const opened = await tree.createMultipart({
       path: key,

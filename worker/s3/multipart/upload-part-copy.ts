@@ -25,6 +25,7 @@ interface PartCopy {
  */
 export const uploadPartCopy: Operation<UploadRequest> = {
   permission: "write",
+  tellsEncryption: true,
   mayTakeLong: true,
 
   async handle(request) {

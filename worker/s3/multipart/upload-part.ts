@@ -12,6 +12,7 @@ import { findOpenUpload, openedUpload } from "./find-upload.ts";
 /** Takes in one part. Bytes first, row second, as with PutObject. If it fails, the earlier part of its number stays. */
 export const uploadPart: Operation<UploadRequest> = {
   permission: "write",
+  tellsEncryption: true,
 
   async handle(request) {
     const number = partNumberOf(request.query);

@@ -5,6 +5,7 @@ import { selectObject } from "./select-object.ts";
 /** The bytes of a file, or a range or a part of them. */
 export const getObject: Operation<ObjectRequest> = {
   permission: "read",
+  tellsEncryption: true,
   unsigned: true,
 
   async handle(request) {

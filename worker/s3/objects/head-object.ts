@@ -4,6 +4,7 @@ import { selectObject } from "./select-object.ts";
 /** What GET would answer, without the bytes. */
 export const headObject: Operation<ObjectRequest> = {
   permission: "read",
+  tellsEncryption: true,
   unsigned: true,
 
   async handle(request) {

@@ -11,6 +11,7 @@ import { UploadLease } from "../body/upload-lease.ts";
 import type { ObjectRequest, Operation } from "../operation.ts";
 import { askedAlgorithm } from "../request/checksum-kind.ts";
 import { writeCondition } from "../request/conditions.ts";
+import { checkEncryption } from "../request/encryption.ts";
 import { readNote } from "../request/note.ts";
 import { checkAcl } from "./acl.ts";
 import { readAttributes } from "./attributes.ts";
@@ -22,12 +23,14 @@ import { readAttributes } from "./attributes.ts";
  */
 export const putObject: Operation<ObjectRequest> = {
   permission: "write",
+  tellsEncryption: true,
 
   async handle(request) {
     const { headers, tree, key, now } = request;
     const attributes = readAttributes(headers, key);
     const condition = writeCondition(headers);
     const note = readNote(request);
+    checkEncryption(request);
     await checkAcl(request);
     const body = openBody(request);
     const algorithm = body.checksum ?? askedAlgorithm(headers);

@@ -371,7 +371,7 @@ describe("a copy that cannot be made", () => {
 
   test("wants encryption, locks or another storage class", async () => {
     const refused = [
-      { "x-amz-server-side-encryption": "AES256" },
+      { "x-amz-server-side-encryption": "aws:kms" },
       { "x-amz-storage-class": "GLACIER" },
       { "x-amz-acl": "public-read" },
     ];
