@@ -76,37 +76,44 @@ const absentAlready: Operation<BucketRequest> = {
   },
 };
 
+/** The bucket's owner has every object, which is no rule that could be taken away. */
+const ownershipStays: Operation<BucketRequest> = {
+  ...absentAlready,
+
+  async handle({ tree }) {
+    await existing(tree);
+    throw new S3Error("NotImplemented", {
+      message:
+        "DeleteBucketOwnershipControls is not implemented: the bucket's owner has every object, which can't be ended.",
+    });
+  },
+};
+
+/** Of a gateway of whose disk nobody says that it encrypts, no encryption is configured. */
+const encryptionShown: Operation<BucketRequest> = {
+  permission: "list",
+
+  async handle({ tree, context }) {
+    await existing(tree);
+    if (!context.config.isEncrypted) throw new S3Error("ServerSideEncryptionConfigurationNotFoundError");
+    return xmlAnswer("ServerSideEncryptionConfiguration", {
+      Rule: {
+        ApplyServerSideEncryptionByDefault: { SSEAlgorithm: ENCRYPTION_BY_STORE },
+        BucketKeyEnabled: false,
+      },
+    });
+  },
+};
+
 export const FIXED_SETTINGS = {
   DeleteBucketEncryption: absentAlready,
-  DeleteBucketOwnershipControls: {
-    ...absentAlready,
-    async handle({ tree }) {
-      await existing(tree);
-      throw new S3Error("NotImplemented", {
-        message:
-          "DeleteBucketOwnershipControls is not implemented: the bucket's owner has every object, which can't be ended.",
-      });
-    },
-  },
+  DeleteBucketOwnershipControls: ownershipStays,
   DeleteBucketReplication: absentAlready,
   DeleteBucketTagging: absentAlready,
   DeleteBucketWebsite: absentAlready,
   DeletePublicAccessBlock: absentAlready,
   GetBucketAccelerateConfiguration: shown("AccelerateConfiguration", () => ({})),
-  GetBucketEncryption: {
-    permission: "list",
-
-    async handle({ tree, context }) {
-      await existing(tree);
-      if (!context.config.isEncrypted) throw new S3Error("ServerSideEncryptionConfigurationNotFoundError");
-      return xmlAnswer("ServerSideEncryptionConfiguration", {
-        Rule: {
-          ApplyServerSideEncryptionByDefault: { SSEAlgorithm: ENCRYPTION_BY_STORE },
-          BucketKeyEnabled: false,
-        },
-      });
-    },
-  },
+  GetBucketEncryption: encryptionShown,
   GetBucketLogging: shown("BucketLoggingStatus", () => ({})),
   GetBucketNotificationConfiguration: shown("NotificationConfiguration", () => ({})),
   GetBucketOwnershipControls: shown("OwnershipControls", () => ({
