@@ -18,6 +18,8 @@ export const MAX_LIFECYCLE_BYTES = 1024 * 1024;
 export const MAX_LIFECYCLE_RULES = 1000;
 /** Largest XML of the other settings of a bucket: what is taken of them is a few lines, and what is refused is to be named. */
 export const MAX_SETTING_BYTES = 64 * 1024;
+/** Largest policy of a bucket (S3 User Guide, "Bucket policies for Amazon S3"). */
+export const MAX_POLICY_BYTES = 20 * 1024;
 /** Highest number of a part (S3 User Guide, "Amazon S3 multipart upload limits"). */
 export const MAX_PART_NUMBER = 10_000;
 /** Smallest part that is not the last one (same place). */

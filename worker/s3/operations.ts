@@ -1,3 +1,11 @@
+import { getBucketAcl, putBucketAcl } from "./buckets/access/bucket-acl.ts";
+import {
+  deleteBucketPolicy,
+  getBucketPolicy,
+  getBucketPolicyStatus,
+  putBucketPolicy,
+} from "./buckets/access/bucket-policy.ts";
+import { getObjectAcl, putObjectAcl } from "./buckets/access/object-acl.ts";
 import { deleteBucketCors } from "./buckets/cors/delete-bucket-cors.ts";
 import { getBucketCors } from "./buckets/cors/get-bucket-cors.ts";
 import { putBucketCors } from "./buckets/cors/put-bucket-cors.ts";
@@ -41,17 +49,23 @@ export const BUCKET_OPERATIONS = {
   DeleteBucket: deleteBucket,
   DeleteBucketCors: deleteBucketCors,
   DeleteBucketLifecycle: deleteBucketLifecycle,
+  DeleteBucketPolicy: deleteBucketPolicy,
   DeleteObjects: deleteObjects,
+  GetBucketAcl: getBucketAcl,
   GetBucketCors: getBucketCors,
   GetBucketLifecycleConfiguration: getBucketLifecycle,
   GetBucketLocation: getBucketLocation,
+  GetBucketPolicy: getBucketPolicy,
+  GetBucketPolicyStatus: getBucketPolicyStatus,
   HeadBucket: headBucket,
   ListMultipartUploads: listMultipartUploads,
   ListObjects: listObjects,
   ListObjectsV2: listObjectsV2,
   ListObjectVersions: listObjectVersions,
+  PutBucketAcl: putBucketAcl,
   PutBucketCors: putBucketCors,
   PutBucketLifecycleConfiguration: putBucketLifecycle,
+  PutBucketPolicy: putBucketPolicy,
 } satisfies Record<string, Operation<BucketRequest>>;
 
 export const OBJECT_OPERATIONS = {
@@ -59,10 +73,12 @@ export const OBJECT_OPERATIONS = {
   CreateMultipartUpload: createMultipartUpload,
   DeleteObject: deleteObject,
   GetObject: getObject,
+  GetObjectAcl: getObjectAcl,
   GetObjectAttributes: getObjectAttributes,
   GetObjectTagging: getObjectTagging,
   HeadObject: headObject,
   PutObject: putObject,
+  PutObjectAcl: putObjectAcl,
 } satisfies Record<string, Operation<ObjectRequest>>;
 
 /** Operations on a multipart upload, which may be addressed with its key or without. */

@@ -20,6 +20,7 @@ const NUMBERS: Readonly<Record<string, readonly (readonly [file: string, name: s
     ["worker/s3/limits.ts", "MAX_CORS_RULES", 1],
     ["worker/s3/limits.ts", "MAX_CORS_BYTES", KIB],
   ],
+  "policy of a bucket": [["worker/s3/limits.ts", "MAX_POLICY_BYTES", KIB]],
   "document of another setting of a bucket": [["worker/s3/limits.ts", "MAX_SETTING_BYTES", KIB]],
   "lifecycle rules of a branch": [["worker/s3/limits.ts", "MAX_LIFECYCLE_RULES", 1]],
   "clocks of client and gateway": [["worker/s3/auth/request-time.ts", "MAX_SKEW_MS", 60_000]],

@@ -99,6 +99,27 @@ const EXAMPLES: Record<Name, () => Promise<Example>> = {
   HeadBucket: async () => ({ line: `HEAD ${BUCKET}` }),
   GetBucketLocation: async () => ({ line: `GET ${BUCKET}?location` }),
   GetBucketAccelerateConfiguration: reading("accelerate"),
+  GetBucketAcl: reading("acl"),
+  GetBucketPolicy: reading("policy", "NoSuchBucketPolicy"),
+  GetBucketPolicyStatus: reading("policyStatus", "NoSuchBucketPolicy"),
+  PutBucketAcl: async () => ({ line: `PUT ${BUCKET}?acl`, ask: { headers: { "x-amz-acl": "private" } } }),
+  PutBucketPolicy: async () => {
+    await s3("PUT /policied.every");
+    const allow = (action: string, resource: string) => ({
+      Effect: "Allow",
+      Principal: "*",
+      Action: action,
+      Resource: `arn:aws:s3:::policied.every${resource}`,
+    });
+    const body = JSON.stringify({ Statement: [allow("s3:ListBucket", ""), allow("s3:GetObject", "/*")] });
+    return { line: "PUT /policied.every?policy", ask: { body }, status: 204 };
+  },
+  DeleteBucketPolicy: removing("policy"),
+  GetObjectAcl: async () => ({ line: `GET ${BUCKET}/key?acl` }),
+  PutObjectAcl: async () => ({
+    line: `PUT ${BUCKET}/key?acl`,
+    ask: { headers: { "x-amz-acl": "private" } },
+  }),
   GetBucketEncryption: reading("encryption"),
   GetBucketLogging: reading("logging"),
   GetBucketNotificationConfiguration: reading("notification"),
@@ -355,15 +376,18 @@ const MORE: Partial<Record<Name, readonly More[]>> = {
   GetObject: A_PART,
   HeadObject: A_PART,
   PutBucketAccelerateConfiguration: CHUNKED,
+  PutBucketAcl: CHUNKED,
   PutBucketCors: CHUNKED,
   PutBucketEncryption: CHUNKED,
   PutBucketLifecycleConfiguration: CHUNKED,
   PutBucketLogging: CHUNKED,
   PutBucketNotificationConfiguration: CHUNKED,
   PutBucketOwnershipControls: CHUNKED,
+  PutBucketPolicy: CHUNKED,
   PutBucketRequestPayment: CHUNKED,
   PutBucketVersioning: CHUNKED,
   PutObject: CHUNKED,
+  PutObjectAcl: CHUNKED,
   PutPublicAccessBlock: CHUNKED,
   UploadPart: CHUNKED,
 };

@@ -63,6 +63,8 @@ export const S3_ERRORS = {
   InvalidToken: { status: 400, message: "The session token is not known here." },
   InvalidURI: { status: 400, message: "The URL's percent-encoding is broken or is not UTF-8." },
   KeyTooLongError: { status: 400, message: "The key is longer than 1024 bytes of UTF-8." },
+  MalformedACLError: { status: 400, message: "The ACL is not one of S3's." },
+  MalformedPolicy: { status: 400, message: "The policy is not one of S3's." },
   MalformedTrailerError: {
     status: 400,
     message: "The trailer of the aws-chunked body is malformed, or is not what x-amz-trailer announces.",
@@ -75,7 +77,13 @@ export const S3_ERRORS = {
   },
   MethodNotAllowed: { status: 405, message: "The method is not allowed here." },
   MissingContentLength: { status: 411, message: "Send Content-Length, or Transfer-Encoding: chunked." },
+  MissingSecurityHeader: {
+    status: 400,
+    message:
+      "Your request was missing a required header: say by x-amz-acl, x-amz-grant-* or a body which ACL is meant.",
+  },
   NoSuchBucket: { status: 404, message: "The bucket does not exist." },
+  NoSuchBucketPolicy: { status: 404, message: "The bucket policy does not exist." },
   NoSuchCORSConfiguration: { status: 404, message: "The CORS configuration does not exist." },
   NoSuchKey: { status: 404, message: "The key does not exist." },
   NoSuchLifecycleConfiguration: { status: 404, message: "The lifecycle configuration does not exist." },
@@ -127,6 +135,11 @@ export const S3_ERRORS = {
   SignatureDoesNotMatch: { status: 403, message: "The signature is not the request's." },
   SlowDown: { status: 503, message: "Too many requests for this branch: slow down and try again." },
   StorageFull: { status: 503, message: "The gateway's disk is full." },
+  UnexpectedContent: {
+    status: 400,
+    message:
+      "This request does not support content: the ACL is in its headers and in its body, give it in one of them.",
+  },
   XAmzContentSHA256Mismatch: {
     status: 400,
     message: "The body is not what x-amz-content-sha256 says: send it again.",

@@ -1,10 +1,22 @@
-import { XMLParser, XMLValidator } from "fast-xml-parser";
+import { type X2jOptions, XMLParser, XMLValidator } from "fast-xml-parser";
 import { S3Error } from "./errors.ts";
 
 /** What a tag holds: text, tags in order, or a list, which repeats the tag for each of its members. */
-type XmlValue = string | number | boolean | undefined | XmlTags | readonly XmlValue[];
+type XmlValue = string | number | boolean | undefined | XmlTags | TaggedXml | readonly XmlValue[];
 export interface XmlTags {
   readonly [tag: string]: XmlValue;
+}
+
+/** What a tag holds that has attributes. */
+export class TaggedXml {
+  readonly attributes: string;
+  readonly content: XmlTags;
+
+  constructor(attributes: Readonly<Record<string, string>>, content: XmlTags) {
+    const written = Object.entries(attributes).map(([name, value]) => ` ${name}="${escapeXml(value)}"`);
+    this.attributes = written.join("");
+    this.content = content;
+  }
 }
 
 const NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/";
@@ -36,6 +48,7 @@ function element(tag: string, value: XmlValue): string {
   if (value === undefined) return "";
   if (typeof value === "string") return `<${tag}>${escapeXml(value)}</${tag}>`;
   if (typeof value !== "object") return `<${tag}>${value}</${tag}>`;
+  if (value instanceof TaggedXml) return `<${tag}${value.attributes}>${tags(value.content)}</${tag}>`;
   if (isList(value)) return value.map((each) => element(tag, each)).join("");
   return `<${tag}>${tags(value)}</${tag}>`;
 }
@@ -71,7 +84,7 @@ function escapeXml(text: string): string {
 /** Parsed XML: the text of a tag, or the tags in it; a list if a tag comes more than once. */
 export type ParsedXml = string | { readonly [tag: string]: ParsedXml } | readonly ParsedXml[];
 
-const parser = new XMLParser({
+const OPTIONS: X2jOptions = {
   ignoreAttributes: true,
   ignoreDeclaration: true,
   ignorePiTags: true,
@@ -87,7 +100,10 @@ const parser = new XMLParser({
     setXmlVersion: () => {},
     reset: () => {},
   },
-});
+};
+const parser = new XMLParser(OPTIONS);
+/** Gives attributes as tags whose names begin with `@`. */
+const attributesParser = new XMLParser({ ...OPTIONS, ignoreAttributes: false, attributeNamePrefix: "@" });
 
 /** How many tags a document may hold: what has many more takes seconds to parse, and an isolate serves nobody else meanwhile. */
 export interface XmlBounds {
@@ -95,6 +111,8 @@ export interface XmlBounds {
   readonly tags: number;
   /** The tag that an operation takes many of, and how many. */
   readonly most?: { readonly tag: string; readonly count: number };
+  /** Whether the attributes of tags are told, too. */
+  readonly attributes?: true;
 }
 
 /**
@@ -108,7 +126,7 @@ export function parseXml(text: string, root: string, bounds: XmlBounds): ParsedX
   if (text.includes("<!DOCTYPE")) throw malformed("a DOCTYPE is not allowed");
   let document: unknown;
   try {
-    document = parser.parse(text);
+    document = (bounds.attributes ? attributesParser : parser).parse(text);
   } catch (error) {
     throw error instanceof S3Error ? error : malformed(error instanceof Error ? error.message : "unreadable");
   }

@@ -7,9 +7,10 @@ const LOCATION = "";
 /** What HeadBucket and CreateBucket say of it, from where newer clients take it. */
 export const REGION_HEADER = { "x-amz-bucket-region": "us-east-1" };
 
-/** The same for every bucket. */
+/** The same for every bucket. The policy of a public branch allows it to everybody. */
 export const getBucketLocation: Operation<BucketRequest> = {
   permission: "list",
+  unsigned: true,
 
   async handle({ tree }) {
     await existing(tree);

@@ -72,6 +72,7 @@ function uploadOperation({ method, query, headers }: Asked): UploadOperationName
 const SUB_RESOURCES: Readonly<Record<"GET" | "PUT" | "DELETE", ReadonlyMap<string, BucketOperationName>>> = {
   GET: new Map([
     ["accelerate", "GetBucketAccelerateConfiguration"],
+    ["acl", "GetBucketAcl"],
     ["cors", "GetBucketCors"],
     ["encryption", "GetBucketEncryption"],
     ["lifecycle", "GetBucketLifecycleConfiguration"],
@@ -80,6 +81,8 @@ const SUB_RESOURCES: Readonly<Record<"GET" | "PUT" | "DELETE", ReadonlyMap<strin
     ["notification", "GetBucketNotificationConfiguration"],
     ["object-lock", "GetObjectLockConfiguration"],
     ["ownershipControls", "GetBucketOwnershipControls"],
+    ["policy", "GetBucketPolicy"],
+    ["policyStatus", "GetBucketPolicyStatus"],
     ["publicAccessBlock", "GetPublicAccessBlock"],
     ["replication", "GetBucketReplication"],
     ["requestPayment", "GetBucketRequestPayment"],
@@ -91,12 +94,14 @@ const SUB_RESOURCES: Readonly<Record<"GET" | "PUT" | "DELETE", ReadonlyMap<strin
   ]),
   PUT: new Map([
     ["accelerate", "PutBucketAccelerateConfiguration"],
+    ["acl", "PutBucketAcl"],
     ["cors", "PutBucketCors"],
     ["encryption", "PutBucketEncryption"],
     ["lifecycle", "PutBucketLifecycleConfiguration"],
     ["logging", "PutBucketLogging"],
     ["notification", "PutBucketNotificationConfiguration"],
     ["ownershipControls", "PutBucketOwnershipControls"],
+    ["policy", "PutBucketPolicy"],
     ["publicAccessBlock", "PutPublicAccessBlock"],
     ["requestPayment", "PutBucketRequestPayment"],
     ["versioning", "PutBucketVersioning"],
@@ -106,6 +111,7 @@ const SUB_RESOURCES: Readonly<Record<"GET" | "PUT" | "DELETE", ReadonlyMap<strin
     ["encryption", "DeleteBucketEncryption"],
     ["lifecycle", "DeleteBucketLifecycle"],
     ["ownershipControls", "DeleteBucketOwnershipControls"],
+    ["policy", "DeleteBucketPolicy"],
     ["publicAccessBlock", "DeletePublicAccessBlock"],
     ["replication", "DeleteBucketReplication"],
     ["tagging", "DeleteBucketTagging"],
@@ -160,6 +166,7 @@ function objectOperation({ method, query, headers }: Asked): ObjectOperationName
     case "HEAD":
       return "HeadObject";
     case "PUT":
+      if (query.has("acl")) return "PutObjectAcl";
       return headers.has("x-amz-copy-source") ? "CopyObject" : "PutObject";
     case "DELETE":
       return "DeleteObject";
@@ -172,6 +179,7 @@ function objectOperation({ method, query, headers }: Asked): ObjectOperationName
 
 function objectRead(query: Asked["query"]): ObjectOperationName {
   if (query.size === 0) return "GetObject";
+  if (query.has("acl")) return "GetObjectAcl";
   if (query.has("attributes")) return "GetObjectAttributes";
   return query.has("tagging") ? "GetObjectTagging" : "GetObject";
 }

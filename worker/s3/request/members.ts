@@ -215,6 +215,20 @@ function setting(query: string): Members {
   return { headers: { ...EVERYWHERE, ...BODY }, query: { ...HINT, [query]: TAKEN } };
 }
 
+/** Of the two operations that set an ACL. */
+const ACL: Lines = {
+  ...EVERYWHERE,
+  ...BODY,
+  ...all(TAKEN, [
+    "x-amz-acl",
+    "x-amz-grant-full-control",
+    "x-amz-grant-read",
+    "x-amz-grant-read-acp",
+    "x-amz-grant-write",
+    "x-amz-grant-write-acp",
+  ]),
+};
+
 type OperationName = ServiceOperationName | BucketOperationName | ObjectOperationName | UploadOperationName;
 
 export const MEMBERS: Readonly<Record<OperationName, Members>> = {
@@ -286,6 +300,7 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
   DeleteBucketEncryption: asking("encryption"),
   DeleteBucketLifecycle: asking("lifecycle"),
   DeleteBucketOwnershipControls: asking("ownershipControls"),
+  DeleteBucketPolicy: asking("policy"),
   DeleteBucketReplication: asking("replication"),
   DeleteBucketTagging: asking("tagging"),
   DeleteBucketWebsite: asking("website"),
@@ -309,6 +324,7 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
   },
   DeletePublicAccessBlock: asking("publicAccessBlock"),
   GetBucketAccelerateConfiguration: asking("accelerate"),
+  GetBucketAcl: asking("acl"),
   GetBucketCors: asking("cors"),
   GetBucketEncryption: asking("encryption"),
   GetBucketLifecycleConfiguration: {
@@ -316,16 +332,19 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
     // minio-go asks by it for a header with the time, and goes on without: S3 has none.
     query: { ...HINT, lifecycle: TAKEN, withUpdatedAt: harmless("the answer has what S3's has") },
   },
-  GetBucketLocation: asking("location"),
+  GetBucketLocation: { headers: EVERYWHERE, query: { ...HINT, location: UNSIGNED } },
   GetBucketLogging: asking("logging"),
   GetBucketNotificationConfiguration: asking("notification"),
   GetBucketOwnershipControls: asking("ownershipControls"),
+  GetBucketPolicy: asking("policy"),
+  GetBucketPolicyStatus: asking("policyStatus"),
   GetBucketReplication: asking("replication"),
   GetBucketRequestPayment: asking("requestPayment"),
   GetBucketTagging: asking("tagging"),
   GetBucketVersioning: asking("versioning"),
   GetBucketWebsite: asking("website"),
   GetObject: SELECTION,
+  GetObjectAcl: asking("acl", "versionId"),
   GetObjectAttributes: {
     headers: {
       ...EVERYWHERE,
@@ -360,6 +379,7 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
   ListObjectVersions: listing(TAKEN, ["key-marker", "version-id-marker", "versions"]),
   ListParts: asking("encoding-type", "max-parts", "part-number-marker", "uploadId"),
   PutBucketAccelerateConfiguration: setting("accelerate"),
+  PutBucketAcl: { headers: ACL, query: { ...HINT, acl: TAKEN } },
   PutBucketCors: setting("cors"),
   PutBucketEncryption: setting("encryption"),
   PutBucketLifecycleConfiguration: {
@@ -379,6 +399,13 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
     query: setting("notification").query,
   },
   PutBucketOwnershipControls: setting("ownershipControls"),
+  PutBucketPolicy: {
+    headers: {
+      ...setting("policy").headers,
+      "x-amz-confirm-remove-self-bucket-access": harmless("no policy here takes access from a key"),
+    },
+    query: setting("policy").query,
+  },
   PutBucketRequestPayment: setting("requestPayment"),
   PutBucketVersioning: {
     headers: {
@@ -398,6 +425,7 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
     },
     query: HINT,
   },
+  PutObjectAcl: { headers: ACL, query: { ...HINT, acl: TAKEN, versionId: TAKEN } },
   PutPublicAccessBlock: setting("publicAccessBlock"),
   UploadPart: {
     headers: {

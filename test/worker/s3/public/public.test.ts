@@ -47,6 +47,9 @@ describe("of a public branch, anybody without a key", () => {
 
   test("lists it in both versions, page by page", async () => {
     expect((await anybody(`HEAD ${OPEN}`)).status).toBe(200);
+    expect(await (await anybody(`GET ${OPEN}?location`)).text()).toBe(
+      await (await good(`GET ${OPEN}?location`)).text(),
+    );
     const first = await xml(anybody(`GET ${OPEN}?list-type=2&max-keys=1&fetch-owner=true`));
     expect(first.ListBucketResult.Contents.map(({ Key }: { Key: string }) => Key)).toEqual(["a.txt"]);
     const token = first.ListBucketResult.NextContinuationToken;
@@ -60,7 +63,6 @@ describe("of a public branch, anybody without a key", () => {
   test.each([
     "GET /master.open?versions",
     "GET /master.open?uploads",
-    "GET /master.open?location",
     "GET /master.open?versioning",
     "GET /master.open?cors",
     "GET /master.open?acl",
@@ -141,10 +143,11 @@ describe("of a public branch, anybody without a key", () => {
   });
 });
 
-test("without a signature just five operations are done", () => {
+test("without a signature just six operations are done", () => {
   const tables = { ...SERVICE_OPERATIONS, ...BUCKET_OPERATIONS, ...OBJECT_OPERATIONS, ...UPLOAD_OPERATIONS };
   const unsignedOnes = Object.entries(tables).filter(([, operation]) => operation.unsigned !== undefined);
   expect(unsignedOnes.map(([name]) => name).toSorted()).toEqual([
+    "GetBucketLocation",
     "GetObject",
     "HeadBucket",
     "HeadObject",
@@ -157,6 +160,7 @@ describe("of a branch that is not public, anybody without a key", () => {
   const lines = [
     "GET {}",
     "GET {}?list-type=2",
+    "GET {}?location",
     "HEAD {}",
     "GET {}/a.txt",
     "HEAD {}/a.txt",
