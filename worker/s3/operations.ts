@@ -13,6 +13,7 @@ import { createBucket } from "./buckets/create-bucket.ts";
 import { deleteBucket } from "./buckets/delete-bucket.ts";
 import { deleteBucketLifecycle } from "./buckets/delete-bucket-lifecycle.ts";
 import { FIXED_SETTINGS } from "./buckets/fixed/fixed-settings.ts";
+import { OBJECT_LOCKS } from "./buckets/fixed/object-lock.ts";
 import { getBucketLifecycle } from "./buckets/get-bucket-lifecycle.ts";
 import { getBucketLocation } from "./buckets/get-bucket-location.ts";
 import { headBucket } from "./buckets/head-bucket.ts";
@@ -69,6 +70,7 @@ export const BUCKET_OPERATIONS = {
 } satisfies Record<string, Operation<BucketRequest>>;
 
 export const OBJECT_OPERATIONS = {
+  ...OBJECT_LOCKS,
   CopyObject: copyObject,
   CreateMultipartUpload: createMultipartUpload,
   DeleteObject: deleteObject,

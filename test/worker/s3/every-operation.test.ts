@@ -52,6 +52,8 @@ const CORS = {
 const LIFECYCLE = {
   body: "<LifecycleConfiguration><Rule><Filter/><Status>Enabled</Status><Expiration><Days>9</Days></Expiration></Rule></LifecycleConfiguration>",
 };
+/** What is said of the lock of an object. */
+const NO_LOCK = { status: 400, code: "InvalidRequest" };
 let uploads = 0;
 
 /** A read of a setting, which `code` says is not configured. */
@@ -115,6 +117,18 @@ const EXAMPLES: Record<Name, () => Promise<Example>> = {
     return { line: "PUT /policied.every?policy", ask: { body }, status: 204 };
   },
   DeleteBucketPolicy: removing("policy"),
+  GetObjectLegalHold: async () => ({ line: `GET ${BUCKET}/key?legal-hold`, ...NO_LOCK }),
+  GetObjectRetention: async () => ({ line: `GET ${BUCKET}/key?retention`, ...NO_LOCK }),
+  PutObjectLegalHold: async () => ({
+    line: `PUT ${BUCKET}/key?legal-hold`,
+    ask: { body: "<LegalHold><Status>ON</Status></LegalHold>" },
+    ...NO_LOCK,
+  }),
+  PutObjectRetention: async () => ({
+    line: `PUT ${BUCKET}/key?retention`,
+    ask: { body: "<Retention><Mode>GOVERNANCE</Mode></Retention>" },
+    ...NO_LOCK,
+  }),
   GetObjectAcl: async () => ({ line: `GET ${BUCKET}/key?acl` }),
   PutObjectAcl: async () => ({
     line: `PUT ${BUCKET}/key?acl`,
@@ -388,6 +402,8 @@ const MORE: Partial<Record<Name, readonly More[]>> = {
   PutBucketVersioning: CHUNKED,
   PutObject: CHUNKED,
   PutObjectAcl: CHUNKED,
+  PutObjectLegalHold: CHUNKED,
+  PutObjectRetention: CHUNKED,
   PutPublicAccessBlock: CHUNKED,
   UploadPart: CHUNKED,
 };

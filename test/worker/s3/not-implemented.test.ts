@@ -9,7 +9,6 @@ beforeAll(async () => {
 describe("a sub-resource is refused before anything is touched", () => {
   test.each([
     "PUT /master.kept/key?tagging",
-    "PUT /master.kept/key?retention",
     "PUT /master.kept/key?uploads",
     "PUT /master.kept/key?renameObject",
     "DELETE /master.kept/key?tagging",

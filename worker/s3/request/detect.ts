@@ -167,6 +167,8 @@ function objectOperation({ method, query, headers }: Asked): ObjectOperationName
       return "HeadObject";
     case "PUT":
       if (query.has("acl")) return "PutObjectAcl";
+      if (query.has("legal-hold")) return "PutObjectLegalHold";
+      if (query.has("retention")) return "PutObjectRetention";
       return headers.has("x-amz-copy-source") ? "CopyObject" : "PutObject";
     case "DELETE":
       return "DeleteObject";
@@ -180,6 +182,8 @@ function objectOperation({ method, query, headers }: Asked): ObjectOperationName
 function objectRead(query: Asked["query"]): ObjectOperationName {
   if (query.size === 0) return "GetObject";
   if (query.has("acl")) return "GetObjectAcl";
+  if (query.has("legal-hold")) return "GetObjectLegalHold";
+  if (query.has("retention")) return "GetObjectRetention";
   if (query.has("attributes")) return "GetObjectAttributes";
   return query.has("tagging") ? "GetObjectTagging" : "GetObject";
 }

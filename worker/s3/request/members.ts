@@ -352,7 +352,9 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
     },
     query: { ...HINT, attributes: TAKEN, versionId: TAKEN },
   },
+  GetObjectLegalHold: asking("legal-hold", "versionId"),
   GetObjectLockConfiguration: asking("object-lock"),
+  GetObjectRetention: asking("retention", "versionId"),
   GetObjectTagging: asking("tagging", "versionId"),
   GetPublicAccessBlock: asking("publicAccessBlock"),
   HeadBucket: asking(),
@@ -426,6 +428,14 @@ export const MEMBERS: Readonly<Record<OperationName, Members>> = {
     query: HINT,
   },
   PutObjectAcl: { headers: ACL, query: { ...HINT, acl: TAKEN, versionId: TAKEN } },
+  PutObjectLegalHold: {
+    headers: setting("legal-hold").headers,
+    query: { ...setting("legal-hold").query, versionId: TAKEN },
+  },
+  PutObjectRetention: {
+    headers: { ...setting("retention").headers, "x-amz-bypass-governance-retention": NOTHING_LOCKED },
+    query: { ...setting("retention").query, versionId: TAKEN },
+  },
   PutPublicAccessBlock: setting("publicAccessBlock"),
   UploadPart: {
     headers: {
